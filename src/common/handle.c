@@ -1,2 +1,76 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Pools of handles that stay recognisable after they were freed. */
 #include "common/handle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK_OBJECTS 64u
+
+/* Blocks live as long as the process: a freed handle must stay readable. */
+struct handle_block {
+    struct handle_block *next;
+    _Alignas(64) unsigned char objects[];
+};
+
+static size_t object_stride(const struct handle_pool *pool)
+{
+    return (pool->object_bytes + 63u) & ~(size_t)63u;
+}
+
+static void push_free(struct handle_pool *pool, struct handle *object)
+{
+    object->magic = 0;
+    object->next = NULL;
+    if (pool->last_free != NULL)
+        pool->last_free->next = object;
+    else
+        pool->first_free = object;
+    pool->last_free = object;
+    pool->free_count++;
+}
+
+/* Called with pool->mutex locked. */
+static bool add_block(struct handle_pool *pool)
+{
+    size_t stride = object_stride(pool);
+    size_t bytes = sizeof(struct handle_block) + BLOCK_OBJECTS * stride;
+    struct handle_block *block = aligned_alloc(64, (bytes + 63u) & ~(size_t)63u);
+    if (block == NULL)
+        return false;
+    memset(block, 0, bytes);
+    block->next = pool->blocks;
+    pool->blocks = block;
+    for (size_t i = 0; i < BLOCK_OBJECTS; i++)
+        push_free(pool, (struct handle *)(block->objects + i * stride));
+    return true;
+}
+
+void *handle_new(struct handle_pool *pool)
+{
+    pthread_mutex_lock(&pool->mutex);
+    /* A slot short of the quarantine is better than no memory at all. */
+    if (pool->free_count <= HANDLE_QUARANTINE && !add_block(pool) &&
+        pool->first_free == NULL) {
+        pthread_mutex_unlock(&pool->mutex);
+        return NULL;
+    }
+    struct handle *object = pool->first_free;
+    pool->first_free = object->next;
+    if (pool->first_free == NULL)
+        pool->last_free = NULL;
+    pool->free_count--;
+    memset(object, 0, pool->object_bytes);
+    object->magic = pool->magic;
+    pthread_mutex_unlock(&pool->mutex);
+    return object;
+}
+
+void handle_free(struct handle_pool *pool, void *object)
+{
+    if (object == NULL)
+        return;
+    pthread_mutex_lock(&pool->mutex);
+    push_free(pool, object);
+    pthread_mutex_unlock(&pool->mutex);
+}

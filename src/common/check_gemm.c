@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Judges a matrix product by the rules of backend.h. */
+#include "common/check.h"
+
+#include "common/extent.h"
+#include "common/message.h"
+#include "common/operator.h"
+
+/* One operand of the product: its tensor and, once found, where it lies. */
+struct operand {
+    const char *name;
+    struct tandem_tensor_desc tensor;
+    uint64_t first, end, origin;
+};
+
+static void set_matrix(struct operand *operand, const char *name,
+                       const struct tandem_gemm *gemm,
+                       const struct tandem_matrix *matrix, int64_t rows,
+                       int64_t columns)
+{
+    operand->name = name;
+    operand->tensor = (struct tandem_tensor_desc){
+        .buffer = matrix->buffer,
+        .byte_offset = matrix->byte_offset,
+        .dtype = gemm->dtype,
+        .rank = 3,
+        .shape = {gemm->batch, rows, columns},
+        .strides = {matrix->batch_stride, matrix->ld, 1},
+    };
+}
+
+static enum tandem_status check_activation(const struct tandem_gemm *gemm)
+{
+    switch (gemm->activation) {
+    case TANDEM_OP_INVALID:
+    case TANDEM_OP_RELU:
+    case TANDEM_OP_LEAKY_RELU:
+    case TANDEM_OP_SIGMOID:
+    case TANDEM_OP_TANH:
+    case TANDEM_OP_GELU:
+    case TANDEM_OP_SWISH:
+        return TANDEM_OK;
+    default:
+        return message_set(TANDEM_UNSUPPORTED,
+                           "gemm: %s is no activation of a product",
+                           operator_name(gemm->activation));
+    }
+}
+
+static enum tandem_status check_numbers(const struct tandem_gemm *gemm)
+{
+    if (gemm->m < 0 || gemm->n < 0 || gemm->k < 0 || gemm->batch < 1)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: m %lld, n %lld, k %lld must not be negative "
+                           "and batch %lld at least 1",
+                           (long long)gemm->m, (long long)gemm->n,
+                           (long long)gemm->k, (long long)gemm->batch);
+    if ((gemm->flags & ~7u) != 0)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: flags 0x%x has unknown bits",
+                           (unsigned)gemm->flags);
+    if (gemm->bias_kind > TANDEM_BIAS_PER_ROW)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: there is no kind of bias %u",
+                           (unsigned)gemm->bias_kind);
+    if (dtype_bytes(gemm->dtype) == 0)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: unknown dtype 0x%x", (unsigned)gemm->dtype);
+    if (gemm->dtype != TANDEM_F32)
+        return message_set(TANDEM_UNSUPPORTED,
+                           "gemm: dtype %s is not served, f32 is",
+                           dtype_name(gemm->dtype));
+    return check_activation(gemm);
+}
+
+static enum tandem_status check_matrix(const struct operand *operand)
+{
+    const struct tandem_tensor_desc *tensor = &operand->tensor;
+    int64_t elements = 0;
+    if (tensor->strides[1] < 1 || tensor->strides[1] < tensor->shape[2])
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: the leading dimension %lld of %s is below "
+                           "its %lld columns",
+                           (long long)tensor->strides[1], operand->name,
+                           (long long)tensor->shape[2]);
+    if (tensor->strides[0] < 0)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: the batch stride %lld of %s is negative",
+                           (long long)tensor->strides[0], operand->name);
+    return check_shape(operand->name, tensor->dtype, 3, tensor->shape,
+                       &elements);
+}
+
+static enum tandem_status find_operand(struct operand *operand,
+                                       memory_span_fn span, const void *user)
+{
+    struct memory_span memory;
+    const struct tandem_tensor_desc *tensor = &operand->tensor;
+    if (tensor->buffer == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: %s has no buffer (NULL)", operand->name);
+    enum tandem_status status = span(user, tensor->buffer, &memory);
+    if (status != TANDEM_OK)
+        return status;
+    if (!tensor_extent(tensor, &operand->first, &operand->end) ||
+        operand->end > memory.bytes ||
+        tensor->byte_offset % TANDEM_DTYPE_BYTES(tensor->dtype) != 0)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: %s at offset %llu reaches outside its buffer "
+                           "of %llu bytes, or is not aligned",
+                           operand->name,
+                           (unsigned long long)tensor->byte_offset,
+                           (unsigned long long)memory.bytes);
+    operand->first += memory.base;
+    operand->end += memory.base;
+    operand->origin = memory.base + tensor->byte_offset;
+    return TANDEM_OK;
+}
+
+static enum tandem_status check_overlap(const struct operand *c,
+                                        const struct operand *other)
+{
+    if (c->first >= other->end || other->first >= c->end ||
+        tensors_interleave(&c->tensor, &other->tensor,
+                           (int64_t)(c->origin - other->origin)))
+        return TANDEM_OK;
+    return message_set(TANDEM_INVALID_ARGUMENT, "gemm: c overlaps %s",
+                       other->name);
+}
+
+enum tandem_status check_gemm(const struct tandem_gemm *gemm,
+                              memory_span_fn span, const void *user)
+{
+    struct operand operands[4];
+    uint32_t count = 3;
+    if (gemm == NULL || gemm->struct_size < sizeof *gemm)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: the description is NULL or its struct_size "
+                           "is below %zu",
+                           sizeof *gemm);
+    enum tandem_status status = check_numbers(gemm);
+    if (status != TANDEM_OK)
+        return status;
+    bool at = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
+    bool bt = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
+    set_matrix(&operands[0], "c", gemm, &gemm->c, gemm->m, gemm->n);
+    set_matrix(&operands[1], "a", gemm, &gemm->a, at ? gemm->k : gemm->m,
+               at ? gemm->m : gemm->k);
+    set_matrix(&operands[2], "b", gemm, &gemm->b, bt ? gemm->n : gemm->k,
+               bt ? gemm->k : gemm->n);
+    for (uint32_t i = 0; i < count; i++)
+        if ((status = check_matrix(&operands[i])) != TANDEM_OK)
+            return status;
+    if (gemm->bias_kind != TANDEM_BIAS_NONE) {
+        int64_t size =
+            gemm->bias_kind == TANDEM_BIAS_PER_COLUMN ? gemm->n : gemm->m;
+        operands[count].name = "bias";
+        operands[count++].tensor = (struct tandem_tensor_desc){
+            .buffer = gemm->bias, .byte_offset = gemm->bias_byte_offset,
+            .dtype = gemm->dtype, .rank = 1, .shape = {size}, .strides = {1}};
+    }
+    if (gemm->m > 0 && gemm->n > 0 &&
+        tensor_overlaps_itself(&operands[0].tensor))
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: the matrices of c overlap one another "
+                           "(batch stride %lld)",
+                           (long long)gemm->c.batch_stride);
+    for (uint32_t i = 0; span != NULL && i < count; i++)
+        if ((status = find_operand(&operands[i], span, user)) != TANDEM_OK)
+            return status;
+    for (uint32_t i = 1; span != NULL && i < count; i++)
+        if ((status = check_overlap(&operands[0], &operands[i])) != TANDEM_OK)
+            return status;
+    return TANDEM_OK;
+}
