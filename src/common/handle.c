@@ -49,9 +49,10 @@ static bool add_block(struct handle_pool *pool)
 void *handle_new(struct handle_pool *pool)
 {
     pthread_mutex_lock(&pool->mutex);
-    /* A slot short of the quarantine is better than no memory at all. */
-    if (pool->free_count <= HANDLE_QUARANTINE && !add_block(pool) &&
-        pool->first_free == NULL) {
+    while (pool->free_count <= HANDLE_QUARANTINE && add_block(pool))
+        continue;
+    /* A short quarantine is better than no handle at all. */
+    if (pool->first_free == NULL) {
         pthread_mutex_unlock(&pool->mutex);
         return NULL;
     }
