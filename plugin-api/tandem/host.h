@@ -40,6 +40,7 @@
  *   TANDEM_PLUGIN_PATH    directories to search before the installed one
  *   TANDEM_DEVICE         run everything on this device ("cpu", "opencl",
  *                         "opencl:1"), as tandem_context_force_device
+ *   TANDEM_BACKENDS       names of the backends to load, by commas (all)
  *   TANDEM_PROFILE        directory of the profiles, before the default ones
  *   TANDEM_DETERMINISTIC  1: placement, kernels and GEMM path are fixed
  *   TANDEM_LOG            error, warning (default), info, debug or none
@@ -145,6 +146,11 @@ enum tandem_status tandem_device_find(struct tandem_context *context,
 enum tandem_status tandem_device_calibrated(struct tandem_context *context,
                                             uint32_t device,
                                             uint32_t *out_calibrated);
+/* The file that the device's profile was read from; NULL where there is none.
+ * Valid as long as the context. */
+enum tandem_status tandem_device_profile(struct tandem_context *context,
+                                         uint32_t device,
+                                         const char **out_path);
 /* [blocks: opens it]  The plugin's own table and open device, for callers that
  * want to go below this library, and for measuring.  The context keeps them. */
 enum tandem_status
@@ -229,7 +235,8 @@ enum tandem_status tandem_tensor_sync(struct tandem_tensor *tensor,
 enum tandem_status tandem_tensor_data(struct tandem_tensor *tensor,
                                       uint64_t timeout_ns,
                                       const void **out_memory);
-/* Declares that the caller wrote the wrapped memory: device copies are stale. */
+/* Declares that the caller wrote the wrapped memory: device copies go
+ * stale. */
 enum tandem_status tandem_tensor_host_written(struct tandem_tensor *tensor);
 /* Starts bringing the tensor to a device; returns at once. */
 enum tandem_status tandem_tensor_prefetch(struct tandem_tensor *tensor,

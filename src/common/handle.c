@@ -35,7 +35,8 @@ static bool add_block(struct handle_pool *pool)
 {
     size_t stride = object_stride(pool);
     size_t bytes = sizeof(struct handle_block) + BLOCK_OBJECTS * stride;
-    struct handle_block *block = aligned_alloc(64, (bytes + 63u) & ~(size_t)63u);
+    struct handle_block *block =
+        aligned_alloc(64, (bytes + 63u) & ~(size_t)63u);
     if (block == NULL)
         return false;
     memset(block, 0, bytes);

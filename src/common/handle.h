@@ -32,7 +32,11 @@ struct handle_pool {
     struct handle_block *blocks;
 };
 #define HANDLE_POOL(type, magic_number) \
-    { PTHREAD_MUTEX_INITIALIZER, sizeof(type), magic_number, 0, NULL, NULL, NULL }
+    {                                    \
+        .mutex = PTHREAD_MUTEX_INITIALIZER, \
+        .object_bytes = sizeof(type),    \
+        .magic = (magic_number),         \
+    }
 
 /* A live object, zeroed but for its handle; NULL when memory is out. */
 void *handle_new(struct handle_pool *pool);

@@ -83,9 +83,10 @@ infer_broadcast(const struct operator_row *row,
     return TANDEM_OK;
 }
 
-static enum tandem_status infer_transpose(const struct tandem_op *op,
-                                          const struct tandem_tensor_desc *input,
-                                          struct tandem_tensor_desc *out)
+static enum tandem_status
+infer_transpose(const struct tandem_op *op,
+                const struct tandem_tensor_desc *input,
+                struct tandem_tensor_desc *out)
 {
     uint32_t seen = 0;
     if (op->int_count < input->rank || (input->rank > 0 && op->ints == NULL))
@@ -208,8 +209,8 @@ static enum tandem_status infer_dot(const struct tandem_tensor_desc *a,
     if (a->rank == 1 && b->rank == 1 && a->shape[0] == b->shape[0])
         return TANDEM_OK;
     return message_set(TANDEM_INVALID_ARGUMENT,
-                       "dot: inputs of shapes %s and %s where two of one rank-1 "
-                       "shape are needed",
+                       "dot: inputs of shapes %s and %s where two of one "
+                       "rank-1 shape are needed",
                        shape_text(a, left), shape_text(b, right));
 }
 

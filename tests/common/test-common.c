@@ -169,7 +169,7 @@ START_TEST(interleaving_agrees_with_enumeration)
                           j / b.shape[1] * b.strides[0] +
                               j % b.shape[1] * b.strides[1];
         bool said = tensors_interleave(&a, &b, distance * 4);
-        ck_assert_msg(!said || !shared, "round %d: shared memory missed", round);
+        ck_assert_msg(!said || !shared, "round %d: shared memory", round);
         apart += said;
         refused += !said && !shared;
     }
