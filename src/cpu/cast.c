@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Casts between f32, i32, i64, u8 and bool: truncating, saturating, NaN to 0.
+ * The caller's thread and the pool's.
+ */
+#include "config.h"
+
+#include "cpu/cpu.h"
+#include "cpu/elementwise.h"
+
+#define CHUNK_ELEMENTS 8192
+
+typedef void (*cast_fn)(void *to, int64_t to_step, const void *from,
+                        int64_t from_step, int64_t n);
+
+/* 2^31 and 2^63 are f32 values, the largest integers below are not: hence >=.
+ * Each comparison is false for NaN. */
+static inline int32_t f32_to_i32(float x)
+{
+    return x >= 0x1p31f    ? INT32_MAX
+           : x >= -0x1p31f ? (int32_t)x
+           : x < 0         ? INT32_MIN
+                           : 0;
+}
+
+static inline int64_t f32_to_i64(float x)
+{
+    return x >= 0x1p63f    ? INT64_MAX
+           : x >= -0x1p63f ? (int64_t)x
+           : x < 0         ? INT64_MIN
+                           : 0;
+}
+
+static inline uint8_t f32_to_u8(float x)
+{
+    return x >= 255.0f ? 255 : x > 0 ? (uint8_t)x : 0;
+}
+
+static inline int32_t i64_to_i32(int64_t x)
+{
+    return x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : (int32_t)x;
+}
+
+static inline uint8_t i64_to_u8(int64_t x)
+{
+    return x > 255 ? 255 : x < 0 ? 0 : (uint8_t)x;
+}
+
+#define CAST(from_name, from_type, to_name, to_type, expression) \
+    static void from_name##_##to_name(void *to, int64_t to_step, \
+                                      const void *from, int64_t from_step, \
+                                      int64_t n) \
+    { \
+        const from_type *in = from; \
+        to_type *out = to; \
+        if (to_step == 1 && from_step == 1) { \
+            for (int64_t i = 0; i < n; i++) { \
+                from_type x = in[i]; \
+                out[i] = (to_type)(expression); \
+            } \
+            return; \
+        } \
+        for (int64_t i = 0; i < n; i++) { \
+            from_type x = in[i * from_step]; \
+            out[i * to_step] = (to_type)(expression); \
+        } \
+    }
+
+CAST(f32, float, f32, float, x)
+CAST(f32, float, i32, int32_t, f32_to_i32(x))
+CAST(f32, float, i64, int64_t, f32_to_i64(x))
+CAST(f32, float, u8, uint8_t, f32_to_u8(x))
+CAST(f32, float, bool, uint8_t, x != 0)
+CAST(i32, int32_t, f32, float, x)
+CAST(i32, int32_t, i32, int32_t, x)
+CAST(i32, int32_t, i64, int64_t, x)
+CAST(i32, int32_t, u8, uint8_t, i64_to_u8(x))
+CAST(i32, int32_t, bool, uint8_t, x != 0)
+CAST(i64, int64_t, f32, float, x)
+CAST(i64, int64_t, i32, int32_t, i64_to_i32(x))
+CAST(i64, int64_t, i64, int64_t, x)
+CAST(i64, int64_t, u8, uint8_t, i64_to_u8(x))
+CAST(i64, int64_t, bool, uint8_t, x != 0)
+CAST(u8, uint8_t, f32, float, x)
+CAST(u8, uint8_t, i32, int32_t, x)
+CAST(u8, uint8_t, i64, int64_t, x)
+CAST(u8, uint8_t, u8, uint8_t, x)
+CAST(u8, uint8_t, bool, uint8_t, x != 0)
+
+/* f32, i32, i64, u8 (which bool is read as, holding 0 or 1), bool. */
+static const cast_fn casts[4][5] = {
+    {f32_f32, f32_i32, f32_i64, f32_u8, f32_bool},
+    {i32_f32, i32_i32, i32_i64, i32_u8, i32_bool},
+    {i64_f32, i64_i32, i64_i64, i64_u8, i64_bool},
+    {u8_f32, u8_i32, u8_i64, u8_u8, u8_bool},
+};
+
+static uint32_t dtype_place(uint32_t dtype)
+{
+    switch (dtype) {
+    case TANDEM_F32:
+        return 0;
+    case TANDEM_I32:
+        return 1;
+    case TANDEM_I64:
+        return 2;
+    case TANDEM_U8:
+        return 3;
+    default:
+        return 4;
+    }
+}
+
+struct cast {
+    struct layout layout;
+    cast_fn fn;
+    unsigned char *base[2];
+    uint32_t bytes[2];
+    int64_t chunks;
+};
+
+static void cast_rows(const void *context, int64_t first, int64_t end)
+{
+    const struct cast *cast = context;
+    const struct layout *layout = &cast->layout;
+    uint32_t inner = layout->rank - 1;
+    int64_t extent = layout->shape[inner], index[TANDEM_MAX_RANK];
+    int64_t chunk = first % cast->chunks;
+    unsigned char *at[2];
+    layout_seek(layout, first / cast->chunks, index);
+    for (uint32_t i = 0; i < 2; i++)
+        at[i] = cast->base[i] +
+                layout_offset(layout, i, index) * (int64_t)cast->bytes[i];
+    for (int64_t task = first; task < end; task++) {
+        int64_t skip = chunk * CHUNK_ELEMENTS;
+        int64_t n = extent - skip < CHUNK_ELEMENTS ? extent - skip
+                                                   : CHUNK_ELEMENTS;
+        int64_t to = layout->strides[0][inner], from = layout->strides[1][inner];
+        cast->fn(at[0] + skip * to * (int64_t)cast->bytes[0], to,
+                 at[1] + skip * from * (int64_t)cast->bytes[1], from, n);
+        if (++chunk < cast->chunks)
+            continue;
+        chunk = 0;
+        layout_next(layout, index, at, cast->bytes);
+    }
+}
+
+void cast_run(const struct work *work)
+{
+    struct cast cast;
+    const struct tandem_tensor_desc *operands[2] = {work->outputs[0],
+                                                    work->inputs[0]};
+    layout_broadcast(&cast.layout, operands, 2, false);
+    if (cast.layout.elements == 0)
+        return;
+    uint32_t from = dtype_place(operands[1]->dtype);
+    cast.fn = casts[from == 4 ? 3 : from][dtype_place(operands[0]->dtype)];
+    for (uint32_t i = 0; i < 2; i++) {
+        cast.base[i] = tensor_data(operands[i]);
+        cast.bytes[i] = TANDEM_DTYPE_BYTES(operands[i]->dtype);
+    }
+    int64_t extent = cast.layout.shape[cast.layout.rank - 1];
+    cast.chunks = (extent + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
+    pool_run(work->device->pool, TANDEM_OP_CAST, cast_rows, &cast,
+             cast.layout.elements / extent * cast.chunks,
+             (extent + cast.chunks - 1) / cast.chunks);
+}

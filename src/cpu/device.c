@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one device of the CPU plugin: what it is, opening and closing it, and
+ * the lists of what belongs to an open one.  Any thread.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/message.h"
+#include "cpu/cpu.h"
+
+struct handle_pool device_pool = HANDLE_POOL(struct tandem_device, 0x63646576u);
+
+/* ---- lists ----------------------------------------------------------------- */
+
+void owned_link(struct owned **list, struct owned *object)
+{
+    object->previous = NULL;
+    object->next = *list;
+    if (*list != NULL)
+        (*list)->previous = object;
+    *list = object;
+}
+
+void owned_unlink(struct owned **list, struct owned *object)
+{
+    if (object->next != NULL)
+        object->next->previous = object->previous;
+    if (object->previous != NULL)
+        object->previous->next = object->next;
+    else
+        *list = object->next;
+}
+
+void *owned_new(struct handle_pool *pool, struct tandem_device *device,
+                struct owned **list)
+{
+    struct owned *object = handle_new(pool);
+    if (object == NULL)
+        return NULL;
+    object->device = device;
+    pthread_mutex_lock(&device->mutex);
+    owned_link(list, object);
+    pthread_mutex_unlock(&device->mutex);
+    return object;
+}
+
+void owned_free(struct handle_pool *pool, struct owned **list, void *object)
+{
+    struct owned *owned = object;
+    pthread_mutex_lock(&owned->device->mutex);
+    owned_unlink(list, owned);
+    pthread_mutex_unlock(&owned->device->mutex);
+    handle_free(pool, object);
+}
+
+/* ---- what it is --------------------------------------------------------------- */
+
+/* The value of key in /proc/cpuinfo's first processor; "" where it has none. */
+static void cpuinfo_read(const char *key, char *out, size_t out_bytes)
+{
+    char line[512];
+    size_t length = strlen(key);
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    out[0] = '\0';
+    if (file == NULL)
+        return;
+    while (out[0] == '\0' && fgets(line, sizeof line, file) != NULL) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, key, length) != 0 || colon == NULL)
+            continue;
+        colon += strspn(colon, ": \t");
+        colon[strcspn(colon, "\n")] = '\0';
+        snprintf(out, out_bytes, "%.*s", (int)out_bytes - 1, colon);
+    }
+    fclose(file);
+}
+
+static void info_fill(struct tandem_device_info *info)
+{
+    char clock[32];
+    memset(info, 0, sizeof *info);
+    info->kind = TANDEM_DEVICE_CPU;
+    info->caps = TANDEM_CAP_HOST_MEMORY | TANDEM_CAP_PROFILING |
+                 TANDEM_CAP_CORE_OPERATORS;
+    cpuinfo_read("model name", info->name, sizeof info->name);
+    if (info->name[0] == '\0')
+        snprintf(info->name, sizeof info->name, "CPU");
+    cpuinfo_read("vendor_id", info->vendor, sizeof info->vendor);
+    snprintf(info->platform, sizeof info->platform, "CPU");
+    snprintf(info->driver, sizeof info->driver, "tandem-cpu " CPU_VERSION);
+    snprintf(info->extensions, sizeof info->extensions, "%s",
+             kernels_levels());
+    info->memory_bytes = memory_of_machine();
+    info->max_alloc_bytes = info->memory_bytes;
+    info->compute_units = pool_processors();
+    info->max_work_group = 1;
+    cpuinfo_read("cpu MHz", clock, sizeof clock);
+    info->clock_mhz = (uint32_t)strtoul(clock, NULL, 10);
+    info->duplicate_of = -1;
+}
+
+enum tandem_status device_count(uint32_t *out_count)
+{
+    if (out_count == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "device_count: out_count is NULL");
+    *out_count = 1;
+    return TANDEM_OK;
+}
+
+enum tandem_status device_describe(uint32_t index,
+                                   struct tandem_device_info *out_info)
+{
+    struct tandem_device_info info;
+    if (out_info == NULL || out_info->struct_size < sizeof(size_t))
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "device_describe: out_info is NULL or has no "
+                           "struct_size");
+    if (index != 0)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "device_describe: there is no device %u; there is 1",
+                           (unsigned)index);
+    info_fill(&info);
+    info.struct_size = out_info->struct_size;
+    memcpy(out_info, &info,
+           info.struct_size < sizeof info ? info.struct_size : sizeof info);
+    return TANDEM_OK;
+}
+
+/* ---- open and close -------------------------------------------------------------- */
+
+/* What the keys of open say. */
+struct settings {
+    uint64_t cap_bytes, threads;
+    const char *isa;
+};
+
+/* The value of a key that wants a number. */
+static enum tandem_status number_parse(const char *key, const char *value,
+                                       uint64_t *out)
+{
+    char *end = NULL;
+    errno = 0;
+    *out = strtoull(value, &end, 10);
+    if (errno == 0 && end != value && *end == '\0' && value[0] != '-')
+        return TANDEM_OK;
+    return message_set(TANDEM_INVALID_ARGUMENT,
+                       "open: the value \"%s\" of %s is not a number", value,
+                       key);
+}
+
+static enum tandem_status settings_read(const struct tandem_open_options *options,
+                                        struct settings *out)
+{
+    memset(out, 0, sizeof *out);
+    if (options == NULL)
+        return TANDEM_OK;
+    if (options->struct_size < sizeof *options)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "open: the options' struct_size %zu is below %zu",
+                           options->struct_size, sizeof *options);
+    if (options->count > 0 &&
+        (options->keys == NULL || options->values == NULL))
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "open: %u keys, but keys or values is NULL",
+                           (unsigned)options->count);
+    for (uint32_t i = 0; i < options->count; i++) {
+        const char *key = options->keys[i], *value = options->values[i];
+        enum tandem_status status = TANDEM_OK;
+        if (key == NULL || value == NULL)
+            return message_set(TANDEM_INVALID_ARGUMENT,
+                               "open: key or value %u is NULL", (unsigned)i);
+        if (strcmp(key, "memory_cap_bytes") == 0)
+            status = number_parse(key, value, &out->cap_bytes);
+        else if (strcmp(key, "num_threads") == 0)
+            status = number_parse(key, value, &out->threads);
+        else if (strcmp(key, "isa") == 0)
+            out->isa = value;
+        if (status != TANDEM_OK)
+            return status;
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status device_check(const struct tandem_device *device)
+{
+    if (handle_live(&device_pool, device))
+        return TANDEM_OK;
+    return message_set(TANDEM_INVALID_ARGUMENT, "the device is %s",
+                       device == NULL ? "NULL" : "not open");
+}
+
+static void device_log(const struct tandem_open_options *options,
+                       const struct tandem_device *device)
+{
+    char line[128];
+    if (options == NULL || options->log == NULL)
+        return;
+    snprintf(line, sizeof line, "cpu: instruction set %s, of %s",
+             device->kernels->name, kernels_levels());
+    options->log(options->log_user, TANDEM_LOG_DEBUG, line);
+}
+
+enum tandem_status device_open(uint32_t index,
+                               const struct tandem_open_options *options,
+                               struct tandem_device **out_device)
+{
+    struct settings settings;
+    if (out_device == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT, "open: out_device is NULL");
+    *out_device = NULL;
+    if (index != 0)
+        return message_set(TANDEM_NO_DEVICE,
+                           "open: there is no device %u; there is 1",
+                           (unsigned)index);
+    enum tandem_status status = settings_read(options, &settings);
+    if (status != TANDEM_OK)
+        return status;
+    const struct kernels *kernels = kernels_choose(settings.isa);
+    if (kernels == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "open: isa \"%s\" is none of generic, avx2, avx512",
+                           settings.isa);
+    struct tandem_device *device = handle_new(&device_pool);
+    struct pool *pool = pool_create(
+        settings.threads > UINT32_MAX ? 0 : (uint32_t)settings.threads);
+    if (device == NULL || pool == NULL) {
+        handle_free(&device_pool, device);
+        pool_destroy(pool);
+        return message_set(TANDEM_OUT_OF_MEMORY, "open: no memory for a device");
+    }
+    pthread_mutex_init(&device->mutex, NULL);
+    device->kernels = kernels;
+    device->pool = pool;
+    device->machine_bytes = memory_of_machine();
+    device->memory.stats.cap_bytes = settings.cap_bytes;
+    device_log(options, device);
+    *out_device = device;
+    return TANDEM_OK;
+}
+
+void device_close(struct tandem_device *device)
+{
+    if (!handle_live(&device_pool, device))
+        return;
+    while (device->events != NULL)
+        event_destroy((struct tandem_event *)device->events);
+    while (device->streams != NULL)
+        stream_destroy((struct tandem_stream *)device->streams);
+    while (device->buffers != NULL)
+        memory_free((struct tandem_buffer *)device->buffers);
+    memory_trim(device, 0);
+    pool_destroy(device->pool);
+    pthread_mutex_destroy(&device->mutex);
+    handle_free(&device_pool, device);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Element-wise operators (classes UNARY to OPTIMIZER) over any strides: the
+ * walk over the outer axes, its division among threads, and the packing of
+ * what is not dense.  The caller's thread and the pool's.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "common/layout.h"
+#include "common/operator.h"
+#include "cpu/cpu.h"
+#include "cpu/elementwise.h"
+
+/* Elements that one task takes along the innermost axis. */
+#define CHUNK_ELEMENTS 8192
+#define OPERANDS 7u
+
+struct walk {
+    struct layout layout;
+    row_fn fn;
+    uint32_t outputs, operands;
+    uint32_t constants; /* bit: an input that repeats along the row */
+    uint32_t packed;    /* bit: an operand that is not dense */
+    int64_t chunks;     /* tasks of each row */
+    unsigned char *base[OPERANDS]; /* outputs, then inputs */
+    uint32_t bytes[OPERANDS];      /* of an element */
+    struct params params;
+    union {
+        float f;
+        uint8_t b;
+    } scalars[4];
+};
+
+/* ---- attributes ------------------------------------------------------------ */
+
+static void adam_params(struct params *out, const struct tandem_op *op)
+{
+    const double *f = op->floats;
+    double step = (double)op->ints[0];
+    out->flag = op->ints[1] != 0;
+    out->f[0] = (float)f[0];
+    out->f[1] = (float)f[1];
+    out->f[2] = (float)(1.0 - f[1]);
+    out->f[3] = (float)f[2];
+    out->f[4] = (float)(1.0 - f[2]);
+    out->f[5] = (float)f[3];
+    out->f[6] = (float)f[4];
+    out->f[7] = (float)(1.0 / (1.0 - pow(f[1], step)));
+    out->f[8] = (float)(1.0 / (1.0 - pow(f[2], step)));
+}
+
+void elementwise_params(struct params *out, const struct tandem_op *op)
+{
+    switch (op->id) {
+    case TANDEM_OP_LEAKY_RELU:
+    case TANDEM_OP_ELU:
+        out->f[0] = (float)op->floats[0];
+        break;
+    case TANDEM_OP_CLIP:
+        out->f[0] = (float)op->floats[0];
+        out->f[1] = (float)op->floats[1];
+        break;
+    case TANDEM_OP_GELU:
+        out->flag = op->ints[0] != 0;
+        break;
+    case TANDEM_OP_SGD:
+        out->flag = op->ints[0] != 0;
+        out->f[0] = (float)op->floats[0];
+        out->f[1] = (float)op->floats[1];
+        out->f[2] = (float)(1.0 - op->floats[2]);
+        out->f[3] = (float)op->floats[3];
+        break;
+    case TANDEM_OP_ADAM:
+        adam_params(out, op);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- packing ------------------------------------------------------------------ */
+
+#define PACK(type) \
+    for (int64_t i = 0; i < n; i++) \
+        memcpy((type *)to + i * to_step, (const type *)from + i * from_step, \
+               sizeof(type))
+
+/* n elements from one stride to another. */
+static void elements_move(void *to, int64_t to_step, const void *from,
+                          int64_t from_step, int64_t n, uint32_t bytes)
+{
+    if (bytes == 4)
+        PACK(uint32_t);
+    else
+        PACK(uint8_t);
+}
+
+/* Runs n elements at at[] through dense pieces on the stack. */
+static void row_packed(const struct walk *walk, unsigned char *const *at,
+                       int64_t n)
+{
+    uint32_t pieces[OPERANDS][PACK_ELEMENTS];
+    uint32_t inner = walk->layout.rank - 1;
+    struct row row = {.constants = walk->constants, .params = &walk->params};
+    for (int64_t done = 0; done < n; done += row.n) {
+        unsigned char *from[OPERANDS];
+        row.n = n - done < PACK_ELEMENTS ? n - done : PACK_ELEMENTS;
+        for (uint32_t i = 0; i < walk->operands; i++) {
+            int64_t step = walk->layout.strides[i][inner];
+            bool output = i < walk->outputs;
+            from[i] = at[i] + done * step * (int64_t)walk->bytes[i];
+            void *memory = from[i];
+            if ((walk->packed >> i & 1u) != 0) {
+                memory = pieces[i];
+                if (!output)
+                    elements_move(memory, 1, from[i], step, row.n,
+                                  walk->bytes[i]);
+            }
+            if (output)
+                row.out[i] = memory;
+            else
+                row.in[i - walk->outputs] = memory;
+        }
+        walk->fn(&row);
+        for (uint32_t i = 0; i < walk->outputs; i++)
+            if ((walk->packed >> i & 1u) != 0)
+                elements_move(from[i], walk->layout.strides[i][inner],
+                              pieces[i], 1, row.n, walk->bytes[i]);
+    }
+}
+
+static void row_dense(const struct walk *walk, unsigned char *const *at,
+                      int64_t n)
+{
+    struct row row = {
+        .n = n, .constants = walk->constants, .params = &walk->params};
+    for (uint32_t i = 0; i < walk->outputs; i++)
+        row.out[i] = at[i];
+    for (uint32_t i = walk->outputs; i < walk->operands; i++)
+        row.in[i - walk->outputs] = at[i];
+    walk->fn(&row);
+}
+
+/* ---- the walk -------------------------------------------------------------------- */
+
+static void walk_run(const void *context, int64_t first, int64_t end)
+{
+    const struct walk *walk = context;
+    const struct layout *layout = &walk->layout;
+    uint32_t inner = layout->rank - 1;
+    int64_t extent = layout->shape[inner], index[TANDEM_MAX_RANK];
+    unsigned char *start[OPERANDS], *at[OPERANDS];
+    int64_t line = first / walk->chunks, chunk = first % walk->chunks;
+    layout_seek(layout, line, index);
+    for (uint32_t i = 0; i < walk->operands; i++)
+        start[i] = walk->base[i] + layout_offset(layout, i, index) *
+                                       (int64_t)walk->bytes[i];
+    for (int64_t task = first; task < end; task++) {
+        int64_t skip = chunk * CHUNK_ELEMENTS;
+        int64_t n = extent - skip < CHUNK_ELEMENTS ? extent - skip
+                                                   : CHUNK_ELEMENTS;
+        for (uint32_t i = 0; i < walk->operands; i++)
+            at[i] = start[i] +
+                    skip * layout->strides[i][inner] * (int64_t)walk->bytes[i];
+        if (walk->packed != 0)
+            row_packed(walk, at, n);
+        else
+            row_dense(walk, at, n);
+        if (++chunk < walk->chunks)
+            continue;
+        chunk = 0;
+        layout_next(layout, index, start, walk->bytes);
+    }
+}
+
+/* Operand i of the walk; tensor NULL: the scalar value. */
+static void walk_operand(struct walk *walk, uint32_t i,
+                         const struct tandem_tensor_desc *tensor,
+                         bool boolean, double value)
+{
+    if (tensor != NULL) {
+        walk->base[i] = tensor_data(tensor);
+        walk->bytes[i] = TANDEM_DTYPE_BYTES(tensor->dtype);
+        return;
+    }
+    uint32_t slot = i - walk->outputs;
+    if (boolean)
+        walk->scalars[slot].b = value != 0;
+    else
+        walk->scalars[slot].f = (float)value;
+    walk->base[i] = (unsigned char *)&walk->scalars[slot];
+    walk->bytes[i] = boolean ? 1 : 4;
+}
+
+static bool takes_constants(uint32_t op_class)
+{
+    return op_class >= TANDEM_CLASS_BINARY && op_class <= TANDEM_CLASS_TERNARY;
+}
+
+void elementwise_run(const struct work *work)
+{
+    struct walk walk;
+    const struct operator_row *about = operator_row(work->op->id);
+    uint32_t scalars = 0, op_class = about->op_class;
+    layout_elementwise(&walk.layout, work->inputs, work->input_count,
+                       work->outputs, work->output_count);
+    if (walk.layout.elements == 0)
+        return;
+    walk.fn = work->device->kernels->rows[work->op->id];
+    walk.outputs = work->output_count;
+    walk.operands = work->output_count + work->input_count;
+    walk.constants = walk.packed = 0;
+    memset(&walk.params, 0, sizeof walk.params);
+    elementwise_params(&walk.params, work->op);
+    uint32_t inner = walk.layout.rank - 1;
+    int64_t extent = walk.layout.shape[inner];
+    for (uint32_t i = 0; i < walk.operands; i++) {
+        bool output = i < walk.outputs;
+        uint32_t place = output ? i : i - walk.outputs;
+        const struct tandem_tensor_desc *tensor =
+            output ? work->outputs[place] : work->inputs[place];
+        bool boolean = op_class == TANDEM_CLASS_LOGICAL ||
+                       (work->op->id == TANDEM_OP_WHERE && place == 0);
+        walk_operand(&walk, i, tensor, boolean,
+                     tensor == NULL ? work->op->floats[scalars++] : 0);
+        int64_t step = walk.layout.strides[i][inner];
+        if (!output && step == 0 && takes_constants(op_class))
+            walk.constants |= 1u << place;
+        else if (step != 1 && extent > 1)
+            walk.packed |= 1u << i;
+    }
+    walk.chunks = (extent + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
+    pool_run(work->device->pool, work->op->id, walk_run, &walk,
+             walk.layout.elements / extent * walk.chunks,
+             (extent + walk.chunks - 1) / walk.chunks);
+}

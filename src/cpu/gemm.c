@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Matrix products by the CBLAS that the plugin was built with, and the pass of
+ * bias and activation over their result.  The BLAS keeps the number of threads
+ * that the process gave it.  Any thread.
+ */
+#include "config.h"
+
+#include <cblas.h>
+#include <limits.h>
+#include <string.h>
+
+#include "common/message.h"
+#include "cpu/cpu.h"
+
+/* Elements of c that are finished together, while they are in cache. */
+#define EPILOGUE_ELEMENTS 4096
+
+struct product {
+    const struct tandem_gemm *gemm;
+    const struct kernels *kernels;
+    const float *a, *b, *bias;
+    float *c;
+    struct params params; /* of the activation */
+};
+
+static const float *matrix_data(const struct tandem_matrix *matrix)
+{
+    return (const float *)(const void *)(matrix->buffer->base +
+                                         matrix->byte_offset);
+}
+
+enum tandem_status gemm_supports(const struct tandem_gemm *gemm)
+{
+    int64_t largest = gemm->m > gemm->n ? gemm->m : gemm->n;
+    const int64_t others[] = {gemm->k, gemm->a.ld, gemm->b.ld, gemm->c.ld};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        largest = others[i] > largest ? others[i] : largest;
+    if (largest <= INT_MAX)
+        return TANDEM_OK;
+    return message_set(TANDEM_UNSUPPORTED,
+                       "gemm: a dimension of %lld is more than the BLAS's "
+                       "integers hold (%d)",
+                       (long long)largest, INT_MAX);
+}
+
+/* c = beta c, where there is nothing to multiply. */
+static void c_scale(const struct tandem_gemm *gemm, float *c, float beta)
+{
+    for (int64_t i = 0; i < gemm->m; i++, c += gemm->c.ld)
+        for (int64_t j = 0; j < gemm->n; j++)
+            c[j] = beta == 0 ? 0.0f : c[j] * beta;
+}
+
+static void batch_multiply(const struct product *product, int64_t batch)
+{
+    const struct tandem_gemm *gemm = product->gemm;
+    float alpha = (float)gemm->alpha, beta = (float)gemm->beta;
+    float *c = product->c + batch * gemm->c.batch_stride;
+    if (gemm->k == 0 || alpha == 0) {
+        c_scale(gemm, c, beta);
+        return;
+    }
+    cblas_sgemm(CblasRowMajor,
+                (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0 ? CblasTrans
+                                                             : CblasNoTrans,
+                (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0 ? CblasTrans
+                                                             : CblasNoTrans,
+                (int)gemm->m, (int)gemm->n, (int)gemm->k, alpha,
+                product->a + batch * gemm->a.batch_stride, (int)gemm->a.ld,
+                product->b + batch * gemm->b.batch_stride, (int)gemm->b.ld,
+                beta, c, (int)gemm->c.ld);
+}
+
+static void row_finish(const struct product *product, float *c, int64_t row,
+                       int64_t column, int64_t n)
+{
+    const struct tandem_gemm *gemm = product->gemm;
+    struct row call = {.n = n, .in = {c}, .out = {c},
+                       .params = &product->params};
+    if (gemm->bias_kind != TANDEM_BIAS_NONE) {
+        bool by_row = gemm->bias_kind == TANDEM_BIAS_PER_ROW;
+        call.in[1] = product->bias + (by_row ? row : column);
+        call.constants = by_row ? 2u : 0u;
+        product->kernels->rows[TANDEM_OP_ADD](&call);
+        call.constants = 0;
+    }
+    if (gemm->activation != TANDEM_OP_INVALID)
+        product->kernels->rows[gemm->activation](&call);
+}
+
+/* Tasks are the rows of all batches. */
+static void rows_finish(const void *context, int64_t first, int64_t end)
+{
+    const struct product *product = context;
+    const struct tandem_gemm *gemm = product->gemm;
+    for (int64_t task = first; task < end; task++) {
+        int64_t row = task % gemm->m;
+        float *c = product->c + task / gemm->m * gemm->c.batch_stride +
+                   row * gemm->c.ld;
+        for (int64_t column = 0; column < gemm->n;
+             column += EPILOGUE_ELEMENTS) {
+            int64_t n = gemm->n - column < EPILOGUE_ELEMENTS
+                            ? gemm->n - column
+                            : EPILOGUE_ELEMENTS;
+            row_finish(product, c + column, row, column, n);
+        }
+    }
+}
+
+static void product_prepare(struct product *out, const struct tandem_gemm *gemm,
+                            const struct kernels *kernels)
+{
+    memset(out, 0, sizeof *out);
+    out->gemm = gemm;
+    out->kernels = kernels;
+    if (gemm->k > 0) {
+        out->a = matrix_data(&gemm->a);
+        out->b = matrix_data(&gemm->b);
+    }
+    out->c = (float *)(void *)(gemm->c.buffer->base + gemm->c.byte_offset);
+    if (gemm->bias_kind != TANDEM_BIAS_NONE)
+        out->bias = (const float *)(const void *)(gemm->bias->base +
+                                                  gemm->bias_byte_offset);
+    out->params.f[0] = (float)gemm->activation_alpha;
+    out->params.flag = gemm->activation == TANDEM_OP_GELU &&
+                       gemm->activation_alpha == 1.0;
+}
+
+enum tandem_status gemm_run(struct tandem_stream *stream,
+                            const struct tandem_gemm *gemm)
+{
+    struct product product;
+    enum tandem_status status = stream_check(stream);
+    if (status == TANDEM_OK)
+        status = check_gemm(gemm, buffer_span, stream->owned.device);
+    if (status == TANDEM_OK)
+        status = gemm_supports(gemm);
+    if (status != TANDEM_OK || gemm->m == 0 || gemm->n == 0)
+        return status;
+    struct tandem_device *device = stream->owned.device;
+    product_prepare(&product, gemm, device->kernels);
+    for (int64_t batch = 0; batch < gemm->batch; batch++)
+        batch_multiply(&product, batch);
+    if (gemm->bias_kind != TANDEM_BIAS_NONE ||
+        gemm->activation != TANDEM_OP_INVALID)
+        pool_run(device->pool, TANDEM_OP_GEMM, rows_finish, &product,
+                 gemm->m * gemm->batch, gemm->n);
+    return TANDEM_OK;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inner loops of the CPU plugin, one table for each instruction set.  A
+ * level takes the table of the level below and replaces what it does better:
+ * generic C first, then AVX2, then AVX-512 (arm/ is the place of NEON).  All
+ * are pure functions over memory that their caller has checked; any thread.
+ *
+ * Each gives the same bits for an element wherever it lies in the row, so that
+ * results depend neither on strides nor on the number of threads.
+ */
+#ifndef TANDEM_CPU_KERNELS_H
+#define TANDEM_CPU_KERNELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <tandem/backend.h>
+
+/* The attributes of an operator as its inner loop wants them. */
+struct params {
+    float f[12];
+    bool flag; /* gelu's tanh form, sgd's nesterov, adam's decoupled */
+};
+
+/* n elements of an element-wise operator, densely packed.  Bit i of constants:
+ * input i is one element that repeats.  An output may be an input. */
+struct row {
+    int64_t n;
+    uint32_t constants;
+    const void *in[4];
+    void *out[3];
+    const struct params *params;
+};
+typedef void (*row_fn)(const struct row *row);
+
+/* Elements that are packed at a time where an operand is not dense. */
+#define PACK_ELEMENTS 512
+/* Rows that a column kernel adds in f32 before it goes to f64. */
+#define COLUMN_ROWS 32
+
+struct kernels {
+    const char *name;
+    row_fn rows[TANDEM_OP_LIMIT]; /* classes UNARY to OPTIMIZER */
+
+    /* Over n > 0 dense elements, NaN propagating. */
+    float (*max)(const float *x, int64_t n);
+    float (*min)(const float *x, int64_t n);
+    double (*sum)(const float *x, int64_t n);
+    double (*sum_square)(const float *x, int64_t n);
+    double (*product)(const float *x, int64_t n);
+    double (*dot)(const float *a, const float *b, int64_t n);
+    /* sum e^(x - m) */
+    double (*sum_exp)(const float *x, int64_t n, float m);
+    /* The first element that equals value, or is NaN where value is; n where
+     * there is none. */
+    int64_t (*find)(const float *x, int64_t n, float value);
+    /* y = e^(x - m), giving their sum; y may be x. */
+    double (*exp_row)(float *y, const float *x, int64_t n, float m);
+    /* y = x scale; y may be x. */
+    void (*scale_row)(float *y, const float *x, int64_t n, float scale);
+    /* y = x - m - l; y may be x. */
+    void (*shift_row)(float *y, const float *x, int64_t n, float m, float l);
+
+    /* Over rows x columns with stride elements from row to row, into one
+     * accumulator for each column. */
+    void (*column_max)(const float *x, int64_t rows, int64_t stride,
+                       int64_t columns, float *accumulators);
+    void (*column_min)(const float *x, int64_t rows, int64_t stride,
+                       int64_t columns, float *accumulators);
+    void (*column_sum)(const float *x, int64_t rows, int64_t stride,
+                       int64_t columns, double *accumulators);
+    void (*column_sum_square)(const float *x, int64_t rows, int64_t stride,
+                              int64_t columns, double *accumulators);
+    void (*column_product)(const float *x, int64_t rows, int64_t stride,
+                           int64_t columns, double *accumulators);
+    /* y = e^(x - m[column]), and their sums; y NULL: the sums alone. */
+    void (*column_exp)(float *y, int64_t y_stride, const float *x,
+                       int64_t rows, int64_t stride, int64_t columns,
+                       const float *m, double *accumulators);
+
+    /* y[c * y_stride + r] = x[r * x_stride + c] of 4-byte elements. */
+    void (*transpose4)(uint32_t *y, int64_t y_stride, const uint32_t *x,
+                       int64_t x_stride, int64_t rows, int64_t columns);
+};
+
+/* Fill table (whole, or what they replace). */
+void kernels_generic(struct kernels *table);
+void kernels_avx2(struct kernels *table);
+void kernels_avx512(struct kernels *table);
+
+/* The best table that this machine has, at most that of the level named
+ * ("generic", "avx2", "avx512"; NULL: no limit).  NULL for another name. */
+const struct kernels *kernels_choose(const char *limit);
+/* The levels that this machine has, separated by spaces. */
+const char *kernels_levels(void);
+
+/* The element-wise rows in plain C; reference.c. */
+void reference_rows(row_fn *rows);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a call of launch to the code that does it.  Most calls in a program are
+ * small element-wise operators on dense tensors of one shape: a fast path
+ * judges those itself.  Every other call, and every error, takes the full
+ * check.  Any thread, one at a time for a stream.
+ */
+#include "config.h"
+
+#include "common/message.h"
+#include "common/operator.h"
+#include "cpu/cpu.h"
+#include "cpu/elementwise.h"
+
+/* More elements than this go by the walk that may use threads. */
+#define FAST_ELEMENTS 8192
+
+enum tandem_status buffer_span(const void *user,
+                               const struct tandem_buffer *buffer,
+                               struct memory_span *out)
+{
+    if (!handle_live(&buffer_pool, buffer))
+        return message_set(TANDEM_INVALID_ARGUMENT, "the buffer is %s",
+                           buffer == NULL ? "NULL" : "not one, or was freed");
+    if (buffer->owned.device != user)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "the buffer is of another device");
+    if (__atomic_load_n(&buffer->maps, __ATOMIC_RELAXED) != 0)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "the buffer is mapped: unmap it first");
+    out->base = (uint64_t)(uintptr_t)buffer->base;
+    out->bytes = buffer->bytes;
+    return TANDEM_OK;
+}
+
+/* ---- the fast path -------------------------------------------------------- */
+
+/* What of the operator table the fast path looks at. */
+struct shortcut {
+    uint8_t op_class, inputs, ints, floats;
+};
+static const struct shortcut shortcuts[TANDEM_OP_LIMIT] = {
+#define SHORTCUT(ID, number, name, class, inputs, outputs, int_names, ints, \
+                 float_names, floats, ...) \
+    [number] = {TANDEM_CLASS_##class, inputs, ints, floats},
+    TANDEM_OPERATORS(SHORTCUT)
+#undef SHORTCUT
+};
+
+static bool shortcut_takes(uint32_t op_class)
+{
+    return op_class == TANDEM_CLASS_UNARY || op_class == TANDEM_CLASS_BINARY ||
+           op_class == TANDEM_CLASS_COMPARE ||
+           op_class == TANDEM_CLASS_GRADIENT;
+}
+
+/* Elements of a dense tensor; 0 where it is not dense or is empty. */
+static int64_t dense_elements(const struct tandem_tensor_desc *tensor)
+{
+    int64_t n = 1;
+    if (tensor->rank > TANDEM_MAX_RANK)
+        return 0;
+    for (uint32_t axis = tensor->rank; axis-- > 0;) {
+        int64_t extent = tensor->shape[axis];
+        if (extent <= 0 || (extent != 1 && tensor->strides[axis] != n) ||
+            __builtin_mul_overflow(n, extent, &n))
+            return 0;
+    }
+    return n;
+}
+
+/* Whether input has the shape of the dense output, and is dense. */
+static inline bool dense_alike(const struct tandem_tensor_desc *input,
+                               const struct tandem_tensor_desc *output)
+{
+    if (input->dtype != TANDEM_F32 || input->rank != output->rank)
+        return false;
+    for (uint32_t axis = 0; axis < output->rank; axis++)
+        if (input->shape[axis] != output->shape[axis] ||
+            (input->shape[axis] != 1 &&
+             input->strides[axis] != output->strides[axis]))
+            return false;
+    return true;
+}
+
+/* Where n elements of the tensor lie; NULL where the buffer is not one of
+ * device that holds them. */
+static inline unsigned char *dense_data(const struct tandem_device *device,
+                                        const struct tandem_tensor_desc *tensor,
+                                        uint64_t bytes, uint64_t alignment)
+{
+    const struct tandem_buffer *buffer = tensor->buffer;
+    if (!handle_live(&buffer_pool, buffer) || buffer->owned.device != device ||
+        __atomic_load_n(&buffer->maps, __ATOMIC_RELAXED) != 0 ||
+        tensor->byte_offset > buffer->bytes ||
+        bytes > buffer->bytes - tensor->byte_offset ||
+        tensor->byte_offset % alignment != 0)
+        return NULL;
+    return buffer->base + tensor->byte_offset;
+}
+
+/* Fills row for a call of at most FAST_ELEMENTS that needs no further check;
+ * false for any other. */
+static bool row_fill(struct row *row, struct params *params, float *scalar,
+                     const struct work *work)
+{
+    const struct tandem_op *op = work->op;
+    const struct shortcut *shortcut = &shortcuts[op->id];
+    const struct tandem_tensor_desc *out = work->outputs[0];
+    bool compares = shortcut->op_class == TANDEM_CLASS_COMPARE;
+    uint32_t scalars = 0;
+    if (!shortcut_takes(shortcut->op_class) || work->output_count != 1 ||
+        work->input_count != shortcut->inputs || out == NULL ||
+        out->dtype != (compares ? TANDEM_BOOL : TANDEM_F32))
+        return false;
+    int64_t n = dense_elements(out);
+    if (n == 0 || n > FAST_ELEMENTS)
+        return false;
+    uint64_t bytes = (uint64_t)n * 4, out_bytes = compares ? bytes / 4 : bytes;
+    unsigned char *to =
+        dense_data(work->device, out, out_bytes, compares ? 1 : 4);
+    if (to == NULL)
+        return false;
+    for (uint32_t i = 0; i < shortcut->inputs; i++) {
+        const struct tandem_tensor_desc *in = work->inputs[i];
+        if (in == NULL) {
+            if (shortcut->inputs == 1 || ++scalars > 1 ||
+                shortcut->op_class == TANDEM_CLASS_GRADIENT ||
+                op->float_count < 1 || op->floats == NULL)
+                return false;
+            *scalar = (float)op->floats[0];
+            row->in[i] = scalar;
+            row->constants |= 1u << i;
+            continue;
+        }
+        if (!dense_alike(in, out))
+            return false;
+        const unsigned char *from = dense_data(work->device, in, bytes, 4);
+        bool apart = from >= to + out_bytes || to >= from + bytes;
+        bool same = !compares && in->buffer == out->buffer && from == to;
+        if (from == NULL || (!apart && !same))
+            return false;
+        row->in[i] = from;
+    }
+    if (shortcut->ints + shortcut->floats > 0) {
+        if (op->int_count < shortcut->ints ||
+            op->float_count < shortcut->floats ||
+            (shortcut->ints > 0 && op->ints == NULL) ||
+            (shortcut->floats > 0 && op->floats == NULL))
+            return false;
+        elementwise_params(params, op);
+    }
+    row->n = n;
+    row->out[0] = to;
+    row->params = params;
+    return true;
+}
+
+static bool launch_fast(const struct work *work)
+{
+    struct row row;
+    struct params params;
+    float scalar;
+    if (work->op == NULL || work->op->struct_size < sizeof *work->op ||
+        work->op->id >= TANDEM_OP_LIMIT || work->inputs == NULL ||
+        work->outputs == NULL || work->output_count == 0)
+        return false;
+    row.constants = 0;
+    params.flag = false;
+    if (!row_fill(&row, &params, &scalar, work))
+        return false;
+    work->device->kernels->rows[work->op->id](&row);
+    return true;
+}
+
+/* ---- any call --------------------------------------------------------------- */
+
+static void work_run(const struct work *work)
+{
+    switch (operator_row(work->op->id)->op_class) {
+    case TANDEM_CLASS_CAST:
+        cast_run(work);
+        break;
+    case TANDEM_CLASS_COPY:
+        copy_run(work);
+        break;
+    case TANDEM_CLASS_TRANSPOSE:
+        transpose_run(work);
+        break;
+    case TANDEM_CLASS_REDUCE:
+        reduce_run(work);
+        break;
+    case TANDEM_CLASS_ARG_REDUCE:
+        argument_reduce_run(work);
+        break;
+    case TANDEM_CLASS_DOT:
+        dot_run(work);
+        break;
+    case TANDEM_CLASS_SOFTMAX:
+        softmax_run(work);
+        break;
+    case TANDEM_CLASS_CROSS_ENTROPY:
+        cross_entropy_run(work);
+        break;
+    case TANDEM_CLASS_GATHER:
+        gather_run(work);
+        break;
+    default:
+        elementwise_run(work);
+    }
+}
+
+enum tandem_status
+launch_supports(struct tandem_device *device, const struct tandem_op *op,
+                const struct tandem_tensor_desc *const *inputs,
+                uint32_t input_count,
+                const struct tandem_tensor_desc *const *outputs,
+                uint32_t output_count)
+{
+    enum tandem_status status = device_check(device);
+    if (status == TANDEM_OK)
+        status = check_op(op, inputs, input_count, outputs, output_count, NULL,
+                          NULL);
+    if (status == TANDEM_OK && op->id == TANDEM_OP_GEMM)
+        status = gemm_supports(op->gemm);
+    return status;
+}
+
+enum tandem_status launch_run(struct tandem_stream *stream,
+                              const struct tandem_op *op,
+                              const struct tandem_tensor_desc *const *inputs,
+                              uint32_t input_count,
+                              const struct tandem_tensor_desc *const *outputs,
+                              uint32_t output_count)
+{
+    if (!handle_live(&stream_pool, stream))
+        return stream_check(stream);
+    struct work work = {stream->owned.device, op, inputs, outputs, input_count,
+                        output_count};
+    if (launch_fast(&work))
+        return TANDEM_OK;
+    enum tandem_status status =
+        check_op(op, inputs, input_count, outputs, output_count, buffer_span,
+                 work.device);
+    if (status != TANDEM_OK)
+        return status;
+    if (op->id == TANDEM_OP_GEMM)
+        return gemm_run(stream, op->gemm);
+    work_run(&work);
+    return TANDEM_OK;
+}

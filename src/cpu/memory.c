@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Buffers and the blocks under them: freed blocks are kept in lists by size
+ * class, four classes to each doubling, until trim, the cap or the machine
+ * asks for them.  Any thread; the device's mutex guards all.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/message.h"
+#include "cpu/cpu.h"
+
+#define BLOCK_ALIGNMENT 64u
+#define PAGE_ALIGNMENT 4096u
+
+struct handle_pool buffer_pool = HANDLE_POOL(struct tandem_buffer, 0x63627566u);
+
+/* Where imports of no bytes lie: arithmetic on NULL is undefined. */
+static unsigned char empty_import[1];
+
+uint64_t memory_of_machine(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes : 0;
+}
+
+/* The class of the smallest size >= bytes, and that size: 64, 80, 96, 112,
+ * 128, 160, ... rounded to the alignment. */
+static uint32_t size_class(uint64_t bytes, uint64_t *out_block_bytes)
+{
+    if (bytes <= BLOCK_ALIGNMENT) {
+        *out_block_bytes = BLOCK_ALIGNMENT;
+        return 0;
+    }
+    uint32_t log = 63u - (uint32_t)__builtin_clzll(bytes - 1);
+    uint64_t step = (uint64_t)1 << (log - 2);
+    uint64_t steps = (bytes - ((uint64_t)1 << log) + step - 1) / step;
+    uint64_t size = ((uint64_t)1 << log) + steps * step;
+    *out_block_bytes =
+        (size + BLOCK_ALIGNMENT - 1) & ~(uint64_t)(BLOCK_ALIGNMENT - 1);
+    return (log - 6) * 4 + (uint32_t)steps;
+}
+
+/* The size of a class's blocks. */
+static uint64_t class_bytes(uint32_t number)
+{
+    uint32_t log = number / 4 + 6;
+    uint64_t size =
+        ((uint64_t)1 << log) + (number % 4) * ((uint64_t)1 << (log - 2));
+    return (size + BLOCK_ALIGNMENT - 1) & ~(uint64_t)(BLOCK_ALIGNMENT - 1);
+}
+
+static void *block_new(uint64_t bytes)
+{
+    void *block = NULL;
+    size_t alignment = bytes < PAGE_ALIGNMENT ? BLOCK_ALIGNMENT : PAGE_ALIGNMENT;
+    if (posix_memalign(&block, alignment, (size_t)bytes) != 0)
+        return NULL;
+    return block;
+}
+
+/* Called with the mutex held: frees the largest kept blocks first. */
+static void cache_trim(struct memory *memory, uint64_t keep_bytes)
+{
+    for (uint32_t i = MEMORY_CLASSES; i-- > 0;) {
+        while (memory->free[i] != NULL &&
+               memory->stats.cached_bytes > keep_bytes) {
+            struct free_block *block = memory->free[i];
+            memory->free[i] = block->next;
+            memory->stats.cached_bytes -= class_bytes(i);
+            free(block);
+        }
+    }
+}
+
+/* A block of exactly bytes bytes from the machine, under the cap.  Called
+ * with the mutex held. */
+static void *block_take(struct memory *memory, uint64_t bytes)
+{
+    struct tandem_memory_stats *stats = &memory->stats;
+    if (stats->cap_bytes != 0) {
+        if (bytes > stats->cap_bytes ||
+            stats->used_bytes > stats->cap_bytes - bytes)
+            return NULL;
+        if (stats->used_bytes + stats->cached_bytes > stats->cap_bytes - bytes)
+            cache_trim(memory, stats->cap_bytes - bytes - stats->used_bytes);
+    }
+    void *block = block_new(bytes);
+    if (block == NULL && stats->cached_bytes > 0) {
+        cache_trim(memory, 0);
+        block = block_new(bytes);
+    }
+    return block;
+}
+
+/* Called with the mutex held: gives buffer a block for its bytes. */
+static bool buffer_fill(struct memory *memory, struct tandem_buffer *buffer)
+{
+    uint64_t block_bytes;
+    uint32_t number = size_class(buffer->bytes, &block_bytes);
+    struct free_block *block = memory->free[number];
+    if (block != NULL) {
+        memory->free[number] = block->next;
+        memory->stats.cached_bytes -= block_bytes;
+    } else {
+        block = block_take(memory, block_bytes);
+        if (block == NULL) {
+            /* The cap may leave room for what was asked, not for its class. */
+            number = MEMORY_CLASSES;
+            block_bytes = (buffer->bytes + BLOCK_ALIGNMENT - 1) &
+                          ~(uint64_t)(BLOCK_ALIGNMENT - 1);
+            block = block_take(memory, block_bytes);
+        }
+        if (block == NULL)
+            return false;
+        memory->stats.driver_alloc_count++;
+    }
+    buffer->base = (unsigned char *)block;
+    buffer->block_bytes = block_bytes;
+    buffer->size_class = number;
+    return true;
+}
+
+static void count_taken(struct tandem_memory_stats *stats, uint64_t bytes)
+{
+    stats->used_bytes += bytes;
+    stats->alloc_count++;
+    stats->buffer_count++;
+    if (stats->used_bytes + stats->cached_bytes > stats->peak_bytes)
+        stats->peak_bytes = stats->used_bytes + stats->cached_bytes;
+}
+
+enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
+                                struct tandem_buffer **out_buffer)
+{
+    if (out_buffer == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "alloc: out_buffer is NULL");
+    *out_buffer = NULL;
+    enum tandem_status status = device_check(device);
+    if (status != TANDEM_OK)
+        return status;
+    uint64_t most = device->machine_bytes;
+    if (bytes > most)
+        return message_set(TANDEM_OUT_OF_MEMORY,
+                           "alloc: %llu bytes are more than this machine's "
+                           "memory of %llu",
+                           (unsigned long long)bytes, (unsigned long long)most);
+    struct tandem_buffer *buffer = handle_new(&buffer_pool);
+    if (buffer == NULL)
+        return message_set(TANDEM_OUT_OF_MEMORY, "alloc: no memory for a buffer");
+    buffer->owned.device = device;
+    buffer->bytes = bytes;
+    pthread_mutex_lock(&device->mutex);
+    bool filled = buffer_fill(&device->memory, buffer);
+    if (filled) {
+        count_taken(&device->memory.stats, buffer->block_bytes);
+        owned_link(&device->buffers, &buffer->owned);
+    }
+    struct tandem_memory_stats stats = device->memory.stats;
+    pthread_mutex_unlock(&device->mutex);
+    if (!filled) {
+        handle_free(&buffer_pool, buffer);
+        return message_set(TANDEM_OUT_OF_MEMORY,
+                           "alloc: no room for %llu bytes: %llu in use, cap %llu "
+                           "(0: none)",
+                           (unsigned long long)bytes,
+                           (unsigned long long)stats.used_bytes,
+                           (unsigned long long)stats.cap_bytes);
+    }
+    *out_buffer = buffer;
+    return TANDEM_OK;
+}
+
+/* Called with the mutex held. */
+static void block_return(struct memory *memory, struct tandem_buffer *buffer)
+{
+    struct free_block *block = (struct free_block *)(void *)buffer->base;
+    memory->stats.buffer_count--;
+    if (buffer->block_bytes == 0) /* imported */
+        return;
+    memory->stats.used_bytes -= buffer->block_bytes;
+    if (buffer->size_class == MEMORY_CLASSES) {
+        free(block);
+        return;
+    }
+    block->next = memory->free[buffer->size_class];
+    memory->free[buffer->size_class] = block;
+    memory->stats.cached_bytes += buffer->block_bytes;
+}
+
+void memory_free(struct tandem_buffer *buffer)
+{
+    if (!handle_live(&buffer_pool, buffer))
+        return;
+    struct tandem_device *device = buffer->owned.device;
+    pthread_mutex_lock(&device->mutex);
+    owned_unlink(&device->buffers, &buffer->owned);
+    block_return(&device->memory, buffer);
+    pthread_mutex_unlock(&device->mutex);
+    handle_free(&buffer_pool, buffer);
+}
+
+enum tandem_status memory_import_host(struct tandem_device *device,
+                                      void *memory, uint64_t bytes,
+                                      struct tandem_buffer **out_buffer)
+{
+    if (out_buffer == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "import_host: out_buffer is NULL");
+    *out_buffer = NULL;
+    enum tandem_status status = device_check(device);
+    if (status != TANDEM_OK)
+        return status;
+    if (memory == NULL && bytes > 0)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "import_host: memory is NULL with %llu bytes",
+                           (unsigned long long)bytes);
+    if (bytes > UINTPTR_MAX - (uintptr_t)memory)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "import_host: %llu bytes reach past the end of the "
+                           "address space",
+                           (unsigned long long)bytes);
+    struct tandem_buffer *buffer = handle_new(&buffer_pool);
+    if (buffer == NULL)
+        return message_set(TANDEM_OUT_OF_MEMORY,
+                           "import_host: no memory for a buffer");
+    buffer->owned.device = device;
+    buffer->base = bytes > 0 ? memory : empty_import;
+    buffer->bytes = bytes;
+    pthread_mutex_lock(&device->mutex);
+    device->memory.stats.buffer_count++;
+    owned_link(&device->buffers, &buffer->owned);
+    pthread_mutex_unlock(&device->mutex);
+    *out_buffer = buffer;
+    return TANDEM_OK;
+}
+
+enum tandem_status memory_host_alloc(struct tandem_device *device,
+                                     uint64_t bytes, void **out_memory)
+{
+    if (out_memory == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "host_alloc: out_memory is NULL");
+    *out_memory = NULL;
+    enum tandem_status status = device_check(device);
+    if (status != TANDEM_OK)
+        return status;
+    if (bytes > device->machine_bytes ||
+        posix_memalign(out_memory, PAGE_ALIGNMENT,
+                       bytes == 0 ? 1 : (size_t)bytes) != 0) {
+        *out_memory = NULL;
+        return message_set(TANDEM_OUT_OF_MEMORY,
+                           "host_alloc: no room for %llu bytes",
+                           (unsigned long long)bytes);
+    }
+    return TANDEM_OK;
+}
+
+void memory_host_free(struct tandem_device *device, void *memory)
+{
+    (void)device;
+    free(memory);
+}
+
+enum tandem_status memory_stats(struct tandem_device *device,
+                                struct tandem_memory_stats *out_stats)
+{
+    enum tandem_status status = device_check(device);
+    if (status != TANDEM_OK)
+        return status;
+    if (out_stats == NULL || out_stats->struct_size < sizeof(size_t))
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "memory_stats: out_stats is NULL or has no "
+                           "struct_size");
+    pthread_mutex_lock(&device->mutex);
+    struct tandem_memory_stats stats = device->memory.stats;
+    pthread_mutex_unlock(&device->mutex);
+    stats.struct_size = out_stats->struct_size;
+    memcpy(out_stats, &stats,
+           stats.struct_size < sizeof stats ? stats.struct_size : sizeof stats);
+    return TANDEM_OK;
+}
+
+enum tandem_status memory_trim(struct tandem_device *device,
+                               uint64_t keep_bytes)
+{
+    enum tandem_status status = device_check(device);
+    if (status != TANDEM_OK)
+        return status;
+    pthread_mutex_lock(&device->mutex);
+    cache_trim(&device->memory, keep_bytes);
+    pthread_mutex_unlock(&device->mutex);
+    return TANDEM_OK;
+}

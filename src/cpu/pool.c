@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Threads that help with large operators; see pool.h.  A job is published
+ * under the mutex; helpers and the caller claim its tasks by an atomic
+ * counter, so a helper that never wakes (a child after fork has none) is
+ * waited for by nobody.
+ */
+#include "config.h"
+
+#include "cpu/pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define THREADS_LIMIT 256u
+/* Less work than this, in elements, is never worth measuring. */
+#define MEASURED_UNITS 16384
+/* Help is asked for where the work takes so many times as long as asking. */
+#define WORTH_FACTOR 4.0
+/* Pieces that each thread should get, so that a slow one can be helped. */
+#define PIECES_PER_THREAD 8
+
+struct pool {
+    pthread_mutex_t busy; /* held by the caller that has the helpers */
+    pthread_mutex_t mutex; /* guards what follows, down to stop */
+    pthread_cond_t work_come, work_done;
+    uint64_t generation; /* of the job; odd: there is none */
+    uint32_t active;     /* helpers at the present job */
+    bool stop;
+    /* The job; read by helpers that are counted in active. */
+    pool_fn fn;
+    const void *work;
+    int64_t tasks, piece;
+    atomic_int_fast64_t next;
+    /* Written with busy held. */
+    uint32_t threads; /* the caller among them */
+    uint32_t started; /* helpers */
+    pid_t owner;      /* the process that started them */
+    double join_ns;   /* of an empty job; 0: not measured */
+    pthread_t helpers[THREADS_LIMIT];
+    _Atomic double unit_ns[POOL_KINDS]; /* 0: not measured */
+};
+
+/* ---- what this process may use -------------------------------------------- */
+
+/* The cgroup's quota in processors, rounded up; limit where it has none. */
+static uint32_t quota_processors(uint32_t limit)
+{
+    char text[64];
+    long long quota, period;
+    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
+    if (file == NULL)
+        return limit;
+    bool read = fgets(text, sizeof text, file) != NULL &&
+                sscanf(text, "%lld %lld", &quota, &period) == 2;
+    fclose(file);
+    if (!read || quota <= 0 || period <= 0)
+        return limit;
+    long long count = (quota + period - 1) / period;
+    return count < (long long)limit ? (uint32_t)count : limit;
+}
+
+uint32_t pool_processors(void)
+{
+    cpu_set_t set;
+    uint32_t count = 1;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        count = (uint32_t)CPU_COUNT(&set);
+    else if (sysconf(_SC_NPROCESSORS_ONLN) > 1)
+        count = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+    count = quota_processors(count);
+    return count < 1 ? 1 : count > THREADS_LIMIT ? THREADS_LIMIT : count;
+}
+
+static double now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+/* ---- jobs --------------------------------------------------------------------- */
+
+static void job_work(struct pool *pool)
+{
+    for (;;) {
+        int64_t first = atomic_fetch_add_explicit(&pool->next, pool->piece,
+                                                  memory_order_relaxed);
+        if (first >= pool->tasks)
+            return;
+        int64_t end = pool->tasks - first > pool->piece ? first + pool->piece
+                                                        : pool->tasks;
+        pool->fn(pool->work, first, end);
+    }
+}
+
+static void *helper_main(void *argument)
+{
+    struct pool *pool = argument;
+    uint64_t seen = 1;
+    pthread_mutex_lock(&pool->mutex);
+    for (;;) {
+        while (!pool->stop &&
+               (pool->generation == seen || (pool->generation & 1u) != 0))
+            pthread_cond_wait(&pool->work_come, &pool->mutex);
+        if (pool->stop)
+            break;
+        seen = pool->generation;
+        pool->active++;
+        pthread_mutex_unlock(&pool->mutex);
+        job_work(pool);
+        pthread_mutex_lock(&pool->mutex);
+        if (--pool->active == 0)
+            pthread_cond_signal(&pool->work_done);
+    }
+    pthread_mutex_unlock(&pool->mutex);
+    return NULL;
+}
+
+/* Called with busy held.  Fewer helpers than wanted is no error. */
+static void helpers_start(struct pool *pool)
+{
+    sigset_t all, before;
+    pool->owner = getpid();
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (pool->started + 1 < pool->threads &&
+           pthread_create(&pool->helpers[pool->started], NULL, helper_main,
+                          pool) == 0)
+        pool->started++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pool->threads = pool->started + 1;
+}
+
+/* Called with busy held. */
+static void job_run(struct pool *pool, pool_fn fn, const void *work,
+                    int64_t tasks)
+{
+    int64_t pieces = (int64_t)pool->threads * PIECES_PER_THREAD;
+    pthread_mutex_lock(&pool->mutex);
+    pool->fn = fn;
+    pool->work = work;
+    pool->tasks = tasks;
+    pool->piece = tasks > pieces ? tasks / pieces : 1;
+    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
+    pool->generation++;
+    pthread_cond_broadcast(&pool->work_come);
+    pthread_mutex_unlock(&pool->mutex);
+    job_work(pool);
+    pthread_mutex_lock(&pool->mutex);
+    pool->generation++;
+    while (pool->active > 0)
+        pthread_cond_wait(&pool->work_done, &pool->mutex);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+static void task_empty(const void *work, int64_t first, int64_t end)
+{
+    (void)work;
+    (void)first;
+    (void)end;
+}
+
+/* Called with busy held: starts the helpers and times empty jobs. */
+static void join_measure(struct pool *pool)
+{
+    double worst = 0;
+    helpers_start(pool);
+    for (int i = 0; i < 9; i++) {
+        double start = now_ns();
+        job_run(pool, task_empty, NULL, pool->threads);
+        double ns = now_ns() - start;
+        /* The first one pays for the threads' start. */
+        if (i > 0 && ns > worst)
+            worst = ns;
+    }
+    pool->join_ns = worst > 1000.0 ? worst : 1000.0;
+}
+
+/* ---- the pool ------------------------------------------------------------------- */
+
+struct pool *pool_create(uint32_t threads)
+{
+    uint32_t most = pool_processors();
+    struct pool *pool = calloc(1, sizeof *pool);
+    if (pool == NULL)
+        return NULL;
+    pthread_mutex_init(&pool->busy, NULL);
+    pthread_mutex_init(&pool->mutex, NULL);
+    pthread_cond_init(&pool->work_come, NULL);
+    pthread_cond_init(&pool->work_done, NULL);
+    pool->generation = 1;
+    pool->threads = threads == 0 || threads > most ? most : threads;
+    return pool;
+}
+
+void pool_destroy(struct pool *pool)
+{
+    if (pool == NULL)
+        return;
+    pthread_mutex_lock(&pool->mutex);
+    pool->stop = true;
+    pthread_cond_broadcast(&pool->work_come);
+    pthread_mutex_unlock(&pool->mutex);
+    /* A child after fork has no helpers to join. */
+    if (pool->owner == getpid()) {
+        for (uint32_t i = 0; i < pool->started; i++)
+            pthread_join(pool->helpers[i], NULL);
+        pthread_cond_destroy(&pool->work_come);
+        pthread_cond_destroy(&pool->work_done);
+    }
+    pthread_mutex_destroy(&pool->mutex);
+    pthread_mutex_destroy(&pool->busy);
+    free(pool);
+}
+
+static void run_alone(struct pool *pool, uint32_t kind, pool_fn fn,
+                      const void *work, int64_t tasks, double units)
+{
+    double start = now_ns();
+    fn(work, 0, tasks);
+    double ns = now_ns() - start;
+    atomic_store_explicit(&pool->unit_ns[kind], ns / units,
+                          memory_order_relaxed);
+}
+
+void pool_run(struct pool *pool, uint32_t kind, pool_fn fn, const void *work,
+              int64_t tasks, int64_t units)
+{
+    double all = (double)tasks * (double)units;
+    if (tasks <= 1 || all < MEASURED_UNITS || pool->threads <= 1) {
+        fn(work, 0, tasks);
+        return;
+    }
+    double unit_ns =
+        atomic_load_explicit(&pool->unit_ns[kind], memory_order_relaxed);
+    if (unit_ns == 0 || pthread_mutex_trylock(&pool->busy) != 0) {
+        run_alone(pool, kind, fn, work, tasks, all);
+        return;
+    }
+    if (pool->join_ns == 0)
+        join_measure(pool);
+    if (all * unit_ns > WORTH_FACTOR * pool->join_ns && pool->threads > 1) {
+        job_run(pool, fn, work, tasks);
+        pthread_mutex_unlock(&pool->busy);
+        return;
+    }
+    pthread_mutex_unlock(&pool->busy);
+    run_alone(pool, kind, fn, work, tasks, all);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reductions across columns; see reduce-columns.h. */
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "cpu/reduce-columns.h"
+#include "cpu/reduce.h"
+
+/* Rows of a chunk, and the most chunks of one band of columns. */
+#define CHUNK_ROWS 2048
+#define CHUNKS 16
+
+struct columns {
+    const struct kernels *kernels;
+    struct pool *pool; /* NULL: none for the chunks of a band */
+    uint32_t op;
+    const struct layout_reduction *layout;
+    const float *in;
+    float *out;
+    int64_t bands; /* of COLUMNS columns, in each line of results */
+    int64_t chunk, chunks;
+};
+
+/* A band of columns under way. */
+struct band {
+    const struct columns *columns;
+    const float *start;
+    int64_t width;
+    bool shifted; /* log_sum_exp's second pass, by extremes[0] */
+    double (*values)[COLUMNS];  /* one row a chunk */
+    float (*extremes)[COLUMNS]; /* likewise; one row in the second pass */
+};
+
+bool columns_suit(const struct layout_reduction *layout)
+{
+    uint32_t inner = layout->kept.rank - 1;
+    return layout->kept.strides[1][inner] == 1 &&
+           layout->kept.shape[inner] >= 4 &&
+           layout->reduced.strides[0][layout->reduced.rank - 1] != 1 &&
+           layout->reduced.elements > 1;
+}
+
+static bool wants_extreme(const struct band *band)
+{
+    uint32_t op = band->columns->op;
+    return !band->shifted &&
+           (op == TANDEM_OP_REDUCE_MAX || op == TANDEM_OP_REDUCE_MIN ||
+            op == TANDEM_OP_LOG_SUM_EXP);
+}
+
+/* rows rows, stride elements apart, into row chunk of the accumulators. */
+static void rows_add(const struct band *band, int64_t chunk, const float *x,
+                     int64_t rows, int64_t stride)
+{
+    const struct kernels *kernels = band->columns->kernels;
+    int64_t width = band->width;
+    switch (band->columns->op) {
+    case TANDEM_OP_SUM:
+    case TANDEM_OP_MEAN:
+        kernels->column_sum(x, rows, stride, width, band->values[chunk]);
+        break;
+    case TANDEM_OP_PROD:
+        kernels->column_product(x, rows, stride, width, band->values[chunk]);
+        break;
+    case TANDEM_OP_REDUCE_MIN:
+        kernels->column_min(x, rows, stride, width, band->extremes[chunk]);
+        break;
+    case TANDEM_OP_REDUCE_MAX:
+        kernels->column_max(x, rows, stride, width, band->extremes[chunk]);
+        break;
+    case TANDEM_OP_LOG_SUM_EXP:
+        if (band->shifted)
+            kernels->column_exp(NULL, 0, x, rows, stride, width,
+                                band->extremes[0], band->values[chunk]);
+        else
+            kernels->column_max(x, rows, stride, width, band->extremes[chunk]);
+        break;
+    default:
+        kernels->column_sum_square(x, rows, stride, width,
+                                   band->values[chunk]);
+    }
+}
+
+static void accumulators_start(const struct band *band, int64_t chunk)
+{
+    uint32_t op = band->columns->op;
+    for (int64_t i = 0; i < band->width; i++) {
+        band->values[chunk][i] = op == TANDEM_OP_PROD ? 1.0 : 0.0;
+        if (!band->shifted)
+            band->extremes[chunk][i] =
+                op == TANDEM_OP_REDUCE_MIN ? INFINITY : -INFINITY;
+    }
+}
+
+static void chunks_run(const void *context, int64_t first, int64_t end)
+{
+    const struct band *band = context;
+    const struct columns *columns = band->columns;
+    const struct layout *rows = &columns->layout->reduced;
+    uint32_t inner = rows->rank - 1;
+    for (int64_t chunk = first; chunk < end; chunk++) {
+        int64_t from = chunk * columns->chunk;
+        int64_t to = rows->elements - from < columns->chunk
+                         ? rows->elements
+                         : from + columns->chunk;
+        struct cursor cursor;
+        accumulators_start(band, chunk);
+        cursor_seek(&cursor, rows, from);
+        for (int64_t n; from < to; from += n) {
+            n = rows->shape[inner] - cursor.index[inner];
+            n = n < to - from ? n : to - from;
+            rows_add(band, chunk, band->start + cursor.offsets[0], n,
+                     rows->strides[0][inner]);
+            cursor_move(&cursor, rows, inner, n);
+        }
+    }
+}
+
+/* Joins the chunks' accumulators in their order. */
+static void chunks_join(const struct band *band)
+{
+    const struct columns *columns = band->columns;
+    for (int64_t chunk = 1; chunk < columns->chunks; chunk++) {
+        if (wants_extreme(band)) {
+            rows_add(band, 0, band->extremes[chunk], 1, 0);
+            continue;
+        }
+        for (int64_t i = 0; i < band->width; i++)
+            if (columns->op == TANDEM_OP_PROD)
+                band->values[0][i] *= band->values[chunk][i];
+            else
+                band->values[0][i] += band->values[chunk][i];
+    }
+}
+
+static void band_pass(const struct band *band)
+{
+    const struct columns *columns = band->columns;
+    if (columns->pool != NULL)
+        pool_run(columns->pool, columns->op, chunks_run, band,
+                 columns->chunks, columns->chunk * band->width);
+    else
+        chunks_run(band, 0, columns->chunks);
+    chunks_join(band);
+}
+
+static void band_run(const struct columns *columns, const float *start,
+                     float *out, int64_t width)
+{
+    const struct layout_reduction *layout = columns->layout;
+    double values[CHUNKS][COLUMNS];
+    float extremes[CHUNKS][COLUMNS];
+    int64_t step = layout->kept.strides[0][layout->kept.rank - 1];
+    struct band band = {columns, start, width, false, values, extremes};
+    band_pass(&band);
+    if (columns->op == TANDEM_OP_LOG_SUM_EXP) {
+        band.shifted = true;
+        band_pass(&band);
+    }
+    for (int64_t i = 0; i < width; i++)
+        out[i * step] =
+            reduction_finish(columns->op, values[0][i], extremes[0][i],
+                             layout->reduced.elements);
+}
+
+static void bands_run(const void *context, int64_t first, int64_t end)
+{
+    const struct columns *columns = context;
+    const struct layout *kept = &columns->layout->kept;
+    uint32_t inner = kept->rank - 1;
+    for (int64_t task = first; task < end; task++) {
+        int64_t column = task % columns->bands * COLUMNS;
+        int64_t width = kept->shape[inner] - column < COLUMNS
+                            ? kept->shape[inner] - column
+                            : COLUMNS;
+        struct cursor cursor;
+        cursor_seek(&cursor, kept,
+                    task / columns->bands * kept->shape[inner] + column);
+        band_run(columns, columns->in + cursor.offsets[1],
+                 columns->out + cursor.offsets[0], width);
+    }
+}
+
+void columns_run(const struct work *work,
+                 const struct layout_reduction *layout, const float *in,
+                 float *out)
+{
+    int64_t rows = layout->reduced.elements;
+    int64_t width = layout->kept.shape[layout->kept.rank - 1];
+    struct columns columns = {.kernels = work->device->kernels,
+                              .op = work->op->id,
+                              .layout = layout,
+                              .in = in,
+                              .out = out};
+    columns.bands = (width + COLUMNS - 1) / COLUMNS;
+    columns.chunk = CHUNK_ROWS;
+    if (rows > CHUNK_ROWS * (int64_t)CHUNKS)
+        columns.chunk = (rows + CHUNKS - 1) / CHUNKS;
+    columns.chunks = (rows + columns.chunk - 1) / columns.chunk;
+    int64_t tasks = layout->kept.elements / width * columns.bands;
+    if (tasks < 8 && columns.chunks > 1) {
+        columns.pool = work->device->pool;
+        bands_run(&columns, 0, tasks);
+        return;
+    }
+    pool_run(work->device->pool, work->op->id, bands_run, &columns, tasks,
+             rows * ((width + columns.bands - 1) / columns.bands));
+}

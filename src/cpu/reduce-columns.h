@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reductions whose results lie side by side in the input: many columns are
+ * reduced at once, row by row.  Pure functions over checked layouts.
+ */
+#ifndef TANDEM_CPU_REDUCE_COLUMNS_H
+#define TANDEM_CPU_REDUCE_COLUMNS_H
+
+#include "common/layout.h"
+#include "cpu/cpu.h"
+
+/* Columns that are reduced together. */
+#define COLUMNS 256
+
+/* Whether the walk across columns is the faster one. */
+bool columns_suit(const struct layout_reduction *layout);
+/* work->op over a layout that suits. */
+void columns_run(const struct work *work,
+                 const struct layout_reduction *layout, const float *in,
+                 float *out);
+
+/* reduce.c: the result of one reduction of n elements. */
+float reduction_finish(uint32_t op, double value, float extreme, int64_t n);
+
+#endif

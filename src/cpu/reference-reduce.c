@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reductions and softmax rows in plain C, accumulated in f64; every machine
+ * has these.
+ */
+#include "config.h"
+
+#include <math.h>
+
+#include "cpu/kernels.h"
+
+static float larger(float a, float b)
+{
+    return a > b || isnan(a) ? a : b;
+}
+
+static float smaller(float a, float b)
+{
+    return a < b || isnan(a) ? a : b;
+}
+
+static float row_max(const float *x, int64_t n)
+{
+    float value = x[0];
+    for (int64_t i = 1; i < n; i++)
+        value = larger(value, x[i]);
+    return value;
+}
+
+static float row_min(const float *x, int64_t n)
+{
+    float value = x[0];
+    for (int64_t i = 1; i < n; i++)
+        value = smaller(value, x[i]);
+    return value;
+}
+
+static double row_sum(const float *x, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += x[i];
+    return sum;
+}
+
+static double row_sum_square(const float *x, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)x[i] * x[i];
+    return sum;
+}
+
+static double row_product(const float *x, int64_t n)
+{
+    double product = 1;
+    for (int64_t i = 0; i < n; i++)
+        product *= x[i];
+    return product;
+}
+
+static double row_dot(const float *a, const float *b, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)a[i] * b[i];
+    return sum;
+}
+
+static double row_sum_exp(const float *x, int64_t n, float m)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += exp((double)x[i] - m);
+    return sum;
+}
+
+static int64_t row_find(const float *x, int64_t n, float value)
+{
+    int64_t i = 0;
+    if (isnan(value))
+        while (i < n && !isnan(x[i]))
+            i++;
+    else
+        while (i < n && x[i] != value)
+            i++;
+    return i;
+}
+
+static double row_exp(float *y, const float *x, int64_t n, float m)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double e = exp((double)x[i] - m);
+        sum += e;
+        y[i] = (float)e;
+    }
+    return sum;
+}
+
+static void row_scale(float *y, const float *x, int64_t n, float scale)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] * scale;
+}
+
+static void row_shift(float *y, const float *x, int64_t n, float m, float l)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (x[i] - m) - l;
+}
+
+#define COLUMN(name, type, expression) \
+    static void column_##name(const float *x, int64_t rows, int64_t stride, \
+                              int64_t columns, type *accumulators) \
+    { \
+        for (int64_t row = 0; row < rows; row++, x += stride) \
+            for (int64_t i = 0; i < columns; i++) { \
+                type a = accumulators[i]; \
+                accumulators[i] = expression; \
+            } \
+    }
+
+COLUMN(max, float, larger(a, x[i]))
+COLUMN(min, float, smaller(a, x[i]))
+COLUMN(sum, double, a + x[i])
+COLUMN(sum_square, double, a + (double)x[i] * x[i])
+COLUMN(product, double, a *x[i])
+
+static void column_exp(float *y, int64_t y_stride, const float *x,
+                       int64_t rows, int64_t stride, int64_t columns,
+                       const float *m, double *accumulators)
+{
+    for (int64_t row = 0; row < rows; row++, x += stride)
+        for (int64_t i = 0; i < columns; i++) {
+            double e = exp((double)x[i] - m[i]);
+            accumulators[i] += e;
+            if (y != NULL)
+                y[row * y_stride + i] = (float)e;
+        }
+}
+
+static void transpose4(uint32_t *y, int64_t y_stride, const uint32_t *x,
+                       int64_t x_stride, int64_t rows, int64_t columns)
+{
+    for (int64_t j = 0; j < columns; j++)
+        for (int64_t i = 0; i < rows; i++)
+            y[j * y_stride + i] = x[i * x_stride + j];
+}
+
+void kernels_generic(struct kernels *table)
+{
+    *table = (struct kernels){
+        .name = "generic",
+        .max = row_max,
+        .min = row_min,
+        .sum = row_sum,
+        .sum_square = row_sum_square,
+        .product = row_product,
+        .dot = row_dot,
+        .sum_exp = row_sum_exp,
+        .find = row_find,
+        .exp_row = row_exp,
+        .scale_row = row_scale,
+        .shift_row = row_shift,
+        .column_max = column_max,
+        .column_min = column_min,
+        .column_sum = column_sum,
+        .column_sum_square = column_sum_square,
+        .column_product = column_product,
+        .column_exp = column_exp,
+        .transpose4 = transpose4,
+    };
+    reference_rows(table->rows);
+}

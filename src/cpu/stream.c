@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Streams and events.  Work is done when its call returns: a stream is always
+ * idle, an event has passed when it is recorded, and no wait waits.
+ */
+#include "config.h"
+
+#include <time.h>
+
+#include "common/message.h"
+#include "cpu/cpu.h"
+
+struct handle_pool stream_pool = HANDLE_POOL(struct tandem_stream, 0x63737472u);
+struct handle_pool event_pool = HANDLE_POOL(struct tandem_event, 0x63657674u);
+
+enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
+                                 struct tandem_stream **out_stream)
+{
+    if (out_stream == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "stream_create: out_stream is NULL");
+    *out_stream = NULL;
+    enum tandem_status status = device_check(device);
+    if (status != TANDEM_OK)
+        return status;
+    if ((flags & ~(uint32_t)TANDEM_STREAM_PROFILING) != 0)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "stream_create: unknown flags 0x%x",
+                           (unsigned)flags);
+    struct tandem_stream *stream =
+        owned_new(&stream_pool, device, &device->streams);
+    if (stream == NULL)
+        return message_set(TANDEM_OUT_OF_MEMORY,
+                           "stream_create: no memory for a stream");
+    stream->flags = flags;
+    *out_stream = stream;
+    return TANDEM_OK;
+}
+
+void stream_destroy(struct tandem_stream *stream)
+{
+    if (handle_live(&stream_pool, stream))
+        owned_free(&stream_pool, &stream->owned.device->streams, stream);
+}
+
+enum tandem_status stream_check(const struct tandem_stream *stream)
+{
+    if (handle_live(&stream_pool, stream))
+        return TANDEM_OK;
+    return message_set(TANDEM_INVALID_ARGUMENT, "the stream is %s",
+                       stream == NULL ? "NULL" : "not one, or was destroyed");
+}
+
+enum tandem_status stream_query(struct tandem_stream *stream)
+{
+    return stream_check(stream);
+}
+
+enum tandem_status stream_synchronize(struct tandem_stream *stream,
+                                      uint64_t timeout_ns)
+{
+    (void)timeout_ns;
+    return stream_check(stream);
+}
+
+static enum tandem_status event_check(const struct tandem_event *event)
+{
+    if (handle_live(&event_pool, event))
+        return TANDEM_OK;
+    return message_set(TANDEM_INVALID_ARGUMENT, "the event is %s",
+                       event == NULL ? "NULL" : "not one, or was destroyed");
+}
+
+enum tandem_status stream_wait_event(struct tandem_stream *stream,
+                                     struct tandem_event *event)
+{
+    enum tandem_status status = stream_check(stream);
+    if (status == TANDEM_OK)
+        status = event_check(event);
+    if (status == TANDEM_OK && event->owned.device != stream->owned.device)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "stream_wait_event: the event is of another device");
+    return status;
+}
+
+enum tandem_status event_record(struct tandem_stream *stream,
+                                struct tandem_event **out_event)
+{
+    if (out_event == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "event_record: out_event is NULL");
+    *out_event = NULL;
+    enum tandem_status status = stream_check(stream);
+    if (status != TANDEM_OK)
+        return status;
+    struct tandem_device *device = stream->owned.device;
+    struct tandem_event *event = owned_new(&event_pool, device, &device->events);
+    if (event == NULL)
+        return message_set(TANDEM_OUT_OF_MEMORY,
+                           "event_record: no memory for an event");
+    event->stream = stream;
+    event->profiling = (stream->flags & TANDEM_STREAM_PROFILING) != 0;
+    if (event->profiling) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        event->at_ns = (uint64_t)now.tv_sec * 1000000000u +
+                       (uint64_t)now.tv_nsec;
+    }
+    *out_event = event;
+    return TANDEM_OK;
+}
+
+void event_destroy(struct tandem_event *event)
+{
+    if (handle_live(&event_pool, event))
+        owned_free(&event_pool, &event->owned.device->events, event);
+}
+
+enum tandem_status event_query(struct tandem_event *event)
+{
+    return event_check(event);
+}
+
+enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns)
+{
+    (void)timeout_ns;
+    return event_check(event);
+}
+
+enum tandem_status event_elapsed(struct tandem_event *start,
+                                 struct tandem_event *end, uint64_t *out_ns)
+{
+    if (out_ns == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "event_elapsed: out_ns is NULL");
+    *out_ns = 0;
+    enum tandem_status status = event_check(start);
+    if (status == TANDEM_OK)
+        status = event_check(end);
+    if (status != TANDEM_OK)
+        return status;
+    if (start->stream != end->stream || !start->profiling || !end->profiling)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "event_elapsed: the events are not both of one "
+                           "stream made with TANDEM_STREAM_PROFILING");
+    if (end->at_ns < start->at_ns)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "event_elapsed: the end was recorded before the "
+                           "start");
+    *out_ns = end->at_ns - start->at_ns;
+    return TANDEM_OK;
+}
+
+enum tandem_status device_synchronize(struct tandem_device *device,
+                                      uint64_t timeout_ns)
+{
+    (void)timeout_ns;
+    return device_check(device);
+}

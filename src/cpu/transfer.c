@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Moving bytes in and out of buffers, filling and mapping them.  All is done
+ * when the call returns.  Any thread, one at a time for a stream.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "common/message.h"
+#include "cpu/cpu.h"
+
+/* Whether buffer is live, of the stream's device, unmapped, and holds the
+ * range. */
+static enum tandem_status transfer_check(const char *what,
+                                         const struct tandem_stream *stream,
+                                         const struct tandem_buffer *buffer,
+                                         uint64_t offset, uint64_t bytes)
+{
+    struct memory_span span;
+    enum tandem_status status = stream_check(stream);
+    if (status == TANDEM_OK)
+        status = buffer_span(stream->owned.device, buffer, &span);
+    if (status == TANDEM_OK)
+        status = check_range(what, offset, bytes, span.bytes);
+    return status;
+}
+
+static enum tandem_status flags_check(const char *what, uint32_t flags,
+                                      uint32_t known)
+{
+    if ((flags & ~known) == 0)
+        return TANDEM_OK;
+    return message_set(TANDEM_INVALID_ARGUMENT, "%s: unknown flags 0x%x", what,
+                       (unsigned)flags);
+}
+
+enum tandem_status transfer_upload(struct tandem_stream *stream,
+                                   struct tandem_buffer *buffer,
+                                   uint64_t offset, const void *source,
+                                   uint64_t bytes, uint32_t flags)
+{
+    enum tandem_status status =
+        transfer_check("upload", stream, buffer, offset, bytes);
+    if (status == TANDEM_OK)
+        status = flags_check("upload", flags, TANDEM_TRANSFER_ASYNC);
+    if (status != TANDEM_OK || bytes == 0)
+        return status;
+    if (source == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "upload: source is NULL with %llu bytes",
+                           (unsigned long long)bytes);
+    /* The source may be the memory that the buffer was imported from. */
+    memmove(buffer->base + offset, source, (size_t)bytes);
+    return TANDEM_OK;
+}
+
+enum tandem_status transfer_download(struct tandem_stream *stream,
+                                     struct tandem_buffer *buffer,
+                                     uint64_t offset, void *target,
+                                     uint64_t bytes, uint32_t flags,
+                                     uint64_t timeout_ns)
+{
+    (void)timeout_ns;
+    enum tandem_status status =
+        transfer_check("download", stream, buffer, offset, bytes);
+    if (status == TANDEM_OK)
+        status = flags_check("download", flags, TANDEM_TRANSFER_ASYNC);
+    if (status != TANDEM_OK || bytes == 0)
+        return status;
+    if (target == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "download: target is NULL with %llu bytes",
+                           (unsigned long long)bytes);
+    memmove(target, buffer->base + offset, (size_t)bytes);
+    return TANDEM_OK;
+}
+
+enum tandem_status transfer_copy(struct tandem_stream *stream,
+                                 struct tandem_buffer *target,
+                                 uint64_t target_offset,
+                                 struct tandem_buffer *source,
+                                 uint64_t source_offset, uint64_t bytes)
+{
+    enum tandem_status status =
+        transfer_check("copy, target", stream, target, target_offset, bytes);
+    if (status == TANDEM_OK)
+        status = transfer_check("copy, source", stream, source, source_offset,
+                                bytes);
+    if (status != TANDEM_OK || bytes == 0)
+        return status;
+    const unsigned char *from = source->base + source_offset;
+    unsigned char *to = target->base + target_offset;
+    if (from < to + bytes && to < from + bytes)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "copy: %llu bytes from %llu and to %llu overlap",
+                           (unsigned long long)bytes,
+                           (unsigned long long)source_offset,
+                           (unsigned long long)target_offset);
+    memcpy(to, from, (size_t)bytes);
+    return TANDEM_OK;
+}
+
+enum tandem_status transfer_fill(struct tandem_stream *stream,
+                                 struct tandem_buffer *buffer, uint64_t offset,
+                                 uint64_t bytes, const void *pattern,
+                                 uint32_t pattern_bytes)
+{
+    unsigned char copy[8];
+    if (pattern == NULL || (pattern_bytes != 1 && pattern_bytes != 2 &&
+                            pattern_bytes != 4 && pattern_bytes != 8))
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "fill: the pattern is NULL or of %u bytes; 1, 2, 4 "
+                           "or 8 are served",
+                           (unsigned)pattern_bytes);
+    if (offset % pattern_bytes != 0 || bytes % pattern_bytes != 0)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "fill: offset %llu or size %llu is no multiple of "
+                           "the pattern's %u bytes",
+                           (unsigned long long)offset,
+                           (unsigned long long)bytes, (unsigned)pattern_bytes);
+    enum tandem_status status =
+        transfer_check("fill", stream, buffer, offset, bytes);
+    if (status != TANDEM_OK || bytes == 0)
+        return status;
+    unsigned char *to = buffer->base + offset;
+    memcpy(copy, pattern, pattern_bytes);
+    if (pattern_bytes == 1) {
+        memset(to, copy[0], (size_t)bytes);
+        return TANDEM_OK;
+    }
+    memcpy(to, copy, pattern_bytes);
+    for (uint64_t done = pattern_bytes; done < bytes;) {
+        uint64_t more = done < bytes - done ? done : bytes - done;
+        memcpy(to + done, to, (size_t)more);
+        done += more;
+    }
+    return TANDEM_OK;
+}
+
+/* Live and of the stream's device; mapped or not. */
+static enum tandem_status mapped_check(const struct tandem_stream *stream,
+                                       const struct tandem_buffer *buffer)
+{
+    enum tandem_status status = stream_check(stream);
+    if (status != TANDEM_OK)
+        return status;
+    if (!handle_live(&buffer_pool, buffer) ||
+        buffer->owned.device != stream->owned.device)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "map: the buffer is NULL, freed, or of another "
+                           "device");
+    return TANDEM_OK;
+}
+
+enum tandem_status transfer_map(struct tandem_stream *stream,
+                                struct tandem_buffer *buffer, uint64_t offset,
+                                uint64_t bytes, uint32_t flags,
+                                uint64_t timeout_ns, void **out_memory)
+{
+    (void)timeout_ns;
+    if (out_memory == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT, "map: out_memory is NULL");
+    *out_memory = NULL;
+    enum tandem_status status = mapped_check(stream, buffer);
+    if (status == TANDEM_OK)
+        status = check_range("map", offset, bytes, buffer->bytes);
+    if (status == TANDEM_OK)
+        status =
+            flags_check("map", flags, TANDEM_MAP_READ | TANDEM_MAP_WRITE);
+    if (status != TANDEM_OK)
+        return status;
+    if (flags == 0)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "map: flags are 0; TANDEM_MAP_READ or "
+                           "TANDEM_MAP_WRITE is needed");
+    __atomic_fetch_add(&buffer->maps, 1, __ATOMIC_RELAXED);
+    *out_memory = buffer->base + offset;
+    return TANDEM_OK;
+}
+
+enum tandem_status transfer_unmap(struct tandem_stream *stream,
+                                  struct tandem_buffer *buffer, void *memory)
+{
+    enum tandem_status status = mapped_check(stream, buffer);
+    if (status != TANDEM_OK)
+        return status;
+    const unsigned char *at = memory;
+    if (at == NULL || at < buffer->base || at > buffer->base + buffer->bytes ||
+        __atomic_load_n(&buffer->maps, __ATOMIC_RELAXED) == 0)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "unmap: the memory is not of a map of this buffer");
+    __atomic_fetch_sub(&buffer->maps, 1, __ATOMIC_RELAXED);
+    return TANDEM_OK;
+}
