@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The content of tensors: written and read by the caller, brought home, sent
+ * ahead.
+ */
+#include <config.h>
+
+#include "common/check.h"
+#include "common/message.h"
+#include "common/operator.h"
+#include "host/tensor.h"
+
+#include <inttypes.h>
+
+static enum tandem_status bytes_check(const struct tandem_tensor *tensor,
+                                      const void *memory, uint64_t bytes)
+{
+    if (bytes != tensor->bytes)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "bytes: %" PRIu64 ", but the tensor has %" PRIu64,
+                           bytes, tensor->bytes);
+    if (memory == NULL && bytes > 0)
+        return message_set(TANDEM_INVALID_ARGUMENT, "memory: NULL");
+    return TANDEM_OK;
+}
+
+/* ---- writing ---------------------------------------------------------------- */
+
+/* Locked. */
+static enum tandem_status content_write(struct tandem_tensor *tensor,
+                                        const void *memory)
+{
+    const struct tandem_tensor_desc *desc = &tensor->desc;
+    struct storage *storage = tensor->storage;
+    int64_t rows[TANDEM_MAX_RANK];
+    enum tandem_status status = TANDEM_OK;
+
+    /* What it does not cover must be on the host, too. */
+    if (!tensor->whole && (storage->current & ~HOST_BIT) != 0)
+        status = storage_to_host(storage, TANDEM_FOREVER);
+    if (status == TANDEM_OK)
+        status = storage_host_make(storage);
+    if (status == TANDEM_OK && storage->host_used != 0)
+        status = storage_host_free_of_work(storage, TANDEM_FOREVER);
+    if (status == TANDEM_OK && storage->gaps)
+        status = storage_claim(storage, desc);
+    if (status != TANDEM_OK)
+        return status;
+    shape_strides(desc->rank, desc->shape, rows);
+    strided_copy(storage->host + desc->byte_offset, desc->strides, memory,
+                 rows, desc->rank, desc->shape, dtype_bytes(desc->dtype));
+    storage_host_wrote(storage);
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_tensor_write(struct tandem_tensor *tensor,
+                                       const void *memory, uint64_t bytes)
+{
+    enum tandem_status status = tensor_check(tensor, NULL, "tensor");
+
+    if (status == TANDEM_OK)
+        status = bytes_check(tensor, memory, bytes);
+    if (status != TANDEM_OK)
+        return status;
+    if (tensor->storage->read_only)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "tensor: its memory was wrapped read-only");
+    context_lock(tensor->context);
+    status = content_write(tensor, memory);
+    context_unlock(tensor->context);
+    return status;
+}
+
+enum tandem_status tandem_tensor_host_written(struct tandem_tensor *tensor)
+{
+    const enum tandem_status status = tensor_check(tensor, NULL, "tensor");
+
+    if (status != TANDEM_OK)
+        return status;
+    if (!tensor->storage->wrapped)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "tensor: its memory is the library's, only wrapped "
+                           "memory can have been written by the caller");
+    context_lock(tensor->context);
+    storage_host_wrote(tensor->storage);
+    context_unlock(tensor->context);
+    return TANDEM_OK;
+}
+
+/* ---- reading ---------------------------------------------------------------- */
+
+/* Where other threads use the context, too: waits for the device that holds
+ * the content without keeping them out.  Locked; unlocked meanwhile. */
+static enum tandem_status content_await(struct storage *storage,
+                                        uint64_t deadline_ns)
+{
+    struct tandem_context *context = storage->context;
+    struct tandem_event *event = NULL;
+    struct device *device = NULL;
+    enum tandem_status status;
+
+    if (storage->current & HOST_BIT)
+        return TANDEM_OK;
+    for (uint32_t i = 0; i < context->device_count && device == NULL; i++) {
+        if (storage->current >> i & 1)
+            device = context->devices[i];
+    }
+    if (device == NULL || device->state != DEVICE_OPEN || !device->busy)
+        return TANDEM_OK;
+    status = device->table->event_record(device->stream, &event);
+    /* Errors are for the download to find. */
+    if (status != TANDEM_OK)
+        return TANDEM_OK;
+    storage->references++;
+    context_unlock(context);
+    status = device->table->event_wait(event, clock_left(deadline_ns));
+    device->table->event_destroy(event);
+    context_lock(context);
+    storage_drop(storage);
+    return status == TANDEM_NOT_READY
+               ? message_set(status,
+                             "%s: work on the tensor is still under way",
+                             device->label)
+               : TANDEM_OK;
+}
+
+/* Locks; brings the content home.  On failure unlocks again. */
+static enum tandem_status content_fetch(struct tandem_tensor *tensor,
+                                        uint64_t timeout_ns)
+{
+    struct tandem_context *context = tensor->context;
+    struct storage *storage = tensor->storage;
+    uint64_t deadline;
+    enum tandem_status status = TANDEM_OK;
+
+    deadline = timeout_ns == TANDEM_FOREVER ? TANDEM_FOREVER
+                                            : clock_deadline(timeout_ns);
+    if (!context_lock_until(context, deadline))
+        return TANDEM_NOT_READY;
+    if (context->threaded)
+        status = content_await(storage, deadline);
+    if (status == TANDEM_OK)
+        status = storage_readable(storage);
+    if (status == TANDEM_OK)
+        status = storage_to_host(storage, clock_left(deadline));
+    if (status != TANDEM_OK) {
+        context_unlock(context);
+        return status;
+    }
+    storage_host_read(storage);
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_tensor_read(struct tandem_tensor *tensor,
+                                      void *memory, uint64_t bytes,
+                                      uint64_t timeout_ns)
+{
+    const struct tandem_tensor_desc *desc;
+    int64_t rows[TANDEM_MAX_RANK];
+    enum tandem_status status = tensor_check(tensor, NULL, "tensor");
+
+    if (status == TANDEM_OK)
+        status = bytes_check(tensor, memory, bytes);
+    if (status == TANDEM_OK)
+        status = content_fetch(tensor, timeout_ns);
+    if (status != TANDEM_OK)
+        return status;
+    desc = &tensor->desc;
+    shape_strides(desc->rank, desc->shape, rows);
+    strided_copy(memory, rows, tensor->storage->host + desc->byte_offset,
+                 desc->strides, desc->rank, desc->shape,
+                 dtype_bytes(desc->dtype));
+    context_unlock(tensor->context);
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_tensor_sync(struct tandem_tensor *tensor,
+                                      uint64_t timeout_ns)
+{
+    enum tandem_status status = tensor_check(tensor, NULL, "tensor");
+
+    if (status == TANDEM_OK)
+        status = content_fetch(tensor, timeout_ns);
+    if (status == TANDEM_OK)
+        context_unlock(tensor->context);
+    return status;
+}
+
+enum tandem_status tandem_tensor_data(struct tandem_tensor *tensor,
+                                      uint64_t timeout_ns,
+                                      const void **out_memory)
+{
+    enum tandem_status status;
+
+    if (out_memory == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT, "out_memory: NULL");
+    *out_memory = NULL;
+    status = tensor_check(tensor, NULL, "tensor");
+    if (status == TANDEM_OK)
+        status = content_fetch(tensor, timeout_ns);
+    if (status != TANDEM_OK)
+        return status;
+    *out_memory = tensor->storage->host + tensor->desc.byte_offset;
+    context_unlock(tensor->context);
+    return TANDEM_OK;
+}
+
+/* ---- residency --------------------------------------------------------------- */
+
+enum tandem_status tandem_tensor_prefetch(struct tandem_tensor *tensor,
+                                          uint32_t device_id)
+{
+    struct device *device;
+    enum tandem_status status = tensor_check(tensor, NULL, "tensor");
+
+    if (status != TANDEM_OK)
+        return status;
+    context_lock(tensor->context);
+    device = device_get(tensor->context, device_id);
+    status = device != NULL ? device_open(device) : TANDEM_INVALID_ARGUMENT;
+    if (status == TANDEM_OK)
+        status = storage_readable(tensor->storage);
+    /* From another device, only the operator that needs it waits. */
+    if (status == TANDEM_OK && (tensor->storage->current & HOST_BIT))
+        status = storage_to_device(tensor->storage, device);
+    context_unlock(tensor->context);
+    return status;
+}
+
+enum tandem_status tandem_tensor_residency(const struct tandem_tensor *tensor,
+                                           uint32_t *out_mask)
+{
+    struct tandem_context *context;
+    enum tandem_status status;
+
+    if (out_mask == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT, "out_mask: NULL");
+    *out_mask = 0;
+    status = tensor_check(tensor, NULL, "tensor");
+    if (status != TANDEM_OK)
+        return status;
+    context = tensor->context;
+    context_lock(context);
+    *out_mask = tensor->storage->current;
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        if (context->devices[i]->shares_host && (*out_mask & HOST_BIT))
+            *out_mask |= 1u << i;
+    }
+    context_unlock(context);
+    return TANDEM_OK;
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Making and ending contexts; see context.h.
+ */
+#include <config.h>
+
+#include "host/context.h"
+#include "common/message.h"
+#include "host/device.h"
+#include "host/loader.h"
+#include "host/path.h"
+#include "host/storage.h"
+#include "host/tensor.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+struct handle_pool context_pool = HANDLE_POOL(struct tandem_context, 0x54434f4e);
+
+/* Each thread's is at another address. */
+static __thread char thread_mark;
+
+enum tandem_status context_check(const struct tandem_context *context)
+{
+    if (!handle_live(&context_pool, context))
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "context: %s",
+                           context == NULL ? "NULL"
+                                           : "a destroyed or foreign handle");
+    if (context->generation != fork_generation)
+        return message_set(TANDEM_DEVICE_LOST,
+                           "the context was inherited through a fork: create "
+                           "one in this process");
+    return TANDEM_OK;
+}
+
+/* ---- clock, mutex --------------------------------------------------------------- */
+
+uint64_t clock_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t clock_deadline(uint64_t timeout_ns)
+{
+    uint64_t deadline;
+
+    if (timeout_ns == TANDEM_FOREVER ||
+        __builtin_add_overflow(clock_ns(), timeout_ns, &deadline))
+        return TANDEM_FOREVER;
+    return deadline;
+}
+
+uint64_t clock_left(uint64_t deadline_ns)
+{
+    uint64_t now;
+
+    if (deadline_ns == TANDEM_FOREVER)
+        return TANDEM_FOREVER;
+    now = clock_ns();
+    return deadline_ns > now ? deadline_ns - now : 0;
+}
+
+static void thread_note(struct tandem_context *context)
+{
+    if (context->thread == &thread_mark)
+        return;
+    if (context->thread != NULL)
+        context->threaded = true;
+    else
+        context->thread = &thread_mark;
+}
+
+void context_lock(struct tandem_context *context)
+{
+    pthread_mutex_lock(&context->mutex);
+    thread_note(context);
+}
+
+bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns)
+{
+    struct timespec until;
+    uint64_t left;
+
+    if (pthread_mutex_trylock(&context->mutex) == 0) {
+        thread_note(context);
+        return true;
+    }
+    left = clock_left(deadline_ns);
+    if (left > UINT64_C(1000000000000000000)) {
+        context_lock(context);
+        return true;
+    }
+    clock_gettime(CLOCK_REALTIME, &until);
+    left += (uint64_t)until.tv_nsec;
+    until.tv_sec += (time_t)(left / 1000000000u);
+    until.tv_nsec = (long)(left % 1000000000u);
+    if (pthread_mutex_timedlock(&context->mutex, &until) != 0) {
+        message_set(TANDEM_NOT_READY, "another thread waits in this context");
+        return false;
+    }
+    thread_note(context);
+    return true;
+}
+
+void context_unlock(struct tandem_context *context)
+{
+    pthread_mutex_unlock(&context->mutex);
+}
+
+/* ---- problems --------------------------------------------------------------------- */
+
+void context_problem(struct tandem_context *context, const char *format, ...)
+{
+    char line[1024];
+    char **problems;
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    log_message(&context->log, TANDEM_LOG_WARNING, "%s", line);
+    problems = realloc(context->problems,
+                       (context->problem_count + 1) * sizeof(*problems));
+    if (problems == NULL)
+        return;
+    context->problems = problems;
+    problems[context->problem_count] = strdup(line);
+    if (problems[context->problem_count] != NULL)
+        context->problem_count++;
+}
+
+/* ---- creation ---------------------------------------------------------------------- */
+
+/* A copy of text that is not NULL. */
+static bool text_keep(char **out, const char *text)
+{
+    *out = text != NULL ? strdup(text) : NULL;
+    return text == NULL || *out != NULL;
+}
+
+static void host_cpu_read(char *out, size_t bytes)
+{
+    char line[256];
+    struct utsname names;
+    FILE *file = fopen("/proc/cpuinfo", "re");
+
+    out[0] = '\0';
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        const char *colon = strchr(line, ':');
+
+        if (strncmp(line, "model name", 10) != 0 || colon == NULL)
+            continue;
+        colon += strspn(colon, ": \t");
+        snprintf(out, bytes, "%.*s", (int)strcspn(colon, "\n"), colon);
+        break;
+    }
+    if (file != NULL)
+        fclose(file);
+    if (out[0] == '\0' && uname(&names) == 0)
+        snprintf(out, bytes, "%s", names.machine);
+}
+
+static bool open_pairs_keep(struct tandem_context *context,
+                            const struct tandem_context_options *options)
+{
+    context->open_pairs =
+        calloc(options->open_count, sizeof(*context->open_pairs));
+    if (context->open_pairs == NULL)
+        return options->open_count == 0;
+    context->open_count = options->open_count;
+    for (uint32_t i = 0; i < options->open_count; i++) {
+        if (!text_keep(&context->open_pairs[i].key, options->open_keys[i]) ||
+            !text_keep(&context->open_pairs[i].value, options->open_values[i]))
+            return false;
+    }
+    return true;
+}
+
+static void cache_find(struct tandem_context *context)
+{
+    char path[PATH_BYTES];
+
+    if (!path_cache(path, sizeof(path)))
+        return;
+    context->cache_path = strdup(path);
+    context->cache_usable =
+        context->cache_path != NULL && path_make(context->cache_path);
+    if (!context->cache_usable)
+        log_message(&context->log, TANDEM_LOG_WARNING,
+                    "%s cannot be written: compiled programs and profiles are "
+                    "not kept",
+                    path);
+}
+
+static enum tandem_status
+options_check(const struct tandem_context_options *options)
+{
+    if (options->open_count > 64)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "options: open_count is %u, at most 64 are taken",
+                           options->open_count);
+    if (options->open_count > 0 &&
+        (options->open_keys == NULL || options->open_values == NULL))
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "options: open_count is %u, but open_keys or "
+                           "open_values is NULL",
+                           options->open_count);
+    for (uint32_t i = 0; i < options->open_count; i++) {
+        if (options->open_keys[i] == NULL || options->open_values[i] == NULL)
+            return message_set(TANDEM_INVALID_ARGUMENT,
+                               "options: open key or value %u is NULL", i);
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status
+options_keep(struct tandem_context *context,
+             const struct tandem_context_options *options)
+{
+    const char *deterministic = path_environment("TANDEM_DETERMINISTIC");
+    const char *device = options->device;
+    const char *profiles = options->profile_path;
+
+    context->log.function = options->log;
+    context->log.user = options->log_user;
+    context->log.level = options->log_level != 0
+                             ? options->log_level
+                             : log_level_parse(path_environment("TANDEM_LOG"));
+    context->deterministic =
+        options->deterministic == 1 ||
+        (deterministic != NULL && strcmp(deterministic, "1") == 0);
+    context->measure = options->measure == 1;
+    if (device == NULL)
+        device = path_environment("TANDEM_DEVICE");
+    if (profiles == NULL)
+        profiles = path_environment("TANDEM_PROFILE");
+    if (profiles != NULL && profiles[0] != '/') {
+        log_message(&context->log, TANDEM_LOG_WARNING,
+                    "profile directory \"%.256s\" ignored: it is relative",
+                    profiles);
+        profiles = NULL;
+    }
+    if (!text_keep(&context->forced_name, device) ||
+        !text_keep(&context->profile_path, profiles) ||
+        !text_keep(&context->num_threads,
+                   path_environment("TANDEM_NUM_THREADS")) ||
+        !open_pairs_keep(context, options))
+        return message_set(TANDEM_OUT_OF_MEMORY, "no memory for a context");
+    return TANDEM_OK;
+}
+
+/* Accepts a half-built context. */
+static void context_free(struct tandem_context *context)
+{
+    for (uint32_t i = 0; i < context->problem_count; i++)
+        free(context->problems[i]);
+    for (uint32_t i = 0; i < context->open_count; i++) {
+        free(context->open_pairs[i].key);
+        free(context->open_pairs[i].value);
+    }
+    free(context->problems);
+    free(context->open_pairs);
+    free(context->backends);
+    free(context->profile_path);
+    free(context->cache_path);
+    free(context->num_threads);
+    free(context->forced_name);
+    if (context->generation == fork_generation)
+        pthread_mutex_destroy(&context->mutex);
+    handle_free(&context_pool, context);
+}
+
+enum tandem_status
+tandem_context_create(const struct tandem_context_options *options,
+                      struct tandem_context **out_context)
+{
+    static uint32_t serials;
+    struct tandem_context_options own = {0};
+    struct tandem_context *context;
+    enum tandem_status status;
+
+    if (out_context == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT, "out_context: NULL");
+    *out_context = NULL;
+    if (options != NULL)
+        memcpy(&own, options,
+               options->struct_size < sizeof(own) ? options->struct_size
+                                                  : sizeof(own));
+    status = options_check(&own);
+    if (status != TANDEM_OK)
+        return status;
+    if (fork_watch() != 0 || (context = handle_new(&context_pool)) == NULL)
+        return message_set(TANDEM_OUT_OF_MEMORY, "no memory for a context");
+    context->generation = fork_generation;
+    context->serial = __atomic_add_fetch(&serials, 1, __ATOMIC_RELAXED);
+    context->forced = TANDEM_ANY_DEVICE;
+    context->next_address = UINT64_C(1) << 63;
+    pthread_mutex_init(&context->mutex, NULL);
+    status = options_keep(context, &own);
+    if (status == TANDEM_OK) {
+        cache_find(context);
+        host_cpu_read(context->host_cpu, sizeof(context->host_cpu));
+        status = loader_run(context, own.plugin_path);
+    }
+    if (status != TANDEM_OK) {
+        context_free(context);
+        return status;
+    }
+    *out_context = context;
+    return TANDEM_OK;
+}
+
+void tandem_context_destroy(struct tandem_context *context)
+{
+    if (!handle_live(&context_pool, context))
+        return;
+    /* A child leaves the parent's devices alone: what they are made of may be
+     * in any state. */
+    if (context->generation == fork_generation) {
+        context_lock(context);
+        tensors_free(context);
+        for (uint32_t i = context->device_count; i-- > 0;)
+            device_finish(context->devices[i]);
+        context_unlock(context);
+    }
+    context_free(context);
+}
+
+const char *tandem_context_problem(struct tandem_context *context,
+                                   uint32_t index)
+{
+    const char *problem;
+
+    if (context_check(context) != TANDEM_OK)
+        return NULL;
+    context_lock(context);
+    problem =
+        index < context->problem_count ? context->problems[index] : NULL;
+    context_unlock(context);
+    return problem;
+}
+
+enum tandem_status tandem_context_measure(struct tandem_context *context,
+                                          uint32_t enable)
+{
+    enum tandem_status status = context_check(context);
+
+    if (status != TANDEM_OK)
+        return status;
+    if (enable > 1)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "enable: %u is neither 0 nor 1", enable);
+    context_lock(context);
+    context->measure = enable == 1;
+    context_unlock(context);
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_context_observe(struct tandem_context *context,
+                                          tandem_observer_fn observer,
+                                          void *user)
+{
+    enum tandem_status status = context_check(context);
+
+    if (status != TANDEM_OK)
+        return status;
+    context_lock(context);
+    context->observer = observer;
+    context->observer_user = user;
+    context_unlock(context);
+    return TANDEM_OK;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A context: plugins, devices, tensors and the state of the chooser.  One
+ * mutex guards everything that changes after creation; functions below say
+ * where it is held ("locked").
+ */
+#ifndef TANDEM_HOST_CONTEXT_H
+#define TANDEM_HOST_CONTEXT_H
+
+#include "common/handle.h"
+#include "host/api.h"
+#include "host/fork.h"
+#include "host/log.h"
+
+#include <pthread.h>
+
+struct backend;
+struct device;
+struct storage;
+
+struct open_pair {
+    char *key, *value;
+};
+
+struct tandem_context {
+    struct handle handle;
+    uint32_t generation; /* fork_generation at creation */
+    uint32_t serial;     /* distinct for each context of the process */
+
+    /* Fixed after creation. */
+    struct log log;
+    struct backend *backends; /* "cpu" first */
+    uint32_t backend_count;
+    bool deterministic;
+    char *profile_path; /* the first directory of profiles, or NULL */
+    char *cache_path;   /* the user's cache directory, or NULL */
+    bool cache_usable;  /* cache_path could be made and written */
+    char *num_threads;  /* or NULL */
+    char host_cpu[128]; /* model of the processor */
+    struct open_pair *open_pairs;
+    uint32_t open_count;
+
+    pthread_mutex_t mutex;
+    const void *thread; /* the first thread that locked it */
+    bool threaded;      /* another did, too */
+
+    char **problems; /* plugins that could not be used */
+    uint32_t problem_count;
+    struct device *devices[TANDEM_MAX_DEVICES];
+    uint32_t device_count;
+    uint32_t backends_enumerated;
+    uint32_t usable; /* bit d: device d may be chosen */
+    char *forced_name; /* not yet looked up, or NULL */
+    uint32_t forced;
+    bool measure;
+    tandem_observer_fn observer;
+    void *observer_user;
+
+    /* The chooser's clock: predicted ns since creation. */
+    double now_ns;
+    /* The first error of work that failed after its call, for
+     * tandem_synchronize. */
+    enum tandem_status late_status;
+    char late_message[512];
+
+    struct tandem_tensor *tensors; /* list */
+    struct storage *leaving; /* freed by the caller, in use by work */
+    uint64_t next_address;   /* of library-owned storages, see storage.h */
+};
+
+extern struct handle_pool context_pool;
+
+/* A live context of this process, or a status with its message set. */
+enum tandem_status context_check(const struct tandem_context *context);
+
+void context_lock(struct tandem_context *context);
+/* Gives up at deadline_ns (of clock_ns): false. */
+bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns);
+void context_unlock(struct tandem_context *context);
+
+/* Adds a problem (tandem_context_problem) and logs it.  Locked, or before the
+ * context is shared. */
+void context_problem(struct tandem_context *context, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Monotonic. */
+uint64_t clock_ns(void);
+/* The deadline of a timeout; TANDEM_FOREVER stays. */
+uint64_t clock_deadline(uint64_t timeout_ns);
+/* The timeout that is left until a deadline. */
+uint64_t clock_left(uint64_t deadline_ns);
+
+#endif

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Devices of a context; see device.h.  The public functions over devices are
+ * in registry.c.
+ */
+#include <config.h>
+
+#include "host/device.h"
+#include "common/message.h"
+#include "host/profile.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How long clearing a stream's error may take. */
+#define RECOVER_NS UINT64_C(10000000000)
+#define OPEN_KEYS_OWN 4u
+
+static struct device *device_new(struct tandem_context *context,
+                                 const struct backend *backend, uint32_t index)
+{
+    struct device *device = calloc(1, sizeof(*device));
+    enum tandem_status status;
+
+    if (device == NULL)
+        return NULL;
+    device->context = context;
+    device->backend = backend;
+    device->table = &backend->table;
+    device->index = index;
+    device->id = context->device_count;
+    snprintf(device->label, sizeof(device->label), "%s:%u", backend->name,
+             index);
+    device->info.struct_size = sizeof(device->info);
+    device->info.duplicate_of = -1;
+    status = device->table->device_describe(index, &device->info);
+    if (status != TANDEM_OK) {
+        log_message(&context->log, TANDEM_LOG_WARNING,
+                    "%s: left out, it could not be described: %s",
+                    device->label, device->table->last_error());
+        free(device);
+        return NULL;
+    }
+    return device;
+}
+
+static void device_add(struct tandem_context *context,
+                       const struct backend *backend, uint32_t index)
+{
+    struct device *device;
+    uint32_t caps;
+
+    if (context->device_count == TANDEM_MAX_DEVICES) {
+        log_message(&context->log, TANDEM_LOG_WARNING,
+                    "%s:%u: left out, a context has at most %u devices",
+                    backend->name, index, TANDEM_MAX_DEVICES);
+        return;
+    }
+    device = device_new(context, backend, index);
+    if (device == NULL)
+        return;
+    caps = device->info.caps;
+    device->shares_host = caps & TANDEM_CAP_HOST_MEMORY;
+    device->bit = device->shares_host ? HOST_BIT : 1u << device->id;
+    device->compiles = caps & TANDEM_CAP_COMPILES;
+    device->async = caps & (TANDEM_CAP_ASYNC | TANDEM_CAP_FAULT_INJECTION) ||
+                    !device->shares_host;
+    device->duplicate = device->info.duplicate_of >= 0;
+    cost_defaults(&device->cost, device->info.kind, device->shares_host);
+    profile_load(device);
+    context->devices[context->device_count++] = device;
+    if (!device->duplicate)
+        context->usable |= 1u << device->id;
+    log_message(&context->log, TANDEM_LOG_INFO, "device %u: %s, %s%s%s",
+                device->id, device->label, device->info.name,
+                device->calibrated ? "" : ", not calibrated",
+                device->duplicate ? ", a duplicate" : "");
+}
+
+void devices_enumerate(struct tandem_context *context, uint32_t backend_count)
+{
+    while (context->backends_enumerated < backend_count) {
+        const struct backend *backend =
+            &context->backends[context->backends_enumerated++];
+        uint32_t count = 0;
+        const enum tandem_status status = backend->table.device_count(&count);
+
+        if (status != TANDEM_OK) {
+            log_message(&context->log,
+                        status == TANDEM_NO_DEVICE ? TANDEM_LOG_INFO
+                                                   : TANDEM_LOG_WARNING,
+                        "%s: no devices: %s", backend->name,
+                        backend->table.last_error());
+            continue;
+        }
+        for (uint32_t i = 0; i < count; i++)
+            device_add(context, backend, i);
+    }
+}
+
+struct device *device_get(struct tandem_context *context, uint32_t id)
+{
+    devices_enumerate(context, context->backend_count);
+    if (id < context->device_count)
+        return context->devices[id];
+    message_set(TANDEM_INVALID_ARGUMENT,
+                "device %u does not exist: this context has %u", id,
+                context->device_count);
+    return NULL;
+}
+
+struct device *device_find(struct tandem_context *context, const char *name)
+{
+    const char *colon = strchr(name, ':');
+    const size_t length = colon != NULL ? (size_t)(colon - name) : strlen(name);
+    unsigned long index = 0;
+    uint32_t backend = 0;
+    char *end = NULL;
+
+    if (colon != NULL) {
+        index = strtoul(colon + 1, &end, 10);
+        if (colon[1] < '0' || colon[1] > '9' || *end != '\0')
+            index = ULONG_MAX;
+    }
+    while (backend < context->backend_count &&
+           (strncmp(context->backends[backend].name, name, length) != 0 ||
+            context->backends[backend].name[length] != '\0'))
+        backend++;
+    if (backend < context->backend_count)
+        devices_enumerate(context, backend + 1);
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        struct device *device = context->devices[i];
+
+        if (device->backend == &context->backends[backend] &&
+            device->index == index)
+            return device;
+    }
+    message_set(TANDEM_NO_DEVICE,
+                "there is no device \"%s\": %s", name,
+                backend < context->backend_count
+                    ? "the plugin is loaded, but has no such device"
+                    : "no plugin of that name is loaded");
+    return NULL;
+}
+
+/* ---- opening --------------------------------------------------------------- */
+
+static uint32_t own_options(const struct device *device, const char **keys,
+                            const char **values)
+{
+    const struct tandem_context *context = device->context;
+    const struct {
+        const char *key, *value;
+    } own[OPEN_KEYS_OWN] = {
+        {"cache_dir", context->cache_usable ? context->cache_path : NULL},
+        {"num_threads", context->num_threads},
+        {"deterministic", context->deterministic ? "1" : NULL},
+        {"profile", device->tuning},
+    };
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < OPEN_KEYS_OWN; i++) {
+        if (own[i].value == NULL)
+            continue;
+        keys[count] = own[i].key;
+        values[count++] = own[i].value;
+    }
+    return count;
+}
+
+static enum tandem_status handle_open(struct device *device)
+{
+    struct tandem_context *context = device->context;
+    const uint32_t room = OPEN_KEYS_OWN + context->open_count;
+    const char **keys = calloc(2 * (size_t)room, sizeof(*keys));
+    struct tandem_open_options options = {
+        .struct_size = sizeof(options),
+        .log = log_from_plugin,
+        .log_user = &context->log,
+    };
+    enum tandem_status status;
+
+    if (keys == NULL)
+        return message_set(TANDEM_OUT_OF_MEMORY, "%s: no memory to open it",
+                           device->label);
+    options.keys = keys;
+    options.values = keys + room;
+    options.count = own_options(device, keys, keys + room);
+    for (uint32_t i = 0; i < context->open_count; i++) {
+        keys[options.count] = context->open_pairs[i].key;
+        keys[room + options.count++] = context->open_pairs[i].value;
+    }
+    status = device->table->open(device->index, &options, &device->handle);
+    free(keys);
+    if (status == TANDEM_OK && device->handle == NULL)
+        status = TANDEM_FAILED;
+    if (status != TANDEM_OK)
+        return message_set(status, "%s: could not be opened: %s",
+                           device->label, device->table->last_error());
+    return TANDEM_OK;
+}
+
+enum tandem_status device_open(struct device *device)
+{
+    struct tandem_context *context = device->context;
+    enum tandem_status status;
+
+    if (device->state == DEVICE_OPEN)
+        return TANDEM_OK;
+    if (device->state == DEVICE_GONE)
+        return message_set(TANDEM_DEVICE_LOST, "%s is lost", device->label);
+    if (device->state == DEVICE_FAILED)
+        return message_set(TANDEM_NO_DEVICE,
+                           "%s could not be opened earlier", device->label);
+    status = handle_open(device);
+    if (status == TANDEM_OK) {
+        status = device->table->stream_create(device->handle, 0,
+                                              &device->stream);
+        if (status != TANDEM_OK)
+            message_set(status, "%s: no stream could be made: %s",
+                        device->label, device->table->last_error());
+    }
+    if (status != TANDEM_OK) {
+        if (device->handle != NULL)
+            device->table->close(device->handle);
+        device->handle = NULL;
+        device->stream = NULL;
+        device->state = DEVICE_FAILED;
+        context->usable &= ~(1u << device->id);
+        log_message(&context->log, TANDEM_LOG_WARNING, "left out: %s",
+                    message_get());
+        return status;
+    }
+    device->state = DEVICE_OPEN;
+    return TANDEM_OK;
+}
+
+void device_finish(struct device *device)
+{
+    if (device == NULL)
+        return;
+    if (device->stream != NULL) {
+        if (device->state == DEVICE_OPEN)
+            device->table->stream_synchronize(device->stream, TANDEM_FOREVER);
+        device->table->stream_destroy(device->stream);
+    }
+    if (device->handle != NULL)
+        device->table->close(device->handle);
+    gemm_finish(&device->cost.gemm);
+    free(device->tuning);
+    free(device);
+}
+
+/* ---- failures ----------------------------------------------------------------- */
+
+static void device_lose(struct device *device)
+{
+    struct tandem_context *context = device->context;
+
+    if (device->state == DEVICE_GONE)
+        return;
+    device->state = DEVICE_GONE;
+    context->usable &= ~(1u << device->id);
+    device->busy = false;
+    log_message(&context->log, TANDEM_LOG_ERROR,
+                "%s is lost and left out from now on: %s", device->label,
+                device->table->last_error());
+}
+
+enum tandem_status device_failed(struct device *device,
+                                 enum tandem_status status, const char *what)
+{
+    message_set(status, "%s: %s failed: %s: %s", device->label, what,
+                status_name(status), device->table->last_error());
+    if (status == TANDEM_DEVICE_LOST)
+        device_lose(device);
+    return status;
+}
+
+void device_late(struct device *device, enum tandem_status status)
+{
+    struct tandem_context *context = device->context;
+
+    device->doubted = device->sequence;
+    log_message(&context->log, TANDEM_LOG_WARNING,
+                "%s: earlier work failed: %s", device->label,
+                device->table->last_error());
+    if (context->late_status != TANDEM_OK)
+        return;
+    context->late_status = status;
+    snprintf(context->late_message, sizeof(context->late_message),
+             "%s: earlier work failed: %s: %s", device->label,
+             status_name(status), device->table->last_error());
+}
+
+bool device_recover(struct device *device)
+{
+    enum tandem_status status;
+
+    if (device->state != DEVICE_OPEN)
+        return false;
+    status = device->table->stream_query(device->stream);
+    if (status == TANDEM_OK || status == TANDEM_NOT_READY)
+        return false;
+    device_late(device, status);
+    if (status == TANDEM_DEVICE_LOST) {
+        device_lose(device);
+        return false;
+    }
+    device->table->stream_synchronize(device->stream, RECOVER_NS);
+    status = device->table->stream_query(device->stream);
+    if (status == TANDEM_DEVICE_LOST)
+        device_lose(device);
+    return status == TANDEM_OK || status == TANDEM_NOT_READY;
+}
+
+void device_waited(struct device *device)
+{
+    struct tandem_context *context = device->context;
+
+    device->busy = false;
+    device->clean = device->sequence;
+    if (context->now_ns < device->busy_until_ns)
+        context->now_ns = device->busy_until_ns;
+}
+
+enum tandem_status device_wait(struct device *device, uint64_t timeout_ns)
+{
+    enum tandem_status status;
+
+    if (device->state != DEVICE_OPEN)
+        return TANDEM_OK;
+    status = device->table->stream_synchronize(device->stream, timeout_ns);
+    if (status == TANDEM_OK) {
+        device_waited(device);
+        return TANDEM_OK;
+    }
+    if (status == TANDEM_NOT_READY)
+        return message_set(status, "%s: work is still under way",
+                           device->label);
+    device->doubted = device->sequence;
+    device->busy = false;
+    return device_failed(device, status, "work");
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The devices of a context: found at first need, opened when first chosen,
+ * left out when they fail.  All functions: locked.
+ */
+#ifndef TANDEM_HOST_DEVICE_H
+#define TANDEM_HOST_DEVICE_H
+
+#include "host/context.h"
+#include "host/cost.h"
+#include "host/loader.h"
+
+#define SUPPORT_ENTRIES 256u
+
+/* Where data is: bit d for device d, or this one for host memory, which
+ * devices that compute in host memory share. */
+#define HOST_BIT TANDEM_RESIDENT_HOST
+
+enum device_state {
+    DEVICE_NEW = 0,
+    DEVICE_OPEN,
+    DEVICE_FAILED, /* could not be opened */
+    DEVICE_GONE    /* lost */
+};
+
+struct device {
+    struct tandem_context *context;
+    const struct tandem_backend *table;
+    const struct backend *backend;
+    uint32_t id;    /* in the context */
+    uint32_t index; /* in the backend */
+    uint32_t bit;   /* where its data is */
+    enum device_state state;
+    bool shares_host; /* computes in host memory */
+    bool compiles;
+    /* Work may be under way after launch returned, or may have failed. */
+    bool async;
+    bool duplicate;
+    bool calibrated;
+    struct tandem_device *handle;
+    struct tandem_stream *stream;
+
+    bool busy; /* enqueued to since the last wait */
+    double busy_until_ns; /* of the context's clock */
+
+    /* Launches are numbered from 1.  Up to clean, all succeeded; those in
+     * (clean, doubted] may have failed, so that what they wrote may be
+     * poisoned. */
+    uint64_t sequence, clean, doubted;
+
+    struct cost_model cost;
+    char *tuning; /* the plugin's section of the profile, JSON text, or NULL */
+    /* Answers of supports, by operator and dtypes. */
+    struct {
+        uint32_t key, status;
+    } support[SUPPORT_ENTRIES];
+    struct tandem_device_info info;
+    char label[BACKEND_NAME_BYTES + 12]; /* "opencl:0" */
+};
+
+/* Finds the devices of all backends (of the first count ones). */
+void devices_enumerate(struct tandem_context *context, uint32_t backend_count);
+/* A device by its number, enumerating first; NULL with the message set. */
+struct device *device_get(struct tandem_context *context, uint32_t id);
+/* By "opencl" or "opencl:1"; NULL with the message set. */
+struct device *device_find(struct tandem_context *context, const char *name);
+
+/* Opens it if it is not open.  On failure it is left out from then on. */
+enum tandem_status device_open(struct device *device);
+/* Waits for its work unless it is lost, then closes it. */
+void device_finish(struct device *device);
+
+/* A call of the plugin failed: sets the message, and where the status says
+ * so, leaves the device out from now on.  Returns status. */
+enum tandem_status device_failed(struct device *device,
+                                 enum tandem_status status, const char *what);
+/* After a failed call that enqueues: whether the stream had an error from
+ * earlier work, which is now cleared, so that the call may be tried again. */
+bool device_recover(struct device *device);
+/* Keeps the error of earlier work for tandem_synchronize. */
+void device_late(struct device *device, enum tandem_status status);
+/* Waits for the device's work; TANDEM_NOT_READY, or the error of that work. */
+enum tandem_status device_wait(struct device *device, uint64_t timeout_ns);
+/* After a successful wait by other means. */
+void device_waited(struct device *device);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Notices forks: a context remembers the generation it was made in, and a
+ * child process has another.  No system call per check.
+ */
+#ifndef TANDEM_HOST_FORK_H
+#define TANDEM_HOST_FORK_H
+
+#include <stdint.h>
+
+/* Raised by one in the child of every fork; only the child's one thread
+ * writes it. */
+extern volatile uint32_t fork_generation;
+
+/* Starts noticing, once a process.  Also keeps the handle pools usable in the
+ * child.  false: out of memory. */
+int fork_watch(void);
+
+#endif

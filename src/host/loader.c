@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The plugin loader; see loader.h.
+ */
+#include <config.h>
+
+#include "host/loader.h"
+#include "common/message.h"
+#include "host/path.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PLUGINS_PER_DIRECTORY 64u
+#define PLUGINS_MAX 16u
+
+/* Which package brings a library that a plugin was linked with. */
+static const char *library_hint(const char *error)
+{
+    static const struct {
+        const char *library, *hint;
+    } hints[] = {
+        {"libOpenCL.so", "; install ocl-icd-libopencl1 (Debian) or ocl-icd "
+                         "(Fedora) for it"},
+        {"libclblast.so", "; install libclblast1 (Debian) or clblast (Fedora) "
+                          "for it"},
+        {"libopenblas.so", "; install libopenblas0 (Debian) or openblas "
+                           "(Fedora) for it"},
+        {"libblis.so", "; install libblis4 (Debian) or blis (Fedora) for it"},
+        {"libsleef.so", "; install libsleef3 (Debian) or sleef (Fedora) for "
+                        "it"},
+    };
+
+    for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
+        if (strstr(error, hints[i].library) != NULL)
+            return hints[i].hint;
+    }
+    return "";
+}
+
+static bool backend_known(const struct tandem_context *context,
+                          const char *name)
+{
+    for (uint32_t i = 0; i < context->backend_count; i++) {
+        if (strcmp(context->backends[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Takes the plugin into the context; NULL, or why not. */
+static const char *backend_add(struct tandem_context *context,
+                               const char *path, void *library)
+{
+    tandem_backend_query_fn query;
+    struct backend backend;
+    const char *problem;
+
+    *(void **)&query = dlsym(library, TANDEM_BACKEND_QUERY_SYMBOL);
+    if (query == NULL)
+        return "it is no Tandem plugin: it does not export "
+               "" TANDEM_BACKEND_QUERY_SYMBOL;
+    problem = table_copy(query(TANDEM_ABI_MAJOR), &backend.table);
+    if (problem != NULL)
+        return problem;
+    if (backend_known(context, backend.table.name)) {
+        log_message(&context->log, TANDEM_LOG_INFO,
+                    "%s: a plugin named %s is already loaded, skipped", path,
+                    backend.table.name);
+        return NULL;
+    }
+    if (context->backend_count == PLUGINS_MAX)
+        return "too many plugins are loaded already";
+    snprintf(backend.name, sizeof(backend.name), "%s", backend.table.name);
+    context->backends[context->backend_count++] = backend;
+    log_message(&context->log, TANDEM_LOG_INFO, "loaded %s: %s %s", path,
+                backend.name, backend.table.version);
+    return NULL;
+}
+
+static void plugin_load(struct tandem_context *context, const char *path)
+{
+    char why[512];
+    const char *problem;
+    void *library;
+
+    if (!path_trusted(path, why, sizeof(why))) {
+        context_problem(context, "%s: not loaded: %s", path, why);
+        return;
+    }
+    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
+        const char *error = dlerror();
+
+        error = error != NULL ? error : "unknown error";
+        context_problem(context, "%s: not loaded: %s%s", path, error,
+                        library_hint(error));
+        return;
+    }
+    problem = backend_add(context, path, library);
+    if (problem != NULL) {
+        context_problem(context, "%s: not used: %s", path, problem);
+        dlclose(library);
+    }
+}
+
+static bool plugin_name(const char *name)
+{
+    const size_t length = strlen(name);
+
+    return strncmp(name, "tandem-", 7) == 0 && length > 10 &&
+           strcmp(name + length - 3, ".so") == 0;
+}
+
+/* Byte order, but the CPU plugin before all others. */
+static int names_compare(const void *left, const void *right)
+{
+    const char *a = *(char *const *)left, *b = *(char *const *)right;
+    const int cpu = (strcmp(b, "tandem-cpu.so") == 0) -
+                    (strcmp(a, "tandem-cpu.so") == 0);
+
+    return cpu != 0 ? cpu : strcmp(a, b);
+}
+
+static void directory_load(struct tandem_context *context, const char *path)
+{
+    char *names[PLUGINS_PER_DIRECTORY];
+    char file[PATH_BYTES];
+    uint32_t count = 0;
+    struct dirent *entry;
+    DIR *directory = opendir(path);
+
+    if (directory == NULL) {
+        log_message(&context->log, TANDEM_LOG_INFO,
+                    "no plugins from %s: %s", path, strerror(errno));
+        return;
+    }
+    while (count < PLUGINS_PER_DIRECTORY &&
+           (entry = readdir(directory)) != NULL) {
+        if (plugin_name(entry->d_name) &&
+            (names[count] = strdup(entry->d_name)) != NULL)
+            count++;
+    }
+    closedir(directory);
+    if (count > 0)
+        qsort(names, count, sizeof(names[0]), names_compare);
+    for (uint32_t i = 0; i < count; i++) {
+        const int length =
+            snprintf(file, sizeof(file), "%s/%s", path, names[i]);
+
+        if (length > 0 && (size_t)length < sizeof(file))
+            plugin_load(context, file);
+        free(names[i]);
+    }
+}
+
+/* Each directory of a list separated by colons. */
+static void list_load(struct tandem_context *context, const char *list)
+{
+    char path[PATH_BYTES];
+
+    while (list != NULL) {
+        const char *end = strchr(list, ':');
+        const size_t length = end != NULL ? (size_t)(end - list) : strlen(list);
+
+        if (length == 0 || list[0] != '/' || length >= sizeof(path)) {
+            log_message(&context->log, TANDEM_LOG_WARNING,
+                        "element \"%.*s\" of the plugin path ignored: it is "
+                        "%s",
+                        length < 256 ? (int)length : 256, list,
+                        length == 0 ? "empty"
+                        : list[0] != '/' ? "relative"
+                                         : "too long");
+        } else {
+            memcpy(path, list, length);
+            path[length] = '\0';
+            directory_load(context, path);
+        }
+        list = end != NULL ? end + 1 : NULL;
+    }
+}
+
+/* The CPU plugin's devices come first, whichever directory it was in. */
+static void cpu_first(struct tandem_context *context)
+{
+    for (uint32_t i = 1; i < context->backend_count; i++) {
+        if (strcmp(context->backends[i].name, "cpu") == 0) {
+            const struct backend cpu = context->backends[i];
+
+            memmove(context->backends + 1, context->backends,
+                    i * sizeof(cpu));
+            context->backends[0] = cpu;
+            return;
+        }
+    }
+}
+
+enum tandem_status loader_run(struct tandem_context *context,
+                              const char *option_path)
+{
+    context->backends = calloc(PLUGINS_MAX, sizeof(*context->backends));
+    if (context->backends == NULL)
+        return message_set(TANDEM_OUT_OF_MEMORY,
+                           "no memory for the table of plugins");
+    list_load(context, option_path);
+    list_load(context, path_environment("TANDEM_PLUGIN_PATH"));
+    list_load(context, PLUGINDIR);
+    cpu_first(context);
+    if (context->backend_count == 0)
+        return message_set(TANDEM_NO_DEVICE,
+                           "no backend plugin could be loaded: %s",
+                           context->problem_count > 0
+                               ? context->problems[0]
+                               : "none was found in TANDEM_PLUGIN_PATH or in "
+                                 "" PLUGINDIR);
+    return TANDEM_OK;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Storage: memory and its lifetime; see storage.h.  Moving is in transfer.c.
+ */
+#include <config.h>
+
+#include "host/storage.h"
+#include "common/message.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HOST_ALIGNMENT 64u
+
+struct storage *storage_new(struct tandem_context *context, uint64_t bytes,
+                            void *wrapped)
+{
+    struct storage *storage = calloc(1, sizeof(*storage));
+
+    if (storage == NULL)
+        return NULL;
+    storage->context = context;
+    storage->references = 1;
+    storage->bytes = bytes;
+    if (wrapped != NULL) {
+        storage->wrapped = true;
+        storage->host = wrapped;
+        storage->current = HOST_BIT;
+        storage->address = (uint64_t)(uintptr_t)wrapped;
+    } else {
+        storage->address = context->next_address;
+        context->next_address +=
+            (bytes / HOST_ALIGNMENT + 1) * HOST_ALIGNMENT;
+    }
+    return storage;
+}
+
+static void memory_free(struct storage *storage)
+{
+    struct claim *claim = storage->claims;
+
+    while (claim != NULL) {
+        struct claim *next = claim->next;
+
+        free(claim);
+        claim = next;
+    }
+    if (!storage->wrapped)
+        free(storage->host);
+    free(storage->staging);
+    free(storage);
+}
+
+static void buffers_free(struct storage *storage)
+{
+    struct tandem_context *context = storage->context;
+
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        if (storage->buffers[i] != NULL)
+            context->devices[i]->table->free(storage->buffers[i]);
+        storage->buffers[i] = NULL;
+    }
+}
+
+/* Whether work that uses the host's memory may be under way. */
+static bool host_in_use(const struct storage *storage)
+{
+    const struct tandem_context *context = storage->context;
+
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        if ((storage->host_used >> i & 1) && context->devices[i]->busy)
+            return true;
+    }
+    return false;
+}
+
+void storage_drop(struct storage *storage)
+{
+    if (storage == NULL || --storage->references > 0)
+        return;
+    if (storage->host_used != 0 && host_in_use(storage)) {
+        storage->next = storage->context->leaving;
+        storage->context->leaving = storage;
+        return;
+    }
+    buffers_free(storage);
+    memory_free(storage);
+}
+
+void storages_leave(struct tandem_context *context)
+{
+    struct storage **link = &context->leaving;
+
+    while (*link != NULL) {
+        struct storage *storage = *link;
+
+        if (host_in_use(storage)) {
+            link = &storage->next;
+            continue;
+        }
+        *link = storage->next;
+        buffers_free(storage);
+        memory_free(storage);
+    }
+}
+
+enum tandem_status storage_claim(struct storage *storage,
+                                 const struct tandem_tensor_desc *desc)
+{
+    struct claim *claim;
+
+    for (claim = storage->claims; claim != NULL; claim = claim->next) {
+        const struct tandem_tensor_desc *old = &claim->desc;
+
+        if (old->byte_offset == desc->byte_offset &&
+            old->dtype == desc->dtype && old->rank == desc->rank &&
+            memcmp(old->shape, desc->shape, sizeof(desc->shape)) == 0 &&
+            memcmp(old->strides, desc->strides, sizeof(desc->strides)) == 0)
+            return TANDEM_OK;
+    }
+    claim = malloc(sizeof(*claim));
+    if (claim == NULL)
+        return message_set(TANDEM_OUT_OF_MEMORY, "no memory for a layout");
+    claim->desc = *desc;
+    claim->next = storage->claims;
+    storage->claims = claim;
+    return TANDEM_OK;
+}
+
+enum tandem_status storage_host_make(struct storage *storage)
+{
+    void *memory = NULL;
+    const uint64_t bytes = storage->bytes > 0 ? storage->bytes : 1;
+
+    if (storage->host != NULL)
+        return TANDEM_OK;
+    if (bytes > SIZE_MAX - HOST_ALIGNMENT ||
+        posix_memalign(&memory, HOST_ALIGNMENT, (size_t)bytes) != 0)
+        return message_set(TANDEM_OUT_OF_MEMORY,
+                           "no host memory for a tensor of %" PRIu64 " bytes",
+                           storage->bytes);
+    storage->host = memory;
+    return TANDEM_OK;
+}
+
+enum tandem_status storage_buffer_make(struct storage *storage,
+                                       struct device *device)
+{
+    struct tandem_buffer **buffer = &storage->buffers[device->id];
+    enum tandem_status status;
+
+    if (*buffer != NULL)
+        return TANDEM_OK;
+    status = device_open(device);
+    if (status != TANDEM_OK)
+        return status;
+    if (device->shares_host) {
+        status = storage_host_make(storage);
+        if (status != TANDEM_OK)
+            return status;
+        status = device->table->import_host(device->handle, storage->host,
+                                            storage->bytes, buffer);
+    } else {
+        status = device->table->alloc(device->handle, storage->bytes, buffer);
+    }
+    if (status != TANDEM_OK) {
+        *buffer = NULL;
+        return device_failed(device, status,
+                             device->shares_host ? "importing host memory"
+                                                 : "allocating");
+    }
+    storage->written[device->id] = 0;
+    return TANDEM_OK;
+}
+
+void storage_buffer_renew(struct storage *storage, struct device *device)
+{
+    const uint64_t written = storage->written[device->id];
+
+    if (written <= device->clean || written > device->doubted ||
+        storage->buffers[device->id] == NULL)
+        return;
+    device->table->free(storage->buffers[device->id]);
+    storage->buffers[device->id] = NULL;
+    if (storage->host_writer == device)
+        storage->host_writer = NULL;
+}
+
+/* The copies that a write makes stale: moves that were paid from debt and
+ * never reused make the next one dearer. */
+static void moves_judge(struct storage *storage, uint32_t stale)
+{
+    if (storage->moved & stale) {
+        storage->moved &= ~stale;
+        if (storage->backoff < STORAGE_BACKOFF_MAX)
+            storage->backoff++;
+    }
+}
+
+void storage_host_wrote(struct storage *storage)
+{
+    struct tandem_context *context = storage->context;
+
+    /* What a device left in the host's copy may be poisoned in the plugin:
+     * a new buffer is not. */
+    if (storage->host_writer != NULL) {
+        const uint32_t id = storage->host_writer->id;
+
+        context->devices[id]->table->free(storage->buffers[id]);
+        storage->buffers[id] = NULL;
+        storage->host_writer = NULL;
+    }
+    moves_judge(storage, UINT32_MAX);
+    memset(storage->debt_ns, 0, sizeof(storage->debt_ns));
+    storage->current = HOST_BIT;
+    storage->poison = TANDEM_OK;
+    storage->produced = false;
+}
+
+void storage_host_read(struct storage *storage)
+{
+    if (!storage->produced)
+        return;
+    storage->produced = false;
+    storage->read_by_host = true;
+    storage->unread = 0;
+}
+
+void storage_device_wrote(struct storage *storage, struct device *device)
+{
+    storage->current = device->bit;
+    storage->poison = TANDEM_OK;
+    storage->written[device->id] = device->sequence;
+    if (storage->moved != 0)
+        moves_judge(storage, ~(1u << device->id));
+    if (storage->produced && storage->unread < UINT8_MAX)
+        storage->unread++;
+    storage->produced = true;
+    storage->host_writer = NULL;
+    if (device->shares_host && device->async) {
+        storage->host_writer = device;
+        storage->host_used |= 1u << device->id;
+    }
+}

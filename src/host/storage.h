@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Storage: the bytes that a tensor and its views share, of which the host and
+ * any device may have a copy, and which copies are current (residency).  All
+ * functions: locked.
+ */
+#ifndef TANDEM_HOST_STORAGE_H
+#define TANDEM_HOST_STORAGE_H
+
+#include "host/context.h"
+#include "host/device.h"
+
+#define STORAGE_BACKOFF_MAX 20u
+#define STORAGE_UNREAD_MAX 4u
+
+/* A layout of elements in a storage, where not all of its bytes belong to
+ * elements. */
+struct claim {
+    struct claim *next;
+    struct tandem_tensor_desc desc;
+};
+
+struct storage {
+    struct tandem_context *context;
+    struct storage *next; /* of context->leaving */
+    uint32_t references;
+    bool wrapped;
+    bool read_only;
+    /* Wrapped, and between its elements lie bytes of others': only those of
+     * the claims are written. */
+    bool gaps;
+    uint64_t bytes;
+    /* Where it lies for the purpose of finding overlaps: the host address of
+     * wrapped memory, else one that is nobody's. */
+    uint64_t address;
+    char *host; /* NULL: none yet; the caller's where wrapped */
+    char *staging; /* for downloads with gaps, or NULL */
+    struct claim *claims;
+
+    uint32_t current; /* HOST_BIT, device bits; 0: never written */
+    enum tandem_status poison; /* not TANDEM_OK: what reading gives */
+    /* Devices of which work that uses the host's copy may be under way. */
+    uint32_t host_used;
+    /* The device that wrote the host's copy and may not be done, or NULL. */
+    struct device *host_writer;
+    struct tandem_buffer *buffers[TANDEM_MAX_DEVICES];
+    /* The number of the device's last launch that wrote the buffer. */
+    uint64_t written[TANDEM_MAX_DEVICES];
+
+    /* For the chooser; see chooser.h. */
+    float debt_ns[TANDEM_MAX_DEVICES];
+    uint32_t moved;    /* device bits: a move paid from debt, not yet reused */
+    uint8_t backoff;   /* such moves in a row that were not reused */
+    uint8_t unread;    /* results overwritten without a read by the host */
+    bool produced;     /* by a device, and not read by the host since */
+    bool read_by_host; /* some result was */
+};
+
+/* One reference.  wrapped: host is the caller's; else NULL. */
+struct storage *storage_new(struct tandem_context *context, uint64_t bytes,
+                            void *wrapped);
+void storage_drop(struct storage *storage);
+/* Frees those of context->leaving that no work uses any more. */
+void storages_leave(struct tandem_context *context);
+
+/* Notes that the elements of desc (its byte_offset in the storage) are the
+ * library's to write, where the storage has gaps. */
+enum tandem_status storage_claim(struct storage *storage,
+                                 const struct tandem_tensor_desc *desc);
+
+/* Memory on the host, on a device; nothing is moved. */
+enum tandem_status storage_host_make(struct storage *storage);
+enum tandem_status storage_buffer_make(struct storage *storage,
+                                       struct device *device);
+
+/* Whether there is something to read: TANDEM_OK, or the poison, or
+ * TANDEM_INVALID_ARGUMENT where it was never written. */
+enum tandem_status storage_readable(struct storage *storage);
+
+/* [blocks]  Makes the host's copy current and all writing to it done. */
+enum tandem_status storage_to_host(struct storage *storage,
+                                   uint64_t timeout_ns);
+/* [blocks where another device holds it]  Makes a device's copy current. */
+enum tandem_status storage_to_device(struct storage *storage,
+                                     struct device *device);
+
+/* [blocks]  Waits for work that uses the host's copy, so that the host may
+ * write it. */
+enum tandem_status storage_host_free_of_work(struct storage *storage,
+                                             uint64_t timeout_ns);
+
+/* Before a launch on device overwrites all of it: a buffer that failed work
+ * may have poisoned is given up. */
+void storage_buffer_renew(struct storage *storage, struct device *device);
+
+/* The host wrote all of it, or read the result. */
+void storage_host_wrote(struct storage *storage);
+void storage_host_read(struct storage *storage);
+/* The device's latest launch wrote it. */
+void storage_device_wrote(struct storage *storage, struct device *device);
+
+/* Whether the caller is expected to read the next result on the host: of
+ * wrapped memory yes, of the library's own once he did; neither where the
+ * last few results were overwritten unread. */
+static inline bool storage_read_expected(const struct storage *storage)
+{
+    return (storage->wrapped || storage->read_by_host) &&
+           storage->unread < STORAGE_UNREAD_MAX;
+}
+
+#endif
