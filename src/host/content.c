@@ -36,7 +36,7 @@ static enum tandem_status content_write(struct tandem_tensor *tensor,
     enum tandem_status status = TANDEM_OK;
 
     /* What it does not cover must be on the host, too. */
-    if (!tensor->whole && (storage->current & ~HOST_BIT) != 0)
+    if (!tensor_covers(tensor) && (storage->current & ~HOST_BIT) != 0)
         status = storage_to_host(storage, TANDEM_FOREVER);
     if (status == TANDEM_OK)
         status = storage_host_make(storage);

@@ -9,6 +9,7 @@
 #include "common/message.h"
 #include "host/profile.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,6 +249,7 @@ void device_finish(struct device *device)
     if (device->handle != NULL)
         device->table->close(device->handle);
     gemm_finish(&device->cost.gemm);
+    free(device->profile);
     free(device->tuning);
     free(device);
 }

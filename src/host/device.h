@@ -10,8 +10,6 @@
 #include "host/cost.h"
 #include "host/loader.h"
 
-#define SUPPORT_ENTRIES 256u
-
 /* Where data is: bit d for device d, or this one for host memory, which
  * devices that compute in host memory share. */
 #define HOST_BIT TANDEM_RESIDENT_HOST
@@ -49,11 +47,8 @@ struct device {
     uint64_t sequence, clean, doubted;
 
     struct cost_model cost;
+    char *profile; /* the file that cost was read from, or NULL */
     char *tuning; /* the plugin's section of the profile, JSON text, or NULL */
-    /* Answers of supports, by operator and dtypes. */
-    struct {
-        uint32_t key, status;
-    } support[SUPPORT_ENTRIES];
     struct tandem_device_info info;
     char label[BACKEND_NAME_BYTES + 12]; /* "opencl:0" */
 };

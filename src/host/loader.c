@@ -42,6 +42,24 @@ static const char *library_hint(const char *error)
     return "";
 }
 
+/* Whether TANDEM_BACKENDS, names separated by commas, lets a plugin in. */
+static bool backend_wanted(const char *name, size_t length)
+{
+    const char *list = path_environment("TANDEM_BACKENDS");
+
+    if (list == NULL)
+        return true;
+    for (;;) {
+        const size_t part = strcspn(list, ",");
+
+        if (part == length && strncmp(list, name, length) == 0)
+            return true;
+        if (list[part] == '\0')
+            return false;
+        list += part + 1;
+    }
+}
+
 static bool backend_known(const struct tandem_context *context,
                           const char *name)
 {
@@ -113,7 +131,8 @@ static bool plugin_name(const char *name)
     const size_t length = strlen(name);
 
     return strncmp(name, "tandem-", 7) == 0 && length > 10 &&
-           strcmp(name + length - 3, ".so") == 0;
+           strcmp(name + length - 3, ".so") == 0 &&
+           backend_wanted(name + 7, length - 10);
 }
 
 /* Byte order, but the CPU plugin before all others. */

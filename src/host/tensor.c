@@ -160,7 +160,7 @@ static enum tandem_status wrap_judge(const void *memory, uint32_t dtype,
 {
     const uint32_t element = dtype_bytes(dtype);
     int64_t after;
-    uint64_t bytes;
+    uint64_t bytes = 0;
     enum tandem_status status = shape_judge("tensor", dtype, rank, shape,
                                             &bytes);
 
@@ -198,8 +198,8 @@ enum tandem_status tandem_tensor_wrap(struct tandem_context *context,
     struct tandem_tensor_desc desc;
     struct tandem_tensor *tensor = NULL;
     struct storage *storage;
-    int64_t before;
-    uint64_t bytes;
+    int64_t before = 0;
+    uint64_t bytes = 0;
     enum tandem_status status;
 
     if (out_tensor == NULL)

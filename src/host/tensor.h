@@ -23,6 +23,14 @@ struct tandem_tensor {
 
 extern struct handle_pool tensor_pool;
 
+/* Whether writing the tensor leaves nothing of its storage as it was. */
+static inline bool tensor_covers(const struct tandem_tensor *tensor)
+{
+    const struct claim *claims = tensor->storage->claims;
+
+    return tensor->whole && (claims == NULL || claims->next == NULL);
+}
+
 /* A live tensor of this process and, where context is not NULL, of that
  * context; else a status with its message set. */
 enum tandem_status tensor_check(const struct tandem_tensor *tensor,

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Prediction, choice and bookkeeping; see chooser.h.
+ */
+#include <config.h>
+
+#include "host/chooser.h"
+
+#include <math.h>
+#include <string.h>
+
+static double positive(double value)
+{
+    return value > 0 ? value : 0;
+}
+
+/* The device whose copy would be downloaded. */
+static const struct device *holder(const struct tandem_context *context,
+                                   uint32_t current)
+{
+    return current == 0
+               ? NULL
+               : context->devices[(uint32_t)__builtin_ctz(current)];
+}
+
+/* What moving one operand to device costs.  out_wait gets the devices that
+ * must be waited for. */
+static double operand_transfer(const struct operand *operand,
+                               const struct device *device, uint32_t *out_wait)
+{
+    const struct tandem_context *context = device->context;
+    double ns = 0;
+
+    if (operand->current & device->bit) {
+        if (device->shares_host)
+            *out_wait |= operand->writer & ~(1u << device->id);
+        return 0;
+    }
+    if (operand->current & HOST_BIT) {
+        *out_wait |= operand->writer;
+    } else {
+        const struct device *source = holder(context, operand->current);
+
+        if (source == NULL)
+            return 0;
+        *out_wait |= 1u << source->id;
+        ns = curve_at(&source->cost.curves[COST_DOWNLOAD], operand->bytes);
+    }
+    if (!device->shares_host)
+        ns += curve_at(&device->cost.curves[COST_UPLOAD], operand->bytes);
+    return ns;
+}
+
+static double wait_predict(const struct tandem_context *context, uint32_t mask)
+{
+    double longest = 0;
+
+    while (mask != 0) {
+        const uint32_t id = (uint32_t)__builtin_ctz(mask);
+        const struct device *device = context->devices[id];
+
+        mask &= mask - 1;
+        if (device->busy) {
+            const double ns = device->cost.scalars[COST_SYNC] +
+                              positive(device->busy_until_ns - context->now_ns);
+
+            longest = ns > longest ? ns : longest;
+        }
+    }
+    return longest;
+}
+
+static double run_predict(const struct query *query,
+                          const struct device *device)
+{
+    const struct cost_model *cost = &device->cost;
+    const double launch = cost->scalars[COST_LAUNCH];
+
+    if (query->cost_class == TANDEM_COST_GEMM)
+        return positive(cost_gemm(cost, query->m, query->n, query->k) -
+                        launch) *
+               query->batch;
+    return positive(curve_at(&cost->curves[query->cost_class], query->bytes) -
+                    launch);
+}
+
+static double return_predict(const struct query *query,
+                             const struct device *device)
+{
+    const struct cost_model *cost = &device->cost;
+    double ns = 0;
+    bool any = false;
+
+    if (device->shares_host)
+        return 0;
+    for (uint32_t i = 0; i < query->operand_count; i++) {
+        const struct operand *operand = &query->operands[i];
+
+        if (!operand->expected)
+            continue;
+        any = true;
+        ns += curve_at(&cost->curves[COST_DOWNLOAD], operand->bytes);
+    }
+    return any ? ns + cost->scalars[COST_SYNC] : 0;
+}
+
+/* All but launch and run, which are in out. */
+static void movement_predict(const struct query *query,
+                             const struct device *device, bool debts,
+                             struct prediction *out)
+{
+    uint32_t wait = 0;
+
+    out->transfer_ns = 0;
+    out->moved_ns = 0;
+    for (uint32_t i = 0; i < query->operand_count; i++) {
+        const struct operand *operand = &query->operands[i];
+        double ns;
+
+        if (!operand->read)
+            continue;
+        ns = operand_transfer(operand, device, &wait);
+        if (ns == 0)
+            continue;
+        out->moved_ns += ns;
+        if (debts)
+            ns = positive(ns - (double)operand->storage->debt_ns[device->id]);
+        out->transfer_ns += ns;
+    }
+    out->wait_ns = wait != 0 ? wait_predict(device->context, wait) : 0;
+    out->return_ns = return_predict(query, device);
+    out->total_ns = out->wait_ns + out->transfer_ns + out->launch_ns +
+                    out->run_ns + out->return_ns;
+}
+
+void chooser_predict(struct record *record, const struct device *device)
+{
+    struct prediction *out = &record->predictions[device->id];
+
+    out->launch_ns = device->cost.scalars[COST_LAUNCH];
+    out->run_ns = run_predict(&record->query, device);
+    movement_predict(&record->query, device, false, out);
+    record->predicted |= 1u << device->id;
+}
+
+struct device *chooser_pick(struct tandem_context *context,
+                            struct record *record, uint32_t candidates)
+{
+    struct device *best = NULL;
+    double best_ns = INFINITY;
+
+    candidates &= ~(record->failed | record->unready);
+    while (candidates != 0) {
+        const uint32_t id = (uint32_t)__builtin_ctz(candidates);
+        struct device *device = context->devices[id];
+        struct prediction *out = &record->predictions[id];
+
+        candidates &= candidates - 1;
+        if (!(record->predicted >> id & 1)) {
+            out->launch_ns = device->cost.scalars[COST_LAUNCH];
+            if (out->launch_ns >= best_ns)
+                continue;
+            out->run_ns = run_predict(&record->query, device);
+            if (out->launch_ns + out->run_ns >= best_ns)
+                continue;
+            movement_predict(&record->query, device,
+                             !context->deterministic, out);
+            record->predicted |= 1u << id;
+        }
+        if (out->total_ns < best_ns) {
+            best = device;
+            best_ns = out->total_ns;
+        }
+    }
+    return best;
+}
+
+/* ---- after the launch ------------------------------------------------------- */
+
+/* Credits the storages whose transfers alone made device lose. */
+static void debts_add(struct record *record, const struct device *device,
+                      double chosen_ns)
+{
+    const struct prediction *prediction = &record->predictions[device->id];
+    const double saving =
+        chosen_ns - (prediction->total_ns - prediction->transfer_ns);
+
+    if (saving <= 0 || prediction->moved_ns <= 0)
+        return;
+    for (uint32_t i = 0; i < record->query.operand_count; i++) {
+        const struct operand *operand = &record->query.operands[i];
+        struct storage *storage = operand->storage;
+        uint32_t wait = 0;
+        double ns, debt;
+
+        if (!operand->read)
+            continue;
+        ns = operand_transfer(operand, device, &wait);
+        if (ns <= 0)
+            continue;
+        debt = (double)storage->debt_ns[device->id] +
+               ldexp(saving * ns / prediction->moved_ns, -storage->backoff);
+        storage->debt_ns[device->id] = (float)(debt < ns ? debt : ns);
+    }
+}
+
+static void moves_book(const struct query *query, const struct device *device)
+{
+    const uint32_t bit = 1u << device->id;
+
+    for (uint32_t i = 0; i < query->operand_count; i++) {
+        const struct operand *operand = &query->operands[i];
+        struct storage *storage = operand->storage;
+
+        if (!operand->read)
+            continue;
+        if (!(operand->current & device->bit)) {
+            if (storage->debt_ns[device->id] > 0)
+                storage->moved |= bit;
+            storage->debt_ns[device->id] = 0;
+        } else if (storage->moved & bit) {
+            storage->moved &= ~bit;
+            storage->backoff = 0;
+        }
+    }
+}
+
+static void time_book(const struct prediction *prediction,
+                      struct device *device)
+{
+    struct tandem_context *context = device->context;
+
+    context->now_ns += prediction->wait_ns + prediction->moved_ns +
+                       prediction->launch_ns;
+    if (!device->async) {
+        context->now_ns += prediction->run_ns;
+        return;
+    }
+    if (device->busy_until_ns < context->now_ns)
+        device->busy_until_ns = context->now_ns;
+    device->busy_until_ns += prediction->run_ns;
+    device->busy = true;
+}
+
+void chooser_launched(struct record *record, struct device *device)
+{
+    struct tandem_context *context = device->context;
+    const struct prediction *chosen = &record->predictions[device->id];
+    uint32_t losers = record->predicted & ~(1u << device->id);
+
+    if (!context->deterministic) {
+        losers &= ~(record->failed | record->unready);
+        while (losers != 0 && !record->forced) {
+            const struct device *loser =
+                context->devices[(uint32_t)__builtin_ctz(losers)];
+
+            losers &= losers - 1;
+            debts_add(record, loser, chosen->total_ns);
+        }
+        moves_book(&record->query, device);
+    }
+    time_book(chosen, device);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The chooser: predicts what an operator takes on each device and picks one.
+ *
+ *     predicted = wait + transfer + launch + run + return
+ *
+ *   wait      for the work under way on a device that holds an input which
+ *             must leave it: its sync cost and what is predicted to be
+ *             outstanding on it
+ *   transfer  of the inputs that are not on the candidate, less their debt
+ *   launch    the candidate's launch cost
+ *   run       its curve of the cost class at the bytes read and written (or
+ *             the matrix product surface), less the launch
+ *   return    a sync and the downloads of outputs that the caller is expected
+ *             to read on the host (storage_read_expected)
+ *
+ * Time is predicted, too: every operator advances a clock of the context
+ * (now_ns) by what the caller is predicted to spend in it, and each device
+ * knows until when it is busy on that clock.  No real clock is read, so the
+ * same calls give the same choices.
+ *
+ * Debt.  Choosing greedily would never move weights to a GPU, since one
+ * operator rarely pays for the move alone.  So each time a device loses only
+ * for the transfers that it would need, what it would have saved without them
+ * is credited to the storages that were in the way, as debt_ns of that device
+ * (shared out by their transfer costs, never more than the cost itself), and
+ * is taken off the transfer in later predictions: after as much has been lost
+ * by not moving as the move costs, it is made.  That is the ski rental rule;
+ * it costs at most twice what was best in hindsight.  A storage that moves on
+ * credit and is overwritten elsewhere before it is used again did not earn
+ * its move: each such time halves what later losses are credited, until a
+ * moved copy is reused.  What the host writes anew starts without debt.
+ *
+ * Deterministic contexts have no debt.  All functions: locked.
+ */
+#ifndef TANDEM_HOST_CHOOSER_H
+#define TANDEM_HOST_CHOOSER_H
+
+#include "host/storage.h"
+
+/* A storage that the operator uses, as it was when the operator came. */
+struct operand {
+    struct storage *storage; /* may be gone later */
+    double bytes;
+    uint32_t current;
+    uint32_t writer; /* bit d: device d may still be writing the host's copy */
+    bool read;       /* its content must be on the device */
+    bool written;
+    bool expected; /* written, and the host is expected to read it */
+};
+
+/* What is to be placed. */
+struct query {
+    uint32_t op;
+    uint32_t cost_class;
+    double elements; /* of the largest operand */
+    double bytes;    /* read and written */
+    double m, n, k, batch; /* TANDEM_COST_GEMM */
+    uint32_t operand_count;
+    struct operand operands[2 * TANDEM_MAX_OPERANDS];
+};
+
+struct prediction {
+    double wait_ns, transfer_ns, launch_ns, run_ns, return_ns;
+    double total_ns;
+    double moved_ns; /* the transfer before debt was taken off */
+};
+
+/* What became of the last operator of a thread, for explanations. */
+struct record {
+    const struct tandem_context *context;
+    uint32_t serial; /* of the context */
+    uint32_t chosen;
+    bool forced;
+    double measured_ns;
+    uint32_t predicted; /* bit d: predictions[d] is set */
+    uint32_t failed;    /* bit d: could not run it, why: status[d] */
+    uint32_t unready;   /* bit d: not compiled yet */
+    uint8_t status[TANDEM_MAX_DEVICES];
+    struct query query;
+    struct prediction predictions[TANDEM_MAX_DEVICES];
+};
+
+/* Predicts for one device into record->predictions, as if there were no
+ * debt: the storages may be gone. */
+void chooser_predict(struct record *record, const struct device *device);
+
+/* The best of the devices in candidates (a mask) that have no bit in
+ * record->failed or record->unready; the first of equal ones; NULL where
+ * there is none.  Devices that cannot win whatever the transfers are not
+ * predicted. */
+struct device *chooser_pick(struct tandem_context *context,
+                            struct record *record, uint32_t candidates);
+
+/* The operator was launched on record->chosen: books debts, moves and time. */
+void chooser_launched(struct record *record, struct device *device);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Explanations of where operators ran, and of where they would.  Any thread.
+ */
+#include <config.h>
+
+#include "common/message.h"
+#include "host/run.h"
+
+#include <string.h>
+
+#define RECORDS 4u
+
+/* Contexts whose serials differ by a multiple of RECORDS share one. */
+static __thread struct record records[RECORDS];
+
+struct record *record_get(const struct tandem_context *context)
+{
+    struct record *record = &records[context->serial % RECORDS];
+
+    record->context = context;
+    record->serial = context->serial;
+    return record;
+}
+
+/* Why device could not run it, or TANDEM_OK. */
+static uint32_t device_status(const struct record *record,
+                              const struct device *device)
+{
+    if (record->failed >> device->id & 1)
+        return record->status[device->id];
+    if (device->state == DEVICE_GONE)
+        return TANDEM_DEVICE_LOST;
+    return device->state == DEVICE_FAILED ? TANDEM_NO_DEVICE : TANDEM_OK;
+}
+
+static void candidate_fill(struct record *record, const struct device *device,
+                           struct tandem_candidate *out)
+{
+    const struct prediction *prediction = &record->predictions[device->id];
+
+    memset(out, 0, sizeof(*out));
+    out->device = device->id;
+    out->status = device_status(record, device);
+    out->ready = !(record->unready >> device->id & 1);
+    out->wait_ns = prediction->wait_ns;
+    out->transfer_ns = prediction->transfer_ns;
+    out->launch_ns = prediction->launch_ns;
+    out->run_ns = prediction->run_ns;
+    out->return_ns = prediction->return_ns;
+    out->predicted_ns = prediction->total_ns;
+    if (!out->ready)
+        out->compile_ns =
+            device->cost.scalars[record->query.cost_class == TANDEM_COST_GEMM
+                                     ? COST_GEMM_COMPILE
+                                     : COST_COMPILE];
+}
+
+void explanation_fill(struct tandem_context *context, struct record *record,
+                      struct tandem_explanation *out)
+{
+    const struct query *query = &record->query;
+
+    out->struct_size = sizeof(*out);
+    out->op = query->op;
+    out->cost_class = query->cost_class;
+    out->elements = query->elements;
+    out->bytes = query->bytes;
+    out->chosen = record->chosen;
+    out->forced = record->forced;
+    out->measured_ns = record->measured_ns;
+    out->candidate_count = 0;
+    out->reserved = 0;
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        const struct device *device = context->devices[i];
+
+        if (device->duplicate && record->chosen != i)
+            continue;
+        /* Those that could not win whatever the transfers. */
+        if (!(record->predicted >> i & 1))
+            chooser_predict(record, device);
+        candidate_fill(record, device,
+                       &out->candidates[out->candidate_count++]);
+    }
+}
+
+static enum tandem_status out_check(const struct tandem_explanation *out)
+{
+    if (out == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT, "out: NULL");
+    if (out->struct_size < sizeof(out->struct_size))
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "out: struct_size %zu is not set",
+                           out->struct_size);
+    return TANDEM_OK;
+}
+
+static void out_fill(struct tandem_context *context, struct record *record,
+                     struct tandem_explanation *out)
+{
+    const size_t bytes = out->struct_size;
+    struct tandem_explanation full;
+
+    memset(&full, 0, sizeof(full));
+    explanation_fill(context, record, &full);
+    memcpy(out, &full, bytes < sizeof(full) ? bytes : sizeof(full));
+    out->struct_size = bytes;
+}
+
+enum tandem_status tandem_explain(struct tandem_context *context,
+                                  struct tandem_explanation *out)
+{
+    enum tandem_status status = context_check(context);
+    struct record *record;
+
+    if (status == TANDEM_OK)
+        status = out_check(out);
+    if (status != TANDEM_OK)
+        return status;
+    record = &records[context->serial % RECORDS];
+    if (record->context != context || record->serial != context->serial)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "this thread ran no operator in this context, or "
+                           "its last one failed");
+    context_lock(context);
+    out_fill(context, record, out);
+    context_unlock(context);
+    return TANDEM_OK;
+}
+
+/* Asks each device whether it serves the operator and is ready. */
+static void candidates_ask(struct call *call, struct record *record,
+                           const struct device *forced)
+{
+    struct tandem_context *context = call->context;
+
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        struct device *device = context->devices[i];
+        enum tandem_status status;
+
+        if (device->duplicate && device != forced)
+            continue;
+        status = call_supported(call, device);
+        if (status == TANDEM_OK && device->compiles)
+            status = call_ready(call, device);
+        if (status == TANDEM_NOT_READY) {
+            record->unready |= 1u << i;
+        } else if (status != TANDEM_OK) {
+            record->failed |= 1u << i;
+            record->status[i] = (uint8_t)status;
+        }
+    }
+}
+
+static enum tandem_status call_explain(struct call *call,
+                                       struct tandem_explanation *out)
+{
+    struct tandem_context *context = call->context;
+    struct record record;
+    struct device *forced;
+    const struct device *chosen;
+    uint32_t unready;
+    enum tandem_status status;
+
+    context_lock(context);
+    status = call_start(call, &record, &forced);
+    if (status == TANDEM_OK) {
+        candidates_ask(call, &record, forced);
+        /* By cost: a compile is a matter of the moment. */
+        unready = record.unready;
+        record.unready = 0;
+        chosen = chooser_pick(context, &record, context->usable);
+        if (forced != NULL)
+            chosen = forced;
+        record.unready = unready;
+        if (chosen != NULL)
+            record.chosen = chosen->id;
+        out_fill(context, &record, out);
+    }
+    context_unlock(context);
+    return status;
+}
+
+enum tandem_status tandem_explain_op(struct tandem_context *context,
+                                     const struct tandem_op *op,
+                                     struct tandem_tensor *const *inputs,
+                                     uint32_t input_count,
+                                     struct tandem_tensor *const *outputs,
+                                     uint32_t output_count,
+                                     struct tandem_explanation *out)
+{
+    struct call call;
+    enum tandem_status status =
+        call_make(&call, context, TANDEM_ANY_DEVICE, op, inputs, input_count,
+                  outputs, output_count);
+
+    if (status == TANDEM_OK)
+        status = out_check(out);
+    return status == TANDEM_OK ? call_explain(&call, out) : status;
+}
+
+enum tandem_status
+tandem_explain_matmul(struct tandem_context *context,
+                      const struct tandem_matmul_options *options,
+                      struct tandem_tensor *a, struct tandem_tensor *b,
+                      struct tandem_tensor *c, struct tandem_explanation *out)
+{
+    struct tandem_tensor *tensors[4];
+    struct tandem_gemm gemm;
+    struct tandem_op op;
+    struct call call;
+    enum tandem_status status = call_make_matmul(&call, context, options, a, b,
+                                                 c, tensors, &gemm, &op);
+
+    if (status == TANDEM_OK)
+        status = out_check(out);
+    return status == TANDEM_OK ? call_explain(&call, out) : status;
+}

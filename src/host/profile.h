@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Profiles: the files of measured costs, one a device.  Reading: locked.
+ *
+ * A file's name is <backend>-<device name>-<hash>.json, the name with every
+ * character but letters and digits made a dash, the hash one of what makes the
+ * device what it is: its UUID or PCI address, its driver, the plugin's version
+ * and the host's processor.  A profile fits exactly where all of these are the
+ * same, and serves where the backend, the device's name and its driver are.
+ */
+#ifndef TANDEM_HOST_PROFILE_H
+#define TANDEM_HOST_PROFILE_H
+
+#include "host/device.h"
+
+#include <jansson.h>
+
+#define PROFILE_FORMAT 1
+#define PROFILE_BYTES_MAX (4u << 20)
+#define PROFILE_NAME_BYTES 256u
+#define PROFILE_TUNING_MAX 4096u /* pairs, and bytes of one value */
+
+extern struct handle_pool profile_pool;
+
+/* What a profile is for. */
+struct profile_key {
+    char backend[BACKEND_NAME_BYTES];
+    char name[128];
+    char uuid[33]; /* hexadecimal, "" where unknown */
+    char pci[24];
+    char driver[128];
+    char plugin_version[64];
+    char host_cpu[128];
+};
+
+void profile_key_make(const struct device *device, struct profile_key *out);
+/* The file's name without a directory; prefix: up to and with the dash before
+ * the hash. */
+void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
+                       size_t *out_prefix);
+
+/* Looks for the device's profile and, where there is one, takes its costs.
+ * Anything wrong with a file is logged, and the defaults stay. */
+void profile_load(struct device *device);
+
+/* profile_parse.c: takes the costs of a parsed profile, all of it or nothing;
+ * false, with what is wrong in out_why. */
+bool profile_parse(const json_t *root, struct cost_model *model,
+                   char **out_tuning, char *out_why, size_t why_bytes);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The content of a profile, judged number by number; see profile.h.  Pure.
+ */
+#include <config.h>
+
+#include "host/profile.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct problem {
+    char *text;
+    size_t bytes;
+};
+
+static bool problem_set(const struct problem *problem, const char *what,
+                        const char *name)
+{
+    snprintf(problem->text, problem->bytes, "%s \"%.64s\"", what, name);
+    return false;
+}
+
+/* A number from low to high. */
+static bool number_read(const json_t *value, double low, double high,
+                        double *out)
+{
+    if (!json_is_number(value))
+        return false;
+    *out = json_number_value(value);
+    return isfinite(*out) && *out >= low && *out <= high;
+}
+
+static bool scalars_parse(json_t *scalars, struct cost_model *model,
+                          const struct problem *problem)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach(scalars, name, value) {
+        const uint32_t index = cost_scalar_find(name);
+        double ns;
+
+        if (!number_read(value, 0, COST_NS_MAX, &ns))
+            return problem_set(problem, "no valid number for the scalar",
+                               name);
+        if (index < COST_SCALARS)
+            model->scalars[index] = ns;
+    }
+    return true;
+}
+
+static bool curve_parse(const json_t *array, struct curve *curve)
+{
+    struct curve_point points[CURVE_POINTS];
+    const size_t count = json_array_size(array);
+
+    if (!json_is_array(array) || count == 0 || count > CURVE_POINTS)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *pair = json_array_get(array, i);
+
+        if (json_array_size(pair) != 2 ||
+            !number_read(json_array_get(pair, 0), 0, COST_X_MAX,
+                         &points[i].x) ||
+            !number_read(json_array_get(pair, 1), 0, COST_NS_MAX,
+                         &points[i].ns))
+            return false;
+    }
+    curve_build(curve, points, (uint32_t)count);
+    return true;
+}
+
+static bool curves_parse(json_t *curves, struct cost_model *model,
+                         const struct problem *problem)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach(curves, name, value) {
+        const uint32_t index = cost_curve_find(name);
+
+        if (index < COST_CURVES && !curve_parse(value, &model->curves[index]))
+            return problem_set(problem, "no valid points for the curve", name);
+    }
+    return true;
+}
+
+static bool gemm_point_parse(const json_t *row, struct gemm_point *out)
+{
+    for (uint32_t axis = 0; axis < 3; axis++) {
+        if (!number_read(json_array_get(row, axis), 1, COST_SIZE_MAX,
+                         &out->size[axis]))
+            return false;
+    }
+    return json_array_size(row) == 4 &&
+           number_read(json_array_get(row, 3), 1e-3, COST_NS_MAX, &out->ns);
+}
+
+static bool gemm_parse(const json_t *array, struct cost_model *model,
+                       const struct problem *problem)
+{
+    const size_t count = json_array_size(array);
+    struct gemm_point *points;
+    double floor_ns = INFINITY;
+    bool good = true;
+
+    if (count == 0)
+        return true;
+    if (count > GEMM_POINTS)
+        return problem_set(problem, "too many points of", "gemm");
+    points = calloc(count, sizeof(*points));
+    if (points == NULL)
+        return problem_set(problem, "no memory for", "gemm");
+    for (size_t i = 0; i < count && good; i++) {
+        good = gemm_point_parse(json_array_get(array, i), &points[i]);
+        floor_ns = fmin(floor_ns, points[i].ns);
+    }
+    /* Products smaller than those measured: on the processor they take less,
+     * elsewhere the driver's share stays. */
+    good = good && gemm_build(&model->gemm, points, (uint32_t)count,
+                              floor_ns);
+    free(points);
+    return good || problem_set(problem, "no valid points of", "gemm");
+}
+
+/* The plugin's section as JSON text: strings alone. */
+static bool tuning_parse(json_t *tuning, char **out_text,
+                         const struct problem *problem)
+{
+    const char *key;
+    json_t *value;
+
+    if (!json_is_object(tuning))
+        return true;
+    if (json_object_size(tuning) > PROFILE_TUNING_MAX)
+        return problem_set(problem, "too many pairs in", "tuning");
+    json_object_foreach(tuning, key, value) {
+        if (!json_is_string(value) ||
+            json_string_length(value) > PROFILE_TUNING_MAX)
+            return problem_set(problem, "no valid text for the parameter",
+                               key);
+    }
+    *out_text = json_dumps(tuning, JSON_COMPACT | JSON_SORT_KEYS);
+    return *out_text != NULL || problem_set(problem, "no memory for",
+                                            "tuning");
+}
+
+bool profile_parse(const json_t *root, struct cost_model *model,
+                   char **out_tuning, char *out_why, size_t why_bytes)
+{
+    const struct problem problem = {out_why, why_bytes};
+    struct cost_model *fresh = malloc(sizeof(*fresh));
+    bool good;
+
+    *out_tuning = NULL;
+    if (fresh == NULL)
+        return problem_set(&problem, "no memory for", "profile");
+    *fresh = *model;
+    good = scalars_parse(json_object_get(root, "scalars"), fresh, &problem) &&
+           curves_parse(json_object_get(root, "curves"), fresh, &problem) &&
+           gemm_parse(json_object_get(root, "gemm"), fresh, &problem) &&
+           tuning_parse(json_object_get(root, "tuning"), out_tuning, &problem);
+    if (good)
+        *model = *fresh;
+    else
+        gemm_finish(&fresh->gemm);
+    free(fresh);
+    return good;
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing profiles: collects measurements and puts them in place of the file
+ * that was there.  One thread uses one profile at a time.
+ */
+#include <config.h>
+
+#include "common/message.h"
+#include "host/path.h"
+#include "host/profile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+struct tandem_profile {
+    struct handle handle;
+    struct tandem_context *context;
+    json_t *root; /* owns the four below */
+    json_t *scalars, *curves, *gemm, *tuning;
+    char file[PROFILE_NAME_BYTES];
+};
+
+struct handle_pool profile_pool = HANDLE_POOL(struct tandem_profile,
+                                              0x5450524f);
+
+static enum tandem_status profile_check(const struct tandem_profile *profile)
+{
+    if (!handle_live(&profile_pool, profile))
+        return message_set(TANDEM_INVALID_ARGUMENT, "profile: %s",
+                           profile == NULL ? "NULL"
+                                           : "a freed or foreign handle");
+    return TANDEM_OK;
+}
+
+static enum tandem_status memory_fail(void)
+{
+    return message_set(TANDEM_OUT_OF_MEMORY, "no memory for a profile");
+}
+
+static json_t *key_json(const struct profile_key *key)
+{
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "backend",
+                     key->backend, "name", key->name, "uuid", key->uuid, "pci",
+                     key->pci, "driver", key->driver, "plugin_version",
+                     key->plugin_version, "host_cpu", key->host_cpu);
+}
+
+/* A new member; NULL when memory is out. */
+static json_t *member_add(json_t *object, const char *key, json_t *value)
+{
+    return json_object_set_new(object, key, value) == 0 ? value : NULL;
+}
+
+static bool profile_fill(struct tandem_profile *profile,
+                         const struct device *device)
+{
+    struct profile_key key;
+    char now[32] = "";
+    const time_t seconds = time(NULL);
+    struct tm parts;
+    size_t prefix;
+
+    profile_key_make(device, &key);
+    profile_file_name(&key, profile->file, sizeof(profile->file), &prefix);
+    if (gmtime_r(&seconds, &parts) != NULL)
+        strftime(now, sizeof(now), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    profile->root = json_pack("{s:i, s:s}", "format", PROFILE_FORMAT,
+                              "measured_at", now);
+    profile->scalars = member_add(profile->root, "scalars", json_object());
+    profile->curves = member_add(profile->root, "curves", json_object());
+    profile->gemm = member_add(profile->root, "gemm", json_array());
+    profile->tuning = member_add(profile->root, "tuning", json_object());
+    return member_add(profile->root, "device", key_json(&key)) != NULL &&
+           profile->scalars != NULL && profile->curves != NULL &&
+           profile->gemm != NULL && profile->tuning != NULL;
+}
+
+enum tandem_status tandem_profile_create(struct tandem_context *context,
+                                         uint32_t device,
+                                         struct tandem_profile **out_profile)
+{
+    struct tandem_profile *profile = NULL;
+    struct device *found;
+    enum tandem_status status = context_check(context);
+
+    if (out_profile != NULL)
+        *out_profile = NULL;
+    if (status != TANDEM_OK)
+        return status;
+    if (out_profile == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT, "out_profile: NULL");
+    context_lock(context);
+    found = device_get(context, device);
+    if (found == NULL) {
+        status = TANDEM_INVALID_ARGUMENT;
+    } else {
+        profile = handle_new(&profile_pool);
+        if (profile != NULL)
+            profile->context = context;
+        if (profile == NULL || !profile_fill(profile, found))
+            status = memory_fail();
+    }
+    context_unlock(context);
+    if (status != TANDEM_OK) {
+        tandem_profile_destroy(profile);
+        return status;
+    }
+    *out_profile = profile;
+    return TANDEM_OK;
+}
+
+void tandem_profile_destroy(struct tandem_profile *profile)
+{
+    if (!handle_live(&profile_pool, profile))
+        return;
+    json_decref(profile->root);
+    handle_free(&profile_pool, profile);
+}
+
+static enum tandem_status number_check(const char *what, double value,
+                                       double low, double high)
+{
+    if (value >= low && value <= high)
+        return TANDEM_OK;
+    return message_set(TANDEM_INVALID_ARGUMENT, "%s: %g is not from %g to %g",
+                       what, value, low, high);
+}
+
+enum tandem_status tandem_profile_scalar(struct tandem_profile *profile,
+                                         const char *name, double value)
+{
+    enum tandem_status status = profile_check(profile);
+
+    if (status == TANDEM_OK && name == NULL)
+        status = message_set(TANDEM_INVALID_ARGUMENT, "name: NULL");
+    if (status == TANDEM_OK && cost_scalar_find(name) == COST_SCALARS)
+        status = message_set(TANDEM_INVALID_ARGUMENT,
+                             "name: there is no scalar \"%.64s\"", name);
+    if (status == TANDEM_OK)
+        status = number_check(name, value, 0, COST_NS_MAX);
+    if (status == TANDEM_OK &&
+        json_object_set_new(profile->scalars, name, json_real(value)) != 0)
+        status = memory_fail();
+    return status;
+}
+
+/* The place of x in a curve's rising points; *out_same: it is taken. */
+static size_t point_place(const json_t *points, double x, bool *out_same)
+{
+    const size_t count = json_array_size(points);
+
+    *out_same = false;
+    for (size_t i = 0; i < count; i++) {
+        const double at = json_number_value(
+            json_array_get(json_array_get(points, i), 0));
+
+        *out_same = at == x;
+        if (at >= x)
+            return i;
+    }
+    return count;
+}
+
+enum tandem_status tandem_profile_point(struct tandem_profile *profile,
+                                        const char *curve, double x, double ns)
+{
+    enum tandem_status status = profile_check(profile);
+    json_t *points, *pair;
+    size_t place;
+    bool same;
+
+    if (status == TANDEM_OK && curve == NULL)
+        status = message_set(TANDEM_INVALID_ARGUMENT, "curve: NULL");
+    if (status == TANDEM_OK && cost_curve_find(curve) == COST_CURVES)
+        status = message_set(TANDEM_INVALID_ARGUMENT,
+                             "curve: there is none named \"%.64s\"", curve);
+    if (status == TANDEM_OK)
+        status = number_check("x", x, 0, COST_X_MAX);
+    if (status == TANDEM_OK)
+        status = number_check("ns", ns, 0, COST_NS_MAX);
+    if (status != TANDEM_OK)
+        return status;
+    points = json_object_get(profile->curves, curve);
+    if (points == NULL)
+        points = member_add(profile->curves, curve, json_array());
+    place = point_place(points, x, &same);
+    if (!same && json_array_size(points) == CURVE_POINTS)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "curve: %s has %u points already", curve,
+                           CURVE_POINTS);
+    pair = json_pack("[f, f]", x, ns);
+    if (points == NULL || pair == NULL ||
+        (same ? json_array_set_new(points, place, pair)
+              : json_array_insert_new(points, place, pair)) != 0)
+        return memory_fail();
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_profile_gemm(struct tandem_profile *profile,
+                                       int64_t m, int64_t n, int64_t k,
+                                       double ns)
+{
+    enum tandem_status status = profile_check(profile);
+
+    if (status == TANDEM_OK)
+        status = number_check("m", (double)m, 1, COST_SIZE_MAX);
+    if (status == TANDEM_OK)
+        status = number_check("n", (double)n, 1, COST_SIZE_MAX);
+    if (status == TANDEM_OK)
+        status = number_check("k", (double)k, 1, COST_SIZE_MAX);
+    if (status == TANDEM_OK)
+        status = number_check("ns", ns, 1e-3, COST_NS_MAX);
+    if (status == TANDEM_OK && json_array_size(profile->gemm) == GEMM_POINTS)
+        status = message_set(TANDEM_INVALID_ARGUMENT,
+                             "gemm: it has %u points already", GEMM_POINTS);
+    if (status == TANDEM_OK &&
+        json_array_append_new(profile->gemm,
+                              json_pack("[I, I, I, f]", (json_int_t)m,
+                                        (json_int_t)n, (json_int_t)k, ns)) != 0)
+        status = memory_fail();
+    return status;
+}
+
+enum tandem_status tandem_profile_tuning(struct tandem_profile *profile,
+                                         const char *key, const char *value)
+{
+    enum tandem_status status = profile_check(profile);
+
+    if (status == TANDEM_OK && (key == NULL || value == NULL))
+        status = message_set(TANDEM_INVALID_ARGUMENT, "%s: NULL",
+                             key == NULL ? "key" : "value");
+    if (status == TANDEM_OK && (strlen(value) > PROFILE_TUNING_MAX ||
+                                json_object_size(profile->tuning) >=
+                                    PROFILE_TUNING_MAX))
+        status = message_set(TANDEM_INVALID_ARGUMENT,
+                             "value of \"%.64s\": too long, or too many", key);
+    if (status == TANDEM_OK &&
+        json_object_set_new(profile->tuning, key, json_string(value)) != 0)
+        status = message_set(TANDEM_INVALID_ARGUMENT,
+                             "\"%.64s\": key or value is not UTF-8", key);
+    return status;
+}
+
+/* ---- saving ------------------------------------------------------------------ */
+
+static enum tandem_status write_fail(const char *path, const char *what)
+{
+    return message_set(TANDEM_FAILED, "%s: %s: %s", path, what,
+                       strerror(errno));
+}
+
+static bool bytes_write(int file, const char *text)
+{
+    size_t left = strlen(text);
+
+    while (left > 0) {
+        const ssize_t done = write(file, text, left);
+
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return false;
+        text += done;
+        left -= (size_t)done;
+    }
+    return true;
+}
+
+/* The name's change reaches the disk, too, where the system can. */
+static void directory_flush(const char *directory)
+{
+    const int file = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (file < 0)
+        return;
+    (void)fsync(file);
+    close(file);
+}
+
+/* Writes text beside path and renames it to path. */
+static enum tandem_status file_replace(const char *path, const char *text)
+{
+    char temporary[PATH_BYTES];
+    const int length =
+        snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
+    enum tandem_status status = TANDEM_OK;
+    int file;
+
+    if (length < 0 || (size_t)length >= sizeof(temporary))
+        return message_set(TANDEM_INVALID_ARGUMENT, "%s: too long", path);
+    file = mkostemp(temporary, O_CLOEXEC);
+    if (file < 0)
+        return write_fail(temporary, "cannot be made");
+    if (!bytes_write(file, text) || fsync(file) != 0)
+        status = write_fail(temporary, "cannot be written");
+    if (close(file) != 0 && status == TANDEM_OK)
+        status = write_fail(temporary, "cannot be closed");
+    if (status == TANDEM_OK && rename(temporary, path) != 0)
+        status = write_fail(path, "cannot be put in place");
+    if (status != TANDEM_OK)
+        unlink(temporary);
+    return status;
+}
+
+enum tandem_status tandem_profile_save(struct tandem_profile *profile,
+                                       const char *directory, char *out_path,
+                                       size_t path_bytes)
+{
+    char path[PATH_BYTES];
+    char *text;
+    int length;
+    enum tandem_status status = profile_check(profile);
+
+    if (status == TANDEM_OK)
+        status = context_check(profile->context);
+    if (status != TANDEM_OK)
+        return status;
+    if (directory == NULL)
+        directory = profile->context->profile_path;
+    if (directory == NULL)
+        directory = profile->context->cache_path;
+    if (directory == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "directory: NULL, and neither TANDEM_PROFILE, "
+                           "XDG_CACHE_HOME nor HOME names one");
+    if (directory[0] != '/')
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "directory: \"%.256s\" is relative", directory);
+    length = snprintf(path, sizeof(path), "%s/%s", directory, profile->file);
+    if (length < 0 || (size_t)length >= sizeof(path) ||
+        (out_path != NULL && (size_t)length >= path_bytes))
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "path_bytes: %zu is too little for %s/%s",
+                           path_bytes, directory, profile->file);
+    if (!path_make(directory))
+        return message_set(TANDEM_FAILED,
+                           "%s: cannot be made or written", directory);
+    text = json_dumps(profile->root, JSON_INDENT(1) | JSON_SORT_KEYS |
+                                         JSON_REAL_PRECISION(17));
+    if (text == NULL)
+        return memory_fail();
+    status = file_replace(path, text);
+    free(text);
+    if (status != TANDEM_OK)
+        return status;
+    directory_flush(directory);
+    if (out_path != NULL)
+        memcpy(out_path, path, (size_t)length + 1);
+    return TANDEM_OK;
+}

@@ -1,0 +1,624 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Running operators; see run.h.
+ */
+#include <config.h>
+
+#include "host/run.h"
+#include "common/check.h"
+#include "common/message.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- judging ------------------------------------------------------------------ */
+
+static enum tandem_status operand_check(const struct tandem_tensor *tensor,
+                                        const struct tandem_context *context,
+                                        const char *op, const char *side,
+                                        uint32_t index)
+{
+    char what[64];
+
+    if (handle_live(&tensor_pool, tensor) && tensor->context == context)
+        return TANDEM_OK;
+    memcpy(what, op, strnlen(op, 32) + 1);
+    what[strnlen(op, 32)] = '\0';
+    memcpy(what + strlen(what), side, strlen(side) + 1);
+    what[strlen(what) + 1] = '\0';
+    what[strlen(what)] = (char)('0' + index);
+    return tensor_check(tensor, context, what);
+}
+
+enum tandem_status call_make(struct call *call, struct tandem_context *context,
+                             uint32_t device, const struct tandem_op *op,
+                             struct tandem_tensor *const *inputs,
+                             uint32_t input_count,
+                             struct tandem_tensor *const *outputs,
+                             uint32_t output_count)
+{
+    enum tandem_status status = context_check(context);
+
+    if (status != TANDEM_OK)
+        return status;
+    if (op == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT, "op: NULL");
+    call->row = operator_row(op->id);
+    if (call->row == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "op: there is no operator %u", op->id);
+    if (op->id == TANDEM_OP_GEMM)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: products of tensors go through "
+                           "tandem_matmul");
+    if (input_count > TANDEM_MAX_OPERANDS || output_count > TANDEM_MAX_OPERANDS)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "%s: %u inputs and %u outputs, at most %u of each",
+                           call->row->name, input_count, output_count,
+                           TANDEM_MAX_OPERANDS);
+    if ((inputs == NULL && input_count > 0) ||
+        (outputs == NULL && output_count > 0))
+        return message_set(TANDEM_INVALID_ARGUMENT, "%s: %s: NULL",
+                           call->row->name,
+                           inputs == NULL ? "inputs" : "outputs");
+    call->context = context;
+    call->op = op;
+    call->inputs = inputs;
+    call->outputs = outputs;
+    call->input_count = input_count;
+    call->output_count = output_count;
+    call->device = device;
+    call->gemm = NULL;
+    for (uint32_t i = 0; i < input_count && status == TANDEM_OK; i++) {
+        call->input_descs[i] = NULL;
+        if (inputs[i] == NULL)
+            continue;
+        status = operand_check(inputs[i], context, call->row->name, ": input ",
+                               i);
+        call->input_descs[i] = &inputs[i]->desc;
+    }
+    for (uint32_t i = 0; i < output_count && status == TANDEM_OK; i++) {
+        status = operand_check(outputs[i], context, call->row->name,
+                               ": output ", i);
+        call->output_descs[i] = &outputs[i]->desc;
+    }
+    return status;
+}
+
+/* A memory_span_fn: at rest a descriptor's buffer is its storage. */
+static enum tandem_status storage_span(const void *user,
+                                       const struct tandem_buffer *buffer,
+                                       struct memory_span *out)
+{
+    const struct storage *storage = (const struct storage *)buffer;
+
+    (void)user;
+    out->base = storage->address;
+    out->bytes = storage->bytes;
+    return TANDEM_OK;
+}
+
+static enum tandem_status call_check(const struct call *call)
+{
+    enum tandem_status status;
+
+    if (call->gemm != NULL)
+        status = check_gemm(call->gemm, storage_span, NULL);
+    else
+        status = check_op(call->op, call->input_descs, call->input_count,
+                          call->output_descs, call->output_count, storage_span,
+                          NULL);
+    if (status != TANDEM_OK)
+        return status;
+    for (uint32_t i = 0; i < call->output_count; i++) {
+        if (call->outputs[i]->storage->read_only)
+            return message_set(TANDEM_INVALID_ARGUMENT,
+                               "%s: output %u: its memory was wrapped "
+                               "read-only",
+                               call->row->name, i);
+    }
+    return TANDEM_OK;
+}
+
+/* ---- the query ------------------------------------------------------------------ */
+
+static struct operand *operand_add(struct query *query,
+                                   const struct tandem_tensor *tensor)
+{
+    struct storage *storage = tensor->storage;
+    struct operand *operand = query->operands;
+
+    for (uint32_t i = 0; i < query->operand_count; i++, operand++) {
+        if (operand->storage == storage)
+            return operand;
+    }
+    query->operand_count++;
+    operand->storage = storage;
+    operand->bytes = (double)storage->bytes;
+    operand->current = storage->current;
+    operand->writer = storage->host_writer != NULL
+                          ? 1u << storage->host_writer->id
+                          : 0;
+    operand->read = false;
+    operand->written = false;
+    operand->expected = false;
+    return operand;
+}
+
+static void query_count(struct query *query, const struct tandem_tensor *tensor)
+{
+    const double elements = (double)tensor->elements;
+
+    query->bytes += (double)tensor->bytes;
+    if (elements > query->elements)
+        query->elements = elements;
+}
+
+static void query_gemm(struct query *query, const struct tandem_gemm *gemm)
+{
+    query->m = (double)gemm->m;
+    query->n = (double)gemm->n;
+    query->k = (double)gemm->k;
+    query->batch = (double)gemm->batch;
+}
+
+/* Element-wise work and copies: one curve where every operand is row-major,
+ * another where one is not. */
+static uint32_t cost_class_find(const struct call *call, bool contiguous)
+{
+    switch (call->row->op_class) {
+    case TANDEM_CLASS_COPY:
+        return contiguous ? TANDEM_COST_ELEMENTWISE : TANDEM_COST_STRIDED;
+    case TANDEM_CLASS_UNARY:
+    case TANDEM_CLASS_BINARY:
+    case TANDEM_CLASS_COMPARE:
+    case TANDEM_CLASS_LOGICAL:
+    case TANDEM_CLASS_TERNARY:
+    case TANDEM_CLASS_CAST:
+    case TANDEM_CLASS_GRADIENT:
+        return contiguous ? call->row->cost_class : TANDEM_COST_STRIDED;
+    default:
+        return call->row->cost_class;
+    }
+}
+
+static enum tandem_status query_build(const struct call *call,
+                                      struct query *query)
+{
+    bool contiguous = true;
+
+    query->op = call->row->id;
+    query->elements = 0;
+    query->bytes = 0;
+    query->operand_count = 0;
+    for (uint32_t i = 0; i < call->input_count; i++) {
+        const struct tandem_tensor *tensor = call->inputs[i];
+
+        if (tensor == NULL)
+            continue;
+        operand_add(query, tensor)->read = true;
+        query_count(query, tensor);
+        contiguous &= tensor->contiguous;
+    }
+    for (uint32_t i = 0; i < call->output_count; i++) {
+        const struct tandem_tensor *tensor = call->outputs[i];
+        struct operand *operand = operand_add(query, tensor);
+
+        operand->written = true;
+        operand->expected = storage_read_expected(tensor->storage);
+        /* What the output leaves alone must be there, too. */
+        if ((operand->current != 0 && !tensor_covers(tensor)) ||
+            (call->gemm != NULL && call->gemm->beta != 0))
+            operand->read = true;
+        query_count(query, tensor);
+        contiguous &= tensor->contiguous;
+    }
+    /* Of the data, gather reads as much as it writes. */
+    if (call->row->op_class == TANDEM_CLASS_GATHER) {
+        query->bytes -= (double)call->inputs[0]->bytes;
+        query->bytes += (double)call->outputs[0]->bytes;
+    }
+    if (call->gemm != NULL)
+        query_gemm(query, call->gemm);
+    query->cost_class = cost_class_find(call, contiguous);
+    for (uint32_t i = 0; i < query->operand_count; i++) {
+        const struct operand *operand = &query->operands[i];
+
+        if (operand->read && !(operand->current & HOST_BIT)) {
+            const enum tandem_status status =
+                storage_readable(operand->storage);
+
+            if (status != TANDEM_OK)
+                return status;
+        }
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status forced_find(struct call *call,
+                                      struct device **out_forced)
+{
+    struct tandem_context *context = call->context;
+    uint32_t id = call->device;
+
+    *out_forced = NULL;
+    if (context->forced_name != NULL) {
+        struct device *device = device_find(context, context->forced_name);
+
+        if (device == NULL)
+            return TANDEM_NO_DEVICE;
+        context->forced = device->id;
+        free(context->forced_name);
+        context->forced_name = NULL;
+    }
+    if (id == TANDEM_ANY_DEVICE)
+        id = context->forced;
+    if (id == TANDEM_ANY_DEVICE) {
+        devices_enumerate(context, context->backend_count);
+        return TANDEM_OK;
+    }
+    *out_forced = id < context->device_count ? context->devices[id]
+                                             : device_get(context, id);
+    return *out_forced != NULL ? TANDEM_OK : TANDEM_INVALID_ARGUMENT;
+}
+
+enum tandem_status call_start(struct call *call, struct record *record,
+                              struct device **out_forced)
+{
+    enum tandem_status status = call_check(call);
+
+    if (status == TANDEM_OK)
+        status = forced_find(call, out_forced);
+    if (status != TANDEM_OK)
+        return status;
+    record->chosen = TANDEM_ANY_DEVICE;
+    record->forced = *out_forced != NULL;
+    record->measured_ns = 0;
+    record->predicted = 0;
+    record->failed = 0;
+    record->unready = 0;
+    return query_build(call, &record->query);
+}
+
+/* ---- launching ---------------------------------------------------------------- */
+
+enum tandem_status call_supported(const struct call *call,
+                                  struct device *device)
+{
+    enum tandem_status status = device_open(device);
+
+    if (status != TANDEM_OK)
+        return status;
+    if (call->gemm != NULL)
+        status = device->table->supports(device->handle, call->op, NULL, 0,
+                                         NULL, 0);
+    else
+        status = device->table->supports(
+            device->handle, call->op, call->input_descs, call->input_count,
+            call->output_descs, call->output_count);
+    if (status != TANDEM_OK)
+        message_set(status, "%s: %s", device->label,
+                    device->table->last_error());
+    return status;
+}
+
+enum tandem_status call_ready(const struct call *call, struct device *device)
+{
+    const struct tandem_backend *table = device->table;
+
+    if (call->gemm != NULL)
+        return table->ready(device->handle, call->op, NULL, 0, NULL, 0);
+    return table->ready(device->handle, call->op, call->input_descs,
+                        call->input_count, call->output_descs,
+                        call->output_count);
+}
+
+static void call_prepare(const struct call *call, struct device *device)
+{
+    const struct tandem_backend *table = device->table;
+
+    if (call->gemm != NULL)
+        table->prepare(device->handle, call->op, NULL, 0, NULL, 0);
+    else
+        table->prepare(device->handle, call->op, call->input_descs,
+                       call->input_count, call->output_descs,
+                       call->output_count);
+}
+
+static struct tandem_buffer *buffer_of(const struct tandem_tensor *tensor,
+                                       uint32_t device)
+{
+    return tensor->storage->buffers[device];
+}
+
+static enum tandem_status gemm_launch(const struct call *call,
+                                      struct device *device)
+{
+    struct tandem_gemm *gemm = call->gemm;
+    enum tandem_status status;
+
+    gemm->a.buffer = buffer_of(call->inputs[0], device->id);
+    gemm->b.buffer = buffer_of(call->inputs[1], device->id);
+    if (call->input_count > 2)
+        gemm->bias = buffer_of(call->inputs[2], device->id);
+    gemm->c.buffer = buffer_of(call->outputs[0], device->id);
+    status = device->table->gemm(device->stream, gemm);
+    gemm->a.buffer = call->inputs[0]->desc.buffer;
+    gemm->b.buffer = call->inputs[1]->desc.buffer;
+    if (call->input_count > 2)
+        gemm->bias = call->inputs[2]->desc.buffer;
+    gemm->c.buffer = call->outputs[0]->desc.buffer;
+    return status;
+}
+
+static void buffers_set(const struct call *call, uint32_t device)
+{
+    for (uint32_t i = 0; i < call->input_count; i++) {
+        if (call->inputs[i] != NULL)
+            call->inputs[i]->desc.buffer = buffer_of(call->inputs[i], device);
+    }
+    for (uint32_t i = 0; i < call->output_count; i++)
+        call->outputs[i]->desc.buffer = buffer_of(call->outputs[i], device);
+}
+
+static void buffers_restore(const struct call *call)
+{
+    for (uint32_t i = 0; i < call->input_count; i++) {
+        if (call->inputs[i] != NULL)
+            call->inputs[i]->desc.buffer =
+                (struct tandem_buffer *)call->inputs[i]->storage;
+    }
+    for (uint32_t i = 0; i < call->output_count; i++)
+        call->outputs[i]->desc.buffer =
+            (struct tandem_buffer *)call->outputs[i]->storage;
+}
+
+static enum tandem_status launch_once(const struct call *call,
+                                      struct device *device)
+{
+    enum tandem_status status;
+
+    if (call->gemm != NULL)
+        return gemm_launch(call, device);
+    buffers_set(call, device->id);
+    status = device->table->launch(device->stream, call->op, call->input_descs,
+                                   call->input_count, call->output_descs,
+                                   call->output_count);
+    buffers_restore(call);
+    return status;
+}
+
+/* Puts every operand where the device can use it. */
+static enum tandem_status operands_place(const struct query *query,
+                                         struct device *device)
+{
+    enum tandem_status status = TANDEM_OK;
+
+    for (uint32_t i = 0; i < query->operand_count; i++) {
+        const struct operand *operand = &query->operands[i];
+        struct storage *storage = operand->storage;
+
+        if ((storage->current & device->bit) &&
+            storage->buffers[device->id] != NULL &&
+            storage->host_writer == NULL && device->doubted == 0)
+            continue;
+        if (operand->read) {
+            status = storage_to_device(storage, device);
+        } else {
+            storage_buffer_renew(storage, device);
+            status = storage_buffer_make(storage, device);
+        }
+        if (status != TANDEM_OK)
+            return status;
+    }
+    return status;
+}
+
+static enum tandem_status call_launch(const struct call *call,
+                                      const struct query *query,
+                                      struct device *device)
+{
+    enum tandem_status status;
+
+    for (uint32_t attempt = 0;; attempt++) {
+        status = operands_place(query, device);
+        if (status != TANDEM_OK)
+            return status;
+        status = launch_once(call, device);
+        if (status == TANDEM_OK)
+            return TANDEM_OK;
+        if (attempt > 0 || !device_recover(device))
+            return device_failed(device, status, call->row->name);
+    }
+}
+
+/* The launch succeeded. */
+static void call_launched(const struct call *call, struct record *record,
+                          struct device *device)
+{
+    const struct query *query = &record->query;
+
+    device->sequence++;
+    if (!device->async)
+        device->clean = device->sequence;
+    chooser_launched(record, device);
+    for (uint32_t i = 0; i < query->operand_count; i++) {
+        const struct operand *operand = &query->operands[i];
+
+        if (device->async && device->shares_host)
+            operand->storage->host_used |= 1u << device->id;
+        if (operand->written)
+            storage_device_wrote(operand->storage, device);
+    }
+    for (uint32_t i = 0; i < call->output_count; i++) {
+        struct tandem_tensor *output = call->outputs[i];
+
+        if (output->storage->gaps)
+            storage_claim(output->storage, &output->desc);
+    }
+}
+
+/* ---- running -------------------------------------------------------------------- */
+
+static void observers_call(struct call *call, struct record *record, bool after)
+{
+    struct tandem_context *context = call->context;
+    struct tandem_explanation explanation;
+
+    explanation_fill(context, record, &explanation);
+    if (!after)
+        explanation.measured_ns = 0;
+    context->observer(context->observer_user, &explanation, after);
+}
+
+/* Runs it on device: moves, launches and, where asked to, measures. */
+static enum tandem_status call_execute(struct call *call,
+                                       struct record *record,
+                                       struct device *device)
+{
+    struct tandem_context *context = call->context;
+    const bool measure = context->measure;
+    uint64_t start = 0;
+    enum tandem_status status = device_open(device);
+
+    if (status != TANDEM_OK)
+        return status;
+    record->chosen = device->id;
+    if (context->observer != NULL)
+        observers_call(call, record, false);
+    if (measure)
+        start = clock_ns();
+    status = call_launch(call, &record->query, device);
+    if (status != TANDEM_OK)
+        return status;
+    call_launched(call, record, device);
+    if (measure) {
+        status = device_wait(device, TANDEM_FOREVER);
+        if (status != TANDEM_OK)
+            device_late(device, status);
+        record->measured_ns = (double)(clock_ns() - start);
+    }
+    if (context->observer != NULL)
+        observers_call(call, record, true);
+    return TANDEM_OK;
+}
+
+/* device could not run it: the next best may. */
+static void candidate_drop(struct call *call, struct record *record,
+                           const struct device *device,
+                           enum tandem_status status)
+{
+    record->failed |= 1u << device->id;
+    record->status[device->id] = (uint8_t)status;
+    log_message(&call->context->log,
+                status == TANDEM_UNSUPPORTED ? TANDEM_LOG_DEBUG
+                                             : TANDEM_LOG_WARNING,
+                "%s: not on %s: %s", call->row->name, device->label,
+                message_get());
+}
+
+/* Whether device, the best by cost, serves the operator and needs no compiler;
+ * else it is dropped, or marked as not ready. */
+static bool candidate_good(struct call *call, struct record *record,
+                           struct device *device)
+{
+    const bool core = device->info.caps & TANDEM_CAP_CORE_OPERATORS;
+    enum tandem_status status;
+
+    if (device->shares_host && core)
+        return true;
+    status = call_supported(call, device);
+    if (status != TANDEM_OK) {
+        candidate_drop(call, record, device, status);
+        return false;
+    }
+    if (!device->compiles || call->context->deterministic)
+        return true;
+    status = call_ready(call, device);
+    if (status == TANDEM_OK)
+        return true;
+    if (status == TANDEM_NOT_READY) {
+        call_prepare(call, device);
+        record->unready |= 1u << device->id;
+        return false;
+    }
+    device_failed(device, status, "compiling");
+    candidate_drop(call, record, device, status);
+    return false;
+}
+
+static enum tandem_status call_place(struct call *call, struct record *record)
+{
+    struct tandem_context *context = call->context;
+    enum tandem_status status = TANDEM_NO_DEVICE;
+
+    message_set(status, "%s: no device is left to run it", call->row->name);
+    for (;;) {
+        struct device *device =
+            chooser_pick(context, record, context->usable);
+
+        if (device == NULL && record->unready != 0) {
+            /* Nothing else serves it: its compiler is worth waiting for. */
+            const uint32_t unready = record->unready;
+
+            record->unready = 0;
+            device = chooser_pick(context, record, unready & context->usable);
+        } else if (device != NULL && !candidate_good(call, record, device)) {
+            continue;
+        }
+        if (device == NULL)
+            break;
+        status = call_execute(call, record, device);
+        if (status == TANDEM_OK || status == TANDEM_INVALID_ARGUMENT)
+            return status;
+        candidate_drop(call, record, device, status);
+    }
+    return status;
+}
+
+enum tandem_status call_run(struct call *call)
+{
+    struct tandem_context *context = call->context;
+    struct record *record = record_get(context);
+    struct device *forced;
+    enum tandem_status status;
+
+    context_lock(context);
+    status = call_start(call, record, &forced);
+    if (status == TANDEM_OK && forced == NULL) {
+        status = call_place(call, record);
+    } else if (status == TANDEM_OK) {
+        chooser_predict(record, forced);
+        status = call_execute(call, record, forced);
+    }
+    if (status != TANDEM_OK)
+        record->context = NULL;
+    context_unlock(context);
+    return status;
+}
+
+enum tandem_status tandem_run_on(struct tandem_context *context,
+                                 uint32_t device, const struct tandem_op *op,
+                                 struct tandem_tensor *const *inputs,
+                                 uint32_t input_count,
+                                 struct tandem_tensor *const *outputs,
+                                 uint32_t output_count)
+{
+    struct call call;
+    const enum tandem_status status =
+        call_make(&call, context, device, op, inputs, input_count, outputs,
+                  output_count);
+
+    return status == TANDEM_OK ? call_run(&call) : status;
+}
+
+enum tandem_status tandem_run(struct tandem_context *context,
+                              const struct tandem_op *op,
+                              struct tandem_tensor *const *inputs,
+                              uint32_t input_count,
+                              struct tandem_tensor *const *outputs,
+                              uint32_t output_count)
+{
+    return tandem_run_on(context, TANDEM_ANY_DEVICE, op, inputs, input_count,
+                         outputs, output_count);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The way of an operator: checked, placed, its inputs moved, launched.
+ */
+#ifndef TANDEM_HOST_RUN_H
+#define TANDEM_HOST_RUN_H
+
+#include "common/operator.h"
+#include "host/chooser.h"
+#include "host/tensor.h"
+
+/* One operator that a caller asked for. */
+struct call {
+    struct tandem_context *context;
+    const struct operator_row *row;
+    const struct tandem_op *op;
+    /* Of tandem_matmul: a, b and, if there is one, the bias; c. */
+    struct tandem_tensor *const *inputs;
+    struct tandem_tensor *const *outputs;
+    uint32_t input_count, output_count;
+    uint32_t device;  /* asked for, or TANDEM_ANY_DEVICE */
+    struct tandem_gemm *gemm; /* of tandem_matmul, else NULL */
+    const struct tandem_tensor_desc *input_descs[TANDEM_MAX_OPERANDS];
+    const struct tandem_tensor_desc *output_descs[TANDEM_MAX_OPERANDS];
+};
+
+/* Judges handles and counts of op's operands and fills call. */
+enum tandem_status call_make(struct call *call, struct tandem_context *context,
+                             uint32_t device, const struct tandem_op *op,
+                             struct tandem_tensor *const *inputs,
+                             uint32_t input_count,
+                             struct tandem_tensor *const *outputs,
+                             uint32_t output_count);
+/* matmul.c: likewise for a product; tensors gets the operands, gemm and op the
+ * product. */
+enum tandem_status call_make_matmul(struct call *call,
+                                    struct tandem_context *context,
+                                    const struct tandem_matmul_options *options,
+                                    struct tandem_tensor *a,
+                                    struct tandem_tensor *b,
+                                    struct tandem_tensor *c,
+                                    struct tandem_tensor **tensors,
+                                    struct tandem_gemm *gemm,
+                                    struct tandem_op *op);
+
+/* Runs it.  Locks. */
+enum tandem_status call_run(struct call *call);
+
+/* Judges the operator, finds the devices it may run on, and starts record.
+ * out_forced: the device it must run on, or NULL.  Locked. */
+enum tandem_status call_start(struct call *call, struct record *record,
+                              struct device **out_forced);
+/* Whether device serves it; opens the device.  Locked. */
+enum tandem_status call_supported(const struct call *call,
+                                  struct device *device);
+/* Whether device would launch it without compiling.  Locked. */
+enum tandem_status call_ready(const struct call *call, struct device *device);
+
+/* explain.c: the calling thread's record of this context, made if need be. */
+struct record *record_get(const struct tandem_context *context);
+/* Fills an explanation from a record.  Locked. */
+void explanation_fill(struct tandem_context *context, struct record *record,
+                      struct tandem_explanation *out);
+
+#endif
