@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The same training on three contexts of one process: chosen placement, all
+ * CPU, all OpenCL.  Owns the contexts while it runs.  One thread at a time.
+ */
+#include "compare.h"
+#include "network.h"
+#include "tally.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { CHOSEN, CPU, OPENCL, CONTENDERS, ROUNDS = 9, LEAST_ROUNDS = 3 };
+
+/* No more rounds, and no more warming up, after as many seconds. */
+static const double rounds_seconds = 40.0, warm_seconds = 90.0;
+
+struct contender {
+    const char *name, *device; /* as TANDEM_DEVICE; NULL: chosen */
+    struct tandem_context *context;
+    struct network *network;
+    double seconds[ROUNDS], warm_seconds;
+    uint32_t rounds;
+};
+
+static double now_seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static bool succeeded(const struct contender *one, enum tandem_status status)
+{
+    if (status != TANDEM_OK)
+        fprintf(stderr, "digits: %s: %s: %s\n", one->name,
+                tandem_status_name(status), tandem_last_error());
+    return status == TANDEM_OK;
+}
+
+/* false: failed.  Where the device does not exist, context stays NULL. */
+static bool contender_open(struct contender *one, const struct table *train,
+                           const struct table *held, uint32_t batch,
+                           uint64_t seed)
+{
+    enum tandem_status status = tandem_context_create(NULL, &one->context);
+    uint32_t device = TANDEM_ANY_DEVICE;
+
+    if (!succeeded(one, status))
+        return false;
+    if (one->device != NULL) {
+        status = tandem_device_find(one->context, one->device, &device);
+        if (status == TANDEM_NO_DEVICE) {
+            printf("  %-12s not compared: %s\n", one->name,
+                   tandem_last_error());
+            tandem_context_destroy(one->context);
+            one->context = NULL;
+            return true;
+        }
+    }
+    if (status == TANDEM_OK && one->device != NULL)
+        status = tandem_context_force_device(one->context, device);
+    if (status == TANDEM_OK)
+        status = network_create(one->context, train, held, batch, ROUNDS, seed,
+                                &one->network);
+    return succeeded(one, status);
+}
+
+/* Trains until every kernel that the chooser wants is compiled. */
+static bool contender_warm(struct contender *one)
+{
+    double start = now_seconds();
+    struct tally tally;
+    float loss;
+
+    if (one->context == NULL)
+        return true;
+    tandem_context_observe(one->context, tally_observe, &tally);
+    do {
+        memset(&tally, 0, sizeof(tally));
+        if (!succeeded(one, network_train(one->network, &loss)))
+            return false;
+        one->warm_seconds = now_seconds() - start;
+    } while (tally.waiting > 0 && one->warm_seconds < warm_seconds);
+    tandem_context_observe(one->context, NULL, NULL);
+    if (tally.waiting > 0)
+        printf("  %-12s %llu operators of an epoch still wait for a compiler\n",
+               one->name, (unsigned long long)tally.waiting);
+    return true;
+}
+
+static bool contender_run(struct contender *one)
+{
+    double start = now_seconds();
+    float loss;
+
+    if (one->context == NULL)
+        return true;
+    if (!succeeded(one, network_train(one->network, &loss)))
+        return false;
+    one->seconds[one->rounds++] = now_seconds() - start;
+    return true;
+}
+
+static int seconds_compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void contender_print(struct contender *one, const struct contender *base)
+{
+    double median = one->seconds[one->rounds / 2];
+    char range[48];
+
+    if (one->context == NULL)
+        return;
+    snprintf(range, sizeof(range), "%.3f to %.3f", one->seconds[0] * 1e3,
+             one->seconds[one->rounds - 1] * 1e3);
+    printf("  %-12s %9.3f   %-22s %9.1f", one->name, median * 1e3, range,
+           one->warm_seconds * 1e3);
+    if (one != base)
+        printf("  %.3f", base->seconds[base->rounds / 2] / median);
+    printf("\n");
+}
+
+static void contenders_print(struct contender *all, uint32_t batch)
+{
+    double best = 0.0;
+
+    printf("One epoch at batch %u: median of %u, ms, after warming up; ratio:"
+           " the chosen\nplacement's time by this one's\n", batch,
+           all[CHOSEN].rounds);
+    printf("  %-12s %9s   %-22s %9s  %s\n", "placement", "median",
+           "least to most", "warm-up", "ratio");
+    for (int i = 0; i < CONTENDERS; i++) {
+        double median;
+
+        qsort(all[i].seconds, all[i].rounds, sizeof(double), seconds_compare);
+        contender_print(&all[i], &all[CHOSEN]);
+        median = all[i].seconds[all[i].rounds / 2];
+        if (i != CHOSEN && all[i].context != NULL &&
+            (best == 0.0 || median < best))
+            best = median;
+    }
+    if (best > 0.0)
+        printf("  chosen against the better of them: %.3f\n",
+               all[CHOSEN].seconds[all[CHOSEN].rounds / 2] / best);
+}
+
+static bool contenders_run(struct contender *all)
+{
+    double start = now_seconds();
+
+    for (int i = 0; i < CONTENDERS; i++)
+        if (!contender_warm(&all[i]))
+            return false;
+    for (int round = 0; round < ROUNDS; round++) {
+        if (round >= LEAST_ROUNDS && now_seconds() - start > rounds_seconds)
+            break;
+        for (int i = 0; i < CONTENDERS; i++)
+            if (!contender_run(&all[(round + i) % CONTENDERS]))
+                return false;
+    }
+    return true;
+}
+
+bool compare_print(const struct table *train, const struct table *held,
+                   uint32_t batch, uint64_t seed)
+{
+    struct contender all[CONTENDERS] = {
+        [CHOSEN] = {.name = "chosen"},
+        [CPU] = {.name = "all cpu", .device = "cpu"},
+        [OPENCL] = {.name = "all opencl", .device = "opencl"},
+    };
+    bool done = true;
+
+    for (int i = 0; done && i < CONTENDERS; i++)
+        done = contender_open(&all[i], train, held, batch, seed);
+    done = done && contenders_run(all);
+    if (done)
+        contenders_print(all, batch);
+    for (int i = 0; i < CONTENDERS; i++) {
+        network_destroy(all[i].network);
+        tandem_context_destroy(all[i].context);
+    }
+    return done;
+}

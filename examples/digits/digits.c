@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * digits - trains a perceptron on handwritten digits through libtandem and
+ * shows where its operators ran.  One thread.
+ */
+#include "compare.h"
+#include "network.h"
+#include "table.h"
+#include "tally.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { EXIT_INACCURATE = 1, EXIT_USAGE = 2, EXIT_ERROR = 3, MAX_SEEDS = 16 };
+
+static const double least_accuracy = 0.96;
+
+struct options {
+    const char *data, *device;
+    uint32_t batch, epochs, seed_count;
+    bool compare;
+    uint64_t seeds[MAX_SEEDS];
+};
+
+static void usage_print(void)
+{
+    printf(
+        "Usage: digits [OPTION]...\n"
+        "Trains a perceptron of 64-256-128-10 units on handwritten digits and"
+        " prints the\naccuracy on the fifth of the images that was held out,"
+        " and which device ran what.\n\n"
+        "  --batch N       images a batch (64); more than there are repeats"
+        " them\n"
+        "  --epochs N      epochs for each seed (30)\n"
+        "  --seeds A,B,C   a training for each seed (1,2,3)\n"
+        "  --device NAME   run everything on cpu, opencl, opencl:1, ...\n"
+        "  --data FILE     the table of digits (%s)\n"
+        "  --no-compare    leave out the comparison with one device alone\n"
+        "  --help, --version\n\n"
+        "Exit status: 0, every accuracy is %.2f or more; %d, one is not;"
+        " %d, a bad option\nor table; %d, Tandem failed.\n",
+        DIGITS_DATA, least_accuracy, EXIT_INACCURATE, EXIT_USAGE, EXIT_ERROR);
+}
+
+/* A whole number from 1 to most, up to end or a comma. */
+static bool number_parse(const char **text, uint64_t most, uint64_t *out)
+{
+    char *end;
+
+    errno = 0;
+    if (**text < '0' || **text > '9')
+        return false;
+    *out = strtoull(*text, &end, 10);
+    *text = *end == ',' ? end + 1 : end;
+    return errno == 0 && *out >= 1 && *out <= most &&
+           (*end == '\0' || *end == ',');
+}
+
+static bool count_parse(const char *text, uint32_t most, uint32_t *out)
+{
+    uint64_t value;
+
+    if (strchr(text, ',') != NULL || !number_parse(&text, most, &value))
+        return false;
+    *out = (uint32_t)value;
+    return true;
+}
+
+static bool seeds_parse(const char *text, struct options *options)
+{
+    options->seed_count = 0;
+    do {
+        if (options->seed_count == MAX_SEEDS ||
+            !number_parse(&text, UINT64_MAX,
+                          &options->seeds[options->seed_count++]))
+            return false;
+    } while (*text != '\0');
+    return true;
+}
+
+static bool option_parse(int option, struct options *options)
+{
+    switch (option) {
+    case 'b':
+        return count_parse(optarg, 1u << 20, &options->batch);
+    case 'e':
+        return count_parse(optarg, 100000, &options->epochs);
+    case 's':
+        return seeds_parse(optarg, options);
+    case 'd':
+        options->device = optarg;
+        return true;
+    case 'f':
+        options->data = optarg;
+        return true;
+    case 'n':
+        options->compare = false;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* 0: go on; else the exit status plus one. */
+static int options_parse(int argc, char **argv, struct options *options)
+{
+    static const struct option table[] = {
+        {"batch", required_argument, NULL, 'b'},
+        {"epochs", required_argument, NULL, 'e'},
+        {"seeds", required_argument, NULL, 's'},
+        {"device", required_argument, NULL, 'd'},
+        {"data", required_argument, NULL, 'f'},
+        {"no-compare", no_argument, NULL, 'n'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {NULL, 0, NULL, 0},
+    };
+    int option;
+
+    while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
+        if (option == 'h') {
+            usage_print();
+            return 1 + EXIT_SUCCESS;
+        }
+        if (option == 'V') {
+            printf("digits (Tandem) %s\n", tandem_version());
+            return 1 + EXIT_SUCCESS;
+        }
+        if (option_parse(option, options))
+            continue;
+        if (option != '?')
+            fprintf(stderr, "digits: the value '%s' is not right for %s\n",
+                    optarg, argv[optind - 1]);
+        fprintf(stderr, "Try 'digits --help'.\n");
+        return 1 + EXIT_USAGE;
+    }
+    if (optind == argc)
+        return 0;
+    fprintf(stderr, "digits: '%s' is no option\nTry 'digits --help'.\n",
+            argv[optind]);
+    return 1 + EXIT_USAGE;
+}
+
+static double now_seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static bool succeeded(const char *what, enum tandem_status status)
+{
+    if (status != TANDEM_OK)
+        fprintf(stderr, "digits: %s: %s: %s\n", what,
+                tandem_status_name(status), tandem_last_error());
+    return status == TANDEM_OK;
+}
+
+static void message_print(void *user, enum tandem_log_level level,
+                          const char *message)
+{
+    (void)user;
+    (void)level;
+    fprintf(stderr, "digits: %s\n", message);
+}
+
+static struct tandem_context *context_open(const struct options *options)
+{
+    const struct tandem_context_options settings = {
+        .struct_size = sizeof(settings),
+        .device = options->device,
+        .log = message_print};
+    struct tandem_context *context;
+    uint32_t count;
+
+    if (!succeeded("the context",
+                   tandem_context_create(&settings, &context)))
+        return NULL;
+    if (succeeded("the devices", tandem_device_count(context, &count)))
+        return context;
+    tandem_context_destroy(context);
+    return NULL;
+}
+
+static void devices_print(struct tandem_context *context)
+{
+    uint32_t count = 0;
+
+    tandem_device_count(context, &count);
+    printf("Devices\n");
+    for (uint32_t i = 0; i < count; i++) {
+        struct tandem_device_info info = {.struct_size = sizeof(info)};
+        const char *backend = "?";
+        uint32_t index = 0, calibrated = 0;
+
+        tandem_device_name(context, i, &backend, &index);
+        tandem_device_describe(context, i, &info);
+        tandem_device_calibrated(context, i, &calibrated);
+        printf("  %s:%u  %s, %s\n", backend, index, info.name,
+               calibrated ? "calibrated"
+                          : "not calibrated (cl-probe --calibrate --quick)");
+    }
+    for (uint32_t i = 0; tandem_context_problem(context, i) != NULL; i++)
+        printf("  not used: %s\n", tandem_context_problem(context, i));
+}
+
+/* One training; the network is the caller's to destroy. */
+static bool seed_train(struct tandem_context *context,
+                       const struct options *options, const struct table *train,
+                       const struct table *held, uint64_t seed,
+                       struct network **out_network, double *out_accuracy)
+{
+    double start = now_seconds();
+    float loss = 0.0f;
+
+    if (!succeeded("the network",
+                   network_create(context, train, held, options->batch,
+                                  options->epochs, seed, out_network)))
+        return false;
+    for (uint32_t epoch = 0; epoch < options->epochs; epoch++)
+        if (!succeeded("training", network_train(*out_network, &loss)))
+            return false;
+    if (!succeeded("the held-out images",
+                   network_accuracy(*out_network, out_accuracy)))
+        return false;
+    printf("  seed %llu: loss %.5f, accuracy %.4f (%u of %u), %.2f s\n",
+           (unsigned long long)seed, (double)loss, *out_accuracy,
+           (unsigned)(*out_accuracy * held->count + 0.5), held->count,
+           now_seconds() - start);
+    fflush(stdout);
+    return true;
+}
+
+static bool epoch_measure(struct tandem_context *context,
+                          struct network *network, struct tally *timed)
+{
+    float loss;
+    double accuracy;
+
+    memset(timed, 0, sizeof(*timed));
+    tandem_context_observe(context, tally_observe, timed);
+    return succeeded("measuring", tandem_context_measure(context, 1)) &&
+           succeeded("measuring", network_train(network, &loss)) &&
+           succeeded("measuring", network_accuracy(network, &accuracy)) &&
+           succeeded("measuring", tandem_context_measure(context, 0));
+}
+
+/* Splits by seed, trains, and leaves the least accuracy in *worst. */
+static bool seed_run(struct tandem_context *context,
+                     const struct options *options, const struct table *table,
+                     uint64_t seed, struct tally *timed, double *worst)
+{
+    struct table train, held;
+    struct network *network = NULL;
+    double accuracy = 0.0;
+    bool done = table_split(table, seed, &train, &held) &&
+                seed_train(context, options, &train, &held, seed, &network,
+                           &accuracy);
+
+    if (done && timed != NULL)
+        done = epoch_measure(context, network, timed);
+    if (accuracy < *worst)
+        *worst = accuracy;
+    network_destroy(network);
+    table_clear(&train);
+    table_clear(&held);
+    return done;
+}
+
+static bool seeds_run(struct tandem_context *context,
+                      const struct options *options, const struct table *table,
+                      double *out_worst)
+{
+    struct tally runs = {.waiting = 0}, timed;
+
+    *out_worst = 1.0;
+    printf("Training: %u epochs of %u batches of %u\n", options->epochs,
+           network_batches(table->count - (table->count + 2) / 5,
+                           options->batch), options->batch);
+    tandem_context_observe(context, tally_observe, &runs);
+    for (uint32_t i = 0; i < options->seed_count; i++)
+        if (!seed_run(context, options, table, options->seeds[i],
+                      i + 1 == options->seed_count ? &timed : NULL, out_worst))
+            return false;
+    tandem_context_observe(context, NULL, NULL);
+    printf("Placement: runs in all trainings; mean time of a run in one more"
+           " epoch of the\nlast, in which each operator is waited for\n");
+    tally_print(context, &runs, &timed);
+    return true;
+}
+
+static bool comparison_run(const struct options *options,
+                           const struct table *table)
+{
+    struct table train, held;
+    bool done;
+
+    if (options->device != NULL || !options->compare)
+        return true;
+    done = table_split(table, options->seeds[0], &train, &held) &&
+           compare_print(&train, &held, options->batch, options->seeds[0]);
+    table_clear(&train);
+    table_clear(&held);
+    return done;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = {.data = DIGITS_DATA,
+                              .batch = 64,
+                              .epochs = 30,
+                              .seed_count = 3,
+                              .compare = true,
+                              .seeds = {1, 2, 3}};
+    int leave = options_parse(argc, argv, &options);
+    struct tandem_context *context;
+    struct table table;
+    double worst = 0.0;
+    bool done;
+
+    if (leave != 0)
+        return leave - 1;
+    if (!table_read(options.data, &table))
+        return EXIT_USAGE;
+    context = context_open(&options);
+    done = context != NULL;
+    if (done) {
+        devices_print(context);
+        done = seeds_run(context, &options, &table, &worst);
+    }
+    tandem_context_destroy(context);
+    done = done && comparison_run(&options, &table);
+    table_clear(&table);
+    if (!done)
+        return EXIT_ERROR;
+    printf("Accuracy: at least %.4f, %.2f asked: %s\n", worst, least_accuracy,
+           worst >= least_accuracy ? "passed" : "FAILED");
+    return worst >= least_accuracy ? EXIT_SUCCESS : EXIT_INACCURATE;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counts what the chooser did.  Owns nothing.  Used by the thread that runs
+ * the operators.
+ */
+#include "tally.h"
+
+#include <stdio.h>
+
+static const char *class_name(uint32_t op_class)
+{
+    static const char *const names[TALLY_CLASSES] = {
+        [TANDEM_CLASS_UNARY] = "unary",
+        [TANDEM_CLASS_BINARY] = "binary",
+        [TANDEM_CLASS_COMPARE] = "compare",
+        [TANDEM_CLASS_LOGICAL] = "logical",
+        [TANDEM_CLASS_TERNARY] = "ternary",
+        [TANDEM_CLASS_GRADIENT] = "gradient",
+        [TANDEM_CLASS_OPTIMIZER] = "optimizer",
+        [TANDEM_CLASS_CAST] = "cast",
+        [TANDEM_CLASS_COPY] = "copy",
+        [TANDEM_CLASS_TRANSPOSE] = "transpose",
+        [TANDEM_CLASS_REDUCE] = "reduce",
+        [TANDEM_CLASS_ARG_REDUCE] = "argmax",
+        [TANDEM_CLASS_DOT] = "dot",
+        [TANDEM_CLASS_SOFTMAX] = "softmax",
+        [TANDEM_CLASS_CROSS_ENTROPY] = "cross-entropy",
+        [TANDEM_CLASS_GATHER] = "gather",
+        [TANDEM_CLASS_GEMM] = "matmul",
+        [TANDEM_CLASS_FUSED] = "fused",
+    };
+
+    return names[op_class];
+}
+
+static bool waits_for_compiler(const struct tandem_explanation *explanation,
+                               double chosen_ns)
+{
+    for (uint32_t i = 0; i < explanation->candidate_count; i++) {
+        const struct tandem_candidate *other = &explanation->candidates[i];
+
+        if (other->status == TANDEM_OK && other->ready == 0 &&
+            other->predicted_ns < chosen_ns)
+            return true;
+    }
+    return false;
+}
+
+void tally_observe(void *user, const struct tandem_explanation *explanation,
+                   bool after)
+{
+    const struct tandem_op_info *info = tandem_op_info(explanation->op);
+    struct tally *tally = user;
+    struct tally_cell *cell;
+
+    if (!after || info == NULL || info->op_class >= TALLY_CLASSES ||
+        explanation->chosen >= TANDEM_MAX_DEVICES)
+        return;
+    cell = &tally->cells[info->op_class][explanation->chosen];
+    cell->runs++;
+    cell->measured_ns += explanation->measured_ns;
+    for (uint32_t i = 0; i < explanation->candidate_count; i++) {
+        double predicted_ns = explanation->candidates[i].predicted_ns;
+
+        if (explanation->candidates[i].device != explanation->chosen)
+            continue;
+        cell->predicted_ns += predicted_ns;
+        tally->waiting += explanation->forced == 0 &&
+                          waits_for_compiler(explanation, predicted_ns);
+    }
+}
+
+static void cell_print(struct tandem_context *context, uint32_t op_class,
+                       uint32_t device, const struct tally_cell *runs,
+                       const struct tally_cell *timed)
+{
+    const char *backend = "?";
+    uint32_t index = 0;
+    char name[32];
+
+    if (runs->runs == 0 && timed->runs == 0)
+        return;
+    tandem_device_name(context, device, &backend, &index);
+    snprintf(name, sizeof(name), "%s:%u", backend, index);
+    printf("  %-14s %-12s %9llu", class_name(op_class), name,
+           (unsigned long long)runs->runs);
+    if (timed->runs == 0)
+        printf("            -           -\n");
+    else
+        printf(" %12.2f %11.2f\n", timed->predicted_ns / timed->runs / 1e3,
+               timed->measured_ns / timed->runs / 1e3);
+}
+
+void tally_print(struct tandem_context *context, const struct tally *runs,
+                 const struct tally *timed)
+{
+    printf("  %-14s %-12s %9s %12s %11s\n", "operators", "device", "runs",
+           "predicted us", "measured us");
+    for (uint32_t op_class = 1; op_class < TALLY_CLASSES; op_class++)
+        for (uint32_t device = 0; device < TANDEM_MAX_DEVICES; device++)
+            cell_print(context, op_class, device,
+                       &runs->cells[op_class][device],
+                       &timed->cells[op_class][device]);
+}

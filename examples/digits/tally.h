@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counts what the chooser did, as an observer of its context.  Used by the
+ * thread that runs the operators.
+ */
+#ifndef DIGITS_TALLY_H
+#define DIGITS_TALLY_H
+
+#include <tandem/host.h>
+
+#define TALLY_CLASSES (TANDEM_CLASS_FUSED + 1)
+
+struct tally_cell {
+    uint64_t runs;
+    double predicted_ns, measured_ns; /* sums over the runs */
+};
+
+struct tally {
+    struct tally_cell cells[TALLY_CLASSES][TANDEM_MAX_DEVICES];
+    /* Operators that would have run elsewhere, had their kernel been ready. */
+    uint64_t waiting;
+};
+
+/* A tandem_observer_fn; user is a struct tally. */
+void tally_observe(void *user, const struct tandem_explanation *explanation,
+                   bool after);
+
+/* Prints how often each device ran each class of operators in runs, and what
+ * that was predicted and measured to take in timed. */
+void tally_print(struct tandem_context *context, const struct tally *runs,
+                 const struct tally *timed);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * minimal-host PLUGIN.so - a host without libtandem: tandem/backend.h and
+ * dlopen are all it takes to compute with a backend plugin.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <tandem/backend.h>
+
+static const struct tandem_backend *backend;
+
+/* Ends the program where a call of the plugin failed. */
+static void need(enum tandem_status status, const char *what)
+{
+    if (status == TANDEM_OK)
+        return;
+    fprintf(stderr, "%s: status %d: %s\n", what, (int)status,
+            backend->last_error());
+    exit(1);
+}
+
+static void plugin_load(const char *path)
+{
+    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *symbol = object ? dlsym(object, TANDEM_BACKEND_QUERY_SYMBOL) : NULL;
+    tandem_backend_query_fn query;
+
+    if (symbol == NULL) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(1);
+    }
+    *(void **)&query = symbol; /* as POSIX asks for functions of dlsym */
+    backend = query(TANDEM_ABI_MAJOR);
+    if (backend == NULL || backend->abi_major != TANDEM_ABI_MAJOR) {
+        fprintf(stderr, "%s: not for plugin ABI %u\n", path, TANDEM_ABI_MAJOR);
+        exit(1);
+    }
+}
+
+/* y = x + x, then y = relu(y), without a wait between the two. */
+static void elementwise_run(struct tandem_device *device,
+                            struct tandem_stream *stream)
+{
+    const float x[4] = {-1.0f, 0.5f, 2.0f, -3.0f};
+    float y[4];
+    struct tandem_tensor_desc a = {.dtype = TANDEM_F32, .rank = 1,
+                                   .shape = {4}, .strides = {1}}, b = a;
+    const struct tandem_tensor_desc *pair[2] = {&a, &a}, *result = &b;
+    const struct tandem_op add = {.struct_size = sizeof(add),
+                                  .id = TANDEM_OP_ADD};
+    const struct tandem_op relu = {.struct_size = sizeof(relu),
+                                   .id = TANDEM_OP_RELU};
+
+    need(backend->alloc(device, sizeof(x), &a.buffer), "alloc");
+    need(backend->alloc(device, sizeof(y), &b.buffer), "alloc");
+    need(backend->upload(stream, a.buffer, 0, x, sizeof(x), 0), "upload");
+    need(backend->launch(stream, &add, pair, 2, &result, 1), "launch add");
+    need(backend->launch(stream, &relu, &result, 1, &result, 1),
+         "launch relu");
+    need(backend->download(stream, b.buffer, 0, y, sizeof(y), 0,
+                           TANDEM_FOREVER), "download");
+    printf("relu(x + x) = %g %g %g %g\n", (double)y[0], (double)y[1],
+           (double)y[2], (double)y[3]);
+    backend->free(a.buffer);
+    backend->free(b.buffer);
+}
+
+/* c = a b for two matrices of 2 x 2. */
+static void gemm_run(struct tandem_device *device, struct tandem_stream *stream)
+{
+    const float a[4] = {1.0f, 2.0f, 3.0f, 4.0f};
+    const float b[4] = {5.0f, 6.0f, 7.0f, 8.0f};
+    float c[4];
+    struct tandem_gemm gemm = {.struct_size = sizeof(gemm),
+                               .dtype = TANDEM_F32,
+                               .m = 2, .n = 2, .k = 2, .batch = 1,
+                               .alpha = 1.0,
+                               .a.ld = 2, .b.ld = 2, .c.ld = 2};
+
+    need(backend->alloc(device, sizeof(a), &gemm.a.buffer), "alloc");
+    need(backend->alloc(device, sizeof(b), &gemm.b.buffer), "alloc");
+    need(backend->alloc(device, sizeof(c), &gemm.c.buffer), "alloc");
+    need(backend->upload(stream, gemm.a.buffer, 0, a, sizeof(a), 0), "upload");
+    need(backend->upload(stream, gemm.b.buffer, 0, b, sizeof(b), 0), "upload");
+    need(backend->gemm(stream, &gemm), "gemm");
+    need(backend->download(stream, gemm.c.buffer, 0, c, sizeof(c), 0,
+                           TANDEM_FOREVER), "download");
+    printf("a b = %g %g / %g %g\n", (double)c[0], (double)c[1], (double)c[2],
+           (double)c[3]);
+    backend->free(gemm.a.buffer);
+    backend->free(gemm.b.buffer);
+    backend->free(gemm.c.buffer);
+}
+
+int main(int argc, char **argv)
+{
+    struct tandem_device_info info = {.struct_size = sizeof(info)};
+    struct tandem_device *device;
+    struct tandem_stream *stream;
+    uint32_t count;
+
+    if (argc != 2) {
+        fprintf(stderr, "usage: %s PLUGIN.so\n", argv[0]);
+        return 2;
+    }
+    plugin_load(argv[1]);
+    need(backend->device_count(&count), "device_count");
+    need(backend->device_describe(0, &info), "device_describe");
+    need(backend->open(0, NULL, &device), "open");
+    need(backend->stream_create(device, 0, &stream), "stream_create");
+    printf("%s: %s\n", backend->name, info.name);
+    elementwise_run(device, stream);
+    gemm_run(device, stream);
+    backend->stream_destroy(stream);
+    backend->close(device);
+    return 0;
+}
