@@ -119,9 +119,9 @@ static int options_parse(int argc, char **argv, struct options *options)
         {"version", no_argument, NULL, 'V'},
         {NULL, 0, NULL, 0},
     };
-    int option;
+    int option, index = 0;
 
-    while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "", table, &index)) != -1) {
         if (option == 'h') {
             usage_print();
             return 1 + EXIT_SUCCESS;
@@ -133,8 +133,8 @@ static int options_parse(int argc, char **argv, struct options *options)
         if (option_parse(option, options))
             continue;
         if (option != '?')
-            fprintf(stderr, "digits: the value '%s' is not right for %s\n",
-                    optarg, argv[optind - 1]);
+            fprintf(stderr, "digits: '%s' is no value for --%s\n", optarg,
+                    table[index].name);
         fprintf(stderr, "Try 'digits --help'.\n");
         return 1 + EXIT_USAGE;
     }
