@@ -20,7 +20,8 @@ struct network;
 uint32_t network_batches(uint32_t train_count, uint32_t batch);
 
 /* Weights by He's rule and the order of the images follow from seed alone; the
- * learning rate falls over epochs.  The tables are copied.  Ends with network_destroy, before the context. */
+ * learning rate falls over epochs.  The tables are copied.  Ends with
+ * network_destroy, before the context. */
 enum tandem_status network_create(struct tandem_context *context,
                                   const struct table *train,
                                   const struct table *held, uint32_t batch,
