@@ -12,17 +12,21 @@
 #include <string.h>
 #include <time.h>
 
-enum { CHOSEN, CPU, OPENCL, CONTENDERS, ROUNDS = 9, LEAST_ROUNDS = 3 };
+enum { CHOSEN, CPU, OPENCL, CONTENDERS, ROUNDS = 15, LEAST_ROUNDS = 3 };
 
-/* No more rounds, and no more warming up, after as many seconds. */
-static const double rounds_seconds = 40.0, warm_seconds = 90.0;
+/* No more rounds, and no more warming up, after as many seconds; and as many
+ * epochs a round as take this long, so that a round outlasts what else the
+ * machine does. */
+static const double rounds_seconds = 40.0, warm_seconds = 90.0,
+                    round_seconds = 0.1;
 
 struct contender {
     const char *name, *device; /* as TANDEM_DEVICE; NULL: chosen */
     struct tandem_context *context;
     struct network *network;
-    double seconds[ROUNDS], warm_seconds;
-    uint32_t rounds;
+    double seconds[ROUNDS]; /* of an epoch */
+    double warm_seconds;
+    uint32_t rounds, epochs; /* epochs a round */
 };
 
 static double now_seconds(void)
@@ -72,7 +76,7 @@ static bool contender_open(struct contender *one, const struct table *train,
 /* Trains until every kernel that the chooser wants is compiled. */
 static bool contender_warm(struct contender *one)
 {
-    double start = now_seconds();
+    double start = now_seconds(), epoch_start;
     struct tally tally;
     float loss;
 
@@ -86,6 +90,10 @@ static bool contender_warm(struct contender *one)
         one->warm_seconds = now_seconds() - start;
     } while (tally.waiting > 0 && one->warm_seconds < warm_seconds);
     tandem_context_observe(one->context, NULL, NULL);
+    epoch_start = now_seconds();
+    if (!succeeded(one, network_train(one->network, &loss)))
+        return false;
+    one->epochs = 1 + (uint32_t)(round_seconds / (now_seconds() - epoch_start));
     if (tally.waiting > 0)
         printf("  %-12s %llu operators of an epoch still wait for a compiler\n",
                one->name, (unsigned long long)tally.waiting);
@@ -99,9 +107,10 @@ static bool contender_run(struct contender *one)
 
     if (one->context == NULL)
         return true;
-    if (!succeeded(one, network_train(one->network, &loss)))
-        return false;
-    one->seconds[one->rounds++] = now_seconds() - start;
+    for (uint32_t i = 0; i < one->epochs; i++)
+        if (!succeeded(one, network_train(one->network, &loss)))
+            return false;
+    one->seconds[one->rounds++] = (now_seconds() - start) / one->epochs;
     return true;
 }
 
@@ -132,8 +141,8 @@ static void contenders_print(struct contender *all, uint32_t batch)
 {
     double best = 0.0;
 
-    printf("One epoch at batch %u: median of %u, ms, after warming up; ratio:"
-           " the chosen\nplacement's time by this one's\n", batch,
+    printf("One epoch at batch %u: median of %u rounds, ms; ratio:"
+           " the time of the\nchosen placement by this one's\n", batch,
            all[CHOSEN].rounds);
     printf("  %-12s %9s   %-22s %9s  %s\n", "placement", "median",
            "least to most", "warm-up", "ratio");
