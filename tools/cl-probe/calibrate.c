@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cl-probe --calibrate: measures one device after another, each in a child
+ * process of its own.  Parent process only.
+ */
+#include <config.h>
+
+#include "devices.h"
+#include "measure.h"
+#include "summary.h"
+
+#include <stdio.h>
+
+#define QUICK_LIMIT_S 120u
+#define FULL_LIMIT_S 900u
+
+static unsigned limit_of(const struct probe_options *options)
+{
+    if (options->time_limit_s > 0)
+        return options->time_limit_s;
+    return options->quick ? QUICK_LIMIT_S : FULL_LIMIT_S;
+}
+
+/* The device's result, or what went wrong. */
+static json_t *calibrate_device(const struct probe_options *options,
+                                const json_t *device)
+{
+    struct measure_request request = {
+        .options = options,
+        .device = (uint32_t)device_number(device, "index"),
+        .name = device_text(device, "name"),
+    };
+    struct child_outcome outcome;
+    struct progress progress;
+    json_t *result;
+
+    progress_begin(&progress, request.name, options->verbose);
+    child_run(measure_body, &request, limit_of(options), &progress, &outcome);
+    progress_end(&progress);
+    result = json_incref(outcome.result);
+    if (result == NULL) {
+        result = json_pack("{s:s, s:s}", "device", request.name, "error",
+                           outcome.message);
+        probe_complain("%s: %s", request.name, outcome.message);
+    } else if (outcome.message[0] != '\0') {
+        json_object_set_new(result, "warning", json_string(outcome.message));
+    }
+    child_outcome_destroy(&outcome);
+    return result;
+}
+
+/* The same hardware seen through another driver is measured when asked for by
+ * name. */
+static bool wanted(const struct probe_options *options, const json_t *device)
+{
+    if (options->device != NULL ||
+        json_is_null(json_object_get(device, "duplicate_of")))
+        return true;
+    if (!options->json)
+        printf("%s is %s seen through another driver: left out\n",
+               device_text(device, "name"),
+               device_text(device, "duplicate_of"));
+    return false;
+}
+
+static json_t *calibrate_all(const struct probe_options *options,
+                             const json_t *devices, int *out_status)
+{
+    json_t *results = json_array();
+
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        const json_t *device = json_array_get(devices, i);
+        json_t *result;
+
+        if (!wanted(options, device))
+            continue;
+        result = calibrate_device(options, device);
+        if (json_object_get(result, "error") != NULL)
+            *out_status = PROBE_FAILED;
+        json_array_append_new(results, result);
+    }
+    if (json_array_size(results) == 0)
+        *out_status = PROBE_NO_DEVICE;
+    return results;
+}
+
+int probe_calibrate(const struct probe_options *options)
+{
+    int status;
+    json_t *found = devices_find(options, &status);
+    json_t *results;
+
+    if (found == NULL)
+        return status;
+    status = PROBE_OK;
+    results = calibrate_all(options, json_object_get(found, "devices"),
+                            &status);
+    if (json_array_size(results) == 0)
+        probe_complain("there is no device to calibrate; cl-probe --list says "
+                       "what is missing");
+    else if (!options->json)
+        summary_print(results);
+    if (options->json)
+        probe_print_json(json_pack("{s:O, s:O}", "results", results,
+                                   "problems",
+                                   json_object_get(found, "problems")));
+    json_decref(results);
+    json_decref(found);
+    return status;
+}

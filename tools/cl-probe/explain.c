@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cl-probe --explain: what the chooser would do with an operator, and why.
+ * The question is asked in a child process.
+ */
+#include <config.h>
+
+#include "../common/lane.h"
+#include "../common/opcase.h"
+#include "../common/table.h"
+#include "child.h"
+#include "devices.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPLAIN_LIMIT_S 120u
+
+/* In the child: an operator's tensors. */
+struct question {
+    const struct probe_options *options;
+    struct opcase c;
+    struct tandem_context *context;
+    struct tandem_tensor *in[TANDEM_MAX_OPERANDS];
+    struct tandem_tensor *out[TANDEM_MAX_OPERANDS];
+    void *memory[TANDEM_MAX_OPERANDS]; /* of inputs on the host */
+};
+
+/* A tensor that lies on the device alone: one element, repeated there. */
+static enum tandem_status place_on(struct question *q, uint32_t device,
+                                   const struct tandem_tensor_desc *desc,
+                                   struct tandem_tensor *tensor)
+{
+    static uint64_t zero;
+    struct tandem_op copy = {.struct_size = sizeof copy,
+                             .id = TANDEM_OP_COPY};
+    struct tandem_tensor *one;
+    enum tandem_status status =
+        tandem_tensor_wrap(q->context, &zero, desc->dtype, 0, NULL, NULL,
+                           TANDEM_TENSOR_READ_ONLY, &one);
+
+    if (status == TANDEM_OK)
+        status = tandem_run_on(q->context, device, &copy, &one, 1, &tensor, 1);
+    if (status == TANDEM_OK)
+        status = tandem_synchronize(q->context, TANDEM_FOREVER);
+    tandem_tensor_destroy(one);
+    return status;
+}
+
+static enum tandem_status make_input(struct question *q, uint32_t i,
+                                     uint32_t device)
+{
+    const struct tandem_tensor_desc *desc = &q->c.in[i];
+    enum tandem_status status;
+
+    if (device != TANDEM_ANY_DEVICE) {
+        status = tandem_tensor_create(q->context, desc->dtype, desc->rank,
+                                      desc->shape, &q->in[i]);
+        return status == TANDEM_OK ? place_on(q, device, desc, q->in[i])
+                                   : status;
+    }
+    q->memory[i] = calloc(1, (size_t)desc_bytes(desc) + 64);
+    if (q->memory[i] == NULL)
+        return TANDEM_OUT_OF_MEMORY;
+    return tandem_tensor_wrap(q->context, q->memory[i], desc->dtype,
+                              desc->rank, desc->shape, NULL, 0, &q->in[i]);
+}
+
+static enum tandem_status make_tensors(struct question *q)
+{
+    uint32_t device = TANDEM_ANY_DEVICE;
+    enum tandem_status status = TANDEM_OK;
+
+    if (q->options->resident != NULL &&
+        strcmp(q->options->resident, "host") != 0)
+        status = tandem_device_find(q->context, q->options->resident, &device);
+    for (uint32_t i = 0; i < q->c.inputs && status == TANDEM_OK; i++)
+        status = make_input(q, i, device);
+    for (uint32_t i = 0; i < q->c.outputs && status == TANDEM_OK; i++) {
+        const struct tandem_tensor_desc *desc = &q->c.out[i];
+
+        if (q->c.alias[i] >= 0)
+            q->out[i] = q->in[q->c.alias[i]];
+        else
+            status = tandem_tensor_create(q->context, desc->dtype, desc->rank,
+                                          desc->shape, &q->out[i]);
+    }
+    return status;
+}
+
+static enum tandem_status ask(struct question *q,
+                              struct tandem_explanation *out)
+{
+    out->struct_size = sizeof *out;
+    if (q->c.op.id == TANDEM_OP_GEMM)
+        return tandem_explain_matmul(q->context, NULL, q->in[0], q->in[1],
+                                     q->out[0], out);
+    return tandem_explain_op(q->context, &q->c.op, q->in, q->c.inputs, q->out,
+                             q->c.outputs, out);
+}
+
+static json_t *candidate_json(struct question *q,
+                              const struct tandem_candidate *candidate)
+{
+    char name[DEVICE_NAME_BYTES] = "";
+    uint32_t calibrated = 0;
+
+    device_name(q->context, candidate->device, name);
+    tandem_device_calibrated(q->context, candidate->device, &calibrated);
+    return json_pack(
+        "{s:s, s:s, s:b, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "device",
+        name, "status",
+        candidate->status == TANDEM_OK
+            ? "ok"
+            : tandem_status_name((enum tandem_status)candidate->status),
+        "ready", candidate->ready != 0, "calibrated", calibrated != 0,
+        "wait_ns", candidate->wait_ns, "transfer_ns", candidate->transfer_ns,
+        "launch_ns", candidate->launch_ns, "run_ns", candidate->run_ns,
+        "return_ns", candidate->return_ns, "compile_ns", candidate->compile_ns,
+        "predicted_ns", candidate->predicted_ns);
+}
+
+static json_t *explanation_json(struct question *q,
+                                const struct tandem_explanation *e)
+{
+    json_t *candidates = json_array();
+    char chosen[DEVICE_NAME_BYTES] = "";
+
+    device_name(q->context, e->chosen, chosen);
+    for (uint32_t i = 0; i < e->candidate_count; i++)
+        json_array_append_new(candidates,
+                              candidate_json(q, &e->candidates[i]));
+    return json_pack("{s:s, s:s, s:s, s:f, s:f, s:s, s:b, s:o}", "op",
+                     q->options->op, "shape", q->options->shape, "resident",
+                     q->options->resident ? q->options->resident : "host",
+                     "elements", e->elements, "bytes", e->bytes, "chosen",
+                     chosen, "forced", e->forced != 0, "candidates",
+                     candidates);
+}
+
+static void explain_body(void *argument, struct child_link *link)
+{
+    struct question *q = argument;
+    struct tandem_explanation explanation = {0};
+    enum tandem_status status = probe_context(q->options, &q->context);
+
+    child_progress(link, 0, "opening devices");
+    if (status == TANDEM_OK)
+        status = make_tensors(q);
+    if (status == TANDEM_OK)
+        status = ask(q, &explanation);
+    if (status != TANDEM_OK)
+        child_fail(link, "%s", tandem_last_error());
+    else
+        child_answer(link, explanation_json(q, &explanation));
+    /* The tensors go with the context. */
+    tandem_context_destroy(q->context);
+}
+
+/* ---- in the parent ---- */
+
+static void row_candidate(struct table *table, const json_t *answer,
+                          const json_t *candidate)
+{
+    static const char *const parts[] = {"wait_ns",   "transfer_ns",
+                                        "launch_ns", "run_ns",
+                                        "return_ns", "predicted_ns"};
+    const char *name = device_text(candidate, "device");
+    bool chosen = strcmp(name, device_text(answer, "chosen")) == 0;
+    char text[TEXT_BYTES];
+
+    table_row(table);
+    table_cell(table, "%s %s", chosen ? "*" : " ", name);
+    if (strcmp(device_text(candidate, "status"), "ok") != 0) {
+        table_cell(table, "%s", device_text(candidate, "status"));
+        return;
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        table_cell(table, "%s",
+                   text_ns(text, device_number(candidate, parts[i])));
+    table_cell(table, "%s",
+               json_is_true(json_object_get(candidate, "ready"))
+                   ? "yes"
+                   : "to compile");
+    table_cell(table, "%s",
+               json_is_true(json_object_get(candidate, "calibrated"))
+                   ? "yes"
+                   : "guessed");
+}
+
+static void print_answer(const json_t *answer)
+{
+    static const char *const headings[] = {
+        "  device", "wait",      "transfer", "launch",    "run",
+        "return",   "predicted", "ready",    "calibrated"};
+    const json_t *candidates = json_object_get(answer, "candidates");
+    struct table table = {0};
+    char text[TEXT_BYTES];
+
+    printf("%s of %s, %s read and written, data on %s%s\n\n",
+           device_text(answer, "op"), device_text(answer, "shape"),
+           text_bytes(text, device_number(answer, "bytes")),
+           strcmp(device_text(answer, "resident"), "host") == 0 ? "the " : "",
+           device_text(answer, "resident"));
+    table_row(&table);
+    for (size_t i = 0; i < sizeof headings / sizeof headings[0]; i++)
+        table_cell(&table, "%s", headings[i]);
+    for (size_t i = 0; i < json_array_size(candidates); i++)
+        row_candidate(&table, answer, json_array_get(candidates, i));
+    table_print(&table, stdout);
+    table_destroy(&table);
+    printf("\nchosen: %s%s\n", device_text(answer, "chosen"),
+           json_is_true(json_object_get(answer, "forced"))
+               ? " (TANDEM_DEVICE says so)"
+               : "");
+}
+
+/* --device as TANDEM_DEVICE. */
+static int check_device(const struct probe_options *options, const char *name)
+{
+    struct probe_options one = *options;
+    int status = PROBE_OK;
+    json_t *found;
+
+    if (name == NULL || strcmp(name, "host") == 0)
+        return PROBE_OK;
+    one.device = name;
+    found = devices_find(&one, &status);
+    if (found == NULL)
+        return status;
+    json_decref(found);
+    return PROBE_OK;
+}
+
+static bool read_question(struct question *q)
+{
+    char error[OPCASE_ERROR_BYTES];
+    int64_t shape[TANDEM_MAX_RANK];
+    uint32_t rank;
+
+    if (!shape_parse(q->options->shape, &rank, shape)) {
+        probe_complain("\"%s\" is no shape: numbers with x between them, at "
+                       "most %u, as in 4096x1000",
+                       q->options->shape, TANDEM_MAX_RANK);
+        return false;
+    }
+    if (!opcase_build(&q->c, q->options->op, rank, shape, error)) {
+        probe_complain("%s", error);
+        return false;
+    }
+    return true;
+}
+
+int probe_explain(const struct probe_options *options)
+{
+    struct question question = {.options = options};
+    struct child_outcome outcome;
+    unsigned limit_s =
+        options->time_limit_s ? options->time_limit_s : EXPLAIN_LIMIT_S;
+    int status;
+
+    if (!read_question(&question))
+        return PROBE_USAGE;
+    status = check_device(options, options->resident);
+    if (status == PROBE_OK)
+        status = check_device(options, options->device);
+    if (status != PROBE_OK)
+        return status;
+    if (options->device != NULL)
+        setenv("TANDEM_DEVICE", options->device, 1);
+    child_run(explain_body, &question, limit_s, NULL, &outcome);
+    if (outcome.result == NULL) {
+        probe_complain("%s", outcome.message);
+        return PROBE_FAILED;
+    }
+    if (options->json)
+        probe_print_json(json_incref(outcome.result));
+    else
+        print_answer(outcome.result);
+    child_outcome_destroy(&outcome);
+    return PROBE_OK;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cl-probe --list: the devices under clinfo-style headings, and what could
+ * not be used.  Parent process only.
+ */
+#include <config.h>
+
+#include "../common/table.h"
+#include "devices.h"
+#include "hints.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void line(const char *heading, const char *text)
+{
+    if (text[0] != '\0')
+        printf("  %-28s%s\n", heading, text);
+}
+
+static void line_bytes(const json_t *device, const char *heading,
+                       const char *key)
+{
+    double bytes = device_number(device, key);
+    char text[TEXT_BYTES], both[80];
+
+    if (bytes <= 0)
+        return;
+    snprintf(both, sizeof both, "%.0f (%s)", bytes, text_bytes(text, bytes));
+    line(heading, both);
+}
+
+static void line_count(const json_t *device, const char *heading,
+                       const char *key, const char *unit)
+{
+    char text[64];
+
+    if (device_number(device, key) <= 0)
+        return;
+    snprintf(text, sizeof text, "%.0f%s", device_number(device, key), unit);
+    line(heading, text);
+}
+
+static void line_capabilities(const json_t *device)
+{
+    json_t *caps = json_object_get(device, "capabilities");
+    char text[256] = "";
+
+    for (size_t i = 0; i < json_array_size(caps); i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s",
+                 i == 0 ? "" : ", ",
+                 json_string_value(json_array_get(caps, i)));
+    line("Capabilities", text);
+}
+
+static void line_calibrated(const json_t *device)
+{
+    const char *path = device_text(device, "profile");
+    char text[4200];
+
+    if (json_is_true(json_object_get(device, "calibrated")))
+        snprintf(text, sizeof text, "yes%s%s%s", path[0] ? " (" : "", path,
+                 path[0] ? ")" : "");
+    else
+        snprintf(text, sizeof text,
+                 "no: costs are guessed; run cl-probe --calibrate");
+    line("Calibrated", text);
+}
+
+static void print_device(const json_t *device)
+{
+    printf("Device %s\n", device_text(device, "name"));
+    line("Device Name", device_text(device, "description"));
+    line("Device Vendor", device_text(device, "vendor"));
+    line("Device Type", device_text(device, "kind"));
+    line("Platform Name", device_text(device, "platform"));
+    line("Driver Version", device_text(device, "driver"));
+    line("Device UUID", device_text(device, "uuid"));
+    line("PCI Address", device_text(device, "pci"));
+    line_bytes(device, "Global Memory", "memory_bytes");
+    line_bytes(device, "Max Memory Allocation", "max_alloc_bytes");
+    line_bytes(device, "Local Memory", "local_memory_bytes");
+    line_count(device, "Max Compute Units", "compute_units", "");
+    line_count(device, "Max Work Group Size", "max_work_group", "");
+    line_count(device, "Max Clock Frequency", "clock_mhz", " MHz");
+    line_capabilities(device);
+    line("Extensions Used", device_text(device, "extensions"));
+    line("Duplicate Of", device_text(device, "duplicate_of"));
+    line_calibrated(device);
+    printf("\n");
+}
+
+static void print_sentences(const char *heading, const json_t *sentences)
+{
+    if (json_array_size(sentences) == 0)
+        return;
+    printf("%s\n", heading);
+    for (size_t i = 0; i < json_array_size(sentences); i++)
+        printf("  %s\n", json_string_value(json_array_get(sentences, i)));
+    printf("\n");
+}
+
+static void add_hints(json_t *found)
+{
+    json_t *devices = json_object_get(found, "devices");
+    json_t *hints = json_array();
+
+    json_object_set_new(found, "hints", hints);
+    for (size_t i = 0; i < json_array_size(devices); i++)
+        if (strcmp(device_text(json_array_get(devices, i), "backend"),
+                   "opencl") == 0)
+            return;
+    hints_opencl(hints);
+}
+
+int probe_list(const struct probe_options *options)
+{
+    int status;
+    json_t *found = devices_find(options, &status);
+    json_t *devices = json_object_get(found, "devices");
+
+    if (found == NULL)
+        return status;
+    if (options->device == NULL)
+        add_hints(found);
+    status = json_array_size(devices) > 0 ? PROBE_OK : PROBE_NO_DEVICE;
+    if (options->json) {
+        probe_print_json(found);
+        return status;
+    }
+    printf("Tandem %s, %zu device%s\n\n", device_text(found, "version"),
+           json_array_size(devices), json_array_size(devices) == 1 ? "" : "s");
+    for (size_t i = 0; i < json_array_size(devices); i++)
+        print_device(json_array_get(devices, i));
+    print_sentences("Not usable", json_object_get(found, "problems"));
+    print_sentences("Why there may be no OpenCL device",
+                    json_object_get(found, "hints"));
+    json_decref(found);
+    return status;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cl-probe: finds the devices of this machine, measures them, checks them and
+ * explains what runs where.  This file reads the command line.
+ */
+#include <config.h>
+
+#include "probe.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum mode { MODE_NONE, MODE_LIST, MODE_CALIBRATE, MODE_VERIFY, MODE_EXPLAIN };
+
+enum long_option {
+    OPTION_LIST = 256,
+    OPTION_CALIBRATE,
+    OPTION_QUICK,
+    OPTION_VERIFY,
+    OPTION_EXPLAIN,
+    OPTION_RESIDENT,
+    OPTION_DEVICE,
+    OPTION_TIME_LIMIT,
+    OPTION_JSON,
+    OPTION_VERBOSE,
+    OPTION_HELP,
+    OPTION_VERSION
+};
+
+static const struct option long_options[] = {
+    {"list", no_argument, NULL, OPTION_LIST},
+    {"calibrate", no_argument, NULL, OPTION_CALIBRATE},
+    {"quick", no_argument, NULL, OPTION_QUICK},
+    {"verify", no_argument, NULL, OPTION_VERIFY},
+    {"explain", required_argument, NULL, OPTION_EXPLAIN},
+    {"resident", required_argument, NULL, OPTION_RESIDENT},
+    {"device", required_argument, NULL, OPTION_DEVICE},
+    {"time-limit", required_argument, NULL, OPTION_TIME_LIMIT},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"verbose", no_argument, NULL, OPTION_VERBOSE},
+    {"help", no_argument, NULL, OPTION_HELP},
+    {"version", no_argument, NULL, OPTION_VERSION},
+    {NULL, 0, NULL, 0},
+};
+
+static const char help[] =
+    "Usage: cl-probe [--list]\n"
+    "       cl-probe --calibrate [--quick]\n"
+    "       cl-probe --verify\n"
+    "       cl-probe --explain OP SHAPE [--resident=DEVICE]\n"
+    "\n"
+    "Finds the compute devices of this machine, measures what they cost,\n"
+    "checks what they compute, and explains which one runs an operator.\n"
+    "\n"
+    "  --list             the devices, and why others are missing (default)\n"
+    "  --calibrate        measure each device and write its profile\n"
+    "  --quick            with --calibrate: about ten seconds a device\n"
+    "  --verify           check every operator against a float64 reference\n"
+    "  --explain OP SHAPE predicted times, as in: --explain softmax 4096x1000\n"
+    "                     or, m n k: --explain gemm 512x512x512\n"
+    "  --resident=DEVICE  with --explain: where the data lies (default: host)\n"
+    "  --device=NAME      this device alone: cpu, opencl, opencl:1\n"
+    "  --time-limit=S     seconds that a device may take before it is given up\n"
+    "  --json             answer in JSON\n"
+    "  --verbose          say more on standard error\n"
+    "  --help, --version  this text; the version\n"
+    "\n"
+    "Exit status: 0 all well, 1 a device or a check failed, 2 wrong usage,\n"
+    "3 there is no device, or none of the name given.\n";
+
+void probe_complain(const char *format, ...)
+{
+    va_list arguments;
+
+    fputs("cl-probe: ", stderr);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+}
+
+void probe_print_json(json_t *json)
+{
+    json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    putchar('\n');
+    json_decref(json);
+}
+
+static void log_message(void *user, enum tandem_log_level level,
+                        const char *message)
+{
+    (void)user;
+    (void)level;
+    fprintf(stderr, "tandem: %s\n", message);
+}
+
+enum tandem_status probe_context(const struct probe_options *options,
+                                 struct tandem_context **out_context)
+{
+    struct tandem_context_options context = {
+        .struct_size = sizeof context,
+        .log = options->verbose ? log_message : NULL,
+    };
+
+    return tandem_context_create(&context, out_context);
+}
+
+static int usage(void)
+{
+    fputs("Try \"cl-probe --help\".\n", stderr);
+    return PROBE_USAGE;
+}
+
+static bool read_seconds(const char *text, unsigned *out)
+{
+    char *end;
+    unsigned long seconds = strtoul(text, &end, 10);
+
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || seconds == 0 ||
+        seconds > 1000000)
+        return false;
+    *out = (unsigned)seconds;
+    return true;
+}
+
+/* Sets the mode; false, having complained, where there are two. */
+static bool set_mode(enum mode *mode, enum mode wanted)
+{
+    if (*mode != MODE_NONE && *mode != wanted) {
+        probe_complain("only one of --list, --calibrate, --verify and "
+                       "--explain at a time");
+        return false;
+    }
+    *mode = wanted;
+    return true;
+}
+
+/* false, having complained, where the option is not understood. */
+static bool take_option(int option, struct probe_options *options,
+                        enum mode *mode)
+{
+    switch (option) {
+    case OPTION_LIST:
+        return set_mode(mode, MODE_LIST);
+    case OPTION_CALIBRATE:
+        return set_mode(mode, MODE_CALIBRATE);
+    case OPTION_VERIFY:
+        return set_mode(mode, MODE_VERIFY);
+    case OPTION_EXPLAIN:
+        options->op = optarg;
+        return set_mode(mode, MODE_EXPLAIN);
+    case OPTION_QUICK:
+        return options->quick = true;
+    case OPTION_JSON:
+        return options->json = true;
+    case OPTION_VERBOSE:
+        return options->verbose = true;
+    case OPTION_RESIDENT:
+        options->resident = optarg;
+        return true;
+    case OPTION_DEVICE:
+        options->device = optarg;
+        return true;
+    case OPTION_TIME_LIMIT:
+        if (read_seconds(optarg, &options->time_limit_s))
+            return true;
+        probe_complain("--time-limit wants seconds, 1 or more, not \"%s\"",
+                       optarg);
+        return false;
+    default:
+        return false; /* getopt complained */
+    }
+}
+
+/* What follows the options, and what goes together. */
+static bool check_options(struct probe_options *options, enum mode mode,
+                          int argc, char **argv)
+{
+    if (mode == MODE_EXPLAIN && optind < argc)
+        options->shape = argv[optind++];
+    if (optind < argc) {
+        probe_complain("\"%s\" is not understood", argv[optind]);
+        return false;
+    }
+    if (mode == MODE_EXPLAIN && options->shape == NULL) {
+        probe_complain("--explain wants an operator and a shape, as in: "
+                       "--explain softmax 4096x1000");
+        return false;
+    }
+    if (options->quick && mode != MODE_CALIBRATE) {
+        probe_complain("--quick goes with --calibrate");
+        return false;
+    }
+    if (options->resident != NULL && mode != MODE_EXPLAIN) {
+        probe_complain("--resident goes with --explain");
+        return false;
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    struct probe_options options = {0};
+    enum mode mode = MODE_NONE;
+    int option;
+
+    while ((option = getopt_long(argc, argv, "hV", long_options, NULL)) != -1) {
+        if (option == OPTION_HELP || option == 'h')
+            return fputs(help, stdout) < 0;
+        if (option == OPTION_VERSION || option == 'V')
+            return printf("cl-probe (Tandem) %s\n", tandem_version()) < 0;
+        if (!take_option(option, &options, &mode))
+            return usage();
+    }
+    if (!check_options(&options, mode, argc, argv))
+        return usage();
+    switch (mode) {
+    case MODE_CALIBRATE:
+        return probe_calibrate(&options);
+    case MODE_VERIFY:
+        return probe_verify(&options);
+    case MODE_EXPLAIN:
+        return probe_explain(&options);
+    default:
+        return probe_list(&options);
+    }
+}

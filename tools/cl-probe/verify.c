@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cl-probe --verify: runs the conformance suite, which holds the float64
+ * references, against each device: the program tandem-conformance that is
+ * installed beside this one, in a child process.
+ */
+#include <config.h>
+
+#include "child.h"
+#include "devices.h"
+
+#include <dlfcn.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define VERIFY_LIMIT_S 1800u
+#define FAILURES_KEPT 50
+
+struct verification {
+    const struct probe_options *options;
+    uint32_t device;       /* in the context */
+    const char *index;     /* in the plugin, in digits */
+    const char *plugin;    /* path */
+    const char *program;   /* tandem-conformance's path */
+    /* What the program said. */
+    json_t *groups, *failures;
+    json_int_t passed, failed, skipped;
+    char last_words[256];
+};
+
+/* ---- where the plugin and the program are ---- */
+
+static void locate_body(void *argument, struct child_link *link)
+{
+    struct verification *v = argument;
+    struct tandem_context *context;
+    const struct tandem_backend *backend;
+    struct tandem_device *device;
+    Dl_info file;
+    enum tandem_status status = probe_context(v->options, &context);
+
+    if (status == TANDEM_OK)
+        status = tandem_device_backend(context, v->device, &backend, &device);
+    if (status != TANDEM_OK)
+        child_fail(link, "%s", tandem_last_error());
+    else if (dladdr((const void *)(uintptr_t)backend->launch, &file) == 0)
+        child_fail(link, "the plugin's file is not known");
+    else
+        child_answer(link, json_string(file.dli_fname));
+    tandem_context_destroy(context);
+}
+
+/* Beside this program; in a build tree, a folder above it. */
+static bool find_program(char out[PATH_MAX + 32])
+{
+    static const char *const places[] = {"", "/.."};
+    char self[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    const char *folder;
+
+    if (length < 0)
+        return false;
+    self[length] = '\0';
+    folder = dirname(self);
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(out, PATH_MAX + 32, "%s%s/tandem-conformance", folder,
+                 places[i]);
+        if (access(out, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* ---- the suite, in a child ---- */
+
+_Noreturn static void program_exec(const struct verification *v, int out)
+{
+    dup2(out, STDOUT_FILENO);
+    dup2(out, STDERR_FILENO);
+    execl(v->program, v->program, "--json", "--device", v->index, v->plugin,
+          (char *)NULL);
+    perror(v->program);
+    _exit(127);
+}
+
+static void count_case(json_t *groups, const char *group, const char *result)
+{
+    json_t *counts = json_object_get(groups, group);
+
+    if (counts == NULL) {
+        counts = json_pack("{s:i, s:i, s:i}", "passed", 0, "failed", 0,
+                           "skipped", 0);
+        json_object_set_new(groups, group, counts);
+    }
+    json_object_set_new(
+        counts, result,
+        json_integer(json_integer_value(json_object_get(counts, result)) + 1));
+}
+
+static void take_case(struct verification *v, const json_t *line)
+{
+    const char *group = device_text(line, "group");
+    const char *result = device_text(line, "result");
+
+    count_case(v->groups, group, result);
+    v->passed += strcmp(result, "passed") == 0;
+    v->skipped += strcmp(result, "skipped") == 0;
+    if (strcmp(result, "failed") != 0)
+        return;
+    v->failed++;
+    if (json_array_size(v->failures) < FAILURES_KEPT)
+        json_array_append_new(
+            v->failures,
+            json_sprintf("%s: %s: %s", group, device_text(line, "case"),
+                         device_text(line, "note")));
+}
+
+static void take_line(struct verification *v, const char *text,
+                      struct child_link *link)
+{
+    json_t *line = json_loads(text, 0, NULL);
+    const char *group = device_text(line, "group");
+    size_t groups = json_object_size(v->groups);
+
+    if (group[0] != '\0')
+        take_case(v, line);
+    else if (strncmp(text, "tandem-conformance:", 19) == 0)
+        snprintf(v->last_words, sizeof v->last_words, "%.*s",
+                 (int)strcspn(text, "\n"), text);
+    if (json_object_size(v->groups) > groups)
+        child_progress(link, (double)groups / (double)(groups + 10), group);
+    json_decref(line);
+}
+
+static void answer(struct verification *v, struct child_link *link, int state)
+{
+    bool judged = WIFEXITED(state) && WEXITSTATUS(state) <= 1;
+
+    if (!judged || v->passed + v->failed + v->skipped == 0 ||
+        (WEXITSTATUS(state) == 1 && v->failed == 0)) {
+        child_fail(link, "the conformance suite did not end well (%s %d): %s",
+                   WIFEXITED(state) ? "exit status" : "signal",
+                   WIFEXITED(state) ? WEXITSTATUS(state) : WTERMSIG(state),
+                   v->last_words);
+        return;
+    }
+    child_answer(link, json_pack("{s:I, s:I, s:I, s:o, s:o}", "passed",
+                                 v->passed, "failed", v->failed, "skipped",
+                                 v->skipped, "groups", v->groups, "failures",
+                                 v->failures));
+}
+
+static void verify_body(void *argument, struct child_link *link)
+{
+    struct verification *v = argument;
+    char *line = NULL;
+    size_t room = 0;
+    int ends[2], state = 0;
+    FILE *from;
+    pid_t pid;
+
+    v->groups = json_object();
+    v->failures = json_array();
+    if (pipe(ends) != 0 || (pid = fork()) < 0) {
+        child_fail(link, "the conformance suite could not be started");
+        return;
+    }
+    if (pid == 0)
+        program_exec(v, ends[1]);
+    close(ends[1]);
+    from = fdopen(ends[0], "r");
+    while (from != NULL && getline(&line, &room, from) > 0)
+        take_line(v, line, link);
+    waitpid(pid, &state, 0);
+    answer(v, link, state);
+    free(line);
+}
+
+/* ---- in the parent ---- */
+
+static json_t *outcome_json(const char *name, struct child_outcome *outcome)
+{
+    json_t *result = json_incref(outcome->result);
+
+    if (result == NULL)
+        result = json_pack("{s:s}", "error", outcome->message);
+    json_object_set_new(result, "device", json_string(name));
+    child_outcome_destroy(outcome);
+    return result;
+}
+
+static json_t *verify_device(const struct probe_options *options,
+                             const json_t *device, const char *program)
+{
+    unsigned limit_s =
+        options->time_limit_s ? options->time_limit_s : VERIFY_LIMIT_S;
+    const char *name = device_text(device, "name");
+    struct verification v = {.options = options, .program = program};
+    struct child_outcome outcome;
+    struct progress progress;
+    json_t *plugin, *result;
+    char index[16];
+
+    v.device = (uint32_t)device_number(device, "index");
+    snprintf(index, sizeof index, "%.0f",
+             device_number(device, "backend_index"));
+    v.index = index;
+    child_run(locate_body, &v, limit_s, NULL, &outcome);
+    if (outcome.result == NULL)
+        return outcome_json(name, &outcome);
+    plugin = json_incref(outcome.result);
+    child_outcome_destroy(&outcome);
+    v.plugin = json_string_value(plugin);
+    progress_begin(&progress, name, options->verbose);
+    child_run(verify_body, &v, limit_s, &progress, &outcome);
+    progress_end(&progress);
+    result = outcome_json(name, &outcome);
+    json_decref(plugin);
+    return result;
+}
+
+static void print_result(const json_t *result)
+{
+    const json_t *failures = json_object_get(result, "failures");
+    const char *name = device_text(result, "device");
+
+    if (json_object_get(result, "error") != NULL) {
+        printf("%s: FAILED: %s\n", name, device_text(result, "error"));
+        return;
+    }
+    printf("%s: %.0f passed, %.0f failed, %.0f skipped, in %zu groups\n", name,
+           device_number(result, "passed"), device_number(result, "failed"),
+           device_number(result, "skipped"),
+           json_object_size(json_object_get(result, "groups")));
+    for (size_t i = 0; i < json_array_size(failures); i++)
+        printf("  %s\n", json_string_value(json_array_get(failures, i)));
+}
+
+static json_t *verify_all(const struct probe_options *options,
+                          const json_t *devices, const char *program,
+                          int *out_status)
+{
+    json_t *results = json_array();
+
+    *out_status = json_array_size(devices) > 0 ? PROBE_OK : PROBE_NO_DEVICE;
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        json_t *result =
+            verify_device(options, json_array_get(devices, i), program);
+
+        if (json_object_get(result, "error") != NULL ||
+            device_number(result, "failed") > 0)
+            *out_status = PROBE_FAILED;
+        if (!options->json)
+            print_result(result);
+        fflush(stdout);
+        json_array_append_new(results, result);
+    }
+    return results;
+}
+
+int probe_verify(const struct probe_options *options)
+{
+    char program[PATH_MAX + 32];
+    int status;
+    json_t *found, *results;
+
+    if (!find_program(program)) {
+        probe_complain("the program tandem-conformance, which --verify runs, "
+                       "is not beside cl-probe");
+        return PROBE_FAILED;
+    }
+    found = devices_find(options, &status);
+    if (found == NULL)
+        return status;
+    results = verify_all(options, json_object_get(found, "devices"), program,
+                         &status);
+    if (options->json)
+        probe_print_json(json_pack("{s:O}", "results", results));
+    json_decref(results);
+    json_decref(found);
+    return status;
+}
