@@ -27,6 +27,7 @@ static json_t *calibrate_device(const struct probe_options *options,
 {
     struct measure_request request = {
         .options = options,
+        .backend = device_text(device, "backend"),
         .device = (uint32_t)device_number(device, "index"),
         .name = device_text(device, "name"),
     };
@@ -79,7 +80,7 @@ static json_t *calibrate_all(const struct probe_options *options,
             *out_status = PROBE_FAILED;
         json_array_append_new(results, result);
     }
-    if (json_array_size(results) == 0)
+    if (json_array_size(results) == 0 && *out_status == PROBE_OK)
         *out_status = PROBE_NO_DEVICE;
     return results;
 }
@@ -87,12 +88,13 @@ static json_t *calibrate_all(const struct probe_options *options,
 int probe_calibrate(const struct probe_options *options)
 {
     int status;
-    json_t *found = devices_find(options, &status);
+    json_t *found = devices_find(options, options->device, &status);
     json_t *results;
 
     if (found == NULL)
         return status;
-    status = PROBE_OK;
+    status = json_is_true(json_object_get(found, "failed")) ? PROBE_FAILED
+                                                            : PROBE_OK;
     results = calibrate_all(options, json_object_get(found, "devices"),
                             &status);
     if (json_array_size(results) == 0)

@@ -9,10 +9,13 @@
 #include "../common/lane.h"
 #include "child.h"
 
+#include <glob.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FIND_LIMIT_S 60u
+#define MAX_BACKENDS 32
 
 const char *device_text(const json_t *device, const char *key)
 {
@@ -24,6 +27,16 @@ const char *device_text(const json_t *device, const char *key)
 double device_number(const json_t *device, const char *key)
 {
     return json_number_value(json_object_get(device, key));
+}
+
+bool device_is(const json_t *device, const char *name)
+{
+    const char *own = device_text(device, "name");
+    size_t length = strlen(name);
+
+    if (length > 2 && strcmp(name + length - 2, ":0") == 0)
+        length -= 2;
+    return strlen(own) == length && strncmp(own, name, length) == 0;
 }
 
 /* ---- in the child ---- */
@@ -135,6 +148,7 @@ static json_t *device_json(struct tandem_context *context, uint32_t device)
     struct tandem_device_info info = {.struct_size = sizeof info};
     char name[DEVICE_NAME_BYTES];
     const char *backend = "";
+    const char *profile = NULL;
     uint32_t index, calibrated = 0;
     json_t *out;
 
@@ -144,14 +158,16 @@ static json_t *device_json(struct tandem_context *context, uint32_t device)
         device_name(context, device, name) != TANDEM_OK)
         return NULL;
     tandem_device_calibrated(context, device, &calibrated);
+    tandem_device_profile(context, device, &profile);
     out = describe(&info);
     json_object_set_new(out, "name", json_string(name));
     json_object_set_new(out, "backend", json_string(backend));
-    json_object_set_new(out, "index", json_integer(device));
-    json_object_set_new(out, "backend_index", json_integer(index));
+    json_object_set_new(out, "index", json_integer(index));
     json_object_set_new(out, "duplicate_of",
                         duplicate_json(backend, info.duplicate_of));
     json_object_set_new(out, "calibrated", json_boolean(calibrated));
+    json_object_set_new(out, "profile",
+                        profile ? text_json(profile) : json_null());
     return out;
 }
 
@@ -165,15 +181,21 @@ static json_t *problems_json(struct tandem_context *context)
     return out;
 }
 
+struct find_request {
+    const struct probe_options *options;
+    const char *backend;
+};
+
 static void find_body(void *argument, struct child_link *link)
 {
-    const struct probe_options *options = argument;
+    const struct find_request *request = argument;
     struct tandem_context *context;
     json_t *devices = json_array();
     uint32_t count = 0;
 
     child_progress(link, 0, "finding devices");
-    if (probe_context(options, &context) != TANDEM_OK) {
+    if (probe_context(request->options, request->backend, &context) !=
+        TANDEM_OK) {
         child_fail(link, "%s", tandem_last_error());
         return;
     }
@@ -184,55 +206,176 @@ static void find_body(void *argument, struct child_link *link)
         if (json != NULL)
             json_array_append_new(devices, json);
     }
-    child_answer(link, json_pack("{s:s, s:o, s:o}", "version",
-                                 tandem_version(), "devices", devices,
-                                 "problems", problems_json(context)));
+    child_answer(link, json_pack("{s:o, s:o}", "devices", devices, "problems",
+                                 problems_json(context)));
     tandem_context_destroy(context);
 }
 
-/* ---- in the parent ---- */
+/* ---- in the parent: which plugins there are ---- */
 
-/* opencl:0 is opencl. */
-static bool same_device(const char *a, const char *b)
+static int compare_names(const void *a, const void *b)
 {
-    size_t length = strlen(b);
+    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+    bool x_cpu = strcmp(x, "cpu") == 0, y_cpu = strcmp(y, "cpu") == 0;
 
-    if (length > 2 && strcmp(b + length - 2, ":0") == 0)
-        length -= 2;
-    return strlen(a) == length && strncmp(a, b, length) == 0;
+    return x_cpu != y_cpu ? y_cpu - x_cpu : strcmp(x, y);
 }
 
-static bool keep_device(json_t *devices, const char *name)
+/* Whether name is among those between commas; NULL: all are. */
+static bool listed(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+
+    if (list == NULL || list[0] == '\0')
+        return true;
+    for (; list != NULL; list = strchr(list, ',')) {
+        list += *list == ',';
+        if (strncmp(list, name, length) == 0 &&
+            (list[length] == ',' || list[length] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+struct names {
+    char *name[MAX_BACKENDS];
+    size_t count;
+};
+
+/* tandem-NAME.so */
+static void add_file(struct names *names, const char *path)
+{
+    const char *start = strrchr(path, '/') + strlen("/tandem-");
+    char *name = strndup(start, strlen(start) - strlen(".so"));
+
+    for (size_t i = 0; name != NULL && i < names->count; i++)
+        if (strcmp(names->name[i], name) == 0) {
+            free(name);
+            return;
+        }
+    if (name != NULL && names->count < MAX_BACKENDS &&
+        listed(secure_getenv("TANDEM_BACKENDS"), name))
+        names->name[names->count++] = name;
+    else
+        free(name);
+}
+
+static void add_folder(struct names *names, const char *folder)
+{
+    char pattern[4200];
+    glob_t files;
+
+    if (folder[0] != '/')
+        return;
+    snprintf(pattern, sizeof pattern, "%s/tandem-*.so", folder);
+    if (glob(pattern, 0, NULL, &files) != 0)
+        return;
+    for (size_t i = 0; i < files.gl_pathc; i++)
+        add_file(names, files.gl_pathv[i]);
+    globfree(&files);
+}
+
+/* Only names: the library judges the files. */
+static void names_find(struct names *names)
+{
+    const char *variable = secure_getenv("TANDEM_PLUGIN_PATH");
+    char *path = strdup(variable != NULL ? variable : "");
+    char *rest = path, *folder;
+
+    while ((folder = strsep(&rest, ":")) != NULL)
+        add_folder(names, folder);
+    add_folder(names, PLUGINDIR);
+    qsort(names->name, names->count, sizeof *names->name, compare_names);
+    free(path);
+}
+
+static void names_destroy(struct names *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        free(names->name[i]);
+}
+
+/* ---- in the parent: what they find ---- */
+
+static void keep_device(json_t *devices, const char *name)
 {
     for (size_t i = json_array_size(devices); i-- > 0;)
-        if (!same_device(device_text(json_array_get(devices, i), "name"),
-                         name))
+        if (!device_is(json_array_get(devices, i), name))
             json_array_remove(devices, i);
-    return json_array_size(devices) > 0;
 }
 
-json_t *devices_find(const struct probe_options *options, int *out_exit)
+static void add_backend(json_t *found, const char *backend)
 {
-    struct child_outcome outcome;
-    json_t *found;
+    const char *before = device_text(found, "backends");
 
-    child_run(find_body, (void *)options,
+    json_object_set_new(found, "backends",
+                        json_sprintf("%s%s%s", before,
+                                     before[0] == '\0' ? "" : ",", backend));
+}
+
+/* backend NULL: whatever the library finds. */
+static void find_backend(json_t *found, const struct probe_options *options,
+                         const char *backend)
+{
+    struct find_request request = {options, backend};
+    const char *name = backend == NULL ? "plugins" : backend;
+    json_t *problems = json_object_get(found, "problems");
+    struct child_outcome outcome;
+
+    child_run(find_body, &request,
               options->time_limit_s ? options->time_limit_s : FIND_LIMIT_S,
               NULL, &outcome);
-    *out_exit = outcome.end == CHILD_FAILED ? PROBE_NO_DEVICE : PROBE_FAILED;
     if (outcome.result == NULL) {
-        probe_complain("finding the devices failed: %s", outcome.message);
-        return NULL;
+        json_array_append_new(problems,
+                              json_sprintf("%s: %s", name, outcome.message));
+        if (outcome.end != CHILD_FAILED) {
+            probe_complain("%s: %s", name, outcome.message);
+            json_object_set_new(found, "failed", json_true());
+        }
+        return;
     }
-    found = json_incref(outcome.result);
+    json_array_extend(json_object_get(found, "devices"),
+                      json_object_get(outcome.result, "devices"));
+    json_array_extend(problems, json_object_get(outcome.result, "problems"));
+    if (backend != NULL)
+        add_backend(found, backend);
     child_outcome_destroy(&outcome);
-    if (options->device != NULL &&
-        !keep_device(json_object_get(found, "devices"), options->device)) {
-        *out_exit = PROBE_NO_DEVICE;
-        probe_complain("there is no device \"%s\"; cl-probe --list names them",
-                       options->device);
-        json_decref(found);
-        return NULL;
-    }
-    return found;
+}
+
+/* Whether the plugin could have the device of that name; NULL: any. */
+static bool may_have(const char *backend, const char *name)
+{
+    size_t length = strlen(backend);
+
+    return name == NULL || (strncmp(name, backend, length) == 0 &&
+                            (name[length] == '\0' || name[length] == ':'));
+}
+
+json_t *devices_find(const struct probe_options *options, const char *name,
+                     int *out_exit)
+{
+    json_t *found = json_pack("{s:s, s:[], s:[], s:s, s:b}", "version",
+                              tandem_version(), "devices", "problems",
+                              "backends", "", "failed", 0);
+    struct names names = {.count = 0};
+
+    names_find(&names);
+    for (size_t i = 0; i < names.count; i++)
+        if (may_have(names.name[i], name))
+            find_backend(found, options, names.name[i]);
+    if (names.count == 0)
+        find_backend(found, options, NULL);
+    names_destroy(&names);
+    if (name == NULL)
+        return found;
+    keep_device(json_object_get(found, "devices"), name);
+    if (json_array_size(json_object_get(found, "devices")) > 0)
+        return found;
+    *out_exit = json_is_true(json_object_get(found, "failed"))
+                    ? PROBE_FAILED
+                    : PROBE_NO_DEVICE;
+    probe_complain("there is no device \"%s\"; cl-probe --list names those "
+                   "that there are", name);
+    json_decref(found);
+    return NULL;
 }

@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The devices of this machine as JSON, found in a child process:
+ * The devices of this machine as JSON, found in one child process a plugin,
+ * so that a driver that crashes or hangs costs its plugin only:
  *
- *   { "version", "devices": [ { "name", "index", "backend", "kind", ... } ],
- *     "problems": [ "..." ] }
+ *   { "version", "devices": [ { "name", "backend", "index", ... } ],
+ *     "problems": [ "..." ], "backends": "cpu,opencl", "failed": false }
  *
- * Parent process only.
+ * index counts within the backend; backends are those that answered; failed
+ * says that one crashed or hung.  Parent process only.
  */
 #ifndef CL_PROBE_DEVICES_H
 #define CL_PROBE_DEVICES_H
 
 #include "probe.h"
 
-/* NULL, having complained, where the child did not answer; *out_exit is then
- * the exit status.  options->device leaves one device; where there is none of
- * that name: NULL. */
-json_t *devices_find(const struct probe_options *options, int *out_exit);
+/* name leaves one device (NULL: all), and looks at its plugin alone.  NULL,
+ * having complained, where there is none of that name; *out_exit is then the
+ * exit status. */
+json_t *devices_find(const struct probe_options *options, const char *name,
+                     int *out_exit);
 
 /* Members of a device; "" and 0 where absent. */
 const char *device_text(const json_t *device, const char *key);
 double device_number(const json_t *device, const char *key);
+/* Whether name means the device: opencl:0 is opencl. */
+bool device_is(const json_t *device, const char *name);
 
 #endif

@@ -20,6 +20,7 @@
 /* In the child: an operator's tensors. */
 struct question {
     const struct probe_options *options;
+    const char *backends; /* those that do not crash */
     struct opcase c;
     struct tandem_context *context;
     struct tandem_tensor *in[TANDEM_MAX_OPERANDS];
@@ -143,7 +144,8 @@ static void explain_body(void *argument, struct child_link *link)
 {
     struct question *q = argument;
     struct tandem_explanation explanation = {0};
-    enum tandem_status status = probe_context(q->options, &q->context);
+    enum tandem_status status = probe_context(q->options, q->backends,
+                                              &q->context);
 
     child_progress(link, 0, "opening devices");
     if (status == TANDEM_OK)
@@ -216,21 +218,20 @@ static void print_answer(const json_t *answer)
                : "");
 }
 
-/* --device as TANDEM_DEVICE. */
-static int check_device(const struct probe_options *options, const char *name)
+static bool has_device(const json_t *found, const char *name)
 {
-    struct probe_options one = *options;
-    int status = PROBE_OK;
-    json_t *found;
+    const json_t *devices = json_object_get(found, "devices");
 
-    if (name == NULL || strcmp(name, "host") == 0)
-        return PROBE_OK;
-    one.device = name;
-    found = devices_find(&one, &status);
-    if (found == NULL)
-        return status;
-    json_decref(found);
-    return PROBE_OK;
+    for (size_t i = 0; name != NULL && strcmp(name, "host") != 0; i++) {
+        if (i == json_array_size(devices)) {
+            probe_complain("there is no device \"%s\"; cl-probe --list names "
+                           "those that there are", name);
+            return false;
+        }
+        if (device_is(json_array_get(devices, i), name))
+            return true;
+    }
+    return true;
 }
 
 static bool read_question(struct question *q)
@@ -252,24 +253,17 @@ static bool read_question(struct question *q)
     return true;
 }
 
-int probe_explain(const struct probe_options *options)
+static int explain(struct question *q)
 {
-    struct question question = {.options = options};
+    const struct probe_options *options = q->options;
     struct child_outcome outcome;
-    unsigned limit_s =
-        options->time_limit_s ? options->time_limit_s : EXPLAIN_LIMIT_S;
-    int status;
 
-    if (!read_question(&question))
-        return PROBE_USAGE;
-    status = check_device(options, options->resident);
-    if (status == PROBE_OK)
-        status = check_device(options, options->device);
-    if (status != PROBE_OK)
-        return status;
+    /* --device is TANDEM_DEVICE. */
     if (options->device != NULL)
         setenv("TANDEM_DEVICE", options->device, 1);
-    child_run(explain_body, &question, limit_s, NULL, &outcome);
+    child_run(explain_body, q,
+              options->time_limit_s ? options->time_limit_s : EXPLAIN_LIMIT_S,
+              NULL, &outcome);
     if (outcome.result == NULL) {
         probe_complain("%s", outcome.message);
         return PROBE_FAILED;
@@ -280,4 +274,24 @@ int probe_explain(const struct probe_options *options)
         print_answer(outcome.result);
     child_outcome_destroy(&outcome);
     return PROBE_OK;
+}
+
+int probe_explain(const struct probe_options *options)
+{
+    struct question question = {.options = options};
+    int status = PROBE_NO_DEVICE;
+    json_t *found;
+
+    if (!read_question(&question))
+        return PROBE_USAGE;
+    found = devices_find(options, NULL, &status);
+    question.backends = device_text(found, "backends");
+    if (question.backends[0] == '\0')
+        probe_complain("there is no device; cl-probe --list says what is "
+                       "missing");
+    else if (has_device(found, options->resident) &&
+             has_device(found, options->device))
+        status = explain(&question);
+    json_decref(found);
+    return status;
 }

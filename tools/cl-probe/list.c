@@ -116,14 +116,16 @@ static void add_hints(json_t *found)
 int probe_list(const struct probe_options *options)
 {
     int status;
-    json_t *found = devices_find(options, &status);
+    json_t *found = devices_find(options, options->device, &status);
     json_t *devices = json_object_get(found, "devices");
 
     if (found == NULL)
         return status;
     if (options->device == NULL)
         add_hints(found);
-    status = json_array_size(devices) > 0 ? PROBE_OK : PROBE_NO_DEVICE;
+    status = json_is_true(json_object_get(found, "failed")) ? PROBE_FAILED
+             : json_array_size(devices) > 0                 ? PROBE_OK
+                                                            : PROBE_NO_DEVICE;
     if (options->json) {
         probe_print_json(found);
         return status;

@@ -59,11 +59,11 @@ static const char help[] =
     "  --calibrate        measure each device and write its profile\n"
     "  --quick            with --calibrate: about ten seconds a device\n"
     "  --verify           check every operator against a float64 reference\n"
-    "  --explain OP SHAPE predicted times, as in: --explain softmax 4096x1000\n"
-    "                     or, m n k: --explain gemm 512x512x512\n"
+    "  --explain OP SHAPE predicted times, as in: softmax 4096x1000, or\n"
+    "                     (m, n, k): gemm 512x512x512\n"
     "  --resident=DEVICE  with --explain: where the data lies (default: host)\n"
     "  --device=NAME      this device alone: cpu, opencl, opencl:1\n"
-    "  --time-limit=S     seconds that a device may take before it is given up\n"
+    "  --time-limit=S     seconds that a device may take at most\n"
     "  --json             answer in JSON\n"
     "  --verbose          say more on standard error\n"
     "  --help, --version  this text; the version\n"
@@ -98,6 +98,7 @@ static void log_message(void *user, enum tandem_log_level level,
 }
 
 enum tandem_status probe_context(const struct probe_options *options,
+                                 const char *backends,
                                  struct tandem_context **out_context)
 {
     struct tandem_context_options context = {
@@ -105,6 +106,8 @@ enum tandem_status probe_context(const struct probe_options *options,
         .log = options->verbose ? log_message : NULL,
     };
 
+    if (backends != NULL)
+        setenv("TANDEM_BACKENDS", backends, 1);
     return tandem_context_create(&context, out_context);
 }
 

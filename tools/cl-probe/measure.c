@@ -201,7 +201,8 @@ void measure_body(void *argument, struct child_link *link)
     struct tandem_context *context;
     uint64_t start = clock_now_ns();
 
-    if (probe_context(request->options, &context) != TANDEM_OK) {
+    if (probe_context(request->options, request->backend, &context) !=
+        TANDEM_OK) {
         child_fail(link, "%s", tandem_last_error());
         return;
     }

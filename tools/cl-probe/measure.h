@@ -30,7 +30,8 @@ struct session {
     uint64_t step_start_ns, step_compile_ns;
     uint64_t deadline_ns;  /* of the present step */
 
-    double compile_ns[COMPILE_SAMPLES]; /* of operators met for the first time */
+    /* Of operators met for the first time. */
+    double compile_ns[COMPILE_SAMPLES];
     size_t compile_count;
 };
 
@@ -71,7 +72,8 @@ enum tandem_status measure_products(struct session *session);
 /* The child's work: argument is a struct measure_request. */
 struct measure_request {
     const struct probe_options *options;
-    uint32_t device;
+    const char *backend;
+    uint32_t device; /* of the backend */
     const char *name;
 };
 void measure_body(void *argument, struct child_link *link);

@@ -31,9 +31,11 @@ int probe_calibrate(const struct probe_options *options);
 int probe_verify(const struct probe_options *options);
 int probe_explain(const struct probe_options *options);
 
-/* A context for a child; with verbose, the library's messages go to standard
- * error. */
+/* A context for a child, of these backends alone (NULL: all), so that the
+ * others' drivers cannot disturb; with verbose, the library's messages go to
+ * standard error. */
 enum tandem_status probe_context(const struct probe_options *options,
+                                 const char *backends,
                                  struct tandem_context **out_context);
 
 /* "cl-probe: ..." on standard error. */

@@ -16,7 +16,8 @@
 #include <string.h>
 
 #define SCAN_STEP 1.05
-#define ADD_BYTES 12.0 /* of one element of an addition: two read, one written */
+/* Of one element of an addition: two read, one written. */
+#define ADD_BYTES 12.0
 
 static void curve_read(const json_t *result, const char *name,
                        struct curve *out)

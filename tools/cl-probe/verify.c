@@ -23,10 +23,10 @@
 
 struct verification {
     const struct probe_options *options;
-    uint32_t device;       /* in the context */
-    const char *index;     /* in the plugin, in digits */
-    const char *plugin;    /* path */
-    const char *program;   /* tandem-conformance's path */
+    const char *backend;
+    uint32_t device;     /* of the backend */
+    const char *plugin;  /* path */
+    const char *program; /* tandem-conformance's path */
     /* What the program said. */
     json_t *groups, *failures;
     json_int_t passed, failed, skipped;
@@ -42,7 +42,7 @@ static void locate_body(void *argument, struct child_link *link)
     const struct tandem_backend *backend;
     struct tandem_device *device;
     Dl_info file;
-    enum tandem_status status = probe_context(v->options, &context);
+    enum tandem_status status = probe_context(v->options, v->backend, &context);
 
     if (status == TANDEM_OK)
         status = tandem_device_backend(context, v->device, &backend, &device);
@@ -80,9 +80,12 @@ static bool find_program(char out[PATH_MAX + 32])
 
 _Noreturn static void program_exec(const struct verification *v, int out)
 {
+    char index[16];
+
+    snprintf(index, sizeof index, "%u", v->device);
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
-    execl(v->program, v->program, "--json", "--device", v->index, v->plugin,
+    execl(v->program, v->program, "--json", "--device", index, v->plugin,
           (char *)NULL);
     perror(v->program);
     _exit(127);
@@ -204,12 +207,9 @@ static json_t *verify_device(const struct probe_options *options,
     struct child_outcome outcome;
     struct progress progress;
     json_t *plugin, *result;
-    char index[16];
 
+    v.backend = device_text(device, "backend");
     v.device = (uint32_t)device_number(device, "index");
-    snprintf(index, sizeof index, "%.0f",
-             device_number(device, "backend_index"));
-    v.index = index;
     child_run(locate_body, &v, limit_s, NULL, &outcome);
     if (outcome.result == NULL)
         return outcome_json(name, &outcome);
@@ -247,7 +247,6 @@ static json_t *verify_all(const struct probe_options *options,
 {
     json_t *results = json_array();
 
-    *out_status = json_array_size(devices) > 0 ? PROBE_OK : PROBE_NO_DEVICE;
     for (size_t i = 0; i < json_array_size(devices); i++) {
         json_t *result =
             verify_device(options, json_array_get(devices, i), program);
@@ -274,9 +273,13 @@ int probe_verify(const struct probe_options *options)
                        "is not beside cl-probe");
         return PROBE_FAILED;
     }
-    found = devices_find(options, &status);
+    found = devices_find(options, options->device, &status);
     if (found == NULL)
         return status;
+    status = json_is_true(json_object_get(found, "failed")) ? PROBE_FAILED
+             : json_array_size(json_object_get(found, "devices")) > 0
+                 ? PROBE_OK
+                 : PROBE_NO_DEVICE;
     results = verify_all(options, json_object_get(found, "devices"), program,
                          &status);
     if (options->json)
