@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies without Tandem; see copy.h.
+ */
+#include <config.h>
+
+#include "copy.h"
+
+#include "../common/clock.h"
+#ifdef BENCH_OPENCL
+#include "direct.h"
+#endif
+
+#include <stdlib.h>
+#include <string.h>
+
+struct copier {
+    uint64_t bytes, count;
+    void *from, *to; /* on the host */
+#ifdef BENCH_OPENCL
+    struct direct direct;
+    cl_mem source, target;
+#endif
+};
+
+static bool on_host(const struct bench *bench)
+{
+    return strcmp(bench->lane.backend->name, "opencl") != 0;
+}
+
+const char *copier_name(const struct bench *bench)
+{
+    return on_host(bench) ? "memcpy" : "device copy";
+}
+
+static bool host_open(struct copier *copier)
+{
+    copier->from = malloc(copier->bytes);
+    copier->to = malloc(copier->bytes);
+    if (copier->from == NULL || copier->to == NULL)
+        return false;
+    memset(copier->from, 1, copier->bytes);
+    memset(copier->to, 2, copier->bytes);
+    return true;
+}
+
+static bool copier_open(struct copier *copier, struct bench *bench)
+{
+    if (on_host(bench))
+        return host_open(copier);
+#ifdef BENCH_OPENCL
+    if (!direct_open(&copier->direct, bench))
+        return false;
+    copier->source = direct_buffer(&copier->direct, copier->bytes);
+    copier->target = direct_buffer(&copier->direct, copier->bytes);
+    return copier->source != NULL && copier->target != NULL;
+#else
+    return false;
+#endif
+}
+
+struct copier *copier_create(struct bench *bench, uint64_t bytes)
+{
+    struct copier *copier = calloc(1, sizeof *copier);
+
+    if (copier == NULL)
+        return NULL;
+    copier->bytes = bytes;
+    copier->count = 1;
+    if (copier_open(copier, bench))
+        return copier;
+    bench_fail(bench, "no memory for a copy of %llu bytes",
+               (unsigned long long)bytes);
+    copier_destroy(copier);
+    return NULL;
+}
+
+void copier_destroy(struct copier *copier)
+{
+    if (copier == NULL)
+        return;
+#ifdef BENCH_OPENCL
+    direct_free(copier->source);
+    direct_free(copier->target);
+    direct_close(&copier->direct);
+#endif
+    free(copier->from);
+    free(copier->to);
+    free(copier);
+}
+
+void copier_count(struct copier *copier, uint64_t count)
+{
+    copier->count = count;
+}
+
+static bool copy_all(struct copier *copier)
+{
+    for (uint64_t i = 0; i < copier->count; i++) {
+        if (copier->from != NULL) {
+            memcpy(copier->to, copier->from, copier->bytes);
+            /* So that no copy is taken for superfluous. */
+            __asm__ volatile("" : : "r"(copier->to) : "memory");
+            continue;
+        }
+#ifdef BENCH_OPENCL
+        if (clEnqueueCopyBuffer(copier->direct.queue, copier->source,
+                                copier->target, 0, 0, copier->bytes, 0, NULL,
+                                NULL) != CL_SUCCESS)
+            return false;
+#endif
+    }
+#ifdef BENCH_OPENCL
+    if (copier->from == NULL)
+        return clFinish(copier->direct.queue) == CL_SUCCESS;
+#endif
+    return true;
+}
+
+double copier_run(void *copier)
+{
+    struct copier *c = copier;
+    uint64_t start = clock_now_ns();
+
+    if (!copy_all(c))
+        return -1;
+    return (double)(clock_now_ns() - start) / (double)c->count;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A plain copy of memory of the device, nothing of ours between: what
+ * bandwidths are compared with.  With OpenCL clEnqueueCopyBuffer, on the CPU
+ * plugin's device memcpy.  Single-threaded.
+ */
+#ifndef TANDEM_BENCH_COPY_H
+#define TANDEM_BENCH_COPY_H
+
+#include "bench.h"
+
+struct copier; /* owns two blocks of memory */
+
+/* Copies of bytes bytes, count of them a turn.  NULL, having failed the run,
+ * where it cannot be had. */
+struct copier *copier_create(struct bench *bench, uint64_t bytes);
+void copier_destroy(struct copier *copier);
+void copier_count(struct copier *copier, uint64_t count);
+/* A bench_fn over a copier: ns of one copy. */
+double copier_run(void *copier);
+/* "memcpy", "device copy". */
+const char *copier_name(const struct bench *bench);
+
+#endif

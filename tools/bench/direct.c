@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * OpenCL without Tandem; see direct.h.
+ */
+#include <config.h>
+
+#include "direct.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_FOUND 64
+
+static const char source[] =
+    "kernel void add(global const float *x, global const float *y,\n"
+    "                global float *z, uint n)\n"
+    "{\n"
+    "    uint i = get_global_id(0);\n"
+    "    if (i < n)\n"
+    "        z[i] = x[i] + y[i];\n"
+    "}\n";
+
+static bool same_text(cl_device_id device, cl_device_info what,
+                      const char *text)
+{
+    char value[512] = "";
+
+    clGetDeviceInfo(device, what, sizeof value - 1, value, NULL);
+    /* The plugin cuts long names. */
+    return strncmp(value, text, 120) == 0;
+}
+
+static bool same_platform(cl_platform_id platform, const char *text)
+{
+    char value[512] = "";
+
+    clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof value - 1, value,
+                      NULL);
+    return strncmp(value, text, 120) == 0;
+}
+
+static cl_device_id find_device(const struct tandem_device_info *info)
+{
+    cl_platform_id platforms[MAX_FOUND];
+    cl_device_id devices[MAX_FOUND];
+    cl_uint platform_count = 0, count;
+
+    if (clGetPlatformIDs(MAX_FOUND, platforms, &platform_count) != CL_SUCCESS)
+        return NULL;
+    for (cl_uint p = 0; p < platform_count; p++) {
+        count = 0;
+        if (!same_platform(platforms[p], info->platform) ||
+            clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, MAX_FOUND,
+                           devices, &count) != CL_SUCCESS)
+            continue;
+        for (cl_uint d = 0; d < count; d++)
+            if (same_text(devices[d], CL_DEVICE_NAME, info->name))
+                return devices[d];
+    }
+    return NULL;
+}
+
+bool direct_open(struct direct *direct, struct bench *bench)
+{
+    const char *text = source;
+    cl_int error = CL_SUCCESS;
+
+    memset(direct, 0, sizeof *direct);
+    direct->device = find_device(&bench->lane.info);
+    if (direct->device == NULL) {
+        bench_fail(bench, "OpenCL does not show the device \"%s\" again",
+                   bench->lane.info.name);
+        return false;
+    }
+    direct->context =
+        clCreateContext(NULL, 1, &direct->device, NULL, NULL, &error);
+    if (error == CL_SUCCESS)
+        direct->queue = clCreateCommandQueue(direct->context, direct->device,
+                                             0, &error);
+    if (error == CL_SUCCESS)
+        direct->program = clCreateProgramWithSource(direct->context, 1, &text,
+                                                    NULL, &error);
+    if (error == CL_SUCCESS)
+        error = clBuildProgram(direct->program, 1, &direct->device, "", NULL,
+                               NULL);
+    if (error == CL_SUCCESS)
+        direct->add = clCreateKernel(direct->program, "add", &error);
+    if (error == CL_SUCCESS)
+        return true;
+    bench_fail(bench, "OpenCL without Tandem fails with %d", error);
+    direct_close(direct);
+    return false;
+}
+
+void direct_close(struct direct *direct)
+{
+    if (direct->add != NULL)
+        clReleaseKernel(direct->add);
+    if (direct->program != NULL)
+        clReleaseProgram(direct->program);
+    if (direct->queue != NULL)
+        clReleaseCommandQueue(direct->queue);
+    if (direct->context != NULL)
+        clReleaseContext(direct->context);
+    memset(direct, 0, sizeof *direct);
+}
+
+cl_mem direct_buffer(struct direct *direct, uint64_t bytes)
+{
+    uint64_t known = bytes < 1u << 20 ? bytes : 1u << 20, part;
+    float *seed = malloc(known + 4);
+    cl_int error = CL_SUCCESS;
+    cl_mem buffer;
+
+    if (seed == NULL)
+        return NULL;
+    for (uint64_t i = 0; i < known / 4; i++)
+        seed[i] = seed_value(i);
+    buffer = clCreateBuffer(direct->context, CL_MEM_READ_WRITE, bytes, NULL,
+                            &error);
+    if (buffer != NULL)
+        error = clEnqueueWriteBuffer(direct->queue, buffer, CL_TRUE, 0, known,
+                                     seed, 0, NULL, NULL);
+    for (; buffer != NULL && error == CL_SUCCESS && known < bytes;
+         known += part) {
+        part = known < bytes - known ? known : bytes - known;
+        error = clEnqueueCopyBuffer(direct->queue, buffer, buffer, 0, known,
+                                    part, 0, NULL, NULL);
+    }
+    if (buffer != NULL && (error != CL_SUCCESS ||
+                           clFinish(direct->queue) != CL_SUCCESS)) {
+        clReleaseMemObject(buffer);
+        buffer = NULL;
+    }
+    free(seed);
+    return buffer;
+}
+
+void direct_free(cl_mem buffer)
+{
+    if (buffer != NULL)
+        clReleaseMemObject(buffer);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Seeded (operator, size, residency) points that no calibration measured, and
+ * what each device is predicted, and was measured, to take for one.
+ */
+#ifndef TANDEM_BENCH_POINTS_H
+#define TANDEM_BENCH_POINTS_H
+
+#include "bench.h"
+
+#define POINT_DEVICES TANDEM_MAX_DEVICES
+
+struct point {
+    const char *op;
+    uint32_t rank;
+    int64_t shape[3];
+    /* Where the inputs lie: a device, or the host (TANDEM_ANY_DEVICE). */
+    uint32_t resident;
+    uint32_t chosen; /* device */
+    double predicted_ns[POINT_DEVICES];
+    double measured_ns[POINT_DEVICES]; /* 0: not measured */
+};
+
+/* Draws a point.  state is the generator's.  small: sizes for a slow
+ * device. */
+void point_draw(struct point *point, uint64_t *state, uint32_t device_count,
+                bool small);
+
+/* Asks for the prediction, then measures on every device.  wait_ns[d]: what
+ * an empty wait for device d takes, not counted.  false, having failed the
+ * run. */
+bool point_measure(struct bench *bench, struct point *point,
+                   uint32_t device_count, const double *wait_ns);
+
+#endif
