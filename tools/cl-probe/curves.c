@@ -128,7 +128,8 @@ enum tandem_status measure_curves(struct session *session)
             return status;
         status = measure_curve(session, &curve_rows[i]);
     }
-    if (status == TANDEM_OK && session->compile_count > 0)
+    if (status == TANDEM_OK && session->compile_count > 0 &&
+        (session->lane.info.caps & TANDEM_CAP_COMPILES) != 0)
         session_scalar(session, "compile",
                        quantile(session->compile_ns, session->compile_count,
                                 0.5));

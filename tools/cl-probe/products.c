@@ -72,7 +72,7 @@ static enum tandem_status measure_product(struct session *session,
         return status;
     session_product(session, p->m, p->n, p->k, timing.ns);
     *expected_ns = timing.ns;
-    if (first)
+    if (first && (session->lane.info.caps & TANDEM_CAP_COMPILES) != 0)
         session_scalar(session, "gemm_compile",
                        timing.first_ns > timing.second_ns
                            ? (double)(timing.first_ns - timing.second_ns)
