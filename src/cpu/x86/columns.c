@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reductions across columns in vectors: a vector of columns at a time, down
+ * COLUMN_ROWS rows in f32 and from there in f64, or in f64 throughout where
+ * f32's range would not do.
+ */
+#include "config.h"
+
+#include <math.h>
+
+#include "cpu/x86/room.h"
+#include "cpu/x86/vector.h"
+
+static inline vf lanes_load(const float *p, int64_t n)
+{
+    return n >= LANES ? vf_load(p) : vf_load_part(p, n, vf_set(0));
+}
+
+/* Adds a vector to n accumulators. */
+static inline void lanes_add(double *accumulators, int64_t n, vf x)
+{
+    if (n >= LANES) {
+        vd_store(accumulators, vd_add(vd_load(accumulators), vd_low(x)));
+        accumulators += LANES / 2;
+        vd_store(accumulators, vd_add(vd_load(accumulators), vd_high(x)));
+        return;
+    }
+    float lanes[LANES];
+    vf_store(lanes, x);
+    for (int64_t i = 0; i < n; i++)
+        accumulators[i] += lanes[i];
+}
+
+#define EXTREME(name, raw) \
+    static void column_##name(const float *x, int64_t rows, int64_t stride, \
+                              int64_t columns, float *accumulators) \
+    { \
+        for (int64_t i = 0; i < columns; i += LANES) { \
+            int64_t n = columns - i; \
+            vf a = lanes_load(accumulators + i, n), nan = a; \
+            for (int64_t row = 0; row < rows; row++) { \
+                vf p = lanes_load(x + row * stride + i, n); \
+                nan = vf_select(vf_nan(p), p, nan); \
+                a = raw(a, p); \
+            } \
+            a = vf_select(vf_nan(nan), nan, a); \
+            if (n >= LANES) \
+                vf_store(accumulators + i, a); \
+            else \
+                vf_store_part(accumulators + i, n, a); \
+        } \
+    }
+
+EXTREME(max, vf_max_raw)
+EXTREME(min, vf_min_raw)
+
+/* Sums rows <= COLUMN_ROWS rows of n columns, n <= LANES. */
+static inline vf lanes_sum(const float *x, int64_t rows, int64_t stride,
+                           int64_t n)
+{
+    vf a = vf_set(0), b = a;
+    int64_t row = 0;
+    for (; row + 2 <= rows; row += 2) {
+        a = vf_add(a, lanes_load(x + row * stride, n));
+        b = vf_add(b, lanes_load(x + (row + 1) * stride, n));
+    }
+    if (row < rows)
+        a = vf_add(a, lanes_load(x + row * stride, n));
+    return vf_add(a, b);
+}
+
+/* The same into f64, for sums that leave the range of f32 on their way. */
+static void lanes_sum_wide(const float *x, int64_t rows, int64_t stride,
+                           int64_t n, double *accumulators)
+{
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t i = 0; i < n; i++)
+            accumulators[i] += x[row * stride + i];
+}
+
+static void column_sum(const float *x, int64_t rows, int64_t stride,
+                       int64_t columns, double *accumulators)
+{
+    vf largest = vf_set(3.402823466e38f);
+    for (int64_t done = 0; done < rows; done += COLUMN_ROWS) {
+        int64_t height = rows - done < COLUMN_ROWS ? rows - done : COLUMN_ROWS;
+        const float *block = x + done * stride;
+        for (int64_t i = 0; i < columns; i += LANES) {
+            int64_t n = columns - i < LANES ? columns - i : LANES;
+            vf sum = lanes_sum(block + i, height, stride, n);
+            vm wild = vf_compare(vf_abs(sum), largest, _CMP_NLE_UQ);
+            if (vm_bits(wild) == 0)
+                lanes_add(accumulators + i, n, sum);
+            else
+                lanes_sum_wide(block + i, height, stride, n, accumulators + i);
+        }
+    }
+}
+
+#define WIDE(name, step, rest)       \
+    static void column_##name(const float *x, int64_t rows, int64_t stride, \
+                              int64_t columns, double *accumulators) \
+    { \
+        int64_t i = 0; \
+        for (; i + LANES <= columns; i += LANES) { \
+            vd a = vd_load(accumulators + i); \
+            vd b = vd_load(accumulators + i + LANES / 2); \
+            for (int64_t row = 0; row < rows; row++) { \
+                vf p = vf_load(x + row * stride + i); \
+                vd low = vd_low(p), high = vd_high(p); \
+                a = step(low, a); \
+                b = step(high, b); \
+            } \
+            vd_store(accumulators + i, a); \
+            vd_store(accumulators + i + LANES / 2, b); \
+        } \
+        for (; i < columns; i++) \
+            for (int64_t row = 0; row < rows; row++) { \
+                double p = x[row * stride + i]; \
+                accumulators[i] = rest; \
+            } \
+    }
+
+static inline vd square_add(vd x, vd a)
+{
+    return vd_fma(x, x, a);
+}
+
+WIDE(sum_square, square_add, fma(p, p, accumulators[i]))
+WIDE(product, vd_mul, p *accumulators[i])
+
+static void column_exp(float *y, int64_t y_stride, const float *x,
+                       int64_t rows, int64_t stride, int64_t columns,
+                       const float *m, double *accumulators)
+{
+    for (int64_t done = 0; done < rows; done += COLUMN_ROWS) {
+        int64_t end = rows - done < COLUMN_ROWS ? rows : done + COLUMN_ROWS;
+        for (int64_t i = 0; i < columns; i += LANES) {
+            int64_t n = columns - i;
+            vf shift = lanes_load(m + i, n), sum = vf_set(0);
+            for (int64_t row = done; row < end; row++) {
+                vf p = lanes_load(x + row * stride + i, n);
+                vf e = vf_exp(vf_sub(p, shift));
+                sum = vf_add(sum, e);
+                if (y != NULL && n >= LANES)
+                    vf_store(y + row * y_stride + i, e);
+                else if (y != NULL)
+                    vf_store_part(y + row * y_stride + i, n, e);
+            }
+            lanes_add(accumulators + i, n, sum);
+        }
+    }
+}
+
+void ISA(column_kernels)(struct kernels *table)
+{
+    table->column_max = column_max;
+    table->column_min = column_min;
+    table->column_sum = column_sum;
+    table->column_sum_square = column_sum_square;
+    table->column_product = column_product;
+    table->column_exp = column_exp;
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Element-wise rows in vectors.  The last, partial vector goes through the
+ * same instructions as the others, so that an element's bits do not depend on
+ * where it lies.
+ */
+#include "config.h"
+
+#include "cpu/x86/room.h"
+#include "cpu/x86/vector.h"
+
+/* y = expression of x; setup comes before the loop. */
+#define UNARY(name, setup, expression) \
+    static void row_##name(const struct row *row) \
+    { \
+        const float *in = row->in[0]; \
+        float *out = row->out[0]; \
+        int64_t n = row->n, i = 0; \
+        setup; \
+        for (; i + LANES <= n; i += LANES) { \
+            vf x = vf_load(in + i); \
+            vf_store(out + i, expression); \
+        } \
+        if (i < n) { \
+            vf x = vf_load_part(in + i, n - i, vf_set(0)); \
+            vf_store_part(out + i, n - i, expression); \
+        } \
+    }
+
+#define NOTHING (void)0
+#define F(i) vf_set(row->params->f[i])
+
+static inline vf sign(vf x)
+{
+    vf zero = vf_set(0);
+    vf y = vf_select(vf_compare(x, zero, _CMP_GT_OQ), vf_set(1), x);
+    return vf_select(vf_compare(x, zero, _CMP_LT_OQ), vf_set(-1), y);
+}
+
+/* The machine's max and min give their second operand where either is NaN. */
+static inline vf relu(vf x)
+{
+    return vf_max_raw(vf_set(0), x);
+}
+
+static inline vf clip(vf x, vf low, vf high)
+{
+    return vf_min_raw(high, vf_max_raw(low, x));
+}
+
+static inline vf leaky_relu(vf x, vf alpha)
+{
+    return vf_select(vf_compare(x, vf_set(0), _CMP_GE_OQ), x,
+                     vf_mul(alpha, x));
+}
+
+static inline vf elu(vf x, vf alpha)
+{
+    return vf_select(vf_compare(x, vf_set(0), _CMP_GE_OQ), x,
+                     vf_mul(alpha, vf_expm1(x)));
+}
+
+/* 1 + e^-x */
+static inline vf logistic_denominator(vf x)
+{
+    return vf_add(vf_set(1), vf_exp(vf_neg(x)));
+}
+
+static inline vf gelu_erf(vf x)
+{
+    vf gate = vf_add(vf_set(1), vf_erf(vf_mul(x, vf_set(0.70710678f))));
+    return vf_mul(vf_mul(vf_set(0.5f), x), gate);
+}
+
+static inline vf gelu_tanh(vf x)
+{
+    vf cube = vf_mul(vf_mul(x, x), vf_mul(x, vf_set(0.044715f)));
+    vf inner = vf_mul(vf_set(0.79788456f), vf_add(x, cube));
+    vf gate = vf_add(vf_set(1), vf_tanh(inner));
+    return vf_mul(vf_mul(vf_set(0.5f), x), gate);
+}
+
+/* max(x, 0) + log1p(e^-|x|): no overflow, no cancellation. */
+static inline vf softplus(vf x)
+{
+    vf tail = SLEEF1(log1p)(vf_exp(vf_neg(vf_abs(x))));
+    return vf_add(relu(x), tail);
+}
+
+/* tanh(ln(1 + e)) = e (e + 2) / (e (e + 2) + 2); 1 from x = 20 on, before e^2
+ * overflows. */
+static inline vf mish(vf x)
+{
+    vf e = vf_exp(x);
+    vf n = vf_mul(e, vf_add(e, vf_set(2)));
+    vf y = vf_mul(x, vf_div(n, vf_add(n, vf_set(2))));
+    return vf_select(vf_compare(x, vf_set(20), _CMP_GT_OQ), x, y);
+}
+
+static inline vf hardswish(vf x)
+{
+    vf gate = vf_add(vf_div(x, vf_set(6)), vf_set(0.5f));
+    return vf_mul(x, clip(gate, vf_set(0), vf_set(1)));
+}
+
+UNARY(neg, NOTHING, vf_neg(x))
+UNARY(abs, NOTHING, vf_abs(x))
+UNARY(sign, NOTHING, sign(x))
+UNARY(floor, NOTHING, vf_floor(x))
+UNARY(ceil, NOTHING, vf_ceil(x))
+UNARY(round, NOTHING, vf_round(x))
+UNARY(sqrt, NOTHING, vf_sqrt(x))
+UNARY(rsqrt, NOTHING, vf_div(vf_set(1), vf_sqrt(x)))
+UNARY(reciprocal, NOTHING, vf_div(vf_set(1), x))
+UNARY(exp, NOTHING, vf_exp(x))
+UNARY(expm1, NOTHING, vf_expm1(x))
+UNARY(log, NOTHING, vf_log(x))
+UNARY(log1p, NOTHING, vf_log1p(x))
+UNARY(sin, NOTHING, vf_sin(x))
+UNARY(cos, NOTHING, vf_cos(x))
+UNARY(tanh, NOTHING, vf_tanh(x))
+UNARY(erf, NOTHING, vf_erf(x))
+UNARY(sigmoid, NOTHING, vf_div(vf_set(1), logistic_denominator(x)))
+UNARY(relu, NOTHING, relu(x))
+UNARY(leaky_relu, vf alpha = F(0), leaky_relu(x, alpha))
+UNARY(elu, vf alpha = F(0), elu(x, alpha))
+UNARY(clip, vf low = F(0); vf high = F(1), clip(x, low, high))
+UNARY(swish, NOTHING, vf_div(x, logistic_denominator(x)))
+UNARY(gelu_erf, NOTHING, gelu_erf(x))
+UNARY(gelu_tanh, NOTHING, gelu_tanh(x))
+UNARY(softplus, NOTHING, softplus(x))
+UNARY(mish, NOTHING, mish(x))
+UNARY(hardswish, NOTHING, hardswish(x))
+
+static void row_gelu(const struct row *row)
+{
+    if (row->params->flag)
+        row_gelu_tanh(row);
+    else
+        row_gelu_erf(row);
+}
+
+/* ---- two inputs --------------------------------------------------------------- */
+
+#define BINARY_LOOP(load_a, load_b, part_a, part_b, expression) \
+    for (; i + LANES <= n; i += LANES) { \
+        vf a = load_a, b = load_b; \
+        vf_store(out + i, expression); \
+    } \
+    if (i < n) { \
+        vf a = part_a, b = part_b; \
+        vf_store_part(out + i, n - i, expression); \
+    }
+#define LOAD(p) vf_load((p) + i)
+#define PART(p) vf_load_part((p) + i, n - i, vf_set(0))
+
+#define BINARY(name, expression) \
+    static void row_##name(const struct row *row) \
+    { \
+        const float *pa = row->in[0], *pb = row->in[1]; \
+        float *out = row->out[0]; \
+        int64_t n = row->n, i = 0; \
+        vf a0 = vf_set(*pa), b0 = vf_set(*pb); \
+        switch (row->constants & 3u) { \
+        case 0: \
+            BINARY_LOOP(LOAD(pa), LOAD(pb), PART(pa), PART(pb), expression) \
+            break; \
+        case 1: \
+            BINARY_LOOP(a0, LOAD(pb), a0, PART(pb), expression) \
+            break; \
+        case 2: \
+            BINARY_LOOP(LOAD(pa), b0, PART(pa), b0, expression) \
+            break; \
+        default: \
+            BINARY_LOOP(a0, b0, a0, b0, expression) \
+        } \
+    }
+
+BINARY(add, vf_add(a, b))
+BINARY(sub, vf_sub(a, b))
+BINARY(mul, vf_mul(a, b))
+BINARY(div, vf_div(a, b))
+BINARY(pow, vf_pow(a, b))
+BINARY(min, vf_min(a, b))
+BINARY(max, vf_max(a, b))
+/* Inputs dy, x. */
+BINARY(relu_grad, vf_select(vf_compare(b, vf_set(0), _CMP_LE_OQ), vf_set(0), a))
+
+/* The bytes of a partial vector go through the stack. */
+static inline void bytes_store_part(uint8_t *out, int64_t n, vm mask)
+{
+    uint8_t bytes[LANES];
+    vm_store_bytes(bytes, mask);
+    for (int64_t i = 0; i < n; i++)
+        out[i] = bytes[i];
+}
+
+#define COMPARE(name, how) \
+    static void row_##name(const struct row *row) \
+    { \
+        const float *pa = row->in[0], *pb = row->in[1]; \
+        uint8_t *out = row->out[0]; \
+        int64_t n = row->n, i = 0; \
+        bool a_repeats = (row->constants & 1u) != 0; \
+        bool b_repeats = (row->constants & 2u) != 0; \
+        vf a = vf_set(*pa), b = vf_set(*pb); \
+        for (; i + LANES <= n; i += LANES) { \
+            a = a_repeats ? a : vf_load(pa + i); \
+            b = b_repeats ? b : vf_load(pb + i); \
+            vm_store_bytes(out + i, vf_compare(a, b, how)); \
+        } \
+        if (i < n) { \
+            a = a_repeats ? a : PART(pa); \
+            b = b_repeats ? b : PART(pb); \
+            bytes_store_part(out + i, n - i, vf_compare(a, b, how)); \
+        } \
+    }
+
+COMPARE(equal, _CMP_EQ_OQ)
+COMPARE(not_equal, _CMP_NEQ_UQ)
+COMPARE(less, _CMP_LT_OQ)
+COMPARE(less_equal, _CMP_LE_OQ)
+COMPARE(greater, _CMP_GT_OQ)
+COMPARE(greater_equal, _CMP_GE_OQ)
+
+/* ---- three inputs ---------------------------------------------------------------- */
+
+static vm condition_load_part(const uint8_t *p, int64_t n)
+{
+    uint8_t bytes[LANES] = {0};
+    for (int64_t i = 0; i < n; i++)
+        bytes[i] = p[i];
+    return vm_load_bytes(bytes);
+}
+
+static void row_where(const struct row *row)
+{
+    const uint8_t *condition = row->in[0];
+    const float *pa = row->in[1], *pb = row->in[2];
+    float *out = row->out[0];
+    int64_t n = row->n, i = 0;
+    bool repeats = (row->constants & 1u) != 0;
+    bool a_repeats = (row->constants & 2u) != 0;
+    bool b_repeats = (row->constants & 4u) != 0;
+    vf a = vf_set(*pa), b = vf_set(*pb);
+    uint8_t bytes[LANES];
+    for (int j = 0; j < LANES; j++)
+        bytes[j] = *condition;
+    vm mask = vm_load_bytes(bytes);
+    for (; i + LANES <= n; i += LANES) {
+        mask = repeats ? mask : vm_load_bytes(condition + i);
+        a = a_repeats ? a : vf_load(pa + i);
+        b = b_repeats ? b : vf_load(pb + i);
+        vf_store(out + i, vf_select(mask, a, b));
+    }
+    if (i < n) {
+        mask = repeats ? mask : condition_load_part(condition + i, n - i);
+        a = a_repeats ? a : PART(pa);
+        b = b_repeats ? b : PART(pb);
+        vf_store_part(out + i, n - i, vf_select(mask, a, b));
+    }
+}
+
+static void row_fma(const struct row *row)
+{
+    const float *pa = row->in[0], *pb = row->in[1], *pc = row->in[2];
+    float *out = row->out[0];
+    int64_t n = row->n, i = 0;
+    bool a_repeats = (row->constants & 1u) != 0;
+    bool b_repeats = (row->constants & 2u) != 0;
+    bool c_repeats = (row->constants & 4u) != 0;
+    vf a = vf_set(*pa), b = vf_set(*pb), c = vf_set(*pc);
+    for (; i + LANES <= n; i += LANES) {
+        a = a_repeats ? a : vf_load(pa + i);
+        b = b_repeats ? b : vf_load(pb + i);
+        c = c_repeats ? c : vf_load(pc + i);
+        vf_store(out + i, vf_fma(a, b, c));
+    }
+    if (i < n) {
+        a = a_repeats ? a : PART(pa);
+        b = b_repeats ? b : PART(pb);
+        c = c_repeats ? c : PART(pc);
+        vf_store_part(out + i, n - i, vf_fma(a, b, c));
+    }
+}
+
+void ISA(elementwise_rows)(row_fn *rows)
+{
+    rows[TANDEM_OP_NEG] = row_neg;
+    rows[TANDEM_OP_ABS] = row_abs;
+    rows[TANDEM_OP_SIGN] = row_sign;
+    rows[TANDEM_OP_FLOOR] = row_floor;
+    rows[TANDEM_OP_CEIL] = row_ceil;
+    rows[TANDEM_OP_ROUND] = row_round;
+    rows[TANDEM_OP_SQRT] = row_sqrt;
+    rows[TANDEM_OP_RSQRT] = row_rsqrt;
+    rows[TANDEM_OP_RECIPROCAL] = row_reciprocal;
+    rows[TANDEM_OP_EXP] = row_exp;
+    rows[TANDEM_OP_EXPM1] = row_expm1;
+    rows[TANDEM_OP_LOG] = row_log;
+    rows[TANDEM_OP_LOG1P] = row_log1p;
+    rows[TANDEM_OP_SIN] = row_sin;
+    rows[TANDEM_OP_COS] = row_cos;
+    rows[TANDEM_OP_TANH] = row_tanh;
+    rows[TANDEM_OP_ERF] = row_erf;
+    rows[TANDEM_OP_SIGMOID] = row_sigmoid;
+    rows[TANDEM_OP_RELU] = row_relu;
+    rows[TANDEM_OP_LEAKY_RELU] = row_leaky_relu;
+    rows[TANDEM_OP_ELU] = row_elu;
+    rows[TANDEM_OP_CLIP] = row_clip;
+    rows[TANDEM_OP_SWISH] = row_swish;
+    rows[TANDEM_OP_GELU] = row_gelu;
+    rows[TANDEM_OP_SOFTPLUS] = row_softplus;
+    rows[TANDEM_OP_MISH] = row_mish;
+    rows[TANDEM_OP_HARDSWISH] = row_hardswish;
+    rows[TANDEM_OP_ADD] = row_add;
+    rows[TANDEM_OP_SUB] = row_sub;
+    rows[TANDEM_OP_MUL] = row_mul;
+    rows[TANDEM_OP_DIV] = row_div;
+    rows[TANDEM_OP_POW] = row_pow;
+    rows[TANDEM_OP_MIN] = row_min;
+    rows[TANDEM_OP_MAX] = row_max;
+    rows[TANDEM_OP_EQUAL] = row_equal;
+    rows[TANDEM_OP_NOT_EQUAL] = row_not_equal;
+    rows[TANDEM_OP_LESS] = row_less;
+    rows[TANDEM_OP_LESS_EQUAL] = row_less_equal;
+    rows[TANDEM_OP_GREATER] = row_greater;
+    rows[TANDEM_OP_GREATER_EQUAL] = row_greater_equal;
+    rows[TANDEM_OP_WHERE] = row_where;
+    rows[TANDEM_OP_FMA] = row_fma;
+    rows[TANDEM_OP_RELU_GRAD] = row_relu_grad;
+}

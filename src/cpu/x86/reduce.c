@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reductions of dense rows in vectors.  Sums run in f32 over blocks of 64
+ * vectors, in four chains, and between blocks in f64: the error of a sum does
+ * not grow with its length.  A block that leaves the range of f32 is done
+ * again in f64.
+ */
+#include "config.h"
+
+#include <math.h>
+
+#include "cpu/x86/room.h"
+#include "cpu/x86/vector.h"
+
+#define BLOCK (64 * LANES)
+
+static inline double vf_total(vf x)
+{
+    return vd_sum(vd_add(vd_low(x), vd_high(x)));
+}
+
+/* ---- extremes ------------------------------------------------------------------- */
+
+#define EXTREME(name, raw, scalar_less) \
+    static float row_##name(const float *x, int64_t n) \
+    { \
+        vf first = vf_set(x[0]), a = first, b = first; \
+        vm nan = vf_nan(first); \
+        int64_t i = 0; \
+        for (; i + 2 * LANES <= n; i += 2 * LANES) { \
+            vf p = vf_load(x + i), q = vf_load(x + i + LANES); \
+            nan = vm_or(nan, vf_compare(p, q, _CMP_UNORD_Q)); \
+            a = raw(a, p); \
+            b = raw(b, q); \
+        } \
+        for (; i < n; i += LANES) { \
+            vf p = n - i >= LANES ? vf_load(x + i) \
+                                  : vf_load_part(x + i, n - i, first); \
+            nan = vm_or(nan, vf_nan(p)); \
+            a = raw(a, p); \
+        } \
+        if (vm_bits(nan) != 0) \
+            return NAN; \
+        float lanes[LANES]; \
+        vf_store(lanes, raw(a, b)); \
+        float value = lanes[0]; \
+        for (int j = 1; j < LANES; j++) \
+            value = lanes[j] scalar_less value ? lanes[j] : value; \
+        return value; \
+    }
+
+EXTREME(max, vf_max_raw, >)
+EXTREME(min, vf_min_raw, <)
+
+static int64_t row_find(const float *x, int64_t n, float value)
+{
+    vf wanted = vf_set(value);
+    bool wants_nan = isnan(value);
+    int64_t i = 0;
+    for (; i < n; i += LANES) {
+        vf p = n - i >= LANES ? vf_load(x + i)
+                              : vf_load_part(x + i, n - i, vf_set(0));
+        uint32_t bits = wants_nan ? vm_bits(vf_nan(p))
+                                  : vm_bits(vf_compare(p, wanted, _CMP_EQ_OQ));
+        if (bits != 0) {
+            int64_t at = i + __builtin_ctz(bits);
+            return at < n ? at : n;
+        }
+    }
+    return n;
+}
+
+/* ---- sums ------------------------------------------------------------------------- */
+
+/* Sums one block of n <= BLOCK elements. */
+static inline double block_sum(const float *x, int64_t n)
+{
+    vf zero = vf_set(0), a = zero, b = zero, c = zero, d = zero;
+    int64_t i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        a = vf_add(a, vf_load(x + i));
+        b = vf_add(b, vf_load(x + i + LANES));
+        c = vf_add(c, vf_load(x + i + 2 * LANES));
+        d = vf_add(d, vf_load(x + i + 3 * LANES));
+    }
+    for (; i + LANES <= n; i += LANES)
+        a = vf_add(a, vf_load(x + i));
+    if (i < n)
+        b = vf_add(b, vf_load_part(x + i, n - i, zero));
+    return vf_total(vf_add(vf_add(a, b), vf_add(c, d)));
+}
+
+static double row_sum(const float *x, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        int64_t length = n - i < BLOCK ? n - i : BLOCK;
+        double block = block_sum(x + i, length);
+        if (!isfinite(block)) {
+            block = 0;
+            for (int64_t j = 0; j < length; j++)
+                block += x[i + j];
+        }
+        sum += block;
+    }
+    return sum;
+}
+
+static inline double block_dot(const float *x, const float *y, int64_t n)
+{
+    vf zero = vf_set(0), a = zero, b = zero, c = zero, d = zero;
+    int64_t i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        a = vf_fma(vf_load(x + i), vf_load(y + i), a);
+        b = vf_fma(vf_load(x + i + LANES), vf_load(y + i + LANES), b);
+        c = vf_fma(vf_load(x + i + 2 * LANES), vf_load(y + i + 2 * LANES), c);
+        d = vf_fma(vf_load(x + i + 3 * LANES), vf_load(y + i + 3 * LANES), d);
+    }
+    for (; i + LANES <= n; i += LANES)
+        a = vf_fma(vf_load(x + i), vf_load(y + i), a);
+    if (i < n)
+        b = vf_fma(vf_load_part(x + i, n - i, zero),
+                   vf_load_part(y + i, n - i, zero), b);
+    return vf_total(vf_add(vf_add(a, b), vf_add(c, d)));
+}
+
+/* Products below f32's normal range would lose what a sum of them needs. */
+static double row_dot(const float *x, const float *y, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        int64_t length = n - i < BLOCK ? n - i : BLOCK;
+        double block = block_dot(x + i, y + i, length);
+        if (!isfinite(block) || fabs(block) < 0x1p-90) {
+            block = 0;
+            for (int64_t j = 0; j < length; j++)
+                block += (double)x[i + j] * y[i + j];
+        }
+        sum += block;
+    }
+    return sum;
+}
+
+/* In f64 throughout: squares and products leave the range of f32 long before
+ * their root, or the next factor, brings them back. */
+static double row_sum_square(const float *x, int64_t n)
+{
+    vd a = vd_zero(), b = vd_zero(), c = vd_zero(), d = vd_zero();
+    int64_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        vf p = vf_load(x + i), q = vf_load(x + i + LANES);
+        vd p0 = vd_low(p), p1 = vd_high(p), q0 = vd_low(q), q1 = vd_high(q);
+        a = vd_fma(p0, p0, a);
+        b = vd_fma(p1, p1, b);
+        c = vd_fma(q0, q0, c);
+        d = vd_fma(q1, q1, d);
+    }
+    for (; i < n; i += LANES) {
+        vf p = n - i >= LANES ? vf_load(x + i)
+                              : vf_load_part(x + i, n - i, vf_set(0));
+        vd p0 = vd_low(p), p1 = vd_high(p);
+        a = vd_fma(p0, p0, a);
+        b = vd_fma(p1, p1, b);
+    }
+    return vd_sum(vd_add(vd_add(a, b), vd_add(c, d)));
+}
+
+static double row_product(const float *x, int64_t n)
+{
+    vd a = vd_set(1), b = a;
+    for (int64_t i = 0; i < n; i += LANES) {
+        vf p = n - i >= LANES ? vf_load(x + i)
+                              : vf_load_part(x + i, n - i, vf_set(1));
+        a = vd_mul(a, vd_low(p));
+        b = vd_mul(b, vd_high(p));
+    }
+    return vd_product(vd_mul(a, b));
+}
+
+/* ---- softmax rows -------------------------------------------------------------------- */
+
+/* sum e^(x - m), and the exponentials into y where store. */
+static inline double exp_sum(float *y, const float *x, int64_t n, float m,
+                             bool store)
+{
+    vf zero = vf_set(0), shift = vf_set(m);
+    double sum = 0;
+    for (int64_t i = 0; i < n;) {
+        int64_t end = n - i < BLOCK ? n : i + BLOCK;
+        vf total = zero;
+        for (; i + LANES <= end; i += LANES) {
+            vf e = vf_exp(vf_sub(vf_load(x + i), shift));
+            if (store)
+                vf_store(y + i, e);
+            total = vf_add(total, e);
+        }
+        sum += vf_total(total);
+        if (i < end) {
+            vf p = vf_load_part(x + i, end - i, vf_set(-INFINITY));
+            vf e = vf_exp(vf_sub(p, shift));
+            float lanes[LANES];
+            vf_store(lanes, e);
+            if (store)
+                vf_store_part(y + i, end - i, e);
+            for (int64_t j = 0; j < end - i; j++)
+                sum += lanes[j];
+            i = end;
+        }
+    }
+    return sum;
+}
+
+static double row_exp(float *y, const float *x, int64_t n, float m)
+{
+    return exp_sum(y, x, n, m, true);
+}
+
+static double row_sum_exp(const float *x, int64_t n, float m)
+{
+    return exp_sum(NULL, x, n, m, false);
+}
+
+static void row_scale(float *y, const float *x, int64_t n, float scale)
+{
+    vf factor = vf_set(scale);
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        vf_store(y + i, vf_mul(vf_load(x + i), factor));
+    if (i < n)
+        vf_store_part(y + i, n - i,
+                      vf_mul(vf_load_part(x + i, n - i, factor), factor));
+}
+
+static void row_shift(float *y, const float *x, int64_t n, float m, float l)
+{
+    vf first = vf_set(m), second = vf_set(l);
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        vf_store(y + i, vf_sub(vf_sub(vf_load(x + i), first), second));
+    if (i < n) {
+        vf p = vf_load_part(x + i, n - i, first);
+        vf_store_part(y + i, n - i, vf_sub(vf_sub(p, first), second));
+    }
+}
+
+void ISA(reduce_kernels)(struct kernels *table)
+{
+    table->max = row_max;
+    table->min = row_min;
+    table->find = row_find;
+    table->sum = row_sum;
+    table->dot = row_dot;
+    table->sum_square = row_sum_square;
+    table->product = row_product;
+    table->sum_exp = row_sum_exp;
+    table->exp_row = row_exp;
+    table->scale_row = row_scale;
+    table->shift_row = row_shift;
+}
