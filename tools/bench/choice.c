@@ -114,8 +114,9 @@ static void report_choice(struct bench *bench, const struct point *points,
         right += ns <= CLEAR * least;
     }
     bench_figure(bench, "points where it matters", "", (double)clear);
-    bench_figure(bench, "of these, right", "%",
-                 clear > 0 ? 100.0 * (double)right / (double)clear : 100);
+    if (clear > 0)
+        bench_figure(bench, "of these, right", "%",
+                     100.0 * (double)right / (double)clear);
     bench_figure(bench, "total against the best", "times", taken / best);
 }
 
@@ -213,6 +214,7 @@ void suite_choice(struct bench *bench)
     print_points(bench, points, POINTS, device_count);
     for (uint32_t d = 0; d < device_count; d++)
         report_errors(bench, points, POINTS, d);
-    report_choice(bench, points, POINTS, device_count);
+    if (device_count > 1)
+        report_choice(bench, points, POINTS, device_count);
     add_rows(bench, points, POINTS, device_count);
 }

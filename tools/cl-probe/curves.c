@@ -8,10 +8,12 @@
 #include "../common/statistics.h"
 #include "measure.h"
 
-#define FIRST_ELEMENTS (INT64_C(1) << 10)
+#define FIRST_ELEMENTS (INT64_C(1) << 6)
 #define LAST_ELEMENTS (INT64_C(1) << 26)
+/* Up to here whatever the time. */
+#define ALWAYS_ELEMENTS (INT64_C(1) << 16)
 #define ROW 1024       /* of reductions and softmax */
-#define GATHER_ROW 64
+#define GATHER_ROW 64 /* no more than FIRST_ELEMENTS */
 
 enum curve_shape { SHAPE_FLAT, SHAPE_ROWS, SHAPE_SQUARE, SHAPE_SHORT_ROWS };
 
@@ -39,7 +41,7 @@ static uint32_t make_shape(enum curve_shape kind, int64_t elements,
         shape[0] = elements;
         return 1;
     case SHAPE_ROWS:
-        shape[1] = ROW;
+        shape[1] = elements < ROW ? elements : ROW;
         break;
     case SHAPE_SHORT_ROWS:
         shape[1] = GATHER_ROW;
@@ -94,7 +96,7 @@ static enum tandem_status measure_size(struct session *session,
         *out_more = work.c.bytes * (double)growth <=
                         (double)session->max_bytes &&
                     (size_fits(session, &work, &timing, growth) ||
-                     elements < 64 * FIRST_ELEMENTS);
+                     elements < ALWAYS_ELEMENTS);
     }
     work_destroy(&work);
     return status;
