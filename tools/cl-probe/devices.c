@@ -190,8 +190,9 @@ static void find_body(void *argument, struct child_link *link)
 {
     const struct find_request *request = argument;
     struct tandem_context *context;
-    json_t *devices = json_array();
+    json_t *devices = json_array(), *problems;
     uint32_t count = 0;
+    bool found;
 
     child_progress(link, 0, "finding devices");
     if (probe_context(request->options, request->backend, &context) !=
@@ -199,7 +200,10 @@ static void find_body(void *argument, struct child_link *link)
         child_fail(link, "%s", tandem_last_error());
         return;
     }
-    tandem_device_count(context, &count);
+    found = tandem_device_count(context, &count) == TANDEM_OK;
+    problems = problems_json(context);
+    if (!found && json_array_size(problems) == 0)
+        json_array_append_new(problems, text_json(tandem_last_error()));
     for (uint32_t device = 0; device < count; device++) {
         json_t *json = device_json(context, device);
 
@@ -207,7 +211,7 @@ static void find_body(void *argument, struct child_link *link)
             json_array_append_new(devices, json);
     }
     child_answer(link, json_pack("{s:o, s:o}", "devices", devices, "problems",
-                                 problems_json(context)));
+                                 problems));
     tandem_context_destroy(context);
 }
 
