@@ -288,8 +288,8 @@ static bool seeds_run(struct tandem_context *context,
                       i + 1 == options->seed_count ? &timed : NULL, out_worst))
             return false;
     tandem_context_observe(context, NULL, NULL);
-    printf("Placement: runs in all trainings; mean time of a run in one more"
-           " epoch of the\nlast, in which each operator is waited for\n");
+    printf("Placement: operators run in all trainings, then timed, each waited"
+           " for, in one\nmore epoch; mean us of one\n");
     tally_print(context, &runs, &timed);
     return true;
 }

@@ -70,6 +70,22 @@ void tally_observe(void *user, const struct tandem_explanation *explanation,
     }
 }
 
+/* The runs, and means in us. */
+static void cell_numbers_print(const struct tally_cell *cell, bool measured)
+{
+    double runs_us = (double)cell->runs * 1e3;
+
+    printf(" %9llu", (unsigned long long)cell->runs);
+    if (cell->runs == 0)
+        printf(" %10s", "-");
+    else
+        printf(" %10.2f", cell->predicted_ns / runs_us);
+    if (measured && cell->runs == 0)
+        printf(" %9s", "-");
+    else if (measured)
+        printf(" %9.2f", cell->measured_ns / runs_us);
+}
+
 static void cell_print(struct tandem_context *context, uint32_t op_class,
                        uint32_t device, const struct tally_cell *runs,
                        const struct tally_cell *timed)
@@ -82,20 +98,17 @@ static void cell_print(struct tandem_context *context, uint32_t op_class,
         return;
     tandem_device_name(context, device, &backend, &index);
     snprintf(name, sizeof(name), "%s:%u", backend, index);
-    printf("  %-14s %-12s %9llu", class_name(op_class), name,
-           (unsigned long long)runs->runs);
-    if (timed->runs == 0)
-        printf("            -           -\n");
-    else
-        printf(" %12.2f %11.2f\n", timed->predicted_ns / timed->runs / 1e3,
-               timed->measured_ns / timed->runs / 1e3);
+    printf("  %-13s %-9s", class_name(op_class), name);
+    cell_numbers_print(runs, false);
+    cell_numbers_print(timed, true);
+    printf("\n");
 }
 
 void tally_print(struct tandem_context *context, const struct tally *runs,
                  const struct tally *timed)
 {
-    printf("  %-14s %-12s %9s %12s %11s\n", "operators", "device", "runs",
-           "predicted us", "measured us");
+    printf("  %-13s %-9s %9s %10s %9s %10s %9s\n", "operators", "device",
+           "runs", "predicted", "timed", "predicted", "measured");
     for (uint32_t op_class = 1; op_class < TALLY_CLASSES; op_class++)
         for (uint32_t device = 0; device < TANDEM_MAX_DEVICES; device++)
             cell_print(context, op_class, device,

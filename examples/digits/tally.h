@@ -25,8 +25,8 @@ struct tally {
 void tally_observe(void *user, const struct tandem_explanation *explanation,
                    bool after);
 
-/* Prints how often each device ran each class of operators in runs, and what
- * that was predicted and measured to take in timed. */
+/* Prints how often each device ran each class of operators, and what one was
+ * predicted to take, in runs and in timed, and what it took in timed. */
 void tally_print(struct tandem_context *context, const struct tally *runs,
                  const struct tally *timed);
 
