@@ -22,7 +22,7 @@
 struct handle_pool context_pool = HANDLE_POOL(struct tandem_context, 0x54434f4e);
 
 /* Each thread's is at another address. */
-static __thread char thread_mark;
+static __thread char thread_mark __attribute__((tls_model("initial-exec")));
 
 enum tandem_status context_check(const struct tandem_context *context)
 {
@@ -273,6 +273,7 @@ static void context_free(struct tandem_context *context)
     free(context->cache_path);
     free(context->num_threads);
     free(context->forced_name);
+    free(context->judged);
     if (context->generation == fork_generation)
         pthread_mutex_destroy(&context->mutex);
     handle_free(&context_pool, context);

@@ -16,6 +16,7 @@
 
 struct backend;
 struct device;
+struct judged_table;
 struct storage;
 
 struct open_pair {
@@ -64,6 +65,8 @@ struct tandem_context {
     char late_message[512];
 
     struct tandem_tensor *tensors; /* list */
+    uint64_t tensor_serial;        /* of the latest */
+    struct judged_table *judged;   /* or NULL; see judged.h */
     struct storage *leaving; /* freed by the caller, in use by work */
     uint64_t next_address;   /* of library-owned storages, see storage.h */
 };

@@ -7,6 +7,7 @@
 #include "host/run.h"
 #include "common/check.h"
 #include "common/message.h"
+#include "host/judged.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -145,21 +146,13 @@ static struct operand *operand_add(struct query *query,
     return operand;
 }
 
-static void query_count(struct query *query, const struct tandem_tensor *tensor)
+static void query_count(struct judged *out, const struct tandem_tensor *tensor)
 {
     const double elements = (double)tensor->elements;
 
-    query->bytes += (double)tensor->bytes;
-    if (elements > query->elements)
-        query->elements = elements;
-}
-
-static void query_gemm(struct query *query, const struct tandem_gemm *gemm)
-{
-    query->m = (double)gemm->m;
-    query->n = (double)gemm->n;
-    query->k = (double)gemm->k;
-    query->batch = (double)gemm->batch;
+    out->bytes += (double)tensor->bytes;
+    if (elements > out->elements)
+        out->elements = elements;
 }
 
 /* Element-wise work and copies: one curve where every operand is row-major,
@@ -182,23 +175,84 @@ static uint32_t cost_class_find(const struct call *call, bool contiguous)
     }
 }
 
-static enum tandem_status query_build(const struct call *call,
-                                      struct query *query)
+/* What the chooser needs to know of the call's shapes. */
+static void shapes_measure(const struct call *call, struct judged *out)
 {
     bool contiguous = true;
 
+    out->elements = 0;
+    out->bytes = 0;
+    for (uint32_t i = 0; i < call->input_count; i++) {
+        if (call->inputs[i] == NULL)
+            continue;
+        query_count(out, call->inputs[i]);
+        contiguous &= call->inputs[i]->contiguous;
+    }
+    for (uint32_t i = 0; i < call->output_count; i++) {
+        query_count(out, call->outputs[i]);
+        contiguous &= call->outputs[i]->contiguous;
+    }
+    /* Of the data, gather reads as much as it writes. */
+    if (call->row->op_class == TANDEM_CLASS_GATHER) {
+        out->bytes -= (double)call->inputs[0]->bytes;
+        out->bytes += (double)call->outputs[0]->bytes;
+    }
+    out->cost_class = cost_class_find(call, contiguous);
+}
+
+/* Judges the call, or remembers that it was good, and fills the part of the
+ * query that depends on its shapes alone. */
+static enum tandem_status call_judge(const struct call *call,
+                                     struct query *query)
+{
+    struct judged_key key;
+    struct judged own;
+    bool found;
+    struct judged *judged = judged_find(call, &key, &found);
+
+    if (!found) {
+        const enum tandem_status status = call_check(call);
+
+        if (status != TANDEM_OK)
+            return status;
+        if (judged != NULL)
+            judged->key = key;
+        else
+            judged = &own;
+        shapes_measure(call, judged);
+    }
     query->op = call->row->id;
-    query->elements = 0;
-    query->bytes = 0;
+    query->cost_class = judged->cost_class;
+    query->elements = judged->elements;
+    query->bytes = judged->bytes;
+    if (call->gemm != NULL) {
+        query->m = (double)call->gemm->m;
+        query->n = (double)call->gemm->n;
+        query->k = (double)call->gemm->k;
+        query->batch = (double)call->gemm->batch;
+    }
+    return TANDEM_OK;
+}
+
+/* Where the operands are now. */
+static enum tandem_status query_locate(const struct call *call,
+                                       struct query *query)
+{
     query->operand_count = 0;
     for (uint32_t i = 0; i < call->input_count; i++) {
-        const struct tandem_tensor *tensor = call->inputs[i];
+        struct operand *operand;
 
-        if (tensor == NULL)
+        if (call->inputs[i] == NULL)
             continue;
-        operand_add(query, tensor)->read = true;
-        query_count(query, tensor);
-        contiguous &= tensor->contiguous;
+        operand = operand_add(query, call->inputs[i]);
+        operand->read = true;
+        if (!(operand->current & HOST_BIT)) {
+            const enum tandem_status status =
+                storage_readable(operand->storage);
+
+            if (status != TANDEM_OK)
+                return status;
+        }
     }
     for (uint32_t i = 0; i < call->output_count; i++) {
         const struct tandem_tensor *tensor = call->outputs[i];
@@ -208,26 +262,11 @@ static enum tandem_status query_build(const struct call *call,
         operand->expected = storage_read_expected(tensor->storage);
         /* What the output leaves alone must be there, too. */
         if ((operand->current != 0 && !tensor_covers(tensor)) ||
-            (call->gemm != NULL && call->gemm->beta != 0))
-            operand->read = true;
-        query_count(query, tensor);
-        contiguous &= tensor->contiguous;
-    }
-    /* Of the data, gather reads as much as it writes. */
-    if (call->row->op_class == TANDEM_CLASS_GATHER) {
-        query->bytes -= (double)call->inputs[0]->bytes;
-        query->bytes += (double)call->outputs[0]->bytes;
-    }
-    if (call->gemm != NULL)
-        query_gemm(query, call->gemm);
-    query->cost_class = cost_class_find(call, contiguous);
-    for (uint32_t i = 0; i < query->operand_count; i++) {
-        const struct operand *operand = &query->operands[i];
-
-        if (operand->read && !(operand->current & HOST_BIT)) {
+            (call->gemm != NULL && call->gemm->beta != 0)) {
             const enum tandem_status status =
                 storage_readable(operand->storage);
 
+            operand->read = true;
             if (status != TANDEM_OK)
                 return status;
         }
@@ -265,7 +304,7 @@ static enum tandem_status forced_find(struct call *call,
 enum tandem_status call_start(struct call *call, struct record *record,
                               struct device **out_forced)
 {
-    enum tandem_status status = call_check(call);
+    enum tandem_status status = call_judge(call, &record->query);
 
     if (status == TANDEM_OK)
         status = forced_find(call, out_forced);
@@ -277,7 +316,7 @@ enum tandem_status call_start(struct call *call, struct record *record,
     record->predicted = 0;
     record->failed = 0;
     record->unready = 0;
-    return query_build(call, &record->query);
+    return query_locate(call, &record->query);
 }
 
 /* ---- launching ---------------------------------------------------------------- */
@@ -547,12 +586,26 @@ static bool candidate_good(struct call *call, struct record *record,
     return false;
 }
 
+/* No device could run it; last: why the last one that was tried could not. */
+static enum tandem_status call_fail(const struct call *call,
+                                    const struct record *record,
+                                    enum tandem_status last)
+{
+    if (last != TANDEM_NO_DEVICE)
+        return last;
+    if (record->failed != 0)
+        return message_set(TANDEM_UNSUPPORTED,
+                           "%s: no device serves it with these operands",
+                           call->row->name);
+    return message_set(last, "%s: no device is left to run it",
+                       call->row->name);
+}
+
 static enum tandem_status call_place(struct call *call, struct record *record)
 {
     struct tandem_context *context = call->context;
     enum tandem_status status = TANDEM_NO_DEVICE;
 
-    message_set(status, "%s: no device is left to run it", call->row->name);
     for (;;) {
         struct device *device =
             chooser_pick(context, record, context->usable);
@@ -567,13 +620,12 @@ static enum tandem_status call_place(struct call *call, struct record *record)
             continue;
         }
         if (device == NULL)
-            break;
+            return call_fail(call, record, status);
         status = call_execute(call, record, device);
         if (status == TANDEM_OK || status == TANDEM_INVALID_ARGUMENT)
             return status;
         candidate_drop(call, record, device, status);
     }
-    return status;
 }
 
 enum tandem_status call_run(struct call *call)

@@ -45,6 +45,7 @@ static struct tandem_tensor *tensor_new(struct tandem_context *context,
         return NULL;
     tensor->context = context;
     tensor->storage = storage;
+    tensor->serial = ++context->tensor_serial;
     tensor->desc = *desc;
     tensor->desc.buffer = (struct tandem_buffer *)storage;
     tensor->elements = shape_elements(desc->rank, desc->shape);

@@ -13,6 +13,7 @@ struct tandem_tensor {
     struct tandem_context *context;
     struct storage *storage;
     struct tandem_tensor *previous, *next; /* of context->tensors */
+    uint64_t serial; /* from 1, never used again in the context */
     int64_t elements;
     uint64_t bytes;  /* of the elements */
     bool contiguous; /* row-major */
