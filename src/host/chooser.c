@@ -70,8 +70,7 @@ static double wait_predict(const struct tandem_context *context, uint32_t mask)
     return longest;
 }
 
-static double run_predict(const struct query *query,
-                          const struct device *device)
+double chooser_run(const struct query *query, const struct device *device)
 {
     const struct cost_model *cost = &device->cost;
     const double launch = cost->scalars[COST_LAUNCH];
@@ -138,7 +137,7 @@ void chooser_predict(struct record *record, const struct device *device)
     struct prediction *out = &record->predictions[device->id];
 
     out->launch_ns = device->cost.scalars[COST_LAUNCH];
-    out->run_ns = run_predict(&record->query, device);
+    out->run_ns = chooser_run(&record->query, device);
     movement_predict(&record->query, device, false, out);
     record->predicted |= 1u << device->id;
 }
@@ -160,7 +159,7 @@ struct device *chooser_pick(struct tandem_context *context,
             out->launch_ns = device->cost.scalars[COST_LAUNCH];
             if (out->launch_ns >= best_ns)
                 continue;
-            out->run_ns = run_predict(&record->query, device);
+            out->run_ns = chooser_run(&record->query, device);
             if (out->launch_ns + out->run_ns >= best_ns)
                 continue;
             movement_predict(&record->query, device,

@@ -46,6 +46,7 @@ struct operand {
     uint32_t writer; /* bit d: device d may still be writing the host's copy */
     bool read;       /* its content must be on the device */
     bool written;
+    bool partial;  /* written in part: what is there must be kept */
     bool expected; /* written, and the host is expected to read it */
 };
 
@@ -80,6 +81,9 @@ struct record {
     struct query query;
     struct prediction predictions[TANDEM_MAX_DEVICES];
 };
+
+/* The run part alone. */
+double chooser_run(const struct query *query, const struct device *device);
 
 /* Predicts for one device into record->predictions, as if there were no
  * debt: the storages may be gone. */

@@ -73,6 +73,13 @@ struct tandem_context {
 
 extern struct handle_pool context_pool;
 
+/* Live, and of this process. */
+static inline bool context_good(const struct tandem_context *context)
+{
+    return handle_live(&context_pool, context) &&
+           context->generation == fork_generation;
+}
+
 /* A live context of this process, or a status with its message set. */
 enum tandem_status context_check(const struct tandem_context *context);
 

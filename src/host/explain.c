@@ -157,13 +157,14 @@ static enum tandem_status call_explain(struct call *call,
 {
     struct tandem_context *context = call->context;
     struct record record;
+    struct judged *judged;
     struct device *forced;
     const struct device *chosen;
     uint32_t unready;
     enum tandem_status status;
 
     context_lock(context);
-    status = call_start(call, &record, &forced);
+    status = call_start(call, &record, &forced, &judged);
     if (status == TANDEM_OK) {
         candidates_ask(call, &record, forced);
         /* By cost: a compile is a matter of the moment. */

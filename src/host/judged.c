@@ -9,70 +9,141 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool key_make(const struct call *call, struct judged_key *key)
+/* Whether such calls are kept. */
+static bool call_kept(const struct call *call)
 {
     const struct tandem_op *op = call->op;
-    const uint32_t inputs = call->input_count, outputs = call->output_count;
 
-    if (inputs + outputs > JUDGED_OPERANDS || op->int_count > JUDGED_INTS ||
-        op->struct_size != sizeof(*op) || op->program != NULL ||
+    if (call->gemm != NULL || op->program != NULL ||
+        call->input_count + call->output_count > JUDGED_OPERANDS ||
+        op->int_count > JUDGED_INTS || op->struct_size != sizeof(*op) ||
         (op->int_count > 0 && op->ints == NULL) ||
-        (op->float_count > 0 && op->floats == NULL) || call->gemm != NULL)
+        (op->float_count > 0 && op->floats == NULL))
         return false;
-    key->op = op->id;
-    key->int_count = op->int_count;
-    key->float_count = op->float_count;
-    key->input_count = (uint16_t)inputs;
-    key->output_count = (uint16_t)outputs;
-    for (uint32_t i = 0; i < inputs; i++)
-        key->tensors[i] =
-            call->inputs[i] != NULL ? call->inputs[i]->serial : 0;
-    for (uint32_t i = 0; i < outputs; i++)
-        key->tensors[inputs + i] = call->outputs[i]->serial;
-    for (uint32_t i = 0; i < op->int_count; i++)
-        key->ints[i] = op->ints[i];
+    /* What is partial of them changes as views are written. */
+    for (uint32_t i = 0; i < call->output_count; i++) {
+        if (call->outputs[i]->storage->gaps)
+            return false;
+    }
     return true;
 }
 
-static bool keys_equal(const struct judged_key *a, const struct judged_key *b)
+static uint64_t input_serial(const struct call *call, uint32_t input)
 {
-    const uint32_t operands = (uint32_t)a->input_count + a->output_count;
+    return call->inputs[input] != NULL ? call->inputs[input]->serial : 0;
+}
 
-    if (a->op != b->op || a->int_count != b->int_count ||
-        a->float_count != b->float_count ||
-        a->input_count != b->input_count || a->output_count != b->output_count)
+void judged_key_make(const struct call *call, struct judged_key *out)
+{
+    const uint32_t inputs = call->input_count;
+
+    memset(out, 0, sizeof(*out));
+    out->op = call->op->id;
+    out->int_count = call->op->int_count;
+    out->float_count = call->op->float_count;
+    out->input_count = (uint16_t)inputs;
+    out->output_count = (uint16_t)call->output_count;
+    for (uint32_t i = 0; i < inputs; i++)
+        out->tensors[i] = input_serial(call, i);
+    for (uint32_t i = 0; i < call->output_count; i++)
+        out->tensors[inputs + i] = call->outputs[i]->serial;
+    for (uint32_t i = 0; i < out->int_count; i++)
+        out->ints[i] = call->op->ints[i];
+}
+
+static bool key_equal(const struct judged_key *key, const struct call *call)
+{
+    const struct tandem_op *op = call->op;
+    const uint32_t inputs = call->input_count;
+
+    if (key->op != op->id || key->int_count != op->int_count ||
+        key->float_count != op->float_count || key->input_count != inputs ||
+        key->output_count != call->output_count)
         return false;
-    for (uint32_t i = 0; i < operands; i++) {
-        if (a->tensors[i] != b->tensors[i])
+    for (uint32_t i = 0; i < inputs; i++) {
+        if (key->tensors[i] != input_serial(call, i))
             return false;
     }
-    for (uint32_t i = 0; i < a->int_count; i++) {
-        if (a->ints[i] != b->ints[i])
+    for (uint32_t i = 0; i < call->output_count; i++) {
+        if (key->tensors[inputs + i] != call->outputs[i]->serial)
+            return false;
+    }
+    for (uint32_t i = 0; i < op->int_count; i++) {
+        if (key->ints[i] != op->ints[i])
             return false;
     }
     return true;
 }
 
-struct judged *judged_find(const struct call *call, struct judged_key *out_key,
-                           bool *out_found)
+struct judged *judged_find(const struct call *call, bool *out_found)
 {
     struct tandem_context *context = call->context;
     struct judged *entry;
-    uint64_t hash = call->row->id;
-    uint32_t operands;
+    uint64_t hash = call->op->id;
 
     *out_found = false;
-    if (!key_make(call, out_key))
+    if (!call_kept(call))
         return NULL;
     if (context->judged == NULL) {
         context->judged = calloc(1, sizeof(*context->judged));
         if (context->judged == NULL)
             return NULL;
     }
-    operands = call->input_count + call->output_count;
-    for (uint32_t i = 0; i < operands; i++)
-        hash = (hash ^ out_key->tensors[i]) * UINT64_C(0x9e3779b97f4a7c15);
-    entry = &context->judged->entries[hash >> 57];
-    *out_found = keys_equal(&entry->key, out_key);
+    for (uint32_t i = 0; i < call->input_count; i++)
+        hash = hash * 31 + input_serial(call, i);
+    for (uint32_t i = 0; i < call->output_count; i++)
+        hash = hash * 31 + call->outputs[i]->serial;
+    entry = &context->judged
+                 ->entries[hash * UINT64_C(0x9e3779b97f4a7c15) >> 57];
+    *out_found = key_equal(&entry->key, call);
     return entry;
+}
+
+/* The first usable device that computes at once and in host memory whatever is
+ * asked. */
+static struct device *home_find(const struct tandem_context *context)
+{
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        struct device *device = context->devices[i];
+
+        if ((context->usable >> i & 1) && device->shares_host &&
+            !device->async && device->state == DEVICE_OPEN &&
+            (device->info.caps & TANDEM_CAP_CORE_OPERATORS))
+            return device;
+    }
+    return NULL;
+}
+
+static struct device *home_choose(struct tandem_context *context,
+                                  struct judged *judged)
+{
+    const struct query query = {.cost_class = judged->cost_class,
+                                .bytes = judged->bytes};
+    struct device *home = home_find(context);
+
+    judged->home = NULL;
+    if (home == NULL)
+        return NULL;
+    judged->usable = context->usable;
+    judged->launch_ns = home->cost.scalars[COST_LAUNCH];
+    judged->run_ns = chooser_run(&query, home);
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        const struct device *device = context->devices[i];
+        const double least =
+            device->cost.scalars[COST_LAUNCH] + chooser_run(&query, device);
+
+        if (device != home && (context->usable >> i & 1) &&
+            least < judged->launch_ns + judged->run_ns)
+            return NULL;
+    }
+    judged->home = home;
+    return home;
+}
+
+struct device *judged_home(struct tandem_context *context,
+                           struct judged *judged)
+{
+    if (judged->usable == context->usable)
+        return judged->home;
+    return home_choose(context, judged);
 }

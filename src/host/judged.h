@@ -27,6 +27,15 @@ struct judged {
     struct judged_key key;
     uint32_t cost_class;
     double elements, bytes;
+    /* Its operands; where they are is not known here. */
+    uint32_t operand_count;
+    struct operand operands[JUDGED_OPERANDS];
+    /* The device that computes in host memory, if none of the context's usable
+     * devices (a mask, as it was then) could beat it with what is read already
+     * there; else NULL. */
+    struct device *home;
+    uint32_t usable;
+    double launch_ns, run_ns; /* at home */
 };
 
 struct judged_table {
@@ -35,9 +44,13 @@ struct judged_table {
 
 /* The entry where the call is or belongs; NULL where such calls are not kept
  * (or where there is no memory for the table).  *out_found: it was judged
- * good before; else the entry is another's, and becomes this call's by
- * setting its key to out_key. */
-struct judged *judged_find(const struct call *call, struct judged_key *out_key,
-                           bool *out_found);
+ * good before; else the entry is another's, and becomes this call's when its
+ * key is made. */
+struct judged *judged_find(const struct call *call, bool *out_found);
+void judged_key_make(const struct call *call, struct judged_key *out);
+
+/* Finds the home of a judged call, anew where devices came or went. */
+struct device *judged_home(struct tandem_context *context,
+                           struct judged *judged);
 
 #endif

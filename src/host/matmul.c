@@ -82,7 +82,7 @@ static enum tandem_status matrix_make(const char *name,
     if (from->batch > 1 && from->batch_stride < 0)
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "matmul: %s: the batch's stride is negative", name);
-    out->buffer = tensor->desc.buffer;
+    out->buffer = (struct tandem_buffer *)tensor->storage;
     out->byte_offset = tensor->desc.byte_offset;
     out->ld = ld;
     out->batch_stride = from->batch > 1 ? from->batch_stride : 0;
@@ -113,7 +113,7 @@ static enum tandem_status bias_make(const struct tandem_tensor *bias,
                            "matmul: bias: stride %" PRId64
                            ", but it must be contiguous",
                            desc->strides[0]);
-    gemm->bias = desc->buffer;
+    gemm->bias = (struct tandem_buffer *)bias->storage;
     gemm->bias_byte_offset = desc->byte_offset;
     return TANDEM_OK;
 }

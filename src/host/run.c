@@ -14,15 +14,19 @@
 
 /* ---- judging ------------------------------------------------------------------ */
 
-static enum tandem_status operand_check(const struct tandem_tensor *tensor,
+static bool tensor_good(const struct tandem_tensor *tensor,
+                        const struct tandem_context *context)
+{
+    return handle_live(&tensor_pool, tensor) && tensor->context == context;
+}
+
+static enum tandem_status operand_fail(const struct tandem_tensor *tensor,
                                         const struct tandem_context *context,
                                         const char *op, const char *side,
                                         uint32_t index)
 {
     char what[64];
 
-    if (handle_live(&tensor_pool, tensor) && tensor->context == context)
-        return TANDEM_OK;
     memcpy(what, op, strnlen(op, 32) + 1);
     what[strnlen(op, 32)] = '\0';
     memcpy(what + strlen(what), side, strlen(side) + 1);
@@ -38,10 +42,8 @@ enum tandem_status call_make(struct call *call, struct tandem_context *context,
                              struct tandem_tensor *const *outputs,
                              uint32_t output_count)
 {
-    enum tandem_status status = context_check(context);
-
-    if (status != TANDEM_OK)
-        return status;
+    if (!context_good(context))
+        return context_check(context);
     if (op == NULL)
         return message_set(TANDEM_INVALID_ARGUMENT, "op: NULL");
     call->row = operator_row(op->id);
@@ -70,23 +72,45 @@ enum tandem_status call_make(struct call *call, struct tandem_context *context,
     call->output_count = output_count;
     call->device = device;
     call->gemm = NULL;
-    for (uint32_t i = 0; i < input_count && status == TANDEM_OK; i++) {
+    for (uint32_t i = 0; i < input_count; i++) {
         call->input_descs[i] = NULL;
         if (inputs[i] == NULL)
             continue;
-        status = operand_check(inputs[i], context, call->row->name, ": input ",
-                               i);
+        if (!tensor_good(inputs[i], context))
+            return operand_fail(inputs[i], context, call->row->name,
+                                ": input ", i);
         call->input_descs[i] = &inputs[i]->desc;
     }
-    for (uint32_t i = 0; i < output_count && status == TANDEM_OK; i++) {
-        status = operand_check(outputs[i], context, call->row->name,
-                               ": output ", i);
+    for (uint32_t i = 0; i < output_count; i++) {
+        if (!tensor_good(outputs[i], context))
+            return operand_fail(outputs[i], context, call->row->name,
+                                ": output ", i);
         call->output_descs[i] = &outputs[i]->desc;
     }
-    return status;
+    return TANDEM_OK;
 }
 
-/* A memory_span_fn: at rest a descriptor's buffer is its storage. */
+/* What stands for a tensor's memory: its buffer on a device, or for checks
+ * (TANDEM_ANY_DEVICE) its storage. */
+static struct tandem_buffer *buffer_of(const struct tandem_tensor *tensor,
+                                       uint32_t device)
+{
+    return device == TANDEM_ANY_DEVICE
+               ? (struct tandem_buffer *)tensor->storage
+               : tensor->storage->buffers[device];
+}
+
+static void buffers_set(const struct call *call, uint32_t device)
+{
+    for (uint32_t i = 0; i < call->input_count; i++) {
+        if (call->inputs[i] != NULL)
+            call->inputs[i]->desc.buffer = buffer_of(call->inputs[i], device);
+    }
+    for (uint32_t i = 0; i < call->output_count; i++)
+        call->outputs[i]->desc.buffer = buffer_of(call->outputs[i], device);
+}
+
+/* A memory_span_fn: a descriptor's buffer is its storage. */
 static enum tandem_status storage_span(const void *user,
                                        const struct tandem_buffer *buffer,
                                        struct memory_span *out)
@@ -103,6 +127,7 @@ static enum tandem_status call_check(const struct call *call)
 {
     enum tandem_status status;
 
+    buffers_set(call, TANDEM_ANY_DEVICE);
     if (call->gemm != NULL)
         status = check_gemm(call->gemm, storage_span, NULL);
     else
@@ -123,27 +148,41 @@ static enum tandem_status call_check(const struct call *call)
 
 /* ---- the query ------------------------------------------------------------------ */
 
-static struct operand *operand_add(struct query *query,
+static struct operand *operand_add(struct operand *operands, uint32_t *count,
                                    const struct tandem_tensor *tensor)
 {
-    struct storage *storage = tensor->storage;
-    struct operand *operand = query->operands;
+    struct operand *operand = operands;
 
-    for (uint32_t i = 0; i < query->operand_count; i++, operand++) {
-        if (operand->storage == storage)
+    for (uint32_t i = 0; i < *count; i++, operand++) {
+        if (operand->storage == tensor->storage)
             return operand;
     }
-    query->operand_count++;
-    operand->storage = storage;
-    operand->bytes = (double)storage->bytes;
-    operand->current = storage->current;
-    operand->writer = storage->host_writer != NULL
-                          ? 1u << storage->host_writer->id
-                          : 0;
-    operand->read = false;
-    operand->written = false;
-    operand->expected = false;
+    ++*count;
+    memset(operand, 0, sizeof(*operand));
+    operand->storage = tensor->storage;
+    operand->bytes = (double)tensor->storage->bytes;
     return operand;
+}
+
+/* The storages that the call reads and writes. */
+static uint32_t operands_find(const struct call *call, struct operand *out)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < call->input_count; i++) {
+        if (call->inputs[i] != NULL)
+            operand_add(out, &count, call->inputs[i])->read = true;
+    }
+    for (uint32_t i = 0; i < call->output_count; i++) {
+        struct operand *operand = operand_add(out, &count, call->outputs[i]);
+
+        operand->written = true;
+        /* What the output leaves alone must be there, too. */
+        operand->partial |= !tensor_covers(call->outputs[i]);
+        if (call->gemm != NULL && call->gemm->beta != 0)
+            operand->read = true;
+    }
+    return count;
 }
 
 static void query_count(struct judged *out, const struct tandem_tensor *tensor)
@@ -203,22 +242,26 @@ static void shapes_measure(const struct call *call, struct judged *out)
 /* Judges the call, or remembers that it was good, and fills the part of the
  * query that depends on its shapes alone. */
 static enum tandem_status call_judge(const struct call *call,
-                                     struct query *query)
+                                     struct query *query,
+                                     struct judged **out_judged)
 {
-    struct judged_key key;
     struct judged own;
     bool found;
-    struct judged *judged = judged_find(call, &key, &found);
+    struct judged *judged = judged_find(call, &found);
 
+    *out_judged = judged;
     if (!found) {
         const enum tandem_status status = call_check(call);
 
         if (status != TANDEM_OK)
             return status;
-        if (judged != NULL)
-            judged->key = key;
-        else
+        if (judged != NULL) {
+            judged_key_make(call, &judged->key);
+            judged->usable = 0;
+            judged->operand_count = operands_find(call, judged->operands);
+        } else {
             judged = &own;
+        }
         shapes_measure(call, judged);
     }
     query->op = call->row->id;
@@ -234,41 +277,32 @@ static enum tandem_status call_judge(const struct call *call,
     return TANDEM_OK;
 }
 
-/* Where the operands are now. */
-static enum tandem_status query_locate(const struct call *call,
-                                       struct query *query)
+/* Where an operand is now. */
+static void operand_locate(struct operand *operand)
 {
-    query->operand_count = 0;
-    for (uint32_t i = 0; i < call->input_count; i++) {
-        struct operand *operand;
+    const struct storage *storage = operand->storage;
 
-        if (call->inputs[i] == NULL)
-            continue;
-        operand = operand_add(query, call->inputs[i]);
-        operand->read = true;
-        if (!(operand->current & HOST_BIT)) {
+    operand->current = storage->current;
+    operand->writer = storage->host_writer != NULL
+                          ? 1u << storage->host_writer->id
+                          : 0;
+    operand->expected = operand->written && storage_read_expected(storage);
+    operand->read |= operand->partial && storage->current != 0;
+}
+
+static enum tandem_status query_locate(struct query *query)
+{
+    for (uint32_t i = 0; i < query->operand_count; i++) {
+        struct operand *operand = &query->operands[i];
+
+        operand_locate(operand);
+        if (operand->read && !(operand->current & HOST_BIT)) {
             const enum tandem_status status =
                 storage_readable(operand->storage);
 
             if (status != TANDEM_OK)
                 return status;
-        }
-    }
-    for (uint32_t i = 0; i < call->output_count; i++) {
-        const struct tandem_tensor *tensor = call->outputs[i];
-        struct operand *operand = operand_add(query, tensor);
-
-        operand->written = true;
-        operand->expected = storage_read_expected(tensor->storage);
-        /* What the output leaves alone must be there, too. */
-        if ((operand->current != 0 && !tensor_covers(tensor)) ||
-            (call->gemm != NULL && call->gemm->beta != 0)) {
-            const enum tandem_status status =
-                storage_readable(operand->storage);
-
-            operand->read = true;
-            if (status != TANDEM_OK)
-                return status;
+            operand->current = operand->storage->current;
         }
     }
     return TANDEM_OK;
@@ -302,9 +336,11 @@ static enum tandem_status forced_find(struct call *call,
 }
 
 enum tandem_status call_start(struct call *call, struct record *record,
-                              struct device **out_forced)
+                              struct device **out_forced,
+                              struct judged **out_judged)
 {
-    enum tandem_status status = call_judge(call, &record->query);
+    struct query *query = &record->query;
+    enum tandem_status status = call_judge(call, query, out_judged);
 
     if (status == TANDEM_OK)
         status = forced_find(call, out_forced);
@@ -316,7 +352,14 @@ enum tandem_status call_start(struct call *call, struct record *record,
     record->predicted = 0;
     record->failed = 0;
     record->unready = 0;
-    return query_locate(call, &record->query);
+    if (*out_judged != NULL) {
+        query->operand_count = (*out_judged)->operand_count;
+        memcpy(query->operands, (*out_judged)->operands,
+               query->operand_count * sizeof(query->operands[0]));
+    } else {
+        query->operand_count = operands_find(call, query->operands);
+    }
+    return query_locate(query);
 }
 
 /* ---- launching ---------------------------------------------------------------- */
@@ -364,67 +407,28 @@ static void call_prepare(const struct call *call, struct device *device)
                        call->output_count);
 }
 
-static struct tandem_buffer *buffer_of(const struct tandem_tensor *tensor,
-                                       uint32_t device)
-{
-    return tensor->storage->buffers[device];
-}
-
 static enum tandem_status gemm_launch(const struct call *call,
                                       struct device *device)
 {
     struct tandem_gemm *gemm = call->gemm;
-    enum tandem_status status;
 
     gemm->a.buffer = buffer_of(call->inputs[0], device->id);
     gemm->b.buffer = buffer_of(call->inputs[1], device->id);
     if (call->input_count > 2)
         gemm->bias = buffer_of(call->inputs[2], device->id);
     gemm->c.buffer = buffer_of(call->outputs[0], device->id);
-    status = device->table->gemm(device->stream, gemm);
-    gemm->a.buffer = call->inputs[0]->desc.buffer;
-    gemm->b.buffer = call->inputs[1]->desc.buffer;
-    if (call->input_count > 2)
-        gemm->bias = call->inputs[2]->desc.buffer;
-    gemm->c.buffer = call->outputs[0]->desc.buffer;
-    return status;
-}
-
-static void buffers_set(const struct call *call, uint32_t device)
-{
-    for (uint32_t i = 0; i < call->input_count; i++) {
-        if (call->inputs[i] != NULL)
-            call->inputs[i]->desc.buffer = buffer_of(call->inputs[i], device);
-    }
-    for (uint32_t i = 0; i < call->output_count; i++)
-        call->outputs[i]->desc.buffer = buffer_of(call->outputs[i], device);
-}
-
-static void buffers_restore(const struct call *call)
-{
-    for (uint32_t i = 0; i < call->input_count; i++) {
-        if (call->inputs[i] != NULL)
-            call->inputs[i]->desc.buffer =
-                (struct tandem_buffer *)call->inputs[i]->storage;
-    }
-    for (uint32_t i = 0; i < call->output_count; i++)
-        call->outputs[i]->desc.buffer =
-            (struct tandem_buffer *)call->outputs[i]->storage;
+    return device->table->gemm(device->stream, gemm);
 }
 
 static enum tandem_status launch_once(const struct call *call,
                                       struct device *device)
 {
-    enum tandem_status status;
-
     if (call->gemm != NULL)
         return gemm_launch(call, device);
     buffers_set(call, device->id);
-    status = device->table->launch(device->stream, call->op, call->input_descs,
-                                   call->input_count, call->output_descs,
-                                   call->output_count);
-    buffers_restore(call);
-    return status;
+    return device->table->launch(device->stream, call->op, call->input_descs,
+                                 call->input_count, call->output_descs,
+                                 call->output_count);
 }
 
 /* Puts every operand where the device can use it. */
@@ -628,17 +632,56 @@ static enum tandem_status call_place(struct call *call, struct record *record)
     }
 }
 
+/* The way of most small operators: nobody can beat the device that computes in
+ * host memory, and what is read is there.  false: any other case. */
+static bool home_run(struct call *call, struct record *record,
+                     struct judged *judged, enum tandem_status *out_status)
+{
+    struct tandem_context *context = call->context;
+    const struct query *query = &record->query;
+    struct device *home = judged_home(context, judged);
+    struct prediction *prediction;
+
+    if (home == NULL || context->measure || context->observer != NULL)
+        return false;
+    for (uint32_t i = 0; i < query->operand_count; i++) {
+        const struct operand *operand = &query->operands[i];
+
+        if (operand->storage->buffers[home->id] == NULL ||
+            operand->writer != 0 || operand->storage->moved != 0 ||
+            (operand->read && !(operand->current & HOST_BIT)))
+            return false;
+    }
+    if (launch_once(call, home) != TANDEM_OK)
+        return false;
+    home->clean = ++home->sequence;
+    prediction = &record->predictions[home->id];
+    memset(prediction, 0, sizeof(*prediction));
+    prediction->launch_ns = judged->launch_ns;
+    prediction->run_ns = judged->run_ns;
+    prediction->total_ns = judged->launch_ns + judged->run_ns;
+    record->predicted = 1u << home->id;
+    record->chosen = home->id;
+    context->now_ns += prediction->total_ns;
+    for (uint32_t i = 0; i < call->output_count; i++)
+        storage_device_wrote(call->outputs[i]->storage, home);
+    *out_status = TANDEM_OK;
+    return true;
+}
+
 enum tandem_status call_run(struct call *call)
 {
     struct tandem_context *context = call->context;
     struct record *record = record_get(context);
+    struct judged *judged;
     struct device *forced;
     enum tandem_status status;
 
     context_lock(context);
-    status = call_start(call, record, &forced);
+    status = call_start(call, record, &forced, &judged);
     if (status == TANDEM_OK && forced == NULL) {
-        status = call_place(call, record);
+        if (judged == NULL || !home_run(call, record, judged, &status))
+            status = call_place(call, record);
     } else if (status == TANDEM_OK) {
         chooser_predict(record, forced);
         status = call_execute(call, record, forced);

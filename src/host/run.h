@@ -9,6 +9,8 @@
 #include "host/chooser.h"
 #include "host/tensor.h"
 
+struct judged;
+
 /* One operator that a caller asked for. */
 struct call {
     struct tandem_context *context;
@@ -47,9 +49,11 @@ enum tandem_status call_make_matmul(struct call *call,
 enum tandem_status call_run(struct call *call);
 
 /* Judges the operator, finds the devices it may run on, and starts record.
- * out_forced: the device it must run on, or NULL.  Locked. */
+ * out_forced: the device it must run on, or NULL.  out_judged: see judged.h, or
+ * NULL.  Locked. */
 enum tandem_status call_start(struct call *call, struct record *record,
-                              struct device **out_forced);
+                              struct device **out_forced,
+                              struct judged **out_judged);
 /* Whether device serves it; opens the device.  Locked. */
 enum tandem_status call_supported(const struct call *call,
                                   struct device *device);

@@ -18,7 +18,8 @@ struct tandem_tensor {
     uint64_t bytes;  /* of the elements */
     bool contiguous; /* row-major */
     bool whole;      /* covers every byte of the storage that is the library's */
-    /* buffer is the storage but while a plugin is called (locked). */
+    /* buffer is set before each use (locked): the storage for checks, the
+     * device's buffer for plugins. */
     struct tandem_tensor_desc desc;
 };
 
