@@ -197,8 +197,6 @@ void suite_choice(struct bench *bench)
     uint32_t device_count = 0;
     bool small;
 
-    if (bench->chose)
-        return;
     bench->chose = true;
     tandem_device_count(bench->context, &device_count);
     device_count =

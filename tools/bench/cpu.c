@@ -14,7 +14,7 @@
 #define MAX_ELEMENTS 65536
 #define SAMPLE_ELEMENTS (INT64_C(1) << 22) /* added in one turn, about */
 
-static float x[MAX_ELEMENTS], y[MAX_ELEMENTS], z[MAX_ELEMENTS];
+static _Alignas(64) float x[MAX_ELEMENTS], y[MAX_ELEMENTS], z[MAX_ELEMENTS];
 
 struct addition {
     struct bench *bench;
@@ -24,12 +24,41 @@ struct addition {
     struct tandem_tensor *a, *b, *c;
 };
 
-__attribute__((noinline)) static void loop_add(const float *restrict a,
-                                               const float *restrict b,
-                                               float *restrict c, int64_t n)
+/* The loop as its user would have it compiled: vectorised, for the machine
+ * that it runs on. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define LOOP __attribute__((noinline, optimize("O3")))
+#else
+#define LOOP __attribute__((noinline))
+#endif
+#define LOOP_BODY                                                             \
+    for (int64_t i = 0; i < n; i++)                                           \
+        c[i] = a[i] + b[i]
+
+LOOP static void loop_plain(const float *restrict a, const float *restrict b,
+                            float *restrict c, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++)
-        c[i] = a[i] + b[i];
+    LOOP_BODY;
+}
+
+#ifdef __x86_64__
+LOOP __attribute__((target("avx2"))) static void
+loop_avx2(const float *restrict a, const float *restrict b, float *restrict c,
+          int64_t n)
+{
+    LOOP_BODY;
+}
+#endif
+
+static void loop_add(const float *a, const float *b, float *c, int64_t n)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2")) {
+        loop_avx2(a, b, c, n);
+        return;
+    }
+#endif
+    loop_plain(a, b, c, n);
 }
 
 static double bare(void *argument)
@@ -146,8 +175,6 @@ static void compare_size(struct bench *bench, int64_t elements)
 
 void suite_cpu(struct bench *bench)
 {
-    if (strcmp(bench->lane.backend->name, "cpu") != 0)
-        return;
     for (uint32_t i = 0; i < MAX_ELEMENTS; i++) {
         x[i] = seed_value(i);
         y[i] = seed_value(i + 1);

@@ -166,8 +166,7 @@ void suite_host(struct bench *bench)
     static const int64_t sizes[] = {1000, 10000, 100000, 1000000};
     struct direct direct;
 
-    if (strcmp(bench->lane.backend->name, "opencl") != 0 ||
-        !direct_open(&direct, bench))
+    if (!direct_open(&direct, bench))
         return;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct trip trip = {.bench = bench,

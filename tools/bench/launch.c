@@ -9,8 +9,6 @@
 #include "../common/clock.h"
 #include "direct.h"
 
-#include <string.h>
-
 #define ELEMENTS 1024
 #define LOCAL_SIZE 128
 #define LAUNCHES 2000
@@ -106,8 +104,6 @@ void suite_launch(struct bench *bench)
     struct bare bare = {.set_arguments = false};
     struct work work;
 
-    if (strcmp(bench->lane.backend->name, "opencl") != 0)
-        return;
     if (work_create(&work, &bench->lane, "add", 1, shape) != TANDEM_OK) {
         bench_fail(bench, "add: %s", bench->lane.backend->last_error());
         return;
@@ -171,8 +167,7 @@ void suite_pool(struct bench *bench)
     struct direct direct;
     struct bench_pair pair;
 
-    if (strcmp(bench->lane.backend->name, "opencl") != 0 ||
-        !direct_open(&direct, bench))
+    if (!direct_open(&direct, bench))
         return;
     pair = bench_compare(bench, our_pool, &bench->lane, driver_pool, &direct);
     bench_row(bench, "alloc + free of 4 MiB", "create + release", &unit,

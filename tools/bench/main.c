@@ -19,19 +19,22 @@ enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NO_DEVICE = 3 };
 static const struct suite {
     const char *name;
     void (*run)(struct bench *bench);
+    const char *backend; /* NULL: any */
     const char *about;
 } suites[] = {
 #ifdef BENCH_OPENCL
-    {"launch", suite_launch, "a small launch against a bare enqueue"},
-    {"pool", suite_pool, "alloc + free against clCreateBuffer"},
+    {"launch", suite_launch, "opencl", "a small launch against a bare enqueue"},
+    {"pool", suite_pool, "opencl", "alloc + free against clCreateBuffer"},
 #endif
-    {"bandwidth", suite_bandwidth, "operators bound by memory against a copy"},
-    {"gemm", suite_gemm, "products against CLBlast or CBLAS directly"},
-    {"cpu", suite_cpu, "small additions on the CPU against a C loop"},
+    {"bandwidth", suite_bandwidth, NULL,
+     "operators bound by memory against a copy"},
+    {"gemm", suite_gemm, NULL, "products against CLBlast or CBLAS directly"},
+    {"cpu", suite_cpu, "cpu", "small additions on the CPU against a C loop"},
 #ifdef BENCH_OPENCL
-    {"host", suite_host, "additions from host memory to host memory"},
+    {"host", suite_host, "opencl", "additions from host memory to host memory"},
 #endif
-    {"choice", suite_choice, "predicted against measured, and the choice"},
+    {"choice", suite_choice, NULL,
+     "predicted against measured, and the choice; once, for all devices"},
 };
 #define SUITE_COUNT (sizeof suites / sizeof suites[0])
 
@@ -142,6 +145,17 @@ static int read_options(int argc, char **argv, struct bench *bench,
     return status;
 }
 
+static bool suite_applies(const struct bench *bench,
+                          const struct selection *selection, size_t i)
+{
+    const char *backend = suites[i].backend;
+
+    if ((selection->any && !selection->wanted[i]) ||
+        (suites[i].run == suite_choice && bench->chose))
+        return false;
+    return backend == NULL || strcmp(bench->lane.backend->name, backend) == 0;
+}
+
 static void run_device(struct bench *bench, const struct selection *selection,
                        uint32_t device)
 {
@@ -154,7 +168,7 @@ static void run_device(struct bench *bench, const struct selection *selection,
     printf("%s: %s (%s, %s)\n", bench->device, bench->lane.info.name,
            bench->lane.info.platform, bench->lane.info.driver);
     for (size_t i = 0; i < SUITE_COUNT; i++) {
-        if (selection->any && !selection->wanted[i])
+        if (!suite_applies(bench, selection, i))
             continue;
         bench->suite = suites[i].name;
         printf(" %s\n", suites[i].name);
