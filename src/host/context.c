@@ -19,10 +19,12 @@
 #include <sys/utsname.h>
 #include <time.h>
 
-struct handle_pool context_pool = HANDLE_POOL(struct tandem_context, 0x54434f4e);
+struct handle_pool context_pool = HANDLE_POOL(struct tandem_context,
+                                              0x54434f4e);
 
 /* Each thread's is at another address. */
-static __thread char thread_mark __attribute__((tls_model("initial-exec")));
+static __thread char thread_mark
+    __attribute__((tls_model("initial-exec")));
 
 enum tandem_status context_check(const struct tandem_context *context)
 {
@@ -117,7 +119,8 @@ void context_unlock(struct tandem_context *context)
 
 /* ---- problems --------------------------------------------------------------------- */
 
-void context_problem(struct tandem_context *context, const char *format, ...)
+void context_problem(struct tandem_context *context,
+                     enum tandem_log_level level, const char *format, ...)
 {
     char line[1024];
     char **problems;
@@ -126,7 +129,7 @@ void context_problem(struct tandem_context *context, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
-    log_message(&context->log, TANDEM_LOG_WARNING, "%s", line);
+    log_message(&context->log, level, "%s", line);
     problems = realloc(context->problems,
                        (context->problem_count + 1) * sizeof(*problems));
     if (problems == NULL)

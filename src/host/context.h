@@ -88,10 +88,11 @@ void context_lock(struct tandem_context *context);
 bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns);
 void context_unlock(struct tandem_context *context);
 
-/* Adds a problem (tandem_context_problem) and logs it.  Locked, or before the
- * context is shared. */
-void context_problem(struct tandem_context *context, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+/* Adds a problem (tandem_context_problem) and logs it at level.  Locked, or
+ * before the context is shared. */
+void context_problem(struct tandem_context *context,
+                     enum tandem_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Monotonic. */
 uint64_t clock_ns(void);

@@ -88,11 +88,11 @@ void devices_enumerate(struct tandem_context *context, uint32_t backend_count)
         const enum tandem_status status = backend->table.device_count(&count);
 
         if (status != TANDEM_OK) {
-            log_message(&context->log,
-                        status == TANDEM_NO_DEVICE ? TANDEM_LOG_INFO
-                                                   : TANDEM_LOG_WARNING,
-                        "%s: no devices: %s", backend->name,
-                        backend->table.last_error());
+            context_problem(context,
+                            status == TANDEM_NO_DEVICE ? TANDEM_LOG_INFO
+                                                       : TANDEM_LOG_WARNING,
+                            "%s: no devices: %s", backend->name,
+                            backend->table.last_error());
             continue;
         }
         for (uint32_t i = 0; i < count; i++)
@@ -280,11 +280,19 @@ enum tandem_status device_failed(struct device *device,
     return status;
 }
 
+/* Any launch since the last good wait may be the one that failed. */
+static void device_doubt(struct device *device)
+{
+    if (device->doubted == 0)
+        device->doubted_from = device->clean;
+    device->doubted = device->sequence;
+}
+
 void device_late(struct device *device, enum tandem_status status)
 {
     struct tandem_context *context = device->context;
 
-    device->doubted = device->sequence;
+    device_doubt(device);
     log_message(&context->log, TANDEM_LOG_WARNING,
                 "%s: earlier work failed: %s", device->label,
                 device->table->last_error());
@@ -341,7 +349,7 @@ enum tandem_status device_wait(struct device *device, uint64_t timeout_ns)
     if (status == TANDEM_NOT_READY)
         return message_set(status, "%s: work is still under way",
                            device->label);
-    device->doubted = device->sequence;
+    device_doubt(device);
     device->busy = false;
     return device_failed(device, status, "work");
 }

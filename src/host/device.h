@@ -41,10 +41,10 @@ struct device {
     bool busy; /* enqueued to since the last wait */
     double busy_until_ns; /* of the context's clock */
 
-    /* Launches are numbered from 1.  Up to clean, all succeeded; those in
-     * (clean, doubted] may have failed, so that what they wrote may be
-     * poisoned. */
-    uint64_t sequence, clean, doubted;
+    /* Launches are numbered from 1.  Up to clean, all are done; those in
+     * (doubted_from, doubted] may have failed, so that what they wrote may be
+     * poisoned in the plugin. */
+    uint64_t sequence, clean, doubted_from, doubted;
 
     struct cost_model cost;
     char *profile; /* the file that cost was read from, or NULL */

@@ -6,6 +6,7 @@
 
 #include "host/loader.h"
 #include "common/message.h"
+#include "host/elf.h"
 #include "host/path.h"
 
 #include <dirent.h>
@@ -107,7 +108,14 @@ static void plugin_load(struct tandem_context *context, const char *path)
     void *library;
 
     if (!path_trusted(path, why, sizeof(why))) {
-        context_problem(context, "%s: not loaded: %s", path, why);
+        context_problem(context, TANDEM_LOG_WARNING, "%s: not loaded: %s", path,
+                        why);
+        return;
+    }
+    problem = elf_problem(path);
+    if (problem != NULL) {
+        context_problem(context, TANDEM_LOG_WARNING, "%s: not loaded: %s", path,
+                        problem);
         return;
     }
     library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -115,13 +123,14 @@ static void plugin_load(struct tandem_context *context, const char *path)
         const char *error = dlerror();
 
         error = error != NULL ? error : "unknown error";
-        context_problem(context, "%s: not loaded: %s%s", path, error,
-                        library_hint(error));
+        context_problem(context, TANDEM_LOG_WARNING, "%s: not loaded: %s%s",
+                        path, error, library_hint(error));
         return;
     }
     problem = backend_add(context, path, library);
     if (problem != NULL) {
-        context_problem(context, "%s: not used: %s", path, problem);
+        context_problem(context, TANDEM_LOG_WARNING, "%s: not used: %s", path,
+                        problem);
         dlclose(library);
     }
 }

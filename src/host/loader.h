@@ -11,7 +11,7 @@
 #define BACKEND_NAME_BYTES 32u
 
 struct backend {
-    struct tandem_backend table; /* whole: fallbacks where the plugin has none */
+    struct tandem_backend table; /* with fallbacks where the plugin has none */
     char name[BACKEND_NAME_BYTES];
 };
 

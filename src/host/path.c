@@ -19,9 +19,10 @@ const char *path_environment(const char *name)
 #ifdef HAVE_SECURE_GETENV
     const char *value = secure_getenv(name);
 #else
-    const char *value = getuid() == geteuid() && getgid() == getegid()
-                            ? getenv(name)
-                            : NULL;
+    /* What cannot be read safely is not read. */
+    const char *value = NULL;
+
+    (void)name;
 #endif
 
     return value != NULL && value[0] != '\0' ? value : NULL;

@@ -182,6 +182,11 @@ static bool file_load(struct device *device, const struct profile_key *key,
             log_message(log, TANDEM_LOG_WARNING, "%s: profile ignored: %s",
                         path, why);
     }
+    if (root != NULL && exact && !good && !key_fits(key, root, exact))
+        log_message(log, TANDEM_LOG_WARNING,
+                    "%s: profile ignored: it has the name of this device's, "
+                    "but was not made for it",
+                    path);
     json_decref(root);
     if (!good)
         return false;
@@ -217,7 +222,7 @@ static bool directory_load(struct device *device,
         const size_t length = strlen(entry);
 
         if (!found && i < (int)ENTRIES_MAX && length > prefix + 5 &&
-            strncmp(entry, name, prefix) == 0 &&
+            strncmp(entry, name, prefix) == 0 && strcmp(entry, name) != 0 &&
             strcmp(entry + length - 5, ".json") == 0 &&
             path_join(path, sizeof(path), directory, entry))
             found = file_load(device, key, path, false);

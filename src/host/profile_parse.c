@@ -38,6 +38,8 @@ static bool scalars_parse(json_t *scalars, struct cost_model *model,
     const char *name;
     json_t *value;
 
+    if (scalars != NULL && !json_is_object(scalars))
+        return problem_set(problem, "no object for", "scalars");
     json_object_foreach(scalars, name, value) {
         const uint32_t index = cost_scalar_find(name);
         double ns;
@@ -78,6 +80,8 @@ static bool curves_parse(json_t *curves, struct cost_model *model,
     const char *name;
     json_t *value;
 
+    if (curves != NULL && !json_is_object(curves))
+        return problem_set(problem, "no object for", "curves");
     json_object_foreach(curves, name, value) {
         const uint32_t index = cost_curve_find(name);
 
@@ -106,6 +110,8 @@ static bool gemm_parse(const json_t *array, struct cost_model *model,
     double floor_ns = INFINITY;
     bool good = true;
 
+    if (array != NULL && !json_is_array(array))
+        return problem_set(problem, "no array for", "gemm");
     if (count == 0)
         return true;
     if (count > GEMM_POINTS)
@@ -132,8 +138,10 @@ static bool tuning_parse(json_t *tuning, char **out_text,
     const char *key;
     json_t *value;
 
-    if (!json_is_object(tuning))
+    if (tuning == NULL)
         return true;
+    if (!json_is_object(tuning))
+        return problem_set(problem, "no object for", "tuning");
     if (json_object_size(tuning) > PROFILE_TUNING_MAX)
         return problem_set(problem, "too many pairs in", "tuning");
     json_object_foreach(tuning, key, value) {

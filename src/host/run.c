@@ -470,8 +470,9 @@ static enum tandem_status call_launch(const struct call *call,
         status = launch_once(call, device);
         if (status == TANDEM_OK)
             return TANDEM_OK;
+        device_failed(device, status, call->row->name);
         if (attempt > 0 || !device_recover(device))
-            return device_failed(device, status, call->row->name);
+            return status;
     }
 }
 

@@ -178,7 +178,7 @@ void storage_buffer_renew(struct storage *storage, struct device *device)
 {
     const uint64_t written = storage->written[device->id];
 
-    if (written <= device->clean || written > device->doubted ||
+    if (written <= device->doubted_from || written > device->doubted ||
         storage->buffers[device->id] == NULL)
         return;
     device->table->free(storage->buffers[device->id]);

@@ -17,7 +17,7 @@ struct tandem_tensor {
     int64_t elements;
     uint64_t bytes;  /* of the elements */
     bool contiguous; /* row-major */
-    bool whole;      /* covers every byte of the storage that is the library's */
+    bool whole;      /* covers all of the storage that is the library's */
     /* buffer is set before each use (locked): the storage for checks, the
      * device's buffer for plugins. */
     struct tandem_tensor_desc desc;

@@ -88,8 +88,9 @@ static enum tandem_status download(struct storage *storage,
             storages_leave(device->context);
             return TANDEM_OK;
         }
+        device_failed(device, status, "reading the tensor");
         if (attempt > 0 || !device_recover(device))
-            return device_failed(device, status, "reading the tensor");
+            return status;
     }
 }
 
@@ -178,8 +179,9 @@ enum tandem_status storage_to_device(struct storage *storage,
             storage->current |= device->bit;
             return TANDEM_OK;
         }
+        device_failed(device, status, "writing the tensor");
         if (attempt > 0 || !device_recover(device))
-            return device_failed(device, status, "writing the tensor");
+            return status;
     }
 }
 

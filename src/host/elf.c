@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether a shared object is whole; see elf.h.
+ */
+#include <config.h>
+
+#include "host/elf.h"
+
+#include <fcntl.h>
+#include <link.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *segments_judge(int file, const ElfW(Ehdr) *header,
+                                  uint64_t bytes)
+{
+    for (unsigned i = 0; i < header->e_phnum; i++) {
+        ElfW(Phdr) segment;
+        const uint64_t at =
+            (uint64_t)header->e_phoff + (uint64_t)i * sizeof(segment);
+        uint64_t end;
+
+        if (at > bytes || pread(file, &segment, sizeof(segment), (off_t)at) !=
+                              (ssize_t)sizeof(segment))
+            return "it is cut short";
+        if (__builtin_add_overflow((uint64_t)segment.p_offset,
+                                   (uint64_t)segment.p_filesz, &end) ||
+            end > bytes)
+            return "it is cut short";
+    }
+    return NULL;
+}
+
+const char *elf_problem(const char *path)
+{
+    const char *problem = "it cannot be read";
+    ElfW(Ehdr) header;
+    struct stat status;
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+    if (file < 0)
+        return problem;
+    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
+        if (pread(file, &header, sizeof(header), 0) !=
+                (ssize_t)sizeof(header) ||
+            memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+            problem = "it is no shared object";
+        else if (header.e_phentsize != sizeof(ElfW(Phdr)))
+            problem = "it is a shared object of another architecture";
+        else
+            problem = segments_judge(file, &header, (uint64_t)status.st_size);
+    }
+    close(file);
+    return problem;
+}
