@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Moves elements of BITS without looking at them.
+ *
+ * strided  any strides, as in elementwise.cl.
+ * tiled    two axes change places: axis 0 is the target's innermost (stride
+ *          1), axis 1 the source's; tiles of TILE x TILE go through local
+ *          memory, so that both sides are walked along their rows.  The
+ *          other axes are the space's, one tile plane each.
+ */
+#ifndef TANDEM_EMBEDDED
+#include "common.cl"
+#endif
+
+#ifndef BITS
+#define BITS uint
+#endif
+/* The side of a tile; a multiple of 16 whose square GROUP divides. */
+#ifndef TILE
+#define TILE 32
+#endif
+
+struct copy {
+    ulong items;
+    uint rank, vector;
+    ulong target_offset, source_offset;
+    struct extents space;
+    long target_strides[AXES];
+    long source_strides[AXES];
+};
+
+KERNEL void strided(__global BITS *target, __global const BITS *source,
+                    const struct copy p)
+{
+    index_t item = (index_t)get_global_id(0);
+    if (item >= p.items)
+        return;
+    long to = 0, from = 0;
+    WALK(to, item, p.space, p.rank, p.target_strides);
+    WALK(from, item, p.space, p.rank, p.source_strides);
+    if (p.vector)
+        *(__global CAT(BITS, 4) *)(target + p.target_offset + to) =
+            *(__global const CAT(BITS, 4) *)(source + p.source_offset + from);
+    else
+        target[p.target_offset + to] = source[p.source_offset + from];
+}
+
+struct tiled {
+    ulong columns, rows;         /* extents of axis 0 and axis 1 */
+    ulong tiles_across, tiles;   /* along axis 0; of one plane */
+    ulong groups;
+    ulong target_offset, source_offset;
+    long target_pitch;           /* the target's stride along axis 1 */
+    long source_pitch;           /* the source's along axis 0 */
+    uint rank, reserved;         /* of the other axes */
+    struct extents space;
+    long target_strides[AXES];
+    long source_strides[AXES];
+};
+
+KERNEL void tiled(__global BITS *target, __global const BITS *source,
+                  const struct tiled p)
+{
+    __local BITS tile[TILE][TILE + 1];
+    ulong group = get_group_id(0);
+    if (group >= p.groups)
+        return;
+    ulong plane = group / p.tiles;
+    ulong within = group - plane * p.tiles;
+    ulong down = within / p.tiles_across;
+    ulong column = (within - down * p.tiles_across) * TILE;
+    ulong row = down * TILE;
+    long to = (long)p.target_offset, from = (long)p.source_offset;
+    WALK(to, (index_t)plane, p.space, p.rank, p.target_strides);
+    WALK(from, (index_t)plane, p.space, p.rank, p.source_strides);
+    uint x = get_local_id(0) % TILE;
+    uint y = get_local_id(0) / TILE;
+    for (uint j = y; j < TILE; j += GROUP / TILE)
+        if (column + j < p.columns && row + x < p.rows)
+            tile[j][x] =
+                source[from + (long)(column + j) * p.source_pitch +
+                       (long)(row + x)];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint j = y; j < TILE; j += GROUP / TILE)
+        if (row + j < p.rows && column + x < p.columns)
+            target[to + (long)(row + j) * p.target_pitch +
+                   (long)(column + x)] = tile[x][j];
+}

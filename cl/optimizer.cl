@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One step of an optimizer for every element, all states in one pass.
+ * Operands: the outputs, then the inputs, which may be the same memory.
+ */
+#ifndef TANDEM_EMBEDDED
+#include "common.cl"
+#endif
+
+/* ADAM 1: inputs w g m v, outputs w m v.  0 (SGD): w g m, outputs w m. */
+#ifndef ADAM
+#define ADAM 0
+#endif
+#if ADAM
+#define OPERANDS 7
+#else
+#define OPERANDS 5
+#endif
+
+struct optimizer {
+    ulong elements;
+    uint rank;     /* 0: every operand is contiguous */
+    uint vector;   /* and aligned to four elements */
+    uint variant;  /* SGD: nesterov; Adam: decoupled */
+    uint reserved;
+    float rate, decay;
+    float beta1, rest1; /* momentum, 1 - dampening; beta1, 1 - beta1 */
+    float beta2, rest2;
+    float scale1, scale2; /* 1 - beta1^step and 1 - beta2^step */
+    float epsilon, reserved1;
+    ulong offset[8];
+    struct extents space;
+    long strides[OPERANDS][AXES];
+};
+
+
+#if ADAM
+#define BUFFERS                                                                \
+    __global float *w1, __global float *m1, __global float *v1,               \
+        __global const float *w0, __global const float *g0,                    \
+        __global const float *m0, __global const float *v0
+#define LOAD(T, at)                                                            \
+    T w = *(__global const T *)(w0 + at[3]);                                   \
+    T g = *(__global const T *)(g0 + at[4]);                                   \
+    T m = *(__global const T *)(m0 + at[5]);                                   \
+    T v = *(__global const T *)(v0 + at[6])
+#define STEP                                                                   \
+    if (p.variant)                                                             \
+        w -= p.rate * p.decay * w;                                             \
+    else                                                                       \
+        g += p.decay * w;                                                      \
+    m = p.beta1 * m + p.rest1 * g;                                             \
+    v = p.beta2 * v + p.rest2 * g * g;                                         \
+    w -= p.rate * (m / p.scale1) / (sqrt(v / p.scale2) + p.epsilon)
+#define STORE(T, at)                                                           \
+    *(__global T *)(w1 + at[0]) = w;                                           \
+    *(__global T *)(m1 + at[1]) = m;                                           \
+    *(__global T *)(v1 + at[2]) = v
+#else
+#define BUFFERS                                                                \
+    __global float *w1, __global float *m1, __global const float *w0,         \
+        __global const float *g0, __global const float *m0
+#define LOAD(T, at)                                                            \
+    T w = *(__global const T *)(w0 + at[2]);                                   \
+    T g = *(__global const T *)(g0 + at[3]);                                   \
+    T m = *(__global const T *)(m0 + at[4])
+#define STEP                                                                   \
+    g += p.decay * w;                                                          \
+    m = p.beta1 * m + p.rest1 * g;                                             \
+    w -= p.rate * (p.variant ? g + p.beta1 * m : m)
+#define STORE(T, at)                                                           \
+    *(__global T *)(w1 + at[0]) = w;                                           \
+    *(__global T *)(m1 + at[1]) = m
+#endif
+
+KERNEL void update(BUFFERS, const struct optimizer p)
+{
+    index_t item = (index_t)get_global_id(0);
+    ulong at[OPERANDS];
+    if (p.vector && (ulong)item * 4 + 4 <= p.elements) {
+#pragma unroll
+        for (uint k = 0; k < OPERANDS; ++k)
+            at[k] = p.offset[k] + (ulong)item * 4;
+        LOAD(float4, at);
+        STEP;
+        STORE(float4, at);
+        return;
+    }
+    ulong first = (ulong)item * (p.vector ? 4 : 1);
+    ulong end = min((ulong)p.elements, first + (p.vector ? 4 : 1));
+    for (ulong i = first; i < end; ++i) {
+#pragma unroll
+        for (uint k = 0; k < OPERANDS; ++k) {
+            long offset = p.rank == 0 ? (long)i : 0;
+            WALK(offset, (index_t)i, p.space, p.rank, p.strides[k]);
+            at[k] = p.offset[k] + offset;
+        }
+        LOAD(float, at);
+        STEP;
+        STORE(float, at);
+    }
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reductions.  Every output has lanes work-items of one group, which walk its
+ * elements in turn and are joined by a tree in local memory: one fixed order,
+ * no atomics, so the same bits every time.
+ *
+ *   across 0: the lanes of an output are neighbours (the reduced axis is the
+ *             contiguous one);  1: neighbours belong to neighbouring outputs
+ *
+ *          across 0                      across 1
+ *   out 0: 0 1 2 3   out 1: 4 5 6 7      out 0: 0 2 4 6   out 1: 1 3 5 7
+ *
+ * Few outputs with many elements are split over groups: first writes one
+ * partial result per split, last joins them.
+ */
+#ifndef TANDEM_EMBEDDED
+#include "common.cl"
+#endif
+
+#define SUM 1
+#define MEAN 2
+#define PROD 3
+#define MAX 4
+#define MIN 5
+#define SUM_SQUARE 6
+#define L2 7
+#define LOG_SUM_EXP 8
+#define ARG_MAX 9
+#define ARG_MIN 10
+#define DOT 11
+#ifndef REDUCTION
+#define REDUCTION SUM
+#endif
+
+#define SUMMING                                                                \
+    (REDUCTION == SUM || REDUCTION == MEAN || REDUCTION == SUM_SQUARE ||       \
+     REDUCTION == L2 || REDUCTION == DOT)
+#define ARG (REDUCTION == ARG_MAX || REDUCTION == ARG_MIN)
+
+#if ARG
+typedef long result_t;
+#else
+typedef float result_t;
+#endif
+
+struct reduce {
+    ulong outputs, count, chunk; /* elements of an output; of a split */
+    ulong output_groups;
+    uint splits, lanes_log2, across, vector;
+    uint kept_rank, reduced_rank;
+    ulong out_offset, in_offset, other_offset;
+    struct extents kept, reduced;
+    long out_strides[AXES], in_strides[AXES];
+    long reduced_strides[AXES], other_strides[AXES];
+};
+
+/* ---- what a lane holds (lane), what the tree joins (part) ------------------ */
+
+#if SUMMING
+/* A compensated sum: its error does not grow with the count.  plain is kept
+ * for sums that are not finite, of which the compensation makes NaN. */
+struct lane {
+    float sum, lost, plain;
+};
+typedef float part;
+
+static inline void lane_clear(struct lane *l)
+{
+    l->sum = l->lost = l->plain = 0.0f;
+}
+static inline void lane_take(struct lane *l, float x, ulong index)
+{
+    float y = x - l->lost;
+    float next = l->sum + y;
+    l->lost = (next - l->sum) - y;
+    l->sum = next;
+    l->plain += x;
+}
+static inline part lane_part(const struct lane *l)
+{
+    return isfinite(l->sum) ? l->sum : l->plain;
+}
+static inline part part_join(part a, part b)
+{
+    return a + b;
+}
+#elif ARG
+struct lane {
+    float value;
+    uint found;
+    ulong index;
+};
+typedef struct lane part;
+
+static inline void lane_clear(struct lane *l)
+{
+    l->value = 0.0f;
+    l->found = 0;
+    l->index = 0;
+}
+/* Whether b wins over a: NaN over all, then the value, then the lower index. */
+static inline part part_join(part a, part b)
+{
+    if (b.found == 0)
+        return a;
+    if (a.found == 0)
+        return b;
+    bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+    bool wins = REDUCTION == ARG_MAX ? b.value > a.value : b.value < a.value;
+    bool ties = (a_nan && b_nan) || a.value == b.value;
+    if (a_nan != b_nan)
+        return b_nan ? b : a;
+    return wins || (ties && b.index < a.index) ? b : a;
+}
+static inline void lane_take(struct lane *l, float x, ulong index)
+{
+    struct lane b;
+    b.value = x;
+    b.found = 1;
+    b.index = index;
+    *l = part_join(*l, b);
+}
+static inline part lane_part(const struct lane *l)
+{
+    return *l;
+}
+#elif REDUCTION == LOG_SUM_EXP
+/* The largest x so far and the compensated sum of e^(x - largest). */
+struct lane {
+    float largest, sum, lost;
+};
+typedef struct part_ {
+    float largest, sum;
+} part;
+
+static inline void lane_clear(struct lane *l)
+{
+    l->largest = -INFINITY;
+    l->sum = l->lost = 0.0f;
+}
+static inline void lane_take(struct lane *l, float x, ulong index)
+{
+    float term = 1.0f;
+    if (x > l->largest) {
+        float shrink = exp(l->largest - x);
+        l->sum *= shrink;
+        l->lost *= shrink;
+        l->largest = x;
+    } else if (x != l->largest) {
+        term = exp(x - l->largest);
+    } else if (x == -INFINITY) {
+        term = 0.0f;
+    }
+    float y = term - l->lost;
+    float next = l->sum + y;
+    l->lost = (next - l->sum) - y;
+    l->sum = next;
+}
+static inline part lane_part(const struct lane *l)
+{
+    part r;
+    r.largest = l->largest;
+    r.sum = l->sum;
+    return r;
+}
+static inline part part_join(part a, part b)
+{
+    part r;
+    r.largest = fmax(a.largest, b.largest);
+    r.sum = (a.largest == r.largest ? a.sum : a.sum * exp(a.largest - r.largest)) +
+            (b.largest == r.largest ? b.sum : b.sum * exp(b.largest - r.largest));
+    return r;
+}
+#else
+struct lane {
+    float value;
+};
+typedef float part;
+
+static inline void lane_clear(struct lane *l)
+{
+    l->value = REDUCTION == PROD  ? 1.0f
+               : REDUCTION == MAX ? -INFINITY
+                                  : INFINITY;
+}
+static inline part part_join(part a, part b)
+{
+    return REDUCTION == PROD  ? a * b
+           : REDUCTION == MAX ? nan_max(a, b)
+                              : nan_min(a, b);
+}
+static inline void lane_take(struct lane *l, float x, ulong index)
+{
+    l->value = part_join(l->value, x);
+}
+static inline part lane_part(const struct lane *l)
+{
+    return l->value;
+}
+#endif
+
+static inline result_t part_result(part a, ulong count)
+{
+#if ARG
+    return (long)a.index;
+#elif REDUCTION == LOG_SUM_EXP
+    return a.largest + log(a.sum);
+#elif REDUCTION == MEAN
+    return a / (float)count;
+#elif REDUCTION == L2
+    return sqrt(a);
+#else
+    return a;
+#endif
+}
+
+#if REDUCTION == SUM_SQUARE || REDUCTION == L2
+#define TERM(i, j) (in[i] * in[i])
+#elif REDUCTION == DOT
+#define TERM(i, j) (in[i] * other[j])
+#else
+#define TERM(i, j) in[i]
+#endif
+
+/* ---- the walk --------------------------------------------------------------- */
+
+/* Which output, lane and slot of the tree this item is. */
+struct place {
+    uint lane, slot, step;
+    ulong output, split;
+};
+
+static inline struct place place_of(uint lanes_log2, uint across, ulong output_groups)
+{
+    struct place at;
+    uint id = get_local_id(0), lanes = 1u << lanes_log2;
+    uint outputs = GROUP / lanes;
+    uint output = across ? id & (outputs - 1) : id >> lanes_log2;
+    at.lane = across ? id / outputs : id & (lanes - 1);
+    at.step = across ? outputs : 1;
+    at.slot = id;
+    at.split = get_group_id(0) / output_groups;
+    at.output = (get_group_id(0) - at.split * output_groups) * outputs + output;
+    return at;
+}
+
+/* Joins the parts of each output's lanes; the result is lane 0's. */
+static inline part tree(__local part *parts, part own, struct place at, uint lanes_log2)
+{
+    parts[at.slot] = own;
+    for (uint half_ = (1u << lanes_log2) >> 1; half_ > 0; half_ >>= 1) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (at.lane < half_)
+            parts[at.slot] =
+                part_join(parts[at.slot], parts[at.slot + half_ * at.step]);
+    }
+    return parts[at.slot];
+}
+
+#if REDUCTION == DOT
+#define INPUT_BUFFERS __global const float *in, __global const float *other
+#define VECTOR_OTHER(i) (*(__global const float4 *)(other + (i)))
+#else
+#define INPUT_BUFFERS __global const float *in
+#endif
+
+KERNEL void reduce(__global result_t *out, __global part *partial,
+                   INPUT_BUFFERS, const struct reduce p)
+{
+    __local part parts[GROUP];
+    struct place at = place_of(p.lanes_log2, p.across, max(p.output_groups, (ulong)1));
+    struct lane sum;
+    lane_clear(&sum);
+    part own = lane_part(&sum);
+    if (at.output < p.outputs) {
+        long base = (long)p.in_offset;
+        WALK(base, (index_t)at.output, p.kept, p.kept_rank, p.in_strides);
+        ulong begin = at.split * p.chunk;
+        ulong end = min(begin + p.chunk, p.count);
+        ulong lanes = 1ul << p.lanes_log2;
+        ulong j = begin + at.lane;
+        if (p.vector) {
+            struct lane sums[4];
+            for (uint k = 0; k < 4; ++k)
+                lane_clear(&sums[k]);
+            ulong fours = begin + (end - begin) / 4 * 4;
+            for (ulong i = begin + at.lane * 4; i < fours; i += lanes * 4) {
+                float4 x = *(__global const float4 *)(in + base + i);
+#if REDUCTION == DOT
+                x *= *(__global const float4 *)(other + p.other_offset + i);
+#elif REDUCTION == SUM_SQUARE || REDUCTION == L2
+                x *= x;
+#endif
+                lane_take(&sums[0], x.s0, i);
+                lane_take(&sums[1], x.s1, i + 1);
+                lane_take(&sums[2], x.s2, i + 2);
+                lane_take(&sums[3], x.s3, i + 3);
+            }
+            own = part_join(part_join(lane_part(&sums[0]), lane_part(&sums[1])),
+                            part_join(lane_part(&sums[2]), lane_part(&sums[3])));
+            j = fours + at.lane;
+        }
+        for (; j < end; j += lanes) {
+            long i = base;
+            WALK(i, (index_t)j, p.reduced, p.reduced_rank, p.reduced_strides);
+#if REDUCTION == DOT
+            long o = (long)p.other_offset;
+            WALK(o, (index_t)j, p.reduced, p.reduced_rank, p.other_strides);
+#endif
+            lane_take(&sum, TERM(i, o), j);
+        }
+        own = part_join(own, lane_part(&sum));
+    }
+    part all = tree(parts, own, at, p.lanes_log2);
+    if (at.lane != 0 || at.output >= p.outputs)
+        return;
+    if (p.splits > 1) {
+        partial[at.split * p.outputs + at.output] = all;
+        return;
+    }
+    long to = (long)p.out_offset;
+    WALK(to, (index_t)at.output, p.kept, p.kept_rank, p.out_strides);
+    out[to] = part_result(all, p.count);
+}
+
+KERNEL void join_splits(__global result_t *out, __global const part *partial,
+                        const struct reduce p)
+{
+    __local part parts[GROUP];
+    struct place at = place_of(p.lanes_log2, p.across, max(p.output_groups, (ulong)1));
+    struct lane none;
+    lane_clear(&none);
+    part own = lane_part(&none);
+    if (at.output < p.outputs)
+        for (uint j = at.lane; j < p.splits; j += 1u << p.lanes_log2)
+            own = part_join(own, partial[j * p.outputs + at.output]);
+    part all = tree(parts, own, at, p.lanes_log2);
+    if (at.lane != 0 || at.output >= p.outputs)
+        return;
+    long to = (long)p.out_offset;
+    WALK(to, (index_t)at.output, p.kept, p.kept_rank, p.out_strides);
+    out[to] = part_result(all, p.count);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans for cl/copy.cl and cl/gather.cl: elements moved, not looked at. */
+#include "common/check.h"
+#include "common/message.h"
+#include "opencl/plan.h"
+#include "opencl/platform.h"
+
+#define TILE 32u
+
+/* As in cl/copy.cl. */
+struct copy {
+    uint64_t items;
+    uint32_t rank, vector;
+    uint64_t target_offset, source_offset;
+    struct extents space;
+    int64_t target_strides[AXES];
+    int64_t source_strides[AXES];
+};
+
+struct tiled {
+    uint64_t columns, rows;
+    uint64_t tiles_across, tiles, groups;
+    uint64_t target_offset, source_offset;
+    int64_t target_pitch, source_pitch;
+    uint32_t rank, reserved;
+    struct extents space;
+    int64_t target_strides[AXES];
+    int64_t source_strides[AXES];
+};
+
+/* As in cl/gather.cl. */
+struct gather {
+    uint64_t items;
+    uint32_t rank, vector;
+    uint64_t target_offset, data_offset, index_offset;
+    int64_t axis_stride, axis_elements;
+    uint64_t outside;
+    struct extents space;
+    int64_t target_strides[AXES];
+    int64_t data_strides[AXES];
+    int64_t index_strides[AXES];
+};
+
+/* Whether operand walks the innermost axis by ones in aligned fours. */
+static bool operand_vector(const struct layout *layout, uint32_t operand,
+                           const struct tandem_tensor_desc *tensor)
+{
+    uint32_t inner = layout->rank - 1;
+    if (layout->shape[inner] % 4 != 0 || !vector_aligned(tensor) ||
+        layout->strides[operand][inner] != 1)
+        return false;
+    for (uint32_t axis = 0; axis < inner; axis++)
+        if (layout->strides[operand][axis] % 4 != 0)
+            return false;
+    return true;
+}
+
+/* Counts in fours along the innermost axis from here on. */
+static void layout_fours(struct layout *layout)
+{
+    uint32_t inner = layout->rank - 1;
+    layout->shape[inner] /= 4;
+    layout->elements /= 4;
+    for (uint32_t i = 0; i < layout->operands; i++)
+        layout->strides[i][inner] *= 4;
+}
+
+static void plan_contiguous(struct plan *plan,
+                            const struct tandem_tensor_desc *target,
+                            const struct tandem_tensor_desc *source,
+                            int64_t elements)
+{
+    struct step *step = plan_step(plan, KERNEL_COPY_BUFFER, 0);
+    step_buffer(step, target->buffer, true);
+    step_buffer(step, source->buffer, false);
+    step->target_offset = target->byte_offset;
+    step->source_offset = source->byte_offset;
+    step->bytes = (uint64_t)elements * TANDEM_DTYPE_BYTES(target->dtype);
+}
+
+/* The axis along which the source walks by ones, worth tiles together with
+ * the target's innermost; or rank. */
+static uint32_t tiled_axis(const struct layout *layout)
+{
+    uint32_t inner = layout->rank - 1;
+    if (layout->strides[0][inner] != 1 || layout->strides[1][inner] == 1 ||
+        layout->strides[1][inner] == 0 || layout->shape[inner] < 8)
+        return layout->rank;
+    for (uint32_t axis = 0; axis < inner; axis++)
+        if (layout->strides[1][axis] == 1 && layout->shape[axis] >= 8)
+            return axis;
+    return layout->rank;
+}
+
+/* Takes axis out of layout. */
+static void layout_drop(struct layout *layout, uint32_t axis)
+{
+    layout->elements /= layout->shape[axis];
+    for (uint32_t i = axis; i + 1 < layout->rank; i++) {
+        layout->shape[i] = layout->shape[i + 1];
+        layout->strides[0][i] = layout->strides[0][i + 1];
+        layout->strides[1][i] = layout->strides[1][i + 1];
+    }
+    layout->rank--;
+}
+
+static void plan_tiled(struct plan *plan, const struct request *request,
+                       struct layout *layout, uint32_t axis,
+                       const struct tandem_tensor_desc *source)
+{
+    const struct tandem_tensor_desc *target = request->outputs[0];
+    uint32_t inner = layout->rank - 1;
+    struct step *step =
+        plan_step(plan, 0, sizeof(struct tiled));
+    struct tiled *tiled = (struct tiled *)step->params;
+    step_buffer(step, target->buffer, true);
+    step_buffer(step, source->buffer, false);
+    tiled->columns = (uint64_t)layout->shape[inner];
+    tiled->rows = (uint64_t)layout->shape[axis];
+    tiled->target_pitch = layout->strides[0][axis];
+    tiled->source_pitch = layout->strides[1][inner];
+    layout_drop(layout, inner);
+    layout_drop(layout, axis);
+    step->key = kernel_key(KERNEL_COPY_TILED, 0, needs_wide(layout),
+                           request->group_log2) |
+                key_type(0, bits_type(target->dtype));
+    tiled->tiles_across = (tiled->columns + TILE - 1) / TILE;
+    tiled->tiles = tiled->tiles_across * ((tiled->rows + TILE - 1) / TILE);
+    tiled->groups = tiled->tiles * (uint64_t)layout->elements;
+    tiled->target_offset = element_offset(target);
+    tiled->source_offset = element_offset(source);
+    tiled->rank = layout->rank;
+    extents_fill(&tiled->space, layout);
+    strides_fill(tiled->target_strides, layout, 0);
+    strides_fill(tiled->source_strides, layout, 1);
+    step->groups = tiled->groups;
+}
+
+static void plan_strided(struct plan *plan, const struct request *request,
+                         struct layout *layout,
+                         const struct tandem_tensor_desc *source)
+{
+    const struct tandem_tensor_desc *target = request->outputs[0];
+    uint64_t key = kernel_key(KERNEL_COPY_STRIDED, 0, needs_wide(layout),
+                              request->group_log2) |
+                   key_type(0, bits_type(target->dtype));
+    struct step *step = plan_step(plan, key, sizeof(struct copy));
+    struct copy *copy = (struct copy *)step->params;
+    step_buffer(step, target->buffer, true);
+    step_buffer(step, source->buffer, false);
+    copy->vector = operand_vector(layout, 0, target) &&
+                   operand_vector(layout, 1, source);
+    if (copy->vector)
+        layout_fours(layout);
+    copy->items = (uint64_t)layout->elements;
+    copy->rank = layout->rank;
+    copy->target_offset = element_offset(target);
+    copy->source_offset = element_offset(source);
+    extents_fill(&copy->space, layout);
+    strides_fill(copy->target_strides, layout, 0);
+    strides_fill(copy->source_strides, layout, 1);
+    step_items(step, copy->items);
+}
+
+enum tandem_status plan_copy(struct plan *plan, const struct request *request)
+{
+    struct layout layout;
+    struct tandem_tensor_desc permuted;
+    const struct tandem_tensor_desc *source = request->inputs[0];
+    if (request->op->id == TANDEM_OP_TRANSPOSE) {
+        layout_permute(&permuted, source, request->op->ints);
+        source = &permuted;
+    }
+    layout_elementwise(&layout, &source, 1, request->outputs, 1);
+    if (layout_contiguous(&layout, 0) && layout_contiguous(&layout, 1)) {
+        plan_contiguous(plan, request->outputs[0], source, layout.elements);
+        return TANDEM_OK;
+    }
+    uint32_t axis = tiled_axis(&layout);
+    /* A group covers a tile in whole rows; a small group would not. */
+    if (axis < layout.rank && (1u << request->group_log2) >= TILE)
+        plan_tiled(plan, request, &layout, axis, source);
+    else
+        plan_strided(plan, request, &layout, source);
+    return TANDEM_OK;
+}
+
+/* The bits of a quiet NaN, or 0 for what has none. */
+static uint64_t outside_bits(uint32_t dtype)
+{
+    switch (dtype) {
+    case TANDEM_F16:
+        return 0x7e00u;
+    case TANDEM_BF16:
+        return 0x7fc0u;
+    case TANDEM_F32:
+        return 0x7fc00000u;
+    case TANDEM_F64:
+        return 0x7ff8000000000000u;
+    default:
+        return 0;
+    }
+}
+
+enum tandem_status plan_gather(struct plan *plan,
+                               const struct request *request)
+{
+    const struct tandem_tensor_desc *target = request->outputs[0];
+    const struct tandem_tensor_desc *data = request->inputs[0];
+    const struct tandem_tensor_desc *indices = request->inputs[1];
+    struct layout layout;
+    int64_t axis_stride, axis_elements;
+    layout_gather(&layout, data, indices, target, request->op->ints[0],
+                  &axis_stride, &axis_elements);
+    uint64_t key =
+        kernel_key(KERNEL_GATHER, 0, needs_wide(&layout),
+                   request->group_log2) |
+        key_type(0, bits_type(target->dtype)) |
+        key_type(1, type_of(indices->dtype));
+    struct step *step = plan_step(plan, key, sizeof(struct gather));
+    struct gather *gather = (struct gather *)step->params;
+    step_buffer(step, target->buffer, true);
+    step_buffer(step, data->buffer, false);
+    step_buffer(step, indices->buffer, false);
+    gather->vector = operand_vector(&layout, 0, target) &&
+                     operand_vector(&layout, 1, data) && axis_stride % 4 == 0 &&
+                     layout.strides[2][layout.rank - 1] == 0;
+    if (gather->vector)
+        layout_fours(&layout);
+    gather->items = (uint64_t)layout.elements;
+    gather->rank = layout.rank;
+    gather->target_offset = element_offset(target);
+    gather->data_offset = element_offset(data);
+    gather->index_offset = element_offset(indices);
+    gather->axis_stride = axis_stride;
+    gather->axis_elements = axis_elements;
+    gather->outside = outside_bits(target->dtype);
+    extents_fill(&gather->space, &layout);
+    strides_fill(gather->target_strides, &layout, 0);
+    strides_fill(gather->data_strides, &layout, 1);
+    strides_fill(gather->index_strides, &layout, 2);
+    step_items(step, gather->items);
+    return TANDEM_OK;
+}

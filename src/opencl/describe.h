@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one OpenCL device says of itself.  Called by platform.c alone. */
+#ifndef TANDEM_OPENCL_DESCRIBE_H
+#define TANDEM_OPENCL_DESCRIBE_H
+
+#include "opencl/platform.h"
+
+/* Fills out but for info.duplicate_of; false where the device cannot serve:
+ * not available, no compiler, older than OpenCL 1.2, big-endian. */
+bool describe_device(struct platform_device *out, cl_platform_id platform,
+                     cl_device_id id);
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opened devices.  All opens of one piece of hardware share one cl_context,
+ * because CLBlast compiles anew for each context.
+ */
+#include "opencl/device.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl/gemm.h"
+#include "opencl/pinned.h"
+#include "opencl/status.h"
+#include "opencl/stream.h"
+
+#define DEVICE_MAGIC 0x64657663u
+
+static struct handle_pool devices = HANDLE_POOL(struct tandem_device,
+                                                DEVICE_MAGIC);
+/* Guards the contexts of platform.c's devices and their counts. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t open_count;
+static atomic_bool forked;
+
+static void note_fork(void)
+{
+    atomic_store(&forked, true);
+}
+
+bool device_forked(void)
+{
+    return atomic_load_explicit(&forked, memory_order_relaxed);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, note_fork);
+}
+
+enum tandem_status device_check(const struct tandem_device *device)
+{
+    if (!handle_live(&devices, device))
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "device %p is NULL, closed or foreign",
+                           (const void *)device);
+    if (device_forked())
+        return message_set(TANDEM_DEVICE_LOST,
+                           "this process is a fork of the one that opened the "
+                           "device: OpenCL does not work here; open devices "
+                           "after the fork");
+    if (atomic_load_explicit(&device->lost, memory_order_relaxed))
+        return message_set(TANDEM_DEVICE_LOST,
+                           "%s is lost: close it and open another",
+                           device->hardware->info.name);
+    return TANDEM_OK;
+}
+
+void device_log(struct tandem_device *device, enum tandem_log_level level,
+                const char *format, ...)
+{
+    char line[1024];
+    va_list arguments;
+    if (device->log == NULL)
+        return;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    for (char *at = line; (at = strchr(at, '\n')) != NULL;)
+        *at = ' ';
+    device->log(device->log_user, level, line);
+}
+
+/* ---- contexts ------------------------------------------------------------------ */
+
+static enum tandem_status context_take(struct tandem_device *device)
+{
+    struct platform_device *hardware =
+        (struct platform_device *)device->hardware;
+    cl_context_properties properties[] = {
+        CL_CONTEXT_PLATFORM, (cl_context_properties)hardware->platform, 0};
+    cl_int code = CL_SUCCESS;
+    pthread_mutex_lock(&mutex);
+    if (hardware->context == NULL)
+        hardware->context = clCreateContext(properties, 1, &hardware->id, NULL,
+                                            NULL, &code);
+    device->context = hardware->context;
+    if (device->context != NULL) {
+        clRetainContext(device->context);
+        hardware->opens++;
+        open_count++;
+    }
+    pthread_mutex_unlock(&mutex);
+    if (device->context != NULL)
+        return TANDEM_OK;
+    status_from_cl(device, code, "clCreateContext");
+    char why[256];
+    snprintf(why, sizeof(why), "%s", message_get());
+    return message_set(TANDEM_NO_DEVICE, "open: the driver refused it: %s",
+                       why);
+}
+
+static void context_give(struct tandem_device *device)
+{
+    struct platform_device *hardware =
+        (struct platform_device *)device->hardware;
+    pthread_mutex_lock(&mutex);
+    hardware->opens--;
+    open_count--;
+    /* What the next open shares must not be a broken context. */
+    if (hardware->opens == 0 || atomic_load(&device->lost)) {
+        if (hardware->context == device->context) {
+            clReleaseContext(hardware->context);
+            hardware->context = NULL;
+        }
+    }
+    if (open_count == 0)
+        gemm_forget();
+    clReleaseContext(device->context);
+    pthread_mutex_unlock(&mutex);
+}
+
+/* ---- open and close -------------------------------------------------------------- */
+
+static enum tandem_status parse_bytes(const char *key, const char *value,
+                                      uint64_t *out_bytes)
+{
+    char *end = NULL;
+    errno = 0;
+    unsigned long long bytes = strtoull(value, &end, 10);
+    if (errno != 0 || end == value || *end != '\0' || value[0] == '-')
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "open: %s is \"%.40s\", not a number of bytes", key,
+                           value);
+    *out_bytes = bytes;
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_options(struct tandem_device *device,
+                                       const struct tandem_open_options *from,
+                                       uint64_t *out_cap)
+{
+    enum tandem_status status = TANDEM_OK;
+    *out_cap = 0;
+    if (from == NULL)
+        return TANDEM_OK;
+    if (from->struct_size < offsetof(struct tandem_open_options, log))
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "open: options.struct_size is %zu", from->struct_size);
+    if (from->count != 0 && (from->keys == NULL || from->values == NULL))
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "open: options has %u keys, but keys or values is "
+                           "NULL", from->count);
+    if (from->struct_size >= sizeof(*from)) {
+        device->log = from->log;
+        device->log_user = from->log_user;
+    }
+    for (uint32_t i = 0; i < from->count && status == TANDEM_OK; i++) {
+        if (from->keys[i] == NULL || from->values[i] == NULL)
+            return message_set(TANDEM_INVALID_ARGUMENT,
+                               "open: key or value %u is NULL", i);
+        if (strcmp(from->keys[i], "memory_cap_bytes") == 0)
+            status = parse_bytes(from->keys[i], from->values[i], out_cap);
+        if (strcmp(from->keys[i], "cache_dir") == 0) {
+            free(device->cache_dir);
+            device->cache_dir =
+                from->values[i][0] != '\0' ? strdup(from->values[i]) : NULL;
+        }
+    }
+    return status;
+}
+
+enum tandem_status device_open(uint32_t index,
+                               const struct tandem_open_options *options,
+                               struct tandem_device **out_device)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    uint64_t cap = 0;
+    *out_device = NULL;
+    if (device_forked())
+        return message_set(TANDEM_DEVICE_LOST,
+                           "open: OpenCL was used before this process was "
+                           "forked and does not work here");
+    const struct platform_device *hardware = platform_at(index);
+    if (hardware == NULL)
+        return TANDEM_NO_DEVICE;
+    pthread_once(&once, watch_forks);
+    struct tandem_device *device = handle_new(&devices);
+    if (device == NULL)
+        return message_set(TANDEM_OUT_OF_MEMORY, "open: out of host memory");
+    device->index = index;
+    device->hardware = hardware;
+    enum tandem_status status = read_options(device, options, &cap);
+    if (status == TANDEM_OK)
+        status = context_take(device);
+    if (status != TANDEM_OK) {
+        free(device->cache_dir);
+        handle_free(&devices, device);
+        return status;
+    }
+    pthread_mutex_init(&device->mutex, NULL);
+    pool_start(&device->pool, cap);
+    programs_start(device);
+    *out_device = device;
+    return TANDEM_OK;
+}
+
+void device_close(struct tandem_device *device)
+{
+    if (!handle_live(&devices, device) || device_forked())
+        return;
+    programs_finish(device);
+    while (device->streams != NULL)
+        stream_destroy(device->streams);
+    events_finish(device);
+    pinned_finish(device);
+    pool_finish(device);
+    context_give(device);
+    pthread_mutex_destroy(&device->mutex);
+    free(device->cache_dir);
+    handle_free(&devices, device);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The plugin's objects: device, stream, event, buffer, and the functions on
+ * devices.  Each is a handle of a static pool.
+ *
+ * Locks, never two at once except in this order: device.mutex (its streams),
+ * pool.mutex (its memory), programs.mutex (its programs).
+ */
+#ifndef TANDEM_OPENCL_DEVICE_H
+#define TANDEM_OPENCL_DEVICE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <tandem/backend.h>
+
+#include "common/handle.h"
+#include "common/message.h"
+#include "opencl/api.h"
+#include "opencl/memory.h"
+#include "opencl/platform.h"
+#include "opencl/program.h"
+
+struct tandem_device {
+    struct handle handle;
+    uint32_t index;
+    const struct platform_device *hardware;
+    cl_context context; /* shared with other opens of the hardware */
+    tandem_log_fn log;
+    void *log_user;
+    char *cache_dir; /* NULL: no disk cache */
+    atomic_bool lost;
+    atomic_int shares_memory; /* import.c: unknown, yes, no */
+    pthread_mutex_t mutex; /* streams, next_stream_id */
+    struct tandem_stream *streams;
+    uint64_t next_stream_id;
+    struct pool pool;
+    struct programs programs;
+    struct tandem_device *next; /* of the open devices */
+};
+
+enum tandem_status device_open(uint32_t index,
+                               const struct tandem_open_options *options,
+                               struct tandem_device **out_device);
+void device_close(struct tandem_device *device);
+
+/* TANDEM_OK, INVALID_ARGUMENT for what is not a live device, DEVICE_LOST. */
+enum tandem_status device_check(const struct tandem_device *device);
+/* A formatted line to the host's log callback, if there is one. */
+void device_log(struct tandem_device *device, enum tandem_log_level level,
+                const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Whether this process is a fork's child that inherited the plugin. */
+bool device_forked(void);
+
+#endif

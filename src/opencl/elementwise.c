@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans for the operators of cl/elementwise.cl. */
+#include "common/check.h"
+#include "common/operator.h"
+#include "opencl/plan.h"
+
+/* As in cl/elementwise.cl. */
+struct flat {
+    uint64_t elements;
+    uint32_t vector, given, single, reserved;
+    float value[4];
+    uint64_t offset[4];
+};
+
+struct strided {
+    uint64_t items;
+    uint32_t rank, vector, given, single;
+    float value[4];
+    uint64_t offset[4];
+    struct extents space;
+    int64_t strides[4][AXES];
+};
+
+/* Operand 0 is the output, then the inputs. */
+static const struct tandem_tensor_desc *operand(const struct request *request,
+                                                uint32_t number)
+{
+    return number == 0 ? request->outputs[0] : request->inputs[number - 1];
+}
+
+static bool same_shape(const struct tandem_tensor_desc *a,
+                       const struct tandem_tensor_desc *b)
+{
+    if (a->rank != b->rank)
+        return false;
+    for (uint32_t i = 0; i < a->rank; i++)
+        if (a->shape[i] != b->shape[i])
+            return false;
+    return true;
+}
+
+/* Whether all operands are plainly contiguous, or single values: what most
+ * calls are, told without laying out axes. */
+static bool plainly_flat(const struct request *request, uint32_t *out_single)
+{
+    const struct tandem_tensor_desc *out = request->outputs[0];
+    *out_single = 0;
+    if (!tensor_contiguous(out))
+        return false;
+    for (uint32_t i = 0; i < request->input_count; i++) {
+        const struct tandem_tensor_desc *in = request->inputs[i];
+        if (in == NULL || (same_shape(in, out) && tensor_contiguous(in)))
+            continue;
+        if (shape_elements(in->rank, in->shape) != 1)
+            return false;
+        *out_single |= 2u << i;
+    }
+    return true;
+}
+
+static bool laid_out_flat(const struct layout *layout, uint32_t *out_single)
+{
+    *out_single = 0;
+    if (!layout_contiguous(layout, 0))
+        return false;
+    for (uint32_t i = 1; i < layout->operands; i++) {
+        if (layout->elements > 1 && layout_constant(layout, i))
+            *out_single |= 1u << i;
+        else if (!layout_contiguous(layout, i))
+            return false;
+    }
+    return true;
+}
+
+/* Scalars in the place of tensors, and attributes. */
+static uint32_t values_fill(float *value, const struct request *request)
+{
+    const struct tandem_op *op = request->op;
+    uint32_t given = 0, next = 0;
+    if (request->input_count == 1) {
+        for (uint32_t i = 0; i < 2 && i < op->float_count; i++)
+            value[2 + i] = (float)op->floats[i];
+        return 0;
+    }
+    bool logical = operator_row(op->id)->op_class == TANDEM_CLASS_LOGICAL;
+    for (uint32_t i = 0; i < request->input_count; i++) {
+        if (request->inputs[i] != NULL)
+            continue;
+        double scalar = op->floats[next++];
+        bool truth = logical || (op->id == TANDEM_OP_WHERE && i == 0);
+        value[i + 1] = truth ? (float)(scalar != 0) : (float)scalar;
+        given |= 2u << i;
+    }
+    return given;
+}
+
+static uint64_t key_of(const struct request *request, uint32_t kernel,
+                       bool wide)
+{
+    const struct tandem_op *op = request->op;
+    uint64_t key = kernel_key(kernel, op->id, wide, request->group_log2);
+    bool where = op->id == TANDEM_OP_WHERE;
+    bool logical = operator_row(op->id)->op_class == TANDEM_CLASS_LOGICAL;
+    key |= key_type(0, type_of(request->outputs[0]->dtype));
+    for (uint32_t i = 0; i < request->input_count; i++) {
+        const struct tandem_tensor_desc *in = request->inputs[i];
+        uint32_t absent = logical || (where && i == 0) ? TYPE_BOOL : TYPE_FLOAT;
+        key |= key_type(i + 1, in != NULL ? type_of(in->dtype) : absent);
+    }
+    return key | key_tanh(op->id == TANDEM_OP_GELU && op->int_count > 0 &&
+                          op->ints[0] != 0);
+}
+
+static void buffers_fill(struct step *step, const struct request *request)
+{
+    step_buffer(step, request->outputs[0]->buffer, true);
+    for (uint32_t i = 0; i < request->input_count; i++)
+        step_buffer(step,
+                    request->inputs[i] != NULL ? request->inputs[i]->buffer
+                                               : request->outputs[0]->buffer,
+                    false);
+}
+
+static void plan_flat(struct plan *plan, const struct request *request,
+                      uint32_t single)
+{
+    struct step *step =
+        plan_step(plan, key_of(request, KERNEL_FLAT, false), sizeof(struct flat));
+    struct flat *flat = (struct flat *)step->params;
+    buffers_fill(step, request);
+    flat->elements = (uint64_t)shape_elements(request->outputs[0]->rank,
+                                              request->outputs[0]->shape);
+    flat->given = values_fill(flat->value, request);
+    flat->single = single;
+    flat->vector = 1;
+    for (uint32_t i = 0; i <= request->input_count; i++) {
+        const struct tandem_tensor_desc *tensor = operand(request, i);
+        if (tensor == NULL)
+            continue;
+        flat->offset[i] = element_offset(tensor);
+        if ((single >> i & 1u) == 0 && !vector_aligned(tensor))
+            flat->vector = 0;
+    }
+    step_items(step, (flat->elements + 3) / 4);
+}
+
+/* Whether four neighbours along the innermost axis can be one vector for
+ * every operand: step 1 and aligned everywhere, or step 0. */
+static bool vector_strides(const struct layout *layout,
+                           const struct request *request, uint32_t given,
+                           uint32_t *out_single)
+{
+    uint32_t inner = layout->rank - 1;
+    *out_single = 0;
+    if (layout->shape[inner] % 4 != 0 || layout->strides[0][inner] != 1)
+        return false;
+    for (uint32_t i = 0; i < layout->operands; i++) {
+        if ((given >> i & 1u) != 0)
+            continue;
+        if (layout->strides[i][inner] == 0) {
+            *out_single |= 1u << i;
+            continue;
+        }
+        if (layout->strides[i][inner] != 1 ||
+            !vector_aligned(operand(request, i)))
+            return false;
+        for (uint32_t axis = 0; axis < inner; axis++)
+            if (layout->strides[i][axis] % 4 != 0)
+                return false;
+    }
+    return true;
+}
+
+static void plan_strided(struct plan *plan, const struct request *request,
+                         struct layout *layout)
+{
+    uint32_t inner = layout->rank - 1;
+    struct step *step =
+        plan_step(plan, key_of(request, KERNEL_STRIDED, needs_wide(layout)),
+                  sizeof(struct strided));
+    struct strided *strided = (struct strided *)step->params;
+    buffers_fill(step, request);
+    strided->given = values_fill(strided->value, request);
+    strided->vector =
+        vector_strides(layout, request, strided->given, &strided->single);
+    if (strided->vector) {
+        layout->shape[inner] /= 4;
+        layout->elements /= 4;
+        for (uint32_t i = 0; i < layout->operands; i++)
+            layout->strides[i][inner] *= 4;
+    }
+    strided->items = (uint64_t)layout->elements;
+    strided->rank = layout->rank;
+    extents_fill(&strided->space, layout);
+    for (uint32_t i = 0; i < layout->operands; i++) {
+        const struct tandem_tensor_desc *tensor = operand(request, i);
+        strides_fill(strided->strides[i], layout, i);
+        strided->offset[i] = tensor != NULL ? element_offset(tensor) : 0;
+    }
+    step_items(step, strided->items);
+}
+
+enum tandem_status plan_elementwise(struct plan *plan,
+                                    const struct request *request)
+{
+    uint32_t single;
+    struct layout layout;
+    if (plainly_flat(request, &single)) {
+        plan_flat(plan, request, single);
+        return TANDEM_OK;
+    }
+    layout_elementwise(&layout, request->inputs, request->input_count,
+                       request->outputs, request->output_count);
+    if (laid_out_flat(&layout, &single))
+        plan_flat(plan, request, single);
+    else
+        plan_strided(plan, request, &layout);
+    return TANDEM_OK;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The text of cl/, embedded by embed.sh. */
+#ifndef TANDEM_OPENCL_KERNELS_H
+#define TANDEM_OPENCL_KERNELS_H
+
+extern const char kernel_common[];
+extern const char kernel_copy[];
+extern const char kernel_elementwise[];
+extern const char kernel_gather[];
+extern const char kernel_gemm[];
+extern const char kernel_optimizer[];
+extern const char kernel_reduce[];
+extern const char kernel_softmax[];
+
+#endif

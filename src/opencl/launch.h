@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Enqueues plans.  The thread of the stream. */
+#ifndef TANDEM_OPENCL_LAUNCH_H
+#define TANDEM_OPENCL_LAUNCH_H
+
+#include "common/check.h"
+#include "opencl/stream.h"
+
+/* Enqueues the steps of plan; NOT_READY (from a kernel that wants smaller
+ * groups) asks to plan anew. */
+enum tandem_status launch_plan(struct tandem_stream *stream,
+                               struct plan *plan);
+/* INVALID_ARGUMENT, UNSUPPORTED, OK: check_op with this device's buffers. */
+enum tandem_status launch_check(const struct tandem_device *device,
+                                const struct request *request, bool buffers);
+/* The whole of backend.h's launch, arguments unchecked. */
+enum tandem_status launch_op(struct tandem_stream *stream,
+                             struct request *request);
+/* check.h's memory_span_fn; user is the device. */
+enum tandem_status launch_span(const void *user,
+                               const struct tandem_buffer *buffer,
+                               struct memory_span *out);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pinned host memory: an ALLOC_HOST_PTR buffer that stays mapped, whose
+ * pointer transfers then use.  The list is under the pool's mutex.
+ */
+#include "opencl/pinned.h"
+
+#include <stdlib.h>
+
+#include "opencl/device.h"
+#include "opencl/status.h"
+
+#define PAGE_BYTES 4096u
+
+struct pinned {
+    cl_mem mem;
+    cl_command_queue queue;
+    void *mapped;  /* what the driver gave */
+    void *memory;  /* the first page in it: what the caller has */
+    struct pinned *next;
+};
+
+static void pinned_release(struct pinned *pinned)
+{
+    if (pinned->mapped != NULL) {
+        clEnqueueUnmapMemObject(pinned->queue, pinned->mem, pinned->mapped, 0,
+                                NULL, NULL);
+        clFinish(pinned->queue);
+    }
+    if (pinned->mem != NULL)
+        clReleaseMemObject(pinned->mem);
+    if (pinned->queue != NULL)
+        clReleaseCommandQueue(pinned->queue);
+    free(pinned);
+}
+
+enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
+                                void **out_memory)
+{
+    cl_int code = CL_SUCCESS;
+    size_t whole = (size_t)bytes + PAGE_BYTES;
+    *out_memory = NULL;
+    struct pinned *pinned = calloc(1, sizeof(*pinned));
+    if (pinned == NULL || whole < bytes) {
+        free(pinned);
+        return message_set(TANDEM_OUT_OF_MEMORY,
+                           "host_alloc: no %llu bytes of host memory",
+                           (unsigned long long)bytes);
+    }
+    pinned->queue = clCreateCommandQueue(device->context, device->hardware->id,
+                                         0, &code);
+    if (code == CL_SUCCESS)
+        pinned->mem = clCreateBuffer(device->context,
+                                     CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                                     whole, NULL, &code);
+    if (code == CL_SUCCESS)
+        pinned->mapped = clEnqueueMapBuffer(
+            pinned->queue, pinned->mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
+            whole, 0, NULL, NULL, &code);
+    if (code != CL_SUCCESS) {
+        pinned->mapped = NULL;
+        pinned_release(pinned);
+        if (code == CL_OUT_OF_RESOURCES || code == CL_INVALID_BUFFER_SIZE ||
+            code == CL_MAP_FAILURE)
+            code = CL_OUT_OF_HOST_MEMORY;
+        return status_from_cl(device, code, "host_alloc");
+    }
+    pinned->memory = (void *)(((uintptr_t)pinned->mapped + PAGE_BYTES - 1) &
+                              ~(uintptr_t)(PAGE_BYTES - 1));
+    pthread_mutex_lock(&device->pool.mutex);
+    pinned->next = device->pool.pinned;
+    device->pool.pinned = pinned;
+    pthread_mutex_unlock(&device->pool.mutex);
+    *out_memory = pinned->memory;
+    return TANDEM_OK;
+}
+
+void pinned_free(struct tandem_device *device, void *memory)
+{
+    struct pinned *found = NULL;
+    pthread_mutex_lock(&device->pool.mutex);
+    for (struct pinned **at = &device->pool.pinned; *at != NULL;
+         at = &(*at)->next)
+        if ((*at)->memory == memory) {
+            found = *at;
+            *at = found->next;
+            break;
+        }
+    pthread_mutex_unlock(&device->pool.mutex);
+    if (found != NULL)
+        pinned_release(found);
+}
+
+void pinned_finish(struct tandem_device *device)
+{
+    while (device->pool.pinned != NULL) {
+        struct pinned *pinned = device->pool.pinned;
+        device->pool.pinned = pinned->next;
+        pinned_release(pinned);
+    }
+}

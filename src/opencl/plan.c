@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the planners share, and the choice among them. */
+#include "opencl/plan.h"
+
+#include <string.h>
+
+#include "common/check.h"
+#include "common/message.h"
+#include "common/operator.h"
+#include "opencl/memory.h"
+
+uint32_t log2_ceil(uint64_t value)
+{
+    return value <= 1 ? 0 : 64u - (uint32_t)__builtin_clzll(value - 1);
+}
+
+/* n / d = (mulhi(n, m) + n) >> s for n < 2^31: s = ceil(log2 d),
+ * m = floor(2^32 (2^s - d) / d) + 1 (Granlund and Montgomery). */
+static void divider_fill(uint64_t divisor, uint32_t *multiplier,
+                         uint32_t *shift)
+{
+    uint32_t s = log2_ceil(divisor);
+    *shift = s;
+    *multiplier = 0;
+    if (s < 32)
+        *multiplier = (uint32_t)(
+            (((((uint64_t)1 << s) - divisor) << 32) / divisor) + 1);
+}
+
+void extents_fill(struct extents *out, const struct layout *layout)
+{
+    for (uint32_t i = 0; i < layout->rank; i++) {
+        out->extent[i] = (uint64_t)layout->shape[layout->rank - 1 - i];
+        if (out->extent[i] != 0)
+            divider_fill(out->extent[i], &out->multiplier[i], &out->shift[i]);
+    }
+}
+
+void strides_fill(int64_t *out, const struct layout *layout, uint32_t operand)
+{
+    for (uint32_t i = 0; i < layout->rank; i++)
+        out[i] = layout->strides[operand][layout->rank - 1 - i];
+}
+
+struct step *plan_step(struct plan *plan, uint64_t key, uint32_t param_bytes)
+{
+    struct step *step = &plan->step[plan->steps++];
+    step->key = key;
+    step->groups = 0;
+    step->buffer_count = 0;
+    step->temp = STEP_BUFFERS;
+    step->written = 0;
+    step->param_bytes = param_bytes;
+    memset(step->params, 0, param_bytes);
+    return step;
+}
+
+void step_buffer(struct step *step, struct tandem_buffer *buffer, bool written)
+{
+    step->written |= (uint32_t)written << step->buffer_count;
+    step->buffers[step->buffer_count++] = buffer;
+}
+
+void step_items(struct step *step, uint64_t items)
+{
+    uint32_t log2 = KEY_GROUP_LOG2(step->key);
+    step->groups = (items + ((uint64_t)1 << log2) - 1) >> log2;
+}
+
+uint64_t element_offset(const struct tandem_tensor_desc *tensor)
+{
+    return tensor->byte_offset / TANDEM_DTYPE_BYTES(tensor->dtype);
+}
+
+bool vector_aligned(const struct tandem_tensor_desc *tensor)
+{
+    uint64_t skew = tensor->buffer != NULL ? tensor->buffer->skew : 0;
+    return (tensor->byte_offset + skew) %
+               (4u * TANDEM_DTYPE_BYTES(tensor->dtype)) ==
+           0;
+}
+
+uint32_t type_of(uint32_t dtype)
+{
+    switch (dtype) {
+    case TANDEM_I32:
+        return TYPE_INT;
+    case TANDEM_I64:
+        return TYPE_LONG;
+    case TANDEM_U8:
+        return TYPE_UCHAR;
+    case TANDEM_BOOL:
+        return TYPE_BOOL;
+    default:
+        return TYPE_FLOAT;
+    }
+}
+
+uint32_t bits_type(uint32_t dtype)
+{
+    switch (TANDEM_DTYPE_BYTES(dtype)) {
+    case 1:
+        return TYPE_UCHAR;
+    case 2:
+        return TYPE_USHORT;
+    case 4:
+        return TYPE_UINT;
+    default:
+        return TYPE_ULONG;
+    }
+}
+
+bool needs_wide(const struct layout *layout)
+{
+    return layout->elements > INT32_MAX;
+}
+
+static bool empty(const struct request *request)
+{
+    for (uint32_t i = 0; i < request->output_count; i++)
+        if (shape_elements(request->outputs[i]->rank,
+                           request->outputs[i]->shape) != 0)
+            return false;
+    return true;
+}
+
+enum tandem_status plan_make(struct plan *plan, const struct request *request)
+{
+    const struct operator_row *row = operator_row(request->op->id);
+    plan->steps = 0;
+    plan->temp_bytes = 0;
+    if (empty(request))
+        return TANDEM_OK;
+    switch (row->op_class) {
+    case TANDEM_CLASS_UNARY:
+    case TANDEM_CLASS_BINARY:
+    case TANDEM_CLASS_COMPARE:
+    case TANDEM_CLASS_LOGICAL:
+    case TANDEM_CLASS_TERNARY:
+    case TANDEM_CLASS_GRADIENT:
+    case TANDEM_CLASS_CAST:
+        return plan_elementwise(plan, request);
+    case TANDEM_CLASS_OPTIMIZER:
+        return plan_optimizer(plan, request);
+    case TANDEM_CLASS_COPY:
+    case TANDEM_CLASS_TRANSPOSE:
+        return plan_copy(plan, request);
+    case TANDEM_CLASS_GATHER:
+        return plan_gather(plan, request);
+    case TANDEM_CLASS_REDUCE:
+    case TANDEM_CLASS_ARG_REDUCE:
+    case TANDEM_CLASS_DOT:
+        return plan_reduce(plan, request);
+    case TANDEM_CLASS_SOFTMAX:
+    case TANDEM_CLASS_CROSS_ENTROPY:
+        return plan_softmax(plan, request);
+    default:
+        return message_set(TANDEM_UNSUPPORTED,
+                           "%s: the opencl backend does not serve it",
+                           row->name);
+    }
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a launch will enqueue, worked out without touching the driver: kernels
+ * by key, their buffers, parameters and sizes.  Pure functions over checked
+ * arguments; any thread.
+ */
+#ifndef TANDEM_OPENCL_PLAN_H
+#define TANDEM_OPENCL_PLAN_H
+
+#include <tandem/backend.h>
+
+#include "common/layout.h"
+
+struct tandem_device;
+struct platform_device;
+
+#define STEP_BUFFERS 8u
+#define STEP_PARAM_BYTES 1024u
+#define PLAN_STEPS 2u
+
+/* The kernels of cl/. */
+enum kernel_id {
+    KERNEL_COPY_BUFFER = 0, /* none: clEnqueueCopyBuffer */
+    KERNEL_FLAT = 1,
+    KERNEL_STRIDED = 2,
+    KERNEL_COPY_STRIDED = 3,
+    KERNEL_COPY_TILED = 4,
+    KERNEL_GATHER = 5,
+    KERNEL_OPTIMIZER = 6,
+    KERNEL_REDUCE = 7,
+    KERNEL_JOIN_SPLITS = 8,
+    KERNEL_SOFTMAX = 9,
+    KERNEL_EPILOGUE = 10,
+    KERNEL_IDS = 11
+};
+
+/* OpenCL C types, as they stand in a key. */
+enum kernel_type {
+    TYPE_FLOAT = 0,
+    TYPE_INT = 1,
+    TYPE_LONG = 2,
+    TYPE_UCHAR = 3,
+    TYPE_USHORT = 4,
+    TYPE_UINT = 5,
+    TYPE_ULONG = 6,
+    TYPE_BOOL = 7 /* a uchar of 0 or 1 */
+};
+
+/* A variant of a kernel in 64 bits: everything that its source and options
+ * depend on, but for the device. */
+#define KEY_KERNEL(key) ((uint32_t)((key)&0xffu))
+#define KEY_OP(key) ((uint32_t)((key) >> 8 & 0xffu))
+#define KEY_TYPE(key, operand) ((uint32_t)((key) >> (16 + 4 * (operand)) & 0xfu))
+#define KEY_WIDE(key) ((uint32_t)((key) >> 32 & 1u))
+#define KEY_TANH(key) ((uint32_t)((key) >> 33 & 1u))
+#define KEY_GROUP_LOG2(key) ((uint32_t)((key) >> 34 & 0xfu))
+
+/* Operand 0 is the output. */
+static inline uint64_t kernel_key(uint32_t kernel, uint32_t op, bool wide,
+                                  uint32_t group_log2)
+{
+    return (uint64_t)kernel | (uint64_t)op << 8 | (uint64_t)wide << 32 |
+           (uint64_t)group_log2 << 34;
+}
+static inline uint64_t key_type(uint32_t operand, uint32_t type)
+{
+    return (uint64_t)type << (16 + 4 * operand);
+}
+static inline uint64_t key_tanh(bool tanh_form)
+{
+    return (uint64_t)tanh_form << 33;
+}
+
+struct step {
+    uint64_t key;
+    uint64_t groups;
+    /* In the kernel's order; buffer_count includes the temporary's NULL at
+     * place temp (STEP_BUFFERS: none).  Bits of written: those it writes. */
+    struct tandem_buffer *buffers[STEP_BUFFERS];
+    uint32_t buffer_count, temp, written;
+    uint32_t param_bytes;
+    /* KERNEL_COPY_BUFFER: buffers[0] from buffers[1]. */
+    uint64_t target_offset, source_offset, bytes;
+    _Alignas(8) unsigned char params[STEP_PARAM_BYTES];
+};
+
+struct plan {
+    uint32_t steps; /* 0: nothing to do */
+    uint64_t temp_bytes;
+    struct step step[PLAN_STEPS];
+};
+
+/* A call of launch, checked. */
+struct request {
+    const struct platform_device *hardware;
+    uint32_t group_log2; /* of the work-groups to use */
+    const struct tandem_op *op;
+    const struct tandem_tensor_desc *const *inputs;
+    const struct tandem_tensor_desc *const *outputs;
+    uint32_t input_count, output_count;
+};
+
+enum tandem_status plan_elementwise(struct plan *plan,
+                                    const struct request *request);
+enum tandem_status plan_optimizer(struct plan *plan,
+                                  const struct request *request);
+enum tandem_status plan_copy(struct plan *plan, const struct request *request);
+enum tandem_status plan_gather(struct plan *plan,
+                               const struct request *request);
+enum tandem_status plan_reduce(struct plan *plan,
+                               const struct request *request);
+enum tandem_status plan_softmax(struct plan *plan,
+                                const struct request *request);
+/* Dispatches by class; GEMM is not among them. */
+enum tandem_status plan_make(struct plan *plan, const struct request *request);
+
+/* The kernel after (or, where the product is zero, instead of) a product. */
+void plan_epilogue(struct plan *plan, const struct tandem_gemm *gemm,
+                   uint32_t group_log2, float scale);
+
+/* ---- for the planners --------------------------------------------------------- */
+
+#define AXES TANDEM_MAX_RANK
+
+/* As in cl/common.cl, innermost axis first. */
+struct extents {
+    uint64_t extent[AXES];
+    uint32_t multiplier[AXES];
+    uint32_t shift[AXES];
+};
+
+void extents_fill(struct extents *out, const struct layout *layout);
+/* One operand's strides, innermost first. */
+void strides_fill(int64_t *out, const struct layout *layout, uint32_t operand);
+/* Starts a step of plan; params is zeroed for param_bytes. */
+struct step *plan_step(struct plan *plan, uint64_t key, uint32_t param_bytes);
+void step_buffer(struct step *step, struct tandem_buffer *buffer, bool written);
+/* Enough groups for items work-items of the key's group size. */
+void step_items(struct step *step, uint64_t items);
+/* Byte offset in elements of the descriptor's dtype. */
+uint64_t element_offset(const struct tandem_tensor_desc *tensor);
+/* Whether four elements from the tensor's start on are aligned as one. */
+bool vector_aligned(const struct tandem_tensor_desc *tensor);
+uint32_t type_of(uint32_t dtype);
+/* By size alone. */
+uint32_t bits_type(uint32_t dtype);
+/* The smallest power of two >= value, as its logarithm. */
+uint32_t log2_ceil(uint64_t value);
+bool needs_wide(const struct layout *layout);
+
+#endif

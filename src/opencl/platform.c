@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The devices of all platforms: found at the first question, GPUs first and
+ * CPUs last, twins of one piece of hardware recognised.  The list is written
+ * once under its mutex and read freely after that.
+ */
+#include "opencl/platform.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/message.h"
+#include "opencl/describe.h"
+
+#define MAX_PLATFORMS 32u
+#define MAX_DEVICES 64u
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static bool searched;
+static cl_int search_code;
+static uint32_t device_total;
+static struct platform_device devices[MAX_DEVICES];
+
+static void platform_search(cl_platform_id platform)
+{
+    cl_device_id ids[MAX_DEVICES];
+    cl_uint count = 0;
+    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, ids,
+                       &count) != CL_SUCCESS)
+        return;
+    if (count > MAX_DEVICES)
+        count = MAX_DEVICES;
+    for (cl_uint i = 0; i < count && device_total < MAX_DEVICES; i++) {
+        struct platform_device *device = &devices[device_total];
+        if (describe_device(device, platform, ids[i]))
+            device_total++;
+    }
+}
+
+static int rank_of(const struct platform_device *device)
+{
+    return device->info.kind == TANDEM_DEVICE_GPU           ? 0
+           : device->info.kind == TANDEM_DEVICE_ACCELERATOR ? 1
+                                                            : 2;
+}
+
+/* Stable, so that the drivers' own order holds within a kind. */
+static void order_devices(void)
+{
+    for (uint32_t i = 1; i < device_total; i++)
+        for (uint32_t j = i;
+             j > 0 && rank_of(&devices[j - 1]) > rank_of(&devices[j]); j--) {
+            struct platform_device swap = devices[j];
+            devices[j] = devices[j - 1];
+            devices[j - 1] = swap;
+        }
+}
+
+/* One platform lists its parts of one card apart on purpose, so only devices
+ * of different platforms can be twins.  All CPU devices are the host. */
+static bool twins(const struct platform_device *a,
+                  const struct platform_device *b)
+{
+    static const uint8_t unknown[16];
+    if (a->platform == b->platform || a->info.kind != b->info.kind)
+        return false;
+    if (a->info.kind == TANDEM_DEVICE_CPU)
+        return true;
+    if (memcmp(a->info.uuid, unknown, sizeof(unknown)) != 0 &&
+        memcmp(a->info.uuid, b->info.uuid, sizeof(unknown)) == 0)
+        return true;
+    return a->info.pci[0] != '\0' && strcmp(a->info.pci, b->info.pci) == 0;
+}
+
+static void mark_twins(void)
+{
+    for (uint32_t i = 0; i < device_total; i++) {
+        devices[i].info.duplicate_of = -1;
+        for (uint32_t j = 0; j < i; j++)
+            if (twins(&devices[i], &devices[j])) {
+                devices[i].info.duplicate_of = (int32_t)j;
+                break;
+            }
+    }
+}
+
+static void search(void)
+{
+    cl_platform_id platforms[MAX_PLATFORMS];
+    cl_uint count = 0;
+    search_code = clGetPlatformIDs(MAX_PLATFORMS, platforms, &count);
+    if (search_code != CL_SUCCESS)
+        return;
+    if (count > MAX_PLATFORMS)
+        count = MAX_PLATFORMS;
+    for (cl_uint i = 0; i < count; i++)
+        platform_search(platforms[i]);
+    order_devices();
+    mark_twins();
+}
+
+static enum tandem_status no_device(void)
+{
+    if (search_code == CL_PLATFORM_NOT_FOUND_KHR)
+        return message_set(
+            TANDEM_NO_DEVICE,
+            "no OpenCL driver is installed (no .icd file was found): install "
+            "your GPU's, on Debian nvidia-opencl-icd, intel-opencl-icd or "
+            "mesa-opencl-icd, or pocl-opencl-icd for the CPU");
+    if (search_code != CL_SUCCESS)
+        return message_set(TANDEM_NO_DEVICE,
+                           "clGetPlatformIDs failed with %d: an OpenCL driver "
+                           "refuses to start; check its installation",
+                           search_code);
+    return message_set(TANDEM_NO_DEVICE,
+                       "the OpenCL drivers list no usable device: check that "
+                       "/dev/dri/renderD* or /dev/nvidia* can be read (groups "
+                       "render and video), or install pocl-opencl-icd for "
+                       "the CPU");
+}
+
+enum tandem_status platform_count(uint32_t *out_count)
+{
+    pthread_mutex_lock(&mutex);
+    if (!searched)
+        search();
+    searched = true;
+    *out_count = device_total;
+    pthread_mutex_unlock(&mutex);
+    return *out_count != 0 ? TANDEM_OK : no_device();
+}
+
+struct platform_device *platform_at(uint32_t index)
+{
+    uint32_t count;
+    if (platform_count(&count) != TANDEM_OK)
+        return NULL;
+    if (index < count)
+        return &devices[index];
+    message_set(TANDEM_NO_DEVICE, "there is no OpenCL device %u: %s has %u",
+                index, "this machine", count);
+    return NULL;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The devices of all platforms, found once, at the first question.  Any
+ * thread.
+ */
+#ifndef TANDEM_OPENCL_PLATFORM_H
+#define TANDEM_OPENCL_PLATFORM_H
+
+#include <tandem/backend.h>
+
+#include "opencl/api.h"
+
+struct platform_device {
+    cl_platform_id platform;
+    cl_device_id id;
+    struct tandem_device_info info;
+    char version[128]; /* of the platform */
+    bool nvidia, pocl;
+    bool unified; /* shares the host's memory, by its own word */
+    bool correct_divide;
+    uint32_t group_limit; /* work-items along a group's first axis */
+    /* The context of all opens, and how many there are: device.c's. */
+    cl_context context;
+    uint32_t opens;
+};
+
+/* The number of devices; NO_DEVICE, with what to install, where none is. */
+enum tandem_status platform_count(uint32_t *out_count);
+/* NULL, with a message, past the last. */
+struct platform_device *platform_at(uint32_t index);
+
+#endif

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of backend.h: judges handles and pointers, then calls the room's
+ * own.  Any thread, as backend.h says for each entry.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/check.h"
+#include "config.h"
+#include "opencl/device.h"
+#include "opencl/gemm.h"
+#include "opencl/import.h"
+#include "opencl/launch.h"
+#include "opencl/pinned.h"
+#include "opencl/transfer.h"
+
+static enum tandem_status null_argument(const char *what)
+{
+    return message_set(TANDEM_INVALID_ARGUMENT, "%s is NULL", what);
+}
+
+/* ---- devices --------------------------------------------------------------------- */
+
+static enum tandem_status entry_count(uint32_t *out_count)
+{
+    if (out_count == NULL)
+        return null_argument("device_count: out_count");
+    *out_count = 0;
+    return platform_count(out_count);
+}
+
+static enum tandem_status entry_describe(uint32_t index,
+                                         struct tandem_device_info *out_info)
+{
+    if (out_info == NULL)
+        return null_argument("device_describe: out_info");
+    size_t bytes = out_info->struct_size;
+    if (bytes < sizeof(size_t))
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "device_describe: struct_size is %zu", bytes);
+    const struct platform_device *device = platform_at(index);
+    if (device == NULL)
+        return TANDEM_NO_DEVICE;
+    memcpy(out_info, &device->info,
+           bytes < sizeof(device->info) ? bytes : sizeof(device->info));
+    out_info->struct_size = bytes;
+    return TANDEM_OK;
+}
+
+static enum tandem_status entry_open(uint32_t index,
+                                     const struct tandem_open_options *options,
+                                     struct tandem_device **out_device)
+{
+    if (out_device == NULL)
+        return null_argument("open: out_device");
+    return device_open(index, options, out_device);
+}
+
+/* ---- memory ------------------------------------------------------------------------ */
+
+static enum tandem_status entry_alloc(struct tandem_device *device,
+                                      uint64_t bytes,
+                                      struct tandem_buffer **out_buffer)
+{
+    if (out_buffer == NULL)
+        return null_argument("alloc: out_buffer");
+    *out_buffer = NULL;
+    enum tandem_status status = device_check(device);
+    if (status != TANDEM_OK)
+        return status;
+    return buffer_create(device, bytes, false, out_buffer);
+}
+
+static void entry_free(struct tandem_buffer *buffer)
+{
+    if (buffer_live(buffer) && !device_forked())
+        buffer_destroy(buffer);
+}
+
+static enum tandem_status entry_upload(struct tandem_stream *stream,
+                                       struct tandem_buffer *buffer,
+                                       uint64_t offset, const void *source,
+                                       uint64_t bytes, uint32_t flags)
+{
+    enum tandem_status status = stream_check(stream);
+    if (status != TANDEM_OK)
+        return status;
+    return transfer_upload(stream, buffer, offset, source, bytes, flags);
+}
+
+/* A blocking download reports the sticky error; it does not clear it. */
+static enum tandem_status entry_download(struct tandem_stream *stream,
+                                         struct tandem_buffer *buffer,
+                                         uint64_t offset, void *target,
+                                         uint64_t bytes, uint32_t flags,
+                                         uint64_t timeout_ns)
+{
+    enum tandem_status status = stream_check(stream);
+    if (status != TANDEM_OK)
+        return status;
+    return transfer_download(stream, buffer, offset, target, bytes, flags,
+                             timeout_ns);
+}
+
+static enum tandem_status entry_copy(struct tandem_stream *stream,
+                                     struct tandem_buffer *target,
+                                     uint64_t target_offset,
+                                     struct tandem_buffer *source,
+                                     uint64_t source_offset, uint64_t bytes)
+{
+    enum tandem_status status = stream_check(stream);
+    if (status != TANDEM_OK)
+        return status;
+    return transfer_copy(stream, target, target_offset, source, source_offset,
+                         bytes);
+}
+
+static enum tandem_status entry_fill(struct tandem_stream *stream,
+                                     struct tandem_buffer *buffer,
+                                     uint64_t offset, uint64_t bytes,
+                                     const void *pattern,
+                                     uint32_t pattern_bytes)
+{
+    enum tandem_status status = stream_check(stream);
+    if (status != TANDEM_OK)
+        return status;
+    return transfer_fill(stream, buffer, offset, bytes, pattern, pattern_bytes);
+}
+
+static enum tandem_status entry_host_alloc(struct tandem_device *device,
+                                           uint64_t bytes, void **out_memory)
+{
+    if (out_memory == NULL)
+        return null_argument("host_alloc: out_memory");
+    *out_memory = NULL;
+    enum tandem_status status = device_check(device);
+    if (status != TANDEM_OK)
+        return status;
+    return pinned_alloc(device, bytes, out_memory);
+}
+
+static void entry_host_free(struct tandem_device *device, void *memory)
+{
+    enum tandem_status status = device_check(device);
+    if (memory != NULL && (status == TANDEM_OK || (status == TANDEM_DEVICE_LOST &&
+                                                   !device_forked())))
+        pinned_free(device, memory);
+}
+
+static enum tandem_status entry_import(struct tandem_device *device,
+                                       void *memory, uint64_t bytes,
+                                       struct tandem_buffer **out_buffer)
+{
+    if (out_buffer == NULL)
+        return null_argument("import_host: out_buffer");
+    *out_buffer = NULL;
+    enum tandem_status status = device_check(device);
+    if (status != TANDEM_OK)
+        return status;
+    if (memory == NULL || bytes == 0)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "import_host: memory is NULL or bytes is 0");
+    return import_memory(device, memory, bytes, out_buffer);
+}
+
+static enum tandem_status entry_map(struct tandem_stream *stream,
+                                    struct tandem_buffer *buffer,
+                                    uint64_t offset, uint64_t bytes,
+                                    uint32_t flags, uint64_t timeout_ns,
+                                    void **out_memory)
+{
+    if (out_memory == NULL)
+        return null_argument("map: out_memory");
+    *out_memory = NULL;
+    enum tandem_status status = stream_check(stream);
+    if (status != TANDEM_OK)
+        return status;
+    return transfer_map(stream, buffer, offset, bytes, flags, timeout_ns,
+                        out_memory);
+}
+
+static enum tandem_status entry_unmap(struct tandem_stream *stream,
+                                      struct tandem_buffer *buffer,
+                                      void *memory)
+{
+    enum tandem_status status = stream_check(stream);
+    if (status != TANDEM_OK)
+        return status;
+    return transfer_unmap(stream, buffer, memory);
+}
+
+static enum tandem_status entry_stats(struct tandem_device *device,
+                                      struct tandem_memory_stats *out_stats)
+{
+    enum tandem_status status = device_check(device);
+    if (status != TANDEM_OK)
+        return status;
+    if (out_stats == NULL || out_stats->struct_size < sizeof(size_t))
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "memory_stats: out_stats is NULL or its "
+                           "struct_size too small");
+    pool_stats(device, out_stats);
+    return TANDEM_OK;
+}
+
+static enum tandem_status entry_trim(struct tandem_device *device,
+                                     uint64_t keep_bytes)
+{
+    enum tandem_status status = device_check(device);
+    if (status == TANDEM_OK)
+        pool_trim(device, keep_bytes);
+    return status;
+}
+
+/* ---- operators ---------------------------------------------------------------------- */
+
+static bool is_gemm(const struct tandem_op *op)
+{
+    return op != NULL && op->id == TANDEM_OP_GEMM;
+}
+
+/* What supports, prepare and ready judge first. */
+static enum tandem_status judge(struct tandem_device *device,
+                                const struct request *request)
+{
+    enum tandem_status status = device_check(device);
+    if (status == TANDEM_OK)
+        status = launch_check(device, request, false);
+    if (status == TANDEM_OK && is_gemm(request->op))
+        status = gemm_supports(device, request->op->gemm);
+    return status;
+}
+
+static enum tandem_status plan_of(struct tandem_device *device,
+                                  struct request *request, struct plan *plan)
+{
+    request->hardware = device->hardware;
+    request->group_log2 = device->programs.group_log2;
+    return plan_make(plan, request);
+}
+
+static enum tandem_status entry_supports(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
+{
+    struct request request = {NULL,    0,           op,          inputs,
+                              outputs, input_count, output_count};
+    struct plan plan;
+    enum tandem_status status = judge(device, &request);
+    if (status != TANDEM_OK || is_gemm(op))
+        return status;
+    return plan_of(device, &request, &plan);
+}
+
+static enum tandem_status entry_prepare(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
+{
+    struct request request = {NULL,    0,           op,          inputs,
+                              outputs, input_count, output_count};
+    struct plan plan;
+    enum tandem_status status = judge(device, &request);
+    if (status == TANDEM_OK && is_gemm(op))
+        return gemm_prepare(device, op->gemm);
+    if (status == TANDEM_OK)
+        status = plan_of(device, &request, &plan);
+    for (uint32_t i = 0; status == TANDEM_OK && i < plan.steps; i++)
+        if (KEY_KERNEL(plan.step[i].key) != KERNEL_COPY_BUFFER)
+            status = program_prepare(device, &plan.step[i]);
+    return status;
+}
+
+static enum tandem_status entry_ready(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
+{
+    struct request request = {NULL,    0,           op,          inputs,
+                              outputs, input_count, output_count};
+    struct plan plan;
+    enum tandem_status status = judge(device, &request);
+    if (status == TANDEM_OK && is_gemm(op))
+        return gemm_ready(device, op->gemm);
+    if (status == TANDEM_OK)
+        status = plan_of(device, &request, &plan);
+    for (uint32_t i = 0; status == TANDEM_OK && i < plan.steps; i++)
+        if (KEY_KERNEL(plan.step[i].key) != KERNEL_COPY_BUFFER)
+            status = program_ready(device, plan.step[i].key);
+    return status;
+}
+
+static enum tandem_status entry_launch(
+    struct tandem_stream *stream, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
+{
+    enum tandem_status status = stream_check(stream);
+    if (status != TANDEM_OK)
+        return status;
+    struct request request = {stream->device->hardware, 0,           op, inputs,
+                              outputs,                  input_count,
+                              output_count};
+    if (is_gemm(op))
+        return op->gemm != NULL ? gemm_launch(stream, op->gemm)
+                                : null_argument("launch: op->gemm");
+    return launch_op(stream, &request);
+}
+
+static enum tandem_status entry_gemm(struct tandem_stream *stream,
+                                     const struct tandem_gemm *gemm)
+{
+    enum tandem_status status = stream_check(stream);
+    if (status != TANDEM_OK)
+        return status;
+    return gemm != NULL ? gemm_launch(stream, gemm) : null_argument("gemm");
+}
+
+/* ---- streams and events --------------------------------------------------------------- */
+
+static enum tandem_status entry_stream_create(struct tandem_device *device,
+                                              uint32_t flags,
+                                              struct tandem_stream **out_stream)
+{
+    if (out_stream == NULL)
+        return null_argument("stream_create: out_stream");
+    *out_stream = NULL;
+    enum tandem_status status = device_check(device);
+    return status == TANDEM_OK ? stream_create(device, flags, out_stream)
+                               : status;
+}
+
+static void entry_stream_destroy(struct tandem_stream *stream)
+{
+    if (stream_live(stream) && !device_forked())
+        stream_destroy(stream);
+}
+
+static enum tandem_status entry_event_record(struct tandem_stream *stream,
+                                             struct tandem_event **out_event)
+{
+    return out_event != NULL ? event_record(stream, out_event)
+                             : null_argument("event_record: out_event");
+}
+
+static enum tandem_status entry_event_query(struct tandem_event *event)
+{
+    return event_wait(event, 0);
+}
+
+static enum tandem_status entry_elapsed(struct tandem_event *start,
+                                        struct tandem_event *end,
+                                        uint64_t *out_ns)
+{
+    return out_ns != NULL ? event_elapsed(start, end, out_ns)
+                          : null_argument("event_elapsed: out_ns");
+}
+
+static enum tandem_status entry_synchronize(struct tandem_device *device,
+                                            uint64_t timeout_ns)
+{
+    enum tandem_status status = device_check(device);
+    return status == TANDEM_OK ? streams_synchronize(device, timeout_ns)
+                               : status;
+}
+
+static const struct tandem_backend backend = {
+    .struct_size = sizeof(struct tandem_backend),
+    .abi_major = TANDEM_ABI_MAJOR,
+    .abi_minor = TANDEM_ABI_MINOR,
+    .name = "opencl",
+    .version = PACKAGE_VERSION,
+    .last_error = message_get,
+    .device_count = entry_count,
+    .device_describe = entry_describe,
+    .open = entry_open,
+    .close = device_close,
+    .alloc = entry_alloc,
+    .free = entry_free,
+    .upload = entry_upload,
+    .download = entry_download,
+    .copy = entry_copy,
+    .fill = entry_fill,
+    .host_alloc = entry_host_alloc,
+    .host_free = entry_host_free,
+    .import_host = entry_import,
+    .map = entry_map,
+    .unmap = entry_unmap,
+    .memory_stats = entry_stats,
+    .trim = entry_trim,
+    .supports = entry_supports,
+    .prepare = entry_prepare,
+    .ready = entry_ready,
+    .launch = entry_launch,
+    .gemm = entry_gemm,
+    .stream_create = entry_stream_create,
+    .stream_destroy = entry_stream_destroy,
+    .stream_query = stream_query,
+    .stream_synchronize = stream_synchronize,
+    .stream_wait_event = event_follow,
+    .event_record = entry_event_record,
+    .event_destroy = event_destroy,
+    .event_query = entry_event_query,
+    .event_wait = event_wait,
+    .event_elapsed = entry_elapsed,
+    .synchronize = entry_synchronize};
+
+const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)
+{
+    return host_abi_major == TANDEM_ABI_MAJOR ? &backend : NULL;
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables of programs and kernel variants, and the build of one. */
+#include "opencl/program.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl/cache.h"
+#include "opencl/device.h"
+#include "opencl/kernels.h"
+#include "opencl/plan.h"
+#include "opencl/status.h"
+#include "opencl/variant.h"
+
+#define GROUP_LOG2 8u
+
+/* Several kernels come from one program: same file, same options. */
+struct program {
+    const char *file;
+    char options[VARIANT_OPTION_BYTES];
+    bool building;
+    cl_program program; /* NULL while it is being built */
+    struct program *next;
+};
+
+static uint32_t floor_log2(uint64_t value)
+{
+    return value == 0 ? 0 : 63u - (uint32_t)__builtin_clzll(value);
+}
+
+enum tandem_status programs_start(struct tandem_device *device)
+{
+    struct programs *programs = &device->programs;
+    uint32_t limit = floor_log2(device->hardware->group_limit);
+    pthread_mutex_init(&programs->mutex, NULL);
+    pthread_cond_init(&programs->changed, NULL);
+    programs->group_log2 = limit < GROUP_LOG2 ? limit : GROUP_LOG2;
+    return TANDEM_OK;
+}
+
+void programs_finish(struct tandem_device *device)
+{
+    struct programs *programs = &device->programs;
+    compile_stop(programs);
+    for (uint32_t i = 0; i < VARIANT_BUCKETS; i++)
+        for (struct variant *at = programs->buckets[i], *next; at != NULL;
+             at = next) {
+            next = at->chain;
+            free(at);
+        }
+    for (struct program *at = programs->list, *next; at != NULL; at = next) {
+        next = at->next;
+        if (at->program != NULL)
+            clReleaseProgram(at->program);
+        free(at);
+    }
+    pthread_cond_destroy(&programs->changed);
+    pthread_mutex_destroy(&programs->mutex);
+}
+
+uint64_t programs_count(struct programs *programs)
+{
+    pthread_mutex_lock(&programs->mutex);
+    uint64_t built = programs->built;
+    pthread_mutex_unlock(&programs->mutex);
+    return built;
+}
+
+/* ---- variants ------------------------------------------------------------------- */
+
+struct variant *variant_find(struct programs *programs, uint64_t key)
+{
+    uint32_t bucket =
+        (uint32_t)((key * 0x9e3779b97f4a7c15u) >> 32) % VARIANT_BUCKETS;
+    struct variant *variant = programs->buckets[bucket];
+    while (variant != NULL && variant->key != key)
+        variant = variant->chain;
+    if (variant != NULL)
+        return variant;
+    variant = calloc(1, sizeof(*variant));
+    if (variant == NULL) {
+        message_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
+        return NULL;
+    }
+    variant->key = key;
+    variant->chain = programs->buckets[bucket];
+    programs->buckets[bucket] = variant;
+    return variant;
+}
+
+void variant_settle(struct programs *programs, struct variant *variant,
+                    enum tandem_status status)
+{
+    pthread_mutex_lock(&programs->mutex);
+    /* Memory may be there next time; smaller groups have another key. */
+    bool again = status == TANDEM_OUT_OF_MEMORY || status == TANDEM_NOT_READY;
+    variant->status = status;
+    variant->state = status == TANDEM_OK ? BUILD_DONE
+                     : again             ? BUILD_NONE
+                                         : BUILD_FAILED;
+    if (status == TANDEM_OK)
+        programs->built++;
+    else
+        snprintf(variant->message, sizeof(variant->message), "%s",
+                 message_get());
+    pthread_cond_broadcast(&programs->changed);
+    pthread_mutex_unlock(&programs->mutex);
+}
+
+enum tandem_status variant_report(const struct variant *variant)
+{
+    if (variant->state == BUILD_DONE)
+        return TANDEM_OK;
+    if (variant->state == BUILD_FAILED)
+        return message_set(variant->status, "%s", variant->message);
+    return message_set(TANDEM_NOT_READY, "the operator is not compiled yet");
+}
+
+/* ---- building -------------------------------------------------------------------- */
+
+static enum tandem_status build_failed(struct tandem_device *device,
+                                       cl_program program,
+                                       const struct variant_text *text,
+                                       cl_int code)
+{
+    char log[4096] = "";
+    clGetProgramBuildInfo(program, device->hardware->id, CL_PROGRAM_BUILD_LOG,
+                          sizeof(log) - 1, log, NULL);
+    device_log(device, TANDEM_LOG_ERROR, "%s (%s) does not build: %.800s",
+               text->file, text->options, log);
+    if (code == CL_OUT_OF_RESOURCES) /* of the compiler, not of a kernel */
+        code = CL_BUILD_PROGRAM_FAILURE;
+    enum tandem_status status = status_from_cl(device, code, "clBuildProgram");
+    char first[160];
+    snprintf(first, sizeof(first), "%.150s", log);
+    first[strcspn(first, "\n")] = '\0';
+    return message_set(status, "clBuildProgram of %s failed (%d): %s",
+                       text->file, code, first);
+}
+
+static enum tandem_status build_source(struct tandem_device *device,
+                                       const struct variant_text *text,
+                                       cl_program *out_program)
+{
+    const char *sources[2] = {kernel_common, text->source};
+    cl_int code = CL_SUCCESS;
+    cl_program program = clCreateProgramWithSource(device->context, 2, sources,
+                                                   NULL, &code);
+    if (code != CL_SUCCESS)
+        return status_from_cl(device, code, "clCreateProgramWithSource");
+    code = clBuildProgram(program, 1, &device->hardware->id, text->options,
+                          NULL, NULL);
+    if (code != CL_SUCCESS) {
+        enum tandem_status status = build_failed(device, program, text, code);
+        clReleaseProgram(program);
+        return status;
+    }
+    *out_program = program;
+    return TANDEM_OK;
+}
+
+/* From the disk, else from source. */
+static enum tandem_status build(struct tandem_device *device,
+                                const struct variant_text *text,
+                                cl_program *out_program)
+{
+    *out_program = cache_load(device, text);
+    if (*out_program != NULL)
+        return TANDEM_OK;
+    enum tandem_status status = build_source(device, text, out_program);
+    if (status == TANDEM_OK)
+        cache_store(device, text, *out_program);
+    return status;
+}
+
+/* Called with the mutex held; NULL: out of memory. */
+static struct program *program_find(struct programs *programs,
+                                    const struct variant_text *text)
+{
+    struct program *at = programs->list;
+    while (at != NULL && (at->file != text->file ||
+                          strcmp(at->options, text->options) != 0))
+        at = at->next;
+    if (at != NULL)
+        return at;
+    at = calloc(1, sizeof(*at));
+    if (at == NULL) {
+        message_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
+        return NULL;
+    }
+    at->file = text->file;
+    snprintf(at->options, sizeof(at->options), "%s", text->options);
+    at->next = programs->list;
+    programs->list = at;
+    return at;
+}
+
+static enum tandem_status program_get(struct tandem_device *device,
+                                      const struct variant_text *text,
+                                      cl_program *out_program)
+{
+    struct programs *programs = &device->programs;
+    enum tandem_status status = TANDEM_OK;
+    pthread_mutex_lock(&programs->mutex);
+    struct program *program = program_find(programs, text);
+    while (program != NULL && program->building)
+        pthread_cond_wait(&programs->changed, &programs->mutex);
+    *out_program = program != NULL ? program->program : NULL;
+    if (program != NULL && program->program == NULL)
+        program->building = true;
+    pthread_mutex_unlock(&programs->mutex);
+    if (program == NULL)
+        return TANDEM_OUT_OF_MEMORY;
+    if (*out_program != NULL)
+        return TANDEM_OK;
+    status = build(device, text, out_program);
+    pthread_mutex_lock(&programs->mutex);
+    program->program = *out_program;
+    program->building = false;
+    pthread_cond_broadcast(&programs->changed);
+    pthread_mutex_unlock(&programs->mutex);
+    return status;
+}
+
+/* The kernel, not the device, knows how large its groups may be. */
+static enum tandem_status check_group(struct tandem_device *device,
+                                      cl_kernel kernel, uint64_t key)
+{
+    size_t most = 0;
+    cl_int code = clGetKernelWorkGroupInfo(kernel, device->hardware->id,
+                                           CL_KERNEL_WORK_GROUP_SIZE,
+                                           sizeof(most), &most, NULL);
+    if (code != CL_SUCCESS)
+        return status_from_cl(device, code, "clGetKernelWorkGroupInfo");
+    if (most >= (size_t)1 << KEY_GROUP_LOG2(key))
+        return TANDEM_OK;
+    if (KEY_GROUP_LOG2(key) == 0)
+        return message_set(TANDEM_FAILED, "a kernel runs with no group size");
+    struct programs *programs = &device->programs;
+    uint32_t log2 = most != 0 ? floor_log2(most) : KEY_GROUP_LOG2(key) - 1;
+    pthread_mutex_lock(&programs->mutex);
+    if (log2 < programs->group_log2)
+        programs->group_log2 = log2;
+    pthread_mutex_unlock(&programs->mutex);
+    return message_set(TANDEM_NOT_READY, "a kernel needs groups of %u", 1u << log2);
+}
+
+/* Runs kernel over no elements, so that nothing is left to compile. */
+static enum tandem_status trial_launch(struct tandem_device *device,
+                                       cl_kernel kernel,
+                                       const struct variant *variant)
+{
+    static const unsigned char nothing[STEP_PARAM_BYTES];
+    size_t size = (size_t)1 << KEY_GROUP_LOG2(variant->key);
+    cl_int code = CL_SUCCESS;
+    cl_command_queue queue = clCreateCommandQueue(
+        device->context, device->hardware->id, 0, &code);
+    if (code != CL_SUCCESS)
+        return status_from_cl(device, code, "clCreateCommandQueue");
+    cl_mem scratch = clCreateBuffer(device->context, CL_MEM_READ_WRITE, 4096,
+                                    NULL, &code);
+    for (uint32_t i = 0; code == CL_SUCCESS && i < variant->buffer_count; i++)
+        code = clSetKernelArg(kernel, i, sizeof(scratch), &scratch);
+    if (code == CL_SUCCESS)
+        code = clSetKernelArg(kernel, variant->buffer_count,
+                              variant->param_bytes, nothing);
+    if (code == CL_SUCCESS)
+        code = clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &size, &size, 0,
+                                      NULL, NULL);
+    if (code == CL_SUCCESS)
+        code = clFinish(queue);
+    if (scratch != NULL)
+        clReleaseMemObject(scratch);
+    clReleaseCommandQueue(queue);
+    return status_from_cl(device, code, "a kernel's trial launch");
+}
+
+enum tandem_status variant_build(struct tandem_device *device,
+                                 struct variant *variant, bool trial)
+{
+    struct variant_text text;
+    cl_int code = CL_SUCCESS;
+    cl_program program;
+    variant_describe(&text, variant->key, device->hardware);
+    enum tandem_status status = program_get(device, &text, &program);
+    if (status != TANDEM_OK)
+        return status;
+    cl_kernel kernel = clCreateKernel(program, text.function, &code);
+    if (code != CL_SUCCESS)
+        return status_from_cl(device, code, "clCreateKernel");
+    status = check_group(device, kernel, variant->key);
+    if (status == TANDEM_OK && trial)
+        status = trial_launch(device, kernel, variant);
+    clReleaseKernel(kernel);
+    if (status == TANDEM_OK)
+        variant->program = program;
+    return status;
+}
+
+/* ---- for launch, prepare and ready -------------------------------------------------- */
+
+/* Builds the variant here, or waits for who builds it. */
+static enum tandem_status variant_want(struct tandem_device *device,
+                                       struct variant *variant)
+{
+    struct programs *programs = &device->programs;
+    pthread_mutex_lock(&programs->mutex);
+    while (variant->state == BUILD_RUNNING)
+        pthread_cond_wait(&programs->changed, &programs->mutex);
+    bool mine = variant->state == BUILD_NONE || variant->state == BUILD_QUEUED;
+    if (mine)
+        variant->state = BUILD_RUNNING;
+    enum tandem_status status = mine ? TANDEM_OK : variant_report(variant);
+    pthread_mutex_unlock(&programs->mutex);
+    if (!mine)
+        return status;
+    status = variant_build(device, variant, false);
+    variant_settle(programs, variant, status);
+    return status;
+}
+
+static struct variant *variant_of(struct programs *programs,
+                                  const struct step *step)
+{
+    pthread_mutex_lock(&programs->mutex);
+    struct variant *variant = variant_find(programs, step->key);
+    if (variant != NULL && variant->state == BUILD_NONE) {
+        variant->buffer_count = step->buffer_count;
+        variant->param_bytes = step->param_bytes;
+    }
+    pthread_mutex_unlock(&programs->mutex);
+    return variant;
+}
+
+enum tandem_status program_kernel(struct tandem_device *device,
+                                  const struct step *step,
+                                  cl_kernel *out_kernel)
+{
+    struct variant_text text;
+    cl_int code = CL_SUCCESS;
+    *out_kernel = NULL;
+    struct variant *variant = variant_of(&device->programs, step);
+    if (variant == NULL)
+        return TANDEM_OUT_OF_MEMORY;
+    enum tandem_status status = variant_want(device, variant);
+    if (status != TANDEM_OK)
+        return status;
+    variant_describe(&text, step->key, device->hardware);
+    *out_kernel = clCreateKernel(variant->program, text.function, &code);
+    return status_from_cl(device, code, "clCreateKernel");
+}
+
+enum tandem_status program_prepare(struct tandem_device *device,
+                                   const struct step *step)
+{
+    struct variant *variant = variant_of(&device->programs, step);
+    if (variant == NULL)
+        return TANDEM_OUT_OF_MEMORY;
+    compile_queue(device, variant);
+    return TANDEM_OK;
+}
+
+enum tandem_status program_prepare_gemm(struct tandem_device *device,
+                                        uint64_t key)
+{
+    pthread_mutex_lock(&device->programs.mutex);
+    struct variant *variant = variant_find(&device->programs, key);
+    pthread_mutex_unlock(&device->programs.mutex);
+    if (variant == NULL)
+        return TANDEM_OUT_OF_MEMORY;
+    compile_queue(device, variant);
+    return TANDEM_OK;
+}
+
+enum tandem_status program_ready(struct tandem_device *device, uint64_t key)
+{
+    struct programs *programs = &device->programs;
+    pthread_mutex_lock(&programs->mutex);
+    struct variant *variant = variant_find(programs, key);
+    enum tandem_status status =
+        variant != NULL ? variant_report(variant) : TANDEM_OUT_OF_MEMORY;
+    pthread_mutex_unlock(&programs->mutex);
+    return status;
+}
+
+void program_mark_ready(struct tandem_device *device, uint64_t key)
+{
+    struct programs *programs = &device->programs;
+    pthread_mutex_lock(&programs->mutex);
+    struct variant *variant = variant_find(programs, key);
+    if (variant != NULL && variant->state != BUILD_DONE &&
+        variant->state != BUILD_RUNNING) {
+        variant->state = BUILD_DONE;
+        programs->built++;
+        pthread_cond_broadcast(&programs->changed);
+    }
+    pthread_mutex_unlock(&programs->mutex);
+}

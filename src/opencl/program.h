@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs and kernel variants of a device: built once, in the caller's
+ * thread (launch) or in the background (prepare).  Any thread; one mutex a
+ * device, never held during a build.
+ */
+#ifndef TANDEM_OPENCL_PROGRAM_H
+#define TANDEM_OPENCL_PROGRAM_H
+
+#include <pthread.h>
+#include <tandem/backend.h>
+
+#include "opencl/api.h"
+
+struct step;
+struct program;
+
+#define VARIANT_BUCKETS 256u
+
+enum build_state {
+    BUILD_NONE = 0,
+    BUILD_QUEUED = 1,
+    BUILD_RUNNING = 2,
+    BUILD_DONE = 3,
+    BUILD_FAILED = 4
+};
+
+/* One kernel of one program, or (key GEMM_KEY) CLBlast's. */
+struct variant {
+    uint64_t key;
+    enum build_state state;
+    enum tandem_status status; /* of BUILD_FAILED */
+    char message[256];
+    uint32_t buffer_count, param_bytes; /* for the trial launch */
+    cl_program program;                 /* the table's reference */
+    struct variant *chain;              /* of its bucket */
+    struct variant *next_job;
+    bool listed; /* among the jobs */
+};
+
+/* CLBlast's kernels, plain and strided-batched. */
+#define GEMM_KEY ((uint64_t)1 << 60)
+#define GEMM_BATCHED_KEY ((uint64_t)1 << 61)
+
+struct programs {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed; /* a state, or a job */
+    struct variant *buckets[VARIANT_BUCKETS];
+    struct program *list;
+    struct variant *first_job, *last_job;
+    pthread_t thread;
+    bool thread_started, stopping;
+    _Atomic uint32_t group_log2; /* of the work-groups to plan with */
+    uint64_t built;
+};
+
+enum tandem_status programs_start(struct tandem_device *device);
+/* Stops the background thread and releases all. */
+void programs_finish(struct tandem_device *device);
+uint64_t programs_count(struct programs *programs);
+
+/* A new kernel of the step's variant, built here or waited for.  NOT_READY:
+ * the kernel needs smaller groups than planned: plan anew. */
+enum tandem_status program_kernel(struct tandem_device *device,
+                                  const struct step *step,
+                                  cl_kernel *out_kernel);
+/* Queues a build of the step's variant unless it is done or under way. */
+enum tandem_status program_prepare(struct tandem_device *device,
+                                   const struct step *step);
+enum tandem_status program_prepare_gemm(struct tandem_device *device,
+                                        uint64_t key);
+/* OK, NOT_READY, or the status of a failed build. */
+enum tandem_status program_ready(struct tandem_device *device, uint64_t key);
+/* A product has run: CLBlast's kernels are there. */
+void program_mark_ready(struct tandem_device *device, uint64_t key);
+
+/* ---- compile.c's -------------------------------------------------------------- */
+
+/* Builds the variant's program; with trial, launches it once on scratch
+ * data.  Locks nothing but for the tables. */
+enum tandem_status variant_build(struct tandem_device *device,
+                                 struct variant *variant, bool trial);
+/* Finds or makes; the mutex is held.  NULL: out of host memory. */
+struct variant *variant_find(struct programs *programs, uint64_t key);
+void variant_settle(struct programs *programs, struct variant *variant,
+                    enum tandem_status status);
+enum tandem_status variant_report(const struct variant *variant);
+void compile_queue(struct tandem_device *device, struct variant *variant);
+void compile_stop(struct programs *programs);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* OpenCL's and CLBlast's codes as statuses.  Any thread. */
+#ifndef TANDEM_OPENCL_STATUS_H
+#define TANDEM_OPENCL_STATUS_H
+
+#include <tandem/backend.h>
+
+#include "opencl/api.h"
+
+/* The one function that turns a cl_int into a status: sets the message ("CALL:
+ * NAME (code)") and marks device (NULL allowed) lost where the code says so. */
+enum tandem_status status_from_cl(struct tandem_device *device, cl_int code,
+                                  const char *call);
+/* Likewise for a CLBlastStatusCode. */
+enum tandem_status status_from_clblast(struct tandem_device *device, int code,
+                                       const char *call);
+
+#endif

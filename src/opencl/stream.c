@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams: in-order queues, their errors, and whose memory waits for whom. */
+#include "opencl/stream.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl/status.h"
+
+#define STREAM_MAGIC 0x7374726du
+
+static struct handle_pool streams = HANDLE_POOL(struct tandem_stream,
+                                                STREAM_MAGIC);
+
+bool stream_live(const struct tandem_stream *stream)
+{
+    return handle_live(&streams, stream);
+}
+
+enum tandem_status stream_check(struct tandem_stream *stream)
+{
+    if (!handle_live(&streams, stream))
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "stream %p is NULL, destroyed or foreign",
+                           (void *)stream);
+    enum tandem_status status = device_check(stream->device);
+    if (status != TANDEM_OK)
+        return status;
+    status = (enum tandem_status)atomic_load_explicit(&stream->status,
+                                                      memory_order_relaxed);
+    if (status != TANDEM_OK)
+        return message_set(status, "earlier work of the stream failed: %s",
+                           stream->message);
+    return TANDEM_OK;
+}
+
+enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
+                                 struct tandem_stream **out_stream)
+{
+    cl_int code = CL_SUCCESS;
+    *out_stream = NULL;
+    struct tandem_stream *stream = handle_new(&streams);
+    if (stream == NULL)
+        return message_set(TANDEM_OUT_OF_MEMORY,
+                           "stream_create: out of host memory");
+    cl_command_queue_properties properties =
+        (flags & TANDEM_STREAM_PROFILING) != 0 ? CL_QUEUE_PROFILING_ENABLE : 0;
+    stream->queue = clCreateCommandQueue(
+        device->context, device->hardware->id, properties, &code);
+    if (code != CL_SUCCESS) {
+        handle_free(&streams, stream);
+        return status_from_cl(device, code, "clCreateCommandQueue");
+    }
+    stream->device = device;
+    stream->flags = flags;
+    pthread_mutex_lock(&device->mutex);
+    stream->id = ++device->next_stream_id;
+    stream->next = device->streams;
+    if (stream->next != NULL)
+        stream->next->previous = stream;
+    device->streams = stream;
+    pthread_mutex_unlock(&device->mutex);
+    *out_stream = stream;
+    return TANDEM_OK;
+}
+
+void stream_destroy(struct tandem_stream *stream)
+{
+    struct tandem_device *device = stream->device;
+    if (!atomic_load(&device->lost))
+        clFinish(stream->queue);
+    pthread_mutex_lock(&device->mutex);
+    if (stream->previous != NULL)
+        stream->previous->next = stream->next;
+    else
+        device->streams = stream->next;
+    if (stream->next != NULL)
+        stream->next->previous = stream->previous;
+    pthread_mutex_unlock(&device->mutex);
+    stream_kernels_free(stream);
+    clReleaseCommandQueue(stream->queue);
+    handle_free(&streams, stream);
+}
+
+uint64_t stream_issue(struct tandem_stream *stream)
+{
+    uint64_t serial =
+        atomic_load_explicit(&stream->issued, memory_order_relaxed) + 1;
+    atomic_store_explicit(&stream->issued, serial, memory_order_relaxed);
+    return serial;
+}
+
+enum tandem_status stream_fail(struct tandem_stream *stream,
+                               enum tandem_status status)
+{
+    snprintf(stream->message, sizeof(stream->message), "%s", message_get());
+    atomic_store(&stream->status, (uint32_t)status);
+    pool_poison(stream->device, stream->id, atomic_load(&stream->completed),
+                status);
+    return status;
+}
+
+void stream_passed(struct tandem_stream *stream, uint64_t serial)
+{
+    if (serial > atomic_load_explicit(&stream->completed, memory_order_relaxed))
+        atomic_store_explicit(&stream->completed, serial,
+                              memory_order_relaxed);
+}
+
+enum tandem_status stream_flush(struct tandem_stream *stream)
+{
+    uint64_t issued = atomic_load(&stream->issued);
+    if (atomic_load(&stream->flushed) == issued)
+        return TANDEM_OK;
+    cl_int code = clFlush(stream->queue);
+    if (code != CL_SUCCESS)
+        return status_from_cl(stream->device, code, "clFlush");
+    atomic_store(&stream->flushed, issued);
+    return TANDEM_OK;
+}
+
+/* ---- reuse of blocks across streams --------------------------------------- */
+
+/* Makes stream wait for the present end of other, whose work is not done. */
+static enum tandem_status follow_end(struct tandem_stream *stream,
+                                     struct tandem_stream *other)
+{
+    cl_event event = NULL;
+    cl_int code = clEnqueueMarkerWithWaitList(other->queue, 0, NULL, &event);
+    if (code != CL_SUCCESS)
+        return status_from_cl(stream->device, code, "clEnqueueMarker");
+    code = clFlush(other->queue);
+    if (code == CL_SUCCESS)
+        code = clEnqueueBarrierWithWaitList(stream->queue, 1, &event, NULL);
+    clReleaseEvent(event);
+    return status_from_cl(stream->device, code, "clEnqueueBarrier");
+}
+
+static enum tandem_status former_wait(struct tandem_stream *stream,
+                                      uint64_t former, uint64_t serial)
+{
+    struct tandem_device *device = stream->device;
+    enum tandem_status status = TANDEM_OK;
+    pthread_mutex_lock(&device->mutex);
+    /* A destroyed stream is not listed: its work is done. */
+    for (struct tandem_stream *other = device->streams;
+         other != NULL && status == TANDEM_OK; other = other->next) {
+        if (other == stream ||
+            (former != STREAM_SEVERAL &&
+             (other->id != former || atomic_load(&other->completed) >= serial)))
+            continue;
+        if (atomic_load(&other->completed) != atomic_load(&other->issued))
+            status = follow_end(stream, other);
+    }
+    pthread_mutex_unlock(&device->mutex);
+    return status;
+}
+
+enum tandem_status stream_use(struct tandem_stream *stream,
+                              struct tandem_buffer *buffer)
+{
+    uint64_t former =
+        atomic_load_explicit(&buffer->former_stream, memory_order_relaxed);
+    if (former == 0 || former == stream->id ||
+        atomic_load_explicit(&buffer->told_stream, memory_order_relaxed) ==
+            stream->id)
+        return TANDEM_OK;
+    enum tandem_status status =
+        former_wait(stream, former, atomic_load(&buffer->former_serial));
+    if (status == TANDEM_OK)
+        atomic_store(&buffer->told_stream, stream->id);
+    return status;
+}
+
+void stream_used(struct tandem_stream *stream, struct tandem_buffer *buffer,
+                 bool written)
+{
+    uint64_t serial =
+        atomic_load_explicit(&stream->issued, memory_order_relaxed);
+    uint64_t last =
+        atomic_load_explicit(&buffer->used_stream, memory_order_relaxed);
+    if (last != stream->id && last != STREAM_SEVERAL)
+        atomic_store_explicit(&buffer->used_stream,
+                              last == 0 ? stream->id : STREAM_SEVERAL,
+                              memory_order_relaxed);
+    atomic_store_explicit(&buffer->used_serial, serial, memory_order_relaxed);
+    if (!written)
+        return;
+    atomic_store_explicit(&buffer->written_stream, stream->id,
+                          memory_order_relaxed);
+    atomic_store_explicit(&buffer->written_serial, serial,
+                          memory_order_relaxed);
+}
+
+/* ---- waits --------------------------------------------------------------------- */
+
+enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
+                               uint64_t timeout_ns)
+{
+    struct tandem_device *device = stream->device;
+    cl_int code = CL_SUCCESS;
+    enum tandem_status status = stream_flush(stream);
+    if (status == TANDEM_OK && timeout_ns == TANDEM_FOREVER) {
+        cl_int done = CL_COMPLETE;
+        code = clWaitForEvents(1, &event);
+        if (clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                           sizeof(done), &done, NULL) == CL_SUCCESS &&
+            done < 0)
+            code = done;
+    } else if (status == TANDEM_OK) {
+        status = wait_polled(device, event, timeout_ns, &code);
+    }
+    if (status == TANDEM_NOT_READY)
+        return status;
+    if (status == TANDEM_OK)
+        status = status_from_cl(device, code, "the stream's work");
+    return status == TANDEM_OK ? status : stream_fail(stream, status);
+}
+
+static enum tandem_status finish(struct tandem_stream *stream,
+                                 uint64_t timeout_ns)
+{
+    struct tandem_device *device = stream->device;
+    uint64_t serial = atomic_load(&stream->issued);
+    if (atomic_load(&stream->completed) == serial)
+        return TANDEM_OK;
+    cl_int code;
+    enum tandem_status status;
+    if (timeout_ns == TANDEM_FOREVER) {
+        code = clFinish(stream->queue);
+        status = status_from_cl(device, code, "clFinish");
+        if (status != TANDEM_OK)
+            stream_fail(stream, status);
+    } else {
+        cl_event event = NULL;
+        code = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &event);
+        if (code != CL_SUCCESS)
+            return stream_fail(stream, status_from_cl(device, code,
+                                                      "clEnqueueMarker"));
+        atomic_store(&stream->flushed, serial - 1);
+        status = stream_wait(stream, event, timeout_ns);
+        clReleaseEvent(event);
+    }
+    if (status == TANDEM_OK)
+        stream_passed(stream, serial);
+    return status;
+}
+
+enum tandem_status stream_query(struct tandem_stream *stream)
+{
+    enum tandem_status status = stream_check(stream);
+    return status != TANDEM_OK ? status : finish(stream, 0);
+}
+
+enum tandem_status stream_synchronize(struct tandem_stream *stream,
+                                      uint64_t timeout_ns)
+{
+    if (!stream_live(stream))
+        return stream_check(stream);
+    enum tandem_status status = device_check(stream->device);
+    if (status != TANDEM_OK)
+        return status;
+    /* A sticky error does not shorten the wait for what is under way. */
+    status = finish(stream, timeout_ns);
+    if (status == TANDEM_NOT_READY)
+        return message_set(status, "stream_synchronize: the stream's work is "
+                                   "not done after %llu ns",
+                           (unsigned long long)timeout_ns);
+    enum tandem_status sticky = (enum tandem_status)atomic_exchange(
+        &stream->status, (uint32_t)TANDEM_OK);
+    if (sticky == TANDEM_OK)
+        return TANDEM_OK;
+    stream_passed(stream, atomic_load(&stream->issued));
+    return message_set(sticky, "the stream's work failed: %s",
+                       stream->message);
+}
+
+/* Streams belong to their threads, but a wait touches only what is atomic, and
+ * the queue.  The list is not locked while waiting: a stream is found anew by
+ * its id, which rises along it. */
+static struct tandem_stream *stream_after(struct tandem_device *device,
+                                          uint64_t id)
+{
+    struct tandem_stream *found = NULL;
+    pthread_mutex_lock(&device->mutex);
+    for (struct tandem_stream *at = device->streams; at != NULL; at = at->next)
+        if (at->id > id && (found == NULL || at->id < found->id))
+            found = at;
+    pthread_mutex_unlock(&device->mutex);
+    return found;
+}
+
+enum tandem_status streams_synchronize(struct tandem_device *device,
+                                       uint64_t timeout_ns)
+{
+    enum tandem_status first = TANDEM_OK;
+    char message[512] = "";
+    uint64_t id = 0;
+    struct tandem_stream *stream;
+    while ((stream = stream_after(device, id)) != NULL) {
+        id = stream->id;
+        enum tandem_status status = stream_synchronize(stream, timeout_ns);
+        if (first == TANDEM_OK && status != TANDEM_OK) {
+            first = status;
+            snprintf(message, sizeof(message), "%s", message_get());
+        }
+    }
+    return first == TANDEM_OK ? first : message_set(first, "%s", message);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Streams and events.  A stream is one in-order queue with its own cl_kernel
+ * of every variant that it has launched, so that a launch takes no lock.  A
+ * stream is used by one thread at a time, but for its id, serials and queue,
+ * which stream_use and event waits of others read under device.mutex.
+ */
+#ifndef TANDEM_OPENCL_STREAM_H
+#define TANDEM_OPENCL_STREAM_H
+
+#include "opencl/device.h"
+#include "opencl/plan.h"
+
+/* A stream's own kernel of a variant, with the parameters set last. */
+struct stream_kernel {
+    uint64_t key; /* 0: an empty slot */
+    cl_kernel kernel;
+    uint32_t param_bytes; /* of what is set; 0: nothing yet */
+    unsigned char *params;
+};
+
+/* CLBlast's answers on temporary memory, by shape. */
+struct gemm_memo {
+    uint64_t shape[8];
+    size_t temp_bytes;
+};
+#define GEMM_MEMOS 16u
+
+struct tandem_stream {
+    struct handle handle;
+    struct tandem_device *device;
+    cl_command_queue queue;
+    uint64_t id; /* of the device's streams, from 1, never used again */
+    uint32_t flags;
+    _Atomic uint64_t issued, completed, flushed; /* serials of commands */
+    _Atomic uint32_t status;                     /* the sticky error */
+    char message[256];
+    struct stream_kernel *kernels; /* open addressing by key */
+    uint32_t kernel_slots, kernel_count;
+    struct gemm_memo memos[GEMM_MEMOS];
+    struct tandem_stream *previous, *next;
+};
+
+struct tandem_event {
+    struct handle handle;
+    struct tandem_device *device;
+    cl_event event;
+    uint64_t stream, serial;
+    bool profiling;
+    _Atomic bool passed;
+    struct tandem_event *previous, *next;
+};
+
+enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
+                                 struct tandem_stream **out_stream);
+void stream_destroy(struct tandem_stream *stream);
+enum tandem_status stream_query(struct tandem_stream *stream);
+enum tandem_status stream_synchronize(struct tandem_stream *stream,
+                                      uint64_t timeout_ns);
+
+/* Every stream of the device; the first error found. */
+enum tandem_status streams_synchronize(struct tandem_device *device,
+                                       uint64_t timeout_ns);
+
+/* For whoever enqueues: a live stream without an error, of a device that is
+ * not lost. */
+enum tandem_status stream_check(struct tandem_stream *stream);
+/* Before a command that uses buffer: waits, on the device, for what the
+ * block's former owner left on other streams. */
+enum tandem_status stream_use(struct tandem_stream *stream,
+                              struct tandem_buffer *buffer);
+/* After it was enqueued. */
+void stream_used(struct tandem_stream *stream, struct tandem_buffer *buffer,
+                 bool written);
+/* Counts a command and returns its serial. */
+uint64_t stream_issue(struct tandem_stream *stream);
+/* Makes a failure found after the fact sticky, poisons, returns status.  The
+ * thread's message is kept as the stream's. */
+enum tandem_status stream_fail(struct tandem_stream *stream,
+                               enum tandem_status status);
+/* Notes that all up to serial is done. */
+void stream_passed(struct tandem_stream *stream, uint64_t serial);
+enum tandem_status stream_flush(struct tandem_stream *stream);
+/* The kernel of a plan's step, built if need be. */
+enum tandem_status stream_kernel(struct tandem_stream *stream,
+                                 const struct step *step,
+                                 struct stream_kernel **out_kernel);
+void stream_kernels_free(struct tandem_stream *stream);
+bool stream_live(const struct tandem_stream *stream);
+
+/* Waits for a cl_event of stream; NOT_READY when timeout_ns ran out.  A
+ * failure is made sticky. */
+enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
+                               uint64_t timeout_ns);
+/* Polls with growing pauses.  out_code: the event's status below 0. */
+enum tandem_status wait_polled(struct tandem_device *device, cl_event event,
+                               uint64_t timeout_ns, cl_int *out_code);
+
+enum tandem_status event_record(struct tandem_stream *stream,
+                                struct tandem_event **out_event);
+void event_destroy(struct tandem_event *event);
+enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns);
+enum tandem_status event_follow(struct tandem_stream *stream,
+                                struct tandem_event *event);
+enum tandem_status event_elapsed(struct tandem_event *start,
+                                 struct tandem_event *end, uint64_t *out_ns);
+void events_finish(struct tandem_device *device);
+
+#endif

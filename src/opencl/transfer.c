@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Transfers, copies, fills and maps. */
+#include "opencl/transfer.h"
+
+#include "common/check.h"
+#include "opencl/status.h"
+
+/* Judges one range of a buffer and makes the stream wait for its memory. */
+static enum tandem_status range_begin(struct tandem_stream *stream,
+                                      struct tandem_buffer *buffer,
+                                      uint64_t offset, uint64_t bytes,
+                                      const char *what)
+{
+    enum tandem_status status = buffer_check(stream->device, buffer, what);
+    if (status == TANDEM_OK)
+        status = check_range(what, offset, bytes, buffer->bytes);
+    if (status == TANDEM_OK && bytes != 0)
+        status = stream_use(stream, buffer);
+    return status;
+}
+
+/* After a write that left no byte as it was. */
+static void cure(struct tandem_buffer *buffer, uint64_t bytes)
+{
+    if (bytes == buffer->bytes)
+        atomic_store_explicit(&buffer->poison, TANDEM_OK,
+                              memory_order_relaxed);
+}
+
+/* A transfer that is not asynchronous waits for the work before it, as the
+ * queue is in order; only so may the source be used again. */
+enum tandem_status transfer_upload(struct tandem_stream *stream,
+                                   struct tandem_buffer *buffer,
+                                   uint64_t offset, const void *source,
+                                   uint64_t bytes, uint32_t flags)
+{
+    enum tandem_status status =
+        range_begin(stream, buffer, offset, bytes, "upload");
+    if (status != TANDEM_OK || bytes == 0)
+        return status;
+    if (source == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT, "upload: source is NULL");
+    bool wait = (flags & TANDEM_TRANSFER_ASYNC) == 0;
+    cl_int code = CL_SUCCESS;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        code = clEnqueueWriteBuffer(stream->queue, buffer->mem,
+                                    wait ? CL_TRUE : CL_FALSE, (size_t)offset,
+                                    (size_t)bytes, source, 0, NULL, NULL);
+        if (code != CL_MEM_OBJECT_ALLOCATION_FAILURE)
+            break;
+        pool_trim(stream->device, 0);
+    }
+    if (code != CL_SUCCESS)
+        return status_from_cl(stream->device, code, "clEnqueueWriteBuffer");
+    uint64_t serial = stream_issue(stream);
+    stream_used(stream, buffer, true);
+    if (wait)
+        stream_passed(stream, serial);
+    cure(buffer, bytes);
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_timed(struct tandem_stream *stream,
+                                     struct tandem_buffer *buffer,
+                                     uint64_t offset, void *target,
+                                     uint64_t bytes, uint64_t timeout_ns)
+{
+    cl_event event = NULL;
+    cl_int code =
+        clEnqueueReadBuffer(stream->queue, buffer->mem, CL_FALSE,
+                            (size_t)offset, (size_t)bytes, target, 0, NULL,
+                            &event);
+    if (code != CL_SUCCESS)
+        return status_from_cl(stream->device, code, "clEnqueueReadBuffer");
+    uint64_t serial = stream_issue(stream);
+    stream_used(stream, buffer, false);
+    enum tandem_status status = stream_wait(stream, event, timeout_ns);
+    clReleaseEvent(event);
+    if (status == TANDEM_OK)
+        stream_passed(stream, serial);
+    return status;
+}
+
+enum tandem_status transfer_download(struct tandem_stream *stream,
+                                     struct tandem_buffer *buffer,
+                                     uint64_t offset, void *target,
+                                     uint64_t bytes, uint32_t flags,
+                                     uint64_t timeout_ns)
+{
+    enum tandem_status status =
+        range_begin(stream, buffer, offset, bytes, "download");
+    if (status == TANDEM_OK)
+        status = buffer_poisoned(buffer);
+    if (status != TANDEM_OK || bytes == 0)
+        return status;
+    if (target == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT, "download: target is NULL");
+    bool wait = (flags & TANDEM_TRANSFER_ASYNC) == 0;
+    if (wait && timeout_ns != TANDEM_FOREVER)
+        return read_timed(stream, buffer, offset, target, bytes, timeout_ns);
+    cl_int code = clEnqueueReadBuffer(stream->queue, buffer->mem,
+                                      wait ? CL_TRUE : CL_FALSE, (size_t)offset,
+                                      (size_t)bytes, target, 0, NULL, NULL);
+    status = status_from_cl(stream->device, code, "clEnqueueReadBuffer");
+    if (status != TANDEM_OK)
+        return wait ? stream_fail(stream, status) : status;
+    uint64_t serial = stream_issue(stream);
+    stream_used(stream, buffer, false);
+    if (wait)
+        stream_passed(stream, serial);
+    return TANDEM_OK;
+}
+
+enum tandem_status transfer_copy(struct tandem_stream *stream,
+                                 struct tandem_buffer *target,
+                                 uint64_t target_offset,
+                                 struct tandem_buffer *source,
+                                 uint64_t source_offset, uint64_t bytes)
+{
+    enum tandem_status status =
+        range_begin(stream, target, target_offset, bytes, "copy: target");
+    if (status == TANDEM_OK)
+        status =
+            range_begin(stream, source, source_offset, bytes, "copy: source");
+    if (status == TANDEM_OK)
+        status = buffer_poisoned(source);
+    if (status != TANDEM_OK || bytes == 0)
+        return status;
+    uint64_t to = target->address + target_offset;
+    uint64_t from = source->address + source_offset;
+    if (to < from + bytes && from < to + bytes)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "copy: %llu bytes from offset %llu to %llu of one "
+                           "buffer overlap", (unsigned long long)bytes,
+                           (unsigned long long)source_offset,
+                           (unsigned long long)target_offset);
+    cl_int code = clEnqueueCopyBuffer(
+        stream->queue, source->mem, target->mem, (size_t)source_offset,
+        (size_t)target_offset, (size_t)bytes, 0, NULL, NULL);
+    if (code != CL_SUCCESS)
+        return status_from_cl(stream->device, code, "clEnqueueCopyBuffer");
+    stream_issue(stream);
+    stream_used(stream, target, true);
+    stream_used(stream, source, false);
+    return TANDEM_OK;
+}
+
+static enum tandem_status check_pattern(uint64_t offset, uint64_t bytes,
+                                        const void *pattern,
+                                        uint32_t pattern_bytes)
+{
+    if (pattern == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT, "fill: pattern is NULL");
+    if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4 &&
+        pattern_bytes != 8)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "fill: pattern_bytes is %u, not 1, 2, 4 or 8",
+                           pattern_bytes);
+    if (offset % pattern_bytes != 0 || bytes % pattern_bytes != 0)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "fill: offset %llu or bytes %llu is no multiple of "
+                           "pattern_bytes %u", (unsigned long long)offset,
+                           (unsigned long long)bytes, pattern_bytes);
+    return TANDEM_OK;
+}
+
+enum tandem_status transfer_fill(struct tandem_stream *stream,
+                                 struct tandem_buffer *buffer, uint64_t offset,
+                                 uint64_t bytes, const void *pattern,
+                                 uint32_t pattern_bytes)
+{
+    enum tandem_status status =
+        check_pattern(offset, bytes, pattern, pattern_bytes);
+    if (status == TANDEM_OK)
+        status = range_begin(stream, buffer, offset, bytes, "fill");
+    if (status != TANDEM_OK || bytes == 0)
+        return status;
+    cl_int code = clEnqueueFillBuffer(stream->queue, buffer->mem, pattern,
+                                      pattern_bytes, (size_t)offset,
+                                      (size_t)bytes, 0, NULL, NULL);
+    if (code != CL_SUCCESS)
+        return status_from_cl(stream->device, code, "clEnqueueFillBuffer");
+    stream_issue(stream);
+    stream_used(stream, buffer, true);
+    cure(buffer, bytes);
+    return TANDEM_OK;
+}
+
+enum tandem_status transfer_map(struct tandem_stream *stream,
+                                struct tandem_buffer *buffer, uint64_t offset,
+                                uint64_t bytes, uint32_t flags,
+                                uint64_t timeout_ns, void **out_memory)
+{
+    enum tandem_status status =
+        range_begin(stream, buffer, offset, bytes, "map");
+    if (status == TANDEM_OK && (flags & TANDEM_MAP_READ) != 0)
+        status = buffer_poisoned(buffer);
+    if (status != TANDEM_OK)
+        return status;
+    if (bytes == 0 || (flags & (TANDEM_MAP_READ | TANDEM_MAP_WRITE)) == 0)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "map: bytes %llu or flags %u is 0",
+                           (unsigned long long)bytes, flags);
+    cl_map_flags how = (flags & TANDEM_MAP_READ) != 0 ? CL_MAP_READ : 0;
+    how |= (flags & TANDEM_MAP_WRITE) != 0 ? CL_MAP_WRITE : 0;
+    cl_int code = CL_SUCCESS;
+    cl_event event = NULL;
+    void *memory =
+        clEnqueueMapBuffer(stream->queue, buffer->mem, CL_FALSE, how,
+                           (size_t)offset, (size_t)bytes, 0, NULL, &event,
+                           &code);
+    if (code != CL_SUCCESS)
+        return status_from_cl(stream->device, code, "clEnqueueMapBuffer");
+    uint64_t serial = stream_issue(stream);
+    stream_used(stream, buffer, (flags & TANDEM_MAP_WRITE) != 0);
+    status = stream_wait(stream, event, timeout_ns);
+    clReleaseEvent(event);
+    if (status != TANDEM_OK) {
+        clEnqueueUnmapMemObject(stream->queue, buffer->mem, memory, 0, NULL,
+                                NULL);
+        stream_issue(stream);
+        return status;
+    }
+    stream_passed(stream, serial);
+    atomic_fetch_add(&buffer->maps, 1);
+    *out_memory = memory;
+    return TANDEM_OK;
+}
+
+enum tandem_status transfer_unmap(struct tandem_stream *stream,
+                                  struct tandem_buffer *buffer, void *memory)
+{
+    if (!buffer_live(buffer) || buffer->device != stream->device ||
+        atomic_load(&buffer->maps) == 0 || memory == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "unmap: buffer %p is not mapped",
+                           (void *)buffer);
+    cl_int code = clEnqueueUnmapMemObject(stream->queue, buffer->mem, memory, 0,
+                                          NULL, NULL);
+    if (code != CL_SUCCESS)
+        return status_from_cl(stream->device, code, "clEnqueueUnmapMemObject");
+    stream_issue(stream);
+    stream_used(stream, buffer, true);
+    atomic_fetch_sub(&buffer->maps, 1);
+    return TANDEM_OK;
+}

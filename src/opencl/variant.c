@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keys as compiler options.  Nothing but this table and the key's numbers
+ * reaches the compiler. */
+#include "opencl/variant.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/operator.h"
+#include "opencl/kernels.h"
+#include "opencl/plan.h"
+#include "opencl/platform.h"
+
+static const struct {
+    const char *file, *source, *function;
+} functions[KERNEL_IDS] = {
+    [KERNEL_FLAT] = {"elementwise.cl", kernel_elementwise, "flat"},
+    [KERNEL_STRIDED] = {"elementwise.cl", kernel_elementwise, "strided"},
+    [KERNEL_COPY_STRIDED] = {"copy.cl", kernel_copy, "strided"},
+    [KERNEL_COPY_TILED] = {"copy.cl", kernel_copy, "tiled"},
+    [KERNEL_GATHER] = {"gather.cl", kernel_gather, "gather"},
+    [KERNEL_OPTIMIZER] = {"optimizer.cl", kernel_optimizer, "update"},
+    [KERNEL_REDUCE] = {"reduce.cl", kernel_reduce, "reduce"},
+    [KERNEL_JOIN_SPLITS] = {"reduce.cl", kernel_reduce, "join_splits"},
+    [KERNEL_SOFTMAX] = {"softmax.cl", kernel_softmax, "softmax"},
+    [KERNEL_EPILOGUE] = {"gemm.cl", kernel_gemm, "epilogue"}};
+
+static const char *type_name(uint64_t key, uint32_t operand)
+{
+    static const char *const names[16] = {
+        [TYPE_FLOAT] = "float", [TYPE_INT] = "int",       [TYPE_LONG] = "long",
+        [TYPE_UCHAR] = "uchar", [TYPE_USHORT] = "ushort", [TYPE_UINT] = "uint",
+        [TYPE_ULONG] = "ulong", [TYPE_BOOL] = "uchar"};
+    const char *name = names[KEY_TYPE(key, operand)];
+    return name != NULL ? name : "float";
+}
+
+static void append(struct variant_text *out, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void append(struct variant_text *out, const char *format, ...)
+{
+    size_t used = strlen(out->options);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(out->options + used, sizeof(out->options) - used, format,
+              arguments);
+    va_end(arguments);
+}
+
+/* The function of common.cl that computes a cast. */
+static void append_cast(struct variant_text *out, uint64_t key)
+{
+    static const char *const to[16] = {[TYPE_FLOAT] = "f32",
+                                       [TYPE_INT] = "i32",
+                                       [TYPE_LONG] = "i64",
+                                       [TYPE_UCHAR] = "u8",
+                                       [TYPE_BOOL] = "bool"};
+    const char *target = to[KEY_TYPE(key, 0)];
+    append(out, " -DOP=op_cast_%s_%s",
+           KEY_TYPE(key, 1) == TYPE_FLOAT ? "f32" : "int",
+           target != NULL ? target : "f32");
+}
+
+static void append_elementwise(struct variant_text *out, uint64_t key)
+{
+    const struct operator_row *row = operator_row(KEY_OP(key));
+    if (row == NULL)
+        return;
+    if (row->op_class == TANDEM_CLASS_CAST)
+        append_cast(out, key);
+    else
+        append(out, " -DOP=op_%s%s",
+               row->id == TANDEM_OP_RELU_GRAD ? "relu_grad" : row->name,
+               KEY_TANH(key) ? "_tanh" : "");
+    append(out, " -DINPUTS=%u -DOUT=%s", row->inputs, type_name(key, 0));
+    for (uint32_t i = 0; i < row->inputs; i++)
+        append(out, " -DIN%u=%s", i, type_name(key, i + 1));
+}
+
+static void append_activation(struct variant_text *out, uint64_t key)
+{
+    const struct operator_row *row = operator_row(KEY_OP(key));
+    if (row != NULL)
+        append(out, " -DACTIVATION=op_%s%s", row->name,
+               KEY_TANH(key) ? "_tanh" : "");
+}
+
+void variant_describe(struct variant_text *out, uint64_t key,
+                      const struct platform_device *hardware)
+{
+    uint32_t kernel = KEY_KERNEL(key);
+    out->file = functions[kernel].file;
+    out->source = functions[kernel].source;
+    out->function = functions[kernel].function;
+    out->options[0] = '\0';
+    append(out, "-cl-std=CL1.2 -DTANDEM_EMBEDDED -DGROUP=%u -DWIDE=%u%s",
+           1u << KEY_GROUP_LOG2(key), KEY_WIDE(key),
+           hardware->correct_divide
+               ? " -cl-fp32-correctly-rounded-divide-sqrt"
+               : "");
+    switch (kernel) {
+    case KERNEL_FLAT:
+    case KERNEL_STRIDED:
+        append_elementwise(out, key);
+        break;
+    case KERNEL_COPY_STRIDED:
+    case KERNEL_COPY_TILED:
+        append(out, " -DBITS=%s", type_name(key, 0));
+        break;
+    case KERNEL_GATHER:
+        append(out, " -DBITS=%s -DINDEX=%s", type_name(key, 0),
+               type_name(key, 1));
+        break;
+    case KERNEL_OPTIMIZER:
+        append(out, " -DADAM=%d", KEY_OP(key) == TANDEM_OP_ADAM);
+        break;
+    case KERNEL_REDUCE:
+    case KERNEL_JOIN_SPLITS:
+        append(out, " -DREDUCTION=%u", KEY_OP(key));
+        break;
+    case KERNEL_SOFTMAX:
+        append(out, " -DFORM=%u -DLABEL=%s", KEY_OP(key),
+               KEY_TYPE(key, 1) == TYPE_LONG ? "long" : "int");
+        break;
+    default:
+        append_activation(out, key);
+        break;
+    }
+}

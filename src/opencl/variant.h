@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A kernel's key (plan.h) as source, function and compiler options.  Any
+ * thread. */
+#ifndef TANDEM_OPENCL_VARIANT_H
+#define TANDEM_OPENCL_VARIANT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct platform_device;
+
+#define VARIANT_OPTION_BYTES 512u
+
+struct variant_text {
+    const char *file;     /* "reduce.cl" */
+    const char *source;   /* common.cl goes before it */
+    const char *function; /* of the kernel */
+    char options[VARIANT_OPTION_BYTES];
+};
+
+void variant_describe(struct variant_text *out, uint64_t key,
+                      const struct platform_device *hardware);
+
+#endif
