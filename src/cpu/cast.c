@@ -46,24 +46,24 @@ static inline uint8_t i64_to_u8(int64_t x)
     return x > 255 ? 255 : x < 0 ? 0 : (uint8_t)x;
 }
 
-#define CAST(from_name, from_type, to_name, to_type, expression) \
-    static void from_name##_##to_name(void *to, int64_t to_step, \
-                                      const void *from, int64_t from_step, \
-                                      int64_t n) \
-    { \
-        const from_type *in = from; \
-        to_type *out = to; \
-        if (to_step == 1 && from_step == 1) { \
-            for (int64_t i = 0; i < n; i++) { \
-                from_type x = in[i]; \
-                out[i] = (to_type)(expression); \
-            } \
-            return; \
-        } \
-        for (int64_t i = 0; i < n; i++) { \
-            from_type x = in[i * from_step]; \
-            out[i * to_step] = (to_type)(expression); \
-        } \
+#define CAST(from_name, from_type, to_name, to_type, expression)               \
+    static void from_name##_##to_name(void *to, int64_t to_step,               \
+                                      const void *from, int64_t from_step,     \
+                                      int64_t n)                               \
+    {                                                                          \
+        const from_type *in = from;                                            \
+        to_type *out = to;                                                     \
+        if (to_step == 1 && from_step == 1) {                                  \
+            for (int64_t i = 0; i < n; i++) {                                  \
+                from_type x = in[i];                                           \
+                out[i] = (to_type)(expression);                                \
+            }                                                                  \
+            return;                                                            \
+        }                                                                      \
+        for (int64_t i = 0; i < n; i++) {                                      \
+            from_type x = in[i * from_step];                                   \
+            out[i * to_step] = (to_type)(expression);                          \
+        }                                                                      \
     }
 
 CAST(f32, float, f32, float, x)
@@ -133,9 +133,10 @@ static void cast_rows(const void *context, int64_t first, int64_t end)
                 layout_offset(layout, i, index) * (int64_t)cast->bytes[i];
     for (int64_t task = first; task < end; task++) {
         int64_t skip = chunk * CHUNK_ELEMENTS;
-        int64_t n = extent - skip < CHUNK_ELEMENTS ? extent - skip
-                                                   : CHUNK_ELEMENTS;
-        int64_t to = layout->strides[0][inner], from = layout->strides[1][inner];
+        int64_t n =
+            extent - skip < CHUNK_ELEMENTS ? extent - skip : CHUNK_ELEMENTS;
+        int64_t to = layout->strides[0][inner],
+                from = layout->strides[1][inner];
         cast->fn(at[0] + skip * to * (int64_t)cast->bytes[0], to,
                  at[1] + skip * from * (int64_t)cast->bytes[1], from, n);
         if (++chunk < cast->chunks)

@@ -25,9 +25,9 @@ struct copy {
     int64_t chunks;
 };
 
-#define MOVE(type) \
-    for (int64_t i = 0; i < n; i++) \
-        ((type *)to)[i * to_step] = ((const type *)from)[i * from_step]
+#define MOVE(type)                                                             \
+    for (int64_t i = 0; i < n; i++)                                            \
+    ((type *)to)[i * to_step] = ((const type *)from)[i * from_step]
 
 static void line_copy(void *to, int64_t to_step, const void *from,
                       int64_t from_step, int64_t n, uint32_t bytes)
@@ -64,9 +64,10 @@ static void copy_lines(const void *context, int64_t first, int64_t end)
         at[i] = copy->base[i] + layout_offset(layout, i, index) * bytes;
     for (int64_t task = first; task < end; task++) {
         int64_t skip = chunk * CHUNK_ELEMENTS;
-        int64_t n = extent - skip < CHUNK_ELEMENTS ? extent - skip
-                                                   : CHUNK_ELEMENTS;
-        int64_t to = layout->strides[0][inner], from = layout->strides[1][inner];
+        int64_t n =
+            extent - skip < CHUNK_ELEMENTS ? extent - skip : CHUNK_ELEMENTS;
+        int64_t to = layout->strides[0][inner],
+                from = layout->strides[1][inner];
         line_copy(at[0] + skip * to * bytes, to, at[1] + skip * from * bytes,
                   from, n, copy->bytes[0]);
         if (++chunk < copy->chunks)

@@ -15,7 +15,8 @@
 
 struct handle_pool device_pool = HANDLE_POOL(struct tandem_device, 0x63646576u);
 
-/* ---- lists ----------------------------------------------------------------- */
+/* ---- lists -----------------------------------------------------------------
+ */
 
 void owned_link(struct owned **list, struct owned *object)
 {
@@ -58,7 +59,8 @@ void owned_free(struct handle_pool *pool, struct owned **list, void *object)
     handle_free(pool, object);
 }
 
-/* ---- what it is --------------------------------------------------------------- */
+/* ---- what it is
+ * --------------------------------------------------------------- */
 
 /* The value of key in /proc/cpuinfo's first processor; "" where it has none. */
 static void cpuinfo_read(const char *key, char *out, size_t out_bytes)
@@ -93,8 +95,7 @@ static void info_fill(struct tandem_device_info *info)
     cpuinfo_read("vendor_id", info->vendor, sizeof info->vendor);
     snprintf(info->platform, sizeof info->platform, "CPU");
     snprintf(info->driver, sizeof info->driver, "tandem-cpu " CPU_VERSION);
-    snprintf(info->extensions, sizeof info->extensions, "%s",
-             kernels_levels());
+    snprintf(info->extensions, sizeof info->extensions, "%s", kernels_levels());
     info->memory_bytes = memory_of_machine();
     info->max_alloc_bytes = info->memory_bytes;
     info->compute_units = pool_processors();
@@ -132,7 +133,8 @@ enum tandem_status device_describe(uint32_t index,
     return TANDEM_OK;
 }
 
-/* ---- open and close -------------------------------------------------------------- */
+/* ---- open and close
+ * -------------------------------------------------------------- */
 
 /* What the keys of open say. */
 struct settings {
@@ -154,8 +156,8 @@ static enum tandem_status number_parse(const char *key, const char *value,
                        key);
 }
 
-static enum tandem_status settings_read(const struct tandem_open_options *options,
-                                        struct settings *out)
+static enum tandem_status
+settings_read(const struct tandem_open_options *options, struct settings *out)
 {
     memset(out, 0, sizeof *out);
     if (options == NULL)
@@ -232,7 +234,8 @@ enum tandem_status device_open(uint32_t index,
     if (device == NULL || pool == NULL) {
         handle_free(&device_pool, device);
         pool_destroy(pool);
-        return message_set(TANDEM_OUT_OF_MEMORY, "open: no memory for a device");
+        return message_set(TANDEM_OUT_OF_MEMORY,
+                           "open: no memory for a device");
     }
     pthread_mutex_init(&device->mutex, NULL);
     device->kernels = kernels;

@@ -34,7 +34,8 @@ struct walk {
     } scalars[4];
 };
 
-/* ---- attributes ------------------------------------------------------------ */
+/* ---- attributes ------------------------------------------------------------
+ */
 
 static void adam_params(struct params *out, const struct tandem_op *op)
 {
@@ -81,12 +82,13 @@ void elementwise_params(struct params *out, const struct tandem_op *op)
     }
 }
 
-/* ---- packing ------------------------------------------------------------------ */
+/* ---- packing
+ * ------------------------------------------------------------------ */
 
-#define PACK(type) \
-    for (int64_t i = 0; i < n; i++) \
-        memcpy((type *)to + i * to_step, (const type *)from + i * from_step, \
-               sizeof(type))
+#define PACK(type)                                                             \
+    for (int64_t i = 0; i < n; i++)                                            \
+    memcpy((type *)to + i * to_step, (const type *)from + i * from_step,       \
+           sizeof(type))
 
 /* n elements from one stride to another. */
 static void elements_move(void *to, int64_t to_step, const void *from,
@@ -144,7 +146,8 @@ static void row_dense(const struct walk *walk, unsigned char *const *at,
     walk->fn(&row);
 }
 
-/* ---- the walk -------------------------------------------------------------------- */
+/* ---- the walk
+ * -------------------------------------------------------------------- */
 
 static void walk_run(const void *context, int64_t first, int64_t end)
 {
@@ -156,12 +159,12 @@ static void walk_run(const void *context, int64_t first, int64_t end)
     int64_t line = first / walk->chunks, chunk = first % walk->chunks;
     layout_seek(layout, line, index);
     for (uint32_t i = 0; i < walk->operands; i++)
-        start[i] = walk->base[i] + layout_offset(layout, i, index) *
-                                       (int64_t)walk->bytes[i];
+        start[i] = walk->base[i] +
+                   layout_offset(layout, i, index) * (int64_t)walk->bytes[i];
     for (int64_t task = first; task < end; task++) {
         int64_t skip = chunk * CHUNK_ELEMENTS;
-        int64_t n = extent - skip < CHUNK_ELEMENTS ? extent - skip
-                                                   : CHUNK_ELEMENTS;
+        int64_t n =
+            extent - skip < CHUNK_ELEMENTS ? extent - skip : CHUNK_ELEMENTS;
         for (uint32_t i = 0; i < walk->operands; i++)
             at[i] = start[i] +
                     skip * layout->strides[i][inner] * (int64_t)walk->bytes[i];
@@ -178,8 +181,8 @@ static void walk_run(const void *context, int64_t first, int64_t end)
 
 /* Operand i of the walk; tensor NULL: the scalar value. */
 static void walk_operand(struct walk *walk, uint32_t i,
-                         const struct tandem_tensor_desc *tensor,
-                         bool boolean, double value)
+                         const struct tandem_tensor_desc *tensor, bool boolean,
+                         double value)
 {
     if (tensor != NULL) {
         walk->base[i] = tensor_data(tensor);

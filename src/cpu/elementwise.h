@@ -41,8 +41,7 @@ static inline void layout_next(const struct layout *layout, int64_t *index,
         bool wraps = ++index[axis] == layout->shape[axis];
         int64_t steps = wraps ? 1 - layout->shape[axis] : 1;
         for (uint32_t i = 0; i < layout->operands; i++)
-            pointers[i] +=
-                steps * layout->strides[i][axis] * (int64_t)bytes[i];
+            pointers[i] += steps * layout->strides[i][axis] * (int64_t)bytes[i];
         if (!wraps)
             return;
         index[axis] = 0;

@@ -91,13 +91,13 @@ static void gather_lines(const void *context, int64_t first, int64_t end)
                       source_find(gather, at[1], at[2]), steps[1], extent);
         else
             for (int64_t i = 0; i < extent; i++)
-                line_same(
-                    gather, at[0] + i * steps[0] * (int64_t)gather->bytes[0], 0,
-                    source_find(
-                        gather,
-                        at[1] + i * steps[1] * (int64_t)gather->bytes[1],
-                        at[2] + i * steps[2] * (int64_t)gather->bytes[2]),
-                    0, 1);
+                line_same(gather,
+                          at[0] + i * steps[0] * (int64_t)gather->bytes[0], 0,
+                          source_find(
+                              gather,
+                              at[1] + i * steps[1] * (int64_t)gather->bytes[1],
+                              at[2] + i * steps[2] * (int64_t)gather->bytes[2]),
+                          0, 1);
         layout_next(layout, index, at, gather->bytes);
     }
 }

@@ -76,8 +76,8 @@ static void row_finish(const struct product *product, float *c, int64_t row,
                        int64_t column, int64_t n)
 {
     const struct tandem_gemm *gemm = product->gemm;
-    struct row call = {.n = n, .in = {c}, .out = {c},
-                       .params = &product->params};
+    struct row call = {
+        .n = n, .in = {c}, .out = {c}, .params = &product->params};
     if (gemm->bias_kind != TANDEM_BIAS_NONE) {
         bool by_row = gemm->bias_kind == TANDEM_BIAS_PER_ROW;
         call.in[1] = product->bias + (by_row ? row : column);
@@ -123,8 +123,8 @@ static void product_prepare(struct product *out, const struct tandem_gemm *gemm,
         out->bias = (const float *)(const void *)(gemm->bias->base +
                                                   gemm->bias_byte_offset);
     out->params.f[0] = (float)gemm->activation_alpha;
-    out->params.flag = gemm->activation == TANDEM_OP_GELU &&
-                       gemm->activation_alpha == 1.0;
+    out->params.flag =
+        gemm->activation == TANDEM_OP_GELU && gemm->activation_alpha == 1.0;
 }
 
 enum tandem_status gemm_run(struct tandem_stream *stream,

@@ -10,12 +10,7 @@
 #include <pthread.h>
 #include <string.h>
 
-enum level {
-    LEVEL_GENERIC,
-    LEVEL_AVX2,
-    LEVEL_AVX512,
-    LEVELS
-};
+enum level { LEVEL_GENERIC, LEVEL_AVX2, LEVEL_AVX512, LEVELS };
 
 static struct kernels tables[LEVELS];
 static enum level highest;

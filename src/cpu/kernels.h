@@ -74,9 +74,9 @@ struct kernels {
     void (*column_product)(const float *x, int64_t rows, int64_t stride,
                            int64_t columns, double *accumulators);
     /* y = e^(x - m[column]), and their sums; y NULL: the sums alone. */
-    void (*column_exp)(float *y, int64_t y_stride, const float *x,
-                       int64_t rows, int64_t stride, int64_t columns,
-                       const float *m, double *accumulators);
+    void (*column_exp)(float *y, int64_t y_stride, const float *x, int64_t rows,
+                       int64_t stride, int64_t columns, const float *m,
+                       double *accumulators);
 
     /* y[c * y_stride + r] = x[r * x_stride + c] of 4-byte elements. */
     void (*transpose4)(uint32_t *y, int64_t y_stride, const uint32_t *x,

@@ -33,15 +33,16 @@ enum tandem_status buffer_span(const void *user,
     return TANDEM_OK;
 }
 
-/* ---- the fast path -------------------------------------------------------- */
+/* ---- the fast path --------------------------------------------------------
+ */
 
 /* What of the operator table the fast path looks at. */
 struct shortcut {
     uint8_t op_class, inputs, ints, floats;
 };
 static const struct shortcut shortcuts[TANDEM_OP_LIMIT] = {
-#define SHORTCUT(ID, number, name, class, inputs, outputs, int_names, ints, \
-                 float_names, floats, ...) \
+#define SHORTCUT(ID, number, name, class, inputs, outputs, int_names, ints,    \
+                 float_names, floats, ...)                                     \
     [number] = {TANDEM_CLASS_##class, inputs, ints, floats},
     TANDEM_OPERATORS(SHORTCUT)
 #undef SHORTCUT
@@ -173,7 +174,8 @@ static bool launch_fast(const struct work *work)
     return true;
 }
 
-/* ---- any call --------------------------------------------------------------- */
+/* ---- any call ---------------------------------------------------------------
+ */
 
 static void work_run(const struct work *work)
 {
@@ -210,12 +212,10 @@ static void work_run(const struct work *work)
     }
 }
 
-enum tandem_status
-launch_supports(struct tandem_device *device, const struct tandem_op *op,
-                const struct tandem_tensor_desc *const *inputs,
-                uint32_t input_count,
-                const struct tandem_tensor_desc *const *outputs,
-                uint32_t output_count)
+enum tandem_status launch_supports(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
     enum tandem_status status = device_check(device);
     if (status == TANDEM_OK)
@@ -235,8 +235,8 @@ enum tandem_status launch_run(struct tandem_stream *stream,
 {
     if (!handle_live(&stream_pool, stream))
         return stream_check(stream);
-    struct work work = {stream->owned.device, op, inputs, outputs, input_count,
-                        output_count};
+    struct work work = {stream->owned.device, op,          inputs, outputs,
+                        input_count,          output_count};
     if (launch_fast(&work))
         return TANDEM_OK;
     enum tandem_status status =

@@ -56,7 +56,8 @@ static uint64_t class_bytes(uint32_t number)
 static void *block_new(uint64_t bytes)
 {
     void *block = NULL;
-    size_t alignment = bytes < PAGE_ALIGNMENT ? BLOCK_ALIGNMENT : PAGE_ALIGNMENT;
+    size_t alignment =
+        bytes < PAGE_ALIGNMENT ? BLOCK_ALIGNMENT : PAGE_ALIGNMENT;
     if (posix_memalign(&block, alignment, (size_t)bytes) != 0)
         return NULL;
     return block;
@@ -151,7 +152,8 @@ enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
                            (unsigned long long)bytes, (unsigned long long)most);
     struct tandem_buffer *buffer = handle_new(&buffer_pool);
     if (buffer == NULL)
-        return message_set(TANDEM_OUT_OF_MEMORY, "alloc: no memory for a buffer");
+        return message_set(TANDEM_OUT_OF_MEMORY,
+                           "alloc: no memory for a buffer");
     buffer->owned.device = device;
     buffer->bytes = bytes;
     pthread_mutex_lock(&device->mutex);
@@ -164,12 +166,12 @@ enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
     pthread_mutex_unlock(&device->mutex);
     if (!filled) {
         handle_free(&buffer_pool, buffer);
-        return message_set(TANDEM_OUT_OF_MEMORY,
-                           "alloc: no room for %llu bytes: %llu in use, cap %llu "
-                           "(0: none)",
-                           (unsigned long long)bytes,
-                           (unsigned long long)stats.used_bytes,
-                           (unsigned long long)stats.cap_bytes);
+        return message_set(
+            TANDEM_OUT_OF_MEMORY,
+            "alloc: no room for %llu bytes: %llu in use, cap %llu "
+            "(0: none)",
+            (unsigned long long)bytes, (unsigned long long)stats.used_bytes,
+            (unsigned long long)stats.cap_bytes);
     }
     *out_buffer = buffer;
     return TANDEM_OK;

@@ -28,7 +28,7 @@
 #define PIECES_PER_THREAD 8
 
 struct pool {
-    pthread_mutex_t busy; /* held by the caller that has the helpers */
+    pthread_mutex_t busy;  /* held by the caller that has the helpers */
     pthread_mutex_t mutex; /* guards what follows, down to stop */
     pthread_cond_t work_come, work_done;
     uint64_t generation; /* of the job; odd: there is none */
@@ -48,7 +48,8 @@ struct pool {
     _Atomic double unit_ns[POOL_KINDS]; /* 0: not measured */
 };
 
-/* ---- what this process may use -------------------------------------------- */
+/* ---- what this process may use --------------------------------------------
+ */
 
 /* The cgroup's quota in processors, rounded up; limit where it has none. */
 static uint32_t quota_processors(uint32_t limit)
@@ -86,7 +87,8 @@ static double now_ns(void)
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-/* ---- jobs --------------------------------------------------------------------- */
+/* ---- jobs
+ * --------------------------------------------------------------------- */
 
 static void job_work(struct pool *pool)
 {
@@ -184,7 +186,8 @@ static void join_measure(struct pool *pool)
     pool->join_ns = worst > 1000.0 ? worst : 1000.0;
 }
 
-/* ---- the pool ------------------------------------------------------------------- */
+/* ---- the pool
+ * ------------------------------------------------------------------- */
 
 struct pool *pool_create(uint32_t threads)
 {

@@ -28,7 +28,7 @@ struct band {
     const struct columns *columns;
     const float *start;
     int64_t width;
-    bool shifted; /* log_sum_exp's second pass, by extremes[0] */
+    bool shifted;               /* log_sum_exp's second pass, by extremes[0] */
     double (*values)[COLUMNS];  /* one row a chunk */
     float (*extremes)[COLUMNS]; /* likewise; one row in the second pass */
 };
@@ -78,8 +78,7 @@ static void rows_add(const struct band *band, int64_t chunk, const float *x,
             kernels->column_max(x, rows, stride, width, band->extremes[chunk]);
         break;
     default:
-        kernels->column_sum_square(x, rows, stride, width,
-                                   band->values[chunk]);
+        kernels->column_sum_square(x, rows, stride, width, band->values[chunk]);
     }
 }
 
@@ -139,8 +138,8 @@ static void band_pass(const struct band *band)
 {
     const struct columns *columns = band->columns;
     if (columns->pool != NULL)
-        pool_run(columns->pool, columns->op, chunks_run, band,
-                 columns->chunks, columns->chunk * band->width);
+        pool_run(columns->pool, columns->op, chunks_run, band, columns->chunks,
+                 columns->chunk * band->width);
     else
         chunks_run(band, 0, columns->chunks);
     chunks_join(band);
@@ -183,9 +182,8 @@ static void bands_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-void columns_run(const struct work *work,
-                 const struct layout_reduction *layout, const float *in,
-                 float *out)
+void columns_run(const struct work *work, const struct layout_reduction *layout,
+                 const float *in, float *out)
 {
     int64_t rows = layout->reduced.elements;
     int64_t width = layout->kept.shape[layout->kept.rank - 1];

@@ -15,9 +15,8 @@
 /* Whether the walk across columns is the faster one. */
 bool columns_suit(const struct layout_reduction *layout);
 /* work->op over a layout that suits. */
-void columns_run(const struct work *work,
-                 const struct layout_reduction *layout, const float *in,
-                 float *out);
+void columns_run(const struct work *work, const struct layout_reduction *layout,
+                 const float *in, float *out);
 
 /* reduce.c: the result of one reduction of n elements. */
 float reduction_finish(uint32_t op, double value, float extreme, int64_t n);

@@ -18,7 +18,8 @@
 #define CHUNK_ELEMENTS 65536
 #define CHUNKS 256
 
-/* ---- pieces ---------------------------------------------------------------- */
+/* ---- pieces ----------------------------------------------------------------
+ */
 
 static void line_pack(float *to, const float *from, int64_t step, int64_t n)
 {
@@ -67,8 +68,8 @@ float line_max(const struct kernels *kernels, const float *x, int64_t step,
     return pair[0];
 }
 
-double line_sum_exp(const struct kernels *kernels, const float *x,
-                    int64_t step, int64_t n, float m)
+double line_sum_exp(const struct kernels *kernels, const float *x, int64_t step,
+                    int64_t n, float m)
 {
     float packed[PACK_ELEMENTS];
     double sum = 0;
@@ -82,7 +83,8 @@ double line_sum_exp(const struct kernels *kernels, const float *x,
     return sum;
 }
 
-/* ---- one result -------------------------------------------------------------- */
+/* ---- one result
+ * -------------------------------------------------------------- */
 
 /* What a reduction has of one chunk. */
 struct partial {
@@ -147,8 +149,7 @@ static bool piece_reduce(void *state, const float *x, int64_t n,
     return true;
 }
 
-static bool piece_find(void *state, const float *x, int64_t n,
-                       int64_t position)
+static bool piece_find(void *state, const float *x, int64_t n, int64_t position)
 {
     struct partial *partial = state;
     int64_t at = partial->kernels->find(x, n, partial->extreme);
@@ -201,8 +202,8 @@ static void chunks_run(const void *context, int64_t first, int64_t end)
 }
 
 /* partial, as started, over all of the reduced elements at start. */
-static void chunks_reduce(const struct reduction *reduction,
-                          const float *start, struct partial *partial)
+static void chunks_reduce(const struct reduction *reduction, const float *start,
+                          struct partial *partial)
 {
     struct partial partials[CHUNKS];
     struct chunk_work work = {reduction, start, *partial, partials};
@@ -248,7 +249,8 @@ static void result_make(const struct reduction *reduction, const float *start,
     struct partial partial;
     partial_start(&partial, reduction->kernels, reduction->op);
     chunks_reduce(reduction, start, &partial);
-    if (reduction->op == TANDEM_OP_ARGMAX || reduction->op == TANDEM_OP_ARGMIN) {
+    if (reduction->op == TANDEM_OP_ARGMAX ||
+        reduction->op == TANDEM_OP_ARGMIN) {
         span_visit(layout, start, 0, layout->elements, piece_find, &partial);
         ((int64_t *)reduction->out)[out_offset] = partial.found;
         return;
@@ -274,7 +276,8 @@ static void results_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* ---- operators ------------------------------------------------------------------- */
+/* ---- operators
+ * ------------------------------------------------------------------- */
 
 static void rows_run(struct reduction *reduction, struct pool *pool)
 {
@@ -298,10 +301,10 @@ static void rows_run(struct reduction *reduction, struct pool *pool)
 static void empty_run(const struct reduction *reduction)
 {
     const struct layout *kept = &reduction->layout.kept;
-    float value = reduction->op == TANDEM_OP_MEAN            ? NAN
-                  : reduction->op == TANDEM_OP_PROD          ? 1.0f
+    float value = reduction->op == TANDEM_OP_MEAN          ? NAN
+                  : reduction->op == TANDEM_OP_PROD        ? 1.0f
                   : reduction->op == TANDEM_OP_LOG_SUM_EXP ? -INFINITY
-                                                             : 0.0f;
+                                                           : 0.0f;
     struct cursor cursor;
     cursor_seek(&cursor, kept, 0);
     for (int64_t i = 0; i < kept->elements; i++) {
@@ -341,7 +344,9 @@ void argument_reduce_run(const struct work *work)
     rows_run(&reduction, work->device->pool);
 }
 
-/* ---- dot ---------------------------------------------------------------------------- */
+/* ---- dot
+ * ----------------------------------------------------------------------------
+ */
 
 struct dot {
     const struct kernels *kernels;
@@ -375,14 +380,9 @@ void dot_run(const struct work *work)
 {
     double partials[CHUNKS], sum = 0;
     const struct tandem_tensor_desc *a = work->inputs[0], *b = work->inputs[1];
-    struct dot dot = {work->device->kernels,
-                      tensor_data(a),
-                      tensor_data(b),
-                      a->strides[0],
-                      b->strides[0],
-                      a->shape[0],
-                      CHUNK_ELEMENTS,
-                      partials};
+    struct dot dot = {work->device->kernels, tensor_data(a), tensor_data(b),
+                      a->strides[0],         b->strides[0],  a->shape[0],
+                      CHUNK_ELEMENTS,        partials};
     if (dot.n > CHUNK_ELEMENTS * (int64_t)CHUNKS)
         dot.chunk = (dot.n + CHUNKS - 1) / CHUNKS;
     int64_t chunks = (dot.n + dot.chunk - 1) / dot.chunk;

@@ -58,7 +58,7 @@ void span_visit(const struct layout *layout, const float *start, int64_t first,
 /* Over n elements step apart, dense or packed in pieces. */
 float line_max(const struct kernels *kernels, const float *x, int64_t step,
                int64_t n);
-double line_sum_exp(const struct kernels *kernels, const float *x,
-                    int64_t step, int64_t n, float m);
+double line_sum_exp(const struct kernels *kernels, const float *x, int64_t step,
+                    int64_t n, float m);
 
 #endif

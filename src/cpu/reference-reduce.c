@@ -110,15 +110,15 @@ static void row_shift(float *y, const float *x, int64_t n, float m, float l)
         y[i] = (x[i] - m) - l;
 }
 
-#define COLUMN(name, type, expression) \
-    static void column_##name(const float *x, int64_t rows, int64_t stride, \
-                              int64_t columns, type *accumulators) \
-    { \
-        for (int64_t row = 0; row < rows; row++, x += stride) \
-            for (int64_t i = 0; i < columns; i++) { \
-                type a = accumulators[i]; \
-                accumulators[i] = expression; \
-            } \
+#define COLUMN(name, type, expression)                                         \
+    static void column_##name(const float *x, int64_t rows, int64_t stride,    \
+                              int64_t columns, type *accumulators)             \
+    {                                                                          \
+        for (int64_t row = 0; row < rows; row++, x += stride)                  \
+            for (int64_t i = 0; i < columns; i++) {                            \
+                type a = accumulators[i];                                      \
+                accumulators[i] = expression;                                  \
+            }                                                                  \
     }
 
 COLUMN(max, float, larger(a, x[i]))
@@ -127,9 +127,9 @@ COLUMN(sum, double, a + x[i])
 COLUMN(sum_square, double, a + (double)x[i] * x[i])
 COLUMN(product, double, a *x[i])
 
-static void column_exp(float *y, int64_t y_stride, const float *x,
-                       int64_t rows, int64_t stride, int64_t columns,
-                       const float *m, double *accumulators)
+static void column_exp(float *y, int64_t y_stride, const float *x, int64_t rows,
+                       int64_t stride, int64_t columns, const float *m,
+                       double *accumulators)
 {
     for (int64_t row = 0; row < rows; row++, x += stride)
         for (int64_t i = 0; i < columns; i++) {

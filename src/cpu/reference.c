@@ -59,21 +59,22 @@ static float larger(float a, float b)
     return a > b || isnan(a) ? a : b;
 }
 
-/* ---- rows ------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------
+ */
 
 /* Input i advances with the row unless it repeats. */
 #define STEP(row, i) (((row)->constants >> (i)&1u) == 0)
 
-#define UNARY(name, expression) \
-    static void row_##name(const struct row *row) \
-    { \
-        const float *in = row->in[0], *f = row->params->f; \
-        float *out = row->out[0]; \
-        (void)f; \
-        for (int64_t i = 0; i < row->n; i++) { \
-            double x = in[i]; \
-            out[i] = (float)(expression); \
-        } \
+#define UNARY(name, expression)                                                \
+    static void row_##name(const struct row *row)                              \
+    {                                                                          \
+        const float *in = row->in[0], *f = row->params->f;                     \
+        float *out = row->out[0];                                              \
+        (void)f;                                                               \
+        for (int64_t i = 0; i < row->n; i++) {                                 \
+            double x = in[i];                                                  \
+            out[i] = (float)(expression);                                      \
+        }                                                                      \
     }
 
 UNARY(neg, -x)
@@ -101,24 +102,24 @@ UNARY(clip, clip(x, f[0], f[1]))
 UNARY(swish, x / (1.0 + exp(-x)))
 UNARY(gelu, gelu(x, row->params->flag))
 UNARY(softplus, softplus(x))
-UNARY(mish, x * tanh(softplus(x)))
+UNARY(mish, x *tanh(softplus(x)))
 UNARY(hardswish, hardswish(x))
 
-#define BINARY(name, type, expression) \
-    static void row_##name(const struct row *row) \
-    { \
-        const float *a = row->in[0], *b = row->in[1]; \
-        type *out = row->out[0]; \
-        int64_t a_step = STEP(row, 0), b_step = STEP(row, 1); \
-        for (int64_t i = 0; i < row->n; i++) { \
-            float x = a[i * a_step], y = b[i * b_step]; \
-            out[i] = (type)(expression); \
-        } \
+#define BINARY(name, type, expression)                                         \
+    static void row_##name(const struct row *row)                              \
+    {                                                                          \
+        const float *a = row->in[0], *b = row->in[1];                          \
+        type *out = row->out[0];                                               \
+        int64_t a_step = STEP(row, 0), b_step = STEP(row, 1);                  \
+        for (int64_t i = 0; i < row->n; i++) {                                 \
+            float x = a[i * a_step], y = b[i * b_step];                        \
+            out[i] = (type)(expression);                                       \
+        }                                                                      \
     }
 
 BINARY(add, float, x + y)
 BINARY(sub, float, x - y)
-BINARY(mul, float, x * y)
+BINARY(mul, float, x *y)
 BINARY(div, float, x / y)
 BINARY(pow, float, pow(x, y))
 BINARY(min, float, smaller(x, y))
@@ -132,16 +133,16 @@ BINARY(greater_equal, uint8_t, x >= y)
 /* Inputs dy, x. */
 BINARY(relu_grad, float, y <= 0 ? 0.0f : x)
 
-#define LOGICAL(name, expression) \
-    static void row_##name(const struct row *row) \
-    { \
-        const uint8_t *a = row->in[0], *b = row->in[1]; \
-        uint8_t *out = row->out[0]; \
-        int64_t a_step = STEP(row, 0), b_step = STEP(row, 1); \
-        for (int64_t i = 0; i < row->n; i++) { \
-            uint8_t x = a[i * a_step] != 0, y = b[i * b_step] != 0; \
-            out[i] = (uint8_t)(expression); \
-        } \
+#define LOGICAL(name, expression)                                              \
+    static void row_##name(const struct row *row)                              \
+    {                                                                          \
+        const uint8_t *a = row->in[0], *b = row->in[1];                        \
+        uint8_t *out = row->out[0];                                            \
+        int64_t a_step = STEP(row, 0), b_step = STEP(row, 1);                  \
+        for (int64_t i = 0; i < row->n; i++) {                                 \
+            uint8_t x = a[i * a_step] != 0, y = b[i * b_step] != 0;            \
+            out[i] = (uint8_t)(expression);                                    \
+        }                                                                      \
     }
 
 LOGICAL(and, x &y)
@@ -171,8 +172,7 @@ static void row_fma(const struct row *row)
 {
     const float *a = row->in[0], *b = row->in[1], *c = row->in[2];
     float *out = row->out[0];
-    int64_t a_step = STEP(row, 0), b_step = STEP(row, 1),
-            c_step = STEP(row, 2);
+    int64_t a_step = STEP(row, 0), b_step = STEP(row, 1), c_step = STEP(row, 2);
     for (int64_t i = 0; i < row->n; i++)
         out[i] = fmaf(a[i * a_step], b[i * b_step], c[i * c_step]);
 }
@@ -217,7 +217,8 @@ static void row_adam(const struct row *row)
     }
 }
 
-/* ---- the table ------------------------------------------------------------------ */
+/* ---- the table
+ * ------------------------------------------------------------------ */
 
 void reference_rows(row_fn *rows)
 {

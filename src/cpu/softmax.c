@@ -95,9 +95,8 @@ static void band_apply(const struct softmax *softmax, uint32_t op, float *y,
                        int64_t width, const float *z)
 {
     for (int64_t i = 0; i < softmax->layout.reduced.shape[0]; i++) {
-        struct row row = {.n = width,
-                          .in = {x + i * x_stride, z},
-                          .out = {y + i * y_stride}};
+        struct row row = {
+            .n = width, .in = {x + i * x_stride, z}, .out = {y + i * y_stride}};
         softmax->kernels->rows[op](&row);
     }
 }
@@ -116,8 +115,8 @@ static void band_run(const struct softmax *softmax, const float *x, float *y,
         sums[i] = 0;
     }
     kernels->column_max(x, n, x_stride, width, m);
-    kernels->column_exp(softmax->logarithm ? NULL : y, y_stride, x, n,
-                        x_stride, width, m, sums);
+    kernels->column_exp(softmax->logarithm ? NULL : y, y_stride, x, n, x_stride,
+                        width, m, sums);
     for (int64_t i = 0; i < width; i++)
         factors[i] = (float)(softmax->logarithm ? log(sums[i]) : 1.0 / sums[i]);
     if (!softmax->logarithm) {
@@ -172,7 +171,8 @@ void softmax_run(const struct work *work)
              n * ((extent + softmax.bands - 1) / softmax.bands));
 }
 
-/* ---- cross-entropy ----------------------------------------------------------- */
+/* ---- cross-entropy
+ * ----------------------------------------------------------- */
 
 struct cross_entropy {
     const struct kernels *kernels;
@@ -189,8 +189,9 @@ struct cross_entropy {
 static int64_t label_read(const struct cross_entropy *work, int64_t row)
 {
     int64_t at = row * work->label_stride;
-    int64_t label = work->label_bytes == 8 ? ((const int64_t *)work->labels)[at]
-                                           : ((const int32_t *)work->labels)[at];
+    int64_t label = work->label_bytes == 8
+                        ? ((const int64_t *)work->labels)[at]
+                        : ((const int32_t *)work->labels)[at];
     return label >= 0 && label < work->classes ? label : -1;
 }
 
@@ -204,8 +205,7 @@ static void losses_run(const void *context, int64_t first, int64_t end)
         *y = NAN;
         if (label < 0)
             continue;
-        float m =
-            line_max(work->kernels, x, work->class_stride, work->classes);
+        float m = line_max(work->kernels, x, work->class_stride, work->classes);
         double sum = line_sum_exp(work->kernels, x, work->class_stride,
                                   work->classes, m);
         *y = (float)(((double)m - x[label * work->class_stride]) + log(sum));
@@ -224,8 +224,7 @@ static void gradients_run(const void *context, int64_t first, int64_t end)
             y[i * step] = NAN;
         if (label < 0)
             continue;
-        float m =
-            line_max(work->kernels, x, work->class_stride, work->classes);
+        float m = line_max(work->kernels, x, work->class_stride, work->classes);
         double sum = line_exp(work->kernels, y, step, x, work->class_stride,
                               work->classes, m);
         line_scale(work->kernels, y, step, work->classes,

@@ -94,7 +94,8 @@ enum tandem_status event_record(struct tandem_stream *stream,
     if (status != TANDEM_OK)
         return status;
     struct tandem_device *device = stream->owned.device;
-    struct tandem_event *event = owned_new(&event_pool, device, &device->events);
+    struct tandem_event *event =
+        owned_new(&event_pool, device, &device->events);
     if (event == NULL)
         return message_set(TANDEM_OUT_OF_MEMORY,
                            "event_record: no memory for an event");
@@ -103,8 +104,8 @@ enum tandem_status event_record(struct tandem_stream *stream,
     if (event->profiling) {
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
-        event->at_ns = (uint64_t)now.tv_sec * 1000000000u +
-                       (uint64_t)now.tv_nsec;
+        event->at_ns =
+            (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     }
     *out_event = event;
     return TANDEM_OK;

@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/message.h"
@@ -18,12 +19,15 @@ static enum tandem_status transfer_check(const char *what,
                                          uint64_t offset, uint64_t bytes)
 {
     struct memory_span span;
+    char why[128];
     enum tandem_status status = stream_check(stream);
+    if (status != TANDEM_OK)
+        return status;
+    status = buffer_span(stream->owned.device, buffer, &span);
     if (status == TANDEM_OK)
-        status = buffer_span(stream->owned.device, buffer, &span);
-    if (status == TANDEM_OK)
-        status = check_range(what, offset, bytes, span.bytes);
-    return status;
+        return check_range(what, offset, bytes, span.bytes);
+    snprintf(why, sizeof why, "%s", message_get());
+    return message_set(status, "%s: %s", what, why);
 }
 
 static enum tandem_status flags_check(const char *what, uint32_t flags,
@@ -139,17 +143,20 @@ enum tandem_status transfer_fill(struct tandem_stream *stream,
 }
 
 /* Live and of the stream's device; mapped or not. */
-static enum tandem_status mapped_check(const struct tandem_stream *stream,
+static enum tandem_status mapped_check(const char *what,
+                                       const struct tandem_stream *stream,
                                        const struct tandem_buffer *buffer)
 {
     enum tandem_status status = stream_check(stream);
     if (status != TANDEM_OK)
         return status;
-    if (!handle_live(&buffer_pool, buffer) ||
-        buffer->owned.device != stream->owned.device)
+    if (!handle_live(&buffer_pool, buffer))
+        return message_set(TANDEM_INVALID_ARGUMENT, "%s: the buffer is %s",
+                           what,
+                           buffer == NULL ? "NULL" : "not one, or was freed");
+    if (buffer->owned.device != stream->owned.device)
         return message_set(TANDEM_INVALID_ARGUMENT,
-                           "map: the buffer is NULL, freed, or of another "
-                           "device");
+                           "%s: the buffer is of another device", what);
     return TANDEM_OK;
 }
 
@@ -162,12 +169,11 @@ enum tandem_status transfer_map(struct tandem_stream *stream,
     if (out_memory == NULL)
         return message_set(TANDEM_INVALID_ARGUMENT, "map: out_memory is NULL");
     *out_memory = NULL;
-    enum tandem_status status = mapped_check(stream, buffer);
+    enum tandem_status status = mapped_check("map", stream, buffer);
     if (status == TANDEM_OK)
         status = check_range("map", offset, bytes, buffer->bytes);
     if (status == TANDEM_OK)
-        status =
-            flags_check("map", flags, TANDEM_MAP_READ | TANDEM_MAP_WRITE);
+        status = flags_check("map", flags, TANDEM_MAP_READ | TANDEM_MAP_WRITE);
     if (status != TANDEM_OK)
         return status;
     if (flags == 0)
@@ -182,7 +188,7 @@ enum tandem_status transfer_map(struct tandem_stream *stream,
 enum tandem_status transfer_unmap(struct tandem_stream *stream,
                                   struct tandem_buffer *buffer, void *memory)
 {
-    enum tandem_status status = mapped_check(stream, buffer);
+    enum tandem_status status = mapped_check("unmap", stream, buffer);
     if (status != TANDEM_OK)
         return status;
     const unsigned char *at = memory;

@@ -31,24 +31,24 @@ static inline void lanes_add(double *accumulators, int64_t n, vf x)
         accumulators[i] += lanes[i];
 }
 
-#define EXTREME(name, raw) \
-    static void column_##name(const float *x, int64_t rows, int64_t stride, \
-                              int64_t columns, float *accumulators) \
-    { \
-        for (int64_t i = 0; i < columns; i += LANES) { \
-            int64_t n = columns - i; \
-            vf a = lanes_load(accumulators + i, n), nan = a; \
-            for (int64_t row = 0; row < rows; row++) { \
-                vf p = lanes_load(x + row * stride + i, n); \
-                nan = vf_select(vf_nan(p), p, nan); \
-                a = raw(a, p); \
-            } \
-            a = vf_select(vf_nan(nan), nan, a); \
-            if (n >= LANES) \
-                vf_store(accumulators + i, a); \
-            else \
-                vf_store_part(accumulators + i, n, a); \
-        } \
+#define EXTREME(name, raw)                                                     \
+    static void column_##name(const float *x, int64_t rows, int64_t stride,    \
+                              int64_t columns, float *accumulators)            \
+    {                                                                          \
+        for (int64_t i = 0; i < columns; i += LANES) {                         \
+            int64_t n = columns - i;                                           \
+            vf a = lanes_load(accumulators + i, n), nan = a;                   \
+            for (int64_t row = 0; row < rows; row++) {                         \
+                vf p = lanes_load(x + row * stride + i, n);                    \
+                nan = vf_select(vf_nan(p), p, nan);                            \
+                a = raw(a, p);                                                 \
+            }                                                                  \
+            a = vf_select(vf_nan(nan), nan, a);                                \
+            if (n >= LANES)                                                    \
+                vf_store(accumulators + i, a);                                 \
+            else                                                               \
+                vf_store_part(accumulators + i, n, a);                         \
+        }                                                                      \
     }
 
 EXTREME(max, vf_max_raw)
@@ -97,28 +97,28 @@ static void column_sum(const float *x, int64_t rows, int64_t stride,
     }
 }
 
-#define WIDE(name, step, rest)       \
-    static void column_##name(const float *x, int64_t rows, int64_t stride, \
-                              int64_t columns, double *accumulators) \
-    { \
-        int64_t i = 0; \
-        for (; i + LANES <= columns; i += LANES) { \
-            vd a = vd_load(accumulators + i); \
-            vd b = vd_load(accumulators + i + LANES / 2); \
-            for (int64_t row = 0; row < rows; row++) { \
-                vf p = vf_load(x + row * stride + i); \
-                vd low = vd_low(p), high = vd_high(p); \
-                a = step(low, a); \
-                b = step(high, b); \
-            } \
-            vd_store(accumulators + i, a); \
-            vd_store(accumulators + i + LANES / 2, b); \
-        } \
-        for (; i < columns; i++) \
-            for (int64_t row = 0; row < rows; row++) { \
-                double p = x[row * stride + i]; \
-                accumulators[i] = rest; \
-            } \
+#define WIDE(name, step, rest)                                                 \
+    static void column_##name(const float *x, int64_t rows, int64_t stride,    \
+                              int64_t columns, double *accumulators)           \
+    {                                                                          \
+        int64_t i = 0;                                                         \
+        for (; i + LANES <= columns; i += LANES) {                             \
+            vd a = vd_load(accumulators + i);                                  \
+            vd b = vd_load(accumulators + i + LANES / 2);                      \
+            for (int64_t row = 0; row < rows; row++) {                         \
+                vf p = vf_load(x + row * stride + i);                          \
+                vd low = vd_low(p), high = vd_high(p);                         \
+                a = step(low, a);                                              \
+                b = step(high, b);                                             \
+            }                                                                  \
+            vd_store(accumulators + i, a);                                     \
+            vd_store(accumulators + i + LANES / 2, b);                         \
+        }                                                                      \
+        for (; i < columns; i++)                                               \
+            for (int64_t row = 0; row < rows; row++) {                         \
+                double p = x[row * stride + i];                                \
+                accumulators[i] = rest;                                        \
+            }                                                                  \
     }
 
 static inline vd square_add(vd x, vd a)
@@ -129,9 +129,9 @@ static inline vd square_add(vd x, vd a)
 WIDE(sum_square, square_add, fma(p, p, accumulators[i]))
 WIDE(product, vd_mul, p *accumulators[i])
 
-static void column_exp(float *y, int64_t y_stride, const float *x,
-                       int64_t rows, int64_t stride, int64_t columns,
-                       const float *m, double *accumulators)
+static void column_exp(float *y, int64_t y_stride, const float *x, int64_t rows,
+                       int64_t stride, int64_t columns, const float *m,
+                       double *accumulators)
 {
     for (int64_t done = 0; done < rows; done += COLUMN_ROWS) {
         int64_t end = rows - done < COLUMN_ROWS ? rows : done + COLUMN_ROWS;

@@ -10,21 +10,21 @@
 #include "cpu/x86/vector.h"
 
 /* y = expression of x; setup comes before the loop. */
-#define UNARY(name, setup, expression) \
-    static void row_##name(const struct row *row) \
-    { \
-        const float *in = row->in[0]; \
-        float *out = row->out[0]; \
-        int64_t n = row->n, i = 0; \
-        setup; \
-        for (; i + LANES <= n; i += LANES) { \
-            vf x = vf_load(in + i); \
-            vf_store(out + i, expression); \
-        } \
-        if (i < n) { \
-            vf x = vf_load_part(in + i, n - i, vf_set(0)); \
-            vf_store_part(out + i, n - i, expression); \
-        } \
+#define UNARY(name, setup, expression)                                         \
+    static void row_##name(const struct row *row)                              \
+    {                                                                          \
+        const float *in = row->in[0];                                          \
+        float *out = row->out[0];                                              \
+        int64_t n = row->n, i = 0;                                             \
+        setup;                                                                 \
+        for (; i + LANES <= n; i += LANES) {                                   \
+            vf x = vf_load(in + i);                                            \
+            vf_store(out + i, expression);                                     \
+        }                                                                      \
+        if (i < n) {                                                           \
+            vf x = vf_load_part(in + i, n - i, vf_set(0));                     \
+            vf_store_part(out + i, n - i, expression);                         \
+        }                                                                      \
     }
 
 #define NOTHING (void)0
@@ -50,8 +50,7 @@ static inline vf clip(vf x, vf low, vf high)
 
 static inline vf leaky_relu(vf x, vf alpha)
 {
-    return vf_select(vf_compare(x, vf_set(0), _CMP_GE_OQ), x,
-                     vf_mul(alpha, x));
+    return vf_select(vf_compare(x, vf_set(0), _CMP_GE_OQ), x, vf_mul(alpha, x));
 }
 
 static inline vf elu(vf x, vf alpha)
@@ -140,40 +139,41 @@ static void row_gelu(const struct row *row)
         row_gelu_erf(row);
 }
 
-/* ---- two inputs --------------------------------------------------------------- */
+/* ---- two inputs
+ * --------------------------------------------------------------- */
 
-#define BINARY_LOOP(load_a, load_b, part_a, part_b, expression) \
-    for (; i + LANES <= n; i += LANES) { \
-        vf a = load_a, b = load_b; \
-        vf_store(out + i, expression); \
-    } \
-    if (i < n) { \
-        vf a = part_a, b = part_b; \
-        vf_store_part(out + i, n - i, expression); \
+#define BINARY_LOOP(load_a, load_b, part_a, part_b, expression)                \
+    for (; i + LANES <= n; i += LANES) {                                       \
+        vf a = load_a, b = load_b;                                             \
+        vf_store(out + i, expression);                                         \
+    }                                                                          \
+    if (i < n) {                                                               \
+        vf a = part_a, b = part_b;                                             \
+        vf_store_part(out + i, n - i, expression);                             \
     }
 #define LOAD(p) vf_load((p) + i)
 #define PART(p) vf_load_part((p) + i, n - i, vf_set(0))
 
-#define BINARY(name, expression) \
-    static void row_##name(const struct row *row) \
-    { \
-        const float *pa = row->in[0], *pb = row->in[1]; \
-        float *out = row->out[0]; \
-        int64_t n = row->n, i = 0; \
-        vf a0 = vf_set(*pa), b0 = vf_set(*pb); \
-        switch (row->constants & 3u) { \
-        case 0: \
-            BINARY_LOOP(LOAD(pa), LOAD(pb), PART(pa), PART(pb), expression) \
-            break; \
-        case 1: \
-            BINARY_LOOP(a0, LOAD(pb), a0, PART(pb), expression) \
-            break; \
-        case 2: \
-            BINARY_LOOP(LOAD(pa), b0, PART(pa), b0, expression) \
-            break; \
-        default: \
-            BINARY_LOOP(a0, b0, a0, b0, expression) \
-        } \
+#define BINARY(name, expression)                                               \
+    static void row_##name(const struct row *row)                              \
+    {                                                                          \
+        const float *pa = row->in[0], *pb = row->in[1];                        \
+        float *out = row->out[0];                                              \
+        int64_t n = row->n, i = 0;                                             \
+        vf a0 = vf_set(*pa), b0 = vf_set(*pb);                                 \
+        switch (row->constants & 3u) {                                         \
+        case 0:                                                                \
+            BINARY_LOOP(LOAD(pa), LOAD(pb), PART(pa), PART(pb), expression)    \
+            break;                                                             \
+        case 1:                                                                \
+            BINARY_LOOP(a0, LOAD(pb), a0, PART(pb), expression)                \
+            break;                                                             \
+        case 2:                                                                \
+            BINARY_LOOP(LOAD(pa), b0, PART(pa), b0, expression)                \
+            break;                                                             \
+        default:                                                               \
+            BINARY_LOOP(a0, b0, a0, b0, expression)                            \
+        }                                                                      \
     }
 
 BINARY(add, vf_add(a, b))
@@ -195,25 +195,25 @@ static inline void bytes_store_part(uint8_t *out, int64_t n, vm mask)
         out[i] = bytes[i];
 }
 
-#define COMPARE(name, how) \
-    static void row_##name(const struct row *row) \
-    { \
-        const float *pa = row->in[0], *pb = row->in[1]; \
-        uint8_t *out = row->out[0]; \
-        int64_t n = row->n, i = 0; \
-        bool a_repeats = (row->constants & 1u) != 0; \
-        bool b_repeats = (row->constants & 2u) != 0; \
-        vf a = vf_set(*pa), b = vf_set(*pb); \
-        for (; i + LANES <= n; i += LANES) { \
-            a = a_repeats ? a : vf_load(pa + i); \
-            b = b_repeats ? b : vf_load(pb + i); \
-            vm_store_bytes(out + i, vf_compare(a, b, how)); \
-        } \
-        if (i < n) { \
-            a = a_repeats ? a : PART(pa); \
-            b = b_repeats ? b : PART(pb); \
-            bytes_store_part(out + i, n - i, vf_compare(a, b, how)); \
-        } \
+#define COMPARE(name, how)                                                     \
+    static void row_##name(const struct row *row)                              \
+    {                                                                          \
+        const float *pa = row->in[0], *pb = row->in[1];                        \
+        uint8_t *out = row->out[0];                                            \
+        int64_t n = row->n, i = 0;                                             \
+        bool a_repeats = (row->constants & 1u) != 0;                           \
+        bool b_repeats = (row->constants & 2u) != 0;                           \
+        vf a = vf_set(*pa), b = vf_set(*pb);                                   \
+        for (; i + LANES <= n; i += LANES) {                                   \
+            a = a_repeats ? a : vf_load(pa + i);                               \
+            b = b_repeats ? b : vf_load(pb + i);                               \
+            vm_store_bytes(out + i, vf_compare(a, b, how));                    \
+        }                                                                      \
+        if (i < n) {                                                           \
+            a = a_repeats ? a : PART(pa);                                      \
+            b = b_repeats ? b : PART(pb);                                      \
+            bytes_store_part(out + i, n - i, vf_compare(a, b, how));           \
+        }                                                                      \
     }
 
 COMPARE(equal, _CMP_EQ_OQ)
@@ -223,7 +223,8 @@ COMPARE(less_equal, _CMP_LE_OQ)
 COMPARE(greater, _CMP_GT_OQ)
 COMPARE(greater_equal, _CMP_GE_OQ)
 
-/* ---- three inputs ---------------------------------------------------------------- */
+/* ---- three inputs
+ * ---------------------------------------------------------------- */
 
 static vm condition_load_part(const uint8_t *p, int64_t n)
 {

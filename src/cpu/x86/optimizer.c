@@ -30,8 +30,7 @@ static void row_sgd(const struct row *row)
         int64_t n = row->n - i;
         vf weight = part(w + i, n);
         vf d = vf_fma(decay, weight, part(g + i, n));
-        vf velocity =
-            vf_fma(momentum, part(m + i, n), vf_mul(rest, d));
+        vf velocity = vf_fma(momentum, part(m + i, n), vf_mul(rest, d));
         vf step = nesterov ? vf_fma(momentum, velocity, d) : velocity;
         part_store(out_m + i, n, velocity);
         part_store(out_w + i, n, vf_fma(rate, step, weight));

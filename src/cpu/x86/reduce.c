@@ -19,34 +19,35 @@ static inline double vf_total(vf x)
     return vd_sum(vd_add(vd_low(x), vd_high(x)));
 }
 
-/* ---- extremes ------------------------------------------------------------------- */
+/* ---- extremes
+ * ------------------------------------------------------------------- */
 
-#define EXTREME(name, raw, scalar_less) \
-    static float row_##name(const float *x, int64_t n) \
-    { \
-        vf first = vf_set(x[0]), a = first, b = first; \
-        vm nan = vf_nan(first); \
-        int64_t i = 0; \
-        for (; i + 2 * LANES <= n; i += 2 * LANES) { \
-            vf p = vf_load(x + i), q = vf_load(x + i + LANES); \
-            nan = vm_or(nan, vf_compare(p, q, _CMP_UNORD_Q)); \
-            a = raw(a, p); \
-            b = raw(b, q); \
-        } \
-        for (; i < n; i += LANES) { \
-            vf p = n - i >= LANES ? vf_load(x + i) \
-                                  : vf_load_part(x + i, n - i, first); \
-            nan = vm_or(nan, vf_nan(p)); \
-            a = raw(a, p); \
-        } \
-        if (vm_bits(nan) != 0) \
-            return NAN; \
-        float lanes[LANES]; \
-        vf_store(lanes, raw(a, b)); \
-        float value = lanes[0]; \
-        for (int j = 1; j < LANES; j++) \
-            value = lanes[j] scalar_less value ? lanes[j] : value; \
-        return value; \
+#define EXTREME(name, raw, scalar_less)                                        \
+    static float row_##name(const float *x, int64_t n)                         \
+    {                                                                          \
+        vf first = vf_set(x[0]), a = first, b = first;                         \
+        vm nan = vf_nan(first);                                                \
+        int64_t i = 0;                                                         \
+        for (; i + 2 * LANES <= n; i += 2 * LANES) {                           \
+            vf p = vf_load(x + i), q = vf_load(x + i + LANES);                 \
+            nan = vm_or(nan, vf_compare(p, q, _CMP_UNORD_Q));                  \
+            a = raw(a, p);                                                     \
+            b = raw(b, q);                                                     \
+        }                                                                      \
+        for (; i < n; i += LANES) {                                            \
+            vf p = n - i >= LANES ? vf_load(x + i)                             \
+                                  : vf_load_part(x + i, n - i, first);         \
+            nan = vm_or(nan, vf_nan(p));                                       \
+            a = raw(a, p);                                                     \
+        }                                                                      \
+        if (vm_bits(nan) != 0)                                                 \
+            return NAN;                                                        \
+        float lanes[LANES];                                                    \
+        vf_store(lanes, raw(a, b));                                            \
+        float value = lanes[0];                                                \
+        for (int j = 1; j < LANES; j++)                                        \
+            value = lanes[j] scalar_less value ? lanes[j] : value;             \
+        return value;                                                          \
     }
 
 EXTREME(max, vf_max_raw, >)
@@ -70,7 +71,8 @@ static int64_t row_find(const float *x, int64_t n, float value)
     return n;
 }
 
-/* ---- sums ------------------------------------------------------------------------- */
+/* ---- sums
+ * ------------------------------------------------------------------------- */
 
 /* Sums one block of n <= BLOCK elements. */
 static inline double block_sum(const float *x, int64_t n)
@@ -177,7 +179,8 @@ static double row_product(const float *x, int64_t n)
     return vd_product(vd_mul(a, b));
 }
 
-/* ---- softmax rows -------------------------------------------------------------------- */
+/* ---- softmax rows
+ * -------------------------------------------------------------------- */
 
 /* sum e^(x - m), and the exponentials into y where store. */
 static inline double exp_sum(float *y, const float *x, int64_t n, float m,

@@ -43,7 +43,8 @@ static inline void transpose_8x8(uint32_t *y, int64_t y_stride,
 static void transpose4(uint32_t *y, int64_t y_stride, const uint32_t *x,
                        int64_t x_stride, int64_t rows, int64_t columns)
 {
-    int64_t full_rows = rows & ~(int64_t)7, full_columns = columns & ~(int64_t)7;
+    int64_t full_rows = rows & ~(int64_t)7,
+            full_columns = columns & ~(int64_t)7;
     for (int64_t j = 0; j < full_columns; j += 8)
         for (int64_t i = 0; i < full_rows; i += 8)
             transpose_8x8(y + j * y_stride + i, y_stride, x + i * x_stride + j,

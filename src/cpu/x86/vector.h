@@ -18,10 +18,10 @@
 #define ISA(name) name##_avx512
 #define LANES 16
 
-typedef __m512 vf;     /* f32 */
-typedef __m512i vi;    /* 32-bit integers */
-typedef __mmask16 vm;  /* one bit a lane */
-typedef __m512d vd;    /* f64, half as many */
+typedef __m512 vf;    /* f32 */
+typedef __m512i vi;   /* 32-bit integers */
+typedef __mmask16 vm; /* one bit a lane */
+typedef __m512d vd;   /* f64, half as many */
 
 #define SLEEF1(name) Sleef_##name##f16_u10avx512f
 #define SLEEF_POW Sleef_powf16_u10avx512f
@@ -281,8 +281,8 @@ static inline void vm_store_bytes(uint8_t *p, vm mask)
     __m256i lanes = _mm256_castps_si256(mask);
     __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(lanes),
                                     _mm256_extracti128_si256(lanes, 1));
-    __m128i bytes = _mm_and_si128(_mm_packs_epi16(words, words),
-                                  _mm_set1_epi8(1));
+    __m128i bytes =
+        _mm_and_si128(_mm_packs_epi16(words, words), _mm_set1_epi8(1));
     _mm_storel_epi64((__m128i *)(void *)p, bytes);
 }
 static inline vm vm_load_bytes(const uint8_t *p)
@@ -331,7 +331,8 @@ static inline vd vd_fma(vd a, vd b, vd c)
 
 #endif
 
-/* ---- made of the above, for both ------------------------------------------- */
+/* ---- made of the above, for both -------------------------------------------
+ */
 
 static inline vf vf_sign_bit(void)
 {
@@ -375,8 +376,9 @@ static inline double vd_product(vd x)
     return product;
 }
 
-/* ---- transcendentals -----------------------------------------------------------
- * SLEEF, within 1 ulp, mended where its range ends before f32's does. */
+/* ---- transcendentals
+ * ----------------------------------------------------------- SLEEF, within 1
+ * ulp, mended where its range ends before f32's does. */
 
 static inline vf vf_exp(vf x)
 {

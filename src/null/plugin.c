@@ -1,0 +1,586 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The null plugin: the smallest complete backend, made to be copied.  Memory,
+ * transfers, streams and events really work, on the host's own memory; it has
+ * no operators yet.  To make a backend of it, replace the memory by your
+ * device's, serve operators in supports and launch, and set the capabilities.
+ *
+ * It includes tandem/backend.h alone.  What it shows:
+ *   - every required entry of the table, and no optional one: the host fills
+ *     those in;
+ *   - every failure is a status and a message for the calling thread;
+ *   - outputs are NULL or 0 unless the call succeeds;
+ *   - handles that were freed, or are of another kind or device, are found
+ *     out: nothing is followed that is not in the list of live objects.
+ *
+ * Work here is done when its call returns, so there is nothing to wait for and
+ * no error that could stick to a stream.
+ */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tandem/backend.h>
+
+#define MEMORY_BYTES ((uint64_t)1 << 32)
+
+/* Everything that the host holds a handle of.  The header leaves struct
+ * tandem_device and its like opaque: here each is an object, of a kind. */
+enum kind { DEVICE, STREAM, EVENT, BUFFER };
+struct object {
+    enum kind kind;
+    struct object *next;
+    struct object *device;
+    unsigned char *memory; /* BUFFER */
+    uint64_t bytes;
+    struct tandem_memory_stats stats; /* DEVICE */
+};
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards objects */
+static struct object *objects;
+
+/* ---- errors ----------------------------------------------------------------
+ */
+
+static _Thread_local char message[256];
+
+static const char *last_error(void)
+{
+    return message;
+}
+
+/* Leaves a message for the calling thread and gives back status. */
+__attribute__((format(printf, 2, 3))) static enum tandem_status
+fail(enum tandem_status status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+/* ---- devices ----------------------------------------------------------------
+ */
+
+static enum tandem_status device_count(uint32_t *out_count)
+{
+    if (out_count == NULL)
+        return fail(TANDEM_INVALID_ARGUMENT, "device_count: out_count is NULL");
+    *out_count = 1;
+    return TANDEM_OK;
+}
+
+/* The host may know a longer or a shorter struct than this plugin: no byte
+ * beyond its struct_size is written, and the rest of what it knows is 0. */
+static void struct_fill(void *out, const void *from, size_t bytes)
+{
+    size_t theirs = *(size_t *)out;
+    memset(out, 0, theirs);
+    memcpy(out, from, theirs < bytes ? theirs : bytes);
+    *(size_t *)out = theirs;
+}
+
+static enum tandem_status device_describe(uint32_t index,
+                                          struct tandem_device_info *out_info)
+{
+    struct tandem_device_info info = {
+        .kind = TANDEM_DEVICE_CPU,
+        .caps = 0, /* none: the host asks supports() about every operator */
+        .name = "null device",
+        .vendor = "Tandem",
+        .platform = "null",
+        .driver = "0.1.0",
+        .memory_bytes = MEMORY_BYTES,
+        .max_alloc_bytes = MEMORY_BYTES,
+        .compute_units = 1,
+        .max_work_group = 1,
+        .duplicate_of = -1,
+    };
+    if (out_info == NULL || out_info->struct_size < sizeof(size_t))
+        return fail(TANDEM_INVALID_ARGUMENT,
+                    "device_describe: out_info is NULL or has no struct_size");
+    if (index != 0)
+        return fail(TANDEM_INVALID_ARGUMENT,
+                    "device_describe: there is no device %u; there is 1",
+                    (unsigned)index);
+    struct_fill(out_info, &info, sizeof info);
+    return TANDEM_OK;
+}
+
+/* ---- handles
+ * ------------------------------------------------------------------ */
+
+/* A live object of a kind; NULL, with a message, for any other pointer.  A
+ * list is enough to start with; src/common/handle.h has a faster way. */
+static struct object *object_get(const void *handle, enum kind kind)
+{
+    static const char *const names[] = {"device", "stream", "event", "buffer"};
+    pthread_mutex_lock(&mutex);
+    struct object *object = objects;
+    while (object != NULL && object != handle)
+        object = object->next;
+    pthread_mutex_unlock(&mutex);
+    if (object != NULL && object->kind == kind)
+        return object;
+    fail(TANDEM_INVALID_ARGUMENT, "the %s is %s", names[kind],
+         handle == NULL ? "NULL" : "not one, or was freed");
+    return NULL;
+}
+
+/* device NULL: a device is made.  NULL, with a message, when memory is out. */
+static void *object_new(struct object *device, enum kind kind)
+{
+    struct object *object = calloc(1, sizeof *object);
+    if (object == NULL) {
+        fail(TANDEM_OUT_OF_MEMORY, "no memory for a handle");
+        return NULL;
+    }
+    object->kind = kind;
+    object->device = device != NULL ? device : object;
+    pthread_mutex_lock(&mutex);
+    object->next = objects;
+    objects = object;
+    pthread_mutex_unlock(&mutex);
+    return object;
+}
+
+/* Frees the objects that are handle, or belong to it; none if it is not live.
+ */
+static void objects_free(const void *handle)
+{
+    pthread_mutex_lock(&mutex);
+    for (struct object **link = &objects; *link != NULL;) {
+        struct object *object = *link;
+        if (object != handle && object->device != handle) {
+            link = &object->next;
+            continue;
+        }
+        *link = object->next;
+        if (object->kind == BUFFER) {
+            object->device->stats.used_bytes -= object->bytes;
+            object->device->stats.buffer_count--;
+        }
+        free(object->memory);
+        free(object);
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+/* The keys that this plugin knows; others are ignored. */
+static enum tandem_status
+options_read(const struct tandem_open_options *options, uint64_t *out_cap_bytes)
+{
+    *out_cap_bytes = 0;
+    if (options == NULL)
+        return TANDEM_OK;
+    if (options->struct_size < sizeof *options ||
+        (options->count > 0 &&
+         (options->keys == NULL || options->values == NULL)))
+        return fail(TANDEM_INVALID_ARGUMENT,
+                    "open: the options are too short, or keys or values is "
+                    "NULL");
+    for (uint32_t i = 0; i < options->count; i++) {
+        if (options->keys[i] == NULL || options->values[i] == NULL)
+            return fail(TANDEM_INVALID_ARGUMENT,
+                        "open: key or value %u is NULL", (unsigned)i);
+        if (strcmp(options->keys[i], "memory_cap_bytes") == 0)
+            *out_cap_bytes = strtoull(options->values[i], NULL, 10);
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status device_open(uint32_t index,
+                                      const struct tandem_open_options *options,
+                                      struct tandem_device **out_device)
+{
+    uint64_t cap_bytes;
+    if (out_device == NULL)
+        return fail(TANDEM_INVALID_ARGUMENT, "open: out_device is NULL");
+    *out_device = NULL;
+    enum tandem_status status = options_read(options, &cap_bytes);
+    if (status != TANDEM_OK)
+        return status;
+    if (index != 0)
+        return fail(TANDEM_NO_DEVICE, "open: there is no device %u; there is 1",
+                    (unsigned)index);
+    struct object *device = object_new(NULL, DEVICE);
+    if (device == NULL)
+        return TANDEM_OUT_OF_MEMORY;
+    device->stats.cap_bytes = cap_bytes;
+    *out_device = (struct tandem_device *)device;
+    return TANDEM_OK;
+}
+
+static void device_close(struct tandem_device *device)
+{
+    objects_free(device);
+}
+
+/* ---- memory
+ * -------------------------------------------------------------------- */
+
+static enum tandem_status memory_stats(struct tandem_device *device,
+                                       struct tandem_memory_stats *out_stats)
+{
+    struct object *owner = object_get(device, DEVICE);
+    if (owner == NULL)
+        return TANDEM_INVALID_ARGUMENT;
+    if (out_stats == NULL || out_stats->struct_size < sizeof(size_t))
+        return fail(TANDEM_INVALID_ARGUMENT,
+                    "memory_stats: out_stats is NULL or has no struct_size");
+    pthread_mutex_lock(&mutex);
+    struct_fill(out_stats, &owner->stats, sizeof owner->stats);
+    pthread_mutex_unlock(&mutex);
+    return TANDEM_OK;
+}
+
+static enum tandem_status buffer_alloc(struct tandem_device *device,
+                                       uint64_t bytes,
+                                       struct tandem_buffer **out_buffer)
+{
+    void *memory = NULL;
+    if (out_buffer == NULL)
+        return fail(TANDEM_INVALID_ARGUMENT, "alloc: out_buffer is NULL");
+    *out_buffer = NULL;
+    struct object *owner = object_get(device, DEVICE);
+    if (owner == NULL)
+        return TANDEM_INVALID_ARGUMENT;
+    pthread_mutex_lock(&mutex);
+    struct tandem_memory_stats *stats = &owner->stats;
+    uint64_t cap = stats->cap_bytes != 0 ? stats->cap_bytes : MEMORY_BYTES;
+    uint64_t room = cap - stats->used_bytes;
+    pthread_mutex_unlock(&mutex);
+    if (bytes > room ||
+        posix_memalign(&memory, 64, bytes == 0 ? 1 : (size_t)bytes) != 0)
+        return fail(TANDEM_OUT_OF_MEMORY, "alloc: no room for %llu bytes",
+                    (unsigned long long)bytes);
+    struct object *buffer = object_new(owner, BUFFER);
+    if (buffer == NULL) {
+        free(memory);
+        return TANDEM_OUT_OF_MEMORY;
+    }
+    buffer->memory = memory;
+    buffer->bytes = bytes;
+    pthread_mutex_lock(&mutex);
+    stats->used_bytes += bytes;
+    stats->buffer_count++;
+    stats->alloc_count++;
+    stats->driver_alloc_count++;
+    if (stats->used_bytes > stats->peak_bytes)
+        stats->peak_bytes = stats->used_bytes;
+    pthread_mutex_unlock(&mutex);
+    *out_buffer = (struct tandem_buffer *)buffer;
+    return TANDEM_OK;
+}
+
+static void buffer_free(struct tandem_buffer *buffer)
+{
+    objects_free(buffer);
+}
+
+/* What every transfer asks: are stream and buffer live, of one device, and
+ * does the range lie in the buffer?  Where it does, out_memory is there. */
+static enum tandem_status range_get(const char *what,
+                                    const struct tandem_stream *stream,
+                                    const struct tandem_buffer *buffer,
+                                    uint64_t offset, uint64_t bytes,
+                                    unsigned char **out_memory)
+{
+    const struct object *queue = object_get(stream, STREAM);
+    const struct object *block = queue ? object_get(buffer, BUFFER) : NULL;
+    if (queue == NULL)
+        return TANDEM_INVALID_ARGUMENT;
+    if (block == NULL || queue->device != block->device)
+        return fail(TANDEM_INVALID_ARGUMENT, "%s: the buffer is %s", what,
+                    buffer == NULL  ? "NULL"
+                    : block == NULL ? "not one, or was freed"
+                                    : "of another device than the stream");
+    if (offset > block->bytes || bytes > block->bytes - offset)
+        return fail(TANDEM_INVALID_ARGUMENT,
+                    "%s: %llu bytes at %llu reach outside a buffer of %llu",
+                    what, (unsigned long long)bytes, (unsigned long long)offset,
+                    (unsigned long long)block->bytes);
+    *out_memory = block->memory + offset;
+    return TANDEM_OK;
+}
+
+/* Done at once is right for TANDEM_TRANSFER_ASYNC too. */
+static enum tandem_status upload(struct tandem_stream *stream,
+                                 struct tandem_buffer *buffer, uint64_t offset,
+                                 const void *source, uint64_t bytes,
+                                 uint32_t flags)
+{
+    unsigned char *memory;
+    enum tandem_status status =
+        range_get("upload", stream, buffer, offset, bytes, &memory);
+    (void)flags;
+    if (status != TANDEM_OK || bytes == 0)
+        return status;
+    if (source == NULL)
+        return fail(TANDEM_INVALID_ARGUMENT, "upload: source is NULL");
+    memcpy(memory, source, (size_t)bytes);
+    return TANDEM_OK;
+}
+
+static enum tandem_status download(struct tandem_stream *stream,
+                                   struct tandem_buffer *buffer,
+                                   uint64_t offset, void *target,
+                                   uint64_t bytes, uint32_t flags,
+                                   uint64_t timeout_ns)
+{
+    unsigned char *memory;
+    enum tandem_status status =
+        range_get("download", stream, buffer, offset, bytes, &memory);
+    (void)flags;
+    (void)timeout_ns;
+    if (status != TANDEM_OK || bytes == 0)
+        return status;
+    if (target == NULL)
+        return fail(TANDEM_INVALID_ARGUMENT, "download: target is NULL");
+    memcpy(target, memory, (size_t)bytes);
+    return TANDEM_OK;
+}
+
+static enum tandem_status copy(struct tandem_stream *stream,
+                               struct tandem_buffer *target,
+                               uint64_t target_offset,
+                               struct tandem_buffer *source,
+                               uint64_t source_offset, uint64_t bytes)
+{
+    unsigned char *to, *from;
+    enum tandem_status status =
+        range_get("copy to", stream, target, target_offset, bytes, &to);
+    if (status == TANDEM_OK)
+        status =
+            range_get("copy from", stream, source, source_offset, bytes, &from);
+    if (status != TANDEM_OK)
+        return status;
+    if (to < from + bytes && from < to + bytes)
+        return fail(TANDEM_INVALID_ARGUMENT,
+                    "copy: %llu bytes from %llu to %llu overlap",
+                    (unsigned long long)bytes,
+                    (unsigned long long)source_offset,
+                    (unsigned long long)target_offset);
+    memcpy(to, from, (size_t)bytes);
+    return TANDEM_OK;
+}
+
+static enum tandem_status fill(struct tandem_stream *stream,
+                               struct tandem_buffer *buffer, uint64_t offset,
+                               uint64_t bytes, const void *pattern,
+                               uint32_t pattern_bytes)
+{
+    unsigned char *memory;
+    enum tandem_status status =
+        range_get("fill", stream, buffer, offset, bytes, &memory);
+    if (status != TANDEM_OK)
+        return status;
+    if (pattern == NULL ||
+        (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4 &&
+         pattern_bytes != 8) ||
+        offset % pattern_bytes != 0 || bytes % pattern_bytes != 0)
+        return fail(TANDEM_INVALID_ARGUMENT,
+                    "fill: pattern is NULL or not of 1, 2, 4 or 8 bytes (%u), "
+                    "or offset %llu or size %llu is no multiple of it",
+                    (unsigned)pattern_bytes, (unsigned long long)offset,
+                    (unsigned long long)bytes);
+    for (uint64_t at = 0; at < bytes; at += pattern_bytes)
+        memcpy(memory + at, pattern, pattern_bytes);
+    return TANDEM_OK;
+}
+
+/* ---- operators
+ * --------------------------------------------------------------------- */
+
+/* Whether there is such an operator: the table is data for plugins too. */
+static bool op_known(uint32_t id)
+{
+    switch (id) {
+#define KNOWN(ID, number, ...) case number:
+        TANDEM_OPERATORS(KNOWN)
+#undef KNOWN
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Start here: TANDEM_OK for what launch accepts; src/common/check.h judges
+ * attributes, dtypes, shapes and aliasing for you. */
+static enum tandem_status
+supports(struct tandem_device *device, const struct tandem_op *op,
+         const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+         const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
+{
+    if (object_get(device, DEVICE) == NULL)
+        return TANDEM_INVALID_ARGUMENT;
+    if (op == NULL || op->struct_size < sizeof *op || !op_known(op->id) ||
+        (input_count > 0 && inputs == NULL) ||
+        (output_count > 0 && outputs == NULL))
+        return fail(TANDEM_INVALID_ARGUMENT,
+                    "the operator is NULL, too short or unknown, or its "
+                    "operands are NULL");
+    return fail(TANDEM_UNSUPPORTED,
+                "operator number %u: the null plugin serves none",
+                (unsigned)op->id);
+}
+
+/* A tensor's element (0, ..., 0) is at its buffer's memory + byte_offset. */
+static enum tandem_status
+launch(struct tandem_stream *stream, const struct tandem_op *op,
+       const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+       const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
+{
+    struct object *queue = object_get(stream, STREAM);
+    if (queue == NULL)
+        return TANDEM_INVALID_ARGUMENT;
+    return supports((struct tandem_device *)queue->device, op, inputs,
+                    input_count, outputs, output_count);
+}
+
+static enum tandem_status gemm(struct tandem_stream *stream,
+                               const struct tandem_gemm *product)
+{
+    if (object_get(stream, STREAM) == NULL)
+        return TANDEM_INVALID_ARGUMENT;
+    if (product == NULL || product->struct_size < sizeof *product)
+        return fail(TANDEM_INVALID_ARGUMENT,
+                    "gemm: the product is NULL or too short");
+    return fail(TANDEM_UNSUPPORTED, "gemm: the null plugin serves none");
+}
+
+/* ---- streams and events
+ * ------------------------------------------------------------ */
+
+/* TANDEM_OK: nothing is ever under way. */
+static enum tandem_status live(const void *handle, enum kind kind)
+{
+    return object_get(handle, kind) != NULL ? TANDEM_OK
+                                            : TANDEM_INVALID_ARGUMENT;
+}
+
+static enum tandem_status stream_create(struct tandem_device *device,
+                                        uint32_t flags,
+                                        struct tandem_stream **out_stream)
+{
+    (void)flags; /* TANDEM_STREAM_PROFILING needs TANDEM_CAP_PROFILING */
+    if (out_stream == NULL)
+        return fail(TANDEM_INVALID_ARGUMENT,
+                    "stream_create: out_stream is NULL");
+    *out_stream = NULL;
+    struct object *owner = object_get(device, DEVICE);
+    if (owner == NULL)
+        return TANDEM_INVALID_ARGUMENT;
+    *out_stream = object_new(owner, STREAM);
+    return *out_stream != NULL ? TANDEM_OK : TANDEM_OUT_OF_MEMORY;
+}
+
+static void stream_destroy(struct tandem_stream *stream)
+{
+    objects_free(stream);
+}
+
+static enum tandem_status stream_query(struct tandem_stream *stream)
+{
+    return live(stream, STREAM);
+}
+
+static enum tandem_status stream_synchronize(struct tandem_stream *stream,
+                                             uint64_t timeout_ns)
+{
+    (void)timeout_ns;
+    return live(stream, STREAM);
+}
+
+static enum tandem_status stream_wait_event(struct tandem_stream *stream,
+                                            struct tandem_event *event)
+{
+    const struct object *queue = object_get(stream, STREAM);
+    const struct object *point = queue ? object_get(event, EVENT) : NULL;
+    if (point == NULL)
+        return TANDEM_INVALID_ARGUMENT;
+    if (queue->device != point->device)
+        return fail(TANDEM_INVALID_ARGUMENT,
+                    "stream_wait_event: the event is of another device");
+    return TANDEM_OK;
+}
+
+static enum tandem_status event_record(struct tandem_stream *stream,
+                                       struct tandem_event **out_event)
+{
+    if (out_event == NULL)
+        return fail(TANDEM_INVALID_ARGUMENT, "event_record: out_event is NULL");
+    *out_event = NULL;
+    struct object *queue = object_get(stream, STREAM);
+    if (queue == NULL)
+        return TANDEM_INVALID_ARGUMENT;
+    *out_event = object_new(queue->device, EVENT);
+    return *out_event != NULL ? TANDEM_OK : TANDEM_OUT_OF_MEMORY;
+}
+
+static void event_destroy(struct tandem_event *event)
+{
+    objects_free(event);
+}
+
+static enum tandem_status event_query(struct tandem_event *event)
+{
+    return live(event, EVENT);
+}
+
+static enum tandem_status event_wait(struct tandem_event *event,
+                                     uint64_t timeout_ns)
+{
+    (void)timeout_ns;
+    return live(event, EVENT);
+}
+
+static enum tandem_status device_synchronize(struct tandem_device *device,
+                                             uint64_t timeout_ns)
+{
+    (void)timeout_ns;
+    return live(device, DEVICE);
+}
+
+/* ---- the table
+ * -------------------------------------------------------------------------- */
+
+static const struct tandem_backend backend = {
+    .struct_size = sizeof backend,
+    .abi_major = TANDEM_ABI_MAJOR,
+    .abi_minor = TANDEM_ABI_MINOR,
+    .name = "null",
+    .version = "0.1.0",
+    .last_error = last_error,
+    .device_count = device_count,
+    .device_describe = device_describe,
+    .open = device_open,
+    .close = device_close,
+    .alloc = buffer_alloc,
+    .free = buffer_free,
+    .upload = upload,
+    .download = download,
+    .copy = copy,
+    .fill = fill,
+    .memory_stats = memory_stats,
+    .supports = supports,
+    .launch = launch,
+    .gemm = gemm,
+    .stream_create = stream_create,
+    .stream_destroy = stream_destroy,
+    .stream_query = stream_query,
+    .stream_synchronize = stream_synchronize,
+    .stream_wait_event = stream_wait_event,
+    .event_record = event_record,
+    .event_destroy = event_destroy,
+    .event_query = event_query,
+    .event_wait = event_wait,
+    .synchronize = device_synchronize,
+};
+
+const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)
+{
+    return host_abi_major == TANDEM_ABI_MAJOR ? &backend : NULL;
+}
