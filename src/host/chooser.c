@@ -76,9 +76,10 @@ double chooser_run(const struct query *query, const struct device *device)
     const double launch = cost->scalars[COST_LAUNCH];
 
     if (query->cost_class == TANDEM_COST_GEMM)
-        return positive(cost_gemm(cost, query->m, query->n, query->k) -
+        return positive(cost_gemm(cost, query->product[0], query->product[1],
+                                  query->product[2]) -
                         launch) *
-               query->batch;
+               query->product[3];
     return positive(curve_at(&cost->curves[query->cost_class], query->bytes) -
                     launch);
 }

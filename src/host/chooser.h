@@ -56,7 +56,7 @@ struct query {
     uint32_t cost_class;
     double elements; /* of the largest operand */
     double bytes;    /* read and written */
-    double m, n, k, batch; /* TANDEM_COST_GEMM */
+    double product[4]; /* TANDEM_COST_GEMM: m, n, k, batch */
     uint32_t operand_count;
     struct operand operands[2 * TANDEM_MAX_OPERANDS];
 };

@@ -14,7 +14,7 @@ static bool call_kept(const struct call *call)
 {
     const struct tandem_op *op = call->op;
 
-    if (call->gemm != NULL || op->program != NULL ||
+    if (op->program != NULL ||
         call->input_count + call->output_count > JUDGED_OPERANDS ||
         op->int_count > JUDGED_INTS || op->struct_size != sizeof(*op) ||
         (op->int_count > 0 && op->ints == NULL) ||
@@ -33,13 +33,30 @@ static uint64_t input_serial(const struct call *call, uint32_t input)
     return call->inputs[input] != NULL ? call->inputs[input]->serial : 0;
 }
 
+/* The k-th number beside the tensors that decides. */
+static int64_t attribute(const struct call *call, uint32_t k)
+{
+    const struct tandem_gemm *gemm = call->gemm;
+
+    if (gemm == NULL)
+        return call->op->ints[k];
+    if (k == 0)
+        return gemm->flags | (int64_t)gemm->activation << 32;
+    return gemm->bias_kind | (int64_t)(gemm->beta != 0) << 32;
+}
+
+static uint32_t attribute_count(const struct call *call)
+{
+    return call->gemm != NULL ? 2 : call->op->int_count;
+}
+
 void judged_key_make(const struct call *call, struct judged_key *out)
 {
     const uint32_t inputs = call->input_count;
 
     memset(out, 0, sizeof(*out));
     out->op = call->op->id;
-    out->int_count = call->op->int_count;
+    out->int_count = attribute_count(call);
     out->float_count = call->op->float_count;
     out->input_count = (uint16_t)inputs;
     out->output_count = (uint16_t)call->output_count;
@@ -48,7 +65,7 @@ void judged_key_make(const struct call *call, struct judged_key *out)
     for (uint32_t i = 0; i < call->output_count; i++)
         out->tensors[inputs + i] = call->outputs[i]->serial;
     for (uint32_t i = 0; i < out->int_count; i++)
-        out->ints[i] = call->op->ints[i];
+        out->ints[i] = attribute(call, i);
 }
 
 static bool key_equal(const struct judged_key *key, const struct call *call)
@@ -56,7 +73,7 @@ static bool key_equal(const struct judged_key *key, const struct call *call)
     const struct tandem_op *op = call->op;
     const uint32_t inputs = call->input_count;
 
-    if (key->op != op->id || key->int_count != op->int_count ||
+    if (key->op != op->id || key->int_count != attribute_count(call) ||
         key->float_count != op->float_count || key->input_count != inputs ||
         key->output_count != call->output_count)
         return false;
@@ -68,8 +85,8 @@ static bool key_equal(const struct judged_key *key, const struct call *call)
         if (key->tensors[inputs + i] != call->outputs[i]->serial)
             return false;
     }
-    for (uint32_t i = 0; i < op->int_count; i++) {
-        if (key->ints[i] != op->ints[i])
+    for (uint32_t i = 0; i < key->int_count; i++) {
+        if (key->ints[i] != attribute(call, i))
             return false;
     }
     return true;
@@ -99,6 +116,15 @@ struct judged *judged_find(const struct call *call, bool *out_found)
     return entry;
 }
 
+void judged_query(const struct judged *judged, struct query *out)
+{
+    out->op = judged->key.op;
+    out->cost_class = judged->cost_class;
+    out->elements = judged->elements;
+    out->bytes = judged->bytes;
+    memcpy(out->product, judged->product, sizeof(out->product));
+}
+
 /* The first usable device that computes at once and in host memory whatever is
  * asked. */
 static struct device *home_find(const struct tandem_context *context)
@@ -117,13 +143,13 @@ static struct device *home_find(const struct tandem_context *context)
 static struct device *home_choose(struct tandem_context *context,
                                   struct judged *judged)
 {
-    const struct query query = {.cost_class = judged->cost_class,
-                                .bytes = judged->bytes};
     struct device *home = home_find(context);
+    struct query query;
 
     judged->home = NULL;
     if (home == NULL)
         return NULL;
+    judged_query(judged, &query);
     judged->usable = context->usable;
     judged->launch_ns = home->cost.scalars[COST_LAUNCH];
     judged->run_ns = chooser_run(&query, home);

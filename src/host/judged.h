@@ -27,6 +27,7 @@ struct judged {
     struct judged_key key;
     uint32_t cost_class;
     double elements, bytes;
+    double product[4]; /* as of struct query */
     /* Its operands; where they are is not known here. */
     uint32_t operand_count;
     struct operand operands[JUDGED_OPERANDS];
@@ -48,6 +49,9 @@ struct judged_table {
  * key is made. */
 struct judged *judged_find(const struct call *call, bool *out_found);
 void judged_key_make(const struct call *call, struct judged_key *out);
+
+/* Fills all of a query but its operands. */
+void judged_query(const struct judged *judged, struct query *out);
 
 /* Finds the home of a judged call, anew where devices came or went. */
 struct device *judged_home(struct tandem_context *context,

@@ -237,6 +237,13 @@ static void shapes_measure(const struct call *call, struct judged *out)
         out->bytes += (double)call->outputs[0]->bytes;
     }
     out->cost_class = cost_class_find(call, contiguous);
+    memset(out->product, 0, sizeof(out->product));
+    if (call->gemm != NULL) {
+        out->product[0] = (double)call->gemm->m;
+        out->product[1] = (double)call->gemm->n;
+        out->product[2] = (double)call->gemm->k;
+        out->product[3] = (double)call->gemm->batch;
+    }
 }
 
 /* Judges the call, or remembers that it was good, and fills the part of the
@@ -261,19 +268,11 @@ static enum tandem_status call_judge(const struct call *call,
             judged->operand_count = operands_find(call, judged->operands);
         } else {
             judged = &own;
+            judged->key.op = call->op->id;
         }
         shapes_measure(call, judged);
     }
-    query->op = call->row->id;
-    query->cost_class = judged->cost_class;
-    query->elements = judged->elements;
-    query->bytes = judged->bytes;
-    if (call->gemm != NULL) {
-        query->m = (double)call->gemm->m;
-        query->n = (double)call->gemm->n;
-        query->k = (double)call->gemm->k;
-        query->batch = (double)call->gemm->batch;
-    }
+    judged_query(judged, query);
     return TANDEM_OK;
 }
 
