@@ -101,10 +101,18 @@ static inline float sigmoid(float x)
     return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
+/* From -4 down erf rounds to -1, and so does tanh from -10 down; not every
+ * library gets there. */
+static inline float gelu_erf(float x)
+{
+    float u = x * 0.7071067811865476f;
+    return 0.5f * x * (1.0f + (u < -4.0f ? -1.0f : erf(u)));
+}
+
 static inline float gelu_tanh(float x)
 {
     float u = 0.7978845608028654f * (x + 0.044715f * x * x * x);
-    return 0.5f * x * (1.0f + tanh(u));
+    return 0.5f * x * (1.0f + (u < -10.0f ? -1.0f : tanh(u)));
 }
 
 /* tanh(ln(1 + e)) = n / (n + 2) with n = e (e + 2). */
@@ -138,7 +146,7 @@ UNARY(leaky_relu, x >= 0.0f ? x : a * x)
 UNARY(elu, x >= 0.0f ? x : a * expm1(x))
 UNARY(clip, nan_min(nan_max(x, a), b))
 UNARY(swish, x * sigmoid(x))
-UNARY(gelu, 0.5f * x * (1.0f + erf(x * 0.7071067811865476f)))
+UNARY(gelu, gelu_erf(x))
 UNARY(gelu_tanh, gelu_tanh(x))
 UNARY(softplus, nan_max(x, 0.0f) + log1p(exp(-fabs(x))))
 UNARY(mish, mish(x))

@@ -118,6 +118,9 @@ KERNEL void softmax(__global float *out, __global const float *in,
     if (row >= p.rows)
         return;
     float2 all = parts[p.across ? within : within << p.lanes_log2];
+    /* Infinity less infinity is in every element's sum. */
+    if (all.x == INFINITY)
+        all.y = NAN;
     float log_sum = log(all.y);
 #if FORM == LOSS
     if (lane != 0)

@@ -314,7 +314,8 @@ enum tandem_status gemm_launch(struct tandem_stream *stream,
     struct tandem_device *device = stream->device;
     struct stream_kernel *kernel;
     struct plan plan;
-    enum tandem_status status = check_gemm(gemm, launch_span, device);
+    struct span_user user = {device, "gemm"};
+    enum tandem_status status = check_gemm(gemm, launch_span, &user);
     if (status == TANDEM_OK)
         status = gemm_supports(device, gemm);
     if (status == TANDEM_OK)

@@ -198,7 +198,8 @@ enum tandem_status launch_span(const void *user,
                                const struct tandem_buffer *buffer,
                                struct memory_span *out)
 {
-    enum tandem_status status = buffer_check(user, buffer, "launch");
+    const struct span_user *from = user;
+    enum tandem_status status = buffer_check(from->device, buffer, from->name);
     if (status != TANDEM_OK)
         return status;
     out->base = buffer->address;
@@ -209,9 +210,11 @@ enum tandem_status launch_span(const void *user,
 enum tandem_status launch_check(const struct tandem_device *device,
                                 const struct request *request, bool buffers)
 {
+    struct span_user user = {
+        device, request->op != NULL ? operator_name(request->op->id) : ""};
     return check_op(request->op, request->inputs, request->input_count,
                     request->outputs, request->output_count,
-                    buffers ? launch_span : NULL, device);
+                    buffers ? launch_span : NULL, &user);
 }
 
 static enum tandem_status inputs_poisoned(const struct request *request)

@@ -16,7 +16,12 @@ enum tandem_status launch_check(const struct tandem_device *device,
 /* The whole of backend.h's launch, arguments unchecked. */
 enum tandem_status launch_op(struct tandem_stream *stream,
                              struct request *request);
-/* check.h's memory_span_fn; user is the device. */
+/* Whose buffers, and the operator for messages: launch_span's user. */
+struct span_user {
+    const struct tandem_device *device;
+    const char *name;
+};
+/* check.h's memory_span_fn. */
 enum tandem_status launch_span(const void *user,
                                const struct tandem_buffer *buffer,
                                struct memory_span *out);
