@@ -163,11 +163,12 @@ static void contenders_print(struct contender *all, uint32_t batch)
 
 static bool contenders_run(struct contender *all)
 {
-    double start = now_seconds();
+    double start;
 
     for (int i = 0; i < CONTENDERS; i++)
         if (!contender_warm(&all[i]))
             return false;
+    start = now_seconds();
     for (int round = 0; round < ROUNDS; round++) {
         if (round >= LEAST_ROUNDS && now_seconds() - start > rounds_seconds)
             break;
