@@ -184,6 +184,15 @@ enum tandem_status buffer_check(const struct sim_device *device,
 
 /* ---- transfers ---- */
 
+/* Locked.  What is written whole is readable to all that is enqueued from here
+ * on, unless the write itself fails. */
+static void memory_cure(struct sim_memory *memory, uint64_t offset,
+                        uint64_t bytes)
+{
+    if (offset == 0 && bytes == memory->bytes)
+        memory->poison = TANDEM_OK;
+}
+
 /* Locks the stream and judges buffer and range; nothing is locked on an
  * error. */
 static enum tandem_status transfer_begin(const char *what,
@@ -241,6 +250,7 @@ enum tandem_status transfer_upload(struct tandem_stream *handle,
     }
     command->offset = offset;
     command->bytes = bytes;
+    memory_cure(buffer->memory, offset, bytes);
     command_use(command, buffer->memory);
     stream_enqueue(stream, command);
     COUNT(stream->device, uploads, 1);
@@ -407,6 +417,7 @@ enum tandem_status transfer_fill(struct tandem_stream *handle,
     command->bytes = bytes;
     memcpy(command->pattern, pattern, pattern_bytes);
     command->pattern_bytes = pattern_bytes;
+    memory_cure(buffer->memory, offset, bytes);
     command_use(command, buffer->memory);
     stream_enqueue(stream, command);
     COUNT(stream->device, fills, 1);

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tests of the host library share; see support.h. */
+#include <config.h>
+
+#include <dlfcn.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support.h"
+
+static char scratch[256];
+static char build_directory[2048];
+
+/* ---- scratch directory ---- */
+
+const char *scratch_path(const char *format, ...)
+{
+    static char paths[8][4096];
+    static unsigned next;
+    char *path = paths[next++ % 8];
+    va_list arguments;
+    int length;
+
+    length = snprintf(path, sizeof paths[0], "%s/", scratch);
+    va_start(arguments, format);
+    vsnprintf(path + length, sizeof paths[0] - (size_t)length, format,
+              arguments);
+    va_end(arguments);
+    return path;
+}
+
+const char *build_path(const char *name)
+{
+    static char paths[4][4096];
+    static unsigned next;
+    char *path = paths[next++ % 4];
+
+    snprintf(path, sizeof paths[0], "%s/%s", build_directory, name);
+    return path;
+}
+
+void file_write(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    ck_assert_msg(file != NULL, "%s cannot be written", path);
+    fputs(text, file);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+char *file_read(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    char *text;
+    long bytes;
+
+    ck_assert_msg(file != NULL, "%s cannot be read", path);
+    fseek(file, 0, SEEK_END);
+    bytes = ftell(file);
+    rewind(file);
+    text = calloc(1, (size_t)bytes + 1);
+    ck_assert_ptr_nonnull(text);
+    ck_assert_uint_eq(fread(text, 1, (size_t)bytes, file), (size_t)bytes);
+    fclose(file);
+    return text;
+}
+
+void file_copy(const char *to, const char *from)
+{
+    char block[65536];
+    FILE *in = fopen(from, "r"), *out = fopen(to, "w");
+    size_t bytes;
+
+    ck_assert_msg(in && out, "%s cannot be copied to %s", from, to);
+    while ((bytes = fread(block, 1, sizeof block, in)) > 0)
+        ck_assert_uint_eq(fwrite(block, 1, bytes, out), bytes);
+    fclose(in);
+    ck_assert_int_eq(fclose(out), 0);
+}
+
+void directory_make(const char *path)
+{
+    mkdir(path, 0700);
+    ck_assert_msg(access(path, W_OK) == 0, "%s cannot be made", path);
+}
+
+static int entry_remove(const char *path, const struct stat *status, int type,
+                        struct FTW *walk)
+{
+    (void)status;
+    (void)type;
+    (void)walk;
+    return remove(path);
+}
+
+void directory_remove(const char *path)
+{
+    nftw(path, entry_remove, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+void scratch_setup(void)
+{
+    const char *root = getenv("TMPDIR"), *plugins;
+
+    /* The variable is unset from the first test on. */
+    plugins = getenv("TANDEM_PLUGIN_PATH");
+    if (plugins)
+        snprintf(build_directory, sizeof build_directory, "%.*s",
+                 (int)strcspn(plugins, ":"), plugins);
+    ck_assert_msg(build_directory[0] == '/',
+                  "TANDEM_PLUGIN_PATH must name the plugins to test");
+    snprintf(scratch, sizeof scratch, "%s/tandem-test-XXXXXX",
+             root ? root : "/tmp");
+    ck_assert_ptr_nonnull(mkdtemp(scratch));
+    directory_make(scratch_path("plugins"));
+    file_copy(scratch_path("plugins/tandem-cpu.so"),
+              build_path("tandem-cpu.so"));
+    file_copy(scratch_path("plugins/tandem-sim.so"),
+              build_path("tandem-sim.so"));
+}
+
+void scratch_teardown(void)
+{
+    directory_remove(scratch);
+}
+
+/* ---- contexts ---- */
+
+static void log_forget(void);
+
+void environment_setup(void)
+{
+    static const char *const variables[] = {
+        "TANDEM_PLUGIN_PATH", "TANDEM_DEVICE",       "TANDEM_PROFILE",
+        "TANDEM_LOG",         "TANDEM_DETERMINISTIC", "TANDEM_NUM_THREADS",
+        "TANDEM_TRACE",       "TANDEM_SIM_DEVICES",  "TANDEM_SIM_READY",
+        "TANDEM_SIM_DECLINE", "TANDEM_SIM_ELAPSED",  "TANDEM_SIM_FAULT",
+        "TANDEM_SIM_OPEN",    "TANDEM_TEST_PLUGIN",  "TANDEM_BACKENDS"};
+
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        unsetenv(variables[i]);
+    setenv("XDG_CACHE_HOME", scratch_path("cache"), 1);
+    setenv("HOME", scratch, 1);
+    directory_remove(scratch_path("profiles"));
+    directory_remove(scratch_path("cache"));
+    directory_make(scratch_path("profiles"));
+    log_forget();
+}
+
+struct tandem_context *context_new(const struct tandem_context_options *options)
+{
+    struct tandem_context_options own = {.struct_size = sizeof own};
+    struct tandem_context *context = NULL;
+
+    if (options)
+        own = *options;
+    own.struct_size = sizeof own;
+    if (!own.plugin_path)
+        own.plugin_path = scratch_path("plugins");
+    if (!own.profile_path)
+        own.profile_path = scratch_path("profiles");
+    if (!own.log)
+        own.log = log_capture;
+    OK(tandem_context_create(&own, &context));
+    ck_assert_ptr_nonnull(context);
+    return context;
+}
+
+struct tandem_context *context_with(const char *const *pairs)
+{
+    struct tandem_context_options options = {.struct_size = sizeof options};
+    const char *keys[16], *values[16];
+
+    for (; pairs[0]; pairs += 2) {
+        keys[options.open_count] = pairs[0];
+        values[options.open_count++] = pairs[1];
+    }
+    options.open_keys = keys;
+    options.open_values = values;
+    return context_new(&options);
+}
+
+uint32_t device_named(struct tandem_context *context, const char *name)
+{
+    uint32_t device = TANDEM_ANY_DEVICE;
+
+    OK(tandem_device_find(context, name, &device));
+    return device;
+}
+
+/* ---- log ---- */
+
+#define LOG_LINES 256u
+
+static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    enum tandem_log_level level;
+    char text[512];
+} log_lines[LOG_LINES];
+static uint32_t log_used;
+
+static void log_forget(void)
+{
+    log_used = 0;
+}
+
+void log_capture(void *user, enum tandem_log_level level, const char *message)
+{
+    (void)user;
+    pthread_mutex_lock(&log_mutex);
+    if (log_used < LOG_LINES) {
+        log_lines[log_used].level = level;
+        snprintf(log_lines[log_used++].text, sizeof log_lines[0].text, "%s",
+                 message);
+    }
+    pthread_mutex_unlock(&log_mutex);
+}
+
+uint32_t log_count(enum tandem_log_level level, const char *text)
+{
+    uint32_t count = 0;
+
+    pthread_mutex_lock(&log_mutex);
+    for (uint32_t i = 0; i < log_used; i++)
+        count += log_lines[i].level == level &&
+                 (!text || strstr(log_lines[i].text, text));
+    pthread_mutex_unlock(&log_mutex);
+    return count;
+}
+
+/* ---- counters ---- */
+
+struct sim_counters counters_read(uint32_t device)
+{
+    static sim_counters_fn read;
+    struct sim_counters counters;
+    void *object, *symbol;
+
+    if (!read) {
+        object = dlopen(scratch_path("plugins/tandem-sim.so"), RTLD_NOW);
+        ck_assert_msg(object != NULL, "%s", dlerror());
+        symbol = dlsym(object, "tandem_sim_counters");
+        ck_assert_ptr_nonnull(symbol);
+        memcpy(&read, &symbol, sizeof read);
+    }
+    read(device, &counters);
+    return counters;
+}
+
+struct sim_counters counters_since(uint32_t device,
+                                   const struct sim_counters *before)
+{
+    struct sim_counters after = counters_read(device);
+    uint64_t a[sizeof after / 8], b[sizeof after / 8];
+
+    memcpy(a, &after, sizeof after);
+    memcpy(b, before, sizeof after);
+    for (size_t i = 0; i < sizeof after / 8; i++)
+        a[i] -= b[i];
+    memcpy(&after, a, sizeof after);
+    return after;
+}
+
+/* ---- tensors ---- */
+
+struct tandem_tensor *vector_wrap(struct tandem_context *context, float *data,
+                                  int64_t elements)
+{
+    struct tandem_tensor *tensor = NULL;
+
+    OK(tandem_tensor_wrap(context, data, TANDEM_F32, 1, &elements, NULL, 0,
+                          &tensor));
+    return tensor;
+}
+
+struct tandem_tensor *vector_new(struct tandem_context *context,
+                                 int64_t elements)
+{
+    struct tandem_tensor *tensor = NULL;
+
+    OK(tandem_tensor_create(context, TANDEM_F32, 1, &elements, &tensor));
+    return tensor;
+}
+
+struct tandem_tensor *matrix_wrap(struct tandem_context *context, float *data,
+                                  int64_t rows, int64_t columns)
+{
+    const int64_t shape[2] = {rows, columns};
+    struct tandem_tensor *tensor = NULL;
+
+    OK(tandem_tensor_wrap(context, data, TANDEM_F32, 2, shape, NULL, 0,
+                          &tensor));
+    return tensor;
+}
+
+struct tandem_tensor *matrix_new(struct tandem_context *context, int64_t rows,
+                                 int64_t columns)
+{
+    const int64_t shape[2] = {rows, columns};
+    struct tandem_tensor *tensor = NULL;
+
+    OK(tandem_tensor_create(context, TANDEM_F32, 2, shape, &tensor));
+    return tensor;
+}
+
+uint32_t residency(const struct tandem_tensor *tensor)
+{
+    uint32_t mask = 0;
+
+    OK(tandem_tensor_residency(tensor, &mask));
+    return mask;
+}
+
+void count_up(float *data, int64_t elements)
+{
+    for (int64_t i = 0; i < elements; i++)
+        data[i] = (float)(i + 1);
+}
+
+/* ---- programs ---- */
+
+TCase *case_new(Suite *suite, const char *name)
+{
+    TCase *tests = tcase_create(name);
+
+    tcase_add_unchecked_fixture(tests, scratch_setup, scratch_teardown);
+    tcase_add_checked_fixture(tests, environment_setup, NULL);
+    suite_add_tcase(suite, tests);
+    return tests;
+}
+
+int suite_run(Suite *suite)
+{
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Contexts: what the library says of itself and of devices, the environment,
+ * forced devices, the log.
+ */
+#include <config.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+static uint32_t chosen(struct tandem_context *context)
+{
+    struct tandem_explanation explanation = {.struct_size =
+                                                 sizeof explanation};
+
+    OK(tandem_explain(context, &explanation));
+    return explanation.chosen;
+}
+
+/* Runs a small relu and says where it ran. */
+static uint32_t relu_device(struct tandem_context *context)
+{
+    static float x[64], y[64];
+    struct tandem_tensor *tx = vector_wrap(context, x, 64);
+    struct tandem_tensor *ty = vector_wrap(context, y, 64);
+    uint32_t device;
+
+    OK(tandem_unary(context, TANDEM_OP_RELU, tx, ty));
+    device = chosen(context);
+    OK(tandem_tensor_sync(ty, TANDEM_FOREVER));
+    tandem_tensor_destroy(tx);
+    tandem_tensor_destroy(ty);
+    return device;
+}
+
+START_TEST(test_names_of_statuses)
+{
+    static const char *const names[] = {
+        "ok",        "invalid argument", "unsupported", "no device",
+        "out of memory", "not ready",    "device lost", "failed"};
+
+    for (uint32_t i = 0; i < 8; i++)
+        ck_assert_str_eq(tandem_status_name((enum tandem_status)i), names[i]);
+    ck_assert_str_eq(tandem_status_name((enum tandem_status)8),
+                     "unknown status");
+    ck_assert_str_eq(tandem_status_name((enum tandem_status)-1),
+                     "unknown status");
+    ck_assert_str_eq(tandem_version(), PACKAGE_VERSION);
+}
+END_TEST
+
+#define ROW(ID, number, op_name, op_class_, inputs, outputs, ints, n_ints,   \
+            floats, n_floats, cost, metric_, tolerance_, required_, formula_) \
+    info = tandem_op_info(number);                                           \
+    ck_assert_ptr_nonnull(info);                                             \
+    ck_assert_ptr_eq(info, tandem_op_by_name(op_name));                      \
+    ck_assert_uint_eq(info->struct_size, sizeof *info);                      \
+    ck_assert_uint_eq(info->id, number);                                     \
+    ck_assert_str_eq(info->name, op_name);                                   \
+    ck_assert_uint_eq(info->op_class, TANDEM_CLASS_##op_class_);             \
+    ck_assert_uint_eq(info->cost_class, TANDEM_COST_##cost);                 \
+    ck_assert_uint_eq(info->metric, TANDEM_METRIC_##metric_);                \
+    ck_assert_uint_eq(info->input_count, inputs);                            \
+    ck_assert_uint_eq(info->output_count, outputs);                          \
+    ck_assert_uint_eq(info->int_count, n_ints);                              \
+    ck_assert_uint_eq(info->float_count, n_floats);                          \
+    ck_assert_uint_eq(info->required, required_);                            \
+    ck_assert_double_eq(info->tolerance, tolerance_);                        \
+    ck_assert_str_eq(info->int_names, ints);                                 \
+    ck_assert_str_eq(info->float_names, floats);                             \
+    ck_assert_str_eq(info->formula, formula_);
+
+START_TEST(test_operator_table)
+{
+    const struct tandem_op_info *info;
+
+    TANDEM_OPERATORS(ROW)
+    ck_assert_ptr_null(tandem_op_info(TANDEM_OP_INVALID));
+    ck_assert_ptr_null(tandem_op_info(TANDEM_OP_LIMIT));
+    ck_assert_ptr_null(tandem_op_info(UINT32_MAX));
+    ck_assert_ptr_null(tandem_op_info(99));
+    ck_assert_ptr_null(tandem_op_by_name("no such operator"));
+    ck_assert_ptr_null(tandem_op_by_name(""));
+    ck_assert_ptr_null(tandem_op_by_name(NULL));
+}
+END_TEST
+
+START_TEST(test_devices_are_described)
+{
+    struct tandem_device_info info = {.struct_size = sizeof info};
+    struct tandem_context *context;
+    uint32_t count, sim;
+
+    setenv("TANDEM_SIM_DEVICES", "3", 1);
+    context = context_new(NULL);
+    OK(tandem_device_count(context, &count));
+    sim = device_named(context, "sim");
+    ck_assert_uint_eq(device_named(context, "sim:0"), sim);
+    ck_assert_uint_eq(device_named(context, "sim:1"), sim + 1);
+    ck_assert_uint_eq(device_named(context, "sim:2"), sim + 2);
+    ck_assert_uint_le(sim + 3, count);
+    OK(tandem_device_describe(context, sim + 2, &info));
+    ck_assert_str_eq(info.name, "Simulated GPU 2");
+    ck_assert_uint_eq(info.kind, TANDEM_DEVICE_GPU);
+    OK(tandem_device_describe(context, 0, &info));
+    ck_assert_uint_eq(info.kind, TANDEM_DEVICE_CPU);
+    ck_assert_uint_ne(info.caps & TANDEM_CAP_CORE_OPERATORS, 0);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_a_short_info_is_not_overrun)
+{
+    struct tandem_context *context = context_new(NULL);
+    struct tandem_device_info info;
+
+    memset(&info, 0x5a, sizeof info);
+    info.struct_size = offsetof(struct tandem_device_info, vendor);
+    OK(tandem_device_describe(context, 0, &info));
+    ck_assert_uint_eq(info.kind, TANDEM_DEVICE_CPU);
+    for (size_t i = info.struct_size; i < sizeof info; i++)
+        ck_assert_int_eq(((unsigned char *)&info)[i], 0x5a);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_devices_that_are_not_there)
+{
+    static const char *const names[] = {"",      "none",  "cpu:1", "sim:1",
+                                        "sim:",  "sim:x", ":0",    "sim:-1",
+                                        "sim:0x", "sim:4294967296"};
+    struct tandem_context *context = context_new(NULL);
+    uint32_t device;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        enum tandem_status status;
+
+        device = 7;
+        status = tandem_device_find(context, names[i], &device);
+        ck_assert_msg(status == TANDEM_NO_DEVICE ||
+                          status == TANDEM_INVALID_ARGUMENT,
+                      "\"%s\": %s", names[i], tandem_status_name(status));
+        ck_assert_str_ne(tandem_last_error(), "");
+    }
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_the_environment_forces_a_device)
+{
+    struct tandem_context *context;
+
+    setenv("TANDEM_SIM_DEVICES", "2", 1);
+    setenv("TANDEM_DEVICE", "sim:1", 1);
+    context = context_new(NULL);
+    ck_assert_uint_eq(relu_device(context), device_named(context, "sim:1"));
+    tandem_context_destroy(context);
+    setenv("TANDEM_DEVICE", "cpu", 1);
+    context = context_new(NULL);
+    ck_assert_uint_eq(relu_device(context), 0);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_the_option_forces_a_device)
+{
+    const struct tandem_context_options options = {.device = "sim"};
+    struct tandem_context *context;
+
+    setenv("TANDEM_DEVICE", "cpu", 1);
+    context = context_new(&options);
+    ck_assert_uint_eq(relu_device(context), device_named(context, "sim"));
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_forcing_a_device_that_is_not_there)
+{
+    float x = 1, y = 2;
+    struct tandem_context *context = NULL;
+    struct tandem_tensor *tx, *ty;
+    struct tandem_context_options options = {.struct_size = sizeof options,
+                                             .device = "opencl:77",
+                                             .plugin_path =
+                                                 scratch_path("plugins")};
+
+    /* At the latest where the device is needed. */
+    if (tandem_context_create(&options, &context) == TANDEM_OK) {
+        tx = vector_wrap(context, &x, 1);
+        ty = vector_wrap(context, &y, 1);
+        FAILS(TANDEM_NO_DEVICE, tandem_unary(context, TANDEM_OP_NEG, tx, ty));
+        ck_assert_float_eq(y, 2);
+        tandem_context_destroy(context);
+    } else {
+        ck_assert_str_ne(tandem_last_error(), "");
+    }
+}
+END_TEST
+
+START_TEST(test_force_device)
+{
+    struct tandem_context *context = context_new(NULL);
+    const uint32_t sim = device_named(context, "sim");
+    struct tandem_explanation explanation = {.struct_size =
+                                                 sizeof explanation};
+
+    OK(tandem_context_force_device(context, sim));
+    ck_assert_uint_eq(relu_device(context), sim);
+    OK(tandem_explain(context, &explanation));
+    ck_assert_uint_eq(explanation.forced, 1);
+    OK(tandem_context_force_device(context, 0));
+    ck_assert_uint_eq(relu_device(context), 0);
+    OK(tandem_context_force_device(context, TANDEM_ANY_DEVICE));
+    relu_device(context);
+    OK(tandem_explain(context, &explanation));
+    ck_assert_uint_eq(explanation.forced, 0);
+    FAILS(TANDEM_INVALID_ARGUMENT, tandem_context_force_device(context, 15));
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_nothing_is_calibrated_without_a_profile)
+{
+    struct tandem_context *context = context_new(NULL);
+    uint32_t calibrated = 5;
+
+    OK(tandem_device_calibrated(context, 0, &calibrated));
+    ck_assert_uint_eq(calibrated, 0);
+    OK(tandem_device_calibrated(context, device_named(context, "sim"),
+                                &calibrated));
+    ck_assert_uint_eq(calibrated, 0);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* How many messages of each level come with TANDEM_LOG set to text. */
+static void log_levels(const char *text, bool warnings)
+{
+    struct tandem_context *context;
+    uint32_t before = log_count(TANDEM_LOG_WARNING, NULL);
+    const struct tandem_context_options options = {
+        .plugin_path = scratch_path("noise")};
+
+    directory_make(scratch_path("noise"));
+    file_copy(scratch_path("noise/tandem-cpu.so"), build_path("tandem-cpu.so"));
+    file_write(scratch_path("noise/tandem-bad.so"), "bad");
+    if (text)
+        setenv("TANDEM_LOG", text, 1);
+    context = context_new(&options);
+    relu_device(context);
+    tandem_context_destroy(context);
+    ck_assert_msg((log_count(TANDEM_LOG_WARNING, NULL) > before) == warnings,
+                  "TANDEM_LOG=%s", text ? text : "(unset)");
+    directory_remove(scratch_path("noise"));
+}
+
+START_TEST(test_log_levels)
+{
+    log_levels(NULL, true);
+    log_levels("warning", true);
+    log_levels("info", true);
+    log_levels("debug", true);
+    log_levels("nonsense", true);
+    log_levels("error", false);
+    log_levels("none", false);
+}
+END_TEST
+
+START_TEST(test_contexts_are_independent)
+{
+    struct tandem_context *one = context_new(NULL), *two = context_new(NULL);
+
+    OK(tandem_context_force_device(one, device_named(one, "sim")));
+    ck_assert_uint_eq(relu_device(one), device_named(one, "sim"));
+    OK(tandem_context_force_device(two, 0));
+    ck_assert_uint_eq(relu_device(two), 0);
+    tandem_context_destroy(one);
+    ck_assert_uint_eq(relu_device(two), 0);
+    tandem_context_destroy(two);
+}
+END_TEST
+
+START_TEST(test_options_may_be_absent_or_short)
+{
+    struct tandem_context *context = NULL;
+    struct tandem_context_options options;
+
+    setenv("TANDEM_PLUGIN_PATH", scratch_path("plugins"), 1);
+    OK(tandem_context_create(NULL, &context));
+    ck_assert_uint_eq(device_named(context, "cpu"), 0);
+    tandem_context_destroy(context);
+    /* Fields past struct_size are not read. */
+    memset(&options, 0xff, sizeof options);
+    options.struct_size = sizeof options.struct_size;
+    OK(tandem_context_create(&options, &context));
+    tandem_context_destroy(context);
+    tandem_context_destroy(NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("context");
+    TCase *tests = case_new(suite, "context");
+
+    tcase_add_test(tests, test_names_of_statuses);
+    tcase_add_test(tests, test_operator_table);
+    tcase_add_test(tests, test_devices_are_described);
+    tcase_add_test(tests, test_a_short_info_is_not_overrun);
+    tcase_add_test(tests, test_devices_that_are_not_there);
+    tcase_add_test(tests, test_the_environment_forces_a_device);
+    tcase_add_test(tests, test_the_option_forces_a_device);
+    tcase_add_test(tests, test_forcing_a_device_that_is_not_there);
+    tcase_add_test(tests, test_force_device);
+    tcase_add_test(tests, test_nothing_is_calibrated_without_a_profile);
+    tcase_add_test(tests, test_log_levels);
+    tcase_add_test(tests, test_contexts_are_independent);
+    tcase_add_test(tests, test_options_may_be_absent_or_short);
+    return suite_run(suite);
+}
