@@ -40,8 +40,8 @@ static enum tandem_status content_write(struct tandem_tensor *tensor,
         status = storage_to_host(storage, TANDEM_FOREVER);
     if (status == TANDEM_OK)
         status = storage_host_make(storage);
-    if (status == TANDEM_OK && storage->host_used != 0)
-        status = storage_host_free_of_work(storage, TANDEM_FOREVER);
+    if (status == TANDEM_OK)
+        status = storage_host_release(storage, UINT32_MAX, TANDEM_FOREVER);
     if (status == TANDEM_OK && storage->gaps)
         status = storage_claim(storage, desc);
     if (status != TANDEM_OK)

@@ -95,9 +95,9 @@ const char *cost_scalar_name(uint32_t scalar)
     return scalar_names[scalar];
 }
 
-void cost_defaults(struct cost_model *model, uint32_t kind, bool shares_host)
+void cost_defaults(struct cost_model *model, uint32_t kind, bool at_once)
 {
-    const struct defaults *defaults = shares_host ? &cpu_defaults
+    const struct defaults *defaults = at_once ? &cpu_defaults
                                       : kind == TANDEM_DEVICE_CPU
                                           ? &other_defaults
                                           : &gpu_defaults;

@@ -79,8 +79,9 @@ const char *cost_curve_name(uint32_t curve);
 uint32_t cost_scalar_find(const char *name);
 const char *cost_scalar_name(uint32_t scalar);
 
-/* Defaults for a device of this kind (see cost.c for where they come from). */
-void cost_defaults(struct cost_model *model, uint32_t kind, bool shares_host);
+/* Defaults for a device of this kind (see cost.c for where they come from).
+ * at_once: it computes in the caller, with no driver in between. */
+void cost_defaults(struct cost_model *model, uint32_t kind, bool at_once);
 
 /* Points in any order, of which the last at one x counts; at most
  * CURVE_POINTS, finite and not negative.  Sorts points. */

@@ -68,11 +68,15 @@ static void device_add(struct tandem_context *context,
     device->async = caps & (TANDEM_CAP_ASYNC | TANDEM_CAP_FAULT_INJECTION) ||
                     !device->shares_host;
     device->duplicate = device->info.duplicate_of >= 0;
-    cost_defaults(&device->cost, device->info.kind, device->shares_host);
+    cost_defaults(&device->cost, device->info.kind,
+                  device->shares_host &&
+                      !(caps & (TANDEM_CAP_ASYNC | TANDEM_CAP_COMPILES)));
     profile_load(device);
     context->devices[context->device_count++] = device;
     if (!device->duplicate)
         context->usable |= 1u << device->id;
+    if (device->shares_host)
+        context->sharing |= 1u << device->id;
     log_message(&context->log, TANDEM_LOG_INFO, "device %u: %s, %s%s%s",
                 device->id, device->label, device->info.name,
                 device->calibrated ? "" : ", not calibrated",

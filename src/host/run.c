@@ -434,6 +434,7 @@ static enum tandem_status launch_once(const struct call *call,
 static enum tandem_status operands_place(const struct query *query,
                                          struct device *device)
 {
+    struct tandem_context *context = device->context;
     enum tandem_status status = TANDEM_OK;
 
     for (uint32_t i = 0; i < query->operand_count; i++) {
@@ -441,9 +442,17 @@ static enum tandem_status operands_place(const struct query *query,
         struct storage *storage = operand->storage;
 
         if ((storage->current & device->bit) &&
-            storage->buffers[device->id] != NULL &&
+            storage->buffers[device->id] != NULL && storage->host_used == 0 &&
             storage->host_writer == NULL && device->doubted == 0)
             continue;
+        /* Others that compute in host memory may be at it still. */
+        if (operand->written && device->shares_host) {
+            status = storage_host_release(
+                storage, context->sharing & ~(1u << device->id),
+                TANDEM_FOREVER);
+            if (status != TANDEM_OK)
+                return status;
+        }
         if (operand->read) {
             status = storage_to_device(storage, device);
         } else {
@@ -648,7 +657,8 @@ static bool home_run(struct call *call, struct record *record,
         const struct operand *operand = &query->operands[i];
 
         if (operand->storage->buffers[home->id] == NULL ||
-            operand->writer != 0 || operand->storage->moved != 0 ||
+            operand->writer != 0 || operand->storage->host_used != 0 ||
+            operand->storage->moved != 0 ||
             (operand->read && !(operand->current & HOST_BIT)))
             return false;
     }

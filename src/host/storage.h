@@ -84,10 +84,10 @@ enum tandem_status storage_to_host(struct storage *storage,
 enum tandem_status storage_to_device(struct storage *storage,
                                      struct device *device);
 
-/* [blocks]  Waits for work that uses the host's copy, so that the host may
- * write it. */
-enum tandem_status storage_host_free_of_work(struct storage *storage,
-                                             uint64_t timeout_ns);
+/* [blocks]  Waits for work of devices (a mask) that uses the host's copy, so
+ * that it may be written. */
+enum tandem_status storage_host_release(struct storage *storage,
+                                        uint32_t devices, uint64_t timeout_ns);
 
 /* Before a launch on device overwrites all of it: a buffer that failed work
  * may have poisoned is given up. */

@@ -127,6 +127,9 @@ enum tandem_status storage_to_host(struct storage *storage,
     status = storage_readable(storage);
     if (status == TANDEM_OK)
         status = storage_host_make(storage);
+    if (status == TANDEM_OK)
+        status = storage_host_release(storage, storage->context->sharing,
+                                      timeout_ns);
     if (status != TANDEM_OK)
         return status;
     if (storage->gaps && storage->staging == NULL) {
@@ -185,15 +188,16 @@ enum tandem_status storage_to_device(struct storage *storage,
     }
 }
 
-enum tandem_status storage_host_free_of_work(struct storage *storage,
-                                             uint64_t timeout_ns)
+enum tandem_status storage_host_release(struct storage *storage,
+                                        uint32_t devices, uint64_t timeout_ns)
 {
     struct tandem_context *context = storage->context;
 
-    for (uint32_t i = 0; i < context->device_count; i++) {
+    devices &= storage->host_used;
+    for (uint32_t i = 0; devices >> i != 0; i++) {
         struct device *device = context->devices[i];
 
-        if (!(storage->host_used >> i & 1))
+        if (!(devices >> i & 1))
             continue;
         if (device->busy) {
             const enum tandem_status status = device_wait(device, timeout_ns);
