@@ -215,7 +215,7 @@ static double time_runs(struct trial *t, uint32_t device, uint64_t count)
                : -1;
 }
 
-/* Resident data in a stream; else one by one, less an empty wait. */
+/* Resident data in a stream; else one by one, each with a wait. */
 static double measure_device(struct trial *t, uint32_t device, double wait_ns)
 {
     double samples[SAMPLES], once;
@@ -231,11 +231,10 @@ static double measure_device(struct trial *t, uint32_t device, double wait_ns)
     for (uint32_t i = 0; i < SAMPLES; i++) {
         if (once < 0 || (!resident && trial_place(t) != TANDEM_OK))
             return -1;
-        once = time_runs(t, device, count);
-        samples[i] = once - (resident ? wait_ns / (double)count : wait_ns);
+        once = samples[i] = time_runs(t, device, count);
     }
-    once = quantile(samples, SAMPLES, 0.5);
-    return once > 1 ? once : 1;
+    t->point->waited_ns[device] = wait_ns / (double)count;
+    return once < 0 ? -1 : quantile(samples, SAMPLES, 0.5);
 }
 
 static enum tandem_status predict(struct trial *t)

@@ -19,6 +19,8 @@ struct point {
     uint32_t chosen; /* device */
     double predicted_ns[POINT_DEVICES];
     double measured_ns[POINT_DEVICES]; /* 0: not measured */
+    /* What of it is an empty wait, of which the prediction knows nothing. */
+    double waited_ns[POINT_DEVICES];
 };
 
 /* Draws a point.  state is the generator's.  small: sizes for a slow
@@ -27,8 +29,7 @@ void point_draw(struct point *point, uint64_t *state, uint32_t device_count,
                 bool small);
 
 /* Asks for the prediction, then measures on every device.  wait_ns[d]: what
- * an empty wait for device d takes, not counted.  false, having failed the
- * run. */
+ * an empty wait for device d takes.  false, having failed the run. */
 bool point_measure(struct bench *bench, struct point *point,
                    uint32_t device_count, const double *wait_ns);
 
