@@ -47,8 +47,51 @@ static bool add_block(struct handle_pool *pool)
     return true;
 }
 
+/* ---- forks ---- */
+
+/* The pools of this shared object that were used; all their mutexes are held
+ * across a fork, so that the child finds them free and whole. */
+static pthread_mutex_t pools_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct handle_pool *pools;
+static pthread_once_t pools_once = PTHREAD_ONCE_INIT;
+
+static void pools_lock(void)
+{
+    pthread_mutex_lock(&pools_mutex);
+    for (struct handle_pool *pool = pools; pool != NULL; pool = pool->next)
+        pthread_mutex_lock(&pool->mutex);
+}
+
+static void pools_unlock(void)
+{
+    for (struct handle_pool *pool = pools; pool != NULL; pool = pool->next)
+        pthread_mutex_unlock(&pool->mutex);
+    pthread_mutex_unlock(&pools_mutex);
+}
+
+static void pools_watch(void)
+{
+    pthread_atfork(pools_lock, pools_unlock, pools_unlock);
+}
+
+static void pool_enlist(struct handle_pool *pool)
+{
+    pthread_once(&pools_once, pools_watch);
+    pthread_mutex_lock(&pools_mutex);
+    if (!pool->used) {
+        pool->next = pools;
+        pools = pool;
+        __atomic_store_n(&pool->used, true, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&pools_mutex);
+}
+
+/* ---- objects ---- */
+
 void *handle_new(struct handle_pool *pool)
 {
+    if (!__atomic_load_n(&pool->used, __ATOMIC_ACQUIRE))
+        pool_enlist(pool);
     pthread_mutex_lock(&pool->mutex);
     while (pool->free_count <= HANDLE_QUARANTINE && add_block(pool))
         continue;

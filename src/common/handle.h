@@ -22,7 +22,8 @@ struct handle {
     struct handle *next; /* pool's own */
 };
 
-/* Static storage, initialised by HANDLE_POOL; never destroyed. */
+/* Static storage, initialised by HANDLE_POOL; never destroyed.  Its mutex is
+ * free in the child of a fork, whatever other threads were doing. */
 struct handle_pool {
     pthread_mutex_t mutex;
     size_t object_bytes;
@@ -30,12 +31,14 @@ struct handle_pool {
     uint32_t free_count;
     struct handle *first_free, *last_free;
     struct handle_block *blocks;
+    struct handle_pool *next; /* of those that were used, see handle.c */
+    bool used;
 };
-#define HANDLE_POOL(type, magic_number) \
-    {                                    \
-        .mutex = PTHREAD_MUTEX_INITIALIZER, \
-        .object_bytes = sizeof(type),    \
-        .magic = (magic_number),         \
+#define HANDLE_POOL(type, magic_number)      \
+    {                                        \
+        .mutex = PTHREAD_MUTEX_INITIALIZER,  \
+        .object_bytes = sizeof(type),        \
+        .magic = (magic_number),             \
     }
 
 /* A live object, zeroed but for its handle; NULL when memory is out. */

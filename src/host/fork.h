@@ -12,8 +12,8 @@
  * writes it. */
 extern volatile uint32_t fork_generation;
 
-/* Starts noticing, once a process.  Also keeps the handle pools usable in the
- * child.  false: out of memory. */
+/* Starts noticing, once a process.  Not 0: out of memory.  (The handle pools
+ * stay usable in the child by themselves, see common/handle.c.) */
 int fork_watch(void);
 
 #endif
