@@ -32,8 +32,8 @@ static inline void lanes_add(double *accumulators, int64_t n, vf x)
 }
 
 #define EXTREME(name, raw)                                                     \
-    static void column_##name(const float *x, int64_t rows, int64_t stride,    \
-                              int64_t columns, float *accumulators)            \
+    static void name##_block(const float *x, int64_t rows, int64_t stride,     \
+                             int64_t columns, float *accumulators)             \
     {                                                                          \
         for (int64_t i = 0; i < columns; i += LANES) {                         \
             int64_t n = columns - i;                                           \
@@ -49,6 +49,15 @@ static inline void lanes_add(double *accumulators, int64_t n, vf x)
             else                                                               \
                 vf_store_part(accumulators + i, n, a);                         \
         }                                                                      \
+    }                                                                          \
+    static void column_##name(const float *x, int64_t rows, int64_t stride,    \
+                              int64_t columns, float *accumulators)            \
+    {                                                                          \
+        for (int64_t done = 0; done < rows; done += COLUMN_ROWS)               \
+            name##_block(x + done * stride,                                    \
+                         rows - done < COLUMN_ROWS ? rows - done               \
+                                                   : COLUMN_ROWS,              \
+                         stride, columns, accumulators);                       \
     }
 
 EXTREME(max, vf_max_raw)
@@ -98,8 +107,8 @@ static void column_sum(const float *x, int64_t rows, int64_t stride,
 }
 
 #define WIDE(name, step, rest)                                                 \
-    static void column_##name(const float *x, int64_t rows, int64_t stride,    \
-                              int64_t columns, double *accumulators)           \
+    static void name##_block(const float *x, int64_t rows, int64_t stride,     \
+                             int64_t columns, double *accumulators)            \
     {                                                                          \
         int64_t i = 0;                                                         \
         for (; i + LANES <= columns; i += LANES) {                             \
@@ -119,6 +128,15 @@ static void column_sum(const float *x, int64_t rows, int64_t stride,
                 double p = x[row * stride + i];                                \
                 accumulators[i] = rest;                                        \
             }                                                                  \
+    }                                                                          \
+    static void column_##name(const float *x, int64_t rows, int64_t stride,    \
+                              int64_t columns, double *accumulators)           \
+    {                                                                          \
+        for (int64_t done = 0; done < rows; done += COLUMN_ROWS)               \
+            name##_block(x + done * stride,                                    \
+                         rows - done < COLUMN_ROWS ? rows - done               \
+                                                   : COLUMN_ROWS,              \
+                         stride, columns, accumulators);                       \
     }
 
 static inline vd square_add(vd x, vd a)

@@ -65,25 +65,41 @@ static inline vf logistic_denominator(vf x)
     return vf_add(vf_set(1), vf_exp(vf_neg(x)));
 }
 
+/* The gate is 1 - erfc / 2, or erfc / 2 where x is negative: no digits are
+ * lost in the tail. */
 static inline vf gelu_erf(vf x)
 {
-    vf gate = vf_add(vf_set(1), vf_erf(vf_mul(x, vf_set(0.70710678f))));
-    return vf_mul(vf_mul(vf_set(0.5f), x), gate);
+    vf half = vf_mul(vf_set(0.5f),
+                     vf_erfc_tail(vf_abs(vf_mul(x, vf_set(0.70710678f)))));
+    vf gate = vf_select(vf_compare(x, vf_set(0), _CMP_GE_OQ),
+                        vf_sub(vf_set(1), half), half);
+    return vf_mul(x, gate);
 }
 
+/* (1 + tanh u) / 2 = 1 / (1 + e^-2u) */
 static inline vf gelu_tanh(vf x)
 {
     vf cube = vf_mul(vf_mul(x, x), vf_mul(x, vf_set(0.044715f)));
-    vf inner = vf_mul(vf_set(0.79788456f), vf_add(x, cube));
-    vf gate = vf_add(vf_set(1), vf_tanh(inner));
-    return vf_mul(vf_mul(vf_set(0.5f), x), gate);
+    vf u = vf_mul(vf_set(1.5957691f), vf_add(x, cube));
+    return vf_mul(x, vf_div(vf_set(1), logistic_denominator(u)));
 }
 
-/* max(x, 0) + log1p(e^-|x|): no overflow, no cancellation. */
+/* max(x, 0) + ln(1 + e), e = e^-|x| <= 1, ln(1 + e) = e p(e). */
 static inline vf softplus(vf x)
 {
-    vf tail = SLEEF1(log1p)(vf_exp(vf_neg(vf_abs(x))));
-    return vf_add(relu(x), tail);
+    vf e = vf_exp(vf_neg(vf_abs(x)));
+    vf p = vf_set(0.0020302644f);
+    p = vf_fma(p, e, vf_set(-0.013407651f));
+    p = vf_fma(p, e, vf_set(0.0414785f));
+    p = vf_fma(p, e, vf_set(-0.0824421f));
+    p = vf_fma(p, e, vf_set(0.12418462f));
+    p = vf_fma(p, e, vf_set(-0.16105704f));
+    p = vf_fma(p, e, vf_set(0.19890751f));
+    p = vf_fma(p, e, vf_set(-0.24987271f));
+    p = vf_fma(p, e, vf_set(0.3333256f));
+    p = vf_fma(p, e, vf_set(-0.49999982f));
+    p = vf_fma(p, e, vf_set(1.0f));
+    return vf_fma(e, p, relu(x));
 }
 
 /* tanh(ln(1 + e)) = e (e + 2) / (e (e + 2) + 2); 1 from x = 20 on, before e^2

@@ -182,33 +182,31 @@ static double row_product(const float *x, int64_t n)
 /* ---- softmax rows
  * -------------------------------------------------------------------- */
 
-/* sum e^(x - m), and the exponentials into y where store. */
+/* sum e^(x - m), and the exponentials into y where store.  The lanes of a
+ * partial vector hold -infinity, whose exponential is 0. */
 static inline double exp_sum(float *y, const float *x, int64_t n, float m,
                              bool store)
 {
-    vf zero = vf_set(0), shift = vf_set(m);
+    vf shift = vf_set(m), rest = vf_set(-INFINITY);
     double sum = 0;
     for (int64_t i = 0; i < n;) {
         int64_t end = n - i < BLOCK ? n : i + BLOCK;
-        vf total = zero;
+        vf total = vf_set(0);
         for (; i + LANES <= end; i += LANES) {
             vf e = vf_exp(vf_sub(vf_load(x + i), shift));
             if (store)
                 vf_store(y + i, e);
             total = vf_add(total, e);
         }
-        sum += vf_total(total);
         if (i < end) {
-            vf p = vf_load_part(x + i, end - i, vf_set(-INFINITY));
+            vf p = vf_load_part(x + i, end - i, rest);
             vf e = vf_exp(vf_sub(p, shift));
-            float lanes[LANES];
-            vf_store(lanes, e);
             if (store)
                 vf_store_part(y + i, end - i, e);
-            for (int64_t j = 0; j < end - i; j++)
-                sum += lanes[j];
+            total = vf_add(total, e);
             i = end;
         }
+        sum += vf_total(total);
     }
     return sum;
 }

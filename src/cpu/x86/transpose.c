@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <immintrin.h>
+#include <string.h>
 
 #include "cpu/x86/room.h"
 
@@ -40,11 +41,24 @@ static inline void transpose_8x8(uint32_t *y, int64_t y_stride,
     }
 }
 
+/* Rows that are a power of two apart fall on the same lines of the cache: a
+ * tile is first copied together, whole cache lines at a time. */
+#define TILE 64
+#define TILE_STRIDE (TILE + 8)
+
 static void transpose4(uint32_t *y, int64_t y_stride, const uint32_t *x,
                        int64_t x_stride, int64_t rows, int64_t columns)
 {
-    int64_t full_rows = rows & ~(int64_t)7,
-            full_columns = columns & ~(int64_t)7;
+    uint32_t tile[TILE * TILE_STRIDE];
+    int64_t full_rows = rows & ~(int64_t)7;
+    int64_t full_columns = columns & ~(int64_t)7;
+    if (rows <= TILE && columns <= TILE) {
+        for (int64_t i = 0; i < rows; i++)
+            memcpy(tile + i * TILE_STRIDE, x + i * x_stride,
+                   (size_t)columns * sizeof *tile);
+        x = tile;
+        x_stride = TILE_STRIDE;
+    }
     for (int64_t j = 0; j < full_columns; j += 8)
         for (int64_t i = 0; i < full_rows; i += 8)
             transpose_8x8(y + j * y_stride + i, y_stride, x + i * x_stride + j,
