@@ -16,6 +16,8 @@
 
 /* Elements that one task takes along the innermost axis. */
 #define CHUNK_ELEMENTS 8192
+/* Shorter rows are packed several at a time. */
+#define SHORT_ELEMENTS 128
 #define OPERANDS 7u
 
 struct walk {
@@ -100,6 +102,70 @@ static void elements_move(void *to, int64_t to_step, const void *from,
         PACK(uint8_t);
 }
 
+/* One element of a plane to the next piece, or back. */
+static inline void element_move(unsigned char *to, const unsigned char *from,
+                                uint32_t bytes)
+{
+    if (bytes == 4)
+        memcpy(to, from, 4);
+    else
+        *to = *from;
+}
+
+/* n elements of a plane (the two innermost axes as one), from number first,
+ * between operand i at base and a dense piece. */
+static void plane_move(const struct walk *walk, uint32_t i, unsigned char *base,
+                       unsigned char *piece, int64_t first, int64_t n,
+                       bool into_piece)
+{
+    uint32_t inner = walk->layout.rank - 1, bytes = walk->bytes[i];
+    int64_t extent = walk->layout.shape[inner];
+    int64_t step = walk->layout.strides[i][inner] * (int64_t)bytes;
+    int64_t outer = walk->layout.strides[i][inner - 1] * (int64_t)bytes;
+    int64_t column = first % extent;
+    unsigned char *line = base + first / extent * outer;
+    for (int64_t done = 0; done < n; line += outer, column = 0) {
+        int64_t end = extent - column < n - done ? extent : column + n - done;
+        for (; column < end; column++, done++, piece += bytes)
+            if (into_piece)
+                element_move(piece, line + column * step, bytes);
+            else
+                element_move(line + column * step, piece, bytes);
+    }
+}
+
+/* Runs elements first <= i < end of the plane at at[]. */
+static void plane_run(const struct walk *walk, unsigned char *const *at,
+                      int64_t first, int64_t end)
+{
+    uint32_t pieces[OPERANDS][PACK_ELEMENTS];
+    struct row row = {.constants = walk->constants, .params = &walk->params};
+    for (; first < end; first += row.n) {
+        row.n = end - first < PACK_ELEMENTS ? end - first : PACK_ELEMENTS;
+        for (uint32_t i = 0; i < walk->operands; i++) {
+            bool output = i < walk->outputs;
+            bool repeats =
+                !output && (walk->constants >> (i - walk->outputs) & 1u) != 0;
+            void *memory =
+                at[i] + (repeats ? 0 : first * (int64_t)walk->bytes[i]);
+            if ((walk->packed >> i & 1u) != 0) {
+                memory = pieces[i];
+                if (!output)
+                    plane_move(walk, i, at[i], memory, first, row.n, true);
+            }
+            if (output)
+                row.out[i] = memory;
+            else
+                row.in[i - walk->outputs] = memory;
+        }
+        walk->fn(&row);
+        for (uint32_t i = 0; i < walk->outputs; i++)
+            if ((walk->packed >> i & 1u) != 0)
+                plane_move(walk, i, at[i], (unsigned char *)pieces[i], first,
+                           row.n, false);
+    }
+}
+
 /* Runs n elements at at[] through dense pieces on the stack. */
 static void row_packed(const struct walk *walk, unsigned char *const *at,
                        int64_t n)
@@ -179,6 +245,41 @@ static void walk_run(const void *context, int64_t first, int64_t end)
     }
 }
 
+/* The same where rows are short: tasks are chunks of the planes. */
+static void planes_run(const void *context, int64_t first, int64_t end)
+{
+    const struct walk *walk = context;
+    struct layout outer = walk->layout;
+    int64_t index[TANDEM_MAX_RANK];
+    int64_t plane = outer.shape[outer.rank - 1] * outer.shape[outer.rank - 2];
+    outer.rank--; /* layout_seek leaves the last axis out */
+    for (int64_t task = first; task < end; task++) {
+        int64_t from = task % walk->chunks * CHUNK_ELEMENTS;
+        int64_t to =
+            plane - from < CHUNK_ELEMENTS ? plane : from + CHUNK_ELEMENTS;
+        unsigned char *at[OPERANDS];
+        layout_seek(&outer, task / walk->chunks, index);
+        for (uint32_t i = 0; i < walk->operands; i++)
+            at[i] = walk->base[i] +
+                    layout_offset(&outer, i, index) * (int64_t)walk->bytes[i];
+        plane_run(walk, at, from, to);
+    }
+}
+
+/* How operand i is walked: as it lies, as a constant, or packed. */
+static void walk_judge(struct walk *walk, uint32_t i, bool constants,
+                       bool plane)
+{
+    const struct layout *layout = &walk->layout;
+    uint32_t inner = layout->rank - 1;
+    int64_t extent = layout->shape[inner], step = layout->strides[i][inner];
+    int64_t outer = plane ? layout->strides[i][inner - 1] : 0;
+    if (constants && i >= walk->outputs && step == 0 && outer == 0)
+        walk->constants |= 1u << (i - walk->outputs);
+    else if ((step != 1 && extent > 1) || (plane && outer != extent))
+        walk->packed |= 1u << i;
+}
+
 /* Operand i of the walk; tensor NULL: the scalar value. */
 static void walk_operand(struct walk *walk, uint32_t i,
                          const struct tandem_tensor_desc *tensor, bool boolean,
@@ -218,8 +319,8 @@ void elementwise_run(const struct work *work)
     walk.constants = walk.packed = 0;
     memset(&walk.params, 0, sizeof walk.params);
     elementwise_params(&walk.params, work->op);
-    uint32_t inner = walk.layout.rank - 1;
-    int64_t extent = walk.layout.shape[inner];
+    int64_t extent = walk.layout.shape[walk.layout.rank - 1];
+    bool plane = walk.layout.rank > 1 && extent < SHORT_ELEMENTS;
     for (uint32_t i = 0; i < walk.operands; i++) {
         bool output = i < walk.outputs;
         uint32_t place = output ? i : i - walk.outputs;
@@ -229,14 +330,12 @@ void elementwise_run(const struct work *work)
                        (work->op->id == TANDEM_OP_WHERE && place == 0);
         walk_operand(&walk, i, tensor, boolean,
                      tensor == NULL ? work->op->floats[scalars++] : 0);
-        int64_t step = walk.layout.strides[i][inner];
-        if (!output && step == 0 && takes_constants(op_class))
-            walk.constants |= 1u << place;
-        else if (step != 1 && extent > 1)
-            walk.packed |= 1u << i;
+        walk_judge(&walk, i, takes_constants(op_class), plane);
     }
+    if (plane)
+        extent *= walk.layout.shape[walk.layout.rank - 2];
     walk.chunks = (extent + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
-    pool_run(work->device->pool, work->op->id, walk_run, &walk,
-             walk.layout.elements / extent * walk.chunks,
+    pool_run(work->device->pool, work->op->id, plane ? planes_run : walk_run,
+             &walk, walk.layout.elements / extent * walk.chunks,
              (extent + walk.chunks - 1) / walk.chunks);
 }

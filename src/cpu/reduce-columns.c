@@ -10,7 +10,7 @@
 
 /* Rows of a chunk, and the most chunks of one band of columns. */
 #define CHUNK_ROWS 2048
-#define CHUNKS 16
+#define CHUNKS 8
 
 struct columns {
     const struct kernels *kernels;
@@ -18,7 +18,7 @@ struct columns {
     uint32_t op;
     const struct layout_reduction *layout;
     const float *in;
-    float *out;
+    void *out;     /* f32, or i64 of arg reductions */
     int64_t bands; /* of COLUMNS columns, in each line of results */
     int64_t chunk, chunks;
 };
@@ -164,6 +164,36 @@ static void band_run(const struct columns *columns, const float *start,
                              layout->reduced.elements);
 }
 
+/* The first winners of a band of columns; NaN wins for good. */
+static void band_find(const struct columns *columns, const float *start,
+                      int64_t *out, int64_t width)
+{
+    const struct layout_reduction *layout = columns->layout;
+    const struct layout *rows = &layout->reduced;
+    bool wants_min = columns->op == TANDEM_OP_ARGMIN;
+    int64_t step = layout->kept.strides[0][layout->kept.rank - 1];
+    float best[COLUMNS];
+    int64_t found[COLUMNS];
+    struct cursor cursor;
+    cursor_seek(&cursor, rows, 0);
+    for (int64_t i = 0; i < width; i++) {
+        best[i] = start[i];
+        found[i] = 0;
+    }
+    for (int64_t row = 0; row < rows->elements; row++) {
+        const float *x = start + cursor.offsets[0];
+        for (int64_t i = 0; i < width; i++) {
+            bool wins = wants_min ? !(x[i] >= best[i]) : !(x[i] <= best[i]);
+            wins = wins && !isnan(best[i]);
+            best[i] = wins ? x[i] : best[i];
+            found[i] = wins ? row : found[i];
+        }
+        cursor_move(&cursor, rows, rows->rank - 1, 1);
+    }
+    for (int64_t i = 0; i < width; i++)
+        out[i * step] = found[i];
+}
+
 static void bands_run(const void *context, int64_t first, int64_t end)
 {
     const struct columns *columns = context;
@@ -177,8 +207,13 @@ static void bands_run(const void *context, int64_t first, int64_t end)
         struct cursor cursor;
         cursor_seek(&cursor, kept,
                     task / columns->bands * kept->shape[inner] + column);
-        band_run(columns, columns->in + cursor.offsets[1],
-                 columns->out + cursor.offsets[0], width);
+        const float *start = columns->in + cursor.offsets[1];
+        if (columns->op == TANDEM_OP_ARGMAX || columns->op == TANDEM_OP_ARGMIN)
+            band_find(columns, start,
+                      (int64_t *)columns->out + cursor.offsets[0], width);
+        else
+            band_run(columns, start, (float *)columns->out + cursor.offsets[0],
+                     width);
     }
 }
 
@@ -198,7 +233,9 @@ void columns_run(const struct work *work, const struct layout_reduction *layout,
         columns.chunk = (rows + CHUNKS - 1) / CHUNKS;
     columns.chunks = (rows + columns.chunk - 1) / columns.chunk;
     int64_t tasks = layout->kept.elements / width * columns.bands;
-    if (tasks < 8 && columns.chunks > 1) {
+    bool finds =
+        columns.op == TANDEM_OP_ARGMAX || columns.op == TANDEM_OP_ARGMIN;
+    if (tasks < 8 && columns.chunks > 1 && !finds) {
         columns.pool = work->device->pool;
         bands_run(&columns, 0, tasks);
         return;

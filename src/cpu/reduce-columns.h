@@ -9,8 +9,8 @@
 #include "common/layout.h"
 #include "cpu/cpu.h"
 
-/* Columns that are reduced together. */
-#define COLUMNS 256
+/* Columns that are reduced together, at most: enough for a page of each row. */
+#define COLUMNS 1024
 
 /* Whether the walk across columns is the faster one. */
 bool columns_suit(const struct layout_reduction *layout);

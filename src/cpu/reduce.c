@@ -341,7 +341,10 @@ void argument_reduce_run(const struct work *work)
         return;
     reduction.in = tensor_data(work->inputs[0]);
     reduction.out = tensor_data(work->outputs[0]);
-    rows_run(&reduction, work->device->pool);
+    if (columns_suit(&reduction.layout))
+        columns_run(work, &reduction.layout, reduction.in, reduction.out);
+    else
+        rows_run(&reduction, work->device->pool);
 }
 
 /* ---- dot

@@ -12,13 +12,17 @@
 #include "cpu/reduce-columns.h"
 #include "cpu/reduce.h"
 
+/* Elements of a band of columns: it is read three times, so it should stay in
+ * the second-level cache. */
+#define BAND_ELEMENTS 131072
+
 struct softmax {
     const struct kernels *kernels;
     bool logarithm;
     struct layout_reduction layout;
     const float *in;
     float *out;
-    int64_t bands; /* column walk: bands in a line */
+    int64_t bands, width; /* column walk: bands in a line, columns of a band */
 };
 
 /* y = e^(x - m) of n elements with strides, giving their sum. */
@@ -135,8 +139,9 @@ static void bands_run(const void *context, int64_t first, int64_t end)
     const struct layout *kept = &softmax->layout.kept;
     int64_t extent = kept->shape[kept->rank - 1];
     for (int64_t task = first; task < end; task++) {
-        int64_t column = task % softmax->bands * COLUMNS;
-        int64_t width = extent - column < COLUMNS ? extent - column : COLUMNS;
+        int64_t column = task % softmax->bands * softmax->width;
+        int64_t width =
+            extent - column < softmax->width ? extent - column : softmax->width;
         struct cursor cursor;
         cursor_seek(&cursor, kept, task / softmax->bands * extent + column);
         band_run(softmax, softmax->in + cursor.offsets[1],
@@ -165,7 +170,11 @@ void softmax_run(const struct work *work)
                  kept->elements, n);
         return;
     }
-    softmax.bands = (extent + COLUMNS - 1) / COLUMNS;
+    softmax.width = BAND_ELEMENTS / n;
+    softmax.width = softmax.width < 64        ? 64
+                    : softmax.width > COLUMNS ? COLUMNS
+                                              : softmax.width;
+    softmax.bands = (extent + softmax.width - 1) / softmax.width;
     pool_run(work->device->pool, work->op->id, bands_run, &softmax,
              kept->elements / extent * softmax.bands,
              n * ((extent + softmax.bands - 1) / softmax.bands));
