@@ -220,12 +220,12 @@ int main(int argc, char **argv)
             fputs("Try \"tandem-bench --help\".\n", stderr);
         return status;
     }
-    json = divert_text(&bench);
-    bench.rows = json_array();
     if (tandem_context_create(NULL, &bench.context) != TANDEM_OK) {
         fprintf(stderr, "tandem-bench: %s\n", tandem_last_error());
         return EXIT_NO_DEVICE;
     }
+    json = divert_text(&bench);
+    bench.rows = json_array();
     status = run_devices(&bench, &selection);
     if (json != NULL) {
         json_dumpf(bench.rows, json, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
