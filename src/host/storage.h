@@ -100,12 +100,12 @@ void storage_host_read(struct storage *storage);
 void storage_device_wrote(struct storage *storage, struct device *device);
 
 /* Whether the caller is expected to read the next result on the host: of
- * wrapped memory yes, of the library's own once he did; neither where the
- * last few results were overwritten unread. */
+ * wrapped memory yes, unless the last few results were overwritten unread; of
+ * the library's own where he read the last one. */
 static inline bool storage_read_expected(const struct storage *storage)
 {
-    return (storage->wrapped || storage->read_by_host) &&
-           storage->unread < STORAGE_UNREAD_MAX;
+    return storage->wrapped ? storage->unread < STORAGE_UNREAD_MAX
+                            : storage->read_by_host && storage->unread == 0;
 }
 
 #endif
