@@ -51,6 +51,27 @@ static double operand_transfer(const struct operand *operand,
     return ns;
 }
 
+/* What moving an output on to the device that read the last one of it costs. */
+static double operand_onward(const struct operand *operand,
+                             const struct device *device)
+{
+    const struct tandem_context *context = device->context;
+    const struct device *reader;
+    double ns = 0;
+
+    if (operand->reader == 0 ||
+        !(context->usable >> (operand->reader - 1) & 1))
+        return 0;
+    reader = context->devices[operand->reader - 1];
+    if (reader->bit == device->bit)
+        return 0;
+    if (!device->shares_host && !operand->expected)
+        ns = curve_at(&device->cost.curves[COST_DOWNLOAD], operand->bytes);
+    if (!reader->shares_host)
+        ns += curve_at(&reader->cost.curves[COST_UPLOAD], operand->bytes);
+    return ns;
+}
+
 static double wait_predict(const struct tandem_context *context, uint32_t mask)
 {
     double longest = 0;
@@ -113,16 +134,18 @@ static void movement_predict(const struct query *query,
 
     out->transfer_ns = 0;
     out->moved_ns = 0;
+    out->owed_ns = 0;
     for (uint32_t i = 0; i < query->operand_count; i++) {
         const struct operand *operand = &query->operands[i];
-        double ns;
+        double ns = 0;
 
-        if (!operand->read)
-            continue;
-        ns = operand_transfer(operand, device, &wait);
+        if (operand->read)
+            ns = operand_transfer(operand, device, &wait);
+        out->moved_ns += ns;
+        ns += operand_onward(operand, device);
         if (ns == 0)
             continue;
-        out->moved_ns += ns;
+        out->owed_ns += ns;
         if (debts)
             ns = positive(ns - (double)operand->storage->debt_ns[device->id]);
         out->transfer_ns += ns;
@@ -185,21 +208,20 @@ static void debts_add(struct record *record, const struct device *device,
     const double saving =
         chosen_ns - (prediction->total_ns - prediction->transfer_ns);
 
-    if (saving <= 0 || prediction->moved_ns <= 0)
+    if (saving <= 0 || prediction->owed_ns <= 0)
         return;
     for (uint32_t i = 0; i < record->query.operand_count; i++) {
         const struct operand *operand = &record->query.operands[i];
         struct storage *storage = operand->storage;
         uint32_t wait = 0;
-        double ns, debt;
+        double ns = operand_onward(operand, device), debt;
 
-        if (!operand->read)
-            continue;
-        ns = operand_transfer(operand, device, &wait);
+        if (operand->read)
+            ns += operand_transfer(operand, device, &wait);
         if (ns <= 0)
             continue;
         debt = (double)storage->debt_ns[device->id] +
-               ldexp(saving * ns / prediction->moved_ns, -storage->backoff);
+               ldexp(saving * ns / prediction->owed_ns, -storage->backoff);
         storage->debt_ns[device->id] = (float)(debt < ns ? debt : ns);
     }
 }
@@ -212,16 +234,16 @@ static void moves_book(const struct query *query, const struct device *device)
         const struct operand *operand = &query->operands[i];
         struct storage *storage = operand->storage;
 
-        if (!operand->read)
-            continue;
-        if (!(operand->current & device->bit)) {
-            if (storage->debt_ns[device->id] > 0)
-                storage->moved |= bit;
-            storage->debt_ns[device->id] = 0;
-        } else if (storage->moved & bit) {
-            storage->moved &= ~bit;
-            storage->backoff = 0;
+        if (operand->read) {
+            if (!(operand->current & device->bit)) {
+                if (storage->debt_ns[device->id] > 0)
+                    storage->moved |= bit;
+            } else if (storage->moved & bit) {
+                storage->moved &= ~bit;
+                storage->backoff = 0;
+            }
         }
+        storage->debt_ns[device->id] = 0;
     }
 }
 

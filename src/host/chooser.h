@@ -7,7 +7,9 @@
  *   wait      for the work under way on a device that holds an input which
  *             must leave it: its sync cost and what is predicted to be
  *             outstanding on it
- *   transfer  of the inputs that are not on the candidate, less their debt
+ *   transfer  of the inputs that are not on the candidate, and of the outputs
+ *             on to the device that was the first to read the last result in
+ *             the same memory (programs repeat themselves), less their debt
  *   launch    the candidate's launch cost
  *   run       its curve of the cost class at the bytes read and written (or
  *             the matrix product surface), less the launch
@@ -31,7 +33,8 @@
  * its move: each such time halves what later losses are credited, until a
  * moved copy is reused.  What the host writes anew starts without debt.
  *
- * Deterministic contexts have no debt.  All functions: locked.
+ * Deterministic contexts have no debt, and do not learn who reads.  All
+ * functions: locked.
  */
 #ifndef TANDEM_HOST_CHOOSER_H
 #define TANDEM_HOST_CHOOSER_H
@@ -47,6 +50,9 @@ struct operand {
     bool read;       /* its content must be on the device */
     bool written;
     bool partial;  /* written in part: what is there must be kept */
+    /* Written, and the device numbered one less is expected to read it next;
+     * 0: not known. */
+    uint8_t reader;
     bool expected; /* written, and the host is expected to read it */
 };
 
@@ -64,7 +70,8 @@ struct query {
 struct prediction {
     double wait_ns, transfer_ns, launch_ns, run_ns, return_ns;
     double total_ns;
-    double moved_ns; /* the transfer before debt was taken off */
+    double owed_ns;  /* the transfer before debt was taken off */
+    double moved_ns; /* the part of it that is due at once */
 };
 
 /* What became of the last operator of a thread, for explanations. */

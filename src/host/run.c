@@ -286,6 +286,9 @@ static void operand_locate(struct operand *operand)
                           ? 1u << storage->host_writer->id
                           : 0;
     operand->expected = operand->written && storage_read_expected(storage);
+    operand->reader = operand->written && !storage->context->deterministic
+                          ? storage->reader
+                          : 0;
     operand->read |= operand->partial && storage->current != 0;
 }
 
@@ -499,6 +502,8 @@ static void call_launched(const struct call *call, struct record *record,
 
         if (device->async && device->shares_host)
             operand->storage->host_used |= 1u << device->id;
+        if (operand->read)
+            storage_device_reads(operand->storage, device);
         if (operand->written)
             storage_device_wrote(operand->storage, device);
     }
@@ -673,8 +678,14 @@ static bool home_run(struct call *call, struct record *record,
     record->predicted = 1u << home->id;
     record->chosen = home->id;
     context->now_ns += prediction->total_ns;
-    for (uint32_t i = 0; i < call->output_count; i++)
-        storage_device_wrote(call->outputs[i]->storage, home);
+    for (uint32_t i = 0; i < query->operand_count; i++) {
+        struct storage *storage = query->operands[i].storage;
+
+        if (query->operands[i].read)
+            storage_device_reads(storage, home);
+        if (query->operands[i].written)
+            storage_device_wrote(storage, home);
+    }
     *out_status = TANDEM_OK;
     return true;
 }

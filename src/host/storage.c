@@ -216,6 +216,7 @@ void storage_host_wrote(struct storage *storage)
     storage->current = HOST_BIT;
     storage->poison = TANDEM_OK;
     storage->produced = false;
+    storage->awaited = false;
 }
 
 void storage_host_read(struct storage *storage)
@@ -237,6 +238,7 @@ void storage_device_wrote(struct storage *storage, struct device *device)
     if (storage->produced && storage->unread < UINT8_MAX)
         storage->unread++;
     storage->produced = true;
+    storage->awaited = true;
     storage->host_writer = NULL;
     if (device->shares_host && device->async) {
         storage->host_writer = device;

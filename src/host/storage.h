@@ -53,6 +53,8 @@ struct storage {
     uint8_t backoff;   /* such moves in a row that were not reused */
     uint8_t unread;    /* results overwritten without a read by the host */
     bool produced;     /* by a device, and not read by the host since */
+    bool awaited;      /* by a device, and not read by a device since */
+    uint8_t reader;    /* the device that read the last result first, plus 1 */
     bool read_by_host; /* some result was */
 };
 
@@ -98,6 +100,15 @@ void storage_host_wrote(struct storage *storage);
 void storage_host_read(struct storage *storage);
 /* The device's latest launch wrote it. */
 void storage_device_wrote(struct storage *storage, struct device *device);
+
+/* A launch on device is about to read it. */
+static inline void storage_device_reads(struct storage *storage,
+                                        const struct device *device)
+{
+    if (storage->awaited)
+        storage->reader = (uint8_t)(device->id + 1);
+    storage->awaited = false;
+}
 
 /* Whether the caller is expected to read the next result on the host: of
  * wrapped memory yes, unless the last few results were overwritten unread; of
