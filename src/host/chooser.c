@@ -226,24 +226,60 @@ static void debts_add(struct record *record, const struct device *device,
     }
 }
 
-static void moves_book(const struct query *query, const struct device *device)
+/* What running on device saves against the best other one, had both all that
+ * they read. */
+static double gain_find(struct record *record, const struct device *device)
 {
+    const struct tandem_context *context = device->context;
+    const struct prediction *own = &record->predictions[device->id];
+    double best = INFINITY;
+
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        if (i == device->id || !(context->usable >> i & 1) ||
+            (record->failed >> i & 1))
+            continue;
+        if (!(record->predicted >> i & 1))
+            chooser_predict(record, context->devices[i]);
+        best = fmin(best, record->predictions[i].launch_ns +
+                              record->predictions[i].run_ns +
+                              record->predictions[i].return_ns);
+    }
+    return isfinite(best)
+               ? positive(best - own->launch_ns - own->run_ns - own->return_ns)
+               : 0;
+}
+
+/* Notes moves that are made on credit now, and what earlier ones earn. */
+static void moves_book(struct record *record, const struct device *device)
+{
+    const struct query *query = &record->query;
     const uint32_t bit = 1u << device->id;
+    uint32_t count = 0;
+    double gain;
 
     for (uint32_t i = 0; i < query->operand_count; i++) {
         const struct operand *operand = &query->operands[i];
         struct storage *storage = operand->storage;
+        uint32_t wait = 0;
 
-        if (operand->read) {
-            if (!(operand->current & device->bit)) {
-                if (storage->debt_ns[device->id] > 0)
-                    storage->moved |= bit;
-            } else if (storage->moved & bit) {
-                storage->moved &= ~bit;
-                storage->backoff = 0;
-            }
+        if (operand->read && !(operand->current & device->bit) &&
+            storage->debt_ns[device->id] > 0) {
+            storage->moved |= bit;
+            storage->price_ns =
+                (float)operand_transfer(operand, device, &wait);
+            storage->earned_ns = 0;
         }
         storage->debt_ns[device->id] = 0;
+        count += operand->read && (storage->moved & bit);
+    }
+    if (count == 0)
+        return;
+    gain = gain_find(record, device) / count;
+    for (uint32_t i = 0; i < query->operand_count; i++) {
+        const struct operand *operand = &query->operands[i];
+
+        if (operand->read && (operand->storage->moved & bit))
+            operand->storage->earned_ns += (float)gain;
     }
 }
 
@@ -279,7 +315,7 @@ void chooser_launched(struct record *record, struct device *device)
             losers &= losers - 1;
             debts_add(record, loser, chosen->total_ns);
         }
-        moves_book(&record->query, device);
+        moves_book(record, device);
     }
     time_book(chosen, device);
 }

@@ -28,10 +28,11 @@
  * (shared out by their transfer costs, never more than the cost itself), and
  * is taken off the transfer in later predictions: after as much has been lost
  * by not moving as the move costs, it is made.  That is the ski rental rule;
- * it costs at most twice what was best in hindsight.  A storage that moves on
- * credit and is overwritten elsewhere before it is used again did not earn
- * its move: each such time halves what later losses are credited, until a
- * moved copy is reused.  What the host writes anew starts without debt.
+ * it costs at most twice what was best in hindsight.  A copy that was moved
+ * on credit is watched until it goes stale: if by then the operators that used
+ * it did not save what the move took, later losses of its storage are credited
+ * by half, each time again; if they did, in full.  What the host writes anew
+ * starts without debt.
  *
  * Deterministic contexts have no debt, and do not learn who reads.  All
  * functions: locked.

@@ -187,15 +187,17 @@ void storage_buffer_renew(struct storage *storage, struct device *device)
         storage->host_writer = NULL;
 }
 
-/* The copies that a write makes stale: moves that were paid from debt and
- * never reused make the next one dearer. */
+/* A write made copies stale: a move on credit that did not earn its price makes
+ * the next one dearer, one that did makes it as cheap as at first. */
 static void moves_judge(struct storage *storage, uint32_t stale)
 {
-    if (storage->moved & stale) {
-        storage->moved &= ~stale;
-        if (storage->backoff < STORAGE_BACKOFF_MAX)
-            storage->backoff++;
-    }
+    if (!(storage->moved & stale))
+        return;
+    storage->moved &= ~stale;
+    if (storage->earned_ns >= storage->price_ns)
+        storage->backoff = 0;
+    else if (storage->backoff < STORAGE_BACKOFF_MAX)
+        storage->backoff++;
 }
 
 void storage_host_wrote(struct storage *storage)

@@ -49,8 +49,10 @@ struct storage {
 
     /* For the chooser; see chooser.h. */
     float debt_ns[TANDEM_MAX_DEVICES];
-    uint32_t moved;    /* device bits: a move paid from debt, not yet reused */
-    uint8_t backoff;   /* such moves in a row that were not reused */
+    uint32_t moved;    /* bit d: it was moved to device d on credit, */
+    float price_ns;    /* which took so long, */
+    float earned_ns;   /* and has saved so much since */
+    uint8_t backoff;   /* such moves in a row that did not earn their price */
     uint8_t unread;    /* results overwritten without a read by the host */
     bool produced;     /* by a device, and not read by the host since */
     bool awaited;      /* by a device, and not read by a device since */
