@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gemm: shapes with 0, 1 and primes, transposes, leading dimensions, batches,
+ * alpha and beta, bias and activation; NaN where nothing may be read.
+ */
+#include "operand.h"
+#include "number.h"
+#include "reference.h"
+#include "suite.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct gemm_form {
+    int64_t m, n, k, batch;
+    uint32_t flags, bias, activation;
+    double alpha, beta, activation_alpha;
+    int64_t pad[3];  /* of a's, b's and c's rows */
+    uint32_t lead;   /* elements before each matrix */
+    uint32_t repeat; /* bit 0: a, bit 1: b is one for all batches */
+    bool always, full_only;
+    bool special; /* NaN and infinite elements in a and b */
+};
+
+#define TA TANDEM_GEMM_TRANSPOSE_A
+#define TB TANDEM_GEMM_TRANSPOSE_B
+#define COLUMN TANDEM_BIAS_PER_COLUMN
+#define ROW TANDEM_BIAS_PER_ROW
+
+static const struct gemm_form forms[] = {
+    {.m = 64, .n = 64, .k = 64, .batch = 1, .alpha = 1, .always = true},
+    {.m = 1, .n = 1, .k = 1, .batch = 1, .alpha = 1, .always = true},
+    {.m = 31, .n = 37, .k = 41, .batch = 1, .alpha = 1, .always = true},
+    {.m = 31,
+     .n = 37,
+     .k = 41,
+     .batch = 1,
+     .flags = TA,
+     .alpha = 1,
+     .always = true},
+    {.m = 31,
+     .n = 37,
+     .k = 41,
+     .batch = 1,
+     .flags = TB,
+     .alpha = 1,
+     .always = true},
+    {.m = 31,
+     .n = 37,
+     .k = 41,
+     .batch = 1,
+     .flags = TA | TB,
+     .alpha = 1,
+     .always = true},
+    {.m = 0, .n = 5, .k = 7, .batch = 1, .alpha = 1, .always = true},
+    {.m = 5, .n = 0, .k = 7, .batch = 1, .alpha = 1},
+    {.m = 5, .n = 6, .k = 0, .batch = 1, .alpha = 1, .always = true},
+    {.m = 5,
+     .n = 6,
+     .k = 0,
+     .batch = 1,
+     .alpha = 1,
+     .beta = 0.5,
+     .bias = COLUMN,
+     .activation = TANDEM_OP_RELU},
+    {.m = 5,
+     .n = 6,
+     .k = 0,
+     .batch = 3,
+     .alpha = 1,
+     .bias = ROW,
+     .pad = {0, 0, 2}},
+    {.m = 1, .n = 97, .k = 53, .batch = 1, .alpha = 1, .always = true},
+    {.m = 97, .n = 1, .k = 53, .batch = 1, .alpha = 1, .always = true},
+    {.m = 97, .n = 1, .k = 53, .batch = 1, .flags = TA, .alpha = 1},
+    {.m = 1, .n = 97, .k = 53, .batch = 1, .flags = TB, .alpha = 1},
+    {.m = 1, .n = 1, .k = 1021, .batch = 1, .alpha = 1},
+    {.m = 53, .n = 61, .k = 1, .batch = 1, .alpha = 1},
+    {.m = 3,
+     .n = 5,
+     .k = 7,
+     .batch = 1,
+     .alpha = -0.5,
+     .beta = 2,
+     .pad = {3, 1, 4},
+     .lead = 3,
+     .always = true},
+    {.m = 33,
+     .n = 65,
+     .k = 17,
+     .batch = 1,
+     .alpha = 0.75,
+     .beta = 1,
+     .pad = {5, 0, 7},
+     .lead = 1},
+    {.m = 33,
+     .n = 65,
+     .k = 17,
+     .batch = 1,
+     .flags = TA | TB,
+     .alpha = 0.75,
+     .beta = -1,
+     .pad = {5, 6, 7},
+     .lead = 7},
+    {.m = 16, .n = 16, .k = 16, .batch = 1, .alpha = 0, .beta = 0.25},
+    {.m = 16, .n = 16, .k = 16, .batch = 1, .alpha = 0, .beta = 0},
+    {.m = 20,
+     .n = 24,
+     .k = 28,
+     .batch = 1,
+     .alpha = 1,
+     .beta = 0,
+     .bias = COLUMN,
+     .always = true},
+    {.m = 20,
+     .n = 24,
+     .k = 28,
+     .batch = 1,
+     .alpha = 1,
+     .beta = 1,
+     .bias = ROW,
+     .always = true},
+    {.m = 23,
+     .n = 29,
+     .k = 31,
+     .batch = 1,
+     .alpha = 1,
+     .bias = COLUMN,
+     .activation = TANDEM_OP_RELU,
+     .always = true},
+    {.m = 23,
+     .n = 29,
+     .k = 31,
+     .batch = 1,
+     .alpha = 1,
+     .bias = ROW,
+     .activation = TANDEM_OP_LEAKY_RELU,
+     .activation_alpha = 0.25},
+    {.m = 23,
+     .n = 29,
+     .k = 31,
+     .batch = 1,
+     .alpha = 0.2,
+     .bias = COLUMN,
+     .activation = TANDEM_OP_SIGMOID},
+    {.m = 23,
+     .n = 29,
+     .k = 31,
+     .batch = 1,
+     .alpha = 0.2,
+     .activation = TANDEM_OP_TANH,
+     .pad = {0, 0, 3}},
+    {.m = 23,
+     .n = 29,
+     .k = 31,
+     .batch = 1,
+     .alpha = 0.3,
+     .bias = ROW,
+     .activation = TANDEM_OP_GELU},
+    {.m = 23,
+     .n = 29,
+     .k = 31,
+     .batch = 1,
+     .alpha = 0.3,
+     .beta = 0.5,
+     .activation = TANDEM_OP_GELU,
+     .activation_alpha = 1},
+    {.m = 23,
+     .n = 29,
+     .k = 31,
+     .batch = 1,
+     .alpha = 0.3,
+     .bias = COLUMN,
+     .activation = TANDEM_OP_SWISH},
+    {.m = 7, .n = 9, .k = 11, .batch = 5, .alpha = 1, .always = true},
+    {.m = 7,
+     .n = 9,
+     .k = 11,
+     .batch = 5,
+     .flags = TB,
+     .alpha = 1,
+     .beta = 0.5,
+     .pad = {1, 2, 3},
+     .lead = 5},
+    {.m = 7,
+     .n = 9,
+     .k = 11,
+     .batch = 4,
+     .alpha = 1,
+     .repeat = 1,
+     .always = true},
+    {.m = 7,
+     .n = 9,
+     .k = 11,
+     .batch = 4,
+     .alpha = 1,
+     .repeat = 2,
+     .bias = COLUMN},
+    {.m = 7,
+     .n = 9,
+     .k = 11,
+     .batch = 4,
+     .alpha = 1,
+     .repeat = 3,
+     .bias = ROW,
+     .activation = TANDEM_OP_RELU},
+    {.m = 12,
+     .n = 12,
+     .k = 12,
+     .batch = 3,
+     .flags = TA,
+     .alpha = 2,
+     .bias = COLUMN,
+     .activation = TANDEM_OP_SIGMOID},
+    {.m = 12,
+     .n = 13,
+     .k = 14,
+     .batch = 1,
+     .alpha = 1,
+     .special = true,
+     .always = true},
+    {.m = 12,
+     .n = 13,
+     .k = 14,
+     .batch = 1,
+     .alpha = 1,
+     .special = true,
+     .bias = COLUMN,
+     .activation = TANDEM_OP_RELU},
+    {.m = 128,
+     .n = 10,
+     .k = 256,
+     .batch = 1,
+     .alpha = 1,
+     .bias = COLUMN,
+     .activation = TANDEM_OP_RELU,
+     .always = true},
+    {.m = 64, .n = 256, .k = 128, .batch = 1, .flags = TA, .alpha = 1},
+    {.m = 129, .n = 127, .k = 131, .batch = 1, .alpha = 1, .beta = 1},
+    {.m = 300, .n = 257, .k = 301, .batch = 1, .alpha = 1},
+    {.m = 300,
+     .n = 257,
+     .k = 301,
+     .batch = 1,
+     .flags = TA | TB,
+     .alpha = 1,
+     .full_only = true},
+    {.m = 511,
+     .n = 509,
+     .k = 513,
+     .batch = 1,
+     .flags = TB,
+     .alpha = 1,
+     .bias = COLUMN,
+     .full_only = true},
+    {.m = 17, .n = 2049, .k = 19, .batch = 1, .alpha = 1, .full_only = true},
+    {.m = 2049, .n = 17, .k = 19, .batch = 1, .alpha = 1, .full_only = true},
+    {.m = 9, .n = 11, .k = 20011, .batch = 1, .alpha = 1, .full_only = true},
+    {.m = 4, .n = 4, .k = 4, .batch = 1001, .alpha = 1, .full_only = true},
+};
+#define FORM_COUNT (sizeof(forms) / sizeof(forms[0]))
+
+/* One matrix operand with the whole of its buffer. */
+struct matrix {
+    struct tandem_matrix desc;
+    int64_t rows, columns, batch;
+    uint64_t bytes;
+    unsigned char *image;
+    unsigned char *result;
+};
+
+struct product {
+    struct suite *suite;
+    const struct gemm_form *form;
+    struct tandem_gemm gemm;
+    struct matrix a, b, c, bias;
+};
+
+static void matrix_init(struct matrix *matrix, int64_t rows, int64_t columns,
+                        int64_t batch, int64_t pad, bool repeat, uint32_t lead)
+{
+    int64_t elements;
+
+    matrix->rows = rows;
+    matrix->columns = columns;
+    matrix->batch = repeat ? 1 : batch;
+    matrix->desc.ld = (columns < 1 ? 1 : columns) + pad;
+    matrix->desc.batch_stride = repeat ? 0 : rows * matrix->desc.ld + pad;
+    matrix->desc.byte_offset = lead * sizeof(float);
+    elements = lead + matrix->batch * (rows * matrix->desc.ld + pad) + 16;
+    matrix->bytes = (uint64_t)elements * sizeof(float);
+    matrix->image = must_allocate(matrix->bytes);
+    matrix->result = must_allocate(matrix->bytes);
+    memset(matrix->image, OPERAND_GAP, matrix->bytes);
+}
+
+static unsigned char *matrix_element(const struct matrix *matrix,
+                                     unsigned char *image, int64_t batch,
+                                     int64_t row, int64_t column)
+{
+    int64_t at =
+        batch * matrix->desc.batch_stride + row * matrix->desc.ld + column;
+
+    return image + matrix->desc.byte_offset + at * (int64_t)sizeof(float);
+}
+
+static float element_value(struct random *random, bool special)
+{
+    if (special && random_once_in(random, 30))
+        return random_once_in(random, 2) ? (float)INFINITY : (float)NAN;
+    return (float)random_normal(random);
+}
+
+static void matrix_fill(struct matrix *matrix, struct random *random,
+                        bool special)
+{
+    int64_t shape[3] = {matrix->batch, matrix->rows, matrix->columns};
+    int64_t at[3] = {0, 0, 0};
+
+    for (int64_t i = 0; i < shape_count(3, shape); i++) {
+        float value = element_value(random, special);
+
+        memcpy(matrix_element(matrix, matrix->image, at[0], at[1], at[2]),
+               &value, sizeof(value));
+        index_next(3, shape, at);
+    }
+}
+
+static void matrix_finish(struct suite *suite, struct matrix *matrix)
+{
+    suite->api.free(matrix->desc.buffer);
+    free(matrix->image);
+    free(matrix->result);
+}
+
+static bool matrix_upload(struct suite *suite, struct matrix *matrix)
+{
+    enum tandem_status status = TANDEM_OK;
+
+    if (matrix->desc.buffer == NULL)
+        status = suite->api.alloc(suite->device, matrix->bytes,
+                                  &matrix->desc.buffer);
+    if (status == TANDEM_OK)
+        status = suite->api.upload(suite->stream, matrix->desc.buffer, 0,
+                                   matrix->image, matrix->bytes, 0);
+    return expect(suite, status, TANDEM_OK, "alloc and upload of a matrix");
+}
+
+static bool matrix_download(struct suite *suite, struct matrix *matrix)
+{
+    return expect(suite,
+                  suite->api.download(suite->stream, matrix->desc.buffer, 0,
+                                      matrix->result, matrix->bytes, 0,
+                                      SUITE_TIMEOUT_NS),
+                  TANDEM_OK, "download of a matrix");
+}
+
+static void matrices_init(struct product *product)
+{
+    const struct gemm_form *f = product->form;
+    bool ta = (f->flags & TA) != 0, tb = (f->flags & TB) != 0;
+    struct random *random = &product->suite->random;
+
+    matrix_init(&product->a, ta ? f->k : f->m, ta ? f->m : f->k, f->batch,
+                f->pad[0], (f->repeat & 1u) != 0, f->lead);
+    matrix_init(&product->b, tb ? f->n : f->k, tb ? f->k : f->n, f->batch,
+                f->pad[1], (f->repeat & 2u) != 0, f->lead);
+    matrix_init(&product->c, f->m, f->n, f->batch, f->pad[2], false, f->lead);
+    matrix_init(&product->bias, 1, f->bias == ROW ? f->m : f->n, 1, 0, true,
+                f->lead);
+    matrix_fill(&product->a, random, f->special);
+    matrix_fill(&product->b, random, f->special);
+    matrix_fill(&product->bias, random, false);
+    if (f->beta != 0.0) /* else c stays NaN: it must not be read */
+        matrix_fill(&product->c, random, false);
+}
+
+static void gemm_fill(struct product *product)
+{
+    const struct gemm_form *f = product->form;
+
+    product->gemm =
+        (struct tandem_gemm){.struct_size = sizeof(product->gemm),
+                             .dtype = TANDEM_F32,
+                             .flags = f->flags,
+                             .m = f->m,
+                             .n = f->n,
+                             .k = f->k,
+                             .batch = f->batch,
+                             .alpha = f->alpha,
+                             .beta = f->beta,
+                             .a = product->a.desc,
+                             .b = product->b.desc,
+                             .c = product->c.desc,
+                             .bias_kind = f->bias,
+                             .activation = f->activation,
+                             .activation_alpha = f->activation_alpha};
+    if (f->bias != TANDEM_BIAS_NONE) {
+        product->gemm.bias = product->bias.desc.buffer;
+        product->gemm.bias_byte_offset = product->bias.desc.byte_offset;
+    }
+}
+
+static void elements_check(struct product *product, unsigned char *again)
+{
+    struct suite *suite = product->suite;
+    struct matrix *c = &product->c;
+    struct expected expected;
+    int64_t shape[3] = {product->form->batch, product->form->m,
+                        product->form->n};
+    int64_t at[3] = {0, 0, 0}, wrong = 0, unequal = 0;
+
+    reference_gemm(&product->gemm, product->a.image, product->b.image, c->image,
+                   product->bias.image, &expected);
+    for (int64_t i = 0; i < expected.elements; i++) {
+        unsigned char *here = matrix_element(c, c->result, at[0], at[1], at[2]);
+        unsigned char *there = matrix_element(c, again, at[0], at[1], at[2]);
+        uint64_t bits = bits_read(here, sizeof(float));
+        double error;
+
+        unequal += memcmp(here, there, sizeof(float)) != 0;
+        if (!expected_accepts(&expected, i, TANDEM_F32, bits, &error) &&
+            wrong++ < 3)
+            case_fail(suite,
+                      "c[%" PRId64 "][%" PRId64 ",%" PRId64 "]: got %.9g, "
+                      "expected %.12g, off by %.3g tolerances",
+                      at[0], at[1], at[2], bits_real(TANDEM_F32, bits),
+                      expected.real[i], error);
+        /* so that what is left are the gaps */
+        memcpy(here, matrix_element(c, c->image, at[0], at[1], at[2]),
+               sizeof(float));
+        index_next(3, shape, at);
+    }
+    if (wrong > 0)
+        case_fail(suite, "%" PRId64 " of %" PRId64 " elements are wrong", wrong,
+                  expected.elements);
+    if (unequal > 0)
+        case_fail(suite, "%" PRId64 " elements differ when run again", unequal);
+    if (memcmp(c->result, c->image, c->bytes) != 0)
+        case_fail(suite, "bytes of c's buffer that belong to no element were "
+                         "overwritten");
+    expected_finish(&expected);
+}
+
+static void input_check(struct suite *suite, struct matrix *matrix,
+                        const char *name)
+{
+    if (matrix_download(suite, matrix) &&
+        memcmp(matrix->result, matrix->image, matrix->bytes) != 0)
+        case_fail(suite, "%s was changed", name);
+}
+
+static void product_twice(struct product *product)
+{
+    struct suite *suite = product->suite;
+    unsigned char *again = must_allocate(product->c.bytes);
+
+    for (int run = 0; run < 2; run++) {
+        if ((run > 0 && !matrix_upload(suite, &product->c)) ||
+            !EXPECT_OK(suite, suite->api.gemm(suite->stream, &product->gemm)) ||
+            !matrix_download(suite, &product->c))
+            break;
+        if (run == 0)
+            memcpy(again, product->c.result, product->c.bytes);
+        else
+            elements_check(product, again);
+    }
+    input_check(suite, &product->a, "a");
+    input_check(suite, &product->b, "b");
+    input_check(suite, &product->bias, "bias");
+    free(again);
+}
+
+static void product_run(struct product *product)
+{
+    struct suite *suite = product->suite;
+    struct tandem_op op = {.struct_size = sizeof(op),
+                           .id = TANDEM_OP_GEMM,
+                           .gemm = &product->gemm};
+    enum tandem_status status;
+
+    matrices_init(product);
+    if (!matrix_upload(suite, &product->a) ||
+        !matrix_upload(suite, &product->b) ||
+        !matrix_upload(suite, &product->c) ||
+        !matrix_upload(suite, &product->bias))
+        return;
+    gemm_fill(product);
+    status = suite->api.supports(suite->device, &op, NULL, 0, NULL, 0);
+    if (status == TANDEM_OK) {
+        product_twice(product);
+        return;
+    }
+    if (!expect(suite, status, TANDEM_UNSUPPORTED, "supports(gemm)"))
+        return;
+    if (suite_has(suite, TANDEM_CAP_CORE_OPERATORS))
+        case_fail(suite, "a required operator was declined: %s",
+                  plugin_message(suite));
+    expect(suite, suite->api.gemm(suite->stream, &product->gemm),
+           TANDEM_UNSUPPORTED, "gemm of what supports() declined");
+    case_skip(suite, "declined");
+}
+
+static void form_run(struct suite *suite, const struct gemm_form *form)
+{
+    struct product product = {.suite = suite, .form = form};
+    const struct op_row *activation = op_find(form->activation);
+
+    if (!case_begin(suite, "gemm",
+                    "%lldx%lldx%lld batch %lld%s%s alpha %g beta %g pad "
+                    "%d,%d,%d lead %u repeat %u bias %u %s%s",
+                    (long long)form->m, (long long)form->n, (long long)form->k,
+                    (long long)form->batch, form->flags & TA ? " A^T" : "",
+                    form->flags & TB ? " B^T" : "", form->alpha, form->beta,
+                    (int)form->pad[0], (int)form->pad[1], (int)form->pad[2],
+                    form->lead, form->repeat, form->bias,
+                    activation != NULL ? activation->name : "linear",
+                    form->special ? " specials" : ""))
+        return;
+    product_run(&product);
+    matrix_finish(suite, &product.a);
+    matrix_finish(suite, &product.b);
+    matrix_finish(suite, &product.c);
+    matrix_finish(suite, &product.bias);
+    case_end(suite);
+}
+
+/* A product that nobody thought of. */
+static void random_form_run(struct suite *suite, struct random *random)
+{
+    static const uint32_t activations[] = {
+        TANDEM_OP_INVALID,    TANDEM_OP_INVALID, TANDEM_OP_RELU,
+        TANDEM_OP_LEAKY_RELU, TANDEM_OP_SIGMOID, TANDEM_OP_TANH,
+        TANDEM_OP_GELU,       TANDEM_OP_SWISH};
+    static const double betas[] = {0.0, 0.0, 1.0, -0.5};
+    struct gemm_form form = {0};
+
+    form.m = random_between(random, 1, 50);
+    form.n = random_between(random, 1, 50);
+    form.k = random_between(random, 1, 70);
+    form.batch = random_once_in(random, 3) ? random_between(random, 2, 4) : 1;
+    form.flags = (uint32_t)random_u64(random) & (TA | TB);
+    form.bias = (uint32_t)random_below(random, 3);
+    form.activation = activations[random_below(random, 8)];
+    form.activation_alpha = (double)random_below(random, 2);
+    form.alpha = random_once_in(random, 2) ? 1.0 : 0.5;
+    form.beta = betas[random_below(random, 4)];
+    for (uint32_t i = 0; i < 3; i++)
+        form.pad[i] =
+            random_once_in(random, 2) ? 0 : random_between(random, 1, 9);
+    form.lead = (uint32_t)random_below(random, 6);
+    form.repeat = (uint32_t)random_below(random, 4);
+    form_run(suite, &form);
+}
+
+void cases_gemm(struct suite *suite)
+{
+    bool full = suite->options->full;
+    struct random choice;
+
+    if (!group_selected(suite, "gemm"))
+        return;
+    random_seed(&choice, suite->options->seed, "gemm");
+    for (uint32_t i = 0; i < FORM_COUNT; i++) {
+        bool chosen = random_once_in(&choice, 2);
+
+        if (forms[i].full_only && !full)
+            continue;
+        if (full || forms[i].always || chosen || suite->options->filter != NULL)
+            form_run(suite, &forms[i]);
+    }
+    for (uint32_t i = 0; i < (full ? 200u : 8u); i++)
+        random_form_run(suite, &choice);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Optimizers: one step over shapes, strides and attributes, in place and not,
+ * and several steps in a row on the device's own state.
+ */
+#include "call.h"
+#include "inputs.h"
+#include "number.h"
+
+#include <math.h>
+
+/* Which outputs lie over the inputs of the same letter. */
+enum placing {
+    PLACE_APART,
+    PLACE_OVER,  /* all: w, m, v in place */
+    PLACE_WEIGHT /* w alone */
+};
+
+struct optimizer_form {
+    const char *name;
+    bool always;
+    uint32_t rank;
+    int64_t shape[TANDEM_MAX_RANK];
+    enum operand_layout layout;
+    enum placing placing;
+};
+
+#define D LAYOUT_DENSE
+
+static const struct optimizer_form forms[] = {
+    {"rank 0", false, 0, {0}, D, PLACE_APART},
+    {"[0]", false, 1, {0}, D, PLACE_OVER},
+    {"[1]", false, 1, {1}, D, PLACE_OVER},
+    {"[1021]", true, 1, {1021}, D, PLACE_APART},
+    {"[1021] in place", true, 1, {1021}, D, PLACE_OVER},
+    {"[513] weight in place", false, 1, {513}, D, PLACE_WEIGHT},
+    {"[64,256] in place", true, 2, {64, 256}, D, PLACE_OVER},
+    {"[70001] in place", false, 1, {70001}, D, PLACE_OVER},
+    {"offset [519] in place", true, 1, {519}, LAYOUT_OFFSET, PLACE_OVER},
+    {"offset [333]", false, 1, {333}, LAYOUT_OFFSET, PLACE_APART},
+    {"strided [9,17]", true, 2, {9, 17}, LAYOUT_RANDOM, PLACE_APART},
+    {"strided [9,17] in place", false, 2, {9, 17}, LAYOUT_RANDOM, PLACE_OVER},
+    {"transposed [31,33]", false, 2, {31, 33}, LAYOUT_REVERSED, PLACE_OVER},
+};
+
+/* Input that output k renews: w is 0, m is 2, v is 3. */
+static int32_t renewed(uint32_t output)
+{
+    return output == 0 ? 0 : (int32_t)output + 1;
+}
+
+static void sgd_attributes(struct call *call, uint32_t variant)
+{
+    call->ints[0] = variant & 1u;
+    call->floats[0] = 0.05;
+    call->floats[1] = variant & 2u ? 0.9 : 0.0;
+    call->floats[2] = variant & 4u ? 0.25 : 0.0;
+    call->floats[3] = variant & 8u ? 0.01 : 0.0;
+}
+
+static void adam_attributes(struct call *call, uint32_t variant)
+{
+    call->ints[0] = variant & 4u ? 1000 : 1 + (variant & 3u);
+    call->ints[1] = variant >> 3 & 1u;
+    call->floats[0] = 0.001;
+    call->floats[1] = 0.9;
+    call->floats[2] = 0.999;
+    call->floats[3] = 1e-8;
+    call->floats[4] = variant & 1u ? 0.01 : 0.0;
+}
+
+static void attributes_fill(struct call *call, uint32_t variant)
+{
+    if (call->row->id == TANDEM_OP_SGD)
+        sgd_attributes(call, variant);
+    else
+        adam_attributes(call, variant);
+}
+
+/* w of 1, g of 0.1, m of 0.05, v a small square. */
+static void inputs_fill(struct suite *suite, struct call *call,
+                        const struct optimizer_form *form)
+{
+    static const double scales[] = {1.0, 0.1, 0.05, 0.03};
+
+    for (uint32_t i = 0; i < call->row->inputs; i++) {
+        struct operand *operand = &call->inputs[i];
+
+        /* Laid out as an output, which it may be: no element twice. */
+        operand_init(operand, &suite->random, TANDEM_F32, form->rank,
+                     form->shape, form->layout, true);
+        operand_fill_normal(operand, &suite->random, scales[i], 0.0);
+        for (int64_t e = 0; i == 3 && e < operand->elements; e++) {
+            float x = (float)bits_real(TANDEM_F32, operand_get(operand, e));
+
+            operand_set(operand, e, bits_from_float(x * x));
+        }
+    }
+}
+
+static void form_run(struct suite *suite, const struct op_row *row,
+                     const struct optimizer_form *form, uint32_t variant)
+{
+    struct call call;
+
+    if (!case_begin(suite, row->name, "%s, variant %u", form->name, variant))
+        return;
+    call_init(&call, row);
+    attributes_fill(&call, variant);
+    inputs_fill(suite, &call, form);
+    for (uint32_t k = 0; k < row->outputs; k++) {
+        bool over = form->placing == PLACE_OVER ||
+                    (form->placing == PLACE_WEIGHT && k == 0);
+
+        if (over)
+            call.alias[k] = renewed(k);
+        else
+            operand_init(&call.outputs[k], &suite->random, TANDEM_F32,
+                         form->rank, form->shape, form->layout, true);
+    }
+    call_run(suite, &call);
+    call_finish(&call);
+    case_end(suite);
+}
+
+/* Steps of one case, each from what the reference expects of the one before:
+ * the state is carried on by writing the expected values into the inputs. */
+static void state_advance(struct call *call)
+{
+    struct dense dense[TANDEM_MAX_OPERANDS];
+    struct expected expected[TANDEM_MAX_OPERANDS];
+    const struct operand *w = &call->inputs[0];
+    struct reference reference = {.row = call->row,
+                                  .ints = call->ints,
+                                  .floats = call->floats,
+                                  .inputs = dense,
+                                  .out_dtype = TANDEM_F32,
+                                  .out_rank = w->desc.rank,
+                                  .out_shape = w->desc.shape};
+
+    for (uint32_t i = 0; i < call->row->inputs; i++)
+        dense_load(&dense[i], &call->inputs[i], TANDEM_F32, w->desc.rank,
+                   w->desc.shape);
+    reference_compute(&reference, expected);
+    for (uint32_t k = 0; k < call->row->outputs; k++) {
+        struct operand *input = &call->inputs[renewed(k)];
+
+        for (int64_t e = 0; e < input->elements; e++)
+            operand_set(input, e, bits_from_float((float)expected[k].real[e]));
+        expected_finish(&expected[k]);
+    }
+    for (uint32_t i = 0; i < call->row->inputs; i++)
+        dense_finish(&dense[i]);
+}
+
+static void steps_run(struct suite *suite, const struct op_row *row)
+{
+    static const struct optimizer_form form = {
+        .rank = 1, .shape = {129}, .layout = D};
+    struct call call;
+
+    if (!case_begin(suite, row->name, "six steps in place"))
+        return;
+    call_init(&call, row);
+    sgd_attributes(&call, 15);
+    if (row->id == TANDEM_OP_ADAM)
+        adam_attributes(&call, 9);
+    inputs_fill(suite, &call, &form);
+    for (int64_t e = 0; e < call.inputs[0].elements; e++) {
+        for (uint32_t k = 1; k < row->outputs; k++)
+            operand_set(&call.inputs[renewed(k)], e, 0); /* a fresh state */
+    }
+    for (uint32_t k = 0; k < row->outputs; k++)
+        call.alias[k] = renewed(k);
+    for (int64_t step = 1; step <= 6 && !suite->case_failed; step++) {
+        if (row->id == TANDEM_OP_ADAM)
+            call.ints[0] = step;
+        call_run(suite, &call);
+        state_advance(&call);
+        operand_fill_normal(&call.inputs[1], &suite->random, 0.1, 0.0);
+    }
+    call_finish(&call);
+    case_end(suite);
+}
+
+static void operator_run(struct suite *suite, const struct op_row *row)
+{
+    bool full = suite->options->full || suite->options->filter != NULL;
+    struct random choice;
+
+    random_seed(&choice, suite->options->seed, row->name);
+    for (uint32_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+        for (uint32_t variant = 0; variant < 16; variant++) {
+            bool first = variant == i % 16;
+
+            if (full || (forms[i].always && first) ||
+                random_once_in(&choice, 12))
+                form_run(suite, row, &forms[i], variant);
+        }
+    steps_run(suite, row);
+}
+
+void cases_optimizer(struct suite *suite)
+{
+    for (uint32_t i = 0; i < op_table_count; i++)
+        if (op_table[i].op_class == TANDEM_CLASS_OPTIMIZER &&
+            group_selected(suite, op_table[i].name))
+            operator_run(suite, &op_table[i]);
+}

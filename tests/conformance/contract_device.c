@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Contract cases: the table itself, describing, opening and closing devices,
+ * messages.
+ */
+#include "contract.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define GROUP "device"
+
+static void case_table(struct suite *suite)
+{
+    const struct tandem_backend *api = &suite->api;
+
+    if (!case_begin(suite, GROUP, "the table keeps the header's rules"))
+        return;
+    EXPECT(suite, api->abi_major == TANDEM_ABI_MAJOR);
+    EXPECT(suite, api->version[0] != '\0');
+    EXPECT(suite, api->name[0] != '\0');
+    for (const char *c = api->name; *c != '\0'; c++)
+        if (!islower((unsigned char)*c) && !isdigit((unsigned char)*c) &&
+            *c != '_' && *c != '-')
+            case_fail(suite, "a name is [a-z0-9_-]: %s", api->name);
+    EXPECT(suite, (api->host_alloc == NULL) == (api->host_free == NULL));
+    EXPECT(suite, (api->map == NULL) == (api->unmap == NULL));
+    EXPECT(suite, (api->capture_begin == NULL) == (api->capture_end == NULL));
+    EXPECT(suite, (api->capture_begin == NULL) == (api->graph_replay == NULL));
+    EXPECT(suite, (api->capture_begin == NULL) == (api->graph_destroy == NULL));
+    case_end(suite);
+}
+
+static void case_query(struct suite *suite)
+{
+    if (!case_begin(suite, GROUP, "the query function knows its version"))
+        return;
+    EXPECT(suite, suite->query(TANDEM_ABI_MAJOR) != NULL);
+    EXPECT(suite,
+           suite->query(TANDEM_ABI_MAJOR) == suite->query(TANDEM_ABI_MAJOR));
+    EXPECT(suite, suite->query(TANDEM_ABI_MAJOR + 1000u) == NULL);
+    EXPECT(suite, suite->query(0) == NULL);
+    case_end(suite);
+}
+
+static void case_describe(struct suite *suite)
+{
+    const struct tandem_device_info *info = &suite->info;
+
+    if (!case_begin(suite, GROUP, "describe fills the fields"))
+        return;
+    EXPECT(suite, info->kind >= TANDEM_DEVICE_CPU &&
+                      info->kind <= TANDEM_DEVICE_ACCELERATOR);
+    EXPECT(suite, info->name[0] != '\0');
+    EXPECT(suite, memchr(info->name, 0, sizeof(info->name)) != NULL);
+    EXPECT(suite, memchr(info->vendor, 0, sizeof(info->vendor)) != NULL);
+    EXPECT(suite, memchr(info->platform, 0, sizeof(info->platform)) != NULL);
+    EXPECT(suite, memchr(info->driver, 0, sizeof(info->driver)) != NULL);
+    EXPECT(suite, memchr(info->pci, 0, sizeof(info->pci)) != NULL);
+    EXPECT(suite,
+           memchr(info->extensions, 0, sizeof(info->extensions)) != NULL);
+    EXPECT(suite, info->memory_bytes > 0 && info->max_alloc_bytes > 0);
+    EXPECT(suite, info->duplicate_of >= -1);
+    case_end(suite);
+}
+
+/* A host that knows only the first fields. */
+static void case_describe_short(struct suite *suite)
+{
+    struct tandem_device_info info;
+    const unsigned char *bytes = (const unsigned char *)&info;
+    size_t known = offsetof(struct tandem_device_info, vendor);
+
+    if (!case_begin(suite, GROUP, "describe writes nothing past struct_size"))
+        return;
+    memset(&info, 0x5a, sizeof(info));
+    info.struct_size = known;
+    if (EXPECT_OK(suite,
+                  suite->api.device_describe(suite->options->device, &info))) {
+        EXPECT(suite, strcmp(info.name, suite->info.name) == 0);
+        for (size_t i = known; i < sizeof(info); i++)
+            if (bytes[i] != 0x5a) {
+                case_fail(suite, "byte %zu was written", i);
+                break;
+            }
+    }
+    case_end(suite);
+}
+
+static void case_stats_short(struct suite *suite)
+{
+    struct tandem_memory_stats stats;
+    const unsigned char *bytes = (const unsigned char *)&stats;
+    size_t known = offsetof(struct tandem_memory_stats, cap_bytes);
+
+    if (!case_begin(suite, GROUP,
+                    "memory_stats writes nothing past struct_size"))
+        return;
+    memset(&stats, 0x5a, sizeof(stats));
+    stats.struct_size = known;
+    if (EXPECT_OK(suite, suite->api.memory_stats(suite->device, &stats)))
+        for (size_t i = known; i < sizeof(stats); i++)
+            if (bytes[i] != 0x5a) {
+                case_fail(suite, "byte %zu was written", i);
+                break;
+            }
+    case_end(suite);
+}
+
+static void case_bad_open(struct suite *suite)
+{
+    struct tandem_device *device = (struct tandem_device *)(void *)suite;
+    struct tandem_device_info info = {.struct_size = sizeof(info)};
+    struct tandem_open_options options = {.struct_size = sizeof(options),
+                                          .count = 1};
+    uint32_t index = suite->options->device;
+    struct refusals refusals = {0};
+    enum tandem_status status;
+
+    if (!case_begin(suite, GROUP, "bad input to describe and open"))
+        return;
+    status = suite->api.open(UINT32_MAX, NULL, &device);
+    if (status != TANDEM_NO_DEVICE)
+        expect_refusal(suite, &refusals, status, TANDEM_INVALID_ARGUMENT, NULL,
+                       "open of device 4294967295");
+    EXPECT(suite, device == NULL);
+    status = suite->api.device_describe(UINT32_MAX, &info);
+    if (status != TANDEM_NO_DEVICE)
+        expect_refusal(suite, &refusals, status, TANDEM_INVALID_ARGUMENT, NULL,
+                       "describe of device 4294967295");
+    expect_refusal(suite, &refusals, suite->api.device_describe(index, NULL),
+                   TANDEM_INVALID_ARGUMENT, NULL, "describe into NULL");
+    expect_refusal(suite, &refusals, suite->api.device_count(NULL),
+                   TANDEM_INVALID_ARGUMENT, NULL, "device_count into NULL");
+    expect_refusal(suite, &refusals, suite->api.open(index, NULL, NULL),
+                   TANDEM_INVALID_ARGUMENT, NULL, "open into NULL");
+    device = (struct tandem_device *)(void *)suite;
+    expect_refusal(suite, &refusals, suite->api.open(index, &options, &device),
+                   TANDEM_INVALID_ARGUMENT, NULL,
+                   "open with one option and no keys");
+    EXPECT(suite, device == NULL);
+    case_end(suite);
+}
+
+static void case_open_close(struct suite *suite)
+{
+    struct tandem_device *first, *second;
+    struct tandem_stream *stream;
+    struct vector vector;
+
+    if (!case_begin(suite, GROUP,
+                    "opened twice, each apart; close with all "
+                    "still alive"))
+        return;
+    if (!EXPECT_OK(suite, suite_open(suite, "no.such.key", "1", &first)))
+        goto out;
+    if (EXPECT_OK(suite, suite_open(suite, NULL, NULL, &second))) {
+        if (EXPECT_OK(suite, suite->api.stream_create(second, 0, &stream)) &&
+            vector_new(suite, second, stream, &vector, 1000, 1.0f, 1.0f)) {
+            suite->api.close(first);
+            first = NULL;
+            vector_holds(suite, stream, &vector, 1.0f, 1.0f,
+                         "a buffer after another device was closed");
+        }
+        /* the stream and the buffer belong to it and go with it */
+        suite->api.close(second);
+    }
+    if (first != NULL)
+        suite->api.close(first);
+    suite->api.close(NULL);
+out:
+    case_end(suite);
+}
+
+struct other_thread {
+    struct suite *suite;
+    char before[64], after[64];
+};
+
+static void *thread_main(void *user)
+{
+    struct other_thread *other = user;
+    const struct tandem_backend *api = &other->suite->api;
+
+    snprintf(other->before, sizeof(other->before), "%s", api->last_error());
+    (void)api->device_count(NULL);
+    snprintf(other->after, sizeof(other->after), "%s", api->last_error());
+    return NULL;
+}
+
+static void case_last_error(struct suite *suite)
+{
+    struct other_thread other = {.suite = suite};
+    char message[64];
+    pthread_t thread;
+
+    if (!case_begin(suite, GROUP, "each thread has its own last message"))
+        return;
+    (void)suite->api.alloc(suite->device, 16, NULL);
+    snprintf(message, sizeof(message), "%s", suite->api.last_error());
+    EXPECT(suite, message[0] != '\0');
+    if (pthread_create(&thread, NULL, thread_main, &other) != 0) {
+        case_fail(suite, "no thread could be started");
+    } else {
+        pthread_join(thread, NULL);
+        EXPECT(suite, other.before[0] == '\0');
+        EXPECT(suite, other.after[0] != '\0');
+        EXPECT(suite, strncmp(message, suite->api.last_error(),
+                              sizeof(message) - 1) == 0);
+    }
+    case_end(suite);
+}
+
+static void count_pair(void *user, const char *key, const char *value)
+{
+    unsigned *count = user;
+
+    if (key != NULL && value != NULL)
+        (*count)++;
+}
+
+static void case_tune(struct suite *suite)
+{
+    enum tandem_status status;
+    unsigned pairs = 0;
+
+    if (!case_begin(suite, GROUP, "tune keeps to its budget or declines"))
+        return;
+    if (suite->api.tune == NULL) {
+        case_skip(suite, "tune is left to the loader");
+    } else {
+        status = suite->api.tune(suite->device, 0, count_pair, &pairs);
+        if (status != TANDEM_UNSUPPORTED)
+            expect(suite, status, TANDEM_OK, "tune with a budget of 0");
+        status = suite->api.tune(NULL, 0, count_pair, &pairs);
+        if (status != TANDEM_UNSUPPORTED)
+            expect(suite, status, TANDEM_INVALID_ARGUMENT, "tune(NULL)");
+    }
+    case_end(suite);
+}
+
+void contract_device(struct suite *suite)
+{
+    case_table(suite);
+    case_query(suite);
+    case_describe(suite);
+    case_describe_short(suite);
+    case_stats_short(suite);
+    case_bad_open(suite);
+    case_open_close(suite);
+    case_last_error(suite);
+    case_tune(suite);
+}

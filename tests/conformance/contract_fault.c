@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Contract cases: work that fails after its call returned TANDEM_OK, and
+ * waits that never end, on devices that can be told to fail (test.fault).
+ */
+#include "contract.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define GROUP "fault"
+#define N 1000
+#define BYTES (N * sizeof(float))
+
+/* A device whose second launch fails: a (0, 1, 2, ...) was read by it, b was
+ * to be written, c is another buffer, also 0, 1, 2, ... */
+struct failing {
+    struct tandem_device *device;
+    struct tandem_stream *stream;
+    struct vector a, b, c;
+    enum tandem_status want;
+};
+
+static bool failing_open(struct suite *suite, struct failing *f,
+                         const char *fault)
+{
+    memset(f, 0, sizeof(*f));
+    return needs_cap(suite, TANDEM_CAP_FAULT_INJECTION, "fault injection") &&
+           EXPECT_OK(suite,
+                     suite_open(suite, "test.fault", fault, &f->device)) &&
+           needs_add(suite, f->device) &&
+           EXPECT_OK(suite,
+                     suite->api.stream_create(f->device, 0, &f->stream)) &&
+           vector_new(suite, f->device, f->stream, &f->a, N, 0.0f, 1.0f) &&
+           vector_new(suite, f->device, f->stream, &f->b, N, 0.0f, 1.0f) &&
+           vector_new(suite, f->device, f->stream, &f->c, N, 0.0f, 1.0f);
+}
+
+static void failing_close(struct suite *suite, struct failing *f)
+{
+    vector_free(suite, &f->a);
+    vector_free(suite, &f->b);
+    vector_free(suite, &f->c);
+    if (f->device != NULL)
+        suite->api.close(f->device);
+}
+
+static enum tandem_status synchronize(struct suite *suite, struct failing *f)
+{
+    return suite->api.stream_synchronize(f->stream, SUITE_TIMEOUT_NS);
+}
+
+/* Launches one that succeeds and one that will fail, and waits, without
+ * clearing, until the stream has noticed. */
+static bool fail_second(struct suite *suite, struct failing *f,
+                        enum tandem_status want)
+{
+    char fault[40];
+    enum tandem_status status = TANDEM_NOT_READY;
+
+    snprintf(fault, sizeof(fault), "launch:2:%d", (int)want);
+    if (!failing_open(suite, f, fault) ||
+        !EXPECT_OK(suite, launch_add(suite, f->stream, &f->a, &f->a, 0.0)) ||
+        !EXPECT_OK(suite, launch_add(suite, f->stream, &f->b, &f->a, 1.0)))
+        return false;
+    f->want = want;
+    for (int i = 0; i < 60000 && status == TANDEM_NOT_READY; i++) {
+        status = suite->api.stream_query(f->stream);
+        if (i > 100)
+            sleep_ms(2);
+    }
+    return expect(suite, status, want, "stream_query after the failure");
+}
+
+static void message_check(struct suite *suite)
+{
+    EXPECT(suite, plugin_message(suite)[0] != '\0');
+}
+
+/* Everything that is enqueued on a stream with an error returns it. */
+static void enqueues_refused(struct suite *suite, struct failing *f)
+{
+    const struct tandem_backend *api = &suite->api;
+    float seven = 7.0f, values[4] = {0};
+    struct tandem_event *event = NULL;
+
+    expect(suite, api->stream_query(f->stream), f->want, "stream_query again");
+    expect(suite, launch_add(suite, f->stream, &f->c, &f->a, 5.0), f->want,
+           "launch on a stream with an error");
+    message_check(suite);
+    expect(suite, api->fill(f->stream, f->c.buffer, 0, BYTES, &seven, 4),
+           f->want, "fill on a stream with an error");
+    expect(suite, api->copy(f->stream, f->c.buffer, 0, f->a.buffer, 4, 400),
+           f->want, "copy on a stream with an error");
+    expect(suite,
+           api->upload(f->stream, f->c.buffer, 0, values, sizeof(values), 0),
+           f->want, "upload on a stream with an error");
+    if (api->event_record(f->stream, &event) == TANDEM_OK) {
+        expect(suite, api->event_wait(event, SUITE_TIMEOUT_NS), f->want,
+               "event_wait on a stream with an error");
+        api->event_destroy(event);
+    }
+}
+
+static void case_sticky(struct suite *suite, enum tandem_status want)
+{
+    struct failing f = {0};
+
+    if (!case_begin(suite, GROUP, "sticky until synchronize: %s",
+                    status_text(want)))
+        return;
+    if (fail_second(suite, &f, want)) {
+        enqueues_refused(suite, &f);
+        expect(suite, synchronize(suite, &f), want, "stream_synchronize");
+        message_check(suite);
+        expect(suite, synchronize(suite, &f), TANDEM_OK,
+               "stream_synchronize, the second time");
+        EXPECT_OK(suite, suite->api.stream_query(f.stream));
+        vector_holds(suite, f.stream, &f.c, 0.0f, 1.0f,
+                     "what was enqueued on the error");
+        vector_holds(suite, f.stream, &f.a, 0.0f, 1.0f,
+                     "the input of what failed");
+        EXPECT_OK(suite, launch_add(suite, f.stream, &f.c, &f.a, 1.0));
+        vector_holds(suite, f.stream, &f.c, 1.0f, 1.0f, "later work");
+    }
+    failing_close(suite, &f);
+    case_end(suite);
+}
+
+static void case_download_reports(struct suite *suite)
+{
+    struct failing f = {0};
+
+    if (!case_begin(suite, GROUP, "a blocking download reports the error"))
+        return;
+    if (failing_open(suite, &f, "launch:1:7")) {
+        EXPECT_OK(suite, launch_add(suite, f.stream, &f.b, &f.a, 1.0));
+        expect(suite, vector_download(suite, f.stream, &f.b), TANDEM_FAILED,
+               "download of what was to be written");
+        message_check(suite);
+        expect(suite, synchronize(suite, &f), TANDEM_FAILED,
+               "stream_synchronize after the download");
+        EXPECT_OK(suite, synchronize(suite, &f));
+    }
+    failing_close(suite, &f);
+    case_end(suite);
+}
+
+static void case_event_reports(struct suite *suite)
+{
+    struct failing f = {0};
+    struct tandem_event *event = NULL;
+
+    if (!case_begin(suite, GROUP,
+                    "event_wait reports the error, and it "
+                    "stays"))
+        return;
+    if (failing_open(suite, &f, "launch:1:7")) {
+        EXPECT_OK(suite, launch_add(suite, f.stream, &f.b, &f.a, 1.0));
+        if (suite->api.event_record(f.stream, &event) == TANDEM_OK)
+            expect(suite, suite->api.event_wait(event, SUITE_TIMEOUT_NS),
+                   TANDEM_FAILED, "event_wait");
+        expect(suite, synchronize(suite, &f), TANDEM_FAILED,
+               "stream_synchronize after event_wait");
+        suite->api.event_destroy(event);
+    }
+    failing_close(suite, &f);
+    case_end(suite);
+}
+
+static void case_device_reports(struct suite *suite)
+{
+    struct failing f = {0};
+
+    if (!case_begin(suite, GROUP, "synchronize reports and clears the error"))
+        return;
+    if (failing_open(suite, &f, "launch:1:7")) {
+        EXPECT_OK(suite, launch_add(suite, f.stream, &f.b, &f.a, 1.0));
+        expect(suite, suite->api.synchronize(f.device, SUITE_TIMEOUT_NS),
+               TANDEM_FAILED, "synchronize");
+        EXPECT_OK(suite, suite->api.synchronize(f.device, SUITE_TIMEOUT_NS));
+        EXPECT_OK(suite, synchronize(suite, &f));
+    }
+    failing_close(suite, &f);
+    case_end(suite);
+}
+
+/* Reads of a poisoned buffer, in every way, once the stream is clear. */
+static void poison_refused(struct suite *suite, struct failing *f)
+{
+    const struct tandem_backend *api = &suite->api;
+    enum tandem_status status;
+
+    expect(suite, vector_download(suite, f->stream, &f->b), f->want,
+           "download of a poisoned buffer");
+    status = launch_add(suite, f->stream, &f->c, &f->b, 1.0);
+    if (status == TANDEM_OK)
+        status = synchronize(suite, f);
+    expect(suite, status, f->want, "launch that reads a poisoned buffer");
+    status = api->copy(f->stream, f->c.buffer, 0, f->b.buffer, 0, 16);
+    if (status == TANDEM_OK)
+        status = synchronize(suite, f);
+    expect(suite, status, f->want, "copy from a poisoned buffer");
+    (void)synchronize(suite, f);
+}
+
+static void case_poison(struct suite *suite, bool by_fill)
+{
+    struct failing f = {0};
+    float values[N], seven = 7.0f;
+
+    if (!case_begin(suite, GROUP, "a poisoned buffer, cured by %s",
+                    by_fill ? "a fill" : "an upload"))
+        return;
+    for (int i = 0; i < N; i++)
+        values[i] = 7.0f;
+    if (fail_second(suite, &f, TANDEM_FAILED)) {
+        expect(suite, synchronize(suite, &f), TANDEM_FAILED, "synchronize");
+        poison_refused(suite, &f);
+        EXPECT_OK(suite, suite->api.upload(f.stream, f.b.buffer, 0, values,
+                                           BYTES / 2, 0));
+        expect(suite, vector_download(suite, f.stream, &f.b), TANDEM_FAILED,
+               "download of a buffer of which half was overwritten");
+        (void)synchronize(suite, &f);
+        if (by_fill)
+            EXPECT_OK(suite, suite->api.fill(f.stream, f.b.buffer, 0, BYTES,
+                                             &seven, 4));
+        else
+            EXPECT_OK(suite, suite->api.upload(f.stream, f.b.buffer, 0, values,
+                                               BYTES, 0));
+        vector_holds(suite, f.stream, &f.b, 7.0f, 0.0f, "the cured buffer");
+        EXPECT_OK(suite, launch_add(suite, f.stream, &f.c, &f.b, 1.0));
+        vector_holds(suite, f.stream, &f.c, 8.0f, 0.0f, "work on it");
+    }
+    failing_close(suite, &f);
+    case_end(suite);
+}
+
+/* Enqueued before anyone knew: its outputs must not pass for good. */
+static void case_dependents(struct suite *suite)
+{
+    struct failing f = {0};
+    enum tandem_status status;
+
+    if (!case_begin(suite, GROUP, "work behind the failure is not done"))
+        return;
+    if (failing_open(suite, &f, "launch:1:7") &&
+        EXPECT_OK(suite, launch_add(suite, f.stream, &f.b, &f.a, 1.0))) {
+        status = launch_add(suite, f.stream, &f.c, &f.b, 1.0);
+        if (status != TANDEM_OK)
+            expect(suite, status, TANDEM_FAILED, "the launch behind");
+        expect(suite, synchronize(suite, &f), TANDEM_FAILED, "synchronize");
+        if (status == TANDEM_OK)
+            expect(suite, vector_download(suite, f.stream, &f.c), TANDEM_FAILED,
+                   "download of what the launch behind wrote");
+        else
+            vector_holds(suite, f.stream, &f.c, 0.0f, 1.0f,
+                         "the output of a refused launch");
+    }
+    failing_close(suite, &f);
+    case_end(suite);
+}
+
+/* The error is one stream's: another one goes on. */
+static void case_other_stream(struct suite *suite)
+{
+    struct failing f = {0};
+    struct tandem_stream *other = NULL;
+
+    if (!case_begin(suite, GROUP, "another stream goes on"))
+        return;
+    if (fail_second(suite, &f, TANDEM_FAILED) &&
+        EXPECT_OK(suite, suite->api.stream_create(f.device, 0, &other))) {
+        EXPECT_OK(suite, launch_add(suite, other, &f.c, &f.c, 3.0));
+        vector_holds(suite, other, &f.c, 3.0f, 1.0f, "the other's work");
+        expect(suite, suite->api.stream_query(f.stream), TANDEM_FAILED,
+               "the first stream still");
+        suite->api.stream_destroy(other);
+    }
+    failing_close(suite, &f);
+    case_end(suite);
+}
+
+static void case_lost(struct suite *suite)
+{
+    struct failing f = {0};
+
+    if (!case_begin(suite, GROUP, "a lost device stays lost"))
+        return;
+    if (fail_second(suite, &f, TANDEM_DEVICE_LOST)) {
+        for (int i = 0; i < 2; i++) {
+            expect(suite, synchronize(suite, &f), TANDEM_DEVICE_LOST,
+                   "stream_synchronize");
+            expect(suite, launch_add(suite, f.stream, &f.c, &f.a, 1.0),
+                   TANDEM_DEVICE_LOST, "launch");
+            message_check(suite);
+        }
+        expect(suite, suite->api.synchronize(f.device, SUITE_TIMEOUT_NS),
+               TANDEM_DEVICE_LOST, "synchronize");
+    }
+    failing_close(suite, &f);
+    f = (struct failing){0};
+    if (!suite->case_skipped && failing_open(suite, &f, "launch:1000000:7")) {
+        EXPECT_OK(suite, launch_add(suite, f.stream, &f.b, &f.a, 1.0));
+        vector_holds(suite, f.stream, &f.b, 1.0f, 1.0f,
+                     "work on the device opened anew");
+    }
+    failing_close(suite, &f);
+    case_end(suite);
+}
+
+static void case_endless(struct suite *suite)
+{
+    uint64_t timeout_ns = 50ull * 1000000u;
+    struct failing f = {0};
+
+    if (!case_begin(suite, GROUP, "a wait that never ends times out"))
+        return;
+    if (failing_open(suite, &f, "wait:1")) {
+        EXPECT_OK(suite, launch_add(suite, f.stream, &f.b, &f.a, 1.0));
+        expect(suite, suite->api.stream_synchronize(f.stream, timeout_ns),
+               TANDEM_NOT_READY, "the endless stream_synchronize");
+        message_check(suite);
+        expect(suite, synchronize(suite, &f), TANDEM_OK, "the next one");
+        vector_holds(suite, f.stream, &f.b, 1.0f, 1.0f, "the work");
+    }
+    failing_close(suite, &f);
+    case_end(suite);
+}
+
+void contract_fault(struct suite *suite)
+{
+    case_sticky(suite, TANDEM_FAILED);
+    case_sticky(suite, TANDEM_OUT_OF_MEMORY);
+    case_download_reports(suite);
+    case_event_reports(suite);
+    case_device_reports(suite);
+    case_poison(suite, false);
+    case_poison(suite, true);
+    case_dependents(suite);
+    case_other_stream(suite);
+    case_lost(suite);
+    case_endless(suite);
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Contract cases: buffers, statistics, the cap, trim, memory that host and
+ * device share.
+ */
+#include "contract.h"
+
+#include "operand.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GROUP "memory"
+#define MIB (1024u * 1024u)
+
+static void case_alloc(struct suite *suite)
+{
+    static const uint64_t sizes[] = {0,  1,    3,        63,       64,
+                                     65, 4095, MIB + 1u, 8u * MIB, 0};
+    struct tandem_buffer *buffers[sizeof(sizes) / sizeof(sizes[0])];
+    unsigned char written[64], read[64];
+
+    if (!case_begin(suite, GROUP, "buffers of many sizes are apart"))
+        return;
+    for (uint32_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        uint64_t bytes = sizes[i] < 64 ? sizes[i] : 64;
+
+        memset(written, (int)(i + 1), sizeof(written));
+        if (!expect(suite,
+                    suite->api.alloc(suite->device, sizes[i], &buffers[i]),
+                    TANDEM_OK, "alloc of %" PRIu64 " bytes", sizes[i]))
+            continue;
+        EXPECT_OK(suite,
+                  suite->api.upload(suite->stream, buffers[i], sizes[i] - bytes,
+                                    written, bytes, 0));
+        EXPECT_OK(suite, suite->api.upload(suite->stream, buffers[i], 0,
+                                           written, bytes, 0));
+    }
+    for (uint32_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        uint64_t bytes = sizes[i] < 64 ? sizes[i] : 64;
+
+        memset(written, (int)(i + 1), sizeof(written));
+        if (buffers[i] == NULL)
+            continue;
+        EXPECT_OK(suite, suite->api.download(suite->stream, buffers[i],
+                                             sizes[i] - bytes, read, bytes, 0,
+                                             SUITE_TIMEOUT_NS));
+        EXPECT(suite, memcmp(read, written, bytes) == 0);
+        suite->api.free(buffers[i]);
+    }
+    suite->api.free(NULL);
+    case_end(suite);
+}
+
+static void case_too_much(struct suite *suite)
+{
+    struct tandem_buffer *buffer = (struct tandem_buffer *)(void *)suite;
+    enum tandem_status status;
+
+    if (!case_begin(suite, GROUP, "too much is out of memory, nothing more"))
+        return;
+    status = suite->api.alloc(suite->device, UINT64_C(1) << 62, &buffer);
+    expect(suite, status, TANDEM_OUT_OF_MEMORY, "alloc of 4 EiB");
+    EXPECT(suite, plugin_message(suite)[0] != '\0');
+    EXPECT(suite, buffer == NULL);
+    buffer = (struct tandem_buffer *)(void *)suite;
+    status = suite->api.alloc(suite->device, UINT64_MAX, &buffer);
+    expect(suite, status, TANDEM_OUT_OF_MEMORY, "alloc of 2^64 - 1 bytes");
+    EXPECT(suite, buffer == NULL);
+    if (EXPECT_OK(suite, suite->api.alloc(suite->device, 4096, &buffer)))
+        suite->api.free(buffer);
+    case_end(suite);
+}
+
+static void case_stats(struct suite *suite)
+{
+    struct tandem_memory_stats before, during, after;
+    struct tandem_buffer *buffer;
+
+    if (!case_begin(suite, GROUP, "statistics count what is held"))
+        return;
+    before = stats_read(suite, NULL);
+    if (EXPECT_OK(suite, suite->api.alloc(suite->device, 3u * MIB, &buffer))) {
+        during = stats_read(suite, NULL);
+        EXPECT(suite, during.used_bytes >= before.used_bytes + 3u * MIB);
+        EXPECT(suite, during.buffer_count == before.buffer_count + 1);
+        EXPECT(suite, during.alloc_count == before.alloc_count + 1);
+        EXPECT(suite, during.driver_alloc_count <= during.alloc_count);
+        EXPECT(suite,
+               during.peak_bytes >= during.used_bytes + during.cached_bytes);
+        suite->api.free(buffer);
+        stream_finish(suite, NULL);
+        after = stats_read(suite, NULL);
+        EXPECT(suite, after.used_bytes == before.used_bytes);
+        EXPECT(suite, after.buffer_count == before.buffer_count);
+        EXPECT(suite, after.peak_bytes >= during.peak_bytes);
+    }
+    case_end(suite);
+}
+
+static bool work_once(struct suite *suite)
+{
+    struct vector a, b;
+    bool good;
+
+    good = vector_new(suite, NULL, NULL, &a, 1000, 0.0f, 1.0f) &&
+           vector_new(suite, NULL, NULL, &b, 1000, 7.0f, 0.0f) &&
+           EXPECT_OK(suite, launch_add(suite, NULL, &b, &a, 1.0));
+    vector_free(suite, &a);
+    vector_free(suite, &b);
+    return good;
+}
+
+static bool work_many(struct suite *suite, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!work_once(suite) || (i % 64 == 63 && !stream_finish(suite, NULL)))
+            return false;
+    return stream_finish(suite, NULL);
+}
+
+static void case_growth(struct suite *suite)
+{
+    struct tandem_memory_stats before, after;
+    int count = suite->options->full ? 20000 : 1000;
+
+    if (!case_begin(suite, GROUP, "nothing grows over many operations"))
+        return;
+    if (needs_add(suite, NULL) && work_many(suite, 200)) {
+        before = stats_read(suite, NULL);
+        if (work_many(suite, count)) {
+            after = stats_read(suite, NULL);
+            EXPECT(suite, after.used_bytes == before.used_bytes);
+            EXPECT(suite, after.buffer_count == before.buffer_count);
+            EXPECT(suite, after.kernel_count == before.kernel_count);
+            EXPECT(suite, after.cached_bytes <= before.cached_bytes + MIB);
+        }
+    }
+    case_end(suite);
+}
+
+static void case_cap(struct suite *suite)
+{
+    struct tandem_device *device;
+    struct tandem_buffer *buffers[8] = {NULL}, *more = NULL;
+    struct tandem_memory_stats stats;
+    enum tandem_status status = TANDEM_OK;
+    uint32_t count = 0;
+
+    if (!case_begin(suite, GROUP, "memory_cap_bytes is kept"))
+        return;
+    if (!EXPECT_OK(suite,
+                   suite_open(suite, "memory_cap_bytes", "16777216", &device)))
+        goto out;
+    stats = stats_read(suite, device);
+    EXPECT(suite, stats.cap_bytes == 16u * MIB);
+    expect(suite, suite->api.alloc(device, 17u * MIB, &more),
+           TANDEM_OUT_OF_MEMORY, "alloc of 17 MiB under a cap of 16");
+    EXPECT(suite, more == NULL);
+    while (count < 8 && status == TANDEM_OK) {
+        status = suite->api.alloc(device, 3u * MIB, &buffers[count]);
+        count += status == TANDEM_OK;
+    }
+    expect(suite, status, TANDEM_OUT_OF_MEMORY,
+           "eight buffers of 3 MiB under a cap of 16");
+    EXPECT(suite, count >= 3 && count <= 5);
+    stats = stats_read(suite, device);
+    EXPECT(suite, stats.used_bytes + stats.cached_bytes <= 16u * MIB);
+    while (count > 0)
+        suite->api.free(buffers[--count]);
+    /* the cache must give way to another size */
+    if (EXPECT_OK(suite, suite->api.alloc(device, 12u * MIB, &more)))
+        suite->api.free(more);
+    suite->api.close(device);
+out:
+    case_end(suite);
+}
+
+static void case_trim(struct suite *suite)
+{
+    struct tandem_memory_stats stats;
+    struct tandem_buffer *buffer;
+
+    if (!case_begin(suite, GROUP, "trim empties the cache, not more"))
+        return;
+    if (suite->api.trim == NULL) {
+        case_skip(suite, "trim is left to the loader");
+    } else {
+        struct vector kept;
+
+        if (vector_new(suite, NULL, NULL, &kept, 5000, 1.0f, 2.0f) &&
+            EXPECT_OK(suite,
+                      suite->api.alloc(suite->device, 2u * MIB, &buffer))) {
+            suite->api.free(buffer);
+            stream_finish(suite, NULL);
+            EXPECT_OK(suite, suite->api.trim(suite->device, 0));
+            stats = stats_read(suite, NULL);
+            EXPECT(suite, stats.cached_bytes == 0);
+            EXPECT(suite, stats.used_bytes >= 20000);
+            vector_holds(suite, NULL, &kept, 1.0f, 2.0f, "what was kept");
+        }
+        vector_free(suite, &kept);
+    }
+    case_end(suite);
+}
+
+static void case_host_alloc(struct suite *suite)
+{
+    static const uint64_t sizes[] = {1, 4096, 100001};
+
+    if (!case_begin(suite, GROUP, "host_alloc: aligned, transfers both ways"))
+        return;
+    for (uint32_t i = 0; suite->api.host_alloc != NULL && i < 3; i++) {
+        uint64_t bytes = sizes[i];
+        void *memory = NULL;
+        struct tandem_buffer *buffer = NULL;
+
+        if (!EXPECT_OK(suite,
+                       suite->api.host_alloc(suite->device, bytes, &memory)))
+            continue;
+        EXPECT(suite, ((uintptr_t)memory & 4095u) == 0);
+        memset(memory, 0x3c, bytes);
+        EXPECT_OK(suite, suite->api.alloc(suite->device, bytes, &buffer));
+        EXPECT_OK(suite, suite->api.upload(suite->stream, buffer, 0, memory,
+                                           bytes, TANDEM_TRANSFER_ASYNC));
+        stream_finish(suite, NULL);
+        memset(memory, 0, bytes);
+        EXPECT_OK(suite, suite->api.download(suite->stream, buffer, 0, memory,
+                                             bytes, 0, SUITE_TIMEOUT_NS));
+        EXPECT(suite, ((unsigned char *)memory)[0] == 0x3c &&
+                          ((unsigned char *)memory)[bytes - 1] == 0x3c);
+        suite->api.free(buffer);
+        suite->api.host_free(suite->device, memory);
+    }
+    if (suite->api.host_alloc == NULL)
+        case_skip(suite, "host_alloc is left to the loader");
+    else
+        suite->api.host_free(suite->device, NULL);
+    case_end(suite);
+}
+
+/* The device reads what the host wrote and the host what the device wrote. */
+static void import_use(struct suite *suite, float *memory,
+                       struct tandem_buffer *buffer)
+{
+    struct vector vector = {buffer, 4096, memory};
+
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 4096; i++)
+            memory[i] = (float)(i + round);
+        if (!EXPECT_OK(suite, launch_add(suite, NULL, &vector, &vector, 2.0)) ||
+            !stream_finish(suite, NULL))
+            return;
+        for (int i = 0; i < 4096; i++)
+            if (memory[i] != (float)(i + round + 2)) {
+                case_fail(suite, "round %d: element %d is %.9g, expected %d",
+                          round, i, (double)memory[i], i + round + 2);
+                return;
+            }
+    }
+}
+
+static void case_import(struct suite *suite)
+{
+    struct tandem_buffer *buffer = NULL;
+    enum tandem_status status;
+    float *memory;
+
+    if (!case_begin(suite, GROUP, "import_host shares the caller's memory"))
+        return;
+    if (suite->api.import_host == NULL) {
+        EXPECT(suite, !suite_has(suite, TANDEM_CAP_HOST_MEMORY));
+        case_skip(suite, "import_host is left to the loader");
+    } else if (needs_add(suite, NULL)) {
+        memory = aligned_alloc(4096, 4096 * sizeof(float));
+        status = suite->api.import_host(suite->device, memory,
+                                        4096 * sizeof(float), &buffer);
+        if (status == TANDEM_UNSUPPORTED) {
+            EXPECT(suite, !suite_has(suite, TANDEM_CAP_HOST_MEMORY));
+            EXPECT(suite, buffer == NULL);
+            case_skip(suite, "import_host: %s", plugin_message(suite));
+        } else if (expect(suite, status, TANDEM_OK, "import_host")) {
+            import_use(suite, memory, buffer);
+            suite->api.free(buffer);
+            EXPECT(suite, memory[1] == 5.0f); /* free leaves it as it is */
+        }
+        free(memory);
+    }
+    case_end(suite);
+}
+
+static void case_import_unaligned(struct suite *suite)
+{
+    float *memory = must_allocate(4200 * sizeof(float));
+    struct tandem_buffer *buffer = NULL;
+    enum tandem_status status;
+
+    if (case_begin(suite, GROUP, "import_host of memory anywhere")) {
+        if (suite->api.import_host == NULL) {
+            case_skip(suite, "import_host is left to the loader");
+        } else if (needs_add(suite, NULL)) {
+            status = suite->api.import_host(suite->device, memory + 3,
+                                            4096 * sizeof(float), &buffer);
+            if (status == TANDEM_OK) {
+                import_use(suite, memory + 3, buffer);
+                suite->api.free(buffer);
+            } else {
+                expect(suite, status, TANDEM_UNSUPPORTED, "import_host");
+                case_skip(suite, "import_host: %s", plugin_message(suite));
+            }
+        }
+        case_end(suite);
+    }
+    free(memory);
+}
+
+static void map_use(struct suite *suite, struct vector *vector)
+{
+    uint32_t flags = TANDEM_MAP_READ | TANDEM_MAP_WRITE;
+    void *memory = NULL;
+    enum tandem_status status;
+
+    EXPECT_OK(suite, launch_add(suite, NULL, vector, vector, 10.0));
+    status = suite->api.map(suite->stream, vector->buffer, 400, 800, flags,
+                            SUITE_TIMEOUT_NS, &memory);
+    if (status == TANDEM_UNSUPPORTED) {
+        case_skip(suite, "map: %s", plugin_message(suite));
+        return;
+    }
+    if (!expect(suite, status, TANDEM_OK, "map"))
+        return;
+    for (int i = 0; i < 200; i++)
+        if (((float *)memory)[i] != (float)(100 + i + 10)) {
+            case_fail(suite, "mapped element %d is %.9g, expected %d", i,
+                      (double)((float *)memory)[i], 100 + i + 10);
+            break;
+        }
+    for (int i = 0; i < 200; i++)
+        ((float *)memory)[i] -= 10.0f;
+    EXPECT_OK(suite, suite->api.unmap(suite->stream, vector->buffer, memory));
+    EXPECT_OK(suite, launch_add(suite, NULL, vector, vector, -10.0));
+    if (!EXPECT_OK(suite, vector_download(suite, NULL, vector)))
+        return;
+    for (int i = 0; i < 1000; i++) {
+        float want = (float)(i >= 100 && i < 300 ? i - 10 : i);
+
+        if (vector->values[i] != want) {
+            case_fail(suite, "element %d is %.9g, expected %.9g", i,
+                      (double)vector->values[i], (double)want);
+            break;
+        }
+    }
+}
+
+static void case_map(struct suite *suite)
+{
+    struct vector vector = {0};
+
+    if (!case_begin(suite, GROUP, "map reads and writes the buffer"))
+        return;
+    if (suite->api.map == NULL)
+        case_skip(suite, "map is left to the loader");
+    else if (needs_add(suite, NULL) &&
+             vector_new(suite, NULL, NULL, &vector, 1000, 0.0f, 1.0f))
+        map_use(suite, &vector);
+    vector_free(suite, &vector);
+    case_end(suite);
+}
+
+static void case_map_busy(struct suite *suite)
+{
+    struct vector vector = {0};
+    void *memory = NULL;
+    enum tandem_status status;
+
+    if (!case_begin(suite, GROUP, "device work on a mapped buffer is refused"))
+        return;
+    if (suite->api.map == NULL) {
+        case_skip(suite, "map is left to the loader");
+    } else if (needs_add(suite, NULL) &&
+               vector_new(suite, NULL, NULL, &vector, 1000, 0.0f, 1.0f)) {
+        status = suite->api.map(suite->stream, vector.buffer, 0, 4000,
+                                TANDEM_MAP_READ, SUITE_TIMEOUT_NS, &memory);
+        if (status == TANDEM_OK) {
+            expect(suite, launch_add(suite, NULL, &vector, &vector, 1.0),
+                   TANDEM_INVALID_ARGUMENT, "launch on a mapped buffer");
+            EXPECT_OK(suite,
+                      suite->api.unmap(suite->stream, vector.buffer, memory));
+            EXPECT_OK(suite, launch_add(suite, NULL, &vector, &vector, 1.0));
+            vector_holds(suite, NULL, &vector, 1.0f, 1.0f, "after unmap");
+        } else {
+            expect(suite, status, TANDEM_UNSUPPORTED, "map");
+            case_skip(suite, "map: %s", plugin_message(suite));
+        }
+    }
+    vector_free(suite, &vector);
+    case_end(suite);
+}
+
+/* A buffer freed while work uses it, and taken at once on another stream. */
+static void case_free_busy(struct suite *suite)
+{
+    struct tandem_stream *other = NULL;
+    struct vector a, b, c;
+    int64_t n = 300000;
+
+    if (!case_begin(suite, GROUP, "freed while in use, reused elsewhere"))
+        return;
+    if (!needs_add(suite, NULL) ||
+        !EXPECT_OK(suite, suite->api.stream_create(suite->device, 0, &other)))
+        goto out;
+    for (int round = 0; round < 8 && !suite->case_failed; round++) {
+        float base = (float)round;
+
+        vector_new(suite, NULL, NULL, &a, n, base, 1.0f);
+        vector_new(suite, NULL, NULL, &b, n, 0.0f, 0.0f);
+        for (int i = 0; i < 5; i++)
+            EXPECT_OK(suite, launch_add(suite, NULL, &b, &a, (double)i));
+        suite->api.free(a.buffer);
+        a.buffer = NULL;
+        vector_new(suite, NULL, other, &c, n, -1.0f, 0.0f);
+        EXPECT_OK(suite, launch_add(suite, other, &c, &c, -1.0));
+        vector_holds(suite, NULL, &b, base + 4.0f, 1.0f,
+                     "the result of work on a freed buffer");
+        vector_holds(suite, other, &c, -2.0f, 0.0f, "the new buffer");
+        vector_free(suite, &a);
+        vector_free(suite, &b);
+        vector_free(suite, &c);
+    }
+out:
+    suite->api.stream_destroy(other);
+    case_end(suite);
+}
+
+void contract_memory(struct suite *suite)
+{
+    case_alloc(suite);
+    case_too_much(suite);
+    case_stats(suite);
+    case_growth(suite);
+    case_cap(suite);
+    case_trim(suite);
+    case_host_alloc(suite);
+    case_import(suite);
+    case_import_unaligned(suite);
+    case_map(suite);
+    case_map_busy(suite);
+    case_free_busy(suite);
+}

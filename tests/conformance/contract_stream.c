@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Contract cases: order within and across streams, events, waits, threads.
+ */
+#include "contract.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define GROUP "stream"
+#define N 20011
+#define THREADS 4
+#define LAUNCHES 100
+
+static void case_order(struct suite *suite)
+{
+    struct vector a = {0};
+
+    if (!case_begin(suite, GROUP, "launches of a stream run in order"))
+        return;
+    if (needs_add(suite, NULL) &&
+        vector_new(suite, NULL, NULL, &a, N, 0.0f, 1.0f)) {
+        for (int i = 0; i < LAUNCHES; i++)
+            EXPECT_OK(suite, launch_add(suite, NULL, &a, &a, 1.0));
+        vector_holds(suite, NULL, &a, (float)LAUNCHES, 1.0f, "a chain");
+    }
+    vector_free(suite, &a);
+    case_end(suite);
+}
+
+/* Passes the vector between two streams, each waiting for the other. */
+static void ping_pong(struct suite *suite, struct vector *a,
+                      struct tandem_stream *one, struct tandem_stream *two)
+{
+    for (int i = 0; i < 20; i++) {
+        struct tandem_stream *from = i % 2 ? two : one;
+        struct tandem_stream *to = i % 2 ? one : two;
+        struct tandem_event *event = NULL;
+
+        for (int k = 0; k < 5; k++)
+            EXPECT_OK(suite, launch_add(suite, from, a, a, 1.0));
+        if (!EXPECT_OK(suite, suite->api.event_record(from, &event)))
+            return;
+        EXPECT_OK(suite, suite->api.stream_wait_event(to, event));
+        suite->api.event_destroy(event); /* the wait stays */
+    }
+    vector_holds(suite, one, a, 100.0f, 1.0f, "a chain over two streams");
+}
+
+static void case_across(struct suite *suite)
+{
+    struct tandem_stream *one = NULL, *two = NULL;
+    struct vector a = {0};
+
+    if (!case_begin(suite, GROUP, "an event orders two streams"))
+        return;
+    if (needs_add(suite, NULL) &&
+        EXPECT_OK(suite, suite->api.stream_create(suite->device, 0, &one)) &&
+        EXPECT_OK(suite, suite->api.stream_create(suite->device, 0, &two)) &&
+        vector_new(suite, NULL, one, &a, N, 0.0f, 1.0f))
+        ping_pong(suite, &a, one, two);
+    suite->api.stream_destroy(one);
+    suite->api.stream_destroy(two);
+    vector_free(suite, &a);
+    case_end(suite);
+}
+
+static bool waited_or_not(struct suite *suite, enum tandem_status status,
+                          const char *what)
+{
+    return status == TANDEM_NOT_READY ||
+           expect(suite, status, TANDEM_OK, "%s", what);
+}
+
+static void case_events(struct suite *suite)
+{
+    const struct tandem_backend *api = &suite->api;
+    struct tandem_event *early = NULL, *late = NULL;
+    struct vector a = {0};
+
+    if (!case_begin(suite, GROUP, "events: query, poll, wait"))
+        return;
+    if (needs_add(suite, NULL) &&
+        vector_new(suite, NULL, NULL, &a, N, 0.0f, 1.0f)) {
+        EXPECT_OK(suite, api->event_record(suite->stream, &early));
+        for (int i = 0; i < 20; i++)
+            EXPECT_OK(suite, launch_add(suite, NULL, &a, &a, 1.0));
+        EXPECT_OK(suite, api->event_record(suite->stream, &late));
+        waited_or_not(suite, api->event_query(late), "event_query");
+        waited_or_not(suite, api->event_wait(late, 0), "event_wait with 0");
+        waited_or_not(suite, api->event_wait(late, 1), "event_wait with 1");
+        EXPECT_OK(suite, api->event_wait(late, SUITE_TIMEOUT_NS));
+        EXPECT_OK(suite, api->event_query(late));
+        EXPECT_OK(suite, api->event_query(early));
+        EXPECT_OK(suite, api->event_wait(early, 0));
+        EXPECT_OK(suite, api->event_wait(late, TANDEM_FOREVER));
+        vector_holds(suite, NULL, &a, 20.0f, 1.0f, "the chain");
+    }
+    api->event_destroy(early);
+    api->event_destroy(late);
+    api->event_destroy(NULL);
+    vector_free(suite, &a);
+    case_end(suite);
+}
+
+static void case_polls(struct suite *suite)
+{
+    const struct tandem_backend *api = &suite->api;
+    struct vector a = {0};
+    enum tandem_status status = TANDEM_NOT_READY;
+
+    if (!case_begin(suite, GROUP, "a timeout of 0 polls, and work ends"))
+        return;
+    if (needs_add(suite, NULL) &&
+        vector_new(suite, NULL, NULL, &a, N, 0.0f, 1.0f)) {
+        for (int i = 0; i < 20; i++)
+            EXPECT_OK(suite, launch_add(suite, NULL, &a, &a, 1.0));
+        waited_or_not(suite, api->stream_query(suite->stream), "stream_query");
+        for (int i = 0; i < 60000 && status == TANDEM_NOT_READY; i++) {
+            status = api->stream_synchronize(suite->stream, 0);
+            if (i > 100)
+                sleep_ms(5);
+        }
+        expect(suite, status, TANDEM_OK, "polling stream_synchronize");
+        EXPECT_OK(suite, api->stream_query(suite->stream));
+        EXPECT_OK(suite, api->synchronize(suite->device, 0));
+        EXPECT_OK(suite, launch_add(suite, NULL, &a, &a, 1.0));
+        waited_or_not(suite, api->synchronize(suite->device, 0),
+                      "synchronize with 0");
+        EXPECT_OK(suite, api->synchronize(suite->device, SUITE_TIMEOUT_NS));
+        EXPECT_OK(suite, api->stream_query(suite->stream));
+        vector_holds(suite, NULL, &a, 21.0f, 1.0f, "the chain");
+    }
+    vector_free(suite, &a);
+    case_end(suite);
+}
+
+/* A download that ran out of time may go on; the stream stays usable. */
+static void case_download_poll(struct suite *suite)
+{
+    static float values[N];
+    struct vector a = {0};
+    enum tandem_status status;
+
+    if (!case_begin(suite, GROUP, "a download with a timeout of 0"))
+        return;
+    if (needs_add(suite, NULL) &&
+        vector_new(suite, NULL, NULL, &a, N, 0.0f, 1.0f)) {
+        for (int i = 0; i < 20; i++)
+            EXPECT_OK(suite, launch_add(suite, NULL, &a, &a, 1.0));
+        status = suite->api.download(suite->stream, a.buffer, 0, values,
+                                     sizeof(values), 0, 0);
+        waited_or_not(suite, status, "download with 0");
+        stream_finish(suite, NULL);
+        vector_holds(suite, NULL, &a, 20.0f, 1.0f, "the chain");
+    }
+    vector_free(suite, &a);
+    case_end(suite);
+}
+
+static void elapsed_check(struct suite *suite, struct tandem_stream *stream,
+                          struct vector *a)
+{
+    const struct tandem_backend *api = &suite->api;
+    struct tandem_event *start = NULL, *end = NULL;
+    uint64_t ns = 12345;
+
+    EXPECT_OK(suite, launch_add(suite, stream, a, a, 1.0));
+    if (EXPECT_OK(suite, api->event_record(stream, &start)) &&
+        EXPECT_OK(suite, launch_add(suite, stream, a, a, 1.0)) &&
+        EXPECT_OK(suite, api->event_record(stream, &end)) &&
+        EXPECT_OK(suite, api->event_wait(end, SUITE_TIMEOUT_NS))) {
+        EXPECT_OK(suite, api->event_elapsed(start, end, &ns));
+        /* no clock is trusted here: only that it is one, and forwards */
+        EXPECT(suite, ns < 3600ull * 1000000000ull);
+    }
+    api->event_destroy(start);
+    api->event_destroy(end);
+}
+
+static void case_elapsed(struct suite *suite)
+{
+    struct tandem_stream *stream = NULL;
+    struct vector a = {0};
+
+    if (!case_begin(suite, GROUP, "elapsed time of a profiling stream"))
+        return;
+    if (needs_cap(suite, TANDEM_CAP_PROFILING, "profiling") &&
+        needs_add(suite, NULL) && EXPECT(suite, suite->api.event_elapsed) &&
+        EXPECT_OK(suite,
+                  suite->api.stream_create(suite->device,
+                                           TANDEM_STREAM_PROFILING, &stream)) &&
+        vector_new(suite, NULL, stream, &a, N, 0.0f, 1.0f)) {
+        elapsed_check(suite, stream, &a);
+        vector_holds(suite, stream, &a, 2.0f, 1.0f, "the chain");
+    }
+    suite->api.stream_destroy(stream);
+    vector_free(suite, &a);
+    case_end(suite);
+}
+
+static void case_elapsed_refused(struct suite *suite)
+{
+    struct tandem_event *event = NULL;
+    uint64_t ns = 12345;
+
+    if (!case_begin(suite, GROUP, "elapsed time needs a profiling stream"))
+        return;
+    if (suite->api.event_elapsed == NULL) {
+        case_skip(suite, "event_elapsed is left to the loader");
+    } else if (EXPECT_OK(suite,
+                         suite->api.event_record(suite->stream, &event))) {
+        stream_finish(suite, NULL);
+        EXPECT(suite, suite->api.event_elapsed(event, event, &ns) != TANDEM_OK);
+        EXPECT(suite, ns == 0);
+        suite->api.event_destroy(event);
+    }
+    case_end(suite);
+}
+
+/* Destroyed with work under way: the work is waited for, nothing is lost. */
+static void case_destroy_busy(struct suite *suite)
+{
+    struct tandem_stream *stream = NULL;
+    struct tandem_event *event = NULL;
+    struct vector a = {0};
+
+    if (!case_begin(suite, GROUP, "a stream destroyed while it works"))
+        return;
+    if (needs_add(suite, NULL) &&
+        EXPECT_OK(suite, suite->api.stream_create(suite->device, 0, &stream)) &&
+        vector_new(suite, NULL, stream, &a, N, 0.0f, 1.0f)) {
+        for (int i = 0; i < 20; i++)
+            EXPECT_OK(suite, launch_add(suite, stream, &a, &a, 1.0));
+        EXPECT_OK(suite, suite->api.event_record(stream, &event));
+        suite->api.stream_destroy(stream);
+        stream = NULL;
+        EXPECT_OK(suite, suite->api.event_wait(event, SUITE_TIMEOUT_NS));
+        vector_holds(suite, NULL, &a, 20.0f, 1.0f, "the work");
+    }
+    suite->api.event_destroy(event);
+    suite->api.stream_destroy(stream);
+    suite->api.stream_destroy(NULL);
+    vector_free(suite, &a);
+    case_end(suite);
+}
+
+static void case_many(struct suite *suite)
+{
+    struct tandem_stream *streams[16] = {NULL};
+    struct tandem_event *events[300] = {NULL};
+
+    if (!case_begin(suite, GROUP, "many streams, many events"))
+        return;
+    for (int i = 0; i < 16; i++)
+        EXPECT_OK(suite,
+                  suite->api.stream_create(suite->device, 0, &streams[i]));
+    for (int i = 0; i < 300; i++)
+        EXPECT_OK(suite, suite->api.event_record(streams[i % 16], &events[i]));
+    for (int i = 0; i < 300; i++)
+        EXPECT_OK(suite, suite->api.event_wait(events[i], SUITE_TIMEOUT_NS));
+    EXPECT_OK(suite, suite->api.synchronize(suite->device, SUITE_TIMEOUT_NS));
+    for (int i = 0; i < 300; i++)
+        suite->api.event_destroy(events[i]);
+    for (int i = 0; i < 16; i++)
+        suite->api.stream_destroy(streams[i]);
+    case_end(suite);
+}
+
+/* One thread's work; it touches the suite through the plugin alone. */
+struct worker {
+    struct suite *suite;
+    pthread_t thread;
+    float first;
+    char failure[160];
+};
+
+static enum tandem_status
+worker_chain(struct worker *worker, struct tandem_stream *stream, float *values)
+{
+    const struct tandem_backend *api = &worker->suite->api;
+    struct vector a = {NULL, 1009, values};
+    uint64_t bytes = 1009 * sizeof(float);
+    enum tandem_status status;
+
+    status = api->alloc(worker->suite->device, bytes, &a.buffer);
+    for (int i = 0; i < 1009; i++)
+        values[i] = worker->first;
+    if (status == TANDEM_OK)
+        status = api->upload(stream, a.buffer, 0, values, bytes, 0);
+    for (int i = 0; i < LAUNCHES && status == TANDEM_OK; i++)
+        status = launch_add(worker->suite, stream, &a, &a, 1.0);
+    if (status == TANDEM_OK)
+        status = api->download(stream, a.buffer, 0, values, bytes, 0,
+                               SUITE_TIMEOUT_NS);
+    api->free(a.buffer);
+    return status;
+}
+
+static void *worker_main(void *user)
+{
+    struct worker *worker = user;
+    const struct tandem_backend *api = &worker->suite->api;
+    struct tandem_stream *stream = NULL;
+    enum tandem_status status;
+    float values[1009];
+
+    status = api->stream_create(worker->suite->device, 0, &stream);
+    for (int round = 0; round < 5 && status == TANDEM_OK; round++) {
+        status = worker_chain(worker, stream, values);
+        for (int i = 0; i < 1009 && status == TANDEM_OK; i++)
+            if (values[i] != worker->first + (float)LAUNCHES)
+                snprintf(worker->failure, sizeof(worker->failure),
+                         "element %d is %.9g, expected %.9g", i,
+                         (double)values[i],
+                         (double)(worker->first + (float)LAUNCHES));
+    }
+    if (status != TANDEM_OK)
+        snprintf(worker->failure, sizeof(worker->failure), "%s: %s",
+                 status_text(status), api->last_error());
+    api->stream_destroy(stream);
+    return NULL;
+}
+
+static void case_threads(struct suite *suite)
+{
+    struct worker workers[THREADS];
+    int started = 0;
+
+    if (!case_begin(suite, GROUP, "threads, each with its stream"))
+        return;
+    if (needs_add(suite, NULL)) {
+        for (; started < THREADS; started++) {
+            struct worker *worker = &workers[started];
+
+            *worker = (struct worker){.suite = suite,
+                                      .first = (float)(started * 1000)};
+            if (pthread_create(&worker->thread, NULL, worker_main, worker)) {
+                case_fail(suite, "no thread could be started");
+                break;
+            }
+        }
+        while (started-- > 0) {
+            pthread_join(workers[started].thread, NULL);
+            if (workers[started].failure[0] != '\0')
+                case_fail(suite, "thread %d: %s", started,
+                          workers[started].failure);
+        }
+    }
+    case_end(suite);
+}
+
+void contract_stream(struct suite *suite)
+{
+    case_order(suite);
+    case_across(suite);
+    case_events(suite);
+    case_polls(suite);
+    case_download_poll(suite);
+    case_elapsed(suite);
+    case_elapsed_refused(suite);
+    case_destroy_busy(suite);
+    case_many(suite);
+    case_threads(suite);
+}

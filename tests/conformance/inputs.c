@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Values of inputs.  See inputs.h.
+ */
+#include "inputs.h"
+
+#include "number.h"
+
+#include <float.h>
+#include <math.h>
+
+#define POINTS 8u
+
+/* Where an operator is used, and where its formula changes its way. */
+struct domain {
+    uint32_t op;
+    double low, high;
+    uint32_t count;
+    double points[POINTS];
+};
+
+static const struct domain domains[] = {
+    {TANDEM_OP_FLOOR, -9, 9, 5, {0, 0.5, -0.5, 8388608, -8388608}},
+    {TANDEM_OP_CEIL, -9, 9, 5, {0, 0.5, -0.5, 8388608, -8388608}},
+    {TANDEM_OP_ROUND, -9, 9, 6, {0.5, -0.5, 1.5, 2.5, 8388607.5, -3.5}},
+    {TANDEM_OP_SQRT, 0, 100, 2, {0, 1}},
+    {TANDEM_OP_RSQRT, 0, 100, 2, {1, 4}},
+    {TANDEM_OP_RECIPROCAL, -10, 10, 4, {1, -1, 0x1p126, 0x1p-126}},
+    {TANDEM_OP_EXP, -105, 90, 5, {0, 88.7228, -87.3365, -103.97, 1}},
+    {TANDEM_OP_EXPM1, -20, 90, 4, {0, 88.7228, -17.4, 0.5}},
+    {TANDEM_OP_LOG, 0, 10, 3, {1, 0, 0x1p-126}},
+    {TANDEM_OP_LOG1P, -1, 10, 3, {-1, 0, 0.5}},
+    {TANDEM_OP_SIN, -20, 20, 5, {0, 3.14159265, 1.57079633, 1e5, 6.2831853}},
+    {TANDEM_OP_COS, -20, 20, 5, {0, 3.14159265, 1.57079633, 1e5, 4.712389}},
+    {TANDEM_OP_TANH, -12, 12, 4, {0, 9.0109, -9.0109, 0.55}},
+    {TANDEM_OP_ERF, -5, 5, 5, {0, 0.84375, 1.25, 3.92, -0.84375}},
+    {TANDEM_OP_SIGMOID, -110, 30, 4, {0, -88.7228, -103.97, 17}},
+    {TANDEM_OP_ELU, -20, 5, 2, {0, -17.4}},
+    {TANDEM_OP_CLIP, -3, 3, 2, {-0.75, 1.25}},
+    {TANDEM_OP_SWISH, -110, 30, 4, {0, -88.7228, -1.2785, 17}},
+    {TANDEM_OP_GELU, -14, 10, 4, {0, -0.7518, -5.5, -13}},
+    {TANDEM_OP_SOFTPLUS, -110, 40, 5, {0, -88.7228, 88.7228, 20, -16.6}},
+    {TANDEM_OP_MISH, -110, 40, 4, {0, -88.7228, -1.1924, 20}},
+    {TANDEM_OP_HARDSWISH, -5, 5, 3, {-3, 3, 0}},
+    {TANDEM_OP_POW, -5, 10, 5, {0, 1, -1, 2, 0.5}},
+    {TANDEM_OP_CAST,
+     -300,
+     300,
+     6,
+     {2147483648.0, -2147483648.0, 255.5, -0.9, 9223372036854775808.0, 0}},
+};
+
+static const struct domain usual = {0, -4, 4, 2, {0, 1}};
+
+static const uint32_t special_bits[] = {
+    0x00000000, 0x80000000, 0x3f800000, 0xbf800000, /* 0, 1 */
+    0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001, /* infinite, NaN */
+    0x7f7fffff, 0xff7fffff, 0x00800000, 0x80800000, /* FLT_MAX, FLT_MIN */
+    0x00000001, 0x80000001, 0x007fffff, 0x807fffff, /* subnormal */
+    0x00400000, 0x40000000, 0xc0000000, 0x3f000000, /* 2, 0.5 */
+    0x40490fdb, 0x4b800000, 0xcb000001, 0x5f000000, /* pi, 2^24, 2^63 */
+    0x7f000000, 0x33800000, 0x42b17218, 0xc2aeac50, /* large, eps, 88.7 */
+};
+
+uint32_t input_special_count(void)
+{
+    return sizeof(special_bits) / sizeof(special_bits[0]);
+}
+
+float input_special(uint32_t number)
+{
+    return (float)bits_real(TANDEM_F32,
+                            special_bits[number % input_special_count()]);
+}
+
+static const struct domain *domain_of(uint32_t op)
+{
+    for (uint32_t i = 0; i < sizeof(domains) / sizeof(domains[0]); i++)
+        if (domains[i].op == op)
+            return &domains[i];
+    return &usual;
+}
+
+/* Within 16 neighbours of the point, or 2^-8 of it. */
+float input_near(struct random *random, uint32_t op)
+{
+    const struct domain *domain = domain_of(op);
+    double point = domain->points[random_below(random, domain->count)];
+    float value = (float)point;
+    int64_t steps = random_between(random, -16, 16);
+
+    if (random_once_in(random, 2))
+        return (float)(point + random_normal(random) *
+                                   (point == 0.0 ? 0x1p-8 : point * 0x1p-8));
+    for (; steps > 0; steps--)
+        value = nextafterf(value, INFINITY);
+    for (; steps < 0; steps++)
+        value = nextafterf(value, -INFINITY);
+    return value;
+}
+
+float input_value(struct random *random, uint32_t op)
+{
+    const struct domain *domain = domain_of(op);
+    uint64_t kind = random_below(random, 20);
+
+    if (kind < 8)
+        return (float)random_uniform(random, domain->low, domain->high);
+    if (kind < 12)
+        return (float)random_normal(random);
+    if (kind < 16)
+        return input_near(random, op);
+    if (kind < 19)
+        return random_wide(random);
+    return input_special((uint32_t)random_u64(random));
+}
+
+static uint64_t integer_value(struct random *random, uint32_t dtype)
+{
+    uint64_t bits = random_u64(random);
+
+    if (dtype == TANDEM_BOOL)
+        return bits & 1u;
+    /* All magnitudes, so that narrowing saturates at times. */
+    return bits_from_integer(dtype, (int64_t)bits >> random_below(random, 64));
+}
+
+void operand_fill(struct operand *operand, struct random *random, uint32_t op)
+{
+    uint32_t dtype = operand->desc.dtype;
+
+    if (!operand->present)
+        return;
+    for (int64_t i = 0; i < operand->elements; i++)
+        operand_set(operand, i,
+                    dtype == TANDEM_F32
+                        ? bits_from_float(input_value(random, op))
+                        : integer_value(random, dtype));
+}
+
+void operand_fill_normal(struct operand *operand, struct random *random,
+                         double scale, double shift)
+{
+    for (int64_t i = 0; i < operand->elements; i++)
+        operand_set(
+            operand, i,
+            bits_from_float((float)(random_normal(random) * scale + shift)));
+}
+
+void operand_fill_bits(struct operand *operand, struct random *random)
+{
+    bool truth = operand->desc.dtype == TANDEM_BOOL;
+
+    for (int64_t i = 0; i < operand->elements; i++)
+        operand_set(operand, i, random_u64(random) & (truth ? 1u : ~0ull));
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Values of inputs, by distribution and by operator.
+ */
+#ifndef TANDEM_CONFORMANCE_INPUTS_H
+#define TANDEM_CONFORMANCE_INPUTS_H
+
+#include "operand.h"
+#include "random.h"
+
+/* A value of an element-wise operator's input: usual, near the operator's
+ * special points, of any exponent, or special (NaN, infinite, 0, subnormal,
+ * the largest). */
+float input_value(struct random *random, uint32_t op);
+/* The special values, and how many. */
+float input_special(uint32_t number);
+uint32_t input_special_count(void);
+/* Values near the operator's special points: number of them is a small
+ * multiple of the points. */
+float input_near(struct random *random, uint32_t op);
+
+/* Fills with input_value (F32), 0 or 1 (BOOL), or any integer. */
+void operand_fill(struct operand *operand, struct random *random, uint32_t op);
+/* Normal values times scale plus shift. */
+void operand_fill_normal(struct operand *operand, struct random *random,
+                         double scale, double shift);
+/* Any bits. */
+void operand_fill_bits(struct operand *operand, struct random *random);
+
+#endif

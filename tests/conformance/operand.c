@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operands of calls under test.  See operand.h.
+ */
+#include "operand.h"
+
+#include "number.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *must_allocate(uint64_t bytes)
+{
+    void *memory = calloc(1, bytes == 0 ? 1 : bytes);
+
+    if (memory == NULL) {
+        fprintf(stderr,
+                "tandem-conformance: out of memory (%" PRIu64
+                " bytes); try --level quick\n",
+                bytes);
+        exit(1);
+    }
+    return memory;
+}
+
+int64_t shape_count(uint32_t rank, const int64_t *shape)
+{
+    int64_t count = 1;
+
+    for (uint32_t i = 0; i < rank; i++)
+        count *= shape[i];
+    return count;
+}
+
+void index_next(uint32_t rank, const int64_t *shape, int64_t *index)
+{
+    for (uint32_t axis = rank; axis-- > 0;) {
+        if (++index[axis] < shape[axis])
+            return;
+        index[axis] = 0;
+    }
+}
+
+static int64_t at_least_one(int64_t n)
+{
+    return n < 1 ? 1 : n;
+}
+
+/* What a layout asks for. */
+struct arrangement {
+    uint32_t order[TANDEM_MAX_RANK]; /* innermost axis first */
+    int64_t pad[TANDEM_MAX_RANK];    /* elements after each axis of order */
+    int64_t step;                    /* of the innermost axis */
+    int64_t lead, trail;             /* elements before and after */
+    uint32_t negative, zero;         /* masks of axes */
+    bool junk;                       /* axes of one element get any stride */
+};
+
+static void order_shuffle(struct arrangement *a, struct random *random,
+                          uint32_t rank)
+{
+    for (uint32_t i = rank; i > 1; i--) {
+        uint32_t j = (uint32_t)random_below(random, i);
+        uint32_t swapped = a->order[i - 1];
+
+        a->order[i - 1] = a->order[j];
+        a->order[j] = swapped;
+    }
+}
+
+static uint32_t axes_some(struct random *random, uint32_t rank)
+{
+    uint32_t all = (1u << rank) - 1u;
+    uint32_t axes = (uint32_t)random_u64(random) & all;
+
+    return axes != 0 ? axes : all;
+}
+
+static void arrange_random(struct arrangement *a, struct random *random,
+                           uint32_t rank, bool output)
+{
+    if (random_once_in(random, 2))
+        order_shuffle(a, random, rank);
+    if (random_once_in(random, 2))
+        for (uint32_t i = 0; i < rank; i++)
+            a->pad[i] = random_between(random, 0, 3);
+    if (random_once_in(random, 3))
+        a->step = random_between(random, 2, 3);
+    if (random_once_in(random, 3))
+        a->negative = axes_some(random, rank);
+    if (!output && random_once_in(random, 4))
+        a->zero = axes_some(random, rank);
+    a->lead = random_between(random, 0, 9);
+    a->junk = true;
+}
+
+static void arrange(struct arrangement *a, struct random *random, uint32_t rank,
+                    uint32_t bytes, enum operand_layout layout, bool output)
+{
+    *a = (struct arrangement){.step = 1};
+    for (uint32_t i = 0; i < rank; i++)
+        a->order[i] = rank - 1u - i;
+    a->lead = random_between(random, 0, 2) * (256 / bytes);
+    a->trail = random_once_in(random, 4) ? 0 : 256 / bytes;
+    switch (layout) {
+    case LAYOUT_OFFSET:
+        a->lead = 2 * random_between(random, 0, 9) + 1;
+        break;
+    case LAYOUT_PADDED:
+        a->pad[0] = random_between(random, 1, 5);
+        break;
+    case LAYOUT_STEP:
+        a->step = random_between(random, 2, 3);
+        break;
+    case LAYOUT_REVERSED:
+        for (uint32_t i = 0; i < rank; i++)
+            a->order[i] = i;
+        break;
+    case LAYOUT_PERMUTED:
+        order_shuffle(a, random, rank);
+        break;
+    case LAYOUT_NEGATIVE:
+        a->negative = axes_some(random, rank);
+        break;
+    case LAYOUT_ZERO:
+        if (!output)
+            a->zero = axes_some(random, rank);
+        break;
+    case LAYOUT_RANDOM:
+        arrange_random(a, random, rank, output);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Fills the strides; *out_before and the result are the elements before and
+ * from element (0, ..., 0) that the tensor reaches. */
+static int64_t strides_fill(struct tandem_tensor_desc *desc,
+                            const struct arrangement *a, struct random *random,
+                            int64_t *out_before)
+{
+    int64_t stride = a->step, after = 1;
+
+    *out_before = 0;
+    for (uint32_t i = 0; i < desc->rank; i++) {
+        uint32_t axis = a->order[i];
+        int64_t n = at_least_one(desc->shape[axis]);
+
+        if (a->zero & (1u << axis)) {
+            desc->strides[axis] = 0;
+            continue;
+        }
+        desc->strides[axis] = stride;
+        if (n == 1 && a->junk)
+            desc->strides[axis] = random_between(random, -50, 50);
+        else if (a->negative & (1u << axis)) {
+            desc->strides[axis] = -stride;
+            *out_before += (n - 1) * stride;
+        } else
+            after += (n - 1) * stride;
+        stride = stride * n + a->pad[i];
+    }
+    return after;
+}
+
+static void offsets_fill(struct operand *operand)
+{
+    const struct tandem_tensor_desc *desc = &operand->desc;
+    int64_t bytes = TANDEM_DTYPE_BYTES(desc->dtype);
+    int64_t index[TANDEM_MAX_RANK] = {0};
+
+    for (int64_t i = 0; i < operand->elements; i++) {
+        int64_t at = 0;
+
+        for (uint32_t axis = 0; axis < desc->rank; axis++)
+            at += index[axis] * desc->strides[axis];
+        operand->offsets[i] = (int64_t)desc->byte_offset + at * bytes;
+        index_next(desc->rank, desc->shape, index);
+    }
+}
+
+void operand_init(struct operand *operand, struct random *random,
+                  uint32_t dtype, uint32_t rank, const int64_t *shape,
+                  enum operand_layout layout, bool output)
+{
+    uint32_t bytes = TANDEM_DTYPE_BYTES(dtype);
+    struct arrangement a;
+    int64_t before, after;
+
+    memset(operand, 0, sizeof(*operand));
+    operand->present = true;
+    operand->desc.dtype = dtype;
+    operand->desc.rank = rank;
+    for (uint32_t i = 0; i < rank; i++)
+        operand->desc.shape[i] = shape[i];
+    operand->elements = shape_count(rank, shape);
+    arrange(&a, random, rank, bytes, layout, output);
+    after = strides_fill(&operand->desc, &a, random, &before);
+    operand->desc.byte_offset = (uint64_t)(a.lead + before) * bytes;
+    operand->bytes = (uint64_t)(a.lead + before + after + a.trail) * bytes;
+    operand->offsets =
+        must_allocate((uint64_t)operand->elements * sizeof(int64_t));
+    operand->image = must_allocate(operand->bytes);
+    memset(operand->image, OPERAND_GAP, operand->bytes);
+    offsets_fill(operand);
+}
+
+void operand_scalar(struct operand *operand, double value)
+{
+    memset(operand, 0, sizeof(*operand));
+    operand->scalar = value;
+    operand->elements = 1;
+}
+
+void operand_finish(struct operand *operand)
+{
+    free(operand->offsets);
+    free(operand->image);
+    memset(operand, 0, sizeof(*operand));
+}
+
+void operand_set(struct operand *operand, int64_t element, uint64_t bits)
+{
+    if (operand->present)
+        bits_write(operand->image + operand->offsets[element],
+                   TANDEM_DTYPE_BYTES(operand->desc.dtype), bits);
+}
+
+uint64_t operand_get(const struct operand *operand, int64_t element)
+{
+    return bits_read(operand->image + operand->offsets[element],
+                     TANDEM_DTYPE_BYTES(operand->desc.dtype));
+}
+
+void shape_text(uint32_t rank, const int64_t *shape, char *text, size_t size)
+{
+    size_t used = (size_t)snprintf(text, size, "[");
+
+    for (uint32_t i = 0; i < rank && used + 24 < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%" PRId64,
+                                 i == 0 ? "" : ",", shape[i]);
+    snprintf(text + used, size - used, "]");
+}
+
+void operand_text(const struct operand *operand, char *text, size_t size)
+{
+    const struct tandem_tensor_desc *desc = &operand->desc;
+    char shape[200], strides[200];
+
+    if (!operand->present) {
+        snprintf(text, size, "scalar %.9g", operand->scalar);
+        return;
+    }
+    shape_text(desc->rank, desc->shape, shape, sizeof(shape));
+    shape_text(desc->rank, desc->strides, strides, sizeof(strides));
+    snprintf(text, size, "%s%s strides%s offset %" PRIu64,
+             dtype_text(desc->dtype), shape, strides, desc->byte_offset);
+}
+
+static uint64_t scalar_bits(double value, uint32_t dtype)
+{
+    if (dtype == TANDEM_F32)
+        return bits_from_float((float)value);
+    if (dtype == TANDEM_BOOL)
+        return value != 0.0;
+    return (uint64_t)(int64_t)value;
+}
+
+void dense_load(struct dense *dense, const struct operand *operand,
+                uint32_t scalar_dtype, uint32_t rank, const int64_t *shape)
+{
+    const struct tandem_tensor_desc *desc = &operand->desc;
+    int64_t index[TANDEM_MAX_RANK] = {0}, step[TANDEM_MAX_RANK] = {0};
+    int64_t count = 1;
+
+    memset(dense, 0, sizeof(*dense));
+    dense->dtype = operand->present ? desc->dtype : scalar_dtype;
+    dense->rank = rank;
+    for (uint32_t i = 0; i < rank; i++)
+        dense->shape[i] = shape[i];
+    dense->elements = shape_count(rank, shape);
+    dense->bits = must_allocate((uint64_t)dense->elements * sizeof(uint64_t));
+    for (uint32_t i = 0; i < desc->rank; i++) {
+        uint32_t axis = desc->rank - 1u - i;
+
+        step[rank - 1u - i] = desc->shape[axis] == 1 ? 0 : count;
+        count *= desc->shape[axis];
+    }
+    for (int64_t i = 0; i < dense->elements; i++) {
+        int64_t at = 0;
+
+        for (uint32_t axis = 0; axis < rank; axis++)
+            at += index[axis] * step[axis];
+        dense->bits[i] = operand->present
+                             ? operand_get(operand, at)
+                             : scalar_bits(operand->scalar, scalar_dtype);
+        index_next(rank, shape, index);
+    }
+}
+
+void dense_finish(struct dense *dense)
+{
+    free(dense->bits);
+    dense->bits = NULL;
+}
+
+double dense_real(const struct dense *dense, int64_t element)
+{
+    uint64_t bits = dense->bits[element];
+
+    if (dense->flush)
+        bits = bits_flushed(dense->dtype, bits);
+    return bits_real(dense->dtype, bits);
+}
+
+int64_t dense_integer(const struct dense *dense, int64_t element)
+{
+    return bits_integer(dense->dtype, dense->bits[element]);
+}
+
+bool dense_has_subnormals(const struct dense *dense)
+{
+    for (int64_t i = 0; i < dense->elements; i++)
+        if (bits_subnormal(dense->dtype, dense->bits[i]))
+            return true;
+    return false;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Expected values and the judgement of results.  See reference.h.
+ */
+#include "reference.h"
+
+#include "number.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void expected_init(struct expected *expected, enum expected_kind kind,
+                   int64_t elements)
+{
+    memset(expected, 0, sizeof(*expected));
+    expected->kind = kind;
+    expected->elements = elements;
+    expected->real = must_allocate((uint64_t)elements * sizeof(double));
+    if (kind == EXPECTED_REAL)
+        expected->tolerance =
+            must_allocate((uint64_t)elements * sizeof(double));
+    else
+        expected->integer = must_allocate((uint64_t)elements * sizeof(int64_t));
+}
+
+void expected_finish(struct expected *expected)
+{
+    free(expected->real);
+    free(expected->tolerance);
+    free(expected->integer);
+    memset(expected, 0, sizeof(*expected));
+}
+
+double reference_ulp(double tolerance, double real)
+{
+    return tolerance * float_spacing(real);
+}
+
+static bool exact_accepts(double want, double got)
+{
+    float rounded = (float)want;
+
+    if (isnan(want))
+        return isnan(got);
+    return got == (double)rounded ||
+           (got == 0.0 && fabs((double)rounded) < (double)FLT_MIN);
+}
+
+static bool real_accepts(double want, double tolerance, double got,
+                         double *out_error)
+{
+    *out_error = (double)INFINITY;
+    if (isinf(tolerance) && isnan(want))
+        return isnan(got) || got == 0.0;
+    if (isnan(want) || isnan(got))
+        return isnan(want) && isnan(got);
+    if (isinf(want))
+        return got == want;
+    if (isinf(got)) /* a value near the end of f32 may round beyond it */
+        return (got > 0.0) == (want > 0.0) &&
+               fabs(want) + tolerance > (double)FLT_MAX;
+    *out_error = got == want ? 0.0 : fabs(got - want) / tolerance;
+    if (*out_error <= 1.0)
+        return true;
+    return got == 0.0 && fabs(want) < (double)FLT_MIN;
+}
+
+static double tolerance_at(const struct expected *expected, int64_t element)
+{
+    double tolerance = expected->tolerance[element];
+
+    if (fabs(expected->real[element]) < (double)FLT_MIN &&
+        tolerance < expected->subnormal_tolerance)
+        return expected->subnormal_tolerance;
+    return tolerance;
+}
+
+bool expected_accepts(const struct expected *expected, int64_t element,
+                      uint32_t dtype, uint64_t bits, double *out_error)
+{
+    double got = bits_real(dtype, bits);
+
+    *out_error = (double)INFINITY;
+    switch (expected->kind) {
+    case EXPECTED_INTEGER:
+        return bits_integer(dtype, bits) == expected->integer[element];
+    case EXPECTED_BITS:
+        if (isnan(expected->real[element]))
+            return isnan(got);
+        return bits == (uint64_t)expected->integer[element];
+    default:
+        if (expected->exact)
+            return exact_accepts(expected->real[element], got);
+        return real_accepts(expected->real[element],
+                            tolerance_at(expected, element), got, out_error);
+    }
+}
+
+static void copy_bits(const struct reference *call, struct expected *out)
+{
+    const struct dense *input = &call->inputs[0];
+
+    expected_init(out, EXPECTED_BITS, input->elements);
+    for (int64_t i = 0; i < input->elements; i++)
+        out->integer[i] = (int64_t)input->bits[i];
+}
+
+void reference_compute(const struct reference *call, struct expected *out)
+{
+    switch (call->row->op_class) {
+    case TANDEM_CLASS_CAST:
+        reference_cast(call, out);
+        break;
+    case TANDEM_CLASS_COPY:
+        copy_bits(call, out);
+        break;
+    case TANDEM_CLASS_TRANSPOSE:
+        reference_transpose(call, out);
+        break;
+    case TANDEM_CLASS_GATHER:
+        reference_gather(call, out);
+        break;
+    case TANDEM_CLASS_REDUCE:
+    case TANDEM_CLASS_ARG_REDUCE:
+    case TANDEM_CLASS_DOT:
+        reference_reduce(call, out);
+        break;
+    case TANDEM_CLASS_SOFTMAX:
+        reference_softmax(call, out);
+        break;
+    case TANDEM_CLASS_CROSS_ENTROPY:
+        reference_cross_entropy(call, out);
+        break;
+    case TANDEM_CLASS_OPTIMIZER:
+        reference_optimizer(call, out);
+        break;
+    default:
+        reference_elementwise(call, out);
+        break;
+    }
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Expected values of gemm.  See reference.h.
+ */
+#include "reference.h"
+
+#include "number.h"
+
+#include <math.h>
+#include <string.h>
+
+static double matrix_at(const struct tandem_matrix *matrix,
+                        const unsigned char *image, int64_t batch, int64_t row,
+                        int64_t column)
+{
+    int64_t at = batch * matrix->batch_stride + row * matrix->ld + column;
+    float value;
+
+    memcpy(&value, image + matrix->byte_offset + at * (int64_t)sizeof(value),
+           sizeof(value));
+    return (double)value;
+}
+
+static double operand_at(const struct tandem_matrix *matrix,
+                         const unsigned char *image, bool transposed,
+                         int64_t batch, int64_t row, int64_t column)
+{
+    if (transposed)
+        return matrix_at(matrix, image, batch, column, row);
+    return matrix_at(matrix, image, batch, row, column);
+}
+
+static double bias_at(const struct tandem_gemm *gemm, const unsigned char *bias,
+                      int64_t row, int64_t column)
+{
+    float value;
+
+    if (gemm->bias_kind == TANDEM_BIAS_NONE)
+        return 0.0;
+    memcpy(&value,
+           bias + gemm->bias_byte_offset +
+               (gemm->bias_kind == TANDEM_BIAS_PER_ROW ? row : column) *
+                   (int64_t)sizeof(value),
+           sizeof(value));
+    return (double)value;
+}
+
+static double activated(const struct tandem_gemm *gemm, double x)
+{
+    int64_t tanh_form = gemm->activation_alpha == 1.0;
+
+    if (gemm->activation == TANDEM_OP_INVALID)
+        return x;
+    return reference_unary(gemm->activation, x, &tanh_form,
+                           &gemm->activation_alpha);
+}
+
+static double tolerance_of(const struct tandem_gemm *gemm, double scale,
+                           double real)
+{
+    double tolerance =
+        (op_find(TANDEM_OP_GEMM)->tolerance + 2.0 * sqrt((double)gemm->k)) *
+        REFERENCE_2EPS * scale;
+
+    if (gemm->activation == TANDEM_OP_INVALID)
+        return tolerance;
+    tolerance *= 2.0;
+    /* However small the argument, this result is near 1/2. */
+    if (gemm->activation == TANDEM_OP_SIGMOID)
+        tolerance += reference_ulp(op_find(TANDEM_OP_SIGMOID)->tolerance, real);
+    return tolerance;
+}
+
+static void element_fill(const struct tandem_gemm *gemm, const unsigned char *a,
+                         const unsigned char *b, const unsigned char *c,
+                         const unsigned char *bias, const int64_t *at,
+                         struct expected *out, int64_t i)
+{
+    bool transpose_a = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
+    bool transpose_b = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
+    double sum = 0.0, scale = 0.0, before = 0.0, added;
+
+    for (int64_t p = 0; p < gemm->k; p++) {
+        double x = operand_at(&gemm->a, a, transpose_a, at[0], at[1], p);
+        double y = operand_at(&gemm->b, b, transpose_b, at[0], p, at[2]);
+
+        sum += x * y;
+        scale += fabs(x * y);
+    }
+    if (gemm->beta != 0.0)
+        before = gemm->beta * matrix_at(&gemm->c, c, at[0], at[1], at[2]);
+    added = bias_at(gemm, bias, at[1], at[2]);
+    scale = fabs(gemm->alpha) * scale + fabs(before) + fabs(added);
+    sum = gemm->k == 0 ? 0.0 : gemm->alpha * sum;
+    out->real[i] = activated(gemm, sum + before + added);
+    out->tolerance[i] = tolerance_of(gemm, scale, out->real[i]);
+}
+
+void reference_gemm(const struct tandem_gemm *gemm, const unsigned char *a,
+                    const unsigned char *b, const unsigned char *c,
+                    const unsigned char *bias, struct expected *out)
+{
+    int64_t shape[3] = {gemm->batch, gemm->m, gemm->n};
+    int64_t at[3] = {0, 0, 0};
+
+    expected_init(out, EXPECTED_REAL, shape_count(3, shape));
+    out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+    for (int64_t i = 0; i < out->elements; i++) {
+        element_fill(gemm, a, b, c, bias, at, out, i);
+        index_next(3, shape, at);
+    }
+}

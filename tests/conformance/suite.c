@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cases: selection, counting and reporting.  See suite.h.
+ */
+#include "suite.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define REPORTS_PER_CASE 4u
+/* A case that takes longer than this hangs.  Compilers are slow at times. */
+#define CASE_SECONDS 900u
+
+bool group_selected(const struct suite *suite, const char *group)
+{
+    const char *only = suite->options->only;
+
+    return only == NULL || strcmp(only, group) == 0;
+}
+
+static void progress_clear(const struct suite *suite)
+{
+    if (suite->terminal)
+        fputs("\r\033[K", stderr);
+}
+
+static void progress_show(const struct suite *suite)
+{
+    if (!suite->terminal)
+        return;
+    fprintf(
+        stderr, "\r\033[K%llu done, %llu failed: %s: %.50s",
+        (unsigned long long)(suite->passed + suite->failed + suite->skipped),
+        (unsigned long long)suite->failed, suite->group, suite->name);
+    fflush(stderr);
+}
+
+bool case_begin(struct suite *suite, const char *group, const char *format, ...)
+{
+    va_list arguments;
+
+    if (!group_selected(suite, group))
+        return false;
+    snprintf(suite->group, sizeof(suite->group), "%s", group);
+    va_start(arguments, format);
+    vsnprintf(suite->name, sizeof(suite->name), format, arguments);
+    va_end(arguments);
+    if (suite->options->filter != NULL &&
+        strstr(suite->name, suite->options->filter) == NULL)
+        return false;
+    if (suite->options->list) {
+        printf("%s: %s\n", suite->group, suite->name);
+        return false;
+    }
+    suite->case_failed = false;
+    suite->case_skipped = false;
+    suite->reports = 0;
+    suite->note[0] = '\0';
+    random_seed(&suite->random, suite->options->seed, suite->name);
+    progress_show(suite);
+    alarm(CASE_SECONDS);
+    return true;
+}
+
+static void json_string(const char *text)
+{
+    putchar('"');
+    for (; *text != '\0'; text++) {
+        unsigned char c = (unsigned char)*text;
+
+        if (c == '"' || c == '\\')
+            printf("\\%c", c);
+        else if (c < 0x20)
+            printf("\\u%04x", c);
+        else
+            putchar(c);
+    }
+    putchar('"');
+}
+
+static void json_case(const struct suite *suite, const char *result)
+{
+    printf("{\"group\": ");
+    json_string(suite->group);
+    printf(", \"case\": ");
+    json_string(suite->name);
+    printf(", \"result\": \"%s\"", result);
+    if (suite->note[0] != '\0') {
+        printf(", \"note\": ");
+        json_string(suite->note);
+    }
+    printf("}\n");
+}
+
+void case_end(struct suite *suite)
+{
+    const char *result = "passed";
+
+    alarm(0);
+    if (suite->case_failed) {
+        suite->failed++;
+        result = "failed";
+    } else if (suite->case_skipped) {
+        suite->skipped++;
+        result = "skipped";
+    } else {
+        suite->passed++;
+    }
+    if (suite->options->json) {
+        json_case(suite, result);
+        return;
+    }
+    if (suite->options->verbose) {
+        progress_clear(suite);
+        printf("%s: %s: %s%s%s\n", result, suite->group, suite->name,
+               suite->case_skipped ? ": " : "",
+               suite->case_skipped ? suite->note : "");
+    }
+}
+
+void case_skip(struct suite *suite, const char *format, ...)
+{
+    va_list arguments;
+
+    suite->case_skipped = true;
+    if (suite->note[0] != '\0')
+        return;
+    va_start(arguments, format);
+    vsnprintf(suite->note, sizeof(suite->note), format, arguments);
+    va_end(arguments);
+}
+
+bool case_reports(const struct suite *suite)
+{
+    return suite->reports < REPORTS_PER_CASE;
+}
+
+static void reproduce_print(const struct suite *suite)
+{
+    const struct suite_options *options = suite->options;
+
+    printf("  again: tandem-conformance %s %s -k %u --seed %llu --level %s",
+           options->plugin, suite->group, options->device,
+           (unsigned long long)options->seed, options->full ? "full" : "quick");
+    for (uint32_t i = 0; i < options->open_count; i++)
+        printf(" --option %s=%s", options->open_keys[i],
+               options->open_values[i]);
+    printf(" --case '%s'\n", suite->name);
+}
+
+void case_fail(struct suite *suite, const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    if (!suite->case_failed)
+        memcpy(suite->note, text, sizeof(text));
+    if (!suite->options->json && case_reports(suite)) {
+        progress_clear(suite);
+        if (suite->reports == 0) {
+            printf("FAILED %s: %s\n", suite->group, suite->name);
+            reproduce_print(suite);
+        }
+        printf("  %s\n", text);
+        fflush(stdout);
+    }
+    suite->case_failed = true;
+    suite->reports++;
+}
+
+const char *status_text(enum tandem_status status)
+{
+    static const char *const names[] = {
+        [TANDEM_OK] = "ok",
+        [TANDEM_INVALID_ARGUMENT] = "invalid argument",
+        [TANDEM_UNSUPPORTED] = "unsupported",
+        [TANDEM_NO_DEVICE] = "no device",
+        [TANDEM_OUT_OF_MEMORY] = "out of memory",
+        [TANDEM_NOT_READY] = "not ready",
+        [TANDEM_DEVICE_LOST] = "device lost",
+        [TANDEM_FAILED] = "failed",
+    };
+
+    if ((unsigned)status < sizeof(names) / sizeof(names[0]))
+        return names[status];
+    return "an unknown status";
+}
+
+const char *plugin_message(const struct suite *suite)
+{
+    const char *message = suite->api.last_error();
+
+    return message != NULL ? message : "";
+}
+
+bool expect(struct suite *suite, enum tandem_status got,
+            enum tandem_status want, const char *format, ...)
+{
+    char call[256], message[200];
+    va_list arguments;
+
+    if (got == want)
+        return true;
+    snprintf(message, sizeof(message), "%s", plugin_message(suite));
+    va_start(arguments, format);
+    vsnprintf(call, sizeof(call), format, arguments);
+    va_end(arguments);
+    case_fail(suite, "%s: %s, expected %s (%s)", call, status_text(got),
+              status_text(want), message);
+    return false;
+}
+
+enum tandem_status suite_open(struct suite *suite, const char *key,
+                              const char *value,
+                              struct tandem_device **out_device)
+{
+    const struct suite_options *options = suite->options;
+    const char *keys[SUITE_MAX_OPTIONS + 1];
+    const char *values[SUITE_MAX_OPTIONS + 1];
+    uint32_t count = options->open_count;
+    struct tandem_open_options open = {
+        .struct_size = sizeof(open), .keys = keys, .values = values};
+
+    for (uint32_t i = 0; i < count; i++) {
+        keys[i] = options->open_keys[i];
+        values[i] = options->open_values[i];
+    }
+    if (key != NULL) {
+        keys[count] = key;
+        values[count++] = value;
+    }
+    open.count = count;
+    return suite->api.open(options->device, &open, out_device);
+}
+
+bool suite_has(const struct suite *suite, uint32_t cap)
+{
+    return (suite->info.caps & cap) != 0;
+}
