@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Judges a call of launch by the rules of backend.h. */
-#include "common/check.h"
+#include <stdio.h>
 
+#include "common/check.h"
 #include "common/extent.h"
 #include "common/message.h"
 #include "common/operator.h"
@@ -45,6 +46,10 @@ static enum tandem_status check_attributes(const struct call *call)
             (unsigned)floats, row->float_names, row->floats > 0 ? ", " : "",
             (unsigned)call->scalars,
             op->floats == NULL ? 0u : (unsigned)op->float_count);
+    if (row->id == TANDEM_OP_ADAM && op->ints[0] < 1)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "adam: steps count from 1, got step %lld",
+                           (long long)op->ints[0]);
     return TANDEM_OK;
 }
 
@@ -279,6 +284,17 @@ struct place {
     uint64_t first, end, origin;
 };
 
+/* Puts the operator and the operand before the backend's own message. */
+static enum tandem_status name_operand(enum tandem_status status,
+                                       const char *name, const char *side,
+                                       uint32_t number)
+{
+    char reason[256];
+    snprintf(reason, sizeof reason, "%s", message_get());
+    return message_set(status, "%s: %s %u: %s", name, side, (unsigned)number,
+                       reason);
+}
+
 static enum tandem_status find_place(const struct call *call, bool output,
                                      uint32_t number, memory_span_fn span,
                                      const void *user, struct place *out)
@@ -293,7 +309,7 @@ static enum tandem_status find_place(const struct call *call, bool output,
                            side, (unsigned)number);
     enum tandem_status status = span(user, tensor->buffer, &memory);
     if (status != TANDEM_OK)
-        return status;
+        return name_operand(status, call->row->name, side, number);
     if (!tensor_extent(tensor, &out->first, &out->end) ||
         out->end > memory.bytes)
         return message_set(TANDEM_INVALID_ARGUMENT,

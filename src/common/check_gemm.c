@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Judges a matrix product by the rules of backend.h. */
+#include <stdio.h>
+
 #include "common/check.h"
 
 #include "common/extent.h"
@@ -77,6 +79,7 @@ static enum tandem_status check_matrix(const struct operand *operand)
 {
     const struct tandem_tensor_desc *tensor = &operand->tensor;
     int64_t elements = 0;
+    char what[16];
     if (tensor->strides[1] < 1 || tensor->strides[1] < tensor->shape[2])
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "gemm: the leading dimension %lld of %s is below "
@@ -87,7 +90,8 @@ static enum tandem_status check_matrix(const struct operand *operand)
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "gemm: the batch stride %lld of %s is negative",
                            (long long)tensor->strides[0], operand->name);
-    return check_shape(operand->name, tensor->dtype, 3, tensor->shape,
+    snprintf(what, sizeof what, "gemm: %s", operand->name);
+    return check_shape(what, tensor->dtype, 3, tensor->shape,
                        &elements);
 }
 
@@ -100,8 +104,11 @@ static enum tandem_status find_operand(struct operand *operand,
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "gemm: %s has no buffer (NULL)", operand->name);
     enum tandem_status status = span(user, tensor->buffer, &memory);
-    if (status != TANDEM_OK)
-        return status;
+    if (status != TANDEM_OK) {
+        char reason[256];
+        snprintf(reason, sizeof reason, "%s", message_get());
+        return message_set(status, "gemm: %s: %s", operand->name, reason);
+    }
     if (!tensor_extent(tensor, &operand->first, &operand->end) ||
         operand->end > memory.bytes ||
         tensor->byte_offset % TANDEM_DTYPE_BYTES(tensor->dtype) != 0)
