@@ -48,6 +48,7 @@ static enum tandem_status device_describe(uint32_t index,
     memset(out_info, 0, size);
     out_info->struct_size = size;
     out_info->kind = TANDEM_DEVICE_GPU;
+    out_info->caps = TANDEM_CAP_CORE_OPERATORS;
     out_info->duplicate_of = -1;
     strcpy(out_info->name, "Hostile device");
     return TANDEM_OK;

@@ -165,6 +165,10 @@ static void run_device(struct bench *bench, const struct selection *selection,
         bench_fail(bench, "%s", tandem_last_error());
         return;
     }
+    if ((bench->lane.info.caps & TANDEM_CAP_CORE_OPERATORS) == 0) {
+        lane_close(&bench->lane);
+        return;
+    }
     printf("%s: %s (%s, %s)\n", bench->device, bench->lane.info.name,
            bench->lane.info.platform, bench->lane.info.driver);
     for (size_t i = 0; i < SUITE_COUNT; i++) {

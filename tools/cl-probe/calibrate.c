@@ -10,6 +10,7 @@
 #include "summary.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define QUICK_LIMIT_S 120u
 #define FULL_LIMIT_S 900u
@@ -50,14 +51,31 @@ static json_t *calibrate_device(const struct probe_options *options,
     return result;
 }
 
-/* The same hardware seen through another driver is measured when asked for by
- * name. */
+static bool has_operators(const json_t *device)
+{
+    const json_t *caps = json_object_get(device, "capabilities");
+
+    for (size_t i = 0; i < json_array_size(caps); i++)
+        if (strcmp(json_string_value(json_array_get(caps, i)),
+                   "core operators") == 0)
+            return true;
+    return false;
+}
+
+/* A device that does not serve the operators has no costs that would be
+ * looked up; the same hardware seen through another driver is measured when
+ * asked for by name. */
 static bool wanted(const struct probe_options *options, const json_t *device)
 {
-    if (options->device != NULL ||
-        json_is_null(json_object_get(device, "duplicate_of")))
+    bool serves = has_operators(device);
+
+    if (serves && (options->device != NULL ||
+                   json_is_null(json_object_get(device, "duplicate_of"))))
         return true;
-    if (!options->json)
+    if (!serves && !options->json)
+        printf("%s does not serve the operators: left out\n",
+               device_text(device, "name"));
+    else if (!options->json)
         printf("%s is %s seen through another driver: left out\n",
                device_text(device, "name"),
                device_text(device, "duplicate_of"));

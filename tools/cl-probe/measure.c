@@ -45,6 +45,11 @@ uint64_t step_left_ns(const struct session *session)
     return now < session->deadline_ns ? session->deadline_ns - now : 0;
 }
 
+bool session_late(const struct session *session)
+{
+    return clock_now_ns() > session->late_ns;
+}
+
 static void note_compile(struct session *session, const struct timing *timing,
                          bool fresh)
 {
@@ -141,6 +146,7 @@ static void session_plan(struct session *session)
     session->plan.batch_ns = (quick ? 2 : 6) * NS_PER_MS;
     session->plan.batches = quick ? 5 : 9;
     session->plan.max_count = 4096;
+    session->late_ns = clock_now_ns() + (quick ? 15 : 300) * NS_PER_S;
     session->budget_ns = (quick ? 5 : 50) * NS_PER_S;
     session->weight_all = WEIGHT_SCALARS + 4 * WEIGHT_TRANSFER +
                           8 * WEIGHT_CURVE + WEIGHT_PRODUCTS;

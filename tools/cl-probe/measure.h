@@ -29,6 +29,7 @@ struct session {
     double weight_all;
     uint64_t step_start_ns, step_compile_ns;
     uint64_t deadline_ns;  /* of the present step */
+    uint64_t late_ns;      /* from then on nothing more is compiled */
 
     /* Of operators met for the first time. */
     double compile_ns[COMPILE_SAMPLES];
@@ -40,6 +41,9 @@ void step_begin(struct session *session, double weight, const char *name);
 void step_end(struct session *session);
 /* ns left of the step's share; 0 when it is used up. */
 uint64_t step_left_ns(const struct session *session);
+
+/* Whether compilers have taken so long that what needs another is left out. */
+bool session_late(const struct session *session);
 
 /* Times work; its compile extends the step.  fresh: the operator was not used
  * before.  expected_ns: what one launch should take; 0 unknown. */

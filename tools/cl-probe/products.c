@@ -15,6 +15,10 @@
 /* There are many of them, and each has neighbours: less time for each. */
 #define BATCH_NS NS_PER_MS
 #define BATCHES 5
+/* A library of OpenCL kernels has others, to be compiled, for large products:
+ * when it is late, only small ones are measured, for so long at most. */
+#define SMALL_SIDE 256.0
+#define LATE_NS NS_PER_S
 
 struct product {
     int64_t m, n, k;
@@ -80,12 +84,19 @@ static enum tandem_status measure_product(struct session *session,
     return TANDEM_OK;
 }
 
+static bool product_small(const struct product *p)
+{
+    return (double)p->m * (double)p->n * (double)p->k <=
+           SMALL_SIDE * SMALL_SIDE * SMALL_SIDE;
+}
+
 enum tandem_status measure_products(struct session *session)
 {
     struct product products[PRODUCTS];
     size_t count = list_products(session->quick, products);
     enum tandem_status status = TANDEM_OK;
     double ns = 0, done = 0;
+    bool late = false;
 
     session->plan.batch_ns = BATCH_NS;
     session->plan.batches = BATCHES;
@@ -97,10 +108,16 @@ enum tandem_status measure_products(struct session *session)
             ns *= next / done;
         if (i > 0 && ns * 4 > (double)step_left_ns(session))
             break;
+        if (late && !product_small(&products[i]))
+            continue;
         status = measure_product(session, &products[i], i == 0, &ns);
         if (status != TANDEM_OK)
             break;
         done = next;
+        if (!late && session_late(session)) {
+            late = true;
+            session->deadline_ns = clock_now_ns() + LATE_NS;
+        }
     }
     step_end(session);
     if (status == TANDEM_UNSUPPORTED || status == TANDEM_OUT_OF_MEMORY) {
