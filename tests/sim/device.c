@@ -145,6 +145,25 @@ static void device_destroy(struct sim_device *device)
     handle_free(&device_pool, device);
 }
 
+static enum tandem_status
+options_check(const struct tandem_open_options *options)
+{
+    if (!options)
+        return TANDEM_OK;
+    if (options->struct_size < sizeof *options)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "open: options' struct_size is %zu, at least %zu is "
+                           "needed",
+                           options->struct_size, sizeof *options);
+    for (uint32_t i = 0; i < options->count; i++)
+        if (!options->keys || !options->values || !options->keys[i] ||
+            !options->values[i])
+            return message_set(TANDEM_INVALID_ARGUMENT,
+                               "open: key or value %u of %u is NULL", i,
+                               options->count);
+    return TANDEM_OK;
+}
+
 enum tandem_status device_open(uint32_t index,
                                const struct tandem_open_options *options,
                                struct tandem_device **out_device)
@@ -157,7 +176,9 @@ enum tandem_status device_open(uint32_t index,
     if (!out_device)
         return message_set(TANDEM_INVALID_ARGUMENT, "open: out_device is NULL");
     *out_device = NULL;
-    status = device_count(&count);
+    status = options_check(options);
+    if (status == TANDEM_OK)
+        status = device_count(&count);
     if (status != TANDEM_OK)
         return status;
     if (index >= count)
