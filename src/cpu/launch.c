@@ -137,9 +137,11 @@ static bool row_fill(struct row *row, struct params *params, float *scalar,
         if (!dense_alike(in, out))
             return false;
         const unsigned char *from = dense_data(work->device, in, bytes, 4);
+        if (from == NULL)
+            return false;
         bool apart = from >= to + out_bytes || to >= from + bytes;
         bool same = !compares && in->buffer == out->buffer && from == to;
-        if (from == NULL || (!apart && !same))
+        if (!apart && !same)
             return false;
         row->in[i] = from;
     }
