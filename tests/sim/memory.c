@@ -156,6 +156,10 @@ enum tandem_status buffer_import(struct tandem_device *handle, void *memory,
     status = device_lock(handle, &device);
     if (status != TANDEM_OK)
         return status;
+    if (!memory)
+        return device_unlock(device, message_set(TANDEM_INVALID_ARGUMENT,
+                                                 "import_host: memory is "
+                                                 "NULL"));
     return device_unlock(
         device, message_set(TANDEM_UNSUPPORTED,
                             "import_host: %llu bytes at %p: this device has "
