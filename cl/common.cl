@@ -76,10 +76,10 @@ static inline uint quotient(uint n, uint multiplier, uint shift)
         }                                                                      \
     } while (0)
 
-/* ---- operators of one input; a and b are attributes ---------------------- */
+/* ---- operators of one input; a and b are attributes ---- */
 
 #define UNARY(name, expression)                                                \
-    static inline float op_##name(float x, float a, float b)                          \
+    static inline float op_##name(float x, float a, float b)                   \
     {                                                                          \
         return expression;                                                     \
     }
@@ -153,20 +153,20 @@ UNARY(mish, mish(x))
 UNARY(hardswish, x * nan_min(nan_max(x / 6.0f + 0.5f, 0.0f), 1.0f))
 UNARY(none, x)
 
-/* ---- of two and three ----------------------------------------------------- */
+/* ---- of two and three ---- */
 
 #define BINARY(name, expression)                                               \
-    static inline float op_##name(float a, float b)                                   \
+    static inline float op_##name(float a, float b)                            \
     {                                                                          \
         return expression;                                                     \
     }
 #define COMPARE(name, relation)                                                \
-    static inline uchar op_##name(float a, float b)                                   \
+    static inline uchar op_##name(float a, float b)                            \
     {                                                                          \
         return a relation b ? 1 : 0;                                           \
     }
 #define LOGICAL(name, expression)                                              \
-    static inline uchar op_##name(uchar a, uchar b)                                   \
+    static inline uchar op_##name(uchar a, uchar b)                            \
     {                                                                          \
         return (expression) ? 1 : 0;                                           \
     }
@@ -202,7 +202,7 @@ static inline float op_fma(float a, float b, float c)
     return fma(a, b, c);
 }
 
-/* ---- casts: from float, and from any integer as a long --------------------- */
+/* ---- casts: from float, and from any integer as a long ---- */
 
 static inline long float_long(float x)
 {

@@ -54,7 +54,7 @@ struct reduce {
     long reduced_strides[AXES], other_strides[AXES];
 };
 
-/* ---- what a lane holds (lane), what the tree joins (part) ------------------ */
+/* ---- what a lane holds (lane), what the tree joins (part) ---- */
 
 #if SUMMING
 /* A compensated sum: its error does not grow with the count.  plain is kept
@@ -138,24 +138,45 @@ static inline void lane_clear(struct lane *l)
     l->largest = -INFINITY;
     l->sum = l->lost = 0.0f;
 }
-static inline void lane_take(struct lane *l, float x, ulong index)
+/* e^(x - largest); 0 where both are -infinity, 1 where both are infinity. */
+static inline float term_of(float x, float largest)
 {
-    float term = 1.0f;
+    return x != largest ? exp(x - largest) : x == -INFINITY ? 0.0f : 1.0f;
+}
+
+/* Raises the largest to at least x, which may be NaN. */
+static inline void lane_raise(struct lane *l, float x)
+{
     if (x > l->largest) {
         float shrink = exp(l->largest - x);
         l->sum *= shrink;
         l->lost *= shrink;
         l->largest = x;
-    } else if (x != l->largest) {
-        term = exp(x - l->largest);
-    } else if (x == -INFINITY) {
-        term = 0.0f;
     }
+}
+
+static inline void lane_add(struct lane *l, float term)
+{
     float y = term - l->lost;
     float next = l->sum + y;
     l->lost = (next - l->sum) - y;
     l->sum = next;
 }
+
+static inline void lane_take(struct lane *l, float x, ulong index)
+{
+    lane_raise(l, x);
+    lane_add(l, term_of(x, l->largest));
+}
+
+static inline void lane_take4(struct lane *l, float4 x)
+{
+    lane_raise(l, fmax(fmax(x.s0, x.s1), fmax(x.s2, x.s3)));
+    float m = l->largest;
+    lane_add(l, (term_of(x.s0, m) + term_of(x.s1, m)) +
+                    (term_of(x.s2, m) + term_of(x.s3, m)));
+}
+
 static inline part lane_part(const struct lane *l)
 {
     part r;
@@ -167,8 +188,11 @@ static inline part part_join(part a, part b)
 {
     part r;
     r.largest = fmax(a.largest, b.largest);
-    r.sum = (a.largest == r.largest ? a.sum : a.sum * exp(a.largest - r.largest)) +
-            (b.largest == r.largest ? b.sum : b.sum * exp(b.largest - r.largest));
+    if (a.largest != r.largest)
+        a.sum *= exp(a.largest - r.largest);
+    if (b.largest != r.largest)
+        b.sum *= exp(b.largest - r.largest);
+    r.sum = a.sum + b.sum;
     return r;
 }
 #else
@@ -222,7 +246,7 @@ static inline result_t part_result(part a, ulong count)
 #define TERM(i, j) in[i]
 #endif
 
-/* ---- the walk --------------------------------------------------------------- */
+/* ---- the walk ---- */
 
 /* Which output, lane and slot of the tree this item is. */
 struct place {
@@ -230,7 +254,8 @@ struct place {
     ulong output, split;
 };
 
-static inline struct place place_of(uint lanes_log2, uint across, ulong output_groups)
+static inline struct place place_of(uint lanes_log2, uint across,
+                                    ulong output_groups)
 {
     struct place at;
     uint id = get_local_id(0), lanes = 1u << lanes_log2;
@@ -245,7 +270,8 @@ static inline struct place place_of(uint lanes_log2, uint across, ulong output_g
 }
 
 /* Joins the parts of each output's lanes; the result is lane 0's. */
-static inline part tree(__local part *parts, part own, struct place at, uint lanes_log2)
+static inline part tree(__local part *parts, part own, struct place at,
+                        uint lanes_log2)
 {
     parts[at.slot] = own;
     for (uint half_ = (1u << lanes_log2) >> 1; half_ > 0; half_ >>= 1) {
@@ -259,7 +285,6 @@ static inline part tree(__local part *parts, part own, struct place at, uint lan
 
 #if REDUCTION == DOT
 #define INPUT_BUFFERS __global const float *in, __global const float *other
-#define VECTOR_OTHER(i) (*(__global const float4 *)(other + (i)))
 #else
 #define INPUT_BUFFERS __global const float *in
 #endif
@@ -268,7 +293,8 @@ KERNEL void reduce(__global result_t *out, __global part *partial,
                    INPUT_BUFFERS, const struct reduce p)
 {
     __local part parts[GROUP];
-    struct place at = place_of(p.lanes_log2, p.across, max(p.output_groups, (ulong)1));
+    ulong output_groups = max(p.output_groups, (ulong)1);
+    struct place at = place_of(p.lanes_log2, p.across, output_groups);
     struct lane sum;
     lane_clear(&sum);
     part own = lane_part(&sum);
@@ -291,13 +317,18 @@ KERNEL void reduce(__global result_t *out, __global part *partial,
 #elif REDUCTION == SUM_SQUARE || REDUCTION == L2
                 x *= x;
 #endif
+#if REDUCTION == LOG_SUM_EXP
+                lane_take4(&sums[0], x);
+#else
                 lane_take(&sums[0], x.s0, i);
                 lane_take(&sums[1], x.s1, i + 1);
                 lane_take(&sums[2], x.s2, i + 2);
                 lane_take(&sums[3], x.s3, i + 3);
+#endif
             }
-            own = part_join(part_join(lane_part(&sums[0]), lane_part(&sums[1])),
-                            part_join(lane_part(&sums[2]), lane_part(&sums[3])));
+            part low = part_join(lane_part(&sums[0]), lane_part(&sums[1]));
+            part high = part_join(lane_part(&sums[2]), lane_part(&sums[3]));
+            own = part_join(low, high);
             j = fours + at.lane;
         }
         for (; j < end; j += lanes) {
@@ -327,7 +358,8 @@ KERNEL void join_splits(__global result_t *out, __global const part *partial,
                         const struct reduce p)
 {
     __local part parts[GROUP];
-    struct place at = place_of(p.lanes_log2, p.across, max(p.output_groups, (ulong)1));
+    ulong output_groups = max(p.output_groups, (ulong)1);
+    struct place at = place_of(p.lanes_log2, p.across, output_groups);
     struct lane none;
     lane_clear(&none);
     part own = lane_part(&none);

@@ -38,23 +38,43 @@ struct lane {
     float largest, sum, lost;
 };
 
-static inline void lane_take(struct lane *l, float x)
+/* e^(x - largest); 0 where both are -infinity, 1 where both are infinity. */
+static inline float term_of(float x, float largest)
 {
-    float term = 1.0f;
+    return x != largest ? exp(x - largest) : x == -INFINITY ? 0.0f : 1.0f;
+}
+
+/* Raises the largest to at least x, which may be NaN. */
+static inline void lane_raise(struct lane *l, float x)
+{
     if (x > l->largest) {
         float shrink = exp(l->largest - x);
         l->sum *= shrink;
         l->lost *= shrink;
         l->largest = x;
-    } else if (x != l->largest) {
-        term = exp(x - l->largest);
-    } else if (x == -INFINITY) {
-        term = 0.0f;
     }
+}
+
+static inline void lane_add(struct lane *l, float term)
+{
     float y = term - l->lost;
     float next = l->sum + y;
     l->lost = (next - l->sum) - y;
     l->sum = next;
+}
+
+static inline void lane_take(struct lane *l, float x)
+{
+    lane_raise(l, x);
+    lane_add(l, term_of(x, l->largest));
+}
+
+static inline void lane_take4(struct lane *l, float4 x)
+{
+    lane_raise(l, fmax(fmax(x.s0, x.s1), fmax(x.s2, x.s3)));
+    float m = l->largest;
+    lane_add(l, (term_of(x.s0, m) + term_of(x.s1, m)) +
+                    (term_of(x.s2, m) + term_of(x.s3, m)));
 }
 
 static inline float2 join(float2 a, float2 b)
@@ -96,13 +116,8 @@ KERNEL void softmax(__global float *out, __global const float *in,
         WALK(to, (index_t)row, p.kept, p.kept_rank, p.out_strides);
         ulong j = lane;
         if (p.vector) {
-            for (ulong i = lane * 4; i + 4 <= p.count; i += lanes * 4) {
-                float4 x = *(__global const float4 *)(in + from + i);
-                lane_take(&sum, x.s0);
-                lane_take(&sum, x.s1);
-                lane_take(&sum, x.s2);
-                lane_take(&sum, x.s3);
-            }
+            for (ulong i = lane * 4; i + 4 <= p.count; i += lanes * 4)
+                lane_take4(&sum, *(__global const float4 *)(in + from + i));
             j = p.count / 4 * 4 + lane;
         }
         for (; j < p.count; j += lanes)

@@ -64,13 +64,12 @@ static size_t key_make(char *out, const struct tandem_device *device,
                        const struct variant_text *text)
 {
     const struct tandem_device_info *info = &device->hardware->info;
-    uint64_t source = hash_text(hash_text(HASH_SEED, kernel_common),
-                                text->source);
-    int length = snprintf(out, KEY_BYTES,
-                          "%u\n%s\n%016" PRIx64 "\n%s\n%s\n%s\n%s\n%s\n%s",
-                          CACHE_FORMAT, text->file, source, text->options,
-                          info->name, info->vendor, info->driver,
-                          info->platform, device->hardware->version);
+    uint64_t source =
+        hash_text(hash_text(HASH_SEED, kernel_common), text->source);
+    int length = snprintf(
+        out, KEY_BYTES, "%u\n%s\n%016" PRIx64 "\n%s\n%s\n%s\n%s\n%s\n%s",
+        CACHE_FORMAT, text->file, source, text->options, info->name,
+        info->vendor, info->driver, info->platform, device->hardware->version);
     return length < 0 || length >= (int)KEY_BYTES ? KEY_BYTES - 1
                                                   : (size_t)length;
 }
@@ -140,9 +139,8 @@ static unsigned char *file_read(const char *path, size_t *out_bytes)
 }
 
 /* The binary within a file's bytes, or NULL where they are not as written. */
-static const unsigned char *binary_find(const unsigned char *data,
-                                        size_t bytes, const char *key,
-                                        size_t key_bytes,
+static const unsigned char *binary_find(const unsigned char *data, size_t bytes,
+                                        const char *key, size_t key_bytes,
                                         size_t *out_binary_bytes)
 {
     struct header header;
@@ -166,9 +164,9 @@ static cl_program program_load(struct tandem_device *device,
                                const unsigned char *binary, size_t bytes)
 {
     cl_int code = CL_SUCCESS, of_binary = CL_SUCCESS;
-    cl_program program = clCreateProgramWithBinary(
-        device->context, 1, &device->hardware->id, &bytes, &binary, &of_binary,
-        &code);
+    cl_program program =
+        clCreateProgramWithBinary(device->context, 1, &device->hardware->id,
+                                  &bytes, &binary, &of_binary, &code);
     if (code == CL_SUCCESS && of_binary == CL_SUCCESS &&
         clBuildProgram(program, 1, &device->hardware->id, text->options, NULL,
                        NULL) == CL_SUCCESS)
@@ -193,9 +191,9 @@ cl_program cache_load(struct tandem_device *device,
         return NULL;
     const unsigned char *binary =
         binary_find(data, bytes, key, key_bytes, &binary_bytes);
-    cl_program program =
-        binary != NULL ? program_load(device, text, binary, binary_bytes)
-                       : NULL;
+    cl_program program = binary != NULL
+                             ? program_load(device, text, binary, binary_bytes)
+                             : NULL;
     if (program == NULL)
         device_log(device, TANDEM_LOG_WARNING,
                    "%s is not usable: %s is built anew", path, text->file);

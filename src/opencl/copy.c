@@ -110,8 +110,7 @@ static void plan_tiled(struct plan *plan, const struct request *request,
 {
     const struct tandem_tensor_desc *target = request->outputs[0];
     uint32_t inner = layout->rank - 1;
-    struct step *step =
-        plan_step(plan, 0, sizeof(struct tiled));
+    struct step *step = plan_step(plan, 0, sizeof(struct tiled));
     struct tiled *tiled = (struct tiled *)step->params;
     step_buffer(step, target->buffer, true);
     step_buffer(step, source->buffer, false);
@@ -148,8 +147,8 @@ static void plan_strided(struct plan *plan, const struct request *request,
     struct copy *copy = (struct copy *)step->params;
     step_buffer(step, target->buffer, true);
     step_buffer(step, source->buffer, false);
-    copy->vector = operand_vector(layout, 0, target) &&
-                   operand_vector(layout, 1, source);
+    copy->vector =
+        operand_vector(layout, 0, target) && operand_vector(layout, 1, source);
     if (copy->vector)
         layout_fours(layout);
     copy->items = (uint64_t)layout->elements;
@@ -202,8 +201,7 @@ static uint64_t outside_bits(uint32_t dtype)
     }
 }
 
-enum tandem_status plan_gather(struct plan *plan,
-                               const struct request *request)
+enum tandem_status plan_gather(struct plan *plan, const struct request *request)
 {
     const struct tandem_tensor_desc *target = request->outputs[0];
     const struct tandem_tensor_desc *data = request->inputs[0];
@@ -213,8 +211,7 @@ enum tandem_status plan_gather(struct plan *plan,
     layout_gather(&layout, data, indices, target, request->op->ints[0],
                   &axis_stride, &axis_elements);
     uint64_t key =
-        kernel_key(KERNEL_GATHER, 0, needs_wide(&layout),
-                   request->group_log2) |
+        kernel_key(KERNEL_GATHER, 0, needs_wide(&layout), request->group_log2) |
         key_type(0, bits_type(target->dtype)) |
         key_type(1, type_of(indices->dtype));
     struct step *step = plan_step(plan, key, sizeof(struct gather));

@@ -7,14 +7,20 @@
 #include <string.h>
 
 /* Extensions that change what the plugin does, or what its users can. */
-static const char *const notable[] = {
-    "cl_khr_fp16",          "cl_khr_fp64",
-    "cl_khr_subgroups",     "cl_intel_subgroups",
-    "cl_khr_device_uuid",   "cl_khr_pci_bus_info",
-    "cl_khr_command_buffer", "cl_khr_int64_base_atomics",
-    "cl_khr_il_program",    "cl_nv_device_attribute_query",
-    "cl_amd_device_attribute_query", "cl_arm_import_memory",
-    "cl_khr_external_memory", "cl_intel_unified_shared_memory"};
+static const char *const notable[] = {"cl_khr_fp16",
+                                      "cl_khr_fp64",
+                                      "cl_khr_subgroups",
+                                      "cl_intel_subgroups",
+                                      "cl_khr_device_uuid",
+                                      "cl_khr_pci_bus_info",
+                                      "cl_khr_command_buffer",
+                                      "cl_khr_int64_base_atomics",
+                                      "cl_khr_il_program",
+                                      "cl_nv_device_attribute_query",
+                                      "cl_amd_device_attribute_query",
+                                      "cl_arm_import_memory",
+                                      "cl_khr_external_memory",
+                                      "cl_intel_unified_shared_memory"};
 
 static void text(cl_device_id id, cl_device_info what, char *out, size_t bytes)
 {
@@ -87,8 +93,8 @@ static void describe_pci(struct tandem_device_info *info, cl_device_id id,
         } pcie;
     } amd;
     if (listed(extensions, "cl_khr_pci_bus_info") &&
-        clGetDeviceInfo(id, DEVICE_PCI_BUS_INFO_KHR, sizeof(khr), &khr,
-                        NULL) == CL_SUCCESS) {
+        clGetDeviceInfo(id, DEVICE_PCI_BUS_INFO_KHR, sizeof(khr), &khr, NULL) ==
+            CL_SUCCESS) {
         snprintf(info->pci, sizeof(info->pci), "%04x:%02x:%02x.%x", khr.domain,
                  khr.bus, khr.device, khr.function);
     } else if (listed(extensions, "cl_nv_device_attribute_query")) {
@@ -126,16 +132,15 @@ static void describe_limits(struct platform_device *out, cl_device_id id)
     info->compute_units = (uint32_t)number(id, CL_DEVICE_MAX_COMPUTE_UNITS);
     info->max_work_group = (uint32_t)number(id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
     info->clock_mhz = (uint32_t)number(id, CL_DEVICE_MAX_CLOCK_FREQUENCY);
-    if (clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof(sizes),
-                        sizes, NULL) != CL_SUCCESS)
+    if (clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof(sizes), sizes,
+                        NULL) != CL_SUCCESS)
         sizes[0] = 1;
     out->group_limit = info->max_work_group;
     if (sizes[0] < out->group_limit)
         out->group_limit = (uint32_t)sizes[0];
     out->unified = number(id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
-    out->correct_divide =
-        (number(id, CL_DEVICE_SINGLE_FP_CONFIG) &
-         CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+    out->correct_divide = (number(id, CL_DEVICE_SINGLE_FP_CONFIG) &
+                           CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
 }
 
 static bool usable(cl_device_id id)
@@ -184,7 +189,6 @@ bool describe_device(struct platform_device *out, cl_platform_id platform,
     info->caps |= listed(extensions, "cl_khr_fp16") ? TANDEM_CAP_F16 : 0;
     /* A CPU device computes in the host's memory; others are believed only
      * after a round trip, at import_host. */
-    info->caps |=
-        info->kind == TANDEM_DEVICE_CPU ? TANDEM_CAP_HOST_MEMORY : 0;
+    info->caps |= info->kind == TANDEM_DEVICE_CPU ? TANDEM_CAP_HOST_MEMORY : 0;
     return true;
 }

@@ -18,8 +18,8 @@
 
 #define DEVICE_MAGIC 0x64657663u
 
-static struct handle_pool devices = HANDLE_POOL(struct tandem_device,
-                                                DEVICE_MAGIC);
+static struct handle_pool devices =
+    HANDLE_POOL(struct tandem_device, DEVICE_MAGIC);
 /* Guards the contexts of platform.c's devices and their counts. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t open_count;
@@ -73,7 +73,7 @@ void device_log(struct tandem_device *device, enum tandem_log_level level,
     device->log(device->log_user, level, line);
 }
 
-/* ---- contexts ------------------------------------------------------------------ */
+/* ---- contexts ---- */
 
 static enum tandem_status context_take(struct tandem_device *device)
 {
@@ -84,8 +84,8 @@ static enum tandem_status context_take(struct tandem_device *device)
     cl_int code = CL_SUCCESS;
     pthread_mutex_lock(&mutex);
     if (hardware->context == NULL)
-        hardware->context = clCreateContext(properties, 1, &hardware->id, NULL,
-                                            NULL, &code);
+        hardware->context =
+            clCreateContext(properties, 1, &hardware->id, NULL, NULL, &code);
     device->context = hardware->context;
     if (device->context != NULL) {
         clRetainContext(device->context);
@@ -122,7 +122,7 @@ static void context_give(struct tandem_device *device)
     pthread_mutex_unlock(&mutex);
 }
 
-/* ---- open and close -------------------------------------------------------------- */
+/* ---- open and close ---- */
 
 static enum tandem_status parse_bytes(const char *key, const char *value,
                                       uint64_t *out_bytes)
@@ -148,11 +148,13 @@ static enum tandem_status read_options(struct tandem_device *device,
         return TANDEM_OK;
     if (from->struct_size < offsetof(struct tandem_open_options, log))
         return message_set(TANDEM_INVALID_ARGUMENT,
-                           "open: options.struct_size is %zu", from->struct_size);
+                           "open: options.struct_size is %zu",
+                           from->struct_size);
     if (from->count != 0 && (from->keys == NULL || from->values == NULL))
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "open: options has %u keys, but keys or values is "
-                           "NULL", from->count);
+                           "NULL",
+                           from->count);
     if (from->struct_size >= sizeof(*from)) {
         device->log = from->log;
         device->log_user = from->log_user;

@@ -124,8 +124,8 @@ static void buffers_fill(struct step *step, const struct request *request)
 static void plan_flat(struct plan *plan, const struct request *request,
                       uint32_t single)
 {
-    struct step *step =
-        plan_step(plan, key_of(request, KERNEL_FLAT, false), sizeof(struct flat));
+    struct step *step = plan_step(plan, key_of(request, KERNEL_FLAT, false),
+                                  sizeof(struct flat));
     struct flat *flat = (struct flat *)step->params;
     buffers_fill(step, request);
     flat->elements = (uint64_t)shape_elements(request->outputs[0]->rank,

@@ -16,8 +16,8 @@ struct epilogue {
 static uint64_t key_of(const struct tandem_gemm *gemm, uint32_t group_log2,
                        bool wide)
 {
-    bool tanh_form = gemm->activation == TANDEM_OP_GELU &&
-                     gemm->activation_alpha != 0;
+    bool tanh_form =
+        gemm->activation == TANDEM_OP_GELU && gemm->activation_alpha != 0;
     return kernel_key(KERNEL_EPILOGUE, gemm->activation, wide, group_log2) |
            key_tanh(tanh_form);
 }

@@ -5,8 +5,8 @@
 
 #define EVENT_MAGIC 0x65766e74u
 
-static struct handle_pool events = HANDLE_POOL(struct tandem_event,
-                                               EVENT_MAGIC);
+static struct handle_pool events =
+    HANDLE_POOL(struct tandem_event, EVENT_MAGIC);
 /* The live events, for close. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct tandem_event *first;
@@ -170,16 +170,15 @@ enum tandem_status event_follow(struct tandem_stream *stream,
     status = source_flush(event);
     if (status != TANDEM_OK)
         return status;
-    cl_int code = clEnqueueBarrierWithWaitList(stream->queue, 1, &event->event,
-                                               NULL);
+    cl_int code =
+        clEnqueueBarrierWithWaitList(stream->queue, 1, &event->event, NULL);
     if (code != CL_SUCCESS)
         return status_from_cl(stream->device, code, "clEnqueueBarrier");
     stream_issue(stream);
     return TANDEM_OK;
 }
 
-static enum tandem_status time_of(struct tandem_event *event,
-                                  cl_ulong *out_ns)
+static enum tandem_status time_of(struct tandem_event *event, cl_ulong *out_ns)
 {
     cl_int state = CL_QUEUED;
     cl_int code =

@@ -61,7 +61,7 @@ static bool nothing(const struct tandem_gemm *gemm)
     return gemm->m == 0 || gemm->n == 0 || gemm->batch == 0;
 }
 
-/* ---- limits ---------------------------------------------------------------------- */
+/* ---- limits ---- */
 
 /* CLBlast's kernels count in int, padding included. */
 static enum tandem_status fits_int(const struct tandem_matrix *matrix,
@@ -94,14 +94,14 @@ enum tandem_status gemm_supports(const struct tandem_device *device,
     enum tandem_status status =
         fits_int(&gemm->a, "a", swap_a ? gemm->k : gemm->m, gemm->batch);
     if (status == TANDEM_OK)
-        status = fits_int(&gemm->b, "b", swap_b ? gemm->n : gemm->k,
-                          gemm->batch);
+        status =
+            fits_int(&gemm->b, "b", swap_b ? gemm->n : gemm->k, gemm->batch);
     if (status == TANDEM_OK)
         status = fits_int(&gemm->c, "c", gemm->m, gemm->batch);
     return status;
 }
 
-/* ---- readiness --------------------------------------------------------------------- */
+/* ---- readiness ---- */
 
 static uint64_t clblast_key(const struct tandem_gemm *gemm)
 {
@@ -174,13 +174,13 @@ enum tandem_status gemm_warm(struct tandem_device *device, bool batched)
     bool both = device->hardware->info.kind != TANDEM_DEVICE_CPU;
     size_t most = both ? large : small;
     cl_int code = CL_SUCCESS;
-    cl_command_queue queue = clCreateCommandQueue(
-        device->context, device->hardware->id, 0, &code);
+    cl_command_queue queue =
+        clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
     if (code != CL_SUCCESS)
         return status_from_cl(device, code, "clCreateCommandQueue");
-    cl_mem memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE,
-                                   3 * most * most * sizeof(float), NULL,
-                                   &code);
+    cl_mem memory =
+        clCreateBuffer(device->context, CL_MEM_READ_WRITE,
+                       3 * most * most * sizeof(float), NULL, &code);
     enum tandem_status status = status_from_cl(device, code, "clCreateBuffer");
     if (status == TANDEM_OK)
         status = warm_once(device, queue, memory, small, batched);
@@ -197,16 +197,21 @@ void gemm_forget(void)
     CLBlastClearCache();
 }
 
-/* ---- the call ---------------------------------------------------------------------- */
+/* ---- the call ---- */
 
 /* The temporary memory that CLBlast wants, remembered by shape. */
 static enum tandem_status temp_size(struct tandem_stream *stream,
                                     const struct product *p, size_t *out_bytes)
 {
-    uint64_t shape[8] = {
-        (uint64_t)p->transpose_a << 32 | (uint64_t)p->transpose_b,
-        p->m, p->n, p->k, p->a_ld, p->b_ld, p->c_ld,
-        p->a_offset << 42 ^ p->b_offset << 21 ^ p->c_offset};
+    uint64_t shape[8] = {(uint64_t)p->transpose_a << 32 |
+                             (uint64_t)p->transpose_b,
+                         p->m,
+                         p->n,
+                         p->k,
+                         p->a_ld,
+                         p->b_ld,
+                         p->c_ld,
+                         p->a_offset << 42 ^ p->b_offset << 21 ^ p->c_offset};
     uint64_t mix = 0;
     for (uint32_t i = 0; i < 8; i++)
         mix = (mix ^ shape[i]) * 0x9e3779b97f4a7c15u;
@@ -217,8 +222,8 @@ static enum tandem_status temp_size(struct tandem_stream *stream,
     if (exact && memcmp(memo->shape, shape, sizeof(shape)) == 0)
         return TANDEM_OK;
     int code = CLBlastSGemmTempBufferSize(
-        CLBlastLayoutRowMajor, p->transpose_a, p->transpose_b, p->m, p->n,
-        p->k, p->a_offset, p->a_ld, p->b_offset, p->b_ld, p->c_offset, p->c_ld,
+        CLBlastLayoutRowMajor, p->transpose_a, p->transpose_b, p->m, p->n, p->k,
+        p->a_offset, p->a_ld, p->b_offset, p->b_ld, p->c_offset, p->c_ld,
         &stream->queue, out_bytes);
     if (code == CLBlastSuccess && exact) {
         memcpy(memo->shape, shape, sizeof(shape));
@@ -287,8 +292,8 @@ static enum tandem_status product_enqueue(struct tandem_stream *stream,
                              : product_single(stream, gemm, &product);
     for (uint32_t i = 0; i < 3; i++)
         stream_used(stream, buffers[i], i == 2);
-    if (status == TANDEM_OK && program_ready(stream->device,
-                                             clblast_key(gemm)) != TANDEM_OK)
+    if (status == TANDEM_OK &&
+        program_ready(stream->device, clblast_key(gemm)) != TANDEM_OK)
         program_mark_ready(stream->device, clblast_key(gemm));
     return status;
 }

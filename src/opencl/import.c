@@ -53,8 +53,8 @@ static bool verify(struct tandem_device *device)
     if (probe == NULL)
         return false;
     memset(probe, 0, PROBE_BYTES);
-    queue = clCreateCommandQueue(device->context, device->hardware->id, 0,
-                                 &code);
+    queue =
+        clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
     if (code == CL_SUCCESS)
         mem = clCreateBuffer(device->context,
                              CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,

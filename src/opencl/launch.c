@@ -13,7 +13,7 @@
 
 #define FIRST_SLOTS 64u
 
-/* ---- a stream's kernels ------------------------------------------------------------ */
+/* ---- a stream's kernels ---- */
 
 static struct stream_kernel *slot_of(struct stream_kernel *kernels,
                                      uint32_t slots, uint64_t key)
@@ -26,8 +26,8 @@ static struct stream_kernel *slot_of(struct stream_kernel *kernels,
 
 static enum tandem_status slots_grow(struct tandem_stream *stream)
 {
-    uint32_t slots = stream->kernel_slots != 0 ? stream->kernel_slots * 2
-                                               : FIRST_SLOTS;
+    uint32_t slots =
+        stream->kernel_slots != 0 ? stream->kernel_slots * 2 : FIRST_SLOTS;
     struct stream_kernel *kernels = calloc(slots, sizeof(*kernels));
     if (kernels == NULL)
         return message_set(TANDEM_OUT_OF_MEMORY, "launch: out of host memory");
@@ -69,8 +69,7 @@ enum tandem_status stream_kernel(struct tandem_stream *stream,
                                  struct stream_kernel **out_kernel)
 {
     if (stream->kernel_slots != 0) {
-        *out_kernel =
-            slot_of(stream->kernels, stream->kernel_slots, step->key);
+        *out_kernel = slot_of(stream->kernels, stream->kernel_slots, step->key);
         if ((*out_kernel)->key != 0)
             return TANDEM_OK;
     }
@@ -89,7 +88,7 @@ void stream_kernels_free(struct tandem_stream *stream)
     stream->kernel_slots = stream->kernel_count = 0;
 }
 
-/* ---- one step ------------------------------------------------------------------------ */
+/* ---- one step ---- */
 
 static enum tandem_status set_arguments(struct tandem_stream *stream,
                                         struct stream_kernel *kernel,
@@ -192,7 +191,7 @@ enum tandem_status launch_plan(struct tandem_stream *stream, struct plan *plan)
     return status;
 }
 
-/* ---- the call -------------------------------------------------------------------------- */
+/* ---- the call ---- */
 
 enum tandem_status launch_span(const void *user,
                                const struct tandem_buffer *buffer,

@@ -19,8 +19,8 @@
 /* Above every address of host memory. */
 #define FIRST_ADDRESS ((uint64_t)1 << 60)
 
-static struct handle_pool buffers = HANDLE_POOL(struct tandem_buffer,
-                                                BUFFER_MAGIC);
+static struct handle_pool buffers =
+    HANDLE_POOL(struct tandem_buffer, BUFFER_MAGIC);
 
 /* The class of bytes and the size of its blocks; 0 on overflow. */
 static uint32_t class_of(uint64_t bytes, uint64_t *out_bytes)
@@ -197,8 +197,10 @@ enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
     struct block *block = NULL;
     *out_buffer = NULL;
     if (block_bytes == 0)
-        return message_set(TANDEM_OUT_OF_MEMORY, "alloc: no device has %llu "
-                           "bytes", (unsigned long long)bytes);
+        return message_set(TANDEM_OUT_OF_MEMORY,
+                           "alloc: no device has %llu "
+                           "bytes",
+                           (unsigned long long)bytes);
     struct tandem_buffer *buffer = handle_new(&buffers);
     if (buffer == NULL)
         return message_set(TANDEM_OUT_OF_MEMORY, "alloc: out of host memory");
@@ -242,9 +244,9 @@ enum tandem_status buffer_import(struct tandem_device *device, void *memory,
     if (buffer == NULL)
         return message_set(TANDEM_OUT_OF_MEMORY,
                            "import_host: out of host memory");
-    buffer->mem = clCreateBuffer(device->context,
-                                 CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
-                                 (size_t)bytes, memory, &code);
+    buffer->mem =
+        clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+                       (size_t)bytes, memory, &code);
     if (code != CL_SUCCESS) {
         handle_free(&buffers, buffer);
         return status_from_cl(device, code, "clCreateBuffer of host memory");
@@ -342,7 +344,8 @@ enum tandem_status buffer_check(const struct tandem_device *device,
     if (!buffer_live(buffer))
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "%s: buffer %p is freed or no buffer of this "
-                           "backend", what, (const void *)buffer);
+                           "backend",
+                           what, (const void *)buffer);
     if (buffer->device != device)
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "%s: buffer %p belongs to another device", what,
@@ -367,8 +370,8 @@ enum tandem_status buffer_poisoned(const struct tandem_buffer *buffer)
                        status_name((enum tandem_status)poison));
 }
 
-void pool_poison(struct tandem_device *device, uint64_t stream,
-                 uint64_t serial, enum tandem_status status)
+void pool_poison(struct tandem_device *device, uint64_t stream, uint64_t serial,
+                 enum tandem_status status)
 {
     pthread_mutex_lock(&device->pool.mutex);
     for (struct tandem_buffer *buffer = device->pool.buffers; buffer != NULL;

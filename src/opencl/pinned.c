@@ -15,8 +15,8 @@
 struct pinned {
     cl_mem mem;
     cl_command_queue queue;
-    void *mapped;  /* what the driver gave */
-    void *memory;  /* the first page in it: what the caller has */
+    void *mapped; /* what the driver gave */
+    void *memory; /* the first page in it: what the caller has */
     struct pinned *next;
 };
 
@@ -47,16 +47,16 @@ enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
                            "host_alloc: no %llu bytes of host memory",
                            (unsigned long long)bytes);
     }
-    pinned->queue = clCreateCommandQueue(device->context, device->hardware->id,
-                                         0, &code);
+    pinned->queue =
+        clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
     if (code == CL_SUCCESS)
         pinned->mem = clCreateBuffer(device->context,
                                      CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
                                      whole, NULL, &code);
     if (code == CL_SUCCESS)
-        pinned->mapped = clEnqueueMapBuffer(
-            pinned->queue, pinned->mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
-            whole, 0, NULL, NULL, &code);
+        pinned->mapped = clEnqueueMapBuffer(pinned->queue, pinned->mem, CL_TRUE,
+                                            CL_MAP_READ | CL_MAP_WRITE, 0,
+                                            whole, 0, NULL, NULL, &code);
     if (code != CL_SUCCESS) {
         pinned->mapped = NULL;
         pinned_release(pinned);

@@ -23,8 +23,8 @@ static void divider_fill(uint64_t divisor, uint32_t *multiplier,
     *shift = s;
     *multiplier = 0;
     if (s < 32)
-        *multiplier = (uint32_t)(
-            (((((uint64_t)1 << s) - divisor) << 32) / divisor) + 1);
+        *multiplier =
+            (uint32_t)((((((uint64_t)1 << s) - divisor) << 32) / divisor) + 1);
 }
 
 void extents_fill(struct extents *out, const struct layout *layout)

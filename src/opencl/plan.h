@@ -50,7 +50,8 @@ enum kernel_type {
  * depend on, but for the device. */
 #define KEY_KERNEL(key) ((uint32_t)((key)&0xffu))
 #define KEY_OP(key) ((uint32_t)((key) >> 8 & 0xffu))
-#define KEY_TYPE(key, operand) ((uint32_t)((key) >> (16 + 4 * (operand)) & 0xfu))
+#define KEY_TYPE(key, operand) \
+    ((uint32_t)((key) >> (16 + 4 * (operand)) & 0xfu))
 #define KEY_WIDE(key) ((uint32_t)((key) >> 32 & 1u))
 #define KEY_TANH(key) ((uint32_t)((key) >> 33 & 1u))
 #define KEY_GROUP_LOG2(key) ((uint32_t)((key) >> 34 & 0xfu))
@@ -118,7 +119,7 @@ enum tandem_status plan_make(struct plan *plan, const struct request *request);
 void plan_epilogue(struct plan *plan, const struct tandem_gemm *gemm,
                    uint32_t group_log2, float scale);
 
-/* ---- for the planners --------------------------------------------------------- */
+/* ---- for the planners ---- */
 
 #define AXES TANDEM_MAX_RANK
 

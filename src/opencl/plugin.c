@@ -20,7 +20,7 @@ static enum tandem_status null_argument(const char *what)
     return message_set(TANDEM_INVALID_ARGUMENT, "%s is NULL", what);
 }
 
-/* ---- devices --------------------------------------------------------------------- */
+/* ---- devices ---- */
 
 static enum tandem_status entry_count(uint32_t *out_count)
 {
@@ -57,7 +57,7 @@ static enum tandem_status entry_open(uint32_t index,
     return device_open(index, options, out_device);
 }
 
-/* ---- memory ------------------------------------------------------------------------ */
+/* ---- memory ---- */
 
 static enum tandem_status entry_alloc(struct tandem_device *device,
                                       uint64_t bytes,
@@ -143,8 +143,8 @@ static enum tandem_status entry_host_alloc(struct tandem_device *device,
 static void entry_host_free(struct tandem_device *device, void *memory)
 {
     enum tandem_status status = device_check(device);
-    if (memory != NULL && (status == TANDEM_OK || (status == TANDEM_DEVICE_LOST &&
-                                                   !device_forked())))
+    if (memory != NULL && (status == TANDEM_OK ||
+                           (status == TANDEM_DEVICE_LOST && !device_forked())))
         pinned_free(device, memory);
 }
 
@@ -213,7 +213,7 @@ static enum tandem_status entry_trim(struct tandem_device *device,
     return status;
 }
 
-/* ---- operators ---------------------------------------------------------------------- */
+/* ---- operators ---- */
 
 static bool is_gemm(const struct tandem_op *op)
 {
@@ -300,8 +300,12 @@ static enum tandem_status entry_launch(
     enum tandem_status status = stream_check(stream);
     if (status != TANDEM_OK)
         return status;
-    struct request request = {stream->device->hardware, 0,           op, inputs,
-                              outputs,                  input_count,
+    struct request request = {stream->device->hardware,
+                              0,
+                              op,
+                              inputs,
+                              outputs,
+                              input_count,
                               output_count};
     if (is_gemm(op))
         return op->gemm != NULL ? gemm_launch(stream, op->gemm)
@@ -318,7 +322,7 @@ static enum tandem_status entry_gemm(struct tandem_stream *stream,
     return gemm != NULL ? gemm_launch(stream, gemm) : null_argument("gemm");
 }
 
-/* ---- streams and events --------------------------------------------------------------- */
+/* ---- streams and events ---- */
 
 static enum tandem_status entry_stream_create(struct tandem_device *device,
                                               uint32_t flags,

@@ -67,7 +67,7 @@ uint64_t programs_count(struct programs *programs)
     return built;
 }
 
-/* ---- variants ------------------------------------------------------------------- */
+/* ---- variants ---- */
 
 struct variant *variant_find(struct programs *programs, uint64_t key)
 {
@@ -117,7 +117,7 @@ enum tandem_status variant_report(const struct variant *variant)
     return message_set(TANDEM_NOT_READY, "the operator is not compiled yet");
 }
 
-/* ---- building -------------------------------------------------------------------- */
+/* ---- building ---- */
 
 static enum tandem_status build_failed(struct tandem_device *device,
                                        cl_program program,
@@ -145,8 +145,8 @@ static enum tandem_status build_source(struct tandem_device *device,
 {
     const char *sources[2] = {kernel_common, text->source};
     cl_int code = CL_SUCCESS;
-    cl_program program = clCreateProgramWithSource(device->context, 2, sources,
-                                                   NULL, &code);
+    cl_program program =
+        clCreateProgramWithSource(device->context, 2, sources, NULL, &code);
     if (code != CL_SUCCESS)
         return status_from_cl(device, code, "clCreateProgramWithSource");
     code = clBuildProgram(program, 1, &device->hardware->id, text->options,
@@ -179,8 +179,8 @@ static struct program *program_find(struct programs *programs,
                                     const struct variant_text *text)
 {
     struct program *at = programs->list;
-    while (at != NULL && (at->file != text->file ||
-                          strcmp(at->options, text->options) != 0))
+    while (at != NULL &&
+           (at->file != text->file || strcmp(at->options, text->options) != 0))
         at = at->next;
     if (at != NULL)
         return at;
@@ -243,7 +243,8 @@ static enum tandem_status check_group(struct tandem_device *device,
     if (log2 < programs->group_log2)
         programs->group_log2 = log2;
     pthread_mutex_unlock(&programs->mutex);
-    return message_set(TANDEM_NOT_READY, "a kernel needs groups of %u", 1u << log2);
+    return message_set(TANDEM_NOT_READY, "a kernel needs groups of %u",
+                       1u << log2);
 }
 
 /* Runs kernel over no elements, so that nothing is left to compile. */
@@ -254,12 +255,12 @@ static enum tandem_status trial_launch(struct tandem_device *device,
     static const unsigned char nothing[STEP_PARAM_BYTES];
     size_t size = (size_t)1 << KEY_GROUP_LOG2(variant->key);
     cl_int code = CL_SUCCESS;
-    cl_command_queue queue = clCreateCommandQueue(
-        device->context, device->hardware->id, 0, &code);
+    cl_command_queue queue =
+        clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
     if (code != CL_SUCCESS)
         return status_from_cl(device, code, "clCreateCommandQueue");
-    cl_mem scratch = clCreateBuffer(device->context, CL_MEM_READ_WRITE, 4096,
-                                    NULL, &code);
+    cl_mem scratch =
+        clCreateBuffer(device->context, CL_MEM_READ_WRITE, 4096, NULL, &code);
     for (uint32_t i = 0; code == CL_SUCCESS && i < variant->buffer_count; i++)
         code = clSetKernelArg(kernel, i, sizeof(scratch), &scratch);
     if (code == CL_SUCCESS)
@@ -298,7 +299,7 @@ enum tandem_status variant_build(struct tandem_device *device,
     return status;
 }
 
-/* ---- for launch, prepare and ready -------------------------------------------------- */
+/* ---- for launch, prepare and ready ---- */
 
 /* Builds the variant here, or waits for who builds it. */
 static enum tandem_status variant_want(struct tandem_device *device,

@@ -74,7 +74,7 @@ enum tandem_status program_ready(struct tandem_device *device, uint64_t key);
 /* A product has run: CLBlast's kernels are there. */
 void program_mark_ready(struct tandem_device *device, uint64_t key);
 
-/* ---- compile.c's -------------------------------------------------------------- */
+/* ---- compile.c's ---- */
 
 /* Builds the variant's program; with trial, launches it once on scratch
  * data.  Locks nothing but for the tables. */

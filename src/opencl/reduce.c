@@ -30,11 +30,11 @@ static uint32_t reduction_of(uint32_t op)
 {
     static const struct {
         uint32_t op, reduction;
-    } table[] = {{TANDEM_OP_SUM, 1},         {TANDEM_OP_MEAN, 2},
-                 {TANDEM_OP_PROD, 3},        {TANDEM_OP_REDUCE_MAX, 4},
-                 {TANDEM_OP_REDUCE_MIN, 5},  {TANDEM_OP_SUM_SQUARE, 6},
-                 {TANDEM_OP_L2, 7},          {TANDEM_OP_LOG_SUM_EXP, 8},
-                 {TANDEM_OP_ARGMAX, 9},      {TANDEM_OP_ARGMIN, 10},
+    } table[] = {{TANDEM_OP_SUM, 1},        {TANDEM_OP_MEAN, 2},
+                 {TANDEM_OP_PROD, 3},       {TANDEM_OP_REDUCE_MAX, 4},
+                 {TANDEM_OP_REDUCE_MIN, 5}, {TANDEM_OP_SUM_SQUARE, 6},
+                 {TANDEM_OP_L2, 7},         {TANDEM_OP_LOG_SUM_EXP, 8},
+                 {TANDEM_OP_ARGMAX, 9},     {TANDEM_OP_ARGMIN, 10},
                  {TANDEM_OP_DOT, 11}};
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         if (table[i].op == op)
@@ -165,8 +165,7 @@ static void plan_join(struct plan *plan, const struct request *request,
     step_buffer(step, NULL, false);
 }
 
-enum tandem_status plan_reduce(struct plan *plan,
-                               const struct request *request)
+enum tandem_status plan_reduce(struct plan *plan, const struct request *request)
 {
     uint32_t op = request->op->id;
     struct layout_reduction by;
@@ -190,8 +189,8 @@ enum tandem_status plan_reduce(struct plan *plan,
     step->temp = 1;
     step->buffers[1] = NULL;
     plan->temp_bytes = (uint64_t)out->splits * out->outputs * part_bytes(op);
-    plan_join(plan, request, out,
-              kernel_key(KERNEL_JOIN_SPLITS, reduction, wide,
-                         request->group_log2));
+    plan_join(
+        plan, request, out,
+        kernel_key(KERNEL_JOIN_SPLITS, reduction, wide, request->group_log2));
     return TANDEM_OK;
 }

@@ -92,8 +92,8 @@ static void fill(struct softmax *out, const struct layout_reduction *by,
     divide_work(out, &by->kept, request->group_log2);
     out->vector = !out->across && out->in_stride == 1 &&
                   walks_fours(&by->kept, 1, input) &&
-                  (form == FORM_LOSS || (out->out_stride == 1 &&
-                                         walks_fours(&by->kept, 0, output)));
+                  (form == FORM_LOSS ||
+                   (out->out_stride == 1 && walks_fours(&by->kept, 0, output)));
     out->kept_rank = by->kept.rank;
     out->in_offset = element_offset(input);
     out->out_offset = element_offset(output);

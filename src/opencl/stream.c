@@ -10,8 +10,8 @@
 
 #define STREAM_MAGIC 0x7374726du
 
-static struct handle_pool streams = HANDLE_POOL(struct tandem_stream,
-                                                STREAM_MAGIC);
+static struct handle_pool streams =
+    HANDLE_POOL(struct tandem_stream, STREAM_MAGIC);
 
 bool stream_live(const struct tandem_stream *stream)
 {
@@ -46,8 +46,8 @@ enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
                            "stream_create: out of host memory");
     cl_command_queue_properties properties =
         (flags & TANDEM_STREAM_PROFILING) != 0 ? CL_QUEUE_PROFILING_ENABLE : 0;
-    stream->queue = clCreateCommandQueue(
-        device->context, device->hardware->id, properties, &code);
+    stream->queue = clCreateCommandQueue(device->context, device->hardware->id,
+                                         properties, &code);
     if (code != CL_SUCCESS) {
         handle_free(&streams, stream);
         return status_from_cl(device, code, "clCreateCommandQueue");
@@ -104,8 +104,7 @@ enum tandem_status stream_fail(struct tandem_stream *stream,
 void stream_passed(struct tandem_stream *stream, uint64_t serial)
 {
     if (serial > atomic_load_explicit(&stream->completed, memory_order_relaxed))
-        atomic_store_explicit(&stream->completed, serial,
-                              memory_order_relaxed);
+        atomic_store_explicit(&stream->completed, serial, memory_order_relaxed);
 }
 
 enum tandem_status stream_flush(struct tandem_stream *stream)
@@ -120,7 +119,7 @@ enum tandem_status stream_flush(struct tandem_stream *stream)
     return TANDEM_OK;
 }
 
-/* ---- reuse of blocks across streams --------------------------------------- */
+/* ---- reuse of blocks across streams ---- */
 
 /* Makes stream wait for the present end of other, whose work is not done. */
 static enum tandem_status follow_end(struct tandem_stream *stream,
@@ -193,7 +192,7 @@ void stream_used(struct tandem_stream *stream, struct tandem_buffer *buffer,
                           memory_order_relaxed);
 }
 
-/* ---- waits --------------------------------------------------------------------- */
+/* ---- waits ---- */
 
 enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
                                uint64_t timeout_ns)
@@ -236,8 +235,8 @@ static enum tandem_status finish(struct tandem_stream *stream,
         cl_event event = NULL;
         code = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &event);
         if (code != CL_SUCCESS)
-            return stream_fail(stream, status_from_cl(device, code,
-                                                      "clEnqueueMarker"));
+            return stream_fail(stream,
+                               status_from_cl(device, code, "clEnqueueMarker"));
         atomic_store(&stream->flushed, serial - 1);
         status = stream_wait(stream, event, timeout_ns);
         clReleaseEvent(event);
@@ -264,16 +263,16 @@ enum tandem_status stream_synchronize(struct tandem_stream *stream,
     /* A sticky error does not shorten the wait for what is under way. */
     status = finish(stream, timeout_ns);
     if (status == TANDEM_NOT_READY)
-        return message_set(status, "stream_synchronize: the stream's work is "
-                                   "not done after %llu ns",
+        return message_set(status,
+                           "stream_synchronize: the stream's work is "
+                           "not done after %llu ns",
                            (unsigned long long)timeout_ns);
     enum tandem_status sticky = (enum tandem_status)atomic_exchange(
         &stream->status, (uint32_t)TANDEM_OK);
     if (sticky == TANDEM_OK)
         return TANDEM_OK;
     stream_passed(stream, atomic_load(&stream->issued));
-    return message_set(sticky, "the stream's work failed: %s",
-                       stream->message);
+    return message_set(sticky, "the stream's work failed: %s", stream->message);
 }
 
 /* Streams belong to their threads, but a wait touches only what is atomic, and

@@ -23,8 +23,7 @@ static enum tandem_status range_begin(struct tandem_stream *stream,
 static void cure(struct tandem_buffer *buffer, uint64_t bytes)
 {
     if (bytes == buffer->bytes)
-        atomic_store_explicit(&buffer->poison, TANDEM_OK,
-                              memory_order_relaxed);
+        atomic_store_explicit(&buffer->poison, TANDEM_OK, memory_order_relaxed);
 }
 
 /* A transfer that is not asynchronous waits for the work before it, as the
@@ -66,10 +65,9 @@ static enum tandem_status read_timed(struct tandem_stream *stream,
                                      uint64_t bytes, uint64_t timeout_ns)
 {
     cl_event event = NULL;
-    cl_int code =
-        clEnqueueReadBuffer(stream->queue, buffer->mem, CL_FALSE,
-                            (size_t)offset, (size_t)bytes, target, 0, NULL,
-                            &event);
+    cl_int code = clEnqueueReadBuffer(stream->queue, buffer->mem, CL_FALSE,
+                                      (size_t)offset, (size_t)bytes, target, 0,
+                                      NULL, &event);
     if (code != CL_SUCCESS)
         return status_from_cl(stream->device, code, "clEnqueueReadBuffer");
     uint64_t serial = stream_issue(stream);
@@ -131,7 +129,8 @@ enum tandem_status transfer_copy(struct tandem_stream *stream,
     if (to < from + bytes && from < to + bytes)
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "copy: %llu bytes from offset %llu to %llu of one "
-                           "buffer overlap", (unsigned long long)bytes,
+                           "buffer overlap",
+                           (unsigned long long)bytes,
                            (unsigned long long)source_offset,
                            (unsigned long long)target_offset);
     cl_int code = clEnqueueCopyBuffer(
@@ -159,7 +158,8 @@ static enum tandem_status check_pattern(uint64_t offset, uint64_t bytes,
     if (offset % pattern_bytes != 0 || bytes % pattern_bytes != 0)
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "fill: offset %llu or bytes %llu is no multiple of "
-                           "pattern_bytes %u", (unsigned long long)offset,
+                           "pattern_bytes %u",
+                           (unsigned long long)offset,
                            (unsigned long long)bytes, pattern_bytes);
     return TANDEM_OK;
 }
@@ -175,9 +175,9 @@ enum tandem_status transfer_fill(struct tandem_stream *stream,
         status = range_begin(stream, buffer, offset, bytes, "fill");
     if (status != TANDEM_OK || bytes == 0)
         return status;
-    cl_int code = clEnqueueFillBuffer(stream->queue, buffer->mem, pattern,
-                                      pattern_bytes, (size_t)offset,
-                                      (size_t)bytes, 0, NULL, NULL);
+    cl_int code =
+        clEnqueueFillBuffer(stream->queue, buffer->mem, pattern, pattern_bytes,
+                            (size_t)offset, (size_t)bytes, 0, NULL, NULL);
     if (code != CL_SUCCESS)
         return status_from_cl(stream->device, code, "clEnqueueFillBuffer");
     stream_issue(stream);
@@ -205,10 +205,9 @@ enum tandem_status transfer_map(struct tandem_stream *stream,
     how |= (flags & TANDEM_MAP_WRITE) != 0 ? CL_MAP_WRITE : 0;
     cl_int code = CL_SUCCESS;
     cl_event event = NULL;
-    void *memory =
-        clEnqueueMapBuffer(stream->queue, buffer->mem, CL_FALSE, how,
-                           (size_t)offset, (size_t)bytes, 0, NULL, &event,
-                           &code);
+    void *memory = clEnqueueMapBuffer(stream->queue, buffer->mem, CL_FALSE, how,
+                                      (size_t)offset, (size_t)bytes, 0, NULL,
+                                      &event, &code);
     if (code != CL_SUCCESS)
         return status_from_cl(stream->device, code, "clEnqueueMapBuffer");
     uint64_t serial = stream_issue(stream);
@@ -233,8 +232,7 @@ enum tandem_status transfer_unmap(struct tandem_stream *stream,
     if (!buffer_live(buffer) || buffer->device != stream->device ||
         atomic_load(&buffer->maps) == 0 || memory == NULL)
         return message_set(TANDEM_INVALID_ARGUMENT,
-                           "unmap: buffer %p is not mapped",
-                           (void *)buffer);
+                           "unmap: buffer %p is not mapped", (void *)buffer);
     cl_int code = clEnqueueUnmapMemObject(stream->queue, buffer->mem, memory, 0,
                                           NULL, NULL);
     if (code != CL_SUCCESS)

@@ -97,9 +97,8 @@ void variant_describe(struct variant_text *out, uint64_t key,
     out->options[0] = '\0';
     append(out, "-cl-std=CL1.2 -DTANDEM_EMBEDDED -DGROUP=%u -DWIDE=%u%s",
            1u << KEY_GROUP_LOG2(key), KEY_WIDE(key),
-           hardware->correct_divide
-               ? " -cl-fp32-correctly-rounded-divide-sqrt"
-               : "");
+           hardware->correct_divide ? " -cl-fp32-correctly-rounded-divide-sqrt"
+                                    : "");
     switch (kernel) {
     case KERNEL_FLAT:
     case KERNEL_STRIDED:
