@@ -83,19 +83,29 @@ static bool path_make(char *out, const struct tandem_device *device,
                     device->cache_dir, high, low) < PATH_MAX;
 }
 
-/* A file or directory that nobody but this user, or root, can have made. */
-static bool trusted(const struct stat *status, mode_t type)
+/* A file that nobody but this user, or root, can have made. */
+static bool trusted(const struct stat *status)
 {
-    return (status->st_mode & S_IFMT) == type &&
+    return S_ISREG(status->st_mode) &&
            (status->st_uid == geteuid() || status->st_uid == 0) &&
            (status->st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/* Makes the directory and those above it, and judges it. */
-static bool directory_ready(const char *path)
+/* Whether nobody else can put another directory in the place of path, or, of
+ * its last part, files into it. */
+static bool directory_trusted(const char *path, bool last)
+{
+    struct stat status;
+    if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode) ||
+        (status.st_uid != geteuid() && status.st_uid != 0))
+        return false;
+    return (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 ||
+           (!last && (status.st_mode & S_ISVTX) != 0);
+}
+
+bool cache_directory(const char *path)
 {
     char part[PATH_MAX];
-    struct stat status;
     if (path[0] != '/' || strlen(path) >= sizeof(part))
         return false;
     snprintf(part, sizeof(part), "%s", path);
@@ -103,10 +113,12 @@ static bool directory_ready(const char *path)
         if (*at == '/') {
             *at = '\0';
             mkdir(part, 0700);
+            if (!directory_trusted(part, false))
+                return false;
             *at = '/';
         }
     mkdir(part, 0700);
-    return stat(part, &status) == 0 && trusted(&status, S_IFDIR);
+    return directory_trusted(part, true);
 }
 
 /* The whole file, or NULL. */
@@ -117,7 +129,7 @@ static unsigned char *file_read(const char *path, size_t *out_bytes)
     int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (file < 0)
         return NULL;
-    if (fstat(file, &status) == 0 && trusted(&status, S_IFREG) &&
+    if (fstat(file, &status) == 0 && trusted(&status) &&
         status.st_size > (off_t)sizeof(struct header) &&
         (uint64_t)status.st_size <= LARGEST_FILE_BYTES)
         data = malloc((size_t)status.st_size);
@@ -264,13 +276,8 @@ void cache_store(struct tandem_device *device, const struct variant_text *text,
     if (!enabled(device))
         return;
     size_t key_bytes = key_make(key, device, text);
-    if (!directory_ready(device->cache_dir) || !path_make(path, device, key)) {
-        device_log(device, TANDEM_LOG_WARNING,
-                   "%s cannot be used as a cache: it must be an absolute "
-                   "path of a directory that only its owner writes",
-                   device->cache_dir);
+    if (!path_make(path, device, key))
         return;
-    }
     unsigned char *binary = binary_fetch(program, &bytes);
     if (binary == NULL)
         return;

@@ -3,11 +3,16 @@
 #ifndef TANDEM_OPENCL_CACHE_H
 #define TANDEM_OPENCL_CACHE_H
 
+#include <stdbool.h>
+
 #include "opencl/api.h"
 #include "opencl/variant.h"
 
 struct tandem_device;
 
+/* Makes path and the directories above it (mode 0700); false where it cannot
+ * be trusted: not absolute, or others may write it or replace it. */
+bool cache_directory(const char *path);
 /* A built program, or NULL where the disk has none that works. */
 cl_program cache_load(struct tandem_device *device,
                       const struct variant_text *text);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opencl/cache.h"
 #include "opencl/gemm.h"
 #include "opencl/pinned.h"
 #include "opencl/status.h"
@@ -174,6 +175,20 @@ static enum tandem_status read_options(struct tandem_device *device,
     return status;
 }
 
+/* Without a directory to trust, everything is compiled anew: slow, not
+ * wrong. */
+static void check_cache_dir(struct tandem_device *device)
+{
+    if (device->cache_dir == NULL || cache_directory(device->cache_dir))
+        return;
+    device_log(device, TANDEM_LOG_WARNING,
+               "cache_dir %s is not used: it must be an absolute path that "
+               "only its owner, or root, can write",
+               device->cache_dir);
+    free(device->cache_dir);
+    device->cache_dir = NULL;
+}
+
 enum tandem_status device_open(uint32_t index,
                                const struct tandem_open_options *options,
                                struct tandem_device **out_device)
@@ -202,6 +217,7 @@ enum tandem_status device_open(uint32_t index,
         handle_free(&devices, device);
         return status;
     }
+    check_cache_dir(device);
     pthread_mutex_init(&device->mutex, NULL);
     pool_start(&device->pool, cap);
     programs_start(device);

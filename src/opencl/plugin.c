@@ -9,9 +9,8 @@
 #include "common/check.h"
 #include "config.h"
 #include "opencl/device.h"
-#include "opencl/gemm.h"
 #include "opencl/import.h"
-#include "opencl/launch.h"
+#include "opencl/entries.h"
 #include "opencl/pinned.h"
 #include "opencl/transfer.h"
 
@@ -213,115 +212,6 @@ static enum tandem_status entry_trim(struct tandem_device *device,
     return status;
 }
 
-/* ---- operators ---- */
-
-static bool is_gemm(const struct tandem_op *op)
-{
-    return op != NULL && op->id == TANDEM_OP_GEMM;
-}
-
-/* What supports, prepare and ready judge first. */
-static enum tandem_status judge(struct tandem_device *device,
-                                const struct request *request)
-{
-    enum tandem_status status = device_check(device);
-    if (status == TANDEM_OK)
-        status = launch_check(device, request, false);
-    if (status == TANDEM_OK && is_gemm(request->op))
-        status = gemm_supports(device, request->op->gemm);
-    return status;
-}
-
-static enum tandem_status plan_of(struct tandem_device *device,
-                                  struct request *request, struct plan *plan)
-{
-    request->hardware = device->hardware;
-    request->group_log2 = device->programs.group_log2;
-    return plan_make(plan, request);
-}
-
-static enum tandem_status entry_supports(
-    struct tandem_device *device, const struct tandem_op *op,
-    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
-{
-    struct request request = {NULL,    0,           op,          inputs,
-                              outputs, input_count, output_count};
-    struct plan plan;
-    enum tandem_status status = judge(device, &request);
-    if (status != TANDEM_OK || is_gemm(op))
-        return status;
-    return plan_of(device, &request, &plan);
-}
-
-static enum tandem_status entry_prepare(
-    struct tandem_device *device, const struct tandem_op *op,
-    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
-{
-    struct request request = {NULL,    0,           op,          inputs,
-                              outputs, input_count, output_count};
-    struct plan plan;
-    enum tandem_status status = judge(device, &request);
-    if (status == TANDEM_OK && is_gemm(op))
-        return gemm_prepare(device, op->gemm);
-    if (status == TANDEM_OK)
-        status = plan_of(device, &request, &plan);
-    for (uint32_t i = 0; status == TANDEM_OK && i < plan.steps; i++)
-        if (KEY_KERNEL(plan.step[i].key) != KERNEL_COPY_BUFFER)
-            status = program_prepare(device, &plan.step[i]);
-    return status;
-}
-
-static enum tandem_status entry_ready(
-    struct tandem_device *device, const struct tandem_op *op,
-    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
-{
-    struct request request = {NULL,    0,           op,          inputs,
-                              outputs, input_count, output_count};
-    struct plan plan;
-    enum tandem_status status = judge(device, &request);
-    if (status == TANDEM_OK && is_gemm(op))
-        return gemm_ready(device, op->gemm);
-    if (status == TANDEM_OK)
-        status = plan_of(device, &request, &plan);
-    for (uint32_t i = 0; status == TANDEM_OK && i < plan.steps; i++)
-        if (KEY_KERNEL(plan.step[i].key) != KERNEL_COPY_BUFFER)
-            status = program_ready(device, plan.step[i].key);
-    return status;
-}
-
-static enum tandem_status entry_launch(
-    struct tandem_stream *stream, const struct tandem_op *op,
-    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
-{
-    enum tandem_status status = stream_check(stream);
-    if (status != TANDEM_OK)
-        return status;
-    struct request request = {stream->device->hardware,
-                              0,
-                              op,
-                              inputs,
-                              outputs,
-                              input_count,
-                              output_count};
-    if (is_gemm(op))
-        return op->gemm != NULL ? gemm_launch(stream, op->gemm)
-                                : null_argument("launch: op->gemm");
-    return launch_op(stream, &request);
-}
-
-static enum tandem_status entry_gemm(struct tandem_stream *stream,
-                                     const struct tandem_gemm *gemm)
-{
-    enum tandem_status status = stream_check(stream);
-    if (status != TANDEM_OK)
-        return status;
-    return gemm != NULL ? gemm_launch(stream, gemm) : null_argument("gemm");
-}
-
 /* ---- streams and events ---- */
 
 static enum tandem_status entry_stream_create(struct tandem_device *device,
@@ -394,11 +284,11 @@ static const struct tandem_backend backend = {
     .unmap = entry_unmap,
     .memory_stats = entry_stats,
     .trim = entry_trim,
-    .supports = entry_supports,
-    .prepare = entry_prepare,
-    .ready = entry_ready,
-    .launch = entry_launch,
-    .gemm = entry_gemm,
+    .supports = operator_supports,
+    .prepare = operator_prepare,
+    .ready = operator_ready,
+    .launch = operator_launch,
+    .gemm = operator_gemm,
     .stream_create = entry_stream_create,
     .stream_destroy = entry_stream_destroy,
     .stream_query = stream_query,
