@@ -9,6 +9,7 @@
 #include "host/device.h"
 #include "host/loader.h"
 #include "host/path.h"
+#include "host/run.h"
 #include "host/storage.h"
 #include "host/tensor.h"
 
@@ -23,8 +24,7 @@ struct handle_pool context_pool = HANDLE_POOL(struct tandem_context,
                                               0x54434f4e);
 
 /* Each thread's is at another address. */
-static __thread char thread_mark
-    __attribute__((tls_model("initial-exec")));
+static __thread char thread_mark;
 
 enum tandem_status context_check(const struct tandem_context *context)
 {
@@ -277,6 +277,7 @@ static void context_free(struct tandem_context *context)
     free(context->num_threads);
     free(context->forced_name);
     free(context->judged);
+    free(context->spare);
     if (context->generation == fork_generation)
         pthread_mutex_destroy(&context->mutex);
     handle_free(&context_pool, context);
@@ -306,9 +307,12 @@ tandem_context_create(const struct tandem_context_options *options,
     context->generation = fork_generation;
     context->serial = __atomic_add_fetch(&serials, 1, __ATOMIC_RELAXED);
     context->forced = TANDEM_ANY_DEVICE;
+    context->spare = record_new();
     context->next_address = UINT64_C(1) << 63;
     pthread_mutex_init(&context->mutex, NULL);
-    status = options_keep(context, &own);
+    status = context->spare != NULL
+                 ? options_keep(context, &own)
+                 : message_set(TANDEM_OUT_OF_MEMORY, "no memory for a context");
     if (status == TANDEM_OK) {
         cache_find(context);
         host_cpu_read(context->host_cpu, sizeof(context->host_cpu));

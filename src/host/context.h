@@ -17,6 +17,7 @@
 struct backend;
 struct device;
 struct judged_table;
+struct record;
 struct storage;
 
 struct open_pair {
@@ -68,6 +69,7 @@ struct tandem_context {
     struct tandem_tensor *tensors; /* list */
     uint64_t tensor_serial;        /* of the latest */
     struct judged_table *judged;   /* or NULL; see judged.h */
+    struct record *spare; /* for threads that have no memory for their own */
     struct storage *leaving; /* freed by the caller, in use by work */
     uint64_t next_address;   /* of library-owned storages, see storage.h */
 };

@@ -7,17 +7,69 @@
 #include "common/message.h"
 #include "host/run.h"
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
+/* A thread's records are on the heap: a library that is opened late finds
+ * little room for thread-local storage.  Contexts whose serials differ by a
+ * multiple of RECORDS share one. */
 #define RECORDS 4u
 
-/* Contexts whose serials differ by a multiple of RECORDS share one. */
-static __thread struct record records[RECORDS];
+static __thread struct record *records;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool key_made;
+
+static void records_free(void *made)
+{
+    free(made);
+    records = NULL;
+}
+
+static void key_make(void)
+{
+    key_made = pthread_key_create(&key, records_free) == 0;
+}
+
+/* NULL: no memory. */
+static struct record *records_make(void)
+{
+    struct record *made;
+
+    pthread_once(&once, key_make);
+    if (!key_made)
+        return NULL;
+    made = calloc(RECORDS, sizeof(*made));
+    if (made == NULL || pthread_setspecific(key, made) != 0) {
+        free(made);
+        return NULL;
+    }
+    records = made;
+    return made;
+}
+
+struct record *record_new(void)
+{
+    return calloc(1, sizeof(struct record));
+}
+
+static struct record *record_find(const struct tandem_context *context)
+{
+    struct record *own = records;
+
+    if (own == NULL)
+        return context->spare;
+    return &own[context->serial % RECORDS];
+}
 
 struct record *record_get(const struct tandem_context *context)
 {
-    struct record *record = &records[context->serial % RECORDS];
+    struct record *record;
 
+    if (records == NULL)
+        records_make();
+    record = record_find(context);
     record->context = context;
     record->serial = context->serial;
     return record;
@@ -117,15 +169,16 @@ enum tandem_status tandem_explain(struct tandem_context *context,
         status = out_check(out);
     if (status != TANDEM_OK)
         return status;
-    record = &records[context->serial % RECORDS];
-    if (record->context != context || record->serial != context->serial)
-        return message_set(TANDEM_INVALID_ARGUMENT,
-                           "this thread ran no operator in this context, or "
-                           "its last one failed");
     context_lock(context);
-    out_fill(context, record, out);
+    record = record_find(context);
+    if (record->context == context && record->serial == context->serial)
+        out_fill(context, record, out);
+    else
+        status = message_set(TANDEM_INVALID_ARGUMENT,
+                             "this thread ran no operator in this context, or "
+                             "its last one failed");
     context_unlock(context);
-    return TANDEM_OK;
+    return status;
 }
 
 /* Asks each device whether it serves the operator and is ready. */

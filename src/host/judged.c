@@ -38,6 +38,9 @@ static int64_t attribute(const struct call *call, uint32_t k)
 {
     const struct tandem_gemm *gemm = call->gemm;
 
+    /* adam: any step is as good as the first. */
+    if (gemm == NULL && k == 0 && call->op->id == TANDEM_OP_ADAM)
+        return call->op->ints[0] < 1 ? call->op->ints[0] : 1;
     if (gemm == NULL)
         return call->op->ints[k];
     if (k == 0)

@@ -36,6 +36,7 @@ struct judged {
      * there; else NULL. */
     struct device *home;
     uint32_t usable;
+    uint32_t good; /* bit d: device d said that it serves it and is ready */
     double launch_ns, run_ns; /* at home */
 };
 

@@ -73,7 +73,8 @@ static bool backend_known(const struct tandem_context *context,
 
 /* Takes the plugin into the context; NULL, or why not. */
 static const char *backend_add(struct tandem_context *context,
-                               const char *path, void *library)
+                               const char *path, void *library, char *why,
+                               size_t why_bytes)
 {
     tandem_backend_query_fn query;
     struct backend backend;
@@ -83,7 +84,8 @@ static const char *backend_add(struct tandem_context *context,
     if (query == NULL)
         return "it is no Tandem plugin: it does not export "
                "" TANDEM_BACKEND_QUERY_SYMBOL;
-    problem = table_copy(query(TANDEM_ABI_MAJOR), &backend.table);
+    problem = table_copy(query(TANDEM_ABI_MAJOR), &backend.table, why,
+                         why_bytes);
     if (problem != NULL)
         return problem;
     if (backend_known(context, backend.table.name)) {
@@ -127,7 +129,7 @@ static void plugin_load(struct tandem_context *context, const char *path)
                         path, error, library_hint(error));
         return;
     }
-    problem = backend_add(context, path, library);
+    problem = backend_add(context, path, library, why, sizeof(why));
     if (problem != NULL) {
         context_problem(context, TANDEM_LOG_WARNING, "%s: not used: %s", path,
                         problem);

@@ -22,9 +22,9 @@ enum tandem_status loader_run(struct tandem_context *context,
                               const char *option_path);
 
 /* table.c: judges a plugin's table and makes out a copy of full size.  NULL
- * where it is good; else what is wrong with it, valid until the thread's next
- * call. */
+ * where it is good; else what is wrong with it, static or in why. */
 const char *table_copy(const struct tandem_backend *table,
-                       struct tandem_backend *out);
+                       struct tandem_backend *out, char *why,
+                       size_t why_bytes);
 
 #endif

@@ -265,6 +265,7 @@ static enum tandem_status call_judge(const struct call *call,
         if (judged != NULL) {
             judged_key_make(call, &judged->key);
             judged->usable = 0;
+            judged->good = 0;
             judged->operand_count = operands_find(call, judged->operands);
         } else {
             judged = &own;
@@ -577,23 +578,26 @@ static void candidate_drop(struct call *call, struct record *record,
 /* Whether device, the best by cost, serves the operator and needs no compiler;
  * else it is dropped, or marked as not ready. */
 static bool candidate_good(struct call *call, struct record *record,
-                           struct device *device)
+                           struct judged *judged, struct device *device)
 {
     const bool core = device->info.caps & TANDEM_CAP_CORE_OPERATORS;
     enum tandem_status status;
 
-    if (device->shares_host && core)
+    if ((device->shares_host && core && !device->compiles) ||
+        (judged != NULL && (judged->good >> device->id & 1)))
         return true;
     status = call_supported(call, device);
     if (status != TANDEM_OK) {
         candidate_drop(call, record, device, status);
         return false;
     }
-    if (!device->compiles || call->context->deterministic)
+    if (device->compiles && !call->context->deterministic)
+        status = call_ready(call, device);
+    if (status == TANDEM_OK) {
+        if (judged != NULL)
+            judged->good |= 1u << device->id;
         return true;
-    status = call_ready(call, device);
-    if (status == TANDEM_OK)
-        return true;
+    }
     if (status == TANDEM_NOT_READY) {
         call_prepare(call, device);
         record->unready |= 1u << device->id;
@@ -619,7 +623,8 @@ static enum tandem_status call_fail(const struct call *call,
                        call->row->name);
 }
 
-static enum tandem_status call_place(struct call *call, struct record *record)
+static enum tandem_status call_place(struct call *call, struct record *record,
+                                     struct judged *judged)
 {
     struct tandem_context *context = call->context;
     enum tandem_status status = TANDEM_NO_DEVICE;
@@ -634,7 +639,8 @@ static enum tandem_status call_place(struct call *call, struct record *record)
 
             record->unready = 0;
             device = chooser_pick(context, record, unready & context->usable);
-        } else if (device != NULL && !candidate_good(call, record, device)) {
+        } else if (device != NULL &&
+                   !candidate_good(call, record, judged, device)) {
             continue;
         }
         if (device == NULL)
@@ -693,16 +699,17 @@ static bool home_run(struct call *call, struct record *record,
 enum tandem_status call_run(struct call *call)
 {
     struct tandem_context *context = call->context;
-    struct record *record = record_get(context);
+    struct record *record;
     struct judged *judged;
     struct device *forced;
     enum tandem_status status;
 
     context_lock(context);
+    record = record_get(context);
     status = call_start(call, record, &forced, &judged);
     if (status == TANDEM_OK && forced == NULL) {
         if (judged == NULL || !home_run(call, record, judged, &status))
-            status = call_place(call, record);
+            status = call_place(call, record, judged);
     } else if (status == TANDEM_OK) {
         chooser_predict(record, forced);
         status = call_execute(call, record, forced);

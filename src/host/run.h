@@ -60,8 +60,11 @@ enum tandem_status call_supported(const struct call *call,
 /* Whether device would launch it without compiling.  Locked. */
 enum tandem_status call_ready(const struct call *call, struct device *device);
 
-/* explain.c: the calling thread's record of this context, made if need be. */
+/* explain.c: the calling thread's record of this context, made if need be.
+ * Locked. */
 struct record *record_get(const struct tandem_context *context);
+/* NULL: out of memory.  Ends with free. */
+struct record *record_new(void);
 /* Fills an explanation from a record.  Locked. */
 void explanation_fill(struct tandem_context *context, struct record *record,
                       struct tandem_explanation *out);

@@ -196,26 +196,25 @@ static bool name_valid(const char *name)
 }
 
 const char *table_copy(const struct tandem_backend *table,
-                       struct tandem_backend *out)
+                       struct tandem_backend *out, char *why, size_t why_bytes)
 {
-    static __thread char why[160];
     size_t bytes;
     const char *missing;
 
     memset(out, 0, sizeof(*out));
     if (table == NULL) {
-        snprintf(why, sizeof(why), "it does not serve version %u of the ABI",
+        snprintf(why, why_bytes, "it does not serve version %u of the ABI",
                  TANDEM_ABI_MAJOR);
         return why;
     }
     bytes = table->struct_size;
     if (bytes < offsetof(struct tandem_backend, last_error)) {
-        snprintf(why, sizeof(why), "its table is cut short at %zu bytes",
+        snprintf(why, why_bytes, "its table is cut short at %zu bytes",
                  bytes);
         return why;
     }
     if (table->abi_major != TANDEM_ABI_MAJOR) {
-        snprintf(why, sizeof(why),
+        snprintf(why, why_bytes,
                  "its table is of version %u of the ABI, not %u",
                  table->abi_major, TANDEM_ABI_MAJOR);
         return why;
