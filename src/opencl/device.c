@@ -76,6 +76,28 @@ void device_log(struct tandem_device *device, enum tandem_log_level level,
 
 /* ---- contexts ---- */
 
+static void context_give(struct tandem_device *device)
+{
+    struct platform_device *hardware =
+        (struct platform_device *)device->hardware;
+    if (device->utility != NULL)
+        clReleaseCommandQueue(device->utility);
+    pthread_mutex_lock(&mutex);
+    hardware->opens--;
+    open_count--;
+    /* What the next open shares must not be a broken context. */
+    if (hardware->opens == 0 || atomic_load(&device->lost)) {
+        if (hardware->context == device->context) {
+            clReleaseContext(hardware->context);
+            hardware->context = NULL;
+        }
+    }
+    if (open_count == 0)
+        gemm_forget();
+    clReleaseContext(device->context);
+    pthread_mutex_unlock(&mutex);
+}
+
 static enum tandem_status context_take(struct tandem_device *device)
 {
     struct platform_device *hardware =
@@ -95,32 +117,17 @@ static enum tandem_status context_take(struct tandem_device *device)
     }
     pthread_mutex_unlock(&mutex);
     if (device->context != NULL)
+        device->utility =
+            clCreateCommandQueue(device->context, hardware->id, 0, &code);
+    if (device->utility != NULL)
         return TANDEM_OK;
-    status_from_cl(device, code, "clCreateContext");
+    status_from_cl(device, code, "clCreateContext or clCreateCommandQueue");
+    if (device->context != NULL)
+        context_give(device);
     char why[256];
     snprintf(why, sizeof(why), "%s", message_get());
     return message_set(TANDEM_NO_DEVICE, "open: the driver refused it: %s",
                        why);
-}
-
-static void context_give(struct tandem_device *device)
-{
-    struct platform_device *hardware =
-        (struct platform_device *)device->hardware;
-    pthread_mutex_lock(&mutex);
-    hardware->opens--;
-    open_count--;
-    /* What the next open shares must not be a broken context. */
-    if (hardware->opens == 0 || atomic_load(&device->lost)) {
-        if (hardware->context == device->context) {
-            clReleaseContext(hardware->context);
-            hardware->context = NULL;
-        }
-    }
-    if (open_count == 0)
-        gemm_forget();
-    clReleaseContext(device->context);
-    pthread_mutex_unlock(&mutex);
 }
 
 /* ---- open and close ---- */

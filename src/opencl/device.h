@@ -25,6 +25,7 @@ struct tandem_device {
     uint32_t index;
     const struct platform_device *hardware;
     cl_context context; /* shared with other opens of the hardware */
+    cl_command_queue utility; /* for what belongs to no stream */
     tandem_log_fn log;
     void *log_user;
     char *cache_dir; /* NULL: no disk cache */

@@ -16,6 +16,8 @@
 /* The smallest block; also keeps neighbours off one cache line. */
 #define SMALLEST_BYTES 512u
 
+/* Blocks from this size on are made real at once. */
+#define TOUCH_BYTES ((uint64_t)1 << 20)
 /* Above every address of host memory. */
 #define FIRST_ADDRESS ((uint64_t)1 << 60)
 
@@ -87,8 +89,19 @@ void pool_trim(struct tandem_device *device, uint64_t keep_bytes)
     }
 }
 
-/* Makes the driver's memory real by nothing: drivers allocate at first use,
- * so that a failure there (enqueue) is tried again after a trim. */
+/* Drivers of GPUs allocate at first use; a large block is used here, so that
+ * it is alloc that fails, and not the work of a stream. */
+static cl_int block_touch(struct tandem_device *device, cl_mem mem,
+                          uint64_t bytes)
+{
+    const cl_uint zero = 0;
+    if (bytes < TOUCH_BYTES || device->hardware->info.kind == TANDEM_DEVICE_CPU)
+        return CL_SUCCESS;
+    cl_int code = clEnqueueFillBuffer(device->utility, mem, &zero, sizeof(zero),
+                                      0, sizeof(zero), 0, NULL, NULL);
+    return code == CL_SUCCESS ? clFinish(device->utility) : code;
+}
+
 static enum tandem_status driver_block(struct tandem_device *device,
                                        uint64_t bytes, uint32_t size_class,
                                        struct block **out_block)
@@ -100,6 +113,11 @@ static enum tandem_status driver_block(struct tandem_device *device,
         return message_set(TANDEM_OUT_OF_MEMORY, "alloc: out of host memory");
     block->mem = clCreateBuffer(device->context, CL_MEM_READ_WRITE,
                                 (size_t)bytes, NULL, &code);
+    if (code == CL_SUCCESS) {
+        code = block_touch(device, block->mem, bytes);
+        if (code != CL_SUCCESS)
+            clReleaseMemObject(block->mem);
+    }
     block->bytes = bytes;
     block->size_class = size_class;
     if (code == CL_SUCCESS) {
