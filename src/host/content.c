@@ -26,15 +26,53 @@ static enum tandem_status bytes_check(const struct tandem_tensor *tensor,
 
 /* ---- writing ---------------------------------------------------------------- */
 
+/* A device that has the only copies, to which a part can be written without
+ * bringing the rest home; or NULL.  Locked. */
+static struct device *part_device(const struct tandem_tensor *tensor)
+{
+    const struct storage *storage = tensor->storage;
+    struct device *device;
+
+    if (tensor_covers(tensor) || !tensor->contiguous || storage->gaps ||
+        storage->current == 0 || (storage->current & HOST_BIT))
+        return NULL;
+    device = storage->context
+                 ->devices[(uint32_t)__builtin_ctz(storage->current)];
+    return device->state == DEVICE_OPEN ? device : NULL;
+}
+
+static enum tandem_status part_write(const struct tandem_tensor *tensor,
+                                     struct device *device, const void *memory)
+{
+    struct storage *storage = tensor->storage;
+    enum tandem_status status;
+
+    for (uint32_t attempt = 0;; attempt++) {
+        status = device->table->upload(
+            device->stream, storage->buffers[device->id],
+            tensor->desc.byte_offset, memory, tensor->bytes, 0);
+        if (status == TANDEM_OK) {
+            storage->current = device->bit;
+            return TANDEM_OK;
+        }
+        device_failed(device, status, "writing the tensor");
+        if (attempt > 0 || !device_recover(device))
+            return status;
+    }
+}
+
 /* Locked. */
 static enum tandem_status content_write(struct tandem_tensor *tensor,
                                         const void *memory)
 {
     const struct tandem_tensor_desc *desc = &tensor->desc;
     struct storage *storage = tensor->storage;
+    struct device *device = part_device(tensor);
     int64_t rows[TANDEM_MAX_RANK];
     enum tandem_status status = TANDEM_OK;
 
+    if (device != NULL)
+        return part_write(tensor, device, memory);
     /* What it does not cover must be on the host, too. */
     if (!tensor_covers(tensor) && (storage->current & ~HOST_BIT) != 0)
         status = storage_to_host(storage, TANDEM_FOREVER);
@@ -207,6 +245,26 @@ enum tandem_status tandem_tensor_data(struct tandem_tensor *tensor,
 
 /* ---- residency --------------------------------------------------------------- */
 
+/* Whether nothing that holds the content has work under way. */
+static bool content_idle(const struct storage *storage)
+{
+    const struct tandem_context *context = storage->context;
+    uint32_t holders = storage->current & ~HOST_BIT;
+
+    if (storage->host_writer != NULL)
+        holders |= 1u << storage->host_writer->id;
+    else if (storage->current & HOST_BIT)
+        return true;
+    for (uint32_t i = 0; holders >> i != 0; i++) {
+        struct device *device = context->devices[i];
+
+        if ((holders >> i & 1) && device->state == DEVICE_OPEN &&
+            device->table->stream_query(device->stream) == TANDEM_OK)
+            return true;
+    }
+    return false;
+}
+
 enum tandem_status tandem_tensor_prefetch(struct tandem_tensor *tensor,
                                           uint32_t device_id)
 {
@@ -220,8 +278,9 @@ enum tandem_status tandem_tensor_prefetch(struct tandem_tensor *tensor,
     status = device != NULL ? device_open(device) : TANDEM_INVALID_ARGUMENT;
     if (status == TANDEM_OK)
         status = storage_readable(tensor->storage);
-    /* From another device, only the operator that needs it waits. */
-    if (status == TANDEM_OK && (tensor->storage->current & HOST_BIT))
+    /* Where it would have to wait for another device's work, the operator that
+     * needs the tensor does. */
+    if (status == TANDEM_OK && content_idle(tensor->storage))
         status = storage_to_device(tensor->storage, device);
     context_unlock(tensor->context);
     return status;

@@ -334,6 +334,8 @@ void tandem_context_destroy(struct tandem_context *context)
      * in any state. */
     if (context->generation == fork_generation) {
         context_lock(context);
+        for (uint32_t i = 0; i < context->device_count; i++)
+            device_wait(context->devices[i], TANDEM_FOREVER);
         tensors_free(context);
         for (uint32_t i = context->device_count; i-- > 0;)
             device_finish(context->devices[i]);
