@@ -105,8 +105,9 @@ static enum tandem_status measure_size(struct session *session,
 static enum tandem_status measure_curve(struct session *session,
                                         const struct curve_row *row)
 {
-    /* A transpose of a square grows by 4. */
-    int64_t growth = session->quick || row->shape == SHAPE_SQUARE ? 4 : 2;
+    /* A transpose of a square grows by 4.  Coarser steps than 2 would miss
+     * where a device begins to share work among its cores. */
+    int64_t growth = row->shape == SHAPE_SQUARE ? 4 : 2;
     enum tandem_status status = TANDEM_OK;
     double expected_ns = 0;
     bool more = true;

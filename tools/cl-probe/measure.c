@@ -143,7 +143,7 @@ static void session_plan(struct session *session)
 {
     bool quick = session->quick;
 
-    session->plan.batch_ns = (quick ? 2 : 6) * NS_PER_MS;
+    session->plan.batch_ns = (quick ? 1 : 4) * NS_PER_MS;
     session->plan.batches = quick ? 5 : 9;
     session->plan.max_count = 4096;
     session->late_ns = clock_now_ns() + (quick ? 15 : 300) * NS_PER_S;

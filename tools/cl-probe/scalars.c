@@ -10,7 +10,7 @@
 #include "measure.h"
 
 #define SAMPLES 33
-#define LAUNCHES 64 /* of a sample */
+#define LAUNCHES 256 /* of a sample */
 #define ALLOCS 64
 #define ALLOC_BYTES (UINT64_C(1) << 20)
 
