@@ -51,8 +51,11 @@ static double operand_transfer(const struct operand *operand,
     return ns;
 }
 
-/* What moving an output on to the device that read the last one of it costs. */
-static double operand_onward(const struct operand *operand,
+/* What moving an output on to the device that read the last one of it costs.
+ * Where that was this very operator, as in an accumulation, it goes where the
+ * output goes. */
+static double operand_onward(const struct query *query,
+                             const struct operand *operand,
                              const struct device *device)
 {
     const struct tandem_context *context = device->context;
@@ -60,6 +63,7 @@ static double operand_onward(const struct operand *operand,
     double ns = 0;
 
     if (operand->reader == 0 ||
+        (operand->read && operand->reader_op == query->op) ||
         !(context->usable >> (operand->reader - 1) & 1))
         return 0;
     reader = context->devices[operand->reader - 1];
@@ -142,7 +146,7 @@ static void movement_predict(const struct query *query,
         if (operand->read)
             ns = operand_transfer(operand, device, &wait);
         out->moved_ns += ns;
-        ns += operand_onward(operand, device);
+        ns += operand_onward(query, operand, device);
         if (ns == 0)
             continue;
         out->owed_ns += ns;
@@ -214,7 +218,7 @@ static void debts_add(struct record *record, const struct device *device,
         const struct operand *operand = &record->query.operands[i];
         struct storage *storage = operand->storage;
         uint32_t wait = 0;
-        double ns = operand_onward(operand, device), debt;
+        double ns = operand_onward(&record->query, operand, device), debt;
 
         if (operand->read)
             ns += operand_transfer(operand, device, &wait);
@@ -226,12 +230,18 @@ static void debts_add(struct record *record, const struct device *device,
     }
 }
 
+/* What an operator takes where all that it reads is there. */
+static double resident_ns(const struct prediction *prediction)
+{
+    return prediction->launch_ns + prediction->run_ns + prediction->return_ns +
+           prediction->owed_ns - prediction->moved_ns;
+}
+
 /* What running on device saves against the best other one, had both all that
  * they read. */
 static double gain_find(struct record *record, const struct device *device)
 {
     const struct tandem_context *context = device->context;
-    const struct prediction *own = &record->predictions[device->id];
     double best = INFINITY;
 
     for (uint32_t i = 0; i < context->device_count; i++) {
@@ -240,13 +250,11 @@ static double gain_find(struct record *record, const struct device *device)
             continue;
         if (!(record->predicted >> i & 1))
             chooser_predict(record, context->devices[i]);
-        best = fmin(best, record->predictions[i].launch_ns +
-                              record->predictions[i].run_ns +
-                              record->predictions[i].return_ns);
+        best = fmin(best, resident_ns(&record->predictions[i]));
     }
-    return isfinite(best)
-               ? positive(best - own->launch_ns - own->run_ns - own->return_ns)
-               : 0;
+    if (!isfinite(best))
+        return 0;
+    return positive(best - resident_ns(&record->predictions[device->id]));
 }
 
 /* Notes moves that are made on credit now, and what earlier ones earn. */

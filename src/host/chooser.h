@@ -54,6 +54,7 @@ struct operand {
     /* Written, and the device numbered one less is expected to read it next;
      * 0: not known. */
     uint8_t reader;
+    uint8_t reader_op; /* for this operator, enum tandem_op_id */
     bool expected; /* written, and the host is expected to read it */
 };
 

@@ -290,6 +290,7 @@ static void operand_locate(struct operand *operand)
     operand->reader = operand->written && !storage->context->deterministic
                           ? storage->reader
                           : 0;
+    operand->reader_op = storage->reader_op;
     operand->read |= operand->partial && storage->current != 0;
 }
 
@@ -504,7 +505,7 @@ static void call_launched(const struct call *call, struct record *record,
         if (device->async && device->shares_host)
             operand->storage->host_used |= 1u << device->id;
         if (operand->read)
-            storage_device_reads(operand->storage, device);
+            storage_device_reads(operand->storage, device, query->op);
         if (operand->written)
             storage_device_wrote(operand->storage, device);
     }
@@ -688,7 +689,7 @@ static bool home_run(struct call *call, struct record *record,
         struct storage *storage = query->operands[i].storage;
 
         if (query->operands[i].read)
-            storage_device_reads(storage, home);
+            storage_device_reads(storage, home, query->op);
         if (query->operands[i].written)
             storage_device_wrote(storage, home);
     }

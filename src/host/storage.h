@@ -56,7 +56,8 @@ struct storage {
     uint8_t unread;    /* results overwritten without a read by the host */
     bool produced;     /* by a device, and not read by the host since */
     bool awaited;      /* by a device, and not read by a device since */
-    uint8_t reader;    /* the device that read the last result first, plus 1 */
+    uint8_t reader;    /* the device that read the last result first, plus 1, */
+    uint8_t reader_op; /* for this operator */
     bool read_by_host; /* some result was */
 };
 
@@ -103,12 +104,15 @@ void storage_host_read(struct storage *storage);
 /* The device's latest launch wrote it. */
 void storage_device_wrote(struct storage *storage, struct device *device);
 
-/* A launch on device is about to read it. */
+/* A launch of op on device reads it. */
 static inline void storage_device_reads(struct storage *storage,
-                                        const struct device *device)
+                                        const struct device *device,
+                                        uint32_t op)
 {
-    if (storage->awaited)
+    if (storage->awaited) {
         storage->reader = (uint8_t)(device->id + 1);
+        storage->reader_op = (uint8_t)op;
+    }
     storage->awaited = false;
 }
 
