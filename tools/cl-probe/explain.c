@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define EXPLAIN_LIMIT_S 120u
 
@@ -25,7 +26,7 @@ struct question {
     struct tandem_context *context;
     struct tandem_tensor *in[TANDEM_MAX_OPERANDS];
     struct tandem_tensor *out[TANDEM_MAX_OPERANDS];
-    void *memory[TANDEM_MAX_OPERANDS]; /* of inputs on the host */
+    const char *problem; /* NULL: the library's last error */
 };
 
 /* A tensor that lies on the device alone: one element, repeated there. */
@@ -54,6 +55,7 @@ static enum tandem_status make_input(struct question *q, uint32_t i,
 {
     const struct tandem_tensor_desc *desc = &q->c.in[i];
     enum tandem_status status;
+    void *memory;
 
     if (device != TANDEM_ANY_DEVICE) {
         status = tandem_tensor_create(q->context, desc->dtype, desc->rank,
@@ -61,11 +63,15 @@ static enum tandem_status make_input(struct question *q, uint32_t i,
         return status == TANDEM_OK ? place_on(q, device, desc, q->in[i])
                                    : status;
     }
-    q->memory[i] = calloc(1, (size_t)desc_bytes(desc) + 64);
-    if (q->memory[i] == NULL)
+    /* Addresses alone: nothing reads them, and the process ends soon. */
+    memory = mmap(NULL, (size_t)desc_bytes(desc) + 64, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+        q->problem = "an operand is too large for this machine's addresses";
         return TANDEM_OUT_OF_MEMORY;
-    return tandem_tensor_wrap(q->context, q->memory[i], desc->dtype,
-                              desc->rank, desc->shape, NULL, 0, &q->in[i]);
+    }
+    return tandem_tensor_wrap(q->context, memory, desc->dtype, desc->rank,
+                              desc->shape, NULL, 0, &q->in[i]);
 }
 
 static enum tandem_status make_tensors(struct question *q)
@@ -153,7 +159,7 @@ static void explain_body(void *argument, struct child_link *link)
     if (status == TANDEM_OK)
         status = ask(q, &explanation);
     if (status != TANDEM_OK)
-        child_fail(link, "%s", tandem_last_error());
+        child_fail(link, "%s", q->problem ? q->problem : tandem_last_error());
     else
         child_answer(link, explanation_json(q, &explanation));
     /* The tensors go with the context. */

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MAX_ELEMENTS 0x1p50
+
 bool shape_parse(const char *text, uint32_t *out_rank,
                  int64_t shape[TANDEM_MAX_RANK])
 {
@@ -247,6 +249,16 @@ static void set_attributes(struct opcase *c)
     c->op.floats = c->floats;
 }
 
+/* No operand has more elements than the product of the extents. */
+static bool shape_small(uint32_t rank, const int64_t *shape)
+{
+    double elements = 1;
+
+    for (uint32_t axis = 0; axis < rank; axis++)
+        elements *= shape[axis] > 0 ? (double)shape[axis] : 1;
+    return elements <= MAX_ELEMENTS;
+}
+
 bool opcase_build(struct opcase *c, const char *name, uint32_t rank,
                   const int64_t *shape, char error[OPCASE_ERROR_BYTES])
 {
@@ -257,6 +269,11 @@ bool opcase_build(struct opcase *c, const char *name, uint32_t rank,
     if (c->info == NULL || c->info->op_class == TANDEM_CLASS_FUSED) {
         snprintf(error, OPCASE_ERROR_BYTES, "there is no operator \"%.60s\"",
                  name);
+        return false;
+    }
+    if (!shape_small(rank, shape)) {
+        snprintf(error, OPCASE_ERROR_BYTES,
+                 "%s: the shape has more than 2^50 elements", name);
         return false;
     }
     c->op.struct_size = sizeof c->op;
