@@ -373,12 +373,13 @@ START_TEST(test_explanations)
 {
     struct tandem_op op = operator(TANDEM_OP_NEG);
     struct tandem_explanation e = {.struct_size = sizeof e};
+    struct tandem_tensor *two[2] = {tx, tx};
 
     BAD(tandem_explain(NULL, &e));
     BAD(tandem_explain_op(NULL, &op, &tx, 1, &ty, 1, &e));
     BAD(tandem_explain_op(context, NULL, &tx, 1, &ty, 1, &e));
     BAD(tandem_explain_op(context, &op, NULL, 1, &ty, 1, &e));
-    BAD(tandem_explain_op(context, &op, &tx, 2, &ty, 1, &e));
+    BAD(tandem_explain_op(context, &op, two, 2, &ty, 1, &e));
     BAD(tandem_explain_op(context, &op, &tx, 1, &ty, 1, NULL));
     e.struct_size = 4;
     BAD(tandem_explain_op(context, &op, &tx, 1, &ty, 1, &e));
