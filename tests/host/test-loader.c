@@ -112,6 +112,25 @@ START_TEST(test_the_environment_names_plugins)
 }
 END_TEST
 
+START_TEST(test_the_environment_names_backends)
+{
+    struct tandem_context *context;
+    uint32_t device;
+
+    setenv("TANDEM_BACKENDS", "cpu", 1);
+    context = context_new(NULL);
+    ck_assert_uint_eq(device_named(context, "cpu"), 0);
+    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "sim", &device));
+    context_works(context);
+    tandem_context_destroy(context);
+    setenv("TANDEM_BACKENDS", "sim,cpu", 1);
+    context = context_new(NULL);
+    device_named(context, "sim");
+    ck_assert_uint_eq(device_named(context, "cpu"), 0);
+    tandem_context_destroy(context);
+}
+END_TEST
+
 START_TEST(test_no_plugins_is_no_device)
 {
     struct tandem_context_options options = {.struct_size = sizeof options};
@@ -461,6 +480,7 @@ int main(void)
 
     tcase_add_test(tests, test_good_plugins_load);
     tcase_add_test(tests, test_the_environment_names_plugins);
+    tcase_add_test(tests, test_the_environment_names_backends);
     tcase_add_test(tests, test_no_plugins_is_no_device);
     tcase_add_test(tests, test_relative_and_empty_elements_are_ignored);
     tcase_add_test(tests, test_text_is_no_plugin);

@@ -160,6 +160,20 @@ static uint32_t files_in(const char *path)
     return count;
 }
 
+START_TEST(test_the_file_is_named)
+{
+    const char *saved = script_path("sim"), *path = "";
+    struct tandem_context *context = context_new(NULL);
+
+    OK(tandem_device_profile(context, device_named(context, "sim"), &path));
+    ck_assert_ptr_nonnull(path);
+    ck_assert_str_eq(path, saved);
+    OK(tandem_device_profile(context, 0, &path));
+    ck_assert_ptr_null(path);
+    tandem_context_destroy(context);
+}
+END_TEST
+
 START_TEST(test_saving_leaves_one_file)
 {
     for (int i = 0; i < 3; i++) {
@@ -566,6 +580,7 @@ int main(void)
     tcase_add_loop_test(tests, test_round_trip, 0, 2);
     tcase_add_test(tests, test_scalars_and_products_round_trip);
     tcase_add_test(tests, test_tuning_is_kept);
+    tcase_add_test(tests, test_the_file_is_named);
     tcase_add_test(tests, test_saving_leaves_one_file);
     tcase_add_test(tests, test_a_directory_of_the_caller);
     tcase_add_test(tests, test_the_users_cache);
