@@ -95,18 +95,22 @@ static double wait_predict(const struct tandem_context *context, uint32_t mask)
     return longest;
 }
 
-double chooser_run(const struct query *query, const struct device *device)
+void chooser_work(const struct query *query, const struct device *device,
+                  double *out_launch_ns, double *out_run_ns)
 {
     const struct cost_model *cost = &device->cost;
     const double launch = cost->scalars[COST_LAUNCH];
+    double batch = 1, ns;
 
-    if (query->cost_class == TANDEM_COST_GEMM)
-        return positive(cost_gemm(cost, query->product[0], query->product[1],
-                                  query->product[2]) -
-                        launch) *
-               query->product[3];
-    return positive(curve_at(&cost->curves[query->cost_class], query->bytes) -
-                    launch);
+    if (query->cost_class == TANDEM_COST_GEMM) {
+        ns = cost_gemm(cost, query->product[0], query->product[1],
+                       query->product[2]);
+        batch = query->product[3];
+    } else {
+        ns = curve_at(&cost->curves[query->cost_class], query->bytes);
+    }
+    *out_launch_ns = launch < ns ? launch : ns;
+    *out_run_ns = (ns - *out_launch_ns) * batch;
 }
 
 static double return_predict(const struct query *query,
@@ -164,8 +168,7 @@ void chooser_predict(struct record *record, const struct device *device)
 {
     struct prediction *out = &record->predictions[device->id];
 
-    out->launch_ns = device->cost.scalars[COST_LAUNCH];
-    out->run_ns = chooser_run(&record->query, device);
+    chooser_work(&record->query, device, &out->launch_ns, &out->run_ns);
     movement_predict(&record->query, device, false, out);
     record->predicted |= 1u << device->id;
 }
@@ -184,10 +187,8 @@ struct device *chooser_pick(struct tandem_context *context,
 
         candidates &= candidates - 1;
         if (!(record->predicted >> id & 1)) {
-            out->launch_ns = device->cost.scalars[COST_LAUNCH];
-            if (out->launch_ns >= best_ns)
-                continue;
-            out->run_ns = chooser_run(&record->query, device);
+            chooser_work(&record->query, device, &out->launch_ns,
+                         &out->run_ns);
             if (out->launch_ns + out->run_ns >= best_ns)
                 continue;
             movement_predict(&record->query, device,

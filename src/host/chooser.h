@@ -10,9 +10,10 @@
  *   transfer  of the inputs that are not on the candidate, and of the outputs
  *             on to the device that was the first to read the last result in
  *             the same memory (programs repeat themselves), less their debt
- *   launch    the candidate's launch cost
+ *   launch    the candidate's launch cost, at most
  *   run       its curve of the cost class at the bytes read and written (or
- *             the matrix product surface), less the launch
+ *             the matrix product surface), of which the launch is a part: the
+ *             curve is that of a long stream of launches
  *   return    a sync and the downloads of outputs that the caller is expected
  *             to read on the host (storage_read_expected)
  *
@@ -91,8 +92,9 @@ struct record {
     struct prediction predictions[TANDEM_MAX_DEVICES];
 };
 
-/* The run part alone. */
-double chooser_run(const struct query *query, const struct device *device);
+/* The launch and run parts alone. */
+void chooser_work(const struct query *query, const struct device *device,
+                  double *out_launch_ns, double *out_run_ns);
 
 /* Predicts for one device into record->predictions, as if there were no
  * debt: the storages may be gone. */

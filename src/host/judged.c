@@ -154,15 +154,14 @@ static struct device *home_choose(struct tandem_context *context,
         return NULL;
     judged_query(judged, &query);
     judged->usable = context->usable;
-    judged->launch_ns = home->cost.scalars[COST_LAUNCH];
-    judged->run_ns = chooser_run(&query, home);
+    chooser_work(&query, home, &judged->launch_ns, &judged->run_ns);
     for (uint32_t i = 0; i < context->device_count; i++) {
         const struct device *device = context->devices[i];
-        const double least =
-            device->cost.scalars[COST_LAUNCH] + chooser_run(&query, device);
+        double launch_ns, run_ns;
 
+        chooser_work(&query, device, &launch_ns, &run_ns);
         if (device != home && (context->usable >> i & 1) &&
-            least < judged->launch_ns + judged->run_ns)
+            launch_ns + run_ns < judged->launch_ns + judged->run_ns)
             return NULL;
     }
     judged->home = home;
