@@ -39,8 +39,9 @@ struct pool {
     const void *work;
     int64_t tasks, piece;
     atomic_int_fast64_t next;
-    /* Written with busy held. */
-    uint32_t threads; /* the caller among them */
+    _Atomic uint32_t
+        threads; /* the caller among them; written with busy held */
+    /* Only with busy held. */
     uint32_t started; /* helpers */
     pid_t owner;      /* the process that started them */
     double join_ns;   /* of an empty job; 0: not measured */
