@@ -96,10 +96,15 @@ static enum tandem_status set_arguments(struct tandem_stream *stream,
 {
     cl_int code = CL_SUCCESS;
     uint32_t bytes = step->param_bytes;
-    for (uint32_t i = 0; i < step->buffer_count && code == CL_SUCCESS; i++)
-        code = clSetKernelArg(kernel->kernel, i, sizeof(cl_mem),
-                              &step->buffers[i]->mem);
-    /* Parameters are ours alone, so that equal ones need not be set again. */
+    for (uint32_t i = 0; i < step->buffer_count && code == CL_SUCCESS; i++) {
+        const struct tandem_buffer *buffer = step->buffers[i];
+        uint64_t address = buffer->block != NULL ? buffer->address : 0;
+        if (address != 0 && kernel->bound[i] == address)
+            continue;
+        code = clSetKernelArg(kernel->kernel, i, sizeof(cl_mem), &buffer->mem);
+        kernel->bound[i] = code == CL_SUCCESS ? address : 0;
+    }
+    /* The kernel is this stream's alone: what is set stays set. */
     if (code == CL_SUCCESS &&
         (kernel->param_bytes != bytes ||
          memcmp(kernel->params, step->params, bytes) != 0)) {

@@ -11,10 +11,12 @@
 #include "opencl/device.h"
 #include "opencl/plan.h"
 
-/* A stream's own kernel of a variant, with the parameters set last. */
+/* A stream's own kernel of a variant, with the arguments set last. */
 struct stream_kernel {
     uint64_t key; /* 0: an empty slot */
     cl_kernel kernel;
+    /* Blocks by their address, which is never used again; 0: another. */
+    uint64_t bound[STEP_BUFFERS];
     uint32_t param_bytes; /* of what is set; 0: nothing yet */
     unsigned char *params;
 };
