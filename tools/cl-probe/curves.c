@@ -13,7 +13,7 @@
 /* Up to here whatever the time. */
 #define ALWAYS_ELEMENTS (INT64_C(1) << 16)
 #define ROW 1024       /* of reductions and softmax */
-#define GATHER_ROW 64 /* no more than FIRST_ELEMENTS */
+#define SHORT_ROW 64 /* no more than FIRST_ELEMENTS */
 
 enum curve_shape { SHAPE_FLAT, SHAPE_ROWS, SHAPE_SQUARE, SHAPE_SHORT_ROWS };
 
@@ -41,10 +41,11 @@ static uint32_t make_shape(enum curve_shape kind, int64_t elements,
         shape[0] = elements;
         return 1;
     case SHAPE_ROWS:
-        shape[1] = elements < ROW ? elements : ROW;
+        /* Two lengths of row: each may be a kernel to be compiled. */
+        shape[1] = elements < ROW ? SHORT_ROW : ROW;
         break;
     case SHAPE_SHORT_ROWS:
-        shape[1] = GATHER_ROW;
+        shape[1] = SHORT_ROW;
         break;
     case SHAPE_SQUARE:
         while (side * side < elements)
