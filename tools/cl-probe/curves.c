@@ -13,6 +13,7 @@
 /* Up to here whatever the time. */
 #define ALWAYS_ELEMENTS (INT64_C(1) << 16)
 #define ROW 1024       /* of reductions and softmax */
+#define LATE_GROWTH 16 /* when compilers took long: sizes may need others */
 #define SHORT_ROW 64 /* no more than FIRST_ELEMENTS */
 
 enum curve_shape { SHAPE_FLAT, SHAPE_ROWS, SHAPE_SQUARE, SHAPE_SHORT_ROWS };
@@ -116,7 +117,7 @@ static enum tandem_status measure_curve(struct session *session,
     step_begin(session, WEIGHT_CURVE, row->curve);
     for (int64_t elements = FIRST_ELEMENTS;
          elements <= LAST_ELEMENTS && more && status == TANDEM_OK;
-         elements *= growth)
+         elements *= session_late(session) ? LATE_GROWTH : growth)
         status = measure_size(session, row, elements, growth, &expected_ns,
                               &more);
     step_end(session);
