@@ -148,7 +148,7 @@ static void case_open_close(struct suite *suite)
 {
     struct tandem_device *first, *second;
     struct tandem_stream *stream;
-    struct vector vector;
+    struct vector vector = {0};
 
     if (!case_begin(suite, GROUP,
                     "opened twice, each apart; close with all "
@@ -166,6 +166,8 @@ static void case_open_close(struct suite *suite)
         }
         /* the stream and the buffer belong to it and go with it */
         suite->api.close(second);
+        vector.buffer = NULL;
+        vector_free(suite, &vector);
     }
     if (first != NULL)
         suite->api.close(first);
