@@ -653,6 +653,15 @@ static enum tandem_status call_place(struct call *call, struct record *record,
     }
 }
 
+/* Whether the operand's next reader is expected to be elsewhere than in host
+ * memory. */
+static bool leaves_home(const struct tandem_context *context,
+                        const struct operand *operand)
+{
+    return operand->reader != 0 &&
+           !(context->sharing >> (operand->reader - 1) & 1);
+}
+
 /* The way of most small operators: nobody can beat the device that computes in
  * host memory, and what is read is there.  false: any other case. */
 static bool home_run(struct call *call, struct record *record,
@@ -670,7 +679,7 @@ static bool home_run(struct call *call, struct record *record,
 
         if (operand->storage->buffers[home->id] == NULL ||
             operand->writer != 0 || operand->storage->host_used != 0 ||
-            operand->storage->moved != 0 ||
+            operand->storage->moved != 0 || leaves_home(context, operand) ||
             (operand->read && !(operand->current & HOST_BIT)))
             return false;
     }
