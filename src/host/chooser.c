@@ -95,8 +95,9 @@ static double wait_predict(const struct tandem_context *context, uint32_t mask)
     return longest;
 }
 
-void chooser_work(const struct query *query, const struct device *device,
-                  double *out_launch_ns, double *out_run_ns)
+static void work_predict(const struct query *query,
+                         const struct device *device, double *out_launch_ns,
+                         double *out_run_ns)
 {
     const struct cost_model *cost = &device->cost;
     const double launch = cost->scalars[COST_LAUNCH];
@@ -111,6 +112,24 @@ void chooser_work(const struct query *query, const struct device *device,
     }
     *out_launch_ns = launch < ns ? launch : ns;
     *out_run_ns = (ns - *out_launch_ns) * batch;
+}
+
+void chooser_work(const struct query *query, const struct device *device,
+                  double *out_launch_ns, double *out_run_ns)
+{
+    struct work *work = query->work;
+    const uint32_t id = device->id;
+
+    if (work == NULL) {
+        work_predict(query, device, out_launch_ns, out_run_ns);
+        return;
+    }
+    if (!(work->known >> id & 1)) {
+        work_predict(query, device, &work->launch_ns[id], &work->run_ns[id]);
+        work->known |= 1u << id;
+    }
+    *out_launch_ns = work->launch_ns[id];
+    *out_run_ns = work->run_ns[id];
 }
 
 static double return_predict(const struct query *query,
@@ -173,29 +192,42 @@ void chooser_predict(struct record *record, const struct device *device)
     record->predicted |= 1u << device->id;
 }
 
+/* Whether a device is better than the best so far at ns: of equal ones the
+ * first. */
+static bool better(double ns, uint32_t id, double best_ns,
+                   const struct device *best)
+{
+    return best == NULL || ns < best_ns || (ns == best_ns && id < best->id);
+}
+
 struct device *chooser_pick(struct tandem_context *context,
                             struct record *record, uint32_t candidates)
 {
+    const struct work *work = record->query.work;
     struct device *best = NULL;
     double best_ns = INFINITY;
+    uint32_t first = work != NULL && work->last != 0 ? work->last - 1 : 0;
 
     candidates &= ~(record->failed | record->unready);
     while (candidates != 0) {
-        const uint32_t id = (uint32_t)__builtin_ctz(candidates);
+        /* What won last time first: most others then need no closer look. */
+        const uint32_t id = candidates >> first & 1
+                                ? first
+                                : (uint32_t)__builtin_ctz(candidates);
         struct device *device = context->devices[id];
         struct prediction *out = &record->predictions[id];
 
-        candidates &= candidates - 1;
+        candidates &= ~(1u << id);
         if (!(record->predicted >> id & 1)) {
             chooser_work(&record->query, device, &out->launch_ns,
                          &out->run_ns);
-            if (out->launch_ns + out->run_ns >= best_ns)
+            if (!better(out->launch_ns + out->run_ns, id, best_ns, best))
                 continue;
             movement_predict(&record->query, device,
                              !context->deterministic, out);
             record->predicted |= 1u << id;
         }
-        if (out->total_ns < best_ns) {
+        if (better(out->total_ns, id, best_ns, best)) {
             best = device;
             best_ns = out->total_ns;
         }
@@ -315,6 +347,8 @@ void chooser_launched(struct record *record, struct device *device)
     const struct prediction *chosen = &record->predictions[device->id];
     uint32_t losers = record->predicted & ~(1u << device->id);
 
+    if (record->query.work != NULL)
+        record->query.work->last = device->id + 1;
     if (!context->deterministic) {
         losers &= ~(record->failed | record->unready);
         while (losers != 0 && !record->forced) {

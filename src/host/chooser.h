@@ -59,6 +59,14 @@ struct operand {
     bool expected; /* written, and the host is expected to read it */
 };
 
+/* What is known of an operator at its size on each device, for the next time
+ * that it is placed. */
+struct work {
+    uint32_t known; /* bit d: launch_ns[d] and run_ns[d] are set */
+    uint32_t last;  /* the device chosen last, plus 1; 0: none */
+    double launch_ns[TANDEM_MAX_DEVICES], run_ns[TANDEM_MAX_DEVICES];
+};
+
 /* What is to be placed. */
 struct query {
     uint32_t op;
@@ -66,6 +74,7 @@ struct query {
     double elements; /* of the largest operand */
     double bytes;    /* read and written */
     double product[4]; /* TANDEM_COST_GEMM: m, n, k, batch */
+    struct work *work; /* NULL: nothing is kept */
     uint32_t operand_count;
     struct operand operands[2 * TANDEM_MAX_OPERANDS];
 };

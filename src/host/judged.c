@@ -119,13 +119,14 @@ struct judged *judged_find(const struct call *call, bool *out_found)
     return entry;
 }
 
-void judged_query(const struct judged *judged, struct query *out)
+void judged_query(struct judged *judged, struct query *out)
 {
     out->op = judged->key.op;
     out->cost_class = judged->cost_class;
     out->elements = judged->elements;
     out->bytes = judged->bytes;
     memcpy(out->product, judged->product, sizeof(out->product));
+    out->work = &judged->work;
 }
 
 /* The first usable device that computes at once and in host memory whatever is

@@ -38,6 +38,7 @@ struct judged {
     uint32_t usable;
     uint32_t good; /* bit d: device d said that it serves it and is ready */
     double launch_ns, run_ns; /* at home */
+    struct work work;
 };
 
 struct judged_table {
@@ -52,7 +53,7 @@ struct judged *judged_find(const struct call *call, bool *out_found);
 void judged_key_make(const struct call *call, struct judged_key *out);
 
 /* Fills all of a query but its operands. */
-void judged_query(const struct judged *judged, struct query *out);
+void judged_query(struct judged *judged, struct query *out);
 
 /* Finds the home of a judged call, anew where devices came or went. */
 struct device *judged_home(struct tandem_context *context,

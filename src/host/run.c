@@ -266,6 +266,8 @@ static enum tandem_status call_judge(const struct call *call,
             judged_key_make(call, &judged->key);
             judged->usable = 0;
             judged->good = 0;
+            judged->work.known = 0;
+            judged->work.last = 0;
             judged->operand_count = operands_find(call, judged->operands);
         } else {
             judged = &own;
@@ -274,6 +276,8 @@ static enum tandem_status call_judge(const struct call *call,
         shapes_measure(call, judged);
     }
     judged_query(judged, query);
+    if (judged == &own)
+        query->work = NULL;
     return TANDEM_OK;
 }
 
@@ -724,6 +728,8 @@ enum tandem_status call_run(struct call *call)
         chooser_predict(record, forced);
         status = call_execute(call, record, forced);
     }
+    /* The entry may be another call's when this one is explained. */
+    record->query.work = NULL;
     if (status != TANDEM_OK)
         record->context = NULL;
     context_unlock(context);
