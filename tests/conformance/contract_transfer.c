@@ -166,7 +166,10 @@ static void case_copy(struct suite *suite)
 
     if (!case_begin(suite, GROUP, "copy between buffers and within one"))
         return;
-    if (bench_new(suite, &from) & bench_new(suite, &to)) {
+    bool both = bench_new(suite, &from);
+
+    both = bench_new(suite, &to) && both;
+    if (both) {
         bytes_fill(from.model, MOST, 99);
         EXPECT_OK(suite, suite->api.upload(suite->stream, from.buffer, 0,
                                            from.model, MOST, 0));
