@@ -246,6 +246,11 @@ static inline result_t part_result(part a, ulong count)
 #define TERM(i, j) in[i]
 #endif
 
+/* The term of element j where one axis is reduced. */
+#define ALONG(j)                                                               \
+    TERM(base + (long)(j)*p.reduced_strides[0],                                \
+         (long)p.other_offset + (long)(j)*p.other_strides[0])
+
 /* ---- the walk ---- */
 
 /* Which output, lane and slot of the tree this item is. */
@@ -330,6 +335,15 @@ KERNEL void reduce(__global result_t *out, __global part *partial,
             part high = part_join(lane_part(&sums[2]), lane_part(&sums[3]));
             own = part_join(low, high);
             j = fours + at.lane;
+        }
+        /* Four loads under way at a time. */
+        for (; p.reduced_rank == 1 && j + 3 * lanes < end; j += 4 * lanes) {
+            float x0 = ALONG(j), x1 = ALONG(j + lanes);
+            float x2 = ALONG(j + 2 * lanes), x3 = ALONG(j + 3 * lanes);
+            lane_take(&sum, x0, j);
+            lane_take(&sum, x1, j + lanes);
+            lane_take(&sum, x2, j + 2 * lanes);
+            lane_take(&sum, x3, j + 3 * lanes);
         }
         for (; j < end; j += lanes) {
             long i = base;

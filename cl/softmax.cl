@@ -94,6 +94,8 @@ static inline float result(float x, float2 row, float log_sum)
 #endif
 }
 
+#define ALONG(j) in[from + (long)(j)*p.in_stride]
+
 KERNEL void softmax(__global float *out, __global const float *in,
 #if FORM == LOSS || FORM == GRADIENT
                     __global const LABEL *labels,
@@ -120,8 +122,13 @@ KERNEL void softmax(__global float *out, __global const float *in,
                 lane_take4(&sum, *(__global const float4 *)(in + from + i));
             j = p.count / 4 * 4 + lane;
         }
+        /* Four loads under way at a time. */
+        for (; j + 3 * lanes < p.count; j += 4 * lanes)
+            lane_take4(&sum, (float4)(ALONG(j), ALONG(j + lanes),
+                                      ALONG(j + 2 * lanes),
+                                      ALONG(j + 3 * lanes)));
         for (; j < p.count; j += lanes)
-            lane_take(&sum, in[from + (long)j * p.in_stride]);
+            lane_take(&sum, ALONG(j));
     }
     parts[id] = (float2)(sum.largest, sum.sum);
     for (uint half_ = lanes >> 1; half_ > 0; half_ >>= 1) {
@@ -168,6 +175,6 @@ KERNEL void softmax(__global float *out, __global const float *in,
     }
     for (; j < p.count; j += lanes)
         out[to + (long)j * p.out_stride] =
-            RESULT(in[from + (long)j * p.in_stride], j);
+            RESULT(ALONG(j), j);
 #endif
 }

@@ -141,8 +141,12 @@ enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns)
         status = source_flush(event);
     if (status != TANDEM_OK || atomic_load(&event->passed))
         return status;
-    if (timeout_ns == TANDEM_FOREVER)
-        clWaitForEvents(1, &event->event);
+    if (timeout_ns == TANDEM_FOREVER) {
+        code = clWaitForEvents(1, &event->event);
+        if (code != CL_SUCCESS &&
+            code != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
+            return event_failed(event, code);
+    }
     status = wait_polled(event->device, event->event,
                          timeout_ns == TANDEM_FOREVER ? 1000000u : timeout_ns,
                          &code);
