@@ -5,7 +5,8 @@
 set -eu
 LC_ALL=C
 export LC_ALL
-printf '/* SPDX-License-Identifier: Apache-2.0 */\n/* Made by src/opencl/embed.sh. */\n#include "opencl/kernels.h"\n'
+printf '/* SPDX-License-Identifier: Apache-2.0 */\n'
+printf '/* Made by src/opencl/embed.sh. */\n#include "opencl/kernels.h"\n'
 for file; do
     base=${file##*/}
     printf '\nconst char kernel_%s[] =\n    "#line 1 \\"%s\\"\\n"\n' \
