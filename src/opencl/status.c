@@ -115,7 +115,7 @@ enum tandem_status status_from_clblast(struct tandem_device *device, int code,
 {
     if (code == 0)
         return TANDEM_OK;
-    if (code > -1000)
+    if (code > -1000 || code == ILLEGAL_ACCESS_NV)
         return status_from_cl(device, code, call);
     return report(device, code_find(clblast_codes, code), code, call);
 }
