@@ -80,19 +80,9 @@ uint32_t cost_curve_find(const char *name)
     return name_find(curve_names, COST_CURVES, name);
 }
 
-const char *cost_curve_name(uint32_t curve)
-{
-    return curve_names[curve];
-}
-
 uint32_t cost_scalar_find(const char *name)
 {
     return name_find(scalar_names, COST_SCALARS, name);
-}
-
-const char *cost_scalar_name(uint32_t scalar)
-{
-    return scalar_names[scalar];
 }
 
 void cost_defaults(struct cost_model *model, uint32_t kind, bool at_once)

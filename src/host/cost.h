@@ -74,10 +74,8 @@ struct cost_model {
 
 /* "elementwise", ..., "upload", ...; COST_CURVES where there is none. */
 uint32_t cost_curve_find(const char *name);
-const char *cost_curve_name(uint32_t curve);
 /* "launch", ...; COST_SCALARS where there is none. */
 uint32_t cost_scalar_find(const char *name);
-const char *cost_scalar_name(uint32_t scalar);
 
 /* Defaults for a device of this kind (see cost.c for where they come from).
  * at_once: it computes in the caller, with no driver in between. */
