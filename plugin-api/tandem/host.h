@@ -18,9 +18,11 @@
  *   Threads    A context may be used by any number of threads; its calls are
  *              serialised where they must be.  Two threads must not use one
  *              tensor at once unless both only read it.
- *   Blocking   Only functions marked [blocks] wait for device work; timeouts
- *              are in ns, TANDEM_FOREVER waits without limit, and one that ran
- *              out is TANDEM_NOT_READY.
+ *   Blocking   Functions marked [blocks] wait for device work; timeouts are
+ *              in ns, TANDEM_FOREVER waits without limit, and one that ran out
+ *              is TANDEM_NOT_READY.  Those marked [may block] wait only where
+ *              data must leave a device that still works on it, or where
+ *              memory is to be written that a device still uses.
  *   Errors     As in backend.h: a status, and tandem_last_error() for the
  *              calling thread.  A call that returns an error has changed
  *              nothing and started no work.  Work that failed after its call
@@ -127,7 +129,9 @@ tandem_context_create(const struct tandem_context_options *options,
  * tandem_tensor_sync first), closes devices, frees tensors. */
 void tandem_context_destroy(struct tandem_context *context);
 
-/* [blocks: driver start, at first use]  The devices that there are. */
+/* [blocks: driver start, at first use]  The devices that there are.  So does
+ * whichever comes first of the functions that name a device, and of the
+ * operators. */
 enum tandem_status tandem_device_count(struct tandem_context *context,
                                        uint32_t *out_count);
 /* out_info->struct_size is set by the caller. */
@@ -218,8 +222,8 @@ enum tandem_status tandem_tensor_describe(const struct tandem_tensor *tensor,
                                           uint32_t *out_rank, int64_t *shape,
                                           int64_t *strides);
 
-/* Copies from memory (bytes: exactly elements * element size, row-major) into
- * the tensor.  memory may be reused at once. */
+/* [may block]  Copies from memory (bytes: exactly elements * element size,
+ * row-major) into the tensor.  memory may be reused at once. */
 enum tandem_status tandem_tensor_write(struct tandem_tensor *tensor,
                                        const void *memory, uint64_t bytes);
 /* [blocks]  Copies the tensor to memory, row-major. */
@@ -238,7 +242,9 @@ enum tandem_status tandem_tensor_data(struct tandem_tensor *tensor,
 /* Declares that the caller wrote the wrapped memory: device copies go
  * stale. */
 enum tandem_status tandem_tensor_host_written(struct tandem_tensor *tensor);
-/* Starts bringing the tensor to a device; returns at once. */
+/* [may block: the upload, as the device's plugin does it]  Brings the tensor
+ * to a device before an operator needs it there.  Does nothing where that
+ * would mean waiting for another device's work: the operator then does. */
 enum tandem_status tandem_tensor_prefetch(struct tandem_tensor *tensor,
                                           uint32_t device);
 /* Bit d: device d has a current copy; bit 31: the host has. */
@@ -248,8 +254,10 @@ enum tandem_status tandem_tensor_residency(const struct tandem_tensor *tensor,
 
 /* ---- running operators -------------------------------------------------------
  * Each validates, chooses, moves what is not resident, launches, and returns
- * before the work is done.  Shapes, dtypes and aliasing: backend.h.  A tensor
- * NULL among the inputs is a scalar, its value in op->floats. */
+ * before the work is done.  [may block]: an operator whose input has to come
+ * home from another device waits for that (wait_ns, transfer_ns below).
+ * Shapes, dtypes and aliasing: backend.h.  A tensor NULL among the inputs is a
+ * scalar, its value in op->floats. */
 
 enum tandem_status tandem_run(struct tandem_context *context,
                               const struct tandem_op *op,
