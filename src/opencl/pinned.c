@@ -17,6 +17,7 @@ struct pinned {
     cl_command_queue queue;
     void *mapped; /* what the driver gave */
     void *memory; /* the first page in it: what the caller has */
+    uint64_t bytes; /* of memory */
     struct pinned *next;
 };
 
@@ -67,12 +68,26 @@ enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
     }
     pinned->memory = (void *)(((uintptr_t)pinned->mapped + PAGE_BYTES - 1) &
                               ~(uintptr_t)(PAGE_BYTES - 1));
+    pinned->bytes = bytes;
     pthread_mutex_lock(&device->pool.mutex);
     pinned->next = device->pool.pinned;
     device->pool.pinned = pinned;
     pthread_mutex_unlock(&device->pool.mutex);
     *out_memory = pinned->memory;
     return TANDEM_OK;
+}
+
+bool pinned_holds(struct tandem_device *device, const void *memory)
+{
+    uintptr_t address = (uintptr_t)memory;
+    bool holds = false;
+    pthread_mutex_lock(&device->pool.mutex);
+    for (struct pinned *at = device->pool.pinned; at != NULL && !holds;
+         at = at->next)
+        holds = address >= (uintptr_t)at->memory &&
+                address - (uintptr_t)at->memory < at->bytes;
+    pthread_mutex_unlock(&device->pool.mutex);
+    return holds;
 }
 
 void pinned_free(struct tandem_device *device, void *memory)

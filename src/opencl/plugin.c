@@ -207,9 +207,13 @@ static enum tandem_status entry_trim(struct tandem_device *device,
                                      uint64_t keep_bytes)
 {
     enum tandem_status status = device_check(device);
-    if (status == TANDEM_OK)
-        pool_trim(device, keep_bytes);
-    return status;
+    if (status != TANDEM_OK)
+        return status;
+    pool_trim(device, keep_bytes);
+    /* Staging memory is the host's and not in the count. */
+    if (keep_bytes == 0)
+        streams_trim(device);
+    return TANDEM_OK;
 }
 
 /* ---- streams and events ---- */

@@ -54,6 +54,7 @@ enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
     }
     stream->device = device;
     stream->flags = flags;
+    staging_start(&stream->staging);
     pthread_mutex_lock(&device->mutex);
     stream->id = ++device->next_stream_id;
     stream->next = device->streams;
@@ -78,6 +79,7 @@ void stream_destroy(struct tandem_stream *stream)
     if (stream->next != NULL)
         stream->next->previous = stream->previous;
     pthread_mutex_unlock(&device->mutex);
+    staging_finish(stream);
     stream_kernels_free(stream);
     clReleaseCommandQueue(stream->queue);
     handle_free(&streams, stream);
@@ -288,6 +290,14 @@ static struct tandem_stream *stream_after(struct tandem_device *device,
             found = at;
     pthread_mutex_unlock(&device->mutex);
     return found;
+}
+
+void streams_trim(struct tandem_device *device)
+{
+    pthread_mutex_lock(&device->mutex);
+    for (struct tandem_stream *at = device->streams; at != NULL; at = at->next)
+        staging_trim(at);
+    pthread_mutex_unlock(&device->mutex);
 }
 
 enum tandem_status streams_synchronize(struct tandem_device *device,

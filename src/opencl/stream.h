@@ -10,6 +10,7 @@
 
 #include "opencl/device.h"
 #include "opencl/plan.h"
+#include "opencl/staging.h"
 
 /* A stream's own kernel of a variant, with the arguments set last. */
 struct stream_kernel {
@@ -40,6 +41,7 @@ struct tandem_stream {
     struct stream_kernel *kernels; /* open addressing by key */
     uint32_t kernel_slots, kernel_count;
     struct gemm_memo memos[GEMM_MEMOS];
+    struct staging staging;
     struct tandem_stream *previous, *next;
 };
 
@@ -60,6 +62,8 @@ enum tandem_status stream_query(struct tandem_stream *stream);
 enum tandem_status stream_synchronize(struct tandem_stream *stream,
                                       uint64_t timeout_ns);
 
+/* Gives back idle staging memory of every stream of the device. */
+void streams_trim(struct tandem_device *device);
 /* Every stream of the device; the first error found. */
 enum tandem_status streams_synchronize(struct tandem_device *device,
                                        uint64_t timeout_ns);

@@ -2,7 +2,10 @@
 /* Transfers, copies, fills and maps. */
 #include "opencl/transfer.h"
 
+#include <string.h>
+
 #include "common/check.h"
+#include "opencl/pinned.h"
 #include "opencl/status.h"
 
 /* Judges one range of a buffer and makes the stream wait for its memory. */
@@ -26,8 +29,86 @@ static void cure(struct tandem_buffer *buffer, uint64_t bytes)
         atomic_store_explicit(&buffer->poison, TANDEM_OK, memory_order_relaxed);
 }
 
-/* A transfer that is not asynchronous waits for the work before it, as the
- * queue is in order; only so may the source be used again. */
+/* Enqueues a write and counts it. */
+static enum tandem_status write_enqueue(struct tandem_stream *stream,
+                                        struct tandem_buffer *buffer,
+                                        uint64_t offset, const void *source,
+                                        uint64_t bytes, cl_bool blocking,
+                                        cl_event *event)
+{
+    cl_int code = CL_SUCCESS;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        code = clEnqueueWriteBuffer(stream->queue, buffer->mem, blocking,
+                                    (size_t)offset, (size_t)bytes, source, 0,
+                                    NULL, event);
+        if (code != CL_MEM_OBJECT_ALLOCATION_FAILURE)
+            break;
+        pool_trim(stream->device, 0);
+    }
+    if (code != CL_SUCCESS)
+        return status_from_cl(stream->device, code, "clEnqueueWriteBuffer");
+    uint64_t serial = stream_issue(stream);
+    stream_used(stream, buffer, true);
+    if (blocking)
+        stream_passed(stream, serial);
+    return TANDEM_OK;
+}
+
+/* Copies the source, piece by piece, to where it is written from.  A piece is
+ * flushed, so that it is on its way while the next is copied. */
+static enum tandem_status
+write_staged(struct tandem_stream *stream, struct tandem_buffer *buffer,
+             uint64_t offset, const unsigned char *source, uint64_t bytes)
+{
+    enum tandem_status status = TANDEM_OK;
+    struct staging_room room;
+    pthread_mutex_lock(&stream->staging.mutex);
+    while (status == TANDEM_OK && bytes != 0) {
+        status = staging_take(stream, bytes, &room);
+        if (status != TANDEM_OK)
+            break;
+        if (room.memory == NULL) {
+            status = write_enqueue(stream, buffer, offset, source, bytes,
+                                   CL_TRUE, NULL);
+            break;
+        }
+        memcpy(room.memory, source, room.bytes);
+        status = write_enqueue(stream, buffer, offset, room.memory, room.bytes,
+                               CL_FALSE, room.event);
+        if (status != TANDEM_OK)
+            break;
+        staging_written(stream, &room);
+        offset += room.bytes;
+        source += room.bytes;
+        bytes -= room.bytes;
+        if (bytes != 0)
+            status = stream_flush(stream);
+    }
+    pthread_mutex_unlock(&stream->staging.mutex);
+    return status;
+}
+
+/* So much of pinned memory is written sooner than it is copied. */
+#define DIRECT_BYTES ((uint64_t)64 << 10)
+
+/* Whether to copy the source first, so that the upload waits for no work.  Of
+ * what is larger than the staging memory the end would wait anyhow: it goes
+ * there only where that may be faster, so not where a copy is all that a write
+ * is, nor from pinned memory.  Pinned memory is written from directly, too,
+ * while the stream has no work to wait for. */
+static bool is_staged(struct tandem_stream *stream, const void *source,
+                      uint64_t bytes)
+{
+    struct tandem_device *device = stream->device;
+    bool fits = bytes <= STAGING_BYTES;
+    bool idle = atomic_load(&stream->completed) == atomic_load(&stream->issued);
+    if (device->hardware->info.kind == TANDEM_DEVICE_CPU)
+        return fits;
+    if (fits && (!idle || bytes < DIRECT_BYTES))
+        return true;
+    return !pinned_holds(device, source);
+}
+
 enum tandem_status transfer_upload(struct tandem_stream *stream,
                                    struct tandem_buffer *buffer,
                                    uint64_t offset, const void *source,
@@ -39,24 +120,17 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
         return status;
     if (source == NULL)
         return message_set(TANDEM_INVALID_ARGUMENT, "upload: source is NULL");
-    bool wait = (flags & TANDEM_TRANSFER_ASYNC) == 0;
-    cl_int code = CL_SUCCESS;
-    for (int attempt = 0; attempt < 2; attempt++) {
-        code = clEnqueueWriteBuffer(stream->queue, buffer->mem,
-                                    wait ? CL_TRUE : CL_FALSE, (size_t)offset,
-                                    (size_t)bytes, source, 0, NULL, NULL);
-        if (code != CL_MEM_OBJECT_ALLOCATION_FAILURE)
-            break;
-        pool_trim(stream->device, 0);
-    }
-    if (code != CL_SUCCESS)
-        return status_from_cl(stream->device, code, "clEnqueueWriteBuffer");
-    uint64_t serial = stream_issue(stream);
-    stream_used(stream, buffer, true);
-    if (wait)
-        stream_passed(stream, serial);
-    cure(buffer, bytes);
-    return TANDEM_OK;
+    if ((flags & TANDEM_TRANSFER_ASYNC) != 0)
+        status = write_enqueue(stream, buffer, offset, source, bytes, CL_FALSE,
+                               NULL);
+    else if (is_staged(stream, source, bytes))
+        status = write_staged(stream, buffer, offset, source, bytes);
+    else
+        status =
+            write_enqueue(stream, buffer, offset, source, bytes, CL_TRUE, NULL);
+    if (status == TANDEM_OK)
+        cure(buffer, bytes);
+    return status;
 }
 
 static enum tandem_status read_timed(struct tandem_stream *stream,

@@ -173,6 +173,77 @@ START_TEST(test_nothing_waits_before_a_read)
 }
 END_TEST
 
+/* Pieces of the plugin's staging memory, its STAGING_CHUNK_BYTES. */
+#define CHUNK ((size_t)512 << 10)
+
+static void upload_sizes(const struct tandem_backend *table,
+                         struct tandem_stream *stream,
+                         struct tandem_buffer *buffer, unsigned char *source)
+{
+    const size_t sizes[] = {1, 4096, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK};
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        memset(source, (int)i + 1, sizes[i]);
+        ck_assert_int_eq(table->upload(stream, buffer, 0, source, sizes[i], 0),
+                         TANDEM_OK);
+    }
+}
+
+static void launch_some(const struct tandem_backend *table,
+                        struct tandem_stream *stream,
+                        struct tandem_buffer *buffer)
+{
+    const struct tandem_tensor_desc tensor = {
+        buffer, 0, TANDEM_F32, 1, {2 * CHUNK / sizeof(float)}, {1}};
+    const struct tandem_tensor_desc *operand = &tensor;
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_NEG};
+
+    for (int i = 0; i < 10; i++)
+        ck_assert_int_eq(table->launch(stream, &op, &operand, 1, &operand, 1),
+                         TANDEM_OK);
+}
+
+/* An upload copies its source and waits for nothing.  What it asks of the
+ * driver for that is mapped once, which counts as a wait. */
+START_TEST(test_uploads_wait_for_nothing)
+{
+    const struct tandem_backend *table = NULL;
+    struct tandem_device *handle = NULL;
+    struct tandem_buffer *buffer;
+    struct tandem_stream *stream;
+    struct tandem_context *context;
+    struct layer_counts before, after;
+    unsigned char *bytes = malloc(2 * CHUNK);
+    uint32_t device;
+
+    ck_assert_ptr_nonnull(bytes);
+    context = opencl_new(&device);
+    OK(tandem_device_backend(context, device, &table, &handle));
+    OK(table->stream_create(handle, 0, &stream));
+    OK(table->alloc(handle, 2 * CHUNK, &buffer));
+    upload_sizes(table, stream, buffer, bytes);
+    launch_some(table, stream, buffer); /* compiles */
+    for (int i = 0; i < 20; i++) {
+        OK(table->stream_synchronize(stream, TANDEM_FOREVER));
+        before = counts_now();
+        launch_some(table, stream, buffer);
+        upload_sizes(table, stream, buffer, bytes);
+        after = counts_now();
+        ck_assert_uint_eq(after.waits - before.waits, after.maps - before.maps);
+        ck_assert_uint_ge(after.writes - before.writes, 6);
+        ck_assert_uint_eq(after.reads, before.reads);
+    }
+    OK(table->download(stream, buffer, 0, bytes, 2 * CHUNK, 0, TANDEM_FOREVER));
+    ck_assert_uint_eq(bytes[0], 6);
+    ck_assert_mem_eq(bytes, bytes + 1, 2 * CHUNK - 1);
+    table->free(buffer);
+    table->stream_destroy(stream);
+    tandem_context_destroy(context);
+    free(bytes);
+}
+END_TEST
+
 static uint64_t resident_bytes(void)
 {
     FILE *file = fopen("/proc/self/statm", "r");
@@ -278,6 +349,7 @@ int main(void)
     tcase_add_checked_fixture(tests, environment_setup, NULL);
     suite_add_tcase(suite, tests);
     tcase_add_test(tests, test_nothing_waits_before_a_read);
+    tcase_add_test(tests, test_uploads_wait_for_nothing);
     tcase_add_test(tests, test_no_growth);
     tcase_add_test(tests, test_all_is_released);
     runner = srunner_create(suite);

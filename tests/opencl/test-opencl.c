@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the OpenCL plugin promises beyond the conformance suite: its disk
- * cache, its pool, imported memory, and answers where OpenCL is not there.
- * Runs on the first device, in the build directory.
+ * cache, its pool, imported memory, uploads whose source may be reused, and
+ * answers where OpenCL is not there.  Runs on the first device, in the build
+ * directory.
  */
 #define _GNU_SOURCE
 #include <check.h>
@@ -322,6 +323,159 @@ START_TEST(imported_memory_is_shared)
 }
 END_TEST
 
+/* The plugin's staging memory, STAGING_CHUNK_BYTES and STAGING_BYTES. */
+#define CHUNK ((size_t)512 << 10)
+#define STAGED (8 * CHUNK)
+#define LARGEST (2 * STAGED + 77)
+
+/* A byte that differs between neighbours, chunks and uploads. */
+static unsigned char pattern(size_t at, size_t seed)
+{
+    return (unsigned char)(at * 7 + at / CHUNK * 29 + seed * 101 + 1);
+}
+
+/* Work that is under way for a while. */
+static void busy(struct tandem_stream *stream, struct tandem_buffer *buffer)
+{
+    const int64_t count = 1 << 18;
+    struct tandem_tensor_desc tensor = {buffer, 0, TANDEM_F32, 1, {count}, {1}};
+    const struct tandem_tensor_desc *operand = &tensor;
+    struct tandem_op op = {.struct_size = sizeof(op), .id = TANDEM_OP_EXP};
+    for (int i = 0; i < 3; i++)
+        expect_ok(backend->launch(stream, &op, &operand, 1, &operand, 1),
+                  "launch");
+}
+
+struct uploads {
+    struct tandem_device *device;
+    struct tandem_stream *stream;
+    struct tandem_buffer *work, *target;
+    unsigned char *source, *seen;
+};
+
+static struct uploads uploads_new(void)
+{
+    const uint32_t zero = 0;
+    struct uploads uploads = {.device = device_new("cache_dir", "")};
+    expect_ok(backend->stream_create(uploads.device, 0, &uploads.stream),
+              "stream_create");
+    expect_ok(backend->alloc(uploads.device, 1 << 20, &uploads.work), "alloc");
+    expect_ok(backend->alloc(uploads.device, LARGEST + 3, &uploads.target),
+              "alloc");
+    expect_ok(backend->fill(uploads.stream, uploads.work, 0, 1 << 20, &zero, 4),
+              "fill");
+    uploads.source = malloc(LARGEST);
+    uploads.seen = malloc(LARGEST);
+    ck_assert(uploads.source != NULL && uploads.seen != NULL);
+    return uploads;
+}
+
+static void uploads_free(struct uploads *uploads)
+{
+    backend->close(uploads->device);
+    free(uploads->source);
+    free(uploads->seen);
+}
+
+/* Uploads behind work, and spoils the source at once. */
+static void upload_spoiled(struct uploads *uploads, void *source, size_t bytes,
+                           size_t seed)
+{
+    unsigned char *memory = source;
+    for (size_t i = 0; i < bytes; i++)
+        memory[i] = pattern(i, seed);
+    expect_ok(
+        backend->upload(uploads->stream, uploads->target, 3, memory, bytes, 0),
+        "upload");
+    memset(memory, 0xee, bytes);
+}
+
+static void upload_seen(struct uploads *uploads, size_t bytes, size_t seed)
+{
+    expect_ok(backend->download(uploads->stream, uploads->target, 3,
+                                uploads->seen, bytes, 0, TANDEM_FOREVER),
+              "download");
+    size_t same = 0; /* an assertion a byte would take minutes */
+    while (same < bytes && uploads->seen[same] == pattern(same, seed))
+        same++;
+    ck_assert_msg(same == bytes, "byte %zu of %zu is %u, not %u", same, bytes,
+                  uploads->seen[same % bytes], pattern(same, seed));
+}
+
+static const size_t upload_sizes[] = {
+    1,          63,        64,         65,        4096,      CHUNK - 64,
+    CHUNK - 63, CHUNK - 1, CHUNK,      CHUNK + 1, 3 * CHUNK, 3 * CHUNK + 5,
+    STAGED - 1, STAGED,    STAGED + 1, LARGEST};
+#define UPLOAD_SIZES (sizeof(upload_sizes) / sizeof(upload_sizes[0]))
+
+START_TEST(source_is_free_after_upload)
+{
+    struct uploads uploads = uploads_new();
+    void *pinned;
+    expect_ok(backend->host_alloc(uploads.device, LARGEST, &pinned),
+              "host_alloc");
+    for (size_t i = 0; i < UPLOAD_SIZES; i++) {
+        busy(uploads.stream, uploads.work);
+        upload_spoiled(&uploads, uploads.source, upload_sizes[i], i);
+        upload_seen(&uploads, upload_sizes[i], i);
+        upload_spoiled(&uploads, pinned, upload_sizes[i], i + 1); /* idle */
+        upload_seen(&uploads, upload_sizes[i], i + 1);
+        busy(uploads.stream, uploads.work);
+        upload_spoiled(&uploads, pinned, upload_sizes[i], i + 2);
+        upload_seen(&uploads, upload_sizes[i], i + 2);
+    }
+    uploads_free(&uploads);
+}
+END_TEST
+
+/* Each is kept by a copy on the device before the next overwrites it; all
+ * that is staged together is many times the staging memory. */
+START_TEST(uploads_keep_their_order)
+{
+    enum { ROUNDS = 200, EACH = 65521 };
+    struct uploads uploads = uploads_new();
+    struct tandem_buffer *all;
+    expect_ok(backend->alloc(uploads.device, (uint64_t)ROUNDS * EACH, &all),
+              "alloc");
+    busy(uploads.stream, uploads.work);
+    for (size_t i = 0; i < ROUNDS; i++) {
+        upload_spoiled(&uploads, uploads.source, EACH - i, i);
+        expect_ok(backend->copy(uploads.stream, all, i * EACH, uploads.target,
+                                3, EACH - i),
+                  "copy");
+    }
+    for (size_t i = 0; i < ROUNDS; i++) {
+        expect_ok(backend->copy(uploads.stream, uploads.target, 3, all,
+                                i * EACH, EACH - i),
+                  "copy");
+        upload_seen(&uploads, EACH - i, i);
+    }
+    uploads_free(&uploads);
+}
+END_TEST
+
+START_TEST(trim_frees_staging_at_any_time)
+{
+    struct uploads uploads = uploads_new();
+    struct tandem_memory_stats before = stats_of(uploads.device), after;
+    for (size_t i = 0; i < 8; i++) {
+        busy(uploads.stream, uploads.work);
+        upload_spoiled(&uploads, uploads.source, (i + 1) * 300000, i);
+        if (i % 2 == 1)
+            expect_ok(
+                backend->stream_synchronize(uploads.stream, TANDEM_FOREVER),
+                "stream_synchronize");
+        expect_ok(backend->trim(uploads.device, 0), "trim");
+        upload_seen(&uploads, (i + 1) * 300000, i);
+    }
+    after = stats_of(uploads.device);
+    ck_assert_uint_eq(after.used_bytes, before.used_bytes);
+    ck_assert_uint_eq(after.cached_bytes, before.cached_bytes);
+    ck_assert_uint_eq(after.driver_alloc_count, before.driver_alloc_count);
+    uploads_free(&uploads);
+}
+END_TEST
+
 static Suite *suite_make(bool child)
 {
     Suite *suite = suite_create("opencl");
@@ -340,6 +494,9 @@ static Suite *suite_make(bool child)
     tcase_add_test(cases, pool_asks_the_driver_once);
     tcase_add_test(cases, cap_is_kept);
     tcase_add_test(cases, imported_memory_is_shared);
+    tcase_add_test(cases, source_is_free_after_upload);
+    tcase_add_test(cases, uploads_keep_their_order);
+    tcase_add_test(cases, trim_frees_staging_at_any_time);
     return suite;
 }
 

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ring of chunks from which a stream's uploads are written. */
+#include "opencl/staging.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl/status.h"
+#include "opencl/stream.h"
+
+#define PAGE_BYTES 4096u
+/* Pieces begin at cache lines. */
+#define PIECE_BYTES 64u
+
+/* ---- chunks ---- */
+
+/* Mapped by the utility queue: the stream's would wait for its work.  A CPU
+ * copies from any memory alike. */
+static bool chunk_new(struct tandem_device *device, struct staging_chunk *chunk)
+{
+    cl_int code = CL_SUCCESS;
+    memset(chunk, 0, sizeof(*chunk));
+    if (device->hardware->info.kind == TANDEM_DEVICE_CPU) {
+        chunk->memory = aligned_alloc(PAGE_BYTES, STAGING_CHUNK_BYTES);
+        return chunk->memory != NULL;
+    }
+    chunk->mem = clCreateBuffer(device->context,
+                                CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                                STAGING_CHUNK_BYTES, NULL, &code);
+    if (code != CL_SUCCESS)
+        return false;
+    chunk->memory = clEnqueueMapBuffer(
+        device->utility, chunk->mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
+        STAGING_CHUNK_BYTES, 0, NULL, NULL, &code);
+    if (code == CL_SUCCESS)
+        return true;
+    clReleaseMemObject(chunk->mem);
+    return false;
+}
+
+static void chunk_free(struct tandem_device *device,
+                       struct staging_chunk *chunk)
+{
+    if (chunk->event != NULL)
+        clReleaseEvent(chunk->event);
+    if (chunk->mem == NULL) {
+        free(chunk->memory);
+        return;
+    }
+    if (!atomic_load(&device->lost)) {
+        clEnqueueUnmapMemObject(device->utility, chunk->mem, chunk->memory, 0,
+                                NULL, NULL);
+        clFinish(device->utility);
+    }
+    clReleaseMemObject(chunk->mem);
+}
+
+/* Whether its memory may be used again.  A write that failed is over too. */
+static bool chunk_passed(struct tandem_stream *stream,
+                         const struct staging_chunk *chunk)
+{
+    cl_int state = CL_QUEUED;
+    if (chunk->serial <=
+        atomic_load_explicit(&stream->completed, memory_order_relaxed))
+        return true;
+    return chunk->event != NULL &&
+           clGetEventInfo(chunk->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                          sizeof(state), &state, NULL) == CL_SUCCESS &&
+           state <= CL_COMPLETE;
+}
+
+static void chunk_clear(struct staging_chunk *chunk)
+{
+    if (chunk->event != NULL)
+        clReleaseEvent(chunk->event);
+    chunk->event = NULL;
+    chunk->used = 0;
+}
+
+/* Events cost time, so the many pieces of a chunk share one. */
+static enum tandem_status chunk_close(struct tandem_stream *stream,
+                                      struct staging_chunk *chunk)
+{
+    if (chunk->event != NULL || chunk_passed(stream, chunk))
+        return TANDEM_OK;
+    cl_int code =
+        clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &chunk->event);
+    if (code == CL_SUCCESS)
+        stream_issue(stream);
+    else
+        chunk->event = NULL;
+    return status_from_cl(stream->device, code, "clEnqueueMarker");
+}
+
+static enum tandem_status chunk_wait(struct tandem_stream *stream,
+                                     struct staging_chunk *chunk)
+{
+    enum tandem_status status =
+        stream_wait(stream, chunk->event, TANDEM_FOREVER);
+    if (status == TANDEM_OK)
+        stream_passed(stream, chunk->serial);
+    return status;
+}
+
+/* ---- the ring ---- */
+
+/* A new chunk behind the present one, before the oldest. */
+static bool ring_grow(struct tandem_stream *stream)
+{
+    struct staging *staging = &stream->staging;
+    struct staging_chunk chunk;
+    uint32_t at = staging->count == 0 ? 0 : staging->at + 1;
+    if (staging->count == STAGING_CHUNKS || !chunk_new(stream->device, &chunk))
+        return false;
+    memmove(&staging->chunks[at + 1], &staging->chunks[at],
+            (staging->count - at) * sizeof(chunk));
+    staging->chunks[at] = chunk;
+    staging->at = at;
+    staging->count++;
+    return true;
+}
+
+/* Makes an empty chunk the present one.  OK with count 0: there is none. */
+static enum tandem_status ring_advance(struct tandem_stream *stream)
+{
+    struct staging *staging = &stream->staging;
+    enum tandem_status status = TANDEM_OK;
+    if (staging->count == 0) {
+        ring_grow(stream);
+        return TANDEM_OK;
+    }
+    status = chunk_close(stream, &staging->chunks[staging->at]);
+    if (status != TANDEM_OK)
+        return status;
+    uint32_t next = (staging->at + 1) % staging->count;
+    struct staging_chunk *oldest = &staging->chunks[next];
+    if (!chunk_passed(stream, oldest)) {
+        if (ring_grow(stream))
+            return TANDEM_OK;
+        status = chunk_wait(stream, oldest);
+        if (status != TANDEM_OK)
+            return status;
+    }
+    chunk_clear(oldest);
+    staging->at = next;
+    return TANDEM_OK;
+}
+
+enum tandem_status staging_take(struct tandem_stream *stream, uint64_t bytes,
+                                struct staging_room *out_room)
+{
+    struct staging *staging = &stream->staging;
+    struct staging_chunk *chunk = &staging->chunks[staging->at];
+    memset(out_room, 0, sizeof(*out_room));
+    if (bytes > STAGING_CHUNK_BYTES)
+        bytes = STAGING_CHUNK_BYTES;
+    /* The same memory again is still in the host's cache. */
+    if (staging->count != 0 && chunk_passed(stream, chunk))
+        chunk_clear(chunk);
+    if (staging->count == 0 || bytes > STAGING_CHUNK_BYTES - chunk->used) {
+        enum tandem_status status = ring_advance(stream);
+        if (status != TANDEM_OK || staging->count == 0)
+            return status;
+        chunk = &staging->chunks[staging->at];
+    }
+    out_room->memory = chunk->memory + chunk->used;
+    out_room->bytes = bytes;
+    if (chunk->used + bytes == STAGING_CHUNK_BYTES)
+        out_room->event = &chunk->event;
+    return TANDEM_OK;
+}
+
+void staging_written(struct tandem_stream *stream,
+                     const struct staging_room *room)
+{
+    struct staging_chunk *chunk = &stream->staging.chunks[stream->staging.at];
+    chunk->used +=
+        (room->bytes + PIECE_BYTES - 1) & ~(uint64_t)(PIECE_BYTES - 1);
+    chunk->serial = atomic_load_explicit(&stream->issued, memory_order_relaxed);
+}
+
+/* ---- its life ---- */
+
+void staging_start(struct staging *staging)
+{
+    pthread_mutex_init(&staging->mutex, NULL);
+    staging->count = 0;
+    staging->at = 0;
+}
+
+static void ring_free(struct tandem_stream *stream)
+{
+    struct staging *staging = &stream->staging;
+    for (uint32_t i = 0; i < staging->count; i++)
+        chunk_free(stream->device, &staging->chunks[i]);
+    staging->count = 0;
+    staging->at = 0;
+}
+
+void staging_finish(struct tandem_stream *stream)
+{
+    ring_free(stream);
+    pthread_mutex_destroy(&stream->staging.mutex);
+}
+
+void staging_trim(struct tandem_stream *stream)
+{
+    struct staging *staging = &stream->staging;
+    bool passed = true;
+    if (pthread_mutex_trylock(&staging->mutex) != 0)
+        return;
+    for (uint32_t i = 0; i < staging->count; i++)
+        passed = passed && chunk_passed(stream, &staging->chunks[i]);
+    if (passed)
+        ring_free(stream);
+    pthread_mutex_unlock(&staging->mutex);
+}
