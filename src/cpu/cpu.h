@@ -89,8 +89,7 @@ void owned_free(struct handle_pool *pool, struct owned **list, void *object);
 void owned_link(struct owned **list, struct owned *object);
 void owned_unlink(struct owned **list, struct owned *object);
 
-/* ---- memory.c -------------------------------------------------------------
- */
+/* ---- memory.c ----------------------------------------------------------- */
 
 enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
                                 struct tandem_buffer **out_buffer);
@@ -108,8 +107,7 @@ enum tandem_status memory_trim(struct tandem_device *device,
 /* Bytes of memory of this machine. */
 uint64_t memory_of_machine(void);
 
-/* ---- transfer.c -----------------------------------------------------------
- */
+/* ---- transfer.c --------------------------------------------------------- */
 
 enum tandem_status transfer_upload(struct tandem_stream *stream,
                                    struct tandem_buffer *buffer,
@@ -136,8 +134,7 @@ enum tandem_status transfer_map(struct tandem_stream *stream,
 enum tandem_status transfer_unmap(struct tandem_stream *stream,
                                   struct tandem_buffer *buffer, void *memory);
 
-/* ---- stream.c ---------------------------------------------------------------
- */
+/* ---- stream.c ----------------------------------------------------------- */
 
 enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
                                  struct tandem_stream **out_stream);
@@ -158,8 +155,7 @@ enum tandem_status event_elapsed(struct tandem_event *start,
 enum tandem_status device_synchronize(struct tandem_device *device,
                                       uint64_t timeout_ns);
 
-/* ---- launch.c
- * ----------------------------------------------------------------- */
+/* ---- launch.c ----------------------------------------------------------- */
 
 enum tandem_status launch_supports(
     struct tandem_device *device, const struct tandem_op *op,
@@ -172,16 +168,14 @@ enum tandem_status launch_run(struct tandem_stream *stream,
                               const struct tandem_tensor_desc *const *outputs,
                               uint32_t output_count);
 
-/* ---- gemm.c
- * --------------------------------------------------------------------- */
+/* ---- gemm.c ------------------------------------------------------------- */
 
 /* Whether this BLAS can take the checked product. */
 enum tandem_status gemm_supports(const struct tandem_gemm *gemm);
 enum tandem_status gemm_run(struct tandem_stream *stream,
                             const struct tandem_gemm *gemm);
 
-/* ---- the operators: checked calls, in the caller's thread
- * ------------------------- */
+/* ---- the operators: checked calls, in the caller's thread --------------- */
 
 /* One call of launch. */
 struct work {

@@ -15,8 +15,7 @@
 
 struct handle_pool device_pool = HANDLE_POOL(struct tandem_device, 0x63646576u);
 
-/* ---- lists -----------------------------------------------------------------
- */
+/* ---- lists -------------------------------------------------------------- */
 
 void owned_link(struct owned **list, struct owned *object)
 {
@@ -59,8 +58,7 @@ void owned_free(struct handle_pool *pool, struct owned **list, void *object)
     handle_free(pool, object);
 }
 
-/* ---- what it is
- * --------------------------------------------------------------- */
+/* ---- what it is --------------------------------------------------------- */
 
 /* The value of key in /proc/cpuinfo's first processor; "" where it has none. */
 static void cpuinfo_read(const char *key, char *out, size_t out_bytes)
@@ -133,8 +131,7 @@ enum tandem_status device_describe(uint32_t index,
     return TANDEM_OK;
 }
 
-/* ---- open and close
- * -------------------------------------------------------------- */
+/* ---- open and close ----------------------------------------------------- */
 
 /* What the keys of open say. */
 struct settings {

@@ -36,8 +36,7 @@ struct walk {
     } scalars[4];
 };
 
-/* ---- attributes ------------------------------------------------------------
- */
+/* ---- attributes --------------------------------------------------------- */
 
 static void adam_params(struct params *out, const struct tandem_op *op)
 {
@@ -84,8 +83,7 @@ void elementwise_params(struct params *out, const struct tandem_op *op)
     }
 }
 
-/* ---- packing
- * ------------------------------------------------------------------ */
+/* ---- packing ------------------------------------------------------------ */
 
 #define PACK(type)                                                             \
     for (int64_t i = 0; i < n; i++)                                            \
@@ -212,8 +210,7 @@ static void row_dense(const struct walk *walk, unsigned char *const *at,
     walk->fn(&row);
 }
 
-/* ---- the walk
- * -------------------------------------------------------------------- */
+/* ---- the walk ----------------------------------------------------------- */
 
 static void walk_run(const void *context, int64_t first, int64_t end)
 {

@@ -33,8 +33,7 @@ enum tandem_status buffer_span(const void *user,
     return TANDEM_OK;
 }
 
-/* ---- the fast path --------------------------------------------------------
- */
+/* ---- the fast path ------------------------------------------------------ */
 
 /* What of the operator table the fast path looks at. */
 struct shortcut {
@@ -176,8 +175,7 @@ static bool launch_fast(const struct work *work)
     return true;
 }
 
-/* ---- any call ---------------------------------------------------------------
- */
+/* ---- any call ----------------------------------------------------------- */
 
 static void work_run(const struct work *work)
 {

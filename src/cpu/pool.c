@@ -49,8 +49,7 @@ struct pool {
     _Atomic double unit_ns[POOL_KINDS]; /* 0: not measured */
 };
 
-/* ---- what this process may use --------------------------------------------
- */
+/* ---- what this process may use ------------------------------------------ */
 
 /* The cgroup's quota in processors, rounded up; limit where it has none. */
 static uint32_t quota_processors(uint32_t limit)
@@ -88,8 +87,7 @@ static double now_ns(void)
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-/* ---- jobs
- * --------------------------------------------------------------------- */
+/* ---- jobs --------------------------------------------------------------- */
 
 static void job_work(struct pool *pool)
 {
@@ -187,8 +185,7 @@ static void join_measure(struct pool *pool)
     pool->join_ns = worst > 1000.0 ? worst : 1000.0;
 }
 
-/* ---- the pool
- * ------------------------------------------------------------------- */
+/* ---- the pool ----------------------------------------------------------- */
 
 struct pool *pool_create(uint32_t threads)
 {

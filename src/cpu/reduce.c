@@ -18,8 +18,7 @@
 #define CHUNK_ELEMENTS 65536
 #define CHUNKS 256
 
-/* ---- pieces ----------------------------------------------------------------
- */
+/* ---- pieces ------------------------------------------------------------- */
 
 static void line_pack(float *to, const float *from, int64_t step, int64_t n)
 {
@@ -83,8 +82,7 @@ double line_sum_exp(const struct kernels *kernels, const float *x, int64_t step,
     return sum;
 }
 
-/* ---- one result
- * -------------------------------------------------------------- */
+/* ---- one result --------------------------------------------------------- */
 
 /* What a reduction has of one chunk. */
 struct partial {
@@ -276,8 +274,7 @@ static void results_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* ---- operators
- * ------------------------------------------------------------------- */
+/* ---- operators ---------------------------------------------------------- */
 
 static void rows_run(struct reduction *reduction, struct pool *pool)
 {

@@ -59,8 +59,7 @@ static float larger(float a, float b)
     return a > b || isnan(a) ? a : b;
 }
 
-/* ---- rows -------------------------------------------------------------------
- */
+/* ---- rows --------------------------------------------------------------- */
 
 /* Input i advances with the row unless it repeats. */
 #define STEP(row, i) (((row)->constants >> (i)&1u) == 0)
@@ -217,8 +216,7 @@ static void row_adam(const struct row *row)
     }
 }
 
-/* ---- the table
- * ------------------------------------------------------------------ */
+/* ---- the table ---------------------------------------------------------- */
 
 void reference_rows(row_fn *rows)
 {

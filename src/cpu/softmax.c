@@ -180,8 +180,7 @@ void softmax_run(const struct work *work)
              n * ((extent + softmax.bands - 1) / softmax.bands));
 }
 
-/* ---- cross-entropy
- * ----------------------------------------------------------- */
+/* ---- cross-entropy ------------------------------------------------------ */
 
 struct cross_entropy {
     const struct kernels *kernels;

@@ -40,8 +40,7 @@ struct object {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards objects */
 static struct object *objects;
 
-/* ---- errors ----------------------------------------------------------------
- */
+/* ---- errors ------------------------------------------------------------- */
 
 static _Thread_local char message[256];
 
@@ -61,8 +60,7 @@ fail(enum tandem_status status, const char *format, ...)
     return status;
 }
 
-/* ---- devices ----------------------------------------------------------------
- */
+/* ---- devices ------------------------------------------------------------ */
 
 static enum tandem_status device_count(uint32_t *out_count)
 {
@@ -109,8 +107,7 @@ static enum tandem_status device_describe(uint32_t index,
     return TANDEM_OK;
 }
 
-/* ---- handles
- * ------------------------------------------------------------------ */
+/* ---- handles ------------------------------------------------------------ */
 
 /* A live object of a kind; NULL, with a message, for any other pointer.  A
  * list is enough to start with; src/common/handle.h has a faster way. */
@@ -218,8 +215,7 @@ static void device_close(struct tandem_device *device)
     objects_free(device);
 }
 
-/* ---- memory
- * -------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------- */
 
 static enum tandem_status memory_stats(struct tandem_device *device,
                                        struct tandem_memory_stats *out_stats)
@@ -391,8 +387,7 @@ static enum tandem_status fill(struct tandem_stream *stream,
     return TANDEM_OK;
 }
 
-/* ---- operators
- * --------------------------------------------------------------------- */
+/* ---- operators ---------------------------------------------------------- */
 
 /* Whether there is such an operator: the table is data for plugins too. */
 static bool op_known(uint32_t id)
@@ -451,8 +446,7 @@ static enum tandem_status gemm(struct tandem_stream *stream,
     return fail(TANDEM_UNSUPPORTED, "gemm: the null plugin serves none");
 }
 
-/* ---- streams and events
- * ------------------------------------------------------------ */
+/* ---- streams and events ------------------------------------------------- */
 
 /* TANDEM_OK: nothing is ever under way. */
 static enum tandem_status live(const void *handle, enum kind kind)
@@ -544,8 +538,7 @@ static enum tandem_status device_synchronize(struct tandem_device *device,
     return live(device, DEVICE);
 }
 
-/* ---- the table
- * -------------------------------------------------------------------------- */
+/* ---- the table ---------------------------------------------------------- */
 
 static const struct tandem_backend backend = {
     .struct_size = sizeof backend,

@@ -124,8 +124,7 @@ static void parts_set(struct call_parts *p, const struct op_row *row)
     shapes_adjust(p);
 }
 
-/* ---- what is spoilt --------------------------------------------------------
- */
+/* ---- what is spoilt ----------------------------------------------------- */
 
 #define SPOIL(name, statement)                                                 \
     static void name(struct call_parts *p)                                     \
@@ -195,8 +194,7 @@ static void shape_huge(struct call_parts *p)
     p->ins[0].shape[1] = p->outs[0].shape[1] = INT64_C(1) << 40;
 }
 
-/* ---- cases -----------------------------------------------------------------
- */
+/* ---- cases -------------------------------------------------------------- */
 
 enum spoilt_flags {
     BUFFERS = 1,  /* of launch alone: supports does not look at it */

@@ -155,8 +155,7 @@ static void row_gelu(const struct row *row)
         row_gelu_erf(row);
 }
 
-/* ---- two inputs
- * --------------------------------------------------------------- */
+/* ---- two inputs --------------------------------------------------------- */
 
 #define BINARY_LOOP(load_a, load_b, part_a, part_b, expression)                \
     for (; i + LANES <= n; i += LANES) {                                       \
@@ -239,8 +238,7 @@ COMPARE(less_equal, _CMP_LE_OQ)
 COMPARE(greater, _CMP_GT_OQ)
 COMPARE(greater_equal, _CMP_GE_OQ)
 
-/* ---- three inputs
- * ---------------------------------------------------------------- */
+/* ---- three inputs ------------------------------------------------------- */
 
 static vm condition_load_part(const uint8_t *p, int64_t n)
 {

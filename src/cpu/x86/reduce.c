@@ -19,8 +19,7 @@ static inline double vf_total(vf x)
     return vd_sum(vd_add(vd_low(x), vd_high(x)));
 }
 
-/* ---- extremes
- * ------------------------------------------------------------------- */
+/* ---- extremes ----------------------------------------------------------- */
 
 #define EXTREME(name, raw, scalar_less)                                        \
     static float row_##name(const float *x, int64_t n)                         \
@@ -71,8 +70,7 @@ static int64_t row_find(const float *x, int64_t n, float value)
     return n;
 }
 
-/* ---- sums
- * ------------------------------------------------------------------------- */
+/* ---- sums --------------------------------------------------------------- */
 
 /* Sums one block of n <= BLOCK elements. */
 static inline double block_sum(const float *x, int64_t n)
@@ -179,8 +177,7 @@ static double row_product(const float *x, int64_t n)
     return vd_product(vd_mul(a, b));
 }
 
-/* ---- softmax rows
- * -------------------------------------------------------------------- */
+/* ---- softmax rows ------------------------------------------------------- */
 
 /* sum e^(x - m), and the exponentials into y where store.  The lanes of a
  * partial vector hold -infinity, whose exponential is 0. */

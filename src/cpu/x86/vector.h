@@ -331,8 +331,7 @@ static inline vd vd_fma(vd a, vd b, vd c)
 
 #endif
 
-/* ---- made of the above, for both -------------------------------------------
- */
+/* ---- made of the above, for both ---------------------------------------- */
 
 static inline vf vf_sign_bit(void)
 {
