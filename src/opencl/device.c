@@ -36,9 +36,15 @@ bool device_forked(void)
     return atomic_load_explicit(&forked, memory_order_relaxed);
 }
 
-static void watch_forks(void)
+static void watch_start(void)
 {
     pthread_atfork(NULL, NULL, note_fork);
+}
+
+void device_watch_forks(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_start);
 }
 
 enum tandem_status device_check(const struct tandem_device *device)
@@ -200,7 +206,6 @@ enum tandem_status device_open(uint32_t index,
                                const struct tandem_open_options *options,
                                struct tandem_device **out_device)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     uint64_t cap = 0;
     *out_device = NULL;
     if (device_forked())
@@ -210,7 +215,6 @@ enum tandem_status device_open(uint32_t index,
     const struct platform_device *hardware = platform_at(index);
     if (hardware == NULL)
         return TANDEM_NO_DEVICE;
-    pthread_once(&once, watch_forks);
     struct tandem_device *device = handle_new(&devices);
     if (device == NULL)
         return message_set(TANDEM_OUT_OF_MEMORY, "open: out of host memory");

@@ -50,7 +50,10 @@ enum tandem_status device_check(const struct tandem_device *device);
 void device_log(struct tandem_device *device, enum tandem_log_level level,
                 const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Whether this process is a fork's child that inherited the plugin. */
+/* Called before OpenCL is touched the first time: forks are noted from then
+ * on. */
+void device_watch_forks(void);
+/* Whether this process is a fork's child that inherited OpenCL in use. */
 bool device_forked(void);
 
 #endif

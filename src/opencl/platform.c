@@ -13,6 +13,7 @@
 
 #include "common/message.h"
 #include "opencl/describe.h"
+#include "opencl/device.h"
 
 #define MAX_PLATFORMS 32u
 #define MAX_DEVICES 64u
@@ -90,6 +91,7 @@ static void search(void)
 {
     cl_platform_id platforms[MAX_PLATFORMS];
     cl_uint count = 0;
+    device_watch_forks();
     search_code = clGetPlatformIDs(MAX_PLATFORMS, platforms, &count);
     if (search_code != CL_SUCCESS)
         return;

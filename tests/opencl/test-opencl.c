@@ -476,6 +476,13 @@ START_TEST(trim_frees_staging_at_any_time)
 }
 END_TEST
 
+/* To list the devices is enough to break a child. */
+START_TEST(fork_after_listing_is_said)
+{
+    ck_assert_int_eq(process_end(process_start("/proc/self/exe", "fork")), 0);
+}
+END_TEST
+
 static Suite *suite_make(bool child)
 {
     Suite *suite = suite_create("opencl");
@@ -491,6 +498,7 @@ static Suite *suite_make(bool child)
     tcase_add_test(cases, cache_serves_two_processes_at_once);
     tcase_add_test(cases, no_driver_is_said);
     tcase_add_test(cases, fork_is_said);
+    tcase_add_test(cases, fork_after_listing_is_said);
     tcase_add_test(cases, pool_asks_the_driver_once);
     tcase_add_test(cases, cap_is_kept);
     tcase_add_test(cases, imported_memory_is_shared);
@@ -513,11 +521,32 @@ static int no_driver(void)
     return status == TANDEM_NO_DEVICE && count == 0 && said ? 0 : 3;
 }
 
+/* In a process of its own: its child opens what it listed. */
+static int fork_after_listing(void)
+{
+    struct tandem_device *device;
+    uint32_t count;
+    backend = plugin_load();
+    if (backend == NULL || backend->device_count(&count) != TANDEM_OK)
+        return 2;
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        _exit(backend->open(0, NULL, &device) == TANDEM_DEVICE_LOST ? 0 : 3);
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        return 4;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 5;
+}
+
 int main(int argc, char **argv)
 {
     uint32_t count;
     if (argc > 1 && strcmp(argv[1], "no-driver") == 0)
         return no_driver();
+    if (argc > 1 && strcmp(argv[1], "fork") == 0)
+        return fork_after_listing();
     backend = plugin_load();
     if (backend == NULL)
         return 1;
