@@ -34,7 +34,8 @@
  *   Fork       A child process that inherits a context gets
  *              TANDEM_DEVICE_LOST from every call with it, and may create a
  *              context of its own.  Creating a context touches no OpenCL:
- *              devices open at first use.
+ *              devices open at first use.  Where the parent listed or used
+ *              them, OpenCL's are left out in the child.
  *   Process    The library never aborts, exits, prints, forks or installs a
  *              signal or exit handler.
  *
@@ -242,9 +243,9 @@ enum tandem_status tandem_tensor_data(struct tandem_tensor *tensor,
 /* Declares that the caller wrote the wrapped memory: device copies go
  * stale. */
 enum tandem_status tandem_tensor_host_written(struct tandem_tensor *tensor);
-/* [may block: the upload, as the device's plugin does it]  Brings the tensor
- * to a device before an operator needs it there.  Does nothing where that
- * would mean waiting for another device's work: the operator then does. */
+/* [may block: for the copy itself, from a device to the host]  Brings the
+ * tensor to a device before an operator needs it there.  Does nothing where
+ * that would mean waiting for another device's work: the operator then does. */
 enum tandem_status tandem_tensor_prefetch(struct tandem_tensor *tensor,
                                           uint32_t device);
 /* Bit d: device d has a current copy; bit 31: the host has. */
