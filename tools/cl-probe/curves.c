@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include "../common/clock.h"
 #include "../common/statistics.h"
 #include "measure.h"
 
@@ -14,7 +15,9 @@
 #define ALWAYS_ELEMENTS (INT64_C(1) << 16)
 #define ROW 1024       /* of reductions and softmax */
 #define LATE_GROWTH 16 /* when compilers took long: sizes may need others */
-#define SHORT_ROW 64 /* no more than FIRST_ELEMENTS */
+#define SHORT_ROW 64   /* no more than FIRST_ELEMENTS */
+/* From here a compiler is slow: one length of row must do. */
+#define SLOW_COMPILE_NS (NS_PER_S / 2)
 
 enum curve_shape { SHAPE_FLAT, SHAPE_ROWS, SHAPE_SQUARE, SHAPE_SHORT_ROWS };
 
@@ -74,7 +77,8 @@ static bool size_fits(const struct session *session, const struct work *last,
 static enum tandem_status measure_size(struct session *session,
                                        const struct curve_row *row,
                                        int64_t elements, int64_t growth,
-                                       double *expected_ns, bool *out_more)
+                                       bool first, double *expected_ns,
+                                       bool *out_more)
 {
     struct work work;
     struct timing timing;
@@ -90,8 +94,7 @@ static enum tandem_status measure_size(struct session *session,
     }
     if (status != TANDEM_OK)
         return status;
-    status = session_time(session, &work, elements == FIRST_ELEMENTS,
-                          *expected_ns, &timing);
+    status = session_time(session, &work, first, *expected_ns, &timing);
     if (status == TANDEM_OK) {
         session_point(session, row->curve, work.c.bytes, timing.ns);
         *expected_ns = timing.ns * (double)growth;
@@ -104,6 +107,12 @@ static enum tandem_status measure_size(struct session *session,
     return status;
 }
 
+static bool compiles_slowly(const struct session *session)
+{
+    return session->compile_count > 0 &&
+           session->compile_ns[0] > (double)SLOW_COMPILE_NS;
+}
+
 static enum tandem_status measure_curve(struct session *session,
                                         const struct curve_row *row)
 {
@@ -111,15 +120,18 @@ static enum tandem_status measure_curve(struct session *session,
      * where a device begins to share work among its cores. */
     int64_t growth = row->shape == SHAPE_SQUARE ? 4 : 2;
     enum tandem_status status = TANDEM_OK;
+    int64_t first = FIRST_ELEMENTS;
     double expected_ns = 0;
     bool more = true;
 
+    if (row->shape == SHAPE_ROWS && session->quick && compiles_slowly(session))
+        first = ROW;
     step_begin(session, WEIGHT_CURVE, row->curve);
-    for (int64_t elements = FIRST_ELEMENTS;
+    for (int64_t elements = first;
          elements <= LAST_ELEMENTS && more && status == TANDEM_OK;
          elements *= session_late(session) ? LATE_GROWTH : growth)
-        status = measure_size(session, row, elements, growth, &expected_ns,
-                              &more);
+        status = measure_size(session, row, elements, growth,
+                              elements == first, &expected_ns, &more);
     step_end(session);
     return status;
 }

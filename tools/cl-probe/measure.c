@@ -146,7 +146,7 @@ static void session_plan(struct session *session)
     session->plan.batch_ns = (quick ? 1 : 4) * NS_PER_MS;
     session->plan.batches = quick ? 5 : 9;
     session->plan.max_count = 4096;
-    session->late_ns = clock_now_ns() + (quick ? 15 : 300) * NS_PER_S;
+    session->late_ns = clock_now_ns() + (quick ? 10 : 300) * NS_PER_S;
     session->budget_ns = (quick ? 5 : 50) * NS_PER_S;
     session->weight_all = WEIGHT_SCALARS + 4 * WEIGHT_TRANSFER +
                           8 * WEIGHT_CURVE + WEIGHT_PRODUCTS;
