@@ -14,6 +14,8 @@
  *              it.  Fields are appended, never moved or removed, within one
  *              major version; a reader treats a field beyond struct_size as
  *              zero, a callee that fills a struct writes no byte beyond it.
+ *              A struct that is shorter than version 1.0 had it (the
+ *              TANDEM_..._BYTES_1_0 below) is TANDEM_INVALID_ARGUMENT.
  *              struct tandem_tensor_desc and struct tandem_matrix are frozen
  *              for the major version and carry no size.
  *   Units      Sizes and offsets are bytes unless the name says elements;
@@ -514,6 +516,16 @@ struct tandem_memory_stats {
 
 /* Receives what tune found, one pair at a time, for the profile's section. */
 typedef void (*tandem_tune_fn)(void *user, const char *key, const char *value);
+
+/* The least struct_size of what a caller fills: through the last field of
+ * version 1.0.  These never change within the major version. */
+#define TANDEM_BYTES_THROUGH(type, field) \
+    (offsetof(type, field) + sizeof(((type *)0)->field))
+#define TANDEM_OP_BYTES_1_0 TANDEM_BYTES_THROUGH(struct tandem_op, gemm)
+#define TANDEM_GEMM_BYTES_1_0 \
+    TANDEM_BYTES_THROUGH(struct tandem_gemm, activation_alpha)
+#define TANDEM_OPEN_OPTIONS_BYTES_1_0 \
+    TANDEM_BYTES_THROUGH(struct tandem_open_options, log_user)
 
 /* ---- the table ------------------------------------------------------------
  *

@@ -392,10 +392,10 @@ static enum tandem_status find_row(const struct tandem_op *op,
 {
     if (op == NULL)
         return message_set(TANDEM_INVALID_ARGUMENT, "the operator is NULL");
-    if (op->struct_size < sizeof *op)
+    if (op->struct_size < TANDEM_OP_BYTES_1_0)
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "the operator's struct_size %zu is below %zu",
-                           op->struct_size, sizeof *op);
+                           op->struct_size, TANDEM_OP_BYTES_1_0);
     *out_row = operator_row(op->id);
     if (op->id == TANDEM_OP_INVALID || op->id >= TANDEM_OP_LIMIT)
         return message_set(TANDEM_INVALID_ARGUMENT,

@@ -140,11 +140,11 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
 {
     struct operand operands[4];
     uint32_t count = 3;
-    if (gemm == NULL || gemm->struct_size < sizeof *gemm)
+    if (gemm == NULL || gemm->struct_size < TANDEM_GEMM_BYTES_1_0)
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "gemm: the description is NULL or its struct_size "
                            "is below %zu",
-                           sizeof *gemm);
+                           TANDEM_GEMM_BYTES_1_0);
     enum tandem_status status = check_numbers(gemm);
     if (status != TANDEM_OK)
         return status;

@@ -159,10 +159,10 @@ settings_read(const struct tandem_open_options *options, struct settings *out)
     memset(out, 0, sizeof *out);
     if (options == NULL)
         return TANDEM_OK;
-    if (options->struct_size < sizeof *options)
+    if (options->struct_size < TANDEM_OPEN_OPTIONS_BYTES_1_0)
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "open: the options' struct_size %zu is below %zu",
-                           options->struct_size, sizeof *options);
+                           options->struct_size, TANDEM_OPEN_OPTIONS_BYTES_1_0);
     if (options->count > 0 &&
         (options->keys == NULL || options->values == NULL))
         return message_set(TANDEM_INVALID_ARGUMENT,

@@ -172,7 +172,7 @@ options_read(const struct tandem_open_options *options, uint64_t *out_cap_bytes)
     *out_cap_bytes = 0;
     if (options == NULL)
         return TANDEM_OK;
-    if (options->struct_size < sizeof *options ||
+    if (options->struct_size < TANDEM_OPEN_OPTIONS_BYTES_1_0 ||
         (options->count > 0 &&
          (options->keys == NULL || options->values == NULL)))
         return fail(TANDEM_INVALID_ARGUMENT,
@@ -411,7 +411,8 @@ supports(struct tandem_device *device, const struct tandem_op *op,
 {
     if (object_get(device, DEVICE) == NULL)
         return TANDEM_INVALID_ARGUMENT;
-    if (op == NULL || op->struct_size < sizeof *op || !op_known(op->id) ||
+    if (op == NULL || op->struct_size < TANDEM_OP_BYTES_1_0 ||
+        !op_known(op->id) ||
         (input_count > 0 && inputs == NULL) ||
         (output_count > 0 && outputs == NULL))
         return fail(TANDEM_INVALID_ARGUMENT,
@@ -440,7 +441,7 @@ static enum tandem_status gemm(struct tandem_stream *stream,
 {
     if (object_get(stream, STREAM) == NULL)
         return TANDEM_INVALID_ARGUMENT;
-    if (product == NULL || product->struct_size < sizeof *product)
+    if (product == NULL || product->struct_size < TANDEM_GEMM_BYTES_1_0)
         return fail(TANDEM_INVALID_ARGUMENT,
                     "gemm: the product is NULL or too short");
     return fail(TANDEM_UNSUPPORTED, "gemm: the null plugin serves none");

@@ -160,7 +160,7 @@ static enum tandem_status read_options(struct tandem_device *device,
     *out_cap = 0;
     if (from == NULL)
         return TANDEM_OK;
-    if (from->struct_size < offsetof(struct tandem_open_options, log))
+    if (from->struct_size < TANDEM_OPEN_OPTIONS_BYTES_1_0)
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "open: options.struct_size is %zu",
                            from->struct_size);
@@ -169,10 +169,8 @@ static enum tandem_status read_options(struct tandem_device *device,
                            "open: options has %u keys, but keys or values is "
                            "NULL",
                            from->count);
-    if (from->struct_size >= sizeof(*from)) {
-        device->log = from->log;
-        device->log_user = from->log_user;
-    }
+    device->log = from->log;
+    device->log_user = from->log_user;
     for (uint32_t i = 0; i < from->count && status == TANDEM_OK; i++) {
         if (from->keys[i] == NULL || from->values[i] == NULL)
             return message_set(TANDEM_INVALID_ARGUMENT,

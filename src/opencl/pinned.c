@@ -77,19 +77,6 @@ enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
     return TANDEM_OK;
 }
 
-bool pinned_holds(struct tandem_device *device, const void *memory)
-{
-    uintptr_t address = (uintptr_t)memory;
-    bool holds = false;
-    pthread_mutex_lock(&device->pool.mutex);
-    for (struct pinned *at = device->pool.pinned; at != NULL && !holds;
-         at = at->next)
-        holds = address >= (uintptr_t)at->memory &&
-                address - (uintptr_t)at->memory < at->bytes;
-    pthread_mutex_unlock(&device->pool.mutex);
-    return holds;
-}
-
 void pinned_free(struct tandem_device *device, void *memory)
 {
     struct pinned *found = NULL;

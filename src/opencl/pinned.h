@@ -7,8 +7,6 @@
 
 enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
                                 void **out_memory);
-/* Whether memory lies in what pinned_alloc gave. */
-bool pinned_holds(struct tandem_device *device, const void *memory);
 void pinned_free(struct tandem_device *device, void *memory);
 void pinned_finish(struct tandem_device *device);
 

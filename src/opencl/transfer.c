@@ -88,25 +88,18 @@ write_staged(struct tandem_stream *stream, struct tandem_buffer *buffer,
     return status;
 }
 
-/* So much of pinned memory is written sooner than it is copied. */
+/* With nothing to wait for, so much is written sooner than it is copied. */
 #define DIRECT_BYTES ((uint64_t)64 << 10)
 
-/* Whether to copy the source first, so that the upload waits for no work.  Of
- * what is larger than the staging memory the end would wait anyhow: it goes
- * there only where that may be faster, so not where a copy is all that a write
- * is, nor from pinned memory.  Pinned memory is written from directly, too,
- * while the stream has no work to wait for. */
-static bool is_staged(struct tandem_stream *stream, const void *source,
-                      uint64_t bytes)
+/* Whether to copy the source first, so that the upload waits for no work.
+ * What is larger than the staging memory would wait anyhow, for room in it. */
+static bool is_staged(struct tandem_stream *stream, uint64_t bytes)
 {
-    struct tandem_device *device = stream->device;
     bool fits = bytes <= STAGING_BYTES;
-    bool idle = atomic_load(&stream->completed) == atomic_load(&stream->issued);
-    if (device->hardware->info.kind == TANDEM_DEVICE_CPU)
+    if (stream->device->hardware->info.kind == TANDEM_DEVICE_CPU)
         return fits;
-    if (fits && (!idle || bytes < DIRECT_BYTES))
-        return true;
-    return !pinned_holds(device, source);
+    bool idle = atomic_load(&stream->completed) == atomic_load(&stream->issued);
+    return fits && (!idle || bytes < DIRECT_BYTES);
 }
 
 enum tandem_status transfer_upload(struct tandem_stream *stream,
@@ -123,7 +116,7 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
     if ((flags & TANDEM_TRANSFER_ASYNC) != 0)
         status = write_enqueue(stream, buffer, offset, source, bytes, CL_FALSE,
                                NULL);
-    else if (is_staged(stream, source, bytes))
+    else if (is_staged(stream, bytes))
         status = write_staged(stream, buffer, offset, source, bytes);
     else
         status =

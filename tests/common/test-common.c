@@ -102,6 +102,21 @@ START_TEST(shapes_are_judged)
 }
 END_TEST
 
+START_TEST(sizes_of_structs_are_judged)
+{
+    struct tandem_tensor_desc x = tensor(X, 0, TANDEM_F32, 1, SHAPE(4));
+    const struct tandem_tensor_desc *xs[] = {&x};
+    struct tandem_op op = {.struct_size = TANDEM_OP_BYTES_1_0,
+                           .id = TANDEM_OP_NEG};
+    ck_assert_int_eq(check_op(&op, xs, 1, xs, 1, span_of, NULL), TANDEM_OK);
+    op.struct_size = sizeof op + 64;
+    ck_assert_int_eq(check_op(&op, xs, 1, xs, 1, span_of, NULL), TANDEM_OK);
+    op.struct_size = TANDEM_OP_BYTES_1_0 - 1;
+    ck_assert_int_eq(check_op(&op, xs, 1, xs, 1, span_of, NULL),
+                     TANDEM_INVALID_ARGUMENT);
+}
+END_TEST
+
 START_TEST(extremes_are_refused)
 {
     struct tandem_tensor_desc y = tensor(Y, 0, TANDEM_F32, 1, SHAPE(4));
@@ -306,6 +321,7 @@ int main(void)
     SRunner *runner = srunner_create(suite);
     tcase_add_test(cases, table_is_consistent);
     tcase_add_test(cases, shapes_are_judged);
+    tcase_add_test(cases, sizes_of_structs_are_judged);
     tcase_add_test(cases, extremes_are_refused);
     tcase_add_test(cases, aliasing_is_judged);
     tcase_add_test(cases, interleaving_agrees_with_enumeration);
