@@ -162,7 +162,7 @@ void cast_run(const struct work *work)
     }
     int64_t extent = cast.layout.shape[cast.layout.rank - 1];
     cast.chunks = (extent + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
-    pool_run(work->device->pool, TANDEM_OP_CAST, cast_rows, &cast,
+    pool_run(work->device->pool, cast_rows, &cast,
              cast.layout.elements / extent * cast.chunks,
              (extent + cast.chunks - 1) / cast.chunks);
 }

@@ -168,14 +168,14 @@ static void copy_between(const struct work *work,
         int64_t rows = copy.layout.shape[copy.layout.rank - 2];
         int64_t columns = copy.layout.shape[copy.layout.rank - 1];
         copy.row_tiles = (rows + TILE - 1) / TILE;
-        pool_run(work->device->pool, TANDEM_OP_TRANSPOSE, copy_tiles, &copy,
+        pool_run(work->device->pool, copy_tiles, &copy,
                  copy.layout.elements / (rows * columns) * copy.row_tiles,
                  (rows + copy.row_tiles - 1) / copy.row_tiles * columns);
         return;
     }
     int64_t extent = copy.layout.shape[copy.layout.rank - 1];
     copy.chunks = (extent + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
-    pool_run(work->device->pool, TANDEM_OP_COPY, copy_lines, &copy,
+    pool_run(work->device->pool, copy_lines, &copy,
              copy.layout.elements / extent * copy.chunks,
              (extent + copy.chunks - 1) / copy.chunks);
 }

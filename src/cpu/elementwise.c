@@ -332,7 +332,7 @@ void elementwise_run(const struct work *work)
     if (plane)
         extent *= walk.layout.shape[walk.layout.rank - 2];
     walk.chunks = (extent + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
-    pool_run(work->device->pool, work->op->id, plane ? planes_run : walk_run,
+    pool_run(work->device->pool, plane ? planes_run : walk_run,
              &walk, walk.layout.elements / extent * walk.chunks,
              (extent + walk.chunks - 1) / walk.chunks);
 }

@@ -144,7 +144,7 @@ enum tandem_status gemm_run(struct tandem_stream *stream,
         batch_multiply(&product, batch);
     if (gemm->bias_kind != TANDEM_BIAS_NONE ||
         gemm->activation != TANDEM_OP_INVALID)
-        pool_run(device->pool, TANDEM_OP_GEMM, rows_finish, &product,
+        pool_run(device->pool, rows_finish, &product,
                  gemm->m * gemm->batch, gemm->n);
     return TANDEM_OK;
 }

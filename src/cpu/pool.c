@@ -22,6 +22,8 @@
 #define THREADS_LIMIT 256u
 /* Less work than this, in elements, is never worth measuring. */
 #define MEASURED_UNITS 16384
+/* No machine joins threads in less. */
+#define JOIN_LEAST_NS 1000.0
 /* Help is asked for where the work takes so many times as long as asking. */
 #define WORTH_FACTOR 4.0
 /* Pieces that each thread should get, so that a slow one can be helped. */
@@ -46,7 +48,6 @@ struct pool {
     pid_t owner;      /* the process that started them */
     double join_ns;   /* of an empty job; 0: not measured */
     pthread_t helpers[THREADS_LIMIT];
-    _Atomic double unit_ns[POOL_KINDS]; /* 0: not measured */
 };
 
 /* ---- what this process may use ------------------------------------------ */
@@ -140,17 +141,22 @@ static void helpers_start(struct pool *pool)
     pool->threads = pool->started + 1;
 }
 
-/* Called with busy held. */
-static void job_run(struct pool *pool, pool_fn fn, const void *work,
-                    int64_t tasks)
+static int64_t piece_tasks(const struct pool *pool, int64_t tasks)
 {
     int64_t pieces = (int64_t)pool->threads * PIECES_PER_THREAD;
+    return tasks > pieces ? tasks / pieces : 1;
+}
+
+/* Tasks first to tasks - 1.  Called with busy held. */
+static void job_run(struct pool *pool, pool_fn fn, const void *work,
+                    int64_t first, int64_t tasks)
+{
     pthread_mutex_lock(&pool->mutex);
     pool->fn = fn;
     pool->work = work;
     pool->tasks = tasks;
-    pool->piece = tasks > pieces ? tasks / pieces : 1;
-    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
+    pool->piece = piece_tasks(pool, tasks);
+    atomic_store_explicit(&pool->next, first, memory_order_relaxed);
     pool->generation++;
     pthread_cond_broadcast(&pool->work_come);
     pthread_mutex_unlock(&pool->mutex);
@@ -169,20 +175,23 @@ static void task_empty(const void *work, int64_t first, int64_t end)
     (void)end;
 }
 
-/* Called with busy held: starts the helpers and times empty jobs. */
+/* Called with busy held: starts the helpers and times empty jobs, with time
+ * between them to fall asleep, since waking is most of the cost. */
 static void join_measure(struct pool *pool)
 {
+    const struct timespec rest = {.tv_nsec = 100000};
     double worst = 0;
     helpers_start(pool);
     for (int i = 0; i < 9; i++) {
+        nanosleep(&rest, NULL);
         double start = now_ns();
-        job_run(pool, task_empty, NULL, pool->threads);
+        job_run(pool, task_empty, NULL, 0, pool->threads);
         double ns = now_ns() - start;
         /* The first one pays for the threads' start. */
         if (i > 0 && ns > worst)
             worst = ns;
     }
-    pool->join_ns = worst > 1000.0 ? worst : 1000.0;
+    pool->join_ns = worst > JOIN_LEAST_NS ? worst : JOIN_LEAST_NS;
 }
 
 /* ---- the pool ----------------------------------------------------------- */
@@ -222,37 +231,30 @@ void pool_destroy(struct pool *pool)
     free(pool);
 }
 
-static void run_alone(struct pool *pool, uint32_t kind, pool_fn fn,
-                      const void *work, int64_t tasks, double units)
-{
-    double start = now_ns();
-    fn(work, 0, tasks);
-    double ns = now_ns() - start;
-    atomic_store_explicit(&pool->unit_ns[kind], ns / units,
-                          memory_order_relaxed);
-}
-
-void pool_run(struct pool *pool, uint32_t kind, pool_fn fn, const void *work,
-              int64_t tasks, int64_t units)
+void pool_run(struct pool *pool, pool_fn fn, const void *work, int64_t tasks,
+              int64_t units)
 {
     double all = (double)tasks * (double)units;
     if (tasks <= 1 || all < MEASURED_UNITS || pool->threads <= 1) {
         fn(work, 0, tasks);
         return;
     }
-    double unit_ns =
-        atomic_load_explicit(&pool->unit_ns[kind], memory_order_relaxed);
-    if (unit_ns == 0 || pthread_mutex_trylock(&pool->busy) != 0) {
-        run_alone(pool, kind, fn, work, tasks, all);
-        return;
-    }
-    if (pool->join_ns == 0)
-        join_measure(pool);
-    if (all * unit_ns > WORTH_FACTOR * pool->join_ns && pool->threads > 1) {
-        job_run(pool, fn, work, tasks);
+    /* The first piece tells what the rest would take alone. */
+    int64_t first = piece_tasks(pool, tasks);
+    double start = now_ns();
+    fn(work, 0, first);
+    double rest_ns =
+        (now_ns() - start) * (double)(tasks - first) / (double)first;
+    bool shared = false;
+    if (rest_ns > WORTH_FACTOR * JOIN_LEAST_NS &&
+        pthread_mutex_trylock(&pool->busy) == 0) {
+        if (pool->join_ns == 0)
+            join_measure(pool);
+        shared = rest_ns > WORTH_FACTOR * pool->join_ns && pool->threads > 1;
+        if (shared)
+            job_run(pool, fn, work, first, tasks);
         pthread_mutex_unlock(&pool->busy);
-        return;
     }
-    pthread_mutex_unlock(&pool->busy);
-    run_alone(pool, kind, fn, work, tasks, all);
+    if (!shared)
+        fn(work, first, tasks);
 }

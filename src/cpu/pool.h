@@ -12,9 +12,6 @@
 
 struct pool;
 
-/* Kinds of work, whose time per unit is learned apart: an operator's number. */
-#define POOL_KINDS 256u
-
 /* Does the tasks first <= task < end. */
 typedef void (*pool_fn)(const void *work, int64_t first, int64_t end);
 
@@ -25,10 +22,11 @@ void pool_destroy(struct pool *pool);
 /* Processors that this process may use: affinity and cgroup quota. */
 uint32_t pool_processors(void);
 
-/* Runs fn over tasks tasks of units units of work each, of a kind below
- * POOL_KINDS, in no order, on one or more threads; returns when all are done.
- * What a task computes must not depend on which others are done with it. */
-void pool_run(struct pool *pool, uint32_t kind, pool_fn fn, const void *work,
-              int64_t tasks, int64_t units);
+/* Runs fn over tasks tasks of units units of work each, in no order, on one or
+ * more threads; returns when all are done.  What a task computes must not
+ * depend on which others are done with it.  The caller's first tasks are
+ * timed, which tells whether help with the rest is worth asking for. */
+void pool_run(struct pool *pool, pool_fn fn, const void *work, int64_t tasks,
+              int64_t units);
 
 #endif

@@ -211,7 +211,7 @@ static void chunks_reduce(const struct reduction *reduction, const float *start,
         return;
     }
     if (reduction->pool != NULL)
-        pool_run(reduction->pool, reduction->op, chunks_run, &work,
+        pool_run(reduction->pool, chunks_run, &work,
                  reduction->chunks, reduction->chunk);
     else
         chunks_run(&work, 0, reduction->chunks);
@@ -291,7 +291,7 @@ static void rows_run(struct reduction *reduction, struct pool *pool)
         return;
     }
     reduction->pool = NULL;
-    pool_run(pool, reduction->op, results_run, reduction, results, n);
+    pool_run(pool, results_run, reduction, results, n);
 }
 
 /* Every result of an empty reduction. */
@@ -386,7 +386,7 @@ void dot_run(const struct work *work)
     if (dot.n > CHUNK_ELEMENTS * (int64_t)CHUNKS)
         dot.chunk = (dot.n + CHUNKS - 1) / CHUNKS;
     int64_t chunks = (dot.n + dot.chunk - 1) / dot.chunk;
-    pool_run(work->device->pool, TANDEM_OP_DOT, dot_chunks, &dot, chunks,
+    pool_run(work->device->pool, dot_chunks, &dot, chunks,
              dot.n < dot.chunk ? dot.n : dot.chunk);
     for (int64_t i = 0; i < chunks; i++)
         sum += partials[i];
