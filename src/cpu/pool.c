@@ -24,8 +24,9 @@
 #define MEASURED_UNITS 16384
 /* No machine joins threads in less. */
 #define JOIN_LEAST_NS 1000.0
+#define JOIN_SAMPLES 9
 /* Help is asked for where the work takes so many times as long as asking. */
-#define WORTH_FACTOR 4.0
+#define WORTH_FACTOR 2.0
 /* Pieces that each thread should get, so that a slow one can be helped. */
 #define PIECES_PER_THREAD 8
 
@@ -175,23 +176,30 @@ static void task_empty(const void *work, int64_t first, int64_t end)
     (void)end;
 }
 
+static int compare_times(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
 /* Called with busy held: starts the helpers and times empty jobs, with time
  * between them to fall asleep, since waking is most of the cost. */
 static void join_measure(struct pool *pool)
 {
     const struct timespec rest = {.tv_nsec = 100000};
-    double worst = 0;
+    double times[JOIN_SAMPLES];
     helpers_start(pool);
-    for (int i = 0; i < 9; i++) {
+    for (int i = -1; i < JOIN_SAMPLES; i++) {
         nanosleep(&rest, NULL);
         double start = now_ns();
         job_run(pool, task_empty, NULL, 0, pool->threads);
-        double ns = now_ns() - start;
         /* The first one pays for the threads' start. */
-        if (i > 0 && ns > worst)
-            worst = ns;
+        if (i >= 0)
+            times[i] = now_ns() - start;
     }
-    pool->join_ns = worst > JOIN_LEAST_NS ? worst : JOIN_LEAST_NS;
+    qsort(times, JOIN_SAMPLES, sizeof times[0], compare_times);
+    double median = times[JOIN_SAMPLES / 2];
+    pool->join_ns = median > JOIN_LEAST_NS ? median : JOIN_LEAST_NS;
 }
 
 /* ---- the pool ----------------------------------------------------------- */
