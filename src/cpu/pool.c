@@ -25,6 +25,7 @@
 /* No machine joins threads in less. */
 #define JOIN_LEAST_NS 1000.0
 #define JOIN_SAMPLES 9
+#define MEETING_LIMIT_NS 200000.0
 /* Help is asked for where the work takes so many times as long as asking. */
 #define WORTH_FACTOR 2.0
 /* Pieces that each thread should get, so that a slow one can be helped. */
@@ -169,11 +170,20 @@ static void job_run(struct pool *pool, pool_fn fn, const void *work,
     pthread_mutex_unlock(&pool->mutex);
 }
 
-static void task_empty(const void *work, int64_t first, int64_t end)
+/* A job that ends when each thread has come, or after a while without. */
+struct meeting {
+    atomic_int come;
+    int wanted;
+};
+
+static void task_meet(const void *work, int64_t first, int64_t end)
 {
-    (void)work;
-    (void)first;
-    (void)end;
+    struct meeting *meeting = *(struct meeting *const *)work;
+    double start = now_ns();
+    atomic_fetch_add(&meeting->come, (int)(end - first));
+    while (atomic_load(&meeting->come) < meeting->wanted &&
+           now_ns() - start < MEETING_LIMIT_NS)
+        continue;
 }
 
 static int compare_times(const void *a, const void *b)
@@ -182,8 +192,8 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Called with busy held: starts the helpers and times empty jobs, with time
- * between them to fall asleep, since waking is most of the cost. */
+/* Called with busy held: starts the helpers and times how long they take to
+ * come, with time before each to fall asleep. */
 static void join_measure(struct pool *pool)
 {
     const struct timespec rest = {.tv_nsec = 100000};
@@ -191,8 +201,10 @@ static void join_measure(struct pool *pool)
     helpers_start(pool);
     for (int i = -1; i < JOIN_SAMPLES; i++) {
         nanosleep(&rest, NULL);
+        struct meeting meeting = {.wanted = (int)pool->threads};
+        struct meeting *pointer = &meeting;
         double start = now_ns();
-        job_run(pool, task_empty, NULL, 0, pool->threads);
+        job_run(pool, task_meet, &pointer, 0, pool->threads);
         /* The first one pays for the threads' start. */
         if (i >= 0)
             times[i] = now_ns() - start;
