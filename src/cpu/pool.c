@@ -170,7 +170,8 @@ static void job_run(struct pool *pool, pool_fn fn, const void *work,
     pthread_mutex_unlock(&pool->mutex);
 }
 
-/* A job that ends when each thread has come, or after a while without. */
+/* A job that ends when the caller and half the helpers have come, with whom
+ * sharing pays already, or after a while without. */
 struct meeting {
     atomic_int come;
     int wanted;
@@ -201,7 +202,7 @@ static void join_measure(struct pool *pool)
     helpers_start(pool);
     for (int i = -1; i < JOIN_SAMPLES; i++) {
         nanosleep(&rest, NULL);
-        struct meeting meeting = {.wanted = (int)pool->threads};
+        struct meeting meeting = {.wanted = 1 + (int)pool->threads / 2};
         struct meeting *pointer = &meeting;
         double start = now_ns();
         job_run(pool, task_meet, &pointer, 0, pool->threads);
