@@ -45,20 +45,59 @@ enum tandem_status call_make_matmul(struct call *call,
                                     struct tandem_gemm *gemm,
                                     struct tandem_op *op);
 
-/* Runs it.  Locks. */
+/* call.c: whether the operator is valid with these operands.  Locked. */
+enum tandem_status call_check(const struct call *call);
+
+/* What stands for a tensor's memory: its buffer on a device, or for checks
+ * (TANDEM_ANY_DEVICE) its storage. */
+static inline struct tandem_buffer *
+call_buffer(const struct tandem_tensor *tensor, uint32_t device)
+{
+    return device == TANDEM_ANY_DEVICE
+               ? (struct tandem_buffer *)tensor->storage
+               : tensor->storage->buffers[device];
+}
+
+/* Sets what stands for memory in the descriptors of all operands.  Locked. */
+static inline void call_buffers_set(const struct call *call, uint32_t device)
+{
+    for (uint32_t i = 0; i < call->input_count; i++) {
+        if (call->inputs[i] != NULL)
+            call->inputs[i]->desc.buffer = call_buffer(call->inputs[i], device);
+    }
+    for (uint32_t i = 0; i < call->output_count; i++)
+        call->outputs[i]->desc.buffer = call_buffer(call->outputs[i], device);
+}
+
+/* run.c: runs it.  Locks. */
 enum tandem_status call_run(struct call *call);
 
-/* Judges the operator, finds the devices it may run on, and starts record.
- * out_forced: the device it must run on, or NULL.  out_judged: see judged.h, or
- * NULL.  Locked. */
+/* query.c: judges the operator, finds the devices it may run on, and starts
+ * record.  out_forced: the device it must run on, or NULL.  out_judged: see
+ * judged.h, or NULL.  Locked. */
 enum tandem_status call_start(struct call *call, struct record *record,
                               struct device **out_forced,
                               struct judged **out_judged);
-/* Whether device serves it; opens the device.  Locked. */
+
+/* ---- launch.c: one device.  Locked. ---- */
+
+/* Whether device serves it; opens the device. */
 enum tandem_status call_supported(const struct call *call,
                                   struct device *device);
-/* Whether device would launch it without compiling.  Locked. */
+/* Whether device would launch it without compiling. */
 enum tandem_status call_ready(const struct call *call, struct device *device);
+/* Has the device make it ready, in the background. */
+void call_prepare(const struct call *call, struct device *device);
+/* Launches it with all its operands in place. */
+enum tandem_status call_launch_once(const struct call *call,
+                                    struct device *device);
+/* Puts the operands in place and launches it. */
+enum tandem_status call_launch(const struct call *call,
+                               const struct query *query,
+                               struct device *device);
+/* Books what a launch has changed. */
+void call_launched(const struct call *call, struct record *record,
+                   struct device *device);
 
 /* explain.c: the calling thread's record of this context, made if need be.
  * Locked. */

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A call on one device: whether it serves it, its operands put there, the
+ * launch; see run.h.  Locked.
+ */
+#include <config.h>
+
+#include "common/message.h"
+#include "host/run.h"
+
+#include <string.h>
+
+enum tandem_status call_supported(const struct call *call,
+                                  struct device *device)
+{
+    enum tandem_status status = device_open(device);
+
+    if (status != TANDEM_OK)
+        return status;
+    if (call->gemm != NULL)
+        status = device->table->supports(device->handle, call->op, NULL, 0,
+                                         NULL, 0);
+    else
+        status = device->table->supports(
+            device->handle, call->op, call->input_descs, call->input_count,
+            call->output_descs, call->output_count);
+    if (status != TANDEM_OK)
+        message_set(status, "%s: %s", device->label,
+                    device->table->last_error());
+    return status;
+}
+
+enum tandem_status call_ready(const struct call *call, struct device *device)
+{
+    const struct tandem_backend *table = device->table;
+
+    if (call->gemm != NULL)
+        return table->ready(device->handle, call->op, NULL, 0, NULL, 0);
+    return table->ready(device->handle, call->op, call->input_descs,
+                        call->input_count, call->output_descs,
+                        call->output_count);
+}
+
+void call_prepare(const struct call *call, struct device *device)
+{
+    const struct tandem_backend *table = device->table;
+
+    if (call->gemm != NULL)
+        table->prepare(device->handle, call->op, NULL, 0, NULL, 0);
+    else
+        table->prepare(device->handle, call->op, call->input_descs,
+                       call->input_count, call->output_descs,
+                       call->output_count);
+}
+
+static enum tandem_status gemm_launch(const struct call *call,
+                                      struct device *device)
+{
+    struct tandem_gemm *gemm = call->gemm;
+
+    gemm->a.buffer = call_buffer(call->inputs[0], device->id);
+    gemm->b.buffer = call_buffer(call->inputs[1], device->id);
+    if (call->input_count > 2)
+        gemm->bias = call_buffer(call->inputs[2], device->id);
+    gemm->c.buffer = call_buffer(call->outputs[0], device->id);
+    return device->table->gemm(device->stream, gemm);
+}
+
+enum tandem_status call_launch_once(const struct call *call,
+                                    struct device *device)
+{
+    if (call->gemm != NULL)
+        return gemm_launch(call, device);
+    call_buffers_set(call, device->id);
+    return device->table->launch(device->stream, call->op, call->input_descs,
+                                 call->input_count, call->output_descs,
+                                 call->output_count);
+}
+
+/* Puts every operand where the device can use it. */
+static enum tandem_status operands_place(const struct query *query,
+                                         struct device *device)
+{
+    struct tandem_context *context = device->context;
+    enum tandem_status status = TANDEM_OK;
+
+    for (uint32_t i = 0; i < query->operand_count; i++) {
+        const struct operand *operand = &query->operands[i];
+        struct storage *storage = operand->storage;
+
+        if ((storage->current & device->bit) &&
+            storage->buffers[device->id] != NULL && storage->host_used == 0 &&
+            storage->host_writer == NULL && device->doubted == 0)
+            continue;
+        /* Others that compute in host memory may be at it still. */
+        if (operand->written && device->shares_host) {
+            status = storage_host_release(
+                storage, context->sharing & ~(1u << device->id),
+                TANDEM_FOREVER);
+            if (status != TANDEM_OK)
+                return status;
+        }
+        if (operand->read) {
+            status = storage_to_device(storage, device);
+        } else {
+            storage_buffer_renew(storage, device);
+            status = storage_buffer_make(storage, device);
+        }
+        if (status != TANDEM_OK)
+            return status;
+    }
+    return status;
+}
+
+enum tandem_status call_launch(const struct call *call,
+                               const struct query *query,
+                               struct device *device)
+{
+    enum tandem_status status;
+
+    for (uint32_t attempt = 0;; attempt++) {
+        status = operands_place(query, device);
+        if (status != TANDEM_OK)
+            return status;
+        status = call_launch_once(call, device);
+        if (status == TANDEM_OK)
+            return TANDEM_OK;
+        device_failed(device, status, call->row->name);
+        if (attempt > 0 || !device_recover(device))
+            return status;
+    }
+}
+
+/* The launch succeeded. */
+void call_launched(const struct call *call, struct record *record,
+                   struct device *device)
+{
+    const struct query *query = &record->query;
+
+    device->sequence++;
+    if (!device->async)
+        device->clean = device->sequence;
+    chooser_launched(record, device);
+    for (uint32_t i = 0; i < query->operand_count; i++) {
+        const struct operand *operand = &query->operands[i];
+
+        if (device->async && device->shares_host)
+            operand->storage->host_used |= 1u << device->id;
+        if (operand->read)
+            storage_device_reads(operand->storage, device, query->op);
+        if (operand->written)
+            storage_device_wrote(operand->storage, device);
+    }
+    for (uint32_t i = 0; i < call->output_count; i++) {
+        struct tandem_tensor *output = call->outputs[i];
+
+        if (output->storage->gaps)
+            storage_claim(output->storage, &output->desc);
+    }
+}
