@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
+#include <unistd.h>
 
 struct handle_pool context_pool = HANDLE_POOL(struct tandem_context,
                                               0x54434f4e);
@@ -189,18 +190,20 @@ static bool open_pairs_keep(struct tandem_context *context,
 
 static void cache_find(struct tandem_context *context)
 {
-    char path[PATH_BYTES];
+    char path[PATH_BYTES], why[TRUST_WHY_BYTES];
+    int directory;
 
-    if (!path_cache(path, sizeof(path)))
+    if (!path_cache(&context->log, path, sizeof(path)))
         return;
     context->cache_path = strdup(path);
-    context->cache_usable =
-        context->cache_path != NULL && path_make(context->cache_path);
-    if (!context->cache_usable)
+    directory = path_writable(path, why, sizeof(why));
+    context->cache_usable = context->cache_path != NULL && directory >= 0;
+    if (directory >= 0)
+        close(directory);
+    else
         log_message(&context->log, TANDEM_LOG_WARNING,
-                    "%s cannot be written: compiled programs and profiles are "
-                    "not kept",
-                    path);
+                    "compiled programs and profiles are not kept in %s: %s",
+                    path, why);
 }
 
 static enum tandem_status
@@ -314,6 +317,7 @@ tandem_context_create(const struct tandem_context_options *options,
                  ? options_keep(context, &own)
                  : message_set(TANDEM_OUT_OF_MEMORY, "no memory for a context");
     if (status == TANDEM_OK) {
+        path_environment_judge(&context->log);
         cache_find(context);
         host_cpu_read(context->host_cpu, sizeof(context->host_cpu));
         status = loader_run(context, own.plugin_path);

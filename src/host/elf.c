@@ -6,7 +6,6 @@
 
 #include "host/elf.h"
 
-#include <fcntl.h>
 #include <link.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -32,25 +31,17 @@ static const char *segments_judge(int file, const ElfW(Ehdr) *header,
     return NULL;
 }
 
-const char *elf_problem(const char *path)
+const char *elf_problem(int file)
 {
-    const char *problem = "it cannot be read";
     ElfW(Ehdr) header;
     struct stat status;
-    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
-    if (file < 0)
-        return problem;
-    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
-        if (pread(file, &header, sizeof(header), 0) !=
-                (ssize_t)sizeof(header) ||
-            memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-            problem = "it is no shared object";
-        else if (header.e_phentsize != sizeof(ElfW(Phdr)))
-            problem = "it is a shared object of another architecture";
-        else
-            problem = segments_judge(file, &header, (uint64_t)status.st_size);
-    }
-    close(file);
-    return problem;
+    if (fstat(file, &status) != 0)
+        return "it cannot be read";
+    if (pread(file, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
+        memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+        return "it is no shared object";
+    if (header.e_phentsize != sizeof(ElfW(Phdr)))
+        return "it is a shared object of another architecture";
+    return segments_judge(file, &header, (uint64_t)status.st_size);
 }

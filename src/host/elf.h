@@ -6,7 +6,7 @@
 #ifndef TANDEM_HOST_ELF_H
 #define TANDEM_HOST_ELF_H
 
-/* NULL where path is whole, else what is wrong with it (static). */
-const char *elf_problem(const char *path);
+/* NULL where the open file is whole, else what is wrong with it (static). */
+const char *elf_problem(int file);
 
 #endif

@@ -9,14 +9,12 @@
 #include "host/elf.h"
 #include "host/path.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#define PLUGINS_PER_DIRECTORY 64u
 #define PLUGINS_MAX 16u
 
 /* Which package brings a library that a plugin was linked with. */
@@ -103,21 +101,24 @@ static const char *backend_add(struct tandem_context *context,
     return NULL;
 }
 
-static void plugin_load(struct tandem_context *context, const char *path)
+/* Loaded by its path, so that debuggers and dladdr know it by that: nobody who
+ * may not change the file itself can change what the path leads to, because
+ * its directories were judged as well (docs/trust.md). */
+static void plugin_load(struct tandem_context *context, int directory,
+                        const char *name, const char *path)
 {
-    char why[512];
-    const char *problem;
+    char why[TRUST_WHY_BYTES];
+    const char *problem = why;
+    const int file = trust_file(directory, name, why, sizeof(why));
     void *library;
 
-    if (!path_trusted(path, why, sizeof(why))) {
-        context_problem(context, TANDEM_LOG_WARNING, "%s: not loaded: %s", path,
-                        why);
-        return;
+    if (file >= 0) {
+        problem = elf_problem(file);
+        close(file);
     }
-    problem = elf_problem(path);
     if (problem != NULL) {
         context_problem(context, TANDEM_LOG_WARNING, "%s: not loaded: %s", path,
-                        problem);
+                        problem[0] != '\0' ? problem : "it is gone");
         return;
     }
     library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -137,10 +138,11 @@ static void plugin_load(struct tandem_context *context, const char *path)
     }
 }
 
-static bool plugin_name(const char *name)
+static bool plugin_name(const char *name, void *user)
 {
     const size_t length = strlen(name);
 
+    (void)user;
     return strncmp(name, "tandem-", 7) == 0 && length > 10 &&
            strcmp(name + length - 3, ".so") == 0 &&
            backend_wanted(name + 7, length - 10);
@@ -158,34 +160,33 @@ static int names_compare(const void *left, const void *right)
 
 static void directory_load(struct tandem_context *context, const char *path)
 {
-    char *names[PLUGINS_PER_DIRECTORY];
-    char file[PATH_BYTES];
-    uint32_t count = 0;
-    struct dirent *entry;
-    DIR *directory = opendir(path);
+    char file[PATH_BYTES], why[TRUST_WHY_BYTES];
+    struct path_names found;
+    const int directory =
+        trust_directory(path, TRUST_READ, why, sizeof(why));
 
-    if (directory == NULL) {
+    if (directory < 0 && why[0] == '\0') {
         log_message(&context->log, TANDEM_LOG_INFO,
-                    "no plugins from %s: %s", path, strerror(errno));
+                    "no plugins from %s: there is no such directory", path);
         return;
     }
-    while (count < PLUGINS_PER_DIRECTORY &&
-           (entry = readdir(directory)) != NULL) {
-        if (plugin_name(entry->d_name) &&
-            (names[count] = strdup(entry->d_name)) != NULL)
-            count++;
+    if (directory < 0) {
+        context_problem(context, TANDEM_LOG_WARNING, "no plugins from %s: %s",
+                        path, why);
+        return;
     }
-    closedir(directory);
-    if (count > 0)
-        qsort(names, count, sizeof(names[0]), names_compare);
-    for (uint32_t i = 0; i < count; i++) {
+    if (!path_list(directory, plugin_name, NULL, names_compare, &found))
+        context_problem(context, TANDEM_LOG_WARNING,
+                        "%s: not all of it could be read", path);
+    for (size_t i = 0; i < found.count; i++) {
         const int length =
-            snprintf(file, sizeof(file), "%s/%s", path, names[i]);
+            snprintf(file, sizeof(file), "%s/%s", path, found.names[i]);
 
         if (length > 0 && (size_t)length < sizeof(file))
-            plugin_load(context, file);
-        free(names[i]);
+            plugin_load(context, directory, found.names[i], file);
     }
+    path_names_free(&found);
+    close(directory);
 }
 
 /* Each directory of a list separated by colons. */

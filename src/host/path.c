@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trust in files, and the library's own directories; see path.h.
+ * The environment and the library's own directories; see path.h.
  */
 #include <config.h>
 
 #include "host/path.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <limits.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+extern char **environ;
 
 const char *path_environment(const char *name)
 {
@@ -28,69 +30,37 @@ const char *path_environment(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* Judges every directory of the resolved absolute path. */
-static bool directories_trusted(char *path, char *out_why, size_t why_bytes)
+void path_environment_judge(const struct log *log)
 {
-    struct stat status;
+    char name[64];
 
-    for (char *slash = strrchr(path, '/'); slash != NULL;
-         slash = strrchr(path, '/')) {
-        slash[slash == path] = '\0';
-        if (stat(path, &status) != 0) {
-            snprintf(out_why, why_bytes, "%s: %s", path, strerror(errno));
-            return false;
-        }
-        if ((status.st_mode & S_IWOTH) && !(status.st_mode & S_ISVTX)) {
-            snprintf(out_why, why_bytes, "others may write the directory %s",
-                     path);
-            return false;
-        }
-        if (path[1] == '\0')
-            break;
+    for (char **at = environ; at != NULL && *at != NULL; at++) {
+        const size_t length = strcspn(*at, "=");
+
+        if ((strncmp(*at, "TANDEM_", 7) != 0 &&
+             strncmp(*at, "XDG_CACHE_HOME=", 15) != 0) ||
+            length >= sizeof(name) || (*at)[length] == '\0' ||
+            (*at)[length + 1] == '\0')
+            continue;
+        memcpy(name, *at, length);
+        name[length] = '\0';
+        if (path_environment(name) == NULL)
+            log_message(log, TANDEM_LOG_WARNING,
+                        "%s is not read: this program has more rights than "
+                        "its user",
+                        name);
     }
-    return true;
 }
 
-bool path_trusted(const char *path, char *out_why, size_t why_bytes)
-{
-    struct stat status;
-    char *resolved;
-    bool trusted;
-
-    if (lstat(path, &status) != 0) {
-        snprintf(out_why, why_bytes, "%s", strerror(errno));
-        return false;
-    }
-    if (!S_ISREG(status.st_mode)) {
-        snprintf(out_why, why_bytes, "not a regular file");
-        return false;
-    }
-    if (status.st_uid != 0 && status.st_uid != geteuid()) {
-        snprintf(out_why, why_bytes,
-                 "it belongs to user %lu, neither to root nor to this user",
-                 (unsigned long)status.st_uid);
-        return false;
-    }
-    if (status.st_mode & S_IWOTH) {
-        snprintf(out_why, why_bytes, "others may write it");
-        return false;
-    }
-    resolved = realpath(path, NULL);
-    if (resolved == NULL) {
-        snprintf(out_why, why_bytes, "%s", strerror(errno));
-        return false;
-    }
-    trusted = directories_trusted(resolved, out_why, why_bytes);
-    free(resolved);
-    return trusted;
-}
-
-bool path_cache(char *out_path, size_t bytes)
+bool path_cache(const struct log *log, char *out_path, size_t bytes)
 {
     const char *base = path_environment("XDG_CACHE_HOME");
     const char *below = "/tandem";
     int length;
 
+    if (base != NULL && base[0] != '/')
+        log_message(log, TANDEM_LOG_WARNING,
+                    "XDG_CACHE_HOME \"%.256s\" ignored: it is relative", base);
     if (base == NULL || base[0] != '/') {
         base = path_environment("HOME");
         below = "/.cache/tandem";
@@ -101,23 +71,74 @@ bool path_cache(char *out_path, size_t bytes)
     return length > 0 && (size_t)length < bytes;
 }
 
-bool path_make(const char *path)
+int path_writable(const char *path, char *out_why, size_t why_bytes)
 {
-    char part[PATH_BYTES];
-    size_t length = strlen(path);
-    struct stat status;
+    const int directory =
+        trust_directory(path, TRUST_WRITE, out_why, why_bytes);
 
-    if (length >= sizeof(part) || path[0] != '/')
-        return false;
-    for (size_t i = 1; i <= length; i++) {
-        if (path[i] != '/' && path[i] != '\0')
-            continue;
-        memcpy(part, path, i);
-        part[i] = '\0';
-        if (mkdir(part, 0700) != 0 && errno != EEXIST && errno != EISDIR &&
-            errno != EROFS && errno != EACCES)
+    if (directory < 0 ||
+        faccessat(directory, ".", W_OK | X_OK, AT_EACCESS) == 0)
+        return directory;
+    snprintf(out_why, why_bytes, "%s", strerror(errno));
+    close(directory);
+    return -1;
+}
+
+/* ---- names ---------------------------------------------------------------------- */
+
+int path_compare(const void *left, const void *right)
+{
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+static bool name_add(struct path_names *names, size_t *room, const char *name)
+{
+    if (names->count == *room) {
+        const size_t more = *room > 0 ? 2 * *room : 16;
+        char **grown = realloc(names->names, more * sizeof(*grown));
+
+        if (grown == NULL)
             return false;
+        names->names = grown;
+        *room = more;
     }
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode) &&
-           access(path, W_OK | X_OK) == 0;
+    names->names[names->count] = strdup(name);
+    if (names->names[names->count] == NULL)
+        return false;
+    names->count++;
+    return true;
+}
+
+bool path_list(int directory, bool (*wanted)(const char *name, void *user),
+               void *user, int (*compare)(const void *, const void *),
+               struct path_names *out)
+{
+    /* A descriptor of its own, for closedir and for where reading is at. */
+    const int own =
+        openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = own >= 0 ? fdopendir(own) : NULL;
+    struct dirent *entry;
+    size_t room = 0;
+    bool good = stream != NULL;
+
+    *out = (struct path_names){0};
+    while (good && (entry = readdir(stream)) != NULL) {
+        if (wanted(entry->d_name, user))
+            good = name_add(out, &room, entry->d_name);
+    }
+    if (out->count > 0)
+        qsort(out->names, out->count, sizeof(*out->names), compare);
+    if (stream != NULL)
+        closedir(stream);
+    else if (own >= 0)
+        close(own);
+    return good;
+}
+
+void path_names_free(struct path_names *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        free(names->names[i]);
+    free(names->names);
+    *names = (struct path_names){0};
 }

@@ -1,29 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files and directories that the library may trust, and where its own lie.
- * Any thread; sets no tandem_last_error.
+ * The environment, the library's own directories and what lies in them.  Any
+ * thread; sets no tandem_last_error.
  */
 #ifndef TANDEM_HOST_PATH_H
 #define TANDEM_HOST_PATH_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "common/trust.h"
+#include "host/log.h"
 
 #define PATH_BYTES 4096u
 
 /* secure_getenv; an empty value counts as none. */
 const char *path_environment(const char *name);
-
-/* Whether path is a regular file (no link) of root's or of the effective
- * user's that others may not write, in directories that others may not write
- * (sticky ones excepted).  out_why: the reason where it is not. */
-bool path_trusted(const char *path, char *out_why, size_t why_bytes);
+/* Logs each variable that is there but, in a program with more rights than
+ * its user, not read. */
+void path_environment_judge(const struct log *log);
 
 /* $XDG_CACHE_HOME/tandem or ~/.cache/tandem; false where neither is known. */
-bool path_cache(char *out_path, size_t bytes);
+bool path_cache(const struct log *log, char *out_path, size_t bytes);
 
-/* Makes a directory and those above it, mode 0700; true where it exists, and
- * can be written, afterwards. */
-bool path_make(const char *path);
+/* Opens a directory to write in, made where it is missing; -1, with why. */
+int path_writable(const char *path, char *out_why, size_t why_bytes);
+
+struct path_names {
+    char **names;
+    size_t count;
+};
+
+/* The entries of a directory (the descriptor stays the caller's) that wanted
+ * says yes to, sorted by compare; false where memory ran out or the directory
+ * could not be read, with what had been found. */
+bool path_list(int directory, bool (*wanted)(const char *name, void *user),
+               void *user, int (*compare)(const void *, const void *),
+               struct path_names *out);
+/* For path_list: byte order. */
+int path_compare(const void *left, const void *right);
+void path_names_free(struct path_names *names);
 
 #endif

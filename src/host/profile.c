@@ -7,18 +7,12 @@
 #include "host/profile.h"
 #include "host/path.h"
 
-#include <ctype.h>
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#define DIRECTORIES 3u
-#define ENTRIES_MAX 4096u
+#define PLACES 3u
 
 /* ---- keys --------------------------------------------------------------------- */
 
@@ -83,112 +77,51 @@ void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
              (unsigned long long)hash);
 }
 
-static bool text_equal(const json_t *object, const char *key, const char *text)
-{
-    const char *value = json_string_value(json_object_get(object, key));
-
-    return value != NULL && strcmp(value, text) == 0;
-}
-
-/* The same model and driver; exact: the same device, plugin and host. */
-static bool key_fits(const struct profile_key *key, const json_t *root,
-                     bool exact)
-{
-    const json_t *device = json_object_get(root, "device");
-
-    if (!text_equal(device, "backend", key->backend) ||
-        !text_equal(device, "name", key->name) ||
-        !text_equal(device, "driver", key->driver))
-        return false;
-    return !exact || (text_equal(device, "uuid", key->uuid) &&
-                      text_equal(device, "pci", key->pci) &&
-                      text_equal(device, "plugin_version",
-                                 key->plugin_version) &&
-                      text_equal(device, "host_cpu", key->host_cpu));
-}
-
 /* ---- reading -------------------------------------------------------------------- */
 
-/* The file's bytes, ended by a zero; NULL, with why (empty: no such file). */
-static char *file_read(const char *path, size_t *out_bytes, char *out_why,
-                       size_t why_bytes)
+/* Where profiles are looked for. */
+struct place {
+    const char *path;
+    int directory; /* -1: none, or not to be trusted */
+};
+
+static struct place place_open(const struct log *log, const char *path)
 {
-    struct stat status;
-    char *text = NULL;
-    size_t done = 0;
-    int file;
+    char why[TRUST_WHY_BYTES];
+    struct place place = {path, -1};
 
-    out_why[0] = '\0';
-    if (access(path, F_OK) != 0)
-        return NULL;
-    if (!path_trusted(path, out_why, why_bytes))
-        return NULL;
-    file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (file < 0 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode) ||
-        (status.st_uid != 0 && status.st_uid != geteuid())) {
-        snprintf(out_why, why_bytes, "it cannot be opened");
-    } else if (status.st_size > (off_t)PROFILE_BYTES_MAX) {
-        snprintf(out_why, why_bytes, "it is larger than %u bytes",
-                 PROFILE_BYTES_MAX);
-    } else if ((text = malloc((size_t)status.st_size + 1)) != NULL) {
-        ssize_t got = 1;
-
-        while (done < (size_t)status.st_size && got > 0) {
-            got = read(file, text + done, (size_t)status.st_size - done);
-            done += got > 0 ? (size_t)got : 0;
-        }
-        text[done] = '\0';
-        *out_bytes = done;
-    }
-    if (file >= 0)
-        close(file);
-    return text;
+    if (path == NULL)
+        return place;
+    place.directory = trust_directory(path, TRUST_READ, why, sizeof(why));
+    if (place.directory < 0 && why[0] != '\0')
+        log_message(log, TANDEM_LOG_WARNING, "no profiles from %s: %s", path,
+                    why);
+    return place;
 }
 
 /* Whether this file served. */
 static bool file_load(struct device *device, const struct profile_key *key,
-                      const char *path, bool exact)
+                      const struct place *place, const char *name, bool exact)
 {
     const struct log *log = &device->context->log;
-    struct cost_model *cost = &device->cost;
-    char why[512];
-    size_t bytes = 0;
-    json_error_t error;
-    json_t *root;
+    char why[TRUST_WHY_BYTES], path[PATH_BYTES];
+    enum profile_fit fit = PROFILE_WRONG;
     char *tuning = NULL;
-    bool good = false;
-    char *text = file_read(path, &bytes, why, sizeof(why));
+    size_t bytes;
+    char *text = trust_read(place->directory, name, PROFILE_BYTES_MAX, &bytes,
+                            why, sizeof(why));
 
-    if (text == NULL) {
-        if (why[0] != '\0')
-            log_message(log, TANDEM_LOG_WARNING, "%s: profile ignored: %s",
-                        path, why);
+    if (text == NULL && why[0] == '\0')
         return false;
-    }
-    root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    snprintf(path, sizeof(path), "%s/%s", place->path, name);
+    if (text != NULL)
+        fit = profile_parse(text, bytes, key, exact, &device->cost, &tuning,
+                            why, sizeof(why));
     free(text);
-    if (root == NULL) {
-        log_message(log, TANDEM_LOG_WARNING,
-                    "%s: profile ignored: line %d: %s", path, error.line,
-                    error.text);
-    } else if (json_integer_value(json_object_get(root, "format")) !=
-               PROFILE_FORMAT) {
-        log_message(log, TANDEM_LOG_WARNING,
-                    "%s: profile ignored: it is not of format %d", path,
-                    PROFILE_FORMAT);
-    } else if (key_fits(key, root, exact)) {
-        good = profile_parse(root, cost, &tuning, why, sizeof(why));
-        if (!good)
-            log_message(log, TANDEM_LOG_WARNING, "%s: profile ignored: %s",
-                        path, why);
-    }
-    if (root != NULL && exact && !good && !key_fits(key, root, exact))
-        log_message(log, TANDEM_LOG_WARNING,
-                    "%s: profile ignored: it has the name of this device's, "
-                    "but was not made for it",
-                    path);
-    json_decref(root);
-    if (!good)
+    if (fit == PROFILE_WRONG || (fit == PROFILE_FOREIGN && exact))
+        log_message(log, TANDEM_LOG_WARNING, "%s: profile ignored: %s", path,
+                    why);
+    if (fit != PROFILE_FITS)
         return false;
     device->calibrated = true;
     device->profile = strdup(path);
@@ -198,60 +131,60 @@ static bool file_load(struct device *device, const struct profile_key *key,
     return true;
 }
 
-static bool path_join(char *out, size_t bytes, const char *directory,
-                      const char *name)
-{
-    const int length = snprintf(out, bytes, "%s/%s", directory, name);
+struct model_names {
+    const char *own; /* the name of the exact profile */
+    size_t prefix;   /* of it that files of the same model share */
+};
 
-    return length > 0 && (size_t)length < bytes;
+static bool model_name(const char *entry, void *user)
+{
+    const struct model_names *names = user;
+    const size_t length = strlen(entry);
+
+    return length > names->prefix + 5 &&
+           strncmp(entry, names->own, names->prefix) == 0 &&
+           strcmp(entry, names->own) != 0 &&
+           strcmp(entry + length - 5, ".json") == 0;
 }
 
 /* The first profile of the same model, by name, that serves. */
-static bool directory_load(struct device *device,
-                           const struct profile_key *key,
-                           const char *directory, const char *name,
-                           size_t prefix)
+static bool model_load(struct device *device, const struct profile_key *key,
+                       const struct place *place, struct model_names *names)
 {
-    char path[PATH_BYTES];
-    struct dirent **entries = NULL;
+    struct path_names entries;
     bool found = false;
-    const int count = scandir(directory, &entries, NULL, alphasort);
 
-    for (int i = 0; i < count; i++) {
-        const char *entry = entries[i]->d_name;
-        const size_t length = strlen(entry);
-
-        if (!found && i < (int)ENTRIES_MAX && length > prefix + 5 &&
-            strncmp(entry, name, prefix) == 0 && strcmp(entry, name) != 0 &&
-            strcmp(entry + length - 5, ".json") == 0 &&
-            path_join(path, sizeof(path), directory, entry))
-            found = file_load(device, key, path, false);
-        free(entries[i]);
-    }
-    free(entries);
+    (void)path_list(place->directory, model_name, names, path_compare,
+                    &entries);
+    for (size_t i = 0; i < entries.count && !found; i++)
+        found = file_load(device, key, place, entries.names[i], false);
+    path_names_free(&entries);
     return found;
 }
 
 void profile_load(struct device *device)
 {
     const struct tandem_context *context = device->context;
-    const char *const directories[DIRECTORIES] = {
-        context->profile_path, context->cache_path, STATEDIR};
+    const char *const paths[PLACES] = {context->profile_path,
+                                       context->cache_path, STATEDIR};
+    struct place places[PLACES];
     struct profile_key key;
-    char name[PROFILE_NAME_BYTES], path[PATH_BYTES];
-    size_t prefix;
+    char name[PROFILE_NAME_BYTES];
+    struct model_names names = {.own = name};
+    bool found = false;
 
     profile_key_make(device, &key);
-    profile_file_name(&key, name, sizeof(name), &prefix);
-    for (uint32_t i = 0; i < DIRECTORIES; i++) {
-        if (directories[i] != NULL &&
-            path_join(path, sizeof(path), directories[i], name) &&
-            file_load(device, &key, path, true))
-            return;
-    }
-    for (uint32_t i = 0; i < DIRECTORIES; i++) {
-        if (directories[i] != NULL &&
-            directory_load(device, &key, directories[i], name, prefix))
-            return;
+    profile_file_name(&key, name, sizeof(name), &names.prefix);
+    for (uint32_t i = 0; i < PLACES; i++)
+        places[i] = place_open(&context->log, paths[i]);
+    for (uint32_t i = 0; i < PLACES && !found; i++)
+        found = places[i].directory >= 0 &&
+                file_load(device, &key, &places[i], name, true);
+    for (uint32_t i = 0; i < PLACES && !found; i++)
+        found = places[i].directory >= 0 &&
+                model_load(device, &key, &places[i], &names);
+    for (uint32_t i = 0; i < PLACES; i++) {
+        if (places[i].directory >= 0)
+            close(places[i].directory);
     }
 }

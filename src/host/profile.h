@@ -16,7 +16,7 @@
 #include <jansson.h>
 
 #define PROFILE_FORMAT 1
-#define PROFILE_BYTES_MAX (4u << 20)
+#define PROFILE_BYTES_MAX (1u << 20)
 #define PROFILE_NAME_BYTES 256u
 #define PROFILE_TUNING_MAX 4096u /* pairs, and bytes of one value */
 
@@ -43,9 +43,20 @@ void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
  * Anything wrong with a file is logged, and the defaults stay. */
 void profile_load(struct device *device);
 
-/* profile_parse.c: takes the costs of a parsed profile, all of it or nothing;
- * false, with what is wrong in out_why. */
-bool profile_parse(const json_t *root, struct cost_model *model,
-                   char **out_tuning, char *out_why, size_t why_bytes);
+enum profile_fit {
+    PROFILE_FITS,    /* its costs were taken, all of them */
+    PROFILE_FOREIGN, /* well-formed, but made for something else */
+    PROFILE_WRONG
+};
+
+/* profile_parse.c, pure: judges a file's bytes and, where they are a profile
+ * for key, takes its costs; exact: for the very device, plugin and host, else
+ * for the same model and driver.  out_tuning: the plugin's section, to be
+ * freed, or NULL.  Where it does not fit, nothing is taken and out_why says
+ * what is wrong. */
+enum profile_fit profile_parse(const char *text, size_t bytes,
+                               const struct profile_key *key, bool exact,
+                               struct cost_model *model, char **out_tuning,
+                               char *out_why, size_t why_bytes);
 
 #endif

@@ -32,6 +32,17 @@ static bool number_read(const json_t *value, double low, double high,
     return isfinite(*out) && *out >= low && *out <= high;
 }
 
+/* A whole one, so that no two that differ are too close to divide by what is
+ * between them. */
+static bool whole_read(const json_t *value, double low, double high,
+                       double *out)
+{
+    if (!number_read(value, low, high, out))
+        return false;
+    *out = floor(*out);
+    return true;
+}
+
 static bool scalars_parse(json_t *scalars, struct cost_model *model,
                           const struct problem *problem)
 {
@@ -64,8 +75,8 @@ static bool curve_parse(const json_t *array, struct curve *curve)
         const json_t *pair = json_array_get(array, i);
 
         if (json_array_size(pair) != 2 ||
-            !number_read(json_array_get(pair, 0), 0, COST_X_MAX,
-                         &points[i].x) ||
+            !whole_read(json_array_get(pair, 0), 0, COST_X_MAX,
+                        &points[i].x) ||
             !number_read(json_array_get(pair, 1), 0, COST_NS_MAX,
                          &points[i].ns))
             return false;
@@ -94,8 +105,8 @@ static bool curves_parse(json_t *curves, struct cost_model *model,
 static bool gemm_point_parse(const json_t *row, struct gemm_point *out)
 {
     for (uint32_t axis = 0; axis < 3; axis++) {
-        if (!number_read(json_array_get(row, axis), 1, COST_SIZE_MAX,
-                         &out->size[axis]))
+        if (!whole_read(json_array_get(row, axis), 1, COST_SIZE_MAX,
+                        &out->size[axis]))
             return false;
     }
     return json_array_size(row) == 4 &&
@@ -155,25 +166,76 @@ static bool tuning_parse(json_t *tuning, char **out_text,
                                             "tuning");
 }
 
-bool profile_parse(const json_t *root, struct cost_model *model,
-                   char **out_tuning, char *out_why, size_t why_bytes)
+static bool model_parse(const json_t *root, struct cost_model *model,
+                        char **out_tuning, const struct problem *problem)
 {
-    const struct problem problem = {out_why, why_bytes};
     struct cost_model *fresh = malloc(sizeof(*fresh));
     bool good;
 
-    *out_tuning = NULL;
     if (fresh == NULL)
-        return problem_set(&problem, "no memory for", "profile");
+        return problem_set(problem, "no memory for", "profile");
     *fresh = *model;
-    good = scalars_parse(json_object_get(root, "scalars"), fresh, &problem) &&
-           curves_parse(json_object_get(root, "curves"), fresh, &problem) &&
-           gemm_parse(json_object_get(root, "gemm"), fresh, &problem) &&
-           tuning_parse(json_object_get(root, "tuning"), out_tuning, &problem);
+    good = scalars_parse(json_object_get(root, "scalars"), fresh, problem) &&
+           curves_parse(json_object_get(root, "curves"), fresh, problem) &&
+           gemm_parse(json_object_get(root, "gemm"), fresh, problem) &&
+           tuning_parse(json_object_get(root, "tuning"), out_tuning, problem);
     if (good)
         *model = *fresh;
     else
         gemm_finish(&fresh->gemm);
     free(fresh);
     return good;
+}
+
+/* ---- whose it is ------------------------------------------------------------------ */
+
+static bool text_equal(const json_t *object, const char *key, const char *text)
+{
+    const char *value = json_string_value(json_object_get(object, key));
+
+    return value != NULL && strcmp(value, text) == 0;
+}
+
+/* The same model and driver; exact: the same device, plugin and host. */
+static bool key_fits(const struct profile_key *key, const json_t *root,
+                     bool exact)
+{
+    const json_t *device = json_object_get(root, "device");
+
+    if (!text_equal(device, "backend", key->backend) ||
+        !text_equal(device, "name", key->name) ||
+        !text_equal(device, "driver", key->driver))
+        return false;
+    return !exact || (text_equal(device, "uuid", key->uuid) &&
+                      text_equal(device, "pci", key->pci) &&
+                      text_equal(device, "plugin_version",
+                                 key->plugin_version) &&
+                      text_equal(device, "host_cpu", key->host_cpu));
+}
+
+enum profile_fit profile_parse(const char *text, size_t bytes,
+                               const struct profile_key *key, bool exact,
+                               struct cost_model *model, char **out_tuning,
+                               char *out_why, size_t why_bytes)
+{
+    const struct problem problem = {out_why, why_bytes};
+    enum profile_fit fit = PROFILE_WRONG;
+    json_error_t error;
+    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+
+    *out_tuning = NULL;
+    if (root == NULL) {
+        snprintf(out_why, why_bytes, "line %d: %s", error.line, error.text);
+    } else if (json_integer_value(json_object_get(root, "format")) !=
+               PROFILE_FORMAT) {
+        snprintf(out_why, why_bytes, "it is not of format %d", PROFILE_FORMAT);
+    } else if (!key_fits(key, root, exact)) {
+        fit = PROFILE_FOREIGN;
+        snprintf(out_why, why_bytes,
+                 "it has the name of this device's, but was not made for it");
+    } else if (model_parse(root, model, out_tuning, &problem)) {
+        fit = PROFILE_FITS;
+    }
+    json_decref(root);
+    return fit;
 }

@@ -9,13 +9,10 @@
 #include "host/path.h"
 #include "host/profile.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -250,63 +247,29 @@ enum tandem_status tandem_profile_tuning(struct tandem_profile *profile,
 
 /* ---- saving ------------------------------------------------------------------ */
 
-static enum tandem_status write_fail(const char *path, const char *what)
+/* Writes text to the file of this name, made anew, in directory. */
+static enum tandem_status text_save(const char *path, const char *name,
+                                    const char *text)
 {
-    return message_set(TANDEM_FAILED, "%s: %s: %s", path, what,
-                       strerror(errno));
-}
+    const struct trust_part whole = {text, strlen(text)};
+    char why[TRUST_WHY_BYTES];
+    bool good;
+    int directory;
 
-static bool bytes_write(int file, const char *text)
-{
-    size_t left = strlen(text);
-
-    while (left > 0) {
-        const ssize_t done = write(file, text, left);
-
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return false;
-        text += done;
-        left -= (size_t)done;
-    }
-    return true;
-}
-
-/* The name's change reaches the disk, too, where the system can. */
-static void directory_flush(const char *directory)
-{
-    const int file = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    if (file < 0)
-        return;
-    (void)fsync(file);
-    close(file);
-}
-
-/* Writes text beside path and renames it to path. */
-static enum tandem_status file_replace(const char *path, const char *text)
-{
-    char temporary[PATH_BYTES];
-    const int length =
-        snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
-    enum tandem_status status = TANDEM_OK;
-    int file;
-
-    if (length < 0 || (size_t)length >= sizeof(temporary))
-        return message_set(TANDEM_INVALID_ARGUMENT, "%s: too long", path);
-    file = mkostemp(temporary, O_CLOEXEC);
-    if (file < 0)
-        return write_fail(temporary, "cannot be made");
-    if (!bytes_write(file, text) || fsync(file) != 0)
-        status = write_fail(temporary, "cannot be written");
-    if (close(file) != 0 && status == TANDEM_OK)
-        status = write_fail(temporary, "cannot be closed");
-    if (status == TANDEM_OK && rename(temporary, path) != 0)
-        status = write_fail(path, "cannot be put in place");
-    if (status != TANDEM_OK)
-        unlink(temporary);
-    return status;
+    if (whole.bytes > PROFILE_BYTES_MAX)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "the profile has %zu bytes, at most %u are read",
+                           whole.bytes, PROFILE_BYTES_MAX);
+    directory = path_writable(path, why, sizeof(why));
+    if (directory < 0)
+        return message_set(TANDEM_FAILED,
+                           "%s: no profile can be written there: %s", path,
+                           why);
+    good = trust_replace(directory, name, &whole, 1, true, why, sizeof(why));
+    close(directory);
+    if (!good)
+        return message_set(TANDEM_FAILED, "%s/%s: %s", path, name, why);
+    return TANDEM_OK;
 }
 
 enum tandem_status tandem_profile_save(struct tandem_profile *profile,
@@ -339,18 +302,14 @@ enum tandem_status tandem_profile_save(struct tandem_profile *profile,
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "path_bytes: %zu is too little for %s/%s",
                            path_bytes, directory, profile->file);
-    if (!path_make(directory))
-        return message_set(TANDEM_FAILED,
-                           "%s: cannot be made or written", directory);
     text = json_dumps(profile->root, JSON_INDENT(1) | JSON_SORT_KEYS |
                                          JSON_REAL_PRECISION(17));
     if (text == NULL)
         return memory_fail();
-    status = file_replace(path, text);
+    status = text_save(directory, profile->file, text);
     free(text);
     if (status != TANDEM_OK)
         return status;
-    directory_flush(directory);
     if (out_path != NULL)
         memcpy(out_path, path, (size_t)length + 1);
     return TANDEM_OK;

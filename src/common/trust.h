@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files that may be trusted: those that nobody but root and the effective user
+ * can change, or put others in the place of.  What is judged is what was
+ * opened, never a name that is opened afterwards.  Any thread; sets no
+ * tandem_last_error.  docs/trust.md has the reasons.
+ *
+ * Where a function fails, out_why says why, and is empty where there simply is
+ * no such file or directory.
+ */
+#ifndef TANDEM_COMMON_TRUST_H
+#define TANDEM_COMMON_TRUST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Enough for any out_why. */
+#define TRUST_WHY_BYTES 512u
+
+enum trust_use {
+    TRUST_READ,  /* may be a sticky directory, as /tmp is */
+    TRUST_WRITE, /* made where it is missing (mode 0700), and not sticky */
+};
+
+/* Opens a directory by its absolute path; the descriptor is the caller's, -1
+ * where a part of the path, links included, cannot be trusted. */
+int trust_directory(const char *path, enum trust_use use, char *out_why,
+                    size_t why_bytes);
+
+/* Opens a regular file of a directory that trust_directory opened, for
+ * reading; name is no path.  -1 where it cannot be trusted. */
+int trust_file(int directory, const char *name, char *out_why,
+               size_t why_bytes);
+
+/* All bytes of such a file and a zero behind them, to be freed; NULL where it
+ * cannot be trusted, or has more than most bytes. */
+char *trust_read(int directory, const char *name, size_t most,
+                 size_t *out_bytes, char *out_why, size_t why_bytes);
+
+/* Bytes that follow one another in a file. */
+struct trust_part {
+    const void *data;
+    size_t bytes;
+};
+
+/* Puts a file of mode 0600 in the place of name, whole or not at all; durable:
+ * on the disk, too, before this returns.  false: the old one stays. */
+bool trust_replace(int directory, const char *name,
+                   const struct trust_part *parts, size_t count, bool durable,
+                   char *out_why, size_t why_bytes);
+
+/* Whether name is that of a file which trust_replace had not yet put in place,
+ * and how old its writer's last write must be for it to be dead. */
+bool trust_unfinished(const char *name);
+#define TRUST_UNFINISHED_SECONDS 3600
+
+#endif
