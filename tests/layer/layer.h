@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the counting OpenCL layer saw.  The layer is loaded by the ICD loader
- * where OPENCL_LAYERS names it; tests find layer_counts_read in it by dlsym.
+ * What the OpenCL layer of the tests counts, and how it is told to fail.  The
+ * layer is loaded by the ICD loader where OPENCL_LAYERS names it; tests find
+ * these functions in it by dlsym.  Any thread.
  */
 #ifndef TANDEM_TESTS_LAYER_H
 #define TANDEM_TESTS_LAYER_H
 
 #include <stdint.h>
+
+#define LAYER_EXPORT __attribute__((visibility("default")))
 
 enum layer_object {
     LAYER_CONTEXT,
@@ -23,17 +26,71 @@ struct layer_counts {
     uint64_t created[LAYER_OBJECTS];
     uint64_t retained[LAYER_OBJECTS];
     uint64_t released[LAYER_OBJECTS];
+    /* Releases that the script made fail: what they leak is the driver's. */
+    uint64_t unreleased[LAYER_OBJECTS];
     /* Calls that succeeded. */
     uint64_t kernels; /* enqueued */
     uint64_t reads, writes, copies, fills, maps, unmaps;
     uint64_t markers; /* and barriers */
     uint64_t waits;   /* clFinish, clWaitForEvents, blocking transfers */
     uint64_t builds;
+    /* Since the script was set: calls of any function, calls that could have
+     * followed the script (those of its function), and those that did. */
+    uint64_t calls, asked, faults;
 };
 
-/* Since the process began.  Any thread. */
-__attribute__((visibility("default"))) void
-layer_counts_read(struct layer_counts *out_counts);
+/* Since the process began, but for the last three. */
+LAYER_EXPORT void layer_counts_read(struct layer_counts *out_counts);
 typedef void (*layer_counts_fn)(struct layer_counts *);
+
+enum layer_fault {
+    LAYER_FAULT_NONE = 0,
+    /* The call returns the code and does nothing. */
+    LAYER_FAULT_CALL = 1,
+    /* A command is accepted and fails: it is not done, its event and those of
+     * what is enqueued behind it turn negative, and so until a wait has told
+     * of it. */
+    LAYER_FAULT_LATER = 2,
+    /* clCreateBuffer succeeds; the first commands that use the buffer return
+     * the code (as often as times says). */
+    LAYER_FAULT_LAZY = 3,
+    /* Likewise, but the first command is accepted and fails. */
+    LAYER_FAULT_LAZY_LATER = 4,
+    /* The call does not return before layer_release. */
+    LAYER_FAULT_HANG = 5,
+    /* A command is accepted and does not end before layer_release. */
+    LAYER_FAULT_ENDLESS = 6
+};
+
+struct layer_script {
+    enum layer_fault fault;
+    /* Of the calls of this function (NULL: of all; of LATER and ENDLESS, all
+     * that enqueue), counted from 1 since the script was set, the nth and the
+     * times - 1 after it. */
+    const char *function;
+    /* Of those alone that have this text in clBuildProgram's options, or in
+     * the name of clCreateKernel's or clEnqueueNDRangeKernel's kernel; NULL:
+     * whatever they have. */
+    const char *text;
+    uint64_t nth, times;
+    int32_t code;
+    /* Functions that release, flush or ask about an object work on. */
+    int spare_releases;
+    /* What clGetProgramBuildInfo says of a build that the script failed. */
+    const char *build_log;
+};
+
+/* NULL ends the script.  It is copied, but not its strings. */
+LAYER_EXPORT void layer_script_set(const struct layer_script *script);
+typedef void (*layer_script_fn)(const struct layer_script *);
+/* Lets go all that hangs or does not end, and ends the script. */
+LAYER_EXPORT void layer_release(void);
+typedef void (*layer_release_fn)(void);
+/* How many calls hang now. */
+LAYER_EXPORT uint64_t layer_hanging(void);
+typedef uint64_t (*layer_hanging_fn)(void);
+/* The name of the function that failed last. */
+LAYER_EXPORT const char *layer_failed(void);
+typedef const char *(*layer_failed_fn)(void);
 
 #endif

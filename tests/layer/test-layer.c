@@ -264,7 +264,7 @@ START_TEST(test_no_growth)
     struct tandem_memory_stats early = {.struct_size = sizeof early}, late;
     const struct tandem_backend *table = NULL;
     struct tandem_device *handle = NULL;
-    struct layer_counts middle = {{0}, {0}, {0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    struct layer_counts middle = counts_now();
     struct layer_counts end;
     struct tandem_context *context;
     uint64_t resident = 0;
