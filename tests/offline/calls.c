@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls of every kind: each operator of the table with all dtypes, several
+ * shapes, layouts and attributes.  What is no valid call is left out by the
+ * same judge as in the plugin, so that nothing here knows an operator.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/check.h"
+#include "common/message.h"
+#include "common/operator.h"
+#include "opencl/plan.h"
+#include "opencl/platform.h"
+#include "variants.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define MOST_KEYS 4096u
+#define MOST_DTYPES 32u
+#define HUGE_EXTENT ((int64_t)1 << 33) /* asks for 64-bit indices */
+
+static const struct sample {
+    uint32_t rank;
+    int64_t shape[3];
+} samples[] = {{1, {64}},
+               {1, {1 << 24}}, /* one output's elements, split over groups */
+               {2, {64, 64}},
+               {3, {4, 64, 64}},
+               {1, {HUGE_EXTENT}},
+               {2, {HUGE_EXTENT, 8}},
+               {3, {HUGE_EXTENT, 16, 16}}};
+
+static const int64_t attributes[][3] = {
+    {0, 0, 0}, {1, 0, 0}, {1, 1, 0}, {1, 0, 2}, {2, 1, 0}};
+
+enum arrangement { CONTIGUOUS, UNALIGNED, PADDED, REVERSED, ARRANGEMENTS };
+
+/* Which shape inputs after the first have. */
+enum others { SAME, LEADING_AXIS, OTHERS };
+
+struct search {
+    struct keys *keys;
+    struct platform_device hardware;
+    struct request request;
+    struct tandem_op op;
+    double floats[8];
+    struct tandem_tensor_desc tensors[TANDEM_MAX_OPERANDS];
+    struct tandem_tensor_desc results[TANDEM_MAX_OPERANDS];
+    const struct tandem_tensor_desc *inputs[TANDEM_MAX_OPERANDS];
+    const struct tandem_tensor_desc *outputs[TANDEM_MAX_OPERANDS];
+    const struct operator_row *row;
+    bool valid; /* some call of row was */
+};
+
+/* ---- keys ---- */
+
+static void key_add(struct keys *keys, uint64_t key)
+{
+    for (uint32_t i = 0; i < keys->count; i++)
+        if (keys->key[i] == key)
+            return;
+    if (keys->count < MOST_KEYS)
+        keys->key[keys->count++] = key;
+}
+
+static void plan_add(struct keys *keys, const struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->steps; i++)
+        if (KEY_KERNEL(plan->step[i].key) != KERNEL_COPY_BUFFER)
+            key_add(keys, plan->step[i].key);
+}
+
+/* ---- one call ---- */
+
+static void tensor_arrange(struct tandem_tensor_desc *tensor,
+                           enum arrangement how)
+{
+    int64_t step = how == PADDED ? 2 : 1;
+    tensor->byte_offset =
+        how == UNALIGNED ? TANDEM_DTYPE_BYTES(tensor->dtype) : 0;
+    for (uint32_t i = 0; i < tensor->rank; i++) {
+        uint32_t axis = how == REVERSED ? i : tensor->rank - 1 - i;
+        tensor->strides[axis] = step;
+        step *= tensor->shape[axis];
+    }
+}
+
+static void inputs_fill(struct search *search, const struct sample *sample,
+                        enum others others, enum arrangement how)
+{
+    for (uint32_t i = 0; i < search->row->inputs; i++) {
+        struct tandem_tensor_desc *tensor = &search->tensors[i];
+        tensor->rank = i > 0 && others == LEADING_AXIS ? 1 : sample->rank;
+        memcpy(tensor->shape, sample->shape, sizeof(sample->shape));
+        tensor_arrange(tensor, how);
+    }
+}
+
+/* Scalars stand in for the inputs whose bits are set. */
+static void call_try(struct search *search, uint32_t scalars)
+{
+    struct plan plan;
+    struct request *request = &search->request;
+    const struct operator_row *row = search->row;
+    request->input_count = row->inputs;
+    request->output_count = row->outputs;
+    for (uint32_t i = 0; i < row->inputs; i++)
+        search->inputs[i] =
+            scalars >> i & 1u ? NULL : &search->tensors[i];
+    search->op.float_count =
+        row->floats + (uint32_t)__builtin_popcount(scalars);
+    for (uint32_t i = 0; i < row->outputs; i++) {
+        if (infer_output(&search->op, search->inputs, row->inputs, i,
+                         &search->results[i]) != TANDEM_OK)
+            return;
+        tensor_arrange(&search->results[i], CONTIGUOUS);
+    }
+    if (check_op(&search->op, search->inputs, row->inputs, search->outputs,
+                 row->outputs, NULL, NULL) != TANDEM_OK)
+        return;
+    search->valid = true;
+    if (plan_make(&plan, request) == TANDEM_OK)
+        plan_add(search->keys, &plan);
+}
+
+/* ---- all calls of an operator ---- */
+
+static uint32_t scalar_choices(const struct operator_row *row)
+{
+    bool takes = row->op_class >= TANDEM_CLASS_BINARY &&
+                 row->op_class <= TANDEM_CLASS_TERNARY;
+    return takes ? 1u << row->inputs : 1;
+}
+
+static void layouts_try(struct search *search)
+{
+    for (size_t i = 0; i < COUNT(samples) * OTHERS * ARRANGEMENTS; i++) {
+        size_t sample = i / (OTHERS * ARRANGEMENTS);
+        inputs_fill(search, &samples[sample],
+                    (enum others)(i / ARRANGEMENTS % OTHERS),
+                    (enum arrangement)(i % ARRANGEMENTS));
+        for (uint32_t scalars = 0; scalars < scalar_choices(search->row);
+             scalars++)
+            call_try(search, scalars);
+    }
+}
+
+static void attributes_try(struct search *search)
+{
+    for (size_t i = 0; i < COUNT(attributes); i++) {
+        search->op.ints = attributes[i];
+        search->op.int_count = COUNT(attributes[i]);
+        layouts_try(search);
+    }
+}
+
+static uint32_t dtypes_list(uint32_t *out)
+{
+    uint32_t count = 0;
+    for (uint32_t dtype = 0; dtype < 1u << 16 && count < MOST_DTYPES; dtype++)
+        if (dtype_bytes(dtype) != 0)
+            out[count++] = dtype;
+    return count;
+}
+
+/* Whether the judge takes these dtypes in the simplest call that it takes at
+ * all: most combinations end here. */
+static bool dtypes_valid(struct search *search)
+{
+    search->valid = false;
+    for (size_t i = 0; !search->valid && i < COUNT(attributes) * OTHERS * 4;
+         i++) {
+        search->op.ints = attributes[i / (OTHERS * 4)];
+        search->op.int_count = COUNT(attributes[0]);
+        inputs_fill(search, &samples[i % 4], (enum others)(i / 4 % OTHERS),
+                    CONTIGUOUS);
+        call_try(search, 0);
+    }
+    return search->valid;
+}
+
+/* Operators of more inputs than three have one dtype for all. */
+static void operator_try(struct search *search)
+{
+    uint32_t dtypes[MOST_DTYPES], count = dtypes_list(dtypes);
+    uint32_t places = search->row->inputs <= 3 ? search->row->inputs : 1;
+    uint64_t combinations = count; /* the output's, which a cast is given */
+    bool any = false;
+    for (uint32_t i = 0; i < places; i++)
+        combinations *= count;
+    for (uint64_t i = 0; i < combinations; i++) {
+        uint64_t rest = i / count;
+        for (uint32_t j = 0; j < search->row->inputs; j++) {
+            search->tensors[j].dtype = dtypes[rest % count];
+            rest /= places > 1 ? count : 1;
+        }
+        for (uint32_t j = 0; j < search->row->outputs; j++)
+            search->results[j].dtype = dtypes[i % count];
+        if (dtypes_valid(search)) {
+            attributes_try(search);
+            any = true;
+        }
+    }
+    search->valid = any;
+}
+
+/* What stands after a product. */
+static void products_try(struct search *search)
+{
+    static const int64_t rows[] = {16, HUGE_EXTENT};
+    for (uint32_t i = 0; i < COUNT(rows) * 2 * TANDEM_OP_LIMIT; i++) {
+        struct plan plan;
+        struct tandem_gemm gemm = {
+            .struct_size = sizeof(gemm),
+            .dtype = TANDEM_F32,
+            .m = rows[i % 2],
+            .n = 16,
+            .k = 16,
+            .batch = 1,
+            .alpha = 1,
+            .activation = i / 4,
+            .activation_alpha = i / 2 % 2,
+        };
+        gemm.a.ld = gemm.b.ld = gemm.c.ld = 16;
+        if (check_gemm(&gemm, NULL, NULL) != TANDEM_OK)
+            continue;
+        search->valid = true;
+        plan_epilogue(&plan, &gemm, search->request.group_log2, 1.0f);
+        plan_add(search->keys, &plan);
+    }
+}
+
+/* ---- all operators ---- */
+
+static void search_start(struct search *search, struct keys *keys,
+                         uint32_t group_log2)
+{
+    memset(search, 0, sizeof(*search));
+    search->keys = keys;
+    search->hardware.correct_divide = true;
+    search->hardware.info.kind = TANDEM_DEVICE_GPU;
+    search->hardware.info.compute_units = 64;
+    for (size_t i = 0; i < COUNT(search->floats); i++)
+        search->floats[i] = 0.5;
+    for (uint32_t i = 0; i < TANDEM_MAX_OPERANDS; i++)
+        search->outputs[i] = &search->results[i];
+    search->op.struct_size = sizeof(search->op);
+    search->op.floats = search->floats;
+    search->request.hardware = &search->hardware;
+    search->request.group_log2 = group_log2;
+    search->request.op = &search->op;
+    search->request.inputs = search->inputs;
+    search->request.outputs = search->outputs;
+}
+
+static bool every_kernel(const struct keys *keys)
+{
+    uint32_t found = 1u << KERNEL_COPY_BUFFER;
+    for (uint32_t i = 0; i < keys->count; i++)
+        found |= 1u << KEY_KERNEL(keys->key[i]);
+    for (uint32_t kernel = 0; kernel < KERNEL_IDS; kernel++)
+        if ((found >> kernel & 1u) == 0) {
+            fprintf(stderr, "no call plans kernel %u of opencl/plan.h\n",
+                    (unsigned)kernel);
+            return false;
+        }
+    return true;
+}
+
+bool keys_find(struct keys *out, uint32_t group_log2)
+{
+    struct search search;
+    out->count = 0;
+    out->key = malloc(MOST_KEYS * sizeof(*out->key));
+    if (out->key == NULL) {
+        fprintf(stderr, "out of memory\n");
+        return false;
+    }
+    search_start(&search, out, group_log2);
+    for (uint32_t i = 0; (search.row = operator_row_at(i)) != NULL; i++) {
+        search.op.id = search.row->id;
+        search.valid = false;
+        if (search.row->op_class == TANDEM_CLASS_GEMM)
+            products_try(&search);
+        else if (search.row->op_class != TANDEM_CLASS_FUSED)
+            operator_try(&search);
+        else
+            continue;
+        if (!search.valid) {
+            fprintf(stderr, "%s: no call that is tried is valid: %s\n",
+                    search.row->name, message_get());
+            return false;
+        }
+    }
+    if (out->count == MOST_KEYS) {
+        fprintf(stderr, "more than %u variants\n", MOST_KEYS - 1);
+        return false;
+    }
+    return every_kernel(out);
+}

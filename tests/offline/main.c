@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * variants DIRECTORY [WORK-ITEMS]: writes the kernel variants that the OpenCL
+ * plugin makes for work-groups of that many items, a power of two, 256 unless
+ * told.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "variants.h"
+
+int main(int argc, char **argv)
+{
+    struct keys keys;
+    uint32_t items = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 256;
+
+    if (argc < 2 || argc > 3 || items == 0 || (items & (items - 1)) != 0) {
+        fprintf(stderr, "usage: %s DIRECTORY [WORK-ITEMS]\n", argv[0]);
+        return 2;
+    }
+    bool done = keys_find(&keys, (uint32_t)__builtin_ctz(items)) &&
+                units_write(argv[1], &keys);
+    free(keys.key);
+    return done ? 0 : 1;
+}
