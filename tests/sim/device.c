@@ -78,7 +78,9 @@ static void info_fill(uint32_t index, struct tandem_device_info *info)
     info->compute_units = 1;
     info->max_work_group = 1;
     info->clock_mhz = 1000;
-    info->duplicate_of = -1;
+    info->duplicate_of = script_duplicate(index);
+    if (info->duplicate_of >= 0)
+        info->uuid[15] = (uint8_t)(info->duplicate_of + 1);
 }
 
 enum tandem_status device_describe(uint32_t index,

@@ -51,6 +51,7 @@ struct command {
     struct command *next;
     enum command_kind kind;
     enum tandem_status fault; /* scripted: fails with this when it runs */
+    bool hangs;               /* scripted: never ends */
     /* reads first, then writes */
     struct sim_memory *memories[SIM_COMMAND_MEMORIES];
     uint32_t read_count, memory_count;
@@ -98,6 +99,7 @@ struct sim_script {
     uint32_t ready; /* polls, or one of SIM_READY */
     uint64_t elapsed_ns;
     uint64_t fault_launch, fault_wait; /* ordinal from 1, 0: none */
+    uint64_t hang_launch;
     enum tandem_status fault_status;
     bool decline[TANDEM_OP_LIMIT];
 };
@@ -134,6 +136,8 @@ enum tandem_status inner_failed(enum tandem_status status);
 /* ---- script.c ---- */
 
 uint32_t script_device_count(void);
+/* Which device before it this one is once more, or -1. */
+int32_t script_duplicate(uint32_t device);
 /* The status that open is told to return. */
 enum tandem_status script_open(void);
 /* From the environment, then from the options of open. */
@@ -259,7 +263,7 @@ void stream_enqueue(struct sim_stream *stream, struct command *command);
 /* Locked.  Waits as timeout_ns says until position has run. */
 enum tandem_status stream_reach(struct sim_stream *stream, uint64_t position,
                                 uint64_t timeout_ns);
-/* Locked.  Runs all that is queued, faults included. */
+/* Locked.  Runs all that is queued, faults included; waits for hangs. */
 void stream_drain(struct sim_stream *stream);
 /* Locked.  Drains and frees. */
 void stream_release(struct sim_stream *stream);

@@ -149,6 +149,7 @@ static void launch_fault(struct sim_device *device, struct command *command)
 {
     if (++device->launch_count == device->script.fault_launch)
         command->fault = device->script.fault_status;
+    command->hangs = device->launch_count == device->script.hang_launch;
 }
 
 /* Locked.  Copies one operand, its buffer replaced by the CPU plugin's. */

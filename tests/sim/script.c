@@ -24,6 +24,20 @@ uint32_t script_device_count(void)
                                                       : (uint32_t)count);
 }
 
+int32_t script_duplicate(uint32_t device)
+{
+    const char *text = secure_getenv("TANDEM_SIM_DUPLICATES");
+    unsigned index, of;
+    int length;
+
+    while (text && sscanf(text, "%u:%u%n", &index, &of, &length) == 2) {
+        if (index == device)
+            return (int32_t)of;
+        text += length + (text[length] == ',');
+    }
+    return -1;
+}
+
 enum tandem_status script_open(void)
 {
     const char *text = secure_getenv("TANDEM_SIM_OPEN");
@@ -107,10 +121,19 @@ static uint32_t ready_parse(const char *text)
     return (uint32_t)strtoul(text, NULL, 10);
 }
 
+/* Whether options name another device than this one as the only one. */
+static bool excepted(const struct tandem_open_options *options, const char *key,
+                     uint32_t device)
+{
+    const char *only = option_get(options, key);
+
+    return only && strtoul(only, NULL, 10) != device;
+}
+
 enum tandem_status script_read(struct sim_script *out, uint32_t device,
                                const struct tandem_open_options *options)
 {
-    const char *text, *only;
+    const char *text;
     enum tandem_status status = TANDEM_OK;
 
     memset(out, 0, sizeof *out);
@@ -119,12 +142,12 @@ enum tandem_status script_read(struct sim_script *out, uint32_t device,
         out->ready = ready_parse(text);
     if ((text = setting(options, "sim.elapsed_ns", "TANDEM_SIM_ELAPSED")))
         out->elapsed_ns = strtoull(text, NULL, 10);
-    only = option_get(options, "sim.fault_device");
-    if (only && strtoul(only, NULL, 10) != device)
-        only = "";
     text = setting(options, "test.fault", "TANDEM_SIM_FAULT");
-    if (text && (!only || *only))
+    if (text && !excepted(options, "sim.fault_device", device))
         status = fault_parse(out, text);
+    text = setting(options, "sim.hang", "TANDEM_SIM_HANG");
+    if (text && !excepted(options, "sim.hang_device", device))
+        out->hang_launch = strtoull(text, NULL, 10);
     text = setting(options, "sim.decline", "TANDEM_SIM_DECLINE");
     if (status == TANDEM_OK && text)
         status = decline_parse(out, text);

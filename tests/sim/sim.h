@@ -18,12 +18,21 @@
  *                                           the events (default 1000)
  *   TANDEM_SIM_FAULT      test.fault        as in backend.h
  *                         sim.fault_device  the only device that fails
+ *   TANDEM_SIM_HANG       sim.hang          the N-th launch (from 1) of the
+ *                                           device never ends
+ *                         sim.hang_device   the only device that hangs
+ *   TANDEM_SIM_DUPLICATES                   "2:0,3:1": device 2 is device 0
+ *                                           seen through another driver, ...
  *   TANDEM_SIM_OPEN                         numeric status that open returns
  *
  * Nothing runs when it is enqueued.  A wait runs what it waits for; a query,
  * or a wait with timeout 0, tells the state and then runs one command.  A
  * wait that a script says never ends returns TANDEM_NOT_READY at once, or
  * loses the device where it had no timeout, as a driver's watchdog does.
+ *
+ * A launch that never ends is another matter: whoever waits for it, or for what
+ * was enqueued after it, waits in earnest, until his timeout or
+ * tandem_sim_release; so do stream_destroy and close.
  */
 #ifndef TANDEM_TESTS_SIM_H
 #define TANDEM_TESTS_SIM_H
@@ -51,5 +60,9 @@ struct sim_counters {
 TANDEM_EXPORT void tandem_sim_counters(uint32_t device,
                                        struct sim_counters *out_counters);
 typedef void (*sim_counters_fn)(uint32_t, struct sim_counters *);
+
+/* Ends every launch that never ends, for good. */
+TANDEM_EXPORT void tandem_sim_release(void);
+typedef void (*sim_release_fn)(void);
 
 #endif

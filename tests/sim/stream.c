@@ -7,6 +7,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "common/message.h"
 #include "internal.h"
@@ -29,16 +30,27 @@ static void stream_fail(struct sim_stream *stream, struct command *command,
              message_get());
 }
 
-static void stream_run_to(struct sim_stream *stream, uint64_t position);
+/* The stream that the first command waits for, or NULL. */
+static struct sim_stream *stream_other(const struct sim_stream *stream)
+{
+    const struct command *command = stream->first;
 
-/* Runs the first command in the queue. */
+    return command->kind == COMMAND_WAIT && command->stream &&
+                   command->stream->executed < command->position
+               ? command->stream
+               : NULL;
+}
+
+/* Runs the first command in the queue, or one that it waits for. */
 static void stream_step(struct sim_stream *stream)
 {
     struct command *command = stream->first;
     enum tandem_status status = stream->error;
 
-    if (command->kind == COMMAND_WAIT && command->stream)
-        stream_run_to(command->stream, command->position);
+    if (stream_other(stream)) {
+        stream_step(stream_other(stream));
+        return;
+    }
     if (status == TANDEM_OK && stream->device->lost)
         status = message_set(TANDEM_DEVICE_LOST, "sim: device %u is lost",
                              stream->device->index);
@@ -53,15 +65,59 @@ static void stream_step(struct sim_stream *stream)
     command_destroy(stream->device, command);
 }
 
-static void stream_run_to(struct sim_stream *stream, uint64_t position)
+/* ---- hanging ---- */
+
+#define HANG_NAP_NS 1000000
+
+static bool released; /* no launch hangs any more */
+
+void tandem_sim_release(void)
 {
-    while (stream->executed < position)
-        stream_step(stream);
+    __atomic_store_n(&released, true, __ATOMIC_RELEASE);
+}
+
+/* The first command in the queue, or what it waits for, never ends. */
+static bool stream_hangs(const struct sim_stream *stream)
+{
+    while (stream_other(stream))
+        stream = stream_other(stream);
+    return stream->first->hangs && stream->error == TANDEM_OK &&
+           !__atomic_load_n(&released, __ATOMIC_ACQUIRE);
+}
+
+static uint64_t clock_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Runs all before position; false: a command hangs, and the timeout ran out.
+ * Others may use the device meanwhile. */
+static bool stream_advance(struct sim_stream *stream, uint64_t position,
+                           uint64_t timeout_ns)
+{
+    const struct timespec nap = {0, HANG_NAP_NS};
+    const uint64_t start = clock_ns();
+
+    while (stream->executed < position) {
+        if (!stream_hangs(stream)) {
+            stream_step(stream);
+            continue;
+        }
+        if (clock_ns() - start >= timeout_ns)
+            return false;
+        pthread_mutex_unlock(&stream->device->mutex);
+        nanosleep(&nap, NULL);
+        pthread_mutex_lock(&stream->device->mutex);
+    }
+    return true;
 }
 
 void stream_drain(struct sim_stream *stream)
 {
-    stream_run_to(stream, stream->enqueued);
+    stream_advance(stream, stream->enqueued, TANDEM_FOREVER);
 }
 
 /* The stream's error as the caller's. */
@@ -93,13 +149,17 @@ enum tandem_status stream_reach(struct sim_stream *stream, uint64_t position,
                                 uint64_t timeout_ns)
 {
     if (timeout_ns == 0 && stream->executed < position) {
-        stream_step(stream);
+        if (!stream_hangs(stream))
+            stream_step(stream);
         return message_set(TANDEM_NOT_READY,
                            "sim: %llu commands are under way",
                            (unsigned long long)(position - stream->executed +
                                                 1));
     }
-    stream_run_to(stream, position);
+    if (!stream_advance(stream, position, timeout_ns))
+        return message_set(TANDEM_NOT_READY,
+                           "sim: a command hangs: %llu ns ran out",
+                           (unsigned long long)timeout_ns);
     if (stream->error != TANDEM_OK && stream->error_position <= position)
         return stream_error(stream);
     return TANDEM_OK;
