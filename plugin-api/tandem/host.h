@@ -16,13 +16,19 @@
  * Rules that hold for every function below
  *
  *   Threads    A context may be used by any number of threads; its calls are
- *              serialised where they must be.  Two threads must not use one
- *              tensor at once unless both only read it.
+ *              serialised where they must be, and one that waits for a device
+ *              keeps no other thread out that does not need that device.  Two
+ *              threads must not use one tensor at once unless both only read
+ *              it.  No thread uses what another destroys.
  *   Blocking   Functions marked [blocks] wait for device work; timeouts are
  *              in ns, TANDEM_FOREVER waits without limit, and one that ran out
  *              is TANDEM_NOT_READY.  Those marked [may block] wait only where
  *              data must leave a device that still works on it, or where
- *              memory is to be written that a device still uses.
+ *              memory is to be written that a device still uses; a device
+ *              that keeps them waiting for hang_ms (below) is lost from then
+ *              on: its work is given up, others serve, and tensors whose only
+ *              content it had give TANDEM_DEVICE_LOST until they are written
+ *              again, those whose memory it may still write for ever.
  *   Errors     As in backend.h: a status, and tandem_last_error() for the
  *              calling thread.  A call that returns an error has changed
  *              nothing and started no work.  Work that failed after its call
@@ -48,6 +54,8 @@
  *   TANDEM_DETERMINISTIC  1: placement, kernels and GEMM path are fixed
  *   TANDEM_LOG            error, warning (default), info, debug or none
  *   TANDEM_NUM_THREADS    threads of the CPU plugin
+ *   TANDEM_HANG_SECONDS   how long a device may keep an operator or a write
+ *                         waiting before it counts as lost (60; 0: for ever)
  */
 #ifndef TANDEM_HOST_H
 #define TANDEM_HOST_H
@@ -117,6 +125,12 @@ struct tandem_context_options {
     uint32_t measure;       /* 1: as tandem_context_measure */
     tandem_log_fn log;      /* NULL: messages go nowhere */
     void *log_user;
+    /* How long a call that has no timeout of its own waits for a device before
+     * it counts as hung, and so as lost; longer where more work than that is
+     * predicted to be under way on it.  0: TANDEM_HANG_SECONDS; UINT32_MAX: no
+     * limit. */
+    uint32_t hang_ms;
+    uint32_t reserved;
 };
 
 /* Loads the plugins that it finds.  A plugin that cannot be used is logged
@@ -127,7 +141,9 @@ tandem_context_create(const struct tandem_context_options *options,
                       struct tandem_context **out_context);
 
 /* [blocks]  Waits for all work, brings nothing back to wrapped memory (call
- * tandem_tensor_sync first), closes devices, frees tensors. */
+ * tandem_tensor_sync first), closes devices, frees tensors.  A device that
+ * keeps it waiting for hang_ms is left as it is, with the memory that its work
+ * uses. */
 void tandem_context_destroy(struct tandem_context *context);
 
 /* [blocks: driver start, at first use]  The devices that there are.  So does

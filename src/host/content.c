@@ -9,6 +9,7 @@
 #include "common/message.h"
 #include "common/operator.h"
 #include "host/tensor.h"
+#include "host/wait.h"
 
 #include <inttypes.h>
 
@@ -41,24 +42,50 @@ static struct device *part_device(const struct tandem_tensor *tensor)
     return device->state == DEVICE_OPEN ? device : NULL;
 }
 
+/* TANDEM_OK without *out_done: it waited, look again. */
 static enum tandem_status part_write(const struct tandem_tensor *tensor,
-                                     struct device *device, const void *memory)
+                                     struct device *device, const void *memory,
+                                     bool *recovered, bool *out_done)
 {
     struct storage *storage = tensor->storage;
     enum tandem_status status;
 
-    for (uint32_t attempt = 0;; attempt++) {
-        status = device->table->upload(
-            device->stream, storage->buffers[device->id],
-            tensor->desc.byte_offset, memory, tensor->bytes, 0);
-        if (status == TANDEM_OK) {
-            storage->current = device->bit;
-            return TANDEM_OK;
-        }
-        device_failed(device, status, "writing the tensor");
-        if (attempt > 0 || !device_recover(device))
-            return status;
+    if (device->held)
+        return wait_held(device, WAIT_LIMIT);
+    status = device->table->upload(
+        device->stream, storage->buffers[device->id], tensor->desc.byte_offset,
+        memory, tensor->bytes, 0);
+    if (status == TANDEM_OK) {
+        storage->current = device->bit;
+        *out_done = true;
+        return TANDEM_OK;
     }
+    device_failed(device, status, "writing the tensor");
+    if (*recovered || !wait_recover(device))
+        return status;
+    *recovered = true;
+    return TANDEM_OK;
+}
+
+/* Makes the host's memory ready to be written; likewise. */
+static enum tandem_status host_open(const struct tandem_tensor *tensor,
+                                    bool *out_done)
+{
+    struct storage *storage = tensor->storage;
+    const uint64_t unlocks = storage->context->unlocks;
+    enum tandem_status status = TANDEM_OK;
+
+    /* What it does not cover must be on the host, too. */
+    if (!tensor_covers(tensor) && (storage->current & ~HOST_BIT) != 0)
+        status = storage_to_host(storage, WAIT_LIMIT);
+    if (status == TANDEM_OK)
+        status = storage_host_make(storage);
+    if (status == TANDEM_OK)
+        status = storage_host_release(storage, UINT32_MAX, WAIT_LIMIT);
+    if (status == TANDEM_OK && storage->gaps)
+        status = storage_claim(storage, &tensor->desc);
+    *out_done = unlocks == storage->context->unlocks;
+    return status;
 }
 
 /* Locked. */
@@ -67,23 +94,20 @@ static enum tandem_status content_write(struct tandem_tensor *tensor,
 {
     const struct tandem_tensor_desc *desc = &tensor->desc;
     struct storage *storage = tensor->storage;
-    struct device *device = part_device(tensor);
     int64_t rows[TANDEM_MAX_RANK];
+    bool recovered = false, done = false;
     enum tandem_status status = TANDEM_OK;
 
-    if (device != NULL)
-        return part_write(tensor, device, memory);
-    /* What it does not cover must be on the host, too. */
-    if (!tensor_covers(tensor) && (storage->current & ~HOST_BIT) != 0)
-        status = storage_to_host(storage, TANDEM_FOREVER);
-    if (status == TANDEM_OK)
-        status = storage_host_make(storage);
-    if (status == TANDEM_OK)
-        status = storage_host_release(storage, UINT32_MAX, TANDEM_FOREVER);
-    if (status == TANDEM_OK && storage->gaps)
-        status = storage_claim(storage, desc);
-    if (status != TANDEM_OK)
-        return status;
+    while (!done) {
+        struct device *device = part_device(tensor);
+
+        if (device != NULL)
+            status = part_write(tensor, device, memory, &recovered, &done);
+        else
+            status = host_open(tensor, &done);
+        if (status != TANDEM_OK || (device != NULL && done))
+            return status;
+    }
     shape_strides(desc->rank, desc->shape, rows);
     strided_copy(storage->host + desc->byte_offset, desc->strides, memory,
                  rows, desc->rank, desc->shape, dtype_bytes(desc->dtype));
@@ -127,60 +151,18 @@ enum tandem_status tandem_tensor_host_written(struct tandem_tensor *tensor)
 
 /* ---- reading ---------------------------------------------------------------- */
 
-/* Where other threads use the context, too: waits for the device that holds
- * the content without keeping them out.  Locked; unlocked meanwhile. */
-static enum tandem_status content_await(struct storage *storage,
-                                        uint64_t deadline_ns)
-{
-    struct tandem_context *context = storage->context;
-    struct tandem_event *event = NULL;
-    struct device *device = NULL;
-    enum tandem_status status;
-
-    if (storage->current & HOST_BIT)
-        return TANDEM_OK;
-    for (uint32_t i = 0; i < context->device_count && device == NULL; i++) {
-        if (storage->current >> i & 1)
-            device = context->devices[i];
-    }
-    if (device == NULL || device->state != DEVICE_OPEN || !device->busy)
-        return TANDEM_OK;
-    status = device->table->event_record(device->stream, &event);
-    /* Errors are for the download to find. */
-    if (status != TANDEM_OK)
-        return TANDEM_OK;
-    storage->references++;
-    context_unlock(context);
-    status = device->table->event_wait(event, clock_left(deadline_ns));
-    device->table->event_destroy(event);
-    context_lock(context);
-    storage_drop(storage);
-    return status == TANDEM_NOT_READY
-               ? message_set(status,
-                             "%s: work on the tensor is still under way",
-                             device->label)
-               : TANDEM_OK;
-}
-
 /* Locks; brings the content home.  On failure unlocks again. */
 static enum tandem_status content_fetch(struct tandem_tensor *tensor,
                                         uint64_t timeout_ns)
 {
     struct tandem_context *context = tensor->context;
     struct storage *storage = tensor->storage;
-    uint64_t deadline;
-    enum tandem_status status = TANDEM_OK;
+    const uint64_t deadline = clock_deadline(timeout_ns);
+    enum tandem_status status;
 
-    deadline = timeout_ns == TANDEM_FOREVER ? TANDEM_FOREVER
-                                            : clock_deadline(timeout_ns);
     if (!context_lock_until(context, deadline))
         return TANDEM_NOT_READY;
-    if (context->threaded)
-        status = content_await(storage, deadline);
-    if (status == TANDEM_OK)
-        status = storage_readable(storage);
-    if (status == TANDEM_OK)
-        status = storage_to_host(storage, clock_left(deadline));
+    status = storage_to_host(storage, deadline);
     if (status != TANDEM_OK) {
         context_unlock(context);
         return status;
@@ -259,8 +241,11 @@ static bool content_idle(const struct storage *storage)
         struct device *device = context->devices[i];
 
         if ((holders >> i & 1) && device->state == DEVICE_OPEN &&
-            device->table->stream_query(device->stream) == TANDEM_OK)
+            !device->held &&
+            device->table->stream_query(device->stream) == TANDEM_OK) {
+            device_waited(device);
             return true;
+        }
     }
     return false;
 }

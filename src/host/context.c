@@ -9,9 +9,9 @@
 #include "host/device.h"
 #include "host/loader.h"
 #include "host/path.h"
-#include "host/run.h"
 #include "host/storage.h"
 #include "host/tensor.h"
+#include "host/wait.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,6 +23,10 @@
 
 struct handle_pool context_pool = HANDLE_POOL(struct tandem_context,
                                               0x54434f4e);
+
+/* How long a device may work before it counts as hung. */
+#define HANG_SECONDS 60u
+#define HANG_SECONDS_MAX 1000000000u
 
 /* Each thread's is at another address. */
 static __thread char thread_mark;
@@ -116,6 +120,34 @@ bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns)
 void context_unlock(struct tandem_context *context)
 {
     pthread_mutex_unlock(&context->mutex);
+}
+
+bool context_sleep(struct tandem_context *context, uint64_t deadline_ns)
+{
+    struct timespec until;
+    int result;
+
+    context->unlocks++;
+    if (deadline_ns == TANDEM_FOREVER) {
+        result = pthread_cond_wait(&context->freed, &context->mutex);
+    } else {
+        until.tv_sec = (time_t)(deadline_ns / 1000000000u);
+        until.tv_nsec = (long)(deadline_ns % 1000000000u);
+        result = pthread_cond_timedwait(&context->freed, &context->mutex,
+                                        &until);
+    }
+    return result == 0;
+}
+
+static void locks_make(struct tandem_context *context)
+{
+    pthread_condattr_t clock;
+
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_mutex_init(&context->mutex, NULL);
+    pthread_cond_init(&context->freed, &clock);
+    pthread_condattr_destroy(&clock);
 }
 
 /* ---- problems --------------------------------------------------------------------- */
@@ -227,6 +259,33 @@ options_check(const struct tandem_context_options *options)
     return TANDEM_OK;
 }
 
+static void hang_limit_read(struct tandem_context *context,
+                            const struct tandem_context_options *options)
+{
+    const char *text = path_environment("TANDEM_HANG_SECONDS");
+    uint64_t seconds = HANG_SECONDS;
+    char *end;
+
+    if (text != NULL && text[0] >= '0' && text[0] <= '9') {
+        seconds = strtoul(text, &end, 10);
+        if (*end != '\0' || seconds > HANG_SECONDS_MAX)
+            text = "";
+    }
+    if (text != NULL && (text[0] < '0' || text[0] > '9')) {
+        seconds = HANG_SECONDS;
+        log_message(&context->log, TANDEM_LOG_WARNING,
+                    "TANDEM_HANG_SECONDS ignored: it is not a number from 0 to "
+                    "%u",
+                    HANG_SECONDS_MAX);
+    }
+    context->hang_ns =
+        seconds != 0 ? seconds * UINT64_C(1000000000) : TANDEM_FOREVER;
+    if (options->hang_ms == UINT32_MAX)
+        context->hang_ns = TANDEM_FOREVER;
+    else if (options->hang_ms != 0)
+        context->hang_ns = options->hang_ms * UINT64_C(1000000);
+}
+
 static enum tandem_status
 options_keep(struct tandem_context *context,
              const struct tandem_context_options *options)
@@ -254,6 +313,7 @@ options_keep(struct tandem_context *context,
                     profiles);
         profiles = NULL;
     }
+    hang_limit_read(context, options);
     if (!text_keep(&context->forced_name, device) ||
         !text_keep(&context->profile_path, profiles) ||
         !text_keep(&context->num_threads,
@@ -261,6 +321,12 @@ options_keep(struct tandem_context *context,
         !open_pairs_keep(context, options))
         return message_set(TANDEM_OUT_OF_MEMORY, "no memory for a context");
     return TANDEM_OK;
+}
+
+static void locks_free(struct tandem_context *context)
+{
+    pthread_cond_destroy(&context->freed);
+    pthread_mutex_destroy(&context->mutex);
 }
 
 /* Accepts a half-built context. */
@@ -280,9 +346,9 @@ static void context_free(struct tandem_context *context)
     free(context->num_threads);
     free(context->forced_name);
     free(context->judged);
-    free(context->spare);
+    context->log.function = NULL; /* a plugin whose device hangs may log on */
     if (context->generation == fork_generation)
-        pthread_mutex_destroy(&context->mutex);
+        locks_free(context);
     handle_free(&context_pool, context);
 }
 
@@ -310,12 +376,9 @@ tandem_context_create(const struct tandem_context_options *options,
     context->generation = fork_generation;
     context->serial = __atomic_add_fetch(&serials, 1, __ATOMIC_RELAXED);
     context->forced = TANDEM_ANY_DEVICE;
-    context->spare = record_new();
     context->next_address = UINT64_C(1) << 63;
-    pthread_mutex_init(&context->mutex, NULL);
-    status = context->spare != NULL
-                 ? options_keep(context, &own)
-                 : message_set(TANDEM_OUT_OF_MEMORY, "no memory for a context");
+    locks_make(context);
+    status = options_keep(context, &own);
     if (status == TANDEM_OK) {
         path_environment_judge(&context->log);
         cache_find(context);
@@ -339,7 +402,7 @@ void tandem_context_destroy(struct tandem_context *context)
     if (context->generation == fork_generation) {
         context_lock(context);
         for (uint32_t i = 0; i < context->device_count; i++)
-            device_wait(context->devices[i], TANDEM_FOREVER);
+            wait_idle(context->devices[i], WAIT_LIMIT);
         tensors_free(context);
         for (uint32_t i = context->device_count; i-- > 0;)
             device_finish(context->devices[i]);

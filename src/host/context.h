@@ -42,7 +42,11 @@ struct tandem_context {
     struct open_pair *open_pairs;
     uint32_t open_count;
 
+    uint64_t hang_ns; /* see WAIT_LIMIT in wait.h */
+
     pthread_mutex_t mutex;
+    pthread_cond_t freed; /* a device's stream is held no longer, or lost */
+    uint64_t unlocks;     /* how often a call unlocked in its midst to wait */
     const void *thread; /* the first thread that locked it */
     bool threaded;      /* another did, too */
 
@@ -69,7 +73,6 @@ struct tandem_context {
     struct tandem_tensor *tensors; /* list */
     uint64_t tensor_serial;        /* of the latest */
     struct judged_table *judged;   /* or NULL; see judged.h */
-    struct record *spare; /* for threads that have no memory for their own */
     struct storage *leaving; /* freed by the caller, in use by work */
     uint64_t next_address;   /* of library-owned storages, see storage.h */
 };
@@ -90,6 +93,8 @@ void context_lock(struct tandem_context *context);
 /* Gives up at deadline_ns (of clock_ns): false. */
 bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns);
 void context_unlock(struct tandem_context *context);
+/* Unlocks until something is freed, or deadline_ns: false.  Locked. */
+bool context_sleep(struct tandem_context *context, uint64_t deadline_ns);
 
 /* Adds a problem (tandem_context_problem) and logs it at level.  Locked, or
  * before the context is shared. */

@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long clearing a stream's error may take. */
-#define RECOVER_NS UINT64_C(10000000000)
 #define OPEN_KEYS_OWN 4u
 
 static struct device *device_new(struct tandem_context *context,
@@ -245,12 +243,10 @@ void device_finish(struct device *device)
 {
     if (device == NULL)
         return;
-    if (device->stream != NULL) {
-        if (device->state == DEVICE_OPEN)
-            device->table->stream_synchronize(device->stream, TANDEM_FOREVER);
+    /* What waits for work that hangs would hang, too. */
+    if (device->stream != NULL && !device->hung)
         device->table->stream_destroy(device->stream);
-    }
-    if (device->handle != NULL)
+    if (device->handle != NULL && !device->hung)
         device->table->close(device->handle);
     gemm_finish(&device->cost.gemm);
     free(device->profile);
@@ -260,18 +256,38 @@ void device_finish(struct device *device)
 
 /* ---- failures ----------------------------------------------------------------- */
 
-static void device_lose(struct device *device)
+/* Its state is DEVICE_GONE from now on. */
+static void device_leave_out(struct device *device, const char *why)
 {
     struct tandem_context *context = device->context;
 
-    if (device->state == DEVICE_GONE)
-        return;
     device->state = DEVICE_GONE;
     context->usable &= ~(1u << device->id);
     device->busy = false;
+    pthread_cond_broadcast(&context->freed);
     log_message(&context->log, TANDEM_LOG_ERROR,
-                "%s is lost and left out from now on: %s", device->label,
-                device->table->last_error());
+                "%s is lost and left out from now on: %s", device->label, why);
+}
+
+void device_lose(struct device *device)
+{
+    if (device->state != DEVICE_GONE)
+        device_leave_out(device, device->table->last_error());
+}
+
+enum tandem_status device_hang(struct device *device)
+{
+    const double seconds = (double)device->context->hang_ns * 1e-9;
+
+    if (device->state == DEVICE_GONE)
+        return message_set(TANDEM_DEVICE_LOST, "%s is lost", device->label);
+    message_set(TANDEM_DEVICE_LOST,
+                "%s: its work did not end within %g s (TANDEM_HANG_SECONDS): "
+                "it counts as lost",
+                device->label, seconds);
+    device->hung = true;
+    device_leave_out(device, message_get());
+    return TANDEM_DEVICE_LOST;
 }
 
 enum tandem_status device_failed(struct device *device,
@@ -284,8 +300,7 @@ enum tandem_status device_failed(struct device *device,
     return status;
 }
 
-/* Any launch since the last good wait may be the one that failed. */
-static void device_doubt(struct device *device)
+void device_doubt(struct device *device)
 {
     if (device->doubted == 0)
         device->doubted_from = device->clean;
@@ -295,38 +310,18 @@ static void device_doubt(struct device *device)
 void device_late(struct device *device, enum tandem_status status)
 {
     struct tandem_context *context = device->context;
+    const char *why =
+        device->hung ? message_get() : device->table->last_error();
 
     device_doubt(device);
     log_message(&context->log, TANDEM_LOG_WARNING,
-                "%s: earlier work failed: %s", device->label,
-                device->table->last_error());
+                "%s: earlier work failed: %s", device->label, why);
     if (context->late_status != TANDEM_OK)
         return;
     context->late_status = status;
     snprintf(context->late_message, sizeof(context->late_message),
              "%s: earlier work failed: %s: %s", device->label,
-             status_name(status), device->table->last_error());
-}
-
-bool device_recover(struct device *device)
-{
-    enum tandem_status status;
-
-    if (device->state != DEVICE_OPEN)
-        return false;
-    status = device->table->stream_query(device->stream);
-    if (status == TANDEM_OK || status == TANDEM_NOT_READY)
-        return false;
-    device_late(device, status);
-    if (status == TANDEM_DEVICE_LOST) {
-        device_lose(device);
-        return false;
-    }
-    device->table->stream_synchronize(device->stream, RECOVER_NS);
-    status = device->table->stream_query(device->stream);
-    if (status == TANDEM_DEVICE_LOST)
-        device_lose(device);
-    return status == TANDEM_OK || status == TANDEM_NOT_READY;
+             status_name(status), why);
 }
 
 void device_waited(struct device *device)
@@ -337,23 +332,4 @@ void device_waited(struct device *device)
     device->clean = device->sequence;
     if (context->now_ns < device->busy_until_ns)
         context->now_ns = device->busy_until_ns;
-}
-
-enum tandem_status device_wait(struct device *device, uint64_t timeout_ns)
-{
-    enum tandem_status status;
-
-    if (device->state != DEVICE_OPEN)
-        return TANDEM_OK;
-    status = device->table->stream_synchronize(device->stream, timeout_ns);
-    if (status == TANDEM_OK) {
-        device_waited(device);
-        return TANDEM_OK;
-    }
-    if (status == TANDEM_NOT_READY)
-        return message_set(status, "%s: work is still under way",
-                           device->label);
-    device_doubt(device);
-    device->busy = false;
-    return device_failed(device, status, "work");
 }

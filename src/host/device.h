@@ -38,6 +38,8 @@ struct device {
     struct tandem_device *handle;
     struct tandem_stream *stream;
 
+    bool held; /* a thread waits on its stream; see wait.h */
+    bool hung; /* lost, and what it works on may never end */
     bool busy; /* enqueued to since the last wait */
     double busy_until_ns; /* of the context's clock */
 
@@ -62,21 +64,23 @@ struct device *device_find(struct tandem_context *context, const char *name);
 
 /* Opens it if it is not open.  On failure it is left out from then on. */
 enum tandem_status device_open(struct device *device);
-/* Waits for its work unless it is lost, then closes it. */
+/* Closes it.  Left as it is where it hangs: its driver is still at it. */
 void device_finish(struct device *device);
 
 /* A call of the plugin failed: sets the message, and where the status says
  * so, leaves the device out from now on.  Returns status. */
 enum tandem_status device_failed(struct device *device,
                                  enum tandem_status status, const char *what);
-/* After a failed call that enqueues: whether the stream had an error from
- * earlier work, which is now cleared, so that the call may be tried again. */
-bool device_recover(struct device *device);
+/* It is lost: left out from now on. */
+void device_lose(struct device *device);
+/* Its work does not end: it is lost, and no call that waits for it is made any
+ * more.  TANDEM_DEVICE_LOST, with the message set. */
+enum tandem_status device_hang(struct device *device);
+/* Any launch since the last good wait may be the one that failed. */
+void device_doubt(struct device *device);
 /* Keeps the error of earlier work for tandem_synchronize. */
 void device_late(struct device *device, enum tandem_status status);
-/* Waits for the device's work; TANDEM_NOT_READY, or the error of that work. */
-enum tandem_status device_wait(struct device *device, uint64_t timeout_ns);
-/* After a successful wait by other means. */
+/* After a successful wait. */
 void device_waited(struct device *device);
 
 #endif

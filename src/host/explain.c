@@ -49,18 +49,11 @@ static struct record *records_make(void)
     return made;
 }
 
-struct record *record_new(void)
-{
-    return calloc(1, sizeof(struct record));
-}
-
 static struct record *record_find(const struct tandem_context *context)
 {
     struct record *own = records;
 
-    if (own == NULL)
-        return context->spare;
-    return &own[context->serial % RECORDS];
+    return own != NULL ? &own[context->serial % RECORDS] : NULL;
 }
 
 struct record *record_get(const struct tandem_context *context)
@@ -70,6 +63,8 @@ struct record *record_get(const struct tandem_context *context)
     if (records == NULL)
         records_make();
     record = record_find(context);
+    if (record == NULL)
+        return NULL;
     record->context = context;
     record->serial = context->serial;
     return record;
@@ -171,7 +166,8 @@ enum tandem_status tandem_explain(struct tandem_context *context,
         return status;
     context_lock(context);
     record = record_find(context);
-    if (record->context == context && record->serial == context->serial)
+    if (record != NULL && record->context == context &&
+        record->serial == context->serial)
         out_fill(context, record, out);
     else
         status = message_set(TANDEM_INVALID_ARGUMENT,

@@ -7,6 +7,7 @@
 
 #include "common/message.h"
 #include "host/run.h"
+#include "host/wait.h"
 
 #include <string.h>
 
@@ -77,13 +78,16 @@ enum tandem_status call_launch_once(const struct call *call,
                                  call->output_count);
 }
 
-/* Puts every operand where the device can use it. */
+/* Puts every operand where the device can use it.  May wait: then some may have
+ * been moved away again. */
 static enum tandem_status operands_place(const struct query *query,
                                          struct device *device)
 {
     struct tandem_context *context = device->context;
-    enum tandem_status status = TANDEM_OK;
+    enum tandem_status status = wait_free(device, WAIT_LIMIT);
 
+    if (status != TANDEM_OK)
+        return status;
     for (uint32_t i = 0; i < query->operand_count; i++) {
         const struct operand *operand = &query->operands[i];
         struct storage *storage = operand->storage;
@@ -95,8 +99,7 @@ static enum tandem_status operands_place(const struct query *query,
         /* Others that compute in host memory may be at it still. */
         if (operand->written && device->shares_host) {
             status = storage_host_release(
-                storage, context->sharing & ~(1u << device->id),
-                TANDEM_FOREVER);
+                storage, context->sharing & ~(1u << device->id), WAIT_LIMIT);
             if (status != TANDEM_OK)
                 return status;
         }
@@ -112,22 +115,43 @@ static enum tandem_status operands_place(const struct query *query,
     return status;
 }
 
-enum tandem_status call_launch(const struct call *call,
-                               const struct query *query,
+/* Places the operands again and again until there was nothing to wait for. */
+static enum tandem_status operands_settle(struct record *record,
+                                          struct device *device)
+{
+    struct tandem_context *context = device->context;
+    uint64_t unlocks = context->unlocks;
+    enum tandem_status status = operands_place(&record->query, device);
+
+    while (unlocks != context->unlocks) {
+        /* It may be another call's by now. */
+        record->query.work = NULL;
+        if (status != TANDEM_OK)
+            return status;
+        if (device->state != DEVICE_OPEN)
+            return message_set(TANDEM_DEVICE_LOST, "%s is lost", device->label);
+        unlocks = context->unlocks;
+        status = operands_place(&record->query, device);
+    }
+    return status;
+}
+
+enum tandem_status call_launch(const struct call *call, struct record *record,
                                struct device *device)
 {
     enum tandem_status status;
 
     for (uint32_t attempt = 0;; attempt++) {
-        status = operands_place(query, device);
+        status = operands_settle(record, device);
         if (status != TANDEM_OK)
             return status;
         status = call_launch_once(call, device);
         if (status == TANDEM_OK)
             return TANDEM_OK;
         device_failed(device, status, call->row->name);
-        if (attempt > 0 || !device_recover(device))
+        if (attempt > 0 || !wait_recover(device))
             return status;
+        record->query.work = NULL;
     }
 }
 

@@ -162,7 +162,7 @@ static void operand_locate(struct operand *operand)
     operand->read |= operand->partial && storage->current != 0;
 }
 
-static enum tandem_status query_locate(struct query *query)
+enum tandem_status query_locate(struct query *query)
 {
     for (uint32_t i = 0; i < query->operand_count; i++) {
         struct operand *operand = &query->operands[i];

@@ -7,6 +7,7 @@
 #include "common/message.h"
 #include "host/device.h"
 #include "host/storage.h"
+#include "host/wait.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -224,26 +225,15 @@ enum tandem_status tandem_context_force_device(struct tandem_context *context,
 
 /* ---- waiting for all ------------------------------------------------------------ */
 
-/* Waits for one device, without keeping other threads out of the context where
- * there are any.  Locked; unlocked meanwhile. */
-static enum tandem_status device_await(struct tandem_context *context,
-                                       struct device *device,
+/* Waits for one device, and lets other threads use it meanwhile. */
+static enum tandem_status device_await(struct device *device,
                                        uint64_t deadline_ns)
 {
-    struct tandem_event *event = NULL;
-    enum tandem_status status;
+    enum tandem_status status = wait_free(device, deadline_ns);
 
-    if (context->threaded && device->table->event_record(
-                                 device->stream, &event) == TANDEM_OK) {
-        context_unlock(context);
-        status = device->table->event_wait(event, clock_left(deadline_ns));
-        device->table->event_destroy(event);
-        context_lock(context);
-        if (status == TANDEM_NOT_READY)
-            return message_set(status, "%s: work is still under way",
-                               device->label);
-    }
-    return device_wait(device, clock_left(deadline_ns));
+    if (status == TANDEM_OK && device->state == DEVICE_OPEN)
+        status = wait_enqueued(device, deadline_ns);
+    return status == TANDEM_OK ? wait_idle(device, deadline_ns) : status;
 }
 
 /* The error of work that failed after its call, told once. */
@@ -273,7 +263,7 @@ enum tandem_status tandem_synchronize(struct tandem_context *context,
 
         if (device->state != DEVICE_OPEN)
             continue;
-        status = device_await(context, device, deadline);
+        status = device_await(device, deadline);
         if (status == TANDEM_NOT_READY) {
             first = first == TANDEM_OK ? status : first;
         } else if (status != TANDEM_OK) {

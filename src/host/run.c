@@ -8,7 +8,9 @@
 #include "host/run.h"
 #include "common/message.h"
 #include "host/judged.h"
+#include "host/wait.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void observers_call(struct call *call, struct record *record, bool after)
@@ -39,12 +41,12 @@ static enum tandem_status call_execute(struct call *call,
         observers_call(call, record, false);
     if (measure)
         start = clock_ns();
-    status = call_launch(call, &record->query, device);
+    status = call_launch(call, record, device);
     if (status != TANDEM_OK)
         return status;
     call_launched(call, record, device);
     if (measure) {
-        status = device_wait(device, TANDEM_FOREVER);
+        status = wait_idle(device, WAIT_LIMIT);
         if (status != TANDEM_OK)
             device_late(device, status);
         record->measured_ns = (double)(clock_ns() - start);
@@ -116,10 +118,24 @@ static enum tandem_status call_fail(const struct call *call,
                        call->row->name);
 }
 
+/* After a failure on one device: whether what the call reads is still there,
+ * and where.  Keeps the message. */
+static bool inputs_kept(struct record *record, enum tandem_status failure)
+{
+    char message[512];
+    bool kept;
+
+    snprintf(message, sizeof(message), "%s", message_get());
+    kept = query_locate(&record->query) == TANDEM_OK;
+    message_set(failure, "%s", message);
+    return kept;
+}
+
 static enum tandem_status call_place(struct call *call, struct record *record,
                                      struct judged *judged)
 {
     struct tandem_context *context = call->context;
+    const uint64_t unlocks = context->unlocks;
     enum tandem_status status = TANDEM_NO_DEVICE;
 
     for (;;) {
@@ -142,6 +158,13 @@ static enum tandem_status call_place(struct call *call, struct record *record,
         if (status == TANDEM_OK || status == TANDEM_INVALID_ARGUMENT)
             return status;
         candidate_drop(call, record, device, status);
+        if (unlocks == context->unlocks)
+            continue;
+        /* It waited: the entry may be another call's, devices may be lost. */
+        judged = NULL;
+        record->predicted = 0;
+        if (!inputs_kept(record, status))
+            return status;
     }
 }
 
@@ -201,13 +224,17 @@ static bool home_run(struct call *call, struct record *record,
 enum tandem_status call_run(struct call *call)
 {
     struct tandem_context *context = call->context;
-    struct record *record;
+    struct record *record, own;
     struct judged *judged;
     struct device *forced;
     enum tandem_status status;
 
-    context_lock(context);
     record = record_get(context);
+    if (record == NULL) {
+        record = &own;
+        own.context = NULL;
+    }
+    context_lock(context);
     status = call_start(call, record, &forced, &judged);
     if (status == TANDEM_OK && forced == NULL) {
         if (judged == NULL || !home_run(call, record, judged, &status))

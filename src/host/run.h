@@ -78,6 +78,9 @@ enum tandem_status call_run(struct call *call);
 enum tandem_status call_start(struct call *call, struct record *record,
                               struct device **out_forced,
                               struct judged **out_judged);
+/* Finds out where the operands are now; an error where what is to be read is
+ * lost, or was never written. */
+enum tandem_status query_locate(struct query *query);
 
 /* ---- launch.c: one device.  Locked. ---- */
 
@@ -91,19 +94,17 @@ void call_prepare(const struct call *call, struct device *device);
 /* Launches it with all its operands in place. */
 enum tandem_status call_launch_once(const struct call *call,
                                     struct device *device);
-/* Puts the operands in place and launches it. */
-enum tandem_status call_launch(const struct call *call,
-                               const struct query *query,
+/* [may wait, up to WAIT_LIMIT]  Puts the operands in place and launches it.
+ * Where it waited, record has no work any more. */
+enum tandem_status call_launch(const struct call *call, struct record *record,
                                struct device *device);
 /* Books what a launch has changed. */
 void call_launched(const struct call *call, struct record *record,
                    struct device *device);
 
-/* explain.c: the calling thread's record of this context, made if need be.
- * Locked. */
+/* explain.c: the calling thread's record of this context, made if need be;
+ * NULL where there is no memory for it. */
 struct record *record_get(const struct tandem_context *context);
-/* NULL: out of memory.  Ends with free. */
-struct record *record_new(void);
 /* Fills an explanation from a record.  Locked. */
 void explanation_fill(struct tandem_context *context, struct record *record,
                       struct tandem_explanation *out);

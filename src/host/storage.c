@@ -69,7 +69,10 @@ static bool host_in_use(const struct storage *storage)
     const struct tandem_context *context = storage->context;
 
     for (uint32_t i = 0; i < context->device_count; i++) {
-        if ((storage->host_used >> i & 1) && context->devices[i]->busy)
+        const struct device *device = context->devices[i];
+
+        /* What hangs may go on one day. */
+        if ((storage->host_used >> i & 1) && (device->busy || device->hung))
             return true;
     }
     return false;
@@ -103,6 +106,23 @@ void storages_leave(struct tandem_context *context)
         buffers_free(storage);
         memory_free(storage);
     }
+}
+
+void storages_abandon(struct tandem_context *context)
+{
+    static struct storage *abandoned;
+    struct storage *last = context->leaving;
+
+    if (last == NULL)
+        return;
+    while (last->next != NULL)
+        last = last->next;
+    last->next = __atomic_load_n(&abandoned, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&abandoned, &last->next,
+                                        context->leaving, false,
+                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        continue;
+    context->leaving = NULL;
 }
 
 enum tandem_status storage_claim(struct storage *storage,

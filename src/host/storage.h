@@ -2,7 +2,7 @@
 /*
  * Storage: the bytes that a tensor and its views share, of which the host and
  * any device may have a copy, and which copies are current (residency).  All
- * functions: locked.
+ * functions: locked.  What may wait: see wait.h.
  */
 #ifndef TANDEM_HOST_STORAGE_H
 #define TANDEM_HOST_STORAGE_H
@@ -41,6 +41,9 @@ struct storage {
     enum tandem_status poison; /* not TANDEM_OK: what reading gives */
     /* Devices of which work that uses the host's copy may be under way. */
     uint32_t host_used;
+    /* The device from which a thread is bringing it home, or NULL. */
+    struct device *mover;
+    char settled; /* what host_settle reads */
     /* The device that wrote the host's copy and may not be done, or NULL. */
     struct device *host_writer;
     struct tandem_buffer *buffers[TANDEM_MAX_DEVICES];
@@ -68,6 +71,10 @@ void storage_drop(struct storage *storage);
 /* Frees those of context->leaving that no work uses any more. */
 void storages_leave(struct tandem_context *context);
 
+/* The context ends: those that are still there, since devices that hang may use
+ * their memory, stay for ever. */
+void storages_abandon(struct tandem_context *context);
+
 /* Notes that the elements of desc (its byte_offset in the storage) are the
  * library's to write, where the storage has gaps. */
 enum tandem_status storage_claim(struct storage *storage,
@@ -82,17 +89,17 @@ enum tandem_status storage_buffer_make(struct storage *storage,
  * TANDEM_INVALID_ARGUMENT where it was never written. */
 enum tandem_status storage_readable(struct storage *storage);
 
-/* [blocks]  Makes the host's copy current and all writing to it done. */
+/* [may wait]  Makes the host's copy current and all writing to it done. */
 enum tandem_status storage_to_host(struct storage *storage,
-                                   uint64_t timeout_ns);
-/* [blocks where another device holds it]  Makes a device's copy current. */
+                                   uint64_t deadline_ns);
+/* [may wait, up to WAIT_LIMIT]  Makes a device's copy current. */
 enum tandem_status storage_to_device(struct storage *storage,
                                      struct device *device);
 
-/* [blocks]  Waits for work of devices (a mask) that uses the host's copy, so
+/* [may wait]  Waits for work of devices (a mask) that uses the host's copy, so
  * that it may be written. */
 enum tandem_status storage_host_release(struct storage *storage,
-                                        uint32_t devices, uint64_t timeout_ns);
+                                        uint32_t devices, uint64_t deadline_ns);
 
 /* Before a launch on device overwrites all of it: a buffer that failed work
  * may have poisoned is given up. */

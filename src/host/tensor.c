@@ -334,6 +334,7 @@ void tensors_free(struct tandem_context *context)
     while (context->tensors != NULL)
         tensor_free(context->tensors);
     storages_leave(context);
+    storages_abandon(context);
 }
 
 enum tandem_status tandem_tensor_describe(const struct tandem_tensor *tensor,

@@ -8,6 +8,7 @@
 #include "common/operator.h"
 #include "host/storage.h"
 #include "host/tensor.h"
+#include "host/wait.h"
 
 #include <stdlib.h>
 
@@ -36,6 +37,20 @@ enum tandem_status storage_readable(struct storage *storage)
                        "read");
 }
 
+/* The state of storage_to_host. */
+struct homecoming {
+    uint64_t deadline_ns;
+    const struct device *awaited; /* this device, */
+    uint64_t sequence;            /* up to this launch, */
+    uint32_t waits;               /* so many times */
+    bool recovered; /* an error of other work was cleared */
+    bool waiting;   /* this step waited: look again */
+    bool done;      /* this step's download was */
+};
+
+/* Others may go on enqueuing: in the end their work is waited for, too. */
+#define WAITS_MAX 4u
+
 /* A device with a current copy; storage_readable said that there is one. */
 static struct device *source_find(const struct storage *storage)
 {
@@ -53,6 +68,25 @@ static struct device *source_find(const struct storage *storage)
     return source;
 }
 
+/* Waits until nothing but the download itself keeps source's stream busy. */
+static enum tandem_status source_await(struct device *source,
+                                       struct homecoming *state)
+{
+    const uint64_t unlocks = source->context->unlocks;
+    enum tandem_status status = wait_free(source, state->deadline_ns);
+
+    if (status == TANDEM_OK && unlocks == source->context->unlocks &&
+        state->waits < WAITS_MAX &&
+        (state->awaited != source || state->sequence != source->sequence)) {
+        state->awaited = source;
+        state->sequence = source->sequence;
+        state->waits++;
+        status = wait_enqueued(source, state->deadline_ns);
+    }
+    state->waiting = unlocks != source->context->unlocks;
+    return status;
+}
+
 static void claims_copy(struct storage *storage)
 {
     for (const struct claim *claim = storage->claims; claim != NULL;
@@ -65,43 +99,44 @@ static void claims_copy(struct storage *storage)
     }
 }
 
-/* A blocking download, tried again where an error of other work was in its
- * way. */
+/* A blocking download.  Where an error of other work was in its way, that is
+ * cleared, once, and TANDEM_OK: the caller, who sees that it waited, tries
+ * again. */
 static enum tandem_status download(struct storage *storage,
                                    struct device *device, void *target,
-                                   uint64_t bytes, uint64_t timeout_ns)
+                                   uint64_t bytes, struct homecoming *state)
 {
+    const uint32_t bit = 1u << device->id;
+    const bool used = storage->host_used & bit;
     enum tandem_status status;
 
-    for (uint32_t attempt = 0;; attempt++) {
-        status = device->table->download(
-            device->stream, storage->buffers[device->id], 0, target, bytes, 0,
-            timeout_ns);
-        if (status == TANDEM_NOT_READY) {
-            storage->host_used |= 1u << device->id;
-            return message_set(status,
-                               "%s: work on the tensor is still under way",
-                               device->label);
-        }
-        if (status == TANDEM_OK) {
-            device_waited(device);
-            storages_leave(device->context);
-            return TANDEM_OK;
-        }
-        device_failed(device, status, "reading the tensor");
-        if (attempt > 0 || !device_recover(device))
-            return status;
+    storage->host_used |= bit;
+    storage->mover = device;
+    status = wait_download(device, storage->buffers[device->id], target, bytes,
+                           state->deadline_ns);
+    storage->mover = NULL;
+    if (status == TANDEM_NOT_READY || device->hung)
+        return status;
+    if (status == TANDEM_OK || !used)
+        storage->host_used &= ~bit;
+    if (status == TANDEM_OK) {
+        state->done = true;
+        storages_leave(device->context);
+        return TANDEM_OK;
     }
+    if (state->recovered || !wait_recover(device))
+        return status;
+    state->recovered = true;
+    return TANDEM_OK;
 }
 
 /* Waits for the device that writes the host's copy, and hears whether it
  * failed, by reading a byte through it. */
 static enum tandem_status host_settle(struct storage *storage,
-                                      uint64_t timeout_ns)
+                                      struct homecoming *state)
 {
     struct device *writer = storage->host_writer;
     enum tandem_status status;
-    char byte;
 
     if (writer == NULL)
         return TANDEM_OK;
@@ -110,27 +145,23 @@ static enum tandem_status host_settle(struct storage *storage,
         storage->current = 0;
         return storage_readable(storage);
     }
-    status = download(storage, writer, &byte, storage->bytes > 0, timeout_ns);
-    if (status == TANDEM_OK)
+    status = source_await(writer, state);
+    if (status != TANDEM_OK || state->waiting)
+        return status;
+    status = download(storage, writer, &storage->settled, storage->bytes > 0,
+                      state);
+    if (state->done && storage->host_writer == writer)
         storage->host_writer = NULL;
     return status;
 }
 
-enum tandem_status storage_to_host(struct storage *storage,
-                                   uint64_t timeout_ns)
+static enum tandem_status host_fetch(struct storage *storage,
+                                     struct homecoming *state)
 {
-    struct device *source;
-    enum tandem_status status;
+    struct device *source = source_find(storage);
+    enum tandem_status status = source_await(source, state);
 
-    if (storage->current & HOST_BIT)
-        return host_settle(storage, timeout_ns);
-    status = storage_readable(storage);
-    if (status == TANDEM_OK)
-        status = storage_host_make(storage);
-    if (status == TANDEM_OK)
-        status = storage_host_release(storage, storage->context->sharing,
-                                      timeout_ns);
-    if (status != TANDEM_OK)
+    if (status != TANDEM_OK || state->waiting)
         return status;
     if (storage->gaps && storage->staging == NULL) {
         storage->staging = malloc(storage->bytes);
@@ -138,11 +169,10 @@ enum tandem_status storage_to_host(struct storage *storage,
             return message_set(TANDEM_OUT_OF_MEMORY,
                                "no memory to bring a strided tensor home");
     }
-    source = source_find(storage);
     status = download(storage, source,
                       storage->gaps ? storage->staging : storage->host,
-                      storage->bytes, timeout_ns);
-    if (status != TANDEM_OK)
+                      storage->bytes, state);
+    if (!state->done)
         return status;
     if (storage->gaps) {
         claims_copy(storage);
@@ -153,62 +183,122 @@ enum tandem_status storage_to_host(struct storage *storage,
     return TANDEM_OK;
 }
 
+/* One step on the way: what it found may have changed where it waited. */
+static enum tandem_status home_step(struct storage *storage,
+                                    struct homecoming *state)
+{
+    const uint64_t unlocks = storage->context->unlocks;
+    enum tandem_status status;
+
+    if (storage->mover != NULL)
+        return wait_held(storage->mover, state->deadline_ns);
+    if (storage->current & HOST_BIT)
+        return host_settle(storage, state);
+    status = storage_readable(storage);
+    if (status == TANDEM_OK)
+        status = storage_host_make(storage);
+    if (status == TANDEM_OK)
+        status = storage_host_release(storage, storage->context->sharing,
+                                      state->deadline_ns);
+    if (status != TANDEM_OK || unlocks != storage->context->unlocks)
+        return status;
+    return host_fetch(storage, state);
+}
+
+enum tandem_status storage_to_host(struct storage *storage,
+                                   uint64_t deadline_ns)
+{
+    struct tandem_context *context = storage->context;
+    struct homecoming state = {.deadline_ns = deadline_ns};
+    uint64_t unlocks;
+    enum tandem_status status;
+
+    do {
+        unlocks = context->unlocks;
+        state.waiting = false;
+        state.done = false;
+        status = home_step(storage, &state);
+    } while (status == TANDEM_OK && unlocks != context->unlocks);
+    return status;
+}
+
+/* Whether device, which computes in host memory, must wait for the host's
+ * copy. */
+static bool host_needed(const struct storage *storage,
+                        const struct device *device)
+{
+    return !(storage->current & HOST_BIT) ||
+           (storage->host_writer != NULL && storage->host_writer != device);
+}
+
+/* The host's copy is current, the stream free. */
+static enum tandem_status upload(struct storage *storage,
+                                 struct device *device, bool *recovered)
+{
+    const enum tandem_status status = device->table->upload(
+        device->stream, storage->buffers[device->id], 0, storage->host,
+        storage->bytes, 0);
+
+    if (status == TANDEM_OK) {
+        storage->current |= device->bit;
+        return TANDEM_OK;
+    }
+    device_failed(device, status, "writing the tensor");
+    if (*recovered || !wait_recover(device))
+        return status;
+    *recovered = true;
+    return TANDEM_OK;
+}
+
 enum tandem_status storage_to_device(struct storage *storage,
                                      struct device *device)
 {
-    enum tandem_status status;
+    bool recovered = false;
+    enum tandem_status status = TANDEM_OK;
 
     if (device->shares_host) {
-        if (!(storage->current & HOST_BIT) ||
-            (storage->host_writer != NULL && storage->host_writer != device)) {
-            status = storage_to_host(storage, TANDEM_FOREVER);
-            if (status != TANDEM_OK)
-                return status;
-        }
-        return storage_buffer_make(storage, device);
+        if (host_needed(storage, device))
+            status = storage_to_host(storage, WAIT_LIMIT);
+        return status == TANDEM_OK ? storage_buffer_make(storage, device)
+                                   : status;
     }
-    if (storage->current & device->bit)
-        return TANDEM_OK;
-    status = storage_to_host(storage, TANDEM_FOREVER);
-    if (status == TANDEM_OK)
-        status = storage_buffer_make(storage, device);
-    if (status != TANDEM_OK)
-        return status;
-    for (uint32_t attempt = 0;; attempt++) {
-        status = device->table->upload(device->stream,
-                                       storage->buffers[device->id], 0,
-                                       storage->host, storage->bytes, 0);
-        if (status == TANDEM_OK) {
-            storage->current |= device->bit;
-            return TANDEM_OK;
-        }
-        device_failed(device, status, "writing the tensor");
-        if (attempt > 0 || !device_recover(device))
-            return status;
+    while (!(storage->current & device->bit) && status == TANDEM_OK) {
+        status = storage_to_host(storage, WAIT_LIMIT);
+        if (status == TANDEM_OK)
+            status = storage_buffer_make(storage, device);
+        if (status == TANDEM_OK && device->held)
+            status = wait_held(device, WAIT_LIMIT);
+        else if (status == TANDEM_OK)
+            status = upload(storage, device, &recovered);
     }
+    return status;
 }
 
 enum tandem_status storage_host_release(struct storage *storage,
-                                        uint32_t devices, uint64_t timeout_ns)
+                                        uint32_t devices, uint64_t deadline_ns)
 {
     struct tandem_context *context = storage->context;
 
-    devices &= storage->host_used;
-    for (uint32_t i = 0; devices >> i != 0; i++) {
-        struct device *device = context->devices[i];
+    while ((storage->host_used & devices) != 0) {
+        const uint32_t id =
+            (uint32_t)__builtin_ctz(storage->host_used & devices);
+        struct device *device = context->devices[id];
 
-        if (!(devices >> i & 1))
-            continue;
-        if (device->busy) {
-            const enum tandem_status status = device_wait(device, timeout_ns);
+        if (device->busy || device->held) {
+            const enum tandem_status status = wait_idle(device, deadline_ns);
 
             /* An error belongs to what the work wrote, not to this. */
             if (status == TANDEM_NOT_READY)
                 return status;
-            if (status != TANDEM_OK)
+            if (status != TANDEM_OK && !device->hung)
                 device_late(device, status);
         }
-        storage->host_used &= ~(1u << i);
+        if (device->hung)
+            return message_set(TANDEM_DEVICE_LOST,
+                               "%s is lost and may still use the tensor's "
+                               "memory: use another tensor",
+                               device->label);
+        storage->host_used &= ~(1u << id);
     }
     return TANDEM_OK;
 }

@@ -141,7 +141,8 @@ void environment_setup(void)
         "TANDEM_LOG",         "TANDEM_DETERMINISTIC", "TANDEM_NUM_THREADS",
         "TANDEM_TRACE",       "TANDEM_SIM_DEVICES",  "TANDEM_SIM_READY",
         "TANDEM_SIM_DECLINE", "TANDEM_SIM_ELAPSED",  "TANDEM_SIM_FAULT",
-        "TANDEM_SIM_OPEN",    "TANDEM_TEST_PLUGIN",  "TANDEM_BACKENDS"};
+        "TANDEM_SIM_OPEN",    "TANDEM_TEST_PLUGIN",  "TANDEM_BACKENDS",
+        "TANDEM_SIM_HANG",    "TANDEM_SIM_DUPLICATES", "TANDEM_HANG_SECONDS"};
 
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         unsetenv(variables[i]);
@@ -236,21 +237,38 @@ uint32_t log_count(enum tandem_log_level level, const char *text)
 
 /* ---- counters ---- */
 
+static void *sim_symbol(const char *name)
+{
+    void *object = dlopen(scratch_path("plugins/tandem-sim.so"), RTLD_NOW);
+    void *symbol;
+
+    ck_assert_msg(object != NULL, "%s", dlerror());
+    symbol = dlsym(object, name);
+    ck_assert_ptr_nonnull(symbol);
+    return symbol;
+}
+
 struct sim_counters counters_read(uint32_t device)
 {
     static sim_counters_fn read;
     struct sim_counters counters;
-    void *object, *symbol;
+    void *symbol;
 
     if (!read) {
-        object = dlopen(scratch_path("plugins/tandem-sim.so"), RTLD_NOW);
-        ck_assert_msg(object != NULL, "%s", dlerror());
-        symbol = dlsym(object, "tandem_sim_counters");
-        ck_assert_ptr_nonnull(symbol);
+        symbol = sim_symbol("tandem_sim_counters");
         memcpy(&read, &symbol, sizeof read);
     }
     read(device, &counters);
     return counters;
+}
+
+void hangs_release(void)
+{
+    sim_release_fn release;
+    void *symbol = sim_symbol("tandem_sim_release");
+
+    memcpy(&release, &symbol, sizeof release);
+    release();
 }
 
 struct sim_counters counters_since(uint32_t device,

@@ -78,6 +78,9 @@ struct sim_counters counters_read(uint32_t device);
 struct sim_counters counters_since(uint32_t device,
                                    const struct sim_counters *before);
 
+/* Ends its launches that never end. */
+void hangs_release(void);
+
 /* ---- tensors ---- */
 
 struct tandem_tensor *vector_wrap(struct tandem_context *context, float *data,
