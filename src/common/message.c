@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The last error message of the calling thread. */
+#include "config.h"
+
 #include "common/message.h"
+#include "common/shelter.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,10 +13,12 @@ static _Thread_local char message[512];
 enum tandem_status message_set(enum tandem_status status, const char *format,
                                ...)
 {
+    locale_t host = shelter_locale();
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
+    shelter_locale_leave(host);
     return status;
 }
 

@@ -5,11 +5,11 @@
  */
 #include "config.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/decimal.h"
 #include "common/message.h"
 #include "cpu/cpu.h"
 
@@ -143,10 +143,7 @@ struct settings {
 static enum tandem_status number_parse(const char *key, const char *value,
                                        uint64_t *out)
 {
-    char *end = NULL;
-    errno = 0;
-    *out = strtoull(value, &end, 10);
-    if (errno == 0 && end != value && *end == '\0' && value[0] != '-')
+    if (decimal_read(value, out))
         return TANDEM_OK;
     return message_set(TANDEM_INVALID_ARGUMENT,
                        "open: the value \"%s\" of %s is not a number", value,

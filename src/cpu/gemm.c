@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Matrix products by the CBLAS that the plugin was built with, and the pass of
- * bias and activation over their result.  The BLAS keeps the number of threads
- * that the process gave it.  Any thread.
+ * bias and activation over their result.  Any thread.
  */
 #include "config.h"
 
@@ -10,7 +9,9 @@
 #include <limits.h>
 #include <string.h>
 
+#include "common/float_env.h"
 #include "common/message.h"
+#include "cpu/blas.h"
 #include "cpu/cpu.h"
 
 /* Elements of c that are finished together, while they are in cache. */
@@ -139,12 +140,17 @@ enum tandem_status gemm_run(struct tandem_stream *stream,
     if (status != TANDEM_OK || gemm->m == 0 || gemm->n == 0)
         return status;
     struct tandem_device *device = stream->owned.device;
+    struct float_env host = float_env_enter();
     product_prepare(&product, gemm, device->kernels);
+    bool limited = blas_limit(pool_threads(device->pool));
     for (int64_t batch = 0; batch < gemm->batch; batch++)
         batch_multiply(&product, batch);
+    if (limited)
+        blas_release();
     if (gemm->bias_kind != TANDEM_BIAS_NONE ||
         gemm->activation != TANDEM_OP_INVALID)
         pool_run(device->pool, rows_finish, &product,
                  gemm->m * gemm->batch, gemm->n);
+    float_env_leave(host);
     return TANDEM_OK;
 }

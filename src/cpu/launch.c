@@ -7,6 +7,7 @@
  */
 #include "config.h"
 
+#include "common/float_env.h"
 #include "common/message.h"
 #include "common/operator.h"
 #include "cpu/cpu.h"
@@ -212,6 +213,20 @@ static void work_run(const struct work *work)
     }
 }
 
+static enum tandem_status launch_checked(struct tandem_stream *stream,
+                                         const struct work *work)
+{
+    enum tandem_status status =
+        check_op(work->op, work->inputs, work->input_count, work->outputs,
+                 work->output_count, buffer_span, work->device);
+    if (status != TANDEM_OK)
+        return status;
+    if (work->op->id == TANDEM_OP_GEMM)
+        return gemm_run(stream, work->op->gemm);
+    work_run(work);
+    return TANDEM_OK;
+}
+
 enum tandem_status launch_supports(
     struct tandem_device *device, const struct tandem_op *op,
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
@@ -237,15 +252,10 @@ enum tandem_status launch_run(struct tandem_stream *stream,
         return stream_check(stream);
     struct work work = {stream->owned.device, op,          inputs, outputs,
                         input_count,          output_count};
-    if (launch_fast(&work))
-        return TANDEM_OK;
-    enum tandem_status status =
-        check_op(op, inputs, input_count, outputs, output_count, buffer_span,
-                 work.device);
-    if (status != TANDEM_OK)
-        return status;
-    if (op->id == TANDEM_OP_GEMM)
-        return gemm_run(stream, op->gemm);
-    work_run(&work);
-    return TANDEM_OK;
+    enum tandem_status status = TANDEM_OK;
+    struct float_env host = float_env_enter();
+    if (!launch_fast(&work))
+        status = launch_checked(stream, &work);
+    float_env_leave(host);
+    return status;
 }

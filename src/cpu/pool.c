@@ -11,15 +11,18 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "common/shelter.h"
+#include "cpu/quota.h"
+
 #define THREADS_LIMIT 256u
+/* Kernels' frames are small; the host's default may be anything. */
+#define STACK_BYTES ((size_t)1 << 20)
 /* Less work than this, in elements, is never worth measuring. */
 #define MEASURED_UNITS 16384
 /* No machine joins threads in less. */
@@ -54,23 +57,6 @@ struct pool {
 
 /* ---- what this process may use ------------------------------------------ */
 
-/* The cgroup's quota in processors, rounded up; limit where it has none. */
-static uint32_t quota_processors(uint32_t limit)
-{
-    char text[64];
-    long long quota, period;
-    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
-    if (file == NULL)
-        return limit;
-    bool read = fgets(text, sizeof text, file) != NULL &&
-                sscanf(text, "%lld %lld", &quota, &period) == 2;
-    fclose(file);
-    if (!read || quota <= 0 || period <= 0)
-        return limit;
-    long long count = (quota + period - 1) / period;
-    return count < (long long)limit ? (uint32_t)count : limit;
-}
-
 uint32_t pool_processors(void)
 {
     cpu_set_t set;
@@ -79,7 +65,7 @@ uint32_t pool_processors(void)
         count = (uint32_t)CPU_COUNT(&set);
     else if (sysconf(_SC_NPROCESSORS_ONLN) > 1)
         count = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
-    count = quota_processors(count);
+    count = quota_processors("", count);
     return count < 1 ? 1 : count > THREADS_LIMIT ? THREADS_LIMIT : count;
 }
 
@@ -128,18 +114,17 @@ static void *helper_main(void *argument)
     return NULL;
 }
 
-/* Called with busy held.  Fewer helpers than wanted is no error. */
+/* Called with busy held.  Helpers may run where the caller may, so there are
+ * no more than that has use for; fewer than wanted is no error. */
 static void helpers_start(struct pool *pool)
 {
-    sigset_t all, before;
+    uint32_t most = pool_processors();
+    uint32_t wanted = pool->threads < most ? pool->threads : most;
     pool->owner = getpid();
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (pool->started + 1 < pool->threads &&
-           pthread_create(&pool->helpers[pool->started], NULL, helper_main,
-                          pool) == 0)
+    while (pool->started + 1 < wanted &&
+           shelter_thread(&pool->helpers[pool->started], "tandem-cpu",
+                          STACK_BYTES, helper_main, pool))
         pool->started++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     pool->threads = pool->started + 1;
 }
 
@@ -230,6 +215,11 @@ struct pool *pool_create(uint32_t threads)
     pool->generation = 1;
     pool->threads = threads == 0 || threads > most ? most : threads;
     return pool;
+}
+
+uint32_t pool_threads(const struct pool *pool)
+{
+    return pool->threads;
 }
 
 void pool_destroy(struct pool *pool)

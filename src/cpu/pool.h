@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Threads that help with large operators.  They are started at the first one,
- * block every signal, and are used only where the measured time of the work
- * exceeds the measured time of asking for help.  Any thread may call; one
+ * leave signals to the host, and are used only where the measured time of the
+ * work exceeds the measured time of asking for help.  Any thread may call; one
  * caller at a time gets the helpers, another works alone.
  */
 #ifndef TANDEM_CPU_POOL_H
@@ -17,6 +17,8 @@ typedef void (*pool_fn)(const void *work, int64_t first, int64_t end);
 
 /* threads 0: as many as this process may use.  NULL when memory is out. */
 struct pool *pool_create(uint32_t threads);
+/* The most threads that it uses, the caller among them. */
+uint32_t pool_threads(const struct pool *pool);
 /* NULL is accepted. */
 void pool_destroy(struct pool *pool);
 /* Processors that this process may use: affinity and cgroup quota. */

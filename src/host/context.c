@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include "host/context.h"
+#include "common/decimal.h"
 #include "common/message.h"
 #include "host/device.h"
 #include "host/loader.h"
@@ -75,8 +76,10 @@ uint64_t clock_left(uint64_t deadline_ns)
     return deadline_ns > now ? deadline_ns - now : 0;
 }
 
+/* The mutex was locked. */
 static void thread_note(struct tandem_context *context)
 {
+    context->float_env = float_env_enter();
     if (context->thread == &thread_mark)
         return;
     if (context->thread != NULL)
@@ -119,11 +122,15 @@ bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns)
 
 void context_unlock(struct tandem_context *context)
 {
+    const struct float_env host = context->float_env;
+
     pthread_mutex_unlock(&context->mutex);
+    float_env_leave(host);
 }
 
 bool context_sleep(struct tandem_context *context, uint64_t deadline_ns)
 {
+    const struct float_env host = context->float_env;
     struct timespec until;
     int result;
 
@@ -136,6 +143,7 @@ bool context_sleep(struct tandem_context *context, uint64_t deadline_ns)
         result = pthread_cond_timedwait(&context->freed, &context->mutex,
                                         &until);
     }
+    context->float_env = host;
     return result == 0;
 }
 
@@ -286,6 +294,22 @@ static void hang_limit_read(struct tandem_context *context,
         context->hang_ns = options->hang_ms * UINT64_C(1000000);
 }
 
+/* TANDEM_NUM_THREADS, where it is a number: the environment is not the caller's
+ * mistake. */
+static const char *threads_wanted(const struct tandem_context *context)
+{
+    const char *text = path_environment("TANDEM_NUM_THREADS");
+    uint64_t threads;
+
+    if (text == NULL || decimal_read(text, &threads))
+        return text;
+    log_message(&context->log, TANDEM_LOG_WARNING,
+                "TANDEM_NUM_THREADS \"%.64s\" ignored: it is not a number of "
+                "threads (0: as many as the process may use)",
+                text);
+    return NULL;
+}
+
 static enum tandem_status
 options_keep(struct tandem_context *context,
              const struct tandem_context_options *options)
@@ -316,8 +340,7 @@ options_keep(struct tandem_context *context,
     hang_limit_read(context, options);
     if (!text_keep(&context->forced_name, device) ||
         !text_keep(&context->profile_path, profiles) ||
-        !text_keep(&context->num_threads,
-                   path_environment("TANDEM_NUM_THREADS")) ||
+        !text_keep(&context->num_threads, threads_wanted(context)) ||
         !open_pairs_keep(context, options))
         return message_set(TANDEM_OUT_OF_MEMORY, "no memory for a context");
     return TANDEM_OK;

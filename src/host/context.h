@@ -7,6 +7,7 @@
 #ifndef TANDEM_HOST_CONTEXT_H
 #define TANDEM_HOST_CONTEXT_H
 
+#include "common/float_env.h"
 #include "common/handle.h"
 #include "host/api.h"
 #include "host/fork.h"
@@ -45,6 +46,7 @@ struct tandem_context {
     uint64_t hang_ns; /* see WAIT_LIMIT in wait.h */
 
     pthread_mutex_t mutex;
+    struct float_env float_env; /* of the thread that has the mutex */
     pthread_cond_t freed; /* a device's stream is held no longer, or lost */
     uint64_t unlocks;     /* how often a call unlocked in its midst to wait */
     const void *thread; /* the first thread that locked it */
@@ -89,6 +91,7 @@ static inline bool context_good(const struct tandem_context *context)
 /* A live context of this process, or a status with its message set. */
 enum tandem_status context_check(const struct tandem_context *context);
 
+/* While it is held, the thread has the default floating-point environment. */
 void context_lock(struct tandem_context *context);
 /* Gives up at deadline_ns (of clock_ns): false. */
 bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns);

@@ -6,6 +6,7 @@
 
 #include "host/loader.h"
 #include "common/message.h"
+#include "common/shelter.h"
 #include "host/elf.h"
 #include "host/path.h"
 
@@ -110,6 +111,7 @@ static void plugin_load(struct tandem_context *context, int directory,
     char why[TRUST_WHY_BYTES];
     const char *problem = why;
     const int file = trust_file(directory, name, why, sizeof(why));
+    struct shelter host;
     void *library;
 
     if (file >= 0) {
@@ -121,7 +123,10 @@ static void plugin_load(struct tandem_context *context, int directory,
                         problem[0] != '\0' ? problem : "it is gone");
         return;
     }
+    /* A plugin's libraries may start threads as they are loaded. */
+    shelter_enter(&host);
     library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    shelter_leave(&host);
     if (library == NULL) {
         const char *error = dlerror();
 

@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include "host/log.h"
+#include "common/shelter.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,13 +15,16 @@ void log_message(const struct log *log, enum tandem_log_level level,
                  const char *format, ...)
 {
     char line[1024];
+    locale_t locale;
     va_list arguments;
 
     if (log->function == NULL || (uint32_t)level > log->level)
         return;
+    locale = shelter_locale();
     va_start(arguments, format);
     vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
+    shelter_locale_leave(locale);
     for (char *c = line; *c != '\0'; c++) {
         if (*c == '\n')
             *c = ' ';

@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include "host/profile.h"
+#include "common/shelter.h"
 #include "host/path.h"
 
 #include <stdio.h>
@@ -106,6 +107,7 @@ static bool file_load(struct device *device, const struct profile_key *key,
     const struct log *log = &device->context->log;
     char why[TRUST_WHY_BYTES], path[PATH_BYTES];
     enum profile_fit fit = PROFILE_WRONG;
+    struct shelter host;
     char *tuning = NULL;
     size_t bytes;
     char *text = trust_read(place->directory, name, PROFILE_BYTES_MAX, &bytes,
@@ -114,9 +116,13 @@ static bool file_load(struct device *device, const struct profile_key *key,
     if (text == NULL && why[0] == '\0')
         return false;
     snprintf(path, sizeof(path), "%s/%s", place->path, name);
-    if (text != NULL)
+    if (text != NULL) {
+        /* Jansson reads numbers as the locale has them, and may overflow. */
+        shelter_enter(&host);
         fit = profile_parse(text, bytes, key, exact, &device->cost, &tuning,
                             why, sizeof(why));
+        shelter_leave(&host);
+    }
     free(text);
     if (fit == PROFILE_WRONG || (fit == PROFILE_FOREIGN && exact))
         log_message(log, TANDEM_LOG_WARNING, "%s: profile ignored: %s", path,

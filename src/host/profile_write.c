@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "common/message.h"
+#include "common/shelter.h"
 #include "host/path.h"
 #include "host/profile.h"
 
@@ -277,6 +278,7 @@ enum tandem_status tandem_profile_save(struct tandem_profile *profile,
                                        size_t path_bytes)
 {
     char path[PATH_BYTES];
+    struct shelter host;
     char *text;
     int length;
     enum tandem_status status = profile_check(profile);
@@ -302,8 +304,10 @@ enum tandem_status tandem_profile_save(struct tandem_profile *profile,
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "path_bytes: %zu is too little for %s/%s",
                            path_bytes, directory, profile->file);
+    shelter_enter(&host);
     text = json_dumps(profile->root, JSON_INDENT(1) | JSON_SORT_KEYS |
                                          JSON_REAL_PRECISION(17));
+    shelter_leave(&host);
     if (text == NULL)
         return memory_fail();
     status = text_save(directory, profile->file, text);

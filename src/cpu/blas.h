@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The threads of the CBLAS.  Their number belongs to the process, which may
+ * use the same library itself: it is lowered for the time of a product where
+ * the device may use fewer, and never raised.  Any thread.
+ */
+#ifndef TANDEM_CPU_BLAS_H
+#define TANDEM_CPU_BLAS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Lets products use at most threads until blas_release.  False where they do
+ * so already: then there is nothing to release. */
+bool blas_limit(uint32_t threads);
+void blas_release(void);
+
+#endif
