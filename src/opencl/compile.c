@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The thread that compiles in the background, one a device, started at the
- * first prepare.  It blocks every signal: those are the host's.
+ * first prepare.
  */
-#include <signal.h>
-
+#include "common/shelter.h"
 #include "opencl/device.h"
 #include "opencl/gemm.h"
 #include "opencl/program.h"
+
+/* Compilers recurse deeply. */
+#define STACK_BYTES ((size_t)8 << 20)
 
 /* The next job that nobody else has begun; NULL when it is time to stop. */
 static struct variant *job_take(struct programs *programs)
@@ -54,12 +56,9 @@ static void *compile(void *argument)
 static void thread_start(struct tandem_device *device)
 {
     struct programs *programs = &device->programs;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     programs->thread_started =
-        pthread_create(&programs->thread, NULL, compile, device) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+        shelter_thread(&programs->thread, "tandem-compile", STACK_BYTES,
+                       compile, device);
 }
 
 /* Called with the mutex held. */

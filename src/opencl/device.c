@@ -5,12 +5,12 @@
  */
 #include "opencl/device.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/decimal.h"
 #include "opencl/cache.h"
 #include "opencl/gemm.h"
 #include "opencl/pinned.h"
@@ -141,15 +141,11 @@ static enum tandem_status context_take(struct tandem_device *device)
 static enum tandem_status parse_bytes(const char *key, const char *value,
                                       uint64_t *out_bytes)
 {
-    char *end = NULL;
-    errno = 0;
-    unsigned long long bytes = strtoull(value, &end, 10);
-    if (errno != 0 || end == value || *end != '\0' || value[0] == '-')
-        return message_set(TANDEM_INVALID_ARGUMENT,
-                           "open: %s is \"%.40s\", not a number of bytes", key,
-                           value);
-    *out_bytes = bytes;
-    return TANDEM_OK;
+    if (decimal_read(value, out_bytes))
+        return TANDEM_OK;
+    return message_set(TANDEM_INVALID_ARGUMENT,
+                       "open: %s is \"%.40s\", not a number of bytes", key,
+                       value);
 }
 
 static enum tandem_status read_options(struct tandem_device *device,
@@ -218,6 +214,8 @@ enum tandem_status device_open(uint32_t index,
         return message_set(TANDEM_OUT_OF_MEMORY, "open: out of host memory");
     device->index = index;
     device->hardware = hardware;
+    if (hardware->nvidia)
+        atomic_store(&device->waits, WAITS_BUSY);
     enum tandem_status status = read_options(device, options, &cap);
     if (status == TANDEM_OK)
         status = context_take(device);

@@ -20,6 +20,9 @@
 #include "opencl/platform.h"
 #include "opencl/program.h"
 
+/* What the driver does while a thread waits in it. */
+enum waits { WAITS_UNKNOWN, WAITS_ASLEEP, WAITS_BUSY };
+
 struct tandem_device {
     struct handle handle;
     uint32_t index;
@@ -31,6 +34,7 @@ struct tandem_device {
     char *cache_dir; /* NULL: no disk cache */
     atomic_bool lost;
     atomic_int shares_memory; /* import.c: unknown, yes, no */
+    _Atomic uint32_t waits;   /* wait.c: enum waits */
     pthread_mutex_t mutex; /* streams, next_stream_id */
     struct tandem_stream *streams;
     uint64_t next_stream_id;

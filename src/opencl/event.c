@@ -141,15 +141,17 @@ enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns)
         status = source_flush(event);
     if (status != TANDEM_OK || atomic_load(&event->passed))
         return status;
-    if (timeout_ns == TANDEM_FOREVER) {
+    if (timeout_ns == TANDEM_FOREVER && !wait_polls(event->device)) {
+        struct wait_watch watch;
+        wait_watch(event->device, &watch);
         code = clWaitForEvents(1, &event->event);
+        wait_watched(event->device, &watch);
         if (code != CL_SUCCESS &&
             code != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
             return event_failed(event, code);
+        timeout_ns = 1000000u; /* it has passed, but may be told late */
     }
-    status = wait_polled(event->device, event->event,
-                         timeout_ns == TANDEM_FOREVER ? 1000000u : timeout_ns,
-                         &code);
+    status = wait_polled(event->device, event->event, timeout_ns, &code);
     if (status != TANDEM_OK)
         return status;
     if (code < 0)

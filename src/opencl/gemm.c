@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/check.h"
+#include "common/shelter.h"
 #include "opencl/launch.h"
 #include "opencl/status.h"
 
@@ -288,12 +289,18 @@ static enum tandem_status product_enqueue(struct tandem_stream *stream,
         status = stream_use(stream, buffers[i]);
     if (status != TANDEM_OK)
         return status;
+    /* CLBlast compiles at a product's first call. */
+    bool cold = program_ready(stream->device, clblast_key(gemm)) != TANDEM_OK;
+    struct shelter host;
+    if (cold)
+        shelter_enter(&host);
     status = gemm->batch > 1 ? product_batched(stream, gemm, &product)
                              : product_single(stream, gemm, &product);
+    if (cold)
+        shelter_leave(&host);
     for (uint32_t i = 0; i < 3; i++)
         stream_used(stream, buffers[i], i == 2);
-    if (status == TANDEM_OK &&
-        program_ready(stream->device, clblast_key(gemm)) != TANDEM_OK)
+    if (status == TANDEM_OK && cold)
         program_mark_ready(stream->device, clblast_key(gemm));
     return status;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of backend.h: judges handles and pointers, then calls the room's
- * own.  Any thread, as backend.h says for each entry.
+ * own.  Entries in which a driver may start threads shelter it.  Any thread,
+ * as backend.h says for each entry.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/check.h"
+#include "common/shelter.h"
 #include "config.h"
 #include "opencl/device.h"
 #include "opencl/import.h"
@@ -26,7 +28,11 @@ static enum tandem_status entry_count(uint32_t *out_count)
     if (out_count == NULL)
         return null_argument("device_count: out_count");
     *out_count = 0;
-    return platform_count(out_count);
+    struct shelter host;
+    shelter_enter(&host);
+    enum tandem_status status = platform_count(out_count);
+    shelter_leave(&host);
+    return status;
 }
 
 static enum tandem_status entry_describe(uint32_t index,
@@ -38,7 +44,10 @@ static enum tandem_status entry_describe(uint32_t index,
     if (bytes < sizeof(size_t))
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "device_describe: struct_size is %zu", bytes);
+    struct shelter host;
+    shelter_enter(&host);
     const struct platform_device *device = platform_at(index);
+    shelter_leave(&host);
     if (device == NULL)
         return TANDEM_NO_DEVICE;
     memcpy(out_info, &device->info,
@@ -53,7 +62,11 @@ static enum tandem_status entry_open(uint32_t index,
 {
     if (out_device == NULL)
         return null_argument("open: out_device");
-    return device_open(index, options, out_device);
+    struct shelter host;
+    shelter_enter(&host);
+    enum tandem_status status = device_open(index, options, out_device);
+    shelter_leave(&host);
+    return status;
 }
 
 /* ---- memory ---- */
@@ -136,7 +149,11 @@ static enum tandem_status entry_host_alloc(struct tandem_device *device,
     enum tandem_status status = device_check(device);
     if (status != TANDEM_OK)
         return status;
-    return pinned_alloc(device, bytes, out_memory);
+    struct shelter host;
+    shelter_enter(&host);
+    status = pinned_alloc(device, bytes, out_memory);
+    shelter_leave(&host);
+    return status;
 }
 
 static void entry_host_free(struct tandem_device *device, void *memory)
@@ -160,7 +177,11 @@ static enum tandem_status entry_import(struct tandem_device *device,
     if (memory == NULL || bytes == 0)
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "import_host: memory is NULL or bytes is 0");
-    return import_memory(device, memory, bytes, out_buffer);
+    struct shelter host;
+    shelter_enter(&host);
+    status = import_memory(device, memory, bytes, out_buffer);
+    shelter_leave(&host);
+    return status;
 }
 
 static enum tandem_status entry_map(struct tandem_stream *stream,
@@ -226,8 +247,13 @@ static enum tandem_status entry_stream_create(struct tandem_device *device,
         return null_argument("stream_create: out_stream");
     *out_stream = NULL;
     enum tandem_status status = device_check(device);
-    return status == TANDEM_OK ? stream_create(device, flags, out_stream)
-                               : status;
+    if (status != TANDEM_OK)
+        return status;
+    struct shelter host;
+    shelter_enter(&host);
+    status = stream_create(device, flags, out_stream);
+    shelter_leave(&host);
+    return status;
 }
 
 static void entry_stream_destroy(struct tandem_stream *stream)

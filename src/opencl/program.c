@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/shelter.h"
 #include "opencl/cache.h"
 #include "opencl/device.h"
 #include "opencl/kernels.h"
@@ -277,8 +278,8 @@ static enum tandem_status trial_launch(struct tandem_device *device,
     return status_from_cl(device, code, "a kernel's trial launch");
 }
 
-enum tandem_status variant_build(struct tandem_device *device,
-                                 struct variant *variant, bool trial)
+static enum tandem_status build_sheltered(struct tandem_device *device,
+                                          struct variant *variant, bool trial)
 {
     struct variant_text text;
     cl_int code = CL_SUCCESS;
@@ -296,6 +297,16 @@ enum tandem_status variant_build(struct tandem_device *device,
     clReleaseKernel(kernel);
     if (status == TANDEM_OK)
         variant->program = program;
+    return status;
+}
+
+enum tandem_status variant_build(struct tandem_device *device,
+                                 struct variant *variant, bool trial)
+{
+    struct shelter host;
+    shelter_enter(&host);
+    enum tandem_status status = build_sheltered(device, variant, trial);
+    shelter_leave(&host);
     return status;
 }
 

@@ -69,8 +69,10 @@ enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
 void stream_destroy(struct tandem_stream *stream)
 {
     struct tandem_device *device = stream->device;
-    if (!atomic_load(&device->lost))
+    if (!atomic_load(&device->lost)) {
+        stream_settle(stream);
         clFinish(stream->queue);
+    }
     pthread_mutex_lock(&device->mutex);
     if (stream->previous != NULL)
         stream->previous->next = stream->next;
@@ -202,9 +204,13 @@ enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
     struct tandem_device *device = stream->device;
     cl_int code = CL_SUCCESS;
     enum tandem_status status = stream_flush(stream);
-    if (status == TANDEM_OK && timeout_ns == TANDEM_FOREVER) {
+    if (status == TANDEM_OK && timeout_ns == TANDEM_FOREVER &&
+        !wait_polls(device)) {
         cl_int done = CL_COMPLETE;
+        struct wait_watch watch;
+        wait_watch(device, &watch);
         code = clWaitForEvents(1, &event);
+        wait_watched(device, &watch);
         if (clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS,
                            sizeof(done), &done, NULL) == CL_SUCCESS &&
             done < 0)
@@ -228,8 +234,11 @@ static enum tandem_status finish(struct tandem_stream *stream,
         return TANDEM_OK;
     cl_int code;
     enum tandem_status status;
-    if (timeout_ns == TANDEM_FOREVER) {
+    if (timeout_ns == TANDEM_FOREVER && !wait_polls(device)) {
+        struct wait_watch watch;
+        wait_watch(device, &watch);
         code = clFinish(stream->queue);
+        wait_watched(device, &watch);
         status = status_from_cl(device, code, "clFinish");
         if (status != TANDEM_OK)
             stream_fail(stream, status);
@@ -246,6 +255,12 @@ static enum tandem_status finish(struct tandem_stream *stream,
     if (status == TANDEM_OK)
         stream_passed(stream, serial);
     return status;
+}
+
+enum tandem_status stream_settle(struct tandem_stream *stream)
+{
+    return wait_polls(stream->device) ? finish(stream, TANDEM_FOREVER)
+                                      : TANDEM_OK;
 }
 
 enum tandem_status stream_query(struct tandem_stream *stream)

@@ -118,7 +118,7 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
                                NULL);
     else if (is_staged(stream, bytes))
         status = write_staged(stream, buffer, offset, source, bytes);
-    else
+    else if ((status = stream_settle(stream)) == TANDEM_OK)
         status =
             write_enqueue(stream, buffer, offset, source, bytes, CL_TRUE, NULL);
     if (status == TANDEM_OK)
@@ -146,6 +146,21 @@ static enum tandem_status read_timed(struct tandem_stream *stream,
     return status;
 }
 
+/* Enqueues a read, and waits for it where it blocks. */
+static cl_int read_enqueue(struct tandem_stream *stream,
+                           struct tandem_buffer *buffer, uint64_t offset,
+                           void *target, uint64_t bytes, bool blocking)
+{
+    struct wait_watch watch = {0, 0};
+    if (blocking)
+        wait_watch(stream->device, &watch);
+    cl_int code = clEnqueueReadBuffer(
+        stream->queue, buffer->mem, blocking ? CL_TRUE : CL_FALSE,
+        (size_t)offset, (size_t)bytes, target, 0, NULL, NULL);
+    wait_watched(stream->device, &watch);
+    return code;
+}
+
 enum tandem_status transfer_download(struct tandem_stream *stream,
                                      struct tandem_buffer *buffer,
                                      uint64_t offset, void *target,
@@ -163,9 +178,11 @@ enum tandem_status transfer_download(struct tandem_stream *stream,
     bool wait = (flags & TANDEM_TRANSFER_ASYNC) == 0;
     if (wait && timeout_ns != TANDEM_FOREVER)
         return read_timed(stream, buffer, offset, target, bytes, timeout_ns);
-    cl_int code = clEnqueueReadBuffer(stream->queue, buffer->mem,
-                                      wait ? CL_TRUE : CL_FALSE, (size_t)offset,
-                                      (size_t)bytes, target, 0, NULL, NULL);
+    if (wait)
+        status = stream_settle(stream);
+    if (status != TANDEM_OK)
+        return status;
+    cl_int code = read_enqueue(stream, buffer, offset, target, bytes, wait);
     status = status_from_cl(stream->device, code, "clEnqueueReadBuffer");
     if (status != TANDEM_OK)
         return wait ? stream_fail(stream, status) : status;
