@@ -3,6 +3,14 @@
  * What every kernel shares: the rules of arithmetic, the walk over up to
  * eight axes, and the operators as functions of one element.  The plugin
  * puts this file before the kernel's own; by hand, the include does.
+ *
+ * Every compiler met so far gets this subset of the language right:
+ *   - parameters are one struct by value, its arrays of one dimension, no
+ *     padding at its end: rusticl counts a struct's bytes only so;
+ *   - no work-item indexes that struct, or an array of its own, by a number
+ *     of its own: llvmpipe reads elsewhere, or crashes;
+ *   - an int made a long is not compared with a constant, which rusticl folds
+ *     wrongly: clamp, max and comparisons as unsigned serve instead.
  */
 #ifndef TANDEM_COMMON_CL
 #define TANDEM_COMMON_CL
@@ -214,11 +222,11 @@ static inline long float_long(float x)
 }
 static inline int long_int(long x)
 {
-    return (int)(x > INT_MAX ? INT_MAX : x < INT_MIN ? INT_MIN : x);
+    return (int)clamp(x, (long)INT_MIN, (long)INT_MAX);
 }
 static inline uchar long_uchar(long x)
 {
-    return (uchar)(x > 255 ? 255 : x < 0 ? 0 : x);
+    return (uchar)clamp(x, (long)0, (long)255);
 }
 static inline float op_cast_f32_f32(float x, float a, float b)
 {

@@ -52,7 +52,7 @@ struct strided {
     float value[4];
     ulong offset[4];
     struct extents space;
-    long strides[4][AXES];
+    long strides[4 * AXES]; /* operand by operand */
 };
 
 #if INPUTS == 1
@@ -136,13 +136,13 @@ KERNEL void strided(__global OUT *out, INPUT_BUFFERS, const struct strided p)
         long coordinate = (long)left;
         if (axis + 1 < p.rank)
             SPLIT(left, p.space, axis, coordinate);
-        at[0] += coordinate * p.strides[0][axis];
-        at[1] += coordinate * p.strides[1][axis];
+        at[0] += coordinate * p.strides[axis];
+        at[1] += coordinate * p.strides[AXES + axis];
 #if OPERANDS > 2
-        at[2] += coordinate * p.strides[2][axis];
+        at[2] += coordinate * p.strides[2 * AXES + axis];
 #endif
 #if OPERANDS > 3
-        at[3] += coordinate * p.strides[3][axis];
+        at[3] += coordinate * p.strides[3 * AXES + axis];
 #endif
     }
     if (p.vector) {

@@ -38,8 +38,8 @@ KERNEL void gather(__global BITS *target, __global const BITS *data,
     WALK(from, item, p.space, p.rank, p.data_strides);
     WALK(where, item, p.space, p.rank, p.index_strides);
     long index = (long)indices[p.index_offset + where];
-    index += index < 0 ? p.axis_elements : 0;
-    bool inside = index >= 0 && index < p.axis_elements;
+    index += (index >> 63) & p.axis_elements;
+    bool inside = (ulong)index < (ulong)p.axis_elements;
     from += inside ? index * p.axis_stride : 0;
     to += p.target_offset;
     from += p.data_offset;

@@ -30,11 +30,18 @@ struct optimizer {
     float epsilon, reserved1;
     ulong offset[8];
     struct extents space;
-    long strides[OPERANDS][AXES];
+    long strides[OPERANDS * AXES]; /* operand by operand */
 };
 
-
 #if ADAM
+#define EACH_OPERAND(X)                                                        \
+    X(0);                                                                      \
+    X(1);                                                                      \
+    X(2);                                                                      \
+    X(3);                                                                      \
+    X(4);                                                                      \
+    X(5);                                                                      \
+    X(6)
 #define BUFFERS                                                                \
     __global float *w1, __global float *m1, __global float *v1,               \
         __global const float *w0, __global const float *g0,                    \
@@ -57,6 +64,12 @@ struct optimizer {
     *(__global T *)(m1 + at[1]) = m;                                           \
     *(__global T *)(v1 + at[2]) = v
 #else
+#define EACH_OPERAND(X)                                                        \
+    X(0);                                                                      \
+    X(1);                                                                      \
+    X(2);                                                                      \
+    X(3);                                                                      \
+    X(4)
 #define BUFFERS                                                                \
     __global float *w1, __global float *m1, __global const float *w0,         \
         __global const float *g0, __global const float *m0
@@ -73,14 +86,18 @@ struct optimizer {
     *(__global T *)(m1 + at[1]) = m
 #endif
 
+/* Where operand k has its elements from item on, and element i. */
+#define PLACE_FLAT(k) at[k] = p.offset[k] + (ulong)item * 4
+#define PLACE(k)                                                               \
+    at[k] = p.offset[k] + (p.rank == 0 ? i : 0);                               \
+    WALK(at[k], (index_t)i, p.space, p.rank, p.strides + k * AXES)
+
 KERNEL void update(BUFFERS, const struct optimizer p)
 {
     index_t item = (index_t)get_global_id(0);
     ulong at[OPERANDS];
     if (p.vector && (ulong)item * 4 + 4 <= p.elements) {
-#pragma unroll
-        for (uint k = 0; k < OPERANDS; ++k)
-            at[k] = p.offset[k] + (ulong)item * 4;
+        EACH_OPERAND(PLACE_FLAT);
         LOAD(float4, at);
         STEP;
         STORE(float4, at);
@@ -89,12 +106,7 @@ KERNEL void update(BUFFERS, const struct optimizer p)
     ulong first = (ulong)item * (p.vector ? 4 : 1);
     ulong end = min((ulong)p.elements, first + (p.vector ? 4 : 1));
     for (ulong i = first; i < end; ++i) {
-#pragma unroll
-        for (uint k = 0; k < OPERANDS; ++k) {
-            long offset = p.rank == 0 ? (long)i : 0;
-            WALK(offset, (index_t)i, p.space, p.rank, p.strides[k]);
-            at[k] = p.offset[k] + offset;
-        }
+        EACH_OPERAND(PLACE);
         LOAD(float, at);
         STEP;
         STORE(float, at);

@@ -149,13 +149,13 @@ KERNEL void softmax(__global float *out, __global const float *in,
         return;
     long label = (long)labels[p.label_offset + (long)row * p.label_stride];
     float loss = NAN;
-    if (label >= 0 && label < (long)p.count)
+    if ((ulong)label < p.count)
         loss = log_sum - (in[from + label * p.in_stride] - all.x);
     out[to] = loss;
 #else
 #if FORM == GRADIENT
     long label = (long)labels[p.label_offset + (long)row * p.label_stride];
-    bool valid = label >= 0 && label < (long)p.count;
+    bool valid = (ulong)label < p.count;
 #define RESULT(x, j)                                                           \
     (valid ? p.scale * (result(x, all, log_sum) -                              \
                         ((long)(j) == label ? 1.0f : 0.0f))                    \
