@@ -62,6 +62,16 @@ enum tandem_status operator_prepare(
     return status;
 }
 
+static enum tandem_status step_ready(struct tandem_device *device,
+                                     const struct step *step)
+{
+    enum tandem_status status = program_ready(device, step->key);
+    /* It may have been prepared for larger groups than turned out to do. */
+    if (status == TANDEM_NOT_READY && programs_regrouped(device))
+        program_prepare(device, step);
+    return status;
+}
+
 enum tandem_status operator_ready(
     struct tandem_device *device, const struct tandem_op *op,
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
@@ -77,7 +87,7 @@ enum tandem_status operator_ready(
         status = plan_of(device, &request, &plan);
     for (uint32_t i = 0; status == TANDEM_OK && i < plan.steps; i++)
         if (KEY_KERNEL(plan.step[i].key) != KERNEL_COPY_BUFFER)
-            status = program_ready(device, plan.step[i].key);
+            status = step_ready(device, &plan.step[i]);
     return status;
 }
 

@@ -30,14 +30,24 @@ static uint32_t floor_log2(uint64_t value)
     return value == 0 ? 0 : 63u - (uint32_t)__builtin_clzll(value);
 }
 
+static uint32_t first_group_log2(const struct tandem_device *device)
+{
+    uint32_t limit = floor_log2(device->hardware->group_limit);
+    return limit < GROUP_LOG2 ? limit : GROUP_LOG2;
+}
+
 enum tandem_status programs_start(struct tandem_device *device)
 {
     struct programs *programs = &device->programs;
-    uint32_t limit = floor_log2(device->hardware->group_limit);
     pthread_mutex_init(&programs->mutex, NULL);
     pthread_cond_init(&programs->changed, NULL);
-    programs->group_log2 = limit < GROUP_LOG2 ? limit : GROUP_LOG2;
+    programs->group_log2 = first_group_log2(device);
     return TANDEM_OK;
+}
+
+bool programs_regrouped(const struct tandem_device *device)
+{
+    return device->programs.group_log2 < first_group_log2(device);
 }
 
 void programs_finish(struct tandem_device *device)

@@ -57,6 +57,8 @@ struct programs {
 enum tandem_status programs_start(struct tandem_device *device);
 /* Stops the background thread and releases all. */
 void programs_finish(struct tandem_device *device);
+/* Whether a kernel wanted smaller groups than the device allows. */
+bool programs_regrouped(const struct tandem_device *device);
 uint64_t programs_count(struct programs *programs);
 
 /* A new kernel of the step's variant, built here or waited for.  NOT_READY:
