@@ -465,6 +465,7 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
 
 /* Keys that every plugin understands or ignores; unknown keys are ignored:
  *   cache_dir         directory for compiled programs; absent: no disk cache
+ *   cache_cap_bytes   most that the programs in it may take; the oldest go
  *   memory_cap_bytes  most device memory that the plugin may hold
  *   num_threads       CPU threads
  *   isa               CPU plugin: highest instruction set, generic|avx2|avx512
@@ -474,6 +475,8 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *                     N-th launch (from 1) succeeds and then fails on the
  *                     device with the numeric status STATUS; "wait:N" makes
  *                     the N-th wait never end (its timeout does)
+ *   test.cache        "1": compiled programs are kept in cache_dir even where
+ *                     the driver's own cache does better
  */
 struct tandem_open_options {
     size_t struct_size;

@@ -44,14 +44,10 @@ struct trust_part {
 };
 
 /* Puts a file of mode 0600 in the place of name, whole or not at all; durable:
- * on the disk, too, before this returns.  false: the old one stays. */
+ * on the disk, too, before this returns.  false: the old one stays.  Removes
+ * what earlier writers left that were killed. */
 bool trust_replace(int directory, const char *name,
                    const struct trust_part *parts, size_t count, bool durable,
                    char *out_why, size_t why_bytes);
-
-/* Whether name is that of a file which trust_replace had not yet put in place,
- * and how old its writer's last write must be for it to be dead. */
-bool trust_unfinished(const char *name);
-#define TRUST_UNFINISHED_SECONDS 3600
 
 #endif

@@ -5,171 +5,76 @@
  *
  * One file a program, named by a hash of its key; the key (format, source's
  * hash, options, device, driver, platform) stands in the file whole and is
- * compared.  File: struct header, key, binary.  Written under a temporary
- * name and renamed, so that a reader sees all of it or nothing; two writers
- * write the same.  Whatever is wrong with a file, the program is built from
- * source and the file replaced.
+ * compared.  Writers put whole files in place, and two of them write the same.
+ * Whatever is wrong with a file, the program is built from source and the file
+ * replaced.  Past the cap, those not used for longest go.
  *
- * NVIDIA's driver keeps PTX in a cache of its own, and its program binaries
- * are PTX too, which would be assembled again: no files for it.
+ * No files where the driver keeps its own: NVIDIA's keeps PTX, and its program
+ * binaries are PTX too, which would be assembled again; to fetch a binary from
+ * PoCL costs three times the compile; rusticl ends the process over a binary
+ * that it does not know (docs/trust.md has the figures).
  */
 #include "opencl/cache.h"
 
-#include <errno.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/trust.h"
+#include "opencl/cache_file.h"
 #include "opencl/device.h"
 #include "opencl/kernels.h"
 
-#define CACHE_FORMAT 1u
-#define CACHE_MAGIC "TandemCL"
-#define KEY_BYTES 2048u
-#define LARGEST_FILE_BYTES ((size_t)64 << 20)
+/* Room for the longest of each part: six texts of a device's description, the
+ * options, the numbers and line ends. */
+#define KEY_BYTES (6u * 128u + VARIANT_OPTION_BYTES + 256u)
 
-struct header {
-    char magic[8];
-    uint32_t format, key_bytes;
-    uint64_t binary_bytes, checksum;
-};
-
-/* FNV-1a. */
-static uint64_t hash(uint64_t seed, const void *data, size_t bytes)
+void cache_open(struct tandem_device *device)
 {
-    const unsigned char *at = data;
-    for (size_t i = 0; i < bytes; i++)
-        seed = (seed ^ at[i]) * 0x100000001b3u;
-    return seed;
+    char why[TRUST_WHY_BYTES];
+    struct cache *cache = &device->cache;
+    const struct platform_device *hardware = device->hardware;
+    bool keeps = hardware->nvidia || hardware->pocl || hardware->rusticl;
+    cache->directory = -1;
+    if (cache->path == NULL || (keeps && !cache->forced))
+        return;
+    cache->directory =
+        trust_directory(cache->path, TRUST_WRITE, why, sizeof(why));
+    if (cache->directory < 0)
+        device_log(device, TANDEM_LOG_WARNING,
+                   "cache_dir %s is not used: %s; programs are compiled anew",
+                   cache->path, why[0] != '\0' ? why : "it cannot be made");
 }
 
-static uint64_t hash_text(uint64_t seed, const char *text)
+void cache_close(struct tandem_device *device)
 {
-    return hash(seed, text, strlen(text) + 1);
+    if (device->cache.directory >= 0)
+        close(device->cache.directory);
+    device->cache.directory = -1;
+    free(device->cache.path);
+    device->cache.path = NULL;
 }
 
-#define HASH_SEED 0xcbf29ce484222325u
-
-static bool enabled(const struct tandem_device *device)
-{
-    return device->cache_dir != NULL && !device->hardware->nvidia;
-}
-
-static size_t key_make(char *out, const struct tandem_device *device,
-                       const struct variant_text *text)
+/* false: it does not fit, which no device's texts let happen. */
+static bool key_make(char out[KEY_BYTES], const struct tandem_device *device,
+                     const struct variant_text *text)
 {
     const struct tandem_device_info *info = &device->hardware->info;
     uint64_t source =
-        hash_text(hash_text(HASH_SEED, kernel_common), text->source);
+        cache_hash(cache_hash(CACHE_HASH_SEED, kernel_common), text->source);
     int length = snprintf(
         out, KEY_BYTES, "%u\n%s\n%016" PRIx64 "\n%s\n%s\n%s\n%s\n%s\n%s",
         CACHE_FORMAT, text->file, source, text->options, info->name,
         info->vendor, info->driver, info->platform, device->hardware->version);
-    return length < 0 || length >= (int)KEY_BYTES ? KEY_BYTES - 1
-                                                  : (size_t)length;
+    return length > 0 && length < (int)KEY_BYTES;
 }
 
-static bool path_make(char *out, const struct tandem_device *device,
-                      const char *key)
-{
-    uint64_t low = hash_text(HASH_SEED, key);
-    uint64_t high = hash_text(low ^ 0x9e3779b97f4a7c15u, key);
-    return snprintf(out, PATH_MAX, "%s/%016" PRIx64 "%016" PRIx64 ".clbin",
-                    device->cache_dir, high, low) < PATH_MAX;
-}
-
-/* A file that nobody but this user, or root, can have made. */
-static bool trusted(const struct stat *status)
-{
-    return S_ISREG(status->st_mode) &&
-           (status->st_uid == geteuid() || status->st_uid == 0) &&
-           (status->st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
-
-/* Whether nobody else can put another directory in the place of path, or, of
- * its last part, files into it. */
-static bool directory_trusted(const char *path, bool last)
-{
-    struct stat status;
-    if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode) ||
-        (status.st_uid != geteuid() && status.st_uid != 0))
-        return false;
-    return (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 ||
-           (!last && (status.st_mode & S_ISVTX) != 0);
-}
-
-bool cache_directory(const char *path)
-{
-    char part[PATH_MAX];
-    if (path[0] != '/' || strlen(path) >= sizeof(part))
-        return false;
-    snprintf(part, sizeof(part), "%s", path);
-    for (char *at = part + 1; *at != '\0'; at++)
-        if (*at == '/') {
-            *at = '\0';
-            mkdir(part, 0700);
-            if (!directory_trusted(part, false))
-                return false;
-            *at = '/';
-        }
-    mkdir(part, 0700);
-    return directory_trusted(part, true);
-}
-
-/* The whole file, or NULL. */
-static unsigned char *file_read(const char *path, size_t *out_bytes)
-{
-    struct stat status;
-    unsigned char *data = NULL;
-    int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (file < 0)
-        return NULL;
-    if (fstat(file, &status) == 0 && trusted(&status) &&
-        status.st_size > (off_t)sizeof(struct header) &&
-        (uint64_t)status.st_size <= LARGEST_FILE_BYTES)
-        data = malloc((size_t)status.st_size);
-    size_t done = 0;
-    while (data != NULL && done < (size_t)status.st_size) {
-        ssize_t got = read(file, data + done, (size_t)status.st_size - done);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0) {
-            free(data);
-            data = NULL;
-        } else {
-            done += (size_t)got;
-        }
-    }
-    close(file);
-    *out_bytes = done;
-    return data;
-}
-
-/* The binary within a file's bytes, or NULL where they are not as written. */
-static const unsigned char *binary_find(const unsigned char *data, size_t bytes,
-                                        const char *key, size_t key_bytes,
-                                        size_t *out_binary_bytes)
-{
-    struct header header;
-    if (bytes < sizeof(header) + key_bytes)
-        return NULL;
-    memcpy(&header, data, sizeof(header));
-    if (memcmp(header.magic, CACHE_MAGIC, sizeof(header.magic)) != 0 ||
-        header.format != CACHE_FORMAT || header.key_bytes != key_bytes ||
-        header.binary_bytes != bytes - sizeof(header) - key_bytes ||
-        memcmp(data + sizeof(header), key, key_bytes) != 0)
-        return NULL;
-    const unsigned char *binary = data + sizeof(header) + key_bytes;
-    *out_binary_bytes = (size_t)header.binary_bytes;
-    return hash(HASH_SEED, binary, *out_binary_bytes) == header.checksum
-               ? binary
-               : NULL;
-}
+/* ---- reading ---- */
 
 static cl_program program_load(struct tandem_device *device,
                                const struct variant_text *text,
@@ -191,73 +96,109 @@ static cl_program program_load(struct tandem_device *device,
 cl_program cache_load(struct tandem_device *device,
                       const struct variant_text *text)
 {
-    char key[KEY_BYTES], path[PATH_MAX];
-    if (!enabled(device))
+    char key[KEY_BYTES], name[CACHE_NAME_BYTES], why[TRUST_WHY_BYTES];
+    const struct cache *cache = &device->cache;
+    size_t bytes, binary_bytes;
+    if (cache->directory < 0 || !key_make(key, device, text))
         return NULL;
-    size_t key_bytes = key_make(key, device, text);
-    size_t bytes = 0, binary_bytes = 0;
-    if (!path_make(path, device, key))
-        return NULL;
-    unsigned char *data = file_read(path, &bytes);
-    if (data == NULL)
-        return NULL;
+    cache_name_make(name, key);
+    void *data = trust_read(cache->directory, name, CACHE_FILE_BYTES_MAX,
+                            &bytes, why, sizeof(why));
     const unsigned char *binary =
-        binary_find(data, bytes, key, key_bytes, &binary_bytes);
+        data != NULL ? cache_binary_find(data, bytes, key, &binary_bytes)
+                     : NULL;
     cl_program program = binary != NULL
                              ? program_load(device, text, binary, binary_bytes)
                              : NULL;
-    if (program == NULL)
+    if (program != NULL) /* it was of use today */
+        utimensat(cache->directory, name, NULL, AT_SYMLINK_NOFOLLOW);
+    else if (data != NULL || why[0] != '\0')
         device_log(device, TANDEM_LOG_WARNING,
-                   "%s is not usable: %s is built anew", path, text->file);
+                   "%s/%s is not used, %s is built anew: %s", cache->path, name,
+                   text->file,
+                   data == NULL     ? why
+                   : binary == NULL ? "it is not what was written"
+                                    : "the driver does not take it");
     free(data);
     return program;
 }
 
-static bool write_all(int file, const void *data, size_t bytes)
+/* ---- writing ---- */
+
+struct kept {
+    char name[CACHE_NAME_BYTES];
+    struct timespec used;
+    uint64_t bytes;
+};
+
+static int kept_compare(const void *left, const void *right)
 {
-    const unsigned char *at = data;
-    while (bytes > 0) {
-        ssize_t put = write(file, at, bytes);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
+    const struct kept *a = left, *b = right;
+    if (a->used.tv_sec != b->used.tv_sec)
+        return a->used.tv_sec < b->used.tv_sec ? -1 : 1;
+    if (a->used.tv_nsec != b->used.tv_nsec)
+        return a->used.tv_nsec < b->used.tv_nsec ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+/* Adds a file to the list, if it is the cache's; false: no memory. */
+static bool kept_add(struct kept **list, size_t *count, int directory,
+                     const char *name)
+{
+    struct stat status;
+    if (!cache_name_known(name) ||
+        fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return true;
+    if ((*count & (*count - 1)) == 0) { /* full at each power of two */
+        size_t room = *count > 0 ? 2 * *count : 1;
+        struct kept *grown = realloc(*list, room * sizeof(**list));
+        if (grown == NULL)
             return false;
-        at += put;
-        bytes -= (size_t)put;
+        *list = grown;
     }
+    struct kept *kept = &(*list)[(*count)++];
+    memcpy(kept->name, name, strlen(name) + 1);
+    kept->used = status.st_mtim;
+    kept->bytes = (uint64_t)status.st_size;
     return true;
 }
 
-static bool file_write(const char *path, const char *key, size_t key_bytes,
-                       const unsigned char *binary, size_t bytes)
+/* Removes what was not used for longest until the rest is within the cap. */
+static void cap_keep(const struct cache *cache)
 {
-    char temporary[PATH_MAX];
-    struct header header = {CACHE_MAGIC, CACHE_FORMAT, (uint32_t)key_bytes,
-                            bytes, hash(HASH_SEED, binary, bytes)};
-    if (snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path) >=
-        (int)sizeof(temporary))
-        return false;
-    int file = mkstemp(temporary); /* mode 0600 */
-    if (file < 0)
-        return false;
-    bool written = write_all(file, &header, sizeof(header)) &&
-                   write_all(file, key, key_bytes) &&
-                   write_all(file, binary, bytes);
-    written = close(file) == 0 && written;
-    if (written && rename(temporary, path) == 0)
-        return true;
-    unlink(temporary);
-    return false;
+    struct kept *list = NULL;
+    size_t count = 0;
+    uint64_t bytes = 0;
+    int own = openat(cache->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = own >= 0 ? fdopendir(own) : NULL;
+    const struct dirent *entry;
+    while (stream != NULL && (entry = readdir(stream)) != NULL &&
+           kept_add(&list, &count, cache->directory, entry->d_name))
+        continue;
+    if (stream != NULL)
+        closedir(stream);
+    else if (own >= 0)
+        close(own);
+    for (size_t i = 0; i < count; i++)
+        bytes += list[i].bytes;
+    if (bytes > cache->cap_bytes)
+        qsort(list, count, sizeof(*list), kept_compare);
+    for (size_t i = 0; i < count && bytes > cache->cap_bytes; i++) {
+        unlinkat(cache->directory, list[i].name, 0);
+        bytes -= list[i].bytes;
+    }
+    free(list);
 }
 
 /* The program's binary for its one device, or NULL. */
-static unsigned char *binary_fetch(cl_program program, size_t *out_bytes)
+static unsigned char *binary_fetch(cl_program program, size_t most,
+                                   size_t *out_bytes)
 {
     unsigned char *binary = NULL;
     *out_bytes = 0;
     if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof(*out_bytes),
                          out_bytes, NULL) != CL_SUCCESS ||
-        *out_bytes == 0 || *out_bytes > LARGEST_FILE_BYTES - KEY_BYTES * 2)
+        *out_bytes == 0 || *out_bytes > most)
         return NULL;
     binary = malloc(*out_bytes);
     if (binary != NULL &&
@@ -271,17 +212,29 @@ static unsigned char *binary_fetch(cl_program program, size_t *out_bytes)
 void cache_store(struct tandem_device *device, const struct variant_text *text,
                  cl_program program)
 {
-    char key[KEY_BYTES], path[PATH_MAX];
-    size_t bytes;
-    if (!enabled(device))
+    const struct cache *cache = &device->cache;
+    char key[KEY_BYTES], name[CACHE_NAME_BYTES], why[TRUST_WHY_BYTES];
+    struct cache_header header;
+    size_t most = CACHE_FILE_BYTES_MAX, bytes;
+    if (cache->directory < 0 || !key_make(key, device, text))
         return;
-    size_t key_bytes = key_make(key, device, text);
-    if (!path_make(path, device, key))
+    if (cache->cap_bytes < most)
+        most = (size_t)cache->cap_bytes;
+    if (most < sizeof(header) + KEY_BYTES)
         return;
-    unsigned char *binary = binary_fetch(program, &bytes);
+    unsigned char *binary =
+        binary_fetch(program, most - sizeof(header) - KEY_BYTES, &bytes);
     if (binary == NULL)
         return;
-    if (!file_write(path, key, key_bytes, binary, bytes))
-        device_log(device, TANDEM_LOG_WARNING, "%s cannot be written", path);
+    cache_header_make(&header, key, binary, bytes);
+    cache_name_make(name, key);
+    const struct trust_part parts[] = {
+        {&header, sizeof(header)}, {key, strlen(key)}, {binary, bytes}};
+    if (trust_replace(cache->directory, name, parts, 3, false, why,
+                      sizeof(why)))
+        cap_keep(cache);
+    else
+        device_log(device, TANDEM_LOG_WARNING, "%s/%s is not kept: %s",
+                   cache->path, name, why);
     free(binary);
 }

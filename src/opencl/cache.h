@@ -4,15 +4,29 @@
 #define TANDEM_OPENCL_CACHE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "opencl/api.h"
 #include "opencl/variant.h"
 
 struct tandem_device;
 
-/* Makes path and the directories above it (mode 0700); false where it cannot
- * be trusted: not absolute, or others may write it or replace it. */
-bool cache_directory(const char *path);
+/* What a device knows of it. */
+struct cache {
+    char *path;         /* NULL: no disk cache */
+    int directory;      /* open where path is set and can be trusted */
+    uint64_t cap_bytes; /* of all programs in it */
+    bool forced;        /* even where the driver's own cache serves better */
+};
+
+#define CACHE_CAP_BYTES ((uint64_t)256 << 20)
+
+/* Opens the directory of device->cache.path, made (mode 0700) where it is
+ * missing.  Where it cannot be trusted, says so and leaves the device without
+ * a cache. */
+void cache_open(struct tandem_device *device);
+void cache_close(struct tandem_device *device);
+
 /* A built program, or NULL where the disk has none that works. */
 cl_program cache_load(struct tandem_device *device,
                       const struct variant_text *text);

@@ -173,27 +173,18 @@ static enum tandem_status read_options(struct tandem_device *device,
                                "open: key or value %u is NULL", i);
         if (strcmp(from->keys[i], "memory_cap_bytes") == 0)
             status = parse_bytes(from->keys[i], from->values[i], out_cap);
+        if (strcmp(from->keys[i], "cache_cap_bytes") == 0)
+            status = parse_bytes(from->keys[i], from->values[i],
+                                 &device->cache.cap_bytes);
         if (strcmp(from->keys[i], "cache_dir") == 0) {
-            free(device->cache_dir);
-            device->cache_dir =
+            free(device->cache.path);
+            device->cache.path =
                 from->values[i][0] != '\0' ? strdup(from->values[i]) : NULL;
         }
+        if (strcmp(from->keys[i], "test.cache") == 0)
+            device->cache.forced = strcmp(from->values[i], "1") == 0;
     }
     return status;
-}
-
-/* Without a directory to trust, everything is compiled anew: slow, not
- * wrong. */
-static void check_cache_dir(struct tandem_device *device)
-{
-    if (device->cache_dir == NULL || cache_directory(device->cache_dir))
-        return;
-    device_log(device, TANDEM_LOG_WARNING,
-               "cache_dir %s is not used: it must be an absolute path that "
-               "only its owner, or root, can write",
-               device->cache_dir);
-    free(device->cache_dir);
-    device->cache_dir = NULL;
 }
 
 enum tandem_status device_open(uint32_t index,
@@ -216,15 +207,17 @@ enum tandem_status device_open(uint32_t index,
     device->hardware = hardware;
     if (hardware->nvidia)
         atomic_store(&device->waits, WAITS_BUSY);
+    device->cache = (struct cache){.directory = -1,
+                                   .cap_bytes = CACHE_CAP_BYTES};
     enum tandem_status status = read_options(device, options, &cap);
     if (status == TANDEM_OK)
         status = context_take(device);
     if (status != TANDEM_OK) {
-        free(device->cache_dir);
+        cache_close(device);
         handle_free(&devices, device);
         return status;
     }
-    check_cache_dir(device);
+    cache_open(device);
     pthread_mutex_init(&device->mutex, NULL);
     pool_start(&device->pool, cap);
     programs_start(device);
@@ -244,6 +237,6 @@ void device_close(struct tandem_device *device)
     pool_finish(device);
     context_give(device);
     pthread_mutex_destroy(&device->mutex);
-    free(device->cache_dir);
+    cache_close(device);
     handle_free(&devices, device);
 }

@@ -16,6 +16,7 @@
 #include "common/handle.h"
 #include "common/message.h"
 #include "opencl/api.h"
+#include "opencl/cache.h"
 #include "opencl/memory.h"
 #include "opencl/platform.h"
 #include "opencl/program.h"
@@ -31,7 +32,7 @@ struct tandem_device {
     cl_command_queue utility; /* for what belongs to no stream */
     tandem_log_fn log;
     void *log_user;
-    char *cache_dir; /* NULL: no disk cache */
+    struct cache cache;
     atomic_bool lost;
     atomic_int shares_memory; /* import.c: unknown, yes, no */
     _Atomic uint32_t waits;   /* wait.c: enum waits */

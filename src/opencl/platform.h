@@ -15,7 +15,7 @@ struct platform_device {
     cl_device_id id;
     struct tandem_device_info info;
     char version[128]; /* of the platform */
-    bool nvidia, pocl;
+    bool nvidia, pocl, rusticl;
     bool unified; /* shares the host's memory, by its own word */
     bool correct_divide;
     uint32_t group_limit; /* work-items along a group's first axis */

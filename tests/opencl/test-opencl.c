@@ -1,59 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the OpenCL plugin promises beyond the conformance suite: its disk
- * cache, its pool, imported memory, uploads whose source may be reused, and
- * answers where OpenCL is not there.  Runs on the first device, in the build
- * directory.
+ * What the OpenCL plugin promises beyond the conformance suite: its pool,
+ * imported memory, uploads whose source may be reused, and answers where OpenCL
+ * is not there.  Runs on the first device, in the build directory.
  */
-#define _GNU_SOURCE
+#include <config.h>
+
 #include <check.h>
-#include <dirent.h>
-#include <dlfcn.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <tandem/backend.h>
-
-#define PLUGIN ".libs/tandem-opencl.so"
-#define SKIPPED 77
-#define ELEMENTS 64
-
-static const struct tandem_backend *backend;
-static char directory[4096];
-static int warnings;
-
-static void count_warning(void *user, enum tandem_log_level level,
-                          const char *message)
-{
-    (void)user;
-    (void)message;
-    warnings += level <= TANDEM_LOG_WARNING;
-}
-
-static const struct tandem_backend *plugin_load(void)
-{
-    void *library = dlopen(PLUGIN, RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL) {
-        fprintf(stderr, "%s\n", dlerror());
-        return NULL;
-    }
-    /* dlsym's void * becomes a function by way of memory. */
-    tandem_backend_query_fn query;
-    void *symbol = dlsym(library, TANDEM_BACKEND_QUERY_SYMBOL);
-    memcpy(&query, &symbol, sizeof(query));
-    return symbol != NULL ? query(TANDEM_ABI_MAJOR) : NULL;
-}
-
-static void expect_ok(enum tandem_status status, const char *what)
-{
-    ck_assert_msg(status == TANDEM_OK, "%s: %d, %s", what, (int)status,
-                  backend->last_error());
-}
+#include "support.h"
 
 static struct tandem_device *device_new(const char *key, const char *value)
 {
@@ -61,175 +21,10 @@ static struct tandem_device *device_new(const char *key, const char *value)
     struct tandem_open_options options = {.struct_size = sizeof(options),
                                           .count = 1,
                                           .keys = &key,
-                                          .values = &value,
-                                          .log = count_warning};
+                                          .values = &value};
     expect_ok(backend->open(0, &options, &device), "open");
     return device;
 }
-
-/* exp over ELEMENTS zeros, by a device of its own. */
-static void compute(const char *cache)
-{
-    float values[ELEMENTS] = {0};
-    struct tandem_buffer *buffer;
-    struct tandem_stream *stream;
-    struct tandem_device *device = device_new("cache_dir", cache);
-    expect_ok(backend->stream_create(device, 0, &stream), "stream_create");
-    expect_ok(backend->alloc(device, sizeof(values), &buffer), "alloc");
-    expect_ok(backend->upload(stream, buffer, 0, values, sizeof(values), 0),
-              "upload");
-    struct tandem_tensor_desc tensor = {buffer, 0,          TANDEM_F32,
-                                        1,      {ELEMENTS}, {1}};
-    const struct tandem_tensor_desc *operand = &tensor;
-    struct tandem_op op = {.struct_size = sizeof(op), .id = TANDEM_OP_EXP};
-    expect_ok(backend->launch(stream, &op, &operand, 1, &operand, 1), "launch");
-    expect_ok(backend->download(stream, buffer, 0, values, sizeof(values), 0,
-                                TANDEM_FOREVER),
-              "download");
-    for (int i = 0; i < ELEMENTS; i++)
-        ck_assert(values[i] == 1.0f);
-    backend->close(device);
-}
-
-/* Calls visit with each file of the cache; returns how many there are. */
-static int files(const char *cache, void (*visit)(const char *path))
-{
-    int count = 0;
-    DIR *open = opendir(cache);
-    struct dirent *entry;
-    while (open != NULL && (entry = readdir(open)) != NULL) {
-        char path[8192];
-        if (entry->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof(path), "%s/%s", cache, entry->d_name);
-        if (visit != NULL)
-            visit(path);
-        count++;
-    }
-    if (open != NULL)
-        closedir(open);
-    return count;
-}
-
-static void file_remove(const char *path)
-{
-    unlink(path);
-}
-
-static void file_truncate(const char *path)
-{
-    ck_assert(truncate(path, 100) == 0);
-}
-
-static void file_damage(const char *path)
-{
-    struct stat status;
-    int file = open(path, O_RDWR);
-    ck_assert(file >= 0 && fstat(file, &status) == 0);
-    ck_assert(pwrite(file, "damage", 6, status.st_size - 100) == 6);
-    close(file);
-}
-
-/* As if it had been stored, but with nothing in it that can be loaded. */
-static void file_empty(const char *path)
-{
-    ck_assert(truncate(path, 0) == 0);
-}
-
-static void cache_new(void)
-{
-    mkdir(directory, 0700);
-    chmod(directory, 0700);
-    files(directory, file_remove);
-    warnings = 0;
-}
-
-/* NVIDIA's driver has a cache of its own, and the plugin then keeps none. */
-static bool keeps_files(void)
-{
-    struct tandem_device_info info = {.struct_size = sizeof(info)};
-    expect_ok(backend->device_describe(0, &info), "device_describe");
-    return strstr(info.platform, "NVIDIA") == NULL;
-}
-
-START_TEST(cache_is_kept)
-{
-    struct stat status;
-    cache_new();
-    compute(directory);
-    ck_assert_int_eq(files(directory, NULL), keeps_files() ? 1 : 0);
-    ck_assert(stat(directory, &status) == 0);
-    ck_assert_int_eq(status.st_mode & 0777, 0700);
-    compute(directory);
-    ck_assert_int_eq(files(directory, NULL), keeps_files() ? 1 : 0);
-    ck_assert_int_eq(warnings, 0);
-}
-END_TEST
-
-START_TEST(damaged_cache_is_rebuilt)
-{
-    void (*const harm[])(const char *) = {file_truncate, file_damage,
-                                          file_empty};
-    cache_new();
-    compute(directory);
-    for (size_t i = 0; i < sizeof(harm) / sizeof(harm[0]); i++) {
-        files(directory, harm[i]);
-        compute(directory);
-        int after = warnings;
-        compute(directory);
-        ck_assert_int_eq(warnings, after); /* it is whole again */
-    }
-}
-END_TEST
-
-START_TEST(cache_others_can_write_is_not_used)
-{
-    cache_new();
-    chmod(directory, 0777);
-    compute(directory);
-    ck_assert_int_eq(files(directory, NULL), 0);
-    ck_assert_int_eq(warnings, 1);
-    compute("relative");
-    ck_assert_int_eq(warnings, 2);
-    ck_assert(access("relative", F_OK) != 0);
-}
-END_TEST
-
-/* Each process starts afresh: OpenCL does not survive a fork. */
-static pid_t process_start(const char *self, const char *what)
-{
-    pid_t child = fork();
-    if (child == 0) {
-        execl(self, self, what, (char *)NULL);
-        _exit(99);
-    }
-    ck_assert(child > 0);
-    return child;
-}
-
-static int process_end(pid_t child)
-{
-    int status = 0;
-    ck_assert(waitpid(child, &status, 0) == child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-START_TEST(compute_once)
-{
-    compute(directory);
-}
-END_TEST
-
-START_TEST(cache_serves_two_processes_at_once)
-{
-    cache_new();
-    pid_t first = process_start("/proc/self/exe", "compute");
-    pid_t second = process_start("/proc/self/exe", "compute");
-    ck_assert_int_eq(process_end(first), 0);
-    ck_assert_int_eq(process_end(second), 0);
-    ck_assert_int_eq(files(directory, NULL), keeps_files() ? 1 : 0);
-}
-END_TEST
 
 START_TEST(no_driver_is_said)
 {
@@ -483,19 +278,11 @@ START_TEST(fork_after_listing_is_said)
 }
 END_TEST
 
-static Suite *suite_make(bool child)
+static Suite *suite_make(void)
 {
     Suite *suite = suite_create("opencl");
     TCase *cases = tcase_create("plugin");
     suite_add_tcase(suite, cases);
-    if (child) {
-        tcase_add_test(cases, compute_once);
-        return suite;
-    }
-    tcase_add_test(cases, cache_is_kept);
-    tcase_add_test(cases, damaged_cache_is_rebuilt);
-    tcase_add_test(cases, cache_others_can_write_is_not_used);
-    tcase_add_test(cases, cache_serves_two_processes_at_once);
     tcase_add_test(cases, no_driver_is_said);
     tcase_add_test(cases, fork_is_said);
     tcase_add_test(cases, fork_after_listing_is_said);
@@ -550,23 +337,14 @@ int main(int argc, char **argv)
     backend = plugin_load();
     if (backend == NULL)
         return 1;
-    char *here = getcwd(NULL, 0);
-    snprintf(directory, sizeof(directory), "%s/test-cache-opencl",
-             here != NULL ? here : "");
-    free(here);
     if (backend->device_count(&count) != TANDEM_OK) {
         fprintf(stderr, "%s\n", backend->last_error());
         return SKIPPED;
     }
-    bool child = argc > 1;
-    SRunner *runner = srunner_create(suite_make(child));
+    SRunner *runner = srunner_create(suite_make());
     srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, child ? CK_SILENT : CK_NORMAL);
+    srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
-    if (!child) {
-        files(directory, file_remove);
-        rmdir(directory);
-    }
     return failed != 0;
 }
