@@ -113,6 +113,27 @@ struct device *device_get(struct tandem_context *context, uint32_t id)
     return NULL;
 }
 
+/* Why the plugin of that name, or its device, is not there. */
+static const char *absence_explain(const struct tandem_context *context,
+                                   const char *name, size_t length, bool loaded)
+{
+    char own[BACKEND_NAME_BYTES + 16], file[BACKEND_NAME_BYTES + 16];
+
+    if (length < BACKEND_NAME_BYTES) {
+        snprintf(own, sizeof(own), "%.*s: ", (int)length, name);
+        snprintf(file, sizeof(file), "/tandem-%.*s.so: ", (int)length, name);
+        for (uint32_t i = 0; i < context->problem_count; i++) {
+            const char *problem = context->problems[i];
+
+            if (strncmp(problem, own, length + 2) == 0 ||
+                strstr(problem, file) != NULL)
+                return problem;
+        }
+    }
+    return loaded ? "the plugin is loaded, but has no such device"
+                  : "no plugin of that name is loaded";
+}
+
 struct device *device_find(struct tandem_context *context, const char *name)
 {
     const char *colon = strchr(name, ':');
@@ -139,11 +160,9 @@ struct device *device_find(struct tandem_context *context, const char *name)
             device->index == index)
             return device;
     }
-    message_set(TANDEM_NO_DEVICE,
-                "there is no device \"%s\": %s", name,
-                backend < context->backend_count
-                    ? "the plugin is loaded, but has no such device"
-                    : "no plugin of that name is loaded");
+    message_set(TANDEM_NO_DEVICE, "there is no device \"%.64s\": %s", name,
+                absence_explain(context, name, length,
+                                backend < context->backend_count));
     return NULL;
 }
 

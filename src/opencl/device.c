@@ -12,6 +12,7 @@
 
 #include "common/decimal.h"
 #include "opencl/cache.h"
+#include "opencl/driver.h"
 #include "opencl/gemm.h"
 #include "opencl/pinned.h"
 #include "opencl/status.h"
@@ -218,6 +219,8 @@ enum tandem_status device_open(uint32_t index,
         return status;
     }
     cache_open(device);
+    if (driver_warning()[0] != '\0')
+        device_log(device, TANDEM_LOG_WARNING, "%s", driver_warning());
     pthread_mutex_init(&device->mutex, NULL);
     pool_start(&device->pool, cap);
     programs_start(device);

@@ -14,6 +14,7 @@
 #include "common/message.h"
 #include "opencl/describe.h"
 #include "opencl/device.h"
+#include "opencl/driver.h"
 
 #define MAX_PLATFORMS 32u
 #define MAX_DEVICES 64u
@@ -21,6 +22,9 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static bool searched;
 static cl_int search_code;
+/* Why no OpenCL call was made; or TANDEM_OK. */
+static enum tandem_status refusal;
+static char refusal_text[512];
 static uint32_t device_total;
 static struct platform_device devices[MAX_DEVICES];
 
@@ -91,6 +95,11 @@ static void search(void)
 {
     cl_platform_id platforms[MAX_PLATFORMS];
     cl_uint count = 0;
+    refusal = driver_check();
+    if (refusal != TANDEM_OK) {
+        snprintf(refusal_text, sizeof(refusal_text), "%s", message_get());
+        return;
+    }
     device_watch_forks();
     search_code = clGetPlatformIDs(MAX_PLATFORMS, platforms, &count);
     if (search_code != CL_SUCCESS)
@@ -105,6 +114,8 @@ static void search(void)
 
 static enum tandem_status no_device(void)
 {
+    if (refusal != TANDEM_OK)
+        return message_set(refusal, "%s", refusal_text);
     if (search_code == CL_PLATFORM_NOT_FOUND_KHR)
         return message_set(
             TANDEM_NO_DEVICE,
@@ -128,7 +139,8 @@ enum tandem_status platform_count(uint32_t *out_count)
     pthread_mutex_lock(&mutex);
     if (!searched)
         search();
-    searched = true;
+    /* Memory may be had another time. */
+    searched = refusal != TANDEM_OUT_OF_MEMORY;
     *out_count = device_total;
     pthread_mutex_unlock(&mutex);
     return *out_count != 0 ? TANDEM_OK : no_device();

@@ -211,7 +211,7 @@ static void child_judge(struct child *child, bool in_time, int state,
 {
     struct child_outcome *out = child->outcome;
     const char *where = child->step[0] != '\0' ? child->step : "starting";
-    char what[160];
+    char what[sizeof out->what];
 
     if (!in_time)
         snprintf(what, sizeof what, "did not end within %u s",
@@ -231,6 +231,7 @@ static void child_judge(struct child *child, bool in_time, int state,
         return;
     }
     out->end = in_time ? CHILD_CRASHED : CHILD_TIMED_OUT;
+    memcpy(out->what, what, sizeof what);
     snprintf(out->message, sizeof out->message, "its process %s (while: %s)",
              what, where);
 }

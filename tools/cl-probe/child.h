@@ -24,6 +24,9 @@ struct child_outcome {
     json_t *result; /* owned; NULL unless CHILD_ANSWERED */
     /* Why there is no result; with one, what went wrong after it, or "". */
     char message[512];
+    /* Of a child that crashed or ran out of time, what it did: "crashed: ...";
+     * else "". */
+    char what[160];
 };
 
 /* Runs in the child.  Answers by child_answer or child_fail. */

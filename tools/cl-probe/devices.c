@@ -8,6 +8,7 @@
 
 #include "../common/lane.h"
 #include "child.h"
+#include "drivers.h"
 
 #include <glob.h>
 #include <stdio.h>
@@ -346,6 +347,17 @@ static void find_backend(json_t *found, const struct probe_options *options,
     child_outcome_destroy(&outcome);
 }
 
+/* Without a driver that takes its process down: the library would not touch
+ * it either. */
+static bool drivers_good(json_t *found, const struct probe_options *options,
+                         const char *backend)
+{
+    if (strcmp(backend, "opencl") != 0 || drivers_check(options, found))
+        return true;
+    json_object_set_new(found, "failed", json_true());
+    return false;
+}
+
 /* Whether the plugin could have the device of that name; NULL: any. */
 static bool may_have(const char *backend, const char *name)
 {
@@ -365,7 +377,8 @@ json_t *devices_find(const struct probe_options *options, const char *name,
 
     names_find(&names);
     for (size_t i = 0; i < names.count; i++)
-        if (may_have(names.name[i], name))
+        if (may_have(names.name[i], name) &&
+            drivers_good(found, options, names.name[i]))
             find_backend(found, options, names.name[i]);
     if (names.count == 0)
         find_backend(found, options, NULL);

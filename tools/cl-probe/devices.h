@@ -4,10 +4,12 @@
  * so that a driver that crashes or hangs costs its plugin only:
  *
  *   { "version", "devices": [ { "name", "backend", "index", ... } ],
- *     "problems": [ "..." ], "backends": "cpu,opencl", "failed": false }
+ *     "problems": [ "..." ], "backends": "cpu,opencl", "failed": false,
+ *     "drivers": [ ... ] }
  *
  * index counts within the backend; backends are those that answered; failed
- * says that one crashed or hung.  Parent process only.
+ * says that one crashed or hung; drivers (drivers.h) is there where the OpenCL
+ * plugin was looked at.  Parent process only.
  */
 #ifndef CL_PROBE_DEVICES_H
 #define CL_PROBE_DEVICES_H

@@ -90,6 +90,36 @@ static void print_device(const json_t *device)
     printf("\n");
 }
 
+static void print_drivers(const json_t *drivers)
+{
+    struct table table = {0};
+
+    if (json_array_size(drivers) == 0)
+        return;
+    printf("OpenCL drivers\n");
+    for (size_t i = 0; i < json_array_size(drivers); i++) {
+        const json_t *driver = json_array_get(drivers, i);
+        const char *state = device_text(driver, "state");
+        const char *message = device_text(driver, "message");
+        const double devices = device_number(driver, "devices");
+
+        table_row(&table);
+        table_cell(&table, "  %s", device_text(driver, "file"));
+        table_cell(&table, "%s", device_text(driver, "library"));
+        /* Why it could not be tested is among what is not usable. */
+        if (strcmp(state, "untested") == 0)
+            table_cell(&table, "untested");
+        else if (message[0] != '\0')
+            table_cell(&table, "%s: %s", state, message);
+        else
+            table_cell(&table, "%.0f device%s", devices,
+                       devices == 1 ? "" : "s");
+    }
+    table_print(&table, stdout);
+    table_destroy(&table);
+    printf("\n");
+}
+
 static void print_sentences(const char *heading, const json_t *sentences)
 {
     if (json_array_size(sentences) == 0)
@@ -134,6 +164,7 @@ int probe_list(const struct probe_options *options)
            json_array_size(devices), json_array_size(devices) == 1 ? "" : "s");
     for (size_t i = 0; i < json_array_size(devices); i++)
         print_device(json_array_get(devices, i));
+    print_drivers(json_object_get(found, "drivers"));
     print_sentences("Not usable", json_object_get(found, "problems"));
     print_sentences("Why there may be no OpenCL device",
                     json_object_get(found, "hints"));

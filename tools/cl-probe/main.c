@@ -24,6 +24,7 @@ enum long_option {
     OPTION_RESIDENT,
     OPTION_DEVICE,
     OPTION_TIME_LIMIT,
+    OPTION_DRIVER_LIMIT,
     OPTION_JSON,
     OPTION_VERBOSE,
     OPTION_HELP,
@@ -39,6 +40,7 @@ static const struct option long_options[] = {
     {"resident", required_argument, NULL, OPTION_RESIDENT},
     {"device", required_argument, NULL, OPTION_DEVICE},
     {"time-limit", required_argument, NULL, OPTION_TIME_LIMIT},
+    {"driver-limit", required_argument, NULL, OPTION_DRIVER_LIMIT},
     {"json", no_argument, NULL, OPTION_JSON},
     {"verbose", no_argument, NULL, OPTION_VERBOSE},
     {"help", no_argument, NULL, OPTION_HELP},
@@ -64,6 +66,8 @@ static const char help[] =
     "  --resident=DEVICE  with --explain: where the data lies (default: host)\n"
     "  --device=NAME      this device alone: cpu, opencl, opencl:1\n"
     "  --time-limit=S     seconds that a device may take at most\n"
+    "  --driver-limit=S   seconds that an OpenCL driver may take to list its\n"
+    "                     devices (10)\n"
     "  --json             answer in JSON\n"
     "  --verbose          say more on standard error\n"
     "  --help, --version  this text; the version\n"
@@ -129,6 +133,14 @@ static bool read_seconds(const char *text, unsigned *out)
     return true;
 }
 
+static bool take_seconds(const char *option, unsigned *out)
+{
+    if (read_seconds(optarg, out))
+        return true;
+    probe_complain("%s wants seconds, 1 or more, not \"%s\"", option, optarg);
+    return false;
+}
+
 /* Sets the mode; false, having complained, where there are two. */
 static bool set_mode(enum mode *mode, enum mode wanted)
 {
@@ -168,11 +180,9 @@ static bool take_option(int option, struct probe_options *options,
         options->device = optarg;
         return true;
     case OPTION_TIME_LIMIT:
-        if (read_seconds(optarg, &options->time_limit_s))
-            return true;
-        probe_complain("--time-limit wants seconds, 1 or more, not \"%s\"",
-                       optarg);
-        return false;
+        return take_seconds("--time-limit", &options->time_limit_s);
+    case OPTION_DRIVER_LIMIT:
+        return take_seconds("--driver-limit", &options->driver_limit_s);
     default:
         return false; /* getopt complained */
     }

@@ -22,6 +22,7 @@ struct probe_options {
     const char *resident; /* --explain: where the data lies; NULL: the host */
     const char *op, *shape;
     unsigned time_limit_s; /* a child's; 0: the mode's own */
+    unsigned driver_limit_s; /* an OpenCL driver's; 0: the default */
     bool json, quick, verbose;
 };
 

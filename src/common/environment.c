@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The environment; see environment.h.
+ */
+#include <config.h>
+
+#include "common/environment.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+const char *environment_get(const char *name)
+{
+#ifdef HAVE_SECURE_GETENV
+    const char *value = secure_getenv(name);
+#else
+    /* What cannot be read safely is not read. */
+    const char *value = NULL;
+
+    (void)name;
+#endif
+
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+bool environment_cache(char *out_path, size_t bytes)
+{
+    const char *base = environment_get("XDG_CACHE_HOME");
+    const char *below = "/tandem";
+    int length;
+
+    if (base == NULL || base[0] != '/') {
+        base = environment_get("HOME");
+        below = "/.cache/tandem";
+    }
+    if (base == NULL || base[0] != '/')
+        return false;
+    length = snprintf(out_path, bytes, "%s%s", base, below);
+    return length > 0 && (size_t)length < bytes;
+}

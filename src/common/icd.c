@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finding OpenCL drivers; see icd.h.
+ */
+#include <config.h>
+
+#include "common/environment.h"
+#include "common/icd.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+bool icd_list_add(struct icd_list *list, const char *file, const char *library)
+{
+    struct icd *icd;
+
+    if (list->count == ICD_COUNT_MAX)
+        return false;
+    if (list->icds == NULL)
+        list->icds = calloc(ICD_COUNT_MAX, sizeof(*list->icds));
+    if (list->icds == NULL)
+        return false;
+    icd = &list->icds[list->count];
+    icd->file = strdup(file);
+    icd->library = strdup(library);
+    if (icd->file == NULL || icd->library == NULL) {
+        free(icd->file);
+        free(icd->library);
+        return false;
+    }
+    list->count++;
+    return true;
+}
+
+bool icd_list_has(const struct icd_list *list, const char *library)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (strcmp(list->icds[i].library, library) == 0)
+            return true;
+    }
+    return false;
+}
+
+void icd_list_finish(struct icd_list *list)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        free(list->icds[i].file);
+        free(list->icds[i].library);
+    }
+    free(list->icds);
+    *list = (struct icd_list){0};
+}
+
+bool icd_file_read(const char *path, char *out_library)
+{
+    struct stat status;
+    FILE *file;
+    bool good;
+
+    /* A pipe, say, would keep us waiting. */
+    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
+        return false;
+    file = fopen(path, "re");
+    if (file == NULL)
+        return false;
+    good = fgets(out_library, (int)ICD_TEXT_MAX, file) != NULL;
+    fclose(file);
+    if (!good)
+        return false;
+    out_library[strcspn(out_library, "\n")] = '\0';
+    return out_library[0] != '\0';
+}
+
+static bool has_suffix(const char *name)
+{
+    const size_t length = strlen(name);
+
+    return length > 4 && strcmp(name + length - 4, ".icd") == 0;
+}
+
+/* What cannot be read, the loader leaves out, too. */
+static bool file_add(struct icd_list *list, const char *path)
+{
+    char library[ICD_TEXT_MAX];
+
+    return !icd_file_read(path, library) || list->count == ICD_COUNT_MAX ||
+           icd_list_add(list, path, library);
+}
+
+static int is_icd(const struct dirent *entry)
+{
+    return has_suffix(entry->d_name);
+}
+
+static bool directory_add(struct icd_list *list, const char *directory)
+{
+    char path[ICD_TEXT_MAX];
+    struct dirent **entries = NULL;
+    const int count = scandir(directory, &entries, is_icd, alphasort);
+    bool good = true;
+
+    for (int i = 0; i < count; i++) {
+        const int length = snprintf(path, sizeof(path), "%s/%s", directory,
+                                    entries[i]->d_name);
+
+        if (length > 0 && (size_t)length < sizeof(path))
+            good = good && file_add(list, path);
+        free(entries[i]);
+    }
+    free(entries);
+    return good;
+}
+
+/* OCL_ICD_VENDORS where it is no directory. */
+static bool single_add(struct icd_list *list, const char *name,
+                       const char *directory)
+{
+    char path[ICD_TEXT_MAX];
+    const uint32_t before = list->count;
+    bool good = true;
+
+    if (!has_suffix(name))
+        return icd_list_add(list, name, name);
+    if (strchr(name, '/') == NULL &&
+        snprintf(path, sizeof(path), "%s/%s", directory, name) <
+            (int)sizeof(path))
+        good = file_add(list, path);
+    return good && (list->count > before || file_add(list, name));
+}
+
+static bool vendors_add(struct icd_list *list)
+{
+    const char *vendors = environment_get("OCL_ICD_VENDORS");
+    const char *directory = environment_get("OPENCL_VENDOR_PATH");
+    struct stat status;
+
+    if (directory == NULL)
+        directory = ICD_DIRECTORY;
+    if (vendors == NULL)
+        return directory_add(list, directory);
+    if (stat(vendors, &status) == 0 && S_ISDIR(status.st_mode))
+        return directory_add(list, vendors);
+    return single_add(list, vendors, directory);
+}
+
+static bool libraries_add(struct icd_list *list, const char *names)
+{
+    char name[ICD_TEXT_MAX];
+    bool good = true;
+
+    while (names != NULL && good) {
+        const size_t length = strcspn(names, ":");
+
+        if (length > 0 && length < sizeof(name)) {
+            memcpy(name, names, length);
+            name[length] = '\0';
+            good = list->count == ICD_COUNT_MAX ||
+                   icd_list_add(list, name, name);
+        }
+        names = names[length] == ':' ? names + length + 1 : NULL;
+    }
+    return good;
+}
+
+bool icd_list_find(struct icd_list *out)
+{
+    *out = (struct icd_list){0};
+    if (vendors_add(out) &&
+        libraries_add(out, environment_get("OCL_ICD_FILENAMES")))
+        return true;
+    icd_list_finish(out);
+    return false;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Drivers on record; see driver.h.  Called under platform.c's mutex.
+ */
+#include <config.h>
+
+#include "opencl/driver.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/driver_record.h"
+#include "common/environment.h"
+#include "common/message.h"
+#include "common/trust.h"
+
+static char warning[TRUST_WHY_BYTES + 64];
+
+const char *driver_warning(void)
+{
+    return warning;
+}
+
+static enum tandem_status refuse(const struct driver_record *record)
+{
+    const struct icd *icd = &record->drivers.icds[0];
+    char others[64] = "";
+
+    if (record->drivers.count > 1)
+        snprintf(others, sizeof(others), " together with %u other%s",
+                 record->drivers.count - 1,
+                 record->drivers.count > 2 ? "s" : "");
+    return message_set(
+        TANDEM_FAILED,
+        "OpenCL is left alone: its driver %.120s (%.60s)%s %.100s, says "
+        "cl-probe of %.24s: remove or mend it, or set OCL_ICD_VENDORS to a "
+        "good .icd file, then run cl-probe again",
+        icd->file, icd->library, others, record->what, record->when);
+}
+
+enum tandem_status driver_check(void)
+{
+    char cache[PATH_MAX], why[TRUST_WHY_BYTES];
+    const char *wish = environment_get("TANDEM_OPENCL_RECORD");
+    const bool has_cache = environment_cache(cache, sizeof(cache));
+    const struct driver_record *match;
+    struct driver_records records;
+    struct icd_list drivers;
+    enum tandem_status status = TANDEM_OK;
+
+    if (wish != NULL && strcmp(wish, "ignore") == 0)
+        return TANDEM_OK;
+    if (driver_records_find(has_cache ? cache : NULL, STATEDIR, &records,
+                            why) == DRIVER_RECORD_REFUSED)
+        snprintf(warning, sizeof(warning),
+                 "the record of broken OpenCL drivers is not used: %s", why);
+    if (records.count == 0)
+        goto done;
+    if (!icd_list_find(&drivers)) {
+        status = message_set(TANDEM_OUT_OF_MEMORY,
+                             "no memory to list the OpenCL drivers");
+        goto done;
+    }
+    match = driver_records_match(&records, &drivers);
+    if (match != NULL)
+        status = refuse(match);
+    icd_list_finish(&drivers);
+done:
+    driver_records_finish(&records);
+    return status;
+}

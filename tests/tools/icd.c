@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An OpenCL driver without devices, for tests of what a broken one does.  What
+ * it does, and when, its file's name says, so that copies of it differ:
+ *
+ *     icd-DEED-PLACE.so   DEED: crash, abort, exit, hang or stop (SIGSTOP)
+ *                         PLACE: load, platforms or devices
+ *     icd-pair-*.so       aborts where another of these was loaded before
+ *     any other name      does nothing wrong
+ */
+#define _GNU_SOURCE
+#include <CL/cl_icd.h>
+
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct _cl_platform_id {
+    cl_icd_dispatch *dispatch;
+};
+
+/* The part of the file's name behind "icd-". */
+static const char *own_name(void)
+{
+    Dl_info file;
+    const char *slash;
+
+    if (dladdr((const void *)own_name, &file) == 0)
+        return "";
+    slash = strrchr(file.dli_fname, '/');
+    slash = slash != NULL ? slash + 1 : file.dli_fname;
+    return strncmp(slash, "icd-", 4) == 0 ? slash + 4 : "";
+}
+
+static void commit(const char *deed)
+{
+    if (strncmp(deed, "crash", 5) == 0) {
+        signal(SIGSEGV, SIG_DFL); /* a sanitizer's handler would exit */
+        raise(SIGSEGV);
+    }
+    if (strncmp(deed, "abort", 5) == 0) {
+        signal(SIGABRT, SIG_DFL);
+        abort();
+    }
+    if (strncmp(deed, "exit", 4) == 0)
+        exit(0);
+    if (strncmp(deed, "stop", 4) == 0)
+        raise(SIGSTOP);
+    for (;;)
+        pause();
+}
+
+static void misbehave(const char *place)
+{
+    const char *name = own_name();
+    const char *dash = strchr(name, '-');
+
+    if (dash != NULL && strncmp(name, "pair-", 5) != 0 &&
+        strncmp(dash + 1, place, strlen(place)) == 0)
+        commit(name);
+}
+
+__attribute__((constructor)) static void loaded(void)
+{
+    misbehave("load");
+    if (strncmp(own_name(), "pair-", 5) != 0)
+        return;
+    if (getenv("ICD_PAIR") != NULL)
+        commit("abort");
+    setenv("ICD_PAIR", "1", 1);
+}
+
+static cl_int platform_info(cl_platform_id platform, cl_platform_info name,
+                            size_t bytes, void *value, size_t *out_bytes)
+{
+    const char *text = name == CL_PLATFORM_EXTENSIONS       ? "cl_khr_icd"
+                       : name == CL_PLATFORM_ICD_SUFFIX_KHR ? "TEST"
+                       : name == CL_PLATFORM_PROFILE        ? "FULL_PROFILE"
+                       : name == CL_PLATFORM_VERSION        ? "OpenCL 1.2 test"
+                                                            : "Test";
+    const size_t length = strlen(text) + 1;
+
+    (void)platform;
+    if (value != NULL && bytes < length)
+        return CL_INVALID_VALUE;
+    if (value != NULL)
+        memcpy(value, text, length);
+    if (out_bytes != NULL)
+        *out_bytes = length;
+    return CL_SUCCESS;
+}
+
+static cl_int device_ids(cl_platform_id platform, cl_device_type type,
+                         cl_uint room, cl_device_id *devices,
+                         cl_uint *out_count)
+{
+    (void)platform;
+    (void)type;
+    (void)room;
+    (void)devices;
+    misbehave("devices");
+    if (out_count != NULL)
+        *out_count = 0;
+    return CL_DEVICE_NOT_FOUND;
+}
+
+static cl_icd_dispatch dispatch = {.clGetPlatformInfo = platform_info,
+                                   .clGetDeviceIDs = device_ids};
+static struct _cl_platform_id the_platform = {&dispatch};
+
+static cl_int platform_ids(cl_uint room, cl_platform_id *platforms,
+                           cl_uint *out_count)
+{
+    misbehave("platforms");
+    if (platforms != NULL && room > 0)
+        platforms[0] = &the_platform;
+    if (out_count != NULL)
+        *out_count = 1;
+    return CL_SUCCESS;
+}
+
+__attribute__((visibility("default"))) void *
+clGetExtensionFunctionAddress(const char *name)
+{
+    if (strcmp(name, "clIcdGetPlatformIDsKHR") == 0)
+        return (void *)platform_ids;
+    if (strcmp(name, "clGetPlatformInfo") == 0)
+        return (void *)platform_info;
+    return NULL;
+}
