@@ -141,7 +141,7 @@ enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns)
         status = source_flush(event);
     if (status != TANDEM_OK || atomic_load(&event->passed))
         return status;
-    if (timeout_ns == TANDEM_FOREVER && !wait_polls(event->device)) {
+    if (timeout_ns == TANDEM_FOREVER && !wait_busy(event->device)) {
         struct wait_watch watch;
         wait_watch(event->device, &watch);
         code = clWaitForEvents(1, &event->event);
@@ -151,7 +151,7 @@ enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns)
             return event_failed(event, code);
         timeout_ns = 1000000u; /* it has passed, but may be told late */
     }
-    status = wait_polled(event->device, event->event, timeout_ns, &code);
+    status = wait_event(event->device, event->event, timeout_ns, &code);
     if (status != TANDEM_OK)
         return status;
     if (code < 0)

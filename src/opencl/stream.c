@@ -205,7 +205,7 @@ enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
     cl_int code = CL_SUCCESS;
     enum tandem_status status = stream_flush(stream);
     if (status == TANDEM_OK && timeout_ns == TANDEM_FOREVER &&
-        !wait_polls(device)) {
+        !wait_busy(device)) {
         cl_int done = CL_COMPLETE;
         struct wait_watch watch;
         wait_watch(device, &watch);
@@ -216,7 +216,7 @@ enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
             done < 0)
             code = done;
     } else if (status == TANDEM_OK) {
-        status = wait_polled(device, event, timeout_ns, &code);
+        status = wait_event(device, event, timeout_ns, &code);
     }
     if (status == TANDEM_NOT_READY)
         return status;
@@ -234,7 +234,7 @@ static enum tandem_status finish(struct tandem_stream *stream,
         return TANDEM_OK;
     cl_int code;
     enum tandem_status status;
-    if (timeout_ns == TANDEM_FOREVER && !wait_polls(device)) {
+    if (timeout_ns == TANDEM_FOREVER && !wait_busy(device)) {
         struct wait_watch watch;
         wait_watch(device, &watch);
         code = clFinish(stream->queue);
@@ -259,7 +259,7 @@ static enum tandem_status finish(struct tandem_stream *stream,
 
 enum tandem_status stream_settle(struct tandem_stream *stream)
 {
-    return wait_polls(stream->device) ? finish(stream, TANDEM_FOREVER)
+    return wait_busy(stream->device) ? finish(stream, TANDEM_FOREVER)
                                       : TANDEM_OK;
 }
 

@@ -102,17 +102,17 @@ enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
  * its own wait: before a call that waits for it. */
 enum tandem_status stream_settle(struct tandem_stream *stream);
 
-/* Whether waits without limit are better polled than left to the driver. */
-bool wait_polls(struct tandem_device *device);
+/* Whether the driver's own waits keep a processor busy. */
+bool wait_busy(struct tandem_device *device);
 /* Around a wait of the driver's. */
 struct wait_watch {
     uint64_t wall_ns, busy_ns;
 };
 void wait_watch(struct tandem_device *device, struct wait_watch *out_watch);
 void wait_watched(struct tandem_device *device, const struct wait_watch *watch);
-/* Polls with growing pauses.  out_code: the event's status below 0. */
-enum tandem_status wait_polled(struct tandem_device *device, cl_event event,
-                               uint64_t timeout_ns, cl_int *out_code);
+/* NOT_READY when timeout_ns ran out.  out_code: the event's status below 0. */
+enum tandem_status wait_event(struct tandem_device *device, cl_event event,
+                              uint64_t timeout_ns, cl_int *out_code);
 
 enum tandem_status event_record(struct tandem_stream *stream,
                                 struct tandem_event **out_event);

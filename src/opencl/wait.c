@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a thread waits for a device.  Some drivers sleep in their own waits, some
- * keep a processor busy; OpenCL does not tell which, so the first wait of a
- * device that lasts is watched, and a driver that was busy in it is polled from
- * then on.  Polling is also what a wait with a limit is, which OpenCL does not
- * offer.  Any thread.
+ * How a thread waits for a device.  Without a limit the driver's own waits
+ * serve, unless they keep a processor busy: OpenCL does not tell, so the first
+ * one that lasts is watched.  With a limit, which OpenCL does not offer, the
+ * thread sleeps until the driver calls back; where the driver is known to be
+ * busy, it is polled.  Any thread.
  */
+#include <errno.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "opencl/status.h"
@@ -18,8 +20,11 @@
  * bounds both what a wait loses and what it costs. */
 #define SLEEP_SHARE 16u
 #define LONGEST_SLEEP_NS 500000u
-/* A wait that lasts so long tells what a driver does in it. */
+/* A wait that lasts so long tells what a driver does in it: one that sleeps
+ * takes next to nothing of a processor, one that does not takes all that others
+ * leave to it, which on a loaded machine is little. */
 #define TELLING_NS 5000000u
+#define BUSY_SHARE 32u
 
 static uint64_t clock_now(clockid_t clock)
 {
@@ -28,7 +33,9 @@ static uint64_t clock_now(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-bool wait_polls(struct tandem_device *device)
+/* ---- the driver's own waits ---- */
+
+bool wait_busy(struct tandem_device *device)
 {
     return atomic_load_explicit(&device->waits, memory_order_relaxed) ==
            WAITS_BUSY;
@@ -52,15 +59,17 @@ void wait_watched(struct tandem_device *device, const struct wait_watch *watch)
     if (wall_ns < TELLING_NS)
         return;
     uint64_t busy_ns = clock_now(CLOCK_THREAD_CPUTIME_ID) - watch->busy_ns;
-    bool busy = busy_ns > wall_ns / 10;
+    bool busy = busy_ns > wall_ns / BUSY_SHARE;
     atomic_store(&device->waits, busy ? WAITS_BUSY : WAITS_ASLEEP);
     device_log(device, TANDEM_LOG_DEBUG,
-               "the driver was busy for %llu of %llu us in a wait: waits are "
-               "%s",
+               "the driver was busy for %llu of %llu us in a wait: %s",
                (unsigned long long)busy_ns / 1000,
                (unsigned long long)wall_ns / 1000,
-               busy ? "polled from now on" : "left to it");
+               busy ? "its own are avoided from now on"
+                    : "its own serve");
 }
+
+/* ---- polling ---- */
 
 static void pause_after(uint64_t spent_ns, uint64_t left_ns)
 {
@@ -75,31 +84,122 @@ static void pause_after(uint64_t spent_ns, uint64_t left_ns)
     nanosleep(&nap, NULL);
 }
 
-enum tandem_status wait_polled(struct tandem_device *device, cl_event event,
-                               uint64_t timeout_ns, cl_int *out_code)
+static cl_int state_get(cl_event event, cl_int *out_state)
 {
-    uint64_t start = 0;
-    *out_code = CL_SUCCESS;
-    for (;;) {
-        cl_int state = CL_QUEUED;
-        cl_int code = clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS,
-                                     sizeof(state), &state, NULL);
-        if (code != CL_SUCCESS)
-            return status_from_cl(device, code, "clGetEventInfo");
-        if (state <= CL_COMPLETE) {
-            *out_code = state;
-            return TANDEM_OK;
-        }
-        if (timeout_ns == 0)
-            return message_set(TANDEM_NOT_READY, "work is under way");
-        uint64_t now = clock_now(CLOCK_MONOTONIC);
-        if (start == 0)
-            start = now;
-        uint64_t spent = now - start;
-        if (spent >= timeout_ns)
-            return message_set(TANDEM_NOT_READY,
-                               "work is under way after %llu ns",
-                               (unsigned long long)timeout_ns);
+    return clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                          sizeof(*out_state), out_state, NULL);
+}
+
+static cl_int wait_polled(cl_event event, uint64_t timeout_ns,
+                          cl_int *out_state)
+{
+    uint64_t start = clock_now(CLOCK_MONOTONIC), spent = 0;
+    cl_int code;
+    while ((code = state_get(event, out_state)) == CL_SUCCESS &&
+           *out_state > CL_COMPLETE && spent < timeout_ns) {
         pause_after(spent, timeout_ns - spent);
+        spent = clock_now(CLOCK_MONOTONIC) - start;
     }
+    return code;
+}
+
+/* ---- sleeping ---- */
+
+/* Lives until both have left it: who waits, and the driver, who may call back
+ * long after nobody waits. */
+struct sleeper {
+    pthread_mutex_t mutex;
+    pthread_cond_t woken;
+    cl_int state; /* above CL_COMPLETE: not yet */
+    uint32_t users;
+};
+
+static struct sleeper *sleeper_new(void)
+{
+    struct sleeper *sleeper = calloc(1, sizeof(*sleeper));
+    pthread_condattr_t clock;
+    if (sleeper == NULL)
+        return NULL;
+    pthread_mutex_init(&sleeper->mutex, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&sleeper->woken, &clock);
+    pthread_condattr_destroy(&clock);
+    sleeper->state = CL_QUEUED;
+    sleeper->users = 2;
+    return sleeper;
+}
+
+/* Called with the mutex locked, returns with it unlocked. */
+static void sleeper_leave(struct sleeper *sleeper)
+{
+    bool last = --sleeper->users == 0;
+    pthread_mutex_unlock(&sleeper->mutex);
+    if (!last)
+        return;
+    pthread_cond_destroy(&sleeper->woken);
+    pthread_mutex_destroy(&sleeper->mutex);
+    free(sleeper);
+}
+
+static void CL_CALLBACK sleeper_wake(cl_event event, cl_int state, void *user)
+{
+    struct sleeper *sleeper = user;
+    (void)event;
+    pthread_mutex_lock(&sleeper->mutex);
+    sleeper->state = state;
+    pthread_cond_signal(&sleeper->woken);
+    sleeper_leave(sleeper);
+}
+
+/* A point in time far enough for any timeout. */
+static struct timespec deadline_after(uint64_t timeout_ns)
+{
+    const uint64_t year_ns = UINT64_C(31536000000000000);
+    uint64_t at = clock_now(CLOCK_MONOTONIC) +
+                  (timeout_ns < year_ns ? timeout_ns : year_ns);
+    return (struct timespec){(time_t)(at / 1000000000u),
+                             (long)(at % 1000000000u)};
+}
+
+/* False where the driver does not call back. */
+static bool wait_asleep(cl_event event, uint64_t timeout_ns, cl_int *out_state)
+{
+    struct sleeper *sleeper = sleeper_new();
+    if (sleeper == NULL)
+        return false;
+    struct timespec deadline = deadline_after(timeout_ns);
+    if (clSetEventCallback(event, CL_COMPLETE, sleeper_wake, sleeper) !=
+        CL_SUCCESS) {
+        pthread_mutex_lock(&sleeper->mutex);
+        sleeper->users = 1;
+        sleeper_leave(sleeper);
+        return false;
+    }
+    pthread_mutex_lock(&sleeper->mutex);
+    while (sleeper->state > CL_COMPLETE &&
+           pthread_cond_timedwait(&sleeper->woken, &sleeper->mutex,
+                                  &deadline) != ETIMEDOUT)
+        continue;
+    *out_state = sleeper->state;
+    sleeper_leave(sleeper);
+    return true;
+}
+
+enum tandem_status wait_event(struct tandem_device *device, cl_event event,
+                              uint64_t timeout_ns, cl_int *out_code)
+{
+    cl_int state = CL_QUEUED;
+    cl_int code = state_get(event, &state);
+    *out_code = CL_SUCCESS;
+    if (code == CL_SUCCESS && state > CL_COMPLETE && timeout_ns != 0 &&
+        (device->hardware->nvidia || !wait_asleep(event, timeout_ns, &state)))
+        code = wait_polled(event, timeout_ns, &state);
+    if (code != CL_SUCCESS)
+        return status_from_cl(device, code, "clGetEventInfo");
+    if (state > CL_COMPLETE)
+        return message_set(TANDEM_NOT_READY, "work is under way after %llu ns",
+                           (unsigned long long)timeout_ns);
+    *out_code = state;
+    return TANDEM_OK;
 }

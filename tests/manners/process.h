@@ -29,14 +29,14 @@ struct process {
 };
 
 void process_read(struct process *out);
-/* Asserts that nothing changed, but for the handlers of the signals in
- * allowed (NULL: none). */
-void process_compare(const struct process *before, const struct process *after,
-                     const sigset_t *allowed);
 void process_free(struct process *process);
-/* The signals whose handler changed. */
-sigset_t process_handlers_changed(const struct process *before,
-                                  const struct process *after);
+/* Asserts that nothing changed but what process_changes lists. */
+void process_compare(const struct process *before,
+                     const struct process *after);
+/* The signals whose handler changed and the variables that did, by number and
+ * name, in one line: "" where none did. */
+void process_changes(const struct process *before, const struct process *after,
+                     char *out, size_t bytes);
 
 struct process_thread {
     pid_t id;

@@ -64,7 +64,7 @@ START_TEST(process_left_as_found)
 {
     struct process before, after;
     struct sigaction own = {.sa_handler = nothing_handle};
-    char path[4096];
+    char path[4096], changes[1024];
     struct tandem_profile *profile = NULL;
     struct tandem_context *context;
 
@@ -78,11 +78,15 @@ START_TEST(process_left_as_found)
     OK(tandem_profile_save(profile, NULL, path, sizeof path));
     tandem_profile_destroy(profile);
     process_read(&after);
-    process_compare(&before, &after, NULL);
+    process_compare(&before, &after);
+    process_changes(&before, &after, changes, sizeof changes);
+    ck_assert_str_eq(changes, "");
     tandem_context_destroy(context);
     process_free(&after);
     process_read(&after);
-    process_compare(&before, &after, NULL);
+    process_compare(&before, &after);
+    process_changes(&before, &after, changes, sizeof changes);
+    ck_assert_str_eq(changes, "");
     process_free(&before);
     process_free(&after);
 }

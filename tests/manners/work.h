@@ -14,6 +14,9 @@
 /* Element-wise, row by row, and products. */
 #define WORK_RESULTS (11 * WORK_ELEMENTS + 2 * WORK_SIDE * WORK_SIDE)
 
+/* Makes the data, at first use too: in the default floating-point
+ * environment. */
+void work_prepare(void);
 /* Runs it on device and writes WORK_RESULTS results. */
 void work_run(struct tandem_context *context, uint32_t device, float *out);
 /* results as memcmp has it, but any NaN for any NaN; names where not. */
