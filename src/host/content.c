@@ -60,7 +60,7 @@ static enum tandem_status part_write(const struct tandem_tensor *tensor,
         *out_done = true;
         return TANDEM_OK;
     }
-    device_failed(device, status, "writing the tensor");
+    status = device_failed(device, status, "writing the tensor");
     if (*recovered || !wait_recover(device))
         return status;
     *recovered = true;

@@ -7,6 +7,7 @@
 
 #include "host/device.h"
 #include "common/message.h"
+#include "host/answer.h"
 #include "host/profile.h"
 
 #include <limits.h>
@@ -37,10 +38,11 @@ static struct device *device_new(struct tandem_context *context,
     if (status != TANDEM_OK) {
         log_message(&context->log, TANDEM_LOG_WARNING,
                     "%s: left out, it could not be described: %s",
-                    device->label, device->table->last_error());
+                    device->label, answer_error(device->table));
         free(device);
         return NULL;
     }
+    answer_info(&device->info, index);
     return device;
 }
 
@@ -94,8 +96,14 @@ void devices_enumerate(struct tandem_context *context, uint32_t backend_count)
                             status == TANDEM_NO_DEVICE ? TANDEM_LOG_INFO
                                                        : TANDEM_LOG_WARNING,
                             "%s: no devices: %s", backend->name,
-                            backend->table.last_error());
+                            answer_error(&backend->table));
             continue;
+        }
+        if (count > TANDEM_MAX_DEVICES) {
+            log_message(&context->log, TANDEM_LOG_WARNING,
+                        "%s: %u devices, only the first %u are looked at",
+                        backend->name, count, TANDEM_MAX_DEVICES);
+            count = TANDEM_MAX_DEVICES;
         }
         for (uint32_t i = 0; i < count; i++)
             device_add(context, backend, i);
@@ -213,14 +221,16 @@ static enum tandem_status handle_open(struct device *device)
         keys[options.count] = context->open_pairs[i].key;
         keys[room + options.count++] = context->open_pairs[i].value;
     }
-    status = device->table->open(device->index, &options, &device->handle);
+    status = answer_status(
+        device->table->open(device->index, &options, &device->handle));
     free(keys);
     if (status == TANDEM_OK && device->handle == NULL)
         status = TANDEM_FAILED;
-    if (status != TANDEM_OK)
-        return message_set(status, "%s: could not be opened: %s",
-                           device->label, device->table->last_error());
-    return TANDEM_OK;
+    if (status == TANDEM_OK)
+        return TANDEM_OK;
+    device->handle = NULL; /* whatever is there: it is not open */
+    return message_set(status, "%s: could not be opened: %s", device->label,
+                       answer_error(device->table));
 }
 
 enum tandem_status device_open(struct device *device)
@@ -237,11 +247,13 @@ enum tandem_status device_open(struct device *device)
                            "%s could not be opened earlier", device->label);
     status = handle_open(device);
     if (status == TANDEM_OK) {
-        status = device->table->stream_create(device->handle, 0,
-                                              &device->stream);
+        status = answer_status(device->table->stream_create(
+            device->handle, 0, &device->stream));
+        if (status == TANDEM_OK && device->stream == NULL)
+            status = TANDEM_FAILED;
         if (status != TANDEM_OK)
             message_set(status, "%s: no stream could be made: %s",
-                        device->label, device->table->last_error());
+                        device->label, answer_error(device->table));
     }
     if (status != TANDEM_OK) {
         if (device->handle != NULL)
@@ -291,7 +303,7 @@ static void device_leave_out(struct device *device, const char *why)
 void device_lose(struct device *device)
 {
     if (device->state != DEVICE_GONE)
-        device_leave_out(device, device->table->last_error());
+        device_leave_out(device, answer_error(device->table));
 }
 
 enum tandem_status device_hang(struct device *device)
@@ -312,8 +324,9 @@ enum tandem_status device_hang(struct device *device)
 enum tandem_status device_failed(struct device *device,
                                  enum tandem_status status, const char *what)
 {
+    status = answer_status(status);
     message_set(status, "%s: %s failed: %s: %s", device->label, what,
-                status_name(status), device->table->last_error());
+                status_name(status), answer_error(device->table));
     if (status == TANDEM_DEVICE_LOST)
         device_lose(device);
     return status;
@@ -330,7 +343,7 @@ void device_late(struct device *device, enum tandem_status status)
 {
     struct tandem_context *context = device->context;
     const char *why =
-        device->hung ? message_get() : device->table->last_error();
+        device->hung ? message_get() : answer_error(device->table);
 
     device_doubt(device);
     log_message(&context->log, TANDEM_LOG_WARNING,

@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "common/message.h"
+#include "host/answer.h"
 #include "host/run.h"
 #include "host/wait.h"
 
@@ -25,9 +26,10 @@ enum tandem_status call_supported(const struct call *call,
         status = device->table->supports(
             device->handle, call->op, call->input_descs, call->input_count,
             call->output_descs, call->output_count);
+    status = answer_status(status);
     if (status != TANDEM_OK)
         message_set(status, "%s: %s", device->label,
-                    device->table->last_error());
+                    answer_error(device->table));
     return status;
 }
 
@@ -148,7 +150,7 @@ enum tandem_status call_launch(const struct call *call, struct record *record,
         status = call_launch_once(call, device);
         if (status == TANDEM_OK)
             return TANDEM_OK;
-        device_failed(device, status, call->row->name);
+        status = device_failed(device, status, call->row->name);
         if (attempt > 0 || !wait_recover(device))
             return status;
         record->query.work = NULL;

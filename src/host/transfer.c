@@ -235,7 +235,7 @@ static bool host_needed(const struct storage *storage,
 static enum tandem_status upload(struct storage *storage,
                                  struct device *device, bool *recovered)
 {
-    const enum tandem_status status = device->table->upload(
+    enum tandem_status status = device->table->upload(
         device->stream, storage->buffers[device->id], 0, storage->host,
         storage->bytes, 0);
 
@@ -243,7 +243,7 @@ static enum tandem_status upload(struct storage *storage,
         storage->current |= device->bit;
         return TANDEM_OK;
     }
-    device_failed(device, status, "writing the tensor");
+    status = device_failed(device, status, "writing the tensor");
     if (*recovered || !wait_recover(device))
         return status;
     *recovered = true;

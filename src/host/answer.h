@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What plugins answer, made safe to go on with: a plugin may be of any age and
+ * quality.  Pure.
+ */
+#ifndef TANDEM_HOST_ANSWER_H
+#define TANDEM_HOST_ANSWER_H
+
+#include "host/api.h"
+
+/* The plugin's last error; a text where it has none. */
+const char *answer_error(const struct tandem_backend *table);
+
+/* TANDEM_FAILED for a status that this host does not know. */
+enum tandem_status answer_status(enum tandem_status status);
+
+/* Makes a description one that may be shown, compared and saved: texts ended
+ * and of UTF-8 without control characters, numbers within their ranges.
+ * index: the device's in its backend. */
+void answer_info(struct tandem_device_info *info, uint32_t index);
+
+#endif
