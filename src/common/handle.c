@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pools of handles that stay recognisable after they were freed. */
 #include "common/handle.h"
+#include "common/atfork.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +54,7 @@ static bool add_block(struct handle_pool *pool)
  * across a fork, so that the child finds them free and whole. */
 static pthread_mutex_t pools_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct handle_pool *pools;
-static pthread_once_t pools_once = PTHREAD_ONCE_INIT;
+static struct atfork pools_atfork = ATFORK;
 
 static void pools_lock(void)
 {
@@ -69,14 +70,11 @@ static void pools_unlock(void)
     pthread_mutex_unlock(&pools_mutex);
 }
 
-static void pools_watch(void)
+/* false: no memory. */
+static bool pool_enlist(struct handle_pool *pool)
 {
-    pthread_atfork(pools_lock, pools_unlock, pools_unlock);
-}
-
-static void pool_enlist(struct handle_pool *pool)
-{
-    pthread_once(&pools_once, pools_watch);
+    if (!atfork_once(&pools_atfork, pools_lock, pools_unlock, pools_unlock))
+        return false;
     pthread_mutex_lock(&pools_mutex);
     if (!pool->used) {
         pool->next = pools;
@@ -84,14 +82,15 @@ static void pool_enlist(struct handle_pool *pool)
         __atomic_store_n(&pool->used, true, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&pools_mutex);
+    return true;
 }
 
 /* ---- objects ---- */
 
 void *handle_new(struct handle_pool *pool)
 {
-    if (!__atomic_load_n(&pool->used, __ATOMIC_ACQUIRE))
-        pool_enlist(pool);
+    if (!__atomic_load_n(&pool->used, __ATOMIC_ACQUIRE) && !pool_enlist(pool))
+        return NULL;
     pthread_mutex_lock(&pool->mutex);
     while (pool->free_count <= HANDLE_QUARANTINE && add_block(pool))
         continue;

@@ -259,8 +259,9 @@ enum tandem_status tandem_tensor_prefetch(struct tandem_tensor *tensor,
     if (status != TANDEM_OK)
         return status;
     context_lock(tensor->context);
-    device = device_get(tensor->context, device_id);
-    status = device != NULL ? device_open(device) : TANDEM_INVALID_ARGUMENT;
+    status = device_get(tensor->context, device_id, &device);
+    if (status == TANDEM_OK)
+        status = device_open(device);
     if (status == TANDEM_OK)
         status = storage_readable(tensor->storage);
     /* Where it would have to wait for another device's work, the operator that

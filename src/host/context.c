@@ -394,7 +394,7 @@ tandem_context_create(const struct tandem_context_options *options,
     status = options_check(&own);
     if (status != TANDEM_OK)
         return status;
-    if (fork_watch() != 0 || (context = handle_new(&context_pool)) == NULL)
+    if (!fork_watch() || (context = handle_new(&context_pool)) == NULL)
         return message_set(TANDEM_OUT_OF_MEMORY, "no memory for a context");
     context->generation = fork_generation;
     context->serial = __atomic_add_fetch(&serials, 1, __ATOMIC_RELAXED);

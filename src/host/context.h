@@ -57,6 +57,7 @@ struct tandem_context {
     struct device *devices[TANDEM_MAX_DEVICES];
     uint32_t device_count;
     uint32_t backends_enumerated;
+    uint32_t indices_enumerated; /* of the backend after those */
     uint32_t usable;  /* bit d: device d may be chosen */
     uint32_t sharing; /* bit d: device d computes in host memory */
     char *forced_name; /* not yet looked up, or NULL */

@@ -16,15 +16,22 @@
 #include <string.h>
 
 #define OPEN_KEYS_OWN 4u
+/* Attempts to open a device that may run out of memory: drivers say so, too,
+ * of what will never be. */
+#define OPEN_ATTEMPTS 8u
 
-static struct device *device_new(struct tandem_context *context,
-                                 const struct backend *backend, uint32_t index)
+/* *out_device stays NULL where the plugin cannot describe it. */
+static enum tandem_status device_new(struct tandem_context *context,
+                                     const struct backend *backend,
+                                     uint32_t index,
+                                     struct device **out_device)
 {
     struct device *device = calloc(1, sizeof(*device));
-    enum tandem_status status;
 
+    *out_device = NULL;
     if (device == NULL)
-        return NULL;
+        return message_set(TANDEM_OUT_OF_MEMORY, "no memory for %s:%u",
+                           backend->name, index);
     device->context = context;
     device->backend = backend;
     device->table = &backend->table;
@@ -34,33 +41,35 @@ static struct device *device_new(struct tandem_context *context,
              index);
     device->info.struct_size = sizeof(device->info);
     device->info.duplicate_of = -1;
-    status = device->table->device_describe(index, &device->info);
-    if (status != TANDEM_OK) {
+    if (device->table->device_describe(index, &device->info) != TANDEM_OK) {
         log_message(&context->log, TANDEM_LOG_WARNING,
                     "%s: left out, it could not be described: %s",
                     device->label, answer_error(device->table));
         free(device);
-        return NULL;
+        return TANDEM_OK;
     }
     answer_info(&device->info, index);
-    return device;
+    *out_device = device;
+    return TANDEM_OK;
 }
 
-static void device_add(struct tandem_context *context,
-                       const struct backend *backend, uint32_t index)
+static enum tandem_status device_add(struct tandem_context *context,
+                                     const struct backend *backend,
+                                     uint32_t index)
 {
     struct device *device;
+    enum tandem_status status;
     uint32_t caps;
 
     if (context->device_count == TANDEM_MAX_DEVICES) {
         log_message(&context->log, TANDEM_LOG_WARNING,
                     "%s:%u: left out, a context has at most %u devices",
                     backend->name, index, TANDEM_MAX_DEVICES);
-        return;
+        return TANDEM_OK;
     }
-    device = device_new(context, backend, index);
+    status = device_new(context, backend, index, &device);
     if (device == NULL)
-        return;
+        return status;
     caps = device->info.caps;
     device->shares_host = caps & TANDEM_CAP_HOST_MEMORY;
     device->bit = device->shares_host ? HOST_BIT : 1u << device->id;
@@ -81,13 +90,15 @@ static void device_add(struct tandem_context *context,
                 device->id, device->label, device->info.name,
                 device->calibrated ? "" : ", not calibrated",
                 device->duplicate ? ", a duplicate" : "");
+    return TANDEM_OK;
 }
 
-void devices_enumerate(struct tandem_context *context, uint32_t backend_count)
+enum tandem_status devices_enumerate(struct tandem_context *context,
+                                     uint32_t backend_count)
 {
     while (context->backends_enumerated < backend_count) {
         const struct backend *backend =
-            &context->backends[context->backends_enumerated++];
+            &context->backends[context->backends_enumerated];
         uint32_t count = 0;
         const enum tandem_status status = backend->table.device_count(&count);
 
@@ -97,7 +108,7 @@ void devices_enumerate(struct tandem_context *context, uint32_t backend_count)
                                                        : TANDEM_LOG_WARNING,
                             "%s: no devices: %s", backend->name,
                             answer_error(&backend->table));
-            continue;
+            count = 0;
         }
         if (count > TANDEM_MAX_DEVICES) {
             log_message(&context->log, TANDEM_LOG_WARNING,
@@ -105,20 +116,33 @@ void devices_enumerate(struct tandem_context *context, uint32_t backend_count)
                         backend->name, count, TANDEM_MAX_DEVICES);
             count = TANDEM_MAX_DEVICES;
         }
-        for (uint32_t i = 0; i < count; i++)
-            device_add(context, backend, i);
+        for (; context->indices_enumerated < count;
+             context->indices_enumerated++) {
+            if (device_add(context, backend, context->indices_enumerated) !=
+                TANDEM_OK)
+                return TANDEM_OUT_OF_MEMORY;
+        }
+        context->indices_enumerated = 0;
+        context->backends_enumerated++;
     }
+    return TANDEM_OK;
 }
 
-struct device *device_get(struct tandem_context *context, uint32_t id)
+enum tandem_status device_get(struct tandem_context *context, uint32_t id,
+                              struct device **out_device)
 {
-    devices_enumerate(context, context->backend_count);
-    if (id < context->device_count)
-        return context->devices[id];
-    message_set(TANDEM_INVALID_ARGUMENT,
-                "device %u does not exist: this context has %u", id,
-                context->device_count);
-    return NULL;
+    const enum tandem_status status =
+        devices_enumerate(context, context->backend_count);
+
+    *out_device = NULL;
+    if (status != TANDEM_OK)
+        return status;
+    if (id >= context->device_count)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "device %u does not exist: this context has %u", id,
+                           context->device_count);
+    *out_device = context->devices[id];
+    return TANDEM_OK;
 }
 
 /* Why the plugin of that name, or its device, is not there. */
@@ -142,14 +166,17 @@ static const char *absence_explain(const struct tandem_context *context,
                   : "no plugin of that name is loaded";
 }
 
-struct device *device_find(struct tandem_context *context, const char *name)
+enum tandem_status device_find(struct tandem_context *context,
+                               const char *name, struct device **out_device)
 {
     const char *colon = strchr(name, ':');
     const size_t length = colon != NULL ? (size_t)(colon - name) : strlen(name);
     unsigned long index = 0;
     uint32_t backend = 0;
     char *end = NULL;
+    enum tandem_status status = TANDEM_OK;
 
+    *out_device = NULL;
     if (colon != NULL) {
         index = strtoul(colon + 1, &end, 10);
         if (colon[1] < '0' || colon[1] > '9' || *end != '\0')
@@ -160,18 +187,22 @@ struct device *device_find(struct tandem_context *context, const char *name)
             context->backends[backend].name[length] != '\0'))
         backend++;
     if (backend < context->backend_count)
-        devices_enumerate(context, backend + 1);
+        status = devices_enumerate(context, backend + 1);
+    if (status != TANDEM_OK)
+        return status;
     for (uint32_t i = 0; i < context->device_count; i++) {
         struct device *device = context->devices[i];
 
         if (device->backend == &context->backends[backend] &&
-            device->index == index)
-            return device;
+            device->index == index) {
+            *out_device = device;
+            return TANDEM_OK;
+        }
     }
-    message_set(TANDEM_NO_DEVICE, "there is no device \"%.64s\": %s", name,
-                absence_explain(context, name, length,
-                                backend < context->backend_count));
-    return NULL;
+    return message_set(TANDEM_NO_DEVICE, "there is no device \"%.64s\": %s",
+                       name,
+                       absence_explain(context, name, length,
+                                       backend < context->backend_count));
 }
 
 /* ---- opening --------------------------------------------------------------- */
@@ -260,6 +291,9 @@ enum tandem_status device_open(struct device *device)
             device->table->close(device->handle);
         device->handle = NULL;
         device->stream = NULL;
+        if (status == TANDEM_OUT_OF_MEMORY &&
+            ++device->starved < OPEN_ATTEMPTS)
+            return status;
         device->state = DEVICE_FAILED;
         context->usable &= ~(1u << device->id);
         log_message(&context->log, TANDEM_LOG_WARNING, "left out: %s",

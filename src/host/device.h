@@ -29,6 +29,7 @@ struct device {
     uint32_t index; /* in the backend */
     uint32_t bit;   /* where its data is */
     enum device_state state;
+    uint32_t starved; /* attempts to open it that ran out of memory */
     bool shares_host; /* computes in host memory */
     bool compiles;
     /* Work may be under way after launch returned, or may have failed. */
@@ -55,14 +56,19 @@ struct device {
     char label[BACKEND_NAME_BYTES + 12]; /* "opencl:0" */
 };
 
-/* Finds the devices of all backends (of the first count ones). */
-void devices_enumerate(struct tandem_context *context, uint32_t backend_count);
-/* A device by its number, enumerating first; NULL with the message set. */
-struct device *device_get(struct tandem_context *context, uint32_t id);
-/* By "opencl" or "opencl:1"; NULL with the message set. */
-struct device *device_find(struct tandem_context *context, const char *name);
+/* Finds the devices of all backends (of the first count ones).  Where memory
+ * runs out, TANDEM_OUT_OF_MEMORY, and the next call goes on. */
+enum tandem_status devices_enumerate(struct tandem_context *context,
+                                     uint32_t backend_count);
+/* A device by its number, enumerating first. */
+enum tandem_status device_get(struct tandem_context *context, uint32_t id,
+                              struct device **out_device);
+/* By "opencl" or "opencl:1": TANDEM_NO_DEVICE where there is none. */
+enum tandem_status device_find(struct tandem_context *context,
+                               const char *name, struct device **out_device);
 
-/* Opens it if it is not open.  On failure it is left out from then on. */
+/* Opens it if it is not open.  On failure it is left out from then on, but for
+ * want of memory only when it happened again and again. */
 enum tandem_status device_open(struct device *device);
 /* Closes it.  Left as it is where it hangs: its driver is still at it. */
 void device_finish(struct device *device);

@@ -3,27 +3,20 @@
 #include <config.h>
 
 #include "host/fork.h"
+#include "common/atfork.h"
 
-#include <pthread.h>
 #include <stddef.h>
 
 volatile uint32_t fork_generation = 1;
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int watch_result;
+static struct atfork once = ATFORK;
 
 static void child_started(void)
 {
     fork_generation = fork_generation + 1;
 }
 
-static void watch_start(void)
+bool fork_watch(void)
 {
-    watch_result = pthread_atfork(NULL, NULL, child_started);
-}
-
-int fork_watch(void)
-{
-    pthread_once(&once, watch_start);
-    return watch_result;
+    return atfork_once(&once, NULL, NULL, child_started);
 }

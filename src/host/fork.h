@@ -6,14 +6,15 @@
 #ifndef TANDEM_HOST_FORK_H
 #define TANDEM_HOST_FORK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Raised by one in the child of every fork; only the child's one thread
  * writes it. */
 extern volatile uint32_t fork_generation;
 
-/* Starts noticing, once a process.  Not 0: out of memory.  (The handle pools
- * stay usable in the child by themselves, see common/handle.c.) */
-int fork_watch(void);
+/* Starts noticing, once a process.  false: no memory.  (The handle pools stay
+ * usable in the child by themselves, see common/handle.c.) */
+bool fork_watch(void);
 
 #endif

@@ -138,11 +138,28 @@ static enum tandem_status operands_settle(struct record *record,
     return status;
 }
 
+/* What is written between bytes of others' can be brought home only where it
+ * is known. */
+static enum tandem_status outputs_claim(const struct call *call)
+{
+    enum tandem_status status = TANDEM_OK;
+
+    for (uint32_t i = 0; i < call->output_count && status == TANDEM_OK; i++) {
+        const struct tandem_tensor *output = call->outputs[i];
+
+        if (output->storage->gaps)
+            status = storage_claim(output->storage, &output->desc);
+    }
+    return status;
+}
+
 enum tandem_status call_launch(const struct call *call, struct record *record,
                                struct device *device)
 {
-    enum tandem_status status;
+    enum tandem_status status = outputs_claim(call);
 
+    if (status != TANDEM_OK)
+        return status;
     for (uint32_t attempt = 0;; attempt++) {
         status = operands_settle(record, device);
         if (status != TANDEM_OK)
@@ -158,8 +175,7 @@ enum tandem_status call_launch(const struct call *call, struct record *record,
 }
 
 /* The launch succeeded. */
-void call_launched(const struct call *call, struct record *record,
-                   struct device *device)
+void call_launched(struct record *record, struct device *device)
 {
     const struct query *query = &record->query;
 
@@ -176,11 +192,5 @@ void call_launched(const struct call *call, struct record *record,
             storage_device_reads(operand->storage, device, query->op);
         if (operand->written)
             storage_device_wrote(operand->storage, device);
-    }
-    for (uint32_t i = 0; i < call->output_count; i++) {
-        struct tandem_tensor *output = call->outputs[i];
-
-        if (output->storage->gaps)
-            storage_claim(output->storage, &output->desc);
     }
 }

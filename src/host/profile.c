@@ -108,7 +108,7 @@ static bool file_load(struct device *device, const struct profile_key *key,
     char why[TRUST_WHY_BYTES], path[PATH_BYTES];
     enum profile_fit fit = PROFILE_WRONG;
     struct shelter host;
-    char *tuning = NULL;
+    char *tuning = NULL, *kept;
     size_t bytes;
     char *text = trust_read(place->directory, name, PROFILE_BYTES_MAX, &bytes,
                             why, sizeof(why));
@@ -116,7 +116,10 @@ static bool file_load(struct device *device, const struct profile_key *key,
     if (text == NULL && why[0] == '\0')
         return false;
     snprintf(path, sizeof(path), "%s/%s", place->path, name);
-    if (text != NULL) {
+    kept = strdup(path);
+    if (kept == NULL) {
+        snprintf(why, sizeof(why), "no memory for its name");
+    } else if (text != NULL) {
         /* Jansson reads numbers as the locale has them, and may overflow. */
         shelter_enter(&host);
         fit = profile_parse(text, bytes, key, exact, &device->cost, &tuning,
@@ -127,10 +130,12 @@ static bool file_load(struct device *device, const struct profile_key *key,
     if (fit == PROFILE_WRONG || (fit == PROFILE_FOREIGN && exact))
         log_message(log, TANDEM_LOG_WARNING, "%s: profile ignored: %s", path,
                     why);
-    if (fit != PROFILE_FITS)
+    if (fit != PROFILE_FITS) {
+        free(kept);
         return false;
+    }
     device->calibrated = true;
-    device->profile = strdup(path);
+    device->profile = kept;
     device->tuning = tuning;
     log_message(log, TANDEM_LOG_INFO, "%s: profile %s%s", device->label, path,
                 exact ? "" : " (of the same model and driver)");
@@ -160,8 +165,10 @@ static bool model_load(struct device *device, const struct profile_key *key,
     struct path_names entries;
     bool found = false;
 
-    (void)path_list(place->directory, model_name, names, path_compare,
-                    &entries);
+    if (!path_list(place->directory, model_name, names, path_compare,
+                   &entries))
+        log_message(&device->context->log, TANDEM_LOG_WARNING,
+                    "not all profiles of %s could be listed", place->path);
     for (size_t i = 0; i < entries.count && !found; i++)
         found = file_load(device, key, place, entries.names[i], false);
     path_names_free(&entries);

@@ -95,10 +95,8 @@ enum tandem_status tandem_profile_create(struct tandem_context *context,
     if (out_profile == NULL)
         return message_set(TANDEM_INVALID_ARGUMENT, "out_profile: NULL");
     context_lock(context);
-    found = device_get(context, device);
-    if (found == NULL) {
-        status = TANDEM_INVALID_ARGUMENT;
-    } else {
+    status = device_get(context, device, &found);
+    if (status == TANDEM_OK) {
         profile = handle_new(&profile_pool);
         if (profile != NULL)
             profile->context = context;
@@ -166,11 +164,30 @@ static size_t point_place(const json_t *points, double x, bool *out_same)
     return count;
 }
 
+/* Puts a point in its place among those of a curve, or first where points is
+ * NULL.  false: no memory, nothing changed. */
+static bool point_put(struct tandem_profile *profile, const char *curve,
+                      json_t *points, size_t place, bool same, json_t *pair)
+{
+    if (pair == NULL)
+        return false;
+    if (same)
+        return json_array_set_new(points, place, pair) == 0;
+    if (points != NULL)
+        return json_array_insert_new(points, place, pair) == 0;
+    points = json_array();
+    if (json_array_append_new(points, pair) != 0) {
+        json_decref(points);
+        return false;
+    }
+    return member_add(profile->curves, curve, points) != NULL;
+}
+
 enum tandem_status tandem_profile_point(struct tandem_profile *profile,
                                         const char *curve, double x, double ns)
 {
     enum tandem_status status = profile_check(profile);
-    json_t *points, *pair;
+    json_t *points;
     size_t place;
     bool same;
 
@@ -186,17 +203,13 @@ enum tandem_status tandem_profile_point(struct tandem_profile *profile,
     if (status != TANDEM_OK)
         return status;
     points = json_object_get(profile->curves, curve);
-    if (points == NULL)
-        points = member_add(profile->curves, curve, json_array());
     place = point_place(points, x, &same);
     if (!same && json_array_size(points) == CURVE_POINTS)
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "curve: %s has %u points already", curve,
                            CURVE_POINTS);
-    pair = json_pack("[f, f]", x, ns);
-    if (points == NULL || pair == NULL ||
-        (same ? json_array_set_new(points, place, pair)
-              : json_array_insert_new(points, place, pair)) != 0)
+    if (!point_put(profile, curve, points, place, same,
+                   json_pack("[f, f]", x, ns)))
         return memory_fail();
     return TANDEM_OK;
 }
@@ -226,6 +239,31 @@ enum tandem_status tandem_profile_gemm(struct tandem_profile *profile,
     return status;
 }
 
+/* Jansson does not say whether text or memory was what it wanted. */
+static bool text_utf8(const char *text)
+{
+    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+
+    while (*text != '\0') {
+        const unsigned char first = (unsigned char)*text++;
+        const uint32_t more =
+            first < 0x80 ? 0 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
+        uint32_t code = more == 0 ? first : first & (0x3fu >> more);
+
+        if ((first >= 0x80 && first < 0xc0) || first >= 0xf8)
+            return false;
+        for (uint32_t i = 0; i < more; i++, text++) {
+            if (((unsigned char)*text & 0xc0u) != 0x80)
+                return false;
+            code = code << 6 | ((unsigned char)*text & 0x3fu);
+        }
+        if (code < least[more] || code > 0x10ffff ||
+            (code >= 0xd800 && code < 0xe000))
+            return false;
+    }
+    return true;
+}
+
 enum tandem_status tandem_profile_tuning(struct tandem_profile *profile,
                                          const char *key, const char *value)
 {
@@ -239,10 +277,12 @@ enum tandem_status tandem_profile_tuning(struct tandem_profile *profile,
                                     PROFILE_TUNING_MAX))
         status = message_set(TANDEM_INVALID_ARGUMENT,
                              "value of \"%.64s\": too long, or too many", key);
-    if (status == TANDEM_OK &&
-        json_object_set_new(profile->tuning, key, json_string(value)) != 0)
+    if (status == TANDEM_OK && !(text_utf8(key) && text_utf8(value)))
         status = message_set(TANDEM_INVALID_ARGUMENT,
                              "\"%.64s\": key or value is not UTF-8", key);
+    if (status == TANDEM_OK &&
+        json_object_set_new(profile->tuning, key, json_string(value)) != 0)
+        status = memory_fail();
     return status;
 }
 

@@ -188,23 +188,24 @@ static enum tandem_status forced_find(struct call *call,
 
     *out_forced = NULL;
     if (context->forced_name != NULL) {
-        struct device *device = device_find(context, context->forced_name);
+        struct device *device;
+        const enum tandem_status status =
+            device_find(context, context->forced_name, &device);
 
-        if (device == NULL)
-            return TANDEM_NO_DEVICE;
+        if (status != TANDEM_OK)
+            return status;
         context->forced = device->id;
         free(context->forced_name);
         context->forced_name = NULL;
     }
     if (id == TANDEM_ANY_DEVICE)
         id = context->forced;
-    if (id == TANDEM_ANY_DEVICE) {
-        devices_enumerate(context, context->backend_count);
-        return TANDEM_OK;
-    }
-    *out_forced = id < context->device_count ? context->devices[id]
-                                             : device_get(context, id);
-    return *out_forced != NULL ? TANDEM_OK : TANDEM_INVALID_ARGUMENT;
+    if (id == TANDEM_ANY_DEVICE)
+        return devices_enumerate(context, context->backend_count);
+    if (id >= context->device_count)
+        return device_get(context, id, out_forced);
+    *out_forced = context->devices[id];
+    return TANDEM_OK;
 }
 
 enum tandem_status call_start(struct call *call, struct record *record,

@@ -25,18 +25,16 @@ static enum tandem_status device_enter(struct tandem_context *context,
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "NULL where the result goes");
     context_lock(context);
-    *out_device = device_get(context, id);
-    if (*out_device == NULL) {
+    status = device_get(context, id, out_device);
+    if (status != TANDEM_OK)
         context_unlock(context);
-        return TANDEM_INVALID_ARGUMENT;
-    }
-    return TANDEM_OK;
+    return status;
 }
 
 enum tandem_status tandem_device_count(struct tandem_context *context,
                                        uint32_t *out_count)
 {
-    const enum tandem_status status = context_check(context);
+    enum tandem_status status = context_check(context);
 
     if (out_count != NULL)
         *out_count = 0;
@@ -45,10 +43,11 @@ enum tandem_status tandem_device_count(struct tandem_context *context,
     if (out_count == NULL)
         return message_set(TANDEM_INVALID_ARGUMENT, "out_count: NULL");
     context_lock(context);
-    devices_enumerate(context, context->backend_count);
-    *out_count = context->device_count;
+    status = devices_enumerate(context, context->backend_count);
+    if (status == TANDEM_OK)
+        *out_count = context->device_count;
     context_unlock(context);
-    return TANDEM_OK;
+    return status;
 }
 
 enum tandem_status tandem_device_describe(struct tandem_context *context,
@@ -98,7 +97,7 @@ enum tandem_status tandem_device_name(struct tandem_context *context,
 enum tandem_status tandem_device_find(struct tandem_context *context,
                                       const char *name, uint32_t *out_device)
 {
-    const struct device *found;
+    struct device *found;
     enum tandem_status status = context_check(context);
 
     if (out_device != NULL)
@@ -109,11 +108,9 @@ enum tandem_status tandem_device_find(struct tandem_context *context,
         return message_set(TANDEM_INVALID_ARGUMENT, "%s: NULL",
                            name == NULL ? "name" : "out_device");
     context_lock(context);
-    found = device_find(context, name);
-    if (found != NULL)
+    status = device_find(context, name, &found);
+    if (status == TANDEM_OK)
         *out_device = found->id;
-    else
-        status = TANDEM_NO_DEVICE;
     context_unlock(context);
     return status;
 }
@@ -207,13 +204,14 @@ enum tandem_status tandem_device_cost(struct tandem_context *context,
 enum tandem_status tandem_context_force_device(struct tandem_context *context,
                                                uint32_t device)
 {
+    struct device *found;
     enum tandem_status status = context_check(context);
 
     if (status != TANDEM_OK)
         return status;
     context_lock(context);
-    if (device != TANDEM_ANY_DEVICE && device_get(context, device) == NULL)
-        status = TANDEM_INVALID_ARGUMENT;
+    if (device != TANDEM_ANY_DEVICE)
+        status = device_get(context, device, &found);
     if (status == TANDEM_OK) {
         free(context->forced_name);
         context->forced_name = NULL;

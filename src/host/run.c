@@ -44,7 +44,7 @@ static enum tandem_status call_execute(struct call *call,
     status = call_launch(call, record, device);
     if (status != TANDEM_OK)
         return status;
-    call_launched(call, record, device);
+    call_launched(record, device);
     if (measure) {
         status = wait_idle(device, WAIT_LIMIT);
         if (status != TANDEM_OK)

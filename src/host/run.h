@@ -99,8 +99,7 @@ enum tandem_status call_launch_once(const struct call *call,
 enum tandem_status call_launch(const struct call *call, struct record *record,
                                struct device *device);
 /* Books what a launch has changed. */
-void call_launched(const struct call *call, struct record *record,
-                   struct device *device);
+void call_launched(struct record *record, struct device *device);
 
 /* explain.c: the calling thread's record of this context, made if need be;
  * NULL where there is no memory for it. */
