@@ -233,7 +233,7 @@ static void cache_find(struct tandem_context *context)
     char path[PATH_BYTES], why[TRUST_WHY_BYTES];
     int directory;
 
-    if (!path_cache(&context->log, path, sizeof(path)))
+    if (!environment_cache(path, sizeof(path)))
         return;
     context->cache_path = strdup(path);
     directory = path_writable(path, why, sizeof(why));
@@ -270,7 +270,7 @@ options_check(const struct tandem_context_options *options)
 static void hang_limit_read(struct tandem_context *context,
                             const struct tandem_context_options *options)
 {
-    const char *text = path_environment("TANDEM_HANG_SECONDS");
+    const char *text = environment_get("TANDEM_HANG_SECONDS");
     uint64_t seconds = HANG_SECONDS;
     char *end;
 
@@ -298,7 +298,7 @@ static void hang_limit_read(struct tandem_context *context,
  * mistake. */
 static const char *threads_wanted(const struct tandem_context *context)
 {
-    const char *text = path_environment("TANDEM_NUM_THREADS");
+    const char *text = environment_get("TANDEM_NUM_THREADS");
     uint64_t threads;
 
     if (text == NULL || decimal_read(text, &threads))
@@ -314,7 +314,7 @@ static enum tandem_status
 options_keep(struct tandem_context *context,
              const struct tandem_context_options *options)
 {
-    const char *deterministic = path_environment("TANDEM_DETERMINISTIC");
+    const char *deterministic = environment_get("TANDEM_DETERMINISTIC");
     const char *device = options->device;
     const char *profiles = options->profile_path;
 
@@ -322,15 +322,15 @@ options_keep(struct tandem_context *context,
     context->log.user = options->log_user;
     context->log.level = options->log_level != 0
                              ? options->log_level
-                             : log_level_parse(path_environment("TANDEM_LOG"));
+                             : log_level_parse(environment_get("TANDEM_LOG"));
     context->deterministic =
         options->deterministic == 1 ||
         (deterministic != NULL && strcmp(deterministic, "1") == 0);
     context->measure = options->measure == 1;
     if (device == NULL)
-        device = path_environment("TANDEM_DEVICE");
+        device = environment_get("TANDEM_DEVICE");
     if (profiles == NULL)
-        profiles = path_environment("TANDEM_PROFILE");
+        profiles = environment_get("TANDEM_PROFILE");
     if (profiles != NULL && profiles[0] != '/') {
         log_message(&context->log, TANDEM_LOG_WARNING,
                     "profile directory \"%.256s\" ignored: it is relative",

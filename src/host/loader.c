@@ -45,7 +45,7 @@ static const char *library_hint(const char *error)
 /* Whether TANDEM_BACKENDS, names separated by commas, lets a plugin in. */
 static bool backend_wanted(const char *name, size_t length)
 {
-    const char *list = path_environment("TANDEM_BACKENDS");
+    const char *list = environment_get("TANDEM_BACKENDS");
 
     if (list == NULL)
         return true;
@@ -243,7 +243,7 @@ enum tandem_status loader_run(struct tandem_context *context,
         return message_set(TANDEM_OUT_OF_MEMORY,
                            "no memory for the table of plugins");
     list_load(context, option_path);
-    list_load(context, path_environment("TANDEM_PLUGIN_PATH"));
+    list_load(context, environment_get("TANDEM_PLUGIN_PATH"));
     list_load(context, PLUGINDIR);
     cpu_first(context);
     if (context->backend_count == 0)

@@ -16,24 +16,15 @@
 
 extern char **environ;
 
-const char *path_environment(const char *name)
-{
-#ifdef HAVE_SECURE_GETENV
-    const char *value = secure_getenv(name);
-#else
-    /* What cannot be read safely is not read. */
-    const char *value = NULL;
-
-    (void)name;
-#endif
-
-    return value != NULL && value[0] != '\0' ? value : NULL;
-}
-
 void path_environment_judge(const struct log *log)
 {
+    const char *cache = environment_get("XDG_CACHE_HOME");
     char name[64];
 
+    if (cache != NULL && cache[0] != '/')
+        log_message(log, TANDEM_LOG_WARNING,
+                    "XDG_CACHE_HOME \"%.256s\" ignored: it is relative",
+                    cache);
     for (char **at = environ; at != NULL && *at != NULL; at++) {
         const size_t length = strcspn(*at, "=");
 
@@ -44,31 +35,12 @@ void path_environment_judge(const struct log *log)
             continue;
         memcpy(name, *at, length);
         name[length] = '\0';
-        if (path_environment(name) == NULL)
+        if (environment_get(name) == NULL)
             log_message(log, TANDEM_LOG_WARNING,
                         "%s is not read: this program has more rights than "
                         "its user",
                         name);
     }
-}
-
-bool path_cache(const struct log *log, char *out_path, size_t bytes)
-{
-    const char *base = path_environment("XDG_CACHE_HOME");
-    const char *below = "/tandem";
-    int length;
-
-    if (base != NULL && base[0] != '/')
-        log_message(log, TANDEM_LOG_WARNING,
-                    "XDG_CACHE_HOME \"%.256s\" ignored: it is relative", base);
-    if (base == NULL || base[0] != '/') {
-        base = path_environment("HOME");
-        below = "/.cache/tandem";
-    }
-    if (base == NULL || base[0] != '/')
-        return false;
-    length = snprintf(out_path, bytes, "%s%s", base, below);
-    return length > 0 && (size_t)length < bytes;
 }
 
 int path_writable(const char *path, char *out_why, size_t why_bytes)

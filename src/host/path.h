@@ -6,19 +6,15 @@
 #ifndef TANDEM_HOST_PATH_H
 #define TANDEM_HOST_PATH_H
 
+#include "common/environment.h"
 #include "common/trust.h"
 #include "host/log.h"
 
 #define PATH_BYTES 4096u
 
-/* secure_getenv; an empty value counts as none. */
-const char *path_environment(const char *name);
-/* Logs each variable that is there but, in a program with more rights than
- * its user, not read. */
+/* Logs what the environment says in vain: what is not read, because this
+ * program has more rights than its user, and a relative XDG_CACHE_HOME. */
 void path_environment_judge(const struct log *log);
-
-/* $XDG_CACHE_HOME/tandem or ~/.cache/tandem; false where neither is known. */
-bool path_cache(const struct log *log, char *out_path, size_t bytes);
 
 /* Opens a directory to write in, made where it is missing; -1, with why. */
 int path_writable(const char *path, char *out_why, size_t why_bytes);
