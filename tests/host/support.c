@@ -132,8 +132,6 @@ void scratch_teardown(void)
 
 /* ---- contexts ---- */
 
-static void log_forget(void);
-
 void environment_setup(void)
 {
     static const char *const variables[] = {
@@ -195,6 +193,34 @@ uint32_t device_named(struct tandem_context *context, const char *name)
     return device;
 }
 
+/* ---- costs ---- */
+
+double cost(struct tandem_context *context, uint32_t device,
+                   const char *curve, double x)
+{
+    double ns = -1;
+
+    OK(tandem_device_cost(context, device, curve, x, &ns));
+    return ns;
+}
+
+uint32_t calibrated(struct tandem_context *context, uint32_t device)
+{
+    uint32_t value = 9;
+
+    OK(tandem_device_calibrated(context, device, &value));
+    return value;
+}
+
+struct tandem_profile *profile_new(struct tandem_context *context,
+                                          const char *device)
+{
+    struct tandem_profile *profile = NULL;
+
+    OK(tandem_profile_create(context, device_named(context, device), &profile));
+    return profile;
+}
+
 /* ---- log ---- */
 
 #define LOG_LINES 256u
@@ -206,7 +232,7 @@ static struct {
 } log_lines[LOG_LINES];
 static uint32_t log_used;
 
-static void log_forget(void)
+void log_forget(void)
 {
     log_used = 0;
 }

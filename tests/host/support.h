@@ -68,8 +68,19 @@ uint32_t device_named(struct tandem_context *context, const char *name);
 /* ---- log ---- */
 
 void log_capture(void *user, enum tandem_log_level level, const char *message);
+void log_forget(void);
 /* How many messages of this level have text in them (NULL: any). */
 uint32_t log_count(enum tandem_log_level level, const char *text);
+
+/* ---- costs and profiles ---- */
+
+/* tandem_device_cost and tandem_device_calibrated, which must succeed. */
+double cost(struct tandem_context *context, uint32_t device, const char *curve,
+            double x);
+uint32_t calibrated(struct tandem_context *context, uint32_t device);
+/* A new profile of the named device. */
+struct tandem_profile *profile_new(struct tandem_context *context,
+                                   const char *device);
 
 /* ---- counters of the simulated GPU ---- */
 
