@@ -469,6 +469,7 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *   memory_cap_bytes  most device memory that the plugin may hold
  *   num_threads       CPU threads
  *   isa               CPU plugin: highest instruction set, generic|avx2|avx512
+ *                     or generic|neon
  *   deterministic     "1": one kernel and GEMM path, whatever tuning says
  *   profile           the plugin's own section of the profile, JSON text
  *   test.fault        TANDEM_CAP_FAULT_INJECTION only: "launch:N:STATUS", the

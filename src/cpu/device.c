@@ -220,8 +220,9 @@ enum tandem_status device_open(uint32_t index,
     const struct kernels *kernels = kernels_choose(settings.isa);
     if (kernels == NULL)
         return message_set(TANDEM_INVALID_ARGUMENT,
-                           "open: isa \"%s\" is none of generic, avx2, avx512",
-                           settings.isa);
+                           "open: isa \"%s\" is none of this processor's "
+                           "architecture; this one has %s",
+                           settings.isa, kernels_levels());
     struct tandem_device *device = handle_new(&device_pool);
     struct pool *pool = pool_create(
         settings.threads > UINT32_MAX ? 0 : (uint32_t)settings.threads);

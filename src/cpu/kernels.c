@@ -10,62 +10,76 @@
 #include <pthread.h>
 #include <string.h>
 
-enum level { LEVEL_GENERIC, LEVEL_AVX2, LEVEL_AVX512, LEVELS };
+/* What a processor of this architecture may have, each set with all those
+ * before it. */
+struct level {
+    const char *name;
+    bool (*present)(void);
+    void (*fill)(struct kernels *table);
+};
 
-static struct kernels tables[LEVELS];
-static enum level highest;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool always(void)
+{
+    return true;
+}
 
 #ifdef TANDEM_CPU_X86
 /* The builtin asks the processor and the operating system. */
-static enum level level_find(void)
+static bool avx2_present(void)
 {
     __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
-        return LEVEL_GENERIC;
-    if (!__builtin_cpu_supports("avx512f") ||
-        !__builtin_cpu_supports("avx512dq") ||
-        !__builtin_cpu_supports("avx512bw") ||
-        !__builtin_cpu_supports("avx512vl"))
-        return LEVEL_AVX2;
-    return LEVEL_AVX512;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+static bool avx512_present(void)
+{
+    return __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl");
 }
 #endif
 
+static const struct level levels[] = {
+    {"generic", always, kernels_generic},
+#ifdef TANDEM_CPU_X86
+    {"avx2", avx2_present, kernels_avx2},
+    {"avx512", avx512_present, kernels_avx512},
+#endif
+#ifdef TANDEM_CPU_NEON
+    {"neon", always, kernels_neon},
+#endif
+};
+#define LEVELS (sizeof levels / sizeof levels[0])
+
+static struct kernels tables[LEVELS];
+static size_t count; /* of tables that this machine can use */
+static char names[64];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
 static void tables_make(void)
 {
-    kernels_generic(&tables[LEVEL_GENERIC]);
-    highest = LEVEL_GENERIC;
-#ifdef TANDEM_CPU_X86
-    highest = level_find();
-    if (highest >= LEVEL_AVX2) {
-        tables[LEVEL_AVX2] = tables[LEVEL_GENERIC];
-        kernels_avx2(&tables[LEVEL_AVX2]);
+    for (count = 0; count < LEVELS && levels[count].present(); count++) {
+        if (count > 0)
+            tables[count] = tables[count - 1];
+        levels[count].fill(&tables[count]);
+        strcat(strcat(names, count > 0 ? " " : ""), levels[count].name);
     }
-    if (highest >= LEVEL_AVX512) {
-        tables[LEVEL_AVX512] = tables[LEVEL_AVX2];
-        kernels_avx512(&tables[LEVEL_AVX512]);
-    }
-#endif
-    /* NEON: a level of its own beside these, from arm/. */
 }
 
 const struct kernels *kernels_choose(const char *limit)
 {
-    static const char *const names[LEVELS] = {"generic", "avx2", "avx512"};
     pthread_once(&once, tables_make);
     if (limit == NULL)
-        return &tables[highest];
-    for (enum level level = LEVEL_GENERIC; level < LEVELS; level++)
-        if (strcmp(limit, names[level]) == 0)
-            return &tables[level < highest ? level : highest];
+        return &tables[count - 1];
+    for (size_t i = 0; i < LEVELS; i++)
+        if (strcmp(limit, levels[i].name) == 0)
+            return &tables[i < count ? i : count - 1];
     return NULL;
 }
 
 const char *kernels_levels(void)
 {
     pthread_once(&once, tables_make);
-    return highest == LEVEL_AVX512 ? "generic avx2 avx512"
-           : highest == LEVEL_AVX2 ? "generic avx2"
-                                   : "generic";
+    return names;
 }

@@ -2,8 +2,8 @@
 /*
  * The inner loops of the CPU plugin, one table for each instruction set.  A
  * level takes the table of the level below and replaces what it does better:
- * generic C first, then AVX2, then AVX-512 (arm/ is the place of NEON).  All
- * are pure functions over memory that their caller has checked; any thread.
+ * generic C first, then AVX2, then AVX-512; or, on AArch64, NEON.  All are pure
+ * functions over memory that their caller has checked; any thread.
  *
  * Each gives the same bits for an element wherever it lies in the row, so that
  * results depend neither on strides nor on the number of threads.
@@ -87,9 +87,11 @@ struct kernels {
 void kernels_generic(struct kernels *table);
 void kernels_avx2(struct kernels *table);
 void kernels_avx512(struct kernels *table);
+void kernels_neon(struct kernels *table);
 
 /* The best table that this machine has, at most that of the level named
- * ("generic", "avx2", "avx512"; NULL: no limit).  NULL for another name. */
+ * ("generic"; on x86-64 "avx2", "avx512"; on AArch64 "neon"; NULL: no limit).
+ * NULL for another name. */
 const struct kernels *kernels_choose(const char *limit);
 /* The levels that this machine has, separated by spaces. */
 const char *kernels_levels(void);

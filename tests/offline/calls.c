@@ -106,8 +106,7 @@ static void call_try(struct search *search, uint32_t scalars)
     request->input_count = row->inputs;
     request->output_count = row->outputs;
     for (uint32_t i = 0; i < row->inputs; i++)
-        search->inputs[i] =
-            scalars >> i & 1u ? NULL : &search->tensors[i];
+        search->inputs[i] = scalars >> i & 1u ? NULL : &search->tensors[i];
     search->op.float_count =
         row->floats + (uint32_t)__builtin_popcount(scalars);
     for (uint32_t i = 0; i < row->outputs; i++) {

@@ -172,8 +172,7 @@ static void defines_write(FILE *file, const char *own)
         char *value = strchr(word, '=');
         if (value != NULL)
             *value++ = '\0';
-        fprintf(file, "#define %s %s\n", word + 2,
-                value != NULL ? value : "1");
+        fprintf(file, "#define %s %s\n", word + 2, value != NULL ? value : "1");
     }
 }
 

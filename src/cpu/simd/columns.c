@@ -8,8 +8,8 @@
 
 #include <math.h>
 
-#include "cpu/x86/room.h"
-#include "cpu/x86/vector.h"
+#include "cpu/simd/room.h"
+#include "cpu/simd/vector.h"
 
 static inline vf lanes_load(const float *p, int64_t n)
 {
@@ -97,7 +97,7 @@ static void column_sum(const float *x, int64_t rows, int64_t stride,
         for (int64_t i = 0; i < columns; i += LANES) {
             int64_t n = columns - i < LANES ? columns - i : LANES;
             vf sum = lanes_sum(block + i, height, stride, n);
-            vm wild = vf_compare(vf_abs(sum), largest, _CMP_NLE_UQ);
+            vm wild = vf_compare(vf_abs(sum), largest, NLE_UQ);
             if (vm_bits(wild) == 0)
                 lanes_add(accumulators + i, n, sum);
             else

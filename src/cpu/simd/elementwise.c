@@ -6,8 +6,8 @@
  */
 #include "config.h"
 
-#include "cpu/x86/room.h"
-#include "cpu/x86/vector.h"
+#include "cpu/simd/room.h"
+#include "cpu/simd/vector.h"
 
 /* y = expression of x; setup comes before the loop. */
 #define UNARY(name, setup, expression)                                         \
@@ -33,8 +33,8 @@
 static inline vf sign(vf x)
 {
     vf zero = vf_set(0);
-    vf y = vf_select(vf_compare(x, zero, _CMP_GT_OQ), vf_set(1), x);
-    return vf_select(vf_compare(x, zero, _CMP_LT_OQ), vf_set(-1), y);
+    vf y = vf_select(vf_compare(x, zero, GT_OQ), vf_set(1), x);
+    return vf_select(vf_compare(x, zero, LT_OQ), vf_set(-1), y);
 }
 
 /* The machine's max and min give their second operand where either is NaN. */
@@ -50,12 +50,12 @@ static inline vf clip(vf x, vf low, vf high)
 
 static inline vf leaky_relu(vf x, vf alpha)
 {
-    return vf_select(vf_compare(x, vf_set(0), _CMP_GE_OQ), x, vf_mul(alpha, x));
+    return vf_select(vf_compare(x, vf_set(0), GE_OQ), x, vf_mul(alpha, x));
 }
 
 static inline vf elu(vf x, vf alpha)
 {
-    return vf_select(vf_compare(x, vf_set(0), _CMP_GE_OQ), x,
+    return vf_select(vf_compare(x, vf_set(0), GE_OQ), x,
                      vf_mul(alpha, vf_expm1(x)));
 }
 
@@ -71,7 +71,7 @@ static inline vf gelu_erf(vf x)
 {
     vf half = vf_mul(vf_set(0.5f),
                      vf_erfc_tail(vf_abs(vf_mul(x, vf_set(0.70710678f)))));
-    vf gate = vf_select(vf_compare(x, vf_set(0), _CMP_GE_OQ),
+    vf gate = vf_select(vf_compare(x, vf_set(0), GE_OQ),
                         vf_sub(vf_set(1), half), half);
     return vf_mul(x, gate);
 }
@@ -109,7 +109,7 @@ static inline vf mish(vf x)
     vf e = vf_exp(x);
     vf n = vf_mul(e, vf_add(e, vf_set(2)));
     vf y = vf_mul(x, vf_div(n, vf_add(n, vf_set(2))));
-    return vf_select(vf_compare(x, vf_set(20), _CMP_GT_OQ), x, y);
+    return vf_select(vf_compare(x, vf_set(20), GT_OQ), x, y);
 }
 
 static inline vf hardswish(vf x)
@@ -199,7 +199,7 @@ BINARY(pow, vf_pow(a, b))
 BINARY(min, vf_min(a, b))
 BINARY(max, vf_max(a, b))
 /* Inputs dy, x. */
-BINARY(relu_grad, vf_select(vf_compare(b, vf_set(0), _CMP_LE_OQ), vf_set(0), a))
+BINARY(relu_grad, vf_select(vf_compare(b, vf_set(0), LE_OQ), vf_set(0), a))
 
 /* The bytes of a partial vector go through the stack. */
 static inline void bytes_store_part(uint8_t *out, int64_t n, vm mask)
@@ -231,12 +231,12 @@ static inline void bytes_store_part(uint8_t *out, int64_t n, vm mask)
         }                                                                      \
     }
 
-COMPARE(equal, _CMP_EQ_OQ)
-COMPARE(not_equal, _CMP_NEQ_UQ)
-COMPARE(less, _CMP_LT_OQ)
-COMPARE(less_equal, _CMP_LE_OQ)
-COMPARE(greater, _CMP_GT_OQ)
-COMPARE(greater_equal, _CMP_GE_OQ)
+COMPARE(equal, EQ_OQ)
+COMPARE(not_equal, NEQ_UQ)
+COMPARE(less, LT_OQ)
+COMPARE(less_equal, LE_OQ)
+COMPARE(greater, GT_OQ)
+COMPARE(greater_equal, GE_OQ)
 
 /* ---- three inputs ------------------------------------------------------- */
 

@@ -9,8 +9,8 @@
 
 #include <math.h>
 
-#include "cpu/x86/room.h"
-#include "cpu/x86/vector.h"
+#include "cpu/simd/room.h"
+#include "cpu/simd/vector.h"
 
 #define BLOCK (64 * LANES)
 
@@ -29,7 +29,7 @@ static inline double vf_total(vf x)
         int64_t i = 0;                                                         \
         for (; i + 2 * LANES <= n; i += 2 * LANES) {                           \
             vf p = vf_load(x + i), q = vf_load(x + i + LANES);                 \
-            nan = vm_or(nan, vf_compare(p, q, _CMP_UNORD_Q));                  \
+            nan = vm_or(nan, vf_compare(p, q, UNORD_Q));                       \
             a = raw(a, p);                                                     \
             b = raw(b, q);                                                     \
         }                                                                      \
@@ -61,7 +61,7 @@ static int64_t row_find(const float *x, int64_t n, float value)
         vf p = n - i >= LANES ? vf_load(x + i)
                               : vf_load_part(x + i, n - i, vf_set(0));
         uint32_t bits = wants_nan ? vm_bits(vf_nan(p))
-                                  : vm_bits(vf_compare(p, wanted, _CMP_EQ_OQ));
+                                  : vm_bits(vf_compare(p, wanted, EQ_OQ));
         if (bits != 0) {
             int64_t at = i + __builtin_ctz(bits);
             return at < n ? at : n;

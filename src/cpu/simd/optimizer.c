@@ -2,8 +2,8 @@
 /* SGD with momentum and Adam in vectors; attributes as in ../reference.c. */
 #include "config.h"
 
-#include "cpu/x86/room.h"
-#include "cpu/x86/vector.h"
+#include "cpu/simd/room.h"
+#include "cpu/simd/vector.h"
 
 static inline vf part(const float *p, int64_t n)
 {

@@ -2,16 +2,14 @@
 /* The table of this instruction set. */
 #include "config.h"
 
-#include "cpu/x86/room.h"
-#include "cpu/x86/vector.h"
+#include "cpu/simd/room.h"
+#include "cpu/simd/vector.h"
 
 void ISA(kernels)(struct kernels *table)
 {
-#ifdef __AVX512F__
-    table->name = "avx512";
-#else
-    table->name = "avx2";
-    transpose_kernels_avx2(table);
+    table->name = ISA_NAME;
+#ifndef __AVX512F__ /* which keeps AVX2's */
+    ISA(transpose_kernels)(table);
 #endif
     ISA(elementwise_rows)(table->rows);
     ISA(optimizer_rows)(table->rows);

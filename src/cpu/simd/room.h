@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this room give its tables, for each instruction set. */
+#ifndef TANDEM_CPU_SIMD_ROOM_H
+#define TANDEM_CPU_SIMD_ROOM_H
+
+#include "cpu/kernels.h"
+#include "cpu/simd/vector.h"
+
+void ISA(elementwise_rows)(row_fn *rows);
+void ISA(optimizer_rows)(row_fn *rows);
+void ISA(reduce_kernels)(struct kernels *table);
+void ISA(column_kernels)(struct kernels *table);
+void ISA(transpose_kernels)(struct kernels *table);
+
+#endif

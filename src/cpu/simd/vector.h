@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Vectors of f32 for the files of this room, which are compiled once for each
+ * instruction set.  ISA(name) is the name's own for the set that is compiled
+ * for.  vector_avx512.h, vector_avx2.h and vector_neon.h each define:
+ *
+ *   ISA_NAME   as in kernels_choose
+ *   LANES      of f32 in a vector
+ *   vf, vd     vectors of LANES f32, and of half as many f64
+ *   vm         a mask: what a comparison of two vf gives
+ *
+ *   vf_load_part, vf_store_part   the first n lanes, 0 < n < LANES; the others
+ *              are fill's, or left alone
+ *   vf_andnot  b without the bits of a
+ *   vf_max_raw, vf_min_raw   as the machine has it: where either is NaN, b or
+ *              NaN
+ *   vf_compare(a, b, how)   how: EQ_OQ NEQ_UQ LT_OQ LE_OQ GT_OQ GE_OQ (ordered:
+ *              false for NaN; NEQ_UQ: true), UNORD_Q (either is NaN), NLE_UQ
+ *              (not a <= b)
+ *   vf_select  a where the mask is set, else b
+ *   vm_bits    one bit a lane
+ *   vm_store_bytes, vm_load_bytes   LANES bytes, each 1 or 0; the mask of those
+ *              that are not 0
+ *   vd_low, vd_high   either half of a vf
+ *   vf_transpose   LANES vectors, as the rows of a square (AVX-512 has none:
+ *              it takes AVX2's kernel)
+ *   SLEEF1(name), SLEEF_POW   SLEEF's functions of one and of two vectors
+ */
+#ifndef TANDEM_CPU_SIMD_VECTOR_H
+#define TANDEM_CPU_SIMD_VECTOR_H
+
+#if defined(__AVX512F__)
+#include "cpu/simd/vector_avx512.h"
+#elif defined(__AVX2__)
+#include "cpu/simd/vector_avx2.h"
+#else
+#include "cpu/simd/vector_neon.h"
+#endif
+
+/* ---- made of the above, for all ----------------------------------------- */
+
+static inline vf vf_sign_bit(void)
+{
+    return vf_set(-0.0f);
+}
+static inline vf vf_neg(vf x)
+{
+    return vf_xor(x, vf_sign_bit());
+}
+static inline vf vf_abs(vf x)
+{
+    return vf_andnot(vf_sign_bit(), x);
+}
+static inline vm vf_nan(vf x)
+{
+    return vf_compare(x, x, UNORD_Q);
+}
+/* NaN where either is. */
+static inline vf vf_max(vf a, vf b)
+{
+    return vf_select(vf_nan(a), a, vf_max_raw(a, b));
+}
+static inline vf vf_min(vf a, vf b)
+{
+    return vf_select(vf_nan(a), a, vf_min_raw(a, b));
+}
+static inline double vd_sum(vd x)
+{
+    double lanes[LANES / 2], sum = 0;
+    vd_store(lanes, x);
+    for (int i = 0; i < LANES / 2; i++)
+        sum += lanes[i];
+    return sum;
+}
+static inline double vd_product(vd x)
+{
+    double lanes[LANES / 2], product = 1;
+    vd_store(lanes, x);
+    for (int i = 0; i < LANES / 2; i++)
+        product *= lanes[i];
+    return product;
+}
+
+/* ---- transcendentals
+ * ----------------------------------------------------------- SLEEF, within 1
+ * ulp, mended where its range ends before f32's does. */
+
+static inline vf vf_exp(vf x)
+{
+    return SLEEF1(exp)(x);
+}
+static inline vf vf_expm1(vf x)
+{
+    return SLEEF1(expm1)(x);
+}
+static inline vf vf_log(vf x)
+{
+    return SLEEF1(log)(x);
+}
+/* SLEEF's log1p gives infinity from 1e38 on; there it is log. */
+static inline vf vf_log1p(vf x)
+{
+    vm large = vf_compare(x, vf_set(1e30f), GT_OQ);
+    vf y = SLEEF1(log1p)(x);
+    if (vm_bits(large) != 0)
+        y = vf_select(large, SLEEF1(log)(x), y);
+    return y;
+}
+static inline vf vf_sin(vf x)
+{
+    return SLEEF1(sin)(x);
+}
+static inline vf vf_cos(vf x)
+{
+    return SLEEF1(cos)(x);
+}
+
+/* The polynomials below are minimax fits made for this file; their errors are
+ * below the rounding of f32 unless a comment says more. */
+
+static inline vf vf_copy_sign(vf magnitude, vf sign)
+{
+    return vf_xor(magnitude, vf_xor(vf_abs(sign), sign));
+}
+
+/* x + x^3 p(x^2) near 0, else 1 - 2 / (e^2|x| + 1); within 3 ulp. */
+static inline vf vf_tanh(vf x)
+{
+    vf s = vf_mul(x, x), a = vf_abs(x);
+    vf p = vf_set(-0.005528634f);
+    p = vf_fma(p, s, vf_set(0.020483317f));
+    p = vf_fma(p, s, vf_set(-0.053692967f));
+    p = vf_fma(p, s, vf_set(0.13330899f));
+    p = vf_fma(p, s, vf_set(-0.33333263f));
+    vf near = vf_fma(vf_mul(x, s), p, x);
+    vf e = vf_add(vf_exp(vf_add(a, a)), vf_set(1));
+    vf far = vf_sub(vf_set(1), vf_div(vf_set(2), e));
+    return vf_select(vf_compare(a, vf_set(0.65f), LT_OQ), near,
+                     vf_copy_sign(far, x));
+}
+
+/* 1 - erf(a) for a >= 0: t q(t) e^(-a^2) with t = 1 / (1 + a / 2); absolute
+ * error below 2^-24. */
+static inline vf vf_erfc_tail(vf a)
+{
+    vf t = vf_div(vf_set(1), vf_fma(a, vf_set(0.5f), vf_set(1)));
+    vf q = vf_set(0.061555434f);
+    q = vf_fma(q, t, vf_set(-0.23137289f));
+    q = vf_fma(q, t, vf_set(0.14808178f));
+    q = vf_fma(q, t, vf_set(0.28065538f));
+    q = vf_fma(q, t, vf_set(0.14656979f));
+    q = vf_fma(q, t, vf_set(0.31686112f));
+    q = vf_fma(q, t, vf_set(0.27764937f));
+    return vf_mul(vf_mul(t, q), vf_exp(vf_neg(vf_mul(a, a))));
+}
+
+/* x p(x^2) below 1, else one less the tail; within 4 ulp. */
+static inline vf vf_erf(vf x)
+{
+    vf s = vf_mul(x, x), a = vf_abs(x);
+    vf p = vf_set(7.8538607e-05f);
+    p = vf_fma(p, s, vf_set(-0.0008010194f));
+    p = vf_fma(p, s, vf_set(0.0051883277f));
+    p = vf_fma(p, s, vf_set(-0.026853813f));
+    p = vf_fma(p, s, vf_set(0.11283585f));
+    p = vf_fma(p, s, vf_set(-0.37612626f));
+    p = vf_fma(p, s, vf_set(1.1283791f));
+    vf far = vf_sub(vf_set(1), vf_erfc_tail(a));
+    return vf_select(vf_compare(a, vf_set(1), LT_OQ), vf_mul(x, p),
+                     vf_copy_sign(far, x));
+}
+
+static inline vf vf_pow(vf a, vf b)
+{
+    return SLEEF_POW(a, b);
+}
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vector.h's own: 8 lanes with AVX2 and FMA. */
+#ifndef TANDEM_CPU_SIMD_VECTOR_AVX2_H
+#define TANDEM_CPU_SIMD_VECTOR_AVX2_H
+
+#include <immintrin.h>
+#include <sleef.h>
+#include <stdint.h>
+
+#define ISA(name) name##_avx2
+#define ISA_NAME "avx2"
+#define LANES 8
+
+typedef __m256 vf;
+typedef __m256 vm; /* all bits of a lane */
+typedef __m256d vd;
+
+#define SLEEF1(name) Sleef_##name##f8_u10avx2
+#define SLEEF_POW Sleef_powf8_u10avx2
+
+static inline vf vf_set(float x)
+{
+    return _mm256_set1_ps(x);
+}
+static inline vf vf_load(const float *p)
+{
+    return _mm256_loadu_ps(p);
+}
+static inline void vf_store(float *p, vf x)
+{
+    _mm256_storeu_ps(p, x);
+}
+static inline __m256i part_mask(int64_t n)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n),
+                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+static inline vf vf_load_part(const float *p, int64_t n, vf fill)
+{
+    __m256i mask = part_mask(n);
+    return _mm256_blendv_ps(fill, _mm256_maskload_ps(p, mask),
+                            _mm256_castsi256_ps(mask));
+}
+static inline void vf_store_part(float *p, int64_t n, vf x)
+{
+    _mm256_maskstore_ps(p, part_mask(n), x);
+}
+static inline vf vf_add(vf a, vf b)
+{
+    return _mm256_add_ps(a, b);
+}
+static inline vf vf_sub(vf a, vf b)
+{
+    return _mm256_sub_ps(a, b);
+}
+static inline vf vf_mul(vf a, vf b)
+{
+    return _mm256_mul_ps(a, b);
+}
+static inline vf vf_div(vf a, vf b)
+{
+    return _mm256_div_ps(a, b);
+}
+static inline vf vf_fma(vf a, vf b, vf c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+static inline vf vf_sqrt(vf x)
+{
+    return _mm256_sqrt_ps(x);
+}
+static inline vf vf_floor(vf x)
+{
+    return _mm256_round_ps(x, 0x09);
+}
+static inline vf vf_ceil(vf x)
+{
+    return _mm256_round_ps(x, 0x0a);
+}
+static inline vf vf_round(vf x)
+{
+    return _mm256_round_ps(x, 0x08);
+}
+static inline vf vf_xor(vf a, vf b)
+{
+    return _mm256_xor_ps(a, b);
+}
+static inline vf vf_andnot(vf a, vf b)
+{
+    return _mm256_andnot_ps(a, b);
+}
+static inline vf vf_max_raw(vf a, vf b)
+{
+    return _mm256_max_ps(a, b);
+}
+static inline vf vf_min_raw(vf a, vf b)
+{
+    return _mm256_min_ps(a, b);
+}
+#define vf_compare(a, b, how) _mm256_cmp_ps(a, b, _CMP_##how)
+static inline vf vf_select(vm mask, vf a, vf b)
+{
+    return _mm256_blendv_ps(b, a, mask);
+}
+static inline vm vm_or(vm a, vm b)
+{
+    return _mm256_or_ps(a, b);
+}
+static inline uint32_t vm_bits(vm mask)
+{
+    return (uint32_t)_mm256_movemask_ps(mask);
+}
+static inline void vm_store_bytes(uint8_t *p, vm mask)
+{
+    __m256i lanes = _mm256_castps_si256(mask);
+    __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(lanes),
+                                    _mm256_extracti128_si256(lanes, 1));
+    __m128i bytes =
+        _mm_and_si128(_mm_packs_epi16(words, words), _mm_set1_epi8(1));
+    _mm_storel_epi64((__m128i *)(void *)p, bytes);
+}
+static inline vm vm_load_bytes(const uint8_t *p)
+{
+    __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)p);
+    __m256i lanes = _mm256_cvtepu8_epi32(bytes);
+    return _mm256_castsi256_ps(
+        _mm256_cmpgt_epi32(lanes, _mm256_setzero_si256()));
+}
+static inline vd vd_zero(void)
+{
+    return _mm256_setzero_pd();
+}
+static inline vd vd_set(double x)
+{
+    return _mm256_set1_pd(x);
+}
+static inline vd vd_low(vf x)
+{
+    return _mm256_cvtps_pd(_mm256_castps256_ps128(x));
+}
+static inline vd vd_high(vf x)
+{
+    return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
+}
+static inline vd vd_load(const double *p)
+{
+    return _mm256_loadu_pd(p);
+}
+static inline void vd_store(double *p, vd x)
+{
+    _mm256_storeu_pd(p, x);
+}
+static inline vd vd_add(vd a, vd b)
+{
+    return _mm256_add_pd(a, b);
+}
+static inline vd vd_mul(vd a, vd b)
+{
+    return _mm256_mul_pd(a, b);
+}
+static inline vd vd_fma(vd a, vd b, vd c)
+{
+    return _mm256_fmadd_pd(a, b, c);
+}
+/* Pairs of rows, then pairs of pairs, then halves. */
+static inline void vf_transpose(vf *r)
+{
+    vf s[LANES];
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i += 2) {
+        s[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+        s[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i += 4) {
+        r[i] = _mm256_shuffle_ps(s[i], s[i + 2], 0x44);
+        r[i + 1] = _mm256_shuffle_ps(s[i], s[i + 2], 0xee);
+        r[i + 2] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0x44);
+        r[i + 3] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0xee);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < 4; i++) {
+        vf low = _mm256_permute2f128_ps(r[i], r[i + 4], 0x20);
+        r[i + 4] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x31);
+        r[i] = low;
+    }
+}
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vector.h's own: 16 lanes with AVX-512 (F, DQ, BW, VL). */
+#ifndef TANDEM_CPU_SIMD_VECTOR_AVX512_H
+#define TANDEM_CPU_SIMD_VECTOR_AVX512_H
+
+#include <immintrin.h>
+#include <sleef.h>
+#include <stdint.h>
+
+#define ISA(name) name##_avx512
+#define ISA_NAME "avx512"
+#define LANES 16
+
+typedef __m512 vf;
+typedef __mmask16 vm; /* one bit a lane */
+typedef __m512d vd;
+
+#define SLEEF1(name) Sleef_##name##f16_u10avx512f
+#define SLEEF_POW Sleef_powf16_u10avx512f
+
+static inline vf vf_set(float x)
+{
+    return _mm512_set1_ps(x);
+}
+static inline vf vf_load(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
+static inline void vf_store(float *p, vf x)
+{
+    _mm512_storeu_ps(p, x);
+}
+static inline vf vf_load_part(const float *p, int64_t n, vf fill)
+{
+    return _mm512_mask_loadu_ps(fill, (vm)((1u << n) - 1), p);
+}
+static inline void vf_store_part(float *p, int64_t n, vf x)
+{
+    _mm512_mask_storeu_ps(p, (vm)((1u << n) - 1), x);
+}
+static inline vf vf_add(vf a, vf b)
+{
+    return _mm512_add_ps(a, b);
+}
+static inline vf vf_sub(vf a, vf b)
+{
+    return _mm512_sub_ps(a, b);
+}
+static inline vf vf_mul(vf a, vf b)
+{
+    return _mm512_mul_ps(a, b);
+}
+static inline vf vf_div(vf a, vf b)
+{
+    return _mm512_div_ps(a, b);
+}
+static inline vf vf_fma(vf a, vf b, vf c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+static inline vf vf_sqrt(vf x)
+{
+    return _mm512_sqrt_ps(x);
+}
+static inline vf vf_floor(vf x)
+{
+    return _mm512_roundscale_ps(x, 0x09);
+}
+static inline vf vf_ceil(vf x)
+{
+    return _mm512_roundscale_ps(x, 0x0a);
+}
+static inline vf vf_round(vf x)
+{
+    return _mm512_roundscale_ps(x, 0x08);
+}
+static inline vf vf_xor(vf a, vf b)
+{
+    return _mm512_xor_ps(a, b);
+}
+static inline vf vf_andnot(vf a, vf b)
+{
+    return _mm512_andnot_ps(a, b);
+}
+static inline vf vf_max_raw(vf a, vf b)
+{
+    return _mm512_max_ps(a, b);
+}
+static inline vf vf_min_raw(vf a, vf b)
+{
+    return _mm512_min_ps(a, b);
+}
+#define vf_compare(a, b, how) _mm512_cmp_ps_mask(a, b, _CMP_##how)
+static inline vf vf_select(vm mask, vf a, vf b)
+{
+    return _mm512_mask_blend_ps(mask, b, a);
+}
+static inline vm vm_or(vm a, vm b)
+{
+    return (vm)(a | b);
+}
+static inline uint32_t vm_bits(vm mask)
+{
+    return mask;
+}
+static inline void vm_store_bytes(uint8_t *p, vm mask)
+{
+    _mm_storeu_si128((__m128i *)(void *)p,
+                     _mm_maskz_set1_epi8((__mmask16)mask, 1));
+}
+static inline vm vm_load_bytes(const uint8_t *p)
+{
+    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)p);
+    return _mm_test_epi8_mask(bytes, bytes);
+}
+static inline vd vd_zero(void)
+{
+    return _mm512_setzero_pd();
+}
+static inline vd vd_set(double x)
+{
+    return _mm512_set1_pd(x);
+}
+static inline vd vd_low(vf x)
+{
+    return _mm512_cvtps_pd(_mm512_castps512_ps256(x));
+}
+static inline vd vd_high(vf x)
+{
+    return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
+}
+static inline vd vd_load(const double *p)
+{
+    return _mm512_loadu_pd(p);
+}
+static inline void vd_store(double *p, vd x)
+{
+    _mm512_storeu_pd(p, x);
+}
+static inline vd vd_add(vd a, vd b)
+{
+    return _mm512_add_pd(a, b);
+}
+static inline vd vd_mul(vd a, vd b)
+{
+    return _mm512_mul_pd(a, b);
+}
+static inline vd vd_fma(vd a, vd b, vd c)
+{
+    return _mm512_fmadd_pd(a, b, c);
+}
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vector.h's own: 4 lanes with AArch64's NEON (Advanced SIMD). */
+#ifndef TANDEM_CPU_SIMD_VECTOR_NEON_H
+#define TANDEM_CPU_SIMD_VECTOR_NEON_H
+
+#include <arm_neon.h>
+#include <sleef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define ISA(name) name##_neon
+#define ISA_NAME "neon"
+#define LANES 4
+
+typedef float32x4_t vf;
+typedef uint32x4_t vm; /* all bits of a lane */
+typedef float64x2_t vd;
+
+#define SLEEF1(name) Sleef_##name##f4_u10advsimd
+#define SLEEF_POW Sleef_powf4_u10advsimd
+
+static inline vf vf_set(float x)
+{
+    return vdupq_n_f32(x);
+}
+static inline vf vf_load(const float *p)
+{
+    return vld1q_f32(p);
+}
+static inline void vf_store(float *p, vf x)
+{
+    vst1q_f32(p, x);
+}
+static inline vf vf_load_part(const float *p, int64_t n, vf fill)
+{
+    vf x = vld1q_lane_f32(p, fill, 0);
+    x = n > 1 ? vld1q_lane_f32(p + 1, x, 1) : x;
+    return n > 2 ? vld1q_lane_f32(p + 2, x, 2) : x;
+}
+static inline void vf_store_part(float *p, int64_t n, vf x)
+{
+    vst1q_lane_f32(p, x, 0);
+    if (n > 1)
+        vst1q_lane_f32(p + 1, x, 1);
+    if (n > 2)
+        vst1q_lane_f32(p + 2, x, 2);
+}
+static inline vf vf_add(vf a, vf b)
+{
+    return vaddq_f32(a, b);
+}
+static inline vf vf_sub(vf a, vf b)
+{
+    return vsubq_f32(a, b);
+}
+static inline vf vf_mul(vf a, vf b)
+{
+    return vmulq_f32(a, b);
+}
+static inline vf vf_div(vf a, vf b)
+{
+    return vdivq_f32(a, b);
+}
+static inline vf vf_fma(vf a, vf b, vf c)
+{
+    return vfmaq_f32(c, a, b);
+}
+static inline vf vf_sqrt(vf x)
+{
+    return vsqrtq_f32(x);
+}
+static inline vf vf_floor(vf x)
+{
+    return vrndmq_f32(x);
+}
+static inline vf vf_ceil(vf x)
+{
+    return vrndpq_f32(x);
+}
+static inline vf vf_round(vf x)
+{
+    return vrndnq_f32(x);
+}
+static inline vf vf_xor(vf a, vf b)
+{
+    return vreinterpretq_f32_u32(
+        veorq_u32(vreinterpretq_u32_f32(a), vreinterpretq_u32_f32(b)));
+}
+static inline vf vf_andnot(vf a, vf b)
+{
+    return vreinterpretq_f32_u32(
+        vbicq_u32(vreinterpretq_u32_f32(b), vreinterpretq_u32_f32(a)));
+}
+static inline vf vf_max_raw(vf a, vf b)
+{
+    return vmaxq_f32(a, b);
+}
+static inline vf vf_min_raw(vf a, vf b)
+{
+    return vminq_f32(a, b);
+}
+#define vf_compare(a, b, how) vf_compare_##how(a, b)
+static inline vm vf_compare_EQ_OQ(vf a, vf b)
+{
+    return vceqq_f32(a, b);
+}
+static inline vm vf_compare_NEQ_UQ(vf a, vf b)
+{
+    return vmvnq_u32(vceqq_f32(a, b));
+}
+static inline vm vf_compare_LT_OQ(vf a, vf b)
+{
+    return vcltq_f32(a, b);
+}
+static inline vm vf_compare_LE_OQ(vf a, vf b)
+{
+    return vcleq_f32(a, b);
+}
+static inline vm vf_compare_GT_OQ(vf a, vf b)
+{
+    return vcgtq_f32(a, b);
+}
+static inline vm vf_compare_GE_OQ(vf a, vf b)
+{
+    return vcgeq_f32(a, b);
+}
+static inline vm vf_compare_NLE_UQ(vf a, vf b)
+{
+    return vmvnq_u32(vcleq_f32(a, b));
+}
+static inline vm vf_compare_UNORD_Q(vf a, vf b)
+{
+    return vmvnq_u32(vandq_u32(vceqq_f32(a, a), vceqq_f32(b, b)));
+}
+static inline vf vf_select(vm mask, vf a, vf b)
+{
+    return vbslq_f32(mask, a, b);
+}
+static inline vm vm_or(vm a, vm b)
+{
+    return vorrq_u32(a, b);
+}
+static inline uint32_t vm_bits(vm mask)
+{
+    static const uint32_t bits[LANES] = {1, 2, 4, 8};
+    return vaddvq_u32(vandq_u32(mask, vld1q_u32(bits)));
+}
+static inline void vm_store_bytes(uint8_t *p, vm mask)
+{
+    uint16x4_t words = vmovn_u32(vshrq_n_u32(mask, 31));
+    uint8x8_t bytes = vmovn_u16(vcombine_u16(words, words));
+    uint32_t four = vget_lane_u32(vreinterpret_u32_u8(bytes), 0);
+    memcpy(p, &four, sizeof(four));
+}
+static inline vm vm_load_bytes(const uint8_t *p)
+{
+    uint32_t four;
+    memcpy(&four, p, sizeof(four));
+    uint16x8_t words = vmovl_u8(vcreate_u8(four));
+    uint32x4_t lanes = vmovl_u16(vget_low_u16(words));
+    return vtstq_u32(lanes, lanes);
+}
+static inline vd vd_zero(void)
+{
+    return vdupq_n_f64(0);
+}
+static inline vd vd_set(double x)
+{
+    return vdupq_n_f64(x);
+}
+static inline vd vd_low(vf x)
+{
+    return vcvt_f64_f32(vget_low_f32(x));
+}
+static inline vd vd_high(vf x)
+{
+    return vcvt_high_f64_f32(x);
+}
+static inline vd vd_load(const double *p)
+{
+    return vld1q_f64(p);
+}
+static inline void vd_store(double *p, vd x)
+{
+    vst1q_f64(p, x);
+}
+static inline vd vd_add(vd a, vd b)
+{
+    return vaddq_f64(a, b);
+}
+static inline vd vd_mul(vd a, vd b)
+{
+    return vmulq_f64(a, b);
+}
+static inline vd vd_fma(vd a, vd b, vd c)
+{
+    return vfmaq_f64(c, a, b);
+}
+static inline void vf_transpose(vf *r)
+{
+    float32x4x2_t even = vtrnq_f32(r[0], r[1]), odd = vtrnq_f32(r[2], r[3]);
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++) {
+        r[i] =
+            vcombine_f32(vget_low_f32(even.val[i]), vget_low_f32(odd.val[i]));
+        r[i + 2] =
+            vcombine_f32(vget_high_f32(even.val[i]), vget_high_f32(odd.val[i]));
+    }
+}
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one function of a BLAS that the CPU plugin calls, in plain C, row-major
+ * alone: there need be no BLAS for the processor that is emulated. */
+#ifndef TANDEM_TESTS_ARM_CBLAS_H
+#define TANDEM_TESTS_ARM_CBLAS_H
+
+#include <stdint.h>
+
+enum CBLAS_ORDER { CblasRowMajor = 101 };
+enum CBLAS_TRANSPOSE { CblasNoTrans = 111, CblasTrans = 112 };
+
+static inline void cblas_sgemm(enum CBLAS_ORDER order,
+                               enum CBLAS_TRANSPOSE transpose_a,
+                               enum CBLAS_TRANSPOSE transpose_b, int m, int n,
+                               int k, float alpha, const float *a, int lda,
+                               const float *b, int ldb, float beta, float *c,
+                               int ldc)
+{
+    int64_t a_row = transpose_a == CblasTrans ? 1 : lda;
+    int64_t a_column = transpose_a == CblasTrans ? lda : 1;
+    int64_t b_row = transpose_b == CblasTrans ? 1 : ldb;
+    int64_t b_column = transpose_b == CblasTrans ? ldb : 1;
+    (void)order;
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            double sum = 0;
+            for (int64_t l = 0; l < k; l++)
+                sum += (double)a[i * a_row + l * a_column] *
+                       b[l * b_row + j * b_column];
+            float *out = c + i * ldc + j;
+            *out = (float)(alpha * sum + (beta == 0 ? 0 : (double)beta * *out));
+        }
+}
+
+#endif
