@@ -163,7 +163,7 @@ enum tandem_status tandem_device_name(struct tandem_context *context,
  * is none. */
 enum tandem_status tandem_device_find(struct tandem_context *context,
                                       const char *name, uint32_t *out_device);
-/* 1 where a profile of this device was found and read. */
+/* 1 where a profile of this device with measured costs was found and read. */
 enum tandem_status tandem_device_calibrated(struct tandem_context *context,
                                             uint32_t device,
                                             uint32_t *out_calibrated);
@@ -172,6 +172,11 @@ enum tandem_status tandem_device_calibrated(struct tandem_context *context,
 enum tandem_status tandem_device_profile(struct tandem_context *context,
                                          uint32_t device,
                                          const char **out_path);
+/* 1 where the device's profile says that it computes the operator wrong
+ * (tandem_profile_reject), so that it is not run there. */
+enum tandem_status tandem_device_rejects(struct tandem_context *context,
+                                         uint32_t device, uint32_t op,
+                                         uint32_t *out_rejects);
 /* [blocks: opens it]  The plugin's own table and open device, for callers that
  * want to go below this library, and for measuring.  The context keeps them. */
 enum tandem_status
@@ -283,7 +288,9 @@ enum tandem_status tandem_run(struct tandem_context *context,
                               struct tandem_tensor *const *outputs,
                               uint32_t output_count);
 
-/* The same on a device of the caller's choice. */
+/* The same on a device of the caller's choice.  TANDEM_UNSUPPORTED where the
+ * device does not serve it, or computes it wrong by its profile
+ * (tandem_profile_reject); it is not run elsewhere then. */
 enum tandem_status tandem_run_on(struct tandem_context *context,
                                  uint32_t device, const struct tandem_op *op,
                                  struct tandem_tensor *const *inputs,
@@ -393,7 +400,16 @@ enum tandem_status tandem_context_observe(struct tandem_context *context,
 enum tandem_status tandem_profile_create(struct tandem_context *context,
                                          uint32_t device,
                                          struct tandem_profile **out_profile);
+/* Likewise, but beginning with what the device's profile has now. */
+enum tandem_status tandem_profile_revise(struct tandem_context *context,
+                                         uint32_t device,
+                                         struct tandem_profile **out_profile);
 void tandem_profile_destroy(struct tandem_profile *profile);
+/* Notes that the device computes an operator wrong (1), so that programs which
+ * read the profile never run it there, or that it does not (0).  A profile
+ * begins with what the device's profile has noted. */
+enum tandem_status tandem_profile_reject(struct tandem_profile *profile,
+                                         uint32_t op, uint32_t rejected);
 enum tandem_status tandem_profile_scalar(struct tandem_profile *profile,
                                          const char *name, double value);
 /* Points may come in any order; a second one at the same x replaces it. */

@@ -70,7 +70,16 @@ struct cost_model {
     struct curve curves[COST_CURVES];
     struct gemm_surface gemm;
     double gemm_flops_per_ns; /* where there is no surface */
+    bool measured;            /* something of it was: it is no default */
+    /* Operators whose results were found wrong: bit id % 64 of word id / 64.
+     * They are never run on the device, whatever they would cost. */
+    uint64_t rejected[TANDEM_OP_LIMIT / 64];
 };
+
+static inline bool cost_rejects(const struct cost_model *model, uint32_t op)
+{
+    return model->rejected[op / 64] >> op % 64 & 1;
+}
 
 /* "elementwise", ..., "upload", ...; COST_CURVES where there is none. */
 uint32_t cost_curve_find(const char *name);

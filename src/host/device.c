@@ -81,6 +81,10 @@ static enum tandem_status device_add(struct tandem_context *context,
                   device->shares_host &&
                       !(caps & (TANDEM_CAP_ASYNC | TANDEM_CAP_COMPILES)));
     profile_load(device);
+    for (uint32_t op = 0; op < TANDEM_OP_LIMIT; op++) {
+        if (cost_rejects(&device->cost, op))
+            context->rejecting[op] |= 1u << device->id;
+    }
     context->devices[context->device_count++] = device;
     if (!device->duplicate)
         context->usable |= 1u << device->id;

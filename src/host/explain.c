@@ -187,7 +187,8 @@ static void candidates_ask(struct call *call, struct record *record,
         struct device *device = context->devices[i];
         enum tandem_status status;
 
-        if (device->duplicate && device != forced)
+        if ((device->duplicate && device != forced) ||
+            (record->failed >> i & 1))
             continue;
         status = call_supported(call, device);
         if (status == TANDEM_OK && device->compiles)

@@ -129,15 +129,16 @@ void judged_query(struct judged *judged, struct query *out)
     out->work = &judged->work;
 }
 
-/* The first usable device that computes at once and in host memory whatever is
- * asked. */
-static struct device *home_find(const struct tandem_context *context)
+/* The first of these devices that computes at once and in host memory whatever
+ * is asked. */
+static struct device *home_find(const struct tandem_context *context,
+                                uint32_t usable)
 {
     for (uint32_t i = 0; i < context->device_count; i++) {
         struct device *device = context->devices[i];
 
-        if ((context->usable >> i & 1) && device->shares_host &&
-            !device->async && device->state == DEVICE_OPEN &&
+        if ((usable >> i & 1) && device->shares_host && !device->async &&
+            device->state == DEVICE_OPEN &&
             (device->info.caps & TANDEM_CAP_CORE_OPERATORS))
             return device;
     }
@@ -147,7 +148,9 @@ static struct device *home_find(const struct tandem_context *context)
 static struct device *home_choose(struct tandem_context *context,
                                   struct judged *judged)
 {
-    struct device *home = home_find(context);
+    const uint32_t usable =
+        context->usable & ~context->rejecting[judged->key.op];
+    struct device *home = home_find(context, usable);
     struct query query;
 
     judged->home = NULL;
@@ -161,7 +164,7 @@ static struct device *home_choose(struct tandem_context *context,
         double launch_ns, run_ns;
 
         chooser_work(&query, device, &launch_ns, &run_ns);
-        if (device != home && (context->usable >> i & 1) &&
+        if (device != home && (usable >> i & 1) &&
             launch_ns + run_ns < judged->launch_ns + judged->run_ns)
             return NULL;
     }

@@ -134,12 +134,49 @@ static bool file_load(struct device *device, const struct profile_key *key,
         free(kept);
         return false;
     }
-    device->calibrated = true;
+    device->calibrated = device->cost.measured;
     device->profile = kept;
     device->tuning = tuning;
     log_message(log, TANDEM_LOG_INFO, "%s: profile %s%s", device->label, path,
                 exact ? "" : " (of the same model and driver)");
     return true;
+}
+
+json_t *profile_read(const struct device *device, char *out_why,
+                     size_t why_bytes)
+{
+    const char *slash = strrchr(device->profile, '/');
+    struct cost_model *scratch = calloc(1, sizeof(*scratch));
+    char directory[PATH_BYTES];
+    struct profile_key key;
+    struct shelter host;
+    json_t *root = NULL;
+    char *text = NULL, *tuning = NULL;
+    size_t bytes;
+    int place;
+
+    snprintf(directory, sizeof(directory), "%.*s",
+             (int)(slash - device->profile), device->profile);
+    profile_key_make(device, &key);
+    place = trust_directory(directory, TRUST_READ, out_why, why_bytes);
+    if (place >= 0) {
+        text = trust_read(place, slash + 1, PROFILE_BYTES_MAX, &bytes, out_why,
+                          why_bytes);
+        close(place);
+    }
+    if (text != NULL && scratch != NULL) {
+        shelter_enter(&host);
+        if (profile_parse(text, bytes, &key, false, scratch, &tuning, out_why,
+                          why_bytes) == PROFILE_FITS) {
+            gemm_finish(&scratch->gemm);
+            root = json_loadb(text, bytes, 0, NULL);
+        }
+        shelter_leave(&host);
+    }
+    free(tuning);
+    free(text);
+    free(scratch);
+    return root;
 }
 
 struct model_names {

@@ -39,6 +39,11 @@ void profile_key_make(const struct device *device, struct profile_key *out);
 void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
                        size_t *out_prefix);
 
+/* The content of the file that the device's costs were read from, judged once
+ * more, to be released; NULL, with why, where it is no longer good. */
+json_t *profile_read(const struct device *device, char *out_why,
+                     size_t why_bytes);
+
 /* Looks for the device's profile and, where there is one, takes its costs.
  * Anything wrong with a file is logged, and the defaults stay. */
 void profile_load(struct device *device);

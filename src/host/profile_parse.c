@@ -4,6 +4,7 @@
  */
 #include <config.h>
 
+#include "common/operator.h"
 #include "host/profile.h"
 
 #include <math.h>
@@ -58,8 +59,10 @@ static bool scalars_parse(json_t *scalars, struct cost_model *model,
         if (!number_read(value, 0, COST_NS_MAX, &ns))
             return problem_set(problem, "no valid number for the scalar",
                                name);
-        if (index < COST_SCALARS)
+        if (index < COST_SCALARS) {
             model->scalars[index] = ns;
+            model->measured = true;
+        }
     }
     return true;
 }
@@ -96,8 +99,11 @@ static bool curves_parse(json_t *curves, struct cost_model *model,
     json_object_foreach(curves, name, value) {
         const uint32_t index = cost_curve_find(name);
 
-        if (index < COST_CURVES && !curve_parse(value, &model->curves[index]))
+        if (index == COST_CURVES)
+            continue;
+        if (!curve_parse(value, &model->curves[index]))
             return problem_set(problem, "no valid points for the curve", name);
+        model->measured = true;
     }
     return true;
 }
@@ -139,7 +145,29 @@ static bool gemm_parse(const json_t *array, struct cost_model *model,
     good = good && gemm_build(&model->gemm, points, (uint32_t)count,
                               floor_ns);
     free(points);
+    model->measured |= good;
     return good || problem_set(problem, "no valid points of", "gemm");
+}
+
+/* Names of operators; one that is not known is a later version's. */
+static bool rejected_parse(json_t *names, struct cost_model *model,
+                           const struct problem *problem)
+{
+    const size_t count = json_array_size(names);
+
+    if (names != NULL && (!json_is_array(names) || count > TANDEM_OP_LIMIT))
+        return problem_set(problem, "no valid array for", "rejected");
+    for (size_t i = 0; i < count; i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+        const struct operator_row *row;
+
+        if (name == NULL)
+            return problem_set(problem, "no names in", "rejected");
+        row = operator_row_by_name(name);
+        if (row != NULL)
+            model->rejected[row->id / 64] |= UINT64_C(1) << row->id % 64;
+    }
+    return true;
 }
 
 /* The plugin's section as JSON text: strings alone. */
@@ -178,6 +206,7 @@ static bool model_parse(const json_t *root, struct cost_model *model,
     good = scalars_parse(json_object_get(root, "scalars"), fresh, problem) &&
            curves_parse(json_object_get(root, "curves"), fresh, problem) &&
            gemm_parse(json_object_get(root, "gemm"), fresh, problem) &&
+           rejected_parse(json_object_get(root, "rejected"), fresh, problem) &&
            tuning_parse(json_object_get(root, "tuning"), out_tuning, problem);
     if (good)
         *model = *fresh;

@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "common/message.h"
+#include "common/operator.h"
 #include "common/shelter.h"
 #include "host/path.h"
 #include "host/profile.h"
@@ -20,8 +21,8 @@
 struct tandem_profile {
     struct handle handle;
     struct tandem_context *context;
-    json_t *root; /* owns the four below */
-    json_t *scalars, *curves, *gemm, *tuning;
+    json_t *root; /* owns those below */
+    json_t *scalars, *curves, *gemm, *tuning, *rejected;
     char file[PROFILE_NAME_BYTES];
 };
 
@@ -56,6 +57,19 @@ static json_t *member_add(json_t *object, const char *key, json_t *value)
     return json_object_set_new(object, key, value) == 0 ? value : NULL;
 }
 
+/* What was found wrong stays so until it is found right. */
+static bool rejected_fill(json_t *names, const struct cost_model *model)
+{
+    bool good = names != NULL;
+
+    for (uint32_t op = 0; op < TANDEM_OP_LIMIT && good; op++) {
+        if (cost_rejects(model, op))
+            good = json_array_append_new(
+                       names, json_string(operator_name(op))) == 0;
+    }
+    return good;
+}
+
 static bool profile_fill(struct tandem_profile *profile,
                          const struct device *device)
 {
@@ -75,14 +89,50 @@ static bool profile_fill(struct tandem_profile *profile,
     profile->curves = member_add(profile->root, "curves", json_object());
     profile->gemm = member_add(profile->root, "gemm", json_array());
     profile->tuning = member_add(profile->root, "tuning", json_object());
+    profile->rejected = member_add(profile->root, "rejected", json_array());
     return member_add(profile->root, "device", key_json(&key)) != NULL &&
+           rejected_fill(profile->rejected, &device->cost) &&
            profile->scalars != NULL && profile->curves != NULL &&
            profile->gemm != NULL && profile->tuning != NULL;
 }
 
-enum tandem_status tandem_profile_create(struct tandem_context *context,
-                                         uint32_t device,
-                                         struct tandem_profile **out_profile)
+/* Takes over what was measured from the file that the device's costs came
+ * from. */
+static enum tandem_status profile_adopt(struct tandem_profile *profile,
+                                        const struct device *device)
+{
+    static const char *const members[] = {"measured_at", "scalars", "curves",
+                                          "gemm", "tuning"};
+    char why[TRUST_WHY_BYTES];
+    json_t *before;
+
+    if (device->profile == NULL)
+        return TANDEM_OK;
+    before = profile_read(device, why, sizeof(why));
+    if (before == NULL)
+        return message_set(TANDEM_FAILED, "%.256s: the profile cannot be "
+                                          "revised: %.200s",
+                           device->profile, why);
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        json_t *member = json_object_get(before, members[i]);
+
+        if (member != NULL &&
+            json_object_set(profile->root, members[i], member) != 0) {
+            json_decref(before);
+            return memory_fail();
+        }
+    }
+    json_decref(before);
+    profile->scalars = json_object_get(profile->root, "scalars");
+    profile->curves = json_object_get(profile->root, "curves");
+    profile->gemm = json_object_get(profile->root, "gemm");
+    profile->tuning = json_object_get(profile->root, "tuning");
+    return TANDEM_OK;
+}
+
+static enum tandem_status profile_make(struct tandem_context *context,
+                                       uint32_t device, bool adopt,
+                                       struct tandem_profile **out_profile)
 {
     struct tandem_profile *profile = NULL;
     struct device *found;
@@ -102,6 +152,8 @@ enum tandem_status tandem_profile_create(struct tandem_context *context,
             profile->context = context;
         if (profile == NULL || !profile_fill(profile, found))
             status = memory_fail();
+        else if (adopt)
+            status = profile_adopt(profile, found);
     }
     context_unlock(context);
     if (status != TANDEM_OK) {
@@ -110,6 +162,20 @@ enum tandem_status tandem_profile_create(struct tandem_context *context,
     }
     *out_profile = profile;
     return TANDEM_OK;
+}
+
+enum tandem_status tandem_profile_create(struct tandem_context *context,
+                                         uint32_t device,
+                                         struct tandem_profile **out_profile)
+{
+    return profile_make(context, device, false, out_profile);
+}
+
+enum tandem_status tandem_profile_revise(struct tandem_context *context,
+                                         uint32_t device,
+                                         struct tandem_profile **out_profile)
+{
+    return profile_make(context, device, true, out_profile);
 }
 
 void tandem_profile_destroy(struct tandem_profile *profile)
@@ -283,6 +349,33 @@ enum tandem_status tandem_profile_tuning(struct tandem_profile *profile,
     if (status == TANDEM_OK &&
         json_object_set_new(profile->tuning, key, json_string(value)) != 0)
         status = memory_fail();
+    return status;
+}
+
+enum tandem_status tandem_profile_reject(struct tandem_profile *profile,
+                                         uint32_t op, uint32_t rejected)
+{
+    const struct operator_row *row = operator_row(op);
+    enum tandem_status status = profile_check(profile);
+    size_t place = 0;
+
+    if (status == TANDEM_OK && row == NULL)
+        status = message_set(TANDEM_INVALID_ARGUMENT,
+                             "op: there is no operator %u", op);
+    if (status != TANDEM_OK)
+        return status;
+    while (place < json_array_size(profile->rejected) &&
+           strcmp(json_string_value(json_array_get(profile->rejected, place)),
+                  row->name) != 0)
+        place++;
+    if (place < json_array_size(profile->rejected)) {
+        if (rejected == 0)
+            json_array_remove(profile->rejected, place);
+    } else if (rejected != 0 &&
+               json_array_append_new(profile->rejected,
+                                     json_string(row->name)) != 0) {
+        status = memory_fail();
+    }
     return status;
 }
 

@@ -208,6 +208,15 @@ static enum tandem_status forced_find(struct call *call,
     return TANDEM_OK;
 }
 
+/* Devices that compute the operator wrong do not serve it. */
+static void rejections_note(struct record *record)
+{
+    for (uint32_t i = 0; i < TANDEM_MAX_DEVICES; i++) {
+        if (record->failed >> i & 1)
+            record->status[i] = TANDEM_UNSUPPORTED;
+    }
+}
+
 enum tandem_status call_start(struct call *call, struct record *record,
                               struct device **out_forced,
                               struct judged **out_judged)
@@ -223,7 +232,9 @@ enum tandem_status call_start(struct call *call, struct record *record,
     record->forced = *out_forced != NULL;
     record->measured_ns = 0;
     record->predicted = 0;
-    record->failed = 0;
+    record->failed = call->context->rejecting[query->op];
+    if (record->failed != 0)
+        rejections_note(record);
     record->unready = 0;
     if (*out_judged != NULL) {
         query->operand_count = (*out_judged)->operand_count;

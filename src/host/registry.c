@@ -145,6 +145,27 @@ enum tandem_status tandem_device_profile(struct tandem_context *context,
     return TANDEM_OK;
 }
 
+enum tandem_status tandem_device_rejects(struct tandem_context *context,
+                                         uint32_t device, uint32_t op,
+                                         uint32_t *out_rejects)
+{
+    struct device *found;
+    enum tandem_status status;
+
+    if (out_rejects != NULL)
+        *out_rejects = 0;
+    status = device_enter(context, device, out_rejects, &found);
+    if (status != TANDEM_OK)
+        return status;
+    if (op < TANDEM_OP_LIMIT)
+        *out_rejects = cost_rejects(&found->cost, op);
+    else
+        status = message_set(TANDEM_INVALID_ARGUMENT,
+                             "op: there is no operator %u", op);
+    context_unlock(context);
+    return status;
+}
+
 enum tandem_status
 tandem_device_backend(struct tandem_context *context, uint32_t device,
                       const struct tandem_backend **out_backend,

@@ -103,6 +103,22 @@ static bool candidate_good(struct call *call, struct record *record,
     return false;
 }
 
+/* A device that computes the operator wrong does not run it, asked for by name
+ * or not: the caller would not know. */
+static enum tandem_status rejection_check(const struct call *call,
+                                          const struct record *record,
+                                          const struct device *device)
+{
+    if (!(record->failed >> device->id & 1))
+        return TANDEM_OK;
+    return message_set(TANDEM_UNSUPPORTED,
+                       "%s: %s computes it wrong, as cl-probe found (%.256s): "
+                       "use another device, or mend its driver and run "
+                       "cl-probe --verify again",
+                       call->row->name, device->label,
+                       device->profile != NULL ? device->profile : "");
+}
+
 /* No device could run it; last: why the last one that was tried could not. */
 static enum tandem_status call_fail(const struct call *call,
                                     const struct record *record,
@@ -112,8 +128,12 @@ static enum tandem_status call_fail(const struct call *call,
         return last;
     if (record->failed != 0)
         return message_set(TANDEM_UNSUPPORTED,
-                           "%s: no device serves it with these operands",
-                           call->row->name);
+                           "%s: no device serves it with these operands%s",
+                           call->row->name,
+                           call->context->rejecting[call->op->id] != 0
+                               ? ", but for one that computes it wrong, as "
+                                 "cl-probe found"
+                               : "");
     return message_set(last, "%s: no device is left to run it",
                        call->row->name);
 }
@@ -241,7 +261,10 @@ enum tandem_status call_run(struct call *call)
             status = call_place(call, record, judged);
     } else if (status == TANDEM_OK) {
         chooser_predict(record, forced);
-        status = call_execute(call, record, forced);
+        status = record->failed != 0 ? rejection_check(call, record, forced)
+                                     : TANDEM_OK;
+        if (status == TANDEM_OK)
+            status = call_execute(call, record, forced);
     }
     /* The entry may be another call's when this one is explained. */
     record->query.work = NULL;

@@ -83,8 +83,8 @@ static void usage_print(FILE *file)
     fprintf(file,
             "Usage: tandem-conformance [OPTION]... PLUGIN.so [OP]\n"
             "Runs the conformance suite against a Tandem backend plugin.\n"
-            "OP is an operator's name or a group of cases; without it all "
-            "run.\n\n"
+            "OP is an operator's name, \"operators\" for all of these, or a "
+            "group of\ncases; without it all run.\n\n"
             "  -k, --device INDEX      the device, 0 where not given\n"
             "      --seed NUMBER       seed of shapes and values, 1 where not "
             "given\n"
@@ -220,6 +220,10 @@ static void options_parse(int argc, char **argv, struct suite_options *options)
     }
     options->plugin = argv[optind];
     options->only = argv[optind + 1];
+    if (options->only != NULL && strcmp(options->only, "operators") == 0) {
+        options->operators = true;
+        options->only = NULL;
+    }
     if (options->only != NULL && !only_known(options->only)) {
         fprintf(stderr, "tandem-conformance: %s: no such operator or group\n",
                 options->only);
@@ -344,7 +348,9 @@ static enum exit_code device_open(struct suite *suite)
 static void groups_run(struct suite *suite)
 {
     for (uint32_t i = 0; i < GROUP_COUNT; i++)
-        if (groups[i].name == NULL || group_selected(suite, groups[i].name))
+        if (groups[i].name == NULL ||
+            (!suite->options->operators &&
+             group_selected(suite, groups[i].name)))
             groups[i].run(suite);
 }
 

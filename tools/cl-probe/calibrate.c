@@ -8,6 +8,7 @@
 #include "devices.h"
 #include "measure.h"
 #include "summary.h"
+#include "verify.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -82,6 +83,29 @@ static bool wanted(const struct probe_options *options, const json_t *device)
     return false;
 }
 
+/* Checks what the device computes, too; a quick calibration keeps what an
+ * earlier check found. */
+static bool check_operators(const struct probe_options *options,
+                            const json_t *device, json_t *result)
+{
+    char program[VERIFY_PATH_BYTES];
+    json_t *check;
+
+    if (options->quick)
+        return true;
+    if (!verify_find_program(program)) {
+        probe_complain("%s: not checked: the program tandem-conformance is "
+                       "not beside cl-probe",
+                       device_text(device, "name"));
+        return false;
+    }
+    check = verify_device(options, device, program, "operators");
+    json_object_set_new(result, "verification", check);
+    if (!options->json)
+        verify_print(check);
+    return verify_good(check);
+}
+
 static json_t *calibrate_all(const struct probe_options *options,
                              const json_t *devices, int *out_status)
 {
@@ -94,7 +118,8 @@ static json_t *calibrate_all(const struct probe_options *options,
         if (!wanted(options, device))
             continue;
         result = calibrate_device(options, device);
-        if (json_object_get(result, "error") != NULL)
+        if (json_object_get(result, "error") != NULL ||
+            !check_operators(options, device, result))
             *out_status = PROBE_FAILED;
         json_array_append_new(results, result);
     }

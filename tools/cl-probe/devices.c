@@ -144,6 +144,24 @@ static json_t *duplicate_json(const char *backend, int32_t duplicate_of)
     return json_string(name);
 }
 
+/* Operators that were found wrong. */
+static json_t *rejected_json(struct tandem_context *context, uint32_t device)
+{
+    json_t *out = json_array();
+
+    for (uint32_t op = 0; op < TANDEM_OP_LIMIT; op++) {
+        const struct tandem_op_info *info = tandem_op_info(op);
+        uint32_t rejects = 0;
+
+        if (info != NULL &&
+            tandem_device_rejects(context, device, op, &rejects) ==
+                TANDEM_OK &&
+            rejects)
+            json_array_append_new(out, json_string(info->name));
+    }
+    return out;
+}
+
 static json_t *device_json(struct tandem_context *context, uint32_t device)
 {
     struct tandem_device_info info = {.struct_size = sizeof info};
@@ -167,6 +185,7 @@ static json_t *device_json(struct tandem_context *context, uint32_t device)
     json_object_set_new(out, "duplicate_of",
                         duplicate_json(backend, info.duplicate_of));
     json_object_set_new(out, "calibrated", json_boolean(calibrated));
+    json_object_set_new(out, "rejected", rejected_json(context, device));
     json_object_set_new(out, "profile",
                         profile ? text_json(profile) : json_null());
     return out;

@@ -111,17 +111,20 @@ static json_t *candidate_json(struct question *q,
                               const struct tandem_candidate *candidate)
 {
     char name[DEVICE_NAME_BYTES] = "";
-    uint32_t calibrated = 0;
+    uint32_t calibrated = 0, rejected = 0;
 
     device_name(q->context, candidate->device, name);
     tandem_device_calibrated(q->context, candidate->device, &calibrated);
+    tandem_device_rejects(q->context, candidate->device, q->c.op.id,
+                          &rejected);
     return json_pack(
-        "{s:s, s:s, s:b, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "device",
-        name, "status",
+        "{s:s, s:s, s:b, s:b, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
+        "device", name, "status",
         candidate->status == TANDEM_OK
             ? "ok"
             : tandem_status_name((enum tandem_status)candidate->status),
-        "ready", candidate->ready != 0, "calibrated", calibrated != 0,
+        "rejected", rejected != 0, "ready", candidate->ready != 0,
+        "calibrated", calibrated != 0,
         "wait_ns", candidate->wait_ns, "transfer_ns", candidate->transfer_ns,
         "launch_ns", candidate->launch_ns, "run_ns", candidate->run_ns,
         "return_ns", candidate->return_ns, "compile_ns", candidate->compile_ns,
@@ -181,16 +184,20 @@ static void row_candidate(struct table *table, const json_t *answer,
     table_row(table);
     table_cell(table, "%s %s", chosen ? "*" : " ", name);
     if (strcmp(device_text(candidate, "status"), "ok") != 0) {
-        table_cell(table, "%s", device_text(candidate, "status"));
+        table_cell(table, "%s",
+                   json_is_true(json_object_get(candidate, "rejected"))
+                       ? "wrong, as cl-probe --verify found"
+                       : device_text(candidate, "status"));
         return;
     }
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         table_cell(table, "%s",
                    text_ns(text, device_number(candidate, parts[i])));
-    table_cell(table, "%s",
-               json_is_true(json_object_get(candidate, "ready"))
-                   ? "yes"
-                   : "to compile");
+    if (json_is_true(json_object_get(candidate, "ready")))
+        table_cell(table, "yes");
+    else
+        table_cell(table, "compiles %s",
+                   text_ns(text, device_number(candidate, "compile_ns")));
     table_cell(table, "%s",
                json_is_true(json_object_get(candidate, "calibrated"))
                    ? "yes"

@@ -41,16 +41,17 @@ static void line_count(const json_t *device, const char *heading,
     line(heading, text);
 }
 
-static void line_capabilities(const json_t *device)
+static void line_names(const json_t *device, const char *heading,
+                       const char *key)
 {
-    json_t *caps = json_object_get(device, "capabilities");
-    char text[256] = "";
+    json_t *names = json_object_get(device, key);
+    char text[2048] = "";
 
-    for (size_t i = 0; i < json_array_size(caps); i++)
+    for (size_t i = 0; i < json_array_size(names); i++)
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s",
                  i == 0 ? "" : ", ",
-                 json_string_value(json_array_get(caps, i)));
-    line("Capabilities", text);
+                 json_string_value(json_array_get(names, i)));
+    line(heading, text);
 }
 
 static void line_calibrated(const json_t *device)
@@ -83,10 +84,11 @@ static void print_device(const json_t *device)
     line_count(device, "Max Compute Units", "compute_units", "");
     line_count(device, "Max Work Group Size", "max_work_group", "");
     line_count(device, "Max Clock Frequency", "clock_mhz", " MHz");
-    line_capabilities(device);
+    line_names(device, "Capabilities", "capabilities");
     line("Extensions Used", device_text(device, "extensions"));
     line("Duplicate Of", device_text(device, "duplicate_of"));
     line_calibrated(device);
+    line_names(device, "Wrong, Not Used", "rejected");
     printf("\n");
 }
 

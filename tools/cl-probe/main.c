@@ -22,6 +22,7 @@ enum long_option {
     OPTION_VERIFY,
     OPTION_EXPLAIN,
     OPTION_RESIDENT,
+    OPTION_OPERATOR,
     OPTION_DEVICE,
     OPTION_TIME_LIMIT,
     OPTION_DRIVER_LIMIT,
@@ -37,6 +38,7 @@ static const struct option long_options[] = {
     {"quick", no_argument, NULL, OPTION_QUICK},
     {"verify", no_argument, NULL, OPTION_VERIFY},
     {"explain", required_argument, NULL, OPTION_EXPLAIN},
+    {"operator", required_argument, NULL, OPTION_OPERATOR},
     {"resident", required_argument, NULL, OPTION_RESIDENT},
     {"device", required_argument, NULL, OPTION_DEVICE},
     {"time-limit", required_argument, NULL, OPTION_TIME_LIMIT},
@@ -51,7 +53,7 @@ static const struct option long_options[] = {
 static const char help[] =
     "Usage: cl-probe [--list]\n"
     "       cl-probe --calibrate [--quick]\n"
-    "       cl-probe --verify\n"
+    "       cl-probe --verify [--operator=NAME]\n"
     "       cl-probe --explain OP SHAPE [--resident=DEVICE]\n"
     "\n"
     "Finds the compute devices of this machine, measures what they cost,\n"
@@ -60,9 +62,11 @@ static const char help[] =
     "  --list             the devices, and why others are missing (default)\n"
     "  --calibrate        measure each device and write its profile\n"
     "  --quick            with --calibrate: about ten seconds a device\n"
-    "  --verify           check every operator against a float64 reference\n"
+    "  --verify           check every operator against a float64 reference;\n"
+    "                     what is wrong is not used until it is found right\n"
     "  --explain OP SHAPE predicted times, as in: softmax 4096x1000, or\n"
     "                     (m, n, k): gemm 512x512x512\n"
+    "  --operator=NAME    with --verify: this operator alone\n"
     "  --resident=DEVICE  with --explain: where the data lies (default: host)\n"
     "  --device=NAME      this device alone: cpu, opencl, opencl:1\n"
     "  --time-limit=S     seconds that a device may take at most\n"
@@ -176,6 +180,10 @@ static bool take_option(int option, struct probe_options *options,
     case OPTION_RESIDENT:
         options->resident = optarg;
         return true;
+    case OPTION_OPERATOR:
+        options->op = optarg;
+        options->one_op = true;
+        return true;
     case OPTION_DEVICE:
         options->device = optarg;
         return true;
@@ -205,6 +213,10 @@ static bool check_options(struct probe_options *options, enum mode mode,
     }
     if (options->quick && mode != MODE_CALIBRATE) {
         probe_complain("--quick goes with --calibrate");
+        return false;
+    }
+    if (options->one_op && mode != MODE_VERIFY) {
+        probe_complain("--operator goes with --verify");
         return false;
     }
     if (options->resident != NULL && mode != MODE_EXPLAIN) {

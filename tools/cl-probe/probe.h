@@ -20,9 +20,10 @@ enum probe_exit {
 struct probe_options {
     const char *device;   /* restricts to one; NULL: all */
     const char *resident; /* --explain: where the data lies; NULL: the host */
-    const char *op, *shape;
+    const char *op, *shape; /* --explain; --verify: op alone, or NULL */
     unsigned time_limit_s; /* a child's; 0: the mode's own */
     unsigned driver_limit_s; /* an OpenCL driver's; 0: the default */
+    bool one_op; /* --operator was given */
     bool json, quick, verbose;
 };
 

@@ -2,12 +2,14 @@
 /*
  * cl-probe --verify: runs the conformance suite, which holds the float64
  * references, against each device: the program tandem-conformance that is
- * installed beside this one, in a child process.
+ * installed beside this one, in a child process.  See verify.h.
  */
 #include <config.h>
 
 #include "child.h"
 #include "devices.h"
+#include "gate.h"
+#include "verify.h"
 
 #include <dlfcn.h>
 #include <libgen.h>
@@ -27,6 +29,7 @@ struct verification {
     uint32_t device;     /* of the backend */
     const char *plugin;  /* path */
     const char *program; /* tandem-conformance's path */
+    const char *only;    /* its OP, or NULL */
     /* What the program said. */
     json_t *groups, *failures;
     json_int_t passed, failed, skipped;
@@ -55,8 +58,7 @@ static void locate_body(void *argument, struct child_link *link)
     tandem_context_destroy(context);
 }
 
-/* Beside this program; in a build tree, a folder above it. */
-static bool find_program(char out[PATH_MAX + 32])
+bool verify_find_program(char out[VERIFY_PATH_BYTES])
 {
     static const char *const places[] = {"", "/.."};
     char self[PATH_MAX];
@@ -68,7 +70,7 @@ static bool find_program(char out[PATH_MAX + 32])
     self[length] = '\0';
     folder = dirname(self);
     for (size_t i = 0; i < 2; i++) {
-        snprintf(out, PATH_MAX + 32, "%s%s/tandem-conformance", folder,
+        snprintf(out, VERIFY_PATH_BYTES, "%s%s/tandem-conformance", folder,
                  places[i]);
         if (access(out, X_OK) == 0)
             return true;
@@ -86,7 +88,7 @@ _Noreturn static void program_exec(const struct verification *v, int out)
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
     execl(v->program, v->program, "--json", "--device", index, v->plugin,
-          (char *)NULL);
+          v->only, (char *)NULL);
     perror(v->program);
     _exit(127);
 }
@@ -197,13 +199,16 @@ static json_t *outcome_json(const char *name, struct child_outcome *outcome)
     return result;
 }
 
-static json_t *verify_device(const struct probe_options *options,
-                             const json_t *device, const char *program)
+json_t *verify_device(const struct probe_options *options,
+                      const json_t *device, const char *program,
+                      const char *only)
 {
     unsigned limit_s =
         options->time_limit_s ? options->time_limit_s : VERIFY_LIMIT_S;
     const char *name = device_text(device, "name");
-    struct verification v = {.options = options, .program = program};
+    struct verification v = {.options = options,
+                             .program = program,
+                             .only = only};
     struct child_outcome outcome;
     struct progress progress;
     json_t *plugin, *result;
@@ -221,10 +226,11 @@ static json_t *verify_device(const struct probe_options *options,
     progress_end(&progress);
     result = outcome_json(name, &outcome);
     json_decref(plugin);
+    gate_update(options, device, result);
     return result;
 }
 
-static void print_result(const json_t *result)
+void verify_print(const json_t *result)
 {
     const json_t *failures = json_object_get(result, "failures");
     const char *name = device_text(result, "device");
@@ -239,6 +245,14 @@ static void print_result(const json_t *result)
            json_object_size(json_object_get(result, "groups")));
     for (size_t i = 0; i < json_array_size(failures); i++)
         printf("  %s\n", json_string_value(json_array_get(failures, i)));
+    gate_print(result);
+}
+
+bool verify_good(const json_t *result)
+{
+    return json_object_get(result, "error") == NULL &&
+           json_object_get(result, "gate_error") == NULL &&
+           device_number(result, "failed") == 0;
 }
 
 static json_t *verify_all(const struct probe_options *options,
@@ -249,13 +263,13 @@ static json_t *verify_all(const struct probe_options *options,
 
     for (size_t i = 0; i < json_array_size(devices); i++) {
         json_t *result =
-            verify_device(options, json_array_get(devices, i), program);
+            verify_device(options, json_array_get(devices, i), program,
+                          options->op);
 
-        if (json_object_get(result, "error") != NULL ||
-            device_number(result, "failed") > 0)
+        if (!verify_good(result))
             *out_status = PROBE_FAILED;
         if (!options->json)
-            print_result(result);
+            verify_print(result);
         fflush(stdout);
         json_array_append_new(results, result);
     }
@@ -264,11 +278,15 @@ static json_t *verify_all(const struct probe_options *options,
 
 int probe_verify(const struct probe_options *options)
 {
-    char program[PATH_MAX + 32];
+    char program[VERIFY_PATH_BYTES];
     int status;
     json_t *found, *results;
 
-    if (!find_program(program)) {
+    if (options->op != NULL && tandem_op_by_name(options->op) == NULL) {
+        probe_complain("there is no operator \"%s\"", options->op);
+        return PROBE_USAGE;
+    }
+    if (!verify_find_program(program)) {
         probe_complain("the program tandem-conformance, which --verify runs, "
                        "is not beside cl-probe");
         return PROBE_FAILED;
