@@ -129,9 +129,7 @@ static inline part lane_part(const struct lane *l)
 struct lane {
     float largest, sum, lost;
 };
-typedef struct part_ {
-    float largest, sum;
-} part;
+typedef float2 part; /* the largest and the sum */
 
 static inline void lane_clear(struct lane *l)
 {
@@ -179,21 +177,16 @@ static inline void lane_take4(struct lane *l, float4 x)
 
 static inline part lane_part(const struct lane *l)
 {
-    part r;
-    r.largest = l->largest;
-    r.sum = l->sum;
-    return r;
+    return (part)(l->largest, l->sum);
 }
 static inline part part_join(part a, part b)
 {
-    part r;
-    r.largest = fmax(a.largest, b.largest);
-    if (a.largest != r.largest)
-        a.sum *= exp(a.largest - r.largest);
-    if (b.largest != r.largest)
-        b.sum *= exp(b.largest - r.largest);
-    r.sum = a.sum + b.sum;
-    return r;
+    float largest = fmax(a.x, b.x);
+    if (a.x != largest)
+        a.y *= exp(a.x - largest);
+    if (b.x != largest)
+        b.y *= exp(b.x - largest);
+    return (part)(largest, a.y + b.y);
 }
 #else
 struct lane {
@@ -228,7 +221,7 @@ static inline result_t part_result(part a, ulong count)
 #if ARG
     return (long)a.index;
 #elif REDUCTION == LOG_SUM_EXP
-    return a.largest + log(a.sum);
+    return a.x + log(a.y);
 #elif REDUCTION == MEAN
     return a / (float)count;
 #elif REDUCTION == L2
