@@ -43,7 +43,12 @@
  *              devices open at first use.  Where the parent listed or used
  *              them, OpenCL's are left out in the child.
  *   Process    The library never aborts, exits, prints, forks or installs a
- *              signal or exit handler.
+ *              signal or exit handler.  A process may end with contexts open
+ *              and work under way.  BLAS, CLBlast and drivers end themselves
+ *              in exit: from when it is called no thread may be in a product or
+ *              use OpenCL, but for handlers of atexit that were registered
+ *              after the context's first operator.  Of a process that forked
+ *              while threads used OpenCL the child ends by _exit.
  *
  * Environment (read by secure_getenv, at tandem_context_create):
  *   TANDEM_PLUGIN_PATH    directories to search before the installed one
@@ -253,7 +258,8 @@ enum tandem_status tandem_tensor_read(struct tandem_tensor *tensor,
                                       void *memory, uint64_t bytes,
                                       uint64_t timeout_ns);
 /* [blocks]  Brings the host's copy up to date: the wrapped memory, or that of
- * tandem_tensor_data, then holds the result. */
+ * tandem_tensor_data, then holds the result.  Waits for operators that only
+ * read wrapped memory, too: the caller may then write it. */
 enum tandem_status tandem_tensor_sync(struct tandem_tensor *tensor,
                                       uint64_t timeout_ns);
 /* [blocks]  tandem_tensor_sync, and where element (0, ..., 0) lies on the

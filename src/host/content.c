@@ -151,9 +151,10 @@ enum tandem_status tandem_tensor_host_written(struct tandem_tensor *tensor)
 
 /* ---- reading ---------------------------------------------------------------- */
 
-/* Locks; brings the content home.  On failure unlocks again. */
+/* Locks; brings the content home, and where release is set waits for work that
+ * only reads it there.  On failure unlocks again. */
 static enum tandem_status content_fetch(struct tandem_tensor *tensor,
-                                        uint64_t timeout_ns)
+                                        uint64_t timeout_ns, bool release)
 {
     struct tandem_context *context = tensor->context;
     struct storage *storage = tensor->storage;
@@ -163,6 +164,8 @@ static enum tandem_status content_fetch(struct tandem_tensor *tensor,
     if (!context_lock_until(context, deadline))
         return TANDEM_NOT_READY;
     status = storage_to_host(storage, deadline);
+    if (status == TANDEM_OK && release)
+        status = storage_host_release(storage, UINT32_MAX, deadline);
     if (status != TANDEM_OK) {
         context_unlock(context);
         return status;
@@ -182,7 +185,7 @@ enum tandem_status tandem_tensor_read(struct tandem_tensor *tensor,
     if (status == TANDEM_OK)
         status = bytes_check(tensor, memory, bytes);
     if (status == TANDEM_OK)
-        status = content_fetch(tensor, timeout_ns);
+        status = content_fetch(tensor, timeout_ns, false);
     if (status != TANDEM_OK)
         return status;
     desc = &tensor->desc;
@@ -199,8 +202,9 @@ enum tandem_status tandem_tensor_sync(struct tandem_tensor *tensor,
 {
     enum tandem_status status = tensor_check(tensor, NULL, "tensor");
 
+    /* The caller may write the memory that is his. */
     if (status == TANDEM_OK)
-        status = content_fetch(tensor, timeout_ns);
+        status = content_fetch(tensor, timeout_ns, tensor->storage->wrapped);
     if (status == TANDEM_OK)
         context_unlock(tensor->context);
     return status;
@@ -217,7 +221,7 @@ enum tandem_status tandem_tensor_data(struct tandem_tensor *tensor,
     *out_memory = NULL;
     status = tensor_check(tensor, NULL, "tensor");
     if (status == TANDEM_OK)
-        status = content_fetch(tensor, timeout_ns);
+        status = content_fetch(tensor, timeout_ns, false);
     if (status != TANDEM_OK)
         return status;
     *out_memory = tensor->storage->host + tensor->desc.byte_offset;
