@@ -29,6 +29,10 @@ struct handle_pool context_pool = HANDLE_POOL(struct tandem_context,
 #define HANG_SECONDS 60u
 #define HANG_SECONDS_MAX 1000000000u
 
+/* Calls that neither wait, compile nor start a device take less: a poll, too,
+ * waits for them. */
+#define LOCK_NS UINT64_C(5000000)
+
 /* Each thread's is at another address. */
 static __thread char thread_mark;
 
@@ -104,6 +108,8 @@ bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns)
         return true;
     }
     left = clock_left(deadline_ns);
+    if (left < LOCK_NS)
+        left = LOCK_NS;
     if (left > UINT64_C(1000000000000000000)) {
         context_lock(context);
         return true;
@@ -113,7 +119,9 @@ bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns)
     until.tv_sec += (time_t)(left / 1000000000u);
     until.tv_nsec = (long)(left % 1000000000u);
     if (pthread_mutex_timedlock(&context->mutex, &until) != 0) {
-        message_set(TANDEM_NOT_READY, "another thread waits in this context");
+        message_set(TANDEM_NOT_READY,
+                    "another thread is in the context and compiles or starts "
+                    "a device");
         return false;
     }
     thread_note(context);
