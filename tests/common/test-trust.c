@@ -401,7 +401,7 @@ START_TEST(test_names_that_change)
             _exit(1);
         rename(at("place/next"), at("place/name"));
     }
-    while (seen < 200 || refused < 200) {
+    while (seen < 5000 || refused < 5000) {
         size_t bytes;
         char *text = trust_read(place, "name", 100, &bytes, why, sizeof(why));
 

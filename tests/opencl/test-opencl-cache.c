@@ -410,30 +410,34 @@ static uint64_t cache_bytes(void)
     return visited_bytes;
 }
 
-static void age(const char *path, time_t seconds)
+static void age_set(const char *path, time_t seconds)
 {
     struct timespec times[2] = {{.tv_sec = time(NULL) - seconds},
                                 {.tv_sec = time(NULL) - seconds}};
     ck_assert(utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
-static void age_all(const char *path)
+static void age_greatly(const char *path)
 {
-    age(path, 7200);
+    age_set(path, 86400);
 }
 
-static int old;
+#define KEPT 40
+#define KEPT_BYTES (1 << 20)
 
-/* Counts those not used of late, and notes one that was. */
-static void age_visit(const char *path)
+/* A file as a program of other days leaves it; the larger age, the older. */
+static const char *kept_path(int age)
 {
-    struct stat status;
-    if (strstr(path, "own.json") != NULL || stat(path, &status) != 0)
-        return;
-    if (status.st_mtime < time(NULL) - 7000)
-        old++;
-    else
-        one_note(path);
+    static char path[8192];
+    snprintf(path, sizeof(path), "%s/%032x.clbin", directory, age * 7919);
+    return path;
+}
+
+static void kept_make(int age)
+{
+    bytes_write(kept_path(age), "old", 3);
+    ck_assert(truncate(kept_path(age), KEPT_BYTES) == 0); /* sparse */
+    age_set(kept_path(age), 7200 + 60 * age);
 }
 
 /* What was used last stays; what the cache did not make is left alone. */
@@ -442,27 +446,23 @@ START_TEST(cap_drops_the_oldest)
     char cap[32], path[8192];
     cache_new();
     compute(directory);
-    compute_op(directory, NULL, TANDEM_OP_SIN, 0.0f);
-    ck_assert_int_eq(files(directory, NULL), 2 * made);
     snprintf(path, sizeof(path), "%s/own.json", directory);
     bytes_write(path, "{}", 2);
-    files(directory, age_all);
-    compute_op(directory, NULL, TANDEM_OP_SIN, 0.0f); /* used now */
-    old = 0;
-    files(directory, age_visit);
-    ck_assert_int_eq(old, made);
+    files(directory, age_greatly);
+    for (int i = 0; i < KEPT; i++)
+        kept_make(i * 11 % KEPT); /* not in their order */
+    compute(directory); /* used now */
     snprintf(cap, sizeof(cap), "%llu",
-             (unsigned long long)(cache_bytes() + cache_bytes() / 4));
+             (unsigned long long)cache_bytes() - 10 * KEPT_BYTES);
     compute_op(directory, cap, TANDEM_OP_TANH, 0.0f);
     ck_assert_uint_le(cache_bytes(), strtoull(cap, NULL, 10) + 2);
-    ck_assert(access(one_path, F_OK) == 0);
+    for (int i = 0; i < KEPT; i++)
+        ck_assert_msg((access(kept_path(i), F_OK) == 0) == (i < KEPT - 11),
+                      "age %d", i);
     ck_assert(access(path, F_OK) == 0);
-    old = 0;
-    files(directory, age_visit);
-    ck_assert_int_lt(old, made);
-    ck_assert_int_eq(files(directory, NULL), 2 * made + old + 1);
+    ck_assert_int_eq(files(directory, NULL), KEPT - 11 + 2 * made + 1);
     compute_op(directory, "10", TANDEM_OP_COS, 1.0f); /* nothing fits */
-    ck_assert_int_eq(files(directory, NULL), 2 * made + old + 1);
+    ck_assert_int_eq(files(directory, NULL), KEPT - 11 + 2 * made + 1);
     ck_assert_int_eq(warnings, 0);
 }
 END_TEST
@@ -476,7 +476,7 @@ START_TEST(unfinished_files_are_swept)
     snprintf(living, sizeof(living), "%s/0.clbin.1-2.part", directory);
     bytes_write(dead, "dead", 4);
     bytes_write(living, "living", 6);
-    age(dead, 7200);
+    age_set(dead, 7200);
     compute(directory);
     ck_assert(access(dead, F_OK) != 0);
     ck_assert(access(living, F_OK) == 0);
