@@ -125,9 +125,8 @@ static bool text_plain(const char *text, size_t bytes)
     return bytes > 0 && text[bytes - 1] == '\n';
 }
 
-/* Takes the text apart in place; NULL, or what is wrong with it. */
-static const char *text_parse(char *text, size_t bytes,
-                              struct driver_records *out)
+const char *driver_records_parse(char *text, size_t bytes,
+                                 struct driver_records *out)
 {
     char *line = text, *end;
     bool first = true;
@@ -165,7 +164,7 @@ enum driver_record_end driver_records_read(const char *directory,
     if (text == NULL)
         return out_why[0] == '\0' ? DRIVER_RECORD_ABSENT
                                   : DRIVER_RECORD_REFUSED;
-    problem = text_parse(text, bytes, out);
+    problem = driver_records_parse(text, bytes, out);
     free(text);
     if (problem == NULL)
         return DRIVER_RECORD_READ;

@@ -43,6 +43,11 @@ enum driver_record_end {
     DRIVER_RECORD_REFUSED /* it is there, and not trusted or not understood */
 };
 
+/* Takes the text of a record, which a zero follows, apart in place and adds
+ * what it says to out; NULL, or what is wrong with it. */
+const char *driver_records_parse(char *text, size_t bytes,
+                                 struct driver_records *out);
+
 /* Reads the record of one directory.  Unless it was read, out is empty; where
  * it was refused out_why says why (TRUST_WHY_BYTES). */
 enum driver_record_end driver_records_read(const char *directory,
