@@ -13,6 +13,20 @@
 
 #define HOST_ALIGNMENT 64u
 
+/* Addresses for bytes of the library's own: new ones, until those in the upper
+ * half were all given out. */
+static uint64_t address_take(struct tandem_context *context, uint64_t bytes)
+{
+    const uint64_t start = UINT64_C(1) << 63;
+    const uint64_t room = (bytes / HOST_ALIGNMENT + 1) * HOST_ALIGNMENT;
+    uint64_t address = context->next_address;
+
+    if (address < start || room > UINT64_MAX - address)
+        address = start;
+    context->next_address = address + room;
+    return address;
+}
+
 struct storage *storage_new(struct tandem_context *context, uint64_t bytes,
                             void *wrapped)
 {
@@ -29,9 +43,7 @@ struct storage *storage_new(struct tandem_context *context, uint64_t bytes,
         storage->current = HOST_BIT;
         storage->address = (uint64_t)(uintptr_t)wrapped;
     } else {
-        storage->address = context->next_address;
-        context->next_address +=
-            (bytes / HOST_ALIGNMENT + 1) * HOST_ALIGNMENT;
+        storage->address = address_take(context, bytes);
     }
     return storage;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams: in-order queues, their errors, and whose memory waits for whom. */
+#include "opencl/readback.h"
 #include "opencl/stream.h"
 
 #include <stdio.h>
@@ -70,7 +71,7 @@ void stream_destroy(struct tandem_stream *stream)
 {
     struct tandem_device *device = stream->device;
     if (!atomic_load(&device->lost)) {
-        stream_settle(stream);
+        stream_settle(stream, TANDEM_FOREVER);
         clFinish(stream->queue);
     }
     pthread_mutex_lock(&device->mutex);
@@ -82,6 +83,7 @@ void stream_destroy(struct tandem_stream *stream)
         stream->next->previous = stream->previous;
     pthread_mutex_unlock(&device->mutex);
     staging_finish(stream);
+    readback_finish(stream);
     stream_kernels_free(stream);
     clReleaseCommandQueue(stream->queue);
     handle_free(&streams, stream);
@@ -257,10 +259,10 @@ static enum tandem_status finish(struct tandem_stream *stream,
     return status;
 }
 
-enum tandem_status stream_settle(struct tandem_stream *stream)
+enum tandem_status stream_settle(struct tandem_stream *stream,
+                                 uint64_t timeout_ns)
 {
-    return wait_busy(stream->device) ? finish(stream, TANDEM_FOREVER)
-                                      : TANDEM_OK;
+    return wait_busy(stream->device) ? finish(stream, timeout_ns) : TANDEM_OK;
 }
 
 enum tandem_status stream_query(struct tandem_stream *stream)

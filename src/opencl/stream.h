@@ -29,6 +29,13 @@ struct gemm_memo {
 };
 #define GEMM_MEMOS 16u
 
+/* See readback.h. */
+struct readback {
+    void *memory; /* pinned; NULL: not made */
+    bool refused;
+    uint64_t serial; /* of the last read into it */
+};
+
 struct tandem_stream {
     struct handle handle;
     struct tandem_device *device;
@@ -42,6 +49,7 @@ struct tandem_stream {
     uint32_t kernel_slots, kernel_count;
     struct gemm_memo memos[GEMM_MEMOS];
     struct staging staging;
+    struct readback readback;
     struct tandem_stream *previous, *next;
 };
 
@@ -98,9 +106,10 @@ bool stream_live(const struct tandem_stream *stream);
  * failure is made sticky. */
 enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
                                uint64_t timeout_ns);
-/* Waits without limit for what was enqueued, where the driver would be busy in
- * its own wait: before a call that waits for it. */
-enum tandem_status stream_settle(struct tandem_stream *stream);
+/* Waits for what was enqueued, where the driver would be busy in its own wait:
+ * before a call that waits for it. */
+enum tandem_status stream_settle(struct tandem_stream *stream,
+                                 uint64_t timeout_ns);
 
 /* Whether the driver's own waits keep a processor busy. */
 bool wait_busy(struct tandem_device *device);

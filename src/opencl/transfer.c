@@ -6,6 +6,7 @@
 
 #include "common/check.h"
 #include "opencl/pinned.h"
+#include "opencl/readback.h"
 #include "opencl/status.h"
 
 /* Judges one range of a buffer and makes the stream wait for its memory. */
@@ -118,7 +119,8 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
                                NULL);
     else if (is_staged(stream, bytes))
         status = write_staged(stream, buffer, offset, source, bytes);
-    else if ((status = stream_settle(stream)) == TANDEM_OK)
+    else if ((status = stream_settle(stream, TANDEM_FOREVER)) ==
+             TANDEM_OK)
         status =
             write_enqueue(stream, buffer, offset, source, bytes, CL_TRUE, NULL);
     if (status == TANDEM_OK)
@@ -176,10 +178,13 @@ enum tandem_status transfer_download(struct tandem_stream *stream,
     if (target == NULL)
         return message_set(TANDEM_INVALID_ARGUMENT, "download: target is NULL");
     bool wait = (flags & TANDEM_TRANSFER_ASYNC) == 0;
-    if (wait && timeout_ns != TANDEM_FOREVER)
+    if (wait && readback_serves(stream, bytes))
+        return readback_read(stream, buffer, offset, target, bytes, timeout_ns);
+    /* A busy driver's reads that do not block are far slower. */
+    if (wait && timeout_ns != TANDEM_FOREVER && !wait_busy(stream->device))
         return read_timed(stream, buffer, offset, target, bytes, timeout_ns);
     if (wait)
-        status = stream_settle(stream);
+        status = stream_settle(stream, timeout_ns);
     if (status != TANDEM_OK)
         return status;
     cl_int code = read_enqueue(stream, buffer, offset, target, bytes, wait);

@@ -3,8 +3,10 @@
  * How a thread waits for a device.  Without a limit the driver's own waits
  * serve, unless they keep a processor busy: OpenCL does not tell, so the first
  * one that lasts is watched.  With a limit, which OpenCL does not offer, the
- * thread sleeps until the driver calls back; where the driver is known to be
- * busy, it is polled.  Any thread.
+ * thread sleeps until the driver calls back where the device is the host's own
+ * processor, which is not to be taken from the work; GPUs are polled, as their
+ * drivers may call back in their own time (NVIDIA's: every 20 ms).  Any
+ * thread.
  */
 #include <errno.h>
 #include <sched.h>
@@ -16,10 +18,13 @@
 
 /* Polls at full speed so long, as most waits of small work end within it. */
 #define SPIN_NS 100000u
-/* Then it sleeps for this share of the time that was waited already, which
- * bounds both what a wait loses and what it costs. */
-#define SLEEP_SHARE 16u
+/* Then it sleeps, as briefly as the system can for waits of a few ms, which
+ * are to lose little, and for a share of the time waited so far in long ones,
+ * which are to cost little. */
+#define SHORTEST_SLEEP_NS 20000u
 #define LONGEST_SLEEP_NS 500000u
+#define BRIEF_NS 20000000u
+#define SLEEP_SHARE 64u
 /* A wait that lasts so long tells what a driver does in it: one that sleeps
  * takes next to nothing of a processor, one that does not takes all that others
  * leave to it, which on a loaded machine is little. */
@@ -73,7 +78,8 @@ void wait_watched(struct tandem_device *device, const struct wait_watch *watch)
 
 static void pause_after(uint64_t spent_ns, uint64_t left_ns)
 {
-    uint64_t sleep_ns = spent_ns / SLEEP_SHARE;
+    uint64_t sleep_ns =
+        spent_ns < BRIEF_NS ? SHORTEST_SLEEP_NS : spent_ns / SLEEP_SHARE;
     if (spent_ns < SPIN_NS) {
         sched_yield();
         return;
@@ -193,7 +199,8 @@ enum tandem_status wait_event(struct tandem_device *device, cl_event event,
     cl_int code = state_get(event, &state);
     *out_code = CL_SUCCESS;
     if (code == CL_SUCCESS && state > CL_COMPLETE && timeout_ns != 0 &&
-        (device->hardware->nvidia || !wait_asleep(event, timeout_ns, &state)))
+        (device->hardware->info.kind != TANDEM_DEVICE_CPU ||
+         !wait_asleep(event, timeout_ns, &state)))
         code = wait_polled(event, timeout_ns, &state);
     if (code != CL_SUCCESS)
         return status_from_cl(device, code, "clGetEventInfo");

@@ -6,66 +6,148 @@
 
 #include "hints.h"
 
+#include "common/environment.h"
+#include "common/icd.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <grp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void add(json_t *sentences, const char *text)
+__attribute__((format(printf, 2, 3))) static void
+add(json_t *sentences, const char *format, ...)
 {
+    char text[1024];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
     json_array_append_new(sentences, json_string(text));
 }
 
-static void hint_drivers(json_t *sentences)
+void hints_drivers(json_t *sentences)
 {
-    const char *vendors = secure_getenv("OCL_ICD_VENDORS");
-    char text[512];
-    glob_t found;
-    size_t count = 0;
+    const char *vendors = environment_get("OCL_ICD_VENDORS");
+    struct icd_list list;
+    uint32_t count;
 
-    if (vendors != NULL) {
-        snprintf(text, sizeof text,
-                 "OCL_ICD_VENDORS is set to %.200s: only the driver named "
-                 "there is looked for", vendors);
-        add(sentences, text);
+    if (!icd_list_find(&list))
         return;
-    }
-    if (glob("/etc/OpenCL/vendors/*.icd", 0, NULL, &found) == 0) {
-        count = found.gl_pathc;
-        globfree(&found);
-    }
-    if (count > 0)
-        return;
-    add(sentences,
-        "no OpenCL driver is registered: there is no .icd file in "
-        "/etc/OpenCL/vendors; install the driver of your GPU (Debian: "
-        "nvidia-opencl-icd, intel-opencl-icd, mesa-opencl-icd) or "
-        "pocl-opencl-icd, which runs on any CPU");
+    count = list.count;
+    icd_list_finish(&list);
+    if (vendors != NULL)
+        add(sentences,
+            "OCL_ICD_VENDORS is set to %.200s: only the drivers named there "
+            "are looked for%s",
+            vendors, count == 0 ? ", and there is none" : "");
+    else if (count == 0)
+        add(sentences,
+            "no OpenCL driver is registered: there is no .icd file in "
+            ICD_DIRECTORY "; install the driver of your GPU, or PoCL, which "
+            "runs on any CPU (Debian, Ubuntu: pocl-opencl-icd; Fedora, Arch: "
+            "pocl)");
 }
+
+/* ---- hardware ---- */
+
+/* A number of a file of sysfs, as in "0x10de"; 0 where there is none. */
+static unsigned long file_number(const char *directory, const char *name)
+{
+    char path[4200], text[32] = "";
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return 0;
+    if (fgets(text, sizeof text, file) == NULL)
+        text[0] = '\0';
+    fclose(file);
+    return strtoul(text, NULL, 16);
+}
+
+static void hint_gpu(json_t *sentences, const char *directory)
+{
+    static const struct {
+        unsigned long vendor;
+        const char *name, *driver;
+    } vendors[] = {
+        {0x10de, "NVIDIA",
+         "libnvidia-opencl.so.1, a part of NVIDIA's driver (Debian: "
+         "nvidia-opencl-icd; Ubuntu: libnvidia-compute; Arch: "
+         "opencl-nvidia)"},
+        {0x1002, "AMD",
+         "libRusticlOpenCL.so.1 of Mesa, with RUSTICL_ENABLE=radeonsi (Debian, "
+         "Ubuntu: mesa-opencl-icd; Fedora: mesa-libOpenCL), or libamdocl64.so "
+         "of AMD's ROCm"},
+        {0x8086, "Intel",
+         "libigdrcl.so, Intel's compute runtime (Debian, Ubuntu: "
+         "intel-opencl-icd; Fedora: intel-opencl; Arch: "
+         "intel-compute-runtime)"},
+    };
+    const unsigned long vendor = file_number(directory, "vendor");
+
+    /* Class 3 is displays. */
+    if (file_number(directory, "class") >> 16 != 3)
+        return;
+    for (size_t i = 0; i < sizeof vendors / sizeof vendors[0]; i++)
+        if (vendors[i].vendor == vendor)
+            add(sentences,
+                "there is a GPU of %s (PCI %.32s): its OpenCL driver is %s",
+                vendors[i].name, strrchr(directory, '/') + 1,
+                vendors[i].driver);
+}
+
+void hints_gpus(json_t *sentences, const char *pattern)
+{
+    glob_t found;
+
+    if (glob(pattern, 0, NULL, &found) != 0)
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        hint_gpu(sentences, found.gl_pathv[i]);
+    globfree(&found);
+}
+
+/* ---- device files ---- */
 
 static void hint_file(json_t *sentences, const char *path)
 {
     struct stat status;
     struct group *group;
-    char text[512];
 
-    if (access(path, R_OK | W_OK) == 0 || errno == ENOENT ||
-        stat(path, &status) != 0)
+    if (faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) == 0 ||
+        errno == ENOENT || stat(path, &status) != 0)
         return;
     group = getgrgid(status.st_gid);
-    snprintf(text, sizeof text,
-             "%.200s: %s; it belongs to the group %.60s: join it by "
-             "\"sudo usermod -aG %.60s $USER\" and log in again",
-             path, strerror(EACCES), group ? group->gr_name : "?",
-             group ? group->gr_name : "GROUP");
-    add(sentences, text);
+    if (status.st_gid == 0 || !(status.st_mode & S_IRGRP) ||
+        !(status.st_mode & S_IWGRP))
+        add(sentences,
+            "%.200s: %s; its mode is %04o and its group %.60s, which does not "
+            "help users: see the driver's udev rules",
+            path, strerror(EACCES), (unsigned)status.st_mode & 07777,
+            group ? group->gr_name : "unknown");
+    else if (group == NULL)
+        add(sentences,
+            "%.200s: %s; it belongs to the group %lu, which has no name here "
+            "(in a container: add it, as by --group-add %lu)",
+            path, strerror(EACCES), (unsigned long)status.st_gid,
+            (unsigned long)status.st_gid);
+    else
+        add(sentences,
+            "%.200s: %s; it belongs to the group %.60s: join it by \"sudo "
+            "usermod -aG %.60s $USER\" and log in again",
+            path, strerror(EACCES), group->gr_name, group->gr_name);
 }
 
-static void hint_files(json_t *sentences, const char *pattern)
+void hints_files(json_t *sentences, const char *pattern)
 {
     glob_t found;
 
@@ -78,9 +160,11 @@ static void hint_files(json_t *sentences, const char *pattern)
 
 void hints_opencl(json_t *sentences)
 {
-    hint_drivers(sentences);
-    hint_files(sentences, "/dev/dri/renderD*");
-    hint_files(sentences, "/dev/kfd");
-    hint_files(sentences, "/dev/nvidia[0-9]*");
-    hint_files(sentences, "/dev/nvidiactl");
+    hints_drivers(sentences);
+    hints_gpus(sentences, "/sys/bus/pci/devices/*");
+    hints_files(sentences, "/dev/dri/renderD*");
+    hints_files(sentences, "/dev/kfd");
+    hints_files(sentences, "/dev/nvidia[0-9]*");
+    hints_files(sentences, "/dev/nvidiactl");
+    hints_files(sentences, "/dev/nvidia-uvm");
 }

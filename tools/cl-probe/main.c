@@ -13,7 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum mode { MODE_NONE, MODE_LIST, MODE_CALIBRATE, MODE_VERIFY, MODE_EXPLAIN };
+enum mode {
+    MODE_NONE,
+    MODE_LIST,
+    MODE_CALIBRATE,
+    MODE_VERIFY,
+    MODE_EXPLAIN,
+    MODE_CLEAR_CACHE
+};
 
 enum long_option {
     OPTION_LIST = 256,
@@ -21,6 +28,7 @@ enum long_option {
     OPTION_QUICK,
     OPTION_VERIFY,
     OPTION_EXPLAIN,
+    OPTION_CLEAR_CACHE,
     OPTION_RESIDENT,
     OPTION_OPERATOR,
     OPTION_DEVICE,
@@ -38,6 +46,7 @@ static const struct option long_options[] = {
     {"quick", no_argument, NULL, OPTION_QUICK},
     {"verify", no_argument, NULL, OPTION_VERIFY},
     {"explain", required_argument, NULL, OPTION_EXPLAIN},
+    {"clear-cache", no_argument, NULL, OPTION_CLEAR_CACHE},
     {"operator", required_argument, NULL, OPTION_OPERATOR},
     {"resident", required_argument, NULL, OPTION_RESIDENT},
     {"device", required_argument, NULL, OPTION_DEVICE},
@@ -55,6 +64,7 @@ static const char help[] =
     "       cl-probe --calibrate [--quick]\n"
     "       cl-probe --verify [--operator=NAME]\n"
     "       cl-probe --explain OP SHAPE [--resident=DEVICE]\n"
+    "       cl-probe --clear-cache\n"
     "\n"
     "Finds the compute devices of this machine, measures what they cost,\n"
     "checks what they compute, and explains which one runs an operator.\n"
@@ -66,6 +76,7 @@ static const char help[] =
     "                     what is wrong is not used until it is found right\n"
     "  --explain OP SHAPE predicted times, as in: softmax 4096x1000, or\n"
     "                     (m, n, k): gemm 512x512x512\n"
+    "  --clear-cache      remove compiled programs (profiles stay)\n"
     "  --operator=NAME    with --verify: this operator alone\n"
     "  --resident=DEVICE  with --explain: where the data lies (default: host)\n"
     "  --device=NAME      this device alone: cpu, opencl, opencl:1\n"
@@ -149,8 +160,8 @@ static bool take_seconds(const char *option, unsigned *out)
 static bool set_mode(enum mode *mode, enum mode wanted)
 {
     if (*mode != MODE_NONE && *mode != wanted) {
-        probe_complain("only one of --list, --calibrate, --verify and "
-                       "--explain at a time");
+        probe_complain("only one of --list, --calibrate, --verify, --explain "
+                       "and --clear-cache at a time");
         return false;
     }
     *mode = wanted;
@@ -168,6 +179,8 @@ static bool take_option(int option, struct probe_options *options,
         return set_mode(mode, MODE_CALIBRATE);
     case OPTION_VERIFY:
         return set_mode(mode, MODE_VERIFY);
+    case OPTION_CLEAR_CACHE:
+        return set_mode(mode, MODE_CLEAR_CACHE);
     case OPTION_EXPLAIN:
         options->op = optarg;
         return set_mode(mode, MODE_EXPLAIN);
@@ -247,6 +260,8 @@ int main(int argc, char **argv)
         return probe_calibrate(&options);
     case MODE_VERIFY:
         return probe_verify(&options);
+    case MODE_CLEAR_CACHE:
+        return probe_clear_cache(&options);
     case MODE_EXPLAIN:
         return probe_explain(&options);
     default:

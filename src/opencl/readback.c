@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small downloads through pinned memory; see readback.h. */
+#include "opencl/readback.h"
+
+#include <string.h>
+
+#include "common/shelter.h"
+#include "opencl/pinned.h"
+#include "opencl/status.h"
+
+/* What is larger takes longer to copy once more than a wait loses. */
+#define READBACK_BYTES ((uint64_t)256 << 10)
+
+static void memory_make(struct tandem_stream *stream)
+{
+    struct shelter host;
+    shelter_enter(&host);
+    if (pinned_alloc(stream->device, READBACK_BYTES,
+                     &stream->readback.memory) != TANDEM_OK)
+        stream->readback.refused = true;
+    shelter_leave(&host);
+}
+
+bool readback_serves(struct tandem_stream *stream, uint64_t bytes)
+{
+    if (bytes > READBACK_BYTES || !wait_busy(stream->device))
+        return false;
+    if (stream->readback.memory == NULL && !stream->readback.refused)
+        memory_make(stream);
+    /* A read that nobody waited for to the end may still write. */
+    return stream->readback.memory != NULL &&
+           stream->readback.serial <= atomic_load(&stream->completed);
+}
+
+enum tandem_status readback_read(struct tandem_stream *stream,
+                                 struct tandem_buffer *buffer, uint64_t offset,
+                                 void *target, uint64_t bytes,
+                                 uint64_t timeout_ns)
+{
+    cl_event event = NULL;
+    cl_int code = clEnqueueReadBuffer(
+        stream->queue, buffer->mem, CL_FALSE, (size_t)offset, (size_t)bytes,
+        stream->readback.memory, 0, NULL, &event);
+    if (code != CL_SUCCESS)
+        return status_from_cl(stream->device, code, "clEnqueueReadBuffer");
+    stream->readback.serial = stream_issue(stream);
+    stream_used(stream, buffer, false);
+    enum tandem_status status = stream_wait(stream, event, timeout_ns);
+    clReleaseEvent(event);
+    if (status != TANDEM_OK)
+        return status;
+    stream_passed(stream, stream->readback.serial);
+    memcpy(target, stream->readback.memory, (size_t)bytes);
+    return TANDEM_OK;
+}
+
+void readback_finish(struct tandem_stream *stream)
+{
+    if (stream->readback.memory != NULL)
+        pinned_free(stream->device, stream->readback.memory);
+}

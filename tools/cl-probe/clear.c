@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cl-probe --clear-cache: removes what the library keeps only to be quicker,
+ * compiled programs.  Profiles and the record of broken drivers stay: they were
+ * measured, and nothing makes them anew by itself.  Parent process only; asks
+ * no driver.
+ */
+#include <config.h>
+
+#include "probe.h"
+
+#include "../common/table.h"
+#include "common/environment.h"
+#include "common/trust.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct clearing {
+    int directory;
+    json_int_t removed, bytes, kept, failed;
+};
+
+static bool is_program(const char *name)
+{
+    const size_t length = strlen(name);
+
+    return length > 6 && strcmp(name + length - 6, ".clbin") == 0;
+}
+
+static void clear_entry(struct clearing *clearing, const char *name)
+{
+    struct stat status;
+
+    if (fstatat(clearing->directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+        S_ISDIR(status.st_mode))
+        return;
+    if (!is_program(name)) {
+        clearing->kept++;
+        return;
+    }
+    if (unlinkat(clearing->directory, name, 0) == 0) {
+        clearing->removed++;
+        clearing->bytes += (json_int_t)status.st_size;
+    } else if (errno != ENOENT) {
+        probe_complain("%s: %s", name, strerror(errno));
+        clearing->failed++;
+    }
+}
+
+/* Takes the descriptor over. */
+static bool clear_directory(struct clearing *clearing)
+{
+    DIR *entries = fdopendir(clearing->directory);
+    struct dirent *entry;
+
+    if (entries == NULL) {
+        close(clearing->directory);
+        return false;
+    }
+    while ((entry = readdir(entries)) != NULL)
+        clear_entry(clearing, entry->d_name);
+    closedir(entries);
+    return true;
+}
+
+static void print_clearing(const struct clearing *clearing, const char *path)
+{
+    char text[TEXT_BYTES];
+
+    printf("%s: %lld compiled program%s removed (%s)\n", path,
+           (long long)clearing->removed, clearing->removed == 1 ? "" : "s",
+           text_bytes(text, (double)clearing->bytes));
+    if (clearing->kept > 0)
+        printf("kept: %lld file%s there that hold%s what was measured\n",
+               (long long)clearing->kept, clearing->kept == 1 ? "" : "s",
+               clearing->kept == 1 ? "s" : "");
+}
+
+int probe_clear_cache(const struct probe_options *options)
+{
+    char path[PATH_MAX], why[TRUST_WHY_BYTES];
+    struct clearing clearing = {.directory = -1};
+
+    if (!environment_cache(path, sizeof path)) {
+        probe_complain("neither XDG_CACHE_HOME nor HOME says where the cache "
+                       "is");
+        return PROBE_FAILED;
+    }
+    clearing.directory = trust_directory(path, TRUST_READ, why, sizeof why);
+    if (clearing.directory < 0 && why[0] != '\0') {
+        probe_complain("%s is left alone: %s", path, why);
+        return PROBE_FAILED;
+    }
+    if (clearing.directory >= 0 && !clear_directory(&clearing)) {
+        probe_complain("%s: %s", path, strerror(errno));
+        return PROBE_FAILED;
+    }
+    if (options->json)
+        probe_print_json(json_pack("{s:s, s:I, s:I, s:I}", "directory", path,
+                                   "removed", clearing.removed, "bytes",
+                                   clearing.bytes, "kept", clearing.kept));
+    else
+        print_clearing(&clearing, path);
+    return clearing.failed > 0 ? PROBE_FAILED : PROBE_OK;
+}
