@@ -59,13 +59,19 @@ void guest_read(struct guest *guest)
 
 static void sum_check(struct guest *guest)
 {
+    const int64_t ints[2] = {1, 0};
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_SUM,
+                                 .int_count = 2,
+                                 .ints = ints};
     struct tandem_tensor *sum = NULL;
     float expected = 0, result = 0;
 
     for (int i = 0; i < GUEST_N; i++)
         expected += guest->x[i];
     OK(tandem_tensor_create(guest->context, TANDEM_F32, 0, NULL, &sum));
-    OK(tandem_reduce(guest->context, TANDEM_OP_SUM, 1, guest->tx, sum));
+    OK(tandem_run_on(guest->context, guest->device, &op, &guest->tx, 1, &sum,
+                     1));
     OK(tandem_tensor_read(sum, &result, sizeof result, TANDEM_FOREVER));
     MUST(fabsf(result - expected) < 1);
     tandem_tensor_destroy(sum);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many at once: processes that start with empty caches, threads that open and
- * close contexts.
+ * close contexts; profiles that are written while others read them, or until
+ * the writer is killed.
  */
 #include <config.h>
 
@@ -13,31 +14,71 @@
 #define THREADS 4
 #define ROUNDS 25
 
+/* All that a profile says is one number. */
+static void profile_save(struct guest *guest, double number)
+{
+    struct tandem_profile *profile = NULL;
+
+    OK(tandem_profile_create(guest->context, guest->device, &profile));
+    OK(tandem_profile_scalar(profile, "launch", number));
+    for (int x = 1; x < 50; x++)
+        OK(tandem_profile_point(profile, "elementwise", x * 1000, number));
+    OK(tandem_profile_save(profile, NULL, NULL, 0));
+    tandem_profile_destroy(profile);
+}
+
+/* The device has one, which says one number. */
+static void profile_check(struct guest *guest)
+{
+    uint32_t calibrated = 0;
+    double number = 0, other = 1;
+
+    OK(tandem_device_calibrated(guest->context, guest->device, &calibrated));
+    MUST(calibrated == 1);
+    OK(tandem_device_cost(guest->context, guest->device, "launch", 0,
+                          &number));
+    for (int x = 1; x < 50; x++) {
+        OK(tandem_device_cost(guest->context, guest->device, "elementwise",
+                              x * 1000, &other));
+        MUST(number == other);
+    }
+}
+
 /* What other processes do at the same time, to the same files: compile, save a
  * profile of the device, read it. */
 static int cold(const char *device)
 {
-    struct tandem_profile *profile = NULL;
     struct guest guest;
-    uint32_t calibrated = 0;
 
     guest_begin(&guest, device);
-    guest_work(&guest);
-    for (int i = 0; i < 20; i++) {
-        OK(tandem_profile_create(guest.context, guest.device, &profile));
-        OK(tandem_profile_scalar(profile, "launch", 1000 + i));
-        for (int x = 1; x < 50; x++)
-            OK(tandem_profile_point(profile, "elementwise", x * 1000, x));
-        OK(tandem_profile_save(profile, NULL, NULL, 0));
-        tandem_profile_destroy(profile);
-    }
-    guest_end(&guest);
-    guest_begin(&guest, device);
-    OK(tandem_device_calibrated(guest.context, guest.device, &calibrated));
-    MUST(calibrated == 1);
-    guest_work(&guest);
+    guest_work_own(&guest);
+    for (int i = 0; i < 20; i++)
+        profile_save(&guest, 1000 + i);
     guest_end(&guest);
     return 0;
+}
+
+/* And what they left is whole. */
+static int warm(const char *device)
+{
+    struct guest guest;
+
+    guest_begin(&guest, device);
+    profile_check(&guest);
+    guest_work_own(&guest);
+    guest_end(&guest);
+    return 0;
+}
+
+/* Until it is killed. */
+static int saving(const char *device)
+{
+    struct guest guest;
+
+    guest_begin(&guest, device);
+    for (unsigned i = 0;; i++)
+        profile_save(&guest, 1000 + i % 1000);
+    return 3;
 }
 
 static void *contexts_run(void *device)
@@ -69,6 +110,8 @@ static int contexts(const char *device)
 
 const struct guest_mode crowd_modes[] = {
     {"cold", cold},
+    {"warm", warm},
+    {"saving", saving},
     {"contexts", contexts},
     {NULL, NULL},
 };
