@@ -378,6 +378,21 @@ START_TEST(test_reading)
 }
 END_TEST
 
+/* The child's part; ends when it is killed, or by the alarm. */
+static void names_change(void)
+{
+    alarm(60);
+    for (unsigned i = 0;; i++) {
+        const char *target = i % 3 == 0 ? "good" : "evil";
+
+        unlink(at("place/next"));
+        if (i % 3 == 2 ? symlink(target, at("place/next")) != 0
+                       : link(at("place/%s", target), at("place/next")) != 0)
+            _exit(1);
+        rename(at("place/next"), at("place/name"));
+    }
+}
+
 /* Another process changes what the name stands for all the time: what is read
  * is what may be read, or nothing. */
 START_TEST(test_names_that_change)
@@ -391,16 +406,8 @@ START_TEST(test_names_that_change)
     ck_assert_int_eq(chmod(at("place/evil"), 0666), 0);
     child = fork();
     ck_assert_int_ge(child, 0);
-    for (unsigned i = 0; child == 0; i++) {
-        const char *to[] = {"good", "evil"};
-
-        alarm(60);
-        unlink(at("place/next"));
-        if (i % 3 == 2 ? symlink("evil", at("place/next")) != 0
-                       : link(at("place/%s", to[i % 3]), at("place/next")) != 0)
-            _exit(1);
-        rename(at("place/next"), at("place/name"));
-    }
+    if (child == 0)
+        names_change();
     while (seen < 5000 || refused < 5000) {
         size_t bytes;
         char *text = trust_read(place, "name", 100, &bytes, why, sizeof(why));

@@ -156,7 +156,15 @@ START_TEST(test_relative_and_empty_elements_are_ignored)
         FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
     }
     snprintf(path, sizeof path, "plugins::%s:", scratch_path("plugins"));
+    log_forget();
     context = context_at(path);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
+                                "\"plugins\" of the plugin path ignored: it "
+                                "is relative"),
+                      1);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
+                                "\"\" of the plugin path ignored: it is empty"),
+                      2);
     context_works(context);
     tandem_context_destroy(context);
 }

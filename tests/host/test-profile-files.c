@@ -397,6 +397,37 @@ START_TEST(test_directories_that_are_not_ours)
 }
 END_TEST
 
+START_TEST(test_relative_directories)
+{
+    struct tandem_context_options options = {
+        .struct_size = sizeof options,
+        .plugin_path = scratch_path("plugins"),
+        .log = log_capture};
+    struct tandem_context *context;
+    struct tandem_profile *profile;
+    char path[4096];
+
+    ck_assert_int_eq(chdir(scratch_path(".")), 0);
+    setenv("TANDEM_PROFILE", "profiles", 1);
+    setenv("XDG_CACHE_HOME", "cache", 1);
+    OK(tandem_context_create(&options, &context));
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
+                                "\"profiles\" ignored: it is relative"),
+                      1);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
+                                "\"cache\" ignored: it is relative"),
+                      1);
+    /* By HOME, which is absolute. */
+    profile = profile_new(context, "sim");
+    OK(tandem_profile_point(profile, "exp", 10, 77));
+    OK(tandem_profile_save(profile, NULL, path, sizeof path));
+    ck_assert_ptr_nonnull(strstr(path, scratch_path(".cache/tandem/sim")));
+    ck_assert_int_eq(unlink(path), 0);
+    tandem_profile_destroy(profile);
+    tandem_context_destroy(context);
+}
+END_TEST
+
 /* As a user who may not read it. */
 START_TEST(test_an_unreadable_file)
 {
@@ -609,6 +640,7 @@ int main(void)
     tcase_add_test(tests, test_more_points_than_there_is_room);
     tcase_add_test(tests, test_files_that_are_not_ours);
     tcase_add_test(tests, test_directories_that_are_not_ours);
+    tcase_add_test(tests, test_relative_directories);
     tcase_add_test(tests, test_an_unreadable_file);
     tcase_add_test(tests, test_another_devices_file);
     tcase_add_test(tests, test_a_stale_file);
