@@ -142,7 +142,9 @@ END_TEST
 START_TEST(test_cpu_is_rejected_as_well)
 {
     struct script slow = script_free(), quick = script_free();
+    struct tandem_explanation why = {.struct_size = sizeof why};
     struct tandem_context *context;
+    struct tandem_tensor *x, *y;
 
     script_all(&slow, 1000, 1);
     script_save("cpu", &quick);
@@ -153,6 +155,13 @@ START_TEST(test_cpu_is_rejected_as_well)
                       device_named(context, "cpu"));
     ck_assert_uint_eq(runs_on(context, TANDEM_OP_EXP),
                       device_named(context, "sim"));
+    x = vector_wrap(context, data, ELEMENTS);
+    y = vector_new(context, ELEMENTS);
+    for (int i = 0; i < 5; i++)
+        OK(tandem_unary(context, TANDEM_OP_LOG, x, y));
+    OK(tandem_unary(context, TANDEM_OP_EXP, x, y));
+    OK(tandem_explain(context, &why));
+    ck_assert_uint_eq(why.chosen, device_named(context, "sim"));
     tandem_context_destroy(context);
 }
 END_TEST
