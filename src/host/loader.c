@@ -42,6 +42,33 @@ static const char *library_hint(const char *error)
     return "";
 }
 
+/* What else the plugin needs and is not there, beside what error tells of. */
+static void missing_describe(int directory, const char *name,
+                             const char *error, char *out, size_t out_bytes)
+{
+    char needed[256], why[TRUST_WHY_BYTES];
+    const int file = trust_file(directory, name, why, sizeof(why));
+    size_t used = 0;
+
+    out[0] = '\0';
+    if (file < 0)
+        return;
+    for (uint32_t i = 0; elf_needed(file, i, needed, sizeof(needed)); i++) {
+        void *library;
+
+        if (strstr(error, needed) != NULL)
+            continue;
+        library = dlopen(needed, RTLD_LAZY | RTLD_LOCAL);
+        if (library != NULL)
+            dlclose(library);
+        else if (used < out_bytes)
+            used += (size_t)snprintf(out + used, out_bytes - used,
+                                     "; %s is missing, too%s", needed,
+                                     library_hint(needed));
+    }
+    close(file);
+}
+
 /* Whether TANDEM_BACKENDS, names separated by commas, lets a plugin in. */
 static bool backend_wanted(const char *name, size_t length)
 {
@@ -102,6 +129,22 @@ static const char *backend_add(struct tandem_context *context,
     return NULL;
 }
 
+/* After a dlopen that failed. */
+static void plugin_refuse(struct tandem_context *context, int directory,
+                          const char *name, const char *path)
+{
+    const char *told = dlerror();
+    char error[512], missing[512];
+    struct shelter host;
+
+    snprintf(error, sizeof(error), "%s", told != NULL ? told : "unknown error");
+    shelter_enter(&host);
+    missing_describe(directory, name, error, missing, sizeof(missing));
+    shelter_leave(&host);
+    context_problem(context, TANDEM_LOG_WARNING, "%s: not loaded: %s%s%s", path,
+                    error, library_hint(error), missing);
+}
+
 /* Loaded by its path, so that debuggers and dladdr know it by that: nobody who
  * may not change the file itself can change what the path leads to, because
  * its directories were judged as well (docs/trust.md). */
@@ -128,11 +171,7 @@ static void plugin_load(struct tandem_context *context, int directory,
     library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     shelter_leave(&host);
     if (library == NULL) {
-        const char *error = dlerror();
-
-        error = error != NULL ? error : "unknown error";
-        context_problem(context, TANDEM_LOG_WARNING, "%s: not loaded: %s%s",
-                        path, error, library_hint(error));
+        plugin_refuse(context, directory, name, path);
         return;
     }
     problem = backend_add(context, path, library, why, sizeof(why));
