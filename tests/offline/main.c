@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * variants DIRECTORY [WORK-ITEMS]: writes the kernel variants that the OpenCL
- * plugin makes for work-groups of that many items, a power of two, 256 unless
- * told.
+ * plugin makes for work-groups of that many items, 256 unless told; a power of
+ * two, at least the 32 below which it has fewer kernels.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ int main(int argc, char **argv)
     struct keys keys;
     uint32_t items = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 256;
 
-    if (argc < 2 || argc > 3 || items == 0 || (items & (items - 1)) != 0) {
+    if (argc < 2 || argc > 3 || items < 32 || (items & (items - 1)) != 0) {
         fprintf(stderr, "usage: %s DIRECTORY [WORK-ITEMS]\n", argv[0]);
         return 2;
     }
