@@ -367,6 +367,31 @@ void count_up(float *data, int64_t elements)
         data[i] = (float)(i + 1);
 }
 
+/* ---- memory ---- */
+
+#ifdef __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define KEEPS_FREED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define KEEPS_FREED 1
+#endif
+
+uint64_t resident_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    unsigned long long size = 0, resident = 0;
+
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fscanf(file, "%llu %llu", &size, &resident), 2);
+    fclose(file);
+#ifdef KEEPS_FREED
+    resident = 0;
+#endif
+    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 /* ---- programs ---- */
 
 TCase *case_new(Suite *suite, const char *name)

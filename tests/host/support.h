@@ -132,6 +132,11 @@ const char *script_path(const char *device);
 
 double line_at(struct script_line line, double x);
 
+/* ---- memory ---- */
+
+/* Of this process; 0 where a sanitizer keeps what was freed. */
+uint64_t resident_bytes(void);
+
 /* ---- programs ---- */
 
 /* Runs the suite; the status for exit. */

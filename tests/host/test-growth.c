@@ -9,22 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "support.h"
 
 #define N 256
-
-static uint64_t resident_bytes(void)
-{
-    FILE *file = fopen("/proc/self/statm", "r");
-    unsigned long long size = 0, resident = 0;
-
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_eq(fscanf(file, "%llu %llu", &size, &resident), 2);
-    fclose(file);
-    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
 
 static struct tandem_memory_stats stats_of(struct tandem_context *context,
                                            uint32_t device)

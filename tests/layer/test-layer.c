@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "host/support.h"
 #include "layer.h"
@@ -243,17 +242,6 @@ START_TEST(test_uploads_wait_for_nothing)
     free(bytes);
 }
 END_TEST
-
-static uint64_t resident_bytes(void)
-{
-    FILE *file = fopen("/proc/self/statm", "r");
-    unsigned long long size = 0, resident = 0;
-
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_eq(fscanf(file, "%llu %llu", &size, &resident), 2);
-    fclose(file);
-    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
 
 START_TEST(test_no_growth)
 {
