@@ -458,8 +458,10 @@ enum tandem_log_level {
     TANDEM_LOG_DEBUG = 4
 };
 
-/* Called from any thread, also from the plugin's own; must not call back into
- * the plugin.  message is one line without a newline, valid for the call. */
+/* Called from any thread, also from the plugin's own, with signals blocked,
+ * the "C" locale and the default floating-point environment maybe; must not
+ * call back into the plugin.  message is one line without a newline, valid for
+ * the call. */
 typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
                               const char *message);
 
@@ -467,7 +469,7 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *   cache_dir         directory for compiled programs; absent: no disk cache
  *   cache_cap_bytes   most that the programs in it may take; the oldest go
  *   memory_cap_bytes  most device memory that the plugin may hold
- *   num_threads       CPU threads
+ *   num_threads       most CPU threads; 0: as many as the process may use
  *   isa               CPU plugin: highest instruction set, generic|avx2|avx512
  *                     or generic|neon
  *   deterministic     "1": one kernel and GEMM path, whatever tuning says

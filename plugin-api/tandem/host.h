@@ -58,7 +58,9 @@
  *   TANDEM_PROFILE        directory of the profiles, before the default ones
  *   TANDEM_DETERMINISTIC  1: placement, kernels and GEMM path are fixed
  *   TANDEM_LOG            error, warning (default), info, debug or none
- *   TANDEM_NUM_THREADS    threads of the CPU plugin
+ *   TANDEM_NUM_THREADS    most threads of the CPU plugin, the caller's among
+ *                         them (0: as many as the process may use); what is
+ *                         not a number is ignored with a warning
  *   TANDEM_HANG_SECONDS   how long a device may keep an operator or a write
  *                         waiting before it counts as lost (60; 0: for ever)
  */

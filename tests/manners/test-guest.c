@@ -257,6 +257,13 @@ END_TEST
 
 /* ---- a small stack ---- */
 
+/* Sanitizers make frames larger. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SMALL_BYTES ((size_t)1 << 20)
+#else
+#define SMALL_BYTES ((size_t)64 << 10)
+#endif
+
 /* From loading the plugins on. */
 static void *small_main(void *argument)
 {
@@ -272,7 +279,7 @@ START_TEST(small_stack)
 
     tandem_context_destroy(worked(NULL, expected));
     pthread_attr_init(&attributes);
-    ck_assert_int_eq(pthread_attr_setstacksize(&attributes, 65536), 0);
+    ck_assert_int_eq(pthread_attr_setstacksize(&attributes, SMALL_BYTES), 0);
     ck_assert_int_eq(pthread_create(&thread, &attributes, small_main, NULL), 0);
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
     work_compare(expected, results, "on a stack of 64 KiB");
