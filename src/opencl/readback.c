@@ -27,9 +27,7 @@ bool readback_serves(struct tandem_stream *stream, uint64_t bytes)
         return false;
     if (stream->readback.memory == NULL && !stream->readback.refused)
         memory_make(stream);
-    /* A read that nobody waited for to the end may still write. */
-    return stream->readback.memory != NULL &&
-           stream->readback.serial <= atomic_load(&stream->completed);
+    return stream->readback.memory != NULL;
 }
 
 enum tandem_status readback_read(struct tandem_stream *stream,
@@ -43,13 +41,14 @@ enum tandem_status readback_read(struct tandem_stream *stream,
         stream->readback.memory, 0, NULL, &event);
     if (code != CL_SUCCESS)
         return status_from_cl(stream->device, code, "clEnqueueReadBuffer");
-    stream->readback.serial = stream_issue(stream);
+    uint64_t serial = stream_issue(stream);
     stream_used(stream, buffer, false);
+    /* One that is given up is over before the next one writes there. */
     enum tandem_status status = stream_wait(stream, event, timeout_ns);
     clReleaseEvent(event);
     if (status != TANDEM_OK)
         return status;
-    stream_passed(stream, stream->readback.serial);
+    stream_passed(stream, serial);
     memcpy(target, stream->readback.memory, (size_t)bytes);
     return TANDEM_OK;
 }

@@ -33,7 +33,6 @@ struct gemm_memo {
 struct readback {
     void *memory; /* pinned; NULL: not made */
     bool refused;
-    uint64_t serial; /* of the last read into it */
 };
 
 struct tandem_stream {
