@@ -111,6 +111,8 @@ void stream_passed(struct tandem_stream *stream, uint64_t serial)
 {
     if (serial > atomic_load_explicit(&stream->completed, memory_order_relaxed))
         atomic_store_explicit(&stream->completed, serial, memory_order_relaxed);
+    if (serial == atomic_load_explicit(&stream->issued, memory_order_relaxed))
+        atomic_store_explicit(&stream->pending, 0, memory_order_relaxed);
 }
 
 enum tandem_status stream_flush(struct tandem_stream *stream)
@@ -190,6 +192,7 @@ void stream_used(struct tandem_stream *stream, struct tandem_buffer *buffer,
                               last == 0 ? stream->id : STREAM_SEVERAL,
                               memory_order_relaxed);
     atomic_store_explicit(&buffer->used_serial, serial, memory_order_relaxed);
+    wait_grows(stream, buffer->bytes);
     if (!written)
         return;
     atomic_store_explicit(&buffer->written_stream, stream->id,
@@ -236,7 +239,8 @@ static enum tandem_status finish(struct tandem_stream *stream,
         return TANDEM_OK;
     cl_int code;
     enum tandem_status status;
-    if (timeout_ns == TANDEM_FOREVER && !wait_busy(device)) {
+    if (timeout_ns == TANDEM_FOREVER &&
+        (!wait_busy(device) || wait_brief(stream))) {
         struct wait_watch watch;
         wait_watch(device, &watch);
         code = clFinish(stream->queue);

@@ -42,6 +42,7 @@ struct tandem_stream {
     uint64_t id; /* of the device's streams, from 1, never used again */
     uint32_t flags;
     _Atomic uint64_t issued, completed, flushed; /* serials of commands */
+    _Atomic uint64_t pending; /* bytes that work under way uses; wait.c */
     _Atomic uint32_t status;                     /* the sticky error */
     char message[256];
     struct stream_kernel *kernels; /* open addressing by key */
@@ -112,6 +113,10 @@ enum tandem_status stream_settle(struct tandem_stream *stream,
 
 /* Whether the driver's own waits keep a processor busy. */
 bool wait_busy(struct tandem_device *device);
+/* Whether the stream's work will be over before a wait for it costs much.  A
+ * guess, from the bytes of the buffers that its commands use. */
+bool wait_brief(const struct tandem_stream *stream);
+void wait_grows(struct tandem_stream *stream, uint64_t bytes);
 /* Around a wait of the driver's. */
 struct wait_watch {
     uint64_t wall_ns, busy_ns;

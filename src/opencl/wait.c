@@ -40,6 +40,27 @@ static uint64_t clock_now(clockid_t clock)
 
 /* ---- the driver's own waits ---- */
 
+/* So much takes a GPU less than 100 us; a command takes one or two, however
+ * little it moves. */
+#define BRIEF_BYTES ((uint64_t)8 << 20)
+#define COMMAND_BYTES ((uint64_t)64 << 10)
+
+bool wait_brief(const struct tandem_stream *stream)
+{
+    return atomic_load_explicit(&stream->pending, memory_order_relaxed) <
+           BRIEF_BYTES;
+}
+
+void wait_grows(struct tandem_stream *stream, uint64_t bytes)
+{
+    uint64_t pending =
+        atomic_load_explicit(&stream->pending, memory_order_relaxed);
+    if (pending < BRIEF_BYTES)
+        atomic_store_explicit(&stream->pending,
+                              pending + bytes + COMMAND_BYTES,
+                              memory_order_relaxed);
+}
+
 bool wait_busy(struct tandem_device *device)
 {
     return atomic_load_explicit(&device->waits, memory_order_relaxed) ==

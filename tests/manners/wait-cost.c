@@ -3,11 +3,12 @@
  * What a wait costs: for each way of waiting for a device, how long a short
  * wait takes and how much of a processor a long one keeps busy.
  *
- *     wait-cost [DEVICE [SECONDS [warm]]]
+ *     wait-cost [DEVICE [SECONDS [warm] [products]]]
  *
  * DEVICE is as TANDEM_DEVICE (opencl), SECONDS the length of a long wait (1).
  * warm: one long wait is not judged, by which the library learns what the
- * driver does.  Exits with 1 where a long wait took more than a tenth of a
+ * driver does.  products: long waits are for matrix products, as they are on
+ * GPUs without this word.  Exits with 1 where a long wait took more than a tenth of a
  * processor, with 77 where there is no such device.
  */
 #include <config.h>
@@ -79,6 +80,7 @@ static void vector_enqueue(struct bench *bench, int64_t elements)
 static void product_enqueue(struct bench *bench)
 {
     struct tandem_gemm gemm = {.struct_size = sizeof gemm,
+                               .dtype = TANDEM_F32,
                                .m = bench->side,
                                .n = bench->side,
                                .k = bench->side,
@@ -289,12 +291,16 @@ static void bench_open(struct bench *bench, const char *name, bool *out_gpu)
 int main(int argc, char **argv)
 {
     const double seconds = argc > 2 ? strtod(argv[2], NULL) : 1.0;
-    const bool warm = argc > 3 && strcmp(argv[3], "warm") == 0;
+    bool warm = false;
     struct bench bench = {0};
     double wall, share;
     bool gpu, good = true;
 
     bench_open(&bench, argc > 1 ? argv[1] : "opencl", &gpu);
+    for (int i = 3; i < argc; i++) {
+        warm = warm || strcmp(argv[i], "warm") == 0;
+        gpu = gpu || strcmp(argv[i], "products") == 0;
+    }
     long_choose(&bench, gpu, seconds);
     if (warm) {
         share = long_measure(&bench, 0, &wall);
