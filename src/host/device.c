@@ -53,6 +53,44 @@ static enum tandem_status device_new(struct tandem_context *context,
     return TANDEM_OK;
 }
 
+/* ---- duplicates ------------------------------------------------------------ */
+
+/* The device, listed before, that it is once more; NULL where that is not
+ * there, or could not be opened. */
+static const struct device *device_original(const struct device *device)
+{
+    const struct tandem_context *context = device->context;
+
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        const struct device *other = context->devices[i];
+
+        if (other->backend == device->backend &&
+            (int64_t)other->index == device->info.duplicate_of &&
+            other->state != DEVICE_FAILED)
+            return other;
+    }
+    return NULL;
+}
+
+/* A device could not be opened: the same hardware may serve through the next
+ * driver that it is seen through. */
+static void duplicates_serve(struct tandem_context *context)
+{
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        struct device *device = context->devices[i];
+
+        if (!device->duplicate || device_original(device) != NULL)
+            continue;
+        device->duplicate = false;
+        context->usable |= 1u << device->id;
+        log_message(&context->log, TANDEM_LOG_INFO,
+                    "%s serves in the place of another", device->label);
+        return;
+    }
+}
+
+/* ---- finding --------------------------------------------------------------- */
+
 static enum tandem_status device_add(struct tandem_context *context,
                                      const struct backend *backend,
                                      uint32_t index)
@@ -76,7 +114,7 @@ static enum tandem_status device_add(struct tandem_context *context,
     device->compiles = caps & TANDEM_CAP_COMPILES;
     device->async = caps & (TANDEM_CAP_ASYNC | TANDEM_CAP_FAULT_INJECTION) ||
                     !device->shares_host;
-    device->duplicate = device->info.duplicate_of >= 0;
+    device->duplicate = device_original(device) != NULL;
     cost_defaults(&device->cost, device->info.kind,
                   device->shares_host &&
                       !(caps & (TANDEM_CAP_ASYNC | TANDEM_CAP_COMPILES)));
@@ -302,6 +340,7 @@ enum tandem_status device_open(struct device *device)
         context->usable &= ~(1u << device->id);
         log_message(&context->log, TANDEM_LOG_WARNING, "left out: %s",
                     message_get());
+        duplicates_serve(context);
         return status;
     }
     device->state = DEVICE_OPEN;

@@ -34,7 +34,7 @@ struct device {
     bool compiles;
     /* Work may be under way after launch returned, or may have failed. */
     bool async;
-    bool duplicate;
+    bool duplicate; /* of one that serves: not chosen */
     bool calibrated;
     struct tandem_device *handle;
     struct tandem_stream *stream;

@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -300,6 +301,85 @@ START_TEST(test_options_may_be_absent_or_short)
 }
 END_TEST
 
+/* ---- duplicates ---- */
+
+/* Of one GPU under two platforms the first serves. */
+START_TEST(test_a_duplicate_is_not_chosen)
+{
+    struct script cpu = script_free(), gpu = script_free();
+    struct tandem_explanation e = {.struct_size = sizeof e};
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_NEG};
+    struct tandem_context *context;
+    struct tandem_tensor *x, *y;
+    float data[64], out[64];
+
+    setenv("TANDEM_SIM_DEVICES", "3", 1);
+    setenv("TANDEM_SIM_DUPLICATES", "1:0", 1);
+    script_all(&cpu, 1e6, 0);
+    script_all(&gpu, 1e5, 0);
+    script_save("cpu", &cpu);
+    script_save("sim:0", &gpu);
+    script_save("sim:2", &gpu);
+    gpu = script_free();
+    script_save("sim:1", &gpu); /* it would win */
+    context = context_new(NULL);
+    count_up(data, 64);
+    x = vector_wrap(context, data, 64);
+    y = vector_wrap(context, out, 64);
+    for (int i = 0; i < 10; i++) {
+        OK(tandem_unary(context, TANDEM_OP_NEG, x, y));
+        OK(tandem_explain(context, &e));
+        ck_assert_uint_eq(e.chosen, device_named(context, "sim:0"));
+        ck_assert_uint_eq(e.candidate_count, 3);
+    }
+    OK(tandem_tensor_sync(y, TANDEM_FOREVER));
+    ck_assert_uint_eq(counters_read(1).opens, 0);
+    /* Who asks for it by name gets it. */
+    OK(tandem_run_on(context, device_named(context, "sim:1"), &op, &x, 1, &y,
+                     1));
+    OK(tandem_tensor_sync(y, TANDEM_FOREVER));
+    ck_assert_float_eq(out[3], -4);
+    ck_assert_uint_eq(counters_read(1).opens, 1);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_a_duplicate_serves_where_the_first_does_not_open)
+{
+    struct script cpu = script_free(), gpu = script_free();
+    struct tandem_explanation e = {.struct_size = sizeof e};
+    struct tandem_context *context;
+    struct tandem_tensor *x, *y;
+    float data[64], out[64];
+
+    setenv("TANDEM_SIM_DEVICES", "3", 1);
+    setenv("TANDEM_SIM_DUPLICATES", "1:0,2:0", 1);
+    script_all(&cpu, 1e6, 0);
+    script_save("cpu", &cpu);
+    for (int i = 0; i < 3; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "sim:%d", i);
+        script_save(name, &gpu);
+    }
+    setenv("TANDEM_SIM_OPEN", "7:0", 1);
+    context = context_new(NULL);
+    count_up(data, 64);
+    x = vector_wrap(context, data, 64);
+    y = vector_wrap(context, out, 64);
+    for (int i = 0; i < 3; i++) {
+        OK(tandem_unary(context, TANDEM_OP_NEG, x, y));
+        OK(tandem_tensor_sync(y, TANDEM_FOREVER));
+        ck_assert_float_eq(out[3], -4);
+    }
+    OK(tandem_explain(context, &e));
+    ck_assert_uint_eq(e.chosen, device_named(context, "sim:1"));
+    ck_assert_uint_eq(counters_read(2).opens, 0);
+    tandem_context_destroy(context);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("context");
@@ -318,5 +398,8 @@ int main(void)
     tcase_add_test(tests, test_log_levels);
     tcase_add_test(tests, test_contexts_are_independent);
     tcase_add_test(tests, test_options_may_be_absent_or_short);
+    tcase_add_test(tests, test_a_duplicate_is_not_chosen);
+    tcase_add_test(tests,
+                   test_a_duplicate_serves_where_the_first_does_not_open);
     return suite_run(suite);
 }

@@ -40,6 +40,7 @@ struct vectors {
     uint32_t sim;
     float x[N], y[N], z[N];
     struct tandem_tensor *tx, *ty, *tz;
+    int started; /* for another thread: all of this is set */
 };
 
 /* y = -x is under way on the device that hangs. */
@@ -52,6 +53,7 @@ static void vectors_start(struct vectors *v, struct tandem_context *context)
     v->ty = vector_wrap(context, v->y, N);
     v->tz = vector_wrap(context, v->z, N);
     OK(tandem_run_on(context, v->sim, &negate, &v->tx, 1, &v->ty, 1));
+    __atomic_store_n(&v->started, 1, __ATOMIC_RELEASE);
 }
 
 static void cpu_serves(struct vectors *v)
@@ -229,7 +231,8 @@ static pthread_t stuck_start(struct stuck *stuck)
     pthread_t thread;
 
     ck_assert_int_eq(pthread_create(&thread, NULL, stuck_run, stuck), 0);
-    while (counters_read(0).waits == before)
+    while (counters_read(0).waits == before ||
+           !__atomic_load_n(&stuck->v->started, __ATOMIC_ACQUIRE))
         usleep(1000);
     return thread;
 }
@@ -344,6 +347,7 @@ START_TEST(test_a_device_that_another_thread_waits_for)
     struct stuck stuck = {&v, stuck_alone, TANDEM_OK};
     pthread_t thread;
 
+    v.started = 0;
     script_all(&cpu, 1e6, 0);
     script_save("cpu", &cpu);
     script_save("sim", &gpu);

@@ -186,7 +186,7 @@ enum tandem_status device_open(uint32_t index,
     if (index >= count)
         return message_set(TANDEM_NO_DEVICE, "open: index is %u of %u devices",
                            index, count);
-    status = script_open();
+    status = script_open(index);
     if (status != TANDEM_OK)
         return message_set(status, "open: scripted to fail");
     device = handle_new(&device_pool);

@@ -139,7 +139,7 @@ uint32_t script_device_count(void);
 /* Which device before it this one is once more, or -1. */
 int32_t script_duplicate(uint32_t device);
 /* The status that open is told to return. */
-enum tandem_status script_open(void);
+enum tandem_status script_open(uint32_t device);
 /* From the environment, then from the options of open. */
 enum tandem_status script_read(struct sim_script *out, uint32_t device,
                                const struct tandem_open_options *options);

@@ -38,11 +38,14 @@ int32_t script_duplicate(uint32_t device)
     return -1;
 }
 
-enum tandem_status script_open(void)
+enum tandem_status script_open(uint32_t device)
 {
     const char *text = secure_getenv("TANDEM_SIM_OPEN");
+    const char *only = text ? strchr(text, ':') : NULL;
 
-    return text ? (enum tandem_status)strtol(text, NULL, 10) : TANDEM_OK;
+    if (!text || (only && strtoul(only + 1, NULL, 10) != device))
+        return TANDEM_OK;
+    return (enum tandem_status)strtol(text, NULL, 10);
 }
 
 const char *option_get(const struct tandem_open_options *options,

@@ -23,7 +23,8 @@
  *                         sim.hang_device   the only device that hangs
  *   TANDEM_SIM_DUPLICATES                   "2:0,3:1": device 2 is device 0
  *                                           seen through another driver, ...
- *   TANDEM_SIM_OPEN                         numeric status that open returns
+ *   TANDEM_SIM_OPEN                         numeric status that open returns;
+ *                                           "STATUS:DEVICE" of one device
  *
  * Nothing runs when it is enqueued.  A wait runs what it waits for; a query,
  * or a wait with timeout 0, tells the state and then runs one command.  A
