@@ -43,8 +43,14 @@ struct handle_pool {
 
 /* A live object, zeroed but for its handle; NULL when memory is out. */
 void *handle_new(struct handle_pool *pool);
-/* NULL is accepted; object must be live. */
+/* NULL is accepted; object must be live, or hidden. */
 void handle_free(struct handle_pool *pool, void *object);
+/* A live object that no caller is to find again; it lives until handle_free, or
+ * for ever. */
+static inline void handle_hide(void *object)
+{
+    ((struct handle *)object)->magic = 0;
+}
 /* Whether object is a live object of this pool (NULL: false). */
 static inline bool handle_live(const struct handle_pool *pool,
                                const void *object)

@@ -77,7 +77,7 @@ void compile_queue(struct tandem_device *device, struct variant *variant)
 {
     struct programs *programs = &device->programs;
     pthread_mutex_lock(&programs->mutex);
-    if (variant->state == BUILD_NONE && !programs->stopping) {
+    if (variant_open(variant) && !programs->stopping) {
         if (!programs->thread_started)
             thread_start(device);
         /* Without a thread, launch compiles. */

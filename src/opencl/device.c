@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/decimal.h"
 #include "opencl/cache.h"
@@ -116,11 +117,16 @@ static enum tandem_status context_take(struct tandem_device *device)
     if (hardware->context == NULL)
         hardware->context =
             clCreateContext(properties, 1, &hardware->id, NULL, NULL, &code);
-    device->context = hardware->context;
-    if (device->context != NULL) {
-        clRetainContext(device->context);
+    /* The device's own reference; the hardware's is the other. */
+    if (hardware->context != NULL)
+        code = clRetainContext(hardware->context);
+    if (hardware->context != NULL && code == CL_SUCCESS) {
+        device->context = hardware->context;
         hardware->opens++;
         open_count++;
+    } else if (hardware->context != NULL && hardware->opens == 0) {
+        clReleaseContext(hardware->context);
+        hardware->context = NULL;
     }
     pthread_mutex_unlock(&mutex);
     if (device->context != NULL)
@@ -129,6 +135,8 @@ static enum tandem_status context_take(struct tandem_device *device)
     if (device->utility != NULL)
         return TANDEM_OK;
     status_from_cl(device, code, "clCreateContext or clCreateCommandQueue");
+    /* A context without queues is not for the next open either. */
+    atomic_store(&device->lost, true);
     if (device->context != NULL)
         context_give(device);
     char why[256];
@@ -137,15 +145,69 @@ static enum tandem_status context_take(struct tandem_device *device)
                        why);
 }
 
+/* ---- is it there? ---- */
+
+#define ANSWER_BYTES 64u
+
+/* The event's last state; CL_QUEUED where it did not end in time, or nobody
+ * can say. */
+static cl_int event_end(cl_event event, uint64_t limit_ms)
+{
+    const struct timespec pause = {0, 1000000};
+    cl_int state = CL_QUEUED;
+    for (uint64_t i = 0; i < limit_ms && state > CL_COMPLETE; i++) {
+        if (i != 0)
+            nanosleep(&pause, NULL);
+        if (clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                           sizeof(state), &state, NULL) != CL_SUCCESS)
+            return CL_QUEUED;
+    }
+    return state > CL_COMPLETE ? CL_QUEUED : state;
+}
+
+bool device_drained(cl_command_queue queue, uint64_t limit_ms)
+{
+    cl_event event = NULL;
+    if (clEnqueueMarkerWithWaitList(queue, 0, NULL, &event) != CL_SUCCESS)
+        return false;
+    bool drained = clFlush(queue) == CL_SUCCESS &&
+                   event_end(event, limit_ms) <= CL_COMPLETE;
+    clReleaseEvent(event);
+    return drained;
+}
+
+/* No code of these calls is looked at: that would be to ask again. */
+bool device_answers(struct tandem_device *device)
+{
+    const cl_uint zero = 0;
+    cl_event event = NULL;
+    bool answers = false;
+    if (device->utility == NULL || atomic_load(&device->lost))
+        return !atomic_load(&device->lost);
+    cl_mem mem = clCreateBuffer(device->context, CL_MEM_READ_WRITE,
+                                ANSWER_BYTES, NULL, NULL);
+    if (mem == NULL)
+        return false;
+    if (clEnqueueFillBuffer(device->utility, mem, &zero, sizeof(zero), 0,
+                            ANSWER_BYTES, 0, NULL, &event) == CL_SUCCESS) {
+        answers =
+            clFlush(device->utility) == CL_SUCCESS &&
+            event_end(event, DEVICE_ANSWER_MS) == CL_COMPLETE;
+        clReleaseEvent(event);
+    }
+    clReleaseMemObject(mem);
+    return answers;
+}
+
 /* ---- open and close ---- */
 
-static enum tandem_status parse_bytes(const char *key, const char *value,
-                                      uint64_t *out_bytes)
+static enum tandem_status parse_number(const char *key, const char *value,
+                                       uint64_t *out_number)
 {
-    if (decimal_read(value, out_bytes))
+    if (decimal_read(value, out_number))
         return TANDEM_OK;
     return message_set(TANDEM_INVALID_ARGUMENT,
-                       "open: %s is \"%.40s\", not a number of bytes", key,
+                       "open: %s is \"%.40s\", not a number", key,
                        value);
 }
 
@@ -154,7 +216,9 @@ static enum tandem_status read_options(struct tandem_device *device,
                                        uint64_t *out_cap)
 {
     enum tandem_status status = TANDEM_OK;
+    uint64_t stuck_ms = DEVICE_STUCK_MS;
     *out_cap = 0;
+    device->stuck_ns = stuck_ms * 1000000u;
     if (from == NULL)
         return TANDEM_OK;
     if (from->struct_size < TANDEM_OPEN_OPTIONS_BYTES_1_0)
@@ -173,10 +237,12 @@ static enum tandem_status read_options(struct tandem_device *device,
             return message_set(TANDEM_INVALID_ARGUMENT,
                                "open: key or value %u is NULL", i);
         if (strcmp(from->keys[i], "memory_cap_bytes") == 0)
-            status = parse_bytes(from->keys[i], from->values[i], out_cap);
+            status = parse_number(from->keys[i], from->values[i], out_cap);
         if (strcmp(from->keys[i], "cache_cap_bytes") == 0)
-            status = parse_bytes(from->keys[i], from->values[i],
-                                 &device->cache.cap_bytes);
+            status = parse_number(from->keys[i], from->values[i],
+                                  &device->cache.cap_bytes);
+        if (strcmp(from->keys[i], "stuck_after_ms") == 0)
+            status = parse_number(from->keys[i], from->values[i], &stuck_ms);
         if (strcmp(from->keys[i], "cache_dir") == 0) {
             free(device->cache.path);
             device->cache.path =
@@ -185,6 +251,8 @@ static enum tandem_status read_options(struct tandem_device *device,
         if (strcmp(from->keys[i], "test.cache") == 0)
             device->cache.forced = strcmp(from->values[i], "1") == 0;
     }
+    device->stuck_ns =
+        stuck_ms < UINT64_MAX / 1000000u ? stuck_ms * 1000000u : 0;
     return status;
 }
 

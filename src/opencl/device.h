@@ -24,6 +24,11 @@
 /* What the driver does while a thread waits in it. */
 enum waits { WAITS_UNKNOWN, WAITS_ASLEEP, WAITS_BUSY };
 
+/* A device that has not filled a few bytes for so long is lost. */
+#define DEVICE_ANSWER_MS 5000u
+/* The open key stuck_after_ms, unless given. */
+#define DEVICE_STUCK_MS 300000u
+
 struct tandem_device {
     struct handle handle;
     uint32_t index;
@@ -34,6 +39,11 @@ struct tandem_device {
     void *log_user;
     struct cache cache;
     atomic_bool lost;
+    atomic_bool stuck; /* work did not end: its objects are never released */
+    /* Nobody knows whether work has ended: the host's memory that it may use
+     * is never given back. */
+    atomic_bool adrift;
+    uint64_t stuck_ns; /* a build, or work at close, that lasts so long */
     atomic_int shares_memory; /* import.c: unknown, yes, no */
     _Atomic uint32_t waits;   /* wait.c: enum waits */
     pthread_mutex_t mutex; /* streams, next_stream_id */
@@ -51,6 +61,12 @@ void device_close(struct tandem_device *device);
 
 /* TANDEM_OK, INVALID_ARGUMENT for what is not a live device, DEVICE_LOST. */
 enum tandem_status device_check(const struct tandem_device *device);
+/* Whether the device still does what it is told: a fill of a few bytes, for
+ * which it is given a few seconds. */
+bool device_answers(struct tandem_device *device);
+/* Whether the queue's work has ended, well or not, within the limit.  It asks
+ * the driver for its word alone, as what is lost or has failed needs it. */
+bool device_drained(cl_command_queue queue, uint64_t limit_ms);
 /* A formatted line to the host's log callback, if there is one. */
 void device_log(struct tandem_device *device, enum tandem_log_level level,
                 const char *format, ...)

@@ -51,11 +51,10 @@ enum tandem_status event_record(struct tandem_stream *stream,
     if (event == NULL)
         return message_set(TANDEM_OUT_OF_MEMORY,
                            "event_record: out of host memory");
-    cl_int code =
-        clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &event->event);
-    if (code != CL_SUCCESS) {
+    status = stream_mark(stream, &event->event);
+    if (status != TANDEM_OK) {
         handle_free(&events, event);
-        return status_from_cl(stream->device, code, "clEnqueueMarker");
+        return status;
     }
     event->device = stream->device;
     event->stream = stream->id;
@@ -141,16 +140,6 @@ enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns)
         status = source_flush(event);
     if (status != TANDEM_OK || atomic_load(&event->passed))
         return status;
-    if (timeout_ns == TANDEM_FOREVER && !wait_busy(event->device)) {
-        struct wait_watch watch;
-        wait_watch(event->device, &watch);
-        code = clWaitForEvents(1, &event->event);
-        wait_watched(event->device, &watch);
-        if (code != CL_SUCCESS &&
-            code != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
-            return event_failed(event, code);
-        timeout_ns = 1000000u; /* it has passed, but may be told late */
-    }
     status = wait_event(event->device, event->event, timeout_ns, &code);
     if (status != TANDEM_OK)
         return status;
@@ -193,6 +182,8 @@ static enum tandem_status time_of(struct tandem_event *event, cl_ulong *out_ns)
     if (code == CL_SUCCESS && state > CL_COMPLETE)
         return message_set(TANDEM_NOT_READY,
                            "event_elapsed: an event has not passed");
+    if (code == CL_SUCCESS && state < 0)
+        return event_failed(event, state);
     if (code == CL_SUCCESS)
         code = clGetEventProfilingInfo(event->event, CL_PROFILING_COMMAND_END,
                                        sizeof(*out_ns), out_ns, NULL);

@@ -141,10 +141,8 @@ static enum tandem_status enqueue(struct tandem_stream *stream,
                                   const struct step *step)
 {
     cl_int code = enqueue_once(stream, kernel, step);
-    if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE) {
-        pool_trim(stream->device, 0);
+    if (code != CL_SUCCESS && stream_relieve(stream, code))
         code = enqueue_once(stream, kernel, step);
-    }
     if (code != CL_SUCCESS)
         return status_from_cl(stream->device, code,
                               kernel != NULL ? "clEnqueueNDRangeKernel"

@@ -97,9 +97,19 @@ static cl_int block_touch(struct tandem_device *device, cl_mem mem,
     const cl_uint zero = 0;
     if (bytes < TOUCH_BYTES || device->hardware->info.kind == TANDEM_DEVICE_CPU)
         return CL_SUCCESS;
+    cl_event event = NULL;
+    cl_int state = CL_COMPLETE;
     cl_int code = clEnqueueFillBuffer(device->utility, mem, &zero, sizeof(zero),
-                                      0, sizeof(zero), 0, NULL, NULL);
-    return code == CL_SUCCESS ? clFinish(device->utility) : code;
+                                      0, sizeof(zero), 0, NULL, &event);
+    if (code != CL_SUCCESS)
+        return code;
+    code = clWaitForEvents(1, &event);
+    if (clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state),
+                       &state, NULL) == CL_SUCCESS &&
+        state < 0)
+        code = state;
+    clReleaseEvent(event);
+    return code;
 }
 
 static enum tandem_status driver_block(struct tandem_device *device,
@@ -125,16 +135,15 @@ static enum tandem_status driver_block(struct tandem_device *device,
         return TANDEM_OK;
     }
     free(block);
-    /* Here it means memory, not a crash. */
-    if (code == CL_OUT_OF_RESOURCES || code == CL_INVALID_BUFFER_SIZE ||
-        code == CL_MEM_OBJECT_ALLOCATION_FAILURE)
-        return message_set(
-            TANDEM_OUT_OF_MEMORY,
-            "alloc: %s has no %llu bytes in one piece (limit %llu): free "
-            "buffers or use smaller ones",
-            device->hardware->info.name, (unsigned long long)bytes,
-            (unsigned long long)device->hardware->info.max_alloc_bytes);
-    return status_from_cl(device, code, "clCreateBuffer");
+    enum tandem_status status = status_from_cl(device, code, "clCreateBuffer");
+    if (status != TANDEM_OUT_OF_MEMORY)
+        return status;
+    return message_set(
+        status,
+        "alloc: %s has no %llu bytes in one piece (limit %llu): free buffers "
+        "or use smaller ones",
+        device->hardware->info.name, (unsigned long long)bytes,
+        (unsigned long long)device->hardware->info.max_alloc_bytes);
 }
 
 /* Called with the pool locked, returns with it locked. */

@@ -77,9 +77,12 @@ enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
     return TANDEM_OK;
 }
 
+/* A lost device may still write to it: then it is close that gives it back. */
 void pinned_free(struct tandem_device *device, void *memory)
 {
     struct pinned *found = NULL;
+    if (atomic_load(&device->lost))
+        return;
     pthread_mutex_lock(&device->pool.mutex);
     for (struct pinned **at = &device->pool.pinned; *at != NULL;
          at = &(*at)->next)
@@ -95,6 +98,8 @@ void pinned_free(struct tandem_device *device, void *memory)
 
 void pinned_finish(struct tandem_device *device)
 {
+    if (atomic_load(&device->adrift))
+        return;
     while (device->pool.pinned != NULL) {
         struct pinned *pinned = device->pool.pinned;
         device->pool.pinned = pinned->next;

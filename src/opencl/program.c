@@ -15,6 +15,8 @@
 #include "opencl/variant.h"
 
 #define GROUP_LOG2 8u
+/* What failed so often, not for lack of memory, is not built again. */
+#define MOST_FAILURES 3u
 
 /* Several kernels come from one program: same file, same options. */
 struct program {
@@ -104,12 +106,12 @@ void variant_settle(struct programs *programs, struct variant *variant,
                     enum tandem_status status)
 {
     pthread_mutex_lock(&programs->mutex);
-    /* Memory may be there next time; smaller groups have another key. */
-    bool again = status == TANDEM_OUT_OF_MEMORY || status == TANDEM_NOT_READY;
+    /* Smaller groups have another key.  Memory may be there next time. */
     variant->status = status;
-    variant->state = status == TANDEM_OK ? BUILD_DONE
-                     : again             ? BUILD_NONE
-                                         : BUILD_FAILED;
+    variant->state = status == TANDEM_OK          ? BUILD_DONE
+                     : status == TANDEM_NOT_READY ? BUILD_NONE
+                                                  : BUILD_FAILED;
+    variant->failures += status == TANDEM_FAILED;
     if (status == TANDEM_OK)
         programs->built++;
     else
@@ -117,6 +119,13 @@ void variant_settle(struct programs *programs, struct variant *variant,
                  message_get());
     pthread_cond_broadcast(&programs->changed);
     pthread_mutex_unlock(&programs->mutex);
+}
+
+bool variant_open(const struct variant *variant)
+{
+    return variant->state == BUILD_NONE ||
+           (variant->state == BUILD_FAILED &&
+            variant->failures < MOST_FAILURES);
 }
 
 enum tandem_status variant_report(const struct variant *variant)
@@ -330,7 +339,7 @@ static enum tandem_status variant_want(struct tandem_device *device,
     pthread_mutex_lock(&programs->mutex);
     while (variant->state == BUILD_RUNNING)
         pthread_cond_wait(&programs->changed, &programs->mutex);
-    bool mine = variant->state == BUILD_NONE || variant->state == BUILD_QUEUED;
+    bool mine = variant_open(variant) || variant->state == BUILD_QUEUED;
     if (mine)
         variant->state = BUILD_RUNNING;
     enum tandem_status status = mine ? TANDEM_OK : variant_report(variant);

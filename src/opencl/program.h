@@ -30,6 +30,7 @@ struct variant {
     uint64_t key;
     enum build_state state;
     enum tandem_status status; /* of BUILD_FAILED */
+    uint32_t failures;         /* not for lack of memory */
     char message[256];
     uint32_t buffer_count, param_bytes; /* for the trial launch */
     cl_program program;                 /* the table's reference */
@@ -84,6 +85,8 @@ enum tandem_status variant_build(struct tandem_device *device,
                                  struct variant *variant, bool trial);
 /* Finds or makes; the mutex is held.  NULL: out of host memory. */
 struct variant *variant_find(struct programs *programs, uint64_t key);
+/* Nobody builds it, and it may be tried; the mutex is held. */
+bool variant_open(const struct variant *variant);
 void variant_settle(struct programs *programs, struct variant *variant,
                     enum tandem_status status);
 enum tandem_status variant_report(const struct variant *variant);

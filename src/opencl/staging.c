@@ -43,6 +43,8 @@ static void chunk_free(struct tandem_device *device,
 {
     if (chunk->event != NULL)
         clReleaseEvent(chunk->event);
+    if (atomic_load(&device->adrift))
+        return;
     if (chunk->mem == NULL) {
         free(chunk->memory);
         return;
@@ -55,18 +57,35 @@ static void chunk_free(struct tandem_device *device,
     clReleaseMemObject(chunk->mem);
 }
 
-/* Whether its memory may be used again.  A write that failed is over too. */
-static bool chunk_passed(struct tandem_stream *stream,
-                         const struct staging_chunk *chunk)
+/* Whether its memory may be used again; out_code is below 0 where the write
+ * from it failed. */
+static bool chunk_over(struct tandem_stream *stream,
+                       const struct staging_chunk *chunk, cl_int *out_code)
 {
     cl_int state = CL_QUEUED;
+    *out_code = CL_SUCCESS;
     if (chunk->serial <=
         atomic_load_explicit(&stream->completed, memory_order_relaxed))
         return true;
-    return chunk->event != NULL &&
-           clGetEventInfo(chunk->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
-                          sizeof(state), &state, NULL) == CL_SUCCESS &&
-           state <= CL_COMPLETE;
+    if (chunk->event == NULL ||
+        clGetEventInfo(chunk->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                       sizeof(state), &state, NULL) != CL_SUCCESS)
+        return false;
+    if (state < 0)
+        *out_code = state;
+    return state <= CL_COMPLETE;
+}
+
+/* Likewise; a failure, which may be told here alone, is made the stream's. */
+static bool chunk_passed(struct tandem_stream *stream,
+                         const struct staging_chunk *chunk)
+{
+    cl_int code;
+    bool over = chunk_over(stream, chunk, &code);
+    if (code < 0)
+        stream_fail(stream, status_from_cl(stream->device, code,
+                                           "an upload under way"));
+    return over;
 }
 
 static void chunk_clear(struct staging_chunk *chunk)
@@ -83,13 +102,10 @@ static enum tandem_status chunk_close(struct tandem_stream *stream,
 {
     if (chunk->event != NULL || chunk_passed(stream, chunk))
         return TANDEM_OK;
-    cl_int code =
-        clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &chunk->event);
-    if (code == CL_SUCCESS)
+    enum tandem_status status = stream_mark(stream, &chunk->event);
+    if (status == TANDEM_OK)
         stream_issue(stream);
-    else
-        chunk->event = NULL;
-    return status_from_cl(stream->device, code, "clEnqueueMarker");
+    return status;
 }
 
 static enum tandem_status chunk_wait(struct tandem_stream *stream,
@@ -141,6 +157,8 @@ static enum tandem_status ring_advance(struct tandem_stream *stream)
         if (status != TANDEM_OK)
             return status;
     }
+    if (atomic_load(&stream->status) != TANDEM_OK)
+        return stream_check(stream);
     chunk_clear(oldest);
     staging->at = next;
     return TANDEM_OK;
@@ -157,6 +175,8 @@ enum tandem_status staging_take(struct tandem_stream *stream, uint64_t bytes,
     /* The same memory again is still in the host's cache. */
     if (staging->count != 0 && chunk_passed(stream, chunk))
         chunk_clear(chunk);
+    if (atomic_load(&stream->status) != TANDEM_OK)
+        return stream_check(stream);
     if (staging->count == 0 || bytes > STAGING_CHUNK_BYTES - chunk->used) {
         enum tandem_status status = ring_advance(stream);
         if (status != TANDEM_OK || staging->count == 0)

@@ -7,78 +7,90 @@
 /* NVIDIA's driver: a kernel read or wrote where it must not. */
 #define ILLEGAL_ACCESS_NV (-9999)
 
+/* suspect: it may also be what a driver says whose device is lost, of a call
+ * that has nothing to do with it, as NVIDIA's says CL_OUT_OF_RESOURCES or
+ * CL_INVALID_COMMAND_QUEUE once a kernel has crashed. */
 struct code {
     int value;
     enum tandem_status status;
     const char *name;
+    bool suspect;
 };
 
-/* CL_OUT_OF_RESOURCES is what drivers say when a kernel has crashed: what
- * follows in the context may fail or hang, so the device counts as lost. */
 static const struct code cl_codes[] = {
-    {CL_DEVICE_NOT_FOUND, TANDEM_NO_DEVICE, "CL_DEVICE_NOT_FOUND"},
-    {CL_DEVICE_NOT_AVAILABLE, TANDEM_DEVICE_LOST, "CL_DEVICE_NOT_AVAILABLE"},
+    {CL_DEVICE_NOT_FOUND, TANDEM_NO_DEVICE, "CL_DEVICE_NOT_FOUND", false},
+    {CL_DEVICE_NOT_AVAILABLE, TANDEM_DEVICE_LOST,
+     "CL_DEVICE_NOT_AVAILABLE", false},
     {CL_COMPILER_NOT_AVAILABLE, TANDEM_UNSUPPORTED,
-     "CL_COMPILER_NOT_AVAILABLE"},
+     "CL_COMPILER_NOT_AVAILABLE", false},
     {CL_MEM_OBJECT_ALLOCATION_FAILURE, TANDEM_OUT_OF_MEMORY,
-     "CL_MEM_OBJECT_ALLOCATION_FAILURE"},
-    {CL_OUT_OF_RESOURCES, TANDEM_DEVICE_LOST, "CL_OUT_OF_RESOURCES"},
-    {CL_OUT_OF_HOST_MEMORY, TANDEM_OUT_OF_MEMORY, "CL_OUT_OF_HOST_MEMORY"},
+     "CL_MEM_OBJECT_ALLOCATION_FAILURE", false},
+    {CL_OUT_OF_RESOURCES, TANDEM_OUT_OF_MEMORY, "CL_OUT_OF_RESOURCES", true},
+    {CL_OUT_OF_HOST_MEMORY, TANDEM_OUT_OF_MEMORY,
+     "CL_OUT_OF_HOST_MEMORY", false},
     {CL_PROFILING_INFO_NOT_AVAILABLE, TANDEM_NOT_READY,
-     "CL_PROFILING_INFO_NOT_AVAILABLE"},
-    {CL_BUILD_PROGRAM_FAILURE, TANDEM_FAILED, "CL_BUILD_PROGRAM_FAILURE"},
-    {CL_MAP_FAILURE, TANDEM_FAILED, "CL_MAP_FAILURE"},
+     "CL_PROFILING_INFO_NOT_AVAILABLE", false},
+    {CL_BUILD_PROGRAM_FAILURE, TANDEM_FAILED,
+     "CL_BUILD_PROGRAM_FAILURE", false},
+    {CL_MAP_FAILURE, TANDEM_FAILED, "CL_MAP_FAILURE", false},
     {CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, TANDEM_FAILED,
-     "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"},
-    {CL_INVALID_VALUE, TANDEM_FAILED, "CL_INVALID_VALUE"},
-    {CL_INVALID_PLATFORM, TANDEM_NO_DEVICE, "CL_INVALID_PLATFORM"},
-    {CL_INVALID_DEVICE, TANDEM_NO_DEVICE, "CL_INVALID_DEVICE"},
-    {CL_INVALID_CONTEXT, TANDEM_FAILED, "CL_INVALID_CONTEXT"},
-    {CL_INVALID_COMMAND_QUEUE, TANDEM_FAILED, "CL_INVALID_COMMAND_QUEUE"},
-    {CL_INVALID_MEM_OBJECT, TANDEM_FAILED, "CL_INVALID_MEM_OBJECT"},
-    {CL_INVALID_BINARY, TANDEM_FAILED, "CL_INVALID_BINARY"},
-    {CL_INVALID_BUILD_OPTIONS, TANDEM_FAILED, "CL_INVALID_BUILD_OPTIONS"},
-    {CL_INVALID_PROGRAM, TANDEM_FAILED, "CL_INVALID_PROGRAM"},
+     "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST", true},
+    {CL_INVALID_VALUE, TANDEM_FAILED, "CL_INVALID_VALUE", false},
+    {CL_INVALID_PLATFORM, TANDEM_NO_DEVICE, "CL_INVALID_PLATFORM", false},
+    {CL_INVALID_DEVICE, TANDEM_NO_DEVICE, "CL_INVALID_DEVICE", false},
+    {CL_INVALID_CONTEXT, TANDEM_FAILED, "CL_INVALID_CONTEXT", true},
+    {CL_INVALID_COMMAND_QUEUE, TANDEM_FAILED, "CL_INVALID_COMMAND_QUEUE", true},
+    {CL_INVALID_MEM_OBJECT, TANDEM_FAILED, "CL_INVALID_MEM_OBJECT", true},
+    {CL_INVALID_BINARY, TANDEM_FAILED, "CL_INVALID_BINARY", false},
+    {CL_INVALID_BUILD_OPTIONS, TANDEM_FAILED,
+     "CL_INVALID_BUILD_OPTIONS", false},
+    {CL_INVALID_PROGRAM, TANDEM_FAILED, "CL_INVALID_PROGRAM", false},
     {CL_INVALID_PROGRAM_EXECUTABLE, TANDEM_FAILED,
-     "CL_INVALID_PROGRAM_EXECUTABLE"},
-    {CL_INVALID_KERNEL_NAME, TANDEM_FAILED, "CL_INVALID_KERNEL_NAME"},
-    {CL_INVALID_KERNEL, TANDEM_FAILED, "CL_INVALID_KERNEL"},
-    {CL_INVALID_ARG_INDEX, TANDEM_FAILED, "CL_INVALID_ARG_INDEX"},
-    {CL_INVALID_ARG_VALUE, TANDEM_FAILED, "CL_INVALID_ARG_VALUE"},
-    {CL_INVALID_ARG_SIZE, TANDEM_FAILED, "CL_INVALID_ARG_SIZE"},
-    {CL_INVALID_KERNEL_ARGS, TANDEM_FAILED, "CL_INVALID_KERNEL_ARGS"},
-    {CL_INVALID_WORK_GROUP_SIZE, TANDEM_FAILED, "CL_INVALID_WORK_GROUP_SIZE"},
-    {CL_INVALID_GLOBAL_WORK_SIZE, TANDEM_FAILED, "CL_INVALID_GLOBAL_WORK_SIZE"},
-    {CL_INVALID_EVENT_WAIT_LIST, TANDEM_FAILED, "CL_INVALID_EVENT_WAIT_LIST"},
-    {CL_INVALID_EVENT, TANDEM_FAILED, "CL_INVALID_EVENT"},
-    {CL_INVALID_OPERATION, TANDEM_FAILED, "CL_INVALID_OPERATION"},
-    {CL_INVALID_BUFFER_SIZE, TANDEM_OUT_OF_MEMORY, "CL_INVALID_BUFFER_SIZE"},
-    {CL_PLATFORM_NOT_FOUND_KHR, TANDEM_NO_DEVICE, "CL_PLATFORM_NOT_FOUND_KHR"},
-    {ILLEGAL_ACCESS_NV, TANDEM_DEVICE_LOST, "illegal access by a kernel"},
-    {0, TANDEM_FAILED, NULL}};
+     "CL_INVALID_PROGRAM_EXECUTABLE", false},
+    {CL_INVALID_KERNEL_NAME, TANDEM_FAILED, "CL_INVALID_KERNEL_NAME", false},
+    {CL_INVALID_KERNEL, TANDEM_FAILED, "CL_INVALID_KERNEL", false},
+    {CL_INVALID_ARG_INDEX, TANDEM_FAILED, "CL_INVALID_ARG_INDEX", false},
+    {CL_INVALID_ARG_VALUE, TANDEM_FAILED, "CL_INVALID_ARG_VALUE", false},
+    {CL_INVALID_ARG_SIZE, TANDEM_FAILED, "CL_INVALID_ARG_SIZE", false},
+    {CL_INVALID_KERNEL_ARGS, TANDEM_FAILED, "CL_INVALID_KERNEL_ARGS", false},
+    {CL_INVALID_WORK_GROUP_SIZE, TANDEM_FAILED,
+     "CL_INVALID_WORK_GROUP_SIZE", false},
+    {CL_INVALID_GLOBAL_WORK_SIZE, TANDEM_FAILED,
+     "CL_INVALID_GLOBAL_WORK_SIZE", false},
+    {CL_INVALID_EVENT_WAIT_LIST, TANDEM_FAILED,
+     "CL_INVALID_EVENT_WAIT_LIST", false},
+    {CL_INVALID_EVENT, TANDEM_FAILED, "CL_INVALID_EVENT", true},
+    {CL_INVALID_OPERATION, TANDEM_FAILED, "CL_INVALID_OPERATION", false},
+    {CL_INVALID_BUFFER_SIZE, TANDEM_OUT_OF_MEMORY,
+     "CL_INVALID_BUFFER_SIZE", false},
+    {CL_PLATFORM_NOT_FOUND_KHR, TANDEM_NO_DEVICE,
+     "CL_PLATFORM_NOT_FOUND_KHR", false},
+    {ILLEGAL_ACCESS_NV, TANDEM_DEVICE_LOST,
+     "illegal access by a kernel", false},
+    {0, TANDEM_FAILED, NULL, true}};
 
 /* What is CLBlast's own; its other codes are OpenCL's. */
 static const struct code clblast_codes[] = {
-    {-1024, TANDEM_UNSUPPORTED, "not implemented"},
-    {-1022, TANDEM_FAILED, "matrix A is no buffer"},
-    {-1021, TANDEM_FAILED, "matrix B is no buffer"},
-    {-1020, TANDEM_FAILED, "matrix C is no buffer"},
-    {-1017, TANDEM_FAILED, "a dimension is zero"},
-    {-1016, TANDEM_FAILED, "A's leading dimension is too small"},
-    {-1015, TANDEM_FAILED, "B's leading dimension is too small"},
-    {-1014, TANDEM_FAILED, "C's leading dimension is too small"},
-    {-1011, TANDEM_FAILED, "A's buffer is too small"},
-    {-1010, TANDEM_FAILED, "B's buffer is too small"},
-    {-1009, TANDEM_FAILED, "C's buffer is too small"},
-    {-2050, TANDEM_FAILED, "the temporary buffer is too small"},
-    {-2049, TANDEM_FAILED, "invalid batch count"},
-    {-2046, TANDEM_UNSUPPORTED, "not enough local memory"},
-    {-2045, TANDEM_UNSUPPORTED, "no half precision"},
-    {-2044, TANDEM_UNSUPPORTED, "no double precision"},
-    {-2041, TANDEM_FAILED, "database error"},
-    {-2040, TANDEM_FAILED, "unknown error"},
-    {-2039, TANDEM_FAILED, "unexpected exception"},
-    {0, TANDEM_FAILED, NULL}};
+    {-1024, TANDEM_UNSUPPORTED, "not implemented", false},
+    {-1022, TANDEM_FAILED, "matrix A is no buffer", false},
+    {-1021, TANDEM_FAILED, "matrix B is no buffer", false},
+    {-1020, TANDEM_FAILED, "matrix C is no buffer", false},
+    {-1017, TANDEM_FAILED, "a dimension is zero", false},
+    {-1016, TANDEM_FAILED, "A's leading dimension is too small", false},
+    {-1015, TANDEM_FAILED, "B's leading dimension is too small", false},
+    {-1014, TANDEM_FAILED, "C's leading dimension is too small", false},
+    {-1011, TANDEM_FAILED, "A's buffer is too small", false},
+    {-1010, TANDEM_FAILED, "B's buffer is too small", false},
+    {-1009, TANDEM_FAILED, "C's buffer is too small", false},
+    {-2050, TANDEM_FAILED, "the temporary buffer is too small", false},
+    {-2049, TANDEM_FAILED, "invalid batch count", false},
+    {-2046, TANDEM_UNSUPPORTED, "not enough local memory", false},
+    {-2045, TANDEM_UNSUPPORTED, "no half precision", false},
+    {-2044, TANDEM_UNSUPPORTED, "no double precision", false},
+    {-2041, TANDEM_FAILED, "database error", false},
+    {-2040, TANDEM_FAILED, "unknown error", false},
+    {-2039, TANDEM_FAILED, "unexpected exception", false},
+    {0, TANDEM_FAILED, NULL, false}};
 
 static const struct code *code_find(const struct code *codes, int value)
 {
@@ -87,19 +99,29 @@ static const struct code *code_find(const struct code *codes, int value)
     return codes;
 }
 
+static const char *advice(enum tandem_status status)
+{
+    return status == TANDEM_DEVICE_LOST
+               ? "; the device is lost: close it and open another"
+           : status == TANDEM_OUT_OF_MEMORY
+               ? "; free buffers, or use smaller ones"
+               : "";
+}
+
 static enum tandem_status report(struct tandem_device *device,
                                  const struct code *code, int value,
                                  const char *call)
 {
-    if (code->status == TANDEM_DEVICE_LOST && device != NULL)
+    enum tandem_status status = code->status;
+    if (code->suspect && device != NULL && !device_answers(device))
+        status = TANDEM_DEVICE_LOST;
+    if (status == TANDEM_DEVICE_LOST && device != NULL)
         atomic_store(&device->lost, true);
-    return message_set(code->status, "%s: %s (%d)%s%s%s", call,
+    return message_set(status, "%s: %s (%d)%s%s%s", call,
                        code->name != NULL ? code->name : "an unknown error",
                        value, device != NULL ? " on " : "",
                        device != NULL ? device->hardware->info.name : "",
-                       code->status == TANDEM_DEVICE_LOST
-                           ? "; the device is lost: close it and open another"
-                           : "");
+                       advice(status));
 }
 
 enum tandem_status status_from_cl(struct tandem_device *device, cl_int code,

@@ -8,7 +8,8 @@
 #include "opencl/api.h"
 
 /* The one function that turns a cl_int into a status: sets the message ("CALL:
- * NAME (code)") and marks device (NULL allowed) lost where the code says so. */
+ * NAME (code)") and marks device (NULL allowed) lost where the code says so,
+ * or where it may mean so and the device does not answer: seconds, then. */
 enum tandem_status status_from_cl(struct tandem_device *device, cl_int code,
                                   const char *call);
 /* Likewise for a CLBlastStatusCode. */

@@ -67,28 +67,6 @@ enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
     return TANDEM_OK;
 }
 
-void stream_destroy(struct tandem_stream *stream)
-{
-    struct tandem_device *device = stream->device;
-    if (!atomic_load(&device->lost)) {
-        stream_settle(stream, TANDEM_FOREVER);
-        clFinish(stream->queue);
-    }
-    pthread_mutex_lock(&device->mutex);
-    if (stream->previous != NULL)
-        stream->previous->next = stream->next;
-    else
-        device->streams = stream->next;
-    if (stream->next != NULL)
-        stream->next->previous = stream->previous;
-    pthread_mutex_unlock(&device->mutex);
-    staging_finish(stream);
-    readback_finish(stream);
-    stream_kernels_free(stream);
-    clReleaseCommandQueue(stream->queue);
-    handle_free(&streams, stream);
-}
-
 uint64_t stream_issue(struct tandem_stream *stream)
 {
     uint64_t serial =
@@ -115,6 +93,27 @@ void stream_passed(struct tandem_stream *stream, uint64_t serial)
         atomic_store_explicit(&stream->pending, 0, memory_order_relaxed);
 }
 
+bool stream_relieve(struct tandem_stream *stream, cl_int code)
+{
+    if (code != CL_MEM_OBJECT_ALLOCATION_FAILURE &&
+        code != CL_OUT_OF_RESOURCES && code != CL_OUT_OF_HOST_MEMORY)
+        return false;
+    pool_trim(stream->device, 0);
+    return true;
+}
+
+enum tandem_status stream_mark(struct tandem_stream *stream,
+                               cl_event *out_event)
+{
+    cl_int code =
+        clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, out_event);
+    if (code != CL_SUCCESS && stream_relieve(stream, code))
+        code = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, out_event);
+    if (code != CL_SUCCESS)
+        *out_event = NULL;
+    return status_from_cl(stream->device, code, "clEnqueueMarker");
+}
+
 enum tandem_status stream_flush(struct tandem_stream *stream)
 {
     uint64_t issued = atomic_load(&stream->issued);
@@ -134,10 +133,10 @@ static enum tandem_status follow_end(struct tandem_stream *stream,
                                      struct tandem_stream *other)
 {
     cl_event event = NULL;
-    cl_int code = clEnqueueMarkerWithWaitList(other->queue, 0, NULL, &event);
-    if (code != CL_SUCCESS)
-        return status_from_cl(stream->device, code, "clEnqueueMarker");
-    code = clFlush(other->queue);
+    enum tandem_status status = stream_mark(other, &event);
+    if (status != TANDEM_OK)
+        return status;
+    cl_int code = clFlush(other->queue);
     if (code == CL_SUCCESS)
         code = clEnqueueBarrierWithWaitList(stream->queue, 1, &event, NULL);
     clReleaseEvent(event);
@@ -203,57 +202,70 @@ void stream_used(struct tandem_stream *stream, struct tandem_buffer *buffer,
 
 /* ---- waits ---- */
 
+/* After a wait has failed: what is under way must end all the same before
+ * anyone may say that it has. */
+static enum tandem_status drain(struct tandem_stream *stream,
+                                enum tandem_status status)
+{
+    struct tandem_device *device = stream->device;
+    uint64_t limit_ns = device->stuck_ns;
+    if (device_drained(stream->queue,
+                       limit_ns != 0 ? limit_ns / 1000000u : UINT64_MAX))
+        return status;
+    atomic_store(&device->lost, true);
+    return stream_fail(
+        stream, message_set(TANDEM_DEVICE_LOST,
+                            "%s: the driver cannot say whether its work has "
+                            "ended; the device is lost: close it and open "
+                            "another",
+                            device->hardware->info.name));
+}
+
 enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
                                uint64_t timeout_ns)
 {
     struct tandem_device *device = stream->device;
     cl_int code = CL_SUCCESS;
     enum tandem_status status = stream_flush(stream);
-    if (status == TANDEM_OK && timeout_ns == TANDEM_FOREVER &&
-        !wait_busy(device)) {
-        cl_int done = CL_COMPLETE;
-        struct wait_watch watch;
-        wait_watch(device, &watch);
-        code = clWaitForEvents(1, &event);
-        wait_watched(device, &watch);
-        if (clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS,
-                           sizeof(done), &done, NULL) == CL_SUCCESS &&
-            done < 0)
-            code = done;
-    } else if (status == TANDEM_OK) {
+    if (status == TANDEM_OK)
         status = wait_event(device, event, timeout_ns, &code);
-    }
     if (status == TANDEM_NOT_READY)
         return status;
     if (status == TANDEM_OK)
         status = status_from_cl(device, code, "the stream's work");
-    return status == TANDEM_OK ? status : stream_fail(stream, status);
+    if (status == TANDEM_OK)
+        return status;
+    stream_fail(stream, status);
+    return status == TANDEM_DEVICE_LOST ? status : drain(stream, status);
+}
+
+/* By a marker, as clFinish does not tell with every driver that something has
+ * failed, nor can it be left.  NVIDIA's tells, and is the quickest wait for what
+ * is brief. */
+static enum tandem_status finish_enqueue(struct tandem_stream *stream,
+                                         uint64_t timeout_ns,
+                                         cl_event *out_event)
+{
+    *out_event = NULL;
+    if (timeout_ns != TANDEM_FOREVER || !stream->device->hardware->nvidia ||
+        !wait_brief(stream))
+        return stream_mark(stream, out_event);
+    return status_from_cl(stream->device, clFinish(stream->queue), "clFinish");
 }
 
 static enum tandem_status finish(struct tandem_stream *stream,
                                  uint64_t timeout_ns)
 {
-    struct tandem_device *device = stream->device;
     uint64_t serial = atomic_load(&stream->issued);
+    cl_event event;
     if (atomic_load(&stream->completed) == serial)
         return TANDEM_OK;
-    cl_int code;
-    enum tandem_status status;
-    if (timeout_ns == TANDEM_FOREVER &&
-        (!wait_busy(device) || wait_brief(stream))) {
-        struct wait_watch watch;
-        wait_watch(device, &watch);
-        code = clFinish(stream->queue);
-        wait_watched(device, &watch);
-        status = status_from_cl(device, code, "clFinish");
-        if (status != TANDEM_OK)
-            stream_fail(stream, status);
-    } else {
-        cl_event event = NULL;
-        code = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &event);
-        if (code != CL_SUCCESS)
-            return stream_fail(stream,
-                               status_from_cl(device, code, "clEnqueueMarker"));
+    enum tandem_status status = finish_enqueue(stream, timeout_ns, &event);
+    if (status != TANDEM_OK) {
+        stream_fail(stream, status);
+        return status == TANDEM_DEVICE_LOST ? status : drain(stream, status);
+    }
+    if (event != NULL) {
         atomic_store(&stream->flushed, serial - 1);
         status = stream_wait(stream, event, timeout_ns);
         clReleaseEvent(event);
@@ -297,6 +309,65 @@ enum tandem_status stream_synchronize(struct tandem_stream *stream,
     stream_passed(stream, atomic_load(&stream->issued));
     return message_set(sticky, "the stream's work failed: %s", stream->message);
 }
+
+/* ---- the end ---- */
+
+/* Out of the device's list, and no caller's any more. */
+static void stream_unlist(struct tandem_stream *stream)
+{
+    struct tandem_device *device = stream->device;
+    pthread_mutex_lock(&device->mutex);
+    if (stream->previous != NULL)
+        stream->previous->next = stream->next;
+    else
+        device->streams = stream->next;
+    if (stream->next != NULL)
+        stream->next->previous = stream->previous;
+    pthread_mutex_unlock(&device->mutex);
+}
+
+/* Whether what the stream holds may be given back: waits for its work. */
+static bool stream_ends(struct tandem_stream *stream)
+{
+    struct tandem_device *device = stream->device;
+    uint64_t limit_ns = device->stuck_ns;
+    enum tandem_status status = TANDEM_DEVICE_LOST;
+    if (!atomic_load(&device->lost))
+        status = finish(stream, limit_ns != 0 ? limit_ns : TANDEM_FOREVER);
+    if (status == TANDEM_DEVICE_LOST &&
+        atomic_load(&stream->completed) != atomic_load(&stream->issued) &&
+        !device_drained(stream->queue, DEVICE_ANSWER_MS))
+        atomic_store(&device->adrift, true);
+    if (status != TANDEM_NOT_READY)
+        return !atomic_load(&device->stuck);
+    atomic_store(&device->stuck, true);
+    atomic_store(&device->lost, true);
+    device_log(device, TANDEM_LOG_ERROR,
+               "%s: work has not ended after %llu ms and is left alone with "
+               "its memory; the device is lost",
+               device->hardware->info.name,
+               (unsigned long long)limit_ns / 1000000u);
+    return false;
+}
+
+/* Of a stream whose work does not end nothing is released: the driver may use
+ * all of it, and a release may wait. */
+void stream_destroy(struct tandem_stream *stream)
+{
+    bool ends = stream_ends(stream);
+    stream_unlist(stream);
+    if (!ends) {
+        handle_hide(stream);
+        return;
+    }
+    staging_finish(stream);
+    readback_finish(stream);
+    stream_kernels_free(stream);
+    clReleaseCommandQueue(stream->queue);
+    handle_free(&streams, stream);
+}
+
+/* ---- all streams of a device ---- */
 
 /* Streams belong to their threads, but a wait touches only what is atomic, and
  * the queue.  The list is not locked while waiting: a stream is found anew by

@@ -86,6 +86,12 @@ enum tandem_status stream_use(struct tandem_stream *stream,
 /* After it was enqueued. */
 void stream_used(struct tandem_stream *stream, struct tandem_buffer *buffer,
                  bool written);
+/* After a command was refused: whether the code may mean memory.  Then the
+ * pool has given back what it can, and the command is to be tried once more. */
+bool stream_relieve(struct tandem_stream *stream, cl_int code);
+/* Enqueues a marker, uncounted; its event is the caller's. */
+enum tandem_status stream_mark(struct tandem_stream *stream,
+                               cl_event *out_event);
 /* Counts a command and returns its serial. */
 uint64_t stream_issue(struct tandem_stream *stream);
 /* Makes a failure found after the fact sticky, poisons, returns status.  The

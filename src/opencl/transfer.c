@@ -30,7 +30,13 @@ static void cure(struct tandem_buffer *buffer, uint64_t bytes)
         atomic_store_explicit(&buffer->poison, TANDEM_OK, memory_order_relaxed);
 }
 
-/* Enqueues a write and counts it. */
+/* The content of a buffer that was written in part is nobody's. */
+static void spoil(struct tandem_buffer *buffer, enum tandem_status status)
+{
+    atomic_store_explicit(&buffer->poison, (uint32_t)status,
+                          memory_order_relaxed);
+}
+
 static enum tandem_status write_enqueue(struct tandem_stream *stream,
                                         struct tandem_buffer *buffer,
                                         uint64_t offset, const void *source,
@@ -42,17 +48,46 @@ static enum tandem_status write_enqueue(struct tandem_stream *stream,
         code = clEnqueueWriteBuffer(stream->queue, buffer->mem, blocking,
                                     (size_t)offset, (size_t)bytes, source, 0,
                                     NULL, event);
-        if (code != CL_MEM_OBJECT_ALLOCATION_FAILURE)
+        if (code == CL_SUCCESS || !stream_relieve(stream, code))
             break;
-        pool_trim(stream->device, 0);
     }
     if (code != CL_SUCCESS)
         return status_from_cl(stream->device, code, "clEnqueueWriteBuffer");
-    uint64_t serial = stream_issue(stream);
+    stream_issue(stream);
     stream_used(stream, buffer, true);
-    if (blocking)
-        stream_passed(stream, serial);
     return TANDEM_OK;
+}
+
+/* A driver that keeps a processor busy in its waits is given a transfer once
+ * there is nothing left to wait for; it may then be a blocking one, and what
+ * it fails with is its own.  With others, a blocking one could fail with what
+ * earlier work did. */
+static enum tandem_status write_blocking(struct tandem_stream *stream,
+                                         struct tandem_buffer *buffer,
+                                         uint64_t offset, const void *source,
+                                         uint64_t bytes)
+{
+    cl_event event = NULL;
+    enum tandem_status status;
+    if (wait_busy(stream->device)) {
+        status = stream_settle(stream, TANDEM_FOREVER);
+        if (status != TANDEM_OK)
+            return status;
+        status =
+            write_enqueue(stream, buffer, offset, source, bytes, CL_TRUE, NULL);
+        if (status != TANDEM_OK)
+            spoil(buffer, status);
+    } else {
+        status = write_enqueue(stream, buffer, offset, source, bytes, CL_FALSE,
+                               &event);
+        if (status != TANDEM_OK)
+            return status;
+        status = stream_wait(stream, event, TANDEM_FOREVER);
+        clReleaseEvent(event);
+    }
+    if (status == TANDEM_OK)
+        stream_passed(stream, atomic_load(&stream->issued));
+    return status;
 }
 
 /* Copies the source, piece by piece, to where it is written from.  A piece is
@@ -63,14 +98,14 @@ write_staged(struct tandem_stream *stream, struct tandem_buffer *buffer,
 {
     enum tandem_status status = TANDEM_OK;
     struct staging_room room;
+    bool begun = false;
     pthread_mutex_lock(&stream->staging.mutex);
     while (status == TANDEM_OK && bytes != 0) {
         status = staging_take(stream, bytes, &room);
         if (status != TANDEM_OK)
             break;
         if (room.memory == NULL) {
-            status = write_enqueue(stream, buffer, offset, source, bytes,
-                                   CL_TRUE, NULL);
+            status = write_blocking(stream, buffer, offset, source, bytes);
             break;
         }
         memcpy(room.memory, source, room.bytes);
@@ -78,6 +113,7 @@ write_staged(struct tandem_stream *stream, struct tandem_buffer *buffer,
                                CL_FALSE, room.event);
         if (status != TANDEM_OK)
             break;
+        begun = true;
         staging_written(stream, &room);
         offset += room.bytes;
         source += room.bytes;
@@ -86,6 +122,8 @@ write_staged(struct tandem_stream *stream, struct tandem_buffer *buffer,
             status = stream_flush(stream);
     }
     pthread_mutex_unlock(&stream->staging.mutex);
+    if (begun && status != TANDEM_OK)
+        spoil(buffer, status);
     return status;
 }
 
@@ -119,48 +157,58 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
                                NULL);
     else if (is_staged(stream, bytes))
         status = write_staged(stream, buffer, offset, source, bytes);
-    else if ((status = stream_settle(stream, TANDEM_FOREVER)) ==
-             TANDEM_OK)
-        status =
-            write_enqueue(stream, buffer, offset, source, bytes, CL_TRUE, NULL);
+    else
+        status = write_blocking(stream, buffer, offset, source, bytes);
     if (status == TANDEM_OK)
         cure(buffer, bytes);
     return status;
 }
 
-static enum tandem_status read_timed(struct tandem_stream *stream,
-                                     struct tandem_buffer *buffer,
-                                     uint64_t offset, void *target,
-                                     uint64_t bytes, uint64_t timeout_ns)
+/* Enqueues a read and counts it. */
+static enum tandem_status read_enqueue(struct tandem_stream *stream,
+                                       struct tandem_buffer *buffer,
+                                       uint64_t offset, void *target,
+                                       uint64_t bytes, cl_bool blocking,
+                                       cl_event *event)
 {
-    cl_event event = NULL;
-    cl_int code = clEnqueueReadBuffer(stream->queue, buffer->mem, CL_FALSE,
-                                      (size_t)offset, (size_t)bytes, target, 0,
-                                      NULL, &event);
+    cl_int code = CL_SUCCESS;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        code = clEnqueueReadBuffer(stream->queue, buffer->mem, blocking,
+                                   (size_t)offset, (size_t)bytes, target, 0,
+                                   NULL, event);
+        if (code == CL_SUCCESS || !stream_relieve(stream, code))
+            break;
+    }
     if (code != CL_SUCCESS)
         return status_from_cl(stream->device, code, "clEnqueueReadBuffer");
-    uint64_t serial = stream_issue(stream);
+    stream_issue(stream);
     stream_used(stream, buffer, false);
-    enum tandem_status status = stream_wait(stream, event, timeout_ns);
-    clReleaseEvent(event);
-    if (status == TANDEM_OK)
-        stream_passed(stream, serial);
-    return status;
+    return TANDEM_OK;
 }
 
-/* Enqueues a read, and waits for it where it blocks. */
-static cl_int read_enqueue(struct tandem_stream *stream,
-                           struct tandem_buffer *buffer, uint64_t offset,
-                           void *target, uint64_t bytes, bool blocking)
+static enum tandem_status read_wait(struct tandem_stream *stream,
+                                    struct tandem_buffer *buffer,
+                                    uint64_t offset, void *target,
+                                    uint64_t bytes, uint64_t timeout_ns)
 {
-    struct wait_watch watch = {0, 0};
-    if (blocking)
-        wait_watch(stream->device, &watch);
-    cl_int code = clEnqueueReadBuffer(
-        stream->queue, buffer->mem, blocking ? CL_TRUE : CL_FALSE,
-        (size_t)offset, (size_t)bytes, target, 0, NULL, NULL);
-    wait_watched(stream->device, &watch);
-    return code;
+    cl_event event = NULL;
+    enum tandem_status status;
+    if (wait_busy(stream->device)) {
+        status = stream_settle(stream, timeout_ns); /* as write_blocking */
+        if (status == TANDEM_OK)
+            status = read_enqueue(stream, buffer, offset, target, bytes,
+                                  CL_TRUE, NULL);
+    } else {
+        status = read_enqueue(stream, buffer, offset, target, bytes, CL_FALSE,
+                              &event);
+        if (status != TANDEM_OK)
+            return status;
+        status = stream_wait(stream, event, timeout_ns);
+        clReleaseEvent(event);
+    }
+    if (status == TANDEM_OK)
+        stream_passed(stream, atomic_load(&stream->issued));
+    return status;
 }
 
 enum tandem_status transfer_download(struct tandem_stream *stream,
@@ -177,25 +225,12 @@ enum tandem_status transfer_download(struct tandem_stream *stream,
         return status;
     if (target == NULL)
         return message_set(TANDEM_INVALID_ARGUMENT, "download: target is NULL");
-    bool wait = (flags & TANDEM_TRANSFER_ASYNC) == 0;
-    if (wait && readback_serves(stream, bytes))
+    if ((flags & TANDEM_TRANSFER_ASYNC) != 0)
+        return read_enqueue(stream, buffer, offset, target, bytes, CL_FALSE,
+                            NULL);
+    if (readback_serves(stream, bytes))
         return readback_read(stream, buffer, offset, target, bytes, timeout_ns);
-    /* A busy driver's reads that do not block are far slower. */
-    if (wait && timeout_ns != TANDEM_FOREVER && !wait_busy(stream->device))
-        return read_timed(stream, buffer, offset, target, bytes, timeout_ns);
-    if (wait)
-        status = stream_settle(stream, timeout_ns);
-    if (status != TANDEM_OK)
-        return status;
-    cl_int code = read_enqueue(stream, buffer, offset, target, bytes, wait);
-    status = status_from_cl(stream->device, code, "clEnqueueReadBuffer");
-    if (status != TANDEM_OK)
-        return wait ? stream_fail(stream, status) : status;
-    uint64_t serial = stream_issue(stream);
-    stream_used(stream, buffer, false);
-    if (wait)
-        stream_passed(stream, serial);
-    return TANDEM_OK;
+    return read_wait(stream, buffer, offset, target, bytes, timeout_ns);
 }
 
 enum tandem_status transfer_copy(struct tandem_stream *stream,
@@ -222,9 +257,14 @@ enum tandem_status transfer_copy(struct tandem_stream *stream,
                            (unsigned long long)bytes,
                            (unsigned long long)source_offset,
                            (unsigned long long)target_offset);
-    cl_int code = clEnqueueCopyBuffer(
-        stream->queue, source->mem, target->mem, (size_t)source_offset,
-        (size_t)target_offset, (size_t)bytes, 0, NULL, NULL);
+    cl_int code = CL_SUCCESS;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        code = clEnqueueCopyBuffer(
+            stream->queue, source->mem, target->mem, (size_t)source_offset,
+            (size_t)target_offset, (size_t)bytes, 0, NULL, NULL);
+        if (code == CL_SUCCESS || !stream_relieve(stream, code))
+            break;
+    }
     if (code != CL_SUCCESS)
         return status_from_cl(stream->device, code, "clEnqueueCopyBuffer");
     stream_issue(stream);
@@ -264,9 +304,14 @@ enum tandem_status transfer_fill(struct tandem_stream *stream,
         status = range_begin(stream, buffer, offset, bytes, "fill");
     if (status != TANDEM_OK || bytes == 0)
         return status;
-    cl_int code =
-        clEnqueueFillBuffer(stream->queue, buffer->mem, pattern, pattern_bytes,
-                            (size_t)offset, (size_t)bytes, 0, NULL, NULL);
+    cl_int code = CL_SUCCESS;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        code = clEnqueueFillBuffer(stream->queue, buffer->mem, pattern,
+                                   pattern_bytes, (size_t)offset,
+                                   (size_t)bytes, 0, NULL, NULL);
+        if (code == CL_SUCCESS || !stream_relieve(stream, code))
+            break;
+    }
     if (code != CL_SUCCESS)
         return status_from_cl(stream->device, code, "clEnqueueFillBuffer");
     stream_issue(stream);
@@ -294,9 +339,14 @@ enum tandem_status transfer_map(struct tandem_stream *stream,
     how |= (flags & TANDEM_MAP_WRITE) != 0 ? CL_MAP_WRITE : 0;
     cl_int code = CL_SUCCESS;
     cl_event event = NULL;
-    void *memory = clEnqueueMapBuffer(stream->queue, buffer->mem, CL_FALSE, how,
-                                      (size_t)offset, (size_t)bytes, 0, NULL,
-                                      &event, &code);
+    void *memory = NULL;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        memory = clEnqueueMapBuffer(stream->queue, buffer->mem, CL_FALSE, how,
+                                    (size_t)offset, (size_t)bytes, 0, NULL,
+                                    &event, &code);
+        if (code == CL_SUCCESS || !stream_relieve(stream, code))
+            break;
+    }
     if (code != CL_SUCCESS)
         return status_from_cl(stream->device, code, "clEnqueueMapBuffer");
     uint64_t serial = stream_issue(stream);

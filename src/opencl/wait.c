@@ -213,8 +213,9 @@ static bool wait_asleep(cl_event event, uint64_t timeout_ns, cl_int *out_state)
     return true;
 }
 
-enum tandem_status wait_event(struct tandem_device *device, cl_event event,
-                              uint64_t timeout_ns, cl_int *out_code)
+static enum tandem_status wait_limited(struct tandem_device *device,
+                                       cl_event event, uint64_t timeout_ns,
+                                       cl_int *out_code)
 {
     cl_int state = CL_QUEUED;
     cl_int code = state_get(event, &state);
@@ -230,4 +231,26 @@ enum tandem_status wait_event(struct tandem_device *device, cl_event event,
                            (unsigned long long)timeout_ns);
     *out_code = state;
     return TANDEM_OK;
+}
+
+/* What has passed may be told a little late. */
+#define TOLD_NS 1000000000u
+
+enum tandem_status wait_event(struct tandem_device *device, cl_event event,
+                              uint64_t timeout_ns, cl_int *out_code)
+{
+    struct wait_watch watch;
+    *out_code = CL_SUCCESS;
+    if (timeout_ns != TANDEM_FOREVER || wait_busy(device))
+        return wait_limited(device, event, timeout_ns, out_code);
+    wait_watch(device, &watch);
+    cl_int code = clWaitForEvents(1, &event);
+    wait_watched(device, &watch);
+    if (code != CL_SUCCESS &&
+        code != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
+        return status_from_cl(device, code, "clWaitForEvents");
+    enum tandem_status status = wait_limited(device, event, TOLD_NS, out_code);
+    if (code != CL_SUCCESS && *out_code == CL_SUCCESS)
+        *out_code = code;
+    return status;
 }
