@@ -29,6 +29,7 @@ static void enqueued(cl_int error, uint64_t *counter, cl_bool blocking,
                                                                              \
         if (fault_call(F_##name, NULL, &error))                              \
             return error;                                                    \
+        command_waits(queue, wait_count, waits);                             \
         if (!command_diverted(F_##name, NULL, queue, uses, 2, blocking,      \
                               event, &error))                                \
             error = target.name arguments;                                   \
@@ -91,8 +92,6 @@ ENQUEUES(markers, CL_FALSE, NULL, NULL, clEnqueueMarkerWithWaitList,
          (cl_command_queue queue, WAITS), (queue, wait_count, waits, event))
 ENQUEUES(markers, CL_FALSE, NULL, NULL, clEnqueueBarrierWithWaitList,
          (cl_command_queue queue, WAITS), (queue, wait_count, waits, event))
-ENQUEUES(markers, CL_FALSE, NULL, NULL, clEnqueueMarker,
-         (cl_command_queue queue, cl_event *event), (queue, event))
 
 cl_int CL_API_CALL layer_clEnqueueNDRangeKernel(
     cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
@@ -106,6 +105,7 @@ cl_int CL_API_CALL layer_clEnqueueNDRangeKernel(
 
     if (fault_call(F_clEnqueueNDRangeKernel, name, &error))
         return error;
+    command_waits(queue, wait_count, waits);
     if (!command_diverted(F_clEnqueueNDRangeKernel, name, queue, memories,
                           memory_count, CL_FALSE, event, &error)) {
         error = target.clEnqueueNDRangeKernel(queue, kernel, dimensions,

@@ -15,6 +15,8 @@ static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
 static struct layer_script script;
 static uint64_t releases, hanging;
 static enum function failed;
+static cl_int failed_code;
+static uint64_t calls[FUNCTIONS];
 static bool build_failed;
 
 void layer_script_set(const struct layer_script *from)
@@ -24,6 +26,8 @@ void layer_script_set(const struct layer_script *from)
     pthread_mutex_lock(&mutex);
     script = from ? *from : none;
     build_failed = false;
+    for (int i = 0; i < FUNCTIONS; i++)
+        __atomic_store_n(&calls[i], 0, __ATOMIC_RELAXED);
     __atomic_store_n(&counts.calls, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&counts.asked, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&counts.faults, 0, __ATOMIC_RELAXED);
@@ -44,9 +48,19 @@ uint64_t layer_hanging(void)
     return __atomic_load_n(&hanging, __ATOMIC_ACQUIRE);
 }
 
-const char *layer_failed(void)
+const char *layer_failed(int32_t *out_code)
 {
+    *out_code = failed_code;
     return function_names[failed];
+}
+
+const char *layer_function(uint32_t index, uint64_t *out_calls)
+{
+    *out_calls = 0;
+    if (index >= FUNCTIONS)
+        return NULL;
+    *out_calls = __atomic_load_n(&calls[index], __ATOMIC_RELAXED);
+    return function_names[index];
 }
 
 uint64_t fault_releases(void)
@@ -76,6 +90,13 @@ static bool spared(enum function function)
             strcmp(name, "clEnqueueUnmapMemObject") == 0);
 }
 
+static cl_int code_of(enum function function)
+{
+    return script.code != CL_SUCCESS
+               ? script.code
+               : code_pick(function_names[function], script.pick);
+}
+
 /* Whether the script means this call; the mutex is held. */
 static bool meant(enum function function, const char *text)
 {
@@ -93,6 +114,7 @@ static bool meant(enum function function, const char *text)
         return false;
     count(&counts.faults, 1);
     failed = function;
+    failed_code = code_of(function);
     build_failed |= function == F_clBuildProgram;
     return true;
 }
@@ -103,13 +125,14 @@ bool fault_call(enum function function, const char *text, cl_int *out_code)
     enum layer_fault fault;
 
     count(&counts.calls, 1);
+    count(&calls[function], 1);
     if (__atomic_load_n(&script.fault, __ATOMIC_RELAXED) == LAYER_FAULT_NONE)
         return false;
     pthread_mutex_lock(&mutex);
     fault = script.fault;
     if (fault == LAYER_FAULT_CALL || fault == LAYER_FAULT_HANG)
         hit = meant(function, text);
-    *out_code = script.code;
+    *out_code = code_of(function);
     pthread_mutex_unlock(&mutex);
     if (hit && fault == LAYER_FAULT_HANG) {
         fault_hang();
@@ -130,7 +153,7 @@ enum layer_fault fault_command(enum function function, const char *text,
     if ((fault != LAYER_FAULT_LATER && fault != LAYER_FAULT_ENDLESS) ||
         !meant(function, text))
         fault = LAYER_FAULT_NONE;
-    *out_code = script.code;
+    *out_code = code_of(function);
     pthread_mutex_unlock(&mutex);
     return fault;
 }
@@ -148,7 +171,7 @@ bool fault_buffer(cl_int *out_code, uint64_t *out_times, bool *out_later)
 
         hit = at == script.nth;
     }
-    *out_code = script.code;
+    *out_code = code_of(F_clCreateBuffer);
     *out_times = script.times;
     pthread_mutex_unlock(&mutex);
     return hit;

@@ -36,15 +36,15 @@
     X(clRetainKernel) X(clReleaseKernel) X(clSetKernelArg)                   \
     X(clGetKernelInfo) X(clGetKernelWorkGroupInfo) X(clCreateUserEvent)      \
     X(clRetainEvent) X(clReleaseEvent) X(clGetEventInfo)                     \
-    X(clGetEventProfilingInfo) X(clWaitForEvents) X(clCreateSampler)         \
-    X(clRetainSampler) X(clReleaseSampler) X(clFlush) X(clFinish)            \
+    X(clGetEventProfilingInfo) X(clWaitForEvents) X(clSetEventCallback)      \
+    X(clCreateSampler) X(clRetainSampler) X(clReleaseSampler)         \
+    X(clFlush) X(clFinish)                                                   \
     X(clEnqueueNDRangeKernel) X(clEnqueueTask) X(clEnqueueReadBuffer)        \
     X(clEnqueueWriteBuffer) X(clEnqueueReadBufferRect)                       \
     X(clEnqueueWriteBufferRect) X(clEnqueueCopyBuffer)                       \
     X(clEnqueueCopyBufferRect) X(clEnqueueFillBuffer) X(clEnqueueMapBuffer)  \
     X(clEnqueueUnmapMemObject) X(clEnqueueMigrateMemObjects)                 \
-    X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList)           \
-    X(clEnqueueMarker)
+    X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList)
 
 #define LAYER_ENUM(name) F_##name,
 enum function { LAYER_FUNCTIONS(LAYER_ENUM) FUNCTIONS };
@@ -82,6 +82,10 @@ void fault_hang(void);
 uint64_t fault_releases(void);
 void fault_environment(void);
 
+/* ---- codes.c ---- */
+
+cl_int code_pick(const char *function, uint32_t pick);
+
 /* ---- queue.c: commands that fail late, or never end ---- */
 
 /* What becomes of a command that is about to be enqueued: false where it is
@@ -91,6 +95,9 @@ bool command_diverted(enum function function, const char *text,
                       cl_command_queue queue, const cl_mem *memories,
                       cl_uint memory_count, cl_bool blocking, cl_event *event,
                       cl_int *out_error);
+/* Before that: a command that waits for a failed event fails. */
+void command_waits(cl_command_queue queue, cl_uint wait_count,
+                   const cl_event *waits);
 void buffer_created(cl_mem buffer);
 void buffer_gone(cl_mem buffer);
 void event_gone(cl_event event);

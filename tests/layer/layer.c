@@ -21,6 +21,9 @@
  *   TANDEM_LAYER_TEXT=TEXT
  *       The script's text: of TANDEM_LAYER_FAULT's calls, those alone with
  *       TEXT in the build options or the kernel's name.
+ *   TANDEM_LAYER_GPU=1
+ *       Devices say that they are GPUs, so that on an OpenCL for processors
+ *       the plugin goes the ways of GPUs too.
  *
  * Any thread.
  */

@@ -74,6 +74,9 @@ struct layer_script {
     const char *text;
     uint64_t nth, times;
     int32_t code;
+    /* Where code is 0: a code that the function may plausibly return, the
+     * pick-th of them. */
+    uint32_t pick;
     /* Functions that release, flush or ask about an object work on. */
     int spare_releases;
     /* What clGetProgramBuildInfo says of a build that the script failed. */
@@ -89,8 +92,12 @@ typedef void (*layer_release_fn)(void);
 /* How many calls hang now. */
 LAYER_EXPORT uint64_t layer_hanging(void);
 typedef uint64_t (*layer_hanging_fn)(void);
-/* The name of the function that failed last. */
-LAYER_EXPORT const char *layer_failed(void);
-typedef const char *(*layer_failed_fn)(void);
+/* The functions that the layer stands before, from 0; NULL past the last.
+ * out_calls: how often it was called since the script was set. */
+LAYER_EXPORT const char *layer_function(uint32_t index, uint64_t *out_calls);
+typedef const char *(*layer_function_fn)(uint32_t, uint64_t *);
+/* The name of the function that failed last, and how. */
+LAYER_EXPORT const char *layer_failed(int32_t *out_code);
+typedef const char *(*layer_failed_fn)(int32_t *);
 
 #endif

@@ -6,6 +6,7 @@
 #include "internal.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- objects ---- */
@@ -191,8 +192,6 @@ PASSES(clGetDeviceIDs,
        (cl_platform_id platform, cl_device_type type, cl_uint room,
         cl_device_id *devices, cl_uint *out_count),
        (platform, type, room, devices, out_count))
-PASSES(clGetDeviceInfo, (cl_device_id device, cl_device_info name, ROOM),
-       (device, name, room, value, out_size))
 PASSES(clGetContextInfo, (cl_context context, cl_context_info name, ROOM),
        (context, name, room, value, out_size))
 PASSES(clGetCommandQueueInfo,
@@ -212,6 +211,21 @@ PASSES(clGetEventProfilingInfo,
        (cl_event event, cl_profiling_info name, ROOM),
        (event, name, room, value, out_size))
 PASSES(clFlush, (cl_command_queue queue), (queue))
+
+/* A processor says that it is a GPU where the environment wants it. */
+cl_int CL_API_CALL layer_clGetDeviceInfo(cl_device_id device,
+                                         cl_device_info name, ROOM)
+{
+    cl_int error;
+
+    if (fault_call(F_clGetDeviceInfo, NULL, &error))
+        return error;
+    error = target.clGetDeviceInfo(device, name, room, value, out_size);
+    if (error == CL_SUCCESS && value && name == CL_DEVICE_TYPE &&
+        getenv("TANDEM_LAYER_GPU"))
+        *(cl_device_type *)value = CL_DEVICE_TYPE_GPU;
+    return error;
+}
 
 cl_int CL_API_CALL layer_clSetKernelArg(cl_kernel kernel, cl_uint index,
                                         size_t size, const void *value)

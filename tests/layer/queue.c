@@ -11,6 +11,7 @@
 #include "internal.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
 #define QUEUES 32
 #define EVENTS 256
@@ -194,6 +195,20 @@ bool command_diverted(enum function function, const char *text,
     return fault == LAYER_FAULT_LATER || fault == LAYER_FAULT_CALL;
 }
 
+void command_waits(cl_command_queue queue, cl_uint wait_count,
+                   const cl_event *waits)
+{
+    if (unused())
+        return;
+    pthread_mutex_lock(&mutex);
+    for (cl_uint w = 0; w < wait_count; w++)
+        for (int i = 0; i < EVENTS; i++)
+            if (events[i].event && events[i].event == waits[w])
+                queue_add(queue, LAYER_FAULT_LATER,
+                          CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+    pthread_mutex_unlock(&mutex);
+}
+
 void queue_gone(cl_command_queue queue)
 {
     struct bad_queue *bad;
@@ -321,5 +336,58 @@ cl_int CL_API_CALL layer_clGetEventInfo(cl_event event, cl_event_info name,
         if (fault != CL_SUCCESS)
             *(cl_int *)value = fault;
     }
+    return code;
+}
+
+/* A call back, with what the layer makes of the event. */
+struct callback {
+    void(CL_CALLBACK *notify)(cl_event, cl_int, void *);
+    void *user;
+    cl_event event;
+};
+
+static void *call_back_late(void *argument)
+{
+    struct callback *callback = argument;
+
+    fault_hang();
+    callback->notify(callback->event, CL_COMPLETE, callback->user);
+    target.clReleaseEvent(callback->event);
+    free(callback);
+    return NULL;
+}
+
+static void CL_CALLBACK call_back(cl_event event, cl_int state, void *user)
+{
+    struct callback *callback = user;
+    const cl_int fault = event_fault(event);
+    pthread_t thread;
+
+    if (fault == CL_RUNNING) {
+        target.clRetainEvent(event);
+        if (pthread_create(&thread, NULL, call_back_late, callback) == 0)
+            pthread_detach(thread);
+        return;
+    }
+    callback->notify(event, fault < 0 ? fault : state, callback->user);
+    free(callback);
+}
+
+cl_int CL_API_CALL layer_clSetEventCallback(
+    cl_event event, cl_int type,
+    void(CL_CALLBACK *notify)(cl_event, cl_int, void *), void *user)
+{
+    struct callback *callback;
+    cl_int code;
+
+    if (fault_call(F_clSetEventCallback, NULL, &code))
+        return code;
+    callback = malloc(sizeof *callback);
+    if (!callback)
+        return CL_OUT_OF_HOST_MEMORY;
+    *callback = (struct callback){notify, user, event};
+    code = target.clSetEventCallback(event, type, call_back, callback);
+    if (code != CL_SUCCESS)
+        free(callback);
     return code;
 }
