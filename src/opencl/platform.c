@@ -7,6 +7,7 @@
 #include "opencl/platform.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@
 #define MAX_DEVICES 64u
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static bool searched;
+static atomic_bool searched;
 static cl_int search_code;
 /* Why no OpenCL call was made; or TANDEM_OK. */
 static enum tandem_status refusal;
@@ -100,7 +101,6 @@ static void search(void)
         snprintf(refusal_text, sizeof(refusal_text), "%s", message_get());
         return;
     }
-    device_watch_forks();
     search_code = clGetPlatformIDs(MAX_PLATFORMS, platforms, &count);
     if (search_code != CL_SUCCESS)
         return;
@@ -136,13 +136,23 @@ static enum tandem_status no_device(void)
 
 enum tandem_status platform_count(uint32_t *out_count)
 {
-    pthread_mutex_lock(&mutex);
-    if (!searched)
-        search();
-    /* Memory may be had another time. */
-    searched = refusal != TANDEM_OUT_OF_MEMORY;
+    *out_count = 0;
+    if (!atomic_load(&searched)) {
+        device_watch_forks();
+        /* Another thread may have been at it, and hold the mutex for ever. */
+        if (device_forked())
+            return message_set(TANDEM_DEVICE_LOST,
+                               "this process was forked while another thread "
+                               "of its parent started OpenCL: it does not "
+                               "work here");
+        pthread_mutex_lock(&mutex);
+        if (!atomic_load(&searched))
+            search();
+        /* Memory may be had another time. */
+        atomic_store(&searched, refusal != TANDEM_OUT_OF_MEMORY);
+        pthread_mutex_unlock(&mutex);
+    }
     *out_count = device_total;
-    pthread_mutex_unlock(&mutex);
     return *out_count != 0 ? TANDEM_OK : no_device();
 }
 

@@ -7,11 +7,14 @@
  *                         PLACE: load, platforms or devices
  *     icd-pair-*.so       aborts where another of these was loaded before
  *     any other name      does nothing wrong
+ *
+ * One that hangs first makes the file that ICD_REACHED names.
  */
 #define _GNU_SOURCE
 #include <CL/cl_icd.h>
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +51,8 @@ static void commit(const char *deed)
         exit(0);
     if (strncmp(deed, "stop", 4) == 0)
         raise(SIGSTOP);
+    if (getenv("ICD_REACHED") != NULL)
+        close(open(getenv("ICD_REACHED"), O_WRONLY | O_CREAT, 0600));
     for (;;)
         pause();
 }

@@ -11,11 +11,21 @@
  *     PROBLEM              what could not be used, as the library puts it
  *
  * Exit status 1 where the operator ran nowhere.
+ *
+ *     program --fork
+ *
+ * does so in a fork of a process in which another thread is in a driver that
+ * hangs (ICD_REACHED, see icd.c).
  */
 #include <tandem/host.h>
 
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #define ELEMENTS 1000
 
@@ -92,12 +102,12 @@ static enum tandem_status run_chosen(struct tandem_context *context,
     return status;
 }
 
-int main(int argc, char **argv)
+static int program(const char *operator)
 {
     struct tandem_context_options options = {.struct_size = sizeof options,
                                              .log = log_print};
     const struct tandem_op_info *op =
-        tandem_op_by_name(argc > 1 ? argv[1] : "relu");
+        tandem_op_by_name(operator);
     struct tandem_context *context;
     enum tandem_status status;
     const char *problem;
@@ -117,4 +127,45 @@ int main(int argc, char **argv)
         printf("%s\n", problem);
     tandem_context_destroy(context);
     return status != TANDEM_OK;
+}
+
+static void *start_opencl(void *context)
+{
+    uint32_t count;
+
+    tandem_device_count(context, &count);
+    return NULL;
+}
+
+static int program_forked(void)
+{
+    const struct timespec pause = {0, 10000000};
+    struct tandem_context *context;
+    pthread_t thread;
+    int state = 0;
+    pid_t child;
+
+    if (getenv("ICD_REACHED") == NULL ||
+        tandem_context_create(NULL, &context) != TANDEM_OK ||
+        pthread_create(&thread, NULL, start_opencl, context) != 0)
+        return 2;
+    while (access(getenv("ICD_REACHED"), F_OK) != 0)
+        nanosleep(&pause, NULL);
+    child = fork();
+    if (child == 0) {
+        const int status = program("relu");
+
+        fflush(stdout);
+        _exit(status);
+    }
+    waitpid(child, &state, 0);
+    /* The thread does not end. */
+    _exit(WIFEXITED(state) ? WEXITSTATUS(state) : 3);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--fork") == 0)
+        return program_forked();
+    return program(argc > 1 ? argv[1] : "relu");
 }
