@@ -8,8 +8,8 @@
  * DEVICE is as TANDEM_DEVICE (opencl), SECONDS the length of a long wait (1).
  * warm: one long wait is not judged, by which the library learns what the
  * driver does.  products: long waits are for matrix products, as they are on
- * GPUs without this word.  Exits with 1 where a long wait took more than a tenth of a
- * processor, with 77 where there is no such device.
+ * GPUs without this word.  Exits with 1 where a long wait took more than a
+ * tenth of a processor, with 77 where there is no such device.
  */
 #include <config.h>
 
