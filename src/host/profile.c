@@ -100,9 +100,10 @@ static struct place place_open(const struct log *log, const char *path)
     return place;
 }
 
-/* Whether this file served. */
+/* Whether this file served.  *foreign is set where it is another's. */
 static bool file_load(struct device *device, const struct profile_key *key,
-                      const struct place *place, const char *name, bool exact)
+                      const struct place *place, const char *name, bool exact,
+                      bool *foreign)
 {
     const struct log *log = &device->context->log;
     char why[TRUST_WHY_BYTES], path[PATH_BYTES];
@@ -127,6 +128,7 @@ static bool file_load(struct device *device, const struct profile_key *key,
         shelter_leave(&host);
     }
     free(text);
+    *foreign |= fit == PROFILE_FOREIGN;
     if (fit == PROFILE_WRONG || (fit == PROFILE_FOREIGN && exact))
         log_message(log, TANDEM_LOG_WARNING, "%s: profile ignored: %s", path,
                     why);
@@ -197,7 +199,8 @@ static bool model_name(const char *entry, void *user)
 
 /* The first profile of the same model, by name, that serves. */
 static bool model_load(struct device *device, const struct profile_key *key,
-                       const struct place *place, struct model_names *names)
+                       const struct place *place, struct model_names *names,
+                       bool *foreign)
 {
     struct path_names entries;
     bool found = false;
@@ -207,7 +210,7 @@ static bool model_load(struct device *device, const struct profile_key *key,
         log_message(&device->context->log, TANDEM_LOG_WARNING,
                     "not all profiles of %s could be listed", place->path);
     for (size_t i = 0; i < entries.count && !found; i++)
-        found = file_load(device, key, place, entries.names[i], false);
+        found = file_load(device, key, place, entries.names[i], false, foreign);
     path_names_free(&entries);
     return found;
 }
@@ -221,7 +224,7 @@ void profile_load(struct device *device)
     struct profile_key key;
     char name[PROFILE_NAME_BYTES];
     struct model_names names = {.own = name};
-    bool found = false;
+    bool found = false, told = false, stale = false;
 
     profile_key_make(device, &key);
     profile_file_name(&key, name, sizeof(name), &names.prefix);
@@ -229,10 +232,15 @@ void profile_load(struct device *device)
         places[i] = place_open(&context->log, paths[i]);
     for (uint32_t i = 0; i < PLACES && !found; i++)
         found = places[i].directory >= 0 &&
-                file_load(device, &key, &places[i], name, true);
+                file_load(device, &key, &places[i], name, true, &told);
     for (uint32_t i = 0; i < PLACES && !found; i++)
         found = places[i].directory >= 0 &&
-                model_load(device, &key, &places[i], &names);
+                model_load(device, &key, &places[i], &names, &stale);
+    if (!found && stale)
+        log_message(&context->log, TANDEM_LOG_WARNING,
+                    "%s: not calibrated: its model was, with another driver "
+                    "than %s; run cl-probe --calibrate",
+                    device->label, key.driver);
     for (uint32_t i = 0; i < PLACES; i++) {
         if (places[i].directory >= 0)
             close(places[i].directory);

@@ -140,7 +140,8 @@ void environment_setup(void)
         "TANDEM_TRACE",       "TANDEM_SIM_DEVICES",  "TANDEM_SIM_READY",
         "TANDEM_SIM_DECLINE", "TANDEM_SIM_ELAPSED",  "TANDEM_SIM_FAULT",
         "TANDEM_SIM_OPEN",    "TANDEM_TEST_PLUGIN",  "TANDEM_BACKENDS",
-        "TANDEM_SIM_HANG",    "TANDEM_SIM_DUPLICATES", "TANDEM_HANG_SECONDS"};
+        "TANDEM_SIM_HANG",    "TANDEM_SIM_DRIVER",   "TANDEM_HANG_SECONDS",
+        "TANDEM_SIM_DUPLICATES"};
 
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         unsetenv(variables[i]);

@@ -68,6 +68,28 @@ START_TEST(test_round_trip)
 }
 END_TEST
 
+/* A driver that came since has costs of its own. */
+START_TEST(test_another_driver)
+{
+    struct script script = script_free();
+    struct tandem_context *context;
+
+    script_all(&script, 123, 0);
+    script_save("sim", &script);
+    setenv("TANDEM_SIM_DRIVER", "2", 1);
+    context = context_new(NULL);
+    ck_assert_uint_eq(calibrated(context, device_named(context, "sim")), 0);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "another driver than 2"),
+                      1);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 1);
+    tandem_context_destroy(context);
+    script_save("sim", &script);
+    context = context_new(NULL);
+    ck_assert_uint_eq(calibrated(context, device_named(context, "sim")), 1);
+    tandem_context_destroy(context);
+}
+END_TEST
+
 START_TEST(test_scalars_and_products_round_trip)
 {
     struct script script = script_free(), none = script_free();
@@ -321,6 +343,7 @@ int main(void)
     tcase_add_test(tests, test_a_directory_of_the_caller);
     tcase_add_test(tests, test_the_users_cache);
     tcase_add_test(tests, test_saving_where_nothing_can_be_written);
+    tcase_add_test(tests, test_another_driver);
     tcase_add_test(tests, test_bad_values_are_refused);
     tcase_add_test(tests, test_bad_questions_for_costs);
     return suite_run(suite);

@@ -69,7 +69,7 @@ static void info_fill(uint32_t index, struct tandem_device_info *info)
     snprintf(info->name, sizeof info->name, "Simulated GPU %u", index);
     snprintf(info->vendor, sizeof info->vendor, "Tandem");
     snprintf(info->platform, sizeof info->platform, "Simulation");
-    snprintf(info->driver, sizeof info->driver, "1");
+    snprintf(info->driver, sizeof info->driver, "%s", script_driver());
     memcpy(info->uuid, "tandem-sim", 10);
     info->uuid[15] = (uint8_t)(index + 1);
     info->memory_bytes = SIM_MEMORY_BYTES;

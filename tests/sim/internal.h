@@ -138,6 +138,8 @@ enum tandem_status inner_failed(enum tandem_status status);
 uint32_t script_device_count(void);
 /* Which device before it this one is once more, or -1. */
 int32_t script_duplicate(uint32_t device);
+/* The version of the driver. */
+const char *script_driver(void);
 /* The status that open is told to return. */
 enum tandem_status script_open(uint32_t device);
 /* From the environment, then from the options of open. */

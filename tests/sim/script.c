@@ -38,6 +38,13 @@ int32_t script_duplicate(uint32_t device)
     return -1;
 }
 
+const char *script_driver(void)
+{
+    const char *text = secure_getenv("TANDEM_SIM_DRIVER");
+
+    return text ? text : "1";
+}
+
 enum tandem_status script_open(uint32_t device)
 {
     const char *text = secure_getenv("TANDEM_SIM_OPEN");

@@ -23,6 +23,7 @@
  *                         sim.hang_device   the only device that hangs
  *   TANDEM_SIM_DUPLICATES                   "2:0,3:1": device 2 is device 0
  *                                           seen through another driver, ...
+ *   TANDEM_SIM_DRIVER                       its version (default "1")
  *   TANDEM_SIM_OPEN                         numeric status that open returns;
  *                                           "STATUS:DEVICE" of one device
  *
