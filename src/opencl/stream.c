@@ -240,8 +240,8 @@ enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
 }
 
 /* By a marker, as clFinish does not tell with every driver that something has
- * failed, nor can it be left.  NVIDIA's tells, and is the quickest wait for what
- * is brief. */
+ * failed, nor can it be left.  NVIDIA's tells, and is the quickest wait for
+ * what is brief. */
 static enum tandem_status finish_enqueue(struct tandem_stream *stream,
                                          uint64_t timeout_ns,
                                          cl_event *out_event)
