@@ -296,18 +296,46 @@ enum tandem_status device_open(uint32_t index,
     return TANDEM_OK;
 }
 
-void device_close(struct tandem_device *device)
+void device_finish(struct tandem_device *device)
 {
-    if (!handle_live(&devices, device) || device_forked())
-        return;
     programs_finish(device);
-    while (device->streams != NULL)
-        stream_destroy(device->streams);
-    events_finish(device);
-    pinned_finish(device);
-    pool_finish(device);
     context_give(device);
     pthread_mutex_destroy(&device->mutex);
     cache_close(device);
     handle_free(&devices, device);
+}
+
+/* No caller finds it any more, and nothing of it writes to the host's log. */
+static void device_leave(struct tandem_device *device, const char *what)
+{
+    device_log(device, TANDEM_LOG_ERROR,
+               "%s: %s does not end: what it may use is kept",
+               device->hardware->info.name, what);
+    device->log = NULL;
+    handle_hide(device);
+}
+
+void device_close(struct tandem_device *device)
+{
+    if (!handle_live(&devices, device) || device_forked())
+        return;
+    compile_stop(device);
+    while (device->streams != NULL)
+        stream_destroy(device->streams);
+    if (atomic_load(&device->stuck)) {
+        device_leave(device, "work");
+        return;
+    }
+    events_finish(device);
+    pinned_finish(device);
+    pool_finish(device);
+    pthread_mutex_lock(&device->programs.mutex);
+    bool orphaned = device->programs.worker_count != 0;
+    if (orphaned) {
+        device_leave(device, "a build");
+        device->programs.orphaned = true;
+    }
+    pthread_mutex_unlock(&device->programs.mutex);
+    if (!orphaned)
+        device_finish(device);
 }

@@ -41,8 +41,12 @@ static uint32_t first_group_log2(const struct tandem_device *device)
 enum tandem_status programs_start(struct tandem_device *device)
 {
     struct programs *programs = &device->programs;
+    pthread_condattr_t clock;
     pthread_mutex_init(&programs->mutex, NULL);
-    pthread_cond_init(&programs->changed, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&programs->changed, &clock);
+    pthread_condattr_destroy(&clock);
     programs->group_log2 = first_group_log2(device);
     return TANDEM_OK;
 }
@@ -55,7 +59,6 @@ bool programs_regrouped(const struct tandem_device *device)
 void programs_finish(struct tandem_device *device)
 {
     struct programs *programs = &device->programs;
-    compile_stop(programs);
     for (uint32_t i = 0; i < VARIANT_BUCKETS; i++)
         for (struct variant *at = programs->buckets[i], *next; at != NULL;
              at = next) {
@@ -331,20 +334,21 @@ enum tandem_status variant_build(struct tandem_device *device,
 
 /* ---- for launch, prepare and ready ---- */
 
-/* Builds the variant here, or waits for who builds it. */
+/* Has the variant built, and waits for it. */
 static enum tandem_status variant_want(struct tandem_device *device,
                                        struct variant *variant)
 {
     struct programs *programs = &device->programs;
+    enum tandem_status status;
     pthread_mutex_lock(&programs->mutex);
-    while (variant->state == BUILD_RUNNING)
-        pthread_cond_wait(&programs->changed, &programs->mutex);
-    bool mine = variant_open(variant) || variant->state == BUILD_QUEUED;
-    if (mine)
+    bool served = variant->state == BUILD_DONE ||
+                  compile_wait(device, variant, &status);
+    if (variant->state == BUILD_DONE)
+        status = TANDEM_OK;
+    if (!served)
         variant->state = BUILD_RUNNING;
-    enum tandem_status status = mine ? TANDEM_OK : variant_report(variant);
     pthread_mutex_unlock(&programs->mutex);
-    if (!mine)
+    if (served)
         return status;
     status = variant_build(device, variant, false);
     variant_settle(programs, variant, status);
@@ -411,6 +415,8 @@ enum tandem_status program_ready(struct tandem_device *device, uint64_t key)
     struct variant *variant = variant_find(programs, key);
     enum tandem_status status =
         variant != NULL ? variant_report(variant) : TANDEM_OUT_OF_MEMORY;
+    if (status == TANDEM_NOT_READY)
+        status = compile_late(device, variant);
     pthread_mutex_unlock(&programs->mutex);
     return status;
 }

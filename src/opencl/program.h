@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs and kernel variants of a device: built once, in the caller's
- * thread (launch) or in the background (prepare).  Any thread; one mutex a
- * device, never held during a build.
+ * Programs and kernel variants of a device, each built once, by threads of our
+ * own: a launch waits for its build, but not for ever, as a compiler may never
+ * come to an end.  Any thread; one mutex a device, never held during a build.
  */
 #ifndef TANDEM_OPENCL_PROGRAM_H
 #define TANDEM_OPENCL_PROGRAM_H
@@ -36,6 +36,7 @@ struct variant {
     cl_program program;                 /* the table's reference */
     struct variant *chain;              /* of its bucket */
     struct variant *next_job;
+    uint64_t since_ns; /* of BUILD_RUNNING, in a thread of ours */
     bool listed; /* among the jobs */
 };
 
@@ -43,20 +44,30 @@ struct variant {
 #define GEMM_KEY ((uint64_t)1 << 60)
 #define GEMM_BATCHED_KEY ((uint64_t)1 << 61)
 
+/* Threads that build.  One serves, until it is busy and a launch waits, or its
+ * build is overdue. */
+#define WORKERS 8u
+struct worker {
+    bool used;
+    uint64_t since_ns; /* its build began; 0: it has none */
+};
+
 struct programs {
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* a state, or a job */
     struct variant *buckets[VARIANT_BUCKETS];
     struct program *list;
     struct variant *first_job, *last_job;
-    pthread_t thread;
-    bool thread_started, stopping;
+    struct worker workers[WORKERS];
+    uint32_t worker_count;
+    bool stopping;
+    bool orphaned; /* the device is closed: the last worker ends it */
     _Atomic uint32_t group_log2; /* of the work-groups to plan with */
     uint64_t built;
 };
 
 enum tandem_status programs_start(struct tandem_device *device);
-/* Stops the background thread and releases all. */
+/* Releases all; no worker is left. */
 void programs_finish(struct tandem_device *device);
 /* Whether a kernel wanted smaller groups than the device allows. */
 bool programs_regrouped(const struct tandem_device *device);
@@ -91,6 +102,16 @@ void variant_settle(struct programs *programs, struct variant *variant,
                     enum tandem_status status);
 enum tandem_status variant_report(const struct variant *variant);
 void compile_queue(struct tandem_device *device, struct variant *variant);
-void compile_stop(struct programs *programs);
+/* Waits for the variant's build, which is queued if need be; FAILED once it is
+ * overdue.  False where there is no thread for it: then the caller builds.
+ * The mutex is held. */
+bool compile_wait(struct tandem_device *device, struct variant *variant,
+                  enum tandem_status *out_status);
+/* FAILED where the variant's build is overdue, else NOT_READY; the mutex is
+ * held. */
+enum tandem_status compile_late(struct tandem_device *device,
+                                const struct variant *variant);
+/* Begins no more builds, and waits for those under way but the overdue. */
+void compile_stop(struct tandem_device *device);
 
 #endif
