@@ -58,7 +58,7 @@ enum tandem_status device_open(uint32_t index,
                                const struct tandem_open_options *options,
                                struct tandem_device **out_device);
 void device_close(struct tandem_device *device);
-/* The last of close: by it, or by the last build that close did not wait for. */
+/* The last of close: by it, or by a build that close did not wait for. */
 void device_finish(struct tandem_device *device);
 
 /* TANDEM_OK, INVALID_ARGUMENT for what is not a live device, DEVICE_LOST. */

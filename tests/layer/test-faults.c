@@ -6,9 +6,9 @@
  * and either works again on the same device or says that it is lost.
  *
  * By default a subset that CONFORMANCE_SEED picks; TANDEM_TEST_LONG=1: all.
- * With an argument, that sweep alone; "case FAULT NTH PICK TIMES [FUNCTION]"
- * (FAULT a number of enum layer_fault): that case alone.  One process: OpenCL
- * does not survive a fork.
+ * With an argument, that sweep alone (or "all"); "case FAULT NTH PICK TIMES
+ * [FUNCTION]" (FAULT a number of enum layer_fault): that case alone.  One
+ * process: OpenCL does not survive a fork.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -270,7 +270,8 @@ static void by_hand(char **from)
 
 static int chosen(int count, char **names, const char *name)
 {
-    return count < 2 || strcmp(names[1], name) == 0;
+    return count < 2 || strcmp(names[1], "all") == 0 ||
+           strcmp(names[1], name) == 0;
 }
 
 int main(int argc, char **argv)
@@ -282,7 +283,8 @@ int main(int argc, char **argv)
     seed = text ? strtoull(text, NULL, 10) : 1;
     text = getenv("TANDEM_TEST_LONG");
     thorough = text && strcmp(text, "1") == 0;
-    plug_cache(cache, sizeof cache, "faults");
+    plug_cache(cache, sizeof cache,
+               getenv("TANDEM_LAYER_GPU") ? "faults-gpu" : "faults");
     if (!plug_start(&plug))
         return 77;
     profile = profile_take();
