@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "opencl/status.h"
@@ -18,13 +19,11 @@
 
 /* Polls at full speed so long, as most waits of small work end within it. */
 #define SPIN_NS 100000u
-/* Then it sleeps, as briefly as the system can for waits of a few ms, which
- * are to lose little, and for a share of the time waited so far in long ones,
- * which are to cost little. */
-#define SHORTEST_SLEEP_NS 20000u
+/* Then it sleeps for a share of the time waited so far, so that a short wait
+ * loses little and a long one costs little. */
+#define SHORTEST_SLEEP_NS 10000u
 #define LONGEST_SLEEP_NS 500000u
-#define BRIEF_NS 20000000u
-#define SLEEP_SHARE 64u
+#define SLEEP_SHARE 256u
 /* A wait that lasts so long tells what a driver does in it: one that sleeps
  * takes next to nothing of a processor, one that does not takes all that others
  * leave to it, which on a loaded machine is little. */
@@ -99,16 +98,33 @@ void wait_watched(struct tandem_device *device, const struct wait_watch *watch)
 
 static void pause_after(uint64_t spent_ns, uint64_t left_ns)
 {
-    uint64_t sleep_ns =
-        spent_ns < BRIEF_NS ? SHORTEST_SLEEP_NS : spent_ns / SLEEP_SHARE;
+    uint64_t sleep_ns = spent_ns / SLEEP_SHARE;
     if (spent_ns < SPIN_NS) {
         sched_yield();
         return;
     }
+    if (sleep_ns < SHORTEST_SLEEP_NS)
+        sleep_ns = SHORTEST_SLEEP_NS;
     if (sleep_ns > LONGEST_SLEEP_NS)
         sleep_ns = LONGEST_SLEEP_NS;
     struct timespec nap = {0, (long)(sleep_ns < left_ns ? sleep_ns : left_ns)};
     nanosleep(&nap, NULL);
+}
+
+/* A thread's sleeps last 50 us longer than asked, unless it says otherwise.
+ * Returns what the host's thread had, for slack_restore. */
+static long slack_shorten(void)
+{
+    long slack = prctl(PR_GET_TIMERSLACK);
+    if (slack > 1)
+        prctl(PR_SET_TIMERSLACK, 1ul);
+    return slack;
+}
+
+static void slack_restore(long slack)
+{
+    if (slack > 1)
+        prctl(PR_SET_TIMERSLACK, (unsigned long)slack);
 }
 
 static cl_int state_get(cl_event event, cl_int *out_state)
@@ -121,12 +137,16 @@ static cl_int wait_polled(cl_event event, uint64_t timeout_ns,
                           cl_int *out_state)
 {
     uint64_t start = clock_now(CLOCK_MONOTONIC), spent = 0;
+    long slack = 0;
     cl_int code;
     while ((code = state_get(event, out_state)) == CL_SUCCESS &&
            *out_state > CL_COMPLETE && spent < timeout_ns) {
+        if (spent >= SPIN_NS && slack == 0)
+            slack = slack_shorten();
         pause_after(spent, timeout_ns - spent);
         spent = clock_now(CLOCK_MONOTONIC) - start;
     }
+    slack_restore(slack);
     return code;
 }
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,6 +53,7 @@ void process_read(struct process *out)
     out->thread_locale = uselocale((locale_t)0);
     out->umask = umask(022);
     umask(out->umask);
+    out->timer_slack = prctl(PR_GET_TIMERSLACK);
 }
 
 void process_free(struct process *process)
@@ -118,6 +120,7 @@ void process_compare(const struct process *before, const struct process *after)
     ck_assert_msg(before->thread_locale == after->thread_locale,
                   "the thread has another locale");
     ck_assert_uint_eq(before->umask, after->umask);
+    ck_assert_int_eq(before->timer_slack, after->timer_slack);
 }
 
 /* ---- threads ---- */

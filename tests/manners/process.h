@@ -26,6 +26,7 @@ struct process {
     char locale[512];
     locale_t thread_locale;
     mode_t umask;
+    int timer_slack; /* of this thread */
 };
 
 void process_read(struct process *out);
