@@ -473,6 +473,8 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *   isa               CPU plugin: highest instruction set, generic|avx2|avx512
  *                     or generic|neon
  *   deterministic     "1": one kernel and GEMM path, whatever tuning says
+ *   stuck_after_ms    OpenCL plugin: builds, and at close work, that have not
+ *                     ended by then are given up (300000; 0: never)
  *   profile           the plugin's own section of the profile, JSON text
  *   test.fault        TANDEM_CAP_FAULT_INJECTION only: "launch:N:STATUS", the
  *                     N-th launch (from 1) succeeds and then fails on the
