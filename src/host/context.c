@@ -280,14 +280,9 @@ static void hang_limit_read(struct tandem_context *context,
 {
     const char *text = environment_get("TANDEM_HANG_SECONDS");
     uint64_t seconds = HANG_SECONDS;
-    char *end;
 
-    if (text != NULL && text[0] >= '0' && text[0] <= '9') {
-        seconds = strtoul(text, &end, 10);
-        if (*end != '\0' || seconds > HANG_SECONDS_MAX)
-            text = "";
-    }
-    if (text != NULL && (text[0] < '0' || text[0] > '9')) {
+    if (text != NULL &&
+        (!decimal_read(text, &seconds) || seconds > HANG_SECONDS_MAX)) {
         seconds = HANG_SECONDS;
         log_message(&context->log, TANDEM_LOG_WARNING,
                     "TANDEM_HANG_SECONDS ignored: it is not a number from 0 to "

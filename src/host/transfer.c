@@ -235,10 +235,14 @@ static bool host_needed(const struct storage *storage,
 static enum tandem_status upload(struct storage *storage,
                                  struct device *device, bool *recovered)
 {
-    enum tandem_status status = device->table->upload(
-        device->stream, storage->buffers[device->id], 0, storage->host,
-        storage->bytes, 0);
+    /* It may have been lost while the host's copy was waited for. */
+    enum tandem_status status = device_open(device);
 
+    if (status != TANDEM_OK)
+        return status;
+    status = device->table->upload(device->stream,
+                                   storage->buffers[device->id], 0,
+                                   storage->host, storage->bytes, 0);
     if (status == TANDEM_OK) {
         storage->current |= device->bit;
         return TANDEM_OK;
