@@ -254,10 +254,14 @@ static enum tandem_status upload(struct storage *storage,
     return TANDEM_OK;
 }
 
+/* What is larger no plugin copies first: an upload waits for the work before
+ * it, with no limit and the context locked. */
+#define COPIED_BYTES ((uint64_t)4 << 20)
+
 enum tandem_status storage_to_device(struct storage *storage,
                                      struct device *device)
 {
-    bool recovered = false;
+    bool recovered = false, awaited = storage->bytes <= COPIED_BYTES;
     enum tandem_status status = TANDEM_OK;
 
     if (device->shares_host) {
@@ -270,10 +274,14 @@ enum tandem_status storage_to_device(struct storage *storage,
         status = storage_to_host(storage, WAIT_LIMIT);
         if (status == TANDEM_OK)
             status = storage_buffer_make(storage, device);
-        if (status == TANDEM_OK && device->held)
+        if (status == TANDEM_OK && device->held) {
             status = wait_held(device, WAIT_LIMIT);
-        else if (status == TANDEM_OK)
+        } else if (status == TANDEM_OK && !awaited && device->busy) {
+            status = wait_enqueued(device, WAIT_LIMIT);
+            awaited = true;
+        } else if (status == TANDEM_OK) {
             status = upload(storage, device, &recovered);
+        }
     }
     return status;
 }

@@ -92,6 +92,27 @@ START_TEST(test_an_input_on_a_device_that_hangs)
 }
 END_TEST
 
+/* Too large to be copied first, an upload would wait for what hangs. */
+START_TEST(test_a_large_input_for_a_device_that_hangs)
+{
+    const int64_t large = (int64_t)2 << 20;
+    float *memory = calloc((size_t)large, sizeof(*memory));
+    struct tandem_tensor *tensor, *result;
+    struct vectors v;
+
+    ck_assert_ptr_nonnull(memory);
+    vectors_start(&v, hanging(SHORT_MS));
+    tensor = vector_wrap(v.context, memory, large);
+    OK(tandem_tensor_create(v.context, TANDEM_F32, 1, &large, &result));
+    FAILS(TANDEM_DEVICE_LOST,
+          tandem_run_on(v.context, v.sim, &negate, &tensor, 1, &result, 1));
+    ck_assert_ptr_nonnull(strstr(tandem_last_error(), "did not end"));
+    cpu_serves(&v);
+    tandem_context_destroy(v.context);
+    free(memory);
+}
+END_TEST
+
 START_TEST(test_whatever_device_is_chosen)
 {
     struct script cpu = script_free(), gpu = script_free();
@@ -395,6 +416,7 @@ int main(void)
     TCase *tests = case_new(suite, "hang");
 
     tcase_add_test(tests, test_an_input_on_a_device_that_hangs);
+    tcase_add_test(tests, test_a_large_input_for_a_device_that_hangs);
     tcase_add_test(tests, test_whatever_device_is_chosen);
     tcase_add_test(tests, test_a_wait_with_a_timeout_ends);
     tcase_add_test(tests, test_part_of_what_a_hanging_device_has);
