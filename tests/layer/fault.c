@@ -205,7 +205,7 @@ void fault_environment(void)
 {
     static char function[64];
     const char *text = getenv("TANDEM_LAYER_FAULT");
-    struct layer_script from = {LAYER_FAULT_NONE};
+    struct layer_script from = {.fault = LAYER_FAULT_NONE};
     unsigned long long nth = 0, times = 1;
     char name[16];
     int code = 0;
