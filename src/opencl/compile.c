@@ -51,6 +51,7 @@ static void job_add(struct programs *programs, struct variant *variant,
                     bool urgent)
 {
     variant->state = BUILD_QUEUED;
+    variant->since_ns = 0;
     if (variant->listed)
         return;
     variant->listed = true;
@@ -65,6 +66,12 @@ static void job_add(struct programs *programs, struct variant *variant,
         programs->last_job = variant;
 }
 
+void compile_begin(struct variant *variant, uint64_t since_ns)
+{
+    variant->state = BUILD_RUNNING;
+    variant->since_ns = since_ns;
+}
+
 /* ---- workers ---- */
 
 /* The next job; NULL when it is time to stop. */
@@ -77,8 +84,8 @@ static struct variant *job_take(struct programs *programs,
     while (!programs->stopping && (job = job_pop(programs)) == NULL)
         pthread_cond_wait(&programs->changed, &programs->mutex);
     if (job != NULL) {
-        job->state = BUILD_RUNNING;
-        job->since_ns = worker->since_ns = now_ns();
+        worker->since_ns = now_ns();
+        compile_begin(job, worker->since_ns);
     }
     pthread_mutex_unlock(&programs->mutex);
     return job;
@@ -206,17 +213,28 @@ bool compile_wait(struct tandem_device *device, struct variant *variant,
             *out_status = variant_report(variant);
             return true;
         }
-        if (!worker_want(device, true))
-            return false;
+        if (!worker_want(device, true)) {
+            if (programs->worker_count == 0)
+                return false;
+            *out_status = message_set(
+                TANDEM_FAILED, "the driver's compiler does not come to an end "
+                               "in any of %u threads",
+                programs->worker_count);
+            return true;
+        }
         job_add(programs, variant, true);
         pthread_cond_broadcast(&programs->changed);
     }
     while ((variant->state == BUILD_QUEUED ||
             variant->state == BUILD_RUNNING) &&
-           !overdue(device, variant->since_ns))
+           !overdue(device, variant->since_ns)) {
         wait_change(device, variant->state == BUILD_RUNNING
                                 ? variant->since_ns
                                 : now_ns());
+        /* The worker that was idle may have taken another's job. */
+        if (variant->state == BUILD_QUEUED)
+            worker_want(device, true);
+    }
     *out_status = variant->state == BUILD_RUNNING
                       ? compile_late(device, variant)
                       : variant_report(variant);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/shelter.h"
 #include "opencl/cache.h"
@@ -17,6 +18,10 @@
 #define GROUP_LOG2 8u
 /* What failed so often, not for lack of memory, is not built again. */
 #define MOST_FAILURES 3u
+/* A compiler whose files other processes use at the same time may fail now and
+ * then; so each build is tried so often, with pauses. */
+#define ATTEMPTS 3u
+#define PAUSE_MS 30u
 
 /* Several kernels come from one program: same file, same options. */
 struct program {
@@ -145,12 +150,13 @@ enum tandem_status variant_report(const struct variant *variant)
 static enum tandem_status build_failed(struct tandem_device *device,
                                        cl_program program,
                                        const struct variant_text *text,
-                                       cl_int code)
+                                       cl_int code,
+                                       enum tandem_log_level level)
 {
     char log[4096] = "";
     clGetProgramBuildInfo(program, device->hardware->id, CL_PROGRAM_BUILD_LOG,
                           sizeof(log) - 1, log, NULL);
-    device_log(device, TANDEM_LOG_ERROR, "%s (%s) does not build: %.800s",
+    device_log(device, level, "%s (%s) does not build: %.800s",
                text->file, text->options, log);
     if (code == CL_OUT_OF_RESOURCES) /* of the compiler, not of a kernel */
         code = CL_BUILD_PROGRAM_FAILURE;
@@ -162,9 +168,10 @@ static enum tandem_status build_failed(struct tandem_device *device,
                        text->file, code, first);
 }
 
-static enum tandem_status build_source(struct tandem_device *device,
-                                       const struct variant_text *text,
-                                       cl_program *out_program)
+static enum tandem_status build_attempt(struct tandem_device *device,
+                                        const struct variant_text *text,
+                                        enum tandem_log_level level,
+                                        cl_program *out_program)
 {
     const char *sources[2] = {kernel_common, text->source};
     cl_int code = CL_SUCCESS;
@@ -175,12 +182,36 @@ static enum tandem_status build_source(struct tandem_device *device,
     code = clBuildProgram(program, 1, &device->hardware->id, text->options,
                           NULL, NULL);
     if (code != CL_SUCCESS) {
-        enum tandem_status status = build_failed(device, program, text, code);
+        enum tandem_status status = build_failed(device, program, text, code,
+                                                 level);
         clReleaseProgram(program);
         return status;
     }
     *out_program = program;
     return TANDEM_OK;
+}
+
+static void pause_ms(uint32_t ms)
+{
+    nanosleep(&(struct timespec){0, (long)ms * 1000000}, NULL);
+}
+
+static enum tandem_status build_source(struct tandem_device *device,
+                                       const struct variant_text *text,
+                                       cl_program *out_program)
+{
+    enum tandem_status status = TANDEM_OK;
+    uint32_t ms = PAUSE_MS;
+    for (uint32_t i = 1; i <= ATTEMPTS; i++, ms *= 4) {
+        status = build_attempt(device, text,
+                               i < ATTEMPTS ? TANDEM_LOG_INFO
+                                            : TANDEM_LOG_ERROR,
+                               out_program);
+        if (status != TANDEM_FAILED || i == ATTEMPTS)
+            break;
+        pause_ms(ms);
+    }
+    return status;
 }
 
 /* From the disk, else from source. */
@@ -346,7 +377,7 @@ static enum tandem_status variant_want(struct tandem_device *device,
     if (variant->state == BUILD_DONE)
         status = TANDEM_OK;
     if (!served)
-        variant->state = BUILD_RUNNING;
+        compile_begin(variant, 0);
     pthread_mutex_unlock(&programs->mutex);
     if (served)
         return status;

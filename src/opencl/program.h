@@ -102,15 +102,18 @@ void variant_settle(struct programs *programs, struct variant *variant,
                     enum tandem_status status);
 enum tandem_status variant_report(const struct variant *variant);
 void compile_queue(struct tandem_device *device, struct variant *variant);
-/* Waits for the variant's build, which is queued if need be; FAILED once it is
- * overdue.  False where there is no thread for it: then the caller builds.
- * The mutex is held. */
+/* Waits for the variant's build, which is queued if need be; FAILED once it, or
+ * all that the threads build, is overdue.  False where there is no
+ * thread for it: then the caller builds.  The mutex is held. */
 bool compile_wait(struct tandem_device *device, struct variant *variant,
                   enum tandem_status *out_status);
 /* FAILED where the variant's build is overdue, else NOT_READY; the mutex is
  * held. */
 enum tandem_status compile_late(struct tandem_device *device,
                                 const struct variant *variant);
+/* The variant is being built, by a thread of ours since since_ns, or (0) by a
+ * caller's; the mutex is held. */
+void compile_begin(struct variant *variant, uint64_t since_ns);
 /* Begins no more builds, and waits for those under way but the overdue. */
 void compile_stop(struct tandem_device *device);
 

@@ -179,7 +179,7 @@ START_TEST(a_build_that_fails_says_why)
         ck_assert_int_eq(unary(TANDEM_OP_ERF, buffer), TANDEM_FAILED);
         said("line 1 is wrong");
     }
-    ck_assert_uint_eq(plug_counts(&plug).faults, 3);
+    ck_assert_uint_eq(plug_counts(&plug).faults, 9);
     ck_assert_int_eq(ask(TANDEM_OP_ERF, plug.api->ready), TANDEM_FAILED);
     ck_assert_int_eq(unary(TANDEM_OP_NEG, buffer), TANDEM_OK);
     plug.script_set(NULL);
