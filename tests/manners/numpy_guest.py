@@ -71,16 +71,21 @@ def product(tandem, context, numpy, a, b):
 
 
 def blas_threads():
-    """What the process's OpenBLAS says; None where it has none."""
+    """What each OpenBLAS of the process says, NumPy's own among them, whose
+    names have a prefix and an end; None where there is none."""
     with open("/proc/self/maps") as maps:
-        paths = {line.split()[-1] for line in maps if "libopenblas" in line}
+        paths = {line.split()[-1] for line in maps if "openblas" in line}
     counts = []
     for path in sorted(paths):
         library = ctypes.CDLL(path)
-        try:
-            counts.append(library.openblas_get_num_threads())
-        except AttributeError:
-            pass
+        for name in ("openblas_get_num_threads",
+                     "scipy_openblas_get_num_threads64_",
+                     "scipy_openblas_get_num_threads"):
+            if hasattr(library, name):
+                counts.append(getattr(library, name)())
+                break
+        else:
+            sys.exit(path + " does not tell its number of threads")
     return counts or None
 
 
