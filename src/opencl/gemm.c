@@ -3,6 +3,8 @@
 #include "opencl/gemm.h"
 
 #include <clblast_c.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "common/check.h"
@@ -148,11 +150,33 @@ enum tandem_status gemm_ready(struct tandem_device *device,
     return program_ready(device, plan.step[0].key);
 }
 
+/* CLBlast fills its list of tuned parameters at the process's first call, and
+ * locks nothing meanwhile: two threads there free each other's list.  So the
+ * first call is one that needs no kernel, by one thread; to be called before
+ * any other of CLBlast's. */
+static void parameters_fill(cl_command_queue *queue)
+{
+    static atomic_bool filled;
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    const size_t n = 16;
+    size_t bytes;
+    if (atomic_load_explicit(&filled, memory_order_acquire))
+        return;
+    pthread_mutex_lock(&mutex);
+    if (!atomic_load_explicit(&filled, memory_order_relaxed) &&
+        CLBlastSGemmTempBufferSize(CLBlastLayoutRowMajor, CLBlastTransposeNo,
+                                   CLBlastTransposeNo, n, n, n, 0, n, 0, n, 0,
+                                   n, queue, &bytes) == CLBlastSuccess)
+        atomic_store_explicit(&filled, true, memory_order_release);
+    pthread_mutex_unlock(&mutex);
+}
+
 static enum tandem_status warm_once(struct tandem_device *device,
                                     cl_command_queue queue, cl_mem memory,
                                     size_t n, bool batched)
 {
     int code;
+    parameters_fill(&queue);
     if (batched)
         code = CLBlastSgemmStridedBatched(
             CLBlastLayoutRowMajor, CLBlastTransposeNo, CLBlastTransposeNo, n, n,
@@ -222,6 +246,7 @@ static enum tandem_status temp_size(struct tandem_stream *stream,
     *out_bytes = memo->temp_bytes;
     if (exact && memcmp(memo->shape, shape, sizeof(shape)) == 0)
         return TANDEM_OK;
+    parameters_fill(&stream->queue);
     int code = CLBlastSGemmTempBufferSize(
         CLBlastLayoutRowMajor, p->transpose_a, p->transpose_b, p->m, p->n, p->k,
         p->a_offset, p->a_ld, p->b_offset, p->b_ld, p->c_offset, p->c_ld,
@@ -266,6 +291,7 @@ static enum tandem_status product_batched(struct tandem_stream *stream,
                                           const struct tandem_gemm *gemm,
                                           const struct product *p)
 {
+    parameters_fill(&stream->queue);
     int code = CLBlastSgemmStridedBatched(
         CLBlastLayoutRowMajor, p->transpose_a, p->transpose_b, p->m, p->n, p->k,
         p->alpha, gemm->a.buffer->mem, p->a_offset, p->a_ld, p->a_stride,
