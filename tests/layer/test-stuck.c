@@ -15,7 +15,7 @@
 #include "workload.h"
 
 #define N 256
-#define SHORT_MS "300"
+#define SHORT_MS "2000"
 #define NO_CACHE "cache_dir", ""
 
 static struct plug plug;
