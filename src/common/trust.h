@@ -44,7 +44,8 @@ struct trust_part {
 };
 
 /* Puts a file of mode 0600 in the place of name, whole or not at all; durable:
- * on the disk, too, before this returns.  false: the old one stays.  Removes
+ * on the disk, too, before this returns.  false: the old one stays; a limit on
+ * the size of files is a reason like any other, and sends no signal.  Removes
  * what earlier writers left that were killed. */
 bool trust_replace(int directory, const char *name,
                    const struct trust_part *parts, size_t count, bool durable,

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -97,13 +98,39 @@ static bool bytes_write(int file, const struct trust_part *part)
     return true;
 }
 
+/* The signal of RLIMIT_FSIZE ends a process that does not expect it, and the
+ * host does not know what we write.  So it is held up in this thread while the
+ * parts are written, and a write beyond the limit fails with EFBIG alone. */
+static bool parts_write(int file, const struct trust_part *parts, size_t count)
+{
+    const struct timespec now = {0};
+    sigset_t limit, host, pending;
+    bool good = true, was_pending;
+    int error;
+
+    sigemptyset(&limit);
+    sigaddset(&limit, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &limit, &host);
+    was_pending = sigpending(&pending) == 0 &&
+                  sigismember(&pending, SIGXFSZ) == 1;
+    for (size_t i = 0; i < count && good; i++)
+        good = bytes_write(file, &parts[i]);
+    error = errno;
+    while (!good && error == EFBIG && !was_pending &&
+           sigtimedwait(&limit, NULL, &now) < 0 && errno == EINTR)
+        ;
+    pthread_sigmask(SIG_SETMASK, &host, NULL);
+    errno = error;
+    return good;
+}
+
 bool trust_replace(int directory, const char *name,
                    const struct trust_part *parts, size_t count, bool durable,
                    char *out_why, size_t why_bytes)
 {
     char temporary[NAME_MAX + 1];
-    bool good = true;
-    int error = 0, file;
+    bool good;
+    int error, file;
 
     unfinished_sweep(directory);
     file = unfinished_make(directory, name, temporary, sizeof(temporary));
@@ -112,9 +139,7 @@ bool trust_replace(int directory, const char *name,
         snprintf(out_why, why_bytes, "it cannot be made: %s", strerror(errno));
         return false;
     }
-    for (size_t i = 0; i < count && good; i++)
-        good = bytes_write(file, &parts[i]);
-    good = good && (!durable || fsync(file) == 0);
+    good = parts_write(file, parts, count) && (!durable || fsync(file) == 0);
     error = errno;
     if (close(file) != 0 && good) {
         error = errno;

@@ -11,12 +11,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "common/trust.h"
+#include "common/writes.h"
 
 #define STRANGER 12345
 #define SHARED_GROUP 100
@@ -503,40 +504,95 @@ START_TEST(test_replacing_where_nothing_can_be_written)
 }
 END_TEST
 
-/* A child that may write 100 bytes and no more replaces the file: it is told
- * so, or it is killed with the write half done. */
-static int limited_replace(bool killed)
+/* With files limited to 100 bytes; the error is an ordinary one, and the
+ * limit's signal ends nothing. */
+static void limited_replace(void)
 {
-    static char text[1000];
-    const struct rlimit limit = {100, 100}, no_core = {0, 0};
+    char text[1000];
+    bool done;
+
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    writes_limit(100);
+    done = text_replace("file", text);
+    writes_limit(0);
+    ck_assert(!done);
+    ck_assert_ptr_nonnull(strstr(why, "cannot be written: File too large"));
+    text_is("file", "first");
+    ck_assert_int_eq(entries(at("place")), 1);
+}
+
+/* The signal in this thread: waiting, blocked. */
+static void limit_signal_is(bool pending, bool blocked)
+{
+    sigset_t set;
+
+    ck_assert_int_eq(sigpending(&set), 0);
+    ck_assert_int_eq(sigismember(&set, SIGXFSZ), pending);
+    ck_assert_int_eq(pthread_sigmask(SIG_BLOCK, NULL, &set), 0);
+    ck_assert_int_eq(sigismember(&set, SIGXFSZ), blocked);
+}
+
+START_TEST(test_a_file_that_is_too_large)
+{
+    place_open();
+    ck_assert(text_replace("file", "first"));
+    limited_replace();
+    limit_signal_is(false, false);
+    signal(SIGXFSZ, SIG_IGN);
+    limited_replace();
+    limit_signal_is(false, false);
+    ck_assert(text_replace("file", "second"));
+    text_is("file", "second");
+    close(place);
+}
+END_TEST
+
+static volatile sig_atomic_t signals_seen;
+
+static void signal_note(int number)
+{
+    (void)number;
+    signals_seen = signals_seen + 1;
+}
+
+/* One of the host's own is neither lost nor doubled. */
+START_TEST(test_a_limit_that_the_host_knows)
+{
+    sigset_t set;
+
+    place_open();
+    ck_assert(text_replace("file", "first"));
+    signal(SIGXFSZ, signal_note);
+    limited_replace();
+    ck_assert_int_eq(signals_seen, 0);
+    sigemptyset(&set);
+    sigaddset(&set, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    limited_replace();
+    limit_signal_is(false, true);
+    raise(SIGXFSZ);
+    limited_replace();
+    limit_signal_is(true, true);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    ck_assert_int_eq(signals_seen, 1);
+    close(place);
+}
+END_TEST
+
+/* A child that is killed when its write is half done. */
+static void killed_replace(void)
+{
     int status = 0;
     pid_t child = fork();
 
     if (child == 0) {
-        memset(text, 'x', sizeof(text) - 1);
-        signal(SIGXFSZ, killed ? SIG_DFL : SIG_IGN);
-        setrlimit(RLIMIT_CORE, &no_core);
-        if (setrlimit(RLIMIT_FSIZE, &limit) != 0)
-            _exit(9);
-        _exit(!text_replace("file", text) &&
-                      strstr(why, "cannot be written") != NULL
-                  ? 0
-                  : 1);
+        writes_kill();
+        _exit(text_replace("file", "text of the child"));
     }
     ck_assert_int_eq(waitpid(child, &status, 0), child);
-    return status;
+    ck_assert(WIFSIGNALED(status));
 }
-
-START_TEST(test_a_disk_that_is_full)
-{
-    place_open();
-    ck_assert(text_replace("file", "first"));
-    ck_assert_int_eq(limited_replace(false), 0);
-    text_is("file", "first");
-    ck_assert_int_eq(entries(at("place")), 1);
-    close(place);
-}
-END_TEST
 
 static void parts_age(void)
 {
@@ -557,7 +613,7 @@ START_TEST(test_a_writer_that_is_killed)
 {
     place_open();
     ck_assert(text_replace("file", "first"));
-    ck_assert(WIFSIGNALED(limited_replace(true)));
+    killed_replace();
     text_is("file", "first");
     ck_assert_int_eq(entries(at("place")), 2);
     ck_assert(text_replace("file", "second"));
@@ -634,7 +690,8 @@ int main(void)
     tcase_add_test(tests, test_names_that_change);
     tcase_add_test(tests, test_replacing);
     tcase_add_test(tests, test_replacing_where_nothing_can_be_written);
-    tcase_add_test(tests, test_a_disk_that_is_full);
+    tcase_add_test(tests, test_a_file_that_is_too_large);
+    tcase_add_test(tests, test_a_limit_that_the_host_knows);
     tcase_add_test(tests, test_a_writer_that_is_killed);
     tcase_add_test(tests, test_writers_at_once);
     suite_add_tcase(suite, tests);
