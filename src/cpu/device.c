@@ -11,6 +11,7 @@
 
 #include "common/decimal.h"
 #include "common/message.h"
+#include "common/processor.h"
 #include "cpu/cpu.h"
 
 struct handle_pool device_pool = HANDLE_POOL(struct tandem_device, 0x63646576u);
@@ -60,26 +61,6 @@ void owned_free(struct handle_pool *pool, struct owned **list, void *object)
 
 /* ---- what it is --------------------------------------------------------- */
 
-/* The value of key in /proc/cpuinfo's first processor; "" where it has none. */
-static void cpuinfo_read(const char *key, char *out, size_t out_bytes)
-{
-    char line[512];
-    size_t length = strlen(key);
-    FILE *file = fopen("/proc/cpuinfo", "re");
-    out[0] = '\0';
-    if (file == NULL)
-        return;
-    while (out[0] == '\0' && fgets(line, sizeof line, file) != NULL) {
-        char *colon = strchr(line, ':');
-        if (strncmp(line, key, length) != 0 || colon == NULL)
-            continue;
-        colon += strspn(colon, ": \t");
-        colon[strcspn(colon, "\n")] = '\0';
-        snprintf(out, out_bytes, "%.*s", (int)out_bytes - 1, colon);
-    }
-    fclose(file);
-}
-
 static void info_fill(struct tandem_device_info *info)
 {
     char clock[32];
@@ -87,10 +68,8 @@ static void info_fill(struct tandem_device_info *info)
     info->kind = TANDEM_DEVICE_CPU;
     info->caps = TANDEM_CAP_HOST_MEMORY | TANDEM_CAP_PROFILING |
                  TANDEM_CAP_CORE_OPERATORS;
-    cpuinfo_read("model name", info->name, sizeof info->name);
-    if (info->name[0] == '\0')
-        snprintf(info->name, sizeof info->name, "CPU");
-    cpuinfo_read("vendor_id", info->vendor, sizeof info->vendor);
+    processor_name(info->name, sizeof info->name);
+    processor_value("vendor_id", info->vendor, sizeof info->vendor);
     snprintf(info->platform, sizeof info->platform, "CPU");
     snprintf(info->driver, sizeof info->driver, "tandem-cpu " CPU_VERSION);
     snprintf(info->extensions, sizeof info->extensions, "%s", kernels_levels());
@@ -98,7 +77,7 @@ static void info_fill(struct tandem_device_info *info)
     info->max_alloc_bytes = info->memory_bytes;
     info->compute_units = pool_processors();
     info->max_work_group = 1;
-    cpuinfo_read("cpu MHz", clock, sizeof clock);
+    processor_value("cpu MHz", clock, sizeof clock);
     info->clock_mhz = (uint32_t)strtoul(clock, NULL, 10);
     info->duplicate_of = -1;
 }

@@ -7,6 +7,7 @@
 #include "host/context.h"
 #include "common/decimal.h"
 #include "common/message.h"
+#include "common/processor.h"
 #include "host/device.h"
 #include "host/loader.h"
 #include "host/path.h"
@@ -18,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -196,28 +196,6 @@ static bool text_keep(char **out, const char *text)
 {
     *out = text != NULL ? strdup(text) : NULL;
     return text == NULL || *out != NULL;
-}
-
-static void host_cpu_read(char *out, size_t bytes)
-{
-    char line[256];
-    struct utsname names;
-    FILE *file = fopen("/proc/cpuinfo", "re");
-
-    out[0] = '\0';
-    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-        const char *colon = strchr(line, ':');
-
-        if (strncmp(line, "model name", 10) != 0 || colon == NULL)
-            continue;
-        colon += strspn(colon, ": \t");
-        snprintf(out, bytes, "%.*s", (int)strcspn(colon, "\n"), colon);
-        break;
-    }
-    if (file != NULL)
-        fclose(file);
-    if (out[0] == '\0' && uname(&names) == 0)
-        snprintf(out, bytes, "%s", names.machine);
 }
 
 static bool open_pairs_keep(struct tandem_context *context,
@@ -408,7 +386,7 @@ tandem_context_create(const struct tandem_context_options *options,
     if (status == TANDEM_OK) {
         path_environment_judge(&context->log);
         cache_find(context);
-        host_cpu_read(context->host_cpu, sizeof(context->host_cpu));
+        processor_name(context->host_cpu, sizeof(context->host_cpu));
         status = loader_run(context, own.plugin_path);
     }
     if (status != TANDEM_OK) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The judging of calls, iteration spaces and handles that all plugins share. */
+/* What all plugins share: the judging of calls, iteration spaces, handles, the
+ * processor's name. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "common/layout.h"
 #include "common/message.h"
 #include "common/operator.h"
+#include "common/processor.h"
 
 /* Buffers of the tests are spans; their handles point to them. */
 static enum tandem_status span_of(const void *user,
@@ -314,8 +316,55 @@ START_TEST(handles_know_that_they_were_freed)
 }
 END_TEST
 
+/* ---- the processor ---- */
+
+static const struct {
+    const char *cpuinfo, *name;
+} processors[] = {
+    {"processor\t: 0\nmodel name\t: A B @ 3 GHz\n\nmodel name\t: C\n",
+     "A B @ 3 GHz"},
+    {"processor\t: 0\nCPU implementer\t: 0x41\nCPU variant\t: 0x3\n"
+     "CPU part\t: 0xd0c\n",
+     "Arm Neoverse N1"},
+    {"CPU implementer\t: 0x61\nCPU architecture: 8\nCPU part\t: 0x023\n",
+     "AArch64 (implementer 0x61, part 0x023)"},
+    {"CPU implementer\t: 0x46\nCPU part\t: 0xd0c\n",
+     "AArch64 (implementer 0x46, part 0xd0c)"},
+    {"model name\t: A\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n", "A"},
+    {"CPU implementer\t: 0x41\n", ""},
+    {"model names\t: many\n", ""},
+    {"no colon\nmodel name", ""},
+    {"\n", ""},
+};
+
+START_TEST(processors_have_names)
+{
+    const char *text = processors[_i].cpuinfo;
+    FILE *cpuinfo = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+    char name[64];
+    ck_assert_ptr_nonnull(cpuinfo);
+    processor_name_read(cpuinfo, name, sizeof name);
+    ck_assert_str_eq(name, processors[_i].name);
+    processor_name_read(cpuinfo, name, 4);
+    ck_assert(strncmp(name, processors[_i].name, 3) == 0);
+    ck_assert_uint_le(strlen(name), 3);
+    fclose(cpuinfo);
+}
+END_TEST
+
+START_TEST(this_processor_has_a_name)
+{
+    char name[64];
+    processor_name(name, sizeof name);
+    ck_assert_str_ne(name, "");
+    processor_value("no such key", name, sizeof name);
+    ck_assert_str_eq(name, "");
+}
+END_TEST
+
 int main(void)
 {
+    const int processor_count = sizeof processors / sizeof *processors;
     Suite *suite = suite_create("common");
     TCase *cases = tcase_create("all");
     SRunner *runner = srunner_create(suite);
@@ -330,6 +379,8 @@ int main(void)
     tcase_add_test(cases, reductions_split_axes);
     tcase_add_test(cases, products_are_judged);
     tcase_add_test(cases, handles_know_that_they_were_freed);
+    tcase_add_loop_test(cases, processors_have_names, 0, processor_count);
+    tcase_add_test(cases, this_processor_has_a_name);
     suite_add_tcase(suite, cases);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
