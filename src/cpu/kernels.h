@@ -33,6 +33,24 @@ struct row {
 };
 typedef void (*row_fn)(const struct row *row);
 
+/* The element-wise operators that each level has rows of its own for, by
+ * number and name. */
+#define ROWS_OF_ALL_LEVELS(X)                                                  \
+    X(NEG, neg) X(ABS, abs) X(SIGN, sign) X(FLOOR, floor) X(CEIL, ceil)        \
+    X(ROUND, round) X(SQRT, sqrt) X(RSQRT, rsqrt) X(RECIPROCAL, reciprocal)    \
+    X(EXP, exp) X(EXPM1, expm1) X(LOG, log) X(LOG1P, log1p) X(SIN, sin)        \
+    X(COS, cos) X(TANH, tanh) X(ERF, erf) X(SIGMOID, sigmoid) X(RELU, relu)    \
+    X(LEAKY_RELU, leaky_relu) X(ELU, elu) X(CLIP, clip) X(SWISH, swish)        \
+    X(GELU, gelu) X(SOFTPLUS, softplus) X(MISH, mish)                          \
+    X(HARDSWISH, hardswish) X(ADD, add) X(SUB, sub) X(MUL, mul) X(DIV, div)    \
+    X(POW, pow) X(MIN, min) X(MAX, max) X(EQUAL, equal)                        \
+    X(NOT_EQUAL, not_equal) X(LESS, less) X(LESS_EQUAL, less_equal)            \
+    X(GREATER, greater) X(GREATER_EQUAL, greater_equal) X(WHERE, where)        \
+    X(FMA, fma) X(RELU_GRAD, relu_grad)
+
+/* As an X above: the file's row_<name> goes into its place in rows. */
+#define ROW_FILL(number, name) rows[TANDEM_OP_##number] = row_##name;
+
 /* Elements that are packed at a time where an operand is not dense. */
 #define PACK_ELEMENTS 512
 /* Rows that a column kernel adds in f32 before it goes to f64. */

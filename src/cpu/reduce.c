@@ -210,6 +210,7 @@ static void chunks_reduce(const struct reduction *reduction, const float *start,
                    reduction->layout.reduced.elements, piece_reduce, partial);
         return;
     }
+    partials[0] = *partial; /* which compilers do not see chunks_run do */
     if (reduction->pool != NULL)
         pool_run(reduction->pool, chunks_run, &work,
                  reduction->chunks, reduction->chunk);

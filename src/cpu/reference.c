@@ -220,53 +220,11 @@ static void row_adam(const struct row *row)
 
 void reference_rows(row_fn *rows)
 {
-    rows[TANDEM_OP_NEG] = row_neg;
-    rows[TANDEM_OP_ABS] = row_abs;
-    rows[TANDEM_OP_SIGN] = row_sign;
-    rows[TANDEM_OP_FLOOR] = row_floor;
-    rows[TANDEM_OP_CEIL] = row_ceil;
-    rows[TANDEM_OP_ROUND] = row_round;
-    rows[TANDEM_OP_SQRT] = row_sqrt;
-    rows[TANDEM_OP_RSQRT] = row_rsqrt;
-    rows[TANDEM_OP_RECIPROCAL] = row_reciprocal;
-    rows[TANDEM_OP_EXP] = row_exp;
-    rows[TANDEM_OP_EXPM1] = row_expm1;
-    rows[TANDEM_OP_LOG] = row_log;
-    rows[TANDEM_OP_LOG1P] = row_log1p;
-    rows[TANDEM_OP_SIN] = row_sin;
-    rows[TANDEM_OP_COS] = row_cos;
-    rows[TANDEM_OP_TANH] = row_tanh;
-    rows[TANDEM_OP_ERF] = row_erf;
-    rows[TANDEM_OP_SIGMOID] = row_sigmoid;
-    rows[TANDEM_OP_RELU] = row_relu;
-    rows[TANDEM_OP_LEAKY_RELU] = row_leaky_relu;
-    rows[TANDEM_OP_ELU] = row_elu;
-    rows[TANDEM_OP_CLIP] = row_clip;
-    rows[TANDEM_OP_SWISH] = row_swish;
-    rows[TANDEM_OP_GELU] = row_gelu;
-    rows[TANDEM_OP_SOFTPLUS] = row_softplus;
-    rows[TANDEM_OP_MISH] = row_mish;
-    rows[TANDEM_OP_HARDSWISH] = row_hardswish;
-    rows[TANDEM_OP_ADD] = row_add;
-    rows[TANDEM_OP_SUB] = row_sub;
-    rows[TANDEM_OP_MUL] = row_mul;
-    rows[TANDEM_OP_DIV] = row_div;
-    rows[TANDEM_OP_POW] = row_pow;
-    rows[TANDEM_OP_MIN] = row_min;
-    rows[TANDEM_OP_MAX] = row_max;
-    rows[TANDEM_OP_EQUAL] = row_equal;
-    rows[TANDEM_OP_NOT_EQUAL] = row_not_equal;
-    rows[TANDEM_OP_LESS] = row_less;
-    rows[TANDEM_OP_LESS_EQUAL] = row_less_equal;
-    rows[TANDEM_OP_GREATER] = row_greater;
-    rows[TANDEM_OP_GREATER_EQUAL] = row_greater_equal;
+    ROWS_OF_ALL_LEVELS(ROW_FILL)
     rows[TANDEM_OP_AND] = row_and;
     rows[TANDEM_OP_OR] = row_or;
     rows[TANDEM_OP_XOR] = row_xor;
     rows[TANDEM_OP_NOT] = row_not;
-    rows[TANDEM_OP_WHERE] = row_where;
-    rows[TANDEM_OP_FMA] = row_fma;
-    rows[TANDEM_OP_RELU_GRAD] = row_relu_grad;
     rows[TANDEM_OP_SGD] = row_sgd;
     rows[TANDEM_OP_ADAM] = row_adam;
 }

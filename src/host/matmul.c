@@ -23,6 +23,7 @@ static enum tandem_status matrices_read(const char *name,
     const struct tandem_tensor_desc *desc = &tensor->desc;
     const uint32_t rank = desc->rank;
 
+    *out = (struct matrices){0};
     if (rank != 2 && rank != 3)
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "matmul: %s: rank %u, but 2 or 3 is needed", name,

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Drafts of profiles: begun empty or with what the file holds, and put in its
+ * place; see profile_draft.h.
+ */
+#include <config.h>
+
+#include "host/profile_draft.h"
+#include "common/message.h"
+#include "common/operator.h"
+#include "common/shelter.h"
+#include "host/path.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct handle_pool profile_pool = HANDLE_POOL(struct tandem_profile,
+                                              0x5450524f);
+
+enum tandem_status draft_check(const struct tandem_profile *profile)
+{
+    if (!handle_live(&profile_pool, profile))
+        return message_set(TANDEM_INVALID_ARGUMENT, "profile: %s",
+                           profile == NULL ? "NULL"
+                                           : "a freed or foreign handle");
+    return TANDEM_OK;
+}
+
+enum tandem_status draft_memory_fail(void)
+{
+    return message_set(TANDEM_OUT_OF_MEMORY, "no memory for a profile");
+}
+
+json_t *draft_member_add(json_t *object, const char *key, json_t *value)
+{
+    return json_object_set_new(object, key, value) == 0 ? value : NULL;
+}
+
+static json_t *key_json(const struct profile_key *key)
+{
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "backend",
+                     key->backend, "name", key->name, "uuid", key->uuid, "pci",
+                     key->pci, "driver", key->driver, "plugin_version",
+                     key->plugin_version, "host_cpu", key->host_cpu);
+}
+
+/* What was found wrong stays so until it is found right. */
+static bool rejected_fill(json_t *names, const struct cost_model *model)
+{
+    bool good = names != NULL;
+
+    for (uint32_t op = 0; op < TANDEM_OP_LIMIT && good; op++) {
+        if (cost_rejects(model, op))
+            good = json_array_append_new(
+                       names, json_string(operator_name(op))) == 0;
+    }
+    return good;
+}
+
+static bool profile_fill(struct tandem_profile *profile,
+                         const struct device *device)
+{
+    struct profile_key key;
+    char now[32] = "";
+    const time_t seconds = time(NULL);
+    struct tm parts;
+    size_t prefix;
+    json_t *root;
+
+    profile_key_make(device, &key);
+    profile_file_name(&key, profile->file, sizeof(profile->file), &prefix);
+    if (gmtime_r(&seconds, &parts) != NULL)
+        strftime(now, sizeof(now), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    root = json_pack("{s:i, s:s}", "format", PROFILE_FORMAT, "measured_at",
+                     now);
+    profile->root = root;
+    profile->scalars = draft_member_add(root, "scalars", json_object());
+    profile->curves = draft_member_add(root, "curves", json_object());
+    profile->gemm = draft_member_add(root, "gemm", json_array());
+    profile->tuning = draft_member_add(root, "tuning", json_object());
+    profile->rejected = draft_member_add(root, "rejected", json_array());
+    return draft_member_add(root, "device", key_json(&key)) != NULL &&
+           rejected_fill(profile->rejected, &device->cost) &&
+           profile->scalars != NULL && profile->curves != NULL &&
+           profile->gemm != NULL && profile->tuning != NULL;
+}
+
+/* Takes over what was measured from the file that the device's costs came
+ * from. */
+static enum tandem_status profile_adopt(struct tandem_profile *profile,
+                                        const struct device *device)
+{
+    static const char *const members[] = {"measured_at", "scalars", "curves",
+                                          "gemm", "tuning"};
+    char why[TRUST_WHY_BYTES];
+    json_t *before;
+
+    if (device->profile == NULL)
+        return TANDEM_OK;
+    before = profile_read(device, why, sizeof(why));
+    if (before == NULL)
+        return message_set(TANDEM_FAILED, "%.256s: the profile cannot be "
+                                          "revised: %.200s",
+                           device->profile, why);
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        json_t *member = json_object_get(before, members[i]);
+
+        if (member != NULL &&
+            json_object_set(profile->root, members[i], member) != 0) {
+            json_decref(before);
+            return draft_memory_fail();
+        }
+    }
+    json_decref(before);
+    profile->scalars = json_object_get(profile->root, "scalars");
+    profile->curves = json_object_get(profile->root, "curves");
+    profile->gemm = json_object_get(profile->root, "gemm");
+    profile->tuning = json_object_get(profile->root, "tuning");
+    return TANDEM_OK;
+}
+
+static enum tandem_status profile_make(struct tandem_context *context,
+                                       uint32_t device, bool adopt,
+                                       struct tandem_profile **out_profile)
+{
+    struct tandem_profile *profile = NULL;
+    struct device *found;
+    enum tandem_status status = context_check(context);
+
+    if (out_profile != NULL)
+        *out_profile = NULL;
+    if (status != TANDEM_OK)
+        return status;
+    if (out_profile == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT, "out_profile: NULL");
+    context_lock(context);
+    status = device_get(context, device, &found);
+    if (status == TANDEM_OK) {
+        profile = handle_new(&profile_pool);
+        if (profile != NULL)
+            profile->context = context;
+        if (profile == NULL || !profile_fill(profile, found))
+            status = draft_memory_fail();
+        else if (adopt)
+            status = profile_adopt(profile, found);
+    }
+    context_unlock(context);
+    if (status != TANDEM_OK) {
+        tandem_profile_destroy(profile);
+        return status;
+    }
+    *out_profile = profile;
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_profile_create(struct tandem_context *context,
+                                         uint32_t device,
+                                         struct tandem_profile **out_profile)
+{
+    return profile_make(context, device, false, out_profile);
+}
+
+enum tandem_status tandem_profile_revise(struct tandem_context *context,
+                                         uint32_t device,
+                                         struct tandem_profile **out_profile)
+{
+    return profile_make(context, device, true, out_profile);
+}
+
+void tandem_profile_destroy(struct tandem_profile *profile)
+{
+    if (!handle_live(&profile_pool, profile))
+        return;
+    json_decref(profile->root);
+    handle_free(&profile_pool, profile);
+}
+
+/* ---- saving ------------------------------------------------------------------ */
+
+/* Writes text to the file of this name, made anew, in directory. */
+static enum tandem_status text_save(const char *path, const char *name,
+                                    const char *text)
+{
+    const struct trust_part whole = {text, strlen(text)};
+    char why[TRUST_WHY_BYTES];
+    bool good;
+    int directory;
+
+    if (whole.bytes > PROFILE_BYTES_MAX)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "the profile has %zu bytes, at most %u are read",
+                           whole.bytes, PROFILE_BYTES_MAX);
+    directory = path_writable(path, why, sizeof(why));
+    if (directory < 0)
+        return message_set(TANDEM_FAILED,
+                           "%s: no profile can be written there: %s", path,
+                           why);
+    good = trust_replace(directory, name, &whole, 1, true, why, sizeof(why));
+    close(directory);
+    if (!good)
+        return message_set(TANDEM_FAILED, "%s/%s: %s", path, name, why);
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_profile_save(struct tandem_profile *profile,
+                                       const char *directory, char *out_path,
+                                       size_t path_bytes)
+{
+    char path[PATH_BYTES];
+    struct shelter host;
+    char *text;
+    int length;
+    enum tandem_status status = draft_check(profile);
+
+    if (status == TANDEM_OK)
+        status = context_check(profile->context);
+    if (status != TANDEM_OK)
+        return status;
+    if (directory == NULL)
+        directory = profile->context->profile_path;
+    if (directory == NULL)
+        directory = profile->context->cache_path;
+    if (directory == NULL)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "directory: NULL, and neither TANDEM_PROFILE, "
+                           "XDG_CACHE_HOME nor HOME names one");
+    if (directory[0] != '/')
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "directory: \"%.256s\" is relative", directory);
+    length = snprintf(path, sizeof(path), "%s/%s", directory, profile->file);
+    if (length < 0 || (size_t)length >= sizeof(path) ||
+        (out_path != NULL && (size_t)length >= path_bytes))
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "path_bytes: %zu is too little for %s/%s",
+                           path_bytes, directory, profile->file);
+    shelter_enter(&host);
+    text = json_dumps(profile->root, JSON_INDENT(1) | JSON_SORT_KEYS |
+                                         JSON_REAL_PRECISION(17));
+    shelter_leave(&host);
+    if (text == NULL)
+        return draft_memory_fail();
+    status = text_save(directory, profile->file, text);
+    free(text);
+    if (status != TANDEM_OK)
+        return status;
+    if (out_path != NULL)
+        memcpy(out_path, path, (size_t)length + 1);
+    return TANDEM_OK;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A profile that is being written: collects measurements, judged one by one
+ * (profile_entry.c), until it is saved.  One thread uses one at a time.
+ */
+#ifndef TANDEM_HOST_PROFILE_DRAFT_H
+#define TANDEM_HOST_PROFILE_DRAFT_H
+
+#include "host/profile.h"
+
+struct tandem_profile {
+    struct handle handle;
+    struct tandem_context *context;
+    json_t *root; /* owns those below */
+    json_t *scalars, *curves, *gemm, *tuning, *rejected;
+    char file[PROFILE_NAME_BYTES];
+};
+
+/* A live handle, or a status with its message set. */
+enum tandem_status draft_check(const struct tandem_profile *profile);
+
+/* TANDEM_OUT_OF_MEMORY, with its message. */
+enum tandem_status draft_memory_fail(void);
+
+/* A new member of an object, which takes value; NULL when memory is out. */
+json_t *draft_member_add(json_t *object, const char *key, json_t *value);
+
+#endif
