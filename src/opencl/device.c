@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "common/decimal.h"
+#include "opencl/adrift.h"
 #include "opencl/cache.h"
 #include "opencl/driver.h"
 #include "opencl/gemm.h"
@@ -269,6 +270,7 @@ enum tandem_status device_open(uint32_t index,
     const struct platform_device *hardware = platform_at(index);
     if (hardware == NULL)
         return TANDEM_NO_DEVICE;
+    adrift_settle();
     struct tandem_device *device = handle_new(&devices);
     if (device == NULL)
         return message_set(TANDEM_OUT_OF_MEMORY, "open: out of host memory");
@@ -319,6 +321,7 @@ void device_close(struct tandem_device *device)
 {
     if (!handle_live(&devices, device) || device_forked())
         return;
+    adrift_settle();
     compile_stop(device);
     while (device->streams != NULL)
         stream_destroy(device->streams);

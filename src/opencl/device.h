@@ -41,7 +41,7 @@ struct tandem_device {
     atomic_bool lost;
     atomic_bool stuck; /* work did not end: its objects are never released */
     /* Nobody knows whether work has ended: the host's memory that it may use
-     * is never given back. */
+     * is given back once somebody does; see adrift.h. */
     atomic_bool adrift;
     uint64_t stuck_ns; /* a build, or work at close, that lasts so long */
     atomic_int shares_memory; /* import.c: unknown, yes, no */

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "opencl/adrift.h"
 #include "opencl/device.h"
 #include "opencl/status.h"
 
@@ -33,6 +34,17 @@ static void pinned_release(struct pinned *pinned)
     if (pinned->queue != NULL)
         clReleaseCommandQueue(pinned->queue);
     free(pinned);
+}
+
+void pinned_abandon(struct pinned *list)
+{
+    while (list != NULL) {
+        struct pinned *next = list->next;
+        clReleaseMemObject(list->mem);
+        clReleaseCommandQueue(list->queue);
+        free(list);
+        list = next;
+    }
 }
 
 enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
@@ -98,8 +110,10 @@ void pinned_free(struct tandem_device *device, void *memory)
 
 void pinned_finish(struct tandem_device *device)
 {
-    if (atomic_load(&device->adrift))
-        return;
+    if (atomic_load(&device->adrift)) {
+        adrift_pinned(device->pool.pinned);
+        device->pool.pinned = NULL;
+    }
     while (device->pool.pinned != NULL) {
         struct pinned *pinned = device->pool.pinned;
         device->pool.pinned = pinned->next;

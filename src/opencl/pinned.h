@@ -5,9 +5,13 @@
 
 #include <tandem/backend.h>
 
+struct pinned;
+
 enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
                                 void **out_memory);
 void pinned_free(struct tandem_device *device, void *memory);
 void pinned_finish(struct tandem_device *device);
+/* Gives back what a lost device had, without a word to it. */
+void pinned_abandon(struct pinned *list);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opencl/adrift.h"
 #include "opencl/status.h"
 #include "opencl/stream.h"
 
@@ -43,8 +44,10 @@ static void chunk_free(struct tandem_device *device,
 {
     if (chunk->event != NULL)
         clReleaseEvent(chunk->event);
-    if (atomic_load(&device->adrift))
+    if (atomic_load(&device->adrift)) {
+        adrift_chunk(chunk);
         return;
+    }
     if (chunk->mem == NULL) {
         free(chunk->memory);
         return;

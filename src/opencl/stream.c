@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams: in-order queues, their errors, and whose memory waits for whom. */
+#include "opencl/adrift.h"
 #include "opencl/readback.h"
 #include "opencl/stream.h"
 
@@ -337,7 +338,7 @@ static bool stream_ends(struct tandem_stream *stream)
     if (status == TANDEM_DEVICE_LOST &&
         atomic_load(&stream->completed) != atomic_load(&stream->issued) &&
         !device_drained(stream->queue, DEVICE_ANSWER_MS))
-        atomic_store(&device->adrift, true);
+        adrift_begin(device, stream->queue);
     if (status != TANDEM_NOT_READY)
         return !atomic_load(&device->stuck);
     atomic_store(&device->stuck, true);

@@ -67,7 +67,7 @@ static const struct row rows[] = {
      {CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY, CL_INVALID_EVENT}},
     {"cl", {CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY, CL_INVALID_VALUE}}};
 
-cl_int code_pick(const char *function, uint32_t pick)
+static const struct row *row_of(const char *function, uint32_t *out_count)
 {
     const struct row *row = rows;
     uint32_t most = 0;
@@ -76,5 +76,22 @@ cl_int code_pick(const char *function, uint32_t pick)
         row++;
     while (most < MOST && row->codes[most] != CL_SUCCESS)
         most++;
+    *out_count = most;
+    return row;
+}
+
+cl_int code_pick(const char *function, uint32_t pick)
+{
+    uint32_t most;
+    const struct row *row = row_of(function, &most);
+
     return row->codes[pick % most];
+}
+
+uint32_t layer_codes(const char *function)
+{
+    uint32_t most;
+
+    row_of(function, &most);
+    return most;
 }

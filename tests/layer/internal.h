@@ -120,4 +120,8 @@ cl_uint kernel_memories(cl_kernel kernel, cl_mem *out_memories,
 void kernel_corrupt(cl_command_queue queue, cl_kernel kernel);
 void corrupt_environment(void);
 
+/* ---- memo.c ---- */
+
+void memo_environment(void);
+
 #endif

@@ -24,6 +24,9 @@
  *   TANDEM_LAYER_GPU=1
  *       Devices say that they are GPUs, so that on an OpenCL for processors
  *       the plugin goes the ways of GPUs too.
+ *   TANDEM_LAYER_MEMO=1
+ *       The driver makes one context for each device and builds each program
+ *       once; see memo.c.
  *
  * Any thread.
  */
@@ -84,6 +87,7 @@ clInitLayer(cl_uint entries, const cl_icd_dispatch *target_dispatch,
     LAYER_FUNCTIONS(REPLACE)
     fault_environment();
     corrupt_environment();
+    memo_environment();
     *out_entries = sizeof layer / sizeof(void *);
     *out_dispatch = &layer;
     return CL_SUCCESS;

@@ -96,6 +96,9 @@ typedef uint64_t (*layer_hanging_fn)(void);
  * out_calls: how often it was called since the script was set. */
 LAYER_EXPORT const char *layer_function(uint32_t index, uint64_t *out_calls);
 typedef const char *(*layer_function_fn)(uint32_t, uint64_t *);
+/* How many codes there are to pick from for a function. */
+LAYER_EXPORT uint32_t layer_codes(const char *function);
+typedef uint32_t (*layer_codes_fn)(const char *);
 /* The name of the function that failed last, and how. */
 LAYER_EXPORT const char *layer_failed(int32_t *out_code);
 typedef const char *(*layer_failed_fn)(int32_t *);

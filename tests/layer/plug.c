@@ -42,7 +42,8 @@ bool plug_start(struct plug *plug)
         !find(layer, "layer_release", &plug->release) ||
         !find(layer, "layer_hanging", &plug->hanging) ||
         !find(layer, "layer_function", &plug->function) ||
-        !find(layer, "layer_failed", &plug->failed)) {
+        !find(layer, "layer_failed", &plug->failed) ||
+        !find(layer, "layer_codes", &plug->codes)) {
         fprintf(stderr, "%s: %s\n", path, dlerror());
         exit(1);
     }

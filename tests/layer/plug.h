@@ -22,6 +22,7 @@ struct plug {
     layer_hanging_fn hanging;
     layer_function_fn function;
     layer_failed_fn failed;
+    layer_codes_fn codes;
 };
 
 extern const char *const plug_objects[LAYER_OBJECTS];

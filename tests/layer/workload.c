@@ -181,7 +181,8 @@ bool upload(struct workload *work, struct tandem_buffer *buffer,
 
 bool near(float got, float want)
 {
-    return fabsf(got - want) <= 1e-4f * fmaxf(1.0f, fabsf(want));
+    return got == want ||
+           fabsf(got - want) <= 1e-4f * fmaxf(1.0f, fabsf(want));
 }
 
 bool holds(struct workload *work, struct tandem_buffer *buffer,
