@@ -2,6 +2,7 @@
 /* What the tests of the host library share; see support.h. */
 #include <config.h>
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <ftw.h>
 #include <pthread.h>
@@ -102,6 +103,18 @@ static int entry_remove(const char *path, const struct stat *status, int type,
 void directory_remove(const char *path)
 {
     nftw(path, entry_remove, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+uint32_t directory_count(const char *path)
+{
+    DIR *directory = opendir(path);
+    uint32_t count = 0;
+
+    ck_assert_ptr_nonnull(directory);
+    for (struct dirent *entry; (entry = readdir(directory));)
+        count += entry->d_name[0] != '.' || strlen(entry->d_name) > 2;
+    closedir(directory);
+    return count;
 }
 
 void scratch_setup(void)

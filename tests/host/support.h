@@ -49,6 +49,8 @@ char *file_read(const char *path);
 void file_copy(const char *to, const char *from);
 void directory_make(const char *path);
 void directory_remove(const char *path);
+/* How many entries it has. */
+uint32_t directory_count(const char *path);
 
 /* ---- contexts ---- */
 

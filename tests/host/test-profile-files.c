@@ -6,7 +6,6 @@
  */
 #include <config.h>
 
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -498,18 +497,6 @@ END_TEST
 
 /* ---- files that cannot be written ---- */
 
-static uint32_t files_in(const char *path)
-{
-    DIR *directory = opendir(path);
-    uint32_t count = 0;
-
-    ck_assert_ptr_nonnull(directory);
-    for (struct dirent *entry; (entry = readdir(directory));)
-        count += entry->d_name[0] != '.' || strlen(entry->d_name) > 2;
-    closedir(directory);
-    return count;
-}
-
 static struct tandem_profile *other_profile(void)
 {
     struct tandem_profile *profile = profile_new(context_new(NULL), "sim");
@@ -531,7 +518,7 @@ START_TEST(test_a_file_that_is_too_large)
     FAILS(TANDEM_FAILED, status);
     ck_assert_ptr_nonnull(strstr(tandem_last_error(), "File too large"));
     good_holds();
-    ck_assert_uint_eq(files_in(scratch_path("profiles")), 1);
+    ck_assert_uint_eq(directory_count(scratch_path("profiles")), 1);
     OK(tandem_profile_save(profile, NULL, NULL, 0));
 }
 END_TEST
@@ -551,7 +538,7 @@ START_TEST(test_a_writer_that_is_killed)
     }
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert(WIFSIGNALED(status));
-    ck_assert_uint_eq(files_in(scratch_path("profiles")), 2);
+    ck_assert_uint_eq(directory_count(scratch_path("profiles")), 2);
     good_holds();
     good_save();
     good_holds();

@@ -5,7 +5,6 @@
  */
 #include <config.h>
 
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,18 +143,6 @@ START_TEST(test_tuning_is_kept)
 }
 END_TEST
 
-static uint32_t files_in(const char *path)
-{
-    DIR *directory = opendir(path);
-    uint32_t count = 0;
-
-    ck_assert_ptr_nonnull(directory);
-    for (struct dirent *entry; (entry = readdir(directory));)
-        count += entry->d_name[0] != '.' || strlen(entry->d_name) > 2;
-    closedir(directory);
-    return count;
-}
-
 START_TEST(test_the_file_is_named)
 {
     const char *saved = script_path("sim"), *path = "";
@@ -178,7 +165,7 @@ START_TEST(test_saving_leaves_one_file)
         script_all(&script, i, 0);
         script_save("sim", &script);
     }
-    ck_assert_uint_eq(files_in(scratch_path("profiles")), 1);
+    ck_assert_uint_eq(directory_count(scratch_path("profiles")), 1);
 }
 END_TEST
 

@@ -22,13 +22,10 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 
+#include "control.h"
 #include "host/support.h"
 #include "process.h"
 #include "work.h"
-
-#ifdef __SSE__
-#include <xmmintrin.h>
-#endif
 
 static float results[WORK_RESULTS];
 static char self[4096];
@@ -114,21 +111,6 @@ static unsigned long long results_hash(void)
     return hash;
 }
 
-struct control {
-    int rounding, traps;
-    unsigned flushing;
-};
-
-static struct control control_read(void)
-{
-    struct control now = {fegetround(), fegetexcept(), 0};
-
-#ifdef __SSE__
-    now.flushing = _mm_getcsr() & 0x8040;
-#endif
-    return now;
-}
-
 static const char *case_name;
 
 static void environment_set(void)
@@ -137,10 +119,8 @@ static void environment_set(void)
         feenableexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW);
     if (strcmp(case_name, "down") == 0)
         fesetround(FE_DOWNWARD);
-#ifdef __SSE__
     if (strcmp(case_name, "flush") == 0)
-        _mm_setcsr(_mm_getcsr() | 0x8040);
-#endif
+        control_flush();
 }
 
 static struct process_thread threads[PROCESS_THREADS];
@@ -181,9 +161,7 @@ START_TEST(case_library)
     process_compare(&before, &after);
     changes_print();
     threads_blocked(threads, process_threads(threads));
-    ck_assert_int_eq(control_before.rounding, control_after.rounding);
-    ck_assert_int_eq(control_before.traps, control_after.traps);
-    ck_assert_uint_eq(control_before.flushing, control_after.flushing);
+    control_compare(control_before, control_after);
     printf("results %016llx\n", results_hash());
     tandem_context_destroy(context);
 }

@@ -17,13 +17,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "control.h"
 #include "host/support.h"
 #include "process.h"
 #include "work.h"
-
-#ifdef __SSE__
-#include <xmmintrin.h>
-#endif
 
 static float results[WORK_RESULTS], expected[WORK_RESULTS];
 
@@ -353,13 +350,6 @@ END_TEST
 
 /* ---- the floating-point environment ---- */
 
-#ifdef __SSE__
-static void flush_set(void)
-{
-    _mm_setcsr(_mm_getcsr() | 0x8040);
-}
-#endif
-
 static void down_set(void)
 {
     fesetround(FE_DOWNWARD);
@@ -394,26 +384,9 @@ static const struct {
     {"rounding down", down_set},
     {"rounding up", up_set},
     {"rounding to zero", chop_set},
-#ifdef __SSE__
-    {"subnormals flushed", flush_set},
-#endif
+    {"subnormals flushed", control_flush},
     {"the default", plain_set},
 };
-
-struct control {
-    int rounding, traps;
-    unsigned flushing;
-};
-
-static struct control control_read(void)
-{
-    struct control now = {fegetround(), fegetexcept(), 0};
-
-#ifdef __SSE__
-    now.flushing = _mm_getcsr() & 0x8040;
-#endif
-    return now;
-}
 
 /* Everything that the thread does before the environment is the default one
  * again. */
@@ -448,9 +421,7 @@ START_TEST(float_environment_of_the_host)
 
     tandem_context_destroy(worked(NULL, expected));
     strange_work(environments[_i].set, &before, &after);
-    ck_assert_int_eq(before.rounding, after.rounding);
-    ck_assert_int_eq(before.traps, after.traps);
-    ck_assert_uint_eq(before.flushing, after.flushing);
+    control_compare(before, after);
     work_compare(expected, results, environments[_i].name);
 }
 END_TEST
