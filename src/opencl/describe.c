@@ -22,36 +22,61 @@ static const char *const notable[] = {"cl_khr_fp16",
                                       "cl_khr_external_memory",
                                       "cl_intel_unified_shared_memory"};
 
-static void text(cl_device_id id, cl_device_info what, char *out, size_t bytes)
+/* A device that is asked, and the first failure of what every driver must
+ * answer. */
+struct asked {
+    cl_device_id id;
+    cl_int code;
+};
+
+static bool answered(struct asked *asked, cl_int code)
+{
+    if (asked->code == CL_SUCCESS)
+        asked->code = code;
+    return code == CL_SUCCESS;
+}
+
+static void text(struct asked *asked, cl_device_info what, char *out,
+                 size_t bytes)
 {
     size_t length = 0;
     out[0] = '\0';
-    if (clGetDeviceInfo(id, what, 0, NULL, &length) != CL_SUCCESS ||
+    if (!answered(asked, clGetDeviceInfo(asked->id, what, 0, NULL, &length)) ||
         length == 0)
         return;
     char *whole = calloc(1, length + 1);
-    if (whole != NULL &&
-        clGetDeviceInfo(id, what, length, whole, NULL) == CL_SUCCESS)
+    if (answered(asked, whole != NULL
+                            ? clGetDeviceInfo(asked->id, what, length, whole,
+                                              NULL)
+                            : CL_OUT_OF_HOST_MEMORY))
         snprintf(out, bytes, "%s", whole + strspn(whole, " "));
     free(whole);
 }
 
-static void platform_text(cl_platform_id platform, cl_platform_info what,
-                          char *out, size_t bytes)
+static void platform_text(struct asked *asked, cl_platform_id platform,
+                          cl_platform_info what, char *out, size_t bytes)
 {
     char whole[1024] = "";
-    if (clGetPlatformInfo(platform, what, sizeof(whole) - 1, whole, NULL) !=
-        CL_SUCCESS)
+    if (!answered(asked, clGetPlatformInfo(platform, what, sizeof(whole) - 1,
+                                           whole, NULL)))
         whole[0] = '\0';
     snprintf(out, bytes, "%s", whole);
 }
 
-static cl_ulong number(cl_device_id id, cl_device_info what)
+static cl_ulong number(struct asked *asked, cl_device_info what)
 {
     cl_ulong value = 0; /* little-endian: serves narrower answers too */
-    if (clGetDeviceInfo(id, what, sizeof(value), &value, NULL) != CL_SUCCESS)
-        return 0;
-    return value;
+    return answered(asked, clGetDeviceInfo(asked->id, what, sizeof(value),
+                                           &value, NULL))
+               ? value
+               : 0;
+}
+
+/* What a driver need not answer: 0 then. */
+static cl_ulong number_if(cl_device_id id, cl_device_info what)
+{
+    struct asked asked = {id, CL_SUCCESS};
+    return number(&asked, what);
 }
 
 /* Whether name is a word of list. */
@@ -98,10 +123,10 @@ static void describe_pci(struct tandem_device_info *info, cl_device_id id,
         snprintf(info->pci, sizeof(info->pci), "%04x:%02x:%02x.%x", khr.domain,
                  khr.bus, khr.device, khr.function);
     } else if (listed(extensions, "cl_nv_device_attribute_query")) {
-        unsigned slot = (unsigned)number(id, DEVICE_PCI_SLOT_ID_NV);
+        unsigned slot = (unsigned)number_if(id, DEVICE_PCI_SLOT_ID_NV);
         snprintf(info->pci, sizeof(info->pci), "%04x:%02x:%02x.%x",
-                 (unsigned)number(id, DEVICE_PCI_DOMAIN_ID_NV),
-                 (unsigned)number(id, DEVICE_PCI_BUS_ID_NV), slot >> 3,
+                 (unsigned)number_if(id, DEVICE_PCI_DOMAIN_ID_NV),
+                 (unsigned)number_if(id, DEVICE_PCI_BUS_ID_NV), slot >> 3,
                  slot & 7u);
     } else if (listed(extensions, "cl_amd_device_attribute_query") &&
                clGetDeviceInfo(id, DEVICE_TOPOLOGY_AMD, sizeof(amd), &amd,
@@ -113,71 +138,80 @@ static void describe_pci(struct tandem_device_info *info, cl_device_id id,
     }
 }
 
-static uint32_t describe_kind(cl_device_id id)
+static uint32_t describe_kind(struct asked *asked)
 {
-    cl_device_type type = (cl_device_type)number(id, CL_DEVICE_TYPE);
+    cl_device_type type = (cl_device_type)number(asked, CL_DEVICE_TYPE);
     if ((type & CL_DEVICE_TYPE_GPU) != 0)
         return TANDEM_DEVICE_GPU;
     return (type & CL_DEVICE_TYPE_CPU) != 0 ? TANDEM_DEVICE_CPU
                                             : TANDEM_DEVICE_ACCELERATOR;
 }
 
-static void describe_limits(struct platform_device *out, cl_device_id id)
+static void describe_limits(struct platform_device *out, struct asked *asked)
 {
     struct tandem_device_info *info = &out->info;
     size_t sizes[8] = {0};
-    info->memory_bytes = number(id, CL_DEVICE_GLOBAL_MEM_SIZE);
-    info->max_alloc_bytes = number(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-    info->local_memory_bytes = number(id, CL_DEVICE_LOCAL_MEM_SIZE);
-    info->compute_units = (uint32_t)number(id, CL_DEVICE_MAX_COMPUTE_UNITS);
-    info->max_work_group = (uint32_t)number(id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
-    info->clock_mhz = (uint32_t)number(id, CL_DEVICE_MAX_CLOCK_FREQUENCY);
-    if (clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof(sizes), sizes,
-                        NULL) != CL_SUCCESS)
-        sizes[0] = 1;
+    info->memory_bytes = number(asked, CL_DEVICE_GLOBAL_MEM_SIZE);
+    info->max_alloc_bytes = number(asked, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    info->local_memory_bytes = number(asked, CL_DEVICE_LOCAL_MEM_SIZE);
+    info->compute_units = (uint32_t)number(asked, CL_DEVICE_MAX_COMPUTE_UNITS);
+    info->max_work_group =
+        (uint32_t)number(asked, CL_DEVICE_MAX_WORK_GROUP_SIZE);
+    info->clock_mhz = (uint32_t)number(asked, CL_DEVICE_MAX_CLOCK_FREQUENCY);
+    answered(asked, clGetDeviceInfo(asked->id, CL_DEVICE_MAX_WORK_ITEM_SIZES,
+                                    sizeof(sizes), sizes, NULL));
     out->group_limit = info->max_work_group;
     if (sizes[0] < out->group_limit)
         out->group_limit = (uint32_t)sizes[0];
-    out->unified = number(id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
-    out->correct_divide = (number(id, CL_DEVICE_SINGLE_FP_CONFIG) &
+    out->unified = number_if(asked->id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
+    out->correct_divide = (number(asked, CL_DEVICE_SINGLE_FP_CONFIG) &
                            CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
 }
 
-static bool usable(cl_device_id id)
+static bool usable(struct asked *asked)
 {
     char version[128];
     int major = 0, minor = 0;
-    text(id, CL_DEVICE_VERSION, version, sizeof(version));
+    text(asked, CL_DEVICE_VERSION, version, sizeof(version));
     sscanf(version, "OpenCL %d.%d", &major, &minor);
-    return number(id, CL_DEVICE_AVAILABLE) != 0 &&
-           number(id, CL_DEVICE_COMPILER_AVAILABLE) != 0 &&
-           number(id, CL_DEVICE_ENDIAN_LITTLE) != 0 &&
+    return number(asked, CL_DEVICE_AVAILABLE) != 0 &&
+           number(asked, CL_DEVICE_COMPILER_AVAILABLE) != 0 &&
+           number(asked, CL_DEVICE_ENDIAN_LITTLE) != 0 &&
            major * 100 + minor >= 102;
 }
 
+static void describe_texts(struct platform_device *out, struct asked *asked)
+{
+    struct tandem_device_info *info = &out->info;
+    text(asked, CL_DEVICE_NAME, info->name, sizeof(info->name));
+    text(asked, CL_DEVICE_VENDOR, info->vendor, sizeof(info->vendor));
+    text(asked, CL_DRIVER_VERSION, info->driver, sizeof(info->driver));
+    platform_text(asked, out->platform, CL_PLATFORM_NAME, info->platform,
+                  sizeof(info->platform));
+    platform_text(asked, out->platform, CL_PLATFORM_VERSION, out->version,
+                  sizeof(out->version));
+}
+
 bool describe_device(struct platform_device *out, cl_platform_id platform,
-                     cl_device_id id)
+                     cl_device_id id, cl_int *out_code)
 {
     static char extensions[16384]; /* platform.c's mutex is held */
     struct tandem_device_info *info = &out->info;
+    struct asked asked = {id, CL_SUCCESS};
     memset(out, 0, sizeof(*out));
-    if (!usable(id))
+    bool usable_device = usable(&asked);
+    *out_code = asked.code;
+    if (!usable_device)
         return false;
     out->platform = platform;
     out->id = id;
     info->struct_size = sizeof(*info);
-    info->kind = describe_kind(id);
-    text(id, CL_DEVICE_NAME, info->name, sizeof(info->name));
-    text(id, CL_DEVICE_VENDOR, info->vendor, sizeof(info->vendor));
-    text(id, CL_DRIVER_VERSION, info->driver, sizeof(info->driver));
-    text(id, CL_DEVICE_EXTENSIONS, extensions, sizeof(extensions));
-    platform_text(platform, CL_PLATFORM_NAME, info->platform,
-                  sizeof(info->platform));
-    platform_text(platform, CL_PLATFORM_VERSION, out->version,
-                  sizeof(out->version));
+    info->kind = describe_kind(&asked);
+    describe_texts(out, &asked);
+    text(&asked, CL_DEVICE_EXTENSIONS, extensions, sizeof(extensions));
     describe_extensions(info, extensions);
     describe_pci(info, id, extensions);
-    describe_limits(out, id);
+    describe_limits(out, &asked);
     if (listed(extensions, "cl_khr_device_uuid"))
         clGetDeviceInfo(id, DEVICE_UUID_KHR, sizeof(info->uuid), info->uuid,
                         NULL);
@@ -191,5 +225,6 @@ bool describe_device(struct platform_device *out, cl_platform_id platform,
     /* A CPU device computes in the host's memory; others are believed only
      * after a round trip, at import_host. */
     info->caps |= info->kind == TANDEM_DEVICE_CPU ? TANDEM_CAP_HOST_MEMORY : 0;
-    return true;
+    *out_code = asked.code;
+    return asked.code == CL_SUCCESS;
 }

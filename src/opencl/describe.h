@@ -6,8 +6,9 @@
 #include "opencl/platform.h"
 
 /* Fills out but for info.duplicate_of; false where the device cannot serve:
- * not available, no compiler, older than OpenCL 1.2, big-endian. */
+ * not available, no compiler, older than OpenCL 1.2, big-endian, or, with
+ * out_code, where it failed to say. */
 bool describe_device(struct platform_device *out, cl_platform_id platform,
-                     cl_device_id id);
+                     cl_device_id id, cl_int *out_code);
 
 #endif

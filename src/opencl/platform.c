@@ -29,19 +29,36 @@ static char refusal_text[512];
 static uint32_t device_total;
 static struct platform_device devices[MAX_DEVICES];
 
+/* Of memory, which may be had another time; others stay as they are. */
+static bool passing(cl_int code)
+{
+    return code == CL_OUT_OF_HOST_MEMORY || code == CL_OUT_OF_RESOURCES;
+}
+
+/* A platform without devices is no failure. */
+static void note_failure(cl_int code)
+{
+    if (code != CL_SUCCESS && code != CL_DEVICE_NOT_FOUND &&
+        !passing(search_code))
+        search_code = code;
+}
+
 static void platform_search(cl_platform_id platform)
 {
     cl_device_id ids[MAX_DEVICES];
     cl_uint count = 0;
-    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, ids,
-                       &count) != CL_SUCCESS)
+    cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, ids,
+                                 &count);
+    note_failure(code);
+    if (code != CL_SUCCESS)
         return;
     if (count > MAX_DEVICES)
         count = MAX_DEVICES;
     for (cl_uint i = 0; i < count && device_total < MAX_DEVICES; i++) {
         struct platform_device *device = &devices[device_total];
-        if (describe_device(device, platform, ids[i]))
+        if (describe_device(device, platform, ids[i], &code))
             device_total++;
+        note_failure(code);
     }
 }
 
@@ -106,8 +123,11 @@ static void search(void)
         return;
     if (count > MAX_PLATFORMS)
         count = MAX_PLATFORMS;
+    device_total = 0;
     for (cl_uint i = 0; i < count; i++)
         platform_search(platforms[i]);
+    if (device_total != 0)
+        search_code = CL_SUCCESS;
     order_devices();
     mark_twins();
 }
@@ -122,10 +142,15 @@ static enum tandem_status no_device(void)
             "no OpenCL driver is installed (no .icd file was found): install "
             "your GPU's, on Debian nvidia-opencl-icd, intel-opencl-icd or "
             "mesa-opencl-icd, or pocl-opencl-icd for the CPU");
+    if (passing(search_code))
+        return message_set(TANDEM_OUT_OF_MEMORY,
+                           "an OpenCL driver has no memory to list its "
+                           "devices (%d): try again later",
+                           search_code);
     if (search_code != CL_SUCCESS)
         return message_set(TANDEM_NO_DEVICE,
-                           "clGetPlatformIDs failed with %d: an OpenCL driver "
-                           "refuses to start; check its installation",
+                           "an OpenCL driver failed with %d when it was asked "
+                           "for its devices; check its installation",
                            search_code);
     return message_set(TANDEM_NO_DEVICE,
                        "the OpenCL drivers list no usable device: check that "
@@ -146,10 +171,16 @@ enum tandem_status platform_count(uint32_t *out_count)
                                "of its parent started OpenCL: it does not "
                                "work here");
         pthread_mutex_lock(&mutex);
-        if (!atomic_load(&searched))
+        if (!atomic_load(&searched)) {
             search();
-        /* Memory may be had another time. */
-        atomic_store(&searched, refusal != TANDEM_OUT_OF_MEMORY);
+            /* Memory may be had another time. */
+            if (refusal == TANDEM_OUT_OF_MEMORY || passing(search_code)) {
+                enum tandem_status status = no_device();
+                pthread_mutex_unlock(&mutex);
+                return status;
+            }
+            atomic_store(&searched, true);
+        }
         pthread_mutex_unlock(&mutex);
     }
     *out_count = device_total;

@@ -27,10 +27,9 @@ static bool find(void *library, const char *name, void *out_function)
     return symbol != NULL;
 }
 
-bool plug_start(struct plug *plug)
+void plug_load(struct plug *plug)
 {
     char *here = getcwd(NULL, 0), path[4096];
-    uint32_t count;
     void *layer;
 
     snprintf(path, sizeof path, "%s/" LAYER, here ? here : "");
@@ -50,6 +49,13 @@ bool plug_start(struct plug *plug)
     plug->api = workload_plugin(PLUGIN);
     if (!plug->api)
         exit(1);
+}
+
+bool plug_start(struct plug *plug)
+{
+    uint32_t count;
+
+    plug_load(plug);
     if (plug->api->device_count(&count) == TANDEM_OK)
         return true;
     fprintf(stderr, "%s\n", plug->api->last_error());

@@ -27,8 +27,11 @@ struct plug {
 
 extern const char *const plug_objects[LAYER_OBJECTS];
 
-/* From .libs of the build directory, in which the test runs.  False, with a
- * line on stderr, where there is no OpenCL. */
+/* From .libs of the build directory, in which the test runs; touches no
+ * OpenCL. */
+void plug_load(struct plug *plug);
+/* Likewise, and asks for devices.  False, with a line on stderr, where there
+ * is no OpenCL. */
 bool plug_start(struct plug *plug);
 struct layer_counts plug_counts(const struct plug *plug);
 /* Objects of a kind that are alive, references counted. */

@@ -141,7 +141,8 @@ static enum layer_fault lazy_fault(const cl_mem *memories, cl_uint count_,
 
 /* ---- commands ---- */
 
-/* The marker that stands for a command which is not done. */
+/* The marker that stands for a command which is not done.  One that the caller
+ * waits for tells of it itself. */
 static cl_int stand_in(cl_command_queue queue, cl_int code, cl_bool blocking,
                        cl_event *event)
 {
@@ -162,6 +163,7 @@ static cl_int stand_in(cl_command_queue queue, cl_int code, cl_bool blocking,
         target.clReleaseEvent(*event);
         *event = NULL;
     }
+    queue_gone(queue); /* told */
     return CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
 }
 
