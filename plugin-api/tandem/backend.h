@@ -474,7 +474,9 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *                     or generic|neon
  *   deterministic     "1": one kernel and GEMM path, whatever tuning says
  *   stuck_after_ms    OpenCL plugin: builds, and at close work, that have not
- *                     ended by then are given up (300000; 0: never)
+ *                     ended by then are given up, and calls without a timeout
+ *                     that wait for work so long say TANDEM_NOT_READY (300000;
+ *                     0: never)
  *   profile           the plugin's own section of the profile, JSON text
  *   test.fault        TANDEM_CAP_FAULT_INJECTION only: "launch:N:STATUS", the
  *                     N-th launch (from 1) succeeds and then fails on the
@@ -576,7 +578,8 @@ struct tandem_backend {
 
     /* R  A buffer of at least bytes bytes (0 is allowed), its start aligned to
      * 64 or more, its content undefined.  Taken from the pool if it can be;
-     * out of memory trims the pool and tries once more. */
+     * out of memory trims the pool and tries once more.  TANDEM_NOT_READY: the
+     * device did not get round to it within a limit of the plugin's. */
     enum tandem_status (*alloc)(struct tandem_device *device, uint64_t bytes,
                                 struct tandem_buffer **out_buffer);
     /* R  Returns at once, work under way included: the block belongs to the
@@ -584,7 +587,9 @@ struct tandem_backend {
      * that work on the device. */
     void (*free)(struct tandem_buffer *buffer);
     /* R  Host to device.  Returns when source may be reused, unless
-     * TANDEM_TRANSFER_ASYNC.  bytes 0 does nothing. */
+     * TANDEM_TRANSFER_ASYNC.  bytes 0 does nothing.  TANDEM_NOT_READY: earlier
+     * work of the stream was in its way longer than a limit of the plugin's;
+     * buffer is unchanged, or poisoned where it was partly written. */
     enum tandem_status (*upload)(struct tandem_stream *stream,
                                  struct tandem_buffer *buffer, uint64_t offset,
                                  const void *source, uint64_t bytes,

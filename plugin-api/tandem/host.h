@@ -28,9 +28,9 @@
  *              that keeps them waiting for hang_ms (below) is lost from then
  *              on: its work is given up, others serve, and tensors whose only
  *              content it had give TANDEM_DEVICE_LOST until they are written
- *              again, those whose memory it may still write for ever.  Not
- *              so limited: what the plugin waits for inside alloc and upload
- *              (docs/faults.md).
+ *              again, those whose memory it may still write for ever.  What
+ *              the plugin waits for inside alloc and upload has the plugin's
+ *              limit (stuck_after_ms in backend.h, docs/faults.md).
  *   Errors     As in backend.h: a status, and tandem_last_error() for the
  *              calling thread.  A call that returns an error has changed
  *              nothing and started no work.  Work that failed after its call

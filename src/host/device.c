@@ -383,6 +383,15 @@ void device_lose(struct device *device)
         device_leave_out(device, answer_error(device->table));
 }
 
+/* With the message set. */
+static enum tandem_status device_hung(struct device *device)
+{
+    device->hung = true;
+    if (device->state != DEVICE_GONE)
+        device_leave_out(device, message_get());
+    return TANDEM_DEVICE_LOST;
+}
+
 enum tandem_status device_hang(struct device *device)
 {
     const double seconds = (double)device->context->hang_ns * 1e-9;
@@ -393,15 +402,21 @@ enum tandem_status device_hang(struct device *device)
                 "%s: its work did not end within %g s (TANDEM_HANG_SECONDS): "
                 "it counts as lost",
                 device->label, seconds);
-    device->hung = true;
-    device_leave_out(device, message_get());
-    return TANDEM_DEVICE_LOST;
+    return device_hung(device);
 }
 
 enum tandem_status device_failed(struct device *device,
                                  enum tandem_status status, const char *what)
 {
     status = answer_status(status);
+    /* Such calls have no timeout: the plugin gave up what it waited for. */
+    if (status == TANDEM_NOT_READY) {
+        message_set(TANDEM_DEVICE_LOST,
+                    "%s: %s had to wait for work that does not end (%s): it "
+                    "counts as lost",
+                    device->label, what, answer_error(device->table));
+        return device_hung(device);
+    }
     message_set(status, "%s: %s failed: %s: %s", device->label, what,
                 status_name(status), answer_error(device->table));
     if (status == TANDEM_DEVICE_LOST)

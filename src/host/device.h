@@ -73,8 +73,9 @@ enum tandem_status device_open(struct device *device);
 /* Closes it.  Left as it is where it hangs: its driver is still at it. */
 void device_finish(struct device *device);
 
-/* A call of the plugin failed: sets the message, and where the status says
- * so, leaves the device out from now on.  Returns status. */
+/* A call of the plugin that has no timeout failed: sets the message, and where
+ * the status says so, leaves the device out from now on; as one that hangs
+ * where it is TANDEM_NOT_READY.  Returns status, or TANDEM_DEVICE_LOST. */
 enum tandem_status device_failed(struct device *device,
                                  enum tandem_status status, const char *what);
 /* It is lost: left out from now on. */

@@ -255,7 +255,7 @@ static enum tandem_status upload(struct storage *storage,
 }
 
 /* What is larger no plugin copies first: an upload waits for the work before
- * it, with no limit and the context locked. */
+ * it, with the context locked. */
 #define COPIED_BYTES ((uint64_t)4 << 20)
 
 enum tandem_status storage_to_device(struct storage *storage,

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* What a queue at rest needs to say so. */
-#define ASK_MS 20u
+#define ASK_NS 20000000u
 
 /* One of queue, mem or memory (of malloc), pinned. */
 struct adrift {
@@ -82,7 +82,8 @@ void adrift_settle(void)
     kept = NULL;
     pthread_mutex_unlock(&mutex);
     for (const struct adrift *at = list; at != NULL; at = at->next)
-        if (at->queue != NULL && !device_drained(at->queue, ASK_MS)) {
+        if (at->queue != NULL &&
+            device_drained(at->queue, ASK_NS) != TANDEM_OK) {
             restore(list);
             return;
         }

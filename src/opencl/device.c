@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/decimal.h"
 #include "opencl/adrift.h"
 #include "opencl/cache.h"
 #include "opencl/driver.h"
 #include "opencl/gemm.h"
+#include "opencl/late.h"
 #include "opencl/pinned.h"
 #include "opencl/status.h"
 #include "opencl/stream.h"
@@ -107,6 +107,20 @@ static void context_give(struct tandem_device *device)
     pthread_mutex_unlock(&mutex);
 }
 
+/* The device keeps its context for good, and the next open gets another. */
+static void context_leave(struct tandem_device *device)
+{
+    struct platform_device *hardware =
+        (struct platform_device *)device->hardware;
+    pthread_mutex_lock(&mutex);
+    hardware->opens--;
+    if (hardware->context == device->context) {
+        clReleaseContext(hardware->context);
+        hardware->context = NULL;
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
 static enum tandem_status context_take(struct tandem_device *device)
 {
     struct platform_device *hardware =
@@ -150,31 +164,19 @@ static enum tandem_status context_take(struct tandem_device *device)
 
 #define ANSWER_BYTES 64u
 
-/* The event's last state; CL_QUEUED where it did not end in time, or nobody
- * can say. */
-static cl_int event_end(cl_event event, uint64_t limit_ms)
-{
-    const struct timespec pause = {0, 1000000};
-    cl_int state = CL_QUEUED;
-    for (uint64_t i = 0; i < limit_ms && state > CL_COMPLETE; i++) {
-        if (i != 0)
-            nanosleep(&pause, NULL);
-        if (clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS,
-                           sizeof(state), &state, NULL) != CL_SUCCESS)
-            return CL_QUEUED;
-    }
-    return state > CL_COMPLETE ? CL_QUEUED : state;
-}
-
-bool device_drained(cl_command_queue queue, uint64_t limit_ms)
+enum tandem_status device_drained(cl_command_queue queue, uint64_t limit_ns)
 {
     cl_event event = NULL;
+    cl_int state = CL_QUEUED;
     if (clEnqueueMarkerWithWaitList(queue, 0, NULL, &event) != CL_SUCCESS)
-        return false;
-    bool drained = clFlush(queue) == CL_SUCCESS &&
-                   event_end(event, limit_ms) <= CL_COMPLETE;
+        return TANDEM_DEVICE_LOST;
+    cl_int code = clFlush(queue);
+    if (code == CL_SUCCESS)
+        code = wait_ended(event, limit_ns, &state);
     clReleaseEvent(event);
-    return drained;
+    return code != CL_SUCCESS     ? TANDEM_DEVICE_LOST
+           : state > CL_COMPLETE ? TANDEM_NOT_READY
+                                 : TANDEM_OK;
 }
 
 /* No code of these calls is looked at: that would be to ask again. */
@@ -182,6 +184,7 @@ bool device_answers(struct tandem_device *device)
 {
     const cl_uint zero = 0;
     cl_event event = NULL;
+    cl_int state = CL_QUEUED;
     bool answers = false;
     if (device->utility == NULL || atomic_load(&device->lost))
         return !atomic_load(&device->lost);
@@ -193,7 +196,8 @@ bool device_answers(struct tandem_device *device)
                             ANSWER_BYTES, 0, NULL, &event) == CL_SUCCESS) {
         answers =
             clFlush(device->utility) == CL_SUCCESS &&
-            event_end(event, DEVICE_ANSWER_MS) == CL_COMPLETE;
+            wait_ended(event, DEVICE_ANSWER_NS, &state) == CL_SUCCESS &&
+            state == CL_COMPLETE;
         clReleaseEvent(event);
     }
     clReleaseMemObject(mem);
@@ -325,7 +329,12 @@ void device_close(struct tandem_device *device)
     compile_stop(device);
     while (device->streams != NULL)
         stream_destroy(device->streams);
+    if (!atomic_load(&device->stuck) &&
+        !late_finish(device, atomic_load(&device->lost) ? DEVICE_ANSWER_NS
+                                                        : device_limit(device)))
+        atomic_store(&device->stuck, true);
     if (atomic_load(&device->stuck)) {
+        context_leave(device);
         device_leave(device, "work");
         return;
     }

@@ -4,7 +4,8 @@
  * devices.  Each is a handle of a static pool.
  *
  * Locks, never two at once except in this order: device.mutex (its streams),
- * pool.mutex (its memory), programs.mutex (its programs).
+ * pool.mutex (its memory), programs.mutex (its programs); and last stream.c's
+ * mutex of messages.
  */
 #ifndef TANDEM_OPENCL_DEVICE_H
 #define TANDEM_OPENCL_DEVICE_H
@@ -25,7 +26,7 @@
 enum waits { WAITS_UNKNOWN, WAITS_ASLEEP, WAITS_BUSY };
 
 /* A device that has not filled a few bytes for so long is lost. */
-#define DEVICE_ANSWER_MS 5000u
+#define DEVICE_ANSWER_NS UINT64_C(5000000000)
 /* The open key stuck_after_ms, unless given. */
 #define DEVICE_STUCK_MS 300000u
 
@@ -43,7 +44,9 @@ struct tandem_device {
     /* Nobody knows whether work has ended: the host's memory that it may use
      * is given back once somebody does; see adrift.h. */
     atomic_bool adrift;
-    uint64_t stuck_ns; /* a build, or work at close, that lasts so long */
+    /* A build that lasts so long, or work that a call without a timeout of its
+     * own waits for; 0: no limit. */
+    uint64_t stuck_ns;
     atomic_int shares_memory; /* import.c: unknown, yes, no */
     _Atomic uint32_t waits;   /* wait.c: enum waits */
     pthread_mutex_t mutex; /* streams, next_stream_id */
@@ -66,9 +69,15 @@ enum tandem_status device_check(const struct tandem_device *device);
 /* Whether the device still does what it is told: a fill of a few bytes, for
  * which it is given a few seconds. */
 bool device_answers(struct tandem_device *device);
-/* Whether the queue's work has ended, well or not, within the limit.  It asks
+/* Whether the queue's work has ended, well or not, within the limit; else
+ * NOT_READY, or DEVICE_LOST where the driver does not say.  No message: it asks
  * the driver for its word alone, as what is lost or has failed needs it. */
-bool device_drained(cl_command_queue queue, uint64_t limit_ms);
+enum tandem_status device_drained(cl_command_queue queue, uint64_t limit_ns);
+/* stuck_ns as a timeout. */
+static inline uint64_t device_limit(const struct tandem_device *device)
+{
+    return device->stuck_ns != 0 ? device->stuck_ns : TANDEM_FOREVER;
+}
 /* A formatted line to the host's log callback, if there is one. */
 void device_log(struct tandem_device *device, enum tandem_log_level level,
                 const char *format, ...)

@@ -108,8 +108,7 @@ static enum tandem_status source_flush(struct tandem_event *event)
     if (stream != NULL) {
         status = (enum tandem_status)atomic_load(&stream->status);
         if (status != TANDEM_OK)
-            message_set(status, "the event's stream failed: %s",
-                        stream->message);
+            stream_tell(stream, status, "the event's stream");
         else if (atomic_load(&stream->flushed) < event->serial)
             status = stream_flush(stream);
     }

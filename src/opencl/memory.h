@@ -1,41 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory: buffers, and the pool of blocks that they are made of.  Any
- * thread; the pool has its mutex, a buffer's marks are atomics.
+ * Device memory as callers have it: buffers.  Any thread; their list is under
+ * the pool's mutex, a buffer's marks are atomics.
  */
 #ifndef TANDEM_OPENCL_MEMORY_H
 #define TANDEM_OPENCL_MEMORY_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <tandem/backend.h>
 
 #include "common/handle.h"
 #include "opencl/api.h"
+#include "opencl/block.h"
 
-/* Eight classes to each power of two: at most an eighth is wasted. */
-#define POOL_CLASSES 512u
 /* Work of more than one stream may still use the block. */
 #define STREAM_SEVERAL UINT64_MAX
-
-/* Memory of the driver, cached while no buffer has it. */
-struct block {
-    cl_mem mem;
-    uint64_t bytes;
-    uint64_t address; /* as in tandem_buffer */
-    uint32_t size_class;
-    uint64_t stream, serial; /* the last use; stream 0: none */
-    struct block *next;
-};
-
-struct pool {
-    pthread_mutex_t mutex;
-    struct block *cached[POOL_CLASSES];
-    struct tandem_buffer *buffers; /* live, the caller's and ours */
-    struct pinned *pinned;         /* of host_alloc */
-    uint64_t next_address;
-    struct tandem_memory_stats stats;
-};
 
 struct tandem_buffer {
     struct handle handle;
@@ -71,7 +50,6 @@ enum tandem_status buffer_import(struct tandem_device *device, void *memory,
                                  uint64_t bytes,
                                  struct tandem_buffer **out_buffer);
 void buffer_destroy(struct tandem_buffer *buffer);
-void pool_trim(struct tandem_device *device, uint64_t keep_bytes);
 void pool_stats(struct tandem_device *device, struct tandem_memory_stats *out);
 
 bool buffer_live(const struct tandem_buffer *buffer);

@@ -9,6 +9,7 @@
 
 #include "opencl/adrift.h"
 #include "opencl/device.h"
+#include "opencl/late.h"
 #include "opencl/status.h"
 
 #define PAGE_BYTES 4096u
@@ -22,13 +23,23 @@ struct pinned {
     struct pinned *next;
 };
 
-static void pinned_release(struct pinned *pinned)
+/* A queue whose command does not end is left alone. */
+static void pinned_forget(struct pinned *pinned)
 {
-    if (pinned->mapped != NULL) {
+    pinned->mem = NULL;
+    pinned->queue = NULL;
+}
+
+static void pinned_release(struct tandem_device *device, struct pinned *pinned)
+{
+    cl_event event = NULL;
+    cl_int code;
+    if (pinned->mapped != NULL &&
         clEnqueueUnmapMemObject(pinned->queue, pinned->mem, pinned->mapped, 0,
-                                NULL, NULL);
-        clFinish(pinned->queue);
-    }
+                                NULL, &event) == CL_SUCCESS &&
+        late_wait(device, pinned->queue, pinned->mem, event,
+                  device_limit(device), &code) == TANDEM_NOT_READY)
+        pinned_forget(pinned);
     if (pinned->mem != NULL)
         clReleaseMemObject(pinned->mem);
     if (pinned->queue != NULL)
@@ -48,9 +59,11 @@ void pinned_abandon(struct pinned *list)
 }
 
 enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
-                                void **out_memory)
+                                uint64_t limit_ns, void **out_memory)
 {
+    enum tandem_status status = TANDEM_OK;
     cl_int code = CL_SUCCESS;
+    cl_event event = NULL;
     size_t whole = (size_t)bytes + PAGE_BYTES;
     *out_memory = NULL;
     struct pinned *pinned = calloc(1, sizeof(*pinned));
@@ -67,12 +80,20 @@ enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
                                      CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
                                      whole, NULL, &code);
     if (code == CL_SUCCESS)
-        pinned->mapped = clEnqueueMapBuffer(pinned->queue, pinned->mem, CL_TRUE,
+        pinned->mapped = clEnqueueMapBuffer(pinned->queue, pinned->mem,
+                                            CL_FALSE,
                                             CL_MAP_READ | CL_MAP_WRITE, 0,
-                                            whole, 0, NULL, NULL, &code);
-    if (code != CL_SUCCESS) {
+                                            whole, 0, NULL, &event, &code);
+    if (code == CL_SUCCESS)
+        status = late_wait(device, pinned->queue, pinned->mem, event, limit_ns,
+                           &code);
+    if (status == TANDEM_NOT_READY)
+        pinned_forget(pinned);
+    if (code != CL_SUCCESS || status != TANDEM_OK) {
         pinned->mapped = NULL;
-        pinned_release(pinned);
+        pinned_release(device, pinned);
+        if (status != TANDEM_OK)
+            return status;
         if (code == CL_OUT_OF_RESOURCES || code == CL_INVALID_BUFFER_SIZE ||
             code == CL_MAP_FAILURE)
             code = CL_OUT_OF_HOST_MEMORY;
@@ -105,7 +126,7 @@ void pinned_free(struct tandem_device *device, void *memory)
         }
     pthread_mutex_unlock(&device->pool.mutex);
     if (found != NULL)
-        pinned_release(found);
+        pinned_release(device, found);
 }
 
 void pinned_finish(struct tandem_device *device)
@@ -117,6 +138,6 @@ void pinned_finish(struct tandem_device *device)
     while (device->pool.pinned != NULL) {
         struct pinned *pinned = device->pool.pinned;
         device->pool.pinned = pinned->next;
-        pinned_release(pinned);
+        pinned_release(device, pinned);
     }
 }

@@ -7,8 +7,9 @@
 
 struct pinned;
 
+/* NOT_READY: the driver has not pinned it within the limit. */
 enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
-                                void **out_memory);
+                                uint64_t limit_ns, void **out_memory);
 void pinned_free(struct tandem_device *device, void *memory);
 void pinned_finish(struct tandem_device *device);
 /* Gives back what a lost device had, without a word to it. */

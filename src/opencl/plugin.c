@@ -151,7 +151,7 @@ static enum tandem_status entry_host_alloc(struct tandem_device *device,
         return status;
     struct shelter host;
     shelter_enter(&host);
-    status = pinned_alloc(device, bytes, out_memory);
+    status = pinned_alloc(device, bytes, device_limit(device), out_memory);
     shelter_leave(&host);
     return status;
 }

@@ -11,22 +11,27 @@
 /* What is larger takes longer to copy once more than a wait loses. */
 #define READBACK_BYTES ((uint64_t)256 << 10)
 
-static void memory_make(struct tandem_stream *stream)
+static void memory_make(struct tandem_stream *stream, uint64_t timeout_ns)
 {
     struct shelter host;
     shelter_enter(&host);
-    if (pinned_alloc(stream->device, READBACK_BYTES,
-                     &stream->readback.memory) != TANDEM_OK)
-        stream->readback.refused = true;
+    uint64_t limit_ns = device_limit(stream->device);
+    enum tandem_status status = pinned_alloc(
+        stream->device, READBACK_BYTES,
+        timeout_ns < limit_ns ? timeout_ns : limit_ns,
+        &stream->readback.memory);
+    stream->readback.refused =
+        status != TANDEM_OK && status != TANDEM_NOT_READY;
     shelter_leave(&host);
 }
 
-bool readback_serves(struct tandem_stream *stream, uint64_t bytes)
+bool readback_serves(struct tandem_stream *stream, uint64_t bytes,
+                     uint64_t timeout_ns)
 {
     if (bytes > READBACK_BYTES || !wait_busy(stream->device))
         return false;
     if (stream->readback.memory == NULL && !stream->readback.refused)
-        memory_make(stream);
+        memory_make(stream, timeout_ns);
     return stream->readback.memory != NULL;
 }
 
@@ -36,9 +41,14 @@ enum tandem_status readback_read(struct tandem_stream *stream,
                                  uint64_t timeout_ns)
 {
     cl_event event = NULL;
-    cl_int code = clEnqueueReadBuffer(
-        stream->queue, buffer->mem, CL_FALSE, (size_t)offset, (size_t)bytes,
-        stream->readback.memory, 0, NULL, &event);
+    cl_int code = CL_SUCCESS;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        code = clEnqueueReadBuffer(stream->queue, buffer->mem, CL_FALSE,
+                                   (size_t)offset, (size_t)bytes,
+                                   stream->readback.memory, 0, NULL, &event);
+        if (code == CL_SUCCESS || !stream_relieve(stream, code))
+            break;
+    }
     if (code != CL_SUCCESS)
         return status_from_cl(stream->device, code, "clEnqueueReadBuffer");
     uint64_t serial = stream_issue(stream);

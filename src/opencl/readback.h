@@ -9,8 +9,10 @@
 
 #include "opencl/stream.h"
 
-/* Whether a download of so many bytes goes this way.  Makes the memory. */
-bool readback_serves(struct tandem_stream *stream, uint64_t bytes);
+/* Whether a download of so many bytes goes this way.  Makes the memory, if
+ * that takes no longer than the timeout. */
+bool readback_serves(struct tandem_stream *stream, uint64_t bytes,
+                     uint64_t timeout_ns);
 /* The download, where it does.  NOT_READY leaves target alone. */
 enum tandem_status readback_read(struct tandem_stream *stream,
                                  struct tandem_buffer *buffer, uint64_t offset,

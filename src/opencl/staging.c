@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "opencl/adrift.h"
+#include "opencl/late.h"
 #include "opencl/status.h"
 #include "opencl/stream.h"
 
@@ -16,27 +17,34 @@
 /* ---- chunks ---- */
 
 /* Mapped by the utility queue: the stream's would wait for its work.  A CPU
- * copies from any memory alike. */
-static bool chunk_new(struct tandem_device *device, struct staging_chunk *chunk)
+ * copies from any memory alike.  OK without memory where there is none. */
+static enum tandem_status chunk_new(struct tandem_device *device,
+                                    struct staging_chunk *chunk)
 {
     cl_int code = CL_SUCCESS;
+    cl_event event = NULL;
     memset(chunk, 0, sizeof(*chunk));
     if (device->hardware->info.kind == TANDEM_DEVICE_CPU) {
         chunk->memory = aligned_alloc(PAGE_BYTES, STAGING_CHUNK_BYTES);
-        return chunk->memory != NULL;
+        return TANDEM_OK;
     }
     chunk->mem = clCreateBuffer(device->context,
                                 CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
                                 STAGING_CHUNK_BYTES, NULL, &code);
     if (code != CL_SUCCESS)
-        return false;
-    chunk->memory = clEnqueueMapBuffer(
-        device->utility, chunk->mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
-        STAGING_CHUNK_BYTES, 0, NULL, NULL, &code);
+        return TANDEM_OK;
+    enum tandem_status status = TANDEM_OK;
+    unsigned char *memory = clEnqueueMapBuffer(
+        device->utility, chunk->mem, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0,
+        STAGING_CHUNK_BYTES, 0, NULL, &event, &code);
     if (code == CL_SUCCESS)
-        return true;
-    clReleaseMemObject(chunk->mem);
-    return false;
+        status = late_wait(device, device->utility, chunk->mem, event,
+                           device_limit(device), &code);
+    if (status == TANDEM_OK && code == CL_SUCCESS)
+        chunk->memory = memory;
+    else if (status != TANDEM_NOT_READY)
+        clReleaseMemObject(chunk->mem);
+    return status == TANDEM_NOT_READY ? status : TANDEM_OK;
 }
 
 static void chunk_free(struct tandem_device *device,
@@ -52,11 +60,14 @@ static void chunk_free(struct tandem_device *device,
         free(chunk->memory);
         return;
     }
-    if (!atomic_load(&device->lost)) {
+    cl_event event = NULL;
+    cl_int code;
+    if (!atomic_load(&device->lost) &&
         clEnqueueUnmapMemObject(device->utility, chunk->mem, chunk->memory, 0,
-                                NULL, NULL);
-        clFinish(device->utility);
-    }
+                                NULL, &event) == CL_SUCCESS &&
+        late_wait(device, device->utility, chunk->mem, event,
+                  device_limit(device), &code) == TANDEM_NOT_READY)
+        return;
     clReleaseMemObject(chunk->mem);
 }
 
@@ -115,47 +126,59 @@ static enum tandem_status chunk_wait(struct tandem_stream *stream,
                                      struct staging_chunk *chunk)
 {
     enum tandem_status status =
-        stream_wait(stream, chunk->event, TANDEM_FOREVER);
+        stream_wait(stream, chunk->event, device_limit(stream->device));
     if (status == TANDEM_OK)
         stream_passed(stream, chunk->serial);
+    if (status == TANDEM_NOT_READY)
+        return message_set(status,
+                           "upload: the stream's staging memory is still in "
+                           "use; the work before that may never end: try "
+                           "again later, or close the device");
     return status;
 }
 
 /* ---- the ring ---- */
 
-/* A new chunk behind the present one, before the oldest. */
-static bool ring_grow(struct tandem_stream *stream)
+/* A new chunk behind the present one, before the oldest, if there is memory
+ * for it. */
+static enum tandem_status ring_grow(struct tandem_stream *stream,
+                                    bool *out_grown)
 {
     struct staging *staging = &stream->staging;
     struct staging_chunk chunk;
     uint32_t at = staging->count == 0 ? 0 : staging->at + 1;
-    if (staging->count == STAGING_CHUNKS || !chunk_new(stream->device, &chunk))
-        return false;
+    *out_grown = false;
+    if (staging->count == STAGING_CHUNKS)
+        return TANDEM_OK;
+    enum tandem_status status = chunk_new(stream->device, &chunk);
+    if (status != TANDEM_OK || chunk.memory == NULL)
+        return status;
     memmove(&staging->chunks[at + 1], &staging->chunks[at],
             (staging->count - at) * sizeof(chunk));
     staging->chunks[at] = chunk;
     staging->at = at;
     staging->count++;
-    return true;
+    *out_grown = true;
+    return TANDEM_OK;
 }
 
 /* Makes an empty chunk the present one.  OK with count 0: there is none. */
 static enum tandem_status ring_advance(struct tandem_stream *stream)
 {
     struct staging *staging = &stream->staging;
-    enum tandem_status status = TANDEM_OK;
-    if (staging->count == 0) {
-        ring_grow(stream);
-        return TANDEM_OK;
-    }
-    status = chunk_close(stream, &staging->chunks[staging->at]);
+    bool grown;
+    if (staging->count == 0)
+        return ring_grow(stream, &grown);
+    enum tandem_status status =
+        chunk_close(stream, &staging->chunks[staging->at]);
     if (status != TANDEM_OK)
         return status;
     uint32_t next = (staging->at + 1) % staging->count;
     struct staging_chunk *oldest = &staging->chunks[next];
     if (!chunk_passed(stream, oldest)) {
-        if (ring_grow(stream))
-            return TANDEM_OK;
+        status = ring_grow(stream, &grown);
+        if (status != TANDEM_OK || grown)
+            return status;
         status = chunk_wait(stream, oldest);
         if (status != TANDEM_OK)
             return status;

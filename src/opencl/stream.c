@@ -12,6 +12,8 @@
 
 #define STREAM_MAGIC 0x7374726du
 
+/* Guards the streams' messages, which other threads may leave and read. */
+static pthread_mutex_t message_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct handle_pool streams =
     HANDLE_POOL(struct tandem_stream, STREAM_MAGIC);
 
@@ -31,10 +33,18 @@ enum tandem_status stream_check(struct tandem_stream *stream)
         return status;
     status = (enum tandem_status)atomic_load_explicit(&stream->status,
                                                       memory_order_relaxed);
-    if (status != TANDEM_OK)
-        return message_set(status, "earlier work of the stream failed: %s",
-                           stream->message);
-    return TANDEM_OK;
+    return status == TANDEM_OK
+               ? status
+               : stream_tell(stream, status, "earlier work of the stream");
+}
+
+enum tandem_status stream_tell(struct tandem_stream *stream,
+                               enum tandem_status status, const char *what)
+{
+    pthread_mutex_lock(&message_mutex);
+    message_set(status, "%s failed: %s", what, stream->message);
+    pthread_mutex_unlock(&message_mutex);
+    return status;
 }
 
 enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
@@ -56,6 +66,7 @@ enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
     }
     stream->device = device;
     stream->flags = flags;
+    stream->users = 1;
     staging_start(&stream->staging);
     pthread_mutex_lock(&device->mutex);
     stream->id = ++device->next_stream_id;
@@ -79,7 +90,9 @@ uint64_t stream_issue(struct tandem_stream *stream)
 enum tandem_status stream_fail(struct tandem_stream *stream,
                                enum tandem_status status)
 {
+    pthread_mutex_lock(&message_mutex);
     snprintf(stream->message, sizeof(stream->message), "%s", message_get());
+    pthread_mutex_unlock(&message_mutex);
     atomic_store(&stream->status, (uint32_t)status);
     pool_poison(stream->device, stream->id, atomic_load(&stream->completed),
                 status);
@@ -127,105 +140,54 @@ enum tandem_status stream_flush(struct tandem_stream *stream)
     return TANDEM_OK;
 }
 
-/* ---- reuse of blocks across streams ---- */
-
-/* Makes stream wait for the present end of other, whose work is not done. */
-static enum tandem_status follow_end(struct tandem_stream *stream,
-                                     struct tandem_stream *other)
-{
-    cl_event event = NULL;
-    enum tandem_status status = stream_mark(other, &event);
-    if (status != TANDEM_OK)
-        return status;
-    cl_int code = clFlush(other->queue);
-    if (code == CL_SUCCESS)
-        code = clEnqueueBarrierWithWaitList(stream->queue, 1, &event, NULL);
-    clReleaseEvent(event);
-    return status_from_cl(stream->device, code, "clEnqueueBarrier");
-}
-
-static enum tandem_status former_wait(struct tandem_stream *stream,
-                                      uint64_t former, uint64_t serial)
-{
-    struct tandem_device *device = stream->device;
-    enum tandem_status status = TANDEM_OK;
-    pthread_mutex_lock(&device->mutex);
-    /* A destroyed stream is not listed: its work is done. */
-    for (struct tandem_stream *other = device->streams;
-         other != NULL && status == TANDEM_OK; other = other->next) {
-        if (other == stream ||
-            (former != STREAM_SEVERAL &&
-             (other->id != former || atomic_load(&other->completed) >= serial)))
-            continue;
-        if (atomic_load(&other->completed) != atomic_load(&other->issued))
-            status = follow_end(stream, other);
-    }
-    pthread_mutex_unlock(&device->mutex);
-    return status;
-}
-
-enum tandem_status stream_use(struct tandem_stream *stream,
-                              struct tandem_buffer *buffer)
-{
-    uint64_t former =
-        atomic_load_explicit(&buffer->former_stream, memory_order_relaxed);
-    if (former == 0 || former == stream->id ||
-        atomic_load_explicit(&buffer->told_stream, memory_order_relaxed) ==
-            stream->id)
-        return TANDEM_OK;
-    enum tandem_status status =
-        former_wait(stream, former, atomic_load(&buffer->former_serial));
-    if (status == TANDEM_OK)
-        atomic_store(&buffer->told_stream, stream->id);
-    return status;
-}
-
-void stream_used(struct tandem_stream *stream, struct tandem_buffer *buffer,
-                 bool written)
-{
-    uint64_t serial =
-        atomic_load_explicit(&stream->issued, memory_order_relaxed);
-    uint64_t last =
-        atomic_load_explicit(&buffer->used_stream, memory_order_relaxed);
-    if (last != stream->id && last != STREAM_SEVERAL)
-        atomic_store_explicit(&buffer->used_stream,
-                              last == 0 ? stream->id : STREAM_SEVERAL,
-                              memory_order_relaxed);
-    atomic_store_explicit(&buffer->used_serial, serial, memory_order_relaxed);
-    wait_grows(stream, buffer->bytes);
-    if (!written)
-        return;
-    atomic_store_explicit(&buffer->written_stream, stream->id,
-                          memory_order_relaxed);
-    atomic_store_explicit(&buffer->written_serial, serial,
-                          memory_order_relaxed);
-}
-
 /* ---- waits ---- */
 
 /* After a wait has failed: what is under way must end all the same before
- * anyone may say that it has. */
+ * anyone may say that it has.  NOT_READY where left_ns ran out: the error stays
+ * on the stream for the next wait. */
 static enum tandem_status drain(struct tandem_stream *stream,
-                                enum tandem_status status)
+                                enum tandem_status status, uint64_t left_ns)
 {
     struct tandem_device *device = stream->device;
-    uint64_t limit_ns = device->stuck_ns;
-    if (device_drained(stream->queue,
-                       limit_ns != 0 ? limit_ns / 1000000u : UINT64_MAX))
+    const uint64_t limit_ns = device_limit(device);
+    enum tandem_status drained =
+        device_drained(stream->queue, left_ns < limit_ns ? left_ns : limit_ns);
+    if (drained == TANDEM_OK)
         return status;
+    if (drained == TANDEM_NOT_READY && left_ns < limit_ns)
+        return message_set(drained,
+                           "work has failed, and some behind it is under way");
+    if (drained == TANDEM_NOT_READY)
+        atomic_store(&device->stuck, true);
     atomic_store(&device->lost, true);
     return stream_fail(
         stream, message_set(TANDEM_DEVICE_LOST,
-                            "%s: the driver cannot say whether its work has "
-                            "ended; the device is lost: close it and open "
-                            "another",
+                            "%s: work has failed, and the driver does not say "
+                            "that the rest has ended; the device is lost: "
+                            "close it and open another",
                             device->hardware->info.name));
+}
+
+/* A failure that a wait found. */
+static enum tandem_status wait_failed(struct tandem_stream *stream,
+                                      enum tandem_status status,
+                                      uint64_t start_ns, uint64_t timeout_ns)
+{
+    stream_fail(stream, status);
+    if (status == TANDEM_DEVICE_LOST)
+        return status;
+    if (timeout_ns == TANDEM_FOREVER)
+        return drain(stream, status, timeout_ns);
+    const uint64_t spent_ns = wait_clock() - start_ns;
+    return drain(stream, status,
+                 spent_ns < timeout_ns ? timeout_ns - spent_ns : 0);
 }
 
 enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
                                uint64_t timeout_ns)
 {
     struct tandem_device *device = stream->device;
+    const uint64_t start_ns = timeout_ns != TANDEM_FOREVER ? wait_clock() : 0;
     cl_int code = CL_SUCCESS;
     enum tandem_status status = stream_flush(stream);
     if (status == TANDEM_OK)
@@ -234,10 +196,9 @@ enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
         return status;
     if (status == TANDEM_OK)
         status = status_from_cl(device, code, "the stream's work");
-    if (status == TANDEM_OK)
-        return status;
-    stream_fail(stream, status);
-    return status == TANDEM_DEVICE_LOST ? status : drain(stream, status);
+    return status == TANDEM_OK
+               ? status
+               : wait_failed(stream, status, start_ns, timeout_ns);
 }
 
 /* By a marker, as clFinish does not tell with every driver that something has
@@ -262,10 +223,8 @@ static enum tandem_status finish(struct tandem_stream *stream,
     if (atomic_load(&stream->completed) == serial)
         return TANDEM_OK;
     enum tandem_status status = finish_enqueue(stream, timeout_ns, &event);
-    if (status != TANDEM_OK) {
-        stream_fail(stream, status);
-        return status == TANDEM_DEVICE_LOST ? status : drain(stream, status);
-    }
+    if (status != TANDEM_OK)
+        return wait_failed(stream, status, wait_clock(), timeout_ns);
     if (event != NULL) {
         atomic_store(&stream->flushed, serial - 1);
         status = stream_wait(stream, event, timeout_ns);
@@ -279,20 +238,26 @@ static enum tandem_status finish(struct tandem_stream *stream,
 enum tandem_status stream_settle(struct tandem_stream *stream,
                                  uint64_t timeout_ns)
 {
-    return wait_busy(stream->device) ? finish(stream, timeout_ns) : TANDEM_OK;
+    return finish(stream, timeout_ns);
 }
 
 enum tandem_status stream_query(struct tandem_stream *stream)
 {
     enum tandem_status status = stream_check(stream);
-    return status != TANDEM_OK ? status : finish(stream, 0);
+    if (status != TANDEM_OK)
+        return status;
+    status = finish(stream, 0);
+    /* Not a wait: an error is told though more is under way. */
+    enum tandem_status sticky =
+        (enum tandem_status)atomic_load(&stream->status);
+    return status == TANDEM_NOT_READY && sticky != TANDEM_OK
+               ? stream_tell(stream, sticky, "the stream's work")
+               : status;
 }
 
-enum tandem_status stream_synchronize(struct tandem_stream *stream,
+static enum tandem_status synchronize(struct tandem_stream *stream,
                                       uint64_t timeout_ns)
 {
-    if (!stream_live(stream))
-        return stream_check(stream);
     enum tandem_status status = device_check(stream->device);
     if (status != TANDEM_OK)
         return status;
@@ -308,7 +273,14 @@ enum tandem_status stream_synchronize(struct tandem_stream *stream,
     if (sticky == TANDEM_OK)
         return TANDEM_OK;
     stream_passed(stream, atomic_load(&stream->issued));
-    return message_set(sticky, "the stream's work failed: %s", stream->message);
+    return stream_tell(stream, sticky, "the stream's work");
+}
+
+enum tandem_status stream_synchronize(struct tandem_stream *stream,
+                                      uint64_t timeout_ns)
+{
+    return stream_live(stream) ? synchronize(stream, timeout_ns)
+                               : stream_check(stream);
 }
 
 /* ---- the end ---- */
@@ -318,6 +290,7 @@ static void stream_unlist(struct tandem_stream *stream)
 {
     struct tandem_device *device = stream->device;
     pthread_mutex_lock(&device->mutex);
+    handle_hide(stream);
     if (stream->previous != NULL)
         stream->previous->next = stream->next;
     else
@@ -331,13 +304,12 @@ static void stream_unlist(struct tandem_stream *stream)
 static bool stream_ends(struct tandem_stream *stream)
 {
     struct tandem_device *device = stream->device;
-    uint64_t limit_ns = device->stuck_ns;
     enum tandem_status status = TANDEM_DEVICE_LOST;
     if (!atomic_load(&device->lost))
-        status = finish(stream, limit_ns != 0 ? limit_ns : TANDEM_FOREVER);
-    if (status == TANDEM_DEVICE_LOST &&
+        status = finish(stream, device_limit(device));
+    if (status == TANDEM_DEVICE_LOST && !atomic_load(&device->stuck) &&
         atomic_load(&stream->completed) != atomic_load(&stream->issued) &&
-        !device_drained(stream->queue, DEVICE_ANSWER_MS))
+        device_drained(stream->queue, DEVICE_ANSWER_NS) != TANDEM_OK)
         adrift_begin(device, stream->queue);
     if (status != TANDEM_NOT_READY)
         return !atomic_load(&device->stuck);
@@ -347,8 +319,25 @@ static bool stream_ends(struct tandem_stream *stream)
                "%s: work has not ended after %llu ms and is left alone with "
                "its memory; the device is lost",
                device->hardware->info.name,
-               (unsigned long long)limit_ns / 1000000u);
+               (unsigned long long)device->stuck_ns / 1000000u);
     return false;
+}
+
+/* Whoever leaves it last frees it: its owner, or one who waits for all of the
+ * device's streams meanwhile. */
+static void stream_leave(struct tandem_stream *stream)
+{
+    struct tandem_device *device = stream->device;
+    pthread_mutex_lock(&device->mutex);
+    bool last = --stream->users == 0;
+    pthread_mutex_unlock(&device->mutex);
+    if (!last)
+        return;
+    staging_finish(stream);
+    readback_finish(stream);
+    stream_kernels_free(stream);
+    clReleaseCommandQueue(stream->queue);
+    handle_free(&streams, stream);
 }
 
 /* Of a stream whose work does not end nothing is released: the driver may use
@@ -357,22 +346,15 @@ void stream_destroy(struct tandem_stream *stream)
 {
     bool ends = stream_ends(stream);
     stream_unlist(stream);
-    if (!ends) {
-        handle_hide(stream);
-        return;
-    }
-    staging_finish(stream);
-    readback_finish(stream);
-    stream_kernels_free(stream);
-    clReleaseCommandQueue(stream->queue);
-    handle_free(&streams, stream);
+    if (ends)
+        stream_leave(stream);
 }
 
 /* ---- all streams of a device ---- */
 
 /* Streams belong to their threads, but a wait touches only what is atomic, and
  * the queue.  The list is not locked while waiting: a stream is found anew by
- * its id, which rises along it. */
+ * its id, which rises along it, and lives until it is left. */
 static struct tandem_stream *stream_after(struct tandem_device *device,
                                           uint64_t id)
 {
@@ -381,6 +363,8 @@ static struct tandem_stream *stream_after(struct tandem_device *device,
     for (struct tandem_stream *at = device->streams; at != NULL; at = at->next)
         if (at->id > id && (found == NULL || at->id < found->id))
             found = at;
+    if (found != NULL)
+        found->users++;
     pthread_mutex_unlock(&device->mutex);
     return found;
 }
@@ -402,11 +386,12 @@ enum tandem_status streams_synchronize(struct tandem_device *device,
     struct tandem_stream *stream;
     while ((stream = stream_after(device, id)) != NULL) {
         id = stream->id;
-        enum tandem_status status = stream_synchronize(stream, timeout_ns);
+        enum tandem_status status = synchronize(stream, timeout_ns);
         if (first == TANDEM_OK && status != TANDEM_OK) {
             first = status;
             snprintf(message, sizeof(message), "%s", message_get());
         }
+        stream_leave(stream);
     }
     return first == TANDEM_OK ? first : message_set(first, "%s", message);
 }

@@ -41,10 +41,11 @@ struct tandem_stream {
     cl_command_queue queue;
     uint64_t id; /* of the device's streams, from 1, never used again */
     uint32_t flags;
+    uint32_t users; /* its owner, and who waits for it; device.mutex */
     _Atomic uint64_t issued, completed, flushed; /* serials of commands */
     _Atomic uint64_t pending; /* bytes that work under way uses; wait.c */
     _Atomic uint32_t status;                     /* the sticky error */
-    char message[256];
+    char message[256]; /* of status: stream_fail's and stream_tell's */
     struct stream_kernel *kernels; /* open addressing by key */
     uint32_t kernel_slots, kernel_count;
     struct gemm_memo memos[GEMM_MEMOS];
@@ -98,6 +99,10 @@ uint64_t stream_issue(struct tandem_stream *stream);
  * thread's message is kept as the stream's. */
 enum tandem_status stream_fail(struct tandem_stream *stream,
                                enum tandem_status status);
+/* Returns status with the message of the stream's failure.  Any thread, as
+ * stream_fail. */
+enum tandem_status stream_tell(struct tandem_stream *stream,
+                               enum tandem_status status, const char *what);
 /* Notes that all up to serial is done. */
 void stream_passed(struct tandem_stream *stream, uint64_t serial);
 enum tandem_status stream_flush(struct tandem_stream *stream);
@@ -109,14 +114,16 @@ void stream_kernels_free(struct tandem_stream *stream);
 bool stream_live(const struct tandem_stream *stream);
 
 /* Waits for a cl_event of stream; NOT_READY when timeout_ns ran out.  A
- * failure is made sticky. */
+ * failure is made sticky, and told once what else is under way has ended. */
 enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
                                uint64_t timeout_ns);
-/* Waits for what was enqueued, where the driver would be busy in its own wait:
- * before a call that waits for it. */
+/* Waits for what was enqueued, before a call that would wait for it in the
+ * driver. */
 enum tandem_status stream_settle(struct tandem_stream *stream,
                                  uint64_t timeout_ns);
 
+/* Of the clock of timeouts. */
+uint64_t wait_clock(void);
 /* Whether the driver's own waits keep a processor busy. */
 bool wait_busy(struct tandem_device *device);
 /* Whether the stream's work will be over before a wait for it costs much.  A
@@ -132,6 +139,9 @@ void wait_watched(struct tandem_device *device, const struct wait_watch *watch);
 /* NOT_READY when timeout_ns ran out.  out_code: the event's status below 0. */
 enum tandem_status wait_event(struct tandem_device *device, cl_event event,
                               uint64_t timeout_ns, cl_int *out_code);
+/* The event's state, above CL_COMPLETE where limit_ns ran out, and the code of
+ * asking for it: for who must not ask what that means. */
+cl_int wait_ended(cl_event event, uint64_t limit_ns, cl_int *out_state);
 
 enum tandem_status event_record(struct tandem_stream *stream,
                                 struct tandem_event **out_event);

@@ -33,6 +33,8 @@ static void cure(struct tandem_buffer *buffer, uint64_t bytes)
 /* The content of a buffer that was written in part is nobody's. */
 static void spoil(struct tandem_buffer *buffer, enum tandem_status status)
 {
+    if (status == TANDEM_NOT_READY)
+        status = TANDEM_FAILED;
     atomic_store_explicit(&buffer->poison, (uint32_t)status,
                           memory_order_relaxed);
 }
@@ -58,35 +60,29 @@ static enum tandem_status write_enqueue(struct tandem_stream *stream,
     return TANDEM_OK;
 }
 
-/* A driver that keeps a processor busy in its waits is given a transfer once
- * there is nothing left to wait for; it may then be a blocking one, and what
- * it fails with is its own.  With others, a blocking one could fail with what
- * earlier work did. */
+/* The driver is given a transfer once there is nothing left to wait for: the
+ * wait is then ours and has a limit, no command is left with the caller's
+ * memory, and what the transfer fails with is its own. */
 static enum tandem_status write_blocking(struct tandem_stream *stream,
                                          struct tandem_buffer *buffer,
                                          uint64_t offset, const void *source,
                                          uint64_t bytes)
 {
-    cl_event event = NULL;
-    enum tandem_status status;
-    if (wait_busy(stream->device)) {
-        status = stream_settle(stream, TANDEM_FOREVER);
-        if (status != TANDEM_OK)
-            return status;
-        status =
-            write_enqueue(stream, buffer, offset, source, bytes, CL_TRUE, NULL);
-        if (status != TANDEM_OK)
-            spoil(buffer, status);
-    } else {
-        status = write_enqueue(stream, buffer, offset, source, bytes, CL_FALSE,
-                               &event);
-        if (status != TANDEM_OK)
-            return status;
-        status = stream_wait(stream, event, TANDEM_FOREVER);
-        clReleaseEvent(event);
-    }
+    enum tandem_status status =
+        stream_settle(stream, device_limit(stream->device));
+    if (status == TANDEM_NOT_READY)
+        return message_set(status,
+                           "upload: the stream's earlier work is under way and "
+                           "may never end: try again later, or close the "
+                           "device");
+    if (status != TANDEM_OK)
+        return status;
+    status =
+        write_enqueue(stream, buffer, offset, source, bytes, CL_TRUE, NULL);
     if (status == TANDEM_OK)
         stream_passed(stream, atomic_load(&stream->issued));
+    else
+        spoil(buffer, status);
     return status;
 }
 
@@ -194,7 +190,8 @@ static enum tandem_status read_wait(struct tandem_stream *stream,
     cl_event event = NULL;
     enum tandem_status status;
     if (wait_busy(stream->device)) {
-        status = stream_settle(stream, timeout_ns); /* as write_blocking */
+        /* So that the wait is ours, as in write_blocking. */
+        status = stream_settle(stream, timeout_ns);
         if (status == TANDEM_OK)
             status = read_enqueue(stream, buffer, offset, target, bytes,
                                   CL_TRUE, NULL);
@@ -228,7 +225,7 @@ enum tandem_status transfer_download(struct tandem_stream *stream,
     if ((flags & TANDEM_TRANSFER_ASYNC) != 0)
         return read_enqueue(stream, buffer, offset, target, bytes, CL_FALSE,
                             NULL);
-    if (readback_serves(stream, bytes))
+    if (readback_serves(stream, bytes, timeout_ns))
         return readback_read(stream, buffer, offset, target, bytes, timeout_ns);
     return read_wait(stream, buffer, offset, target, bytes, timeout_ns);
 }

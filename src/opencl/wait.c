@@ -37,6 +37,11 @@ static uint64_t clock_now(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+uint64_t wait_clock(void)
+{
+    return clock_now(CLOCK_MONOTONIC);
+}
+
 /* ---- the driver's own waits ---- */
 
 /* So much takes a GPU less than 100 us; a command takes one or two, however
@@ -150,6 +155,12 @@ static cl_int wait_polled(cl_event event, uint64_t timeout_ns,
     return code;
 }
 
+cl_int wait_ended(cl_event event, uint64_t limit_ns, cl_int *out_state)
+{
+    *out_state = CL_QUEUED;
+    return wait_polled(event, limit_ns, out_state);
+}
+
 /* ---- sleeping ---- */
 
 /* Lives until both have left it: who waits, and the driver, who may call back
@@ -210,7 +221,8 @@ static struct timespec deadline_after(uint64_t timeout_ns)
 }
 
 /* False where the driver does not call back. */
-static bool wait_asleep(cl_event event, uint64_t timeout_ns, cl_int *out_state)
+static bool wait_asleep(cl_event event, uint64_t timeout_ns, cl_int *out_state,
+                        cl_int *out_code)
 {
     struct sleeper *sleeper = sleeper_new();
     if (sleeper == NULL)
@@ -230,6 +242,9 @@ static bool wait_asleep(cl_event event, uint64_t timeout_ns, cl_int *out_state)
         continue;
     *out_state = sleeper->state;
     sleeper_leave(sleeper);
+    /* The driver may be late with its call, not with the work. */
+    if (*out_state > CL_COMPLETE)
+        *out_code = state_get(event, out_state);
     return true;
 }
 
@@ -242,7 +257,7 @@ static enum tandem_status wait_limited(struct tandem_device *device,
     *out_code = CL_SUCCESS;
     if (code == CL_SUCCESS && state > CL_COMPLETE && timeout_ns != 0 &&
         (device->hardware->info.kind != TANDEM_DEVICE_CPU ||
-         !wait_asleep(event, timeout_ns, &state)))
+         !wait_asleep(event, timeout_ns, &state, &code)))
         code = wait_polled(event, timeout_ns, &state);
     if (code != CL_SUCCESS)
         return status_from_cl(device, code, "clGetEventInfo");

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Blocks of device memory and their cache; see block.h. */
+#include "opencl/block.h"
+
+#include <stdlib.h>
+
+#include "opencl/device.h"
+#include "opencl/late.h"
+#include "opencl/status.h"
+
+/* The smallest block; also keeps neighbours off one cache line. */
+#define SMALLEST_BYTES 512u
+/* Blocks from this size on are made real at once. */
+#define TOUCH_BYTES ((uint64_t)1 << 20)
+
+/* The class of bytes and the size of its blocks; 0 on overflow. */
+static uint32_t class_of(uint64_t bytes, uint64_t *out_bytes)
+{
+    *out_bytes = 0;
+    if (bytes < SMALLEST_BYTES)
+        bytes = SMALLEST_BYTES;
+    if (bytes > UINT64_MAX / 4)
+        return 0;
+    uint32_t log2 = 63u - (uint32_t)__builtin_clzll(bytes);
+    uint64_t step = (uint64_t)1 << (log2 - 3);
+    uint64_t steps = (bytes + step - 1) / step; /* 8 to 16 */
+    *out_bytes = steps * step;
+    return log2 * 8u + (uint32_t)(steps - 8u);
+}
+
+static struct block *block_take(struct pool *pool, uint32_t size_class)
+{
+    struct block *block = pool->cached[size_class];
+    if (block != NULL) {
+        pool->cached[size_class] = block->next;
+        pool->stats.cached_bytes -= block->bytes;
+    }
+    return block;
+}
+
+void block_put(struct pool *pool, struct block *block)
+{
+    block->next = pool->cached[block->size_class];
+    pool->cached[block->size_class] = block;
+    pool->stats.cached_bytes += block->bytes;
+}
+
+/* The driver keeps memory that work under way still uses. */
+static void block_release(struct block *block)
+{
+    clReleaseMemObject(block->mem);
+    free(block);
+}
+
+/* Detaches cached blocks, the largest first, until keep_bytes are left. */
+static struct block *detach(struct pool *pool, uint64_t keep_bytes)
+{
+    struct block *list = NULL;
+    for (uint32_t i = POOL_CLASSES; i-- > 0;)
+        while (pool->stats.cached_bytes > keep_bytes &&
+               pool->cached[i] != NULL) {
+            struct block *block = block_take(pool, i);
+            block->next = list;
+            list = block;
+        }
+    return list;
+}
+
+void pool_trim(struct tandem_device *device, uint64_t keep_bytes)
+{
+    pthread_mutex_lock(&device->pool.mutex);
+    struct block *list = detach(&device->pool, keep_bytes);
+    pthread_mutex_unlock(&device->pool.mutex);
+    while (list != NULL) {
+        struct block *next = list->next;
+        block_release(list);
+        list = next;
+    }
+}
+
+/* Drivers of GPUs allocate at first use; a large block is used here, so that
+ * it is alloc that fails, and not the work of a stream.  NOT_READY: the memory
+ * is no longer the caller's. */
+static enum tandem_status block_touch(struct tandem_device *device, cl_mem mem,
+                                      uint64_t bytes, cl_int *out_code)
+{
+    const cl_uint zero = 0;
+    cl_event event = NULL;
+    *out_code = CL_SUCCESS;
+    if (bytes < TOUCH_BYTES || device->hardware->info.kind == TANDEM_DEVICE_CPU)
+        return TANDEM_OK;
+    *out_code = clEnqueueFillBuffer(device->utility, mem, &zero, sizeof(zero),
+                                    0, sizeof(zero), 0, NULL, &event);
+    if (*out_code != CL_SUCCESS)
+        return TANDEM_OK;
+    return late_wait(device, device->utility, mem, event, device_limit(device),
+                     out_code);
+}
+
+static enum tandem_status no_block(struct tandem_device *device, uint64_t bytes,
+                                   cl_int code)
+{
+    enum tandem_status status = status_from_cl(device, code, "clCreateBuffer");
+    if (status != TANDEM_OUT_OF_MEMORY)
+        return status;
+    return message_set(
+        status,
+        "alloc: %s has no %llu bytes in one piece (limit %llu): free buffers "
+        "or use smaller ones",
+        device->hardware->info.name, (unsigned long long)bytes,
+        (unsigned long long)device->hardware->info.max_alloc_bytes);
+}
+
+/* Memory of the driver that is there. */
+static enum tandem_status memory_make(struct tandem_device *device,
+                                      uint64_t bytes, cl_mem *out_mem)
+{
+    cl_int code = CL_SUCCESS;
+    *out_mem = NULL;
+    cl_mem mem = clCreateBuffer(device->context, CL_MEM_READ_WRITE,
+                                (size_t)bytes, NULL, &code);
+    if (code != CL_SUCCESS)
+        return no_block(device, bytes, code);
+    enum tandem_status status = block_touch(device, mem, bytes, &code);
+    if (status == TANDEM_NOT_READY)
+        return message_set(status,
+                           "alloc: %s has not touched %llu new bytes in time; "
+                           "the work before that may never end: try again "
+                           "later, or close the device",
+                           device->hardware->info.name,
+                           (unsigned long long)bytes);
+    if (status == TANDEM_OK && code != CL_SUCCESS)
+        status = no_block(device, bytes, code);
+    if (status == TANDEM_OK)
+        *out_mem = mem;
+    else
+        clReleaseMemObject(mem);
+    return status;
+}
+
+static enum tandem_status driver_block(struct tandem_device *device,
+                                       uint64_t bytes, uint32_t size_class,
+                                       struct block **out_block)
+{
+    *out_block = NULL;
+    struct block *block = calloc(1, sizeof(*block));
+    if (block == NULL)
+        return message_set(TANDEM_OUT_OF_MEMORY, "alloc: out of host memory");
+    block->bytes = bytes;
+    block->size_class = size_class;
+    enum tandem_status status = memory_make(device, bytes, &block->mem);
+    if (status == TANDEM_OK)
+        *out_block = block;
+    else
+        free(block);
+    return status;
+}
+
+/* Called with the pool locked, returns with it locked. */
+static enum tandem_status reserve(struct tandem_device *device, uint64_t bytes)
+{
+    struct tandem_memory_stats *stats = &device->pool.stats;
+    uint64_t cap = stats->cap_bytes;
+    if (cap == 0 || stats->used_bytes + stats->cached_bytes + bytes <= cap)
+        return TANDEM_OK;
+    if (stats->used_bytes + bytes > cap)
+        return message_set(TANDEM_OUT_OF_MEMORY,
+                           "alloc: %llu bytes more than the %llu in use would "
+                           "pass memory_cap_bytes = %llu",
+                           (unsigned long long)bytes,
+                           (unsigned long long)stats->used_bytes,
+                           (unsigned long long)cap);
+    struct block *list = detach(&device->pool, cap - stats->used_bytes - bytes);
+    while (list != NULL) {
+        struct block *next = list->next;
+        block_release(list);
+        list = next;
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status block_new(struct tandem_device *device,
+                                    uint64_t bytes, uint32_t size_class,
+                                    struct block **out_block)
+{
+    struct pool *pool = &device->pool;
+    pthread_mutex_lock(&pool->mutex);
+    enum tandem_status status = reserve(device, bytes);
+    if (status == TANDEM_OK)
+        pool->stats.used_bytes += bytes;
+    pthread_mutex_unlock(&pool->mutex);
+    if (status != TANDEM_OK)
+        return status;
+    status = driver_block(device, bytes, size_class, out_block);
+    if (status == TANDEM_OUT_OF_MEMORY) {
+        pool_trim(device, 0);
+        status = driver_block(device, bytes, size_class, out_block);
+    }
+    pthread_mutex_lock(&pool->mutex);
+    if (status == TANDEM_OK) {
+        pool->stats.driver_alloc_count++;
+        (*out_block)->address = pool->next_address;
+        pool->next_address += bytes;
+    } else {
+        pool->stats.used_bytes -= bytes;
+    }
+    pthread_mutex_unlock(&pool->mutex);
+    return status;
+}
+
+enum tandem_status block_get(struct tandem_device *device, uint64_t bytes,
+                             struct block **out_block)
+{
+    struct pool *pool = &device->pool;
+    uint64_t block_bytes;
+    uint32_t size_class = class_of(bytes, &block_bytes);
+    *out_block = NULL;
+    if (block_bytes == 0)
+        return message_set(TANDEM_OUT_OF_MEMORY, "alloc: no device has %llu "
+                           "bytes",
+                           (unsigned long long)bytes);
+    pthread_mutex_lock(&pool->mutex);
+    struct block *block = block_take(pool, size_class);
+    if (block != NULL)
+        pool->stats.used_bytes += block->bytes;
+    pthread_mutex_unlock(&pool->mutex);
+    if (block == NULL)
+        return block_new(device, block_bytes, size_class, out_block);
+    *out_block = block;
+    return TANDEM_OK;
+}

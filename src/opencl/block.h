@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocks: the driver's memory of which buffers are made, and the pool that
+ * caches those that no buffer has.  Any thread; the pool has its mutex.
+ *
+ * A freed block remembers the stream that used it last; whoever gets it next
+ * and uses it on another stream waits, on the device, for that work (reuse.c).
+ */
+#ifndef TANDEM_OPENCL_BLOCK_H
+#define TANDEM_OPENCL_BLOCK_H
+
+#include <pthread.h>
+#include <tandem/backend.h>
+
+#include "opencl/api.h"
+
+/* Eight classes to each power of two: at most an eighth is wasted. */
+#define POOL_CLASSES 512u
+
+/* Memory of the driver, cached while no buffer has it. */
+struct block {
+    cl_mem mem;
+    uint64_t bytes;
+    uint64_t address; /* as in tandem_buffer */
+    uint32_t size_class;
+    uint64_t stream, serial; /* the last use; stream 0: none */
+    struct block *next;
+};
+
+struct pool {
+    pthread_mutex_t mutex;
+    struct block *cached[POOL_CLASSES];
+    struct tandem_buffer *buffers; /* live, the caller's and ours */
+    struct pinned *pinned;         /* of host_alloc */
+    struct late *late;             /* late.c's */
+    uint64_t next_address;
+    struct tandem_memory_stats stats;
+};
+
+/* A block of at least so many bytes, cached or new, counted as used. */
+enum tandem_status block_get(struct tandem_device *device, uint64_t bytes,
+                             struct block **out_block);
+/* Into the cache; the pool is locked, and the block no longer counted as
+ * used. */
+void block_put(struct pool *pool, struct block *block);
+/* Gives cached blocks back to the driver until keep_bytes are left. */
+void pool_trim(struct tandem_device *device, uint64_t keep_bytes);
+
+#endif

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The OpenCL plugin on a GPU whose commands do not end: calls that have no
+ * timeout of their own return all the same, keep what the driver may still
+ * use, and work again once it has ended.  No case but the last builds a
+ * kernel, so that the limit can be short.
+ */
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "plug.h"
+#include "workload.h"
+
+#define SHORT_MS "300"
+#define LONG_MS "100000"
+#define MIB ((uint64_t)1 << 20)
+#define CHUNK (MIB / 2) /* of a stream's staging memory, which has 8 */
+#define LARGE (5 * MIB)
+
+static struct plug plug;
+static struct workload work;
+static struct layer_counts before;
+static bool found_at_once;
+static unsigned char source[LARGE], target[LARGE];
+
+static void device_new(const char *limit_ms)
+{
+    const char *const pairs[] = {"cache_dir", "", "stuck_after_ms", limit_ms,
+                                 NULL};
+
+    memset(&work, 0, sizeof work);
+    work.api = plug.api;
+    before = plug_counts(&plug);
+    ck_assert_msg(workload_open(&work, pairs), "%s", work.failed);
+    ck_assert_int_eq(plug.api->stream_create(work.device, 0, &work.stream),
+                     TANDEM_OK);
+}
+
+static void none_left(void)
+{
+    const struct layer_counts after = plug_counts(&plug);
+
+    for (int i = 0; i < LAYER_OBJECTS; i++)
+        ck_assert_msg(plug_alive(&after, i) == plug_alive(&before, i),
+                      "%" PRIu64 " %s left",
+                      plug_alive(&after, i) - plug_alive(&before, i),
+                      plug_objects[i]);
+}
+
+static void script(enum layer_fault fault, const char *function, uint64_t nth)
+{
+    const struct layer_script wanted = {.fault = fault,
+                                        .function = function,
+                                        .nth = nth,
+                                        .times = 1,
+                                        .code = -30 /* CL_INVALID_VALUE */};
+
+    plug.script_set(&wanted);
+}
+
+static enum tandem_status alloc(uint64_t bytes, struct tandem_buffer **out)
+{
+    return plug.api->alloc(work.device, bytes, out);
+}
+
+static enum tandem_status upload_some(struct tandem_buffer *buffer,
+                                      uint64_t bytes)
+{
+    return plug.api->upload(work.stream, buffer, 0, source, bytes, 0);
+}
+
+static enum tandem_status fill(struct tandem_buffer *buffer)
+{
+    const uint32_t pattern = 0x01020304u;
+
+    return plug.api->fill(work.stream, buffer, 0, CHUNK, &pattern, 4);
+}
+
+static enum tandem_status synchronize(uint64_t timeout_ns)
+{
+    return plug.api->stream_synchronize(work.stream, timeout_ns);
+}
+
+/* What had to be left may take its time to end. */
+static bool later(int attempt, enum tandem_status status)
+{
+    nanosleep(&(struct timespec){0, attempt != 0 ? 10000000 : 0}, NULL);
+    return status == TANDEM_NOT_READY && attempt < 6000;
+}
+
+static struct tandem_buffer *alloc_later(uint64_t bytes)
+{
+    struct tandem_buffer *buffer = NULL;
+    enum tandem_status status = TANDEM_NOT_READY;
+
+    for (int i = 0; later(i, status); i++)
+        status = alloc(bytes, &buffer);
+    ck_assert_int_eq(status, TANDEM_OK);
+    return buffer;
+}
+
+/* The buffer takes content and gives it back. */
+static void serves(struct tandem_buffer *buffer, uint64_t bytes)
+{
+    enum tandem_status status = TANDEM_NOT_READY;
+
+    for (uint64_t i = 0; i < bytes; i++)
+        source[i] = (unsigned char)(i * 7 + bytes / 3);
+    for (int i = 0; later(i, status); i++)
+        status = upload_some(buffer, bytes);
+    ck_assert_int_eq(status, TANDEM_OK);
+    ck_assert_int_eq(plug.api->download(work.stream, buffer, 0, target, bytes,
+                                        0, TANDEM_FOREVER),
+                     TANDEM_OK);
+    ck_assert(memcmp(source, target, bytes) == 0);
+}
+
+static void close_clean(void)
+{
+    workload_close(&work);
+    none_left();
+}
+
+START_TEST(a_search_that_had_no_memory_is_made_again)
+{
+    uint32_t count;
+
+    ck_assert(!found_at_once);
+    ck_assert_int_eq(plug.api->device_count(&count), TANDEM_OK);
+    ck_assert_uint_ge(count, 1);
+}
+END_TEST
+
+START_TEST(an_allocation)
+{
+    struct tandem_buffer *buffer, *small;
+
+    device_new(SHORT_MS);
+    script(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
+    ck_assert_int_eq(alloc(2 * MIB, &buffer), TANDEM_NOT_READY);
+    ck_assert_ptr_null(buffer);
+    ck_assert_int_eq(alloc(2 * MIB, &buffer), TANDEM_NOT_READY);
+    ck_assert_int_eq(alloc(CHUNK, &small), TANDEM_OK);
+    plug.release();
+    serves(alloc_later(2 * MIB), 2 * MIB);
+    serves(small, CHUNK);
+    close_clean();
+}
+END_TEST
+
+START_TEST(an_upload_for_which_there_is_no_room)
+{
+    struct tandem_buffer *buffer;
+    int uploads = 0;
+
+    device_new(SHORT_MS);
+    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    script(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
+    ck_assert_int_eq(fill(buffer), TANDEM_OK);
+    while (uploads < 16 && upload_some(buffer, CHUNK) == TANDEM_OK)
+        uploads++;
+    ck_assert_int_eq(uploads, 8);
+    ck_assert_int_eq(upload_some(buffer, CHUNK), TANDEM_NOT_READY);
+    plug.release();
+    ck_assert_int_eq(synchronize(TANDEM_FOREVER), TANDEM_OK);
+    serves(buffer, CHUNK);
+    close_clean();
+}
+END_TEST
+
+START_TEST(an_upload_that_waits_for_the_work_before_it)
+{
+    struct tandem_buffer *buffer;
+
+    device_new(SHORT_MS);
+    buffer = alloc_later(LARGE);
+    script(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
+    ck_assert_int_eq(fill(buffer), TANDEM_OK);
+    ck_assert_int_eq(upload_some(buffer, LARGE), TANDEM_NOT_READY);
+    plug.release();
+    serves(buffer, LARGE);
+    close_clean();
+}
+END_TEST
+
+START_TEST(memory_that_is_to_be_pinned)
+{
+    struct tandem_buffer *buffer;
+    enum tandem_status status = TANDEM_NOT_READY;
+    void *memory;
+
+    device_new(SHORT_MS);
+    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    script(LAYER_FAULT_ENDLESS, "clEnqueueMapBuffer", 1);
+    ck_assert_int_eq(upload_some(buffer, 64), TANDEM_NOT_READY);
+    plug.release();
+    serves(buffer, 64);
+    script(LAYER_FAULT_ENDLESS, "clEnqueueUnmapMemObject", 1);
+    ck_assert_int_eq(plug.api->trim(work.device, 0), TANDEM_OK);
+    plug.release();
+    serves(buffer, 64);
+    script(LAYER_FAULT_ENDLESS, "clEnqueueMapBuffer", 1);
+    ck_assert_int_eq(plug.api->host_alloc(work.device, 64, &memory),
+                     TANDEM_NOT_READY);
+    plug.release();
+    for (int i = 0; later(i, status); i++)
+        status = plug.api->host_alloc(work.device, 64, &memory);
+    ck_assert_int_eq(status, TANDEM_OK);
+    plug.api->host_free(work.device, memory);
+    workload_close(&work);
+}
+END_TEST
+
+/* The wait finds the failure, and what is behind it does not end: by the second
+ * marker, which the wait for that enqueues. */
+static void fail_and_go_on(struct tandem_buffer *buffer)
+{
+    script(LAYER_FAULT_LATER, "clEnqueueFillBuffer", 1);
+    ck_assert_int_eq(fill(buffer), TANDEM_OK);
+    script(LAYER_FAULT_ENDLESS, "clEnqueueMarkerWithWaitList", 2);
+}
+
+START_TEST(a_failure_does_not_lengthen_a_wait)
+{
+    struct tandem_buffer *buffer;
+    const time_t start = time(NULL);
+
+    device_new(LONG_MS);
+    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    fail_and_go_on(buffer);
+    ck_assert_int_eq(synchronize(20000000u), TANDEM_NOT_READY);
+    ck_assert_int_eq(plug.api->stream_query(work.stream), TANDEM_FAILED);
+    ck_assert_int_lt(time(NULL) - start, 60);
+    plug.release();
+    ck_assert_int_eq(synchronize(TANDEM_FOREVER), TANDEM_FAILED);
+    ck_assert_int_eq(synchronize(TANDEM_FOREVER), TANDEM_OK);
+    serves(buffer, CHUNK);
+    close_clean();
+}
+END_TEST
+
+static enum tandem_status ask(uint32_t id)
+{
+    const struct tandem_tensor_desc tensor = vector(NULL, 64);
+    const struct tandem_tensor_desc *operand = &tensor;
+    const struct tandem_op op = {.struct_size = sizeof op, .id = id};
+
+    return plug.api->ready(work.device, &op, &operand, 1, &operand, 1);
+}
+
+static enum tandem_status unary(uint32_t id, struct tandem_buffer *buffer)
+{
+    const struct tandem_tensor_desc tensor = vector(buffer, 64);
+    const struct tandem_tensor_desc *operand = &tensor;
+    const struct tandem_op op = {.struct_size = sizeof op, .id = id};
+
+    return plug.api->launch(work.stream, &op, &operand, 1, &operand, 1);
+}
+
+/* Nine operators, and eight threads that build. */
+START_TEST(builds_in_all_threads)
+{
+    static const uint32_t ops[] = {
+        TANDEM_OP_NEG,  TANDEM_OP_ABS, TANDEM_OP_SQRT,
+        TANDEM_OP_EXP,  TANDEM_OP_LOG, TANDEM_OP_SIN,
+        TANDEM_OP_TANH, TANDEM_OP_ERF, TANDEM_OP_COS};
+    const struct layer_script hang = {.fault = LAYER_FAULT_HANG,
+                                      .function = "clBuildProgram",
+                                      .nth = 1,
+                                      .times = UINT64_MAX};
+    struct tandem_buffer *buffer;
+
+    device_new(SHORT_MS);
+    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    plug.script_set(&hang);
+    for (int i = 0; i < 9; i++)
+        ck_assert_int_eq(unary(ops[i], buffer), TANDEM_FAILED);
+    ck_assert_uint_eq(plug.hanging(), 8);
+    ck_assert_msg(strstr(plug.api->last_error(), "any of 8 threads") != NULL,
+                  "\"%s\"", plug.api->last_error());
+    ck_assert_int_eq(ask(TANDEM_OP_COS), TANDEM_NOT_READY);
+    plug.release();
+    for (int i = 0; i < 9; i++) {
+        int n = 0;
+
+        while (unary(ops[i], buffer) != TANDEM_OK && n++ < 6000)
+            nanosleep(&(struct timespec){0, 10000000}, NULL);
+        ck_assert_int_lt(n, 6000);
+    }
+    close_clean();
+}
+END_TEST
+
+/* The last two: what is left alone stays so, and the next open has another
+ * context. */
+START_TEST(a_failure_before_work_that_never_ends)
+{
+    struct tandem_buffer *buffer;
+
+    device_new(SHORT_MS);
+    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    fail_and_go_on(buffer);
+    ck_assert_int_eq(synchronize(TANDEM_FOREVER), TANDEM_DEVICE_LOST);
+    ck_assert_int_eq(fill(buffer), TANDEM_DEVICE_LOST);
+    workload_close(&work);
+    device_new(SHORT_MS);
+    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    serves(buffer, CHUNK);
+    workload_close(&work);
+    none_left();
+    plug.release();
+}
+END_TEST
+
+START_TEST(close_leaves_memory_that_is_in_use)
+{
+    struct tandem_buffer *buffer;
+
+    device_new(SHORT_MS);
+    script(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
+    ck_assert_int_eq(alloc(2 * MIB, &buffer), TANDEM_NOT_READY);
+    workload_close(&work);
+    device_new(SHORT_MS);
+    serves(alloc_later(2 * MIB), 2 * MIB);
+    workload_close(&work);
+    none_left();
+    plug.release();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("endless");
+    TCase *tests = tcase_create("endless");
+    SRunner *runner;
+    uint32_t count;
+    int failed;
+
+    setenv("TANDEM_LAYER_GPU", "1", 1);
+    setenv("TANDEM_LAYER_FAULT", "call:clGetPlatformIDs:1:-6", 1);
+    found_at_once = plug_start(&plug);
+    if (plug.api->device_count(&count) == TANDEM_NO_DEVICE &&
+        !strstr(plug.api->last_error(), "-6"))
+        return 77;
+    suite_add_tcase(suite, tests);
+    tcase_add_test(tests, a_search_that_had_no_memory_is_made_again);
+    tcase_add_test(tests, an_allocation);
+    tcase_add_test(tests, an_upload_for_which_there_is_no_room);
+    tcase_add_test(tests, an_upload_that_waits_for_the_work_before_it);
+    tcase_add_test(tests, memory_that_is_to_be_pinned);
+    tcase_add_test(tests, a_failure_does_not_lengthen_a_wait);
+    tcase_add_test(tests, builds_in_all_threads);
+    tcase_add_test(tests, a_failure_before_work_that_never_ends);
+    tcase_add_test(tests, close_leaves_memory_that_is_in_use);
+    runner = srunner_create(suite);
+    srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
