@@ -371,6 +371,7 @@ static void device_leave_out(struct device *device, const char *why)
 
     device->state = DEVICE_GONE;
     context->usable &= ~(1u << device->id);
+    device->adrift |= device->busy;
     device->busy = false;
     pthread_cond_broadcast(&context->freed);
     log_message(&context->log, TANDEM_LOG_ERROR,

@@ -41,6 +41,7 @@ struct device {
 
     bool held; /* a thread waits on its stream; see wait.h */
     bool hung; /* lost, and what it works on may never end */
+    bool adrift; /* lost with work under way, of whose end nobody tells */
     bool busy; /* enqueued to since the last wait */
     double busy_until_ns; /* of the context's clock */
 

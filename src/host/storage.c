@@ -84,7 +84,8 @@ static bool host_in_use(const struct storage *storage)
         const struct device *device = context->devices[i];
 
         /* What hangs may go on one day. */
-        if ((storage->host_used >> i & 1) && (device->busy || device->hung))
+        if ((storage->host_used >> i & 1) &&
+            (device->busy || device->hung || device->adrift))
             return true;
     }
     return false;
