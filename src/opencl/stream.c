@@ -272,7 +272,9 @@ static enum tandem_status synchronize(struct tandem_stream *stream,
         &stream->status, (uint32_t)TANDEM_OK);
     if (sticky == TANDEM_OK)
         return TANDEM_OK;
-    stream_passed(stream, atomic_load(&stream->issued));
+    /* A lost device's may be under way yet: stream_ends asks. */
+    if (status != TANDEM_DEVICE_LOST)
+        stream_passed(stream, atomic_load(&stream->issued));
     return stream_tell(stream, sticky, "the stream's work");
 }
 
