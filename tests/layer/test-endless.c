@@ -296,6 +296,37 @@ START_TEST(builds_in_all_threads)
 }
 END_TEST
 
+/* A wait that fails does not say that the work has ended: what the driver may
+ * still read stays though the stream goes. */
+START_TEST(a_loss_while_an_upload_is_under_way)
+{
+    const struct layer_script dead = {
+        .fault = LAYER_FAULT_CALL,
+        .function = "clEnqueueMarkerWithWaitList",
+        .nth = 1,
+        .times = UINT64_MAX,
+        .code = -36 /* CL_INVALID_COMMAND_QUEUE */};
+    struct tandem_buffer *buffer;
+    struct layer_counts held, now;
+
+    device_new(SHORT_MS);
+    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    script(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
+    ck_assert_int_eq(fill(buffer), TANDEM_OK);
+    ck_assert_int_eq(upload_some(buffer, CHUNK), TANDEM_OK);
+    plug.script_set(&dead);
+    held = plug_counts(&plug);
+    ck_assert_int_eq(synchronize(TANDEM_FOREVER), TANDEM_DEVICE_LOST);
+    plug.api->stream_destroy(work.stream);
+    work.stream = NULL;
+    now = plug_counts(&plug);
+    ck_assert_uint_eq(plug_alive(&now, LAYER_MEMORY),
+                      plug_alive(&held, LAYER_MEMORY));
+    plug.release();
+    workload_close(&work);
+}
+END_TEST
+
 /* The last two: what is left alone stays so, and the next open has another
  * context. */
 START_TEST(a_failure_before_work_that_never_ends)
@@ -357,6 +388,7 @@ int main(void)
     tcase_add_test(tests, memory_that_is_to_be_pinned);
     tcase_add_test(tests, a_failure_does_not_lengthen_a_wait);
     tcase_add_test(tests, builds_in_all_threads);
+    tcase_add_test(tests, a_loss_while_an_upload_is_under_way);
     tcase_add_test(tests, a_failure_before_work_that_never_ends);
     tcase_add_test(tests, close_leaves_memory_that_is_in_use);
     runner = srunner_create(suite);
