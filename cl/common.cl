@@ -22,6 +22,11 @@
 #ifndef GROUP
 #define GROUP 256
 #endif
+/* How neighbouring work-items exchange values: 0: through local memory alone,
+ * 1: NVIDIA's warps, 2: the sub-groups of cl_intel_subgroups. */
+#ifndef SHUFFLE
+#define SHUFFLE 0
+#endif
 /* 1: indices of 64 bits, for 2^31 elements and more. */
 #ifndef WIDE
 #define WIDE 0
@@ -84,6 +89,137 @@ static inline uint quotient(uint n, uint multiplier, uint shift)
         }                                                                      \
     } while (0)
 
+/* ---- work-items that share a row ---- */
+
+/* The first HELD of 32 numbers. */
+#define EACH_1(F) F(0)
+#define EACH_2(F) EACH_1(F) F(1)
+#define EACH_4(F) EACH_2(F) F(2) F(3)
+#define EACH_8(F) EACH_4(F) F(4) F(5) F(6) F(7)
+#define EACH_16(F)                                                             \
+    EACH_8(F) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15)
+#define EACH_32(F)                                                             \
+    EACH_16(F) F(16) F(17) F(18) F(19) F(20) F(21) F(22) F(23) F(24) F(25)     \
+    F(26) F(27) F(28) F(29) F(30) F(31)
+#define EACH(F) CAT(EACH_, HELD)(F)
+
+static inline float max4(float4 x)
+{
+    return fmax(fmax(x.s0, x.s1), fmax(x.s2, x.s3));
+}
+static inline float sum4(float4 x)
+{
+    return (x.s0 + x.s1) + (x.s2 + x.s3);
+}
+static inline float max16(float16 x)
+{
+    float8 y = fmax(x.lo, x.hi);
+    return max4(fmax(y.lo, y.hi));
+}
+static inline float sum16(float16 x)
+{
+    float8 y = x.lo + x.hi;
+    return sum4(y.lo + y.hi);
+}
+
+#if SHUFFLE == 1 && GROUP >= 32
+#define WIDTH 32u
+static inline float from_lane(float x, uint mask)
+{
+    uint y;
+    __asm__ volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;"
+                     : "=r"(y)
+                     : "r"(as_uint(x)), "r"(mask));
+    return as_float(y);
+}
+#elif SHUFFLE == 2 && GROUP >= 32
+#pragma OPENCL EXTENSION cl_intel_subgroups : enable
+#define WIDTH get_max_sub_group_size()
+static inline float from_lane(float x, uint mask)
+{
+    return intel_sub_group_shuffle_xor(x, mask);
+}
+#endif
+#ifdef WIDTH
+static inline float2 from_lane2(float2 x, uint mask)
+{
+    return (float2)(from_lane(x.x, mask), from_lane(x.y, mask));
+}
+#endif
+
+/* The body of a function of (own, parts, lanes, step), which joins a value of
+ * each of lanes work-items, a power of two of them and step apart, in one fixed
+ * order.  Every work-item of the group calls it, with GROUP places in parts
+ * that nothing else uses; all get the result.  join must not care for the order
+ * of its two values. */
+#ifdef WIDTH
+#define LANES_SHUFFLE(join, exchange)                                          \
+    uint width = WIDTH;                                                        \
+    if (step == 1) {                                                           \
+        for (uint mask = min(lanes, width) / 2; mask > 0; mask /= 2)           \
+            own = join(own, exchange(own, mask));                              \
+        if (lanes <= width)                                                    \
+            return own;                                                        \
+        if ((id & (width - 1)) == 0)                                           \
+            parts[id / width] = own;                                           \
+        barrier(CLK_LOCAL_MEM_FENCE);                                          \
+        uint first = (id & ~(lanes - 1)) / width;                              \
+        own = parts[first];                                                    \
+        for (uint i = 1; i < lanes / width; ++i)                               \
+            own = join(own, parts[first + i]);                                 \
+        return own;                                                            \
+    }
+#else
+#define LANES_SHUFFLE(join, exchange)
+#endif
+#define LANES_BODY(join, exchange)                                             \
+    {                                                                          \
+        uint id = get_local_id(0);                                             \
+        LANES_SHUFFLE(join, exchange)                                          \
+        uint lane = (id / step) & (lanes - 1);                                 \
+        parts[id] = own;                                                       \
+        for (uint half_ = lanes / 2; half_ > 0; half_ /= 2) {                  \
+            barrier(CLK_LOCAL_MEM_FENCE);                                      \
+            if (lane < half_)                                                  \
+                parts[id] = join(parts[id], parts[id + half_ * step]);         \
+        }                                                                      \
+        barrier(CLK_LOCAL_MEM_FENCE);                                          \
+        return parts[id - lane * step];                                        \
+    }
+
+static inline float plus(float a, float b)
+{
+    return a + b;
+}
+static inline float lanes_sum(float own, __local float *parts, uint lanes,
+                              uint step)
+    LANES_BODY(plus, from_lane)
+static inline float lanes_max(float own, __local float *parts, uint lanes,
+                              uint step)
+    LANES_BODY(fmax, from_lane)
+
+/* Which row, lane and split of rows this work-item has: lanes of a row are
+ * neighbours, or step apart (across), and neighbours then of other rows. */
+struct place {
+    uint lanes, lane, step;
+    ulong row, split;
+};
+
+static inline struct place place_of(uint lanes_log2, uint across,
+                                    ulong row_groups)
+{
+    struct place at;
+    uint id = get_local_id(0);
+    at.lanes = 1u << lanes_log2;
+    uint rows = GROUP / at.lanes;
+    uint row = across ? id & (rows - 1) : id >> lanes_log2;
+    at.lane = across ? id / rows : id & (at.lanes - 1);
+    at.step = across ? rows : 1;
+    at.split = get_group_id(0) / row_groups;
+    at.row = (get_group_id(0) - at.split * row_groups) * rows + row;
+    return at;
+}
+
 /* ---- operators of one input; a and b are attributes ---- */
 
 #define UNARY(name, expression)                                                \
@@ -109,18 +245,39 @@ static inline float sigmoid(float x)
     return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
-/* From -4 down erf rounds to -1, and so does tanh from -10 down; not every
- * library gets there. */
-static inline float gelu_erf(float x)
+/* The chance that a normal number is below -a, for a >= 0, within 2^-24; a
+ * polynomial is its logarithm, and falls where the fit (up to 5.5) ends. */
+static inline float normal_tail(float a)
 {
-    float u = x * 0.7071067811865476f;
-    return 0.5f * x * (1.0f + (u < -4.0f ? -1.0f : erf(u)));
+    float p = fma(-2.834892e-06f, a, 3.93771625e-05f);
+    p = fma(p, a, -1.86176694e-04f);
+    p = fma(p, a, -1.36946779e-04f);
+    p = fma(p, a, 7.06343539e-03f);
+    p = fma(p, a, -5.24961911e-02f);
+    p = fma(p, a, -4.5920819e-01f);
+    p = fma(p, a, -1.15110517f);
+    return exp2(fma(p, a, -1.0f));
 }
 
+/* x times the chance of less than x; from -16 down it is 0. */
+static inline float gelu_erf(float x)
+{
+    float a = fmin(fabs(x), 16.0f);
+    return nan_max(x, 0.0f) - a * normal_tail(a);
+}
+
+/* (1 + tanh u) / 2 = 1 / (1 + e^-2u) */
 static inline float gelu_tanh(float x)
 {
     float u = 0.7978845608028654f * (x + 0.044715f * x * x * x);
-    return 0.5f * x * (1.0f + (u < -10.0f ? -1.0f : tanh(u)));
+    return x / (1.0f + exp(-2.0f * u));
+}
+
+/* One way for all x: neighbours rarely have one sign. */
+static inline float elu(float x, float alpha)
+{
+    float e = expm1(x >= 0.0f ? 0.0f : x);
+    return x >= 0.0f ? x : alpha * e;
 }
 
 /* tanh(ln(1 + e)) = n / (n + 2) with n = e (e + 2). */
@@ -151,9 +308,9 @@ UNARY(erf, erf(x))
 UNARY(sigmoid, sigmoid(x))
 UNARY(relu, nan_max(x, 0.0f))
 UNARY(leaky_relu, x >= 0.0f ? x : a * x)
-UNARY(elu, x >= 0.0f ? x : a * expm1(x))
+UNARY(elu, elu(x, a))
 UNARY(clip, nan_min(nan_max(x, a), b))
-UNARY(swish, x * sigmoid(x))
+UNARY(swish, x / (1.0f + exp(-x)))
 UNARY(gelu, gelu_erf(x))
 UNARY(gelu_tanh, gelu_tanh(x))
 UNARY(softplus, nan_max(x, 0.0f) + log1p(exp(-fabs(x))))

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softmax, log_softmax, and cross-entropy with its gradient, over one axis.
- * Every row has lanes work-items of one group (across as in reduce.cl): long
- * rows a group each, short ones many to a group.  The first pass finds the
- * largest x and the sum of e^(x - largest), the second writes.
+ * A row has lanes work-items of one group, neighbours or across (common.cl).
+ *
+ * held   the row is read once, and kept: HELD vectors of four a work-item
+ * part   a longer row is cut into splits of chunk elements, a group each,
+ *        which leave their largest element and sum of e^(x - largest) ...
+ * write  ... of which each split finds those of the row, and writes
  */
 #ifndef TANDEM_EMBEDDED
 #include "common.cl"
@@ -20,63 +23,128 @@
 #ifndef LABEL
 #define LABEL int
 #endif
+/* Vectors of four elements that a work-item keeps; a power of two <= 32. */
+#ifndef HELD
+#define HELD 1
+#endif
 
 struct softmax {
-    ulong rows, count;
+    ulong rows, count, chunk; /* elements of a row; of a split */
+    ulong row_groups;
     uint lanes_log2, across;
     uint vector, kept_rank;
     ulong out_offset, in_offset, label_offset;
     long in_stride, out_stride, label_stride;
     float scale;
-    uint reserved;
+    uint splits;
     struct extents kept;
     long out_strides[AXES], in_strides[AXES];
 };
 
-/* The largest so far and the compensated sum of e^(x - largest). */
-struct lane {
-    float largest, sum, lost;
-};
+#if FORM == LOSS || FORM == GRADIENT
+#define LABELS __global const LABEL *labels,
+#else
+#define LABELS
+#endif
 
-/* e^(x - largest); 0 where both are -infinity, 1 where both are infinity. */
-static inline float term_of(float x, float largest)
-{
-    return x != largest ? exp(x - largest) : x == -INFINITY ? 0.0f : 1.0f;
-}
-
-/* Raises the largest to at least x, which may be NaN. */
-static inline void lane_raise(struct lane *l, float x)
-{
-    if (x > l->largest) {
-        float shrink = exp(l->largest - x);
-        l->sum *= shrink;
-        l->lost *= shrink;
-        l->largest = x;
+/* Where the row of at lies. */
+#define ROW_FIND                                                               \
+    long from = (long)p.in_offset, to = (long)p.out_offset;                    \
+    bool inside = at.row < p.rows;                                             \
+    if (inside) {                                                              \
+        WALK(from, (index_t)at.row, p.kept, p.kept_rank, p.in_strides);        \
+        WALK(to, (index_t)at.row, p.kept, p.kept_rank, p.out_strides);         \
     }
-}
 
-static inline void lane_add(struct lane *l, float term)
+#define IN(j) in[from + (long)(j)*p.in_stride]
+#define OUT(j) out[to + (long)(j)*p.out_stride]
+
+#if FORM == LOSS || FORM == GRADIENT
+#define LABEL_FIND                                                             \
+    long label =                                                               \
+        inside ? (long)labels[p.label_offset + (long)at.row * p.label_stride]  \
+               : -1;                                                           \
+    bool valid = (ulong)label < p.count;
+#else
+#define LABEL_FIND
+#endif
+
+/* The result of element j: x the element, e its e^(x - largest). */
+#if FORM == LOG_SOFTMAX
+#define RESULT(x, e, j) ((x - largest) - log_sum)
+#elif FORM == GRADIENT
+#define RESULT(x, e, j)                                                        \
+    (valid ? p.scale * (e * share - ((long)(j) == label ? 1.0f : 0.0f)) : NAN)
+#else
+#define RESULT(x, e, j) (e * share)
+#endif
+
+/* ---- rows that are kept ---- */
+
+/* The place of element c of vector k. */
+#define PLACE(k, c)                                                            \
+    (p.vector ? ((k)*at.lanes + at.lane) * 4u + c                              \
+              : (4u * (k) + c) * at.lanes + at.lane)
+#define TAKE(k, c) (PLACE(k, c) < count ? IN(PLACE(k, c)) : -INFINITY)
+#define HOLD(k)                                                                \
+    float4 CAT(x, k);                                                          \
+    if (!p.vector)                                                             \
+        CAT(x, k) = (float4)(TAKE(k, 0), TAKE(k, 1), TAKE(k, 2), TAKE(k, 3));  \
+    else if (PLACE(k, 0) < count)                                              \
+        CAT(x, k) = *(__global const float4 *)(in + from + PLACE(k, 0));       \
+    else                                                                       \
+        CAT(x, k) = (float4)(-INFINITY);
+#define RAISE(k) highest = fmax(highest, CAT(x, k));
+/* What is needed of x afterwards takes its place. */
+#if FORM == LOG_SOFTMAX || FORM == LOSS
+#define ADD(k) terms += exp(CAT(x, k) - largest);
+#else
+#define ADD(k)                                                                 \
+    CAT(x, k) = exp(CAT(x, k) - largest);                                      \
+    terms += CAT(x, k);
+#endif
+#define PUT(k, c, s)                                                           \
+    if (PLACE(k, c) < count)                                                   \
+        OUT(PLACE(k, c)) = RESULT(CAT(x, k).s, CAT(x, k).s, PLACE(k, c));
+#define WRITE(k)                                                               \
+    if (!p.vector) {                                                           \
+        PUT(k, 0, s0) PUT(k, 1, s1) PUT(k, 2, s2) PUT(k, 3, s3)                \
+    } else if (PLACE(k, 0) < count) {                                          \
+        *(__global float4 *)(out + to + PLACE(k, 0)) =                         \
+            (float4)(RESULT(CAT(x, k).s0, CAT(x, k).s0, PLACE(k, 0)),          \
+                     RESULT(CAT(x, k).s1, CAT(x, k).s1, PLACE(k, 1)),          \
+                     RESULT(CAT(x, k).s2, CAT(x, k).s2, PLACE(k, 2)),          \
+                     RESULT(CAT(x, k).s3, CAT(x, k).s3, PLACE(k, 3)));         \
+    }
+
+KERNEL void held(__global float *out, __global const float *in, LABELS
+                 const struct softmax p)
 {
-    float y = term - l->lost;
-    float next = l->sum + y;
-    l->lost = (next - l->sum) - y;
-    l->sum = next;
+    __local float highs[GROUP], sums[GROUP];
+    struct place at =
+        place_of(p.lanes_log2, p.across, max(p.row_groups, (ulong)1));
+    ROW_FIND
+    uint count = inside ? (uint)p.count : 0;
+    EACH(HOLD)
+    float4 highest = x0, terms = (float4)(0.0f);
+    EACH(RAISE)
+    float largest = lanes_max(max4(highest), highs, at.lanes, at.step);
+    EACH(ADD)
+    float sum = lanes_sum(sum4(terms), sums, at.lanes, at.step);
+    LABEL_FIND
+#if FORM == LOSS
+    if (at.lane == 0 && inside)
+        out[to] = valid ? log(sum) - (IN(label) - largest) : NAN;
+#else
+    float log_sum = log(sum), share = 1.0f / sum;
+    EACH(WRITE)
+#endif
 }
 
-static inline void lane_take(struct lane *l, float x)
-{
-    lane_raise(l, x);
-    lane_add(l, term_of(x, l->largest));
-}
+/* ---- longer rows ---- */
 
-static inline void lane_take4(struct lane *l, float4 x)
-{
-    lane_raise(l, fmax(fmax(x.s0, x.s1), fmax(x.s2, x.s3)));
-    float m = l->largest;
-    lane_add(l, (term_of(x.s0, m) + term_of(x.s1, m)) +
-                    (term_of(x.s2, m) + term_of(x.s3, m)));
-}
-
+/* Both of a row, or of a part of one; x is -infinity where nothing is in it,
+ * and y where something infinite is becomes NaN, as the row's results do. */
 static inline float2 join(float2 a, float2 b)
 {
     float largest = fmax(a.x, b.x);
@@ -84,97 +152,89 @@ static inline float2 join(float2 a, float2 b)
                     (a.x == largest ? a.y : a.y * exp(a.x - largest)) +
                         (b.x == largest ? b.y : b.y * exp(b.x - largest)));
 }
+static inline float2 lanes_join(float2 own, __local float2 *parts, uint lanes,
+                                uint step)
+    LANES_BODY(join, from_lane2)
 
-static inline float result(float x, float2 row, float log_sum)
+/* A float4 of vector rows; four elements lanes apart of others. */
+#define TAKE_AT(j) ((j) < end ? IN(j) : -INFINITY)
+#define TAKE4(j)                                                               \
+    ((j) >= end ? (float4)(-INFINITY)                                          \
+     : p.vector ? *(__global const float4 *)(in + from + (j))                  \
+                : (float4)(IN(j), TAKE_AT((j) + at.lanes),                     \
+                           TAKE_AT((j) + 2 * at.lanes),                        \
+                           TAKE_AT((j) + 3 * at.lanes)))
+
+/* The first element of a lane in its split, and its end. */
+#define SPLIT_FIND                                                             \
+    ulong begin = at.split * p.chunk;                                          \
+    ulong end = inside ? min(begin + p.chunk, p.count) : 0;                    \
+    ulong j = begin + (p.vector ? at.lane * 4 : at.lane);                      \
+    ulong next = 4 * at.lanes;
+
+KERNEL void part(__global float2 *parts, __global const float *in,
+                 const struct softmax p)
 {
-#if FORM == LOG_SOFTMAX
-    return (x - row.x) - log_sum;
-#else
-    return exp(x - row.x) / row.y;
-#endif
+    __local float2 joined[GROUP];
+    struct place at =
+        place_of(p.lanes_log2, p.across, max(p.row_groups, (ulong)1));
+    long from = (long)p.in_offset;
+    bool inside = at.row < p.rows;
+    if (inside)
+        WALK(from, (index_t)at.row, p.kept, p.kept_rank, p.in_strides);
+    SPLIT_FIND
+    float2 own = (float2)(-INFINITY, 0.0f);
+    for (; j < end; j += 4 * next) {
+        float4 a = TAKE4(j), b = TAKE4(j + next);
+        float4 c = TAKE4(j + 2 * next), d = TAKE4(j + 3 * next);
+        float16 x = (float16)(a, b, c, d);
+        float highest = max16(x);
+        if (highest > own.x) {
+            own.y *= exp(own.x - highest);
+            own.x = highest;
+        }
+        /* Infinity less infinity belongs in the sum, unless nothing is
+         * larger. */
+        float shift = own.x == -INFINITY ? 0.0f : own.x;
+        own.y += sum16(exp(x - shift));
+    }
+    own = lanes_join(own, joined, at.lanes, at.step);
+    if (at.lane == 0 && inside)
+        parts[at.split * p.rows + at.row] = own;
 }
 
-#define ALONG(j) in[from + (long)(j)*p.in_stride]
-
-KERNEL void softmax(__global float *out, __global const float *in,
-#if FORM == LOSS || FORM == GRADIENT
-                    __global const LABEL *labels,
-#endif
-                    const struct softmax p)
+KERNEL void write(__global float *out, __global const float *in, LABELS
+                  __global const float2 *parts, const struct softmax p)
 {
-    __local float2 parts[GROUP];
-    uint id = get_local_id(0), lanes = 1u << p.lanes_log2;
-    uint rows = GROUP / lanes;
-    uint lane = p.across ? id / rows : id & (lanes - 1);
-    uint within = p.across ? id & (rows - 1) : id >> p.lanes_log2;
-    uint step = p.across ? rows : 1;
-    ulong row = (ulong)get_group_id(0) * rows + within;
-    long from = (long)p.in_offset, to = (long)p.out_offset;
-    struct lane sum;
-    sum.largest = -INFINITY;
-    sum.sum = sum.lost = 0.0f;
-    if (row < p.rows) {
-        WALK(from, (index_t)row, p.kept, p.kept_rank, p.in_strides);
-        WALK(to, (index_t)row, p.kept, p.kept_rank, p.out_strides);
-        ulong j = lane;
-        if (p.vector) {
-            for (ulong i = lane * 4; i + 4 <= p.count; i += lanes * 4)
-                lane_take4(&sum, *(__global const float4 *)(in + from + i));
-            j = p.count / 4 * 4 + lane;
-        }
-        /* Four loads under way at a time. */
-        for (; j + 3 * lanes < p.count; j += 4 * lanes)
-            lane_take4(&sum, (float4)(ALONG(j), ALONG(j + lanes),
-                                      ALONG(j + 2 * lanes),
-                                      ALONG(j + 3 * lanes)));
-        for (; j < p.count; j += lanes)
-            lane_take(&sum, ALONG(j));
-    }
-    parts[id] = (float2)(sum.largest, sum.sum);
-    for (uint half_ = lanes >> 1; half_ > 0; half_ >>= 1) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (lane < half_)
-            parts[id] = join(parts[id], parts[id + half_ * step]);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (row >= p.rows)
-        return;
-    float2 all = parts[p.across ? within : within << p.lanes_log2];
-    /* Infinity less infinity is in every element's sum. */
-    if (all.x == INFINITY)
-        all.y = NAN;
-    float log_sum = log(all.y);
+    __local float2 joined[GROUP];
+    struct place at =
+        place_of(p.lanes_log2, p.across, max(p.row_groups, (ulong)1));
+    ROW_FIND
+    float2 own = (float2)(-INFINITY, 0.0f);
+    if (inside)
+        for (uint i = at.lane; i < p.splits; i += at.lanes)
+            own = join(own, parts[i * p.rows + at.row]);
+    own = lanes_join(own, joined, at.lanes, at.step);
+    float largest = own.x, log_sum = log(own.y), share = 1.0f / own.y;
+    LABEL_FIND
 #if FORM == LOSS
-    if (lane != 0)
-        return;
-    long label = (long)labels[p.label_offset + (long)row * p.label_stride];
-    float loss = NAN;
-    if ((ulong)label < p.count)
-        loss = log_sum - (in[from + label * p.in_stride] - all.x);
-    out[to] = loss;
+    if (at.lane == 0 && inside)
+        out[to] = valid ? log_sum - (IN(label) - largest) : NAN;
 #else
-#if FORM == GRADIENT
-    long label = (long)labels[p.label_offset + (long)row * p.label_stride];
-    bool valid = (ulong)label < p.count;
-#define RESULT(x, j)                                                           \
-    (valid ? p.scale * (result(x, all, log_sum) -                              \
-                        ((long)(j) == label ? 1.0f : 0.0f))                    \
-           : NAN)
-#else
-#define RESULT(x, j) result(x, all, log_sum)
-#endif
-    ulong j = lane;
+    SPLIT_FIND
     if (p.vector) {
-        for (ulong i = lane * 4; i + 4 <= p.count; i += lanes * 4) {
-            float4 x = *(__global const float4 *)(in + from + i);
-            *(__global float4 *)(out + to + i) =
-                (float4)(RESULT(x.s0, i), RESULT(x.s1, i + 1),
-                         RESULT(x.s2, i + 2), RESULT(x.s3, i + 3));
+        for (; j < end; j += next) {
+            float4 x = *(__global const float4 *)(in + from + j);
+            float4 e = exp(x - largest);
+            *(__global float4 *)(out + to + j) =
+                (float4)(RESULT(x.s0, e.s0, j), RESULT(x.s1, e.s1, j + 1),
+                         RESULT(x.s2, e.s2, j + 2), RESULT(x.s3, e.s3, j + 3));
         }
-        j = p.count / 4 * 4 + lane;
+        return;
     }
-    for (; j < p.count; j += lanes)
-        out[to + (long)j * p.out_stride] =
-            RESULT(ALONG(j), j);
+    for (; j < end; j += at.lanes) {
+        float x = IN(j), e = exp(x - largest);
+        OUT(j) = RESULT(x, e, j);
+    }
 #endif
 }

@@ -218,6 +218,8 @@ bool describe_device(struct platform_device *out, cl_platform_id platform,
     out->nvidia = strstr(info->platform, "NVIDIA") != NULL;
     out->pocl = strstr(info->platform, "Portable Computing") != NULL;
     out->rusticl = strstr(info->platform, "rusticl") != NULL;
+    out->subgroups = listed(extensions, "cl_intel_subgroups") &&
+                     info->kind == TANDEM_DEVICE_GPU;
     info->caps = TANDEM_CAP_ASYNC | TANDEM_CAP_COMPILES | TANDEM_CAP_PROFILING |
                  TANDEM_CAP_CORE_OPERATORS;
     info->caps |= listed(extensions, "cl_khr_fp64") ? TANDEM_CAP_F64 : 0;

@@ -31,7 +31,9 @@ enum kernel_id {
     KERNEL_JOIN_SPLITS = 8,
     KERNEL_SOFTMAX = 9,
     KERNEL_EPILOGUE = 10,
-    KERNEL_IDS = 11
+    KERNEL_SOFTMAX_PART = 11,
+    KERNEL_SOFTMAX_WRITE = 12,
+    KERNEL_IDS = 13
 };
 
 /* OpenCL C types, as they stand in a key. */
@@ -55,6 +57,7 @@ enum kernel_type {
 #define KEY_WIDE(key) ((uint32_t)((key) >> 32 & 1u))
 #define KEY_TANH(key) ((uint32_t)((key) >> 33 & 1u))
 #define KEY_GROUP_LOG2(key) ((uint32_t)((key) >> 34 & 0xfu))
+#define KEY_HELD_LOG2(key) ((uint32_t)((key) >> 38 & 0x7u))
 
 /* Operand 0 is the output. */
 static inline uint64_t kernel_key(uint32_t kernel, uint32_t op, bool wide,
@@ -70,6 +73,12 @@ static inline uint64_t key_type(uint32_t operand, uint32_t type)
 static inline uint64_t key_tanh(bool tanh_form)
 {
     return (uint64_t)tanh_form << 33;
+}
+
+/* Vectors that a work-item keeps in registers. */
+static inline uint64_t key_held(uint32_t held_log2)
+{
+    return (uint64_t)held_log2 << 38;
 }
 
 struct step {

@@ -16,6 +16,7 @@ struct platform_device {
     struct tandem_device_info info;
     char version[128]; /* of the platform */
     bool nvidia, pocl, rusticl;
+    bool subgroups; /* Intel's, whose work-items exchange registers */
     bool unified; /* shares the host's memory, by its own word */
     bool correct_divide;
     uint32_t group_limit; /* work-items along a group's first axis */

@@ -23,7 +23,9 @@ static const struct {
     [KERNEL_OPTIMIZER] = {"optimizer.cl", kernel_optimizer, "update"},
     [KERNEL_REDUCE] = {"reduce.cl", kernel_reduce, "reduce"},
     [KERNEL_JOIN_SPLITS] = {"reduce.cl", kernel_reduce, "join_splits"},
-    [KERNEL_SOFTMAX] = {"softmax.cl", kernel_softmax, "softmax"},
+    [KERNEL_SOFTMAX] = {"softmax.cl", kernel_softmax, "held"},
+    [KERNEL_SOFTMAX_PART] = {"softmax.cl", kernel_softmax, "part"},
+    [KERNEL_SOFTMAX_WRITE] = {"softmax.cl", kernel_softmax, "write"},
     [KERNEL_EPILOGUE] = {"gemm.cl", kernel_gemm, "epilogue"}};
 
 static const char *type_name(uint64_t key, uint32_t operand)
@@ -95,8 +97,12 @@ void variant_describe(struct variant_text *out, uint64_t key,
     out->source = functions[kernel].source;
     out->function = functions[kernel].function;
     out->options[0] = '\0';
-    append(out, "-cl-std=CL1.2 -DTANDEM_EMBEDDED -DGROUP=%u -DWIDE=%u%s",
+    append(out,
+           "-cl-std=CL1.2 -DTANDEM_EMBEDDED -DGROUP=%u -DWIDE=%u -DSHUFFLE=%u%s",
            1u << KEY_GROUP_LOG2(key), KEY_WIDE(key),
+           hardware->nvidia      ? 1u
+           : hardware->subgroups ? 2u
+                                 : 0u,
            hardware->correct_divide ? " -cl-fp32-correctly-rounded-divide-sqrt"
                                     : "");
     switch (kernel) {
@@ -120,8 +126,11 @@ void variant_describe(struct variant_text *out, uint64_t key,
         append(out, " -DREDUCTION=%u", KEY_OP(key));
         break;
     case KERNEL_SOFTMAX:
-        append(out, " -DFORM=%u -DLABEL=%s", KEY_OP(key),
-               KEY_TYPE(key, 1) == TYPE_LONG ? "long" : "int");
+    case KERNEL_SOFTMAX_PART:
+    case KERNEL_SOFTMAX_WRITE:
+        append(out, " -DFORM=%u -DLABEL=%s -DHELD=%u", KEY_OP(key),
+               KEY_TYPE(key, 1) == TYPE_LONG ? "long" : "int",
+               1u << KEY_HELD_LOG2(key));
         break;
     default:
         append_activation(out, key);
