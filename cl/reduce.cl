@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reductions.  Every output has lanes work-items of one group, which walk its
- * elements in turn and are joined by a tree in local memory: one fixed order,
- * no atomics, so the same bits every time.
+ * elements in turn, sixteen loads under way at a time, and are joined by a
+ * tree: one fixed order, no atomics, so the same bits every time.
  *
  *   across 0: the lanes of an output are neighbours (the reduced axis is the
  *             contiguous one);  1: neighbours belong to neighbouring outputs
@@ -56,76 +56,121 @@ struct reduce {
 
 /* ---- what a lane holds (lane), what the tree joins (part) ---- */
 
+/* NEUTRAL stands where there is no element. */
 #if SUMMING
-/* A compensated sum: its error does not grow with the count.  plain is kept
- * for sums that are not finite, of which the compensation makes NaN. */
+/* The sum and what its roundings lost: the error does not grow with the count.
+ * A sum that is not finite has lost NaN. */
+#define NEUTRAL 0.0f
 struct lane {
-    float sum, lost, plain;
+    float sum, lost;
 };
 typedef float part;
 
 static inline void lane_clear(struct lane *l)
 {
-    l->sum = l->lost = l->plain = 0.0f;
+    l->sum = l->lost = 0.0f;
 }
-static inline void lane_take(struct lane *l, float x, ulong index)
+static inline void lane_take(struct lane *l, float x, index_t index)
 {
-    float y = x - l->lost;
-    float next = l->sum + y;
-    l->lost = (next - l->sum) - y;
-    l->sum = next;
-    l->plain += x;
+    float sum = l->sum + x;
+    float added = sum - l->sum;
+    l->lost += (l->sum - (sum - added)) + (x - added);
+    l->sum = sum;
+}
+static inline void lane_take16(struct lane *l, float16 x, index_t index,
+                               index_t four, index_t one)
+{
+    lane_take(l, sum16(x), index);
 }
 static inline part lane_part(const struct lane *l)
 {
-    return isfinite(l->sum) ? l->sum : l->plain;
+    return isfinite(l->sum) ? l->sum + l->lost : l->sum;
 }
 static inline part part_join(part a, part b)
 {
     return a + b;
 }
 #elif ARG
+/* The best value and its index, NONE where there is no element. */
+#define NEUTRAL (REDUCTION == ARG_MAX ? -INFINITY : INFINITY)
+#define NONE (~(index_t)0)
 struct lane {
     float value;
-    uint found;
-    ulong index;
+    index_t index;
 };
-typedef struct lane part;
+typedef struct {
+    float value;
+    uint reserved;
+    ulong index;
+} part;
 
 static inline void lane_clear(struct lane *l)
 {
-    l->value = 0.0f;
-    l->found = 0;
-    l->index = 0;
+    l->value = NEUTRAL;
+    l->index = NONE;
 }
-/* Whether b wins over a: NaN over all, then the value, then the lower index. */
-static inline part part_join(part a, part b)
+/* Indices come in rising order; the first NaN stays. */
+static inline void lane_take(struct lane *l, float x, index_t index)
 {
-    if (b.found == 0)
-        return a;
-    if (a.found == 0)
-        return b;
-    bool a_nan = a.value != a.value, b_nan = b.value != b.value;
-    bool wins = REDUCTION == ARG_MAX ? b.value > a.value : b.value < a.value;
-    bool ties = (a_nan && b_nan) || a.value == b.value;
-    if (a_nan != b_nan)
-        return b_nan ? b : a;
-    return wins || (ties && b.index < a.index) ? b : a;
+    bool beaten = REDUCTION == ARG_MAX ? !(x <= l->value) : !(x >= l->value);
+    bool wins = beaten && l->value == l->value;
+    l->value = wins ? x : l->value;
+    l->index = wins ? index : l->index;
 }
-static inline void lane_take(struct lane *l, float x, ulong index)
+static inline void lane_take4(struct lane *l, float4 x, index_t index,
+                              index_t one)
 {
-    struct lane b;
-    b.value = x;
-    b.found = 1;
-    b.index = index;
-    *l = part_join(*l, b);
+    lane_take(l, x.s0, index);
+    lane_take(l, x.s1, index + one);
+    lane_take(l, x.s2, index + 2 * one);
+    lane_take(l, x.s3, index + 3 * one);
+}
+static inline void lane_take16(struct lane *l, float16 x, index_t index,
+                               index_t four, index_t one)
+{
+    lane_take4(l, x.lo.lo, index, one);
+    lane_take4(l, x.lo.hi, index + four, one);
+    lane_take4(l, x.hi.lo, index + 2 * four, one);
+    lane_take4(l, x.hi.hi, index + 3 * four, one);
 }
 static inline part lane_part(const struct lane *l)
 {
-    return *l;
+    part all;
+    all.value = l->value;
+    all.reserved = 0;
+    all.index = l->index == NONE ? ULONG_MAX : (ulong)l->index;
+    return all;
 }
+/* NaN wins, then the value, then the lower index. */
+static inline part part_join(part a, part b)
+{
+    bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+    bool wins = REDUCTION == ARG_MAX ? b.value > a.value : b.value < a.value;
+    bool ties = (a_nan && b_nan) || a.value == b.value;
+    bool second = a_nan != b_nan ? b_nan
+                                 : wins || (ties && b.index < a.index);
+    part best;
+    best.value = second ? b.value : a.value;
+    best.reserved = 0;
+    best.index = second ? b.index : a.index;
+    return best;
+}
+#ifdef WIDTH
+static inline part part_from_lane(part x, uint mask)
+{
+    uint low = (uint)x.index, high = (uint)(x.index >> 32);
+    part y;
+    y.value = from_lane(x.value, mask);
+    y.reserved = 0;
+    low = as_uint(from_lane(as_float(low), mask));
+    high = as_uint(from_lane(as_float(high), mask));
+    y.index = (ulong)high << 32 | low;
+    return y;
+}
+#endif
 #elif REDUCTION == LOG_SUM_EXP
 /* The largest x so far and the compensated sum of e^(x - largest). */
+#define NEUTRAL -INFINITY
 struct lane {
     float largest, sum, lost;
 };
@@ -140,6 +185,11 @@ static inline void lane_clear(struct lane *l)
 static inline float term_of(float x, float largest)
 {
     return x != largest ? exp(x - largest) : x == -INFINITY ? 0.0f : 1.0f;
+}
+static inline float4 terms_of(float4 x, float largest)
+{
+    return (float4)(term_of(x.s0, largest), term_of(x.s1, largest),
+                    term_of(x.s2, largest), term_of(x.s3, largest));
 }
 
 /* Raises the largest to at least x, which may be NaN. */
@@ -161,18 +211,19 @@ static inline void lane_add(struct lane *l, float term)
     l->sum = next;
 }
 
-static inline void lane_take(struct lane *l, float x, ulong index)
+static inline void lane_take(struct lane *l, float x, index_t index)
 {
     lane_raise(l, x);
     lane_add(l, term_of(x, l->largest));
 }
 
-static inline void lane_take4(struct lane *l, float4 x)
+static inline void lane_take16(struct lane *l, float16 x, index_t index,
+                               index_t four, index_t one)
 {
-    lane_raise(l, fmax(fmax(x.s0, x.s1), fmax(x.s2, x.s3)));
+    lane_raise(l, max16(x));
     float m = l->largest;
-    lane_add(l, (term_of(x.s0, m) + term_of(x.s1, m)) +
-                    (term_of(x.s2, m) + term_of(x.s3, m)));
+    lane_add(l, sum4((terms_of(x.lo.lo, m) + terms_of(x.lo.hi, m)) +
+                     (terms_of(x.hi.lo, m) + terms_of(x.hi.hi, m))));
 }
 
 static inline part lane_part(const struct lane *l)
@@ -182,13 +233,13 @@ static inline part lane_part(const struct lane *l)
 static inline part part_join(part a, part b)
 {
     float largest = fmax(a.x, b.x);
-    if (a.x != largest)
-        a.y *= exp(a.x - largest);
-    if (b.x != largest)
-        b.y *= exp(b.x - largest);
-    return (part)(largest, a.y + b.y);
+    float y = a.x != largest ? a.y * exp(a.x - largest) : a.y;
+    float z = b.x != largest ? b.y * exp(b.x - largest) : b.y;
+    return (part)(largest, y + z);
 }
 #else
+#define NEUTRAL                                                                \
+    (REDUCTION == PROD ? 1.0f : REDUCTION == MAX ? -INFINITY : INFINITY)
 struct lane {
     float value;
 };
@@ -196,9 +247,7 @@ typedef float part;
 
 static inline void lane_clear(struct lane *l)
 {
-    l->value = REDUCTION == PROD  ? 1.0f
-               : REDUCTION == MAX ? -INFINITY
-                                  : INFINITY;
+    l->value = NEUTRAL;
 }
 static inline part part_join(part a, part b)
 {
@@ -206,15 +255,37 @@ static inline part part_join(part a, part b)
            : REDUCTION == MAX ? nan_max(a, b)
                               : nan_min(a, b);
 }
-static inline void lane_take(struct lane *l, float x, ulong index)
+static inline void lane_take(struct lane *l, float x, index_t index)
 {
     l->value = part_join(l->value, x);
+}
+static inline float joined4(float4 x)
+{
+    return part_join(part_join(x.s0, x.s1), part_join(x.s2, x.s3));
+}
+static inline void lane_take16(struct lane *l, float16 x, index_t index,
+                               index_t four, index_t one)
+{
+    float low = part_join(joined4(x.lo.lo), joined4(x.lo.hi));
+    float high = part_join(joined4(x.hi.lo), joined4(x.hi.hi));
+    l->value = part_join(l->value, part_join(low, high));
 }
 static inline part lane_part(const struct lane *l)
 {
     return l->value;
 }
 #endif
+
+#if ARG
+#define EXCHANGE part_from_lane
+#elif REDUCTION == LOG_SUM_EXP
+#define EXCHANGE from_lane2
+#else
+#define EXCHANGE from_lane
+#endif
+static inline part lanes_join(part own, __local part *parts, uint lanes,
+                              uint step)
+    LANES_BODY(part_join, EXCHANGE)
 
 static inline result_t part_result(part a, ulong count)
 {
@@ -239,47 +310,34 @@ static inline result_t part_result(part a, ulong count)
 #define TERM(i, j) in[i]
 #endif
 
-/* The term of element j where one axis is reduced. */
+/* The term of element j where one axis is reduced, and where j has an end. */
 #define ALONG(j)                                                               \
     TERM(base + (long)(j)*p.reduced_strides[0],                                \
          (long)p.other_offset + (long)(j)*p.other_strides[0])
+#define ALONG_TO(j, end) ((j) < (end) ? ALONG(j) : NEUTRAL)
 
-/* ---- the walk ---- */
+/* The terms of four neighbours from element j on, where all are. */
+#if REDUCTION == DOT
+#define FOUR(j)                                                                \
+    (*(__global const float4 *)(in + base + (j)) *                             \
+     *(__global const float4 *)(other + p.other_offset + (j)))
+#elif REDUCTION == SUM_SQUARE || REDUCTION == L2
+#define FOUR(j)                                                                \
+    (*(__global const float4 *)(in + base + (j)) *                             \
+     *(__global const float4 *)(in + base + (j)))
+#else
+#define FOUR(j) (*(__global const float4 *)(in + base + (j)))
+#endif
+#define FOUR_TO(j, end) ((j) < (end) ? FOUR(j) : (float4)(NEUTRAL))
 
-/* Which output, lane and slot of the tree this item is. */
-struct place {
-    uint lane, slot, step;
-    ulong output, split;
-};
-
-static inline struct place place_of(uint lanes_log2, uint across,
-                                    ulong output_groups)
-{
-    struct place at;
-    uint id = get_local_id(0), lanes = 1u << lanes_log2;
-    uint outputs = GROUP / lanes;
-    uint output = across ? id & (outputs - 1) : id >> lanes_log2;
-    at.lane = across ? id / outputs : id & (lanes - 1);
-    at.step = across ? outputs : 1;
-    at.slot = id;
-    at.split = get_group_id(0) / output_groups;
-    at.output = (get_group_id(0) - at.split * output_groups) * outputs + output;
-    return at;
-}
-
-/* Joins the parts of each output's lanes; the result is lane 0's. */
-static inline part tree(__local part *parts, part own, struct place at,
-                        uint lanes_log2)
-{
-    parts[at.slot] = own;
-    for (uint half_ = (1u << lanes_log2) >> 1; half_ > 0; half_ >>= 1) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (at.lane < half_)
-            parts[at.slot] =
-                part_join(parts[at.slot], parts[at.slot + half_ * at.step]);
-    }
-    return parts[at.slot];
-}
+#if ARG
+/* A lane whose elements are all NEUTRAL has the index of its first. */
+#define BEGIN(own, j, end)                                                     \
+    if ((own).index == NONE && (j) < (end))                                    \
+        (own).index = (index_t)(j)
+#else
+#define BEGIN(own, j, end)
+#endif
 
 #if REDUCTION == DOT
 #define INPUT_BUFFERS __global const float *in, __global const float *other
@@ -291,52 +349,41 @@ KERNEL void reduce(__global result_t *out, __global part *partial,
                    INPUT_BUFFERS, const struct reduce p)
 {
     __local part parts[GROUP];
-    ulong output_groups = max(p.output_groups, (ulong)1);
-    struct place at = place_of(p.lanes_log2, p.across, output_groups);
-    struct lane sum;
-    lane_clear(&sum);
-    part own = lane_part(&sum);
-    if (at.output < p.outputs) {
+    struct place at =
+        place_of(p.lanes_log2, p.across, max(p.output_groups, (ulong)1));
+    struct lane own;
+    lane_clear(&own);
+    if (at.row < p.outputs) {
         long base = (long)p.in_offset;
-        WALK(base, (index_t)at.output, p.kept, p.kept_rank, p.in_strides);
+        WALK(base, (index_t)at.row, p.kept, p.kept_rank, p.in_strides);
         ulong begin = at.split * p.chunk;
         ulong end = min(begin + p.chunk, p.count);
-        ulong lanes = 1ul << p.lanes_log2;
-        ulong j = begin + at.lane;
+        ulong lanes = at.lanes, j = begin + at.lane;
         if (p.vector) {
-            struct lane sums[4];
-            for (uint k = 0; k < 4; ++k)
-                lane_clear(&sums[k]);
             ulong fours = begin + (end - begin) / 4 * 4;
-            for (ulong i = begin + at.lane * 4; i < fours; i += lanes * 4) {
-                float4 x = *(__global const float4 *)(in + base + i);
-#if REDUCTION == DOT
-                x *= *(__global const float4 *)(other + p.other_offset + i);
-#elif REDUCTION == SUM_SQUARE || REDUCTION == L2
-                x *= x;
-#endif
-#if REDUCTION == LOG_SUM_EXP
-                lane_take4(&sums[0], x);
-#else
-                lane_take(&sums[0], x.s0, i);
-                lane_take(&sums[1], x.s1, i + 1);
-                lane_take(&sums[2], x.s2, i + 2);
-                lane_take(&sums[3], x.s3, i + 3);
-#endif
+            ulong i = begin + at.lane * 4, next = lanes * 4;
+            BEGIN(own, i, fours);
+            for (; i < fours; i += 4 * next) {
+                float4 a = FOUR(i), b = FOUR_TO(i + next, fours);
+                float4 c = FOUR_TO(i + 2 * next, fours);
+                float4 d = FOUR_TO(i + 3 * next, fours);
+                lane_take16(&own, (float16)(a, b, c, d), (index_t)i,
+                            (index_t)next, 1);
             }
-            part low = part_join(lane_part(&sums[0]), lane_part(&sums[1]));
-            part high = part_join(lane_part(&sums[2]), lane_part(&sums[3]));
-            own = part_join(low, high);
             j = fours + at.lane;
+            BEGIN(own, j, end);
+            for (; j < end; j += lanes)
+                lane_take(&own, ALONG(j), (index_t)j);
         }
-        /* Four loads under way at a time. */
-        for (; p.reduced_rank == 1 && j + 3 * lanes < end; j += 4 * lanes) {
-            float x0 = ALONG(j), x1 = ALONG(j + lanes);
-            float x2 = ALONG(j + 2 * lanes), x3 = ALONG(j + 3 * lanes);
-            lane_take(&sum, x0, j);
-            lane_take(&sum, x1, j + lanes);
-            lane_take(&sum, x2, j + 2 * lanes);
-            lane_take(&sum, x3, j + 3 * lanes);
+        BEGIN(own, j, end);
+        for (; p.reduced_rank == 1 && j < end; j += 16 * lanes) {
+#define AHEAD(k) ALONG_TO(j + k * lanes, end)
+            float16 x = (float16)(ALONG(j), AHEAD(1), AHEAD(2), AHEAD(3),
+                                  AHEAD(4), AHEAD(5), AHEAD(6), AHEAD(7),
+                                  AHEAD(8), AHEAD(9), AHEAD(10), AHEAD(11),
+                                  AHEAD(12), AHEAD(13), AHEAD(14), AHEAD(15));
+            lane_take16(&own, x, (index_t)j, (index_t)(4 * lanes),
+                        (index_t)lanes);
         }
         for (; j < end; j += lanes) {
             long i = base;
@@ -345,19 +392,18 @@ KERNEL void reduce(__global result_t *out, __global part *partial,
             long o = (long)p.other_offset;
             WALK(o, (index_t)j, p.reduced, p.reduced_rank, p.other_strides);
 #endif
-            lane_take(&sum, TERM(i, o), j);
+            lane_take(&own, TERM(i, o), (index_t)j);
         }
-        own = part_join(own, lane_part(&sum));
     }
-    part all = tree(parts, own, at, p.lanes_log2);
-    if (at.lane != 0 || at.output >= p.outputs)
+    part all = lanes_join(lane_part(&own), parts, at.lanes, at.step);
+    if (at.lane != 0 || at.row >= p.outputs)
         return;
     if (p.splits > 1) {
-        partial[at.split * p.outputs + at.output] = all;
+        partial[at.split * p.outputs + at.row] = all;
         return;
     }
     long to = (long)p.out_offset;
-    WALK(to, (index_t)at.output, p.kept, p.kept_rank, p.out_strides);
+    WALK(to, (index_t)at.row, p.kept, p.kept_rank, p.out_strides);
     out[to] = part_result(all, p.count);
 }
 
@@ -365,18 +411,18 @@ KERNEL void join_splits(__global result_t *out, __global const part *partial,
                         const struct reduce p)
 {
     __local part parts[GROUP];
-    ulong output_groups = max(p.output_groups, (ulong)1);
-    struct place at = place_of(p.lanes_log2, p.across, output_groups);
+    struct place at =
+        place_of(p.lanes_log2, p.across, max(p.output_groups, (ulong)1));
     struct lane none;
     lane_clear(&none);
     part own = lane_part(&none);
-    if (at.output < p.outputs)
-        for (uint j = at.lane; j < p.splits; j += 1u << p.lanes_log2)
-            own = part_join(own, partial[j * p.outputs + at.output]);
-    part all = tree(parts, own, at, p.lanes_log2);
-    if (at.lane != 0 || at.output >= p.outputs)
+    if (at.row < p.outputs)
+        for (uint j = at.lane; j < p.splits; j += at.lanes)
+            own = part_join(own, partial[j * p.outputs + at.row]);
+    part all = lanes_join(own, parts, at.lanes, at.step);
+    if (at.lane != 0 || at.row >= p.outputs)
         return;
     long to = (long)p.out_offset;
-    WALK(to, (index_t)at.output, p.kept, p.kept_rank, p.out_strides);
+    WALK(to, (index_t)at.row, p.kept, p.kept_rank, p.out_strides);
     out[to] = part_result(all, p.count);
 }

@@ -9,7 +9,11 @@
 
 /* A lane of a split takes at least so many elements. */
 #define SPLIT_LANE_ELEMENTS 32u
-#define MOST_SPLITS 1024u
+#define MOST_SPLITS 4096u
+/* A lane takes sixteen elements at a time; so many lanes read neighbours well
+ * even where there is less for each. */
+#define TURN_LOG2 4u
+#define NEIGHBOURS_LOG2 3u
 /* Neighbouring outputs that are read together where rows are strided. */
 #define ACROSS_LOG2 5u
 
@@ -75,7 +79,7 @@ static void divide_work(struct reduce *out, const struct layout_reduction *by,
     uint32_t group_log2 = request->group_log2;
     const struct tandem_device_info *info = &request->hardware->info;
     uint64_t wanted = (uint64_t)info->compute_units *
-                      (info->kind == TANDEM_DEVICE_CPU ? 2u : 8u);
+                      (info->kind == TANDEM_DEVICE_CPU ? 2u : 16u);
     uint32_t most = group_log2;
     out->across = out->outputs > 1 && by->reduced.elements > 0 &&
                   inner_stride(&by->kept, 1) < inner_stride(&by->reduced, 0);
@@ -84,7 +88,13 @@ static void divide_work(struct reduce *out, const struct layout_reduction *by,
         side = side < ACROSS_LOG2 ? side : ACROSS_LOG2;
         most = group_log2 > side ? group_log2 - side : 0;
     }
-    out->lanes_log2 = log2_ceil((out->count + 3) / 4);
+    uint32_t fours = log2_ceil((out->count + 3) / 4);
+    uint32_t least = out->across ? 0 : NEIGHBOURS_LOG2;
+    least = fours < least ? fours : least;
+    uint32_t turns = log2_ceil(out->count) > TURN_LOG2
+                         ? log2_ceil(out->count) - TURN_LOG2
+                         : 0;
+    out->lanes_log2 = turns > least ? turns : least;
     if (out->lanes_log2 > most)
         out->lanes_log2 = most;
     uint64_t outputs_of_group = (uint64_t)1 << (group_log2 - out->lanes_log2);
@@ -99,7 +109,7 @@ static void divide_work(struct reduce *out, const struct layout_reduction *by,
     out->chunk = out->count;
     if (splits < 2)
         return;
-    uint64_t unit = 4 * lanes;
+    uint64_t unit = lanes << TURN_LOG2;
     out->chunk = ((out->count + splits - 1) / splits + unit - 1) / unit * unit;
     out->splits = (uint32_t)((out->count + out->chunk - 1) / out->chunk);
 }
