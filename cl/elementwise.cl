@@ -4,10 +4,11 @@
  *
  * flat     every operand is contiguous or a single value.  A work-item takes
  *          four elements, as one vector where the offsets are aligned to it;
- *          else a group takes 4 GROUP elements, neighbours at a time.
+ *          else a group takes 4 GROUP elements, neighbours at a time, and
+ *          begins where the output is aligned to a line of the cache.
  * strided  any strides; four elements an item along an innermost axis that
- *          every operand walks by 1 or 0 and that is aligned (vector), else
- *          one.
+ *          every operand walks by 1 or 0 and that is aligned (vector), or
+ *          that is long (four elements span apart), else one.
  */
 #ifndef TANDEM_EMBEDDED
 #include "common.cl"
@@ -41,7 +42,7 @@
  * and value[3]. */
 struct flat {
     ulong elements;
-    uint vector, given, single, reserved;
+    uint vector, given, single, skew; /* elements left out of group 0 */
     float value[4];
     ulong offset[4];
 };
@@ -51,6 +52,7 @@ struct strided {
     uint rank, vector, given, single;
     float value[4];
     ulong offset[4];
+    uint span, inner; /* the innermost axis is inner = about 4 span long */
     struct extents space;
     long strides[4 * AXES]; /* operand by operand */
 };
@@ -84,10 +86,10 @@ struct strided {
     *(__global CAT(OUT, 4) *)(pointer) = (CAT(OUT, 4))(                        \
         APPLY(.s0), APPLY(.s1), APPLY(.s2), APPLY(.s3))
 
-static inline ulong first_element(void)
-{
-    return (ulong)get_group_id(0) * (4 * GROUP) + get_local_id(0);
-}
+/* Four elements, of which some may be outside: at LOAD_IF their index. */
+#define LOAD_FOUR(k)                                                           \
+    (CAT(CAT(IN, k), 4))(LOAD_IF(k, 0), LOAD_IF(k, 1), LOAD_IF(k, 2),          \
+                         LOAD_IF(k, 3))
 
 KERNEL void flat(__global OUT *out, INPUT_BUFFERS, const struct flat p)
 {
@@ -107,19 +109,25 @@ KERNEL void flat(__global OUT *out, INPUT_BUFFERS, const struct flat p)
         return;
     }
     ulong step = p.vector ? 1 : GROUP;
-    ulong i = p.vector ? first : first_element();
-    for (uint j = 0; j < 4; ++j, i += step) {
-        if (i >= p.elements)
-            return;
-        IN0 x0 = LOAD(0, i);
+    ulong i = p.vector ? first
+                       : (ulong)get_group_id(0) * (4 * GROUP) +
+                             get_local_id(0) - p.skew;
+#define INSIDE(j) (i + (j)*step < p.elements)
+#define LOAD_IF(k, j) (INSIDE(j) ? LOAD(k, i + (j)*step) : (CAT(IN, k))0)
+#define STORE_IF(j, s)                                                         \
+    if (INSIDE(j))                                                             \
+        out[p.offset[0] + i + (j)*step] = APPLY(s);
+    CAT(IN0, 4) x0 = LOAD_FOUR(0);
 #if INPUTS > 1
-        IN1 x1 = LOAD(1, i);
+    CAT(IN1, 4) x1 = LOAD_FOUR(1);
 #endif
 #if INPUTS > 2
-        IN2 x2 = LOAD(2, i);
+    CAT(IN2, 4) x2 = LOAD_FOUR(2);
 #endif
-        out[p.offset[0] + i] = APPLY();
-    }
+    STORE_IF(0, .s0) STORE_IF(1, .s1) STORE_IF(2, .s2) STORE_IF(3, .s3)
+#undef INSIDE
+#undef LOAD_IF
+#undef STORE_IF
 }
 
 KERNEL void strided(__global OUT *out, INPUT_BUFFERS, const struct strided p)
@@ -127,7 +135,7 @@ KERNEL void strided(__global OUT *out, INPUT_BUFFERS, const struct strided p)
     index_t item = (index_t)get_global_id(0);
     if (item >= p.items)
         return;
-    long at[4] = {0, 0, 0, 0};
+    long at[4] = {0, 0, 0, 0}, inner = 0;
     index_t left = item;
 #pragma unroll
     for (uint axis = 0; axis < AXES; ++axis) {
@@ -136,6 +144,8 @@ KERNEL void strided(__global OUT *out, INPUT_BUFFERS, const struct strided p)
         long coordinate = (long)left;
         if (axis + 1 < p.rank)
             SPLIT(left, p.space, axis, coordinate);
+        if (axis == 0)
+            inner = coordinate;
         at[0] += coordinate * p.strides[axis];
         at[1] += coordinate * p.strides[AXES + axis];
 #if OPERANDS > 2
@@ -154,6 +164,27 @@ KERNEL void strided(__global OUT *out, INPUT_BUFFERS, const struct strided p)
         CAT(IN2, 4) x2 = LOAD_VECTOR(2, in2 + p.offset[3] + at[3]);
 #endif
         STORE_VECTOR(out + p.offset[0] + at[0]);
+        return;
+    }
+    if (p.span != 0) {
+#define INSIDE(j) ((uint)inner + (j)*p.span < p.inner)
+#define AT(k, j)                                                               \
+    (p.offset[k] + at[k] + (long)((j)*p.span) * p.strides[(k)*AXES])
+#define LOAD_IF(k, j)                                                          \
+    (p.given >> (k + 1) & 1u ? (CAT(IN, k))p.value[k + 1]                      \
+     : INSIDE(j)             ? CAT(in, k)[AT(k + 1, j)]                        \
+                             : (CAT(IN, k))0)
+#define STORE_IF(j, s)                                                         \
+    if (INSIDE(j))                                                             \
+        out[AT(0, j)] = APPLY(s);
+        CAT(IN0, 4) x0 = LOAD_FOUR(0);
+#if INPUTS > 1
+        CAT(IN1, 4) x1 = LOAD_FOUR(1);
+#endif
+#if INPUTS > 2
+        CAT(IN2, 4) x2 = LOAD_FOUR(2);
+#endif
+        STORE_IF(0, .s0) STORE_IF(1, .s1) STORE_IF(2, .s2) STORE_IF(3, .s3)
         return;
     }
     IN0 x0 = p.given >> 1 & 1u ? (IN0)p.value[1] : in0[p.offset[1] + at[1]];

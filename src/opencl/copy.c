@@ -5,13 +5,12 @@
 #include "opencl/plan.h"
 #include "opencl/platform.h"
 
-#define TILE 32u
-
 /* As in cl/copy.cl. */
 struct copy {
     uint64_t items;
     uint32_t rank, vector;
     uint64_t target_offset, source_offset;
+    uint32_t span, inner;
     struct extents space;
     int64_t target_strides[AXES];
     int64_t source_strides[AXES];
@@ -22,7 +21,7 @@ struct tiled {
     uint64_t tiles_across, tiles, groups;
     uint64_t target_offset, source_offset;
     int64_t target_pitch, source_pitch;
-    uint32_t rank, reserved;
+    uint32_t rank, vector;
     struct extents space;
     int64_t target_strides[AXES];
     int64_t source_strides[AXES];
@@ -104,6 +103,16 @@ static void layout_drop(struct layout *layout, uint32_t axis)
     layout->rank--;
 }
 
+/* Whether every plane of operand starts where vectors of four do. */
+static bool planes_vector(const struct layout *layout, uint32_t operand,
+                          const struct tandem_tensor_desc *tensor)
+{
+    for (uint32_t axis = 0; axis < layout->rank; axis++)
+        if (layout->strides[operand][axis] % 4 != 0)
+            return false;
+    return vector_aligned(tensor);
+}
+
 static void plan_tiled(struct plan *plan, const struct request *request,
                        struct layout *layout, uint32_t axis,
                        const struct tandem_tensor_desc *source)
@@ -123,8 +132,13 @@ static void plan_tiled(struct plan *plan, const struct request *request,
     step->key = kernel_key(KERNEL_COPY_TILED, 0, needs_wide(layout),
                            request->group_log2) |
                 key_type(0, bits_type(target->dtype));
-    tiled->tiles_across = (tiled->columns + TILE - 1) / TILE;
-    tiled->tiles = tiled->tiles_across * ((tiled->rows + TILE - 1) / TILE);
+    uint64_t side = tile_side(bits_type(target->dtype));
+    tiled->tiles_across = (tiled->columns + side - 1) / side;
+    tiled->tiles = tiled->tiles_across * ((tiled->rows + side - 1) / side);
+    tiled->vector = tiled->target_pitch % 4 == 0 &&
+                    tiled->source_pitch % 4 == 0 &&
+                    planes_vector(layout, 0, target) &&
+                    planes_vector(layout, 1, source);
     tiled->groups = tiled->tiles * (uint64_t)layout->elements;
     tiled->target_offset = element_offset(target);
     tiled->source_offset = element_offset(source);
@@ -149,8 +163,12 @@ static void plan_strided(struct plan *plan, const struct request *request,
     step_buffer(step, source->buffer, false);
     copy->vector =
         operand_vector(layout, 0, target) && operand_vector(layout, 1, source);
-    if (copy->vector)
+    if (copy->vector) {
         layout_fours(layout);
+    } else {
+        copy->inner = (uint32_t)layout->shape[layout->rank - 1];
+        copy->span = layout_spans(layout);
+    }
     copy->items = (uint64_t)layout->elements;
     copy->rank = layout->rank;
     copy->target_offset = element_offset(target);
@@ -177,7 +195,8 @@ enum tandem_status plan_copy(struct plan *plan, const struct request *request)
     }
     uint32_t axis = tiled_axis(&layout);
     /* A group covers a tile in whole rows; a small group would not. */
-    if (axis < layout.rank && (1u << request->group_log2) >= TILE)
+    uint32_t side = tile_side(bits_type(request->outputs[0]->dtype));
+    if (axis < layout.rank && (1u << request->group_log2) >= side)
         plan_tiled(plan, request, &layout, axis, source);
     else
         plan_strided(plan, request, &layout, source);

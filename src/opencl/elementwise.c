@@ -2,12 +2,16 @@
 /* Plans for the operators of cl/elementwise.cl. */
 #include "common/check.h"
 #include "common/operator.h"
+#include "opencl/memory.h"
 #include "opencl/plan.h"
+
+/* What a GPU reads and writes at a time. */
+#define LINE_BYTES 128u
 
 /* As in cl/elementwise.cl. */
 struct flat {
     uint64_t elements;
-    uint32_t vector, given, single, reserved;
+    uint32_t vector, given, single, skew;
     float value[4];
     uint64_t offset[4];
 };
@@ -17,6 +21,7 @@ struct strided {
     uint32_t rank, vector, given, single;
     float value[4];
     uint64_t offset[4];
+    uint32_t span, inner;
     struct extents space;
     int64_t strides[4][AXES];
 };
@@ -121,6 +126,14 @@ static void buffers_fill(struct step *step, const struct request *request)
                     false);
 }
 
+/* Elements between the line of the cache that tensor starts in and tensor. */
+static uint32_t line_skew(const struct tandem_tensor_desc *tensor)
+{
+    uint64_t bytes = tensor->byte_offset +
+                     (tensor->buffer != NULL ? tensor->buffer->skew : 0);
+    return (uint32_t)(bytes % LINE_BYTES / TANDEM_DTYPE_BYTES(tensor->dtype));
+}
+
 static void plan_flat(struct plan *plan, const struct request *request,
                       uint32_t single)
 {
@@ -141,7 +154,9 @@ static void plan_flat(struct plan *plan, const struct request *request,
         if ((single >> i & 1u) == 0 && !vector_aligned(tensor))
             flat->vector = 0;
     }
-    step_items(step, (flat->elements + 3) / 4);
+    if (!flat->vector)
+        flat->skew = line_skew(request->outputs[0]);
+    step_items(step, (flat->elements + flat->skew + 3) / 4);
 }
 
 /* Whether four neighbours along the innermost axis can be one vector for
@@ -188,6 +203,9 @@ static void plan_strided(struct plan *plan, const struct request *request,
         layout->elements /= 4;
         for (uint32_t i = 0; i < layout->operands; i++)
             layout->strides[i][inner] *= 4;
+    } else {
+        strided->inner = (uint32_t)layout->shape[inner];
+        strided->span = layout_spans(layout);
     }
     strided->items = (uint64_t)layout->elements;
     strided->rank = layout->rank;

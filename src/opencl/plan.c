@@ -9,6 +9,9 @@
 #include "common/operator.h"
 #include "opencl/memory.h"
 
+/* An axis so long gives neighbouring work-items neighbours to work on. */
+#define SPAN_ELEMENTS 128
+
 uint32_t log2_ceil(uint64_t value)
 {
     return value <= 1 ? 0 : 64u - (uint32_t)__builtin_clzll(value - 1);
@@ -110,9 +113,25 @@ uint32_t bits_type(uint32_t dtype)
     }
 }
 
+uint32_t tile_side(uint32_t type)
+{
+    return type == TYPE_ULONG ? 32 : 64;
+}
+
 bool needs_wide(const struct layout *layout)
 {
     return layout->elements > INT32_MAX;
+}
+
+uint32_t layout_spans(struct layout *layout)
+{
+    int64_t *inner = &layout->shape[layout->rank - 1];
+    if (*inner < SPAN_ELEMENTS || *inner > INT32_MAX / 4)
+        return 0;
+    layout->elements /= *inner;
+    *inner = (*inner + 3) / 4;
+    layout->elements *= *inner;
+    return (uint32_t)*inner;
 }
 
 static bool empty(const struct request *request)

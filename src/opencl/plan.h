@@ -154,8 +154,14 @@ bool vector_aligned(const struct tandem_tensor_desc *tensor);
 uint32_t type_of(uint32_t dtype);
 /* By size alone. */
 uint32_t bits_type(uint32_t dtype);
+/* The side of cl/copy.cl's tiles of a type that bits_type gave. */
+uint32_t tile_side(uint32_t type);
 /* The smallest power of two >= value, as its logarithm. */
 uint32_t log2_ceil(uint64_t value);
 bool needs_wide(const struct layout *layout);
+/* Where the innermost axis is long, a work-item takes four of its elements:
+ * cuts the axis to a fourth and returns that (the step between the four), else
+ * 0. */
+uint32_t layout_spans(struct layout *layout);
 
 #endif

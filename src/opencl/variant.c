@@ -112,7 +112,8 @@ void variant_describe(struct variant_text *out, uint64_t key,
         break;
     case KERNEL_COPY_STRIDED:
     case KERNEL_COPY_TILED:
-        append(out, " -DBITS=%s", type_name(key, 0));
+        append(out, " -DBITS=%s -DTILE=%u", type_name(key, 0),
+               tile_side(KEY_TYPE(key, 0)));
         break;
     case KERNEL_GATHER:
         append(out, " -DBITS=%s -DINDEX=%s", type_name(key, 0),
