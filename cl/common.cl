@@ -141,6 +141,11 @@ static inline float from_lane(float x, uint mask)
 }
 #endif
 #ifdef WIDTH
+static inline float4 from_lane4(float4 x, uint mask)
+{
+    return (float4)(from_lane(x.x, mask), from_lane(x.y, mask),
+                    from_lane(x.z, mask), from_lane(x.w, mask));
+}
 static inline float2 from_lane2(float2 x, uint mask)
 {
     return (float2)(from_lane(x.x, mask), from_lane(x.y, mask));

@@ -16,8 +16,8 @@
 #ifndef BITS
 #define BITS uint
 #endif
-/* The side of a tile; a multiple of 16 whose square 4 GROUP divides, and that
- * GROUP is not below. */
+/* The side of a tile: a multiple of 16; GROUP is not below, and 4 GROUP divides
+ * its square. */
 #ifndef TILE
 #define TILE 32
 #endif
@@ -118,16 +118,24 @@ KERNEL void tiled(__global BITS *target, __global const BITS *source,
                                tile[x + 2][y + j], tile[x + 3][y + j]);
         return;
     }
+    const uint step = GROUP / TILE;
     uint x = get_local_id(0) % TILE;
     uint y = get_local_id(0) / TILE;
-#pragma unroll
-    for (uint j = y; j < TILE; j += GROUP / TILE)
-        if (column + j < p.columns && row + x < p.rows)
-            tile[j][x] =
-                source[from + (long)(column + j) * p.source_pitch +
-                       (long)(row + x)];
+#define SOURCE(j)                                                              \
+    (column + (j) < p.columns && row + x < p.rows                              \
+         ? source[from + (long)(column + (j)) * p.source_pitch +               \
+                  (long)(row + x)]                                             \
+         : 0)
+    for (uint j = y; j < TILE; j += 4 * step) {
+        BITS a = SOURCE(j), b = SOURCE(j + step);
+        BITS c = SOURCE(j + 2 * step), d = SOURCE(j + 3 * step);
+        tile[j][x] = a;
+        tile[j + step][x] = b;
+        tile[j + 2 * step][x] = c;
+        tile[j + 3 * step][x] = d;
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint j = y; j < TILE; j += GROUP / TILE)
+    for (uint j = y; j < TILE; j += step)
         if (row + j < p.rows && column + x < p.columns)
             target[to + (long)(row + j) * p.target_pitch +
                    (long)(column + x)] = tile[x][j];

@@ -98,11 +98,12 @@ struct lane {
     float value;
     index_t index;
 };
-typedef struct {
+struct best {
     float value;
     uint reserved;
     ulong index;
-} part;
+};
+typedef struct best part;
 
 static inline void lane_clear(struct lane *l)
 {

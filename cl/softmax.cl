@@ -31,12 +31,11 @@
 struct softmax {
     ulong rows, count, chunk; /* elements of a row; of a split */
     ulong row_groups;
-    uint lanes_log2, across;
-    uint vector, kept_rank;
+    uint lanes_log2, across, splits, vector;
+    uint kept_rank;
+    float scale;
     ulong out_offset, in_offset, label_offset;
     long in_stride, out_stride, label_stride;
-    float scale;
-    uint splits;
     struct extents kept;
     long out_strides[AXES], in_strides[AXES];
 };

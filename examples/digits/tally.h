@@ -8,7 +8,7 @@
 
 #include <tandem/host.h>
 
-#define TALLY_CLASSES (TANDEM_CLASS_FUSED + 1)
+#define TALLY_CLASSES (TANDEM_CLASS_NORM + 1)
 
 struct tally_cell {
     uint64_t runs;

@@ -159,6 +159,9 @@ struct tandem_tensor_desc {
  *   SOFTMAX        F -> F along axis ints[0] (negative counts from the end)
  *   CROSS_ENTROPY  F[n][c] logits and i32 or i64 [n] labels; a label outside
  *                  [0, c) gives NaN in its row
+ *   NORM           x and, of the shape of its axes from ints[0] on (negative
+ *                  counts from the end), scale and bias: F... -> F over those
+ *                  axes
  *   GATHER         data, i32 or i64 indices, along axis ints[0]: the axis is
  *                  replaced by the shape of indices (ONNX Gather).  Data as
  *                  COPY.  A negative index counts from the end; one outside
@@ -185,7 +188,8 @@ enum tandem_op_class {
     TANDEM_CLASS_CROSS_ENTROPY = 15,
     TANDEM_CLASS_GATHER = 16,
     TANDEM_CLASS_GEMM = 17,
-    TANDEM_CLASS_FUSED = 18
+    TANDEM_CLASS_FUSED = 18,
+    TANDEM_CLASS_NORM = 19
 };
 
 /* How a result may differ from the reference r, computed in float64 from the
@@ -307,6 +311,8 @@ X(SOFTMAX,    95, "softmax",     SOFTMAX, 1, 1, "axis", 1, "", 0, SOFTMAX, SOFTM
 X(LOG_SOFTMAX, 96, "log_softmax", SOFTMAX, 1, 1, "axis", 1, "", 0, SOFTMAX, LOGSUM, 8, 1, "x - m - ln sum e^(x - m)") \
 X(CROSS_ENTROPY, 97, "softmax_cross_entropy", CROSS_ENTROPY, 2, 1, "", 0, "", 0, SOFTMAX, LOGSUM, 8, 1, "-log_softmax(x)[label], [n]") \
 X(CROSS_ENTROPY_GRAD, 98, "softmax_cross_entropy_grad", CROSS_ENTROPY, 2, 1, "", 0, "scale", 1, SOFTMAX, SCALE, 32, 1, "scale (softmax(x) - onehot(label)), [n][c]; s = |scale| (p (1 + |x - m| / 16) + onehot)") \
+X(LAYER_NORM, 102, "layer_norm", NORM, 3, 1, "axis", 1, "epsilon", 1, SOFTMAX, SCALE, 8, 1, "inputs x scale bias: h scale + bias, h = (x - m) / d, d = (v + epsilon)^(1/2), m and v the mean and variance of x; s = |scale| (1 + |h|) (|x| + mean |x|) / d + |bias|") \
+X(RMS_NORM,   103, "rms_norm",   NORM, 2, 1, "axis", 1, "epsilon", 1, SOFTMAX, SCALE, 16, 1, "inputs x scale: x scale / (mean x^2 + epsilon)^(1/2); s = |result|") \
 X(RELU_GRAD,  100, "relu_grad", GRADIENT, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "0 where x <= 0, else dy; inputs dy, x") \
 X(SGD,        110, "sgd",       OPTIMIZER, 3, 2, "nesterov", 1, "lr,momentum,dampening,weight_decay", 4, OPTIMIZER, SCALE, 8, 1, "inputs w g m, outputs w m: d = g + weight_decay w; m = momentum m + (1 - dampening) d; w -= lr (nesterov ? d + momentum m : m)") \
 X(ADAM,       111, "adam",      OPTIMIZER, 4, 3, "step,decoupled", 2, "lr,beta1,beta2,eps,weight_decay", 5, OPTIMIZER, SCALE, 32, 1, "inputs w g m v, outputs w m v: decoupled ? w -= lr weight_decay w : g += weight_decay w; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr (m / (1 - beta1^step)) / ((v / (1 - beta2^step))^(1/2) + eps); step from 1") \

@@ -159,6 +159,34 @@ void layout_softmax(struct layout_reduction *out,
     close_axes(&out->reduced);
 }
 
+void layout_norm(struct layout_norm *out,
+                 const struct tandem_tensor_desc *const *inputs,
+                 uint32_t input_count, const struct tandem_tensor_desc *output,
+                 int64_t axis)
+{
+    const struct tandem_tensor_desc *input = inputs[0];
+    uint32_t first = (uint32_t)(axis < 0 ? axis + input->rank : axis);
+    start(&out->kept, 2);
+    start(&out->reduced, 2);
+    start(&out->affine, 2);
+    for (uint32_t i = 0; i < input->rank; i++) {
+        int64_t kept[2] = {output->strides[i], input->strides[i]};
+        int64_t reduced[2] = {input->strides[i], output->strides[i]};
+        if (i < first) {
+            append_axis(&out->kept, input->shape[i], kept);
+            continue;
+        }
+        int64_t affine[2] = {inputs[1]->strides[i - first], 0};
+        if (input_count > 2)
+            affine[1] = inputs[2]->strides[i - first];
+        append_axis(&out->reduced, input->shape[i], reduced);
+        append_axis(&out->affine, input->shape[i], affine);
+    }
+    close_axes(&out->kept);
+    close_axes(&out->reduced);
+    close_axes(&out->affine);
+}
+
 void layout_gather(struct layout *out, const struct tandem_tensor_desc *data,
                    const struct tandem_tensor_desc *indices,
                    const struct tandem_tensor_desc *output, int64_t axis,

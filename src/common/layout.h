@@ -55,6 +55,18 @@ void layout_softmax(struct layout_reduction *out,
                     const struct tandem_tensor_desc *input,
                     const struct tandem_tensor_desc *output, int64_t axis);
 
+/* Layer and RMS norm, over the axes from axis on, which may be negative.
+ * kept: operand 0 the output, 1 the input.  reduced: 0 the input, 1 the
+ * output; affine: 0 the scale, 1 the bias (where there is one), of the same
+ * elements in the same order. */
+struct layout_norm {
+    struct layout kept, reduced, affine;
+};
+void layout_norm(struct layout_norm *out,
+                 const struct tandem_tensor_desc *const *inputs,
+                 uint32_t input_count, const struct tandem_tensor_desc *output,
+                 int64_t axis);
+
 /* Over the output's shape: operands output, data, indices.  The element of
  * data is at its walk plus index * (*out_axis_stride), indices in
  * [0, *out_axis_elements). */

@@ -232,6 +232,35 @@ infer_cross_entropy(const struct operator_row *row,
     return TANDEM_OK;
 }
 
+/* The scale, and the bias, have the shape of the input's axes from axis on. */
+static enum tandem_status
+infer_norm(const struct operator_row *row, const struct tandem_op *op,
+           const struct tandem_tensor_desc *const *inputs, uint32_t count,
+           struct tandem_tensor_desc *out)
+{
+    const struct tandem_tensor_desc *input = inputs[0];
+    enum tandem_status status = check_axis(row, op->ints[0], input->rank);
+    if (status != TANDEM_OK)
+        return status;
+    uint32_t axis =
+        (uint32_t)(op->ints[0] < 0 ? op->ints[0] + input->rank : op->ints[0]);
+    for (uint32_t i = 1; i < count; i++) {
+        char left[SHAPE_TEXT], right[SHAPE_TEXT];
+        bool same = inputs[i]->rank == input->rank - axis;
+        for (uint32_t j = axis; same && j < input->rank; j++)
+            same = inputs[i]->shape[j - axis] == input->shape[j];
+        if (!same)
+            return message_set(TANDEM_INVALID_ARGUMENT,
+                               "%s: input %u has shape %s where that of the "
+                               "axes of %s from axis %u on is needed",
+                               row->name, (unsigned)i,
+                               shape_text(inputs[i], left),
+                               shape_text(input, right), (unsigned)axis);
+    }
+    take_shape(out, input);
+    return TANDEM_OK;
+}
+
 static uint32_t output_dtype(const struct operator_row *row,
                              const struct tandem_tensor_desc *const *inputs,
                              uint32_t count, uint32_t given)
@@ -279,6 +308,8 @@ enum tandem_status infer_output(const struct tandem_op *op,
         return check_axis(row, op->ints[0], inputs[0]->rank);
     case TANDEM_CLASS_CROSS_ENTROPY:
         return infer_cross_entropy(row, inputs[0], inputs[1], out);
+    case TANDEM_CLASS_NORM:
+        return infer_norm(row, op, inputs, input_count, out);
     case TANDEM_CLASS_GATHER:
         return infer_gather(row, op, inputs[0], inputs[1], out);
     default:

@@ -190,6 +190,7 @@ void cast_run(const struct work *work);
 void copy_run(const struct work *work);
 void transpose_run(const struct work *work);
 void gather_run(const struct work *work);
+void norm_run(const struct work *work);
 void reduce_run(const struct work *work);
 void argument_reduce_run(const struct work *work);
 void dot_run(const struct work *work);

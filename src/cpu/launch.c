@@ -205,6 +205,9 @@ static void work_run(const struct work *work)
     case TANDEM_CLASS_CROSS_ENTROPY:
         cross_entropy_run(work);
         break;
+    case TANDEM_CLASS_NORM:
+        norm_run(work);
+        break;
     case TANDEM_CLASS_GATHER:
         gather_run(work);
         break;

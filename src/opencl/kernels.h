@@ -8,6 +8,7 @@ extern const char kernel_copy[];
 extern const char kernel_elementwise[];
 extern const char kernel_gather[];
 extern const char kernel_gemm[];
+extern const char kernel_norm[];
 extern const char kernel_optimizer[];
 extern const char kernel_reduce[];
 extern const char kernel_softmax[];

@@ -173,6 +173,8 @@ enum tandem_status plan_make(struct plan *plan, const struct request *request)
     case TANDEM_CLASS_SOFTMAX:
     case TANDEM_CLASS_CROSS_ENTROPY:
         return plan_softmax(plan, request);
+    case TANDEM_CLASS_NORM:
+        return plan_norm(plan, request);
     default:
         return message_set(TANDEM_UNSUPPORTED,
                            "%s: the opencl backend does not serve it",

@@ -33,7 +33,10 @@ enum kernel_id {
     KERNEL_EPILOGUE = 10,
     KERNEL_SOFTMAX_PART = 11,
     KERNEL_SOFTMAX_WRITE = 12,
-    KERNEL_IDS = 13
+    KERNEL_NORM = 13,
+    KERNEL_NORM_PART = 14,
+    KERNEL_NORM_WRITE = 15,
+    KERNEL_IDS = 16
 };
 
 /* OpenCL C types, as they stand in a key. */
@@ -121,6 +124,7 @@ enum tandem_status plan_reduce(struct plan *plan,
                                const struct request *request);
 enum tandem_status plan_softmax(struct plan *plan,
                                 const struct request *request);
+enum tandem_status plan_norm(struct plan *plan, const struct request *request);
 /* Dispatches by class; GEMM is not among them. */
 enum tandem_status plan_make(struct plan *plan, const struct request *request);
 

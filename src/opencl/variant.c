@@ -26,6 +26,9 @@ static const struct {
     [KERNEL_SOFTMAX] = {"softmax.cl", kernel_softmax, "held"},
     [KERNEL_SOFTMAX_PART] = {"softmax.cl", kernel_softmax, "part"},
     [KERNEL_SOFTMAX_WRITE] = {"softmax.cl", kernel_softmax, "write"},
+    [KERNEL_NORM] = {"norm.cl", kernel_norm, "held"},
+    [KERNEL_NORM_PART] = {"norm.cl", kernel_norm, "part"},
+    [KERNEL_NORM_WRITE] = {"norm.cl", kernel_norm, "write"},
     [KERNEL_EPILOGUE] = {"gemm.cl", kernel_gemm, "epilogue"}};
 
 static const char *type_name(uint64_t key, uint32_t operand)
@@ -131,6 +134,12 @@ void variant_describe(struct variant_text *out, uint64_t key,
     case KERNEL_SOFTMAX_WRITE:
         append(out, " -DFORM=%u -DLABEL=%s -DHELD=%u", KEY_OP(key),
                KEY_TYPE(key, 1) == TYPE_LONG ? "long" : "int",
+               1u << KEY_HELD_LOG2(key));
+        break;
+    case KERNEL_NORM:
+    case KERNEL_NORM_PART:
+    case KERNEL_NORM_WRITE:
+        append(out, " -DRMS=%d -DHELD=%u", KEY_OP(key) == TANDEM_OP_RMS_NORM,
                1u << KEY_HELD_LOG2(key));
         break;
     default:

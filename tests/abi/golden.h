@@ -340,6 +340,7 @@ VALUE(TANDEM_CLASS_CROSS_ENTROPY, 15u)
 VALUE(TANDEM_CLASS_GATHER, 16u)
 VALUE(TANDEM_CLASS_GEMM, 17u)
 VALUE(TANDEM_CLASS_FUSED, 18u)
+VALUE(TANDEM_CLASS_NORM, 19u)
 VALUE(TANDEM_METRIC_EXACT, 1u)
 VALUE(TANDEM_METRIC_ULP, 2u)
 VALUE(TANDEM_METRIC_TAIL, 3u)
@@ -458,6 +459,8 @@ OPERATOR(CROSS_ENTROPY, 97, "softmax_cross_entropy", CROSS_ENTROPY, 2, 1, "",
          "")
 OPERATOR(CROSS_ENTROPY_GRAD, 98, "softmax_cross_entropy_grad", CROSS_ENTROPY, 2,
          1, "", "scale")
+OPERATOR(LAYER_NORM, 102, "layer_norm", NORM, 3, 1, "axis", "epsilon")
+OPERATOR(RMS_NORM, 103, "rms_norm", NORM, 2, 1, "axis", "epsilon")
 OPERATOR(RELU_GRAD, 100, "relu_grad", GRADIENT, 2, 1, "", "")
 OPERATOR(SGD, 110, "sgd", OPTIMIZER, 3, 2, "nesterov",
          "lr,momentum,dampening,weight_decay")

@@ -35,6 +35,7 @@ static const struct group {
     {NULL, cases_move, NULL},
     {NULL, cases_reduce, NULL},
     {NULL, cases_softmax, NULL},
+    {NULL, cases_norm, NULL},
     {NULL, cases_optimizer, NULL},
     {NULL, cases_gemm, NULL},
     {"device", contract_device, "the table, describe, open and close"},

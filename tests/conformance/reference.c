@@ -133,6 +133,9 @@ void reference_compute(const struct reference *call, struct expected *out)
     case TANDEM_CLASS_CROSS_ENTROPY:
         reference_cross_entropy(call, out);
         break;
+    case TANDEM_CLASS_NORM:
+        reference_norm(call, out);
+        break;
     case TANDEM_CLASS_OPTIMIZER:
         reference_optimizer(call, out);
         break;

@@ -60,6 +60,7 @@ void reference_reduce(const struct reference *call, struct expected *out);
 void reference_softmax(const struct reference *call, struct expected *out);
 void reference_cross_entropy(const struct reference *call,
                              struct expected *out);
+void reference_norm(const struct reference *call, struct expected *out);
 void reference_optimizer(const struct reference *call, struct expected *out);
 
 /* 2 eps of the metrics. */

@@ -210,6 +210,15 @@ static const char *build_operands(struct opcase *c, uint32_t rank,
         c->ints[0] = (int64_t)rank - 1;
         build_elementwise(c, rank, shape);
         return NULL;
+    case TANDEM_CLASS_NORM:
+        if (rank < 1)
+            return "a rank of 1 or more";
+        c->ints[0] = (int64_t)rank - 1;
+        add_input(c, TANDEM_F32, rank, shape);
+        for (uint32_t i = 1; i < c->info->input_count; i++)
+            add_input(c, TANDEM_F32, 1, &shape[rank - 1]);
+        add_output(c, TANDEM_F32, rank, shape);
+        return NULL;
     case TANDEM_CLASS_DOT:
         if (rank != 1)
             return "the number of elements, of rank 1";

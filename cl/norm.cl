@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * layer_norm and rms_norm: rows of elements less their mean (layer_norm alone)
+ * over their root mean square, times scale, plus bias.  A row has lanes
+ * work-items of one group, neighbours.
+ *
+ * held   the row is read once, and kept: HELD vectors of four a work-item
+ * part   a longer row, or one of several axes, is cut into splits of chunk
+ *        elements, a group each, which leave their moments ...
+ * write  ... of which each split finds those of the row, and writes
+ */
+#ifndef TANDEM_EMBEDDED
+#include "common.cl"
+#endif
+
+/* 1: rms_norm. */
+#ifndef RMS
+#define RMS 0
+#endif
+/* Vectors of four elements that a work-item keeps; a power of two <= 32. */
+#ifndef HELD
+#define HELD 1
+#endif
+
+struct norm {
+    ulong rows, count, chunk; /* elements of a row; of a split */
+    ulong row_groups;
+    uint lanes_log2, across, splits, vector;
+    uint kept_rank, reduced_rank, affine_rank;
+    float epsilon;
+    ulong out_offset, in_offset, scale_offset, bias_offset;
+    struct extents kept, reduced, affine;
+    long out_strides[AXES], in_strides[AXES]; /* of rows */
+    long out_steps[AXES], in_steps[AXES];     /* of their elements */
+    long scale_steps[AXES], bias_steps[AXES];
+};
+
+#if RMS
+#define AFFINE __global const float *scale,
+#define BIAS(x) (float4)(0.0f)
+#else
+#define AFFINE __global const float *scale, __global const float *bias,
+#define BIAS(x) (x)
+#endif
+
+#define ROW_FIND                                                               \
+    long from = (long)p.in_offset, to = (long)p.out_offset;                    \
+    bool inside = at.row < p.rows;                                             \
+    if (inside) {                                                              \
+        WALK(from, (index_t)at.row, p.kept, p.kept_rank, p.in_strides);        \
+        WALK(to, (index_t)at.row, p.kept, p.kept_rank, p.out_strides);         \
+    }
+
+/* Four elements of buffer from place on. */
+#define FOUR(buffer, place) (*(__global const float4 *)((buffer) + (place)))
+
+/* ---- rows of one axis that are kept ---- */
+
+#define PLACE(k, c)                                                            \
+    (p.vector ? ((k)*at.lanes + at.lane) * 4u + c                              \
+              : (4u * (k) + c) * at.lanes + at.lane)
+#define TAKE(k, c)                                                             \
+    (PLACE(k, c) < count ? in[from + (long)PLACE(k, c) * p.in_steps[0]] : 0.0f)
+#define HOLD(k)                                                                \
+    float4 CAT(x, k);                                                          \
+    if (!p.vector)                                                             \
+        CAT(x, k) = (float4)(TAKE(k, 0), TAKE(k, 1), TAKE(k, 2), TAKE(k, 3));  \
+    else if (PLACE(k, 0) < count)                                              \
+        CAT(x, k) = FOUR(in, from + PLACE(k, 0));                              \
+    else                                                                       \
+        CAT(x, k) = (float4)(0.0f);
+#define ADD(k) sums += CAT(x, k);
+/* What is no element must not differ from the mean. */
+#define LESS(k, c, mean)                                                       \
+    (PLACE(k, c) < count ? mean : 0.0f)
+#define CENTER(k)                                                              \
+    CAT(x, k) -= (float4)(LESS(k, 0, mean), LESS(k, 1, mean),                  \
+                          LESS(k, 2, mean), LESS(k, 3, mean));
+#define SQUARE(k) sums += CAT(x, k) * CAT(x, k);
+#if RMS
+#define AFFINE_ONE(y, j) ((y)*scale[p.scale_offset + (long)(j)*p.scale_steps[0]])
+#else
+#define AFFINE_ONE(y, j)                                                       \
+    ((y)*scale[p.scale_offset + (long)(j)*p.scale_steps[0]] +                  \
+     bias[p.bias_offset + (long)(j)*p.bias_steps[0]])
+#endif
+#define PUT(k, c, s)                                                           \
+    if (PLACE(k, c) < count)                                                   \
+        out[to + (long)PLACE(k, c) * p.out_steps[0]] =                         \
+            AFFINE_ONE(CAT(x, k).s * factor, PLACE(k, c));
+#define WRITE(k)                                                               \
+    if (!p.vector) {                                                           \
+        PUT(k, 0, s0) PUT(k, 1, s1) PUT(k, 2, s2) PUT(k, 3, s3)                \
+    } else if (PLACE(k, 0) < count) {                                          \
+        *(__global float4 *)(out + to + PLACE(k, 0)) =                         \
+            CAT(x, k) * factor * FOUR(scale, p.scale_offset + PLACE(k, 0)) +   \
+            BIAS(FOUR(bias, p.bias_offset + PLACE(k, 0)));                     \
+    }
+
+KERNEL void held(__global float *out, __global const float *in, AFFINE
+                 const struct norm p)
+{
+    __local float places[GROUP], others[GROUP];
+    struct place at = place_of(p.lanes_log2, 0, max(p.row_groups, (ulong)1));
+    ROW_FIND
+    uint count = inside ? (uint)p.count : 0;
+    float4 sums = (float4)(0.0f);
+    EACH(HOLD)
+#if !RMS
+    EACH(ADD)
+    float mean = lanes_sum(sum4(sums), places, at.lanes, 1) / (float)p.count;
+    sums = (float4)(0.0f);
+    EACH(CENTER)
+#endif
+    EACH(SQUARE)
+    float square = lanes_sum(sum4(sums), others, at.lanes, 1);
+    float factor = 1.0f / sqrt(square / (float)p.count + p.epsilon);
+    EACH(WRITE)
+}
+
+/* ---- longer rows, and rows of several axes ---- */
+
+/* Of some elements: x how many, y their mean (0 in rms_norm), z the sum of the
+ * squares of what they differ from it by. */
+static inline float4 moments_join(float4 a, float4 b)
+{
+    float n = a.x + b.x;
+    float whole = max(n, 1.0f);
+    float apart = b.y - a.y;
+    return (float4)(n, (a.x * a.y + b.x * b.y) / whole,
+                    a.z + b.z + apart * apart * (a.x * b.x / whole), 0.0f);
+}
+static inline float4 lanes_join(float4 own, __local float4 *parts, uint lanes,
+                                uint step)
+    LANES_BODY(moments_join, from_lane4)
+
+static inline float4 moments_of(float16 x)
+{
+#if RMS
+    return (float4)(16.0f, 0.0f, sum16(x * x), 0.0f);
+#else
+    float mean = sum16(x) * 0.0625f;
+    float16 d = x - mean;
+    return (float4)(16.0f, mean, sum16(d * d), 0.0f);
+#endif
+}
+static inline float4 moments_of_one(float x)
+{
+#if RMS
+    return (float4)(1.0f, 0.0f, x * x, 0.0f);
+#else
+    return (float4)(1.0f, x, 0.0f, 0.0f);
+#endif
+}
+static inline float4 moments_of_four(float4 x)
+{
+#if RMS
+    return (float4)(4.0f, 0.0f, sum4(x * x), 0.0f);
+#else
+    float mean = sum4(x) * 0.25f;
+    float4 d = x - mean;
+    return (float4)(4.0f, mean, sum4(d * d), 0.0f);
+#endif
+}
+
+#define SPLIT_FIND                                                             \
+    ulong begin = at.split * p.chunk;                                          \
+    ulong end = inside ? min(begin + p.chunk, p.count) : 0;                    \
+    ulong j = begin + (p.vector ? at.lane * 4 : at.lane);                      \
+    ulong next = 4 * at.lanes;
+
+KERNEL void part(__global float4 *parts, __global const float *in,
+                 const struct norm p)
+{
+    __local float4 joined[GROUP];
+    struct place at = place_of(p.lanes_log2, 0, max(p.row_groups, (ulong)1));
+    long from = (long)p.in_offset;
+    bool inside = at.row < p.rows;
+    if (inside)
+        WALK(from, (index_t)at.row, p.kept, p.kept_rank, p.in_strides);
+    SPLIT_FIND
+    float4 own = (float4)(0.0f);
+    if (p.vector) {
+        for (; j + 3 * next < end; j += 4 * next) {
+            float4 a = FOUR(in, from + j), b = FOUR(in, from + j + next);
+            float4 c = FOUR(in, from + j + 2 * next);
+            float4 d = FOUR(in, from + j + 3 * next);
+            own = moments_join(own, moments_of((float16)(a, b, c, d)));
+        }
+        for (; j < end; j += next)
+            own = moments_join(own, moments_of_four(FOUR(in, from + j)));
+    } else {
+        for (; j < end; j += at.lanes) {
+            long i = from;
+            WALK(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
+            own = moments_join(own, moments_of_one(in[i]));
+        }
+    }
+    own = lanes_join(own, joined, at.lanes, 1);
+    if (at.lane == 0 && inside)
+        parts[at.split * p.rows + at.row] = own;
+}
+
+KERNEL void write(__global float *out, __global const float *in, AFFINE
+                  __global const float4 *parts, const struct norm p)
+{
+    __local float4 joined[GROUP];
+    struct place at = place_of(p.lanes_log2, 0, max(p.row_groups, (ulong)1));
+    ROW_FIND
+    float4 own = (float4)(0.0f);
+    if (inside)
+        for (uint i = at.lane; i < p.splits; i += at.lanes)
+            own = moments_join(own, parts[i * p.rows + at.row]);
+    own = lanes_join(own, joined, at.lanes, 1);
+    float factor = 1.0f / sqrt(own.z / (float)p.count + p.epsilon);
+    SPLIT_FIND
+    if (p.vector) {
+        for (; j < end; j += next)
+            *(__global float4 *)(out + to + j) =
+                (FOUR(in, from + j) - own.y) * factor *
+                    FOUR(scale, p.scale_offset + j) +
+                BIAS(FOUR(bias, p.bias_offset + j));
+        return;
+    }
+    for (; j < end; j += at.lanes) {
+        long i = from, o = to, s = (long)p.scale_offset;
+        WALK(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
+        WALK(o, (index_t)j, p.reduced, p.reduced_rank, p.out_steps);
+        WALK(s, (index_t)j, p.affine, p.affine_rank, p.scale_steps);
+        float y = (in[i] - own.y) * factor * scale[s];
+#if !RMS
+        long b = (long)p.bias_offset;
+        WALK(b, (index_t)j, p.affine, p.affine_rank, p.bias_steps);
+        y += bias[b];
+#endif
+        out[o] = y;
+    }
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * layer_norm and rms_norm.  Rows that are dense go through the inner loops of
+ * the instruction set; others, element by element.  The caller's thread and
+ * the pool's.
+ */
+#include "config.h"
+
+#include <math.h>
+
+#include "cpu/cpu.h"
+#include "cpu/reduce.h"
+
+struct norm {
+    const struct kernels *kernels;
+    struct layout_norm layout;
+    const float *in, *scale, *bias; /* bias: NULL in rms_norm */
+    float *out;
+    double epsilon;
+    bool dense;
+};
+
+/* What a row is multiplied by. */
+static double factor_of(const struct norm *norm, double square)
+{
+    double n = (double)norm->layout.reduced.elements;
+    return 1.0 / sqrt(square / n + norm->epsilon);
+}
+
+/* y = y scale + bias */
+static void row_affine(const struct norm *norm, float *y, int64_t n)
+{
+    struct row row = {.n = n, .in = {y, norm->scale, norm->bias}, .out = {y}};
+    uint32_t op = norm->bias != NULL ? TANDEM_OP_FMA : TANDEM_OP_MUL;
+    norm->kernels->rows[op](&row);
+}
+
+static void row_dense(const struct norm *norm, const float *x, float *y)
+{
+    const struct kernels *kernels = norm->kernels;
+    int64_t n = norm->layout.reduced.elements;
+    if (norm->bias != NULL) {
+        float mean = (float)(kernels->sum(x, n) / (double)n);
+        kernels->shift_row(y, x, n, mean, 0.0f);
+        x = y;
+    }
+    double square = kernels->sum_square(x, n);
+    kernels->scale_row(y, x, n, (float)factor_of(norm, square));
+    row_affine(norm, y, n);
+}
+
+/* The elements of a row, one after the other, with the places of their scale
+ * and bias. */
+struct walk {
+    struct cursor element, affine;
+    int64_t left;
+};
+
+static void walk_start(struct walk *walk, const struct norm *norm)
+{
+    cursor_seek(&walk->element, &norm->layout.reduced, 0);
+    cursor_seek(&walk->affine, &norm->layout.affine, 0);
+    walk->left = norm->layout.reduced.elements;
+}
+
+static void walk_move(struct walk *walk, const struct norm *norm)
+{
+    const struct layout *reduced = &norm->layout.reduced;
+    const struct layout *affine = &norm->layout.affine;
+    cursor_move(&walk->element, reduced, reduced->rank - 1, 1);
+    cursor_move(&walk->affine, affine, affine->rank - 1, 1);
+    walk->left--;
+}
+
+static void row_strided(const struct norm *norm, const float *x, float *y)
+{
+    struct walk walk;
+    double mean = 0, square = 0;
+    if (norm->bias != NULL) {
+        for (walk_start(&walk, norm); walk.left > 0; walk_move(&walk, norm))
+            mean += (double)x[walk.element.offsets[0]];
+        mean /= (double)norm->layout.reduced.elements;
+    }
+    for (walk_start(&walk, norm); walk.left > 0; walk_move(&walk, norm)) {
+        double d = (double)x[walk.element.offsets[0]] - mean;
+        square += d * d;
+    }
+    double factor = factor_of(norm, square);
+    for (walk_start(&walk, norm); walk.left > 0; walk_move(&walk, norm)) {
+        double d = (double)x[walk.element.offsets[0]] - mean;
+        double result = d * factor *
+                        (double)norm->scale[walk.affine.offsets[0]];
+        if (norm->bias != NULL)
+            result += (double)norm->bias[walk.affine.offsets[1]];
+        y[walk.element.offsets[1]] = (float)result;
+    }
+}
+
+static void rows_run(const void *context, int64_t first, int64_t end)
+{
+    const struct norm *norm = context;
+    const struct layout *kept = &norm->layout.kept;
+    struct cursor cursor;
+    cursor_seek(&cursor, kept, first);
+    for (int64_t i = first; i < end; i++) {
+        const float *x = norm->in + cursor.offsets[1];
+        float *y = norm->out + cursor.offsets[0];
+        if (norm->dense)
+            row_dense(norm, x, y);
+        else
+            row_strided(norm, x, y);
+        cursor_move(&cursor, kept, kept->rank - 1, 1);
+    }
+}
+
+void norm_run(const struct work *work)
+{
+    struct norm norm = {
+        .kernels = work->device->kernels,
+        .epsilon = (double)(float)work->op->floats[0],
+    };
+    const struct layout_norm *layout = &norm.layout;
+    layout_norm(&norm.layout, work->inputs, work->input_count,
+                work->outputs[0], work->op->ints[0]);
+    int64_t n = layout->reduced.elements;
+    if (layout->kept.elements == 0 || n == 0)
+        return;
+    norm.in = tensor_data(work->inputs[0]);
+    norm.scale = tensor_data(work->inputs[1]);
+    norm.bias = work->input_count > 2 ? tensor_data(work->inputs[2]) : NULL;
+    norm.out = tensor_data(work->outputs[0]);
+    norm.dense = layout_contiguous(&layout->reduced, 0) &&
+                 layout_contiguous(&layout->reduced, 1) &&
+                 layout_contiguous(&layout->affine, 0) &&
+                 (norm.bias == NULL || layout_contiguous(&layout->affine, 1));
+    pool_run(work->device->pool, rows_run, &norm, layout->kept.elements, n);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How kernels that give a row of results for a row of elements divide them
+ * among work-items.  Pure functions; any thread.
+ */
+#ifndef TANDEM_OPENCL_ROWS_H
+#define TANDEM_OPENCL_ROWS_H
+
+#include "opencl/plan.h"
+
+/* As at the head of the parameters in cl/softmax.cl and cl/norm.cl. */
+struct rows {
+    uint64_t rows, count, chunk; /* elements of a row; of a split */
+    uint64_t row_groups;
+    uint32_t lanes_log2, across, splits, vector;
+};
+
+/* Divides rows and count, of which 1 << most_log2 work-items may share a row:
+ * true where these can, and may, keep all of it, and how many vectors of four
+ * each; else the row is cut into splits. */
+bool rows_divide(struct rows *out, uint32_t most_log2,
+                 const struct request *request, bool may_keep,
+                 uint32_t *out_held_log2);
+/* Whether rows of operand start where vectors of four elements do. */
+bool rows_aligned(const struct layout *kept, uint32_t operand,
+                  const struct tandem_tensor_desc *tensor);
+
+#endif
