@@ -78,6 +78,10 @@ static inline uint quotient(uint n, uint multiplier, uint shift)
 #define WALK(offset, start, space, rank, strides)                              \
     do {                                                                       \
         index_t left_ = (start);                                               \
+        if ((rank) == 1) {                                                     \
+            offset += (long)left_ * (strides)[0];                              \
+            break;                                                             \
+        }                                                                      \
         _Pragma("unroll") for (uint axis_ = 0; axis_ < AXES; ++axis_)          \
         {                                                                      \
             if (axis_ >= (rank))                                               \
@@ -210,7 +214,7 @@ struct place {
     ulong row, split;
 };
 
-static inline struct place place_of(uint lanes_log2, uint across,
+static inline struct place place_of(uint lanes_log2, uint across, uint splits,
                                     ulong row_groups)
 {
     struct place at;
@@ -220,8 +224,11 @@ static inline struct place place_of(uint lanes_log2, uint across,
     uint row = across ? id & (rows - 1) : id >> lanes_log2;
     at.lane = across ? id / rows : id & (at.lanes - 1);
     at.step = across ? rows : 1;
-    at.split = get_group_id(0) / row_groups;
-    at.row = (get_group_id(0) - at.split * row_groups) * rows + row;
+    index_t group = (index_t)get_group_id(0);
+    index_t groups = (index_t)row_groups;
+    index_t split = splits > 1 ? group / groups : 0;
+    at.split = split;
+    at.row = (ulong)(group - split * groups) * rows + row;
     return at;
 }
 
@@ -278,10 +285,26 @@ static inline float gelu_tanh(float x)
     return x / (1.0f + exp(-2.0f * u));
 }
 
+/* e^x - 1 for x <= 0, within 2 ULP: e^x = 2^j e^r, |r| <= ln 2 / 2. */
+static inline float expm1_below(float x)
+{
+    x = x < -20.0f ? -20.0f : x;
+    float j = rint(x * 1.44269504f);
+    float r = fma(j, 1.90465421e-09f, fma(j, -0.693147182f, x));
+    float p = fma(1.98412698e-04f, r, 1.38888889e-03f);
+    p = fma(p, r, 8.33333333e-03f);
+    p = fma(p, r, 4.16666667e-02f);
+    p = fma(p, r, 1.66666667e-01f);
+    p = fma(p, r, 0.5f);
+    p = fma(p, r * r, r);
+    float power = as_float(((int)j + 127) << 23);
+    return fma(power, p, power - 1.0f);
+}
+
 /* One way for all x: neighbours rarely have one sign. */
 static inline float elu(float x, float alpha)
 {
-    float e = expm1(x >= 0.0f ? 0.0f : x);
+    float e = expm1_below(x >= 0.0f ? 0.0f : x);
     return x >= 0.0f ? x : alpha * e;
 }
 

@@ -8,7 +8,8 @@
  *          begins where the output is aligned to a line of the cache.
  * strided  any strides; four elements an item along an innermost axis that
  *          every operand walks by 1 or 0 and that is aligned (vector), or
- *          that is long (four elements span apart), else one.
+ *          that is long; else one.  Where operands walk different axes by 1,
+ *          a group takes a tile of both, so that it reads whole lines.
  */
 #ifndef TANDEM_EMBEDDED
 #include "common.cl"
@@ -52,7 +53,11 @@ struct strided {
     uint rank, vector, given, single;
     float value[4];
     ulong offset[4];
-    uint span, inner; /* the innermost axis is inner = about 4 span long */
+    /* Where span is not 0, an item has four elements, far apart; the j-th is
+     * there if the item's place in the innermost axis + j span is below
+     * inner. */
+    uint span, inner;
+    long far[4];
     struct extents space;
     long strides[4 * AXES]; /* operand by operand */
 };
@@ -86,10 +91,36 @@ struct strided {
     *(__global CAT(OUT, 4) *)(pointer) = (CAT(OUT, 4))(                        \
         APPLY(.s0), APPLY(.s1), APPLY(.s2), APPLY(.s3))
 
-/* Four elements, of which some may be outside: at LOAD_IF their index. */
-#define LOAD_FOUR(k)                                                           \
-    (CAT(CAT(IN, k), 4))(LOAD_IF(k, 0), LOAD_IF(k, 1), LOAD_IF(k, 2),          \
-                         LOAD_IF(k, 3))
+/* Four elements, of which those are INSIDE that are there: ELEMENT(k, j) is
+ * the j-th of operand k, TARGET(j) its place in out. */
+#define LOAD_IF(k, j, INSIDE) (INSIDE(j) ? ELEMENT(k, j) : (CAT(IN, k))0)
+#define LOAD_FOUR(k, INSIDE)                                                   \
+    (CAT(CAT(IN, k), 4))(LOAD_IF(k, 0, INSIDE), LOAD_IF(k, 1, INSIDE),         \
+                         LOAD_IF(k, 2, INSIDE), LOAD_IF(k, 3, INSIDE))
+#if INPUTS > 1
+#define LOAD_SECOND(INSIDE) CAT(IN1, 4) x1 = LOAD_FOUR(1, INSIDE);
+#else
+#define LOAD_SECOND(INSIDE)
+#endif
+#if INPUTS > 2
+#define LOAD_THIRD(INSIDE) CAT(IN2, 4) x2 = LOAD_FOUR(2, INSIDE);
+#else
+#define LOAD_THIRD(INSIDE)
+#endif
+#define STORE_IF(j, s, INSIDE)                                                 \
+    if (INSIDE(j))                                                             \
+        out[TARGET(j)] = APPLY(s);
+#define ITEM_FOUR(INSIDE)                                                      \
+    {                                                                          \
+        CAT(IN0, 4) x0 = LOAD_FOUR(0, INSIDE);                                 \
+        LOAD_SECOND(INSIDE)                                                    \
+        LOAD_THIRD(INSIDE)                                                     \
+        STORE_IF(0, .s0, INSIDE)                                               \
+        STORE_IF(1, .s1, INSIDE)                                               \
+        STORE_IF(2, .s2, INSIDE)                                               \
+        STORE_IF(3, .s3, INSIDE)                                               \
+    }
+#define ALWAYS(j) true
 
 KERNEL void flat(__global OUT *out, INPUT_BUFFERS, const struct flat p)
 {
@@ -112,49 +143,61 @@ KERNEL void flat(__global OUT *out, INPUT_BUFFERS, const struct flat p)
     ulong i = p.vector ? first
                        : (ulong)get_group_id(0) * (4 * GROUP) +
                              get_local_id(0) - p.skew;
-#define INSIDE(j) (i + (j)*step < p.elements)
-#define LOAD_IF(k, j) (INSIDE(j) ? LOAD(k, i + (j)*step) : (CAT(IN, k))0)
-#define STORE_IF(j, s)                                                         \
-    if (INSIDE(j))                                                             \
-        out[p.offset[0] + i + (j)*step] = APPLY(s);
-    CAT(IN0, 4) x0 = LOAD_FOUR(0);
-#if INPUTS > 1
-    CAT(IN1, 4) x1 = LOAD_FOUR(1);
-#endif
-#if INPUTS > 2
-    CAT(IN2, 4) x2 = LOAD_FOUR(2);
-#endif
-    STORE_IF(0, .s0) STORE_IF(1, .s1) STORE_IF(2, .s2) STORE_IF(3, .s3)
-#undef INSIDE
-#undef LOAD_IF
-#undef STORE_IF
+#define WITHIN(j) (i + (j)*step < p.elements)
+#define ELEMENT(k, j) LOAD(k, i + (j)*step)
+#define TARGET(j) (p.offset[0] + i + (j)*step)
+    if (i < p.elements && WITHIN(3))
+        ITEM_FOUR(ALWAYS)
+    else
+        ITEM_FOUR(WITHIN)
+#undef WITHIN
+#undef ELEMENT
+#undef TARGET
 }
+
+/* Adds coordinate along axis to the places of all operands. */
+#if INPUTS == 1
+#define ADVANCE(axis, coordinate)                                              \
+    at[0] += (coordinate)*p.strides[axis];                                     \
+    at[1] += (coordinate)*p.strides[AXES + (axis)];
+#elif INPUTS == 2
+#define ADVANCE(axis, coordinate)                                              \
+    at[0] += (coordinate)*p.strides[axis];                                     \
+    at[1] += (coordinate)*p.strides[AXES + (axis)];                            \
+    at[2] += (coordinate)*p.strides[2 * AXES + (axis)];
+#else
+#define ADVANCE(axis, coordinate)                                              \
+    at[0] += (coordinate)*p.strides[axis];                                     \
+    at[1] += (coordinate)*p.strides[AXES + (axis)];                            \
+    at[2] += (coordinate)*p.strides[2 * AXES + (axis)];                        \
+    at[3] += (coordinate)*p.strides[3 * AXES + (axis)];
+#endif
 
 KERNEL void strided(__global OUT *out, INPUT_BUFFERS, const struct strided p)
 {
     index_t item = (index_t)get_global_id(0);
     if (item >= p.items)
         return;
-    long at[4] = {0, 0, 0, 0}, inner = 0;
+    long at[4] = {0, 0, 0, 0}, inner = (long)item;
     index_t left = item;
+    if (p.rank > 1) {
+        SPLIT(left, p.space, 0, inner);
+        long second = (long)left;
+        if (p.rank > 2) {
+            SPLIT(left, p.space, 1, second);
 #pragma unroll
-    for (uint axis = 0; axis < AXES; ++axis) {
-        if (axis >= p.rank)
-            continue;
-        long coordinate = (long)left;
-        if (axis + 1 < p.rank)
-            SPLIT(left, p.space, axis, coordinate);
-        if (axis == 0)
-            inner = coordinate;
-        at[0] += coordinate * p.strides[axis];
-        at[1] += coordinate * p.strides[AXES + axis];
-#if OPERANDS > 2
-        at[2] += coordinate * p.strides[2 * AXES + axis];
-#endif
-#if OPERANDS > 3
-        at[3] += coordinate * p.strides[3 * AXES + axis];
-#endif
+            for (uint axis = 2; axis < AXES; ++axis) {
+                if (axis >= p.rank)
+                    continue;
+                long coordinate = (long)left;
+                if (axis + 1 < p.rank)
+                    SPLIT(left, p.space, axis, coordinate);
+                ADVANCE(axis, coordinate)
+            }
+        }
+        ADVANCE(1, second)
     }
+    ADVANCE(0, inner)
     if (p.vector) {
         CAT(IN0, 4) x0 = LOAD_VECTOR(0, in0 + p.offset[1] + at[1]);
 #if INPUTS > 1
@@ -166,33 +209,17 @@ KERNEL void strided(__global OUT *out, INPUT_BUFFERS, const struct strided p)
         STORE_VECTOR(out + p.offset[0] + at[0]);
         return;
     }
-    if (p.span != 0) {
-#define INSIDE(j) ((uint)inner + (j)*p.span < p.inner)
-#define AT(k, j)                                                               \
-    (p.offset[k] + at[k] + (long)((j)*p.span) * p.strides[(k)*AXES])
-#define LOAD_IF(k, j)                                                          \
-    (p.given >> (k + 1) & 1u ? (CAT(IN, k))p.value[k + 1]                      \
-     : INSIDE(j)             ? CAT(in, k)[AT(k + 1, j)]                        \
-                             : (CAT(IN, k))0)
-#define STORE_IF(j, s)                                                         \
-    if (INSIDE(j))                                                             \
-        out[AT(0, j)] = APPLY(s);
-        CAT(IN0, 4) x0 = LOAD_FOUR(0);
-#if INPUTS > 1
-        CAT(IN1, 4) x1 = LOAD_FOUR(1);
-#endif
-#if INPUTS > 2
-        CAT(IN2, 4) x2 = LOAD_FOUR(2);
-#endif
-        STORE_IF(0, .s0) STORE_IF(1, .s1) STORE_IF(2, .s2) STORE_IF(3, .s3)
-        return;
-    }
-    IN0 x0 = p.given >> 1 & 1u ? (IN0)p.value[1] : in0[p.offset[1] + at[1]];
-#if INPUTS > 1
-    IN1 x1 = p.given >> 2 & 1u ? (IN1)p.value[2] : in1[p.offset[2] + at[2]];
-#endif
-#if INPUTS > 2
-    IN2 x2 = p.given >> 3 & 1u ? (IN2)p.value[3] : in2[p.offset[3] + at[3]];
-#endif
-    out[p.offset[0] + at[0]] = APPLY();
+#define WITHIN(j) ((uint)inner + (j)*p.span < p.inner)
+#define ELEMENT(k, j)                                                          \
+    (p.given >> (k + 1) & 1u                                                   \
+         ? (CAT(IN, k))p.value[k + 1]                                          \
+         : CAT(in, k)[p.offset[k + 1] + at[k + 1] + (j)*p.far[k + 1]])
+#define TARGET(j) (p.offset[0] + at[0] + (j)*p.far[0])
+#define FIRST(j) ((j) == 0)
+    if (p.span == 0)
+        ITEM_FOUR(FIRST)
+    else if (WITHIN(3))
+        ITEM_FOUR(ALWAYS)
+    else
+        ITEM_FOUR(WITHIN)
 }

@@ -21,11 +21,15 @@
 #ifndef HELD
 #define HELD 1
 #endif
+/* 1: rows are aligned vectors of four. */
+#ifndef VECTOR
+#define VECTOR 1
+#endif
 
 struct norm {
     ulong rows, count, chunk; /* elements of a row; of a split */
     ulong row_groups;
-    uint lanes_log2, across, splits, vector;
+    uint lanes_log2, across, splits, reserved;
     uint kept_rank, reduced_rank, affine_rank;
     float epsilon;
     ulong out_offset, in_offset, scale_offset, bias_offset;
@@ -43,77 +47,96 @@ struct norm {
 #define BIAS(x) (x)
 #endif
 
+/* Where the row of at lies; one past the last reads the last. */
 #define ROW_FIND                                                               \
     long from = (long)p.in_offset, to = (long)p.out_offset;                    \
     bool inside = at.row < p.rows;                                             \
-    if (inside) {                                                              \
-        WALK(from, (index_t)at.row, p.kept, p.kept_rank, p.in_strides);        \
-        WALK(to, (index_t)at.row, p.kept, p.kept_rank, p.out_strides);         \
-    }
+    index_t row = (index_t)(inside ? at.row : max(p.rows, (ulong)1) - 1);      \
+    WALK(from, row, p.kept, p.kept_rank, p.in_strides);                        \
+    WALK(to, row, p.kept, p.kept_rank, p.out_strides);
 
 /* Four elements of buffer from place on. */
 #define FOUR(buffer, place) (*(__global const float4 *)((buffer) + (place)))
 
 /* ---- rows of one axis that are kept ---- */
 
-#define PLACE(k, c)                                                            \
-    (p.vector ? ((k)*at.lanes + at.lane) * 4u + c                              \
-              : (4u * (k) + c) * at.lanes + at.lane)
+/* The place of element c of vector k. */
+#if VECTOR
+#define PLACE(k, c) (((k)*at.lanes + at.lane) * 4u + c)
+#else
+#define PLACE(k, c) ((4u * (k) + c) * at.lanes + at.lane)
+#endif
+/* Every load is made, so that none waits for a comparison. */
 #define TAKE(k, c)                                                             \
-    (PLACE(k, c) < count ? in[from + (long)PLACE(k, c) * p.in_steps[0]] : 0.0f)
+    take(in[from + (long)min(PLACE(k, c), count - 1) * p.in_steps[0]],         \
+         PLACE(k, c) < count)
+static inline float take(float x, bool there)
+{
+    return there ? x : 0.0f;
+}
+#if VECTOR
 #define HOLD(k)                                                                \
-    float4 CAT(x, k);                                                          \
-    if (!p.vector)                                                             \
-        CAT(x, k) = (float4)(TAKE(k, 0), TAKE(k, 1), TAKE(k, 2), TAKE(k, 3));  \
-    else if (PLACE(k, 0) < count)                                              \
-        CAT(x, k) = FOUR(in, from + PLACE(k, 0));                              \
-    else                                                                       \
-        CAT(x, k) = (float4)(0.0f);
+    float4 CAT(x, k) = (float4)(0.0f);                                         \
+    if (PLACE(k, 0) < count)                                                   \
+        CAT(x, k) = FOUR(in, from + PLACE(k, 0));
+#else
+#define HOLD(k)                                                                \
+    float4 CAT(x, k) =                                                         \
+        (float4)(TAKE(k, 0), TAKE(k, 1), TAKE(k, 2), TAKE(k, 3));
+#endif
 #define ADD(k) sums += CAT(x, k);
 /* What is no element must not differ from the mean. */
-#define LESS(k, c, mean)                                                       \
-    (PLACE(k, c) < count ? mean : 0.0f)
+#if VECTOR
+#define CENTER(k) CAT(x, k) -= PLACE(k, 0) < count ? mean : 0.0f;
+#else
+#define LESS(k, c) (PLACE(k, c) < count ? mean : 0.0f)
 #define CENTER(k)                                                              \
-    CAT(x, k) -= (float4)(LESS(k, 0, mean), LESS(k, 1, mean),                  \
-                          LESS(k, 2, mean), LESS(k, 3, mean));
+    CAT(x, k) -= (float4)(LESS(k, 0), LESS(k, 1), LESS(k, 2), LESS(k, 3));
+#endif
 #define SQUARE(k) sums += CAT(x, k) * CAT(x, k);
 #if RMS
-#define AFFINE_ONE(y, j) ((y)*scale[p.scale_offset + (long)(j)*p.scale_steps[0]])
+#define AFFINE_ONE(y, j)                                                       \
+    ((y)*scale[p.scale_offset + (long)(j)*p.scale_steps[0]])
 #else
 #define AFFINE_ONE(y, j)                                                       \
     ((y)*scale[p.scale_offset + (long)(j)*p.scale_steps[0]] +                  \
      bias[p.bias_offset + (long)(j)*p.bias_steps[0]])
 #endif
 #define PUT(k, c, s)                                                           \
-    if (PLACE(k, c) < count)                                                   \
+    if (inside && PLACE(k, c) < count)                                         \
         out[to + (long)PLACE(k, c) * p.out_steps[0]] =                         \
             AFFINE_ONE(CAT(x, k).s * factor, PLACE(k, c));
+#if VECTOR
 #define WRITE(k)                                                               \
-    if (!p.vector) {                                                           \
-        PUT(k, 0, s0) PUT(k, 1, s1) PUT(k, 2, s2) PUT(k, 3, s3)                \
-    } else if (PLACE(k, 0) < count) {                                          \
+    if (inside && PLACE(k, 0) < count) {                                       \
         *(__global float4 *)(out + to + PLACE(k, 0)) =                         \
             CAT(x, k) * factor * FOUR(scale, p.scale_offset + PLACE(k, 0)) +   \
             BIAS(FOUR(bias, p.bias_offset + PLACE(k, 0)));                     \
     }
+#else
+#define WRITE(k) PUT(k, 0, s0) PUT(k, 1, s1) PUT(k, 2, s2) PUT(k, 3, s3)
+#endif
 
 KERNEL void held(__global float *out, __global const float *in, AFFINE
                  const struct norm p)
 {
-    __local float places[GROUP], others[GROUP];
-    struct place at = place_of(p.lanes_log2, 0, max(p.row_groups, (ulong)1));
+    __local float squares[GROUP];
+#if !RMS
+    __local float means[GROUP];
+#endif
+    struct place at = place_of(p.lanes_log2, 0, p.splits, p.row_groups);
     ROW_FIND
-    uint count = inside ? (uint)p.count : 0;
+    uint count = (uint)p.count;
     float4 sums = (float4)(0.0f);
     EACH(HOLD)
 #if !RMS
     EACH(ADD)
-    float mean = lanes_sum(sum4(sums), places, at.lanes, 1) / (float)p.count;
+    float mean = lanes_sum(sum4(sums), means, at.lanes, 1) / (float)p.count;
     sums = (float4)(0.0f);
     EACH(CENTER)
 #endif
     EACH(SQUARE)
-    float square = lanes_sum(sum4(sums), others, at.lanes, 1);
+    float square = lanes_sum(sum4(sums), squares, at.lanes, 1);
     float factor = 1.0f / sqrt(square / (float)p.count + p.epsilon);
     EACH(WRITE)
 }
@@ -166,36 +189,36 @@ static inline float4 moments_of_four(float4 x)
 #define SPLIT_FIND                                                             \
     ulong begin = at.split * p.chunk;                                          \
     ulong end = inside ? min(begin + p.chunk, p.count) : 0;                    \
-    ulong j = begin + (p.vector ? at.lane * 4 : at.lane);                      \
-    ulong next = 4 * at.lanes;
+    ulong j = begin + at.lane * (VECTOR ? 4 : 1);
 
 KERNEL void part(__global float4 *parts, __global const float *in,
                  const struct norm p)
 {
     __local float4 joined[GROUP];
-    struct place at = place_of(p.lanes_log2, 0, max(p.row_groups, (ulong)1));
+    struct place at = place_of(p.lanes_log2, 0, p.splits, p.row_groups);
     long from = (long)p.in_offset;
     bool inside = at.row < p.rows;
     if (inside)
         WALK(from, (index_t)at.row, p.kept, p.kept_rank, p.in_strides);
     SPLIT_FIND
     float4 own = (float4)(0.0f);
-    if (p.vector) {
-        for (; j + 3 * next < end; j += 4 * next) {
-            float4 a = FOUR(in, from + j), b = FOUR(in, from + j + next);
-            float4 c = FOUR(in, from + j + 2 * next);
-            float4 d = FOUR(in, from + j + 3 * next);
-            own = moments_join(own, moments_of((float16)(a, b, c, d)));
-        }
-        for (; j < end; j += next)
-            own = moments_join(own, moments_of_four(FOUR(in, from + j)));
-    } else {
-        for (; j < end; j += at.lanes) {
-            long i = from;
-            WALK(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
-            own = moments_join(own, moments_of_one(in[i]));
-        }
+#if VECTOR
+    ulong next = 4 * at.lanes;
+    for (; j + 3 * next < end; j += 4 * next) {
+        float4 a = FOUR(in, from + j), b = FOUR(in, from + j + next);
+        float4 c = FOUR(in, from + j + 2 * next);
+        float4 d = FOUR(in, from + j + 3 * next);
+        own = moments_join(own, moments_of((float16)(a, b, c, d)));
     }
+    for (; j < end; j += next)
+        own = moments_join(own, moments_of_four(FOUR(in, from + j)));
+#else
+    for (; j < end; j += at.lanes) {
+        long i = from;
+        WALK(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
+        own = moments_join(own, moments_of_one(in[i]));
+    }
+#endif
     own = lanes_join(own, joined, at.lanes, 1);
     if (at.lane == 0 && inside)
         parts[at.split * p.rows + at.row] = own;
@@ -205,7 +228,7 @@ KERNEL void write(__global float *out, __global const float *in, AFFINE
                   __global const float4 *parts, const struct norm p)
 {
     __local float4 joined[GROUP];
-    struct place at = place_of(p.lanes_log2, 0, max(p.row_groups, (ulong)1));
+    struct place at = place_of(p.lanes_log2, 0, p.splits, p.row_groups);
     ROW_FIND
     float4 own = (float4)(0.0f);
     if (inside)
@@ -214,14 +237,14 @@ KERNEL void write(__global float *out, __global const float *in, AFFINE
     own = lanes_join(own, joined, at.lanes, 1);
     float factor = 1.0f / sqrt(own.z / (float)p.count + p.epsilon);
     SPLIT_FIND
-    if (p.vector) {
-        for (; j < end; j += next)
-            *(__global float4 *)(out + to + j) =
-                (FOUR(in, from + j) - own.y) * factor *
-                    FOUR(scale, p.scale_offset + j) +
-                BIAS(FOUR(bias, p.bias_offset + j));
-        return;
-    }
+#if VECTOR
+    ulong next = 4 * at.lanes;
+    for (; j < end; j += next)
+        *(__global float4 *)(out + to + j) =
+            (FOUR(in, from + j) - own.y) * factor *
+                FOUR(scale, p.scale_offset + j) +
+            BIAS(FOUR(bias, p.bias_offset + j));
+#else
     for (; j < end; j += at.lanes) {
         long i = from, o = to, s = (long)p.scale_offset;
         WALK(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
@@ -235,4 +258,5 @@ KERNEL void write(__global float *out, __global const float *in, AFFINE
 #endif
         out[o] = y;
     }
+#endif
 }

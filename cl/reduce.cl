@@ -54,35 +54,44 @@ struct reduce {
     long reduced_strides[AXES], other_strides[AXES];
 };
 
-/* ---- what a lane holds (lane), what the tree joins (part) ---- */
+/* ---- what a lane holds (running), what the tree joins (part) ---- */
 
 /* NEUTRAL stands where there is no element. */
 #if SUMMING
 /* The sum and what its roundings lost: the error does not grow with the count.
  * A sum that is not finite has lost NaN. */
 #define NEUTRAL 0.0f
-struct lane {
+struct running {
     float sum, lost;
 };
 typedef float part;
 
-static inline void lane_clear(struct lane *l)
+static inline void lane_clear(struct running *l)
 {
     l->sum = l->lost = 0.0f;
 }
-static inline void lane_take(struct lane *l, float x, index_t index)
+static inline void lane_add(struct running *l, float x)
 {
     float sum = l->sum + x;
     float added = sum - l->sum;
     l->lost += (l->sum - (sum - added)) + (x - added);
     l->sum = sum;
 }
-static inline void lane_take16(struct lane *l, float16 x, index_t index,
+#if REDUCTION == SUM_SQUARE || REDUCTION == L2
+#define SUMMAND(x) ((x) * (x))
+#else
+#define SUMMAND(x) (x)
+#endif
+static inline void lane_take(struct running *l, float x, index_t index)
+{
+    lane_add(l, SUMMAND(x));
+}
+static inline void lane_take16(struct running *l, float16 x, index_t index,
                                index_t four, index_t one)
 {
-    lane_take(l, sum16(x), index);
+    lane_add(l, sum16(SUMMAND(x)));
 }
-static inline part lane_part(const struct lane *l)
+static inline part lane_part(const struct running *l)
 {
     return isfinite(l->sum) ? l->sum + l->lost : l->sum;
 }
@@ -94,7 +103,7 @@ static inline part part_join(part a, part b)
 /* The best value and its index, NONE where there is no element. */
 #define NEUTRAL (REDUCTION == ARG_MAX ? -INFINITY : INFINITY)
 #define NONE (~(index_t)0)
-struct lane {
+struct running {
     float value;
     index_t index;
 };
@@ -105,20 +114,25 @@ struct best {
 };
 typedef struct best part;
 
-static inline void lane_clear(struct lane *l)
+static inline void lane_clear(struct running *l)
 {
     l->value = NEUTRAL;
     l->index = NONE;
 }
 /* Indices come in rising order; the first NaN stays. */
-static inline void lane_take(struct lane *l, float x, index_t index)
+static inline void lane_take(struct running *l, float x, index_t index)
 {
     bool beaten = REDUCTION == ARG_MAX ? !(x <= l->value) : !(x >= l->value);
     bool wins = beaten && l->value == l->value;
     l->value = wins ? x : l->value;
     l->index = wins ? index : l->index;
 }
-static inline void lane_take4(struct lane *l, float4 x, index_t index,
+#if REDUCTION == ARG_MAX
+#define BEATS(b, a) ((b) > (a))
+#else
+#define BEATS(b, a) ((b) < (a))
+#endif
+static inline void lane_take4(struct running *l, float4 x, index_t index,
                               index_t one)
 {
     lane_take(l, x.s0, index);
@@ -126,15 +140,36 @@ static inline void lane_take4(struct lane *l, float4 x, index_t index,
     lane_take(l, x.s2, index + 2 * one);
     lane_take(l, x.s3, index + 3 * one);
 }
-static inline void lane_take16(struct lane *l, float16 x, index_t index,
+static inline void lane_take16(struct running *l, float16 x, index_t index,
                                index_t four, index_t one)
 {
+    /* Of equal neighbours the first stays. */
+    int8 second8 = BEATS(x.odd, x.even);
+    float8 x8 = select(x.even, x.odd, second8);
+    int8 at8 = select((int8)(0, 2, 4, 6, 8, 10, 12, 14),
+                      (int8)(1, 3, 5, 7, 9, 11, 13, 15), second8);
+    int4 second4 = BEATS(x8.odd, x8.even);
+    float4 x4 = select(x8.even, x8.odd, second4);
+    int4 at4 = select(at8.even, at8.odd, second4);
+    int2 second2 = BEATS(x4.odd, x4.even);
+    float2 x2 = select(x4.even, x4.odd, second2);
+    int2 at2 = select(at4.even, at4.odd, second2);
+    bool second = BEATS(x2.odd, x2.even);
+    float best = second ? x2.odd : x2.even;
+    uint at = (uint)(second ? at2.odd : at2.even);
+    if (!isnan(sum16(x))) {
+        bool wins = BEATS(best, l->value);
+        l->value = wins ? best : l->value;
+        l->index = wins ? index + (at >> 2) * four + (at & 3) * one : l->index;
+        return;
+    }
+    /* There is a NaN, or infinities of both signs. */
     lane_take4(l, x.lo.lo, index, one);
     lane_take4(l, x.lo.hi, index + four, one);
     lane_take4(l, x.hi.lo, index + 2 * four, one);
     lane_take4(l, x.hi.hi, index + 3 * four, one);
 }
-static inline part lane_part(const struct lane *l)
+static inline part lane_part(const struct running *l)
 {
     part all;
     all.value = l->value;
@@ -172,12 +207,12 @@ static inline part part_from_lane(part x, uint mask)
 #elif REDUCTION == LOG_SUM_EXP
 /* The largest x so far and the compensated sum of e^(x - largest). */
 #define NEUTRAL -INFINITY
-struct lane {
+struct running {
     float largest, sum, lost;
 };
 typedef float2 part; /* the largest and the sum */
 
-static inline void lane_clear(struct lane *l)
+static inline void lane_clear(struct running *l)
 {
     l->largest = -INFINITY;
     l->sum = l->lost = 0.0f;
@@ -194,7 +229,7 @@ static inline float4 terms_of(float4 x, float largest)
 }
 
 /* Raises the largest to at least x, which may be NaN. */
-static inline void lane_raise(struct lane *l, float x)
+static inline void lane_raise(struct running *l, float x)
 {
     if (x > l->largest) {
         float shrink = exp(l->largest - x);
@@ -204,7 +239,7 @@ static inline void lane_raise(struct lane *l, float x)
     }
 }
 
-static inline void lane_add(struct lane *l, float term)
+static inline void lane_add(struct running *l, float term)
 {
     float y = term - l->lost;
     float next = l->sum + y;
@@ -212,22 +247,26 @@ static inline void lane_add(struct lane *l, float term)
     l->sum = next;
 }
 
-static inline void lane_take(struct lane *l, float x, index_t index)
+static inline void lane_take(struct running *l, float x, index_t index)
 {
     lane_raise(l, x);
     lane_add(l, term_of(x, l->largest));
 }
 
-static inline void lane_take16(struct lane *l, float16 x, index_t index,
+static inline void lane_take16(struct running *l, float16 x, index_t index,
                                index_t four, index_t one)
 {
     lane_raise(l, max16(x));
     float m = l->largest;
+    if (isfinite(m)) {
+        lane_add(l, sum16(exp(x - m)));
+        return;
+    }
     lane_add(l, sum4((terms_of(x.lo.lo, m) + terms_of(x.lo.hi, m)) +
                      (terms_of(x.hi.lo, m) + terms_of(x.hi.hi, m))));
 }
 
-static inline part lane_part(const struct lane *l)
+static inline part lane_part(const struct running *l)
 {
     return (part)(l->largest, l->sum);
 }
@@ -241,12 +280,12 @@ static inline part part_join(part a, part b)
 #else
 #define NEUTRAL                                                                \
     (REDUCTION == PROD ? 1.0f : REDUCTION == MAX ? -INFINITY : INFINITY)
-struct lane {
+struct running {
     float value;
 };
 typedef float part;
 
-static inline void lane_clear(struct lane *l)
+static inline void lane_clear(struct running *l)
 {
     l->value = NEUTRAL;
 }
@@ -256,7 +295,7 @@ static inline part part_join(part a, part b)
            : REDUCTION == MAX ? nan_max(a, b)
                               : nan_min(a, b);
 }
-static inline void lane_take(struct lane *l, float x, index_t index)
+static inline void lane_take(struct running *l, float x, index_t index)
 {
     l->value = part_join(l->value, x);
 }
@@ -264,14 +303,25 @@ static inline float joined4(float4 x)
 {
     return part_join(part_join(x.s0, x.s1), part_join(x.s2, x.s3));
 }
-static inline void lane_take16(struct lane *l, float16 x, index_t index,
+static inline void lane_take16(struct running *l, float16 x, index_t index,
                                index_t four, index_t one)
 {
+#if REDUCTION != PROD
+    /* fmax and fmin pass over NaN. */
+    if (!isnan(sum16(x)) && l->value == l->value) {
+        float8 y = REDUCTION == MAX ? fmax(x.lo, x.hi) : fmin(x.lo, x.hi);
+        float4 z = REDUCTION == MAX ? fmax(y.lo, y.hi) : fmin(y.lo, y.hi);
+        float2 w = REDUCTION == MAX ? fmax(z.lo, z.hi) : fmin(z.lo, z.hi);
+        l->value = REDUCTION == MAX ? fmax(l->value, fmax(w.x, w.y))
+                                    : fmin(l->value, fmin(w.x, w.y));
+        return;
+    }
+#endif
     float low = part_join(joined4(x.lo.lo), joined4(x.lo.hi));
     float high = part_join(joined4(x.hi.lo), joined4(x.hi.hi));
     l->value = part_join(l->value, part_join(low, high));
 }
-static inline part lane_part(const struct lane *l)
+static inline part lane_part(const struct running *l)
 {
     return l->value;
 }
@@ -303,9 +353,7 @@ static inline result_t part_result(part a, ulong count)
 #endif
 }
 
-#if REDUCTION == SUM_SQUARE || REDUCTION == L2
-#define TERM(i, j) (in[i] * in[i])
-#elif REDUCTION == DOT
+#if REDUCTION == DOT
 #define TERM(i, j) (in[i] * other[j])
 #else
 #define TERM(i, j) in[i]
@@ -322,10 +370,6 @@ static inline result_t part_result(part a, ulong count)
 #define FOUR(j)                                                                \
     (*(__global const float4 *)(in + base + (j)) *                             \
      *(__global const float4 *)(other + p.other_offset + (j)))
-#elif REDUCTION == SUM_SQUARE || REDUCTION == L2
-#define FOUR(j)                                                                \
-    (*(__global const float4 *)(in + base + (j)) *                             \
-     *(__global const float4 *)(in + base + (j)))
 #else
 #define FOUR(j) (*(__global const float4 *)(in + base + (j)))
 #endif
@@ -351,8 +395,8 @@ KERNEL void reduce(__global result_t *out, __global part *partial,
 {
     __local part parts[GROUP];
     struct place at =
-        place_of(p.lanes_log2, p.across, max(p.output_groups, (ulong)1));
-    struct lane own;
+        place_of(p.lanes_log2, p.across, p.splits, p.output_groups);
+    struct running own;
     lane_clear(&own);
     if (at.row < p.outputs) {
         long base = (long)p.in_offset;
@@ -413,8 +457,8 @@ KERNEL void join_splits(__global result_t *out, __global const part *partial,
 {
     __local part parts[GROUP];
     struct place at =
-        place_of(p.lanes_log2, p.across, max(p.output_groups, (ulong)1));
-    struct lane none;
+        place_of(p.lanes_log2, p.across, 1, p.output_groups);
+    struct running none;
     lane_clear(&none);
     part own = lane_part(&none);
     if (at.row < p.outputs)

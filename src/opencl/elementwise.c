@@ -7,6 +7,7 @@
 
 /* What a GPU reads and writes at a time. */
 #define LINE_BYTES 128u
+#define TILE_SIDE 32
 
 /* As in cl/elementwise.cl. */
 struct flat {
@@ -22,6 +23,7 @@ struct strided {
     float value[4];
     uint64_t offset[4];
     uint32_t span, inner;
+    int64_t far[4];
     struct extents space;
     int64_t strides[4][AXES];
 };
@@ -186,6 +188,53 @@ static bool vector_strides(const struct layout *layout,
     return true;
 }
 
+/* An axis that some operand walks by 1 while it jumps along the innermost one,
+ * if both are made of tiles; or the innermost. */
+static uint32_t crossing_axis(const struct layout *layout)
+{
+    uint32_t inner = layout->rank - 1;
+    if (layout->rank + 3 > TANDEM_MAX_RANK ||
+        layout->shape[inner] % TILE_SIDE != 0)
+        return inner;
+    for (uint32_t i = 0; i < layout->operands; i++)
+        for (uint32_t axis = 0; axis < inner; axis++)
+            if (layout->strides[i][axis] == 1 &&
+                layout->strides[i][inner] > 1 &&
+                layout->shape[axis] % TILE_SIDE == 0)
+                return axis;
+    return inner;
+}
+
+/* Cuts such an axis and the innermost so that a group has a tile of the two:
+ * from the inside, 8 x 8 elements, 4 of these along the innermost axis, and an
+ * item's four elements 8 apart along the other. */
+static bool tile_fill(struct strided *out, struct layout *layout)
+{
+    uint32_t inner = layout->rank - 1, axis = crossing_axis(layout);
+    if (axis == inner)
+        return false;
+    int64_t long_side = layout->shape[inner] / TILE_SIDE;
+    layout->elements /= 4;
+    layout->shape[axis] /= TILE_SIDE;
+    layout->shape[inner] = long_side;
+    layout->shape[inner + 1] = 4;
+    layout->shape[inner + 2] = layout->shape[inner + 3] = 8;
+    layout->rank += 3;
+    for (uint32_t i = 0; i < layout->operands; i++) {
+        int64_t *strides = layout->strides[i];
+        int64_t along = strides[inner], across = strides[axis];
+        out->far[i] = 8 * across;
+        strides[axis] = TILE_SIDE * across;
+        strides[inner] = TILE_SIDE * along;
+        strides[inner + 1] = 8 * along;
+        strides[inner + 2] = across;
+        strides[inner + 3] = along;
+    }
+    out->span = 1;
+    out->inner = UINT32_MAX;
+    return true;
+}
+
 static void plan_strided(struct plan *plan, const struct request *request,
                          struct layout *layout)
 {
@@ -203,9 +252,11 @@ static void plan_strided(struct plan *plan, const struct request *request,
         layout->elements /= 4;
         for (uint32_t i = 0; i < layout->operands; i++)
             layout->strides[i][inner] *= 4;
-    } else {
+    } else if (!tile_fill(strided, layout)) {
         strided->inner = (uint32_t)layout->shape[inner];
         strided->span = layout_spans(layout);
+        for (uint32_t i = 0; i < layout->operands; i++)
+            strided->far[i] = strided->span * layout->strides[i][inner];
     }
     strided->items = (uint64_t)layout->elements;
     strided->rank = layout->rank;

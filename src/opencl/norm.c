@@ -4,7 +4,11 @@
 
 #include "common/operator.h"
 #include "opencl/plan.h"
+#include "opencl/platform.h"
 #include "opencl/rows.h"
+
+/* A work-item may have 255 registers, and needs more than in softmax. */
+#define NVIDIA_KEEP_LOG2 4
 
 /* As in cl/norm.cl. */
 struct norm {
@@ -42,7 +46,6 @@ static void fill(struct norm *out, const struct layout_norm *by,
 {
     out->by.rows = (uint64_t)by->kept.elements;
     out->by.count = (uint64_t)by->reduced.elements;
-    out->by.vector = rows_vector(by, request);
     out->kept_rank = by->kept.rank;
     out->reduced_rank = by->reduced.rank;
     out->affine_rank = by->affine.rank;
@@ -89,9 +92,12 @@ enum tandem_status plan_norm(struct plan *plan, const struct request *request)
     uint64_t options =
         kernel_key(0, request->op->id,
                    needs_wide(&by.kept) || needs_wide(&by.reduced),
-                   request->group_log2);
-    bool held = rows_divide(&norm.by, request->group_log2, request,
-                            by.reduced.rank == 1 && by.affine.rank == 1,
+                   request->group_log2) |
+        key_vector(rows_vector(&by, request));
+    int32_t keep = by.reduced.rank > 1 || by.affine.rank > 1 ? -1
+                   : request->hardware->nvidia               ? NVIDIA_KEEP_LOG2
+                                                             : ROWS_KEEP_LOG2;
+    bool held = rows_divide(&norm.by, request->group_log2, keep, request,
                             &held_log2);
     if (held) {
         step_start(plan,

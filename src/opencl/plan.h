@@ -61,6 +61,7 @@ enum kernel_type {
 #define KEY_TANH(key) ((uint32_t)((key) >> 33 & 1u))
 #define KEY_GROUP_LOG2(key) ((uint32_t)((key) >> 34 & 0xfu))
 #define KEY_HELD_LOG2(key) ((uint32_t)((key) >> 38 & 0x7u))
+#define KEY_VECTOR(key) ((uint32_t)((key) >> 41 & 1u))
 
 /* Operand 0 is the output. */
 static inline uint64_t kernel_key(uint32_t kernel, uint32_t op, bool wide,
@@ -78,10 +79,15 @@ static inline uint64_t key_tanh(bool tanh_form)
     return (uint64_t)tanh_form << 33;
 }
 
-/* Vectors that a work-item keeps in registers. */
+/* Vectors that a work-item keeps in registers; whether rows are made of
+ * aligned ones. */
 static inline uint64_t key_held(uint32_t held_log2)
 {
     return (uint64_t)held_log2 << 38;
+}
+static inline uint64_t key_vector(bool vector)
+{
+    return (uint64_t)vector << 41;
 }
 
 struct step {

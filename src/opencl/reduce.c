@@ -10,10 +10,11 @@
 /* A lane of a split takes at least so many elements. */
 #define SPLIT_LANE_ELEMENTS 32u
 #define MOST_SPLITS 4096u
-/* A lane takes sixteen elements at a time; so many lanes read neighbours well
- * even where there is less for each. */
+/* A lane takes sixteen elements at a time. */
 #define TURN_LOG2 4u
-#define NEIGHBOURS_LOG2 3u
+/* Where lanes are costly to join, each takes so many, of rows that are long. */
+#define COSTLY_LOG2 6u
+#define COSTLY_LANES_LOG2 3u
 /* Neighbouring outputs that are read together where rows are strided. */
 #define ACROSS_LOG2 5u
 
@@ -72,6 +73,16 @@ static int64_t inner_stride(const struct layout *layout, uint32_t operand)
     return stride < 0 ? -stride : stride;
 }
 
+static uint32_t lanes_log2(uint64_t count, uint32_t op)
+{
+    uint32_t log2 = log2_ceil(count);
+    uint32_t lanes = log2 > TURN_LOG2 ? log2 - TURN_LOG2 : 0;
+    uint32_t fewer = log2 > COSTLY_LOG2 ? log2 - COSTLY_LOG2 : 0;
+    fewer = fewer > COSTLY_LANES_LOG2 ? fewer : COSTLY_LANES_LOG2;
+    /* A single float is quick to join. */
+    return part_bytes(op) == 4 || lanes < fewer ? lanes : fewer;
+}
+
 /* Lanes for one output, and how many groups share its elements. */
 static void divide_work(struct reduce *out, const struct layout_reduction *by,
                         const struct request *request)
@@ -88,13 +99,7 @@ static void divide_work(struct reduce *out, const struct layout_reduction *by,
         side = side < ACROSS_LOG2 ? side : ACROSS_LOG2;
         most = group_log2 > side ? group_log2 - side : 0;
     }
-    uint32_t fours = log2_ceil((out->count + 3) / 4);
-    uint32_t least = out->across ? 0 : NEIGHBOURS_LOG2;
-    least = fours < least ? fours : least;
-    uint32_t turns = log2_ceil(out->count) > TURN_LOG2
-                         ? log2_ceil(out->count) - TURN_LOG2
-                         : 0;
-    out->lanes_log2 = turns > least ? turns : least;
+    out->lanes_log2 = lanes_log2(out->count, request->op->id);
     if (out->lanes_log2 > most)
         out->lanes_log2 = most;
     uint64_t outputs_of_group = (uint64_t)1 << (group_log2 - out->lanes_log2);

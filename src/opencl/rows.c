@@ -5,12 +5,10 @@
 #include "opencl/platform.h"
 
 /* A work-item keeps so many vectors of four elements before more of them share
- * a row, and at most: where registers are few, or plenty. */
+ * a row. */
 #define HELD_LOG2 3u
-#define MOST_HELD_LOG2 3u
-#define MOST_HELD_LOG2_NVIDIA 5u
-/* Lanes up to here cost no local memory where there are shuffles. */
-#define WARP_LOG2 5u
+/* So many lanes read a whole line of the cache at a time. */
+#define LINE_LOG2 3u
 /* A lane of a split takes sixteen elements so many times. */
 #define MOST_TURNS 8u
 /* Rows shorter than this are not split. */
@@ -42,13 +40,11 @@ static void groups_fill(struct rows *out, uint32_t group_log2)
 }
 
 /* Whether work-items can keep all of a row, and how many vectors each. */
-static bool divide_held(struct rows *out, uint32_t most,
+static bool divide_held(struct rows *out, uint32_t most, int32_t keep_log2,
                         const struct request *request, uint32_t *out_held_log2)
 {
-    uint32_t limit = request->hardware->nvidia ? MOST_HELD_LOG2_NVIDIA
-                                               : MOST_HELD_LOG2;
     uint64_t fours = (out->count + 3) / 4;
-    uint32_t log2 = log2_ceil(fours), cheap = out->across ? 0 : WARP_LOG2;
+    uint32_t log2 = log2_ceil(fours), cheap = out->across ? 0 : LINE_LOG2;
     uint32_t lanes = log2 > cheap + HELD_LOG2 ? log2 - HELD_LOG2 : cheap;
     lanes = lanes < log2 ? lanes : log2;
     out->lanes_log2 = lanes < most ? lanes : most;
@@ -58,7 +54,7 @@ static bool divide_held(struct rows *out, uint32_t most,
     groups_fill(out, request->group_log2);
     bool idle = out->count >= SPLIT_ELEMENTS &&
                 out->row_groups * 16 < wanted_groups(request);
-    return *out_held_log2 <= limit && !idle;
+    return (int32_t)*out_held_log2 <= keep_log2 && !idle;
 }
 
 /* As many splits as keep the device busy, and as keep the error small. */
@@ -75,11 +71,12 @@ static void divide_split(struct rows *out, uint32_t most,
     out->splits = (uint32_t)((out->count + out->chunk - 1) / out->chunk);
 }
 
-bool rows_divide(struct rows *out, uint32_t most_log2,
-                 const struct request *request, bool may_keep,
-                 uint32_t *out_held_log2)
+bool rows_divide(struct rows *out, uint32_t most_log2, int32_t keep_log2,
+                 const struct request *request, uint32_t *out_held_log2)
 {
-    if (may_keep && divide_held(out, most_log2, request, out_held_log2))
+    out->splits = 1;
+    if (out->count > 0 &&
+        divide_held(out, most_log2, keep_log2, request, out_held_log2))
         return true;
     divide_split(out, most_log2, request);
     return false;

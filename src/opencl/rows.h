@@ -12,15 +12,17 @@
 struct rows {
     uint64_t rows, count, chunk; /* elements of a row; of a split */
     uint64_t row_groups;
-    uint32_t lanes_log2, across, splits, vector;
+    uint32_t lanes_log2, across, splits, reserved;
 };
 
-/* Divides rows and count, of which 1 << most_log2 work-items may share a row:
- * true where these can, and may, keep all of it, and how many vectors of four
- * each; else the row is cut into splits. */
-bool rows_divide(struct rows *out, uint32_t most_log2,
-                 const struct request *request, bool may_keep,
-                 uint32_t *out_held_log2);
+/* Divides rows and count, of which 1 << most_log2 work-items may share a row,
+ * and each keep 1 << keep_log2 vectors of four (keep_log2 < 0: none): true
+ * where they keep all of it, and how many vectors each; else the row is cut
+ * into splits. */
+bool rows_divide(struct rows *out, uint32_t most_log2, int32_t keep_log2,
+                 const struct request *request, uint32_t *out_held_log2);
+/* What keep_log2 may be where registers are few. */
+#define ROWS_KEEP_LOG2 3
 /* Whether rows of operand start where vectors of four elements do. */
 bool rows_aligned(const struct layout *kept, uint32_t operand,
                   const struct tandem_tensor_desc *tensor);

@@ -4,9 +4,12 @@
 
 #include "common/operator.h"
 #include "opencl/plan.h"
+#include "opencl/platform.h"
 #include "opencl/rows.h"
 
 #define ACROSS_LOG2 5u
+/* A work-item may have 255 registers. */
+#define NVIDIA_KEEP_LOG2 5
 /* As in cl/softmax.cl. */
 struct softmax {
     struct rows by;
@@ -56,7 +59,8 @@ static uint32_t most_lanes_log2(struct softmax *out, const struct layout *kept,
                                 uint32_t group_log2)
 {
     int64_t kept_stride = magnitude(kept->strides[1][kept->rank - 1]);
-    out->by.across = out->by.rows > 1 && kept_stride < magnitude(out->in_stride);
+    out->by.across =
+        out->by.rows > 1 && kept_stride < magnitude(out->in_stride);
     if (!out->by.across)
         return group_log2;
     uint32_t side = log2_ceil(out->by.rows);
@@ -64,9 +68,10 @@ static uint32_t most_lanes_log2(struct softmax *out, const struct layout *kept,
     return group_log2 > side ? group_log2 - side : 0;
 }
 
-/* Returns how many lanes a row may have. */
-static uint32_t fill(struct softmax *out, const struct layout_reduction *by,
-                 const struct request *request, enum form form)
+/* Returns how many lanes a row may have, and whether they read vectors. */
+static uint32_t fill(struct softmax *out, bool *out_vector,
+                     const struct layout_reduction *by,
+                     const struct request *request, enum form form)
 {
     const struct tandem_tensor_desc *input = request->inputs[0];
     const struct tandem_tensor_desc *output = request->outputs[0];
@@ -76,10 +81,12 @@ static uint32_t fill(struct softmax *out, const struct layout_reduction *by,
     out->out_stride =
         form == FORM_LOSS ? 0 : by->reduced.strides[1][by->reduced.rank - 1];
     uint32_t most = most_lanes_log2(out, &by->kept, request->group_log2);
-    out->by.vector = !out->by.across && out->in_stride == 1 &&
-                  out->by.count % 4 == 0 && rows_aligned(&by->kept, 1, input) &&
-                  (form == FORM_LOSS ||
-                   (out->out_stride == 1 && rows_aligned(&by->kept, 0, output)));
+    bool writes = form != FORM_LOSS;
+    *out_vector =
+        !out->by.across && out->in_stride == 1 && out->by.count % 4 == 0 &&
+        rows_aligned(&by->kept, 1, input) &&
+        (!writes ||
+         (out->out_stride == 1 && rows_aligned(&by->kept, 0, output)));
     out->kept_rank = by->kept.rank;
     out->in_offset = element_offset(input);
     out->out_offset = element_offset(output);
@@ -124,7 +131,8 @@ static void plan_split(struct plan *plan, const struct request *request,
     buffers_fill(step, request);
     step->temp = step->buffer_count;
     step_buffer(step, NULL, false);
-    plan->temp_bytes = softmax->by.rows * softmax->by.splits * 2 * sizeof(float);
+    plan->temp_bytes =
+        softmax->by.rows * softmax->by.splits * 2 * sizeof(float);
 }
 
 enum tandem_status plan_softmax(struct plan *plan,
@@ -134,13 +142,17 @@ enum tandem_status plan_softmax(struct plan *plan,
     struct layout_reduction by;
     struct softmax softmax = {0};
     uint32_t held_log2;
+    bool vector;
+    int32_t keep =
+        request->hardware->nvidia ? NVIDIA_KEEP_LOG2 : ROWS_KEEP_LOG2;
     layouts_of(&by, request, form);
-    uint32_t most = fill(&softmax, &by, request, form);
+    uint32_t most = fill(&softmax, &vector, &by, request, form);
     uint64_t options =
-        kernel_key(0, form, needs_wide(&by.kept), request->group_log2);
+        kernel_key(0, form, needs_wide(&by.kept), request->group_log2) |
+        key_vector(vector);
     if (request->input_count > 1)
         options |= key_type(1, type_of(request->inputs[1]->dtype));
-    if (!rows_divide(&softmax.by, most, request, true, &held_log2)) {
+    if (!rows_divide(&softmax.by, most, keep, request, &held_log2)) {
         plan_split(plan, request, &softmax, form, options);
         return TANDEM_OK;
     }

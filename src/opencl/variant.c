@@ -92,6 +92,23 @@ static void append_activation(struct variant_text *out, uint64_t key)
                KEY_TANH(key) ? "_tanh" : "");
 }
 
+/* Whether a quotient or a root that is right to 3 ULP, as OpenCL's are without
+ * being asked for more, is right enough for the operator's tolerance. */
+static bool divides_loosely(uint64_t key)
+{
+    if (KEY_KERNEL(key) != KERNEL_FLAT && KEY_KERNEL(key) != KERNEL_STRIDED)
+        return false;
+    switch (KEY_OP(key)) {
+    case TANDEM_OP_SQRT:
+    case TANDEM_OP_SWISH:
+    case TANDEM_OP_GELU:
+    case TANDEM_OP_MISH:
+        return true;
+    default:
+        return false;
+    }
+}
+
 void variant_describe(struct variant_text *out, uint64_t key,
                       const struct platform_device *hardware)
 {
@@ -101,13 +118,15 @@ void variant_describe(struct variant_text *out, uint64_t key,
     out->function = functions[kernel].function;
     out->options[0] = '\0';
     append(out,
-           "-cl-std=CL1.2 -DTANDEM_EMBEDDED -DGROUP=%u -DWIDE=%u -DSHUFFLE=%u%s",
+           "-cl-std=CL1.2 -DTANDEM_EMBEDDED -DGROUP=%u -DWIDE=%u -DSHUFFLE=%u"
+           "%s",
            1u << KEY_GROUP_LOG2(key), KEY_WIDE(key),
            hardware->nvidia      ? 1u
            : hardware->subgroups ? 2u
                                  : 0u,
-           hardware->correct_divide ? " -cl-fp32-correctly-rounded-divide-sqrt"
-                                    : "");
+           hardware->correct_divide && !divides_loosely(key)
+               ? " -cl-fp32-correctly-rounded-divide-sqrt"
+               : "");
     switch (kernel) {
     case KERNEL_FLAT:
     case KERNEL_STRIDED:
@@ -132,15 +151,16 @@ void variant_describe(struct variant_text *out, uint64_t key,
     case KERNEL_SOFTMAX:
     case KERNEL_SOFTMAX_PART:
     case KERNEL_SOFTMAX_WRITE:
-        append(out, " -DFORM=%u -DLABEL=%s -DHELD=%u", KEY_OP(key),
+        append(out, " -DFORM=%u -DLABEL=%s -DHELD=%u -DVECTOR=%u", KEY_OP(key),
                KEY_TYPE(key, 1) == TYPE_LONG ? "long" : "int",
-               1u << KEY_HELD_LOG2(key));
+               1u << KEY_HELD_LOG2(key), KEY_VECTOR(key));
         break;
     case KERNEL_NORM:
     case KERNEL_NORM_PART:
     case KERNEL_NORM_WRITE:
-        append(out, " -DRMS=%d -DHELD=%u", KEY_OP(key) == TANDEM_OP_RMS_NORM,
-               1u << KEY_HELD_LOG2(key));
+        append(out, " -DRMS=%d -DHELD=%u -DVECTOR=%u",
+               KEY_OP(key) == TANDEM_OP_RMS_NORM, 1u << KEY_HELD_LOG2(key),
+               KEY_VECTOR(key));
         break;
     default:
         append_activation(out, key);

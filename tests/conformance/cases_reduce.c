@@ -61,6 +61,8 @@ static const struct reduce_form forms[] = {
      D,
      VALUES_NORMAL},
     {"rows [20011,3]", true, false, 2, {20011, 3}, 2, D, D, VALUES_TIES},
+    {"rows [37,2052]", false, false, 2, {37, 2052}, 2, D, D, VALUES_TIES},
+    {"specials [9,3000]", false, false, 2, {9, 3000}, 2, D, D, VALUES_SPECIAL},
     {"rows [64,128]", false, false, 2, {64, 128}, 2, D, D, VALUES_NEGATIVE},
     {"columns [128,10]", true, false, 2, {128, 10}, 1, D, D, VALUES_NORMAL},
     {"columns [9001,5]", false, false, 2, {9001, 5}, 1, D, D, VALUES_NEGATIVE},
