@@ -1,113 +1,95 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tandem-bench bandwidth: operators that are bound by memory against a copy
- * that moves the same bytes, in turns.
+ * that moves the same bytes.
  */
 #include <config.h>
 
+#include "bench.h"
 #include "copy.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <string.h>
 
-#define LARGE_ELEMENTS (INT64_C(1) << 28)
-#define SMALL_ELEMENTS (INT64_C(1) << 22)
-#define SAMPLE_NS 5e6
-#define MAX_COUNT 200
-
-static const struct bandwidth_row {
+/* Row operators, over the last axis: COLUMNS of as many elements as there
+ * are. */
+static const struct {
     const char *op;
-    int64_t columns; /* 0: one row; -1: a square */
-} rows[] = {
-    {"add", 0},         {"relu", 0},         {"gelu", 0},
-    {"exp", 0},         {"reduce_sum", 0},   {"reduce_sum", 32768},
-    {"softmax", 4096},  {"softmax", 1024},   {"transpose", -1},
+    int64_t columns[4];
+} row_ops[] = {
+    {"softmax", {64, 1024, 4096, INT64_C(1) << 22}},
+    {"log_softmax", {64, 1024, 4096, INT64_C(1) << 22}},
+    {"layer_norm", {64, 1024, 4096, 0}},
+    {"rms_norm", {64, 1024, 4096, 0}},
 };
+static const char *const flat_ops[] = {"add",  "copy", "relu", "gelu",
+                                       "tanh", "exp",  "sigmoid"};
+static const char *const reductions[] = {"reduce_sum", "reduce_max", "argmax"};
 
-struct stream {
-    struct work *work;
-    uint64_t count;
-};
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static double stream_run(void *argument)
+static void list_reductions(struct list *list, int64_t elements)
 {
-    struct stream *stream = argument;
-    uint64_t ns;
+    int64_t columns = list->scale == SCALE_TINY ? 1024 : 32768;
 
-    if (work_stream(stream->work, stream->count, &ns) != TANDEM_OK)
-        return -1;
-    return (double)ns / (double)stream->count;
+    for (size_t i = 0; i < COUNT(reductions); i++) {
+        const int64_t shape[] = {elements / columns, columns};
+        const int64_t narrow[] = {elements / 64, 64};
+
+        list_add_shape(list, reductions[i], 1, &elements, "all", "stream");
+        list_add_shape(list, reductions[i], 2, shape, "axis=1", "stream");
+        list_add_shape(list, reductions[i], 2, shape, "axis=0", "stream");
+        list_add_shape(list, reductions[i], 2, narrow, "axis=1", "stream");
+    }
 }
 
-static int64_t elements_of(const struct bench *bench)
-{
-    const struct tandem_device_info *info = &bench->lane.info;
-    int64_t elements = bench_small(bench) ? SMALL_ELEMENTS : LARGE_ELEMENTS;
-
-    while (elements > SMALL_ELEMENTS &&
-           (24 * (uint64_t)elements > info->memory_bytes / 2 ||
-            8 * (uint64_t)elements > info->max_alloc_bytes))
-        elements /= 4;
-    return elements;
-}
-
-static uint32_t shape_of(const struct bandwidth_row *row, int64_t elements,
-                         int64_t shape[2])
+static void list_transposes(struct list *list, int64_t elements)
 {
     int64_t side = 1;
 
-    shape[0] = elements;
-    if (row->columns == 0)
-        return 1;
     while (side * side < elements)
         side *= 2;
-    shape[1] = row->columns < 0 ? side : row->columns;
-    shape[0] = elements / shape[1];
-    return 2;
+    list_add_shape(list, "transpose", 2, (int64_t[]){side, side}, "",
+                   "stream");
+    list_add_shape(list, "transpose", 2, (int64_t[]){side - 1, side - 3}, "",
+                   "stream");
 }
 
-static void compare_with_copy(struct bench *bench, struct work *work)
+void bandwidth_list(struct list *list)
 {
-    const struct bench_unit unit = {"GB/s", work->c.bytes};
-    struct stream stream = {work, 1};
-    struct copier *copier =
-        copier_create(bench, (uint64_t)(work->c.bytes / 2));
-    char name[192], shape[160];
-    struct bench_pair pair;
-    double once;
+    int64_t elements = (int64_t)list_most_elements(list);
 
-    if (copier == NULL)
-        return;
-    stream_run(&stream);
-    once = stream_run(&stream);
-    stream.count = (uint64_t)fmin(fmax(SAMPLE_NS / fmax(once, 1), 1),
-                                  MAX_COUNT);
-    copier_count(copier, stream.count);
-    pair = bench_compare(bench, stream_run, &stream, copier_run, copier);
-    snprintf(name, sizeof name, "%s %s", work->c.info->name,
-             shape_text(shape, work->c.in[0].rank, work->c.in[0].shape));
-    bench_row(bench, name, copier_name(bench), &unit, &pair);
-    copier_destroy(copier);
-}
+    for (size_t i = 0; i < COUNT(flat_ops); i++)
+        list_add_shape(list, flat_ops[i], 1, &elements, "", "stream");
+    list_reductions(list, elements);
+    for (size_t i = 0; i < COUNT(row_ops); i++)
+        for (size_t j = 0; j < COUNT(row_ops[i].columns); j++) {
+            int64_t columns = row_ops[i].columns[j];
 
-void suite_bandwidth(struct bench *bench)
-{
-    int64_t elements = elements_of(bench);
-
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        int64_t shape[2] = {0, 0};
-        uint32_t rank = shape_of(&rows[i], elements, shape);
-        struct work work;
-
-        if (work_create(&work, &bench->lane, rows[i].op, rank, shape) !=
-            TANDEM_OK) {
-            bench_fail(bench, "%s: %s", rows[i].op,
-                       bench->lane.backend->last_error());
-            continue;
+            if (columns > 0 && columns <= elements)
+                list_add_shape(list, row_ops[i].op, 2,
+                               (int64_t[]){elements / columns, columns}, "",
+                               "stream");
         }
-        if (check_work(bench, &work))
-            compare_with_copy(bench, &work);
-        work_destroy(&work);
+    list_transposes(list, elements);
+}
+
+void bandwidth_run(struct bench *bench)
+{
+    struct contest contest = {.unit = "GB/s"};
+    struct copier *copier;
+    struct work work;
+
+    if (!bench_work(bench, &work))
+        return;
+    contest.work = work.c.bytes;
+    contest.limit = copier_name(bench);
+    if (check_work(bench, &work)) {
+        copier = copier_create(bench, (uint64_t)(work.c.bytes / 2));
+        contest_add(&contest, "Tandem", work_run, &work);
+        contest_add(&contest, contest.limit, copier_run, copier);
+        if (copier != NULL)
+            bench_contest(bench, &contest);
+        copier_destroy(copier);
     }
+    work_destroy(&work);
 }

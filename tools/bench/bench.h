@@ -2,8 +2,9 @@
 /*
  * tandem-bench: what its suites share.  Single-threaded.
  *
- * A suite takes turns between ours and a reference, at least nine times each,
- * and reports both medians, their spread and the ratio.
+ * A suite lists its rows (list.h); a row, measured on a device, is a contest:
+ * ours and its references take turns, and one JSON object of the result
+ * (document.h) says what each took.
  */
 #ifndef TANDEM_BENCH_H
 #define TANDEM_BENCH_H
@@ -11,65 +12,127 @@
 #include "../common/lane.h"
 #include "../common/statistics.h"
 #include "../common/work.h"
+#include "list.h"
 
 #include <jansson.h>
 
 #define MIN_SAMPLES 9
 #define MAX_SAMPLES 99
 
+struct direct; /* direct.h */
+
 struct bench {
     uint32_t samples;
     uint64_t seed;
-    bool json;
-    json_t *rows; /* owned */
+    enum scale scale; /* of the device that is measured */
+    json_t *rows;     /* of the result; owned */
     struct tandem_context *context;
     bool failed; /* a check or a call did */
-    bool chose;  /* the suite choice ran: it is for all devices at once */
+    bool print_points; /* the suite choice prints each */
 
-    /* The device that the suites run on. */
+    /* The device that the suites run on; without one, the library's choice
+     * among all: lane is then zero, device TANDEM_ANY_DEVICE. */
     struct lane lane;
-    char device[DEVICE_NAME_BYTES];
-    const char *suite;
+    uint32_t device;
+    char device_text[DEVICE_NAME_BYTES]; /* "opencl", "any" */
+    struct direct *direct;               /* see direct_of; owned */
+
+    const struct row *row; /* under way */
 };
 
-/* The time of one operation in ns; negative: it failed. */
-typedef double (*bench_fn)(void *argument);
+/* ---- suites ---- */
 
-struct bench_pair {
-    struct summary ours, theirs;
-    bool ok;
+struct suite {
+    const char *name;
+    const char *backend; /* the only one that it measures; NULL: each */
+    bool any;            /* measures the library's choice, too */
+    const char *about;
+    void (*list)(struct list *list);
+    /* Measures bench->row: a bench_contest, bench_figure, bench_absent or
+     * bench_fail of it. */
+    void (*run)(struct bench *bench);
 };
-/* Takes turns; one untimed turn each before. */
-struct bench_pair bench_compare(struct bench *bench, bench_fn ours,
-                                void *ours_argument, bench_fn theirs,
-                                void *theirs_argument);
+#define SUITE_COUNT 9
+extern const struct suite suites[SUITE_COUNT];
+const struct suite *suite_find(const char *name);
 
-/* How to print a time: as it is, or as work over it. */
-struct bench_unit {
-    const char *name; /* "ns", "GB/s", "GFLOP/s" */
-    double work;      /* bytes or operations; 0: the time itself */
+void launch_list(struct list *list);
+void launch_run(struct bench *bench);
+void transfer_list(struct list *list);
+void transfer_run(struct bench *bench);
+void bandwidth_list(struct list *list);
+void bandwidth_run(struct bench *bench);
+void gemm_list(struct list *list);
+void gemm_run(struct bench *bench);
+void cold_list(struct list *list);
+void cold_run(struct bench *bench);
+void reports_list(struct list *list);
+void reports_run(struct bench *bench);
+void pool_list(struct list *list);
+void pool_run(struct bench *bench);
+void cpu_list(struct list *list);
+void cpu_run(struct bench *bench);
+void choice_list(struct list *list);
+void choice_run(struct bench *bench);
+
+/* ---- contests ---- */
+
+/* Does the work count times; ns of one.  Negative: it failed. */
+typedef double (*bench_fn)(void *argument, uint64_t count);
+
+struct side {
+    const char *name; /* "Tandem", "CLBlast" */
+    bench_fn run;
+    void *argument;
 };
-/* One line, and one row of the JSON.  against: what the reference is. */
-void bench_row(struct bench *bench, const char *name, const char *against,
-               const struct bench_unit *unit, const struct bench_pair *pair);
-/* A row of one figure, without a reference. */
+
+#define CONTEST_SIDES 5
+struct contest {
+    const char *unit;  /* "ns", "GB/s", "GFLOP/s" */
+    double work;       /* bytes or operations; 0: the time is the figure */
+    const char *limit; /* the side that is as fast as can be; NULL: none */
+    uint64_t most;     /* times of one turn; 0: as many as fill it */
+    json_t *error;     /* how far results are from float64; NULL; taken */
+    size_t count;
+    struct side sides[CONTEST_SIDES]; /* ours first */
+};
+void contest_add(struct contest *contest, const char *name, bench_fn run,
+                 void *argument);
+/* The sides warm up, then take turns. */
+void bench_contest(struct bench *bench, struct contest *contest);
+
+/* Times taken elsewhere, as a side of the row; see bench_times. */
+struct times {
+    const char *name;
+    double *ns; /* sorted by this */
+    size_t count;
+};
+/* A result row of the name name (NULL: the row's) from times; limit as in a
+ * contest. */
+void bench_times(struct bench *bench, const char *name, const char *limit,
+                 const struct times *times, size_t count);
+/* A result row of one figure. */
 void bench_figure(struct bench *bench, const char *name, const char *unit,
                   double value);
-/* Complains, and fails the run. */
+/* A result row that says why there is nothing to measure. */
+void bench_absent(struct bench *bench, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* A result row that says what went wrong; complains, and fails the run. */
 void bench_fail(struct bench *bench, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Whether the device is far slower than a GPU, so that sizes must be small. */
-bool bench_small(const struct bench *bench);
+/* ---- operators on resident data ---- */
 
-/* The suites; each for bench->lane, nothing where it does not apply. */
-void suite_launch(struct bench *bench);
-void suite_pool(struct bench *bench);
-void suite_bandwidth(struct bench *bench);
-void suite_gemm(struct bench *bench);
-void suite_cpu(struct bench *bench);
-void suite_host(struct bench *bench);
-void suite_choice(struct bench *bench);
+/* work for the row's operator; false, having said why, where there is no such
+ * operator or the device does not serve it. */
+bool bench_work(struct bench *bench, struct work *work);
+/* Likewise what the row asks for as a case, on no device. */
+bool bench_case(struct bench *bench, struct opcase *c);
+/* A bench_fn over a work. */
+double work_run(void *work, uint64_t count);
+
+bool bench_on_opencl(const struct bench *bench);
+bool bench_on_cpu_plugin(const struct bench *bench);
 
 /* ---- results are checked before they are timed ---- */
 
@@ -77,5 +140,9 @@ void suite_choice(struct bench *bench);
 float seed_value(uint64_t index);
 /* Launches work and compares some of its output with its formula. */
 bool check_work(struct bench *bench, struct work *work);
+/* Whether value is what the formula gives at index of output 0 from inputs of
+ * seed_value. */
+bool check_value(const struct opcase *c, uint64_t index, double value,
+                 double *out_expected);
 
 #endif

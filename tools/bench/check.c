@@ -9,10 +9,12 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#define SPOT 512             /* elements at either end */
+#define SPOT 512               /* elements at either end */
 #define SEED_PERIOD (1u << 18) /* floats after which lane_buffer repeats */
-#define GEMM_SPOTS 64
+#define LONG_SPOTS 4           /* of results with many inputs each */
+#define NORM_EPSILON 1e-5
 
 float seed_value(uint64_t index)
 {
@@ -31,25 +33,155 @@ float seed_value(uint64_t index)
     return values[index % SEED_PERIOD];
 }
 
-static double sum_of(uint64_t start, uint64_t count, double shift, bool exps)
+/* count values from start on, step apart. */
+struct run {
+    uint64_t start, count, step;
+};
+
+static double value_at(const struct run *run, uint64_t i)
 {
+    return (double)seed_value(run->start + i * run->step);
+}
+
+/* The sum of the values (power 0: of their exponentials, 1, 2). */
+static double sum_of(const struct run *run, int power)
+{
+    uint64_t periods = run->count / SEED_PERIOD;
     double sum = 0;
 
-    for (uint64_t i = start; i < start + count; i++)
-        sum += exps ? exp((double)seed_value(i) - shift)
-                    : (double)seed_value(i);
+    if (periods > 1) {
+        const struct run one = {run->start, SEED_PERIOD, run->step};
+        const struct run rest = {run->start, run->count % SEED_PERIOD,
+                                 run->step};
+
+        return (double)periods * sum_of(&one, power) + sum_of(&rest, power);
+    }
+    for (uint64_t i = 0; i < run->count; i++) {
+        double x = value_at(run, i);
+
+        sum += power == 0 ? exp(x) : power == 1 ? x : x * x;
+    }
     return sum;
+}
+
+static double largest_of(const struct run *run, uint64_t *out_where)
+{
+    double largest = -HUGE_VAL;
+
+    *out_where = 0;
+    for (uint64_t i = 0; i < run->count && i < SEED_PERIOD; i++)
+        if (value_at(run, i) > largest) {
+            largest = value_at(run, i);
+            *out_where = i;
+        }
+    return largest;
 }
 
 static double expected_gemm(const struct opcase *c, uint64_t index)
 {
-    uint64_t i = index / (uint64_t)c->n, j = index % (uint64_t)c->n;
+    uint64_t m = (uint64_t)c->m, n = (uint64_t)c->n, k = (uint64_t)c->k;
+    uint64_t batch = index / (m * n), i = index / n % m, j = index % n;
     double sum = 0;
 
-    for (int64_t p = 0; p < c->k; p++)
-        sum += (double)seed_value(i * (uint64_t)c->k + (uint64_t)p) *
-               (double)seed_value((uint64_t)p * (uint64_t)c->n + j);
+    for (uint64_t p = 0; p < k; p++)
+        sum += (double)seed_value((batch * m + i) * k + p) *
+               (double)seed_value((batch * k + p) * n + j);
     return sum;
+}
+
+/* What goes into element index of a reduction's output: one axis or all. */
+static struct run reduced_run(const struct opcase *c, uint64_t index)
+{
+    const struct tandem_tensor_desc *in = &c->in[0];
+    struct run run = {0, 1, 1};
+    uint64_t inner = 1, axis = 0;
+
+    if (c->out[0].rank == 0) {
+        run.count = (uint64_t)desc_elements(in);
+        return run;
+    }
+    while ((c->ints[0] >> axis & 1) == 0)
+        axis++;
+    for (uint64_t i = axis + 1; i < in->rank; i++)
+        inner *= (uint64_t)in->shape[i];
+    run.count = (uint64_t)in->shape[axis];
+    run.step = inner;
+    run.start = index / inner * inner * run.count + index % inner;
+    return run;
+}
+
+static double expected_reduction(const struct opcase *c, uint64_t index)
+{
+    struct run run = reduced_run(c, index);
+    uint64_t where;
+    double largest;
+
+    switch (c->op.id) {
+    case TANDEM_OP_SUM:
+        return sum_of(&run, 1);
+    case TANDEM_OP_MEAN:
+        return sum_of(&run, 1) / (double)run.count;
+    case TANDEM_OP_DOT:
+        run.count = (uint64_t)c->in[0].shape[0];
+        return sum_of(&run, 2);
+    default:
+        largest = largest_of(&run, &where);
+        return c->op.id == TANDEM_OP_ARGMAX ? (double)where : largest;
+    }
+}
+
+/* Along the last axis. */
+static double expected_row(const struct opcase *c, uint64_t index)
+{
+    const struct tandem_tensor_desc *in = &c->in[0];
+    uint64_t columns = (uint64_t)in->shape[in->rank - 1];
+    struct run run = {index - index % columns, columns, 1};
+    double x = (double)seed_value(index), n = (double)columns, mean;
+
+    if (c->op.id == TANDEM_OP_SOFTMAX)
+        return exp(x) / sum_of(&run, 0);
+    if (c->op.id == TANDEM_OP_LOG_SOFTMAX)
+        return x - log(sum_of(&run, 0));
+    /* The scale and the shift of a norm, where it has them, begin as every
+     * buffer does. */
+    mean = strcmp(c->info->name, "layer_norm") == 0 ? sum_of(&run, 1) / n : 0;
+    x = (x - mean) / sqrt((sum_of(&run, 2) / n - mean * mean) + NORM_EPSILON);
+    if (c->inputs > 1)
+        x *= (double)seed_value(index % columns);
+    return c->inputs > 2 ? x + (double)seed_value(index % columns) : x;
+}
+
+static double expected_unary(const struct opcase *c, double x)
+{
+    switch (c->op.id) {
+    case TANDEM_OP_RELU:
+    case TANDEM_OP_LEAKY_RELU:
+    case TANDEM_OP_ELU:
+    case TANDEM_OP_COPY:
+        return x;
+    case TANDEM_OP_ADD:
+        return x + x;
+    case TANDEM_OP_CLIP:
+        return fmin(x, c->floats[1]);
+    case TANDEM_OP_EXP:
+        return exp(x);
+    case TANDEM_OP_SIGMOID:
+        return 1 / (1 + exp(-x));
+    case TANDEM_OP_TANH:
+        return tanh(x);
+    case TANDEM_OP_SWISH:
+        return x / (1 + exp(-x));
+    case TANDEM_OP_GELU:
+        return x * (1 + erf(x / sqrt(2.0))) / 2;
+    default:
+        return NAN;
+    }
+}
+
+static bool is_norm(const struct opcase *c)
+{
+    return strcmp(c->info->name, "layer_norm") == 0 ||
+           strcmp(c->info->name, "rms_norm") == 0;
 }
 
 /* The value of the output at index. */
@@ -58,51 +190,54 @@ static double expected(const struct opcase *c, uint64_t index)
     const struct tandem_tensor_desc *in = &c->in[0];
     uint64_t columns = in->rank > 0 ? (uint64_t)in->shape[in->rank - 1] : 1;
     uint64_t rows = in->rank > 1 ? (uint64_t)in->shape[0] : 1;
-    double x = (double)seed_value(index);
 
-    switch (c->op.id) {
-    case TANDEM_OP_ADD:
-        return x + x;
-    case TANDEM_OP_RELU:
-        return x;
-    case TANDEM_OP_EXP:
-        return exp(x);
-    case TANDEM_OP_GELU:
-        return x * (1 + erf(x / sqrt(2.0))) / 2;
-    case TANDEM_OP_SUM:
-        return sum_of(index * columns, columns, 0, false);
-    case TANDEM_OP_SOFTMAX:
-        return exp(x) / sum_of(index - index % columns, columns, 0, true);
-    case TANDEM_OP_TRANSPOSE:
+    if (is_norm(c))
+        return expected_row(c, index);
+    switch (c->info->op_class) {
+    case TANDEM_CLASS_REDUCE:
+    case TANDEM_CLASS_ARG_REDUCE:
+    case TANDEM_CLASS_DOT:
+        return expected_reduction(c, index);
+    case TANDEM_CLASS_SOFTMAX:
+        return expected_row(c, index);
+    case TANDEM_CLASS_TRANSPOSE:
         return (double)seed_value(index % rows * columns + index / rows);
-    case TANDEM_OP_GEMM:
+    case TANDEM_CLASS_GEMM:
         return expected_gemm(c, index);
     default:
-        return NAN;
+        return expected_unary(c, (double)seed_value(index));
     }
+}
+
+bool check_value(const struct opcase *c, uint64_t index, double value,
+                 double *out_expected)
+{
+    *out_expected = expected(c, index);
+    return fabs(value - *out_expected) <= 1e-4 * fabs(*out_expected) + 1e-6;
 }
 
 static bool check_range(struct bench *bench, struct work *work, uint64_t first,
                         uint64_t count)
 {
     struct lane *lane = work->lane;
-    float got[SPOT];
+    bool wide = work->c.out[0].dtype == TANDEM_I64;
+    uint64_t bytes = wide ? sizeof(int64_t) : sizeof(float);
+    int64_t integers[SPOT];
+    float *floats = (float *)integers;
     enum tandem_status status = lane->backend->download(
-        lane->stream, work->c.out[0].buffer, first * sizeof(float), got,
-        count * sizeof(float), 0, TANDEM_FOREVER);
+        lane->stream, work->c.out[0].buffer, first * bytes, integers,
+        count * bytes, 0, TANDEM_FOREVER);
 
     if (status != TANDEM_OK) {
-        bench_fail(bench, "%s: %s", work->c.info->name,
-                   lane->backend->last_error());
+        bench_fail(bench, "%s", lane->backend->last_error());
         return false;
     }
     for (uint64_t i = 0; i < count; i++) {
-        double want = expected(&work->c, first + i);
+        double got = wide ? (double)integers[i] : (double)floats[i], want;
 
-        if (!(fabs((double)got[i] - want) <= 1e-4 * fabs(want) + 1e-7)) {
-            bench_fail(bench, "%s is wrong: element %llu is %g, not %g",
-                       work->c.info->name, (unsigned long long)(first + i),
-                       (double)got[i], want);
+        if (!check_value(&work->c, first + i, got, &want)) {
+            bench_fail(bench, "wrong: element %llu is %g, not %g",
+                       (unsigned long long)(first + i), got, want);
             return false;
         }
     }
@@ -113,16 +248,19 @@ bool check_work(struct bench *bench, struct work *work)
 {
     const struct opcase *c = &work->c;
     uint64_t elements = (uint64_t)desc_elements(&c->out[0]), count = SPOT;
+    double inputs = 0;
     uint64_t ns;
 
     if (work_stream(work, 1, &ns) != TANDEM_OK) {
-        bench_fail(bench, "%s: %s", c->info->name,
-                   work->lane->backend->last_error());
+        bench_fail(bench, "%s", work->lane->backend->last_error());
         return false;
     }
-    if (c->op.id == TANDEM_OP_GEMM || c->op.id == TANDEM_OP_SUM)
-        count = c->op.id == TANDEM_OP_SUM && c->in[0].rank > 1 ? 4
-                                                               : GEMM_SPOTS;
+    for (uint32_t i = 0; i < c->inputs; i++)
+        inputs += desc_elements(&c->in[i]);
+    if (inputs > 8.0 * (double)elements ||
+        c->info->op_class == TANDEM_CLASS_SOFTMAX || is_norm(c) ||
+        c->info->op_class == TANDEM_CLASS_GEMM)
+        count = LONG_SPOTS;
     count = count < elements ? count : elements;
     return check_range(bench, work, 0, count) &&
            check_range(bench, work, elements - count, count);

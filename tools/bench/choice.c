@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define POINTS 200
+#define TINY_POINTS 12
 #define CLEAR 1.1 /* times that lie further apart make a choice matter */
 #define WAIT_SAMPLES 33
 
@@ -161,69 +162,37 @@ static void print_points(struct bench *bench, const struct point *points,
             table_cell(&table, "%s", text_ns(text[1], own_time(p, d)));
         }
     }
-    table_print(&table, stdout);
+    table_print(&table, stderr);
     table_destroy(&table);
 }
 
-static void add_rows(struct bench *bench, const struct point *points,
-                     size_t count, uint32_t device_count)
+void choice_list(struct list *list)
 {
-    char shape[160], name[DEVICE_NAME_BYTES];
-
-    for (size_t i = 0; i < count; i++)
-        for (uint32_t d = 0; d < device_count; d++) {
-            device_name(bench->context, d, name);
-            json_array_append_new(
-                bench->rows,
-                json_pack("{s:s, s:s, s:s, s:s, s:i, s:f, s:f, s:f, s:b}",
-                          "suite", "choice", "device", name, "name",
-                          points[i].op, "shape",
-                          shape_text(shape, points[i].rank, points[i].shape),
-                          "resident", (int)points[i].resident, "predicted",
-                          points[i].predicted_ns[d], "measured",
-                          points[i].measured_ns[d], "waited",
-                          points[i].waited_ns[d], "chosen",
-                          points[i].chosen == d));
-        }
+    list_add(list, "choice", "", "", "");
 }
 
-static bool any_small(struct bench *bench, uint32_t device_count)
-{
-    for (uint32_t d = 0; d < device_count; d++) {
-        struct tandem_device_info info = {.struct_size = sizeof info};
-
-        tandem_device_describe(bench->context, d, &info);
-        if (info.kind == TANDEM_DEVICE_CPU &&
-            !(info.caps & TANDEM_CAP_HOST_MEMORY))
-            return true;
-    }
-    return false;
-}
-
-void suite_choice(struct bench *bench)
+void choice_run(struct bench *bench)
 {
     static struct point points[POINTS];
+    size_t count = bench->scale == SCALE_TINY ? TINY_POINTS : POINTS;
     double wait_ns[POINT_DEVICES] = {0};
     uint64_t state = bench->seed;
     uint32_t device_count = 0;
-    bool small;
 
-    bench->chose = true;
     tandem_device_count(bench->context, &device_count);
     device_count =
         device_count < POINT_DEVICES ? device_count : POINT_DEVICES;
-    small = any_small(bench, device_count) || device_count < 2;
     for (uint32_t d = 0; d < device_count; d++)
         wait_ns[d] = empty_wait(bench, d);
-    for (size_t i = 0; i < POINTS; i++) {
-        point_draw(&points[i], &state, device_count, small);
+    for (size_t i = 0; i < count; i++) {
+        point_draw(&points[i], &state, device_count, bench->scale);
         if (!point_measure(bench, &points[i], device_count, wait_ns))
             return;
     }
-    print_points(bench, points, POINTS, device_count);
+    if (bench->print_points)
+        print_points(bench, points, count, device_count);
     for (uint32_t d = 0; d < device_count; d++)
-        report_errors(bench, points, POINTS, d);
+        report_errors(bench, points, count, d);
     if (device_count > 1)
-        report_choice(bench, points, POINTS, device_count);
-    add_rows(bench, points, POINTS, device_count);
+        report_choice(bench, points, count, device_count);
 }

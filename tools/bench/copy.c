@@ -15,17 +15,17 @@
 #include <string.h>
 
 struct copier {
-    uint64_t bytes, count;
+    uint64_t bytes;
     void *from, *to; /* on the host */
 #ifdef BENCH_OPENCL
-    struct direct direct;
+    struct direct *direct; /* the bench's */
     cl_mem source, target;
 #endif
 };
 
 static bool on_host(const struct bench *bench)
 {
-    return strcmp(bench->lane.backend->name, "opencl") != 0;
+    return !bench_on_opencl(bench);
 }
 
 const char *copier_name(const struct bench *bench)
@@ -49,10 +49,11 @@ static bool copier_open(struct copier *copier, struct bench *bench)
     if (on_host(bench))
         return host_open(copier);
 #ifdef BENCH_OPENCL
-    if (!direct_open(&copier->direct, bench))
+    copier->direct = direct_of(bench);
+    if (copier->direct == NULL)
         return false;
-    copier->source = direct_buffer(&copier->direct, copier->bytes);
-    copier->target = direct_buffer(&copier->direct, copier->bytes);
+    copier->source = direct_buffer(copier->direct, copier->bytes);
+    copier->target = direct_buffer(copier->direct, copier->bytes);
     return copier->source != NULL && copier->target != NULL;
 #else
     return false;
@@ -66,7 +67,6 @@ struct copier *copier_create(struct bench *bench, uint64_t bytes)
     if (copier == NULL)
         return NULL;
     copier->bytes = bytes;
-    copier->count = 1;
     if (copier_open(copier, bench))
         return copier;
     bench_fail(bench, "no memory for a copy of %llu bytes",
@@ -82,21 +82,15 @@ void copier_destroy(struct copier *copier)
 #ifdef BENCH_OPENCL
     direct_free(copier->source);
     direct_free(copier->target);
-    direct_close(&copier->direct);
 #endif
     free(copier->from);
     free(copier->to);
     free(copier);
 }
 
-void copier_count(struct copier *copier, uint64_t count)
+static bool copy_all(struct copier *copier, uint64_t count)
 {
-    copier->count = count;
-}
-
-static bool copy_all(struct copier *copier)
-{
-    for (uint64_t i = 0; i < copier->count; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         if (copier->from != NULL) {
             memcpy(copier->to, copier->from, copier->bytes);
             /* So that no copy is taken for superfluous. */
@@ -104,7 +98,7 @@ static bool copy_all(struct copier *copier)
             continue;
         }
 #ifdef BENCH_OPENCL
-        if (clEnqueueCopyBuffer(copier->direct.queue, copier->source,
+        if (clEnqueueCopyBuffer(copier->direct->queue, copier->source,
                                 copier->target, 0, 0, copier->bytes, 0, NULL,
                                 NULL) != CL_SUCCESS)
             return false;
@@ -112,17 +106,17 @@ static bool copy_all(struct copier *copier)
     }
 #ifdef BENCH_OPENCL
     if (copier->from == NULL)
-        return clFinish(copier->direct.queue) == CL_SUCCESS;
+        return clFinish(copier->direct->queue) == CL_SUCCESS;
 #endif
     return true;
 }
 
-double copier_run(void *copier)
+double copier_run(void *copier, uint64_t count)
 {
     struct copier *c = copier;
     uint64_t start = clock_now_ns();
 
-    if (!copy_all(c))
+    if (!copy_all(c, count))
         return -1;
-    return (double)(clock_now_ns() - start) / (double)c->count;
+    return (double)(clock_now_ns() - start) / (double)count;
 }

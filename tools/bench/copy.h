@@ -11,13 +11,12 @@
 
 struct copier; /* owns two blocks of memory */
 
-/* Copies of bytes bytes, count of them a turn.  NULL, having failed the run,
- * where it cannot be had. */
+/* Copies of bytes bytes.  NULL, having failed the run, where it cannot be
+ * had. */
 struct copier *copier_create(struct bench *bench, uint64_t bytes);
 void copier_destroy(struct copier *copier);
-void copier_count(struct copier *copier, uint64_t count);
-/* A bench_fn over a copier: ns of one copy. */
-double copier_run(void *copier);
+/* A bench_fn over a copier. */
+double copier_run(void *copier, uint64_t count);
 /* "memcpy", "device copy". */
 const char *copier_name(const struct bench *bench);
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define MAX_FOUND 64
+#define LOCAL_SIZE 128
 
 static const char source[] =
     "kernel void add(global const float *x, global const float *y,\n"
@@ -39,7 +40,7 @@ static bool same_platform(cl_platform_id platform, const char *text)
     return strncmp(value, text, 120) == 0;
 }
 
-static cl_device_id find_device(const struct tandem_device_info *info)
+static cl_device_id find_device(const char *platform, const char *name)
 {
     cl_platform_id platforms[MAX_FOUND];
     cl_device_id devices[MAX_FOUND];
@@ -49,51 +50,98 @@ static cl_device_id find_device(const struct tandem_device_info *info)
         return NULL;
     for (cl_uint p = 0; p < platform_count; p++) {
         count = 0;
-        if (!same_platform(platforms[p], info->platform) ||
+        if (!same_platform(platforms[p], platform) ||
             clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, MAX_FOUND,
                            devices, &count) != CL_SUCCESS)
             continue;
         for (cl_uint d = 0; d < count; d++)
-            if (same_text(devices[d], CL_DEVICE_NAME, info->name))
+            if (same_text(devices[d], CL_DEVICE_NAME, name))
                 return devices[d];
     }
     return NULL;
 }
 
-bool direct_open(struct direct *direct, struct bench *bench)
+cl_int direct_open(struct direct *direct, const char *platform,
+                   const char *name)
 {
-    const char *text = source;
     cl_int error = CL_SUCCESS;
 
     memset(direct, 0, sizeof *direct);
-    direct->device = find_device(&bench->lane.info);
-    if (direct->device == NULL) {
-        bench_fail(bench, "OpenCL does not show the device \"%s\" again",
-                   bench->lane.info.name);
-        return false;
-    }
+    direct->device = find_device(platform, name);
+    if (direct->device == NULL)
+        return CL_DEVICE_NOT_FOUND;
     direct->context =
         clCreateContext(NULL, 1, &direct->device, NULL, NULL, &error);
     if (error == CL_SUCCESS)
         direct->queue = clCreateCommandQueue(direct->context, direct->device,
                                              0, &error);
-    if (error == CL_SUCCESS)
-        direct->program = clCreateProgramWithSource(direct->context, 1, &text,
-                                                    NULL, &error);
+    return error;
+}
+
+cl_int direct_build(struct direct *direct)
+{
+    const char *text = source;
+    cl_int error = CL_SUCCESS;
+
+    direct->program = clCreateProgramWithSource(direct->context, 1, &text,
+                                                NULL, &error);
     if (error == CL_SUCCESS)
         error = clBuildProgram(direct->program, 1, &direct->device, "", NULL,
                                NULL);
     if (error == CL_SUCCESS)
         direct->add = clCreateKernel(direct->program, "add", &error);
+    return error;
+}
+
+cl_int direct_add(struct direct *direct, cl_mem x, cl_mem y, cl_mem z,
+                  cl_uint n)
+{
+    size_t local = LOCAL_SIZE, global = (n + local - 1) / local * local;
+    cl_kernel add = direct->add;
+    cl_int error = CL_SUCCESS;
+
+    if (x != NULL) {
+        error |= clSetKernelArg(add, 0, sizeof x, &x);
+        error |= clSetKernelArg(add, 1, sizeof y, &y);
+        error |= clSetKernelArg(add, 2, sizeof z, &z);
+        error |= clSetKernelArg(add, 3, sizeof n, &n);
+    }
+    return error | clEnqueueNDRangeKernel(direct->queue, add, 1, NULL, &global,
+                                          &local, 0, NULL, NULL);
+}
+
+struct direct *direct_of(struct bench *bench)
+{
+    const struct tandem_device_info *info = &bench->lane.info;
+    cl_int error;
+
+    if (bench->direct != NULL)
+        return bench->direct;
+    bench->direct = calloc(1, sizeof *bench->direct);
+    if (bench->direct == NULL)
+        return NULL;
+    error = direct_open(bench->direct, info->platform, info->name);
     if (error == CL_SUCCESS)
-        return true;
-    bench_fail(bench, "OpenCL without Tandem fails with %d", error);
-    direct_close(direct);
-    return false;
+        error = direct_build(bench->direct);
+    if (error == CL_SUCCESS)
+        return bench->direct;
+    bench_fail(bench, "OpenCL without Tandem fails on \"%s\" with %d",
+               info->name, error);
+    direct_release(bench);
+    return NULL;
+}
+
+void direct_release(struct bench *bench)
+{
+    direct_close(bench->direct);
+    free(bench->direct);
+    bench->direct = NULL;
 }
 
 void direct_close(struct direct *direct)
 {
+    if (direct == NULL)
+        return;
     if (direct->add != NULL)
         clReleaseKernel(direct->add);
     if (direct->program != NULL)

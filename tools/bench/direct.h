@@ -20,10 +20,21 @@ struct direct {
     cl_kernel add; /* z[i] = x[i] + y[i], one element a work-item */
 };
 
-/* Finds bench->lane's device; false, having failed the run, where it cannot.
- * direct_close accepts half-built. */
-bool direct_open(struct direct *direct, struct bench *bench);
+/* Finds the device of this platform, makes a context and a queue; the OpenCL
+ * error.  direct_close accepts half-built and NULL. */
+cl_int direct_open(struct direct *direct, const char *platform,
+                   const char *name);
 void direct_close(struct direct *direct);
+/* Builds add. */
+cl_int direct_build(struct direct *direct);
+/* Enqueues add of n elements; sets its arguments where x is not NULL. */
+cl_int direct_add(struct direct *direct, cl_mem x, cl_mem y, cl_mem z,
+                  cl_uint n);
+
+/* That of the bench's device, opened at first use with add built; NULL, the
+ * row having failed, where it cannot be had. */
+struct direct *direct_of(struct bench *bench);
+void direct_release(struct bench *bench);
 
 /* Of bytes bytes that look as lane_buffer's; NULL: failed. */
 cl_mem direct_buffer(struct direct *direct, uint64_t bytes);

@@ -1,139 +1,133 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tandem-bench launch: a small addition through the plugin against
- * clEnqueueNDRangeKernel of an equal kernel, and the pool against
- * clCreateBuffer.
+ * tandem-bench launch: a small addition of resident data through the plugin
+ * and through the library against clEnqueueNDRangeKernel of an equal kernel.
+ * tandem-bench pool: the plugin's memory pool against clCreateBuffer.
  */
 #include <config.h>
 
+#include "bench.h"
+
 #include "../common/clock.h"
 #include "direct.h"
+#include "trip.h"
+
+#include <string.h>
 
 #define ELEMENTS 1024
-#define LOCAL_SIZE 128
-#define LAUNCHES 2000
-#define ALLOCS 2000
-#define ALLOC_BYTES (UINT64_C(4) << 20)
 
 struct bare {
-    struct direct direct;
+    struct direct *direct;
     cl_mem x, y, z;
-    bool set_arguments; /* before each launch */
-    bool wait;          /* after each launch */
 };
 
-static cl_int set_arguments(struct bare *bare)
+static double bare_launches(struct bare *bare, uint64_t count, bool arguments,
+                            bool wait)
 {
-    cl_uint n = ELEMENTS;
-    cl_int error = clSetKernelArg(bare->direct.add, 0, sizeof bare->x,
-                                  &bare->x);
-
-    error |= clSetKernelArg(bare->direct.add, 1, sizeof bare->y, &bare->y);
-    error |= clSetKernelArg(bare->direct.add, 2, sizeof bare->z, &bare->z);
-    return error | clSetKernelArg(bare->direct.add, 3, sizeof n, &n);
-}
-
-static double bare_stream(void *argument)
-{
-    struct bare *bare = argument;
-    size_t global = ELEMENTS, local = LOCAL_SIZE;
-    int launches = bare->wait ? LAUNCHES / 10 : LAUNCHES;
     uint64_t start = clock_now_ns();
     cl_int error = CL_SUCCESS;
 
-    for (int i = 0; i < launches && error == CL_SUCCESS; i++) {
-        if (bare->set_arguments)
-            error = set_arguments(bare);
-        error |= clEnqueueNDRangeKernel(bare->direct.queue, bare->direct.add,
-                                        1, NULL, &global, &local, 0, NULL,
-                                        NULL);
-        if (bare->wait)
-            error |= clFinish(bare->direct.queue);
+    for (uint64_t i = 0; i < count && error == CL_SUCCESS; i++) {
+        error = direct_add(bare->direct, arguments ? bare->x : NULL, bare->y,
+                           bare->z, ELEMENTS);
+        if (wait)
+            error |= clFinish(bare->direct->queue);
     }
-    error |= clFinish(bare->direct.queue);
+    error |= clFinish(bare->direct->queue);
     if (error != CL_SUCCESS)
         return -1;
-    return (double)(clock_now_ns() - start) / launches;
+    return (double)(clock_now_ns() - start) / (double)count;
 }
 
-static double our_stream(void *argument)
+static double bare_stream(void *bare, uint64_t count)
 {
-    uint64_t ns;
-
-    if (work_stream(argument, LAUNCHES, &ns) != TANDEM_OK)
-        return -1;
-    return (double)ns / LAUNCHES;
+    return bare_launches(bare, count, false, false);
 }
 
-static double our_waits(void *argument)
+static double bare_with_arguments(void *bare, uint64_t count)
+{
+    return bare_launches(bare, count, true, false);
+}
+
+static double bare_waits(void *bare, uint64_t count)
+{
+    return bare_launches(bare, count, true, true);
+}
+
+static double our_waits(void *work, uint64_t count)
 {
     uint64_t ns, total = 0;
 
-    for (int i = 0; i < LAUNCHES / 10; i++) {
-        if (work_stream(argument, 1, &ns) != TANDEM_OK)
+    for (uint64_t i = 0; i < count; i++) {
+        if (work_stream(work, 1, &ns) != TANDEM_OK)
             return -1;
         total += ns;
     }
-    return (double)total / (LAUNCHES / 10);
+    return (double)total / (double)count;
 }
 
-static void compare_launches(struct bench *bench, struct work *work,
-                             struct bare *bare)
+void launch_list(struct list *list)
 {
-    const struct bench_unit unit = {"ns", 0};
-    struct bench_pair pair =
-        bench_compare(bench, our_stream, work, bare_stream, bare);
-
-    bench_row(bench, "add 1024, in a stream", "bare enqueue", &unit, &pair);
-    if (pair.ok)
-        bench_figure(bench, "  ours over bare", "ns a launch",
-                     pair.ours.median - pair.theirs.median);
-    bare->set_arguments = true;
-    pair = bench_compare(bench, our_stream, work, bare_stream, bare);
-    bench_row(bench, "add 1024, in a stream", "set arguments, enqueue", &unit,
-              &pair);
-    bare->wait = true;
-    pair = bench_compare(bench, our_waits, work, bare_stream, bare);
-    bench_row(bench, "add 1024, launch + wait", "enqueue, finish", &unit,
-              &pair);
+    list_add(list, "add", "1024", "", "stream");
+    list_add(list, "add", "1024", "", "wait");
+    list_add(list, "add", "1024", "", "library");
 }
 
-void suite_launch(struct bench *bench)
+static void compare(struct bench *bench, struct work *work, struct trip *trip,
+                    struct bare *bare)
 {
-    const int64_t shape[] = {ELEMENTS};
-    struct bare bare = {.set_arguments = false};
+    struct contest contest = {.unit = "ns", .limit = "enqueue"};
+
+    if (strcmp(bench->row->mode, "wait") == 0) {
+        contest.limit = "enqueue, finish";
+        contest_add(&contest, "Tandem", our_waits, work);
+        contest_add(&contest, contest.limit, bare_waits, bare);
+    } else {
+        if (strcmp(bench->row->mode, "library") == 0)
+            contest_add(&contest, "Tandem", trip_resident, trip);
+        else
+            contest_add(&contest, "Tandem", work_run, work);
+        contest_add(&contest, contest.limit, bare_stream, bare);
+        contest_add(&contest, "set arguments, enqueue", bare_with_arguments,
+                    bare);
+    }
+    bench_contest(bench, &contest);
+}
+
+void launch_run(struct bench *bench)
+{
+    struct bare bare = {.direct = direct_of(bench)};
+    struct trip trip = {0};
     struct work work;
 
-    if (work_create(&work, &bench->lane, "add", 1, shape) != TANDEM_OK) {
-        bench_fail(bench, "add: %s", bench->lane.backend->last_error());
+    if (bare.direct == NULL || !bench_work(bench, &work))
         return;
-    }
-    if (!check_work(bench, &work) || !direct_open(&bare.direct, bench))
-        goto out;
-    bare.x = direct_buffer(&bare.direct, 4 * ELEMENTS);
-    bare.y = direct_buffer(&bare.direct, 4 * ELEMENTS);
-    bare.z = direct_buffer(&bare.direct, 4 * ELEMENTS);
+    bare.x = direct_buffer(bare.direct, 4 * ELEMENTS);
+    bare.y = direct_buffer(bare.direct, 4 * ELEMENTS);
+    bare.z = direct_buffer(bare.direct, 4 * ELEMENTS);
     if (bare.x == NULL || bare.y == NULL || bare.z == NULL ||
-        set_arguments(&bare) != CL_SUCCESS)
+        direct_add(bare.direct, bare.x, bare.y, bare.z, ELEMENTS) !=
+            CL_SUCCESS)
         bench_fail(bench, "OpenCL without Tandem fails");
-    else
-        compare_launches(bench, &work, &bare);
+    else if (check_work(bench, &work) && trip_open(&trip, bench))
+        compare(bench, &work, &trip, &bare);
+    trip_close(&trip);
     direct_free(bare.x);
     direct_free(bare.y);
     direct_free(bare.z);
-    direct_close(&bare.direct);
-out:
     work_destroy(&work);
 }
 
 /* ---- the pool ---- */
 
-static double our_pool(void *argument)
+#define ALLOC_BYTES (UINT64_C(4) << 20)
+
+static double our_pool(void *argument, uint64_t count)
 {
     struct lane *lane = argument;
     uint64_t start = clock_now_ns();
 
-    for (int i = 0; i < ALLOCS; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         struct tandem_buffer *buffer;
 
         if (lane->backend->alloc(lane->device, ALLOC_BYTES, &buffer) !=
@@ -141,15 +135,15 @@ static double our_pool(void *argument)
             return -1;
         lane->backend->free(buffer);
     }
-    return (double)(clock_now_ns() - start) / ALLOCS;
+    return (double)(clock_now_ns() - start) / (double)count;
 }
 
-static double driver_pool(void *argument)
+static double driver_pool(void *argument, uint64_t count)
 {
     struct direct *direct = argument;
     uint64_t start = clock_now_ns();
 
-    for (int i = 0; i < ALLOCS; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         cl_int error;
         cl_mem buffer = clCreateBuffer(direct->context, CL_MEM_READ_WRITE,
                                        ALLOC_BYTES, NULL, &error);
@@ -158,19 +152,22 @@ static double driver_pool(void *argument)
             return -1;
         clReleaseMemObject(buffer);
     }
-    return (double)(clock_now_ns() - start) / ALLOCS;
+    return (double)(clock_now_ns() - start) / (double)count;
 }
 
-void suite_pool(struct bench *bench)
+void pool_list(struct list *list)
 {
-    const struct bench_unit unit = {"ns", 0};
-    struct direct direct;
-    struct bench_pair pair;
+    list_add(list, "alloc + free", "", "4 MiB", "");
+}
 
-    if (!direct_open(&direct, bench))
+void pool_run(struct bench *bench)
+{
+    struct contest contest = {.unit = "ns"};
+    struct direct *direct = direct_of(bench);
+
+    if (direct == NULL)
         return;
-    pair = bench_compare(bench, our_pool, &bench->lane, driver_pool, &direct);
-    bench_row(bench, "alloc + free of 4 MiB", "create + release", &unit,
-              &pair);
-    direct_close(&direct);
+    contest_add(&contest, "Tandem", our_pool, &bench->lane);
+    contest_add(&contest, "create + release", driver_pool, direct);
+    bench_contest(bench, &contest);
 }

@@ -1,47 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tandem-bench: how fast Tandem is against what it stands on, in one run, as
- * ratios with both figures.  This file reads the command line and runs the
- * suites on the devices.
+ * ratios with both figures.  This file reads the command line.
  */
 #include <config.h>
 
-#include "bench.h"
+#include "document.h"
+#include "first.h"
+#include "run.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NO_DEVICE = 3 };
-
-static const struct suite {
-    const char *name;
-    void (*run)(struct bench *bench);
-    const char *backend; /* NULL: any */
-    const char *about;
-} suites[] = {
-#ifdef BENCH_OPENCL
-    {"launch", suite_launch, "opencl", "a small launch against a bare enqueue"},
-    {"pool", suite_pool, "opencl", "alloc + free against clCreateBuffer"},
-#endif
-    {"bandwidth", suite_bandwidth, NULL,
-     "operators bound by memory against a copy"},
-    {"gemm", suite_gemm, NULL, "products against CLBlast or CBLAS directly"},
-    {"cpu", suite_cpu, "cpu", "small additions on the CPU against a C loop"},
-#ifdef BENCH_OPENCL
-    {"host", suite_host, "opencl", "additions from host memory to host memory"},
-#endif
-    {"choice", suite_choice, NULL,
-     "predicted against measured, and the choice; once, for all devices"},
+enum {
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_NO_DEVICE = 3,
+    EXIT_SLOWER = 4
 };
-#define SUITE_COUNT (sizeof suites / sizeof suites[0])
 
-struct selection {
-    const char *device; /* NULL: all */
-    bool wanted[SUITE_COUNT];
-    bool any; /* a suite was named */
+struct command {
+    struct bench bench;
+    struct selection selection;
+    enum document_format format;
+    const char *from, *compare, *output;
+    bool list;
 };
 
 static void print_help(FILE *out)
@@ -49,11 +35,23 @@ static void print_help(FILE *out)
     fputs("Usage: tandem-bench [OPTION]... [SUITE]...\n"
           "Compares Tandem with what it stands on and prints ratios.\n"
           "\n"
-          "  --device=NAME    this device alone: cpu, opencl, opencl:1\n"
+          "  --device=NAME    this device alone: cpu, opencl, opencl:1; any: "
+          "the\n"
+          "                   library's choice\n"
+          "  --scale=SCALE    tiny, small, full; else small on a CPU, full on "
+          "a GPU\n"
+          "  --only=TEXT      rows alone whose name has TEXT\n"
           "  --samples=N      turns of each side, 9 or more (11)\n"
           "  --seed=N         of the suite choice (1)\n"
-          "  --json           JSON on standard output, the text on standard "
-          "error\n"
+          "  --points         prints each point of the suite choice\n"
+          "  --list           what would be measured (--scale=full), nothing "
+          "more\n"
+          "  --from=FILE      prints the result in FILE, measures nothing\n"
+          "  --compare=FILE   then prints what changed since the result in "
+          "FILE\n"
+          "  --format=FORMAT  text, json, markdown, svg\n"
+          "  --json           --format=json\n"
+          "  --output=FILE    writes to FILE, not to standard output\n"
           "  --help           this text\n"
           "  --version        the version\n"
           "\n"
@@ -62,9 +60,10 @@ static void print_help(FILE *out)
     for (size_t i = 0; i < SUITE_COUNT; i++)
         fprintf(out, "  %-12s %s\n", suites[i].name, suites[i].about);
     fputs("\nspeed: above 1 is faster than the reference.\n"
-          "Exit status: 0 all ran, 1 a result was wrong or a call failed, 2 "
-          "wrong usage,\n3 there is no device, or none of the name given.  "
-          "Never a matter of time.\n",
+          "Exit status: 0 all ran, 1 a result was wrong, a call failed or a "
+          "file cannot\nbe read or written, 2 wrong usage, 3 there is no "
+          "device, or none of the name\ngiven, 4 --compare found something "
+          "slower beyond the spread.\n",
           out);
 }
 
@@ -73,41 +72,82 @@ static bool read_number(const char *text, uint64_t least, uint64_t most,
 {
     char *end;
 
+    errno = 0;
     *out = strtoull(text, &end, 10);
-    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && *out >= least &&
-           *out <= most;
+    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 &&
+           *out >= least && *out <= most;
+}
+
+/* The index of the word among count; -1: not there. */
+static int word_index(const char *word, const char *const *words, int count)
+{
+    while (count-- > 0)
+        if (strcmp(words[count], word) == 0)
+            return count;
+    return -1;
 }
 
 static bool take_suite(struct selection *selection, const char *name)
 {
-    for (size_t i = 0; i < SUITE_COUNT; i++)
-        if (strcmp(suites[i].name, name) == 0)
-            return selection->wanted[i] = selection->any = true;
+    const struct suite *suite = suite_find(name);
+
+    if (suite != NULL)
+        return selection->suites[suite - suites] = selection->any_suite = true;
     fprintf(stderr, "tandem-bench: there is no suite \"%s\"\n", name);
     return false;
 }
 
-/* -1: go on; else the exit status. */
-static int take_option(int option, struct bench *bench,
-                       struct selection *selection)
+/* Options with a number or a word of a few; false: not understood. */
+static bool take_value(int option, struct command *command)
 {
     uint64_t number = 0;
+    int word;
 
     switch (option) {
-    case 'd':
-        selection->device = optarg;
-        return -1;
-    case 'j':
-        bench->json = true;
-        return -1;
     case 'n':
         if (!read_number(optarg, MIN_SAMPLES, MAX_SAMPLES, &number))
-            break;
-        bench->samples = (uint32_t)number;
-        return -1;
+            return false;
+        command->bench.samples = (uint32_t)number;
+        return true;
     case 's':
-        if (!read_number(optarg, 0, UINT64_MAX, &bench->seed))
-            break;
+        return read_number(optarg, 0, INT64_MAX, &command->bench.seed);
+    case 'S':
+        command->selection.scale = word_index(optarg, scale_names, SCALES);
+        return command->selection.scale >= 0;
+    default:
+        word = word_index(optarg, format_names, FORMATS);
+        command->format = word < 0 ? FORMAT_TEXT : (enum document_format)word;
+        return word >= 0;
+    }
+}
+
+/* -1: go on; else the exit status. */
+static int take_option(int option, struct command *command)
+{
+    switch (option) {
+    case 'd':
+        command->selection.device = optarg;
+        return -1;
+    case 'O':
+        command->selection.only = optarg;
+        return -1;
+    case 'r':
+        command->from = optarg;
+        return -1;
+    case 'c':
+        command->compare = optarg;
+        return -1;
+    case 'o':
+        command->output = optarg;
+        return -1;
+    case 'l':
+        command->list = true;
+        return -1;
+    case 'p':
+        command->bench.print_points = true;
+        return -1;
+    case 'j':
+        command->format = FORMAT_JSON;
         return -1;
     case 'h':
         print_help(stdout);
@@ -115,21 +155,31 @@ static int take_option(int option, struct bench *bench,
     case 'V':
         printf("tandem-bench (Tandem) %s\n", tandem_version());
         return 0;
+    case '?':
+        return EXIT_USAGE;
     default:
+        if (take_value(option, command))
+            return -1;
+        fprintf(stderr, "tandem-bench: \"%s\" will not do here\n", optarg);
         return EXIT_USAGE;
     }
-    fprintf(stderr, "tandem-bench: \"%s\" is no number that will do\n", optarg);
-    return EXIT_USAGE;
 }
 
-static int read_options(int argc, char **argv, struct bench *bench,
-                        struct selection *selection)
+static int read_options(int argc, char **argv, struct command *command)
 {
     static const struct option options[] = {
         {"device", required_argument, NULL, 'd'},
+        {"scale", required_argument, NULL, 'S'},
+        {"only", required_argument, NULL, 'O'},
         {"samples", required_argument, NULL, 'n'},
         {"seed", required_argument, NULL, 's'},
+        {"points", no_argument, NULL, 'p'},
+        {"list", no_argument, NULL, 'l'},
+        {"from", required_argument, NULL, 'r'},
+        {"compare", required_argument, NULL, 'c'},
+        {"format", required_argument, NULL, 'f'},
         {"json", no_argument, NULL, 'j'},
+        {"output", required_argument, NULL, 'o'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {NULL, 0, NULL, 0},
@@ -138,105 +188,129 @@ static int read_options(int argc, char **argv, struct bench *bench,
 
     while (status < 0 &&
            (option = getopt_long(argc, argv, "hV", options, NULL)) != -1)
-        status = take_option(option, bench, selection);
+        status = take_option(option, command);
     for (; status < 0 && optind < argc; optind++)
-        if (!take_suite(selection, argv[optind]))
+        if (!take_suite(&command->selection, argv[optind]))
             status = EXIT_USAGE;
     return status;
 }
 
-static bool suite_applies(const struct bench *bench,
-                          const struct selection *selection, size_t i)
-{
-    const char *backend = suites[i].backend;
+/* ---- what is asked for ---- */
 
-    if ((selection->any && !selection->wanted[i]) ||
-        (suites[i].run == suite_choice && bench->chose))
-        return false;
-    return backend == NULL || strcmp(bench->lane.backend->name, backend) == 0;
+static void print_list(const struct command *command, FILE *out)
+{
+    int scale = command->selection.scale;
+    json_t *document = json_object(), *rows = json_array();
+    struct list list;
+
+    selection_list(&command->selection, NULL,
+                   scale < 0 ? SCALE_FULL : (enum scale)scale, &list);
+    for (size_t i = 0; i < list.count; i++) {
+        if (command->format == FORMAT_JSON)
+            json_array_append_new(rows, row_json(&list.rows[i]));
+        else
+            fprintf(out, "%-10s %s\n", list.rows[i].suite, list.rows[i].name);
+    }
+    json_object_set_new(document, "schema", json_string(DOCUMENT_SCHEMA));
+    json_object_set_new(document, "rows", rows);
+    if (command->format == FORMAT_JSON)
+        document_write(document, out);
+    json_decref(document);
+    list_destroy(&list);
 }
 
-static void run_device(struct bench *bench, const struct selection *selection,
-                       uint32_t device)
+static int measure(struct command *command, json_t **out_document)
 {
-    bench->suite = "open";
-    device_name(bench->context, device, bench->device);
-    if (lane_open(&bench->lane, bench->context, device, 0) != TANDEM_OK) {
-        bench_fail(bench, "%s", tandem_last_error());
-        return;
-    }
-    if ((bench->lane.info.caps & TANDEM_CAP_CORE_OPERATORS) == 0) {
-        lane_close(&bench->lane);
-        return;
-    }
-    printf("%s: %s (%s, %s)\n", bench->device, bench->lane.info.name,
-           bench->lane.info.platform, bench->lane.info.driver);
-    for (size_t i = 0; i < SUITE_COUNT; i++) {
-        if (!suite_applies(bench, selection, i))
-            continue;
-        bench->suite = suites[i].name;
-        printf(" %s\n", suites[i].name);
-        suites[i].run(bench);
-        bench->lane.backend->trim(bench->lane.device, 0);
-    }
-    printf("\n");
-    lane_close(&bench->lane);
-}
+    struct bench *bench = &command->bench;
+    int status = 0;
 
-static int run_devices(struct bench *bench, const struct selection *selection)
-{
-    uint32_t count = 0, only = TANDEM_ANY_DEVICE;
-    enum tandem_status status = tandem_device_count(bench->context, &count);
-
-    if (status == TANDEM_OK && selection->device != NULL)
-        status = tandem_device_find(bench->context, selection->device, &only);
-    if (status != TANDEM_OK || count == 0) {
+    *out_document = document_create(bench->samples, bench->seed);
+    if (tandem_context_create(NULL, &bench->context) != TANDEM_OK) {
         fprintf(stderr, "tandem-bench: %s\n", tandem_last_error());
         return EXIT_NO_DEVICE;
     }
-    for (uint32_t device = 0; device < count; device++)
-        if (only == TANDEM_ANY_DEVICE || only == device)
-            run_device(bench, selection, device);
-    return bench->failed ? EXIT_FAILED : 0;
+    if (!run_selection(bench, &command->selection, *out_document))
+        status = EXIT_NO_DEVICE;
+    else if (bench->failed)
+        status = EXIT_FAILED;
+    tandem_context_destroy(bench->context);
+    return status;
 }
 
-/* With --json, the text goes to standard error; returns where JSON goes. */
-static FILE *divert_text(const struct bench *bench)
+/* Says on text what changed; never instead of a failure. */
+static int compare(const struct command *command, const json_t *document,
+                   FILE *text)
 {
-    FILE *json = NULL;
+    json_t *earlier = document_read(command->compare);
+    size_t slower;
 
-    if (!bench->json)
-        return NULL;
-    json = fdopen(dup(STDOUT_FILENO), "w");
-    dup2(STDERR_FILENO, STDOUT_FILENO);
-    return json;
+    if (earlier == NULL)
+        return EXIT_FAILED;
+    slower = document_compare(earlier, document, text);
+    json_decref(earlier);
+    return slower > 0 ? EXIT_SLOWER : 0;
+}
+
+static int print_result(const struct command *command, json_t *document,
+                        int status, FILE *out)
+{
+    int compared = 0;
+
+    document_print(document, command->format, out);
+    /* What is read by programs stays so. */
+    if (command->compare != NULL)
+        compared = compare(command, document,
+                           command->format == FORMAT_TEXT ? out : stderr);
+    return status != 0 ? status : compared;
+}
+
+static int run_command(struct command *command, FILE *out)
+{
+    json_t *document = NULL;
+    int status = 0;
+
+    if (command->list) {
+        print_list(command, out);
+        return 0;
+    }
+    if (command->from != NULL) {
+        document = document_read(command->from);
+        status = document == NULL ? EXIT_FAILED : 0;
+    } else {
+        status = measure(command, &document);
+    }
+    if (status == 0 || (status == EXIT_FAILED && document != NULL))
+        status = print_result(command, document, status, out);
+    json_decref(document);
+    return status;
 }
 
 int main(int argc, char **argv)
 {
-    struct bench bench = {.samples = 11, .seed = 1};
-    struct selection selection = {.any = false};
-    int status = read_options(argc, argv, &bench, &selection);
-    FILE *json;
+    struct command command = {.bench = {.samples = 11, .seed = 1},
+                              .selection = {.scale = -1}};
+    FILE *out = stdout;
+    int status;
 
+    if (argc > 1 && strcmp(argv[1], FIRST_OPTION) == 0)
+        return first_main(argc, argv);
+    status = read_options(argc, argv, &command);
     if (status >= 0) {
         if (status == EXIT_USAGE)
             fputs("Try \"tandem-bench --help\".\n", stderr);
         return status;
     }
-    if (tandem_context_create(NULL, &bench.context) != TANDEM_OK) {
-        fprintf(stderr, "tandem-bench: %s\n", tandem_last_error());
-        return EXIT_NO_DEVICE;
+    if (command.output != NULL)
+        out = fopen(command.output, "w");
+    if (out == NULL) {
+        fprintf(stderr, "tandem-bench: %s: %s\n", command.output,
+                strerror(errno));
+        return EXIT_FAILED;
     }
-    json = divert_text(&bench);
-    bench.rows = json_array();
-    status = run_devices(&bench, &selection);
-    if (json != NULL) {
-        json_dumpf(bench.rows, json, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-        fputc('\n', json);
-        fclose(json);
+    status = run_command(&command, out);
+    if (ferror(out) || fclose(out) != 0) {
+        fprintf(stderr, "tandem-bench: the output cannot be written\n");
+        status = EXIT_FAILED;
     }
-    json_decref(bench.rows);
-    tandem_context_destroy(bench.context);
     return status;
 }

@@ -41,9 +41,11 @@ static const char *const flat_ops[] = {"add", "mul",     "relu", "sqrt",
 static const char *const row_ops[] = {"reduce_sum", "reduce_max", "softmax",
                                       "log_softmax", "transpose", "gather"};
 
-static void draw_product(struct point *point, uint64_t *state, bool small)
+static void draw_product(struct point *point, uint64_t *state,
+                         enum scale scale)
 {
-    double most = small ? 2e8 : 2e10;
+    static const double flops[SCALES] = {1e6, 2e8, 2e10};
+    double most = flops[scale];
 
     point->op = "gemm";
     point->rank = 3;
@@ -56,10 +58,11 @@ static void draw_product(struct point *point, uint64_t *state, bool small)
 }
 
 void point_draw(struct point *point, uint64_t *state, uint32_t device_count,
-                bool small)
+                enum scale scale)
 {
+    static const double sizes[SCALES] = {12, 21, 24};
     uint64_t kind = draw(state) % 16;
-    int64_t elements = draw_size(state, 8, small ? 21 : 24);
+    int64_t elements = draw_size(state, 8, sizes[scale]);
 
     memset(point, 0, sizeof *point);
     if (kind < sizeof flat_ops / sizeof flat_ops[0]) {
@@ -72,7 +75,7 @@ void point_draw(struct point *point, uint64_t *state, uint32_t device_count,
         point->shape[1] = draw_size(state, 4, 12);
         point->shape[0] = elements / point->shape[1] + 1;
     } else {
-        draw_product(point, state, small);
+        draw_product(point, state, scale);
     }
     point->resident = (uint32_t)(draw(state) % (device_count + 1));
     if (point->resident == device_count)

@@ -23,10 +23,9 @@ struct point {
     double waited_ns[POINT_DEVICES];
 };
 
-/* Draws a point.  state is the generator's.  small: sizes for a slow
- * device. */
+/* Draws a point of the scale.  state is the generator's. */
 void point_draw(struct point *point, uint64_t *state, uint32_t device_count,
-                bool small);
+                enum scale scale);
 
 /* Asks for the prediction, then measures on every device.  wait_ns[d]: what
  * an empty wait for device d takes.  false, having failed the run. */

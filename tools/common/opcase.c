@@ -237,6 +237,21 @@ static const char *build_operands(struct opcase *c, uint32_t rank,
     }
 }
 
+void opcase_reduce_axes(struct opcase *c, uint32_t axes)
+{
+    const struct tandem_tensor_desc *in = &c->in[0];
+    int64_t kept[TANDEM_MAX_RANK];
+    uint32_t rank = 0;
+
+    for (uint32_t axis = 0; axis < in->rank; axis++)
+        if ((axes >> axis & 1) == 0)
+            kept[rank++] = in->shape[axis];
+    c->ints[0] = axes;
+    c->bytes -= desc_bytes(&c->out[0]);
+    desc_fill(&c->out[0], c->out[0].dtype, rank, kept);
+    c->bytes += desc_bytes(&c->out[0]);
+}
+
 /* Attributes that any formula takes. */
 static void set_attributes(struct opcase *c)
 {

@@ -91,18 +91,13 @@ static enum tandem_status operands_alloc(struct work *work)
     return status == TANDEM_OK ? lane_synchronize(work->lane) : status;
 }
 
-enum tandem_status work_create(struct work *work, struct lane *lane,
-                               const char *name, uint32_t rank,
-                               const int64_t *shape)
+enum tandem_status work_begin(struct work *work, struct lane *lane)
 {
-    char error[OPCASE_ERROR_BYTES];
     uint64_t start = clock_now_ns();
     enum tandem_status status;
 
-    memset(work, 0, sizeof *work);
     work->lane = lane;
-    if (!opcase_build(&work->c, name, rank, shape, error))
-        return TANDEM_INVALID_ARGUMENT;
+    work->buffer_count = 0;
     for (uint32_t i = 0; i < TANDEM_MAX_OPERANDS; i++) {
         work->in[i] = &work->c.in[i];
         work->out[i] = &work->c.out[i];
@@ -116,6 +111,18 @@ enum tandem_status work_create(struct work *work, struct lane *lane,
     set_gemm(work);
     work->setup_ns = clock_now_ns() - start;
     return status;
+}
+
+enum tandem_status work_create(struct work *work, struct lane *lane,
+                               const char *name, uint32_t rank,
+                               const int64_t *shape)
+{
+    char error[OPCASE_ERROR_BYTES];
+
+    memset(work, 0, sizeof *work);
+    if (!opcase_build(&work->c, name, rank, shape, error))
+        return TANDEM_INVALID_ARGUMENT;
+    return work_begin(work, lane);
 }
 
 void work_destroy(struct work *work)

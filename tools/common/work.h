@@ -28,6 +28,8 @@ struct work {
 enum tandem_status work_create(struct work *work, struct lane *lane,
                                const char *name, uint32_t rank,
                                const int64_t *shape);
+/* Likewise where the caller built work->c in place. */
+enum tandem_status work_begin(struct work *work, struct lane *lane);
 /* Waits for the lane's work. */
 void work_destroy(struct work *work);
 enum tandem_status work_launch(struct work *work);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a fresh process has to show: the program itself, started anew to be
+ * timed by the suite cold.  Single-threaded.
+ */
+#ifndef TANDEM_BENCH_FIRST_H
+#define TANDEM_BENCH_FIRST_H
+
+#include <stdint.h>
+
+/* argv[1] that makes the program such a process. */
+#define FIRST_OPTION "--first"
+
+/* Points in time, ns since start_ns of the process that started it. */
+enum first_point {
+    FIRST_OPENED,  /* the device and a stream */
+    FIRST_RESULT,  /* an addition's, on the host */
+    FIRST_PRODUCT, /* a small matrix product's, on the host */
+    FIRST_POINTS
+};
+
+/* Starts WHO ("tandem", "chosen", "raw") and takes its points.  0, or why
+ * not in error. */
+int first_start(const char *who, const char *device, const char *platform,
+                const char *name, double out_ns[FIRST_POINTS],
+                char error[256]);
+
+/* What the process does: FIRST_OPTION WHO START_NS DEVICE PLATFORM NAME.
+ * Prints its points on one line; its exit status. */
+int first_main(int argc, char **argv);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The operator that a row names, asked of the operator table and the plugin
+ * when it is to be measured; see bench.h.
+ */
+#include <config.h>
+
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool bench_on_opencl(const struct bench *bench)
+{
+    return bench->lane.backend != NULL &&
+           strcmp(bench->lane.backend->name, "opencl") == 0;
+}
+
+bool bench_on_cpu_plugin(const struct bench *bench)
+{
+    return bench->lane.backend != NULL &&
+           strcmp(bench->lane.backend->name, "cpu") == 0;
+}
+
+/* "axis=0": the axis; "all": every one. */
+static void take_axes(const struct row *row, struct opcase *c)
+{
+    if (c->info->op_class != TANDEM_CLASS_REDUCE &&
+        c->info->op_class != TANDEM_CLASS_ARG_REDUCE)
+        return;
+    if (strncmp(row->detail, "axis=", 5) == 0)
+        opcase_reduce_axes(c, 1u << (atoi(row->detail + 5) % 8));
+    else if (row_has(row, "all"))
+        opcase_reduce_axes(c, (1u << row->rank) - 1);
+}
+
+bool bench_case(struct bench *bench, struct opcase *c)
+{
+    const struct row *row = bench->row;
+    char error[OPCASE_ERROR_BYTES];
+
+    if (tandem_op_by_name(row->op) == NULL) {
+        bench_absent(bench, "Tandem %s has no operator \"%s\"",
+                     tandem_version(), row->op);
+        return false;
+    }
+    if (!opcase_build(c, row->op, row->rank, row->shape, error)) {
+        bench_absent(bench, "%s", error);
+        return false;
+    }
+    take_axes(row, c);
+    return true;
+}
+
+bool bench_work(struct bench *bench, struct work *work)
+{
+    enum tandem_status status;
+
+    memset(work, 0, sizeof *work);
+    if (!bench_case(bench, &work->c))
+        return false;
+    status = work_begin(work, &bench->lane);
+    if (status == TANDEM_OK)
+        return true;
+    if (status == TANDEM_UNSUPPORTED || status == TANDEM_OUT_OF_MEMORY)
+        bench_absent(bench, "%s", bench->lane.backend->last_error());
+    else
+        bench_fail(bench, "%s", bench->lane.backend->last_error());
+    return false;
+}
+
+double work_run(void *work, uint64_t count)
+{
+    uint64_t ns;
+
+    if (work_stream(work, count, &ns) != TANDEM_OK)
+        return -1;
+    return (double)ns / (double)count;
+}

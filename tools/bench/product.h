@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A matrix product of resident data, as a row says it, against the library
+ * that users would call instead, with its errors.  Single-threaded.
+ *
+ * A row's shape is MxNxK or BATCHxMxNxK; the words of its detail, with + in
+ * between: ta, tb (a, b transposed), bias, relu, tf32 (allowed), f16, bf16.
+ */
+#ifndef TANDEM_BENCH_PRODUCT_H
+#define TANDEM_BENCH_PRODUCT_H
+
+#include "bench.h"
+
+#define PROBE_SIDE 32
+
+/* Entries of the first batch's product, computed in float64: PROBE_SIDE rows
+ * by as many columns, drawn from all. */
+struct probe {
+    uint32_t row_count, column_count;
+    int64_t rows[PROBE_SIDE], columns[PROBE_SIDE];
+    double want[PROBE_SIDE * PROBE_SIDE];
+    double magnitude[PROBE_SIDE * PROBE_SIDE]; /* |a||b| + |bias| */
+};
+
+struct product {
+    struct bench *bench;
+    bool bias, relu;
+    uint32_t dtype;
+    struct tandem_gemm gemm;  /* as the row says */
+    struct tandem_gemm plain; /* without what follows the product */
+    struct tandem_buffer *buffers[4]; /* a, b, bias, c */
+    float *a, *b, *bias_values; /* on the host */
+    float *c;                   /* for a reference on the host */
+    struct probe probe;
+    struct clblast *clblast; /* its side, or NULL */
+};
+
+/* Measures the bench's row. */
+void product_measure(struct bench *bench);
+
+/* Elements of each operand, batches included. */
+uint64_t product_elements(const struct product *p, char operand);
+/* The value at an index of operand 'a', 'b' or '+' (the bias): from [-1, 1),
+ * exact in the product's dtype.  torch_compare.py computes the same. */
+float product_value(const struct product *p, char operand, uint64_t index);
+
+void probe_fill(const struct product *p, struct probe *probe);
+/* Errors of rows of c (as float) that were read: the largest over the
+ * entry's magnitude, and over the largest result. */
+void probe_judge(const struct probe *probe, const float *rows, int64_t n,
+                 double *out_entrywise, double *out_of_largest);
+
+#ifdef BENCH_OPENCL
+/* CLBlast called directly on copies of a and b; NULL: not to be had.  run is
+ * a bench_fn.  read brings one row of c. */
+struct clblast *clblast_create(struct product *p);
+void clblast_destroy(struct clblast *clblast);
+double clblast_run(void *clblast, uint64_t count);
+bool clblast_read(struct clblast *clblast, int64_t row, float *out);
+#endif
+
+#endif
