@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TURN_NS 3e6      /* what a turn fills where its work is short */
+#define TURN_NS 2e6      /* what a turn fills where its work is short */
 #define MOST_TIMES 2000  /* of the work in one turn */
 #define SLOW_NS 2e8      /* a turn that takes longer gets MIN_SAMPLES */
 

@@ -41,7 +41,7 @@ static void print_help(FILE *out)
           "  --scale=SCALE    tiny, small, full; else small on a CPU, full on "
           "a GPU\n"
           "  --only=TEXT      rows alone whose name has TEXT\n"
-          "  --samples=N      turns of each side, 9 or more (11)\n"
+          "  --samples=N      turns of each side, 9 or more (9)\n"
           "  --seed=N         of the suite choice (1)\n"
           "  --points         prints each point of the suite choice\n"
           "  --list           what would be measured (--scale=full), nothing "
@@ -287,7 +287,7 @@ static int run_command(struct command *command, FILE *out)
 
 int main(int argc, char **argv)
 {
-    struct command command = {.bench = {.samples = 11, .seed = 1},
+    struct command command = {.bench = {.samples = MIN_SAMPLES, .seed = 1},
                               .selection = {.scale = -1}};
     FILE *out = stdout;
     int status;
