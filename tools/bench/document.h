@@ -7,7 +7,8 @@
  *    "version": of Tandem, "date": of the start, UTC, ISO 8601,
  *    "machine": {"processor", "cpus", "system"},
  *    "devices": [{"device": "opencl", "name", "platform", "driver", "scale",
- *                 "left_out": rows too large for the scale, "seconds"}],
+ *                 "left_out": rows too large for the scale, "seconds" in all,
+ *                 "suite_seconds": {suite: seconds}}],
  *    "samples": asked for, "seed": of the suite choice,
  *    "rows": [ROW]}
  *

@@ -92,6 +92,11 @@ static bool suite_applies(const struct bench *bench, const struct suite *suite)
            strcmp(bench->lane.backend->name, suite->backend) == 0;
 }
 
+static double seconds_since(uint64_t start)
+{
+    return (double)(clock_now_ns() - start) / (double)NS_PER_S;
+}
+
 /* Of the library's choice there is no resident data to speak of. */
 static bool row_applies(const struct bench *bench, const struct row *row)
 {
@@ -99,9 +104,11 @@ static bool row_applies(const struct bench *bench, const struct row *row)
            strcmp(row->mode, "stream") != 0;
 }
 
+/* Into seconds what it took; how many rows are too large. */
 static size_t run_suite(struct bench *bench, const struct selection *selection,
-                        const struct suite *suite)
+                        const struct suite *suite, json_t *seconds)
 {
+    uint64_t start = clock_now_ns();
     struct progress progress;
     struct list list;
     char step[64];
@@ -120,6 +127,7 @@ static size_t run_suite(struct bench *bench, const struct selection *selection,
             bench->lane.backend->trim(bench->lane.device, 0);
     }
     progress_end(&progress);
+    json_object_set_new(seconds, suite->name, json_real(seconds_since(start)));
     list_destroy(&list);
     return list.left_out;
 }
@@ -138,19 +146,18 @@ static json_t *device_json(const struct bench *bench)
 static void run_suites(struct bench *bench, const struct selection *selection,
                        json_t *document)
 {
-    json_t *device = device_json(bench);
+    json_t *device = device_json(bench), *seconds = json_object();
     uint64_t start = clock_now_ns();
     size_t left_out = 0;
 
     for (size_t i = 0; i < SUITE_COUNT; i++)
         if ((!selection->any_suite || selection->suites[i]) &&
             suites[i].run != NULL && suite_applies(bench, &suites[i]))
-            left_out += run_suite(bench, selection, &suites[i]);
+            left_out += run_suite(bench, selection, &suites[i], seconds);
     json_object_set_new(device, "left_out",
                         json_integer((json_int_t)left_out));
-    json_object_set_new(
-        device, "seconds",
-        json_real((double)(clock_now_ns() - start) / (double)NS_PER_S));
+    json_object_set_new(device, "seconds", json_real(seconds_since(start)));
+    json_object_set_new(device, "suite_seconds", seconds);
     json_array_append_new(json_object_get(document, "devices"), device);
 }
 

@@ -240,8 +240,24 @@ def transfer(torch, row, device):
     return run
 
 
+def view_run(torch, row, device):
+    """A sum of operands that do not lie in one piece, as bandwidth.c's."""
+    rows, columns = row["shape"]
+    x, y, z = (torch.rand(rows * columns + 1, device=device) for _ in "xyz")
+    take = {"unaligned": 1, "pitched": 32, "broadcast": 0}[row["detail"]]
+    first = 1 if row["detail"] == "unaligned" else 0
+    a, b = (t[first:first + rows * columns].view(rows, columns)
+            [:, :columns - take] for t in (x, y))
+    if row["detail"] == "broadcast":
+        b = b[:1]
+    out = z[:rows * columns].view(rows, columns)[:, :columns - take]
+    return lambda: torch.add(a, b, out=out)
+
+
 def plain_run(torch, row, device):
     """What runs a row of the operators, or None where PyTorch has none."""
+    if row["op"] == "add" and row["detail"]:
+        return view_run(torch, row, device)
     found = operator(torch, row)
     if found is None:
         return None
