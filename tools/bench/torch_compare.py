@@ -28,6 +28,7 @@ TURN_NS = 2e6  # what a turn fills
 MOST_TIMES = 2000
 SLOW_NS = 1e9  # on the CPU, rows that take longer are left out
 PROBE_SIDE = 32
+MASK = 0xFFFFFFFF
 
 
 # ---- timing ----
@@ -61,34 +62,27 @@ def measure(run, wait, slow_ns=math.inf):
 # ---- matrix products: the values of tools/bench/probe.c ----
 
 
-def mix(torch, x):
-    """The hash of 32 bits, in int64."""
-    mask = 0xFFFFFFFF
+def mix(x):
+    """The hash of 32 bits, of a number or of a tensor of int64."""
+    x = x & MASK
     x = x ^ (x >> 16)
-    x = (x * 0x7FEB352D) & mask
+    x = (x * 0x7FEB352D) & MASK
     x = x ^ (x >> 15)
-    x = (x * 0x846CA68B) & mask
+    x = (x * 0x846CA68B) & MASK
     return x ^ (x >> 16)
 
 
-def mix_one(x):
-    """Likewise of one number."""
-    mask = 0xFFFFFFFF
-    x &= mask
-    x ^= x >> 16
-    x = (x * 0x7FEB352D) & mask
-    x ^= x >> 15
-    x = (x * 0x846CA68B) & mask
-    return x ^ (x >> 16)
+def product_bits(operand, index):
+    """The integer, of 24 bits with a sign, that a value is made from."""
+    return (mix(index + ord(operand) * 0x9E3779B9) >> 8) - (1 << 23)
 
 
 def product_values(torch, operand, shape, dtype, device):
     """What product_value gives for each element."""
     count = math.prod(shape)
     index = torch.arange(count, dtype=torch.int64, device=device)
-    bits = mix(torch, (index + ord(operand) * 0x9E3779B9) & 0xFFFFFFFF)
+    values = product_bits(operand, index).to(torch.float32) * 2.0**-23
     del index
-    values = ((bits >> 8) - (1 << 23)).to(torch.float32) * 2.0**-23
     if dtype != torch.float32:
         values = torch.floor(values * 128) / 128
     return values.to(dtype).view(shape)
@@ -98,7 +92,7 @@ def draw_indices(extent, seed):
     """Which rows or columns are compared with float64."""
     if extent <= PROBE_SIDE:
         return list(range(extent))
-    return [mix_one(seed + i) % extent for i in range(PROBE_SIDE)]
+    return [mix(seed + i) % extent for i in range(PROBE_SIDE)]
 
 
 class Product:

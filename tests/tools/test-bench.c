@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parts of tandem-bench: the list's rows, the operands of products, and how
+ * their results are judged.
+ */
+#include <config.h>
+
+#include "../../tools/bench/product.h"
+
+#include <check.h>
+#include <math.h>
+#include <string.h>
+
+#define M 40
+#define N 50
+#define K 60
+
+START_TEST(details_are_words)
+{
+    const struct row row = {.detail = "bias+relu"};
+    const struct row other = {.detail = "bf16"};
+
+    ck_assert(row_has(&row, "bias"));
+    ck_assert(row_has(&row, "relu"));
+    ck_assert(!row_has(&row, "rel"));
+    ck_assert(!row_has(&row, "ta"));
+    ck_assert(row_has(&other, "bf16"));
+    ck_assert(!row_has(&other, "f16"));
+}
+END_TEST
+
+START_TEST(rows_have_names_and_fit_the_scale)
+{
+    struct list list = {.scale = SCALE_TINY, .suite = "gemm"};
+
+    list_add(&list, "gemm", "64x64x64", "ta+tb", "stream");
+    list_add(&list, "add", "16384", "", "host");
+    list_add(&list, "add", "16385", "", "host");
+    list_add(&list, "gemm", "200x200x200", "", "stream");
+    list_add(&list, "transfer", "4096", "pinned", "upload");
+    ck_assert_uint_eq(list.count, 3);
+    ck_assert_uint_eq(list.left_out, 2);
+    ck_assert_str_eq(list.rows[0].name, "gemm 64x64x64, ta+tb");
+    ck_assert_str_eq(list.rows[1].name, "add 16384, host");
+    ck_assert_str_eq(list.rows[2].name, "transfer 4 KiB, pinned, upload");
+    list_destroy(&list);
+}
+END_TEST
+
+/* torch_compare.py makes the same: tests/tools/bench has these values. */
+START_TEST(operands_are_what_they_always_were)
+{
+    struct product p = {.dtype = TANDEM_F32};
+
+    ck_assert_float_eq(product_value(&p, 'a', 0), 7407119 * 0x1p-23f);
+    ck_assert_float_eq(product_value(&p, 'b', 1000003), -229484 * 0x1p-23f);
+    ck_assert_float_eq(product_value(&p, '+', 2000006), -291850 * 0x1p-23f);
+    p.dtype = TANDEM_BF16;
+    ck_assert_float_eq(product_value(&p, 'a', 7), -3 / 128.0f);
+}
+END_TEST
+
+static float a[M * K], b[K * N], bias[N], c[M * N];
+
+/* A product by the book, with bias and relu. */
+static void product_fill(struct product *p, bool transposed)
+{
+    memset(p, 0, sizeof *p);
+    p->dtype = TANDEM_F32;
+    p->gemm.m = M;
+    p->gemm.n = N;
+    p->gemm.k = K;
+    p->gemm.batch = 1;
+    p->bias = p->relu = true;
+    p->a = a;
+    p->b = b;
+    p->bias_values = bias;
+    if (transposed)
+        p->gemm.flags = TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B;
+    for (uint64_t i = 0; i < M * K; i++)
+        a[i] = product_value(p, 'a', i);
+    for (uint64_t i = 0; i < K * N; i++)
+        b[i] = product_value(p, 'b', i);
+    for (uint64_t i = 0; i < N; i++)
+        bias[i] = product_value(p, '+', i);
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < N; j++) {
+            double sum = (double)bias[j];
+
+            for (int q = 0; q < K; q++)
+                sum += (double)(transposed ? a[q * M + i] : a[i * K + q]) *
+                       (double)(transposed ? b[j * K + q] : b[q * N + j]);
+            c[i * N + j] = sum > 0 ? (float)sum : 0;
+        }
+}
+
+static void judge(const struct probe *probe, double *out_entrywise,
+                  double *out_of_largest)
+{
+    float rows[PROBE_SIDE * N];
+
+    for (uint32_t i = 0; i < probe->row_count; i++)
+        memcpy(rows + i * N, c + probe->rows[i] * N, N * sizeof *c);
+    probe_judge(probe, rows, N, out_entrywise, out_of_largest);
+}
+
+START_TEST(right_products_have_small_errors)
+{
+    struct product p;
+    struct probe probe;
+    double entrywise, of_largest;
+
+    product_fill(&p, _i == 1);
+    probe_fill(&p, &probe);
+    ck_assert_uint_eq(probe.row_count, PROBE_SIDE);
+    ck_assert_uint_eq(probe.column_count, PROBE_SIDE);
+    judge(&probe, &entrywise, &of_largest);
+    ck_assert_double_lt(entrywise, 1e-7);
+    ck_assert_double_lt(of_largest, 1e-7);
+}
+END_TEST
+
+START_TEST(one_wrong_entry_is_seen)
+{
+    struct product p;
+    struct probe probe;
+    double entrywise, of_largest;
+    float *entry;
+
+    product_fill(&p, false);
+    probe_fill(&p, &probe);
+    entry = &c[probe.rows[3] * N + probe.columns[5]];
+    *entry += 1;
+    judge(&probe, &entrywise, &of_largest);
+    ck_assert_double_gt(entrywise, 0.01);
+    ck_assert_double_gt(of_largest, 0.01);
+    *entry = NAN;
+    judge(&probe, &entrywise, &of_largest);
+    ck_assert(isinf(entrywise) && isinf(of_largest));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("bench");
+    TCase *tests = tcase_create("bench");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_test(tests, details_are_words);
+    tcase_add_test(tests, rows_have_names_and_fit_the_scale);
+    tcase_add_test(tests, operands_are_what_they_always_were);
+    tcase_add_loop_test(tests, right_products_have_small_errors, 0, 2);
+    tcase_add_test(tests, one_wrong_entry_is_seen);
+    suite_add_tcase(suite, tests);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
