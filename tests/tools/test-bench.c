@@ -140,6 +140,69 @@ START_TEST(one_wrong_entry_is_seen)
 }
 END_TEST
 
+/* A device's memory, as far as operands need one. */
+static unsigned char device_memory[4 * 256];
+
+static enum tandem_status upload(struct tandem_stream *stream,
+                                 struct tandem_buffer *buffer, uint64_t offset,
+                                 const void *source, uint64_t bytes,
+                                 uint32_t flags)
+{
+    (void)stream;
+    (void)buffer;
+    (void)flags;
+    ck_assert_uint_le(offset + bytes, sizeof device_memory);
+    memcpy(device_memory + offset, source, bytes);
+    return TANDEM_OK;
+}
+
+static enum tandem_status download(struct tandem_stream *stream,
+                                   struct tandem_buffer *buffer,
+                                   uint64_t offset, void *target,
+                                   uint64_t bytes, uint32_t flags,
+                                   uint64_t timeout_ns)
+{
+    (void)stream;
+    (void)buffer;
+    (void)flags;
+    (void)timeout_ns;
+    ck_assert_uint_le(offset + bytes, sizeof device_memory);
+    memcpy(target, device_memory + offset, bytes);
+    return TANDEM_OK;
+}
+
+START_TEST(operands_come_back_as_they_went)
+{
+    static const uint32_t dtypes[] = {TANDEM_F32, TANDEM_F16, TANDEM_BF16};
+    /* Of -1, 1/2 and 1/128. */
+    static const uint16_t bits[][3] = {{0, 0, 0},
+                                       {0xbc00, 0x3800, 0x2000},
+                                       {0xbf80, 0x3f00, 0x3c00}};
+    const struct tandem_backend backend = {.upload = upload,
+                                           .download = download};
+    struct bench bench = {.lane = {.backend = &backend}};
+    struct product p = {.bench = &bench, .dtype = dtypes[_i]};
+    float values[256], row[64];
+    uint16_t stored;
+
+    p.gemm.n = 64;
+    for (int i = 0; i < 256; i++)
+        values[i] = (float)(i - 128) / 128;
+    ck_assert_int_eq(operand_upload(&p, NULL, values, 256), TANDEM_OK);
+    for (int64_t i = 0; i < 4; i++) {
+        ck_assert(operand_row(&p, NULL, i, row));
+        for (int j = 0; j < 64; j++)
+            ck_assert_float_eq(row[j], values[64 * i + j]);
+    }
+    for (int i = 0; i < 3 && _i > 0; i++) {
+        static const int at[] = {0, 192, 129};
+
+        memcpy(&stored, device_memory + 2 * at[i], sizeof stored);
+        ck_assert_uint_eq(stored, bits[_i][i]);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("bench");
@@ -151,6 +214,7 @@ int main(void)
     tcase_add_test(tests, rows_have_names_and_fit_the_scale);
     tcase_add_test(tests, operands_are_what_they_always_were);
     tcase_add_loop_test(tests, right_products_have_small_errors, 0, 2);
+    tcase_add_loop_test(tests, operands_come_back_as_they_went, 0, 3);
     tcase_add_test(tests, one_wrong_entry_is_seen);
     suite_add_tcase(suite, tests);
     srunner_run_all(runner, CK_ENV);

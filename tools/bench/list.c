@@ -24,7 +24,7 @@ double list_most_elements(const struct list *list)
 
 double list_most_flops(const struct list *list)
 {
-    static const double most[SCALES] = {3e6, 2.2e9, 1.2e12};
+    static const double most[SCALES] = {3e6, 4e9, 1.2e12};
 
     return most[list->scale];
 }

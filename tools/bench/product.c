@@ -110,48 +110,6 @@ static double run_cblas(void *product, uint64_t count)
 
 /* ---- operands ---- */
 
-/* Of a multiple of 1/128 of magnitude 1 or less. */
-static uint16_t half_bits(float value)
-{
-    uint32_t units = (uint32_t)(fabsf(value) * 128), exponent = 0;
-
-    if (units == 0)
-        return 0;
-    while (units >> exponent > 1)
-        exponent++;
-    return (uint16_t)((value < 0 ? 0x8000u : 0u) |
-                      (exponent + 8) << 10 |
-                      ((units << (10 - exponent)) & 0x3ffu));
-}
-
-static float half_value(uint16_t bits)
-{
-    int exponent = bits >> 10 & 31;
-    float fraction = (float)(bits & 0x3ff);
-    float value = exponent == 0    ? ldexpf(fraction, -24)
-                  : exponent == 31 ? (fraction == 0 ? HUGE_VALF : NAN)
-                                   : ldexpf(fraction + 1024, exponent - 25);
-
-    return bits & 0x8000 ? -value : value;
-}
-
-static uint16_t brain_bits(float value)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof bits);
-    return (uint16_t)(bits >> 16);
-}
-
-static float brain_value(uint16_t narrow)
-{
-    uint32_t bits = (uint32_t)narrow << 16;
-    float value;
-
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 static float *values_create(const struct product *p, char operand)
 {
     uint64_t count = product_elements(p, operand);
@@ -160,29 +118,6 @@ static float *values_create(const struct product *p, char operand)
     for (uint64_t i = 0; values != NULL && i < count; i++)
         values[i] = operand == 'c' ? 0 : product_value(p, operand, i);
     return values;
-}
-
-static enum tandem_status upload(struct product *p,
-                                 struct tandem_buffer *buffer,
-                                 const float *values, uint64_t count)
-{
-    struct lane *lane = &p->bench->lane;
-    enum tandem_status status;
-    uint16_t *narrow;
-
-    if (p->dtype == TANDEM_F32)
-        return lane->backend->upload(lane->stream, buffer, 0, values,
-                                     count * sizeof *values, 0);
-    narrow = malloc(count * sizeof *narrow + 1);
-    if (narrow == NULL)
-        return TANDEM_OUT_OF_MEMORY;
-    for (uint64_t i = 0; i < count; i++)
-        narrow[i] = p->dtype == TANDEM_F16 ? half_bits(values[i])
-                                           : brain_bits(values[i]);
-    status = lane->backend->upload(lane->stream, buffer, 0, narrow,
-                                   count * sizeof *narrow, 0);
-    free(narrow);
-    return status;
 }
 
 static enum tandem_status buffers_open(struct product *p)
@@ -199,7 +134,7 @@ static enum tandem_status buffers_open(struct product *p)
                                       count * TANDEM_DTYPE_BYTES(p->dtype),
                                       &p->buffers[i]);
         if (status == TANDEM_OK && values[i] != NULL)
-            status = upload(p, p->buffers[i], values[i], count);
+            status = operand_upload(p, p->buffers[i], values[i], count);
     }
     return status;
 }
@@ -303,31 +238,6 @@ static bool product_open(struct product *p, struct bench *bench)
 
 /* ---- errors ---- */
 
-static void widen(uint32_t dtype, const uint16_t *narrow, int64_t count,
-                  float *out)
-{
-    for (int64_t i = 0; i < count; i++)
-        out[i] = dtype == TANDEM_F16 ? half_value(narrow[i])
-                                     : brain_value(narrow[i]);
-}
-
-static bool read_row(struct product *p, int64_t row, float *out)
-{
-    struct lane *lane = &p->bench->lane;
-    uint64_t bytes = (uint64_t)p->gemm.n * TANDEM_DTYPE_BYTES(p->dtype);
-    void *memory = p->dtype == TANDEM_F32 ? out : malloc(bytes);
-    bool ok = memory != NULL &&
-              lane->backend->download(lane->stream, p->buffers[C],
-                                      (uint64_t)row * bytes, memory, bytes, 0,
-                                      TANDEM_FOREVER) == TANDEM_OK;
-
-    if (ok && memory != out)
-        widen(p->dtype, memory, p->gemm.n, out);
-    if (memory != out)
-        free(memory);
-    return ok;
-}
-
 /* The errors of a side's last product, into the row's error object; the
  * entrywise one, or negative. */
 static double add_error(struct product *p, struct contest *contest,
@@ -342,7 +252,7 @@ static double add_error(struct product *p, struct contest *contest,
         float *row = rows + i * n;
 
         if (!theirs)
-            ok = read_row(p, p->probe.rows[i], row);
+            ok = operand_row(p, p->buffers[C], p->probe.rows[i], row);
         else if (p->c != NULL)
             memcpy(row, p->c + (size_t)p->probe.rows[i] * n,
                    n * sizeof *row);

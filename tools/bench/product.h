@@ -44,6 +44,14 @@ uint64_t product_elements(const struct product *p, char operand);
  * exact in the product's dtype.  torch_compare.py computes the same. */
 float product_value(const struct product *p, char operand, uint64_t index);
 
+/* Writes floats to a buffer, reads a row of n of one, in the product's
+ * dtype. */
+enum tandem_status operand_upload(const struct product *p,
+                                  struct tandem_buffer *buffer,
+                                  const float *values, uint64_t count);
+bool operand_row(const struct product *p, struct tandem_buffer *buffer,
+                 int64_t row, float *out);
+
 void probe_fill(const struct product *p, struct probe *probe);
 /* Errors of rows of c (as float) that were read: the largest over the
  * entry's magnitude, and over the largest result. */

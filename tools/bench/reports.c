@@ -133,7 +133,58 @@ static double carry(void *argument, uint64_t count)
                ? (double)(clock_now_ns() - start) / (double)count
                : -1;
 }
+
+/* An addition of resident data, by the raw kernel. */
+static double add_resident(void *argument, uint64_t count)
+{
+    struct carrier *carrier = argument;
+    cl_uint n = (cl_uint)(carrier->bytes[0] / sizeof(float));
+    uint64_t start = clock_now_ns();
+    cl_int error = CL_SUCCESS;
+
+    for (uint64_t i = 0; i < count && error == CL_SUCCESS; i++)
+        error = direct_add(carrier->direct, carrier->buffers[0],
+                           carrier->buffers[1], carrier->buffers[2], n);
+    if (error != CL_SUCCESS || clFinish(carrier->direct->queue) != CL_SUCCESS)
+        return -1;
+    return (double)(clock_now_ns() - start) / (double)count;
+}
+
+/* What the bench's device does without Tandem, where that is comparable. */
+static void add_carrier(struct bench *bench, struct contest *contest,
+                        struct carrier *carrier, const struct opcase *c,
+                        bool resident)
+{
+    if (!bench_on_opencl(bench) ||
+        (resident && c->op.id != TANDEM_OP_ADD))
+        return;
+    carrier->direct = direct_of(bench);
+    if (carrier->direct == NULL || !carrier_open(carrier, c))
+        return;
+    if (resident)
+        contest_add(contest, "a plain kernel", add_resident, carrier);
+    else
+        contest_add(contest,
+                    carrier->add ? "write, kernel, read" : "write, read",
+                    carry, carrier);
+}
 #endif
+
+static void contest_with_raw(struct bench *bench, struct contest *contest,
+                             const struct opcase *c, bool resident)
+{
+#ifdef BENCH_OPENCL
+    struct carrier carrier = {.direct = NULL};
+
+    add_carrier(bench, contest, &carrier, c, resident);
+    bench_contest(bench, contest);
+    carrier_close(&carrier);
+#else
+    (void)c;
+    (void)resident;
+    bench_contest(bench, contest);
+#endif
+}
 
 static void run_host(struct bench *bench)
 {
@@ -142,22 +193,7 @@ static void run_host(struct bench *bench)
 
     if (trip_open(&trip, bench) && trip_check(&trip)) {
         contest_add(&contest, "Tandem", trip_host, &trip);
-#ifdef BENCH_OPENCL
-        struct carrier carrier = {.direct = NULL};
-
-        if (bench_on_opencl(bench)) {
-            carrier.direct = direct_of(bench);
-            if (carrier.direct != NULL && carrier_open(&carrier, &trip.c))
-                contest_add(&contest,
-                            carrier.add ? "write, kernel, read"
-                                        : "write, read",
-                            carry, &carrier);
-        }
-        bench_contest(bench, &contest);
-        carrier_close(&carrier);
-#else
-        bench_contest(bench, &contest);
-#endif
+        contest_with_raw(bench, &contest, &trip.c, false);
     }
     trip_close(&trip);
 }
@@ -171,7 +207,7 @@ static void run_resident(struct bench *bench)
         return;
     if (check_work(bench, &work)) {
         contest_add(&contest, "Tandem", work_run, &work);
-        bench_contest(bench, &contest);
+        contest_with_raw(bench, &contest, &work.c, true);
     }
     work_destroy(&work);
 }

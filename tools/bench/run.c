@@ -15,6 +15,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define WAKE_ELEMENTS (INT64_C(1) << 22)
+#define WAKE_NS (300 * NS_PER_MS)
+
 #ifndef BENCH_OPENCL
 #define OPENCL_SUITE(name) NULL, NULL
 #else
@@ -161,6 +164,22 @@ static void run_suites(struct bench *bench, const struct selection *selection,
     json_array_append_new(json_object_get(document, "devices"), device);
 }
 
+/* Lets a GPU leave its idle clocks. */
+static void wake(struct bench *bench)
+{
+    const int64_t shape[] = {WAKE_ELEMENTS};
+    uint64_t start = clock_now_ns(), ns;
+    struct work work;
+
+    if (bench->scale != SCALE_FULL ||
+        work_create(&work, &bench->lane, "add", 1, shape) != TANDEM_OK)
+        return;
+    while (clock_now_ns() - start < WAKE_NS &&
+           work_stream(&work, 100, &ns) == TANDEM_OK)
+        ;
+    work_destroy(&work);
+}
+
 static enum scale scale_of(const struct selection *selection,
                            const struct tandem_device_info *info)
 {
@@ -183,8 +202,10 @@ static void run_device(struct bench *bench, const struct selection *selection,
         return;
     }
     bench->scale = scale_of(selection, &bench->lane.info);
-    if ((bench->lane.info.caps & TANDEM_CAP_CORE_OPERATORS) != 0)
+    if ((bench->lane.info.caps & TANDEM_CAP_CORE_OPERATORS) != 0) {
+        wake(bench);
         run_suites(bench, selection, document);
+    }
 #ifdef BENCH_OPENCL
     direct_release(bench);
 #endif
