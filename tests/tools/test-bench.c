@@ -47,6 +47,23 @@ START_TEST(rows_have_names_and_fit_the_scale)
 }
 END_TEST
 
+START_TEST(memory_and_choice_bound_the_list)
+{
+    const struct tandem_device_info info = {.memory_bytes = UINT64_C(1) << 32,
+                                            .max_alloc_bytes = UINT64_C(1)
+                                                               << 30};
+    struct list list = {.scale = SCALE_FULL, .chosen = true};
+
+    ck_assert_double_eq(list_fitting_elements(&list), 0x1p28);
+    list.device = &info;
+    ck_assert_double_eq(list_fitting_elements(&list), 0x1p26);
+    list_add(&list, "add", "10", "", "stream");
+    list_add(&list, "add", "10", "", "host");
+    ck_assert_uint_eq(list.count, 1);
+    list_destroy(&list);
+}
+END_TEST
+
 /* torch_compare.py makes the same: tests/tools/bench has these values. */
 START_TEST(operands_are_what_they_always_were)
 {
@@ -212,6 +229,7 @@ int main(void)
 
     tcase_add_test(tests, details_are_words);
     tcase_add_test(tests, rows_have_names_and_fit_the_scale);
+    tcase_add_test(tests, memory_and_choice_bound_the_list);
     tcase_add_test(tests, operands_are_what_they_always_were);
     tcase_add_loop_test(tests, right_products_have_small_errors, 0, 2);
     tcase_add_loop_test(tests, operands_come_back_as_they_went, 0, 3);

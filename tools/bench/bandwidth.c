@@ -69,7 +69,7 @@ static void list_transposes(struct list *list, int64_t elements)
 
 void bandwidth_list(struct list *list)
 {
-    int64_t elements = (int64_t)list_most_elements(list);
+    int64_t elements = (int64_t)list_fitting_elements(list);
 
     for (size_t i = 0; i < COUNT(flat_ops); i++)
         list_add_shape(list, flat_ops[i], 1, &elements, "", "stream");

@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TURN_NS 2e6      /* what a turn fills where its work is short */
+/* What a turn fills where its work is short. */
+static const double turn_ns[SCALES] = {1e5, 2e6, 2e6};
+
 #define MOST_TIMES 2000  /* of the work in one turn */
 #define SLOW_NS 2e8      /* a turn that takes longer gets MIN_SAMPLES */
 
@@ -111,7 +113,7 @@ struct turns {
 
 /* Compiles, allocates and wakes what the work needs; then finds how often a
  * turn does it.  The time of the last turn; negative: it failed. */
-static double warm_up(struct turns *turns, uint64_t most)
+static double warm_up(struct turns *turns, double fill_ns, uint64_t most)
 {
     const struct side *side = turns->side;
     double once = side->run(side->argument, 1);
@@ -120,8 +122,8 @@ static double warm_up(struct turns *turns, uint64_t most)
     if (once >= 0)
         once = side->run(side->argument, 1);
     while (once >= 0 && turns->count < most &&
-           once * (double)turns->count < TURN_NS / 2) {
-        double wanted = TURN_NS / fmax(once, 1);
+           once * (double)turns->count < fill_ns / 2) {
+        double wanted = fill_ns / fmax(once, 1);
 
         turns->count = wanted > 8.0 * (double)turns->count
                            ? 8 * turns->count
@@ -177,7 +179,7 @@ void bench_contest(struct bench *bench, struct contest *contest)
         double ns;
 
         turns[i].side = &contest->sides[i];
-        ns = warm_up(&turns[i], most);
+        ns = warm_up(&turns[i], turn_ns[bench->scale], most);
         if (ns < 0)
             failed = contest->sides[i].name;
         if (ns > SLOW_NS)

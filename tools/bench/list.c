@@ -22,6 +22,19 @@ double list_most_elements(const struct list *list)
     return most[list->scale];
 }
 
+double list_fitting_elements(const struct list *list)
+{
+    double elements = list_most_elements(list);
+
+    if (list->device == NULL)
+        return elements;
+    while (elements > 0x1p14 &&
+           (32 * elements > (double)list->device->memory_bytes ||
+            8 * elements > (double)list->device->max_alloc_bytes))
+        elements /= 4;
+    return elements;
+}
+
 double list_most_flops(const struct list *list)
 {
     static const double most[SCALES] = {3e6, 4e9, 1.2e12};
@@ -65,6 +78,8 @@ void list_add_shape(struct list *list, const char *op, uint32_t rank,
 {
     struct row *row;
 
+    if (list->chosen && strcmp(mode, "stream") == 0)
+        return;
     if (too_large(list, op, rank, shape)) {
         list->left_out++;
         return;

@@ -28,13 +28,18 @@ struct row {
 
 struct list {
     enum scale scale;
+    /* The device whose memory the work must fit in; NULL: none yet. */
+    const struct tandem_device_info *device;
+    bool chosen; /* the library chooses: no data is resident */
     const char *suite; /* of rows that are added */
     struct row *rows;
     size_t count, room;
     size_t left_out; /* too large for the scale */
 };
 
-/* What a row may at most take at the scale. */
+/* What a row may at most take at the scale (list_fitting_elements: and with
+ * three such operands, and a copy of them, on the device). */
+double list_fitting_elements(const struct list *list);
 double list_most_elements(const struct list *list);
 double list_most_flops(const struct list *list);
 

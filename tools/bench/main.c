@@ -201,10 +201,9 @@ static void print_list(const struct command *command, FILE *out)
 {
     int scale = command->selection.scale;
     json_t *document = json_object(), *rows = json_array();
-    struct list list;
+    struct list list = {.scale = scale < 0 ? SCALE_FULL : (enum scale)scale};
 
-    selection_list(&command->selection, NULL,
-                   scale < 0 ? SCALE_FULL : (enum scale)scale, &list);
+    selection_list(&command->selection, NULL, &list);
     for (size_t i = 0; i < list.count; i++) {
         if (command->format == FORMAT_JSON)
             json_array_append_new(rows, row_json(&list.rows[i]));

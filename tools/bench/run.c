@@ -66,21 +66,18 @@ static void keep_only(struct list *list, const char *only)
 }
 
 void selection_list(const struct selection *selection,
-                    const struct suite *suite, enum scale scale,
-                    struct list *out)
+                    const struct suite *suite, struct list *list)
 {
-    memset(out, 0, sizeof *out);
-    out->scale = scale;
     for (size_t i = 0; i < SUITE_COUNT; i++) {
         if ((suite != NULL && suite != &suites[i]) ||
             (selection->any_suite && !selection->suites[i]) ||
             suites[i].list == NULL)
             continue;
-        out->suite = suites[i].name;
-        suites[i].list(out);
+        list->suite = suites[i].name;
+        suites[i].list(list);
     }
     if (selection->only != NULL)
-        keep_only(out, selection->only);
+        keep_only(list, selection->only);
 }
 
 /* ---- one device ---- */
@@ -100,28 +97,22 @@ static double seconds_since(uint64_t start)
     return (double)(clock_now_ns() - start) / (double)NS_PER_S;
 }
 
-/* Of the library's choice there is no resident data to speak of. */
-static bool row_applies(const struct bench *bench, const struct row *row)
-{
-    return bench->device != TANDEM_ANY_DEVICE ||
-           strcmp(row->mode, "stream") != 0;
-}
-
 /* Into seconds what it took; how many rows are too large. */
 static size_t run_suite(struct bench *bench, const struct selection *selection,
                         const struct suite *suite, json_t *seconds)
 {
     uint64_t start = clock_now_ns();
     struct progress progress;
-    struct list list;
+    bool chosen = bench->device == TANDEM_ANY_DEVICE;
+    struct list list = {.scale = bench->scale,
+                        .device = chosen ? NULL : &bench->lane.info,
+                        .chosen = chosen};
     char step[64];
 
-    selection_list(selection, suite, bench->scale, &list);
+    selection_list(selection, suite, &list);
     progress_begin(&progress, "bench", true);
     for (size_t i = 0; i < list.count; i++) {
         bench->row = &list.rows[i];
-        if (!row_applies(bench, bench->row))
-            continue;
         snprintf(step, sizeof step, "%.20s %.20s %.20s", bench->device_text,
                  suite->name, progress.terminal ? bench->row->name : "");
         progress_show(&progress, (double)i / (double)list.count, step);

@@ -17,11 +17,10 @@ struct selection {
     bool any_suite; /* one was named */
 };
 
-/* The rows selected at the scale (of this suite alone, where it is not NULL).
- * Ends with list_destroy. */
+/* Adds the rows selected (of this suite alone, where it is not NULL) to a list
+ * that has its scale.  Ends with list_destroy. */
 void selection_list(const struct selection *selection,
-                    const struct suite *suite, enum scale scale,
-                    struct list *out);
+                    const struct suite *suite, struct list *list);
 
 /* Measures what is selected on each device, into document: its devices and
  * rows.  false where there is no such device, having complained. */

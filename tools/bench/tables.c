@@ -180,10 +180,13 @@ static void print_machine(const json_t *document, bool markdown, FILE *out)
                 row_text(pytorch, "version"), row_text(pytorch, "device"));
     json_array_foreach(json_object_get(document, "devices"), i, device)
         fprintf(out,
-                "%s%s: %s (%s, %s), scale %s, %.0f rows too large for it, "
+                "%s%s: %s%s%s%s%s, scale %s, %.0f rows too large for it, "
                 "%.1f s\n",
                 markdown ? "\n" : "", row_text(device, "device"),
-                row_text(device, "name"), row_text(device, "platform"),
+                row_text(device, "name"),
+                row_text(device, "platform")[0] == '\0' ? "" : "; ",
+                row_text(device, "platform"),
+                row_text(device, "driver")[0] == '\0' ? "" : " ",
                 row_text(device, "driver"), row_text(device, "scale"),
                 row_number(device, "left_out"),
                 row_number(device, "seconds"));
