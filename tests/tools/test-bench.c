@@ -77,6 +77,45 @@ START_TEST(operands_are_what_they_always_were)
 }
 END_TEST
 
+/* Element (row, column) of an operand as kind has it, over what it is alike. */
+static float scale_at(enum inputs kind, char operand, int row, int column)
+{
+    struct product p = {.dtype = TANDEM_F32,
+                        .gemm = {.m = M, .n = N, .k = K, .batch = 2}};
+    uint64_t index = (uint64_t)(row * (operand == 'a' ? K : N) + column);
+    float alike = product_value(&p, operand, index);
+
+    p.inputs = kind;
+    return product_value(&p, operand, index) / alike;
+}
+
+START_TEST(hard_operands_are_scaled_as_they_say)
+{
+    bool differs = false;
+
+    for (int i = 1; i < M; i++) {
+        float rows = scale_at(ROWSCALE, 'a', i, 0);
+        float columns = scale_at(COLUMNSCALE, 'b', 0, i);
+        float depths = scale_at(DEPTHSCALE, 'a', 0, i);
+
+        differs |= rows != scale_at(ROWSCALE, 'a', i - 1, 0);
+        ck_assert(rows >= 0x1p-10f && rows <= 0x1p10f);
+        ck_assert_float_eq(scale_at(ROWSCALE, 'a', i, 7), rows);
+        /* Of the second batch, too. */
+        ck_assert_float_eq(scale_at(ROWSCALE, 'a', M + i, 7), rows);
+        ck_assert_float_eq(scale_at(ROWSCALE, 'b', i, 7), 1);
+        ck_assert_float_eq(scale_at(COLUMNSCALE, 'b', 9, i), columns);
+        ck_assert_float_eq(scale_at(COLUMNSCALE, 'a', 9, i), 1);
+        ck_assert_float_eq(scale_at(DEPTHSCALE, 'a', 9, i), depths);
+        ck_assert_float_eq(scale_at(DEPTHSCALE, 'b', i, 9), 1 / depths);
+    }
+    ck_assert(differs);
+    ck_assert_float_eq(scale_at(EXTREME, 'a', 3, 3), 1e25f);
+    ck_assert(fabsf(scale_at(EXTREME, 'b', 3, 3) / 1e-25f - 1) < 1e-6f);
+    ck_assert_float_eq(scale_at(EXTREME, '+', 0, 3), 1);
+}
+END_TEST
+
 static float a[M * K], b[K * N], bias[N], c[M * N];
 
 /* A product by the book, with bias and relu. */
@@ -231,6 +270,7 @@ int main(void)
     tcase_add_test(tests, rows_have_names_and_fit_the_scale);
     tcase_add_test(tests, memory_and_choice_bound_the_list);
     tcase_add_test(tests, operands_are_what_they_always_were);
+    tcase_add_test(tests, hard_operands_are_scaled_as_they_say);
     tcase_add_loop_test(tests, right_products_have_small_errors, 0, 2);
     tcase_add_loop_test(tests, operands_come_back_as_they_went, 0, 3);
     tcase_add_test(tests, one_wrong_entry_is_seen);

@@ -44,6 +44,10 @@ static const struct {
     {"16x512x512x512", ""},
 };
 static const char *const narrow[] = {"tf32", "f16", "bf16"};
+/* Operands that products of reduced precision find hard. */
+static const char *const inputs[] = {"positive", "rowscale", "columnscale",
+                                     "depthscale", "extreme"};
+static const int64_t hard[] = {64, 1024, 4096};
 
 static void add_square(struct list *list, int64_t n, const char *detail)
 {
@@ -60,6 +64,9 @@ void gemm_list(struct list *list)
         list_add(list, "gemm", others[i].shape, others[i].detail, "stream");
     for (size_t i = 0; i < COUNT(linear); i++)
         add_square(list, linear[i], "bias+relu");
+    for (size_t i = 0; i < COUNT(inputs); i++)
+        for (size_t j = 0; j < COUNT(hard); j++)
+            add_square(list, hard[j], inputs[i]);
     for (size_t i = 0; i < COUNT(narrow); i++)
         for (size_t j = 0; j < COUNT(reduced); j++)
             add_square(list, reduced[j], narrow[i]);

@@ -19,13 +19,45 @@ static uint32_t mix(uint32_t x)
     return x ^ x >> 16;
 }
 
+/* The power of 2 that row, column or depth i is multiplied with. */
+static int power(uint64_t i)
+{
+    return (int)(mix((uint32_t)i + 3000) % 21) - 10;
+}
+
+static float scale(const struct product *p, char operand, uint64_t index)
+{
+    uint64_t n = (uint64_t)p->gemm.n, k = (uint64_t)p->gemm.k;
+    uint64_t m = (uint64_t)p->gemm.m;
+    bool a = operand == 'a', b = operand == 'b';
+
+    switch (p->inputs) {
+    case ROWSCALE:
+        return a ? ldexpf(1, power(index / k % m)) : 1;
+    case COLUMNSCALE:
+        return b ? ldexpf(1, power(index % n)) : 1;
+    case DEPTHSCALE:
+        return a   ? ldexpf(1, power(index % k))
+               : b ? ldexpf(1, -power(index / n % k))
+                   : 1;
+    case EXTREME:
+        return a ? 1e25f : b ? 1e-25f : 1;
+    default:
+        return 1;
+    }
+}
+
 float product_value(const struct product *p, char operand, uint64_t index)
 {
     uint32_t bits = mix((uint32_t)index + (uint32_t)operand * 0x9e3779b9u);
     float value = (float)(int32_t)((bits >> 8) - (1u << 23)) * 0x1p-23f;
 
     /* Multiples of 1/128 are exact in bf16 and in f16. */
-    return p->dtype == TANDEM_F32 ? value : floorf(value * 128) / 128;
+    if (p->dtype != TANDEM_F32)
+        return floorf(value * 128) / 128;
+    if (p->inputs == POSITIVE)
+        return (value + 1) / 2;
+    return p->inputs == UNIFORM ? value : value * scale(p, operand, index);
 }
 
 uint64_t product_elements(const struct product *p, char operand)

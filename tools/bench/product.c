@@ -161,10 +161,24 @@ static void gemm_fill(struct product *p, struct tandem_gemm *g)
         g->activation = TANDEM_OP_RELU;
 }
 
+static enum inputs row_inputs(const struct row *row)
+{
+    static const char *const words[] = {"",           "positive",
+                                        "rowscale",   "columnscale",
+                                        "depthscale", "extreme"};
+    int inputs = UNIFORM;
+
+    for (int i = POSITIVE; i <= EXTREME; i++)
+        if (row_has(row, words[i]))
+            inputs = i;
+    return (enum inputs)inputs;
+}
+
 static void gemm_read_row(struct product *p, const struct row *row)
 {
     const int64_t *mnk = row->shape + (row->rank == 4 ? 1 : 0);
 
+    p->inputs = row_inputs(row);
     p->bias = row_has(row, "bias");
     p->relu = row_has(row, "relu");
     p->dtype = row_has(row, "f16")    ? TANDEM_F16

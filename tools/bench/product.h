@@ -4,7 +4,11 @@
  * that users would call instead, with its errors.  Single-threaded.
  *
  * A row's shape is MxNxK or BATCHxMxNxK; the words of its detail, with + in
- * between: ta, tb (a, b transposed), bias, relu, tf32 (allowed), f16, bf16.
+ * between: ta, tb (a, b transposed), bias, relu, tf32 (allowed), f16, bf16;
+ * and what the operands are, where they are not from [-1, 1) alike: positive;
+ * rowscale, columnscale (rows of a, columns of b times powers of 2 from -10 to
+ * 10), depthscale (columns of a, and rows of b by as much the other way);
+ * extreme (a times 1e25, b by as much).
  */
 #ifndef TANDEM_BENCH_PRODUCT_H
 #define TANDEM_BENCH_PRODUCT_H
@@ -22,8 +26,11 @@ struct probe {
     double magnitude[PROBE_SIDE * PROBE_SIDE]; /* |a||b| + |bias| */
 };
 
+enum inputs { UNIFORM, POSITIVE, ROWSCALE, COLUMNSCALE, DEPTHSCALE, EXTREME };
+
 struct product {
     struct bench *bench;
+    enum inputs inputs;
     bool bias, relu;
     uint32_t dtype;
     struct tandem_gemm gemm;  /* as the row says */
@@ -40,8 +47,8 @@ void product_measure(struct bench *bench);
 
 /* Elements of each operand, batches included. */
 uint64_t product_elements(const struct product *p, char operand);
-/* The value at an index of operand 'a', 'b' or '+' (the bias): from [-1, 1),
- * exact in the product's dtype.  torch_compare.py computes the same. */
+/* The value at an index of operand 'a', 'b' or '+' (the bias), exact in the
+ * product's dtype.  torch_compare.py computes the same. */
 float product_value(const struct product *p, char operand, uint64_t index);
 
 /* Writes floats to a buffer, reads a row of n of one, in the product's

@@ -77,7 +77,29 @@ def product_bits(operand, index):
     return (mix(index + ord(operand) * 0x9E3779B9) >> 8) - (1 << 23)
 
 
-def product_values(torch, operand, shape, dtype, device):
+def powers(torch, count, device):
+    """2 to the power of each row, column or depth."""
+    index = torch.arange(count, dtype=torch.int64, device=device)
+    return torch.exp2((mix(index + 3000) % 21 - 10).to(torch.float32))
+
+
+def scale(torch, operand, words, shape, device):
+    """What the operand's values are multiplied with, where they are."""
+    if operand == "a" and "rowscale" in words:
+        return powers(torch, shape[-2], device).view(-1, 1)
+    if operand == "b" and "columnscale" in words:
+        return powers(torch, shape[-1], device)
+    if operand == "a" and "depthscale" in words:
+        return powers(torch, shape[-1], device)
+    if operand == "b" and "depthscale" in words:
+        return 1 / powers(torch, shape[-2], device).view(-1, 1)
+    if operand in "ab" and "extreme" in words:
+        return torch.tensor(1e25 if operand == "a" else 1e-25,
+                            dtype=torch.float32, device=device)
+    return None
+
+
+def product_values(torch, operand, words, shape, dtype, device):
     """What product_value gives for each element."""
     count = math.prod(shape)
     index = torch.arange(count, dtype=torch.int64, device=device)
@@ -85,7 +107,11 @@ def product_values(torch, operand, shape, dtype, device):
     del index
     if dtype != torch.float32:
         values = torch.floor(values * 128) / 128
-    return values.to(dtype).view(shape)
+    elif "positive" in words:
+        values = (values + 1) / 2
+    values = values.to(dtype).view(shape)
+    factor = scale(torch, operand, words, shape, device)
+    return values if factor is None else values * factor
 
 
 def draw_indices(extent, seed):
@@ -105,6 +131,7 @@ class Product:
         m, n, k = shape[-3:]
         dtype = {"f16": torch.float16, "bf16": torch.bfloat16}
         self.torch = torch
+        self.words = words
         self.tf32 = "tf32" in words
         self.relu = "relu" in words
         self.dtype = next((dtype[w] for w in words if w in dtype),
@@ -119,7 +146,8 @@ class Product:
         self.c = torch.empty(batch + [m, n], dtype=self.dtype, device=device)
 
     def values(self, operand, shape, device):
-        return product_values(self.torch, operand, shape, self.dtype, device)
+        return product_values(self.torch, operand, self.words, shape,
+                              self.dtype, device)
 
     def run(self):
         """Into c."""
