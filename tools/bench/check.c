@@ -14,7 +14,6 @@
 #define SPOT 512               /* elements at either end */
 #define SEED_PERIOD (1u << 18) /* floats after which lane_buffer repeats */
 #define LONG_SPOTS 4           /* of results with many inputs each */
-#define NORM_EPSILON 1e-5
 
 float seed_value(uint64_t index)
 {
@@ -136,7 +135,7 @@ static double expected_row(const struct opcase *c, uint64_t index)
     const struct tandem_tensor_desc *in = &c->in[0];
     uint64_t columns = (uint64_t)in->shape[in->rank - 1];
     struct run run = {index - index % columns, columns, 1};
-    double x = (double)seed_value(index), n = (double)columns, mean;
+    double x = (double)seed_value(index), n = (double)columns, mean, epsilon;
 
     if (c->op.id == TANDEM_OP_SOFTMAX)
         return exp(x) / sum_of(&run, 0);
@@ -144,8 +143,9 @@ static double expected_row(const struct opcase *c, uint64_t index)
         return x - log(sum_of(&run, 0));
     /* The scale and the shift of a norm, where it has them, begin as every
      * buffer does. */
+    epsilon = c->info->float_count > 0 ? c->floats[0] : 0;
     mean = strcmp(c->info->name, "layer_norm") == 0 ? sum_of(&run, 1) / n : 0;
-    x = (x - mean) / sqrt((sum_of(&run, 2) / n - mean * mean) + NORM_EPSILON);
+    x = (x - mean) / sqrt((sum_of(&run, 2) / n - mean * mean) + epsilon);
     if (c->inputs > 1)
         x *= (double)seed_value(index % columns);
     return c->inputs > 2 ? x + (double)seed_value(index % columns) : x;

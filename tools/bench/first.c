@@ -15,6 +15,7 @@
 #endif
 
 #include <inttypes.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,14 +193,24 @@ int first_main(int argc, char **argv)
 
 /* ---- its parent ---- */
 
-/* Between fork and exec: nothing that may take a lock. */
-static void become(int output, const char *who, const char *start,
-                   const char *device, const char *platform, const char *name)
+extern char **environ;
+
+/* Not by fork: with a GPU's memory mapped that takes long.  0, or -1. */
+static int spawn(pid_t *out_child, const int ends[2], char *const *arguments)
 {
-    dup2(output, STDOUT_FILENO);
-    execl("/proc/self/exe", "tandem-bench", FIRST_OPTION, who, start, device,
-          platform, name, (char *)NULL);
-    _exit(127);
+    posix_spawn_file_actions_t actions;
+    int error;
+
+    if (posix_spawn_file_actions_init(&actions) != 0)
+        return -1;
+    error = posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    if (error == 0)
+        error = posix_spawn_file_actions_addclose(&actions, ends[0]);
+    if (error == 0)
+        error = posix_spawn(out_child, "/proc/self/exe", &actions, NULL,
+                            arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return error == 0 ? 0 : -1;
 }
 
 int first_start(const char *who, const char *device, const char *platform,
@@ -207,20 +218,19 @@ int first_start(const char *who, const char *device, const char *platform,
                 char error[256])
 {
     char line[256] = "", start[32];
-    int ends[2], status = 0, read_count = 0;
-    FILE *from = NULL;
-    pid_t child;
+    const char *const arguments[] = {"tandem-bench", FIRST_OPTION, who, start,
+                                     device, platform, name, NULL};
+    int ends[2], status = 0, read_count = 0, spawned;
+    pid_t child = -1;
+    FILE *from;
 
     snprintf(error, 256, "a fresh process cannot be started");
     if (pipe(ends) != 0)
         return -1;
     snprintf(start, sizeof start, "%" PRIu64, clock_now_ns());
-    child = fork();
-    if (child == 0)
-        become(ends[1], who, start, device, platform, name);
+    spawned = spawn(&child, ends, (char *const *)arguments);
     close(ends[1]);
-    if (child > 0)
-        from = fdopen(ends[0], "r");
+    from = fdopen(ends[0], "r");
     if (from != NULL && fgets(line, sizeof line, from) != NULL)
         read_count = sscanf(line, "%lf %lf %lf", &out_ns[0], &out_ns[1],
                             &out_ns[2]);
@@ -228,7 +238,7 @@ int first_start(const char *who, const char *device, const char *platform,
         fclose(from);
     else
         close(ends[0]);
-    if (child < 0 || waitpid(child, &status, 0) != child)
+    if (spawned != 0 || waitpid(child, &status, 0) != child)
         return -1;
     if (WIFSIGNALED(status))
         snprintf(error, 256, "a fresh process (%s) died of signal %d", who,
