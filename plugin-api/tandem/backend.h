@@ -488,6 +488,9 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *                     N-th launch (from 1) succeeds and then fails on the
  *                     device with the numeric status STATUS; "wait:N" makes
  *                     the N-th wait never end (its timeout does)
+ *   test.gemm         OpenCL plugin: the kernels of matrix products: "clblast",
+ *                     or our tiles, "large", "medium" or "small", and in how
+ *                     many splits of k: "small:4"
  *   test.cache        "1": compiled programs are kept in cache_dir even where
  *                     the driver's own cache does better
  */

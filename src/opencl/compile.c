@@ -10,7 +10,7 @@
 
 #include "common/shelter.h"
 #include "opencl/device.h"
-#include "opencl/gemm.h"
+#include "opencl/clblast.h"
 #include "opencl/program.h"
 
 /* Compilers recurse deeply. */
@@ -111,7 +111,7 @@ static void *compile(void *argument)
     while ((job = job_take(programs, worker)) != NULL) {
         bool gemm = job->key == GEMM_KEY || job->key == GEMM_BATCHED_KEY;
         enum tandem_status status =
-            gemm ? gemm_warm(device, job->key == GEMM_BATCHED_KEY)
+            gemm ? clblast_warm(device, job->key == GEMM_BATCHED_KEY)
                  : variant_build(device, job, true);
         variant_settle(programs, job, status);
     }

@@ -168,6 +168,16 @@ static void describe_limits(struct platform_device *out, struct asked *asked)
                            CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
 }
 
+/* Tensor cores take TF32 from compute capability 8.0 on. */
+static void describe_nvidia(struct platform_device *out,
+                            const char *extensions)
+{
+    out->nvidia = strstr(out->info.platform, "NVIDIA") != NULL;
+    if (out->nvidia && listed(extensions, "cl_nv_device_attribute_query"))
+        out->tensor_cores =
+            number_if(out->id, DEVICE_COMPUTE_CAPABILITY_MAJOR_NV) >= 8;
+}
+
 static bool usable(struct asked *asked)
 {
     char version[128];
@@ -215,7 +225,7 @@ bool describe_device(struct platform_device *out, cl_platform_id platform,
     if (listed(extensions, "cl_khr_device_uuid"))
         clGetDeviceInfo(id, DEVICE_UUID_KHR, sizeof(info->uuid), info->uuid,
                         NULL);
-    out->nvidia = strstr(info->platform, "NVIDIA") != NULL;
+    describe_nvidia(out, extensions);
     out->pocl = strstr(info->platform, "Portable Computing") != NULL;
     out->rusticl = strstr(info->platform, "rusticl") != NULL;
     out->subgroups = listed(extensions, "cl_intel_subgroups") &&

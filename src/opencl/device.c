@@ -13,8 +13,8 @@
 #include "common/decimal.h"
 #include "opencl/adrift.h"
 #include "opencl/cache.h"
+#include "opencl/clblast.h"
 #include "opencl/driver.h"
-#include "opencl/gemm.h"
 #include "opencl/late.h"
 #include "opencl/pinned.h"
 #include "opencl/status.h"
@@ -102,7 +102,7 @@ static void context_give(struct tandem_device *device)
         }
     }
     if (open_count == 0)
-        gemm_forget();
+        clblast_forget();
     clReleaseContext(device->context);
     pthread_mutex_unlock(&mutex);
 }
@@ -255,6 +255,12 @@ static enum tandem_status read_options(struct tandem_device *device,
         }
         if (strcmp(from->keys[i], "test.cache") == 0)
             device->cache.forced = strcmp(from->values[i], "1") == 0;
+        if (strcmp(from->keys[i], "test.gemm") == 0 &&
+            !routes_force(&device->routes, from->values[i]))
+            status = message_set(TANDEM_INVALID_ARGUMENT,
+                                 "open: test.gemm is \"%.40s\", not clblast "
+                                 "or large, medium or small[:SPLITS]",
+                                 from->values[i]);
     }
     device->stuck_ns =
         stuck_ms < UINT64_MAX / 1000000u ? stuck_ms * 1000000u : 0;
@@ -284,6 +290,7 @@ enum tandem_status device_open(uint32_t index,
         atomic_store(&device->waits, WAITS_BUSY);
     device->cache = (struct cache){.directory = -1,
                                    .cap_bytes = CACHE_CAP_BYTES};
+    routes_start(&device->routes, hardware);
     enum tandem_status status = read_options(device, options, &cap);
     if (status == TANDEM_OK)
         status = context_take(device);

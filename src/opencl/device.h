@@ -21,6 +21,7 @@
 #include "opencl/memory.h"
 #include "opencl/platform.h"
 #include "opencl/program.h"
+#include "opencl/route.h"
 
 /* What the driver does while a thread waits in it. */
 enum waits { WAITS_UNKNOWN, WAITS_ASLEEP, WAITS_BUSY };
@@ -54,6 +55,7 @@ struct tandem_device {
     uint64_t next_stream_id;
     struct pool pool;
     struct programs programs;
+    struct routes routes; /* of matrix products */
     struct tandem_device *next; /* of the open devices */
 };
 

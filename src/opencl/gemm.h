@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Matrix products by CLBlast.  Its program cache is process-wide, keyed by
- * context and device, and guarded by its own mutexes: seen in its source, not
- * promised in its documentation.
- */
+/* Matrix products, with their epilogues.  Any thread. */
 #ifndef TANDEM_OPENCL_GEMM_H
 #define TANDEM_OPENCL_GEMM_H
 
@@ -19,9 +15,4 @@ enum tandem_status gemm_prepare(struct tandem_device *device,
                                 const struct tandem_gemm *gemm);
 enum tandem_status gemm_ready(struct tandem_device *device,
                               const struct tandem_gemm *gemm);
-/* Runs small products on scratch memory, so that CLBlast has compiled. */
-enum tandem_status gemm_warm(struct tandem_device *device, bool batched);
-/* Empties CLBlast's cache.  With no device open. */
-void gemm_forget(void);
-
 #endif

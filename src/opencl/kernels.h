@@ -10,7 +10,9 @@ extern const char kernel_gather[];
 extern const char kernel_gemm[];
 extern const char kernel_norm[];
 extern const char kernel_optimizer[];
+extern const char kernel_product[];
 extern const char kernel_reduce[];
 extern const char kernel_softmax[];
+extern const char kernel_strict[];
 
 #endif

@@ -156,7 +156,7 @@ static enum tandem_status step_launch(struct tandem_stream *stream,
 {
     struct stream_kernel *kernel = NULL;
     enum tandem_status status = TANDEM_OK;
-    if (KEY_KERNEL(step->key) != KERNEL_COPY_BUFFER) {
+    if (key_compiles(step->key)) {
         status = stream_kernel(stream, step, &kernel);
         if (status == TANDEM_OK)
             status = set_arguments(stream, kernel, step);
@@ -179,14 +179,15 @@ enum tandem_status launch_plan(struct tandem_stream *stream, struct plan *plan)
     enum tandem_status status = TANDEM_OK;
     /* All kernels first: a failure then has started no work. */
     for (uint32_t i = 0; plan->steps > 1 && i < plan->steps; i++)
-        if (status == TANDEM_OK)
+        if (status == TANDEM_OK && key_compiles(plan->step[i].key))
             status = stream_kernel(stream, &plan->step[i], &kernel);
     if (status == TANDEM_OK && plan->temp_bytes != 0)
         status = buffer_create(stream->device, plan->temp_bytes, true, &temp);
     for (uint32_t i = 0; i < plan->steps && status == TANDEM_OK; i++) {
         struct step *step = &plan->step[i];
-        if (step->temp < STEP_BUFFERS)
-            step->buffers[step->temp] = temp;
+        for (uint32_t j = 0; j < step->buffer_count; j++)
+            if (step->buffers[j] == NULL)
+                step->buffers[j] = temp;
         status = step_launch(stream, step);
     }
     if (temp != NULL)

@@ -111,14 +111,12 @@ enum tandem_status plan_norm(struct plan *plan, const struct request *request)
     step_start(plan, options | kernel_key(KERNEL_NORM_PART, 0, 0, 0), &norm,
                &step);
     step->groups = norm.by.row_groups * norm.by.splits;
-    step->temp = 0;
     step_buffer(step, NULL, true);
     step_buffer(step, request->inputs[0]->buffer, false);
     step_start(plan, options | kernel_key(KERNEL_NORM_WRITE, 0, 0, 0), &norm,
                &step);
     step->groups = norm.by.row_groups * norm.by.splits;
     buffers_fill(step, request);
-    step->temp = step->buffer_count;
     step_buffer(step, NULL, false);
     plan->temp_bytes = norm.by.rows * norm.by.splits * 4 * sizeof(float);
     return TANDEM_OK;

@@ -51,7 +51,6 @@ struct step *plan_step(struct plan *plan, uint64_t key, uint32_t param_bytes)
     step->key = key;
     step->groups = 0;
     step->buffer_count = 0;
-    step->temp = STEP_BUFFERS;
     step->written = 0;
     step->param_bytes = param_bytes;
     memset(step->params, 0, param_bytes);

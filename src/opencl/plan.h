@@ -16,7 +16,7 @@ struct platform_device;
 
 #define STEP_BUFFERS 8u
 #define STEP_PARAM_BYTES 1024u
-#define PLAN_STEPS 2u
+#define PLAN_STEPS 5u
 
 /* The kernels of cl/. */
 enum kernel_id {
@@ -36,7 +36,10 @@ enum kernel_id {
     KERNEL_NORM = 13,
     KERNEL_NORM_PART = 14,
     KERNEL_NORM_WRITE = 15,
-    KERNEL_IDS = 16
+    KERNEL_PRODUCT = 16,
+    KERNEL_JOIN_PARTS = 17,
+    KERNEL_STRICT = 18,
+    KERNEL_IDS = 19
 };
 
 /* OpenCL C types, as they stand in a key. */
@@ -62,6 +65,10 @@ enum kernel_type {
 #define KEY_GROUP_LOG2(key) ((uint32_t)((key) >> 34 & 0xfu))
 #define KEY_HELD_LOG2(key) ((uint32_t)((key) >> 38 & 0x7u))
 #define KEY_VECTOR(key) ((uint32_t)((key) >> 41 & 1u))
+/* Of a product: product.h's tile, and how a and b lie. */
+#define KEY_TILE(key) ((uint32_t)((key) >> 42 & 7u))
+#define KEY_A_OUTER(key) ((uint32_t)((key) >> 45 & 1u))
+#define KEY_B_OUTER(key) ((uint32_t)((key) >> 46 & 1u))
 
 /* Operand 0 is the output. */
 static inline uint64_t kernel_key(uint32_t kernel, uint32_t op, bool wide,
@@ -78,6 +85,17 @@ static inline uint64_t key_tanh(bool tanh_form)
 {
     return (uint64_t)tanh_form << 33;
 }
+/* Whether a kernel's groups are of one size, whatever a device prefers. */
+static inline bool key_tiled(uint64_t key)
+{
+    return KEY_KERNEL(key) == KERNEL_PRODUCT ||
+           KEY_KERNEL(key) == KERNEL_STRICT;
+}
+/* Whether there is anything to compile. */
+static inline bool key_compiles(uint64_t key)
+{
+    return KEY_KERNEL(key) != KERNEL_COPY_BUFFER;
+}
 
 /* Vectors that a work-item keeps in registers; whether rows are made of
  * aligned ones. */
@@ -89,14 +107,20 @@ static inline uint64_t key_vector(bool vector)
 {
     return (uint64_t)vector << 41;
 }
+static inline uint64_t key_product(uint32_t tile, bool a_outer, bool b_outer,
+                                   bool vector)
+{
+    return (uint64_t)tile << 42 | (uint64_t)a_outer << 45 |
+           (uint64_t)b_outer << 46 | key_vector(vector);
+}
 
 struct step {
     uint64_t key;
     uint64_t groups;
-    /* In the kernel's order; buffer_count includes the temporary's NULL at
-     * place temp (STEP_BUFFERS: none).  Bits of written: those it writes. */
+    /* In the kernel's order, NULL where the plan's temporary belongs.  Bits of
+     * written: those that the kernel writes. */
     struct tandem_buffer *buffers[STEP_BUFFERS];
-    uint32_t buffer_count, temp, written;
+    uint32_t buffer_count, written;
     uint32_t param_bytes;
     /* KERNEL_COPY_BUFFER: buffers[0] from buffers[1]. */
     uint64_t target_offset, source_offset, bytes;

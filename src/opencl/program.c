@@ -12,6 +12,7 @@
 #include "opencl/device.h"
 #include "opencl/kernels.h"
 #include "opencl/plan.h"
+#include "opencl/proof.h"
 #include "opencl/status.h"
 #include "opencl/variant.h"
 
@@ -277,6 +278,24 @@ static enum tandem_status program_get(struct tandem_device *device,
     return status;
 }
 
+static enum tandem_status check_local_memory(struct tandem_device *device,
+                                             cl_kernel kernel)
+{
+    cl_ulong bytes = 0, most = device->hardware->info.local_memory_bytes;
+    cl_int code = clGetKernelWorkGroupInfo(kernel, device->hardware->id,
+                                           CL_KERNEL_LOCAL_MEM_SIZE,
+                                           sizeof(bytes), &bytes, NULL);
+    if (code != CL_SUCCESS)
+        return status_from_cl(device, code, "clGetKernelWorkGroupInfo");
+    /* NVIDIA's driver gives groups more than it says. */
+    if (bytes <= most || device->hardware->nvidia)
+        return TANDEM_OK;
+    return message_set(TANDEM_FAILED,
+                       "a kernel needs %llu bytes of local memory; there are "
+                       "%llu",
+                       (unsigned long long)bytes, (unsigned long long)most);
+}
+
 /* The kernel, not the device, knows how large its groups may be. */
 static enum tandem_status check_group(struct tandem_device *device,
                                       cl_kernel kernel, uint64_t key)
@@ -288,9 +307,11 @@ static enum tandem_status check_group(struct tandem_device *device,
     if (code != CL_SUCCESS)
         return status_from_cl(device, code, "clGetKernelWorkGroupInfo");
     if (most >= (size_t)1 << KEY_GROUP_LOG2(key))
-        return TANDEM_OK;
-    if (KEY_GROUP_LOG2(key) == 0)
-        return message_set(TANDEM_FAILED, "a kernel runs with no group size");
+        return check_local_memory(device, kernel);
+    if (KEY_GROUP_LOG2(key) == 0 || key_tiled(key))
+        return message_set(TANDEM_FAILED,
+                           "a kernel runs in groups of %zu, not of %u", most,
+                           1u << KEY_GROUP_LOG2(key));
     struct programs *programs = &device->programs;
     uint32_t log2 = most != 0 ? floor_log2(most) : KEY_GROUP_LOG2(key) - 1;
     pthread_mutex_lock(&programs->mutex);
@@ -345,6 +366,8 @@ static enum tandem_status build_sheltered(struct tandem_device *device,
     if (code != CL_SUCCESS)
         return status_from_cl(device, code, "clCreateKernel");
     status = check_group(device, kernel, variant->key);
+    if (status == TANDEM_OK && proof_wanted(variant->key))
+        status = proof_run(device, kernel, variant->key);
     if (status == TANDEM_OK && trial)
         status = trial_launch(device, kernel, variant);
     clReleaseKernel(kernel);

@@ -176,7 +176,6 @@ static void plan_join(struct plan *plan, const struct request *request,
         (out->outputs + outputs_of_group - 1) / outputs_of_group;
     step->groups = out->output_groups;
     step_buffer(step, request->outputs[0]->buffer, true);
-    step->temp = 1;
     step_buffer(step, NULL, false);
 }
 
@@ -201,7 +200,6 @@ enum tandem_status plan_reduce(struct plan *plan, const struct request *request)
         step_buffer(step, request->inputs[1]->buffer, false);
     if (out->splits == 1)
         return TANDEM_OK;
-    step->temp = 1;
     step->buffers[1] = NULL;
     plan->temp_bytes = (uint64_t)out->splits * out->outputs * part_bytes(op);
     plan_join(

@@ -120,7 +120,6 @@ static void plan_split(struct plan *plan, const struct request *request,
         sizeof(*softmax));
     memcpy(step->params, softmax, sizeof(*softmax));
     step->groups = softmax->by.row_groups * softmax->by.splits;
-    step->temp = 0;
     step_buffer(step, NULL, true);
     step_buffer(step, request->inputs[0]->buffer, false);
     step = plan_step(plan, options | kernel_key(KERNEL_SOFTMAX_WRITE, 0, 0, 0),
@@ -129,7 +128,6 @@ static void plan_split(struct plan *plan, const struct request *request,
     step->groups = softmax->by.row_groups *
                    (form == FORM_LOSS ? 1 : softmax->by.splits);
     buffers_fill(step, request);
-    step->temp = step->buffer_count;
     step_buffer(step, NULL, false);
     plan->temp_bytes =
         softmax->by.rows * softmax->by.splits * 2 * sizeof(float);

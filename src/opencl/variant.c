@@ -11,6 +11,7 @@
 #include "opencl/kernels.h"
 #include "opencl/plan.h"
 #include "opencl/platform.h"
+#include "opencl/product.h"
 
 static const struct {
     const char *file, *source, *function;
@@ -29,7 +30,10 @@ static const struct {
     [KERNEL_NORM] = {"norm.cl", kernel_norm, "held"},
     [KERNEL_NORM_PART] = {"norm.cl", kernel_norm, "part"},
     [KERNEL_NORM_WRITE] = {"norm.cl", kernel_norm, "write"},
-    [KERNEL_EPILOGUE] = {"gemm.cl", kernel_gemm, "epilogue"}};
+    [KERNEL_EPILOGUE] = {"gemm.cl", kernel_gemm, "epilogue"},
+    [KERNEL_PRODUCT] = {"product.cl", kernel_product, "product"},
+    [KERNEL_JOIN_PARTS] = {"product.cl", kernel_product, "join_parts"},
+    [KERNEL_STRICT] = {"strict.cl", kernel_strict, "strict"}};
 
 static const char *type_name(uint64_t key, uint32_t operand)
 {
@@ -82,6 +86,29 @@ static void append_elementwise(struct variant_text *out, uint64_t key)
     append(out, " -DINPUTS=%u -DOUT=%s", row->inputs, type_name(key, 0));
     for (uint32_t i = 0; i < row->inputs; i++)
         append(out, " -DIN%u=%s", i, type_name(key, i + 1));
+}
+
+/* NVIDIA's compiler orders a whole slice well; others then run out of
+ * registers. */
+static void append_product(struct variant_text *out, uint64_t key, bool nvidia)
+{
+    const struct tile *tile = &tiles[KEY_TILE(key)];
+    append(out,
+           " -DITEM_M=%u -DITEM_N=%u -DSLICE=%u -DA_OUTER=%u -DB_OUTER=%u "
+           "-DVECTOR=%u -DUNROLL=%u",
+           tile->m / 8, tile->n / 16, tile->slice, KEY_A_OUTER(key),
+           KEY_B_OUTER(key), KEY_VECTOR(key) != 0 ? 4 : 1,
+           nvidia ? tile->slice : 4);
+}
+
+/* Two or four warps of 64 rows. */
+static void append_strict(struct variant_text *out, uint64_t key)
+{
+    const struct tile *tile = &tiles[KEY_TILE(key)];
+    append(out,
+           " -DTILE_M=%u -DTILE_N=%u -DWARP_M=64 -DWARP_N=%u -DA_OUTER=%u "
+           "-DB_OUTER=%u",
+           tile->m, tile->n, tile->n / 2, KEY_A_OUTER(key), KEY_B_OUTER(key));
 }
 
 static void append_activation(struct variant_text *out, uint64_t key)
@@ -161,6 +188,14 @@ void variant_describe(struct variant_text *out, uint64_t key,
         append(out, " -DRMS=%d -DHELD=%u -DVECTOR=%u",
                KEY_OP(key) == TANDEM_OP_RMS_NORM, 1u << KEY_HELD_LOG2(key),
                KEY_VECTOR(key));
+        break;
+    case KERNEL_STRICT:
+        append_strict(out, key);
+        append_activation(out, key);
+        break;
+    case KERNEL_PRODUCT:
+        append_product(out, key, hardware->nvidia);
+        append_activation(out, key);
         break;
     default:
         append_activation(out, key);

@@ -13,6 +13,7 @@
 #include "common/operator.h"
 #include "opencl/plan.h"
 #include "opencl/platform.h"
+#include "opencl/product.h"
 #include "variants.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -204,29 +205,61 @@ static void operator_try(struct search *search)
     search->valid = any;
 }
 
-/* What stands after a product. */
+/* A product in all tiles, whole and in parts. */
+static void tiles_try(struct search *search, const struct tandem_gemm *gemm)
+{
+    struct plan plan;
+    for (uint32_t i = 0; i < TILES * 2; i++) {
+        enum tile_id tile = (enum tile_id)(i / 2);
+        if (!product_counts(gemm) || !product_fits(gemm, tile) ||
+            (tiles[tile].strict && !(operand_aligned(gemm, OPERAND_A) &&
+                                     operand_aligned(gemm, OPERAND_B))))
+            continue;
+        plan_product(&plan, gemm, tile, 1 + i % 2, 0,
+                     search->request.group_log2);
+        plan_add(search->keys, &plan);
+    }
+}
+
+/* What stands after a product, or does all of it. */
+static void activations_try(struct search *search, struct tandem_gemm *gemm)
+{
+    struct plan plan;
+    for (uint32_t i = 0; i < 2 * TANDEM_OP_LIMIT; i++) {
+        gemm->activation = i / 2;
+        gemm->activation_alpha = i % 2;
+        if (check_gemm(gemm, NULL, NULL) != TANDEM_OK)
+            continue;
+        search->valid = true;
+        plan_epilogue(&plan, gemm, search->request.group_log2, 1.0f);
+        plan_add(search->keys, &plan);
+        tiles_try(search, gemm);
+    }
+}
+
 static void products_try(struct search *search)
 {
     static const int64_t rows[] = {16, HUGE_EXTENT};
-    for (uint32_t i = 0; i < COUNT(rows) * 2 * TANDEM_OP_LIMIT; i++) {
-        struct plan plan;
-        struct tandem_gemm gemm = {
-            .struct_size = sizeof(gemm),
-            .dtype = TANDEM_F32,
-            .m = rows[i % 2],
-            .n = 16,
-            .k = 16,
-            .batch = 1,
-            .alpha = 1,
-            .activation = i / 4,
-            .activation_alpha = i / 2 % 2,
-        };
-        gemm.a.ld = gemm.b.ld = gemm.c.ld = 16;
-        if (check_gemm(&gemm, NULL, NULL) != TANDEM_OK)
-            continue;
-        search->valid = true;
-        plan_epilogue(&plan, &gemm, search->request.group_log2, 1.0f);
-        plan_add(search->keys, &plan);
+    struct tandem_gemm gemm = {.struct_size = sizeof(gemm),
+                               .dtype = TANDEM_F32,
+                               .n = 16,
+                               .k = 64,
+                               .batch = 1,
+                               .alpha = 1};
+    for (uint32_t i = 0; i < COUNT(rows); i++) {
+        gemm.m = rows[i];
+        gemm.a.ld = 64;
+        gemm.b.ld = gemm.c.ld = 16;
+        activations_try(search, &gemm);
+    }
+    gemm.m = 16;
+    gemm.activation = TANDEM_OP_INVALID;
+    /* Every layout, in fours and not. */
+    for (uint32_t i = 0; i < 8; i++) {
+        gemm.flags = (i & 1u ? TANDEM_GEMM_TRANSPOSE_A : 0) |
+                     (i & 2u ? TANDEM_GEMM_TRANSPOSE_B : 0);
+        gemm.a.ld = gemm.b.ld = i & 4u ? 65 : 64;
+        tiles_try(search, &gemm);
     }
 }
 

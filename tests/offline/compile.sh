@@ -8,6 +8,9 @@
 # memory in bytes, and what else is worth knowing.  Everything is written into
 # $work, below the build directory.
 
+# and ours UNIT, which says whether it is for that vendor.  spilling is a pattern
+# of kernels that may use scratch.
+
 # Every variant that the plugin can ask for, for work-groups of $1 items.
 units_make() {
     work=$PWD/test-cache/${0##*/}-$1
@@ -21,6 +24,7 @@ target_check() {
     target=$1
     result=0
     while read -r unit variants options; do
+        ours "$unit" || continue
         # No word of options holds blanks or patterns.
         if ! kernels "$target" "$unit" $options > "$work/$unit.kernels"; then
             echo "$target: $unit does not compile"
@@ -31,9 +35,9 @@ target_check() {
         fi
         sed "s/^/$target ${unit%.cl} /" "$work/$unit.kernels"
     done < "$work/list"
-    cat "$work"/*.kernels | awk -v target="$target" '
+    cat "$work"/*.kernels | awk -v target="$target" -v spilling="$spilling" '
         { kernels++ }
-        $2 != 0 { print target ": " $1 " uses " $2 " bytes of scratch"; bad = 1 }
+        $2 != 0 && $1 !~ spilling { print target ": " $1 " uses " $2 " bytes of scratch"; bad = 1 }
         END { print target ": " kernels + 0 " kernels"; exit bad }' || result=1
     return $result
 }

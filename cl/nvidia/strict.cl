@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Matrix products on the tensor cores of NVIDIA GPUs from compute capability
+ * 8.0 on, as accurate as f32: each element is a high and a low TF32 number,
+ * and low high + high low + high high is summed.  Tensor cores truncate when
+ * they add, so they add the products of 16 steps of k only; those sums are
+ * added as f32.  Lines of a and b start at aligned fours, and those that do
+ * not lie along k have a multiple of four elements.
+ *
+ * All elements are multiplied by 2^36, so that the smallest have a low part
+ * too.  Where a sum is then not finite (an infinite or NaN element, a product
+ * or an element that is too large), the group leaves a mark: product.cl's
+ * kernel, which runs after this one in the same tiles, computes those that are
+ * marked again.  So beta is 0 here, or sums go to the partials.
+ */
+#include "matrix.cl"
+
+/* A group's tile, and that of each warp in it. */
+#ifndef TILE_M
+#define TILE_M 64
+#define TILE_N 64
+#define WARP_M 64
+#define WARP_N 32
+#endif
+
+#define SLICE 16
+#define STAGES 3
+/* A slice lies as in memory, its lines along k, or along m or n, longer by
+ * what keeps neighbours off one bank. */
+#define LINE(outer, size) ((outer) ? (size) + 8 : SLICE + 4)
+#define A_LINE LINE(A_OUTER, TILE_M)
+#define B_LINE LINE(B_OUTER, TILE_N)
+#define AT(outer, line, row, k)                                                \
+    ((outer) ? (k) * (line) + (row) : (row) * (line) + (k))
+#define A_AT(row, k) AT(A_OUTER, A_LINE, row, k)
+#define B_AT(row, k) AT(B_OUTER, B_LINE, row, k)
+#define WARPS_M (TILE_M / WARP_M)
+#define BLOCKS_M (WARP_M / 16)
+#define BLOCKS_N (WARP_N / 8)
+#define A_STAGE (A_OUTER ? SLICE * A_LINE : TILE_M * A_LINE)
+#define B_STAGE (B_OUTER ? SLICE * B_LINE : TILE_N * B_LINE)
+#define A_READS (TILE_M * SLICE / 4 / GROUP)
+#define B_READS (TILE_N * SLICE / 4 / GROUP)
+#define OUT_LINE (TILE_N + 8)
+/* Blocks of b read before the first is used. */
+#define AHEAD 4
+
+/* Sixteen bytes to local memory, of which the first are read and the others
+ * are 0. */
+static inline void copy_async(uint to, __global const float *from, uint bytes)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
+                 "l"(from), "r"(bytes)
+                 : "memory");
+}
+
+/* Four 8 by 4 blocks, of which each item gets what mma wants of it. */
+static inline void load_blocks(uint *out, uint from)
+{
+    asm volatile(
+        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+        : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+        : "r"(from)
+        : "memory");
+}
+
+/* sum = a b, and sum += a b, of a 16 by 8 and an 8 by 8 block. */
+static inline void block_product(float *sum, const uint *a, const uint *b)
+{
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, "
+        "{%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
+        : "=f"(sum[0]), "=f"(sum[1]), "=f"(sum[2]), "=f"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]),
+          "f"(0.0f));
+}
+static inline void block_add(float *sum, const uint *a, const uint *b)
+{
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, "
+        "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/* An element as TF32 numbers, of 11 digits: the nearest, and what is left, of
+ * which mma looks at no more digits.  Those of b are cut off, not rounded, as
+ * the products of low and low, which are left out, have no bias while one of
+ * them has none. */
+#define SCALE 0x1p36f
+static inline void split_round(uint x, uint *high, uint *low)
+{
+    *high = (as_uint(as_float(x) * SCALE) + 0x1000u) & 0xffffe000u;
+    *low = as_uint(fma(as_float(x), SCALE, -as_float(*high)));
+}
+static inline void split_cut(uint x, uint *high, uint *low)
+{
+    *high = as_uint(as_float(x) * SCALE) & 0xffffe000u;
+    *low = as_uint(fma(as_float(x), SCALE, -as_float(*high)));
+}
+
+/* Where read r of an item lies in a slice. */
+#define ROW_OF(outer, size, r)                                                 \
+    ((outer) ? (id + (r)*GROUP) % ((size) / 4) * 4 : (id + (r)*GROUP) / 4)
+#define DEPTH_OF(outer, size, r)                                               \
+    ((outer) ? (id + (r)*GROUP) / ((size) / 4) : id % 4 * 4)
+/* How many of its bytes lie before the end of k. */
+#define BYTES_FROM(outer, k)                                                   \
+    ((k) >= end ? 0u : (outer) ? 16u : min((end - (k)) * 4, 16u))
+
+/* Starts the reads of the slice from k on. */
+#define FETCH(k_, stage_)                                                      \
+    do {                                                                       \
+        if ((k_) < end) {                                                      \
+            _Pragma("unroll") for (uint r_ = 0; r_ < A_READS; ++r_)            \
+            {                                                                  \
+                copy_async(a_to[r_] + (stage_)*A_STAGE * 4, a_at[r_],          \
+                           BYTES_FROM(A_OUTER, (k_) + DEPTH_OF(A_OUTER,        \
+                                                               TILE_M, r_)));  \
+                a_at[r_] += a_step;                                            \
+            }                                                                  \
+            _Pragma("unroll") for (uint r_ = 0; r_ < B_READS; ++r_)            \
+            {                                                                  \
+                copy_async(b_to[r_] + (stage_)*B_STAGE * 4, b_at[r_],          \
+                           BYTES_FROM(B_OUTER, (k_) + DEPTH_OF(B_OUTER,        \
+                                                               TILE_N, r_)));  \
+                b_at[r_] += b_step;                                            \
+            }                                                                  \
+        }                                                                      \
+        asm volatile("cp.async.commit_group;" ::: "memory");                   \
+    } while (0)
+
+/* An item's part of two blocks of a, 8 by 4 each way: rows 0 to 7 and 8 to 15
+ * of four steps of k, then of the next four. */
+#if A_OUTER
+#define A_BLOCKS(x, i, s)                                                      \
+    REPEAT (e_, 4)                                                             \
+    x[e_] = as_uint(                                                           \
+        a_stages[stage * A_STAGE +                                             \
+                 A_AT(warp_m + (i)*16 + e_ % 2 * 8 + line,                     \
+                      (s)*8 + e_ / 2 * 4 + pair)])
+#else
+#define A_BLOCKS(x, i, s)                                                      \
+    load_blocks(x, a_from + (stage * A_STAGE + A_AT((i)*16, (s)*8)) * 4)
+#endif
+/* Of four blocks of b: 8 columns by 16 steps of k. */
+#if B_OUTER
+#define B_BLOCKS(y, j)                                                         \
+    REPEAT (e_, 4)                                                             \
+    y[e_] = as_uint(b_stages[stage * B_STAGE +                                 \
+                             B_AT(warp_n + (j)*8 + line, e_ * 4 + pair)])
+#else
+#define B_BLOCKS(y, j)                                                         \
+    load_blocks(y, b_from + (stage * B_STAGE + B_AT((j)*8, 0)) * 4)
+#endif
+
+#define REPEAT(i, count)                                                       \
+    _Pragma("unroll") for (uint i = 0; i < (count); ++i)
+
+/* Adds a's blocks times one column of b's blocks. */
+static inline void multiply(float (*sum)[BLOCKS_N][4], uint column,
+                            uint (*a_high)[2][4], uint (*a_low)[2][4],
+                            const uint *b_high, const uint *b_low)
+{
+    float part[BLOCKS_M][4];
+    REPEAT (i, BLOCKS_M)
+        block_product(part[i], a_low[i][0], b_high);
+    REPEAT (i, BLOCKS_M)
+        block_add(part[i], a_high[i][0], b_low);
+    REPEAT (i, BLOCKS_M)
+        block_add(part[i], a_low[i][1], b_high + 2);
+    REPEAT (i, BLOCKS_M)
+        block_add(part[i], a_high[i][1], b_low + 2);
+    REPEAT (i, BLOCKS_M)
+        block_add(part[i], a_high[i][0], b_high);
+    REPEAT (i, BLOCKS_M)
+        block_add(part[i], a_high[i][1], b_high + 2);
+    REPEAT (i, BLOCKS_M)
+        REPEAT (e, 4)
+            sum[i][column][e] += part[i][e];
+}
+
+static inline bool sums_finite(float (*sum)[BLOCKS_N][4])
+{
+    float all = 0.0f; /* infinity times 0 is NaN */
+    REPEAT (i, BLOCKS_M)
+        REPEAT (j, BLOCKS_N)
+            REPEAT (e, 4)
+                all = fma(sum[i][j][e], 0.0f, all);
+    return all == 0.0f;
+}
+
+/* Through local memory, 16 rows of each warp at a time, so that neighbours
+ * store neighbours. */
+static inline void store_tile(__global float *c, __global float *partial,
+                              __global const float *bias, struct tile tile,
+                              float (*sum)[BLOCKS_N][4], __local float *shared,
+                              const struct product *p)
+{
+    uint id = get_local_id(0), warp = id / 32, lane = id % 32;
+    uint first_row = warp % WARPS_M * 16 + lane / 4;
+    uint first_column = warp / WARPS_M * WARP_N + lane % 4 * 2;
+    REPEAT (i, BLOCKS_M) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        REPEAT (j, BLOCKS_N)
+            REPEAT (h, 2)
+                *(__local float2 *)(shared + (first_row + h * 8) * OUT_LINE +
+                                    first_column + j * 8) =
+                    (float2)(sum[i][j][h * 2], sum[i][j][h * 2 + 1]) *
+                    (1.0f / (SCALE * SCALE));
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint at = id; at < WARPS_M * 16 * (TILE_N / 4); at += GROUP) {
+            uint row = at / (TILE_N / 4), column = at % (TILE_N / 4) * 4;
+            store_sums(c, partial, bias, tile,
+                       tile.m * TILE_M + row / 16 * WARP_M + i * 16 + row % 16,
+                       tile.n * TILE_N + column,
+                       *(__local const float4 *)(shared + row * OUT_LINE +
+                                                 column),
+                       p);
+        }
+    }
+}
+
+KERNEL void strict(__global float *c, __global float *partial,
+                   __global const float *a, __global const float *b,
+                   __global const float *bias, __global uint *marks,
+                   const struct product p)
+{
+    __local float shared[STAGES * (A_STAGE + B_STAGE)]
+        __attribute__((aligned(128)));
+    __local uint marked;
+    __local float *a_stages = shared, *b_stages = shared + STAGES * A_STAGE;
+    const uint a_base = (uint)(ulong)a_stages, b_base = (uint)(ulong)b_stages;
+    uint id = get_local_id(0), warp = id / 32, lane = id % 32;
+#if A_OUTER || B_OUTER
+    /* A block's row, or column, and its step of k, that are the item's. */
+    uint line = lane / 4, pair = lane % 4;
+#endif
+    uint warp_m = warp % WARPS_M * WARP_M, warp_n = warp / WARPS_M * WARP_N;
+    struct tile tile =
+        tile_of(get_group_id(0), p.tiles_m, p.tiles_n, p.batch);
+    uint first_m = tile.m * TILE_M, first_n = tile.n * TILE_N;
+    uint begin = tile.split * p.chunk, end = min(p.k, begin + p.chunk);
+    const long a_step = A_OUTER ? SLICE * p.a_ld : SLICE;
+    const long b_step = B_OUTER ? SLICE * p.b_ld : SLICE;
+    const uint last_m = p.m - (A_OUTER ? 4 : 1);
+    const uint last_n = p.n - (B_OUTER ? 4 : 1);
+    a += (long)p.a_offset + (long)tile.batch * p.a_batch;
+    b += (long)p.b_offset + (long)tile.batch * p.b_batch;
+
+    /* Rows past the edge read the last one; nobody stores what comes of it. */
+    __global const float *a_at[A_READS], *b_at[B_READS];
+    uint a_to[A_READS], b_to[B_READS];
+    REPEAT (r, A_READS) {
+        uint row = ROW_OF(A_OUTER, TILE_M, r), k = DEPTH_OF(A_OUTER, TILE_M, r);
+        a_at[r] = a + AT(A_OUTER, p.a_ld, (long)min(first_m + row, last_m),
+                         (long)(begin + k));
+        a_to[r] = a_base + A_AT(row, k) * 4;
+    }
+    REPEAT (r, B_READS) {
+        uint row = ROW_OF(B_OUTER, TILE_N, r), k = DEPTH_OF(B_OUTER, TILE_N, r);
+        b_at[r] = b + AT(B_OUTER, p.b_ld, (long)min(first_n + row, last_n),
+                         (long)(begin + k));
+        b_to[r] = b_base + B_AT(row, k) * 4;
+    }
+#if !A_OUTER
+    uint a_from = a_base + A_AT(warp_m + lane % 16, lane / 16 * 4) * 4;
+#endif
+#if !B_OUTER
+    uint b_from = b_base + B_AT(warp_n + lane % 8, lane / 8 * 4) * 4;
+#endif
+    float sum[BLOCKS_M][BLOCKS_N][4];
+    REPEAT (i, BLOCKS_M)
+        REPEAT (j, BLOCKS_N)
+            REPEAT (e, 4)
+                sum[i][j][e] = 0.0f;
+    if (id == 0)
+        marked = 0;
+
+    REPEAT (s, STAGES - 1)
+        FETCH(begin + s * SLICE, s);
+    uint stage = 0, next = STAGES - 1;
+    for (uint k = begin; k < end; k += SLICE) {
+        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+        barrier(CLK_LOCAL_MEM_FENCE);
+        FETCH(k + (STAGES - 1) * SLICE, next);
+        next = next + 1 == STAGES ? 0 : next + 1;
+        uint a_high[BLOCKS_M][2][4], a_low[BLOCKS_M][2][4];
+        REPEAT (i, BLOCKS_M)
+            REPEAT (s, 2) {
+                uint x[4];
+                A_BLOCKS(x, i, s);
+                REPEAT (e, 4)
+                    split_round(x[e], &a_high[i][s][e], &a_low[i][s][e]);
+            }
+        REPEAT (first, BLOCKS_N / AHEAD) {
+            uint b_high[AHEAD][4], b_low[AHEAD][4];
+            REPEAT (j, AHEAD) {
+                uint y[4];
+                B_BLOCKS(y, first * AHEAD + j);
+                REPEAT (e, 4)
+                    split_cut(y[e], &b_high[j][e], &b_low[j][e]);
+            }
+            REPEAT (j, AHEAD)
+                multiply(sum, first * AHEAD + j, a_high, a_low, b_high[j],
+                         b_low[j]);
+        }
+        stage = stage + 1 == STAGES ? 0 : stage + 1;
+    }
+
+    if (!sums_finite(sum))
+        marked = 1;
+    asm volatile("cp.async.wait_group 0;" ::: "memory");
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (id == 0)
+        marks[p.marks_offset + get_group_id(0)] = marked;
+    store_tile(c, partial, bias, tile, sum, shared, &p);
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CLBlast, with our temporary memory. */
+#include "opencl/clblast.h"
+
+#include <clblast_c.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "common/shelter.h"
+#include "opencl/status.h"
+
+/* What a call of CLBlast takes, in its own terms. */
+struct product {
+    CLBlastTranspose transpose_a, transpose_b;
+    size_t m, n, k, batch;
+    float alpha, beta;
+    size_t a_offset, b_offset, c_offset;
+    size_t a_ld, b_ld, c_ld;
+    size_t a_stride, b_stride, c_stride;
+};
+
+static void product_fill(struct product *out, const struct tandem_gemm *gemm)
+{
+    out->transpose_a = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0
+                           ? CLBlastTransposeYes
+                           : CLBlastTransposeNo;
+    out->transpose_b = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0
+                           ? CLBlastTransposeYes
+                           : CLBlastTransposeNo;
+    out->m = (size_t)gemm->m;
+    out->n = (size_t)gemm->n;
+    out->k = (size_t)gemm->k;
+    out->batch = (size_t)gemm->batch;
+    out->alpha = (float)gemm->alpha;
+    out->beta = (float)gemm->beta;
+    out->a_offset = gemm->a.byte_offset / sizeof(float);
+    out->b_offset = gemm->b.byte_offset / sizeof(float);
+    out->c_offset = gemm->c.byte_offset / sizeof(float);
+    out->a_ld = (size_t)gemm->a.ld;
+    out->b_ld = (size_t)gemm->b.ld;
+    out->c_ld = (size_t)gemm->c.ld;
+    out->a_stride = (size_t)gemm->a.batch_stride;
+    out->b_stride = (size_t)gemm->b.batch_stride;
+    out->c_stride = (size_t)gemm->c.batch_stride;
+}
+
+/* ---- limits ---- */
+
+/* CLBlast's kernels count in int, padding included. */
+static enum tandem_status fits_int(const struct tandem_matrix *matrix,
+                                   const char *name, int64_t rows,
+                                   int64_t batch)
+{
+    /* A tile of 256 rows is more than any of its parameters pads to. */
+    double end = (double)(matrix->byte_offset / sizeof(float)) +
+                 (double)matrix->batch_stride * (double)(batch - 1) +
+                 ((double)rows + 256.0) * ((double)matrix->ld + 256.0);
+    if (end < (double)INT32_MAX)
+        return TANDEM_OK;
+    return message_set(TANDEM_UNSUPPORTED,
+                       "gemm: %s reaches element %.0f of its buffer, past "
+                       "2^31: CLBlast cannot count so far; split the product",
+                       name, end);
+}
+
+enum tandem_status clblast_supports(const struct tandem_gemm *gemm)
+{
+    bool swap_a = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
+    bool swap_b = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
+    enum tandem_status status =
+        fits_int(&gemm->a, "a", swap_a ? gemm->k : gemm->m, gemm->batch);
+    if (status == TANDEM_OK)
+        status =
+            fits_int(&gemm->b, "b", swap_b ? gemm->n : gemm->k, gemm->batch);
+    if (status == TANDEM_OK)
+        status = fits_int(&gemm->c, "c", gemm->m, gemm->batch);
+    return status;
+}
+
+/* ---- readiness ---- */
+
+uint64_t clblast_key(const struct tandem_gemm *gemm)
+{
+    return gemm->batch > 1 ? GEMM_BATCHED_KEY : GEMM_KEY;
+}
+
+/* CLBlast fills its list of tuned parameters at the process's first call, and
+ * locks nothing meanwhile: two threads there free each other's list.  So the
+ * first call is one that needs no kernel, by one thread; to be called before
+ * any other of CLBlast's. */
+static void parameters_fill(cl_command_queue *queue)
+{
+    static atomic_bool filled;
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    const size_t n = 16;
+    size_t bytes;
+    if (atomic_load_explicit(&filled, memory_order_acquire))
+        return;
+    pthread_mutex_lock(&mutex);
+    if (!atomic_load_explicit(&filled, memory_order_relaxed) &&
+        CLBlastSGemmTempBufferSize(CLBlastLayoutRowMajor, CLBlastTransposeNo,
+                                   CLBlastTransposeNo, n, n, n, 0, n, 0, n, 0,
+                                   n, queue, &bytes) == CLBlastSuccess)
+        atomic_store_explicit(&filled, true, memory_order_release);
+    pthread_mutex_unlock(&mutex);
+}
+
+static enum tandem_status warm_once(struct tandem_device *device,
+                                    cl_command_queue queue, cl_mem memory,
+                                    size_t n, bool batched)
+{
+    int code;
+    parameters_fill(&queue);
+    if (batched)
+        code = CLBlastSgemmStridedBatched(
+            CLBlastLayoutRowMajor, CLBlastTransposeNo, CLBlastTransposeNo, n, n,
+            n, 1.0f, memory, 0, n, 0, memory, 0, n, 0, 0.0f, memory, n * n, n,
+            n * n, 2, &queue, NULL);
+    else
+        code = CLBlastSgemm(CLBlastLayoutRowMajor, CLBlastTransposeNo,
+                            CLBlastTransposeNo, n, n, n, 1.0f, memory, 0, n,
+                            memory, 0, n, 0.0f, memory, n * n, n, &queue, NULL);
+    if (code == CLBlastSuccess)
+        code = clFinish(queue);
+    return status_from_clblast(device, code, "CLBlastSgemm");
+}
+
+/* CLBlast takes a direct kernel for small products and an indirect one for
+ * large ones; on a CPU the large one would cost more than its compile. */
+enum tandem_status clblast_warm(struct tandem_device *device, bool batched)
+{
+    const size_t small = 16, large = 1024;
+    bool both = device->hardware->info.kind != TANDEM_DEVICE_CPU;
+    size_t most = both ? large : small;
+    cl_int code = CL_SUCCESS;
+    cl_command_queue queue =
+        clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
+    if (code != CL_SUCCESS)
+        return status_from_cl(device, code, "clCreateCommandQueue");
+    cl_mem memory =
+        clCreateBuffer(device->context, CL_MEM_READ_WRITE,
+                       3 * most * most * sizeof(float), NULL, &code);
+    enum tandem_status status = status_from_cl(device, code, "clCreateBuffer");
+    if (status == TANDEM_OK)
+        status = warm_once(device, queue, memory, small, batched);
+    if (status == TANDEM_OK && both)
+        status = warm_once(device, queue, memory, large, batched);
+    if (memory != NULL)
+        clReleaseMemObject(memory);
+    clReleaseCommandQueue(queue);
+    return status;
+}
+
+void clblast_forget(void)
+{
+    CLBlastClearCache();
+}
+
+/* ---- the call ---- */
+
+/* The temporary memory that CLBlast wants, remembered by shape. */
+static enum tandem_status temp_size(struct tandem_stream *stream,
+                                    const struct product *p, size_t *out_bytes)
+{
+    uint64_t shape[8] = {(uint64_t)p->transpose_a << 32 |
+                             (uint64_t)p->transpose_b,
+                         p->m,
+                         p->n,
+                         p->k,
+                         p->a_ld,
+                         p->b_ld,
+                         p->c_ld,
+                         p->a_offset << 42 ^ p->b_offset << 21 ^ p->c_offset};
+    uint64_t mix = 0;
+    for (uint32_t i = 0; i < 8; i++)
+        mix = (mix ^ shape[i]) * 0x9e3779b97f4a7c15u;
+    struct gemm_memo *memo = &stream->memos[mix >> 32 & (GEMM_MEMOS - 1)];
+    /* Offsets of 2^21 and more would not be told apart. */
+    bool exact = (p->a_offset | p->b_offset | p->c_offset) >> 21 == 0;
+    *out_bytes = memo->temp_bytes;
+    if (exact && memcmp(memo->shape, shape, sizeof(shape)) == 0)
+        return TANDEM_OK;
+    parameters_fill(&stream->queue);
+    int code = CLBlastSGemmTempBufferSize(
+        CLBlastLayoutRowMajor, p->transpose_a, p->transpose_b, p->m, p->n, p->k,
+        p->a_offset, p->a_ld, p->b_offset, p->b_ld, p->c_offset, p->c_ld,
+        &stream->queue, out_bytes);
+    if (code == CLBlastSuccess && exact) {
+        memcpy(memo->shape, shape, sizeof(shape));
+        memo->temp_bytes = *out_bytes;
+    }
+    return status_from_clblast(stream->device, code,
+                               "CLBlastSGemmTempBufferSize");
+}
+
+static enum tandem_status product_single(struct tandem_stream *stream,
+                                         const struct tandem_gemm *gemm,
+                                         const struct product *p)
+{
+    struct tandem_buffer *temp = NULL;
+    size_t temp_bytes = 0;
+    enum tandem_status status = temp_size(stream, p, &temp_bytes);
+    if (status == TANDEM_OK && temp_bytes != 0)
+        status = buffer_create(stream->device, temp_bytes, true, &temp);
+    if (status == TANDEM_OK && temp != NULL)
+        status = stream_use(stream, temp);
+    if (status == TANDEM_OK) {
+        int code = CLBlastSgemmWithTempBuffer(
+            CLBlastLayoutRowMajor, p->transpose_a, p->transpose_b, p->m, p->n,
+            p->k, p->alpha, gemm->a.buffer->mem, p->a_offset, p->a_ld,
+            gemm->b.buffer->mem, p->b_offset, p->b_ld, p->beta,
+            gemm->c.buffer->mem, p->c_offset, p->c_ld, &stream->queue, NULL,
+            temp != NULL ? temp->mem : NULL);
+        status = status_from_clblast(stream->device, code, "CLBlastSgemm");
+    }
+    stream_issue(stream);
+    if (temp != NULL) {
+        stream_used(stream, temp, true);
+        buffer_destroy(temp);
+    }
+    return status;
+}
+
+static enum tandem_status product_batched(struct tandem_stream *stream,
+                                          const struct tandem_gemm *gemm,
+                                          const struct product *p)
+{
+    parameters_fill(&stream->queue);
+    int code = CLBlastSgemmStridedBatched(
+        CLBlastLayoutRowMajor, p->transpose_a, p->transpose_b, p->m, p->n, p->k,
+        p->alpha, gemm->a.buffer->mem, p->a_offset, p->a_ld, p->a_stride,
+        gemm->b.buffer->mem, p->b_offset, p->b_ld, p->b_stride, p->beta,
+        gemm->c.buffer->mem, p->c_offset, p->c_ld, p->c_stride, p->batch,
+        &stream->queue, NULL);
+    stream_issue(stream);
+    return status_from_clblast(stream->device, code,
+                               "CLBlastSgemmStridedBatched");
+}
+
+enum tandem_status clblast_product(struct tandem_stream *stream,
+                                   const struct tandem_gemm *gemm)
+{
+    struct product product;
+    struct tandem_buffer *buffers[3] = {gemm->a.buffer, gemm->b.buffer,
+                                        gemm->c.buffer};
+    enum tandem_status status = TANDEM_OK;
+    product_fill(&product, gemm);
+    for (uint32_t i = 0; i < 3 && status == TANDEM_OK; i++)
+        status = stream_use(stream, buffers[i]);
+    if (status != TANDEM_OK)
+        return status;
+    /* CLBlast compiles at a product's first call. */
+    bool cold = program_ready(stream->device, clblast_key(gemm)) != TANDEM_OK;
+    struct shelter host;
+    if (cold)
+        shelter_enter(&host);
+    status = gemm->batch > 1 ? product_batched(stream, gemm, &product)
+                             : product_single(stream, gemm, &product);
+    if (cold)
+        shelter_leave(&host);
+    for (uint32_t i = 0; i < 3; i++)
+        stream_used(stream, buffers[i], i == 2);
+    if (status == TANDEM_OK && cold)
+        program_mark_ready(stream->device, clblast_key(gemm));
+    return status;
+}

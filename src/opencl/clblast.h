@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Matrix products by CLBlast.  Its program cache is process-wide, keyed by
+ * context and device, and guarded by its own mutexes: seen in its source, not
+ * promised in its documentation.
+ */
+#ifndef TANDEM_OPENCL_CLBLAST_H
+#define TANDEM_OPENCL_CLBLAST_H
+
+#include "opencl/stream.h"
+
+/* UNSUPPORTED with a message where CLBlast cannot count so far; gemm was
+ * checked. */
+enum tandem_status clblast_supports(const struct tandem_gemm *gemm);
+/* GEMM_KEY or GEMM_BATCHED_KEY: what CLBlast compiles for gemm. */
+uint64_t clblast_key(const struct tandem_gemm *gemm);
+/* Enqueues alpha a b + beta c; nothing of gemm is empty. */
+enum tandem_status clblast_product(struct tandem_stream *stream,
+                                   const struct tandem_gemm *gemm);
+/* Runs small products on scratch memory, so that CLBlast has compiled. */
+enum tandem_status clblast_warm(struct tandem_device *device, bool batched);
+/* Empties CLBlast's cache.  With no device open. */
+void clblast_forget(void);
+
+#endif

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans for cl/product.cl and cl/nvidia/strict.cl. */
+#include "opencl/product.h"
+
+#include <string.h>
+
+#include "opencl/memory.h"
+
+/* As in cl/matrix.cl. */
+struct product {
+    uint64_t a_offset, b_offset, c_offset, bias_offset;
+    uint64_t partial_offset, marks_offset;
+    uint64_t plane;
+    int64_t a_ld, b_ld, c_ld, a_batch, b_batch, c_batch;
+    int64_t bias_row, bias_column;
+    uint32_t m, n, k, chunk;
+    uint32_t tiles_m, tiles_n, splits, batch;
+    float alpha, beta, slope;
+    uint32_t flags;
+};
+
+#define HAS_BIAS 1u
+#define C_VECTOR 2u
+#define ONLY_MARKED 4u
+#define PARTS 8u
+
+const struct tile tiles[TILES] = {
+    [TILE_LARGE] = {"large", 128, 128, 16, 7, false, TILE_LARGE},
+    [TILE_MEDIUM] = {"medium", 64, 64, 16, 7, false, TILE_MEDIUM},
+    [TILE_SMALL] = {"small", 32, 64, 32, 7, false, TILE_SMALL},
+    [TILE_STRICT_LARGE] = {"strict-large", 128, 128, 16, 7, true, TILE_LARGE},
+    [TILE_STRICT_MEDIUM] = {"strict-medium", 64, 64, 16, 6, true, TILE_MEDIUM},
+};
+
+static uint64_t tiles_of(int64_t extent, uint32_t size)
+{
+    return ((uint64_t)extent + size - 1) / size;
+}
+
+uint64_t product_groups(const struct tandem_gemm *gemm, enum tile_id tile)
+{
+    return tiles_of(gemm->m, tiles[tile].m) * tiles_of(gemm->n, tiles[tile].n) *
+           (uint64_t)gemm->batch;
+}
+
+/* 128 lines are counted in 32 bits. */
+#define MOST_LINE (INT32_MAX / 128)
+
+bool product_counts(const struct tandem_gemm *gemm)
+{
+    double plane = (double)gemm->m * (double)gemm->n * (double)gemm->batch;
+    /* A chunk past the last must not wrap either, nor a tile of rows. */
+    return gemm->m < INT32_MAX && gemm->n < INT32_MAX &&
+           gemm->k < INT32_MAX && plane < (double)INT32_MAX &&
+           gemm->a.ld < MOST_LINE && gemm->b.ld < MOST_LINE;
+}
+
+/* ---- operands ---- */
+
+/* a or b as the kernels see it: rows of m, or n, by k. */
+struct operand {
+    const struct tandem_matrix *matrix;
+    int64_t rows, depth;
+    bool outer; /* neighbours in memory lie along its rows' axis */
+};
+
+static struct operand operand_of(const struct tandem_gemm *gemm,
+                                 enum operand_id id)
+{
+    if (id == OPERAND_B)
+        return (struct operand){
+            &gemm->b, gemm->n, gemm->k,
+            (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) == 0};
+    return (struct operand){&gemm->a, gemm->m, gemm->k,
+                            (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0};
+}
+
+/* Whether all lines of a matrix start at aligned fours. */
+static bool matrix_aligned(const struct tandem_matrix *matrix, int64_t batch)
+{
+    uint64_t skew = matrix->buffer != NULL ? matrix->buffer->skew : 0;
+    return (matrix->byte_offset + skew) % 16 == 0 && matrix->ld % 4 == 0 &&
+           (batch == 1 || matrix->batch_stride % 4 == 0);
+}
+
+/* Whether the plain kernels may read an operand in fours. */
+static bool operand_fours(const struct tandem_gemm *gemm, enum operand_id id)
+{
+    struct operand operand = operand_of(gemm, id);
+    return matrix_aligned(operand.matrix, gemm->batch) &&
+           (operand.outer ? operand.rows : operand.depth) % 4 == 0;
+}
+
+bool operand_outer(const struct tandem_gemm *gemm, enum operand_id id)
+{
+    return operand_of(gemm, id).outer;
+}
+
+bool operand_aligned(const struct tandem_gemm *gemm, enum operand_id id)
+{
+    struct operand operand = operand_of(gemm, id);
+    return matrix_aligned(operand.matrix, gemm->batch) &&
+           (!operand.outer || operand.rows % 4 == 0);
+}
+
+bool product_fits(const struct tandem_gemm *gemm, enum tile_id tile)
+{
+    if (tile == TILE_STRICT_LARGE)
+        return gemm->k % 4 == 0;
+    return tile != TILE_LARGE || (operand_fours(gemm, OPERAND_A) &&
+                                  operand_fours(gemm, OPERAND_B));
+}
+
+static int64_t packed_line(const struct operand *operand)
+{
+    return (operand->depth + 3) / 4 * 4;
+}
+
+static int64_t packed_batches(const struct tandem_gemm *gemm,
+                              const struct operand *operand)
+{
+    return operand->matrix->batch_stride == 0 ? 1 : gemm->batch;
+}
+
+uint64_t operand_packed(const struct tandem_gemm *gemm, enum operand_id id)
+{
+    struct operand operand = operand_of(gemm, id);
+    return (uint64_t)packed_batches(gemm, &operand) *
+           (uint64_t)operand.rows * (uint64_t)packed_line(&operand) *
+           sizeof(float);
+}
+
+/* Copies an operand to the temporary from byte_offset on, in aligned rows
+ * along k; out_matrix is what lies there. */
+static void plan_pack(struct plan *plan, const struct tandem_gemm *gemm,
+                      enum operand_id id, uint64_t byte_offset,
+                      uint32_t group_log2, struct tandem_matrix *out_matrix)
+{
+    struct operand operand = operand_of(gemm, id);
+    const struct tandem_matrix *from = operand.matrix;
+    int64_t line = packed_line(&operand);
+    int64_t batches = packed_batches(gemm, &operand);
+    struct tandem_tensor_desc source = {
+        .buffer = from->buffer,
+        .byte_offset = from->byte_offset,
+        .dtype = gemm->dtype,
+        .rank = 3,
+        .shape = {batches, operand.rows, operand.depth},
+        .strides = {from->batch_stride, operand.outer ? 1 : from->ld,
+                    operand.outer ? from->ld : 1}};
+    struct tandem_tensor_desc target = source;
+    target.buffer = NULL;
+    target.byte_offset = byte_offset;
+    target.strides[0] = operand.rows * line;
+    target.strides[1] = line;
+    target.strides[2] = 1;
+    const struct tandem_tensor_desc *inputs[1] = {&source};
+    const struct tandem_tensor_desc *outputs[1] = {&target};
+    const struct tandem_op op = {.struct_size = sizeof(op),
+                                 .id = TANDEM_OP_COPY};
+    const struct request request = {.group_log2 = group_log2,
+                                    .op = &op,
+                                    .inputs = inputs,
+                                    .outputs = outputs,
+                                    .input_count = 1,
+                                    .output_count = 1};
+    plan_copy(plan, &request);
+    out_matrix->buffer = NULL;
+    out_matrix->byte_offset = byte_offset;
+    out_matrix->ld = line;
+    out_matrix->batch_stride = batches == 1 ? 0 : operand.rows * line;
+}
+
+/* ---- the product ---- */
+
+static uint64_t key_of(const struct tandem_gemm *gemm, enum tile_id tile)
+{
+    bool strict = tiles[tile].strict;
+    bool fours = operand_fours(gemm, OPERAND_A) &&
+                 operand_fours(gemm, OPERAND_B);
+    return kernel_key(strict ? KERNEL_STRICT : KERNEL_PRODUCT, 0, false,
+                      tiles[tile].group_log2) |
+           key_product(tile, operand_outer(gemm, OPERAND_A),
+                       operand_outer(gemm, OPERAND_B), strict || fours);
+}
+
+static uint64_t key_activation(const struct tandem_gemm *gemm)
+{
+    bool tanh_form =
+        gemm->activation == TANDEM_OP_GELU && gemm->activation_alpha != 0;
+    return (uint64_t)gemm->activation << 8 | key_tanh(tanh_form);
+}
+
+static void fill(struct product *out, const struct tandem_gemm *gemm,
+                 enum tile_id tile, uint32_t splits)
+{
+    uint32_t slice = tiles[tile].slice;
+    uint32_t slices = ((uint32_t)gemm->k + slice - 1) / slice;
+    uint32_t each = (slices + splits - 1) / splits;
+    out->a_offset = gemm->a.byte_offset / sizeof(float);
+    out->b_offset = gemm->b.byte_offset / sizeof(float);
+    out->c_offset = gemm->c.byte_offset / sizeof(float);
+    out->bias_offset = gemm->bias_byte_offset / sizeof(float);
+    out->plane = (uint64_t)gemm->m * (uint64_t)gemm->n * (uint64_t)gemm->batch;
+    out->a_ld = gemm->a.ld;
+    out->b_ld = gemm->b.ld;
+    out->c_ld = gemm->c.ld;
+    out->a_batch = gemm->a.batch_stride;
+    out->b_batch = gemm->b.batch_stride;
+    out->c_batch = gemm->c.batch_stride;
+    out->bias_row = gemm->bias_kind == TANDEM_BIAS_PER_ROW;
+    out->bias_column = gemm->bias_kind == TANDEM_BIAS_PER_COLUMN;
+    out->m = (uint32_t)gemm->m;
+    out->n = (uint32_t)gemm->n;
+    out->k = (uint32_t)gemm->k;
+    out->chunk = each * slice;
+    out->tiles_m = (uint32_t)tiles_of(gemm->m, tiles[tile].m);
+    out->tiles_n = (uint32_t)tiles_of(gemm->n, tiles[tile].n);
+    out->splits = (slices + each - 1) / each;
+    out->batch = (uint32_t)gemm->batch;
+    out->alpha = (float)gemm->alpha;
+    out->beta = (float)gemm->beta;
+    out->slope = (float)gemm->activation_alpha;
+    out->flags = gemm->bias_kind != TANDEM_BIAS_NONE ? HAS_BIAS : 0;
+    if (matrix_aligned(&gemm->c, gemm->batch) && gemm->n % 4 == 0)
+        out->flags |= C_VECTOR;
+}
+
+/* Buffers that a kernel is not to read, or write, are c's. */
+static struct tandem_buffer *bias_of(const struct tandem_gemm *gemm)
+{
+    return gemm->bias != NULL ? gemm->bias : gemm->c.buffer;
+}
+
+static void plan_join(struct plan *plan, const struct tandem_gemm *gemm,
+                      const struct product *from, uint32_t group_log2)
+{
+    uint64_t key = kernel_key(KERNEL_JOIN_PARTS, 0, false, group_log2);
+    struct step *step =
+        plan_step(plan, key | key_activation(gemm), sizeof(struct product));
+    *(struct product *)step->params = *from;
+    step_buffer(step, gemm->c.buffer, true);
+    step_buffer(step, NULL, false);
+    step_buffer(step, bias_of(gemm), false);
+    step_items(step, from->flags & C_VECTOR ? from->plane / 4 : from->plane);
+}
+
+/* A kernel's step; the temporary holds marks and partial results. */
+static void plan_tiles(struct plan *plan, const struct tandem_gemm *gemm,
+                       enum tile_id tile, const struct product *params,
+                       bool marks)
+{
+    bool parts = (params->flags & PARTS) != 0;
+    struct tandem_buffer *none = gemm->c.buffer;
+    uint64_t key = key_of(gemm, tile) | (parts ? 0 : key_activation(gemm));
+    struct step *step = plan_step(plan, key, sizeof(struct product));
+    *(struct product *)step->params = *params;
+    step_buffer(step, gemm->c.buffer, !parts);
+    step_buffer(step, parts ? NULL : none, parts);
+    step_buffer(step, gemm->a.buffer, false);
+    step_buffer(step, gemm->b.buffer, false);
+    step_buffer(step, bias_of(gemm), false);
+    step_buffer(step, marks ? NULL : none, marks && tiles[tile].strict);
+    step->groups = product_groups(gemm, tile) * params->splits;
+}
+
+/* Both after what the temporary holds already. */
+static void plan_kernels(struct plan *plan, const struct tandem_gemm *gemm,
+                         enum tile_id tile, uint32_t splits,
+                         uint32_t group_log2)
+{
+    struct product params;
+    fill(&params, gemm, tile, splits);
+    params.partial_offset = plan->temp_bytes / sizeof(float);
+    /* What strict stores may be computed again, and so must not be added. */
+    if (params.splits > 1 || (tiles[tile].strict && gemm->beta != 0))
+        params.flags |= PARTS;
+    if ((params.flags & PARTS) != 0)
+        plan->temp_bytes += params.splits * params.plane * sizeof(float);
+    params.marks_offset = plan->temp_bytes / sizeof(uint32_t);
+    plan_tiles(plan, gemm, tile, &params, tiles[tile].strict);
+    if (tiles[tile].strict) {
+        plan->temp_bytes +=
+            product_groups(gemm, tile) * params.splits * sizeof(uint32_t);
+        params.flags |= ONLY_MARKED;
+        plan_tiles(plan, gemm, tiles[tile].plain, &params, true);
+        params.flags &= ~ONLY_MARKED;
+    }
+    if ((params.flags & PARTS) != 0)
+        plan_join(plan, gemm, &params, group_log2);
+}
+
+void plan_product(struct plan *plan, const struct tandem_gemm *gemm,
+                  enum tile_id tile, uint32_t splits, uint32_t packs,
+                  uint32_t group_log2)
+{
+    static const uint32_t transposes[OPERANDS] = {TANDEM_GEMM_TRANSPOSE_A,
+                                                  TANDEM_GEMM_TRANSPOSE_B};
+    struct tandem_gemm packed = *gemm;
+    struct tandem_matrix *matrices[OPERANDS] = {&packed.a, &packed.b};
+    plan->steps = 0;
+    plan->temp_bytes = 0;
+    for (uint32_t i = 0; i < OPERANDS; i++) {
+        if ((packs >> i & 1u) == 0)
+            continue;
+        plan_pack(plan, gemm, (enum operand_id)i, plan->temp_bytes, group_log2,
+                  matrices[i]);
+        plan->temp_bytes += operand_packed(gemm, (enum operand_id)i);
+        /* Along k: a as it is multiplied, b the other way round. */
+        packed.flags &= ~transposes[i];
+        packed.flags |= i == OPERAND_B ? TANDEM_GEMM_TRANSPOSE_B : 0;
+    }
+    plan_kernels(plan, &packed, tile, splits, group_log2);
+}

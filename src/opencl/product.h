@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Our own kernels of matrix products: the tiles that they come in, and plans
+ * for them.  Pure functions; any thread.
+ */
+#ifndef TANDEM_OPENCL_PRODUCT_H
+#define TANDEM_OPENCL_PRODUCT_H
+
+#include "opencl/plan.h"
+
+/* Those of cl/product.cl, and of cl/nvidia/strict.cl. */
+enum tile_id {
+    TILE_LARGE,
+    TILE_MEDIUM,
+    TILE_SMALL,
+    TILE_STRICT_LARGE,
+    TILE_STRICT_MEDIUM,
+    TILES
+};
+
+struct tile {
+    const char *name;
+    /* How much of the result a group computes, and of k at a time. */
+    uint32_t m, n, slice;
+    uint32_t group_log2;
+    bool strict; /* cl/nvidia/strict.cl's; takes aligned fours alone */
+    enum tile_id plain; /* of the same size, for what strict cannot do */
+};
+
+extern const struct tile tiles[TILES];
+
+#define MOST_SPLITS 64u
+
+/* Groups that each split of the product takes; 0: more than a launch counts. */
+uint64_t product_groups(const struct tandem_gemm *gemm, enum tile_id tile);
+/* Whether tile takes gemm: the large ones read fours alone, as single elements
+ * would take more registers than some GPUs have. */
+bool product_fits(const struct tandem_gemm *gemm, enum tile_id tile);
+/* Whether the kernels can count as far as gemm's matrices go. */
+bool product_counts(const struct tandem_gemm *gemm);
+/* What becomes of a and b before a strict product. */
+enum operand_id { OPERAND_A, OPERAND_B, OPERANDS };
+
+/* Whether the operand does not lie along k. */
+bool operand_outer(const struct tandem_gemm *gemm, enum operand_id operand);
+/* Whether a strict product takes it as it lies. */
+bool operand_aligned(const struct tandem_gemm *gemm, enum operand_id operand);
+/* Bytes of a copy of it, in aligned rows along k. */
+uint64_t operand_packed(const struct tandem_gemm *gemm,
+                        enum operand_id operand);
+/* k is cut into splits chunks, at most; the operands whose bits are set in
+ * packs are copied first.  gemm is no empty one. */
+void plan_product(struct plan *plan, const struct tandem_gemm *gemm,
+                  enum tile_id tile, uint32_t splits, uint32_t packs,
+                  uint32_t group_log2);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Proves, before its first use, a kernel that asks more of a driver than
+ * OpenCL promises. */
+#ifndef TANDEM_OPENCL_PROOF_H
+#define TANDEM_OPENCL_PROOF_H
+
+#include <tandem/backend.h>
+
+#include "opencl/api.h"
+
+struct tandem_device;
+
+/* Whether the variant's kernel needs a proof. */
+bool proof_wanted(uint64_t key);
+/* Runs a product of known numbers, infinite ones among them, and compares it
+ * with one computed in double; FAILED, with a message, where they differ.
+ * Blocks; any thread. */
+enum tandem_status proof_run(struct tandem_device *device, cl_kernel kernel,
+                             uint64_t key);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The predicted time of each way to compute a product, and the least. */
+#include "opencl/route.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/decimal.h"
+#include "opencl/clblast.h"
+#include "opencl/platform.h"
+
+/* Of one H200 with driver 580; docs/gpu-kernels.md.  The ratios serve other
+ * NVIDIA GPUs until they are measured. */
+static const struct tile_cost first_costs[TILES] = {
+    [TILE_LARGE] = {4000, 97, 91},
+    [TILE_MEDIUM] = {4000, 32, 25},
+    [TILE_SMALL] = {3500, 18, 15.6},
+    [TILE_STRICT_LARGE] = {5000, 76, 62.5},
+    [TILE_STRICT_MEDIUM] = {4500, 35, 17.5},
+};
+/* What a strict product loses by an operand that does not lie along k. */
+#define OUTER_SHARE 0.06
+#define FIRST_LAUNCH_NS 2500
+#define FIRST_BYTES_PER_NS 3000
+
+/* Sums of fewer terms are more accurate in plain f32. */
+#define STRICT_K 256
+
+/* More partial results than this are never worth their memory. */
+#define MOST_PARTIAL_BYTES ((double)(256u << 20))
+
+void routes_start(struct routes *routes, const struct platform_device *hardware)
+{
+    memcpy(routes->tiles, first_costs, sizeof(first_costs));
+    routes->launch_ns = FIRST_LAUNCH_NS;
+    routes->bytes_per_ns = FIRST_BYTES_PER_NS;
+    routes->units = hardware->info.compute_units;
+    if (routes->units == 0)
+        routes->units = 1;
+    routes->prefer_clblast = !hardware->nvidia;
+    if (!hardware->tensor_cores)
+        atomic_store(&routes->broken, 1u << TILE_STRICT_LARGE |
+                                          1u << TILE_STRICT_MEDIUM);
+}
+
+bool routes_force(struct routes *routes, const char *value)
+{
+    uint64_t splits = 1;
+    size_t length = strcspn(value, ":");
+    if (value[length] == ':' &&
+        (!decimal_read(value + length + 1, &splits) || splits == 0 ||
+         splits > MOST_SPLITS))
+        return false;
+    routes->use_route = (struct route){.splits = (uint32_t)splits};
+    routes->forced = true;
+    routes->use_route.clblast = strcmp(value, "clblast") == 0;
+    if (routes->use_route.clblast)
+        return true;
+    for (uint32_t i = 0; i < TILES; i++)
+        if (strlen(tiles[i].name) == length &&
+            strncmp(tiles[i].name, value, length) == 0) {
+            routes->use_route.tile = (enum tile_id)i;
+            return true;
+        }
+    return false;
+}
+
+/* What the operands add to a strict product of ns, copied first where that is
+ * the lesser evil, or the only way. */
+static double operands_cost(const struct routes *routes,
+                            const struct tandem_gemm *gemm, double ns,
+                            uint32_t *out_packs)
+{
+    double sum = 0;
+    *out_packs = 0;
+    for (uint32_t i = 0; i < OPERANDS; i++) {
+        enum operand_id id = (enum operand_id)i;
+        bool aligned = operand_aligned(gemm, id);
+        if (aligned && !operand_outer(gemm, id))
+            continue;
+        double pack = routes->launch_ns + 2.0 *
+                                              (double)operand_packed(gemm, id) /
+                                              routes->bytes_per_ns;
+        double as_it_lies = ns * OUTER_SHARE;
+        if (aligned && as_it_lies <= pack) {
+            sum += as_it_lies;
+        } else {
+            sum += pack;
+            *out_packs |= 1u << i;
+        }
+    }
+    return sum;
+}
+
+static double predict(const struct routes *routes,
+                      const struct tandem_gemm *gemm, double groups,
+                      struct route *route)
+{
+    const struct tile *tile = &tiles[route->tile];
+    const struct tile_cost *cost = &routes->tiles[route->tile];
+    double units = routes->units;
+    double slices = ((double)gemm->k + tile->slice - 1) / tile->slice;
+    uint64_t each =
+        (uint64_t)((slices + route->splits - 1) / route->splits);
+    uint64_t rounds =
+        (uint64_t)((groups * route->splits + units - 1) / units);
+    double step_ns = cost->step_ns * (double)rounds;
+    if (step_ns < cost->latency_ns)
+        step_ns = cost->latency_ns;
+    double ns = cost->start_ns + step_ns * tile->slice * (double)each;
+    route->packs = 0;
+    if (tile->strict)
+        ns += operands_cost(routes, gemm, ns, &route->packs) +
+              routes->launch_ns;
+    if (route->splits == 1 && (!tile->strict || gemm->beta == 0))
+        return ns;
+    double bytes = (double)gemm->m * (double)gemm->n * (double)gemm->batch *
+                   sizeof(float);
+    if (bytes * route->splits > MOST_PARTIAL_BYTES)
+        return 1e30;
+    return ns + routes->launch_ns +
+           bytes * (route->splits + 1) / routes->bytes_per_ns;
+}
+
+/* The splits with which a tile is fastest. */
+static double tile_best(const struct routes *routes,
+                        const struct tandem_gemm *gemm, enum tile_id tile,
+                        double groups, struct route *out_route)
+{
+    static const uint32_t splits[] = {1,  2,  3,  4,  6,  8,
+                                      12, 16, 24, 32, 48, 64};
+    double best = 1e30;
+    for (uint32_t i = 0; i < sizeof(splits) / sizeof(splits[0]); i++) {
+        struct route route = {.tile = tile, .splits = splits[i]};
+        /* Chunks of fewer slices, or more groups than fill the device several
+         * times, gain nothing. */
+        if (i > 0 && (gemm->k < 2 * tiles[tile].slice * splits[i] ||
+                      groups * splits[i - 1] > 4.0 * routes->units))
+            break;
+        double ns = predict(routes, gemm, groups, &route);
+        if (ns < best) {
+            best = ns;
+            *out_route = route;
+        }
+    }
+    return best;
+}
+
+/* The fastest of our kernels; false: there is none. */
+static bool tiles_best(const struct routes *routes,
+                       const struct tandem_gemm *gemm, uint32_t broken,
+                       struct route *out_route)
+{
+    double best = 1e30;
+    for (uint32_t i = 0; i < TILES; i++) {
+        struct route route;
+        double groups = (double)product_groups(gemm, (enum tile_id)i);
+        if ((broken >> i & 1u) != 0 || groups * MOST_SPLITS > INT32_MAX ||
+            (tiles[i].strict && gemm->k < STRICT_K) ||
+            !product_fits(gemm, (enum tile_id)i))
+            continue;
+        double ns = tile_best(routes, gemm, (enum tile_id)i, groups, &route);
+        if (ns < best) {
+            best = ns;
+            *out_route = route;
+        }
+    }
+    return best < 1e30;
+}
+
+void route_choose(struct routes *routes, const struct tandem_gemm *gemm,
+                  struct route *out_route)
+{
+    uint32_t broken =
+        atomic_load_explicit(&routes->broken, memory_order_relaxed);
+    *out_route = (struct route){.clblast = true, .splits = 1};
+    if (!product_counts(gemm))
+        return;
+    if (routes->forced) {
+        *out_route = routes->use_route;
+        if (!product_fits(gemm, out_route->tile))
+            out_route->tile = out_route->tile == TILE_LARGE
+                                  ? TILE_MEDIUM
+                                  : TILE_STRICT_MEDIUM;
+        for (uint32_t i = 0; tiles[out_route->tile].strict && i < OPERANDS; i++)
+            if (!operand_aligned(gemm, (enum operand_id)i))
+                out_route->packs |= 1u << i;
+        if ((broken >> out_route->tile & 1u) != 0)
+            out_route->clblast = true;
+        return;
+    }
+    if (routes->prefer_clblast)
+        return;
+    tiles_best(routes, gemm, broken, out_route);
+}
+
+void route_break(struct routes *routes, const struct route *route)
+{
+    atomic_fetch_or(&routes->broken, 1u << route->tile);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which kernel computes a matrix product: CLBlast's, or one of ours, in which
+ * tiles, over how many splits of k.  By costs, measured where the profile has
+ * them.
+ */
+#ifndef TANDEM_OPENCL_ROUTE_H
+#define TANDEM_OPENCL_ROUTE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <tandem/backend.h>
+
+#include "opencl/product.h"
+
+struct platform_device;
+
+struct route {
+    bool clblast;
+    enum tile_id tile; /* where it is not CLBlast's */
+    uint32_t splits;
+    uint32_t packs; /* bits of operands that are copied first */
+};
+
+/* A launch in which every compute unit has g groups takes start_ns, and for
+ * each unit of k latency_ns or, where that is more, g step_ns. */
+struct tile_cost {
+    double start_ns, latency_ns, step_ns;
+};
+
+/* A device's.  But for broken, nothing changes after open. */
+struct routes {
+    struct tile_cost tiles[TILES];
+    double launch_ns;      /* of a kernel more */
+    double bytes_per_ns;   /* of one that moves memory */
+    uint32_t units;        /* compute units */
+    bool prefer_clblast;   /* nothing is known of our kernels here */
+    bool forced;           /* by the open key test.gemm: use_route */
+    struct route use_route;
+    _Atomic uint32_t broken; /* bits of tiles that this driver cannot run */
+};
+
+void routes_start(struct routes *routes,
+                  const struct platform_device *hardware);
+/* The value of the open key test.gemm: clblast, or TILE[:SPLITS]; false where
+ * it is neither. */
+bool routes_force(struct routes *routes, const char *value);
+/* gemm is supported and not empty.  Any thread. */
+void route_choose(struct routes *routes, const struct tandem_gemm *gemm,
+                  struct route *out_route);
+/* Notes that the route's tile does not run here. */
+void route_break(struct routes *routes, const struct route *route);
+
+#endif
