@@ -17,6 +17,7 @@
 #include "opencl/driver.h"
 #include "opencl/late.h"
 #include "opencl/pinned.h"
+#include "opencl/section.h"
 #include "opencl/status.h"
 #include "opencl/stream.h"
 
@@ -216,6 +217,25 @@ static enum tandem_status parse_number(const char *key, const char *value,
                        value);
 }
 
+/* Keys of a later version, and of other parts, are not ours to judge. */
+static bool take_tuning(void *user, const char *key, const char *value)
+{
+    struct tandem_device *device = user;
+    if (strncmp(key, "gemm.", 5) == 0)
+        return costs_take(&device->routes.costs, key + 5, value);
+    return true;
+}
+
+/* What is wrong in a profile costs speed and nothing else. */
+static void read_profile(struct tandem_device *device, const char *text)
+{
+    char wrong[256];
+    if (!section_read(text, take_tuning, device, wrong, sizeof(wrong)))
+        device_log(device, TANDEM_LOG_WARNING,
+                   "%s: values of the profile are ignored: %s",
+                   device->hardware->info.name, wrong);
+}
+
 static enum tandem_status read_options(struct tandem_device *device,
                                        const struct tandem_open_options *from,
                                        uint64_t *out_cap)
@@ -237,6 +257,8 @@ static enum tandem_status read_options(struct tandem_device *device,
                            from->count);
     device->log = from->log;
     device->log_user = from->log_user;
+    const char *profile = NULL;
+    bool deterministic = false;
     for (uint32_t i = 0; i < from->count && status == TANDEM_OK; i++) {
         if (from->keys[i] == NULL || from->values[i] == NULL)
             return message_set(TANDEM_INVALID_ARGUMENT,
@@ -253,6 +275,10 @@ static enum tandem_status read_options(struct tandem_device *device,
             device->cache.path =
                 from->values[i][0] != '\0' ? strdup(from->values[i]) : NULL;
         }
+        if (strcmp(from->keys[i], "profile") == 0)
+            profile = from->values[i];
+        if (strcmp(from->keys[i], "deterministic") == 0)
+            deterministic = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "test.cache") == 0)
             device->cache.forced = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "test.gemm") == 0 &&
@@ -264,6 +290,8 @@ static enum tandem_status read_options(struct tandem_device *device,
     }
     device->stuck_ns =
         stuck_ms < UINT64_MAX / 1000000u ? stuck_ms * 1000000u : 0;
+    if (status == TANDEM_OK && profile != NULL && !deterministic)
+        read_profile(device, profile);
     return status;
 }
 

@@ -15,6 +15,7 @@
 #include "opencl/entries.h"
 #include "opencl/pinned.h"
 #include "opencl/transfer.h"
+#include "opencl/tune.h"
 
 static enum tandem_status null_argument(const char *what)
 {
@@ -67,6 +68,17 @@ static enum tandem_status entry_open(uint32_t index,
     enum tandem_status status = device_open(index, options, out_device);
     shelter_leave(&host);
     return status;
+}
+
+static enum tandem_status entry_tune(struct tandem_device *device,
+                                     uint64_t budget_ns, tandem_tune_fn sink,
+                                     void *user)
+{
+    enum tandem_status status = device_check(device);
+    if (status != TANDEM_OK)
+        return status;
+    return sink != NULL ? tune_device(device, budget_ns, sink, user)
+                        : null_argument("tune: sink");
 }
 
 /* ---- memory ---- */
@@ -301,6 +313,7 @@ static const struct tandem_backend backend = {
     .device_describe = entry_describe,
     .open = entry_open,
     .close = device_close,
+    .tune = entry_tune,
     .alloc = entry_alloc,
     .free = entry_free,
     .upload = entry_upload,

@@ -2,26 +2,10 @@
 /* The predicted time of each way to compute a product, and the least. */
 #include "opencl/route.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/decimal.h"
-#include "opencl/clblast.h"
 #include "opencl/platform.h"
-
-/* Of one H200 with driver 580; docs/gpu-kernels.md.  The ratios serve other
- * NVIDIA GPUs until they are measured. */
-static const struct tile_cost first_costs[TILES] = {
-    [TILE_LARGE] = {4000, 97, 91},
-    [TILE_MEDIUM] = {4000, 32, 25},
-    [TILE_SMALL] = {3500, 18, 15.6},
-    [TILE_STRICT_LARGE] = {5000, 76, 62.5},
-    [TILE_STRICT_MEDIUM] = {4500, 35, 17.5},
-};
-/* What a strict product loses by an operand that does not lie along k. */
-#define OUTER_SHARE 0.06
-#define FIRST_LAUNCH_NS 2500
-#define FIRST_BYTES_PER_NS 3000
 
 /* Sums of fewer terms are more accurate in plain f32. */
 #define STRICT_K 256
@@ -29,11 +13,10 @@ static const struct tile_cost first_costs[TILES] = {
 /* More partial results than this are never worth their memory. */
 #define MOST_PARTIAL_BYTES ((double)(256u << 20))
 
-void routes_start(struct routes *routes, const struct platform_device *hardware)
+void routes_start(struct routes *routes,
+                  const struct platform_device *hardware)
 {
-    memcpy(routes->tiles, first_costs, sizeof(first_costs));
-    routes->launch_ns = FIRST_LAUNCH_NS;
-    routes->bytes_per_ns = FIRST_BYTES_PER_NS;
+    costs_start(&routes->costs);
     routes->units = hardware->info.compute_units;
     if (routes->units == 0)
         routes->units = 1;
@@ -78,10 +61,10 @@ static double operands_cost(const struct routes *routes,
         bool aligned = operand_aligned(gemm, id);
         if (aligned && !operand_outer(gemm, id))
             continue;
-        double pack = routes->launch_ns + 2.0 *
+        double pack = routes->costs.launch_ns + 2.0 *
                                               (double)operand_packed(gemm, id) /
-                                              routes->bytes_per_ns;
-        double as_it_lies = ns * OUTER_SHARE;
+                                              routes->costs.bytes_per_ns;
+        double as_it_lies = ns * routes->costs.outer_share;
         if (aligned && as_it_lies <= pack) {
             sum += as_it_lies;
         } else {
@@ -97,7 +80,7 @@ static double predict(const struct routes *routes,
                       struct route *route)
 {
     const struct tile *tile = &tiles[route->tile];
-    const struct tile_cost *cost = &routes->tiles[route->tile];
+    const struct tile_cost *cost = &routes->costs.tiles[route->tile];
     double units = routes->units;
     double slices = ((double)gemm->k + tile->slice - 1) / tile->slice;
     uint64_t each =
@@ -111,15 +94,15 @@ static double predict(const struct routes *routes,
     route->packs = 0;
     if (tile->strict)
         ns += operands_cost(routes, gemm, ns, &route->packs) +
-              routes->launch_ns;
+              routes->costs.launch_ns;
     if (route->splits == 1 && (!tile->strict || gemm->beta == 0))
         return ns;
     double bytes = (double)gemm->m * (double)gemm->n * (double)gemm->batch *
                    sizeof(float);
     if (bytes * route->splits > MOST_PARTIAL_BYTES)
         return 1e30;
-    return ns + routes->launch_ns +
-           bytes * (route->splits + 1) / routes->bytes_per_ns;
+    return ns + routes->costs.launch_ns +
+           bytes * (route->splits + 1) / routes->costs.bytes_per_ns;
 }
 
 /* The splits with which a tile is fastest. */
@@ -146,12 +129,15 @@ static double tile_best(const struct routes *routes,
     return best;
 }
 
-/* The fastest of our kernels; false: there is none. */
-static bool tiles_best(const struct routes *routes,
-                       const struct tandem_gemm *gemm, uint32_t broken,
-                       struct route *out_route)
+/* The time of the fastest of our kernels; 1e30: there is none. */
+static double tiles_best(const struct routes *routes,
+                         const struct tandem_gemm *gemm, uint32_t broken,
+                         struct route *out_route)
 {
     double best = 1e30;
+    /* Those that were measured, where some were. */
+    if (routes->costs.measured != 0)
+        broken |= ~routes->costs.measured;
     for (uint32_t i = 0; i < TILES; i++) {
         struct route route;
         double groups = (double)product_groups(gemm, (enum tile_id)i);
@@ -165,7 +151,23 @@ static bool tiles_best(const struct routes *routes,
             *out_route = route;
         }
     }
-    return best < 1e30;
+    return best;
+}
+
+/* CLBlast's, with our epilogue after it. */
+static double clblast_best(const struct routes *routes,
+                           const struct tandem_gemm *gemm)
+{
+    if (routes->costs.times == 0)
+        return routes->prefer_clblast ? 0 : 1e30;
+    double ns = costs_clblast(&routes->costs, gemm);
+    if (gemm->bias_kind != TANDEM_BIAS_NONE ||
+        gemm->activation != TANDEM_OP_INVALID)
+        ns += routes->costs.launch_ns + 2.0 * sizeof(float) *
+                                            (double)gemm->m * (double)gemm->n *
+                                            (double)gemm->batch /
+                                            routes->costs.bytes_per_ns;
+    return ns;
 }
 
 void route_choose(struct routes *routes, const struct tandem_gemm *gemm,
@@ -189,9 +191,14 @@ void route_choose(struct routes *routes, const struct tandem_gemm *gemm,
             out_route->clblast = true;
         return;
     }
-    if (routes->prefer_clblast)
+    /* Costs that are built in mean nothing beside measured ones. */
+    if (routes->costs.measured == 0 && routes->prefer_clblast)
         return;
-    tiles_best(routes, gemm, broken, out_route);
+    struct route ours;
+    double limit = routes->costs.measured != 0 ? clblast_best(routes, gemm)
+                                               : 1e30;
+    if (tiles_best(routes, gemm, broken, &ours) < limit)
+        *out_route = ours;
 }
 
 void route_break(struct routes *routes, const struct route *route)

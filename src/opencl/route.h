@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <tandem/backend.h>
 
-#include "opencl/product.h"
+#include "opencl/costs.h"
 
 struct platform_device;
 
@@ -22,20 +22,12 @@ struct route {
     uint32_t packs; /* bits of operands that are copied first */
 };
 
-/* A launch in which every compute unit has g groups takes start_ns, and for
- * each unit of k latency_ns or, where that is more, g step_ns. */
-struct tile_cost {
-    double start_ns, latency_ns, step_ns;
-};
-
 /* A device's.  But for broken, nothing changes after open. */
 struct routes {
-    struct tile_cost tiles[TILES];
-    double launch_ns;      /* of a kernel more */
-    double bytes_per_ns;   /* of one that moves memory */
-    uint32_t units;        /* compute units */
-    bool prefer_clblast;   /* nothing is known of our kernels here */
-    bool forced;           /* by the open key test.gemm: use_route */
+    struct costs costs;
+    uint32_t units;      /* compute units */
+    bool prefer_clblast; /* nothing is built in of our kernels here */
+    bool forced;         /* by the open key test.gemm: use_route */
     struct route use_route;
     _Atomic uint32_t broken; /* bits of tiles that this driver cannot run */
 };

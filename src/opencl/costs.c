@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Costs of matrix products; see costs.h. */
+#include "opencl/costs.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "opencl/figure.h"
+
+/* Of one H200 with driver 580; docs/gpu-kernels.md.  The ratios serve other
+ * NVIDIA GPUs until they are measured. */
+static const struct tile_cost first_costs[TILES] = {
+    [TILE_LARGE] = {4000, 97, 91},
+    [TILE_MEDIUM] = {4000, 32, 25},
+    [TILE_SMALL] = {3500, 18, 15.6},
+    [TILE_STRICT_LARGE] = {5000, 76, 62.5},
+    [TILE_STRICT_MEDIUM] = {4500, 35, 17.5},
+};
+#define FIRST_OUTER_SHARE 0.06
+#define FIRST_LAUNCH_NS 2500
+#define FIRST_BYTES_PER_NS 3000
+
+#define LONGEST_NS 1e12
+#define LARGEST 1e9 /* of m, n, k and batch */
+
+void costs_start(struct costs *costs)
+{
+    memset(costs, 0, sizeof(*costs));
+    memcpy(costs->tiles, first_costs, sizeof(first_costs));
+    costs->outer_share = FIRST_OUTER_SHARE;
+    costs->launch_ns = FIRST_LAUNCH_NS;
+    costs->bytes_per_ns = FIRST_BYTES_PER_NS;
+}
+
+/* ---- the profile's ---- */
+
+static bool number_take(const char **text, double least, double most,
+                        double *out)
+{
+    return figure_read(text, out) && *out >= least && *out <= most;
+}
+
+/* The only number of a value. */
+static bool single_take(const char *value, double least, double most,
+                        double *out)
+{
+    double number;
+    if (!number_take(&value, least, most, &number) || *value != '\0')
+        return false;
+    *out = number;
+    return true;
+}
+
+static bool tile_take(struct costs *costs, const char *name, const char *value)
+{
+    struct tile_cost cost;
+    uint32_t tile = 0;
+    while (tile < TILES && strcmp(tiles[tile].name, name) != 0)
+        tile++;
+    if (tile == TILES)
+        return true;
+    if (!number_take(&value, 0, LONGEST_NS, &cost.start_ns) ||
+        !number_take(&value, 0.001, LONGEST_NS, &cost.latency_ns) ||
+        !number_take(&value, 0.001, LONGEST_NS, &cost.step_ns) ||
+        *value != '\0')
+        return false;
+    costs->tiles[tile] = cost;
+    costs->measured |= 1u << tile;
+    return true;
+}
+
+static bool time_take(const char **text, struct product_time *out,
+                      double *out_ns)
+{
+    double work = 1;
+    for (uint32_t i = 0; i < 4; i++) {
+        double size;
+        if (!number_take(text, 1, LARGEST, &size))
+            return false;
+        work *= size;
+        out->size[i] = log2f((float)size);
+    }
+    if (!number_take(text, 0.001, LONGEST_NS, out_ns))
+        return false;
+    out->rate = (float)log2(*out_ns / work);
+    return true;
+}
+
+static bool times_take(struct costs *costs, const char *value)
+{
+    struct product_time times[PRODUCT_TIMES];
+    uint32_t count = 0;
+    double least_ns = LONGEST_NS;
+    do {
+        double ns;
+        if (count == PRODUCT_TIMES || !time_take(&value, &times[count], &ns))
+            return false;
+        least_ns = ns < least_ns ? ns : least_ns;
+        count++;
+    } while (*value++ == ';');
+    if (value[-1] != '\0')
+        return false;
+    memcpy(costs->clblast, times, count * sizeof(times[0]));
+    costs->times = count;
+    costs->least_ns = least_ns;
+    return true;
+}
+
+bool costs_take(struct costs *costs, const char *key, const char *value)
+{
+    if (strncmp(key, "tile.", 5) == 0)
+        return tile_take(costs, key + 5, value);
+    if (strcmp(key, "launch") == 0)
+        return single_take(value, 1, LONGEST_NS, &costs->launch_ns);
+    if (strcmp(key, "bytes") == 0)
+        return single_take(value, 1e-3, 1e6, &costs->bytes_per_ns);
+    if (strcmp(key, "outer") == 0)
+        return single_take(value, 0, 10, &costs->outer_share);
+    if (strcmp(key, "clblast") == 0)
+        return times_take(costs, value);
+    return true;
+}
+
+/* ---- CLBlast's times ---- */
+
+/* The mean of the logarithms of the rates, each by the inverse of its distance
+ * to the power of four: at a point that was measured, its own. */
+double costs_clblast(const struct costs *costs, const struct tandem_gemm *gemm)
+{
+    const float size[4] = {log2f((float)gemm->m), log2f((float)gemm->n),
+                           log2f((float)gemm->k), log2f((float)gemm->batch)};
+    float sum = 0, weights = 0;
+    for (uint32_t i = 0; i < costs->times; i++) {
+        const struct product_time *time = &costs->clblast[i];
+        float squares = 1e-4f;
+        for (uint32_t axis = 0; axis < 4; axis++) {
+            float apart = size[axis] - time->size[axis];
+            squares += apart * apart;
+        }
+        float weight = 1 / (squares * squares);
+        sum += weight * time->rate;
+        weights += weight;
+    }
+    double ns = (double)exp2f(sum / weights + size[0] + size[1] + size[2] +
+                              size[3]);
+    return ns > costs->least_ns ? ns : costs->least_ns;
+}

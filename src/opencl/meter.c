@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Timing; see meter.h. */
+#include "opencl/meter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl/device.h"
+#include "opencl/transfer.h"
+
+#define SEED_BYTES (UINT64_C(1) << 20)
+#define LEAST_BYTES (UINT64_C(4) << 20)
+/* Launches between two waits last about so long, so that the wait, of 10 us
+ * or so, is nothing beside them; and there are so many of them at most. */
+#define BATCH_NS UINT64_C(500000)
+#define MOST_LAUNCHES 256u
+#define SAMPLES 7u
+/* What takes longer is timed less often. */
+#define LONG_NS UINT64_C(20000000)
+#define LONG_SAMPLES 3u
+
+/* Numbers in [-1, 1) of every digit, others at each call. */
+static void numbers_fill(float *out, size_t count)
+{
+    uint64_t state = wait_clock() | 1u;
+    for (size_t i = 0; i < count; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        out[i] = (float)(int32_t)(state >> 32) / 2147483648.0f;
+    }
+}
+
+/* The first bytes from here, the others from those before them. */
+static enum tandem_status memory_fill(struct meter *meter)
+{
+    float *numbers = malloc(SEED_BYTES);
+    if (numbers == NULL)
+        return message_set(TANDEM_OUT_OF_MEMORY, "tune: out of host memory");
+    numbers_fill(numbers, SEED_BYTES / sizeof(float));
+    enum tandem_status status = transfer_upload(
+        meter->stream, meter->memory, 0, numbers, SEED_BYTES, 0);
+    for (uint64_t done = SEED_BYTES;
+         done < meter->bytes && status == TANDEM_OK; done *= 2) {
+        uint64_t rest = meter->bytes - done;
+        status = transfer_copy(meter->stream, meter->memory, done,
+                               meter->memory, 0, rest < done ? rest : done);
+    }
+    if (status == TANDEM_OK)
+        status =
+            stream_synchronize(meter->stream, device_limit(meter->device));
+    free(numbers);
+    return status;
+}
+
+enum tandem_status meter_start(struct meter *meter,
+                               struct tandem_device *device, uint64_t bytes,
+                               uint64_t deadline_ns)
+{
+    memset(meter, 0, sizeof(*meter));
+    meter->device = device;
+    meter->deadline_ns = deadline_ns;
+    enum tandem_status status = stream_create(device, 0, &meter->stream);
+    if (status != TANDEM_OK)
+        return status;
+    /* Drivers allocate at first use: filling it is what shows. */
+    for (;; bytes /= 2) {
+        status = buffer_create(device, bytes, false, &meter->memory);
+        meter->bytes = bytes;
+        if (status == TANDEM_OK)
+            status = memory_fill(meter);
+        if (status != TANDEM_OUT_OF_MEMORY || bytes / 2 < LEAST_BYTES)
+            return status;
+        if (meter->memory != NULL)
+            buffer_destroy(meter->memory);
+        meter->memory = NULL;
+    }
+}
+
+void meter_end(struct meter *meter)
+{
+    if (meter->stream != NULL)
+        stream_synchronize(meter->stream, device_limit(meter->device));
+    if (meter->memory != NULL)
+        buffer_destroy(meter->memory);
+    if (meter->stream != NULL)
+        stream_destroy(meter->stream);
+    meter->memory = NULL;
+    meter->stream = NULL;
+}
+
+uint64_t meter_left_ns(const struct meter *meter)
+{
+    uint64_t now = wait_clock();
+    return now < meter->deadline_ns ? meter->deadline_ns - now : 0;
+}
+
+static enum tandem_status launch_many(struct meter *meter, meter_fn launch,
+                                      void *work, uint32_t count,
+                                      uint64_t *out_ns)
+{
+    enum tandem_status status = TANDEM_OK;
+    uint64_t start = wait_clock();
+    for (uint32_t i = 0; i < count && status == TANDEM_OK; i++)
+        status = launch(meter, work);
+    enum tandem_status end =
+        stream_synchronize(meter->stream, device_limit(meter->device));
+    *out_ns = wait_clock() - start;
+    return status == TANDEM_OK ? end : status;
+}
+
+static int compare(const void *x, const void *y)
+{
+    double a = *(const double *)x, b = *(const double *)y;
+    return (a > b) - (a < b);
+}
+
+/* As many launches of ns as fill a batch. */
+static uint32_t batch_of(uint64_t ns)
+{
+    uint64_t count = BATCH_NS / (ns + 1) + 1;
+    return count < MOST_LAUNCHES ? (uint32_t)count : MOST_LAUNCHES;
+}
+
+enum tandem_status meter_time(struct meter *meter, meter_fn launch, void *work,
+                              double *out_ns)
+{
+    double samples[SAMPLES];
+    uint64_t ns;
+    *out_ns = 0;
+    enum tandem_status status = launch_many(meter, launch, work, 1, &ns);
+    if (status == TANDEM_OK)
+        status = launch_many(meter, launch, work, 1, &ns);
+    if (status != TANDEM_OK)
+        return status;
+    /* Launched alone it took the wait's time, too: that is looked at once. */
+    uint32_t count = batch_of(ns);
+    uint32_t most = ns < LONG_NS ? SAMPLES : LONG_SAMPLES, taken = 0;
+    bool looked = count == 1;
+    do {
+        status = launch_many(meter, launch, work, count, &ns);
+        samples[taken] = (double)ns / count;
+        if (looked)
+            taken++;
+        else
+            count = batch_of(ns / count);
+        looked = true;
+    } while (status == TANDEM_OK && taken < most && meter_left_ns(meter) > 0);
+    if (status != TANDEM_OK)
+        return status;
+    taken += taken == 0;
+    qsort(samples, taken, sizeof(samples[0]), compare);
+    *out_ns = samples[taken / 2];
+    return TANDEM_OK;
+}
+
+bool meter_goes_on(enum tandem_status status)
+{
+    return status == TANDEM_OK || status == TANDEM_FAILED ||
+           status == TANDEM_UNSUPPORTED || status == TANDEM_OUT_OF_MEMORY;
+}

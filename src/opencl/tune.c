@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tuning a device, from the quick to the long; see tune.h. */
+#include "opencl/tune.h"
+
+#include "opencl/device.h"
+
+/* Products of 4096, and CLBlast's copies of their operands; on a processor,
+ * of 1024. */
+#define SCRATCH_BYTES (UINT64_C(192) << 20)
+#define CPU_SCRATCH_BYTES (UINT64_C(32) << 20)
+/* What costs.h wants takes less; a longer budget is for the search. */
+#define QUICK_NS UINT64_C(2500000000)
+
+static uint64_t scratch_bytes(const struct tandem_device *device)
+{
+    const struct tandem_device_info *info = &device->hardware->info;
+    uint64_t bytes = info->kind == TANDEM_DEVICE_CPU ? CPU_SCRATCH_BYTES
+                                                     : SCRATCH_BYTES;
+    return info->memory_bytes != 0 && info->memory_bytes / 8 < bytes
+               ? info->memory_bytes / 8
+               : bytes;
+}
+
+enum tandem_status tune_device(struct tandem_device *device,
+                               uint64_t budget_ns, tandem_tune_fn sink,
+                               void *user)
+{
+    struct meter meter;
+    const struct findings findings = {sink, user};
+    uint64_t now = wait_clock();
+    uint64_t end = budget_ns < UINT64_MAX - now ? now + budget_ns : UINT64_MAX;
+    if (budget_ns == 0)
+        return TANDEM_OK;
+    enum tandem_status status =
+        meter_start(&meter, device, scratch_bytes(device), end);
+    if (status == TANDEM_OK)
+        status = tune_tiles(&meter, &findings);
+    if (status == TANDEM_OK)
+        status = tune_clblast_times(&meter, &findings);
+    meter_end(&meter);
+    return status;
+}

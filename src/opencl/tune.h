@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tune entry of backend.h: what is measured on a device, for the plugin's
+ * own section of its profile. */
+#ifndef TANDEM_OPENCL_TUNE_H
+#define TANDEM_OPENCL_TUNE_H
+
+#include <tandem/backend.h>
+
+#include "opencl/meter.h"
+
+/* Where findings go. */
+struct findings {
+    tandem_tune_fn sink;
+    void *user;
+};
+
+enum tandem_status tune_device(struct tandem_device *device,
+                               uint64_t budget_ns, tandem_tune_fn sink,
+                               void *user);
+
+/* tune_products.c: the costs of costs.h, of our kernels, or of CLBlast's.
+ * TANDEM_OK where the device is well, whatever could not be measured. */
+enum tandem_status tune_tiles(struct meter *meter,
+                              const struct findings *findings);
+enum tandem_status tune_clblast_times(struct meter *meter,
+                                      const struct findings *findings);
+/* tune_search.c: CLBlast's parameters. */
+enum tandem_status tune_search(struct meter *meter,
+                               const struct findings *findings);
+
+#endif

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What matrix products cost: in our tiles, and by CLBlast. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "opencl/clblast.h"
+#include "opencl/device.h"
+#include "opencl/figure.h"
+#include "opencl/launch.h"
+#include "opencl/transfer.h"
+#include "opencl/tune.h"
+
+/* Depths of k at which a tile is timed, and rounds of groups. */
+#define SHALLOW 256
+#define DEEP 1024
+#define CPU_SHALLOW 64
+#define CPU_DEEP 256
+#define ROUNDS 6u
+#define COPIED_BYTES (UINT64_C(64) << 20)
+
+/* A product of what the meter's memory holds, by a tile or by CLBlast. */
+struct work {
+    struct tandem_gemm gemm;
+    enum tile_id tile;
+    bool clblast;
+    uint64_t bytes; /* that a, b and c take */
+};
+
+static void work_make(struct work *out, const struct meter *meter, int64_t m,
+                      int64_t n, int64_t k, int64_t batch)
+{
+    uint64_t a = (uint64_t)(m * k * batch) * sizeof(float);
+    uint64_t b = (uint64_t)(k * n * batch) * sizeof(float);
+    uint64_t c = (uint64_t)(m * n * batch) * sizeof(float);
+    memset(out, 0, sizeof(*out));
+    a = (a + 255) / 256 * 256;
+    b = (b + 255) / 256 * 256;
+    out->bytes = a + b + c;
+    out->gemm = (struct tandem_gemm){
+        .struct_size = sizeof(out->gemm),
+        .dtype = TANDEM_F32,
+        .flags = TANDEM_GEMM_TRANSPOSE_B,
+        .m = m,
+        .n = n,
+        .k = k,
+        .batch = batch,
+        .alpha = 1,
+        .a = {meter->memory, 0, k, m * k},
+        .b = {meter->memory, a, k, k * n},
+        .c = {meter->memory, a + b, n, m * n}};
+}
+
+static enum tandem_status work_launch(struct meter *meter, void *argument)
+{
+    struct work *work = argument;
+    struct plan plan;
+    if (work->clblast)
+        return clblast_product(meter->stream, &work->gemm);
+    enum tandem_status status;
+    do {
+        plan_product(&plan, &work->gemm, work->tile, 1, 0,
+                     meter->device->programs.group_log2);
+        status = launch_plan(meter->stream, &plan);
+    } while (status == TANDEM_NOT_READY && meter_left_ns(meter) > 0);
+    return status;
+}
+
+static enum tandem_status work_time(struct meter *meter, struct work *work,
+                                    double *out_ns)
+{
+    if (work->bytes > meter->bytes)
+        return message_set(TANDEM_OUT_OF_MEMORY,
+                           "tune: no memory for a product");
+    return meter_time(meter, work_launch, work, out_ns);
+}
+
+static void tell(const struct findings *findings, const char *key,
+                 const char *name, const double *values, uint32_t count)
+{
+    char full[64], text[128] = "";
+    bool whole = true;
+    snprintf(full, sizeof(full), "gemm.%s%s", key, name);
+    for (uint32_t i = 0; i < count && whole; i++) {
+        if (i > 0)
+            strcat(text, " ");
+        whole = figure_write(text, sizeof(text) - 1, values[i]);
+    }
+    if (whole)
+        findings->sink(findings->user, full, text);
+}
+
+/* ---- what is not a tile's ---- */
+
+/* What a small kernel adds to a stream of them. */
+static enum tandem_status tune_launch(struct meter *meter,
+                                      const struct findings *findings,
+                                      double *out_ns)
+{
+    struct work work;
+    work_make(&work, meter, 16, 16, 16, 1);
+    work.tile = TILE_SMALL;
+    enum tandem_status status = work_time(meter, &work, out_ns);
+    if (status == TANDEM_OK)
+        tell(findings, "launch", "", out_ns, 1);
+    return status;
+}
+
+static enum tandem_status copy_launch(struct meter *meter, void *bytes)
+{
+    uint64_t half = *(const uint64_t *)bytes;
+    return transfer_copy(meter->stream, meter->memory, half, meter->memory, 0,
+                         half);
+}
+
+static enum tandem_status tune_bytes(struct meter *meter,
+                                     const struct findings *findings)
+{
+    uint64_t half = meter->bytes / 2 < COPIED_BYTES ? meter->bytes / 2
+                                                    : COPIED_BYTES;
+    double ns;
+    enum tandem_status status = meter_time(meter, copy_launch, &half, &ns);
+    if (status != TANDEM_OK)
+        return status;
+    ns = 2.0 * (double)half / ns;
+    tell(findings, "bytes", "", &ns, 1);
+    return TANDEM_OK;
+}
+
+/* ---- tiles ---- */
+
+/* A grid of so many groups, or a few less, as square as it can be. */
+static void grid_of(uint32_t groups, uint32_t *out_rows, uint32_t *out_columns)
+{
+    uint32_t rows = (uint32_t)sqrt((double)groups);
+    *out_rows = rows;
+    *out_columns = groups / rows;
+    for (; rows * rows * 4 > groups && rows > 0; rows--)
+        if (groups % rows == 0) {
+            *out_rows = rows;
+            *out_columns = groups / rows;
+            return;
+        }
+}
+
+/* The time of rounds of groups at a depth, and, of one more of k. */
+static enum tandem_status rounds_time(struct meter *meter, enum tile_id tile,
+                                      uint32_t rounds, const int64_t depths[2],
+                                      double *out_ns, double *out_slope)
+{
+    struct work work;
+    uint32_t rows, columns;
+    double ns[2];
+    enum tandem_status status = TANDEM_OK;
+    grid_of(meter->device->routes.units * rounds, &rows, &columns);
+    for (uint32_t i = 0; i < 2 && status == TANDEM_OK; i++) {
+        work_make(&work, meter, (int64_t)rows * tiles[tile].m,
+                  (int64_t)columns * tiles[tile].n, depths[i], 1);
+        work.tile = tile;
+        status = work_time(meter, &work, &ns[i]);
+    }
+    if (status != TANDEM_OK)
+        return status;
+    *out_ns = ns[0];
+    *out_slope = (ns[1] - ns[0]) / (double)(depths[1] - depths[0]);
+    /* Noise: time grows with k. */
+    if (*out_slope < 1e-3)
+        *out_slope = 1e-3;
+    return TANDEM_OK;
+}
+
+static enum tandem_status tune_tile(struct meter *meter, enum tile_id tile,
+                                    double launch_ns,
+                                    const struct findings *findings)
+{
+    bool cpu = meter->device->hardware->info.kind == TANDEM_DEVICE_CPU;
+    const int64_t depths[2] = {cpu ? CPU_SHALLOW : SHALLOW,
+                               cpu ? CPU_DEEP : DEEP};
+    double first, many, slope;
+    double cost[3]; /* struct tile_cost */
+    enum tandem_status status =
+        rounds_time(meter, tile, 1, depths, &first, &cost[1]);
+    if (status == TANDEM_OK)
+        status = rounds_time(meter, tile, ROUNDS, depths, &many, &slope);
+    if (status != TANDEM_OK)
+        return status;
+    cost[0] = first - cost[1] * (double)depths[0];
+    /* The kernel that does again what is marked is counted apart. */
+    if (tiles[tile].strict)
+        cost[0] -= launch_ns;
+    cost[0] = cost[0] > 0 ? cost[0] : 0;
+    cost[2] = slope / ROUNDS;
+    tell(findings, "tile.", tiles[tile].name, cost, 3);
+    return TANDEM_OK;
+}
+
+/* What an operand across k costs a strict product. */
+static enum tandem_status tune_outer(struct meter *meter,
+                                     const struct findings *findings)
+{
+    struct work work;
+    uint32_t rows, columns;
+    double along, across, share;
+    const struct tile *tile = &tiles[TILE_STRICT_LARGE];
+    grid_of(meter->device->routes.units * ROUNDS, &rows, &columns);
+    work_make(&work, meter, (int64_t)rows * tile->m,
+              (int64_t)columns * tile->n, DEEP, 1);
+    work.tile = TILE_STRICT_LARGE;
+    enum tandem_status status = work_time(meter, &work, &along);
+    work.gemm.flags = 0;
+    work.gemm.b.ld = work.gemm.n;
+    if (status == TANDEM_OK)
+        status = work_time(meter, &work, &across);
+    if (status != TANDEM_OK)
+        return status;
+    share = across > along ? across / along - 1 : 0;
+    tell(findings, "outer", "", &share, 1);
+    return TANDEM_OK;
+}
+
+enum tandem_status tune_tiles(struct meter *meter,
+                              const struct findings *findings)
+{
+    uint32_t broken = atomic_load(&meter->device->routes.broken);
+    double launch_ns = 0;
+    enum tandem_status status = tune_launch(meter, findings, &launch_ns);
+    if (meter_goes_on(status))
+        status = tune_bytes(meter, findings);
+    for (uint32_t i = 0; i < TILES && meter_goes_on(status); i++)
+        if ((broken >> i & 1u) == 0 && meter_left_ns(meter) > 0)
+            status = tune_tile(meter, (enum tile_id)i, launch_ns, findings);
+    if (meter_goes_on(status) && (broken >> TILE_STRICT_LARGE & 1u) == 0 &&
+        meter_left_ns(meter) > 0)
+        status = tune_outer(meter, findings);
+    return meter_goes_on(status) ? TANDEM_OK : status;
+}
+
+/* ---- CLBlast ---- */
+
+struct shape {
+    int64_t m, n, k, batch;
+};
+
+/* By what they cost, within each kind. */
+static const struct shape shapes[] = {
+    {64, 64, 64, 1},       {128, 128, 128, 1},    {256, 256, 256, 1},
+    {512, 512, 512, 1},    {1024, 1024, 1024, 1}, {2048, 2048, 2048, 1},
+    {4096, 4096, 4096, 1}, {1, 1024, 1024, 1},    {1024, 1, 1024, 1},
+    {64, 64, 4096, 1},     {16, 4096, 1024, 1},   {1024, 1024, 16, 1},
+    {16, 4096, 4096, 1},   {4096, 16, 4096, 1},   {256, 256, 4096, 1},
+    {4096, 4096, 64, 1},   {1024, 4096, 1024, 1}, {32, 32, 32, 256},
+    {64, 64, 64, 64},      {128, 128, 128, 32},   {512, 512, 512, 8},
+};
+#define SHAPES (sizeof(shapes) / sizeof(shapes[0]))
+
+static double shape_work(const struct shape *shape)
+{
+    return (double)shape->m * (double)shape->n * (double)shape->k *
+           (double)shape->batch;
+}
+
+/* Appends one entry of the list that costs.h describes. */
+static bool time_write(char *text, size_t bytes, const struct shape *shape,
+                       double ns)
+{
+    const double values[5] = {(double)shape->m, (double)shape->n,
+                              (double)shape->k, (double)shape->batch, ns};
+    size_t before = strlen(text);
+    for (uint32_t i = 0; i < 5; i++) {
+        if (strlen(text) + 3 > bytes)
+            return false;
+        if (i > 0 || before > 0)
+            strcat(text, i > 0 ? " " : "; ");
+        if (!figure_write(text, bytes, values[i])) {
+            text[before] = '\0';
+            return false;
+        }
+    }
+    return true;
+}
+
+enum tandem_status tune_clblast_times(struct meter *meter,
+                                      const struct findings *findings)
+{
+    char text[2048] = "";
+    /* By m n k batch, of the last one: the next is left out where it would
+     * take an eighth of the time that is left, each of five times or more. */
+    double rate = 0;
+    enum tandem_status status = TANDEM_OK;
+    for (uint32_t i = 0; i < SHAPES && meter_goes_on(status); i++) {
+        const struct shape *shape = &shapes[i];
+        struct work work;
+        double ns;
+        if (meter_left_ns(meter) == 0 ||
+            rate * shape_work(shape) > (double)meter_left_ns(meter) / 8)
+            continue;
+        work_make(&work, meter, shape->m, shape->n, shape->k, shape->batch);
+        work.gemm.flags = 0;
+        work.gemm.b.ld = shape->n;
+        work.clblast = true;
+        status = work_time(meter, &work, &ns);
+        if (status != TANDEM_OK)
+            continue;
+        rate = ns / shape_work(shape);
+        time_write(text, sizeof(text), shape, ns);
+    }
+    if (text[0] != '\0')
+        findings->sink(findings->user, "gemm.clblast", text);
+    return meter_goes_on(status) ? TANDEM_OK : status;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which kernel computes a matrix product, by costs that are given; what is
+ * read of a profile's section, well-formed and not.  No OpenCL.
+ */
+#include <config.h>
+
+#include <check.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl/figure.h"
+#include "opencl/platform.h"
+#include "opencl/route.h"
+#include "opencl/section.h"
+
+static struct routes routes;
+
+static void start(bool nvidia)
+{
+    static struct platform_device hardware;
+    hardware.info.compute_units = 100;
+    hardware.nvidia = nvidia;
+    hardware.tensor_cores = nvidia;
+    memset(&routes, 0, sizeof(routes));
+    routes_start(&routes, &hardware);
+}
+
+static struct tandem_gemm product(int64_t m, int64_t n, int64_t k,
+                                  int64_t batch)
+{
+    return (struct tandem_gemm){.struct_size = sizeof(struct tandem_gemm),
+                                .dtype = TANDEM_F32,
+                                .flags = TANDEM_GEMM_TRANSPOSE_B,
+                                .m = m,
+                                .n = n,
+                                .k = k,
+                                .batch = batch,
+                                .alpha = 1,
+                                .a = {NULL, 0, k, m * k},
+                                .b = {NULL, 0, k, n * k},
+                                .c = {NULL, 0, n, m * n}};
+}
+
+static struct route choose(const struct tandem_gemm *gemm)
+{
+    struct route route;
+    route_choose(&routes, gemm, &route);
+    return route;
+}
+
+static struct route choice(int64_t m, int64_t n, int64_t k)
+{
+    struct tandem_gemm gemm = product(m, n, k, 1);
+    return choose(&gemm);
+}
+
+static void take(const char *key, const char *value)
+{
+    ck_assert_msg(costs_take(&routes.costs, key, value), "%s: %s", key, value);
+}
+
+START_TEST(without_measurements_the_rule_holds)
+{
+    start(false);
+    ck_assert(choice(1024, 1024, 1024).clblast);
+    start(true);
+    ck_assert(!choice(1024, 1024, 1024).clblast);
+    /* CLBlast alone measured: what ours cost here is not known. */
+    start(false);
+    take("clblast", "1024 1024 1024 1 1000000000");
+    ck_assert(choice(1024, 1024, 1024).clblast);
+    /* Ours alone: likewise, of CLBlast. */
+    start(false);
+    take("tile.small", "1 1 1");
+    ck_assert(choice(1024, 1024, 1024).clblast);
+    start(true);
+    take("tile.small", "1 1 1");
+    ck_assert(!choice(1024, 1024, 1024).clblast);
+}
+END_TEST
+
+START_TEST(the_faster_is_chosen)
+{
+    for (int nvidia = 0; nvidia < 2; nvidia++) {
+        start(nvidia != 0);
+        /* 64 groups of 1024 deep: 10 + 1024 * 10 ns. */
+        take("tile.large", "10 10 10");
+        take("clblast", "1024 1024 1024 1 10000");
+        ck_assert(choice(1024, 1024, 1024).clblast);
+        take("clblast", "1024 1024 1024 1 11000");
+        struct route route = choice(1024, 1024, 1024);
+        ck_assert(!route.clblast);
+        ck_assert_int_eq(route.tile, TILE_LARGE);
+    }
+}
+END_TEST
+
+START_TEST(times_are_interpolated)
+{
+    start(false);
+    take("tile.large", "10 10 10");
+    take("clblast", "512 512 512 1 1000;2048 2048 2048 1 10000000");
+    struct tandem_gemm small = product(512, 512, 512, 1);
+    struct tandem_gemm middle = product(1024, 1024, 1024, 1);
+    struct tandem_gemm large = product(2048, 2048, 2048, 1);
+    struct tandem_gemm tiny = product(8, 8, 8, 1);
+    ck_assert_double_eq_tol(costs_clblast(&routes.costs, &small), 1000, 10);
+    ck_assert_double_eq_tol(costs_clblast(&routes.costs, &large), 1e7, 1e5);
+    /* As far from both: the geometric mean of the rates. */
+    ck_assert_double_eq_tol(costs_clblast(&routes.costs, &middle), 1e5, 1e3);
+    ck_assert_double_eq_tol(costs_clblast(&routes.costs, &tiny), 1000, 1);
+    ck_assert(choose(&small).clblast);
+    ck_assert(!choose(&large).clblast);
+    /* A batch is no square. */
+    take("clblast", "64 64 64 1 1000; 64 64 64 64 2000");
+    struct tandem_gemm batched = product(64, 64, 64, 64);
+    ck_assert_double_eq_tol(costs_clblast(&routes.costs, &batched), 2000, 20);
+}
+END_TEST
+
+START_TEST(an_epilogue_costs_clblast_a_launch)
+{
+    start(false);
+    take("tile.large", "10 10 10");
+    take("clblast", "1024 1024 1024 1 10000");
+    take("launch", "5000");
+    struct tandem_gemm gemm = product(1024, 1024, 1024, 1);
+    ck_assert(choose(&gemm).clblast);
+    gemm.activation = TANDEM_OP_RELU;
+    ck_assert(!choose(&gemm).clblast);
+}
+END_TEST
+
+START_TEST(unmeasured_tiles_are_left_out)
+{
+    start(true);
+    take("tile.small", "100 100 100");
+    take("clblast", "1024 1024 1024 1 1000000000");
+    ck_assert_int_eq(choice(1024, 1024, 1024).tile, TILE_SMALL);
+    /* And broken ones, measured or not. */
+    struct route route = choice(1024, 1024, 1024);
+    route_break(&routes, &route);
+    ck_assert(choice(1024, 1024, 1024).clblast);
+}
+END_TEST
+
+START_TEST(wrong_values_change_nothing)
+{
+    static const char *const wrong[][2] = {
+        {"tile.large", ""},
+        {"tile.large", "1"},
+        {"tile.large", "1 2"},
+        {"tile.large", "1 2 3 4"},
+        {"tile.large", "1 2 x"},
+        {"tile.large", "1 2 nan"},
+        {"tile.large", "1 2 inf"},
+        {"tile.large", "-1 2 3"},
+        {"tile.large", "1 0 3"},
+        {"tile.large", "1 2 0"},
+        {"tile.large", "1 2 1e99"},
+        {"tile.large", "1 2 99999999999999999999999999999999"},
+        {"tile.large", "1,5 2 3"},
+        {"tile.large", "1 2 3;"},
+        {"launch", "0"},
+        {"launch", "nan"},
+        {"launch", "1 2"},
+        {"bytes", "0"},
+        {"bytes", "9999999999"},
+        {"outer", "11"},
+        {"outer", "-0.1"},
+        {"clblast", ""},
+        {"clblast", "1 1 1 1"},
+        {"clblast", "1 1 1 1 0"},
+        {"clblast", "0 1 1 1 5"},
+        {"clblast", "1 1 1 1 5;"},
+        {"clblast", "1 1 1 1 5; 1 1 1 1 x"},
+        {"clblast", "1 1 1 1 5, 1 1 1 1 5"},
+        {"clblast", "99999999999 1 1 1 5"},
+    };
+    start(true);
+    const struct costs before = routes.costs;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        ck_assert_msg(!costs_take(&routes.costs, wrong[i][0], wrong[i][1]),
+                      "%s: \"%s\"", wrong[i][0], wrong[i][1]);
+        ck_assert_mem_eq(&before, &routes.costs, sizeof(before));
+    }
+    /* Too many. */
+    char many[8192] = "1 1 1 1 5";
+    for (uint32_t i = 1; i < PRODUCT_TIMES; i++)
+        strcat(many, ";1 1 1 1 5");
+    ck_assert(costs_take(&routes.costs, "clblast", many));
+    strcat(many, ";1 1 1 1 5");
+    ck_assert(!costs_take(&routes.costs, "clblast", many));
+    ck_assert_uint_eq(routes.costs.times, PRODUCT_TIMES);
+    /* What a later version may have. */
+    ck_assert(costs_take(&routes.costs, "tile.huge", "x"));
+    ck_assert(costs_take(&routes.costs, "frobnication", "x"));
+}
+END_TEST
+
+static bool take_pair(void *user, const char *key, const char *value)
+{
+    char *list = user;
+    strcat(strcat(strcat(list, key), "="), value);
+    strcat(list, ",");
+    return value[0] != '!';
+}
+
+START_TEST(sections_are_objects_of_strings)
+{
+    static const char *const wrong[] = {
+        "",      "{",           "[]",
+        "1",     "\"a\"",       "{\"a\": 1}",
+        "{\"a\": null}",        "{\"a\": {}}",
+        "{\"a\": \"1\", \"b\": [\"2\"]}",
+        "{\"a\": \"1\", \"a\": \"2\"}",
+        "{\"a\": \"1\"} x",
+    };
+    char list[256], why[64];
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        list[0] = '\0';
+        ck_assert_msg(
+            !section_read(wrong[i], take_pair, list, why, sizeof(why)), "%s",
+            wrong[i]);
+        ck_assert_str_eq(list, "");
+    }
+    list[0] = '\0';
+    ck_assert(section_read("{\"a\": \"1\"}", take_pair, list, why,
+                           sizeof(why)));
+    ck_assert_str_eq(list, "a=1,");
+    /* The first that is not liked is named, the others are taken. */
+    list[0] = '\0';
+    ck_assert(!section_read("{\"a\": \"!\", \"b\": \"2\"}", take_pair, list,
+                            why, sizeof(why)));
+    ck_assert(strstr(list, "b=2,") != NULL);
+    ck_assert_str_eq(why, "\"a\": \"!\"");
+}
+END_TEST
+
+START_TEST(figures_come_back)
+{
+    static const double values[] = {0, 0.001, 1, 1.5, 97.25, 4000, 123456.789,
+                                    1e12, FIGURE_MAX};
+    setlocale(LC_ALL, "de_DE.UTF-8");
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        char text[64] = "";
+        const char *at = text;
+        double value;
+        ck_assert(figure_write(text, sizeof(text), values[i]));
+        ck_assert(figure_read(&at, &value));
+        ck_assert_double_eq_tol(value, values[i], values[i] * 1e-12 + 1e-15);
+        ck_assert(*at == '\0' && strchr(text, ',') == NULL);
+    }
+    setlocale(LC_ALL, "C");
+    char text[8] = "";
+    ck_assert(!figure_write(text, sizeof(text), -1));
+    ck_assert(!figure_write(text, sizeof(text), (double)NAN));
+    ck_assert(!figure_write(text, sizeof(text), (double)INFINITY));
+    ck_assert(!figure_write(text, 4, 1000));
+    ck_assert(figure_write(text, 5, 1000));
+    ck_assert(!figure_write(text, 5, 0));
+    ck_assert_str_eq(text, "1000");
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("route");
+    tcase_add_test(tests, without_measurements_the_rule_holds);
+    tcase_add_test(tests, the_faster_is_chosen);
+    tcase_add_test(tests, times_are_interpolated);
+    tcase_add_test(tests, an_epilogue_costs_clblast_a_launch);
+    tcase_add_test(tests, unmeasured_tiles_are_left_out);
+    tcase_add_test(tests, wrong_values_change_nothing);
+    tcase_add_test(tests, sections_are_objects_of_strings);
+    tcase_add_test(tests, figures_come_back);
+    Suite *suite = suite_create("route");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
