@@ -10,8 +10,11 @@
 #include "common/shelter.h"
 #include "opencl/status.h"
 
-/* What a call of CLBlast takes, in its own terms. */
+/* What a call of CLBlast takes, in its own terms: by columns, so that c' = b' a'
+ * is asked for.  Its fastest kernel reads and writes columns; for rows it would
+ * transpose a and the result, so only a. */
 struct product {
+    cl_mem a, b;
     CLBlastTranspose transpose_a, transpose_b;
     size_t m, n, k, batch;
     float alpha, beta;
@@ -22,26 +25,28 @@ struct product {
 
 static void product_fill(struct product *out, const struct tandem_gemm *gemm)
 {
-    out->transpose_a = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0
+    out->transpose_a = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0
                            ? CLBlastTransposeYes
                            : CLBlastTransposeNo;
-    out->transpose_b = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0
+    out->transpose_b = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0
                            ? CLBlastTransposeYes
                            : CLBlastTransposeNo;
-    out->m = (size_t)gemm->m;
-    out->n = (size_t)gemm->n;
+    out->a = gemm->b.buffer->mem;
+    out->b = gemm->a.buffer->mem;
+    out->m = (size_t)gemm->n;
+    out->n = (size_t)gemm->m;
     out->k = (size_t)gemm->k;
     out->batch = (size_t)gemm->batch;
     out->alpha = (float)gemm->alpha;
     out->beta = (float)gemm->beta;
-    out->a_offset = gemm->a.byte_offset / sizeof(float);
-    out->b_offset = gemm->b.byte_offset / sizeof(float);
+    out->a_offset = gemm->b.byte_offset / sizeof(float);
+    out->b_offset = gemm->a.byte_offset / sizeof(float);
     out->c_offset = gemm->c.byte_offset / sizeof(float);
-    out->a_ld = (size_t)gemm->a.ld;
-    out->b_ld = (size_t)gemm->b.ld;
+    out->a_ld = (size_t)gemm->b.ld;
+    out->b_ld = (size_t)gemm->a.ld;
     out->c_ld = (size_t)gemm->c.ld;
-    out->a_stride = (size_t)gemm->a.batch_stride;
-    out->b_stride = (size_t)gemm->b.batch_stride;
+    out->a_stride = (size_t)gemm->b.batch_stride;
+    out->b_stride = (size_t)gemm->a.batch_stride;
     out->c_stride = (size_t)gemm->c.batch_stride;
 }
 
@@ -89,7 +94,7 @@ uint64_t clblast_key(const struct tandem_gemm *gemm)
  * locks nothing meanwhile: two threads there free each other's list.  So the
  * first call is one that needs no kernel, by one thread; to be called before
  * any other of CLBlast's. */
-static void parameters_fill(cl_command_queue *queue)
+void clblast_begin(cl_command_queue *queue)
 {
     static atomic_bool filled;
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -111,14 +116,14 @@ static enum tandem_status warm_once(struct tandem_device *device,
                                     size_t n, bool batched)
 {
     int code;
-    parameters_fill(&queue);
+    clblast_begin(&queue);
     if (batched)
         code = CLBlastSgemmStridedBatched(
-            CLBlastLayoutRowMajor, CLBlastTransposeNo, CLBlastTransposeNo, n, n,
+            CLBlastLayoutColMajor, CLBlastTransposeNo, CLBlastTransposeNo, n, n,
             n, 1.0f, memory, 0, n, 0, memory, 0, n, 0, 0.0f, memory, n * n, n,
             n * n, 2, &queue, NULL);
     else
-        code = CLBlastSgemm(CLBlastLayoutRowMajor, CLBlastTransposeNo,
+        code = CLBlastSgemm(CLBlastLayoutColMajor, CLBlastTransposeNo,
                             CLBlastTransposeNo, n, n, n, 1.0f, memory, 0, n,
                             memory, 0, n, 0.0f, memory, n * n, n, &queue, NULL);
     if (code == CLBlastSuccess)
@@ -131,6 +136,7 @@ static enum tandem_status warm_once(struct tandem_device *device,
 enum tandem_status clblast_warm(struct tandem_device *device, bool batched)
 {
     const size_t small = 16, large = 1024;
+    parameters_prove(device, batched);
     bool both = device->hardware->info.kind != TANDEM_DEVICE_CPU;
     size_t most = both ? large : small;
     cl_int code = CL_SUCCESS;
@@ -181,9 +187,9 @@ static enum tandem_status temp_size(struct tandem_stream *stream,
     *out_bytes = memo->temp_bytes;
     if (exact && memcmp(memo->shape, shape, sizeof(shape)) == 0)
         return TANDEM_OK;
-    parameters_fill(&stream->queue);
+    clblast_begin(&stream->queue);
     int code = CLBlastSGemmTempBufferSize(
-        CLBlastLayoutRowMajor, p->transpose_a, p->transpose_b, p->m, p->n, p->k,
+        CLBlastLayoutColMajor, p->transpose_a, p->transpose_b, p->m, p->n, p->k,
         p->a_offset, p->a_ld, p->b_offset, p->b_ld, p->c_offset, p->c_ld,
         &stream->queue, out_bytes);
     if (code == CLBlastSuccess && exact) {
@@ -207,9 +213,9 @@ static enum tandem_status product_single(struct tandem_stream *stream,
         status = stream_use(stream, temp);
     if (status == TANDEM_OK) {
         int code = CLBlastSgemmWithTempBuffer(
-            CLBlastLayoutRowMajor, p->transpose_a, p->transpose_b, p->m, p->n,
-            p->k, p->alpha, gemm->a.buffer->mem, p->a_offset, p->a_ld,
-            gemm->b.buffer->mem, p->b_offset, p->b_ld, p->beta,
+            CLBlastLayoutColMajor, p->transpose_a, p->transpose_b, p->m, p->n,
+            p->k, p->alpha, p->a, p->a_offset, p->a_ld,
+            p->b, p->b_offset, p->b_ld, p->beta,
             gemm->c.buffer->mem, p->c_offset, p->c_ld, &stream->queue, NULL,
             temp != NULL ? temp->mem : NULL);
         status = status_from_clblast(stream->device, code, "CLBlastSgemm");
@@ -226,11 +232,11 @@ static enum tandem_status product_batched(struct tandem_stream *stream,
                                           const struct tandem_gemm *gemm,
                                           const struct product *p)
 {
-    parameters_fill(&stream->queue);
+    clblast_begin(&stream->queue);
     int code = CLBlastSgemmStridedBatched(
-        CLBlastLayoutRowMajor, p->transpose_a, p->transpose_b, p->m, p->n, p->k,
-        p->alpha, gemm->a.buffer->mem, p->a_offset, p->a_ld, p->a_stride,
-        gemm->b.buffer->mem, p->b_offset, p->b_ld, p->b_stride, p->beta,
+        CLBlastLayoutColMajor, p->transpose_a, p->transpose_b, p->m, p->n, p->k,
+        p->alpha, p->a, p->a_offset, p->a_ld, p->a_stride,
+        p->b, p->b_offset, p->b_ld, p->b_stride, p->beta,
         gemm->c.buffer->mem, p->c_offset, p->c_ld, p->c_stride, p->batch,
         &stream->queue, NULL);
     stream_issue(stream);
@@ -253,8 +259,10 @@ enum tandem_status clblast_product(struct tandem_stream *stream,
     /* CLBlast compiles at a product's first call. */
     bool cold = program_ready(stream->device, clblast_key(gemm)) != TANDEM_OK;
     struct shelter host;
-    if (cold)
+    if (cold) {
         shelter_enter(&host);
+        parameters_prove(stream->device, gemm->batch > 1);
+    }
     status = gemm->batch > 1 ? product_batched(stream, gemm, &product)
                              : product_single(stream, gemm, &product);
     if (cold)

@@ -9,6 +9,8 @@
 
 #include "opencl/stream.h"
 
+/* Before any other call of CLBlast's. */
+void clblast_begin(cl_command_queue *queue);
 /* UNSUPPORTED with a message where CLBlast cannot count so far; gemm was
  * checked. */
 enum tandem_status clblast_supports(const struct tandem_gemm *gemm);
@@ -19,6 +21,11 @@ enum tandem_status clblast_product(struct tandem_stream *stream,
                                    const struct tandem_gemm *gemm);
 /* Runs small products on scratch memory, so that CLBlast has compiled. */
 enum tandem_status clblast_warm(struct tandem_device *device, bool batched);
+/* clblast_check.c: some products by both of its kernels, the second one from
+ * least_indirect cubed on, compared with the same in double.  FAILED, with a
+ * message, where they differ. */
+enum tandem_status clblast_check(struct tandem_device *device, bool batched,
+                                 uint32_t least_indirect);
 /* Empties CLBlast's cache.  With no device open. */
 void clblast_forget(void);
 

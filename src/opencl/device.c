@@ -102,6 +102,8 @@ static void context_give(struct tandem_device *device)
             hardware->context = NULL;
         }
     }
+    if (hardware->opens == 0)
+        parameters_restore(hardware);
     if (open_count == 0)
         clblast_forget();
     clReleaseContext(device->context);
@@ -148,8 +150,10 @@ static enum tandem_status context_take(struct tandem_device *device)
     if (device->context != NULL)
         device->utility =
             clCreateCommandQueue(device->context, hardware->id, 0, &code);
-    if (device->utility != NULL)
+    if (device->utility != NULL) {
+        parameters_apply(device);
         return TANDEM_OK;
+    }
     status_from_cl(device, code, "clCreateContext or clCreateCommandQueue");
     /* A context without queues is not for the next open either. */
     atomic_store(&device->lost, true);
@@ -223,6 +227,9 @@ static bool take_tuning(void *user, const char *key, const char *value)
     struct tandem_device *device = user;
     if (strncmp(key, "gemm.", 5) == 0)
         return costs_take(&device->routes.costs, key + 5, value);
+    if (strncmp(key, "clblast.", 8) == 0)
+        return parameters_take(&device->parameters, device->hardware, key + 8,
+                               value);
     return true;
 }
 

@@ -19,6 +19,7 @@
 #include "opencl/api.h"
 #include "opencl/cache.h"
 #include "opencl/memory.h"
+#include "opencl/parameters.h"
 #include "opencl/platform.h"
 #include "opencl/program.h"
 #include "opencl/route.h"
@@ -56,6 +57,7 @@ struct tandem_device {
     struct pool pool;
     struct programs programs;
     struct routes routes; /* of matrix products */
+    struct parameters parameters; /* CLBlast's, from the profile */
     struct tandem_device *next; /* of the open devices */
 };
 

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CLBlast's parameters that are not its own: those of the profile ("clblast."
+ * and a family's name), given to CLBlast at open, for all of the process that
+ * uses the device, proved before their first use, and taken back at the last
+ * close.  Any thread.
+ */
+#ifndef TANDEM_OPENCL_PARAMETERS_H
+#define TANDEM_OPENCL_PARAMETERS_H
+
+#include "opencl/api.h"
+#include "opencl/family.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tandem_device;
+struct platform_device;
+
+/* A device's, from its profile. */
+struct parameters {
+    uint32_t given; /* bits of families */
+    struct parameter_set sets[FAMILIES];
+};
+
+/* Takes a key without "clblast."; false where value is not a set that fits
+ * the hardware.  Families of a later version are none of ours. */
+bool parameters_take(struct parameters *parameters,
+                     const struct platform_device *hardware, const char *key,
+                     const char *value);
+struct family_limits
+parameters_limits(const struct platform_device *hardware);
+/* Gives them to CLBlast, what was there before is kept.  After CLBlast's first
+ * call. */
+void parameters_apply(struct tandem_device *device);
+/* Gives CLBlast its own again.  No device of the hardware is open. */
+void parameters_restore(const struct platform_device *hardware);
+/* Before the first product of its kind: computes some by CLBlast, and where
+ * they are wrong with parameters that are not its own, drops these, with a
+ * warning.  Waits for the device. */
+void parameters_prove(struct tandem_device *device, bool batched);
+
+/* Those in use; false where CLBlast does not say. */
+bool parameters_current(cl_device_id device, enum family_id id,
+                        struct parameter_set *out);
+/* CLBlast's code. */
+int parameters_set(cl_device_id device, enum family_id id,
+                   const struct parameter_set *set);
+
+/* clblast_defaults.cc: the values by names of CLBlast's f32 kernel. */
+bool clblast_parameters(cl_device_id device, const char *kernel,
+                        uint32_t count, const char *const *names,
+                        uint32_t *out_values);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
