@@ -14,6 +14,7 @@ struct meter {
     struct tandem_buffer *memory;
     uint64_t bytes; /* of memory */
     uint64_t deadline_ns;
+    double enough_ns; /* what takes longer is timed once; 0: none is */
 };
 
 /* Enqueues the work once. */

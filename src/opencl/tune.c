@@ -2,6 +2,7 @@
 /* Tuning a device, from the quick to the long; see tune.h. */
 #include "opencl/tune.h"
 
+#include "opencl/clblast.h"
 #include "opencl/device.h"
 
 /* Products of 4096, and CLBlast's copies of their operands; on a processor,
@@ -21,12 +22,45 @@ static uint64_t scratch_bytes(const struct tandem_device *device)
                : bytes;
 }
 
+/* The search, and CLBlast's times with what it found; afterwards CLBlast has
+ * what it had before. */
+static enum tandem_status search(struct meter *meter,
+                                 const struct findings *findings,
+                                 uint32_t *times)
+{
+    cl_device_id id = meter->device->hardware->id;
+    struct parameter_set before[FAMILIES];
+    uint32_t known = 0;
+    uint64_t end = meter->deadline_ns;
+    clblast_begin(&meter->stream->queue);
+    for (uint32_t i = 0; i < FAMILIES; i++)
+        if (parameters_current(id, (enum family_id)i, &before[i]))
+            known |= 1u << i;
+    if (known != (1u << FAMILIES) - 1) {
+        device_log(meter->device, TANDEM_LOG_WARNING,
+                   "tune: CLBlast does not say what its parameters are: they "
+                   "are not searched for");
+        return TANDEM_OK;
+    }
+    meter->deadline_ns = end - QUICK_NS;
+    enum tandem_status status = tune_search(meter, findings);
+    meter->deadline_ns = end;
+    if (status == TANDEM_OK)
+        status = tune_clblast_times(meter, findings, times);
+    /* The programs of all that was tried. */
+    clblast_forget();
+    for (uint32_t i = 0; i < FAMILIES; i++)
+        parameters_set(id, (enum family_id)i, &before[i]);
+    return status;
+}
+
 enum tandem_status tune_device(struct tandem_device *device,
                                uint64_t budget_ns, tandem_tune_fn sink,
                                void *user)
 {
     struct meter meter;
     const struct findings findings = {sink, user};
+    uint32_t times = 0;
     uint64_t now = wait_clock();
     uint64_t end = budget_ns < UINT64_MAX - now ? now + budget_ns : UINT64_MAX;
     if (budget_ns == 0)
@@ -36,7 +70,9 @@ enum tandem_status tune_device(struct tandem_device *device,
     if (status == TANDEM_OK)
         status = tune_tiles(&meter, &findings);
     if (status == TANDEM_OK)
-        status = tune_clblast_times(&meter, &findings);
+        status = tune_clblast_times(&meter, &findings, &times);
+    if (status == TANDEM_OK && meter_left_ns(&meter) > 2 * QUICK_NS)
+        status = search(&meter, &findings, &times);
     meter_end(&meter);
     return status;
 }

@@ -22,8 +22,11 @@ enum tandem_status tune_device(struct tandem_device *device,
  * TANDEM_OK where the device is well, whatever could not be measured. */
 enum tandem_status tune_tiles(struct meter *meter,
                               const struct findings *findings);
+/* times: of how many products were told before, and are now; told where they
+ * are no fewer. */
 enum tandem_status tune_clblast_times(struct meter *meter,
-                                      const struct findings *findings);
+                                      const struct findings *findings,
+                                      uint32_t *times);
 /* tune_search.c: CLBlast's parameters. */
 enum tandem_status tune_search(struct meter *meter,
                                const struct findings *findings);

@@ -280,9 +280,11 @@ static bool time_write(char *text, size_t bytes, const struct shape *shape,
 }
 
 enum tandem_status tune_clblast_times(struct meter *meter,
-                                      const struct findings *findings)
+                                      const struct findings *findings,
+                                      uint32_t *times)
 {
     char text[2048] = "";
+    uint32_t count = 0;
     /* By m n k batch, of the last one: the next is left out where it would
      * take an eighth of the time that is left, each of five times or more. */
     double rate = 0;
@@ -302,9 +304,11 @@ enum tandem_status tune_clblast_times(struct meter *meter,
         if (status != TANDEM_OK)
             continue;
         rate = ns / shape_work(shape);
-        time_write(text, sizeof(text), shape, ns);
+        count += time_write(text, sizeof(text), shape, ns);
     }
-    if (text[0] != '\0')
+    if (count > 0 && count >= *times) {
         findings->sink(findings->user, "gemm.clblast", text);
+        *times = count;
+    }
     return meter_goes_on(status) ? TANDEM_OK : status;
 }
