@@ -407,6 +407,7 @@ enum tandem_status tandem_context_observe(struct tandem_context *context,
  * "reduce", "softmax", "strided", "gather", "optimizer".
  * GEMM points: m, n, k and ns. */
 
+/* Without costs; with what the plugin's own section has now. */
 enum tandem_status tandem_profile_create(struct tandem_context *context,
                                          uint32_t device,
                                          struct tandem_profile **out_profile);

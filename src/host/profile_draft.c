@@ -89,23 +89,27 @@ static bool profile_fill(struct tandem_profile *profile,
 }
 
 /* Takes over what was measured from the file that the device's costs came
- * from. */
+ * from; of a file that is no longer good, nothing.  all: not the plugin's
+ * section alone. */
 static enum tandem_status profile_adopt(struct tandem_profile *profile,
-                                        const struct device *device)
+                                        const struct device *device, bool all)
 {
-    static const char *const members[] = {"measured_at", "scalars", "curves",
-                                          "gemm", "tuning"};
+    static const char *const members[] = {"tuning", "measured_at", "scalars",
+                                          "curves", "gemm"};
+    const size_t count = all ? sizeof(members) / sizeof(members[0]) : 1;
     char why[TRUST_WHY_BYTES];
     json_t *before;
 
     if (device->profile == NULL)
         return TANDEM_OK;
     before = profile_read(device, why, sizeof(why));
+    if (before == NULL && !all)
+        return TANDEM_OK;
     if (before == NULL)
         return message_set(TANDEM_FAILED, "%.256s: the profile cannot be "
                                           "revised: %.200s",
                            device->profile, why);
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+    for (size_t i = 0; i < count; i++) {
         json_t *member = json_object_get(before, members[i]);
 
         if (member != NULL &&
@@ -144,8 +148,8 @@ static enum tandem_status profile_make(struct tandem_context *context,
             profile->context = context;
         if (profile == NULL || !profile_fill(profile, found))
             status = draft_memory_fail();
-        else if (adopt)
-            status = profile_adopt(profile, found);
+        else
+            status = profile_adopt(profile, found, adopt);
     }
     context_unlock(context);
     if (status != TANDEM_OK) {

@@ -63,10 +63,7 @@ static bool has_operators(const json_t *device)
     return false;
 }
 
-/* A device that does not serve the operators has no costs that would be
- * looked up; the same hardware seen through another driver is measured when
- * asked for by name. */
-static bool wanted(const struct probe_options *options, const json_t *device)
+bool device_wanted(const struct probe_options *options, const json_t *device)
 {
     bool serves = has_operators(device);
 
@@ -115,7 +112,7 @@ static json_t *calibrate_all(const struct probe_options *options,
         const json_t *device = json_array_get(devices, i);
         json_t *result;
 
-        if (!wanted(options, device))
+        if (!device_wanted(options, device))
             continue;
         result = calibrate_device(options, device);
         if (json_object_get(result, "error") != NULL ||

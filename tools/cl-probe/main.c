@@ -17,6 +17,7 @@ enum mode {
     MODE_NONE,
     MODE_LIST,
     MODE_CALIBRATE,
+    MODE_TUNE,
     MODE_VERIFY,
     MODE_EXPLAIN,
     MODE_CLEAR_CACHE
@@ -25,6 +26,8 @@ enum mode {
 enum long_option {
     OPTION_LIST = 256,
     OPTION_CALIBRATE,
+    OPTION_TUNE,
+    OPTION_BUDGET,
     OPTION_QUICK,
     OPTION_VERIFY,
     OPTION_EXPLAIN,
@@ -43,6 +46,8 @@ enum long_option {
 static const struct option long_options[] = {
     {"list", no_argument, NULL, OPTION_LIST},
     {"calibrate", no_argument, NULL, OPTION_CALIBRATE},
+    {"tune", no_argument, NULL, OPTION_TUNE},
+    {"budget", required_argument, NULL, OPTION_BUDGET},
     {"quick", no_argument, NULL, OPTION_QUICK},
     {"verify", no_argument, NULL, OPTION_VERIFY},
     {"explain", required_argument, NULL, OPTION_EXPLAIN},
@@ -62,6 +67,7 @@ static const struct option long_options[] = {
 static const char help[] =
     "Usage: cl-probe [--list]\n"
     "       cl-probe --calibrate [--quick]\n"
+    "       cl-probe --tune [--budget SECONDS]\n"
     "       cl-probe --verify [--operator=NAME]\n"
     "       cl-probe --explain OP SHAPE [--resident=DEVICE]\n"
     "       cl-probe --clear-cache\n"
@@ -72,6 +78,9 @@ static const char help[] =
     "  --list             the devices, and why others are missing (default)\n"
     "  --calibrate        measure each device and write its profile\n"
     "  --quick            with --calibrate: about ten seconds a device\n"
+    "  --tune             search for faster parameters of matrix products and\n"
+    "                     keep them in the profile, as they are found\n"
+    "  --budget=S         with --tune: seconds a device (60)\n"
     "  --verify           check every operator against a float64 reference;\n"
     "                     what is wrong is not used until it is found right\n"
     "  --explain OP SHAPE predicted times, as in: softmax 4096x1000, or\n"
@@ -160,8 +169,8 @@ static bool take_seconds(const char *option, unsigned *out)
 static bool set_mode(enum mode *mode, enum mode wanted)
 {
     if (*mode != MODE_NONE && *mode != wanted) {
-        probe_complain("only one of --list, --calibrate, --verify, --explain "
-                       "and --clear-cache at a time");
+        probe_complain("only one of --list, --calibrate, --tune, --verify, "
+                       "--explain and --clear-cache at a time");
         return false;
     }
     *mode = wanted;
@@ -177,6 +186,10 @@ static bool take_option(int option, struct probe_options *options,
         return set_mode(mode, MODE_LIST);
     case OPTION_CALIBRATE:
         return set_mode(mode, MODE_CALIBRATE);
+    case OPTION_TUNE:
+        return set_mode(mode, MODE_TUNE);
+    case OPTION_BUDGET:
+        return take_seconds("--budget", &options->budget_s);
     case OPTION_VERIFY:
         return set_mode(mode, MODE_VERIFY);
     case OPTION_CLEAR_CACHE:
@@ -228,6 +241,10 @@ static bool check_options(struct probe_options *options, enum mode mode,
         probe_complain("--quick goes with --calibrate");
         return false;
     }
+    if (options->budget_s > 0 && mode != MODE_TUNE) {
+        probe_complain("--budget goes with --tune");
+        return false;
+    }
     if (options->one_op && mode != MODE_VERIFY) {
         probe_complain("--operator goes with --verify");
         return false;
@@ -258,6 +275,8 @@ int main(int argc, char **argv)
     switch (mode) {
     case MODE_CALIBRATE:
         return probe_calibrate(&options);
+    case MODE_TUNE:
+        return probe_tune(&options);
     case MODE_VERIFY:
         return probe_verify(&options);
     case MODE_CLEAR_CACHE:

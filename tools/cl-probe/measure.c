@@ -164,6 +164,8 @@ static enum tandem_status session_steps(struct session *session)
         status = measure_curves(session);
     if (status == TANDEM_OK)
         status = measure_products(session);
+    if (status == TANDEM_OK)
+        status = measure_tuning(session);
     if (status != TANDEM_OK)
         child_fail(session->link, "%s (%s)",
                    session->lane.backend->last_error(),
@@ -212,9 +214,9 @@ void measure_body(void *argument, struct child_link *link)
         child_fail(link, "%s", tandem_last_error());
         return;
     }
-    session.result = json_pack("{s:s, s:{}, s:{}, s:[], s:[]}", "device",
+    session.result = json_pack("{s:s, s:{}, s:{}, s:[], s:{}, s:[]}", "device",
                                request->name, "scalars", "curves", "gemm",
-                               "skipped");
+                               "tuning", "skipped");
     if (session_open(&session, context, request->device) == TANDEM_OK) {
         session_plan(&session);
         if (session_steps(&session) == TANDEM_OK) {

@@ -66,6 +66,7 @@ enum tandem_status measure_scalars(struct session *session);
 enum tandem_status measure_transfers(struct session *session);
 enum tandem_status measure_curves(struct session *session);
 enum tandem_status measure_products(struct session *session);
+enum tandem_status measure_tuning(struct session *session);
 
 /* Weights of the steps, as they share the budget. */
 #define WEIGHT_SCALARS 1.0
@@ -81,5 +82,16 @@ struct measure_request {
     const char *name;
 };
 void measure_body(void *argument, struct child_link *link);
+
+/* tune.c, child process: what the plugin's tune finds in so long, into the
+ * profile and, text by text, into out_found.  save: at each finding.  A device
+ * that has nothing to tune finds nothing. */
+enum tandem_status tune_run(struct lane *lane, struct tandem_profile *profile,
+                            uint64_t budget_ns, bool save, json_t *out_found);
+
+/* calibrate.c, parent process: a device that does not serve the operators has
+ * no costs that would be looked up; the same hardware seen through another
+ * driver is measured when asked for by name.  Says so where it is not. */
+bool device_wanted(const struct probe_options *options, const json_t *device);
 
 #endif

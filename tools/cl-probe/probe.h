@@ -22,6 +22,7 @@ struct probe_options {
     const char *resident; /* --explain: where the data lies; NULL: the host */
     const char *op, *shape; /* --explain; --verify: op alone, or NULL */
     unsigned time_limit_s; /* a child's; 0: the mode's own */
+    unsigned budget_s;     /* --tune: a device's; 0: the default */
     unsigned driver_limit_s; /* an OpenCL driver's; 0: the default */
     bool one_op; /* --operator was given */
     bool json, quick, verbose;
@@ -30,6 +31,7 @@ struct probe_options {
 /* Each mode prints its answer and returns the exit status. */
 int probe_list(const struct probe_options *options);
 int probe_calibrate(const struct probe_options *options);
+int probe_tune(const struct probe_options *options);
 int probe_verify(const struct probe_options *options);
 int probe_explain(const struct probe_options *options);
 int probe_clear_cache(const struct probe_options *options);
