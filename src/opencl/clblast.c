@@ -11,8 +11,8 @@
 #include "opencl/status.h"
 
 /* What a call of CLBlast takes, in its own terms: by columns, so that
- * c' = b' a' is asked for.  Its fastest kernel reads and writes columns: for rows it would
- * transpose the result, too. */
+ * c' = b' a' is asked for.  Its fastest kernel reads and writes columns: for
+ * rows it would transpose the result, too. */
 struct product {
     cl_mem a, b;
     CLBlastTranspose transpose_a, transpose_b;
