@@ -53,7 +53,8 @@ static uint32_t traits_of(const struct tandem_gemm *gemm)
            (gemm->beta != 0 ? 4u : 0) |
            (operand_aligned(gemm, OPERAND_A) ? 8u : 0) |
            (operand_aligned(gemm, OPERAND_B) ? 16u : 0) |
-           (product_fits(gemm, TILE_LARGE) ? 32u : 0);
+           (product_fits(gemm, TILE_LARGE) ? 32u : 0) |
+           (product_counts(gemm) ? 64u : 0) | (has_epilogue(gemm) ? 128u : 0);
 }
 
 /* route_choose, which takes a microsecond or two, or what it said before. */
@@ -227,7 +228,8 @@ enum tandem_status gemm_launch(struct tandem_stream *stream,
         return status;
     bool temporary = way.plan.temp_bytes != 0;
     status = launch_plan(stream, &way.plan);
-    if (status == TANDEM_OUT_OF_MEMORY && temporary) {
+    if (status == TANDEM_OUT_OF_MEMORY && temporary &&
+        atomic_load(&stream->status) == TANDEM_OK) {
         plan_product(&way.plan, gemm, TILE_MEDIUM, 1, 0,
                      stream->device->programs.group_log2);
         status = launch_plan(stream, &way.plan);
