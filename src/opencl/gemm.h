@@ -15,4 +15,5 @@ enum tandem_status gemm_prepare(struct tandem_device *device,
                                 const struct tandem_gemm *gemm);
 enum tandem_status gemm_ready(struct tandem_device *device,
                               const struct tandem_gemm *gemm);
+
 #endif

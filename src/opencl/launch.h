@@ -7,7 +7,8 @@
 #include "opencl/stream.h"
 
 /* Enqueues the steps of plan; NOT_READY (from a kernel that wants smaller
- * groups) asks to plan anew. */
+ * groups) asks to plan anew.  A failure has started nothing that shows, or it
+ * stays on the stream. */
 enum tandem_status launch_plan(struct tandem_stream *stream,
                                struct plan *plan);
 /* INVALID_ARGUMENT, UNSUPPORTED, OK: check_op with this device's buffers. */
