@@ -173,10 +173,12 @@ enum tandem_status devices_enumerate(struct tandem_context *context,
 enum tandem_status device_get(struct tandem_context *context, uint32_t id,
                               struct device **out_device)
 {
-    const enum tandem_status status =
-        devices_enumerate(context, context->backend_count);
+    enum tandem_status status = TANDEM_OK;
 
     *out_device = NULL;
+    /* One that was found before: the other drivers need not be started. */
+    if (id >= context->device_count)
+        status = devices_enumerate(context, context->backend_count);
     if (status != TANDEM_OK)
         return status;
     if (id >= context->device_count)

@@ -112,6 +112,38 @@ START_TEST(test_devices_are_described)
 }
 END_TEST
 
+/* Other plugins' drivers are not started: the log tells of every device that
+ * is found. */
+START_TEST(test_a_device_by_name_starts_no_other)
+{
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_NEG};
+    struct tandem_device_info info = {.struct_size = sizeof info};
+    struct tandem_context *context;
+    const struct tandem_backend *backend;
+    struct tandem_device *handle;
+    struct tandem_tensor *x, *y;
+    float data[64], out[64];
+    uint32_t cpu;
+
+    setenv("TANDEM_LOG", "info", 1);
+    context = context_new(NULL);
+    OK(tandem_device_find(context, "cpu", &cpu));
+    OK(tandem_device_describe(context, cpu, &info));
+    OK(tandem_device_backend(context, cpu, &backend, &handle));
+    count_up(data, 64);
+    x = vector_wrap(context, data, 64);
+    y = vector_wrap(context, out, 64);
+    OK(tandem_run_on(context, cpu, &op, &x, 1, &y, 1));
+    OK(tandem_tensor_sync(y, TANDEM_FOREVER));
+    ck_assert_uint_eq(log_count(TANDEM_LOG_INFO, ": cpu:0"), 1);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_INFO, ": sim:0"), 0);
+    OK(tandem_run(context, &op, &x, 1, &y, 1));
+    ck_assert_uint_eq(log_count(TANDEM_LOG_INFO, ": sim:0"), 1);
+    tandem_context_destroy(context);
+}
+END_TEST
+
 START_TEST(test_a_short_info_is_not_overrun)
 {
     struct tandem_context *context = context_new(NULL);
@@ -388,6 +420,7 @@ int main(void)
     tcase_add_test(tests, test_names_of_statuses);
     tcase_add_test(tests, test_operator_table);
     tcase_add_test(tests, test_devices_are_described);
+    tcase_add_test(tests, test_a_device_by_name_starts_no_other);
     tcase_add_test(tests, test_a_short_info_is_not_overrun);
     tcase_add_test(tests, test_devices_that_are_not_there);
     tcase_add_test(tests, test_the_environment_forces_a_device);
