@@ -187,45 +187,33 @@ static void session_save(struct session *session)
     child_answer(session->link, json_incref(session->result));
 }
 
-static enum tandem_status session_open(struct session *session,
-                                       struct tandem_context *context,
-                                       uint32_t device)
+static void session_run(struct session *session, uint64_t start_ns)
 {
-    enum tandem_status status;
-
-    child_progress(session->link, 0, "opening");
-    status = lane_open(&session->lane, context, device, 0);
-    if (status == TANDEM_OK)
-        status = tandem_profile_create(context, device, &session->profile);
-    if (status != TANDEM_OK)
-        child_fail(session->link, "%s", tandem_last_error());
-    return status;
+    session_plan(session);
+    if (session_steps(session) != TANDEM_OK)
+        return;
+    json_object_set_new(session->result, "seconds",
+                        json_real((double)(clock_now_ns() - start_ns) / 1e9));
+    session_save(session);
 }
 
 void measure_body(void *argument, struct child_link *link)
 {
-    const struct measure_request *request = argument;
+    const struct campaign_request *request = argument;
     struct session session = {.quick = request->options->quick, .link = link};
     struct tandem_context *context;
-    uint64_t start = clock_now_ns();
+    uint64_t start_ns = clock_now_ns();
 
-    if (probe_context(request->options, request->backend, &context) !=
-        TANDEM_OK) {
-        child_fail(link, "%s", tandem_last_error());
+    if (!campaign_open(request, link, &context, &session.lane))
         return;
-    }
     session.result = json_pack("{s:s, s:{}, s:{}, s:[], s:{}, s:[]}", "device",
                                request->name, "scalars", "curves", "gemm",
                                "tuning", "skipped");
-    if (session_open(&session, context, request->device) == TANDEM_OK) {
-        session_plan(&session);
-        if (session_steps(&session) == TANDEM_OK) {
-            json_object_set_new(
-                session.result, "seconds",
-                json_real((double)(clock_now_ns() - start) / 1e9));
-            session_save(&session);
-        }
-    }
+    if (tandem_profile_create(context, request->device, &session.profile) ==
+        TANDEM_OK)
+        session_run(&session, start_ns);
+    else
+        child_fail(link, "%s", tandem_last_error());
     tandem_profile_destroy(session.profile);
     lane_close(&session.lane);
     tandem_context_destroy(context);

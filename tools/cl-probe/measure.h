@@ -10,8 +10,7 @@
 #define CL_PROBE_MEASURE_H
 
 #include "../common/work.h"
-#include "child.h"
-#include "probe.h"
+#include "campaign.h"
 
 #define COMPILE_SAMPLES 32
 
@@ -74,13 +73,7 @@ enum tandem_status measure_tuning(struct session *session);
 #define WEIGHT_CURVE 1.0    /* each of eight */
 #define WEIGHT_PRODUCTS 5.0
 
-/* The child's work: argument is a struct measure_request. */
-struct measure_request {
-    const struct probe_options *options;
-    const char *backend;
-    uint32_t device; /* of the backend */
-    const char *name;
-};
+/* The child's work: argument is a struct campaign_request. */
 void measure_body(void *argument, struct child_link *link);
 
 /* tune.c, child process: what the plugin's tune finds in so long, into the
@@ -88,10 +81,5 @@ void measure_body(void *argument, struct child_link *link);
  * that has nothing to tune finds nothing. */
 enum tandem_status tune_run(struct lane *lane, struct tandem_profile *profile,
                             uint64_t budget_ns, bool save, json_t *out_found);
-
-/* calibrate.c, parent process: a device that does not serve the operators has
- * no costs that would be looked up; the same hardware seen through another
- * driver is measured when asked for by name.  Says so where it is not. */
-bool device_wanted(const struct probe_options *options, const json_t *device);
 
 #endif

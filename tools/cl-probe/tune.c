@@ -24,6 +24,11 @@
 #define QUICK_NS (4500 * NS_PER_MS)
 #define TICK_NS 500000000
 
+static unsigned budget_of(const struct probe_options *options)
+{
+    return options->budget_s > 0 ? options->budget_s : BUDGET_S;
+}
+
 /* ---- the child's side ---- */
 
 struct finder {
@@ -113,12 +118,11 @@ static void ticker_end(struct ticker *ticker)
         pthread_join(ticker->thread, NULL);
 }
 
-static void tune_lane(const struct measure_request *request,
+static void tune_lane(const struct campaign_request *request,
                       struct child_link *link, struct lane *lane,
                       struct tandem_profile *profile)
 {
-    unsigned budget_s = request->options->budget_s;
-    uint64_t budget_ns = (budget_s > 0 ? budget_s : BUDGET_S) * NS_PER_S;
+    uint64_t budget_ns = budget_of(request->options) * NS_PER_S;
     struct ticker ticker = {.link = link, .budget_ns = budget_ns};
     json_t *found = json_object();
     char path[4096] = "";
@@ -141,22 +145,14 @@ static void tune_lane(const struct measure_request *request,
 
 static void tune_body(void *argument, struct child_link *link)
 {
-    const struct measure_request *request = argument;
+    const struct campaign_request *request = argument;
     struct tandem_context *context;
     struct tandem_profile *profile = NULL;
-    struct lane lane = {0};
-    enum tandem_status status =
-        probe_context(request->options, request->backend, &context);
+    struct lane lane;
 
-    if (status != TANDEM_OK) {
-        child_fail(link, "%s", tandem_last_error());
+    if (!campaign_open(request, link, &context, &lane))
         return;
-    }
-    child_progress(link, 0, "opening");
-    status = lane_open(&lane, context, request->device, 0);
-    if (status == TANDEM_OK)
-        status = tandem_profile_revise(context, request->device, &profile);
-    if (status == TANDEM_OK)
+    if (tandem_profile_revise(context, request->device, &profile) == TANDEM_OK)
         tune_lane(request, link, &lane, profile);
     else
         child_fail(link, "%s", tandem_last_error());
@@ -167,90 +163,36 @@ static void tune_body(void *argument, struct child_link *link)
 
 /* ---- the parent's side ---- */
 
-static void tune_print(const json_t *result)
+static bool tune_print(const struct probe_options *options,
+                       const json_t *device, json_t *result)
 {
-    const json_t *found = json_object_get(result, "tuning");
-    const char *name = device_text(result, "device"), *key;
-    json_t *value;
+    json_t *found = json_object_get(result, "tuning"), *value;
+    const char *name = device_text(device, "name"), *key;
 
+    if (options->json)
+        return true;
     if (json_object_get(result, "error") != NULL) {
         printf("%s: FAILED: %s\n", name, device_text(result, "error"));
-        return;
+        return false;
     }
     if (json_object_size(found) == 0) {
         printf("%s: there is nothing to tune\n", name);
-        return;
+        return true;
     }
     printf("%s: written to %s\n", name, device_text(result, "profile"));
-    json_object_foreach((json_t *)found, key, value)
+    json_object_foreach(found, key, value)
         printf("  %s: %s\n", key, json_string_value(value));
-}
-
-static json_t *tune_device(const struct probe_options *options,
-                           const json_t *device)
-{
-    struct measure_request request = {
-        .options = options,
-        .backend = device_text(device, "backend"),
-        .device = (uint32_t)device_number(device, "index"),
-        .name = device_text(device, "name"),
-    };
-    unsigned budget_s = options->budget_s > 0 ? options->budget_s : BUDGET_S;
-    struct child_outcome outcome;
-    struct progress progress;
-    json_t *result;
-
-    progress_begin(&progress, request.name, options->verbose);
-    child_run(tune_body, &request,
-              options->time_limit_s > 0 ? options->time_limit_s
-                                        : budget_s + AFTER_S,
-              &progress, &outcome);
-    progress_end(&progress);
-    result = json_incref(outcome.result);
-    if (result == NULL) {
-        result = json_pack("{s:s, s:s}", "device", request.name, "error",
-                           outcome.message);
-        probe_complain("%s: %s", request.name, outcome.message);
-    }
-    child_outcome_destroy(&outcome);
-    return result;
+    return true;
 }
 
 int probe_tune(const struct probe_options *options)
 {
-    int status;
-    json_t *found = devices_find(options, options->device, &status);
-    json_t *results = json_array(), *devices;
+    const struct campaign campaign = {
+        .verb = "tune",
+        .limit_s = budget_of(options) + AFTER_S,
+        .body = tune_body,
+        .then = tune_print,
+    };
 
-    if (found == NULL) {
-        json_decref(results);
-        return status;
-    }
-    status = json_is_true(json_object_get(found, "failed")) ? PROBE_FAILED
-                                                            : PROBE_OK;
-    devices = json_object_get(found, "devices");
-    for (size_t i = 0; i < json_array_size(devices); i++) {
-        const json_t *device = json_array_get(devices, i);
-        json_t *result;
-
-        if (!device_wanted(options, device))
-            continue;
-        result = tune_device(options, device);
-        if (json_object_get(result, "error") != NULL)
-            status = PROBE_FAILED;
-        if (!options->json)
-            tune_print(result);
-        fflush(stdout);
-        json_array_append_new(results, result);
-    }
-    if (json_array_size(results) == 0 && status == PROBE_OK) {
-        probe_complain("there is no device to tune; cl-probe --list says "
-                       "what is missing");
-        status = PROBE_NO_DEVICE;
-    }
-    if (options->json)
-        probe_print_json(json_pack("{s:O}", "results", results));
-    json_decref(results);
-    json_decref(found);
-    return status;
+    return campaign_run(options, &campaign);
 }

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Work on one device after another; see campaign.h.
+ */
+#include <config.h>
+
+#include "campaign.h"
+#include "devices.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the child's side ---- */
+
+bool campaign_open(const struct campaign_request *request,
+                   struct child_link *link,
+                   struct tandem_context **out_context, struct lane *out_lane)
+{
+    memset(out_lane, 0, sizeof *out_lane);
+    if (probe_context(request->options, request->backend, out_context) !=
+        TANDEM_OK) {
+        child_fail(link, "%s", tandem_last_error());
+        return false;
+    }
+    child_progress(link, 0, "opening");
+    if (lane_open(out_lane, *out_context, request->device, 0) == TANDEM_OK)
+        return true;
+    child_fail(link, "%s", tandem_last_error());
+    lane_close(out_lane);
+    tandem_context_destroy(*out_context);
+    return false;
+}
+
+/* ---- the parent's side ---- */
+
+static bool has_operators(const json_t *device)
+{
+    const json_t *caps = json_object_get(device, "capabilities");
+
+    for (size_t i = 0; i < json_array_size(caps); i++)
+        if (strcmp(json_string_value(json_array_get(caps, i)),
+                   "core operators") == 0)
+            return true;
+    return false;
+}
+
+/* Says so where the device is left out. */
+static bool device_wanted(const struct probe_options *options,
+                          const json_t *device)
+{
+    bool serves = has_operators(device);
+
+    if (serves && (options->device != NULL ||
+                   json_is_null(json_object_get(device, "duplicate_of"))))
+        return true;
+    if (!serves && !options->json)
+        printf("%s does not serve the operators: left out\n",
+               device_text(device, "name"));
+    else if (!options->json)
+        printf("%s is %s seen through another driver: left out\n",
+               device_text(device, "name"),
+               device_text(device, "duplicate_of"));
+    return false;
+}
+
+/* The device's result, or what went wrong. */
+static json_t *device_run(const struct probe_options *options,
+                          const struct campaign *campaign,
+                          const json_t *device)
+{
+    struct campaign_request request = {
+        .options = options,
+        .backend = device_text(device, "backend"),
+        .device = (uint32_t)device_number(device, "index"),
+        .name = device_text(device, "name"),
+    };
+    struct child_outcome outcome;
+    struct progress progress;
+    json_t *result;
+
+    progress_begin(&progress, request.name, options->verbose);
+    child_run(campaign->body, &request,
+              options->time_limit_s > 0 ? options->time_limit_s
+                                        : campaign->limit_s,
+              &progress, &outcome);
+    progress_end(&progress);
+    result = json_incref(outcome.result);
+    if (result == NULL) {
+        result = json_pack("{s:s, s:s}", "device", request.name, "error",
+                           outcome.message);
+        probe_complain("%s: %s", request.name, outcome.message);
+    } else if (outcome.message[0] != '\0') {
+        json_object_set_new(result, "warning", json_string(outcome.message));
+    }
+    child_outcome_destroy(&outcome);
+    return result;
+}
+
+static json_t *devices_run(const struct probe_options *options,
+                           const struct campaign *campaign,
+                           const json_t *devices, int *out_status)
+{
+    json_t *results = json_array();
+
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        const json_t *device = json_array_get(devices, i);
+        json_t *result;
+
+        if (!device_wanted(options, device))
+            continue;
+        result = device_run(options, campaign, device);
+        if (json_object_get(result, "error") != NULL)
+            *out_status = PROBE_FAILED;
+        if (campaign->then != NULL && !campaign->then(options, device, result))
+            *out_status = PROBE_FAILED;
+        fflush(stdout);
+        json_array_append_new(results, result);
+    }
+    return results;
+}
+
+int campaign_run(const struct probe_options *options,
+                 const struct campaign *campaign)
+{
+    int status;
+    json_t *found = devices_find(options, options->device, &status);
+    json_t *results;
+
+    if (found == NULL)
+        return status;
+    status = json_is_true(json_object_get(found, "failed")) ? PROBE_FAILED
+                                                            : PROBE_OK;
+    results = devices_run(options, campaign, json_object_get(found, "devices"),
+                          &status);
+    if (json_array_size(results) == 0) {
+        probe_complain("there is no device to %s; cl-probe --list says what "
+                       "is missing",
+                       campaign->verb);
+        if (status == PROBE_OK)
+            status = PROBE_NO_DEVICE;
+    } else if (!options->json && campaign->print != NULL) {
+        campaign->print(results);
+    }
+    if (options->json)
+        probe_print_json(json_pack("{s:O, s:O}", "results", results,
+                                   "problems",
+                                   json_object_get(found, "problems")));
+    json_decref(results);
+    json_decref(found);
+    return status;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Work on one device after another, each in a child process of its own with a
+ * time limit, so that a driver that crashes or hangs costs that device only.
+ */
+#ifndef CL_PROBE_CAMPAIGN_H
+#define CL_PROBE_CAMPAIGN_H
+
+#include "../common/lane.h"
+#include "child.h"
+#include "probe.h"
+
+struct campaign {
+    const char *verb; /* "calibrate" */
+    unsigned limit_s; /* a child's, unless the options say otherwise */
+    /* The child's work; its argument is a struct campaign_request. */
+    child_fn body;
+    /* Parent process, after each device: what else belongs to it, and what is
+     * to be printed at once.  false: it failed.  May be NULL. */
+    bool (*then)(const struct probe_options *options, const json_t *device,
+                 json_t *result);
+    /* Parent process, at the end, unless in JSON; may be NULL. */
+    void (*print)(const json_t *results);
+};
+
+struct campaign_request {
+    const struct probe_options *options;
+    const char *backend;
+    uint32_t device; /* of the backend */
+    const char *name;
+};
+
+/* [blocks] Parent process: the devices that the options name and that serve
+ * the operators; the same hardware seen through another driver only when it is
+ * asked for by name.  Prints { "results", "problems" } in JSON, a result that
+ * failed being { "device", "error" }.  Returns the exit status. */
+int campaign_run(const struct probe_options *options,
+                 const struct campaign *campaign);
+
+/* Child process: the request's device, in a context of its own.  false, having
+ * failed the child: nothing is left. */
+bool campaign_open(const struct campaign_request *request,
+                   struct child_link *link,
+                   struct tandem_context **out_context, struct lane *out_lane);
+
+#endif
