@@ -473,6 +473,11 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
 
 /* Keys that every plugin understands or ignores; unknown keys are ignored:
  *   cache_dir         directory for compiled programs; absent: no disk cache
+ *   system_cache_dir  directory for compiled programs of all users, which is
+ *                     read where cache_dir has none, and never written; "":
+ *                     none; absent: the one that the plugin was built for
+ *   cache_shared      "1": what is written to cache_dir is for all users to
+ *                     read, drivers that keep programs by themselves included
  *   cache_cap_bytes   most that the programs in it may take; the oldest go
  *   memory_cap_bytes  most device memory that the plugin may hold
  *   num_threads       most CPU threads; 0: as many as the process may use

@@ -143,10 +143,15 @@ static int part_open(int directory, const char *part, enum trust_use use)
     const int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
     const int file = openat(directory, part, flags);
 
-    if (file >= 0 || errno != ENOENT || use != TRUST_WRITE)
+    if (file >= 0 || errno != ENOENT || use == TRUST_READ)
         return file;
-    if (mkdirat(directory, part, 0700) != 0 && errno != EEXIST)
+    if (mkdirat(directory, part, 0700) == 0) {
+        /* The umask has no say. */
+        if (use == TRUST_PUBLISH && fchmodat(directory, part, 0755, 0) != 0)
+            return -1;
+    } else if (errno != EEXIST) {
         return -1;
+    }
     return openat(directory, part, flags);
 }
 

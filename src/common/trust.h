@@ -18,8 +18,9 @@
 #define TRUST_WHY_BYTES 512u
 
 enum trust_use {
-    TRUST_READ,  /* may be a sticky directory, as /tmp is */
-    TRUST_WRITE, /* made where it is missing (mode 0700), and not sticky */
+    TRUST_READ,    /* may be a sticky directory, as /tmp is */
+    TRUST_WRITE,   /* made where it is missing (mode 0700), and not sticky */
+    TRUST_PUBLISH, /* likewise, but made for others to read (mode 0755) */
 };
 
 /* Opens a directory by its absolute path; the descriptor is the caller's, -1
@@ -43,12 +44,17 @@ struct trust_part {
     size_t bytes;
 };
 
-/* Puts a file of mode 0600 in the place of name, whole or not at all; durable:
- * on the disk, too, before this returns.  false: the old one stays; a limit on
- * the size of files is a reason like any other, and sends no signal.  Removes
- * what earlier writers left that were killed. */
+enum trust_replacing {
+    TRUST_DURABLE = 1, /* on the disk, too, before it returns */
+    TRUST_PUBLIC = 2   /* of mode 0644, whatever the umask, not 0600 */
+};
+
+/* Puts a file in the place of name, whole or not at all; how: bits of enum
+ * trust_replacing.  false: the old one stays; a limit on the size of files is
+ * a reason like any other, and sends no signal.  Removes what earlier writers
+ * left that were killed. */
 bool trust_replace(int directory, const char *name,
-                   const struct trust_part *parts, size_t count, bool durable,
+                   const struct trust_part *parts, size_t count, unsigned how,
                    char *out_why, size_t why_bytes);
 
 #endif

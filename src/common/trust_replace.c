@@ -125,7 +125,7 @@ static bool parts_write(int file, const struct trust_part *parts, size_t count)
 }
 
 bool trust_replace(int directory, const char *name,
-                   const struct trust_part *parts, size_t count, bool durable,
+                   const struct trust_part *parts, size_t count, unsigned how,
                    char *out_why, size_t why_bytes)
 {
     char temporary[NAME_MAX + 1];
@@ -139,7 +139,9 @@ bool trust_replace(int directory, const char *name,
         snprintf(out_why, why_bytes, "it cannot be made: %s", strerror(errno));
         return false;
     }
-    good = parts_write(file, parts, count) && (!durable || fsync(file) == 0);
+    good = parts_write(file, parts, count) &&
+           ((how & TRUST_PUBLIC) == 0 || fchmod(file, 0644) == 0) &&
+           ((how & TRUST_DURABLE) == 0 || fsync(file) == 0);
     error = errno;
     if (close(file) != 0 && good) {
         error = errno;
@@ -156,7 +158,7 @@ bool trust_replace(int directory, const char *name,
         return false;
     }
     /* The new name reaches the disk, too, where the system can. */
-    if (durable)
+    if ((how & TRUST_DURABLE) != 0)
         (void)fsync(directory);
     return true;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The disk cache of compiled programs, in the directory of the open key
- * "cache_dir".
+ * "cache_dir", and one for all users of the machine, "system_cache_dir", which
+ * is only read, unless cl-probe --warm --system fills it.
  *
  * One file a program, named by a hash of its key; the key (format, source's
  * hash, options, device, driver, platform) stands in the file whole and is
@@ -9,10 +10,11 @@
  * Whatever is wrong with a file, the program is built from source and the file
  * replaced.  Past the cap, those not used for longest go.
  *
- * No files where the driver keeps its own: NVIDIA's keeps PTX, and its program
- * binaries are PTX too, which would be assembled again; to fetch a binary from
- * PoCL costs three times the compile; rusticl ends the process over a binary
- * that it does not know (docs/trust.md has the figures).
+ * No files of a user's where the driver keeps its own: NVIDIA's keeps PTX, and
+ * its program binaries are PTX too, which would be assembled again; to fetch a
+ * binary from PoCL costs three times the compile, which only pays where it is
+ * done once for all; rusticl ends the process over a binary that it does not
+ * know (docs/trust.md has the figures).
  */
 #include "opencl/cache.h"
 
@@ -34,30 +36,72 @@
  * options, the numbers and line ends. */
 #define KEY_BYTES (6u * 128u + VARIANT_OPTION_BYTES + 256u)
 
-void cache_open(struct tandem_device *device)
+void cache_start(struct cache *cache)
+{
+    *cache = (struct cache){.directory = -1,
+                            .system = -1,
+                            .system_path = strdup(STATEDIR),
+                            .cap_bytes = CACHE_CAP_BYTES};
+}
+
+/* Whether another process may load what the driver gives as a binary, and
+ * gains by it. */
+static bool gives_binaries(const struct platform_device *hardware)
+{
+    return !hardware->nvidia && !hardware->rusticl;
+}
+
+static void own_open(struct tandem_device *device)
 {
     char why[TRUST_WHY_BYTES];
     struct cache *cache = &device->cache;
-    const struct platform_device *hardware = device->hardware;
-    bool keeps = hardware->nvidia || hardware->pocl || hardware->rusticl;
-    cache->directory = -1;
-    if (cache->path == NULL || (keeps && !cache->forced))
-        return;
     cache->directory =
-        trust_directory(cache->path, TRUST_WRITE, why, sizeof(why));
+        trust_directory(cache->path,
+                        cache->shared ? TRUST_PUBLISH : TRUST_WRITE, why,
+                        sizeof(why));
     if (cache->directory < 0)
         device_log(device, TANDEM_LOG_WARNING,
                    "cache_dir %s is not used: %s; programs are compiled anew",
                    cache->path, why[0] != '\0' ? why : "it cannot be made");
 }
 
+/* It need not be there. */
+static void system_open(struct tandem_device *device)
+{
+    char why[TRUST_WHY_BYTES];
+    struct cache *cache = &device->cache;
+    cache->system =
+        trust_directory(cache->system_path, TRUST_READ, why, sizeof(why));
+    if (cache->system < 0 && why[0] != '\0')
+        device_log(device, TANDEM_LOG_WARNING,
+                   "compiled programs in %s are not used: %s",
+                   cache->system_path, why);
+}
+
+void cache_open(struct tandem_device *device)
+{
+    struct cache *cache = &device->cache;
+    const struct platform_device *hardware = device->hardware;
+    bool gives = gives_binaries(hardware);
+    bool wanted = cache->shared ? gives : gives && !hardware->pocl;
+    if (cache->path != NULL && (wanted || cache->forced))
+        own_open(device);
+    if (cache->system_path != NULL && !cache->shared &&
+        (gives || cache->forced))
+        system_open(device);
+}
+
 void cache_close(struct tandem_device *device)
 {
-    if (device->cache.directory >= 0)
-        close(device->cache.directory);
-    device->cache.directory = -1;
-    free(device->cache.path);
-    device->cache.path = NULL;
+    struct cache *cache = &device->cache;
+    if (cache->directory >= 0)
+        close(cache->directory);
+    if (cache->system >= 0)
+        close(cache->system);
+    cache->directory = cache->system = -1;
+    free(cache->path);
+    free(cache->system_path);
+    cache->path = cache->system_path = NULL;
 }
 
 /* false: it does not fit, which no device's texts let happen. */
@@ -93,33 +137,51 @@ static cl_program program_load(struct tandem_device *device,
     return NULL;
 }
 
-cl_program cache_load(struct tandem_device *device,
-                      const struct variant_text *text)
+/* From one directory, of that path. */
+static cl_program file_load(struct tandem_device *device,
+                            const struct variant_text *text, const char *key,
+                            int directory, const char *path)
 {
-    char key[KEY_BYTES], name[CACHE_NAME_BYTES], why[TRUST_WHY_BYTES];
-    const struct cache *cache = &device->cache;
+    char name[CACHE_NAME_BYTES], why[TRUST_WHY_BYTES];
     size_t bytes, binary_bytes;
-    if (cache->directory < 0 || !key_make(key, device, text))
-        return NULL;
     cache_name_make(name, key);
-    void *data = trust_read(cache->directory, name, CACHE_FILE_BYTES_MAX,
-                            &bytes, why, sizeof(why));
+    void *data = trust_read(directory, name, CACHE_FILE_BYTES_MAX, &bytes, why,
+                            sizeof(why));
     const unsigned char *binary =
         data != NULL ? cache_binary_find(data, bytes, key, &binary_bytes)
                      : NULL;
     cl_program program = binary != NULL
                              ? program_load(device, text, binary, binary_bytes)
                              : NULL;
-    if (program != NULL) /* it was of use today */
-        utimensat(cache->directory, name, NULL, AT_SYMLINK_NOFOLLOW);
-    else if (data != NULL || why[0] != '\0')
+    if (program == NULL && (data != NULL || why[0] != '\0'))
         device_log(device, TANDEM_LOG_WARNING,
-                   "%s/%s is not used, %s is built anew: %s", cache->path, name,
+                   "%s/%s is not used, %s is built anew: %s", path, name,
                    text->file,
                    data == NULL     ? why
                    : binary == NULL ? "it is not what was written"
                                     : "the driver does not take it");
     free(data);
+    return program;
+}
+
+cl_program cache_load(struct tandem_device *device,
+                      const struct variant_text *text)
+{
+    char key[KEY_BYTES], name[CACHE_NAME_BYTES];
+    const struct cache *cache = &device->cache;
+    cl_program program = NULL;
+    if ((cache->directory < 0 && cache->system < 0) ||
+        !key_make(key, device, text))
+        return NULL;
+    if (cache->directory >= 0)
+        program = file_load(device, text, key, cache->directory, cache->path);
+    if (program != NULL) { /* it was of use today */
+        cache_name_make(name, key);
+        utimensat(cache->directory, name, NULL, AT_SYMLINK_NOFOLLOW);
+    } else if (cache->system >= 0) {
+        program =
+            file_load(device, text, key, cache->system, cache->system_path);
+    }
     return program;
 }
 
@@ -230,8 +292,8 @@ void cache_store(struct tandem_device *device, const struct variant_text *text,
     cache_name_make(name, key);
     const struct trust_part parts[] = {
         {&header, sizeof(header)}, {key, strlen(key)}, {binary, bytes}};
-    if (trust_replace(cache->directory, name, parts, 3, false, why,
-                      sizeof(why)))
+    if (trust_replace(cache->directory, name, parts, 3,
+                      cache->shared ? TRUST_PUBLIC : 0, why, sizeof(why)))
         cap_keep(cache);
     else
         device_log(device, TANDEM_LOG_WARNING, "%s/%s is not kept: %s",

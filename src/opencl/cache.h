@@ -14,16 +14,20 @@ struct tandem_device;
 /* What a device knows of it. */
 struct cache {
     char *path;         /* NULL: no disk cache */
+    char *system_path;  /* all users'; NULL: none */
     int directory;      /* open where path is set and can be trusted */
+    int system;         /* likewise; only read */
     uint64_t cap_bytes; /* of all programs in it */
     bool forced;        /* even where the driver's own cache serves better */
+    bool shared;        /* what is written is for all users */
 };
 
 #define CACHE_CAP_BYTES ((uint64_t)256 << 20)
 
-/* Opens the directory of device->cache.path, made (mode 0700) where it is
- * missing.  Where it cannot be trusted, says so and leaves the device without
- * a cache. */
+/* No directory, and the system's where it is when nobody says otherwise. */
+void cache_start(struct cache *cache);
+/* Opens the directories.  path is made (mode 0700; 0755 for all users) where
+ * it is missing.  What cannot be trusted is told and left alone. */
 void cache_open(struct tandem_device *device);
 void cache_close(struct tandem_device *device);
 

@@ -243,6 +243,13 @@ static void read_profile(struct tandem_device *device, const char *text)
                    device->hardware->info.name, wrong);
 }
 
+/* "": none. */
+static void keep_path(char **path, const char *value)
+{
+    free(*path);
+    *path = value[0] != '\0' ? strdup(value) : NULL;
+}
+
 static enum tandem_status read_options(struct tandem_device *device,
                                        const struct tandem_open_options *from,
                                        uint64_t *out_cap)
@@ -277,11 +284,12 @@ static enum tandem_status read_options(struct tandem_device *device,
                                   &device->cache.cap_bytes);
         if (strcmp(from->keys[i], "stuck_after_ms") == 0)
             status = parse_number(from->keys[i], from->values[i], &stuck_ms);
-        if (strcmp(from->keys[i], "cache_dir") == 0) {
-            free(device->cache.path);
-            device->cache.path =
-                from->values[i][0] != '\0' ? strdup(from->values[i]) : NULL;
-        }
+        if (strcmp(from->keys[i], "cache_dir") == 0)
+            keep_path(&device->cache.path, from->values[i]);
+        if (strcmp(from->keys[i], "system_cache_dir") == 0)
+            keep_path(&device->cache.system_path, from->values[i]);
+        if (strcmp(from->keys[i], "cache_shared") == 0)
+            device->cache.shared = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "profile") == 0)
             profile = from->values[i];
         if (strcmp(from->keys[i], "deterministic") == 0)
@@ -323,8 +331,7 @@ enum tandem_status device_open(uint32_t index,
     device->hardware = hardware;
     if (hardware->nvidia)
         atomic_store(&device->waits, WAITS_BUSY);
-    device->cache = (struct cache){.directory = -1,
-                                   .cap_bytes = CACHE_CAP_BYTES};
+    cache_start(&device->cache);
     routes_start(&device->routes, hardware);
     enum tandem_status status = read_options(device, options, &cap);
     if (status == TANDEM_OK)

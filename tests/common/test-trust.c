@@ -431,7 +431,8 @@ static bool text_replace(const char *name, const char *text)
 {
     const struct trust_part parts[] = {{text, 1}, {text + 1, strlen(text) - 1}};
 
-    return trust_replace(place, name, parts, 2, true, why, sizeof(why));
+    return trust_replace(place, name, parts, 2, TRUST_DURABLE, why,
+                         sizeof(why));
 }
 
 static void text_is(const char *name, const char *expected)
@@ -484,6 +485,36 @@ START_TEST(test_replacing)
     ck_assert(!text_replace(name, "text"));
     ck_assert_ptr_nonnull(strstr(why, "cannot be made"));
     ck_assert_int_eq(entries(at("place")), 3);
+    close(place);
+}
+END_TEST
+
+/* Whatever the umask, all may read what is published, and nobody else writes
+ * it. */
+START_TEST(test_publishing)
+{
+    const struct trust_part part = {"text", 4};
+    const mode_t before = umask(077);
+    struct stat status;
+
+    directory_make("old", 0750);
+    directory_good(at("a/b"), TRUST_PUBLISH);
+    directory_good(at("old/new"), TRUST_PUBLISH);
+    ck_assert_int_eq(stat(at("a"), &status), 0);
+    ck_assert_uint_eq(status.st_mode & 07777, 0755);
+    ck_assert_int_eq(stat(at("a/b"), &status), 0);
+    ck_assert_uint_eq(status.st_mode & 07777, 0755);
+    ck_assert_int_eq(stat(at("old"), &status), 0);
+    ck_assert_uint_eq(status.st_mode & 07777, 0750);
+    directory_make("sticky", 01777);
+    directory_bad(at("sticky"), TRUST_PUBLISH, "can be written by others");
+    place_open();
+    ck_assert(trust_replace(place, "file", &part, 1, TRUST_PUBLIC, why,
+                            sizeof(why)));
+    ck_assert_int_eq(stat(at("place/file"), &status), 0);
+    ck_assert_uint_eq(status.st_mode & 07777, 0644);
+    text_is("file", "text");
+    umask(before);
     close(place);
 }
 END_TEST
@@ -644,7 +675,7 @@ START_TEST(test_writers_at_once)
         for (int round = 0; round < 100; round++) {
             const struct trust_part part = {text[i], sizeof(text[i]) - 1};
 
-            if (!trust_replace(place, "file", &part, 1, false, why,
+            if (!trust_replace(place, "file", &part, 1, 0, why,
                                sizeof(why)))
                 _exit(1);
         }
@@ -689,6 +720,7 @@ int main(void)
     tcase_add_test(tests, test_reading);
     tcase_add_test(tests, test_names_that_change);
     tcase_add_test(tests, test_replacing);
+    tcase_add_test(tests, test_publishing);
     tcase_add_test(tests, test_replacing_where_nothing_can_be_written);
     tcase_add_test(tests, test_a_file_that_is_too_large);
     tcase_add_test(tests, test_a_limit_that_the_host_knows);

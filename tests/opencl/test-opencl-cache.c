@@ -38,18 +38,19 @@ static void count_warning(void *user, enum tandem_log_level level,
     snprintf(last_warning, sizeof(last_warning), "%s", message);
 }
 
-/* One operator over ELEMENTS zeros, by a device of its own, whose cache is
- * kept whichever driver it is; the result must be value. */
-static void compute_op(const char *cache, const char *cap, uint32_t id,
-                       float value)
+/* One operator over ELEMENTS zeros, by a device of its own with these open
+ * keys and values; the result must be value. */
+static void compute_with(const char *const *pairs, uint32_t id, float value)
 {
-    const char *keys[] = {"cache_dir", "test.cache", "cache_cap_bytes"};
-    const char *set[] = {cache, "1", cap};
+    const char *keys[8], *set[8];
     struct tandem_open_options options = {.struct_size = sizeof(options),
-                                          .count = cap != NULL ? 3 : 2,
                                           .keys = keys,
                                           .values = set,
                                           .log = count_warning};
+    for (; pairs[2 * options.count] != NULL; options.count++) {
+        keys[options.count] = pairs[2 * options.count];
+        set[options.count] = pairs[2 * options.count + 1];
+    }
     float values[ELEMENTS] = {0};
     struct tandem_device *device;
     struct tandem_buffer *buffer;
@@ -70,6 +71,18 @@ static void compute_op(const char *cache, const char *cap, uint32_t id,
     for (int i = 0; i < ELEMENTS; i++)
         ck_assert(values[i] == value);
     backend->close(device);
+}
+
+/* With a cache that is kept whichever driver it is. */
+static void compute_op(const char *cache, const char *cap, uint32_t id,
+                       float value)
+{
+    const char *const pairs[] = {"cache_dir",       cache,
+                                 "test.cache",      "1",
+                                 "cache_cap_bytes", cap != NULL ? cap
+                                                                : "1000000000",
+                                 NULL};
+    compute_with(pairs, id, value);
 }
 
 static void compute(const char *cache)
@@ -268,6 +281,63 @@ START_TEST(drivers_that_keep_programs_get_no_cache)
     expect_ok(backend->open(0, &options, &device), "open");
     ck_assert(access(directory, F_OK) != 0);
     backend->close(device);
+}
+END_TEST
+
+/* What one process makes for all users serves others, and they make no files
+ * of their own; what others could have changed does not. */
+START_TEST(the_systems_cache_serves)
+{
+    char system[4096 + 8];
+    const char *const fill[] = {"cache_dir",    system, "cache_shared", "1",
+                                "test.cache", "1", NULL};
+    const char *const use[] = {"cache_dir",  directory, "system_cache_dir",
+                               system,       "test.cache", "1", NULL};
+    const mode_t before = umask(077);
+    struct stat status;
+    cache_new();
+    snprintf(system, sizeof(system), "%s.all", directory);
+    files(system, entry_remove);
+    rmdir(system);
+    compute_with(fill, TANDEM_OP_EXP, 1.0f);
+    umask(before);
+    ck_assert_int_eq(files(system, one_note), made);
+    ck_assert(stat(system, &status) == 0);
+    ck_assert_int_eq(status.st_mode & 0777, 0755);
+    ck_assert(stat(one_path, &status) == 0);
+    ck_assert_int_eq(status.st_mode & 0777, 0644);
+    compute_with(use, TANDEM_OP_EXP, 1.0f);
+    ck_assert_int_eq(files(directory, NULL), 0);
+    ck_assert_msg(warnings == 0, "%s", last_warning);
+    ck_assert(chmod(system, 0777) == 0);
+    compute_with(use, TANDEM_OP_EXP, 1.0f);
+    ck_assert_msg(strstr(last_warning, "can be written by others") != NULL,
+                  "%s", last_warning);
+    ck_assert_int_eq(files(directory, entry_remove), made);
+    ck_assert(chmod(system, 0755) == 0);
+    files(system, one_note);
+    ck_assert(chmod(one_path, 0666) == 0);
+    compute_with(use, TANDEM_OP_EXP, 1.0f);
+    ck_assert_int_ge(files(directory, NULL), 1);
+    files(system, entry_remove);
+    rmdir(system);
+}
+END_TEST
+
+/* rusticl's binaries are given to nobody; of PoCL they are, though it keeps
+ * programs by itself. */
+START_TEST(what_is_shared_depends_on_the_driver)
+{
+    const char *const pairs[] = {"cache_dir", directory, "cache_shared", "1",
+                                 NULL};
+    struct tandem_device_info info = {.struct_size = sizeof(info)};
+    expect_ok(backend->device_describe(0, &info), "device_describe");
+    cache_new();
+    compute_with(pairs, TANDEM_OP_EXP, 1.0f);
+    if (strstr(info.platform, "rusticl") != NULL)
+        ck_assert_int_eq(files(directory, NULL), 0);
+    if (strstr(info.platform, "Portable") != NULL)
+        ck_assert_int_eq(files(directory, NULL), made);
 }
 END_TEST
 
@@ -546,6 +616,8 @@ static Suite *suite_make(bool child)
     tcase_add_test(cases, names_are_told);
     tcase_add_test(cases, cache_is_kept);
     tcase_add_test(cases, drivers_that_keep_programs_get_no_cache);
+    tcase_add_test(cases, the_systems_cache_serves);
+    tcase_add_test(cases, what_is_shared_depends_on_the_driver);
     tcase_add_test(cases, damaged_files_are_rebuilt);
     tcase_add_test(cases, other_drivers_files_are_rebuilt);
     tcase_add_test(cases, files_not_to_be_trusted_are_rebuilt);

@@ -165,8 +165,9 @@ static bool write_file(const struct driver_records *records, const char *cache,
     }
     part.data = text;
     place = trust_directory(cache, TRUST_WRITE, out_why, TRUST_WHY_BYTES);
-    good = place >= 0 && trust_replace(place, DRIVER_RECORD_NAME, &part, 1,
-                                       true, out_why, TRUST_WHY_BYTES);
+    good = place >= 0 &&
+           trust_replace(place, DRIVER_RECORD_NAME, &part, 1, TRUST_DURABLE,
+                         out_why, TRUST_WHY_BYTES);
     if (place >= 0)
         close(place);
     free(text);
