@@ -20,7 +20,8 @@ enum mode {
     MODE_TUNE,
     MODE_VERIFY,
     MODE_EXPLAIN,
-    MODE_CLEAR_CACHE
+    MODE_CLEAR_CACHE,
+    MODE_WARM
 };
 
 enum long_option {
@@ -32,6 +33,8 @@ enum long_option {
     OPTION_VERIFY,
     OPTION_EXPLAIN,
     OPTION_CLEAR_CACHE,
+    OPTION_WARM,
+    OPTION_SYSTEM,
     OPTION_RESIDENT,
     OPTION_OPERATOR,
     OPTION_DEVICE,
@@ -52,6 +55,8 @@ static const struct option long_options[] = {
     {"verify", no_argument, NULL, OPTION_VERIFY},
     {"explain", required_argument, NULL, OPTION_EXPLAIN},
     {"clear-cache", no_argument, NULL, OPTION_CLEAR_CACHE},
+    {"warm", no_argument, NULL, OPTION_WARM},
+    {"system", optional_argument, NULL, OPTION_SYSTEM},
     {"operator", required_argument, NULL, OPTION_OPERATOR},
     {"resident", required_argument, NULL, OPTION_RESIDENT},
     {"device", required_argument, NULL, OPTION_DEVICE},
@@ -70,6 +75,7 @@ static const char help[] =
     "       cl-probe --tune [--budget SECONDS]\n"
     "       cl-probe --verify [--operator=NAME]\n"
     "       cl-probe --explain OP SHAPE [--resident=DEVICE]\n"
+    "       cl-probe --warm [--system[=DIRECTORY]] [--operator=NAME]\n"
     "       cl-probe --clear-cache\n"
     "\n"
     "Finds the compute devices of this machine, measures what they cost,\n"
@@ -85,8 +91,11 @@ static const char help[] =
     "                     what is wrong is not used until it is found right\n"
     "  --explain OP SHAPE predicted times, as in: softmax 4096x1000, or\n"
     "                     (m, n, k): gemm 512x512x512\n"
+    "  --warm             compile what the operators need ahead of time, into\n"
+    "                     the caches from which programs take it\n"
+    "  --system[=DIR]     with --warm: for all users, in the system's directory\n"
     "  --clear-cache      remove compiled programs (profiles stay)\n"
-    "  --operator=NAME    with --verify: this operator alone\n"
+    "  --operator=NAME    with --verify, --warm: this operator alone\n"
     "  --resident=DEVICE  with --explain: where the data lies (default: host)\n"
     "  --device=NAME      this device alone: cpu, opencl, opencl:1\n"
     "  --time-limit=S     seconds that a device may take at most\n"
@@ -129,9 +138,14 @@ enum tandem_status probe_context(const struct probe_options *options,
                                  const char *backends,
                                  struct tandem_context **out_context)
 {
+    const char *const keys[] = {"cache_dir", "cache_shared"};
+    const char *const values[] = {options->system, "1"};
     struct tandem_context_options context = {
         .struct_size = sizeof context,
         .log = options->verbose ? log_message : NULL,
+        .open_keys = keys,
+        .open_values = values,
+        .open_count = options->system != NULL ? 2 : 0,
     };
 
     if (backends != NULL)
@@ -170,7 +184,7 @@ static bool set_mode(enum mode *mode, enum mode wanted)
 {
     if (*mode != MODE_NONE && *mode != wanted) {
         probe_complain("only one of --list, --calibrate, --tune, --verify, "
-                       "--explain and --clear-cache at a time");
+                       "--explain, --warm and --clear-cache at a time");
         return false;
     }
     *mode = wanted;
@@ -194,6 +208,11 @@ static bool take_option(int option, struct probe_options *options,
         return set_mode(mode, MODE_VERIFY);
     case OPTION_CLEAR_CACHE:
         return set_mode(mode, MODE_CLEAR_CACHE);
+    case OPTION_WARM:
+        return set_mode(mode, MODE_WARM);
+    case OPTION_SYSTEM:
+        options->system = optarg != NULL ? optarg : STATEDIR;
+        return true;
     case OPTION_EXPLAIN:
         options->op = optarg;
         return set_mode(mode, MODE_EXPLAIN);
@@ -245,8 +264,12 @@ static bool check_options(struct probe_options *options, enum mode mode,
         probe_complain("--budget goes with --tune");
         return false;
     }
-    if (options->one_op && mode != MODE_VERIFY) {
-        probe_complain("--operator goes with --verify");
+    if (options->system != NULL && mode != MODE_WARM) {
+        probe_complain("--system goes with --warm");
+        return false;
+    }
+    if (options->one_op && mode != MODE_VERIFY && mode != MODE_WARM) {
+        probe_complain("--operator goes with --verify and --warm");
         return false;
     }
     if (options->resident != NULL && mode != MODE_EXPLAIN) {
@@ -279,6 +302,8 @@ int main(int argc, char **argv)
         return probe_tune(&options);
     case MODE_VERIFY:
         return probe_verify(&options);
+    case MODE_WARM:
+        return probe_warm(&options);
     case MODE_CLEAR_CACHE:
         return probe_clear_cache(&options);
     case MODE_EXPLAIN:

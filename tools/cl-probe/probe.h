@@ -20,7 +20,8 @@ enum probe_exit {
 struct probe_options {
     const char *device;   /* restricts to one; NULL: all */
     const char *resident; /* --explain: where the data lies; NULL: the host */
-    const char *op, *shape; /* --explain; --verify: op alone, or NULL */
+    const char *op, *shape; /* --explain; --verify, --warm: op alone, or NULL */
+    const char *system; /* --warm: the directory for all users, or NULL */
     unsigned time_limit_s; /* a child's; 0: the mode's own */
     unsigned budget_s;     /* --tune: a device's; 0: the default */
     unsigned driver_limit_s; /* an OpenCL driver's; 0: the default */
@@ -35,10 +36,12 @@ int probe_tune(const struct probe_options *options);
 int probe_verify(const struct probe_options *options);
 int probe_explain(const struct probe_options *options);
 int probe_clear_cache(const struct probe_options *options);
+int probe_warm(const struct probe_options *options);
 
 /* A context for a child, of these backends alone (NULL: all), so that the
  * others' drivers cannot disturb; with verbose, the library's messages go to
- * standard error. */
+ * standard error.  With a directory for all users, that is where compiled
+ * programs go. */
 enum tandem_status probe_context(const struct probe_options *options,
                                  const char *backends,
                                  struct tandem_context **out_context);

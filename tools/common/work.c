@@ -44,15 +44,42 @@ static void set_gemm(struct work *work)
     c->op.gemm = &work->gemm;
 }
 
-static enum tandem_status work_supported(struct work *work)
+/* Of the entries that judge or prepare an operator. */
+typedef enum tandem_status (*judge_fn)(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count);
+
+static enum tandem_status work_judge(const struct work *work, judge_fn judge)
 {
-    const struct tandem_backend *backend = work->lane->backend;
-    struct opcase *c = &work->c;
+    const struct opcase *c = &work->c;
 
     if (c->op.gemm != NULL)
-        return backend->supports(work->lane->device, &c->op, NULL, 0, NULL, 0);
-    return backend->supports(work->lane->device, &c->op, work->in, c->inputs,
-                             work->out, c->outputs);
+        return judge(work->lane->device, &c->op, NULL, 0, NULL, 0);
+    return judge(work->lane->device, &c->op, work->in, c->inputs, work->out,
+                 c->outputs);
+}
+
+enum tandem_status work_prepare(const struct work *work)
+{
+    return work_judge(work, work->lane->backend->prepare);
+}
+
+enum tandem_status work_ready(const struct work *work)
+{
+    return work_judge(work, work->lane->backend->ready);
+}
+
+enum tandem_status work_describe(struct work *work, struct lane *lane)
+{
+    work->lane = lane;
+    work->buffer_count = 0;
+    for (uint32_t i = 0; i < TANDEM_MAX_OPERANDS; i++) {
+        work->in[i] = &work->c.in[i];
+        work->out[i] = &work->c.out[i];
+    }
+    set_gemm(work);
+    return work_judge(work, lane->backend->supports);
 }
 
 static enum tandem_status operand_alloc(struct work *work,
@@ -96,14 +123,7 @@ enum tandem_status work_begin(struct work *work, struct lane *lane)
     uint64_t start = clock_now_ns();
     enum tandem_status status;
 
-    work->lane = lane;
-    work->buffer_count = 0;
-    for (uint32_t i = 0; i < TANDEM_MAX_OPERANDS; i++) {
-        work->in[i] = &work->c.in[i];
-        work->out[i] = &work->c.out[i];
-    }
-    set_gemm(work);
-    status = work_supported(work);
+    status = work_describe(work, lane);
     if (status == TANDEM_OK)
         status = operands_alloc(work);
     if (status != TANDEM_OK)

@@ -30,6 +30,13 @@ enum tandem_status work_create(struct work *work, struct lane *lane,
                                const int64_t *shape);
 /* Likewise where the caller built work->c in place. */
 enum tandem_status work_begin(struct work *work, struct lane *lane);
+/* Without memory: for work_prepare and work_ready alone, needs no
+ * work_destroy.  TANDEM_UNSUPPORTED where the device does not serve it. */
+enum tandem_status work_describe(struct work *work, struct lane *lane);
+/* Has the device compile what the work needs, in the background; whether that
+ * is there: TANDEM_NOT_READY, or how a compile failed. */
+enum tandem_status work_prepare(const struct work *work);
+enum tandem_status work_ready(const struct work *work);
 /* Waits for the lane's work. */
 void work_destroy(struct work *work);
 enum tandem_status work_launch(struct work *work);

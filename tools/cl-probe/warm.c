@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cl-probe --warm: has each device compile the kernels of the operators, so
+ * that programs find them in the driver's cache and in the plugin's: the
+ * user's, or with --system a directory for all users.
+ */
+#include <config.h>
+
+#include "campaign.h"
+#include "devices.h"
+
+#include "../common/clock.h"
+#include "../common/table.h"
+#include "../common/work.h"
+#include "common/trust.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WARM_LIMIT_S 900u
+#define FAILURES_KEPT 50u
+
+/* ---- what is compiled ---- */
+
+/* Kernels differ by operator, and these by the length of rows or the extents,
+ * too: the lengths are where the plugin changes its way, and common ones.
+ * What an operator cannot take, and what is there twice, is left out. */
+static const char *const flat_shapes[] = {"1048576", "1024x1000", NULL};
+static const char *const row_shapes[] = {
+    "16777216",  "4096x10",    "4096x64",    "4096x128",   "4096x256",
+    "4096x512",  "4096x768",   "4096x1000",  "4096x1024",  "1024x2048",
+    "1024x4096", "1024x8192",  "512x16384",  "512x32000",  "64x131072",
+    "16x1048576", NULL};
+static const char *const gemm_shapes[] = {
+    "16x16x16",       "64x64x64",      "128x128x128",   "256x256x256",
+    "512x512x512",    "1024x1024x1024", "2048x2048x2048", "1000x1000x1000",
+    "1x1024x1024",    "1024x1x1024",   "64x64x4096",    "64x1024x784",
+    "16x64x64x64",    NULL};
+
+static const char *const *shapes_of(const struct tandem_op_info *info)
+{
+    switch (info->op_class) {
+    case TANDEM_CLASS_REDUCE:
+    case TANDEM_CLASS_ARG_REDUCE:
+    case TANDEM_CLASS_DOT:
+    case TANDEM_CLASS_SOFTMAX:
+    case TANDEM_CLASS_CROSS_ENTROPY:
+    case TANDEM_CLASS_NORM:
+        return row_shapes;
+    case TANDEM_CLASS_GEMM:
+        return gemm_shapes;
+    default:
+        return flat_shapes;
+    }
+}
+
+/* ---- the child's side ---- */
+
+struct item {
+    struct work work;
+    bool done;
+};
+
+struct warming {
+    struct lane *lane;
+    struct child_link *link;
+    struct item **items;
+    size_t count, done;
+    json_t *failures;
+};
+
+static void item_fail(struct warming *warming, const struct item *item)
+{
+    if (json_array_size(warming->failures) < FAILURES_KEPT)
+        json_array_append_new(
+            warming->failures,
+            json_sprintf("%s: %s", item->work.c.info->name,
+                         warming->lane->backend->last_error()));
+}
+
+/* Takes an item over; false: no memory. */
+static bool item_keep(struct warming *warming, struct item *item)
+{
+    struct item **grown = realloc(warming->items, (warming->count + 1) *
+                                                      sizeof *warming->items);
+
+    if (grown == NULL) {
+        free(item);
+        return false;
+    }
+    warming->items = grown;
+    warming->items[warming->count++] = item;
+    return true;
+}
+
+/* Of each row, or each element, the same: a bias. */
+static void operand_repeat(struct tandem_tensor_desc *desc)
+{
+    desc->strides[0] = 0;
+}
+
+/* What the device does not serve is left out. */
+static bool item_begin(struct warming *warming, const char *op,
+                       const char *shape, bool repeated)
+{
+    struct item *item = calloc(1, sizeof *item);
+    char error[OPCASE_ERROR_BYTES];
+    int64_t extents[TANDEM_MAX_RANK];
+    uint32_t rank;
+
+    if (item == NULL)
+        return false;
+    if (!shape_parse(shape, &rank, extents) ||
+        !opcase_build(&item->work.c, op, rank, extents, error)) {
+        free(item);
+        return true;
+    }
+    if (repeated)
+        operand_repeat(&item->work.c.in[item->work.c.inputs - 1]);
+    if (work_describe(&item->work, warming->lane) != TANDEM_OK) {
+        free(item);
+        return true;
+    }
+    if (work_prepare(&item->work) != TANDEM_OK) {
+        item_fail(warming, item);
+        item->done = true;
+        warming->done++;
+    }
+    return item_keep(warming, item);
+}
+
+static bool operator_begin(struct warming *warming,
+                           const struct tandem_op_info *info)
+{
+    const char *const *shapes = shapes_of(info);
+    bool kept = true;
+
+    for (size_t i = 0; shapes[i] != NULL && kept; i++) {
+        kept = item_begin(warming, info->name, shapes[i], false);
+        /* A vector, or one of each row's, beside a matrix. */
+        if (kept && info->op_class == TANDEM_CLASS_BINARY && i > 0)
+            kept = item_begin(warming, info->name, shapes[i], true);
+    }
+    return kept;
+}
+
+static bool operators_begin(struct warming *warming, const char *only)
+{
+    bool kept = true;
+
+    for (uint32_t id = 1; id < TANDEM_OP_LIMIT && kept; id++) {
+        const struct tandem_op_info *info = tandem_op_info(id);
+
+        if (info != NULL && info->required != 0 &&
+            (only == NULL || strcmp(only, info->name) == 0))
+            kept = operator_begin(warming, info);
+    }
+    return kept;
+}
+
+/* Until all are compiled; false where the device was lost. */
+static bool items_await(struct warming *warming)
+{
+    const struct timespec pause = {0, 5000000};
+
+    while (warming->done < warming->count) {
+        const size_t before = warming->done;
+        const char *name = "";
+
+        for (size_t i = 0; i < warming->count; i++) {
+            struct item *item = warming->items[i];
+            enum tandem_status status;
+
+            if (item->done)
+                continue;
+            status = work_ready(&item->work);
+            if (status == TANDEM_NOT_READY) {
+                name = name[0] == '\0' ? item->work.c.info->name : name;
+                continue;
+            }
+            if (status == TANDEM_DEVICE_LOST)
+                return false;
+            if (status != TANDEM_OK)
+                item_fail(warming, item);
+            item->done = true;
+            warming->done++;
+        }
+        if (warming->done > before)
+            child_progress(warming->link,
+                           (double)warming->done / (double)warming->count,
+                           name);
+        else
+            nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
+static uint64_t kernels_built(struct lane *lane)
+{
+    struct tandem_memory_stats stats = {.struct_size = sizeof stats};
+
+    return lane->backend->memory_stats(lane->device, &stats) == TANDEM_OK
+               ? stats.kernel_count
+               : 0;
+}
+
+static void warm_lane(const struct campaign_request *request,
+                      struct child_link *link, struct lane *lane)
+{
+    struct warming warming = {
+        .lane = lane, .link = link, .failures = json_array()};
+    const uint64_t start = clock_now_ns();
+
+    if (!operators_begin(&warming, request->options->op))
+        child_fail(link, "there is no memory");
+    else if (!items_await(&warming))
+        child_fail(link, "%s", lane->backend->last_error());
+    else
+        child_answer(
+            link,
+            json_pack("{s:s, s:I, s:I, s:f, s:O}", "device", request->name,
+                      "operators", (json_int_t)warming.count, "kernels",
+                      (json_int_t)kernels_built(lane), "seconds",
+                      (double)(clock_now_ns() - start) / 1e9, "failures",
+                      warming.failures));
+    for (size_t i = 0; i < warming.count; i++)
+        free(warming.items[i]);
+    free(warming.items);
+    json_decref(warming.failures);
+}
+
+static void warm_body(void *argument, struct child_link *link)
+{
+    const struct campaign_request *request = argument;
+    struct tandem_context *context;
+    struct lane lane;
+
+    if (!campaign_open(request, link, &context, &lane))
+        return;
+    if ((lane.info.caps & TANDEM_CAP_COMPILES) != 0)
+        warm_lane(request, link, &lane);
+    else
+        child_answer(link, json_pack("{s:s, s:i, s:i, s:f, s:[]}", "device",
+                                     request->name, "operators", 0, "kernels",
+                                     0, "seconds", 0.0, "failures"));
+    lane_close(&lane);
+    tandem_context_destroy(context);
+}
+
+/* ---- the parent's side ---- */
+
+/* Programs in the directory for all users, and their bytes. */
+static void programs_count(const char *path, json_int_t *out_count,
+                           json_int_t *out_bytes)
+{
+    DIR *entries = opendir(path);
+    const struct dirent *entry;
+    struct stat status;
+
+    *out_count = *out_bytes = 0;
+    while (entries != NULL && (entry = readdir(entries)) != NULL) {
+        const size_t length = strlen(entry->d_name);
+
+        if (length <= 6 || strcmp(entry->d_name + length - 6, ".clbin") != 0 ||
+            fstatat(dirfd(entries), entry->d_name, &status,
+                    AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        ++*out_count;
+        *out_bytes += (json_int_t)status.st_size;
+    }
+    if (entries != NULL)
+        closedir(entries);
+}
+
+static void failures_print(const json_t *result)
+{
+    const json_t *failures = json_object_get(result, "failures");
+
+    for (size_t i = 0; i < json_array_size(failures); i++)
+        printf("  %s\n", json_string_value(json_array_get(failures, i)));
+}
+
+static bool warm_print(const struct probe_options *options,
+                       const json_t *device, json_t *result)
+{
+    const char *name = device_text(device, "name");
+    const bool failed = json_object_get(result, "error") != NULL;
+    const bool good =
+        !failed && json_array_size(json_object_get(result, "failures")) == 0;
+
+    if (options->json)
+        return good;
+    if (failed)
+        printf("%s: FAILED: %s\n", name, device_text(result, "error"));
+    else if (device_number(result, "operators") == 0)
+        printf("%s: there is nothing to compile\n", name);
+    else
+        printf("%s: %.0f kernels are there, in %.1f s\n", name,
+               device_number(result, "kernels"),
+               device_number(result, "seconds"));
+    failures_print(result);
+    return good;
+}
+
+/* Opens, or makes, the directory for all users. */
+static bool system_check(const char *path)
+{
+    char why[TRUST_WHY_BYTES];
+    struct stat status;
+    const int directory =
+        trust_directory(path, TRUST_PUBLISH, why, sizeof why);
+    bool good = directory >= 0;
+
+    if (!good)
+        probe_complain("%s cannot be used: %s", path,
+                       why[0] != '\0' ? why : "it cannot be made");
+    else if (faccessat(directory, ".", W_OK, AT_EACCESS) != 0) {
+        probe_complain("%s cannot be written: %s (--system is root's)", path,
+                       strerror(errno));
+        good = false;
+    } else if (fstat(directory, &status) == 0 &&
+               (status.st_mode & S_IXOTH) == 0) {
+        probe_complain("warning: %s is not open to other users", path);
+    }
+    if (directory >= 0)
+        close(directory);
+    return good;
+}
+
+static void system_print(const struct probe_options *options)
+{
+    char text[TEXT_BYTES];
+    json_int_t count, bytes;
+
+    programs_count(options->system, &count, &bytes);
+    printf("%s: %lld compiled program%s for all users (%s)\n", options->system,
+           (long long)count, count == 1 ? "" : "s",
+           text_bytes(text, (double)bytes));
+}
+
+int probe_warm(const struct probe_options *options)
+{
+    const struct campaign campaign = {
+        .verb = "warm",
+        .limit_s = WARM_LIMIT_S,
+        .body = warm_body,
+        .then = warm_print,
+    };
+    int status;
+
+    if (options->op != NULL && tandem_op_by_name(options->op) == NULL) {
+        probe_complain("there is no operator \"%s\"", options->op);
+        return PROBE_USAGE;
+    }
+    if (options->system != NULL && !system_check(options->system))
+        return PROBE_FAILED;
+    status = campaign_run(options, &campaign);
+    if (options->system != NULL && !options->json && status != PROBE_NO_DEVICE)
+        system_print(options);
+    return status;
+}
