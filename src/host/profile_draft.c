@@ -202,7 +202,8 @@ static enum tandem_status text_save(const char *path, const char *name,
         return message_set(TANDEM_FAILED,
                            "%s: no profile can be written there: %s", path,
                            why);
-    good = trust_replace(directory, name, &whole, 1, TRUST_DURABLE, why, sizeof(why));
+    good = trust_replace(directory, name, &whole, 1, TRUST_DURABLE, why,
+                         sizeof(why));
     close(directory);
     if (!good)
         return message_set(TANDEM_FAILED, "%s/%s: %s", path, name, why);

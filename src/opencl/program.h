@@ -88,12 +88,21 @@ enum tandem_status program_ready(struct tandem_device *device, uint64_t key);
 /* A product has run: CLBlast's kernels are there. */
 void program_mark_ready(struct tandem_device *device, uint64_t key);
 
-/* ---- compile.c's ---- */
+/* ---- build.c's ---- */
 
 /* Builds the variant's program; with trial, launches it once on scratch
  * data.  Locks nothing but for the tables. */
 enum tandem_status variant_build(struct tandem_device *device,
                                  struct variant *variant, bool trial);
+/* Releases all programs; no worker is left. */
+void build_finish(struct programs *programs);
+static inline uint32_t log2_floor(uint64_t value)
+{
+    return value == 0 ? 0 : 63u - (uint32_t)__builtin_clzll(value);
+}
+
+/* ---- compile.c's ---- */
+
 /* Finds or makes; the mutex is held.  NULL: out of host memory. */
 struct variant *variant_find(struct programs *programs, uint64_t key);
 /* Nobody builds it, and it may be tried; the mutex is held. */

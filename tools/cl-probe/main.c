@@ -93,7 +93,7 @@ static const char help[] =
     "                     (m, n, k): gemm 512x512x512\n"
     "  --warm             compile what the operators need ahead of time, into\n"
     "                     the caches from which programs take it\n"
-    "  --system[=DIR]     with --warm: for all users, in the system's directory\n"
+    "  --system[=DIR]     with --warm: for all users, in the system's folder\n"
     "  --clear-cache      remove compiled programs (profiles stay)\n"
     "  --operator=NAME    with --verify, --warm: this operator alone\n"
     "  --resident=DEVICE  with --explain: where the data lies (default: host)\n"
