@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WARM_LIMIT_S 900u
+#define WARM_LIMIT_S 3600u
 #define FAILURES_KEPT 50u
 
 /* ---- what is compiled ---- */
