@@ -377,7 +377,12 @@ enum tandem_gemm_flags {
     TANDEM_GEMM_TRANSPOSE_A = 1u << 0, /* a is stored k x m */
     TANDEM_GEMM_TRANSPOSE_B = 1u << 1, /* b is stored n x k */
     /* The product may be computed with TF32 or a like reduced precision. */
-    TANDEM_GEMM_ALLOW_TF32 = 1u << 2
+    TANDEM_GEMM_ALLOW_TF32 = 1u << 2,
+    /* The error of an element of the result may be relative to the largest
+     * elements of its row of op(a) and its column of op(b), not to the products
+     * that are its summands: at most 2^-21 of the sum of these, and 2^-38 k of
+     * the product of those, beside the rounding of an f32 sum. */
+    TANDEM_GEMM_ALLOW_ROW_SCALED = 1u << 3
 };
 
 enum tandem_bias {

@@ -317,7 +317,7 @@ struct tandem_matmul_options {
     double alpha, beta;
     struct tandem_tensor *bias;
     uint32_t activation; /* as in struct tandem_gemm */
-    uint32_t flags;      /* TANDEM_GEMM_ALLOW_TF32 */
+    uint32_t flags;      /* TANDEM_GEMM_ALLOW_TF32, ..._ROW_SCALED */
     double activation_alpha;
     uint32_t device; /* TANDEM_ANY_DEVICE: chosen */
 };

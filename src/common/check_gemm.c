@@ -57,7 +57,7 @@ static enum tandem_status check_numbers(const struct tandem_gemm *gemm)
                            "and batch %lld at least 1",
                            (long long)gemm->m, (long long)gemm->n,
                            (long long)gemm->k, (long long)gemm->batch);
-    if ((gemm->flags & ~7u) != 0)
+    if ((gemm->flags & ~15u) != 0)
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "gemm: flags 0x%x has unknown bits",
                            (unsigned)gemm->flags);

@@ -221,7 +221,8 @@ enum tandem_status call_make_matmul(struct call *call,
     status = tensors_check(context, a, b, c, own.bias);
     if (status != TANDEM_OK)
         return status;
-    if (own.flags & ~(uint32_t)TANDEM_GEMM_ALLOW_TF32)
+    if (own.flags & ~(uint32_t)(TANDEM_GEMM_ALLOW_TF32 |
+                                TANDEM_GEMM_ALLOW_ROW_SCALED))
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "matmul: flags 0x%x have unknown bits", own.flags);
     memset(gemm, 0, sizeof(*gemm));
