@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Judges a matrix product by the rules of backend.h. */
 #include <stdio.h>
+#include <string.h>
 
 #include "common/check.h"
 
@@ -10,7 +11,7 @@
 
 /* One operand of the product: its tensor and, once found, where it lies. */
 struct operand {
-    const char *name;
+    const char *name; /* "gemm: a" */
     struct tandem_tensor_desc tensor;
     uint64_t first, end, origin;
 };
@@ -79,19 +80,17 @@ static enum tandem_status check_matrix(const struct operand *operand)
 {
     const struct tandem_tensor_desc *tensor = &operand->tensor;
     int64_t elements = 0;
-    char what[16];
     if (tensor->strides[1] < 1 || tensor->strides[1] < tensor->shape[2])
         return message_set(TANDEM_INVALID_ARGUMENT,
-                           "gemm: the leading dimension %lld of %s is below "
-                           "its %lld columns",
-                           (long long)tensor->strides[1], operand->name,
+                           "%s: the leading dimension %lld is below its %lld "
+                           "columns",
+                           operand->name, (long long)tensor->strides[1],
                            (long long)tensor->shape[2]);
     if (tensor->strides[0] < 0)
         return message_set(TANDEM_INVALID_ARGUMENT,
-                           "gemm: the batch stride %lld of %s is negative",
-                           (long long)tensor->strides[0], operand->name);
-    snprintf(what, sizeof what, "gemm: %s", operand->name);
-    return check_shape(what, tensor->dtype, 3, tensor->shape,
+                           "%s: the batch stride %lld is negative",
+                           operand->name, (long long)tensor->strides[0]);
+    return check_shape(operand->name, tensor->dtype, 3, tensor->shape,
                        &elements);
 }
 
@@ -102,18 +101,18 @@ static enum tandem_status find_operand(struct operand *operand,
     const struct tandem_tensor_desc *tensor = &operand->tensor;
     if (tensor->buffer == NULL)
         return message_set(TANDEM_INVALID_ARGUMENT,
-                           "gemm: %s has no buffer (NULL)", operand->name);
+                           "%s has no buffer (NULL)", operand->name);
     enum tandem_status status = span(user, tensor->buffer, &memory);
     if (status != TANDEM_OK) {
         char reason[256];
         snprintf(reason, sizeof reason, "%s", message_get());
-        return message_set(status, "gemm: %s: %s", operand->name, reason);
+        return message_set(status, "%s: %s", operand->name, reason);
     }
     if (!tensor_extent(tensor, &operand->first, &operand->end) ||
         operand->end > memory.bytes ||
         tensor->byte_offset % TANDEM_DTYPE_BYTES(tensor->dtype) != 0)
         return message_set(TANDEM_INVALID_ARGUMENT,
-                           "gemm: %s at offset %llu reaches outside its buffer "
+                           "%s at offset %llu reaches outside its buffer "
                            "of %llu bytes, or is not aligned",
                            operand->name,
                            (unsigned long long)tensor->byte_offset,
@@ -132,7 +131,7 @@ static enum tandem_status check_overlap(const struct operand *c,
                            (int64_t)(c->origin - other->origin)))
         return TANDEM_OK;
     return message_set(TANDEM_INVALID_ARGUMENT, "gemm: c overlaps %s",
-                       other->name);
+                       strchr(other->name, ' ') + 1);
 }
 
 enum tandem_status check_gemm(const struct tandem_gemm *gemm,
@@ -150,10 +149,10 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
         return status;
     bool at = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
     bool bt = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
-    set_matrix(&operands[0], "c", gemm, &gemm->c, gemm->m, gemm->n);
-    set_matrix(&operands[1], "a", gemm, &gemm->a, at ? gemm->k : gemm->m,
+    set_matrix(&operands[0], "gemm: c", gemm, &gemm->c, gemm->m, gemm->n);
+    set_matrix(&operands[1], "gemm: a", gemm, &gemm->a, at ? gemm->k : gemm->m,
                at ? gemm->m : gemm->k);
-    set_matrix(&operands[2], "b", gemm, &gemm->b, bt ? gemm->n : gemm->k,
+    set_matrix(&operands[2], "gemm: b", gemm, &gemm->b, bt ? gemm->n : gemm->k,
                bt ? gemm->k : gemm->n);
     for (uint32_t i = 0; i < count; i++)
         if ((status = check_matrix(&operands[i])) != TANDEM_OK)
@@ -161,7 +160,7 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
     if (gemm->bias_kind != TANDEM_BIAS_NONE) {
         int64_t size =
             gemm->bias_kind == TANDEM_BIAS_PER_COLUMN ? gemm->n : gemm->m;
-        operands[count].name = "bias";
+        operands[count].name = "gemm: bias";
         operands[count++].tensor = (struct tandem_tensor_desc){
             .buffer = gemm->bias, .byte_offset = gemm->bias_byte_offset,
             .dtype = gemm->dtype, .rank = 1, .shape = {size}, .strides = {1}};

@@ -79,6 +79,30 @@ static const struct gemm_form forms[] = {
     {.m = 1, .n = 97, .k = 53, .batch = 1, .flags = TB, .alpha = 1},
     {.m = 1, .n = 1, .k = 1021, .batch = 1, .alpha = 1},
     {.m = 53, .n = 61, .k = 1, .batch = 1, .alpha = 1},
+    {.m = 6, .n = 1, .k = 35, .batch = 1, .alpha = 1, .always = true},
+    {.m = 1,
+     .n = 70,
+     .k = 33,
+     .batch = 3,
+     .flags = TB,
+     .alpha = 1,
+     .beta = 1,
+     .always = true},
+    {.m = 3,
+     .n = 700,
+     .k = 601,
+     .batch = 1,
+     .flags = TA,
+     .alpha = 1,
+     .bias = COLUMN,
+     .always = true},
+    {.m = 900,
+     .n = 2,
+     .k = 700,
+     .batch = 1,
+     .alpha = 1,
+     .pad = {4, 3, 1},
+     .always = true},
     {.m = 3,
      .n = 5,
      .k = 7,
@@ -556,6 +580,59 @@ static void random_form_run(struct suite *suite, struct random *random)
     form_run(suite, &form);
 }
 
+/* A product with a narrow side: what kernels of their own serve. */
+static void narrow_form_run(struct suite *suite, struct random *random)
+{
+    static const int64_t narrow[] = {1, 1, 2, 3, 4, 5, 8, 10, 16, 17, 31, 32};
+    static const double betas[] = {0.0, 0.0, 1.0, -0.5};
+    struct gemm_form form = {0};
+    int64_t thin = narrow[random_below(random, 12)], wide;
+
+    /* Some are large enough to be cut among threads, or deep enough to be cut
+     * along k. */
+    switch (random_below(random, 4)) {
+    case 0:
+        wide = random_between(random, 1, 20);
+        form.k = random_between(random, 1000, 9000);
+        break;
+    case 1:
+        wide = random_between(random, 700, 1500);
+        form.k = random_between(random, 200, 1200);
+        break;
+    default:
+        wide = random_between(random, 1, 300);
+        form.k = random_between(random, 1, 300);
+        break;
+    }
+    /* Whole vectors, at times. */
+    if (random_once_in(random, 2)) {
+        wide = (wide + 3) / 4 * 4;
+        form.k = (form.k + 3) / 4 * 4;
+    }
+    form.flags = (uint32_t)random_u64(random) & (TA | TB);
+    form.m = random_once_in(random, 2) ? thin : wide;
+    form.n = form.m == thin ? wide : thin;
+    form.batch = random_once_in(random, 4) && wide * form.k < 50000
+                     ? random_between(random, 2, 5)
+                     : 1;
+    form.bias = (uint32_t)random_below(random, 3);
+    form.activation = random_once_in(random, 2) ? TANDEM_OP_INVALID
+                      : random_once_in(random, 2) ? TANDEM_OP_RELU
+                                                  : TANDEM_OP_GELU;
+    form.alpha = random_once_in(random, 2) ? 1.0 : 0.5;
+    form.beta = betas[random_below(random, 4)];
+    for (uint32_t i = 0; i < 3; i++)
+        form.pad[i] = random_once_in(random, 2)
+                          ? 0
+                          : 4 * random_between(random, 0, 2) +
+                                (random_once_in(random, 2) ? 0 : 1);
+    form.lead =
+        random_once_in(random, 2) ? 0 : (uint32_t)random_below(random, 6);
+    form.repeat = (uint32_t)random_below(random, 4);
+    form.special = random_once_in(random, 12);
+    form_run(suite, &form);
+}
+
 void cases_gemm(struct suite *suite)
 {
     bool full = suite->options->full;
@@ -574,4 +651,6 @@ void cases_gemm(struct suite *suite)
     }
     for (uint32_t i = 0; i < (full ? 200u : 8u); i++)
         random_form_run(suite, &choice);
+    for (uint32_t i = 0; i < (full ? 300u : 24u); i++)
+        narrow_form_run(suite, &choice);
 }
