@@ -395,6 +395,45 @@ static inline float op_fma(float a, float b, float c)
     return fma(a, b, c);
 }
 
+/* ---- f16 and bf16, which lie in memory as ushorts ---- */
+
+/* Core OpenCL reads and writes halves, and no more of them. */
+static inline float f16_value(ushort x)
+{
+    return vload_half(0, (const half *)&x);
+}
+static inline ushort f16_round(float x)
+{
+    ushort y;
+    vstore_half_rte(x, 0, (half *)&y);
+    return y;
+}
+static inline float bf16_value(ushort x)
+{
+    return as_float((uint)x << 16);
+}
+static inline ushort bf16_round(float x)
+{
+    uint bits = as_uint(x);
+    uint rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+    return (ushort)((x != x ? bits | 0x400000u : rounded) >> 16);
+}
+
+/* An integer in 24 digits, the last of which is odd where others are lost:
+ * what that is rounded to in fewer digits is what x is. */
+#define ODD(name, type, bits, wide)                                            \
+    static inline float name(type x)                                           \
+    {                                                                          \
+        wide size = x < 0 ? 0 - (wide)x : (wide)x;                             \
+        uint shift = (bits)-24 - min((uint)clz(size), (uint)(bits)-24);        \
+        wide kept = size >> shift;                                             \
+        kept |= kept << shift != size ? 1 : 0;                                 \
+        float y = (float)(uint)kept * as_float((127 + shift) << 23);           \
+        return x < 0 ? -y : y;                                                 \
+    }
+ODD(int_odd, int, 32, uint)
+ODD(long_odd, long, 64, ulong)
+
 /* ---- casts: from float, and from any integer as a long ---- */
 
 static inline long float_long(float x)
@@ -453,5 +492,24 @@ static inline uchar op_cast_int_bool(long x, float a, float b)
 {
     return x != 0 ? 1 : 0;
 }
+
+#define CAST(from, from_type, to, to_type, expression)                         \
+    static inline to_type op_cast_##from##_##to(from_type x, float a, float b) \
+    {                                                                          \
+        return expression;                                                     \
+    }
+#define CASTS_OF_16_BITS(name, other)                                          \
+    CAST(f32, float, name, ushort, name##_round(x))                            \
+    CAST(i32, int, name, ushort, name##_round(int_odd(x)))                     \
+    CAST(int, long, name, ushort, name##_round(long_odd(x)))                   \
+    CAST(other, ushort, name, ushort, name##_round(other##_value(x)))          \
+    CAST(name, ushort, name, ushort, name##_round(name##_value(x)))            \
+    CAST(name, ushort, f32, float, name##_value(x))                            \
+    CAST(name, ushort, i32, int, long_int(float_long(name##_value(x))))        \
+    CAST(name, ushort, i64, long, float_long(name##_value(x)))                 \
+    CAST(name, ushort, u8, uchar, long_uchar(float_long(name##_value(x))))     \
+    CAST(name, ushort, bool, uchar, name##_value(x) != 0.0f ? 1 : 0)
+CASTS_OF_16_BITS(f16, bf16)
+CASTS_OF_16_BITS(bf16, f16)
 
 #endif

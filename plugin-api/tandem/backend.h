@@ -144,9 +144,11 @@ struct tandem_tensor_desc {
  *   GRADIENT       F, F -> F, equal shapes, no broadcasting
  *   OPTIMIZER      F..., equal shapes; the outputs are the new values of
  *                  the inputs of the same letter, usually in place
- *   CAST           between f32, i32, i64, u8 and bool, shape kept.  Float to
- *                  integer truncates, saturates, NaN gives 0; integer to
- *                  integer saturates; to bool: x != 0
+ *   CAST           between f32, i32, i64, u8 and bool, shape kept; f16 and
+ *                  bf16 too with TANDEM_CAP_16_BIT_FLOATS.  Float to integer
+ *                  truncates, saturates, NaN gives 0; integer to integer
+ *                  saturates; to float rounds once, halves to even, past the
+ *                  largest to infinity, NaN to NaN; to bool: x != 0
  *   COPY           one dtype of 1, 2, 4 or 8 bytes an element, any strides,
  *                  bits unchanged; the input broadcasts to the output
  *   TRANSPOSE      likewise; output axis i is input axis ints[i], rank ints
@@ -196,7 +198,9 @@ enum tandem_op_class {
  * same inputs; eps = 2^-24, half the distance from 1 to the next f32; t is
  * the table's tolerance; u(r) the distance of neighbouring f32 values at r.
  * Subnormal inputs and results may be flushed to zero, and where a result is
- * subnormal every metric but EXACT and ULP allows 8 * 2^-149 at least.
+ * subnormal every metric but EXACT and ULP allows 8 * 2^-149 at least.  (This
+ * is said of f32 and bf16: the subnormals of f16 are no small numbers in f32,
+ * and are kept.)
  * swish, gelu, mish and hardswish of -inf may be 0 or NaN; log_sum_exp of a
  * row that holds +inf and no NaN is +inf, of all -inf it is -inf.
  *   EXACT    same value, NaN for NaN, zeros of either sign alike
@@ -208,7 +212,8 @@ enum tandem_op_class {
  *   SOFTMAX  (t + log2 n + |x - max x|) * 2 eps * |r|
  *   PRODUCT  (t + n) * 2 eps * |r|
  *   GEMM     (t + 2 sqrt k) * 2 eps * s, s = |alpha| sum |a||b| + |beta c| +
- *            |bias|; activations at most double it
+ *            |bias|; activations at most double it.  A c of 16 bits is the
+ *            rounding of a number that is so near
  *   SCALE    t * 2 eps * s, s the sum of the magnitudes of the terms */
 enum tandem_metric {
     TANDEM_METRIC_EXACT = 1,
@@ -395,10 +400,15 @@ enum tandem_bias {
  * op(a) is m x k, op(b) k x n, c m x n.  Where beta is 0, c is not read (NaN
  * in it does not spread); where k is 0 the product is 0.  c must not overlap
  * a, b or bias.  batch >= 1; a batch_stride of c of 0 with batch > 1 is an
- * error.  m, n or k = 0 is valid. */
+ * error.  m, n or k = 0 is valid.
+ *
+ * a and b are of one dtype, c and bias of another or the same; each may be f32
+ * or, with TANDEM_CAP_16_BIT_FLOATS, f16 or bf16.  Whatever they are, the sum
+ * over k is one of f32, as are alpha, beta, bias and activation, and a c of 16
+ * bits is rounded once, as by CAST, when all that is done. */
 struct tandem_gemm {
     size_t struct_size;
-    uint32_t dtype; /* of a, b, c and bias */
+    uint32_t dtype; /* of a and b */
     uint32_t flags; /* enum tandem_gemm_flags */
     int64_t m, n, k, batch;
     double alpha, beta;
@@ -409,6 +419,8 @@ struct tandem_gemm {
     uint32_t activation; /* TANDEM_OP_INVALID (none) or RELU, LEAKY_RELU,
                             SIGMOID, TANH, GELU, SWISH */
     double activation_alpha; /* LEAKY_RELU's slope; GELU: 1 is the tanh form */
+    uint32_t c_dtype;        /* of c and bias; 0: dtype */
+    uint32_t reserved;       /* 0 */
 };
 
 /* ---- devices ------------------------------------------------------------ */
@@ -421,6 +433,7 @@ enum tandem_device_kind {
 
 enum tandem_device_caps {
     TANDEM_CAP_F64 = 1u << 0,
+    /* Computes in f16 itself, not only with numbers stored so. */
     TANDEM_CAP_F16 = 1u << 1,
     /* Computes on host memory where it lies: import_host costs no copy. */
     TANDEM_CAP_HOST_MEMORY = 1u << 2,
@@ -436,7 +449,9 @@ enum tandem_device_caps {
      * it is asked by supports() for each. */
     TANDEM_CAP_CORE_OPERATORS = 1u << 7,
     /* open understands the key "test.fault": test plugins only. */
-    TANDEM_CAP_FAULT_INJECTION = 1u << 8
+    TANDEM_CAP_FAULT_INJECTION = 1u << 8,
+    /* CAST and GEMM take f16 and bf16. */
+    TANDEM_CAP_16_BIT_FLOATS = 1u << 9
 };
 
 /* Filled by device_describe.  Strings are UTF-8, cut to fit, always ended. */

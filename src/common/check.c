@@ -159,11 +159,12 @@ static enum tandem_status check_cast(const struct call *call)
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t dtype =
             i == 0 ? call->inputs[0]->dtype : call->outputs[0]->dtype;
-        if (dtype != TANDEM_F32 && dtype != TANDEM_I32 && dtype != TANDEM_I64 &&
-            dtype != TANDEM_U8 && dtype != TANDEM_BOOL)
+        if (dtype != TANDEM_F32 && dtype != TANDEM_F16 &&
+            dtype != TANDEM_BF16 && dtype != TANDEM_I32 &&
+            dtype != TANDEM_I64 && dtype != TANDEM_U8 && dtype != TANDEM_BOOL)
             return message_set(TANDEM_UNSUPPORTED,
-                               "cast: dtype %s is not served; f32, i32, i64, "
-                               "u8 and bool are",
+                               "cast: dtype %s is not served; f32, f16, bf16, "
+                               "i32, i64, u8 and bool are",
                                dtype_name(dtype));
     }
     return TANDEM_OK;

@@ -32,6 +32,11 @@ enum tandem_status check_op(const struct tandem_op *op,
 
 enum tandem_status check_gemm(const struct tandem_gemm *gemm,
                               memory_span_fn span, const void *user);
+/* The dtype of c and bias. */
+uint32_t gemm_c_dtype(const struct tandem_gemm *gemm);
+/* A gemm that check_gemm accepted, however short its caller's: with all fields
+ * of this version, c_dtype saying what it stands for. */
+void gemm_complete(struct tandem_gemm *out, const struct tandem_gemm *gemm);
 
 /* A transfer's range against a buffer of bytes bytes. */
 enum tandem_status check_range(const char *what, uint64_t offset,

@@ -16,8 +16,25 @@ struct operand {
     uint64_t first, end, origin;
 };
 
+uint32_t gemm_c_dtype(const struct tandem_gemm *gemm)
+{
+    bool there = gemm->struct_size >=
+                 TANDEM_BYTES_THROUGH(struct tandem_gemm, c_dtype);
+    return there && gemm->c_dtype != 0 ? gemm->c_dtype : gemm->dtype;
+}
+
+void gemm_complete(struct tandem_gemm *out, const struct tandem_gemm *gemm)
+{
+    memset(out, 0, sizeof(*out));
+    memcpy(out, gemm,
+           gemm->struct_size < sizeof(*out) ? gemm->struct_size
+                                            : sizeof(*out));
+    out->struct_size = sizeof(*out);
+    out->c_dtype = gemm_c_dtype(gemm);
+}
+
 static void set_matrix(struct operand *operand, const char *name,
-                       const struct tandem_gemm *gemm,
+                       const struct tandem_gemm *gemm, uint32_t dtype,
                        const struct tandem_matrix *matrix, int64_t rows,
                        int64_t columns)
 {
@@ -25,7 +42,7 @@ static void set_matrix(struct operand *operand, const char *name,
     operand->tensor = (struct tandem_tensor_desc){
         .buffer = matrix->buffer,
         .byte_offset = matrix->byte_offset,
-        .dtype = gemm->dtype,
+        .dtype = dtype,
         .rank = 3,
         .shape = {gemm->batch, rows, columns},
         .strides = {matrix->batch_stride, matrix->ld, 1},
@@ -50,6 +67,21 @@ static enum tandem_status check_activation(const struct tandem_gemm *gemm)
     }
 }
 
+/* dtype: of what is named. */
+static enum tandem_status check_dtype(const char *what, uint32_t dtype)
+{
+    if (dtype_bytes(dtype) == 0)
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: unknown dtype 0x%x of %s", (unsigned)dtype,
+                           what);
+    if (dtype != TANDEM_F32 && dtype != TANDEM_F16 && dtype != TANDEM_BF16)
+        return message_set(TANDEM_UNSUPPORTED,
+                           "gemm: dtype %s of %s is not served; f32, f16 and "
+                           "bf16 are",
+                           dtype_name(dtype), what);
+    return TANDEM_OK;
+}
+
 static enum tandem_status check_numbers(const struct tandem_gemm *gemm)
 {
     if (gemm->m < 0 || gemm->n < 0 || gemm->k < 0 || gemm->batch < 1)
@@ -66,14 +98,10 @@ static enum tandem_status check_numbers(const struct tandem_gemm *gemm)
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "gemm: there is no kind of bias %u",
                            (unsigned)gemm->bias_kind);
-    if (dtype_bytes(gemm->dtype) == 0)
-        return message_set(TANDEM_INVALID_ARGUMENT,
-                           "gemm: unknown dtype 0x%x", (unsigned)gemm->dtype);
-    if (gemm->dtype != TANDEM_F32)
-        return message_set(TANDEM_UNSUPPORTED,
-                           "gemm: dtype %s is not served, f32 is",
-                           dtype_name(gemm->dtype));
-    return check_activation(gemm);
+    enum tandem_status status = check_dtype("a and b", gemm->dtype);
+    if (status == TANDEM_OK)
+        status = check_dtype("c", gemm_c_dtype(gemm));
+    return status == TANDEM_OK ? check_activation(gemm) : status;
 }
 
 static enum tandem_status check_matrix(const struct operand *operand)
@@ -149,11 +177,12 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
         return status;
     bool at = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
     bool bt = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
-    set_matrix(&operands[0], "gemm: c", gemm, &gemm->c, gemm->m, gemm->n);
-    set_matrix(&operands[1], "gemm: a", gemm, &gemm->a, at ? gemm->k : gemm->m,
-               at ? gemm->m : gemm->k);
-    set_matrix(&operands[2], "gemm: b", gemm, &gemm->b, bt ? gemm->n : gemm->k,
-               bt ? gemm->k : gemm->n);
+    set_matrix(&operands[0], "gemm: c", gemm, gemm_c_dtype(gemm), &gemm->c,
+               gemm->m, gemm->n);
+    set_matrix(&operands[1], "gemm: a", gemm, gemm->dtype, &gemm->a,
+               at ? gemm->k : gemm->m, at ? gemm->m : gemm->k);
+    set_matrix(&operands[2], "gemm: b", gemm, gemm->dtype, &gemm->b,
+               bt ? gemm->n : gemm->k, bt ? gemm->k : gemm->n);
     for (uint32_t i = 0; i < count; i++)
         if ((status = check_matrix(&operands[i])) != TANDEM_OK)
             return status;
@@ -163,7 +192,8 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
         operands[count].name = "gemm: bias";
         operands[count++].tensor = (struct tandem_tensor_desc){
             .buffer = gemm->bias, .byte_offset = gemm->bias_byte_offset,
-            .dtype = gemm->dtype, .rank = 1, .shape = {size}, .strides = {1}};
+            .dtype = gemm_c_dtype(gemm), .rank = 1, .shape = {size},
+            .strides = {1}};
     }
     if (gemm->m > 0 && gemm->n > 0 &&
         tensor_overlaps_itself(&operands[0].tensor))

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Casts between f32, i32, i64, u8 and bool: truncating, saturating, NaN to 0.
- * The caller's thread and the pool's.
+ * Casts between f32, i32, i64, u8 and bool: truncating, saturating, NaN to 0;
+ * and of f16 and bf16 by way of f32, a piece at a time.  The caller's thread
+ * and the pool's.
  */
 #include "config.h"
 
+#include "common/float16.h"
 #include "cpu/cpu.h"
 #include "cpu/elementwise.h"
 
@@ -86,6 +88,8 @@ CAST(u8, uint8_t, i32, int32_t, x)
 CAST(u8, uint8_t, i64, int64_t, x)
 CAST(u8, uint8_t, u8, uint8_t, x)
 CAST(u8, uint8_t, bool, uint8_t, x != 0)
+CAST(i32, int32_t, odd, float, integer_odd(x))
+CAST(i64, int64_t, odd, float, integer_odd(x))
 
 /* f32, i32, i64, u8 (which bool is read as, holding 0 or 1), bool. */
 static const cast_fn casts[4][5] = {
@@ -95,10 +99,15 @@ static const cast_fn casts[4][5] = {
     {u8_f32, u8_i32, u8_i64, u8_u8, u8_bool},
 };
 
+/* To the f32 that a number of 16 bits is rounded from. */
+static const cast_fn odds[4] = {f32_f32, i32_odd, i64_odd, u8_f32};
+
 static uint32_t dtype_place(uint32_t dtype)
 {
     switch (dtype) {
     case TANDEM_F32:
+    case TANDEM_F16:
+    case TANDEM_BF16:
         return 0;
     case TANDEM_I32:
         return 1;
@@ -113,11 +122,62 @@ static uint32_t dtype_place(uint32_t dtype)
 
 struct cast {
     struct layout layout;
-    cast_fn fn;
+    cast_fn fn; /* of the operands as they are, or of f32 in their place */
+    void (*widen)(float *y, const uint16_t *x, int64_t n);  /* NULL: as is */
+    void (*narrow)(uint16_t *y, const float *x, int64_t n); /* likewise */
     unsigned char *base[2];
     uint32_t bytes[2];
     int64_t chunks;
 };
+
+/* n elements from one step apart to another. */
+static void move(uint16_t *to, int64_t to_step, const uint16_t *from,
+                 int64_t from_step, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i * to_step] = from[i * from_step];
+}
+
+/* At most PACK_ELEMENTS, one side at least of 16 bits. */
+static void piece_cast(const struct cast *cast, void *to, int64_t to_step,
+                       const void *from, int64_t from_step, int64_t n)
+{
+    uint16_t packed[PACK_ELEMENTS];
+    float wide[PACK_ELEMENTS];
+    if (cast->widen != NULL) {
+        if (from_step != 1)
+            move(packed, 1, from, from_step, n);
+        cast->widen(wide, from_step != 1 ? packed : from, n);
+        from = wide;
+        from_step = 1;
+    }
+    if (cast->narrow == NULL) {
+        cast->fn(to, to_step, from, from_step, n);
+        return;
+    }
+    if (cast->fn != f32_f32 || from_step != 1) {
+        cast->fn(wide, 1, from, from_step, n);
+        from = wide;
+    }
+    cast->narrow(to_step != 1 ? packed : to, from, n);
+    if (to_step != 1)
+        move(to, to_step, packed, 1, n);
+}
+
+static void line_cast(const struct cast *cast, unsigned char *to,
+                      int64_t to_step, const unsigned char *from,
+                      int64_t from_step, int64_t n)
+{
+    int64_t to_bytes = to_step * (int64_t)cast->bytes[0];
+    int64_t from_bytes = from_step * (int64_t)cast->bytes[1];
+    if (cast->widen == NULL && cast->narrow == NULL) {
+        cast->fn(to, to_step, from, from_step, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += PACK_ELEMENTS)
+        piece_cast(cast, to + i * to_bytes, to_step, from + i * from_bytes,
+                   from_step, n - i < PACK_ELEMENTS ? n - i : PACK_ELEMENTS);
+}
 
 static void cast_rows(const void *context, int64_t first, int64_t end)
 {
@@ -137,13 +197,28 @@ static void cast_rows(const void *context, int64_t first, int64_t end)
             extent - skip < CHUNK_ELEMENTS ? extent - skip : CHUNK_ELEMENTS;
         int64_t to = layout->strides[0][inner],
                 from = layout->strides[1][inner];
-        cast->fn(at[0] + skip * to * (int64_t)cast->bytes[0], to,
-                 at[1] + skip * from * (int64_t)cast->bytes[1], from, n);
+        line_cast(cast, at[0] + skip * to * (int64_t)cast->bytes[0], to,
+                  at[1] + skip * from * (int64_t)cast->bytes[1], from, n);
         if (++chunk < cast->chunks)
             continue;
         chunk = 0;
         layout_next(layout, index, at, cast->bytes);
     }
+}
+
+static void cast_choose(struct cast *cast, const struct kernels *kernels,
+                        uint32_t from, uint32_t to)
+{
+    uint32_t place = dtype_place(from);
+    place = place == 4 ? 3 : place;
+    cast->widen = from == TANDEM_F16    ? kernels->f16_widen
+                  : from == TANDEM_BF16 ? kernels->bf16_widen
+                                        : NULL;
+    cast->narrow = to == TANDEM_F16    ? kernels->f16_narrow
+                   : to == TANDEM_BF16 ? kernels->bf16_narrow
+                                       : NULL;
+    cast->fn = cast->narrow != NULL ? odds[place]
+                                    : casts[place][dtype_place(to)];
 }
 
 void cast_run(const struct work *work)
@@ -154,8 +229,8 @@ void cast_run(const struct work *work)
     layout_broadcast(&cast.layout, operands, 2, false);
     if (cast.layout.elements == 0)
         return;
-    uint32_t from = dtype_place(operands[1]->dtype);
-    cast.fn = casts[from == 4 ? 3 : from][dtype_place(operands[0]->dtype)];
+    cast_choose(&cast, work->device->kernels, operands[1]->dtype,
+                operands[0]->dtype);
     for (uint32_t i = 0; i < 2; i++) {
         cast.base[i] = tensor_data(operands[i]);
         cast.bytes[i] = TANDEM_DTYPE_BYTES(operands[i]->dtype);

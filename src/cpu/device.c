@@ -67,7 +67,7 @@ static void info_fill(struct tandem_device_info *info)
     memset(info, 0, sizeof *info);
     info->kind = TANDEM_DEVICE_CPU;
     info->caps = TANDEM_CAP_HOST_MEMORY | TANDEM_CAP_PROFILING |
-                 TANDEM_CAP_CORE_OPERATORS;
+                 TANDEM_CAP_CORE_OPERATORS | TANDEM_CAP_16_BIT_FLOATS;
     processor_name(info->name, sizeof info->name);
     processor_value("vendor_id", info->vendor, sizeof info->vendor);
     snprintf(info->platform, sizeof info->platform, "CPU");

@@ -12,19 +12,11 @@
 #include "common/float_env.h"
 #include "common/message.h"
 #include "cpu/blas.h"
-#include "cpu/cpu.h"
+#include "cpu/gemm.h"
 #include "cpu/narrow.h"
 
 /* Elements of c that are finished together, while they are in cache. */
 #define EPILOGUE_ELEMENTS 4096
-
-struct product {
-    const struct tandem_gemm *gemm;
-    const struct kernels *kernels;
-    const float *a, *b, *bias;
-    float *c;
-    struct params params; /* of the activation */
-};
 
 static const float *matrix_data(const struct tandem_matrix *matrix)
 {
@@ -83,8 +75,8 @@ static void batches_multiply(const struct product *product, uint32_t threads)
         blas_release();
 }
 
-static void row_finish(const struct product *product, float *c, int64_t row,
-                       int64_t column, int64_t n)
+void product_row_finish(const struct product *product, float *c, int64_t row,
+                        int64_t column, int64_t n)
 {
     const struct tandem_gemm *gemm = product->gemm;
     struct row call = {
@@ -114,7 +106,7 @@ static void rows_finish(const void *context, int64_t first, int64_t end)
             int64_t n = gemm->n - column < EPILOGUE_ELEMENTS
                             ? gemm->n - column
                             : EPILOGUE_ELEMENTS;
-            row_finish(product, c + column, row, column, n);
+            product_row_finish(product, c + column, row, column, n);
         }
     }
 }
@@ -177,7 +169,8 @@ static bool gemm_plain(const struct tandem_gemm *gemm,
 {
     struct extent a, b, c;
     if (gemm == NULL || gemm->struct_size < TANDEM_GEMM_BYTES_1_0 ||
-        gemm->dtype != TANDEM_F32 || gemm->flags > 7u || gemm->batch != 1 ||
+        gemm->dtype != TANDEM_F32 || gemm_c_dtype(gemm) != TANDEM_F32 ||
+        gemm->flags > 7u || gemm->batch != 1 ||
         gemm->bias_kind != TANDEM_BIAS_NONE ||
         gemm->activation != TANDEM_OP_INVALID || gemm->a.batch_stride < 0 ||
         gemm->b.batch_stride < 0 || gemm->c.batch_stride < 0)
@@ -203,6 +196,34 @@ static enum tandem_status gemm_check(const struct tandem_gemm *gemm,
 
 /* ---- the call ----------------------------------------------------------- */
 
+static void wide_run(struct tandem_device *device, struct product *product)
+{
+    const struct tandem_gemm *gemm = product->gemm;
+    if (narrow_takes(gemm, device->kernels))
+        narrow_run(gemm, device->kernels, device->pool, product->a, product->b,
+                   product->c);
+    else
+        batches_multiply(product, pool_threads(device->pool));
+    if (gemm->bias_kind != TANDEM_BIAS_NONE ||
+        gemm->activation != TANDEM_OP_INVALID)
+        pool_run(device->pool, rows_finish, product, gemm->m * gemm->batch,
+                 gemm->n);
+}
+
+/* Where some operand is of 16 bits. */
+static enum tandem_status half_run(struct tandem_device *device,
+                                   struct product *product)
+{
+    struct tandem_gemm gemm;
+    gemm_complete(&gemm, product->gemm);
+    product->gemm = &gemm;
+    bool limited = blas_limit(pool_threads(device->pool));
+    enum tandem_status status = panels_run(device, product);
+    if (limited)
+        blas_release();
+    return status;
+}
+
 enum tandem_status gemm_run(struct tandem_stream *stream,
                             const struct tandem_gemm *gemm)
 {
@@ -215,15 +236,10 @@ enum tandem_status gemm_run(struct tandem_stream *stream,
     struct tandem_device *device = stream->owned.device;
     struct float_env host = float_env_enter();
     product_prepare(&product, gemm, device->kernels);
-    if (narrow_takes(gemm, device->kernels))
-        narrow_run(gemm, device->kernels, device->pool, product.a, product.b,
-                   product.c);
+    if (gemm->dtype == TANDEM_F32 && gemm_c_dtype(gemm) == TANDEM_F32)
+        wide_run(device, &product);
     else
-        batches_multiply(&product, pool_threads(device->pool));
-    if (gemm->bias_kind != TANDEM_BIAS_NONE ||
-        gemm->activation != TANDEM_OP_INVALID)
-        pool_run(device->pool, rows_finish, &product,
-                 gemm->m * gemm->batch, gemm->n);
+        status = half_run(device, &product);
     float_env_leave(host);
-    return TANDEM_OK;
+    return status;
 }

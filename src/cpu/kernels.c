@@ -9,6 +9,9 @@
 
 #include <pthread.h>
 #include <string.h>
+#ifdef TANDEM_CPU_X86
+#include <cpuid.h>
+#endif
 
 /* What a processor of this architecture may have, each set with all those
  * before it. */
@@ -24,11 +27,19 @@ static bool always(void)
 }
 
 #ifdef TANDEM_CPU_X86
+/* Of this one not every compiler's builtin knows.  Its registers are AVX's. */
+static bool f16c_present(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
 /* The builtin asks the processor and the operating system. */
 static bool avx2_present(void)
 {
     __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           f16c_present();
 }
 
 static bool avx512_present(void)

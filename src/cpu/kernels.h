@@ -108,6 +108,12 @@ struct kernels {
     /* y[c * y_stride + r] = x[r * x_stride + c] of 4-byte elements. */
     void (*transpose4)(uint32_t *y, int64_t y_stride, const uint32_t *x,
                        int64_t x_stride, int64_t rows, int64_t columns);
+
+    /* y = x, n dense elements of f16 or bf16 and of f32; common/float16.h. */
+    void (*f16_widen)(float *y, const uint16_t *x, int64_t n);
+    void (*bf16_widen)(float *y, const uint16_t *x, int64_t n);
+    void (*f16_narrow)(uint16_t *y, const float *x, int64_t n);
+    void (*bf16_narrow)(uint16_t *y, const float *x, int64_t n);
 };
 
 /* Fill table (whole, or what they replace). */

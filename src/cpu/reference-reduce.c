@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reductions and softmax rows in plain C, accumulated in f64; every machine
- * has these.
+ * Reductions and softmax rows in plain C, accumulated in f64, and rows of 16
+ * bits; every machine has these.
  */
 #include "config.h"
 
 #include <math.h>
 
+#include "common/float16.h"
 #include "cpu/kernels.h"
 
 static float larger(float a, float b)
@@ -148,6 +149,20 @@ static void transpose4(uint32_t *y, int64_t y_stride, const uint32_t *x,
             y[j * y_stride + i] = x[i * x_stride + j];
 }
 
+/* ---- 16 bits ------------------------------------------------------------ */
+
+#define ROW16(name, to_type, from_type, convert)                               \
+    static void name(to_type *y, const from_type *x, int64_t n)                \
+    {                                                                          \
+        for (int64_t i = 0; i < n; i++)                                        \
+            y[i] = convert(x[i]);                                              \
+    }
+
+ROW16(f16_widen, float, uint16_t, f16_value)
+ROW16(bf16_widen, float, uint16_t, bf16_value)
+ROW16(f16_narrow, uint16_t, float, f16_round)
+ROW16(bf16_narrow, uint16_t, float, bf16_round)
+
 void kernels_generic(struct kernels *table)
 {
     *table = (struct kernels){
@@ -170,6 +185,10 @@ void kernels_generic(struct kernels *table)
         .column_product = column_product,
         .column_exp = column_exp,
         .transpose4 = transpose4,
+        .f16_widen = f16_widen,
+        .bf16_widen = bf16_widen,
+        .f16_narrow = f16_narrow,
+        .bf16_narrow = bf16_narrow,
     };
     reference_rows(table->rows);
 }

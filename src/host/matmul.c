@@ -95,10 +95,10 @@ static enum tandem_status bias_make(const struct tandem_tensor *bias,
 {
     const struct tandem_tensor_desc *desc = &bias->desc;
 
-    if (desc->dtype != gemm->dtype)
+    if (desc->dtype != gemm->c_dtype)
         return message_set(TANDEM_INVALID_ARGUMENT,
-                           "matmul: bias: %s, but the operands are %s",
-                           dtype_name(desc->dtype), dtype_name(gemm->dtype));
+                           "matmul: bias is %s, c %s: they must be alike",
+                           dtype_name(desc->dtype), dtype_name(gemm->c_dtype));
     if (desc->rank == 1 && desc->shape[0] == gemm->n)
         gemm->bias_kind = TANDEM_BIAS_PER_COLUMN;
     else if (desc->rank == 2 && desc->shape[0] == gemm->m &&
@@ -156,13 +156,11 @@ static enum tandem_status gemm_make(const struct tandem_tensor *a,
         status = matrices_read("c", c, &mc);
     if (status == TANDEM_OK)
         status = shapes_check(&ma, &mb, &mc);
-    if (status == TANDEM_OK &&
-        (a->desc.dtype != b->desc.dtype || a->desc.dtype != c->desc.dtype))
+    if (status == TANDEM_OK && a->desc.dtype != b->desc.dtype)
         status = message_set(TANDEM_INVALID_ARGUMENT,
-                             "matmul: a is %s, b %s, c %s: they must be alike",
+                             "matmul: a is %s, b %s: they must be alike",
                              dtype_name(a->desc.dtype),
-                             dtype_name(b->desc.dtype),
-                             dtype_name(c->desc.dtype));
+                             dtype_name(b->desc.dtype));
     if (status == TANDEM_OK)
         status = matrix_make("a", a, &ma, true, &gemm->a, &transpose_a);
     if (status == TANDEM_OK)
@@ -172,6 +170,7 @@ static enum tandem_status gemm_make(const struct tandem_tensor *a,
     if (status != TANDEM_OK)
         return status;
     gemm->dtype = a->desc.dtype;
+    gemm->c_dtype = c->desc.dtype;
     gemm->flags |= (transpose_a ? TANDEM_GEMM_TRANSPOSE_A : 0u) |
                    (transpose_b ? TANDEM_GEMM_TRANSPOSE_B : 0u);
     gemm->m = mc.rows;

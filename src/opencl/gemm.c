@@ -29,7 +29,9 @@ enum tandem_status gemm_supports(const struct tandem_device *device,
                                  const struct tandem_gemm *gemm)
 {
     (void)device;
-    if (gemm->dtype != TANDEM_F32)
+    struct tandem_gemm whole;
+    gemm_complete(&whole, gemm);
+    if (whole.dtype != TANDEM_F32 || whole.c_dtype != TANDEM_F32)
         return message_set(TANDEM_UNSUPPORTED,
                            "gemm: the opencl backend serves f32 alone");
     if (nothing(gemm) || product_zero(gemm))

@@ -93,6 +93,10 @@ uint32_t type_of(uint32_t dtype)
         return TYPE_UCHAR;
     case TANDEM_BOOL:
         return TYPE_BOOL;
+    case TANDEM_F16:
+        return TYPE_F16;
+    case TANDEM_BF16:
+        return TYPE_BF16;
     default:
         return TYPE_FLOAT;
     }

@@ -51,7 +51,9 @@ enum kernel_type {
     TYPE_USHORT = 4,
     TYPE_UINT = 5,
     TYPE_ULONG = 6,
-    TYPE_BOOL = 7 /* a uchar of 0 or 1 */
+    TYPE_BOOL = 7, /* a uchar of 0 or 1 */
+    TYPE_F16 = 8,  /* ushorts */
+    TYPE_BF16 = 9
 };
 
 /* A variant of a kernel in 64 bits: everything that its source and options

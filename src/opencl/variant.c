@@ -40,7 +40,8 @@ static const char *type_name(uint64_t key, uint32_t operand)
     static const char *const names[16] = {
         [TYPE_FLOAT] = "float", [TYPE_INT] = "int",       [TYPE_LONG] = "long",
         [TYPE_UCHAR] = "uchar", [TYPE_USHORT] = "ushort", [TYPE_UINT] = "uint",
-        [TYPE_ULONG] = "ulong", [TYPE_BOOL] = "uchar"};
+        [TYPE_ULONG] = "ulong", [TYPE_BOOL] = "uchar",    [TYPE_F16] = "ushort",
+        [TYPE_BF16] = "ushort"};
     const char *name = names[KEY_TYPE(key, operand)];
     return name != NULL ? name : "float";
 }
@@ -61,14 +62,19 @@ static void append(struct variant_text *out, const char *format, ...)
 /* The function of common.cl that computes a cast. */
 static void append_cast(struct variant_text *out, uint64_t key)
 {
-    static const char *const to[16] = {[TYPE_FLOAT] = "f32",
-                                       [TYPE_INT] = "i32",
-                                       [TYPE_LONG] = "i64",
-                                       [TYPE_UCHAR] = "u8",
-                                       [TYPE_BOOL] = "bool"};
-    const char *target = to[KEY_TYPE(key, 0)];
-    append(out, " -DOP=op_cast_%s_%s",
-           KEY_TYPE(key, 1) == TYPE_FLOAT ? "f32" : "int",
+    static const char *const names[16] = {
+        [TYPE_FLOAT] = "f32", [TYPE_INT] = "i32",   [TYPE_LONG] = "i64",
+        [TYPE_UCHAR] = "u8",  [TYPE_BOOL] = "bool", [TYPE_F16] = "f16",
+        [TYPE_BF16] = "bf16"};
+    const char *target = names[KEY_TYPE(key, 0)];
+    const char *source = names[KEY_TYPE(key, 1)];
+    uint32_t from = KEY_TYPE(key, 1);
+    bool narrows =
+        KEY_TYPE(key, 0) == TYPE_F16 || KEY_TYPE(key, 0) == TYPE_BF16;
+    if (from != TYPE_FLOAT && from != TYPE_F16 && from != TYPE_BF16 &&
+        (from != TYPE_INT || !narrows))
+        source = "int";
+    append(out, " -DOP=op_cast_%s_%s", source != NULL ? source : "int",
            target != NULL ? target : "f32");
 }
 

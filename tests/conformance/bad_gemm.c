@@ -46,6 +46,8 @@ static void product_set(struct product *p)
 SPOIL(gemm_null, p->pointer = NULL)
 SPOIL(dtype_bool, p->gemm.dtype = TANDEM_BOOL)
 SPOIL(dtype_unknown, p->gemm.dtype = 0x7777)
+SPOIL(c_dtype_bool, p->gemm.c_dtype = TANDEM_BOOL)
+SPOIL(c_dtype_unknown, p->gemm.c_dtype = 0x7777)
 SPOIL(m_negative, p->gemm.m = -1)
 SPOIL(n_negative, p->gemm.n = -2)
 SPOIL(k_negative, p->gemm.k = -3)
@@ -89,6 +91,8 @@ static const struct spoilt {
     {"gemm NULL", gemm_null, false, false},
     {"gemm of bool", dtype_bool, false, true},
     {"gemm of an unknown dtype", dtype_unknown, false, false},
+    {"gemm into bool", c_dtype_bool, false, true},
+    {"gemm into an unknown dtype", c_dtype_unknown, false, false},
     {"gemm with m < 0", m_negative, false, false},
     {"gemm with n < 0", n_negative, false, false},
     {"gemm with k < 0", k_negative, false, false},

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gemm: shapes with 0, 1 and primes, transposes, leading dimensions, batches,
- * alpha and beta, bias and activation; NaN where nothing may be read.
+ * alpha and beta, bias and activation, dtypes; NaN where nothing may be read.
  */
-#include "operand.h"
+#include "gemm_form.h"
 #include "number.h"
+#include "operand.h"
 #include "reference.h"
 #include "suite.h"
 
@@ -14,25 +15,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct gemm_form {
-    int64_t m, n, k, batch;
-    uint32_t flags, bias, activation;
-    double alpha, beta, activation_alpha;
-    int64_t pad[3];  /* of a's, b's and c's rows */
-    uint32_t lead;   /* elements before each matrix */
-    uint32_t repeat; /* bit 0: a, bit 1: b is one for all batches */
-    bool always, full_only;
-    bool special; /* NaN and infinite elements in a and b */
-};
-
-#define TA TANDEM_GEMM_TRANSPOSE_A
-#define TB TANDEM_GEMM_TRANSPOSE_B
-#define COLUMN TANDEM_BIAS_PER_COLUMN
-#define ROW TANDEM_BIAS_PER_ROW
-
 static const struct gemm_form forms[] = {
     {.m = 64, .n = 64, .k = 64, .batch = 1, .alpha = 1, .always = true},
     {.m = 1, .n = 1, .k = 1, .batch = 1, .alpha = 1, .always = true},
+    {.m = 9,
+     .n = 10,
+     .k = 11,
+     .batch = 1,
+     .alpha = 1,
+     .bias = COLUMN,
+     .old = true,
+     .always = true},
     {.m = 31, .n = 37, .k = 41, .batch = 1, .alpha = 1, .always = true},
     {.m = 31,
      .n = 37,
@@ -290,6 +283,7 @@ static const struct gemm_form forms[] = {
 /* One matrix operand with the whole of its buffer. */
 struct matrix {
     struct tandem_matrix desc;
+    uint32_t dtype;
     int64_t rows, columns, batch;
     uint64_t bytes;
     unsigned char *image;
@@ -303,19 +297,22 @@ struct product {
     struct matrix a, b, c, bias;
 };
 
-static void matrix_init(struct matrix *matrix, int64_t rows, int64_t columns,
-                        int64_t batch, int64_t pad, bool repeat, uint32_t lead)
+static void matrix_init(struct matrix *matrix, uint32_t dtype, int64_t rows,
+                        int64_t columns, int64_t batch, int64_t pad,
+                        bool repeat, uint32_t lead)
 {
     int64_t elements;
+    uint32_t bytes = TANDEM_DTYPE_BYTES(dtype);
 
+    matrix->dtype = dtype;
     matrix->rows = rows;
     matrix->columns = columns;
     matrix->batch = repeat ? 1 : batch;
     matrix->desc.ld = (columns < 1 ? 1 : columns) + pad;
     matrix->desc.batch_stride = repeat ? 0 : rows * matrix->desc.ld + pad;
-    matrix->desc.byte_offset = lead * sizeof(float);
+    matrix->desc.byte_offset = lead * bytes;
     elements = lead + matrix->batch * (rows * matrix->desc.ld + pad) + 16;
-    matrix->bytes = (uint64_t)elements * sizeof(float);
+    matrix->bytes = (uint64_t)elements * bytes;
     matrix->image = must_allocate(matrix->bytes);
     matrix->result = must_allocate(matrix->bytes);
     memset(matrix->image, OPERAND_GAP, matrix->bytes);
@@ -328,27 +325,31 @@ static unsigned char *matrix_element(const struct matrix *matrix,
     int64_t at =
         batch * matrix->desc.batch_stride + row * matrix->desc.ld + column;
 
-    return image + matrix->desc.byte_offset + at * (int64_t)sizeof(float);
+    return image + matrix->desc.byte_offset +
+           at * (int64_t)TANDEM_DTYPE_BYTES(matrix->dtype);
 }
 
-static float element_value(struct random *random, bool special)
+static double element_value(struct random *random, bool special)
 {
     if (special && random_once_in(random, 30))
-        return random_once_in(random, 2) ? (float)INFINITY : (float)NAN;
-    return (float)random_normal(random);
+        return random_once_in(random, 2) ? (double)INFINITY : (double)NAN;
+    return random_normal(random);
 }
 
 static void matrix_fill(struct matrix *matrix, struct random *random,
-                        bool special)
+                        bool special, double scale)
 {
+    uint32_t bytes = TANDEM_DTYPE_BYTES(matrix->dtype);
     int64_t shape[3] = {matrix->batch, matrix->rows, matrix->columns};
     int64_t at[3] = {0, 0, 0};
 
     for (int64_t i = 0; i < shape_count(3, shape); i++) {
-        float value = element_value(random, special);
+        double value = element_value(random, special);
 
-        memcpy(matrix_element(matrix, matrix->image, at[0], at[1], at[2]),
-               &value, sizeof(value));
+        if (scale != 0.0)
+            value *= scale;
+        bits_write(matrix_element(matrix, matrix->image, at[0], at[1], at[2]),
+                   bytes, bits_from_real(matrix->dtype, value));
         index_next(3, shape, at);
     }
 }
@@ -387,19 +388,31 @@ static void matrices_init(struct product *product)
     const struct gemm_form *f = product->form;
     bool ta = (f->flags & TA) != 0, tb = (f->flags & TB) != 0;
     struct random *random = &product->suite->random;
+    uint32_t dtype = f->dtype != 0 ? f->dtype : TANDEM_F32;
+    uint32_t c_dtype = f->c_dtype != 0 ? f->c_dtype : dtype;
 
-    matrix_init(&product->a, ta ? f->k : f->m, ta ? f->m : f->k, f->batch,
-                f->pad[0], (f->repeat & 1u) != 0, f->lead);
-    matrix_init(&product->b, tb ? f->n : f->k, tb ? f->k : f->n, f->batch,
-                f->pad[1], (f->repeat & 2u) != 0, f->lead);
-    matrix_init(&product->c, f->m, f->n, f->batch, f->pad[2], false, f->lead);
-    matrix_init(&product->bias, 1, f->bias == ROW ? f->m : f->n, 1, 0, true,
+    matrix_init(&product->a, dtype, ta ? f->k : f->m, ta ? f->m : f->k,
+                f->batch, f->pad[0], (f->repeat & 1u) != 0, f->lead);
+    matrix_init(&product->b, dtype, tb ? f->n : f->k, tb ? f->k : f->n,
+                f->batch, f->pad[1], (f->repeat & 2u) != 0, f->lead);
+    matrix_init(&product->c, c_dtype, f->m, f->n, f->batch, f->pad[2], false,
                 f->lead);
-    matrix_fill(&product->a, random, f->special);
-    matrix_fill(&product->b, random, f->special);
-    matrix_fill(&product->bias, random, false);
+    matrix_init(&product->bias, c_dtype, 1, f->bias == ROW ? f->m : f->n, 1, 0,
+                true, f->lead);
+    matrix_fill(&product->a, random, f->special, f->scale);
+    matrix_fill(&product->b, random, f->special, f->scale);
+    matrix_fill(&product->bias, random, false, 0.0);
     if (f->beta != 0.0) /* else c stays NaN: it must not be read */
-        matrix_fill(&product->c, random, false);
+        matrix_fill(&product->c, random, false, 0.0);
+}
+
+/* The products' deviation is the root of k. */
+static double alpha_of(const struct gemm_form *form, uint32_t c_dtype)
+{
+    if (form->alpha != NEAR_LARGEST)
+        return form->alpha;
+    return (c_dtype == TANDEM_F16 ? 65504.0 : 0x1.fep127) /
+           (0.7 * sqrt((double)form->k));
 }
 
 static void gemm_fill(struct product *product)
@@ -408,13 +421,14 @@ static void gemm_fill(struct product *product)
 
     product->gemm =
         (struct tandem_gemm){.struct_size = sizeof(product->gemm),
-                             .dtype = TANDEM_F32,
+                             .dtype = product->a.dtype,
+                             .c_dtype = f->c_dtype,
                              .flags = f->flags,
                              .m = f->m,
                              .n = f->n,
                              .k = f->k,
                              .batch = f->batch,
-                             .alpha = f->alpha,
+                             .alpha = alpha_of(f, product->c.dtype),
                              .beta = f->beta,
                              .a = product->a.desc,
                              .b = product->b.desc,
@@ -422,6 +436,10 @@ static void gemm_fill(struct product *product)
                              .bias_kind = f->bias,
                              .activation = f->activation,
                              .activation_alpha = f->activation_alpha};
+    if (f->old) { /* what lies behind its struct is not c_dtype */
+        product->gemm.struct_size = TANDEM_GEMM_BYTES_1_0;
+        product->gemm.c_dtype = TANDEM_BF16;
+    }
     if (f->bias != TANDEM_BIAS_NONE) {
         product->gemm.bias = product->bias.desc.buffer;
         product->gemm.bias_byte_offset = product->bias.desc.byte_offset;
@@ -436,26 +454,26 @@ static void elements_check(struct product *product, unsigned char *again)
     int64_t shape[3] = {product->form->batch, product->form->m,
                         product->form->n};
     int64_t at[3] = {0, 0, 0}, wrong = 0, unequal = 0;
+    uint32_t bytes = TANDEM_DTYPE_BYTES(c->dtype);
 
     reference_gemm(&product->gemm, product->a.image, product->b.image, c->image,
                    product->bias.image, &expected);
     for (int64_t i = 0; i < expected.elements; i++) {
         unsigned char *here = matrix_element(c, c->result, at[0], at[1], at[2]);
         unsigned char *there = matrix_element(c, again, at[0], at[1], at[2]);
-        uint64_t bits = bits_read(here, sizeof(float));
+        uint64_t bits = bits_read(here, bytes);
         double error;
 
-        unequal += memcmp(here, there, sizeof(float)) != 0;
-        if (!expected_accepts(&expected, i, TANDEM_F32, bits, &error) &&
+        unequal += memcmp(here, there, bytes) != 0;
+        if (!expected_accepts(&expected, i, c->dtype, bits, &error) &&
             wrong++ < 3)
             case_fail(suite,
                       "c[%" PRId64 "][%" PRId64 ",%" PRId64 "]: got %.9g, "
                       "expected %.12g, off by %.3g tolerances",
-                      at[0], at[1], at[2], bits_real(TANDEM_F32, bits),
+                      at[0], at[1], at[2], bits_real(c->dtype, bits),
                       expected.real[i], error);
         /* so that what is left are the gaps */
-        memcpy(here, matrix_element(c, c->image, at[0], at[1], at[2]),
-               sizeof(float));
+        memcpy(here, matrix_element(c, c->image, at[0], at[1], at[2]), bytes);
         index_next(3, shape, at);
     }
     if (wrong > 0)
@@ -498,6 +516,12 @@ static void product_twice(struct product *product)
     free(again);
 }
 
+static bool product_of_16_bits(const struct product *product)
+{
+    return dtype_has_16_bits(product->a.dtype) ||
+           dtype_has_16_bits(product->c.dtype);
+}
+
 static void product_run(struct product *product)
 {
     struct suite *suite = product->suite;
@@ -520,7 +544,8 @@ static void product_run(struct product *product)
     }
     if (!expect(suite, status, TANDEM_UNSUPPORTED, "supports(gemm)"))
         return;
-    if (suite_has(suite, TANDEM_CAP_CORE_OPERATORS))
+    if (suite_has(suite, product_of_16_bits(product) ? TANDEM_CAP_16_BIT_FLOATS
+                                                 : TANDEM_CAP_CORE_OPERATORS))
         case_fail(suite, "a required operator was declined: %s",
                   plugin_message(suite));
     expect(suite, suite->api.gemm(suite->stream, &product->gemm),
@@ -528,21 +553,27 @@ static void product_run(struct product *product)
     case_skip(suite, "declined");
 }
 
-static void form_run(struct suite *suite, const struct gemm_form *form)
+void gemm_form_run(struct suite *suite, const struct gemm_form *form)
 {
     struct product product = {.suite = suite, .form = form};
     const struct op_row *activation = op_find(form->activation);
+    char c_text[16];
 
+    snprintf(c_text, sizeof(c_text), "%s ", dtype_text(form->c_dtype));
     if (!case_begin(suite, "gemm",
-                    "%lldx%lldx%lld batch %lld%s%s alpha %g beta %g pad "
-                    "%d,%d,%d lead %u repeat %u bias %u %s%s",
+                    "%s%s%s%lldx%lldx%lld batch %lld%s%s alpha %g beta %g pad "
+                    "%d,%d,%d lead %u repeat %u bias %u %s%s%s",
+                    form->dtype != 0 ? dtype_text(form->dtype) : "",
+                    form->c_dtype != 0 ? " to " : "",
+                    form->c_dtype != 0 ? c_text : "",
                     (long long)form->m, (long long)form->n, (long long)form->k,
                     (long long)form->batch, form->flags & TA ? " A^T" : "",
                     form->flags & TB ? " B^T" : "", form->alpha, form->beta,
                     (int)form->pad[0], (int)form->pad[1], (int)form->pad[2],
                     form->lead, form->repeat, form->bias,
                     activation != NULL ? activation->name : "linear",
-                    form->special ? " specials" : ""))
+                    form->special ? " specials" : "",
+                    form->old ? " old" : ""))
         return;
     product_run(&product);
     matrix_finish(suite, &product.a);
@@ -552,8 +583,8 @@ static void form_run(struct suite *suite, const struct gemm_form *form)
     case_end(suite);
 }
 
-/* A product that nobody thought of. */
-static void random_form_run(struct suite *suite, struct random *random)
+void gemm_random_run(struct suite *suite, struct random *random,
+                     uint32_t dtype, uint32_t c_dtype)
 {
     static const uint32_t activations[] = {
         TANDEM_OP_INVALID,    TANDEM_OP_INVALID, TANDEM_OP_RELU,
@@ -577,7 +608,9 @@ static void random_form_run(struct suite *suite, struct random *random)
             random_once_in(random, 2) ? 0 : random_between(random, 1, 9);
     form.lead = (uint32_t)random_below(random, 6);
     form.repeat = (uint32_t)random_below(random, 4);
-    form_run(suite, &form);
+    form.dtype = dtype;
+    form.c_dtype = c_dtype;
+    gemm_form_run(suite, &form);
 }
 
 /* A product with a narrow side: what kernels of their own serve. */
@@ -630,7 +663,7 @@ static void narrow_form_run(struct suite *suite, struct random *random)
         random_once_in(random, 2) ? 0 : (uint32_t)random_below(random, 6);
     form.repeat = (uint32_t)random_below(random, 4);
     form.special = random_once_in(random, 12);
-    form_run(suite, &form);
+    gemm_form_run(suite, &form);
 }
 
 void cases_gemm(struct suite *suite)
@@ -647,10 +680,11 @@ void cases_gemm(struct suite *suite)
         if (forms[i].full_only && !full)
             continue;
         if (full || forms[i].always || chosen || suite->options->filter != NULL)
-            form_run(suite, &forms[i]);
+            gemm_form_run(suite, &forms[i]);
     }
     for (uint32_t i = 0; i < (full ? 200u : 8u); i++)
-        random_form_run(suite, &choice);
+        gemm_random_run(suite, &choice, 0, 0);
     for (uint32_t i = 0; i < (full ? 300u : 24u); i++)
         narrow_form_run(suite, &choice);
+    gemm_16_run(suite);
 }

@@ -9,14 +9,15 @@
 
 #include <string.h>
 
-static const uint32_t cast_dtypes[] = {TANDEM_F32, TANDEM_I32, TANDEM_I64,
-                                       TANDEM_U8, TANDEM_BOOL};
+static const uint32_t cast_dtypes[] = {TANDEM_F32, TANDEM_I32,  TANDEM_I64,
+                                       TANDEM_U8,  TANDEM_BOOL, TANDEM_F16,
+                                       TANDEM_BF16};
 #define CAST_DTYPES (sizeof(cast_dtypes) / sizeof(cast_dtypes[0]))
 
 /* One or more of each width that COPY, TRANSPOSE and GATHER take. */
 static const uint32_t moved_dtypes[] = {TANDEM_F32, TANDEM_U8,  TANDEM_I16,
                                         TANDEM_I64, TANDEM_I32, TANDEM_BOOL,
-                                        TANDEM_F16, TANDEM_F64};
+                                        TANDEM_F16, TANDEM_F64, TANDEM_BF16};
 #define MOVED_DTYPES (sizeof(moved_dtypes) / sizeof(moved_dtypes[0]))
 
 struct move_form {
@@ -76,17 +77,53 @@ static void cast_run(struct suite *suite, const struct op_row *row,
                      uint32_t from, uint32_t to, const struct move_form *form)
 {
     struct call call;
+    bool narrow = dtype_has_16_bits(from) || dtype_has_16_bits(to);
 
     if (!case_begin(suite, row->name, "%s to %s, %s", dtype_text(from),
                     dtype_text(to), form->name))
         return;
     call_init(&call, row);
-    call.required = from != to && (from == TANDEM_F32 || to == TANDEM_F32);
+    call.required = narrow ? suite_has(suite, TANDEM_CAP_16_BIT_FLOATS)
+                           : from != to &&
+                                 (from == TANDEM_F32 || to == TANDEM_F32);
     operand_init(&call.inputs[0], &suite->random, from, form->rank, form->shape,
                  form->in, false);
-    operand_fill(&call.inputs[0], &suite->random, row->id);
+    if (dtype_has_16_bits(to))
+        operand_fill_ties(&call.inputs[0], &suite->random, row->id, to);
+    else
+        operand_fill(&call.inputs[0], &suite->random, row->id);
     operand_init(&call.outputs[0], &suite->random, to, form->rank, form->shape,
                  form->out, true);
+    call_run(suite, &call);
+    call_finish(&call);
+    case_end(suite);
+}
+
+/* All pairs would be many kernels to compile. */
+static bool pair_usual(uint32_t from, uint32_t to)
+{
+    return from == TANDEM_F32 || to == TANDEM_F32 ||
+           (!dtype_has_16_bits(from) && !dtype_has_16_bits(to));
+}
+
+/* Every number of 16 bits. */
+static void numbers_run(struct suite *suite, const struct op_row *row,
+                        uint32_t from, uint32_t to)
+{
+    int64_t shape[1] = {65536};
+    struct call call;
+
+    if (!case_begin(suite, row->name, "every %s to %s", dtype_text(from),
+                    dtype_text(to)))
+        return;
+    call_init(&call, row);
+    call.required = suite_has(suite, TANDEM_CAP_16_BIT_FLOATS);
+    operand_init(&call.inputs[0], &suite->random, from, 1, shape, LAYOUT_DENSE,
+                 false);
+    for (int64_t i = 0; i < shape[0]; i++)
+        operand_set(&call.inputs[0], i, (uint64_t)i);
+    operand_init(&call.outputs[0], &suite->random, to, 1, shape, LAYOUT_DENSE,
+                 true);
     call_run(suite, &call);
     call_finish(&call);
     case_end(suite);
@@ -96,11 +133,19 @@ static void casts_run(struct suite *suite, const struct op_row *row)
 {
     struct random choice;
 
+    numbers_run(suite, row, TANDEM_F16, TANDEM_F32);
+    numbers_run(suite, row, TANDEM_BF16, TANDEM_F32);
+    numbers_run(suite, row, TANDEM_F16, TANDEM_BF16);
+    numbers_run(suite, row, TANDEM_BF16, TANDEM_F16);
+
     random_seed(&choice, suite->options->seed, "cast");
     for (uint32_t i = 0; i < CAST_DTYPES; i++)
         for (uint32_t j = 0; j < CAST_DTYPES; j++)
             for (uint32_t f = 0; f < MOVE_FORMS; f++)
-                if (form_chosen(suite, &choice, f == 3, 12))
+                if (form_chosen(suite, &choice,
+                                f == 3 && pair_usual(cast_dtypes[i],
+                                                     cast_dtypes[j]),
+                                12))
                     cast_run(suite, row, cast_dtypes[i], cast_dtypes[j],
                              &move_forms[f]);
 }

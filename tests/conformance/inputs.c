@@ -125,17 +125,61 @@ static uint64_t integer_value(struct random *random, uint32_t dtype)
     return bits_from_integer(dtype, (int64_t)bits >> random_below(random, 64));
 }
 
+static uint64_t value_bits(struct random *random, uint32_t dtype, uint32_t op)
+{
+    if (dtype == TANDEM_F32)
+        return bits_from_float(input_value(random, op));
+    return dtype_has_16_bits(dtype) ? random_u64(random)
+                                  : integer_value(random, dtype);
+}
+
 void operand_fill(struct operand *operand, struct random *random, uint32_t op)
 {
-    uint32_t dtype = operand->desc.dtype;
-
     if (!operand->present)
         return;
     for (int64_t i = 0; i < operand->elements; i++)
+        operand_set(operand, i, value_bits(random, operand->desc.dtype, op));
+}
+
+/* Between two neighbours of the narrower dtype, or one step of dtype off; past
+ * its largest number lies what would be the next. */
+static uint64_t tie_bits(struct random *random, uint32_t dtype,
+                         uint32_t narrower)
+{
+    uint32_t infinite = narrower == TANDEM_F16 ? 0x7c00u : 0x7f80u;
+    uint64_t below = random_once_in(random, 8) ? infinite - 1
+                                               : random_below(random, infinite);
+    double low = bits_real(narrower, below);
+    double high = bits_real(narrower, below + 1);
+    int64_t step = random_between(random, -1, 1);
+    uint64_t bits;
+
+    if (isinf(high))
+        high = narrower == TANDEM_F16 ? 65536.0 : 0x1p128;
+    low += (high - low) / 2;
+    if (dtype == TANDEM_F32) {
+        bits = bits_from_float((float)low) + (uint64_t)step;
+        return random_once_in(random, 2) ? bits | 0x80000000u : bits;
+    }
+    /* Integers: as large as they are in dtype. */
+    while (fabs(low) >= ldexp(1.0, dtype == TANDEM_I32 ? 31 : 63))
+        low /= 2;
+    return (uint64_t)((int64_t)low + step) *
+           (random_once_in(random, 2) ? UINT64_MAX : 1u);
+}
+
+void operand_fill_ties(struct operand *operand, struct random *random,
+                       uint32_t op, uint32_t narrower)
+{
+    uint32_t dtype = operand->desc.dtype;
+    bool ties = dtype == TANDEM_F32 || dtype == TANDEM_I32 ||
+                dtype == TANDEM_I64;
+
+    for (int64_t i = 0; i < operand->elements; i++)
         operand_set(operand, i,
-                    dtype == TANDEM_F32
-                        ? bits_from_float(input_value(random, op))
-                        : integer_value(random, dtype));
+                    ties && random_once_in(random, 2)
+                        ? tie_bits(random, dtype, narrower)
+                        : value_bits(random, dtype, op));
 }
 
 void operand_fill_normal(struct operand *operand, struct random *random,

@@ -19,8 +19,13 @@ uint32_t input_special_count(void);
  * multiple of the points. */
 float input_near(struct random *random, uint32_t op);
 
-/* Fills with input_value (F32), 0 or 1 (BOOL), or any integer. */
+/* Fills with input_value (F32), any bits (F16, BF16), 0 or 1 (BOOL), or any
+ * integer. */
 void operand_fill(struct operand *operand, struct random *random, uint32_t op);
+/* Likewise, half of them where a narrower float dtype has its ties, its ends
+ * and their neighbours. */
+void operand_fill_ties(struct operand *operand, struct random *random,
+                       uint32_t op, uint32_t narrower);
 /* Normal values times scale plus shift. */
 void operand_fill_normal(struct operand *operand, struct random *random,
                          double scale, double shift);

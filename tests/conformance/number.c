@@ -123,11 +123,112 @@ uint64_t bits_from_float(float value)
     return bits;
 }
 
+/* What tells the float dtypes apart. */
+struct format {
+    int digits;  /* of a normal number, in binary */
+    int least;   /* the exponent of the smallest subnormal */
+    double largest;
+};
+
+static struct format format_of(uint32_t dtype)
+{
+    switch (dtype) {
+    case TANDEM_F16:
+        return (struct format){11, -24, 65504.0};
+    case TANDEM_BF16:
+        return (struct format){8, -133, 0x1.fep127};
+    case TANDEM_F32:
+        return (struct format){24, -149, 0x1.fffffep127};
+    default:
+        return (struct format){53, -1074, 0x1.fffffffffffffp1023};
+    }
+}
+
+double real_rounded(uint32_t dtype, double value)
+{
+    struct format format = format_of(dtype);
+    int exponent;
+    double rounded;
+
+    if (!isfinite(value) || value == 0.0 || dtype == TANDEM_F64)
+        return value;
+    (void)frexp(value, &exponent);
+    exponent -= format.digits;
+    if (exponent < format.least)
+        exponent = format.least;
+    rounded = ldexp(rint(ldexp(value, -exponent)), exponent);
+    if (fabs(rounded) > format.largest)
+        return value < 0.0 ? -(double)INFINITY : (double)INFINITY;
+    return rounded;
+}
+
+double integer_rounded(uint32_t dtype, int64_t value)
+{
+    struct format format = format_of(dtype);
+    uint64_t size = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    uint64_t kept, lost, half;
+    double rounded;
+    int shift = 0;
+
+    while (size >> shift >> format.digits != 0)
+        shift++;
+    kept = size >> shift;
+    if (shift > 0) {
+        lost = size - (kept << shift);
+        half = UINT64_C(1) << (shift - 1);
+        kept += lost > half || (lost == half && (kept & 1u) != 0);
+    }
+    rounded = ldexp((double)kept, shift);
+    if (rounded > format.largest)
+        rounded = (double)INFINITY;
+    return value < 0 ? -rounded : rounded;
+}
+
+static uint64_t half_bits(double value)
+{
+    uint64_t sign = signbit(value) ? 0x8000u : 0;
+    int exponent;
+
+    value = fabs(value);
+    if (isnan(value))
+        return sign | 0x7e00u;
+    if (isinf(value))
+        return sign | 0x7c00u;
+    if (value < 0x1p-14)
+        return sign | (uint64_t)ldexp(value, 24);
+    (void)frexp(value, &exponent);
+    return sign + ((uint64_t)(exponent + 14) << 10) +
+           ((uint64_t)ldexp(value, 11 - exponent) - 1024u);
+}
+
+uint64_t bits_from_real(uint32_t dtype, double value)
+{
+    double rounded = real_rounded(dtype, value);
+    uint64_t bits;
+
+    switch (dtype) {
+    case TANDEM_F16:
+        return half_bits(rounded);
+    case TANDEM_BF16:
+        return bits_from_float((float)rounded) >> 16;
+    case TANDEM_F32:
+        return bits_from_float((float)rounded);
+    default:
+        memcpy(&bits, &rounded, sizeof(bits));
+        return bits;
+    }
+}
+
 uint64_t bits_from_integer(uint32_t dtype, int64_t value)
 {
-    if (dtype == TANDEM_F32)
-        return bits_from_float((float)value);
+    if (dtype_is_float(dtype))
+        return bits_from_real(dtype, integer_rounded(dtype, value));
     return (uint64_t)value;
+}
+
+bool dtype_has_16_bits(uint32_t dtype)
+{
+    return dtype == TANDEM_F16 || dtype == TANDEM_BF16;
 }
 
 bool dtype_is_float(uint32_t dtype)
@@ -174,6 +275,8 @@ bool bits_subnormal(uint32_t dtype, uint64_t bits)
 {
     if (dtype == TANDEM_F32)
         return (bits & 0x7f800000u) == 0 && (bits & 0x007fffffu) != 0;
+    if (dtype == TANDEM_BF16)
+        return (bits & 0x7f80u) == 0 && (bits & 0x007fu) != 0;
     if (dtype == TANDEM_F64)
         return (bits & 0x7ff0000000000000u) == 0 &&
                (bits & 0x000fffffffffffffu) != 0;
@@ -184,7 +287,9 @@ uint64_t bits_flushed(uint32_t dtype, uint64_t bits)
 {
     if (!bits_subnormal(dtype, bits))
         return bits;
-    return bits & (dtype == TANDEM_F32 ? 0x80000000u : 0x8000000000000000u);
+    return bits & (dtype == TANDEM_F32    ? 0x80000000u
+                   : dtype == TANDEM_BF16 ? 0x8000u
+                                          : 0x8000000000000000u);
 }
 
 double float_spacing(double x)

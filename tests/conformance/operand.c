@@ -262,8 +262,8 @@ void operand_text(const struct operand *operand, char *text, size_t size)
 
 static uint64_t scalar_bits(double value, uint32_t dtype)
 {
-    if (dtype == TANDEM_F32)
-        return bits_from_float((float)value);
+    if (dtype_is_float(dtype))
+        return bits_from_real(dtype, value);
     if (dtype == TANDEM_BOOL)
         return value != 0.0;
     return (uint64_t)(int64_t)value;

@@ -38,14 +38,28 @@ double reference_ulp(double tolerance, double real)
     return tolerance * float_spacing(real);
 }
 
-static bool exact_accepts(double want, double got)
+static bool exact_accepts(uint32_t dtype, double want, double got)
 {
-    float rounded = (float)want;
+    double rounded = real_rounded(dtype, want);
 
     if (isnan(want))
         return isnan(got);
-    return got == (double)rounded ||
-           (got == 0.0 && fabs((double)rounded) < (double)FLT_MIN);
+    return got == rounded ||
+           (got == 0.0 && fabs(rounded) < (double)FLT_MIN);
+}
+
+/* Whether got is what some number within the tolerance is rounded to. */
+static bool narrow_accepts(uint32_t dtype, double want, double tolerance,
+                           double got, double *out_error)
+{
+    *out_error = fabs(got - want) / tolerance;
+    if (isnan(want) || isnan(got))
+        return isnan(want) && isnan(got);
+    if (isinf(want))
+        return got == want;
+    return (got >= real_rounded(dtype, want - tolerance) &&
+            got <= real_rounded(dtype, want + tolerance)) ||
+           (got == 0.0 && fabs(want) < (double)FLT_MIN);
 }
 
 static bool real_accepts(double want, double tolerance, double got,
@@ -92,7 +106,11 @@ bool expected_accepts(const struct expected *expected, int64_t element,
         return bits == (uint64_t)expected->integer[element];
     default:
         if (expected->exact)
-            return exact_accepts(expected->real[element], got);
+            return exact_accepts(dtype, expected->real[element], got);
+        if (dtype_has_16_bits(dtype))
+            return narrow_accepts(dtype, expected->real[element],
+                                  tolerance_at(expected, element), got,
+                                  out_error);
         return real_accepts(expected->real[element],
                             tolerance_at(expected, element), got, out_error);
     }

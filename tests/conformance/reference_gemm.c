@@ -7,42 +7,46 @@
 #include "number.h"
 
 #include <math.h>
-#include <string.h>
 
-static double matrix_at(const struct tandem_matrix *matrix,
+static double element_at(const unsigned char *image, uint32_t dtype,
+                         uint64_t byte_offset, int64_t at)
+{
+    uint32_t bytes = TANDEM_DTYPE_BYTES(dtype);
+
+    return bits_real(dtype, bits_read(image + byte_offset + at * bytes, bytes));
+}
+
+static double matrix_at(const struct tandem_matrix *matrix, uint32_t dtype,
                         const unsigned char *image, int64_t batch, int64_t row,
                         int64_t column)
 {
-    int64_t at = batch * matrix->batch_stride + row * matrix->ld + column;
-    float value;
-
-    memcpy(&value, image + matrix->byte_offset + at * (int64_t)sizeof(value),
-           sizeof(value));
-    return (double)value;
+    return element_at(image, dtype, matrix->byte_offset,
+                      batch * matrix->batch_stride + row * matrix->ld + column);
 }
 
-static double operand_at(const struct tandem_matrix *matrix,
+static double operand_at(const struct tandem_matrix *matrix, uint32_t dtype,
                          const unsigned char *image, bool transposed,
                          int64_t batch, int64_t row, int64_t column)
 {
     if (transposed)
-        return matrix_at(matrix, image, batch, column, row);
-    return matrix_at(matrix, image, batch, row, column);
+        return matrix_at(matrix, dtype, image, batch, column, row);
+    return matrix_at(matrix, dtype, image, batch, row, column);
+}
+
+static uint32_t c_dtype_of(const struct tandem_gemm *gemm)
+{
+    bool there = gemm->struct_size > TANDEM_GEMM_BYTES_1_0;
+
+    return there && gemm->c_dtype != 0 ? gemm->c_dtype : gemm->dtype;
 }
 
 static double bias_at(const struct tandem_gemm *gemm, const unsigned char *bias,
                       int64_t row, int64_t column)
 {
-    float value;
-
     if (gemm->bias_kind == TANDEM_BIAS_NONE)
         return 0.0;
-    memcpy(&value,
-           bias + gemm->bias_byte_offset +
-               (gemm->bias_kind == TANDEM_BIAS_PER_ROW ? row : column) *
-                   (int64_t)sizeof(value),
-           sizeof(value));
-    return (double)value;
+    return element_at(bias, c_dtype_of(gemm), gemm->bias_byte_offset,
+                      gemm->bias_kind == TANDEM_BIAS_PER_ROW ? row : column);
 }
 
 static double activated(const struct tandem_gemm *gemm, double x)
@@ -81,14 +85,17 @@ static void element_fill(const struct tandem_gemm *gemm, const unsigned char *a,
     double sum = 0.0, scale = 0.0, before = 0.0, added;
 
     for (int64_t p = 0; p < gemm->k; p++) {
-        double x = operand_at(&gemm->a, a, transpose_a, at[0], at[1], p);
-        double y = operand_at(&gemm->b, b, transpose_b, at[0], p, at[2]);
+        double x = operand_at(&gemm->a, gemm->dtype, a, transpose_a, at[0],
+                              at[1], p);
+        double y = operand_at(&gemm->b, gemm->dtype, b, transpose_b, at[0], p,
+                              at[2]);
 
         sum += x * y;
         scale += fabs(x * y);
     }
     if (gemm->beta != 0.0)
-        before = gemm->beta * matrix_at(&gemm->c, c, at[0], at[1], at[2]);
+        before = gemm->beta * matrix_at(&gemm->c, c_dtype_of(gemm), c, at[0],
+                                        at[1], at[2]);
     added = bias_at(gemm, bias, at[1], at[2]);
     scale = fabs(gemm->alpha) * scale + fabs(before) + fabs(added);
     sum = gemm->k == 0 ? 0.0 : gemm->alpha * sum;

@@ -73,7 +73,8 @@ void reference_cast(const struct reference *call, struct expected *out)
         else if (dtype_is_float(in->dtype))
             out->real[i] = dense_real(in, i);
         else /* rounded once, from the whole integer */
-            out->real[i] = (double)(float)dense_integer(in, i);
+            out->real[i] =
+                integer_rounded(call->out_dtype, dense_integer(in, i));
     }
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/float16.h"
 #include "support.h"
 
 #define N 256
@@ -256,6 +257,68 @@ START_TEST(test_matmul)
 }
 END_TEST
 
+static float value_16(uint32_t dtype, uint16_t bits)
+{
+    return dtype == TANDEM_F16 ? f16_value(bits) : bf16_value(bits);
+}
+
+static uint16_t round_16(uint32_t dtype, float value)
+{
+    return dtype == TANDEM_F16 ? f16_round(value) : bf16_round(value);
+}
+
+/* Of f16 and bf16, into the same and into f32, on both devices; cast there
+ * from f32, chosen devices among them. */
+START_TEST(test_matmul_of_16_bits)
+{
+    const uint32_t dtype = _i & 1 ? TANDEM_F16 : TANDEM_BF16;
+    const bool wide = _i & 2, on_sim = _i & 4;
+    const int64_t shape[3][2] = {{M, K}, {K, W}, {M, W}};
+    struct tandem_matmul_options options = {
+        .struct_size = sizeof options, .alpha = 1001,
+        .device = _i & 8 ? TANDEM_ANY_DEVICE : on_sim ? sim : 0};
+    float a[M * K], b[K * W], c[M * W], row[W];
+    uint16_t narrow_c[M * W], narrow_row[W];
+    struct tandem_tensor *wide_a = matrix_wrap(context, a, M, K);
+    struct tandem_tensor *wide_b = matrix_wrap(context, b, K, W);
+    struct tandem_tensor *ta, *tb, *tc;
+
+    for (int i = 0; i < M * K; i++)
+        a[i] = (float)(i % 5) - 2;
+    for (int i = 0; i < K * W; i++)
+        b[i] = (float)(i % 7) - 3;
+    for (int i = 0; i < W; i++) {
+        row[i] = (float)(i * i);
+        narrow_row[i] = round_16(dtype, row[i]);
+    }
+    OK(tandem_tensor_create(context, dtype, 2, shape[0], &ta));
+    OK(tandem_tensor_create(context, dtype, 2, shape[1], &tb));
+    OK(tandem_unary(context, TANDEM_OP_CAST, wide_a, ta));
+    OK(tandem_unary(context, TANDEM_OP_CAST, wide_b, tb));
+    OK(tandem_tensor_wrap(context, wide ? (void *)c : narrow_c,
+                          wide ? TANDEM_F32 : dtype, 2, shape[2], NULL, 0,
+                          &tc));
+    OK(tandem_tensor_wrap(context, wide ? (void *)row : narrow_row,
+                          wide ? TANDEM_F32 : dtype, 1, &shape[2][1], NULL, 0,
+                          &options.bias));
+    OK(tandem_matmul(context, &options, ta, tb, tc));
+    OK(tandem_tensor_sync(tc, TANDEM_FOREVER));
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < W; j++) {
+            float sum = 0;
+
+            for (int k = 0; k < K; k++)
+                sum += a[i * K + k] * b[k * W + j];
+            sum = 1001 * sum + row[j];
+            if (wide)
+                ck_assert_float_eq(c[i * W + j], sum);
+            else
+                ck_assert_float_eq(value_16(dtype, narrow_c[i * W + j]),
+                                   value_16(dtype, round_16(dtype, sum)));
+        }
+}
+END_TEST
+
 START_TEST(test_matmul_batches)
 {
     const int64_t shape_a[3] = {3, 2, 2}, shape_b[3] = {1, 2, 2};
@@ -333,6 +396,7 @@ int main(void)
     tcase_add_test(tests, test_measuring_waits_for_the_work);
     tcase_add_test(tests, test_observers_see_every_operator);
     tcase_add_loop_test(tests, test_matmul, 0, 16);
+    tcase_add_loop_test(tests, test_matmul_of_16_bits, 0, 16);
     tcase_add_loop_test(tests, test_matmul_batches, 0, 2);
     tcase_add_test(tests, test_reduce_reads_keepdims_off_the_rank);
     tcase_add_loop_test(tests, test_scalars_stand_for_inputs, 0, 2);

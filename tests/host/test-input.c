@@ -332,8 +332,8 @@ START_TEST(test_products)
     struct tandem_tensor *a = matrix_wrap(context, x, 3, 4);
     struct tandem_tensor *b = matrix_wrap(context, x, 4, 3);
     struct tandem_tensor *c = matrix_wrap(context, y, 3, 3);
-    struct tandem_tensor *strange;
-    const int64_t shape[2] = {2, 2}, apart[2] = {4, 2};
+    struct tandem_tensor *strange, *half;
+    const int64_t shape[2] = {2, 2}, apart[2] = {4, 2}, square[2] = {3, 3};
 
     BAD(tandem_matmul(NULL, NULL, a, b, c));
     BAD(tandem_matmul(context, NULL, NULL, b, c));
@@ -363,6 +363,14 @@ START_TEST(test_products)
     OK(tandem_tensor_wrap(context, x, TANDEM_F32, 2, shape, apart, 0,
                           &strange));
     BAD(tandem_matmul(context, NULL, strange, strange, c));
+    OK(tandem_tensor_wrap(context, x, TANDEM_F16, 2, square, NULL, 0, &half));
+    BAD(tandem_matmul(context, NULL, half, c, c));
+    says("a is f16, b f32");
+    OK(tandem_tensor_wrap(context, x, TANDEM_F16, 1, square, NULL, 0,
+                          &options.bias));
+    options.device = TANDEM_ANY_DEVICE;
+    BAD(tandem_matmul(context, &options, half, half, c));
+    says("bias is f16, c f32");
     BAD(tandem_explain_matmul(context, NULL, a, a, c, &e));
     BAD(tandem_explain_matmul(context, NULL, a, b, c, NULL));
     BAD(tandem_explain_matmul(NULL, NULL, a, b, c, &e));

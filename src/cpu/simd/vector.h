@@ -11,6 +11,8 @@
  *
  *   vf_load_part, vf_store_part   the first n lanes, 0 < n < LANES; the others
  *              are fill's, or left alone
+ *   vf_load_f16, vf_store_f16, vf_load_bf16, vf_store_bf16   LANES elements of
+ *              16 bits, rounded as common/float16.h does
  *   vf_andnot  b without the bits of a
  *   vf_max_raw, vf_min_raw   as the machine has it: where either is NaN, b or
  *              NaN

@@ -45,6 +45,36 @@ static inline void vf_store_part(float *p, int64_t n, vf x)
 {
     _mm256_maskstore_ps(p, part_mask(n), x);
 }
+static inline vf vf_load_f16(const uint16_t *p)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+static inline void vf_store_f16(uint16_t *p, vf x)
+{
+    _mm_storeu_si128((__m128i *)(void *)p,
+                     _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+static inline vf vf_load_bf16(const uint16_t *p)
+{
+    __m128i halves = _mm_loadu_si128((const __m128i *)(const void *)p);
+    return _mm256_castsi256_ps(
+        _mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+}
+static inline void vf_store_bf16(uint16_t *p, vf x)
+{
+    __m256i bits = _mm256_castps_si256(x), high = _mm256_srli_epi32(bits, 16);
+    __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    __m256i rounded = _mm256_srli_epi32(
+        _mm256_add_epi32(bits,
+                         _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))),
+        16);
+    __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+    __m256i y = _mm256_blendv_epi8(
+        rounded, quiet, _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
+    _mm_storeu_si128((__m128i *)(void *)p,
+                     _mm_packus_epi32(_mm256_castsi256_si128(y),
+                                      _mm256_extracti128_si256(y, 1)));
+}
 static inline vf vf_add(vf a, vf b)
 {
     return _mm256_add_ps(a, b);

@@ -38,6 +38,35 @@ static inline void vf_store_part(float *p, int64_t n, vf x)
 {
     _mm512_mask_storeu_ps(p, (vm)((1u << n) - 1), x);
 }
+static inline vf vf_load_f16(const uint16_t *p)
+{
+    return _mm512_cvtph_ps(
+        _mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+static inline void vf_store_f16(uint16_t *p, vf x)
+{
+    _mm256_storeu_si256((__m256i *)(void *)p,
+                        _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+static inline vf vf_load_bf16(const uint16_t *p)
+{
+    __m256i halves = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    return _mm512_castsi512_ps(
+        _mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+}
+static inline void vf_store_bf16(uint16_t *p, vf x)
+{
+    __m512i bits = _mm512_castps_si512(x), high = _mm512_srli_epi32(bits, 16);
+    __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    __m512i rounded = _mm512_srli_epi32(
+        _mm512_add_epi32(bits,
+                         _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff))),
+        16);
+    __m512i y = _mm512_mask_or_epi32(rounded,
+                                     _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q),
+                                     high, _mm512_set1_epi32(0x40));
+    _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(y));
+}
 static inline vf vf_add(vf a, vf b)
 {
     return _mm512_add_ps(a, b);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * f16 (IEEE binary16) and bf16 (the upper half of an f32) as f32 and back:
+ * each number of theirs is one of f32, and an f32 is rounded to the nearest of
+ * theirs, halves to even, past the largest to infinity.  NaN stays NaN, made
+ * quiet.  Pure functions; the default floating-point environment.
+ */
+#ifndef TANDEM_COMMON_FLOAT16_H
+#define TANDEM_COMMON_FLOAT16_H
+
+#include <stdint.h>
+#include <string.h>
+
+static inline uint32_t float_bits(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline float float_of_bits(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* f32's exponents reach 112 further down: that is made up for by a product,
+ * which is right for subnormals, too. */
+static inline float f16_value(uint16_t x)
+{
+    uint32_t sign = (uint32_t)(x & 0x8000u) << 16, size = x & 0x7fffu;
+    uint32_t bits = float_bits(float_of_bits(size << 13) * 0x1p112f);
+    if (size >= 0x7c00u)
+        bits = size << 13 | (size > 0x7c00u ? 0x7fc00000u : 0x7f800000u);
+    return float_of_bits(sign | bits);
+}
+
+static inline uint16_t f16_round(float x)
+{
+    uint32_t sign = float_bits(x) >> 16 & 0x8000u;
+    uint32_t size = float_bits(x) & 0x7fffffffu;
+    /* The spacing of f16's subnormals is that of f32 from 1/2 to 1. */
+    uint32_t small =
+        float_bits(float_of_bits(size) + 0.5f) - float_bits(0.5f);
+    uint32_t normal = (size - (112u << 23) + 0xfffu + (size >> 13 & 1u)) >> 13;
+    uint32_t bits = size < 0x38800000u ? small : normal;
+    if (size >= 0x477ff000u) /* 65520 and more */
+        bits = 0x7c00u;
+    if (size > 0x7f800000u)
+        bits = 0x7e00u | (size >> 13 & 0x3ffu);
+    return (uint16_t)(sign | bits);
+}
+
+static inline float bf16_value(uint16_t x)
+{
+    return float_of_bits((uint32_t)x << 16);
+}
+
+static inline uint16_t bf16_round(float x)
+{
+    uint32_t bits = float_bits(x);
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return (uint16_t)(bits >> 16 | 0x40u);
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+/* An integer in 24 digits, the last of which is odd where others are lost:
+ * what that is rounded to in 22 digits or fewer is what x is. */
+static inline float integer_odd(int64_t x)
+{
+    uint64_t size = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
+    int shift = size >> 24 != 0 ? 40 - __builtin_clzll(size) : 0;
+    uint64_t kept = size >> shift;
+    kept |= kept << shift != size;
+    float value = (float)kept * (float)(UINT64_C(1) << shift);
+    return x < 0 ? -value : value;
+}
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Matrix products under test: what tells one from another, and its run.
+ */
+#ifndef TANDEM_CONFORMANCE_GEMM_FORM_H
+#define TANDEM_CONFORMANCE_GEMM_FORM_H
+
+#include "suite.h"
+
+struct gemm_form {
+    int64_t m, n, k, batch;
+    uint32_t flags, bias, activation;
+    double alpha, beta, activation_alpha;
+    int64_t pad[3];  /* of a's, b's and c's rows */
+    uint32_t lead;   /* elements before each matrix */
+    uint32_t repeat; /* bit 0: a, bit 1: b is one for all batches */
+    bool always, full_only;
+    bool special;   /* NaN and infinite elements in a and b */
+    double scale;   /* of a's and b's elements; 0: 1 */
+    uint32_t dtype; /* of a and b; 0: f32 */
+    uint32_t c_dtype; /* of c and bias; 0: dtype */
+    bool old;         /* as a caller of version 1.0 passes it */
+};
+
+#define TA TANDEM_GEMM_TRANSPOSE_A
+#define TB TANDEM_GEMM_TRANSPOSE_B
+#define COLUMN TANDEM_BIAS_PER_COLUMN
+#define ROW TANDEM_BIAS_PER_ROW
+/* An alpha that is chosen so that c's dtype just holds half of the products. */
+#define NEAR_LARGEST (-1e300)
+
+/* One case. */
+void gemm_form_run(struct suite *suite, const struct gemm_form *form);
+/* A product that nobody thought of. */
+void gemm_random_run(struct suite *suite, struct random *random,
+                     uint32_t dtype, uint32_t c_dtype);
+/* cases_gemm_16.c: f16 and bf16. */
+void gemm_16_run(struct suite *suite);
+
+#endif
