@@ -18,12 +18,16 @@
  * product of TF32 at 200, one without f32 sums at 40. */
 #define TOLERANCE 8.0
 
+#define MARKS (TILES_ACROSS * TILES_ACROSS)
+
+enum memory { MEMORY_A, MEMORY_B, MEMORY_RESULT, MEMORIES };
+
 struct proof {
     int64_t m, n;
     bool a_outer, b_outer; /* a lies along m, b along n; else along k */
-    float *a, *b, *c;
-    uint32_t marks[TILES_ACROSS * TILES_ACROSS];
-    cl_mem memory[4]; /* of a, b, c, and marks */
+    float *a, *b;
+    float *sums; /* m x n, and then the marks: the plan's temporary */
+    cl_mem memory[MEMORIES];
     cl_command_queue queue;
 };
 
@@ -63,11 +67,11 @@ static enum tandem_status proof_start(struct proof *proof,
     proof->m = (TILES_ACROSS - 1) * tile->m + 4;
     proof->n = (TILES_ACROSS - 1) * tile->n + 8;
     size_t counts[3] = {(size_t)proof->m * LINE, (size_t)proof->n * LINE,
-                        (size_t)(proof->m * proof->n)};
+                        (size_t)(proof->m * proof->n) + MARKS};
     proof->a = calloc(counts[0], sizeof(float));
     proof->b = calloc(counts[1], sizeof(float));
-    proof->c = calloc(counts[2], sizeof(float));
-    if (proof->a == NULL || proof->b == NULL || proof->c == NULL)
+    proof->sums = calloc(counts[2], sizeof(float));
+    if (proof->a == NULL || proof->b == NULL || proof->sums == NULL)
         return message_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
     numbers_fill(proof->a, counts[0], 1);
     numbers_fill(proof->b, counts[1], 2);
@@ -77,32 +81,28 @@ static enum tandem_status proof_start(struct proof *proof,
         *a_at(proof, 3, k) *= 1e-38f;
     *a_at(proof, proof->m - 1, 5) = INFINITY;
     *b_at(proof, proof->n - 1, 9) = 3.4028234e38f;
-    for (size_t i = 0; i < counts[2]; i++)
-        proof->c[i] = NAN;
-    float *from[3] = {proof->a, proof->b, proof->c};
+    for (size_t i = 0; i < counts[2] - MARKS; i++)
+        proof->sums[i] = NAN;
+    float *from[MEMORIES] = {proof->a, proof->b, proof->sums};
     proof->queue =
         clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
-    for (uint32_t i = 0; i < 3 && code == CL_SUCCESS; i++)
+    for (uint32_t i = 0; i < MEMORIES && code == CL_SUCCESS; i++)
         proof->memory[i] = clCreateBuffer(
             device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
             counts[i] * sizeof(float), from[i], &code);
-    if (code == CL_SUCCESS)
-        proof->memory[3] = clCreateBuffer(
-            device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
-            sizeof(proof->marks), proof->marks, &code);
     return status_from_cl(device, code, "clCreateBuffer");
 }
 
 static void proof_end(struct proof *proof)
 {
-    for (uint32_t i = 0; i < 4; i++)
+    for (uint32_t i = 0; i < MEMORIES; i++)
         if (proof->memory[i] != NULL)
             clReleaseMemObject(proof->memory[i]);
     if (proof->queue != NULL)
         clReleaseCommandQueue(proof->queue);
     free(proof->a);
     free(proof->b);
-    free(proof->c);
+    free(proof->sums);
 }
 
 /* Runs the plan's first step and reads back what it wrote. */
@@ -116,7 +116,7 @@ static cl_int proof_launch(struct proof *proof, cl_kernel kernel,
         code = clSetKernelArg(kernel, i, sizeof(cl_mem),
                               step->buffers[i] != NULL
                                   ? &step->buffers[i]->mem
-                                  : &proof->memory[3]);
+                                  : &proof->memory[MEMORY_RESULT]);
     if (code == CL_SUCCESS)
         code = clSetKernelArg(kernel, step->buffer_count, step->param_bytes,
                               step->params);
@@ -125,19 +125,15 @@ static cl_int proof_launch(struct proof *proof, cl_kernel kernel,
                                       &local, 0, NULL, NULL);
     if (code == CL_SUCCESS)
         code = clEnqueueReadBuffer(
-            proof->queue, proof->memory[2], CL_TRUE, 0,
-            (size_t)(proof->m * proof->n) * sizeof(float), proof->c, 0, NULL,
-            NULL);
-    if (code == CL_SUCCESS)
-        code = clEnqueueReadBuffer(proof->queue, proof->memory[3], CL_TRUE, 0,
-                                   sizeof(proof->marks), proof->marks, 0, NULL,
-                                   NULL);
+            proof->queue, proof->memory[MEMORY_RESULT], CL_TRUE, 0,
+            ((size_t)(proof->m * proof->n) + MARKS) * sizeof(float),
+            proof->sums, 0, NULL, NULL);
     return code;
 }
 
 static bool element_right(const struct proof *proof, int64_t i, int64_t j)
 {
-    double sum = 0, size = 0, got = proof->c[i * proof->n + j];
+    double sum = 0, size = 0, got = proof->sums[i * proof->n + j];
     for (int64_t k = 0; k < DEPTH; k++) {
         double term =
             (double)*a_at(proof, i, k) * (double)*b_at(proof, j, k);
@@ -150,10 +146,12 @@ static bool element_right(const struct proof *proof, int64_t i, int64_t j)
 /* Tiles are counted down the columns: matrix.cl's bands are as wide. */
 static bool marks_right(const struct proof *proof)
 {
-    for (uint32_t i = 0; i < TILES_ACROSS * TILES_ACROSS; i++) {
+    uint32_t marks[MARKS];
+    memcpy(marks, proof->sums + proof->m * proof->n, sizeof(marks));
+    for (uint32_t i = 0; i < MARKS; i++) {
         bool last = i % TILES_ACROSS == TILES_ACROSS - 1 ||
                     i / TILES_ACROSS == TILES_ACROSS - 1;
-        if (proof->marks[i] != (last ? 1u : 0u))
+        if (marks[i] != (last ? 1u : 0u))
             return false;
     }
     return true;
@@ -172,7 +170,7 @@ static enum tandem_status proof_judge(const struct proof *proof,
                                    "a product of known numbers is wrong at "
                                    "(%lld, %lld): %g",
                                    (long long)i, (long long)j,
-                                   (double)proof->c[i * proof->n + j]);
+                                   (double)proof->sums[i * proof->n + j]);
     return TANDEM_OK;
 }
 
@@ -181,14 +179,15 @@ enum tandem_status proof_run(struct tandem_device *device, cl_kernel kernel,
 {
     struct proof proof;
     struct plan plan;
-    struct tandem_buffer buffers[3];
+    struct tandem_buffer buffers[MEMORIES];
     enum tile_id tile = (enum tile_id)KEY_TILE(key);
     memset(&proof, 0, sizeof(proof));
     memset(buffers, 0, sizeof(buffers));
     enum tandem_status status = proof_start(&proof, device, key);
     if (status == TANDEM_OK) {
-        for (uint32_t i = 0; i < 3; i++)
+        for (uint32_t i = 0; i < MEMORIES; i++)
             buffers[i].mem = proof.memory[i];
+        /* With beta, a strict kernel leaves its sums in the temporary. */
         const struct tandem_gemm gemm = {
             .struct_size = sizeof(gemm),
             .dtype = TANDEM_F32,
@@ -199,11 +198,12 @@ enum tandem_status proof_run(struct tandem_device *device, cl_kernel kernel,
             .k = DEPTH,
             .batch = 1,
             .alpha = 1,
-            .a = {.buffer = &buffers[0],
+            .beta = 1,
+            .a = {.buffer = &buffers[MEMORY_A],
                   .ld = proof.a_outer ? proof.m : LINE},
-            .b = {.buffer = &buffers[1],
+            .b = {.buffer = &buffers[MEMORY_B],
                   .ld = proof.b_outer ? proof.n : LINE},
-            .c = {.buffer = &buffers[2], .ld = proof.n}};
+            .c = {.buffer = &buffers[MEMORY_RESULT], .ld = proof.n}};
         plan_product(&plan, &gemm, tile, 1, 0, 0);
         status = status_from_cl(device,
                                 proof_launch(&proof, kernel, &plan.step[0]),
