@@ -215,6 +215,16 @@ bool expect(struct suite *suite, enum tandem_status got,
     return false;
 }
 
+/* A warning is no failure, but whoever reads the report wants it: a kernel
+ * that was left alone, say, after which another one was tested. */
+static void warning_print(void *user, enum tandem_log_level level,
+                          const char *message)
+{
+    (void)user;
+    if (level <= TANDEM_LOG_WARNING)
+        fprintf(stderr, "warning: %s\n", message);
+}
+
 enum tandem_status suite_open(struct suite *suite, const char *key,
                               const char *value,
                               struct tandem_device **out_device)
@@ -224,7 +234,10 @@ enum tandem_status suite_open(struct suite *suite, const char *key,
     const char *values[SUITE_MAX_OPTIONS + 1];
     uint32_t count = options->open_count;
     struct tandem_open_options open = {
-        .struct_size = sizeof(open), .keys = keys, .values = values};
+        .struct_size = sizeof(open),
+        .keys = keys,
+        .values = values,
+        .log = warning_print};
 
     for (uint32_t i = 0; i < count; i++) {
         keys[i] = options->open_keys[i];

@@ -218,13 +218,23 @@ static void print_list(const struct command *command, FILE *out)
     list_destroy(&list);
 }
 
+static void warning_print(void *user, enum tandem_log_level level,
+                          const char *message)
+{
+    (void)user;
+    (void)level;
+    fprintf(stderr, "tandem-bench: warning: %s\n", message);
+}
+
 static int measure(struct command *command, json_t **out_document)
 {
+    const struct tandem_context_options options = {
+        .struct_size = sizeof(options), .log = warning_print};
     struct bench *bench = &command->bench;
     int status = 0;
 
     *out_document = document_create(bench->samples, bench->seed);
-    if (tandem_context_create(NULL, &bench->context) != TANDEM_OK) {
+    if (tandem_context_create(&options, &bench->context) != TANDEM_OK) {
         fprintf(stderr, "tandem-bench: %s\n", tandem_last_error());
         return EXIT_NO_DEVICE;
     }
