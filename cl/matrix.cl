@@ -35,7 +35,12 @@ struct product {
     uint tiles_m, tiles_n, splits, batch;
     float alpha, beta, slope;
     uint flags;
+    uint lanes_log2, reserved; /* of join_parts: work-items that share a sum */
 };
+
+/* Elements of operands as numbers: one, and four that are aligned. */
+#define LOAD1(from) (*(from))
+#define LOAD4(from) (*(__global const float4 *)(from))
 
 #define HAS_BIAS 1u
 /* Four elements of c, and of the partials, are read and written as one. */
@@ -44,6 +49,8 @@ struct product {
 #define ONLY_MARKED 4u
 /* Sums go to the partials. */
 #define PARTS 8u
+/* skinny.cl: c's rows are those of the second operand. */
+#define SWAPPED 16u
 
 static inline float finish(float sum, float old, float bias, float alpha,
                            float beta, float slope)

@@ -34,8 +34,10 @@
 
 #if VECTOR == 4
 typedef float4 vector_t;
+#define LOAD LOAD4
 #else
 typedef float vector_t;
+#define LOAD LOAD1
 #endif
 
 /* Where read r of an item lies in a slice: along m or n, and along k. */
@@ -77,14 +79,14 @@ typedef float vector_t;
         {                                                                      \
             a_next[r_] = (vector_t)(0.0f);                                     \
             if ((k_) + DEPTH_OF(A_OUTER, TILE_M, r_) < end)                    \
-                a_next[r_] = *(__global const vector_t *)(a + a_at[r_]);       \
+                a_next[r_] = LOAD(a + a_at[r_]);       \
         }                                                                      \
         a += a_step;                                                           \
         _Pragma("unroll") for (uint r_ = 0; r_ < B_READS; ++r_)                \
         {                                                                      \
             b_next[r_] = (vector_t)(0.0f);                                     \
             if ((k_) + DEPTH_OF(B_OUTER, TILE_N, r_) < end)                    \
-                b_next[r_] = *(__global const vector_t *)(b + b_at[r_]);       \
+                b_next[r_] = LOAD(b + b_at[r_]);       \
         }                                                                      \
         b += b_step;                                                           \
     } while (0)
@@ -225,28 +227,4 @@ KERNEL void product(__global float *c, __global float *partial,
 
     /* a's slices have room for 32 rows in every tile. */
     store_tile(c, partial, bias, tile, sum, &a_slices[0][0][0], y, x, &p);
-}
-
-KERNEL void join_parts(__global float *c, __global const float *partial,
-                       __global const float *bias, const struct product p)
-{
-    uint wide = p.flags & C_VECTOR ? 4 : 1;
-    ulong i = (ulong)get_global_id(0) * wide;
-    if (i >= p.plane)
-        return;
-    uint columns = max(p.n, 1u), rows = max(p.m, 1u);
-    uint line = (uint)i / columns, column = (uint)i - line * columns;
-    uint batch = line / rows, row = line - batch * rows;
-    partial += p.partial_offset + i;
-    if (p.flags & C_VECTOR) {
-        float4 sum = *(__global const float4 *)partial;
-        for (uint split = 1; split < p.splits; ++split)
-            sum += *(__global const float4 *)(partial + split * p.plane);
-        finish4(c, bias, batch, row, column, sum, &p);
-    } else {
-        float sum = *partial;
-        for (uint split = 1; split < p.splits; ++split)
-            sum += partial[split * p.plane];
-        finish1(c, bias, batch, row, column, sum, &p);
-    }
 }

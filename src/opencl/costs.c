@@ -15,6 +15,10 @@ static const struct tile_cost first_costs[TILES] = {
     [TILE_SMALL] = {3500, 18, 15.6},
     [TILE_STRICT_LARGE] = {5000, 76, 62.5},
     [TILE_STRICT_MEDIUM] = {4500, 35, 17.5},
+    [TILE_SKINNY_1] = {3000, 1.2, 0.125},
+    [TILE_SKINNY_4] = {3000, 1.5, 0.136},
+    [TILE_SKINNY_8] = {3000, 2.5, 0.165},
+    [TILE_SKINNY_16] = {3000, 3.5, 0.217},
 };
 #define FIRST_OUTER_SHARE 0.06
 #define FIRST_LAUNCH_NS 2500

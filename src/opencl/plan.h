@@ -39,7 +39,9 @@ enum kernel_id {
     KERNEL_PRODUCT = 16,
     KERNEL_JOIN_PARTS = 17,
     KERNEL_STRICT = 18,
-    KERNEL_IDS = 19
+    KERNEL_SKINNY = 19,
+    KERNEL_JOIN_LANES = 20,
+    KERNEL_IDS = 21
 };
 
 /* OpenCL C types, as they stand in a key. */
@@ -71,6 +73,8 @@ enum kernel_type {
 #define KEY_TILE(key) ((uint32_t)((key) >> 42 & 7u))
 #define KEY_A_OUTER(key) ((uint32_t)((key) >> 45 & 1u))
 #define KEY_B_OUTER(key) ((uint32_t)((key) >> 46 & 1u))
+/* Whether the narrow operand of a skinny one is made of aligned vectors. */
+#define KEY_SECOND_VECTOR(key) ((uint32_t)((key) >> 47 & 1u))
 
 /* Operand 0 is the output. */
 static inline uint64_t kernel_key(uint32_t kernel, uint32_t op, bool wide,
@@ -91,7 +95,8 @@ static inline uint64_t key_tanh(bool tanh_form)
 static inline bool key_tiled(uint64_t key)
 {
     return KEY_KERNEL(key) == KERNEL_PRODUCT ||
-           KEY_KERNEL(key) == KERNEL_STRICT;
+           KEY_KERNEL(key) == KERNEL_STRICT ||
+           KEY_KERNEL(key) == KERNEL_SKINNY;
 }
 /* Whether there is anything to compile. */
 static inline bool key_compiles(uint64_t key)
@@ -108,6 +113,10 @@ static inline uint64_t key_held(uint32_t held_log2)
 static inline uint64_t key_vector(bool vector)
 {
     return (uint64_t)vector << 41;
+}
+static inline uint64_t key_second_vector(bool vector)
+{
+    return (uint64_t)vector << 47;
 }
 static inline uint64_t key_product(uint32_t tile, bool a_outer, bool b_outer,
                                    bool vector)

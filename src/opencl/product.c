@@ -1,35 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans for cl/product.cl and cl/nvidia/strict.cl. */
-#include "opencl/product.h"
+/* Plans for cl/product.cl, cl/nvidia/strict.cl and cl/join.cl. */
+#include "opencl/product_step.h"
 
 #include <string.h>
 
 #include "opencl/memory.h"
-
-/* As in cl/matrix.cl. */
-struct product {
-    uint64_t a_offset, b_offset, c_offset, bias_offset;
-    uint64_t partial_offset, marks_offset;
-    uint64_t plane;
-    int64_t a_ld, b_ld, c_ld, a_batch, b_batch, c_batch;
-    int64_t bias_row, bias_column;
-    uint32_t m, n, k, chunk;
-    uint32_t tiles_m, tiles_n, splits, batch;
-    float alpha, beta, slope;
-    uint32_t flags;
-};
-
-#define HAS_BIAS 1u
-#define C_VECTOR 2u
-#define ONLY_MARKED 4u
-#define PARTS 8u
+#include "opencl/skinny.h"
 
 const struct tile tiles[TILES] = {
-    [TILE_LARGE] = {"large", 128, 128, 16, 7, false, TILE_LARGE},
-    [TILE_MEDIUM] = {"medium", 64, 64, 16, 7, false, TILE_MEDIUM},
-    [TILE_SMALL] = {"small", 32, 64, 32, 7, false, TILE_SMALL},
-    [TILE_STRICT_LARGE] = {"strict-large", 128, 128, 16, 7, true, TILE_LARGE},
-    [TILE_STRICT_MEDIUM] = {"strict-medium", 64, 64, 16, 6, true, TILE_MEDIUM},
+    [TILE_LARGE] = {"large", 128, 128, 16, 7, false, TILE_LARGE, 0},
+    [TILE_MEDIUM] = {"medium", 64, 64, 16, 7, false, TILE_MEDIUM, 0},
+    [TILE_SMALL] = {"small", 32, 64, 32, 7, false, TILE_SMALL, 0},
+    [TILE_STRICT_LARGE] = {"strict-large", 128, 128, 16, 7, true, TILE_LARGE, 0},
+    [TILE_STRICT_MEDIUM] = {"strict-medium", 64, 64, 16, 6, true, TILE_MEDIUM, 0},
+    [TILE_SKINNY_1] = {"skinny-1", 0, 0, 0, 0, false, TILE_SKINNY_1, 1},
+    [TILE_SKINNY_4] = {"skinny-4", 0, 0, 0, 0, false, TILE_SKINNY_4, 4},
+    [TILE_SKINNY_8] = {"skinny-8", 0, 0, 0, 0, false, TILE_SKINNY_8, 8},
+    [TILE_SKINNY_16] = {"skinny-16", 0, 0, 0, 0, false, TILE_SKINNY_16, 16},
 };
 
 static uint64_t tiles_of(int64_t extent, uint32_t size)
@@ -39,8 +26,21 @@ static uint64_t tiles_of(int64_t extent, uint32_t size)
 
 uint64_t product_groups(const struct tandem_gemm *gemm, enum tile_id tile)
 {
+    if (tiles[tile].narrow != 0)
+        return skinny_groups(gemm, tile);
     return tiles_of(gemm->m, tiles[tile].m) * tiles_of(gemm->n, tiles[tile].n) *
            (uint64_t)gemm->batch;
+}
+
+uint32_t product_slice(const struct tandem_gemm *gemm, enum tile_id tile)
+{
+    return tiles[tile].narrow != 0 ? skinny_depth(gemm, tile)
+                                   : tiles[tile].slice;
+}
+
+uint32_t product_share(const struct tandem_gemm *gemm, enum tile_id tile)
+{
+    return tiles[tile].narrow != 0 ? skinny_rows(gemm, tile) : 1;
 }
 
 /* 128 lines are counted in 32 bits. */
@@ -57,15 +57,7 @@ bool product_counts(const struct tandem_gemm *gemm)
 
 /* ---- operands ---- */
 
-/* a or b as the kernels see it: rows of m, or n, by k. */
-struct operand {
-    const struct tandem_matrix *matrix;
-    int64_t rows, depth;
-    bool outer; /* neighbours in memory lie along its rows' axis */
-};
-
-static struct operand operand_of(const struct tandem_gemm *gemm,
-                                 enum operand_id id)
+struct operand operand_of(const struct tandem_gemm *gemm, enum operand_id id)
 {
     if (id == OPERAND_B)
         return (struct operand){
@@ -83,12 +75,18 @@ static bool matrix_aligned(const struct tandem_matrix *matrix, int64_t batch)
            (batch == 1 || matrix->batch_stride % 4 == 0);
 }
 
-/* Whether the plain kernels may read an operand in fours. */
-static bool operand_fours(const struct tandem_gemm *gemm, enum operand_id id)
+bool operand_fours(const struct tandem_gemm *gemm,
+                   const struct operand *operand)
 {
-    struct operand operand = operand_of(gemm, id);
-    return matrix_aligned(operand.matrix, gemm->batch) &&
-           (operand.outer ? operand.rows : operand.depth) % 4 == 0;
+    return matrix_aligned(operand->matrix, gemm->batch) &&
+           (operand->outer ? operand->rows : operand->depth) % 4 == 0;
+}
+
+static bool both_fours(const struct tandem_gemm *gemm)
+{
+    struct operand a = operand_of(gemm, OPERAND_A);
+    struct operand b = operand_of(gemm, OPERAND_B);
+    return operand_fours(gemm, &a) && operand_fours(gemm, &b);
 }
 
 bool operand_outer(const struct tandem_gemm *gemm, enum operand_id id)
@@ -107,8 +105,9 @@ bool product_fits(const struct tandem_gemm *gemm, enum tile_id tile)
 {
     if (tile == TILE_STRICT_LARGE)
         return gemm->k % 4 == 0;
-    return tile != TILE_LARGE || (operand_fours(gemm, OPERAND_A) &&
-                                  operand_fours(gemm, OPERAND_B));
+    if (tiles[tile].narrow != 0)
+        return skinny_fits(gemm, tile);
+    return tile != TILE_LARGE || both_fours(gemm);
 }
 
 static int64_t packed_line(const struct operand *operand)
@@ -176,25 +175,23 @@ static void plan_pack(struct plan *plan, const struct tandem_gemm *gemm,
 static uint64_t key_of(const struct tandem_gemm *gemm, enum tile_id tile)
 {
     bool strict = tiles[tile].strict;
-    bool fours = operand_fours(gemm, OPERAND_A) &&
-                 operand_fours(gemm, OPERAND_B);
     return kernel_key(strict ? KERNEL_STRICT : KERNEL_PRODUCT, 0, false,
                       tiles[tile].group_log2) |
            key_product(tile, operand_outer(gemm, OPERAND_A),
-                       operand_outer(gemm, OPERAND_B), strict || fours);
+                       operand_outer(gemm, OPERAND_B), strict || both_fours(gemm));
 }
 
-static uint64_t key_activation(const struct tandem_gemm *gemm)
+uint64_t product_activation(const struct tandem_gemm *gemm)
 {
     bool tanh_form =
         gemm->activation == TANDEM_OP_GELU && gemm->activation_alpha != 0;
     return (uint64_t)gemm->activation << 8 | key_tanh(tanh_form);
 }
 
-static void fill(struct product *out, const struct tandem_gemm *gemm,
-                 enum tile_id tile, uint32_t splits)
+void product_fill(struct product *out, const struct tandem_gemm *gemm,
+                  uint32_t slice, uint32_t splits)
 {
-    uint32_t slice = tiles[tile].slice;
+    memset(out, 0, sizeof(*out));
     uint32_t slices = ((uint32_t)gemm->k + slice - 1) / slice;
     uint32_t each = (slices + splits - 1) / splits;
     out->a_offset = gemm->a.byte_offset / sizeof(float);
@@ -214,8 +211,6 @@ static void fill(struct product *out, const struct tandem_gemm *gemm,
     out->n = (uint32_t)gemm->n;
     out->k = (uint32_t)gemm->k;
     out->chunk = each * slice;
-    out->tiles_m = (uint32_t)tiles_of(gemm->m, tiles[tile].m);
-    out->tiles_n = (uint32_t)tiles_of(gemm->n, tiles[tile].n);
     out->splits = (slices + each - 1) / each;
     out->batch = (uint32_t)gemm->batch;
     out->alpha = (float)gemm->alpha;
@@ -226,23 +221,44 @@ static void fill(struct product *out, const struct tandem_gemm *gemm,
         out->flags |= C_VECTOR;
 }
 
-/* Buffers that a kernel is not to read, or write, are c's. */
-static struct tandem_buffer *bias_of(const struct tandem_gemm *gemm)
+struct tandem_buffer *product_bias(const struct tandem_gemm *gemm)
 {
     return gemm->bias != NULL ? gemm->bias : gemm->c.buffer;
 }
 
-static void plan_join(struct plan *plan, const struct tandem_gemm *gemm,
-                      const struct product *from, uint32_t group_log2)
+/* Work-items that share a sum, where there are few: as many as parts, but no
+ * more than keep neighbours of 8, and than are of use. */
+#define FEW_SUMS 65536
+#define MOST_LANES_LOG2 5
+
+static uint32_t join_lanes_log2(const struct product *product,
+                                uint32_t group_log2)
 {
-    uint64_t key = kernel_key(KERNEL_JOIN_PARTS, 0, false, group_log2);
+    uint32_t log2 = log2_ceil(product->splits);
+    if (product->plane >= FEW_SUMS || product->splits < 4 || group_log2 < 3)
+        return 0;
+    log2 = log2 < MOST_LANES_LOG2 ? log2 : MOST_LANES_LOG2;
+    return log2 < group_log2 - 3 ? log2 : group_log2 - 3;
+}
+
+void product_join(struct plan *plan, const struct tandem_gemm *gemm,
+                  const struct product *from, uint32_t group_log2)
+{
+    uint32_t lanes_log2 = join_lanes_log2(from, group_log2);
+    uint64_t key = kernel_key(
+        lanes_log2 > 0 ? KERNEL_JOIN_LANES : KERNEL_JOIN_PARTS, 0, false,
+        group_log2);
     struct step *step =
-        plan_step(plan, key | key_activation(gemm), sizeof(struct product));
-    *(struct product *)step->params = *from;
+        plan_step(plan, key | product_activation(gemm), sizeof(struct product));
+    struct product *out = (struct product *)step->params;
+    *out = *from;
+    out->lanes_log2 = lanes_log2;
     step_buffer(step, gemm->c.buffer, true);
     step_buffer(step, NULL, false);
-    step_buffer(step, bias_of(gemm), false);
-    step_items(step, from->flags & C_VECTOR ? from->plane / 4 : from->plane);
+    step_buffer(step, product_bias(gemm), false);
+    step_items(step, lanes_log2 == 0 && (from->flags & C_VECTOR) != 0
+                         ? from->plane / 4
+                         : from->plane << lanes_log2);
 }
 
 /* A kernel's step; the temporary holds marks and partial results. */
@@ -252,14 +268,14 @@ static void plan_tiles(struct plan *plan, const struct tandem_gemm *gemm,
 {
     bool parts = (params->flags & PARTS) != 0;
     struct tandem_buffer *none = gemm->c.buffer;
-    uint64_t key = key_of(gemm, tile) | (parts ? 0 : key_activation(gemm));
+    uint64_t key = key_of(gemm, tile) | (parts ? 0 : product_activation(gemm));
     struct step *step = plan_step(plan, key, sizeof(struct product));
     *(struct product *)step->params = *params;
     step_buffer(step, gemm->c.buffer, !parts);
     step_buffer(step, parts ? NULL : none, parts);
     step_buffer(step, gemm->a.buffer, false);
     step_buffer(step, gemm->b.buffer, false);
-    step_buffer(step, bias_of(gemm), false);
+    step_buffer(step, product_bias(gemm), false);
     step_buffer(step, marks ? NULL : none, marks && tiles[tile].strict);
     step->groups = product_groups(gemm, tile) * params->splits;
 }
@@ -270,7 +286,9 @@ static void plan_kernels(struct plan *plan, const struct tandem_gemm *gemm,
                          uint32_t group_log2)
 {
     struct product params;
-    fill(&params, gemm, tile, splits);
+    product_fill(&params, gemm, tiles[tile].slice, splits);
+    params.tiles_m = (uint32_t)tiles_of(gemm->m, tiles[tile].m);
+    params.tiles_n = (uint32_t)tiles_of(gemm->n, tiles[tile].n);
     params.partial_offset = plan->temp_bytes / sizeof(float);
     /* What strict stores may be computed again, and so must not be added. */
     if (params.splits > 1 || (tiles[tile].strict && gemm->beta != 0))
@@ -287,7 +305,7 @@ static void plan_kernels(struct plan *plan, const struct tandem_gemm *gemm,
         params.flags &= ~ONLY_MARKED;
     }
     if ((params.flags & PARTS) != 0)
-        plan_join(plan, gemm, &params, group_log2);
+        product_join(plan, gemm, &params, group_log2);
 }
 
 void plan_product(struct plan *plan, const struct tandem_gemm *gemm,
@@ -310,5 +328,8 @@ void plan_product(struct plan *plan, const struct tandem_gemm *gemm,
         packed.flags &= ~transposes[i];
         packed.flags |= i == OPERAND_B ? TANDEM_GEMM_TRANSPOSE_B : 0;
     }
-    plan_kernels(plan, &packed, tile, splits, group_log2);
+    if (tiles[tile].narrow != 0)
+        plan_skinny(plan, &packed, tile, splits, group_log2);
+    else
+        plan_kernels(plan, &packed, tile, splits, group_log2);
 }

@@ -8,13 +8,17 @@
 
 #include "opencl/plan.h"
 
-/* Those of cl/product.cl, and of cl/nvidia/strict.cl. */
+/* Those of cl/product.cl, of cl/nvidia/strict.cl and of cl/skinny.cl. */
 enum tile_id {
     TILE_LARGE,
     TILE_MEDIUM,
     TILE_SMALL,
     TILE_STRICT_LARGE,
     TILE_STRICT_MEDIUM,
+    TILE_SKINNY_1,
+    TILE_SKINNY_4,
+    TILE_SKINNY_8,
+    TILE_SKINNY_16,
     TILES
 };
 
@@ -25,15 +29,21 @@ struct tile {
     uint32_t group_log2;
     bool strict; /* cl/nvidia/strict.cl's; takes aligned fours alone */
     enum tile_id plain; /* of the same size, for what strict cannot do */
+    uint32_t narrow; /* cl/skinny.cl's: rows, or columns; then m, n and slice
+                      * depend on the product */
 };
 
 extern const struct tile tiles[TILES];
 
-#define MOST_SPLITS 64u
+#define MOST_SPLITS 256u
 
 /* Groups that each split of the product takes; 0: more than a launch counts. */
 uint64_t product_groups(const struct tandem_gemm *gemm, enum tile_id tile);
-/* Whether tile takes gemm: the large ones read fours alone, as single elements
+/* How much of k it takes at a time, and of its cost (costs.h) at each step: a
+ * skinny one that of each row. */
+uint32_t product_slice(const struct tandem_gemm *gemm, enum tile_id tile);
+uint32_t product_share(const struct tandem_gemm *gemm, enum tile_id tile);
+/* Whether tile takes gemm: skinny ones few rows or columns alone; the large ones read fours alone, as single elements
  * would take more registers than some GPUs have. */
 bool product_fits(const struct tandem_gemm *gemm, enum tile_id tile);
 /* Whether the kernels can count as far as gemm's matrices go. */

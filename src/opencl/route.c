@@ -82,15 +82,17 @@ static double predict(const struct routes *routes,
     const struct tile *tile = &tiles[route->tile];
     const struct tile_cost *cost = &routes->costs.tiles[route->tile];
     double units = routes->units;
-    double slices = ((double)gemm->k + tile->slice - 1) / tile->slice;
+    double slice = product_slice(gemm, route->tile);
+    double slices = ((double)gemm->k + slice - 1) / slice;
     uint64_t each =
         (uint64_t)((slices + route->splits - 1) / route->splits);
     uint64_t rounds =
         (uint64_t)((groups * route->splits + units - 1) / units);
-    double step_ns = cost->step_ns * (double)rounds;
+    double step_ns = cost->step_ns * (double)rounds *
+                     product_share(gemm, route->tile);
     if (step_ns < cost->latency_ns)
         step_ns = cost->latency_ns;
-    double ns = cost->start_ns + step_ns * tile->slice * (double)each;
+    double ns = cost->start_ns + step_ns * slice * (double)each;
     route->packs = 0;
     if (tile->strict)
         ns += operands_cost(routes, gemm, ns, &route->packs) +
@@ -110,14 +112,15 @@ static double tile_best(const struct routes *routes,
                         const struct tandem_gemm *gemm, enum tile_id tile,
                         double groups, struct route *out_route)
 {
-    static const uint32_t splits[] = {1,  2,  3,  4,  6,  8,
-                                      12, 16, 24, 32, 48, 64};
+    static const uint32_t splits[] = {1,  2,  3,  4,  6,   8,   12, 16,
+                                      24, 32, 48, 64, 96, 128, 192, 256};
+    uint32_t slice = product_slice(gemm, tile);
     double best = 1e30;
     for (uint32_t i = 0; i < sizeof(splits) / sizeof(splits[0]); i++) {
         struct route route = {.tile = tile, .splits = splits[i]};
         /* Chunks of fewer slices, or more groups than fill the device several
          * times, gain nothing. */
-        if (i > 0 && (gemm->k < 2 * tiles[tile].slice * splits[i] ||
+        if (i > 0 && (gemm->k < 2 * slice * splits[i] ||
                       groups * splits[i - 1] > 4.0 * routes->units))
             break;
         double ns = predict(routes, gemm, groups, &route);
@@ -181,9 +184,9 @@ void route_choose(struct routes *routes, const struct tandem_gemm *gemm,
     if (routes->forced) {
         *out_route = routes->use_route;
         if (!product_fits(gemm, out_route->tile))
-            out_route->tile = out_route->tile == TILE_LARGE
-                                  ? TILE_MEDIUM
-                                  : TILE_STRICT_MEDIUM;
+            out_route->tile = tiles[out_route->tile].strict
+                                  ? TILE_STRICT_MEDIUM
+                                  : TILE_MEDIUM;
         for (uint32_t i = 0; tiles[out_route->tile].strict && i < OPERANDS; i++)
             if (!operand_aligned(gemm, (enum operand_id)i))
                 out_route->packs |= 1u << i;

@@ -17,6 +17,7 @@
 #define CPU_SHALLOW 64
 #define CPU_DEEP 256
 #define ROUNDS 6u
+#define SKINNY_ROWS 192u /* of a compute unit */
 #define COPIED_BYTES (UINT64_C(64) << 20)
 
 /* A product of what the meter's memory holds, by a tile or by CLBlast. */
@@ -143,19 +144,35 @@ static void grid_of(uint32_t groups, uint32_t *out_rows, uint32_t *out_columns)
         }
 }
 
+/* Rows of the wide operand that a group of a skinny tile has where they lie
+ * along k, as in all that is timed here. */
+static uint32_t skinny_share(enum tile_id tile)
+{
+    const struct tandem_gemm gemm = {.m = 1,
+                                     .n = 2,
+                                     .k = 1,
+                                     .batch = 1,
+                                     .flags = TANDEM_GEMM_TRANSPOSE_B};
+    return product_share(&gemm, tile);
+}
+
 /* The time of rounds of groups at a depth, and, of one more of k. */
 static enum tandem_status rounds_time(struct meter *meter, enum tile_id tile,
                                       uint32_t rounds, const int64_t depths[2],
                                       double *out_ns, double *out_slope)
 {
     struct work work;
-    uint32_t rows, columns;
+    uint32_t rows, columns, groups = meter->device->routes.units * rounds;
     double ns[2];
     enum tandem_status status = TANDEM_OK;
-    grid_of(meter->device->routes.units * rounds, &rows, &columns);
+    grid_of(groups, &rows, &columns);
     for (uint32_t i = 0; i < 2 && status == TANDEM_OK; i++) {
-        work_make(&work, meter, (int64_t)rows * tiles[tile].m,
-                  (int64_t)columns * tiles[tile].n, depths[i], 1);
+        if (tiles[tile].narrow != 0)
+            work_make(&work, meter, tiles[tile].narrow,
+                      (int64_t)groups * skinny_share(tile), depths[i], 1);
+        else
+            work_make(&work, meter, (int64_t)rows * tiles[tile].m,
+                      (int64_t)columns * tiles[tile].n, depths[i], 1);
         work.tile = tile;
         status = work_time(meter, &work, &ns[i]);
     }
@@ -178,10 +195,14 @@ static enum tandem_status tune_tile(struct meter *meter, enum tile_id tile,
                                cpu ? CPU_DEEP : DEEP};
     double first, many, slope;
     double cost[3]; /* struct tile_cost */
+    /* What is bound by memory has to come from there. */
+    uint32_t share = tiles[tile].narrow != 0 ? skinny_share(tile) : 1;
+    uint32_t rounds = tiles[tile].narrow != 0 && !cpu ? SKINNY_ROWS / share
+                                                      : ROUNDS;
     enum tandem_status status =
         rounds_time(meter, tile, 1, depths, &first, &cost[1]);
     if (status == TANDEM_OK)
-        status = rounds_time(meter, tile, ROUNDS, depths, &many, &slope);
+        status = rounds_time(meter, tile, rounds, depths, &many, &slope);
     if (status != TANDEM_OK)
         return status;
     cost[0] = first - cost[1] * (double)depths[0];
@@ -189,7 +210,7 @@ static enum tandem_status tune_tile(struct meter *meter, enum tile_id tile,
     if (tiles[tile].strict)
         cost[0] -= launch_ns;
     cost[0] = cost[0] > 0 ? cost[0] : 0;
-    cost[2] = slope / ROUNDS;
+    cost[2] = slope / (rounds * share);
     tell(findings, "tile.", tiles[tile].name, cost, 3);
     return TANDEM_OK;
 }

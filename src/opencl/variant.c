@@ -12,6 +12,7 @@
 #include "opencl/plan.h"
 #include "opencl/platform.h"
 #include "opencl/product.h"
+#include "opencl/skinny.h"
 
 static const struct {
     const char *file, *source, *function;
@@ -32,7 +33,9 @@ static const struct {
     [KERNEL_NORM_WRITE] = {"norm.cl", kernel_norm, "write"},
     [KERNEL_EPILOGUE] = {"gemm.cl", kernel_gemm, "epilogue"},
     [KERNEL_PRODUCT] = {"product.cl", kernel_product, "product"},
-    [KERNEL_JOIN_PARTS] = {"product.cl", kernel_product, "join_parts"},
+    [KERNEL_JOIN_PARTS] = {"join.cl", kernel_join, "join_parts"},
+    [KERNEL_JOIN_LANES] = {"join.cl", kernel_join, "join_lanes"},
+    [KERNEL_SKINNY] = {"skinny.cl", kernel_skinny, "skinny"},
     [KERNEL_STRICT] = {"strict.cl", kernel_strict, "strict"}};
 
 static const char *type_name(uint64_t key, uint32_t operand)
@@ -117,6 +120,20 @@ static void append_strict(struct variant_text *out, uint64_t key)
            tile->m, tile->n, tile->n / 2, KEY_A_OUTER(key), KEY_B_OUTER(key));
 }
 
+/* Half as much in registers where there may be fewer. */
+static void append_skinny(struct variant_text *out, uint64_t key, bool nvidia)
+{
+    const struct skinny_shape *shape =
+        skinny_shape(KEY_HELD_LOG2(key), KEY_A_OUTER(key) != 0);
+    append(out,
+           " -DNARROW=%u -DITEM=%u -DLANES=%u -DTURNS=%u -DA_OUTER=%u "
+           "-DB_OUTER=%u -DVECTOR=%u -DX_VECTOR=%u",
+           1u << KEY_HELD_LOG2(key), shape->item, shape->lanes,
+           nvidia ? shape->turns : shape->turns / 2, KEY_A_OUTER(key),
+           KEY_B_OUTER(key), KEY_VECTOR(key) != 0 ? 4 : 1,
+           KEY_SECOND_VECTOR(key) != 0 ? 4 : 1);
+}
+
 static void append_activation(struct variant_text *out, uint64_t key)
 {
     const struct operator_row *row = operator_row(KEY_OP(key));
@@ -197,6 +214,10 @@ void variant_describe(struct variant_text *out, uint64_t key,
         break;
     case KERNEL_STRICT:
         append_strict(out, key);
+        append_activation(out, key);
+        break;
+    case KERNEL_SKINNY:
+        append_skinny(out, key, hardware->nvidia);
         append_activation(out, key);
         break;
     case KERNEL_PRODUCT:

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans for cl/skinny.cl: products with few rows or columns.  Pure functions;
+ * any thread. */
+#ifndef TANDEM_OPENCL_SKINNY_H
+#define TANDEM_OPENCL_SKINNY_H
+
+#include "opencl/product.h"
+
+/* How a variant is cut, as cl/skinny.cl's macros say. */
+struct skinny_shape {
+    uint32_t item, lanes, turns, group_log2;
+};
+
+/* outer: neighbours in the wide operand do not lie along k. */
+const struct skinny_shape *skinny_shape(uint32_t narrow_log2, bool outer);
+/* Whether gemm is narrow enough, and its leading dimensions are counted. */
+bool skinny_fits(const struct tandem_gemm *gemm, enum tile_id tile);
+/* Groups that each split takes; rows of the wide operand that each has, and
+ * how much of k at a time. */
+uint64_t skinny_groups(const struct tandem_gemm *gemm, enum tile_id tile);
+uint32_t skinny_rows(const struct tandem_gemm *gemm, enum tile_id tile);
+uint32_t skinny_depth(const struct tandem_gemm *gemm, enum tile_id tile);
+/* Appends to plan, after what its temporary holds already. */
+void plan_skinny(struct plan *plan, const struct tandem_gemm *gemm,
+                 enum tile_id tile, uint32_t splits, uint32_t group_log2);
+
+#endif
