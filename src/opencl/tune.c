@@ -4,6 +4,7 @@
 
 #include "opencl/clblast.h"
 #include "opencl/device.h"
+#include "opencl/fp16.h"
 
 /* Products of 4096, and CLBlast's copies of their operands; on a processor,
  * of 1024. */
@@ -65,8 +66,10 @@ enum tandem_status tune_device(struct tandem_device *device,
     uint64_t end = budget_ns < UINT64_MAX - now ? now + budget_ns : UINT64_MAX;
     if (budget_ns == 0)
         return TANDEM_OK;
-    enum tandem_status status =
-        meter_start(&meter, device, scratch_bytes(device), end);
+    enum tandem_status status = fp16_tune(device, &findings);
+    if (!meter_goes_on(status))
+        return status;
+    status = meter_start(&meter, device, scratch_bytes(device), end);
     if (status == TANDEM_OK)
         status = tune_tiles(&meter, &findings);
     if (status == TANDEM_OK)

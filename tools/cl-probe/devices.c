@@ -162,6 +162,19 @@ static json_t *rejected_json(struct tandem_context *context, uint32_t device)
     return out;
 }
 
+/* What the plugin's section of the profile says: true, false, or null. */
+static json_t *half_json(const char *profile)
+{
+    json_t *root = profile != NULL ? json_load_file(profile, 0, NULL) : NULL;
+    const char *seen = json_string_value(
+        json_object_get(json_object_get(root, "tuning"), "fp16"));
+    json_t *out = seen == NULL ? json_null()
+                               : json_boolean(strcmp(seen, "1") == 0);
+
+    json_decref(root);
+    return out;
+}
+
 static json_t *device_json(struct tandem_context *context, uint32_t device)
 {
     struct tandem_device_info info = {.struct_size = sizeof info};
@@ -186,6 +199,7 @@ static json_t *device_json(struct tandem_context *context, uint32_t device)
                         duplicate_json(backend, info.duplicate_of));
     json_object_set_new(out, "calibrated", json_boolean(calibrated));
     json_object_set_new(out, "rejected", rejected_json(context, device));
+    json_object_set_new(out, "half_arithmetic", half_json(profile));
     json_object_set_new(out, "profile",
                         profile ? text_json(profile) : json_null());
     return out;

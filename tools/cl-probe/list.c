@@ -68,6 +68,25 @@ static void line_calibrated(const json_t *device)
     line("Calibrated", text);
 }
 
+/* What the driver says of half arithmetic, and what was seen. */
+static void line_half(const json_t *device)
+{
+    const json_t *seen = json_object_get(device, "half_arithmetic");
+    bool listed = strstr(device_text(device, "extensions"), "cl_khr_fp16");
+
+    if (strcmp(device_text(device, "backend"), "opencl") != 0)
+        return;
+    line("Half Arithmetic",
+         json_is_true(seen) ? listed ? "yes, verified"
+                                     : "yes, verified; not in the driver's list"
+         : json_is_false(seen)
+             ? listed ? "in the driver's list, but found missing or wrong"
+                      : "no"
+         : listed ? "in the driver's list, not verified"
+                  : "not in the driver's list, not tried (cl-probe --calibrate "
+                    "tries)");
+}
+
 static void print_device(const json_t *device)
 {
     printf("Device %s\n", device_text(device, "name"));
@@ -86,6 +105,7 @@ static void print_device(const json_t *device)
     line_count(device, "Max Clock Frequency", "clock_mhz", " MHz");
     line_names(device, "Capabilities", "capabilities");
     line("Extensions Used", device_text(device, "extensions"));
+    line_half(device);
     line("Duplicate Of", device_text(device, "duplicate_of"));
     line_calibrated(device);
     line_names(device, "Wrong, Not Used", "rejected");
