@@ -395,7 +395,18 @@ static inline float op_fma(float a, float b, float c)
     return fma(a, b, c);
 }
 
-/* ---- f16 and bf16, which lie in memory as ushorts ---- */
+/* ---- f16 and bf16, which lie in memory as ushorts, beside f32 ---- */
+
+typedef float f32_t;
+typedef float4 f32_t4;
+typedef ushort f16_t;
+typedef ushort4 f16_t4;
+typedef ushort bf16_t;
+typedef ushort4 bf16_t4;
+#define f32_value(x) (x)
+#define f32_value4(x) (x)
+#define f32_round(x) (x)
+#define f32_round4(x) (x)
 
 /* Core OpenCL reads and writes halves, and no more of them. */
 static inline float f16_value(ushort x)
@@ -417,6 +428,26 @@ static inline ushort bf16_round(float x)
     uint bits = as_uint(x);
     uint rounded = bits + 0x7fffu + (bits >> 16 & 1u);
     return (ushort)((x != x ? bits | 0x400000u : rounded) >> 16);
+}
+
+static inline float4 f16_value4(ushort4 x)
+{
+    return vload_half4(0, (const half *)&x);
+}
+static inline ushort4 f16_round4(float4 x)
+{
+    ushort4 y;
+    vstore_half4_rte(x, 0, (half *)&y);
+    return y;
+}
+static inline float4 bf16_value4(ushort4 x)
+{
+    return as_float4(convert_uint4(x) << 16);
+}
+static inline ushort4 bf16_round4(float4 x)
+{
+    return (ushort4)(bf16_round(x.s0), bf16_round(x.s1), bf16_round(x.s2),
+                     bf16_round(x.s3));
 }
 
 /* An integer in 24 digits, the last of which is odd where others are lost:

@@ -12,8 +12,8 @@
     uint batch = line / rows, row = line - batch * rows
 
 /* An item an element, or four of them. */
-KERNEL void join_parts(__global float *c, __global const float *partial,
-                       __global const float *bias, const struct product p)
+KERNEL void join_parts(__global C_T *c, __global const float *partial,
+                       __global const C_T *bias, const struct product p)
 {
     uint wide = p.flags & C_VECTOR ? 4 : 1;
     ulong i = (ulong)get_global_id(0) * wide;
@@ -36,8 +36,8 @@ KERNEL void join_parts(__global float *c, __global const float *partial,
 
 /* Where there are few elements: 1 << lanes_log2 items an element, each with
  * every so manieth part.  Neighbours have neighbouring elements. */
-KERNEL void join_lanes(__global float *c, __global const float *partial,
-                       __global const float *bias, const struct product p)
+KERNEL void join_lanes(__global C_T *c, __global const float *partial,
+                       __global const C_T *bias, const struct product p)
 {
     __local float parts[GROUP];
     uint lanes = 1u << p.lanes_log2, step = GROUP / lanes;

@@ -14,6 +14,20 @@
 #ifndef ACTIVATION
 #define ACTIVATION op_none
 #endif
+/* What c and bias, and a and b, are made of: f32, f16 or bf16 (common.cl). */
+#ifndef C_DTYPE
+#define C_DTYPE f32
+#endif
+#ifndef AB_DTYPE
+#define AB_DTYPE f32
+#endif
+#define C_T CAT(C_DTYPE, _t)
+#define C_T4 CAT(C_DTYPE, _t4)
+#define C_VALUE CAT(C_DTYPE, _value)
+#define C_VALUE4 CAT(C_DTYPE, _value4)
+#define C_ROUND CAT(C_DTYPE, _round)
+#define C_ROUND4 CAT(C_DTYPE, _round4)
+#define AB_T CAT(AB_DTYPE, _t)
 /* 1: a's, or b's, neighbours in memory lie along m, or n; 0: along k. */
 #ifndef A_OUTER
 #define A_OUTER 0
@@ -39,8 +53,9 @@ struct product {
 };
 
 /* Elements of operands as numbers: one, and four that are aligned. */
-#define LOAD1(from) (*(from))
-#define LOAD4(from) (*(__global const float4 *)(from))
+#define LOAD1(from) CAT(AB_DTYPE, _value)(*(from))
+#define LOAD4(from)                                                            \
+    CAT(AB_DTYPE, _value4)(*(__global const CAT(AB_DTYPE, _t4) *)(from))
 
 #define HAS_BIAS 1u
 /* Four elements of c, and of the partials, are read and written as one. */
@@ -90,7 +105,7 @@ static inline struct tile tile_of(uint group, uint tiles_m, uint tiles_n,
 
 /* The element (row, column) of a batch, from its sum; old and bias are read
  * where they count. */
-static inline void finish1(__global float *c, __global const float *bias,
+static inline void finish1(__global C_T *c, __global const C_T *bias,
                            uint batch, uint row, uint column, float sum,
                            const struct product *p)
 {
@@ -98,15 +113,15 @@ static inline void finish1(__global float *c, __global const float *bias,
     c += (long)p->c_offset + (long)batch * p->c_batch + (long)row * p->c_ld +
          column;
     if (p->flags & HAS_BIAS)
-        added = bias[(long)p->bias_offset + (long)row * p->bias_row +
-                     (long)column * p->bias_column];
+        added = C_VALUE(bias[(long)p->bias_offset + (long)row * p->bias_row +
+                             (long)column * p->bias_column]);
     if (p->beta != 0.0f)
-        old = *c;
-    *c = finish(sum, old, added, p->alpha, p->beta, p->slope);
+        old = C_VALUE(*c);
+    *c = C_ROUND(finish(sum, old, added, p->alpha, p->beta, p->slope));
 }
 
 /* Four neighbours, as one. */
-static inline void finish4(__global float *c, __global const float *bias,
+static inline void finish4(__global C_T *c, __global const C_T *bias,
                            uint batch, uint row, uint column, float4 sum,
                            const struct product *p)
 {
@@ -117,20 +132,21 @@ static inline void finish4(__global float *c, __global const float *bias,
         long step = p->bias_column;
         bias += (long)p->bias_offset + (long)row * p->bias_row +
                 (long)column * step;
-        added = (float4)(bias[0], bias[step], bias[2 * step], bias[3 * step]);
+        added = (float4)(C_VALUE(bias[0]), C_VALUE(bias[step]),
+                         C_VALUE(bias[2 * step]), C_VALUE(bias[3 * step]));
     }
     if (p->beta != 0.0f)
-        old = *(__global const float4 *)c;
+        old = C_VALUE4(*(__global const C_T4 *)c);
     old.s0 = finish(sum.s0, old.s0, added.s0, p->alpha, p->beta, p->slope);
     old.s1 = finish(sum.s1, old.s1, added.s1, p->alpha, p->beta, p->slope);
     old.s2 = finish(sum.s2, old.s2, added.s2, p->alpha, p->beta, p->slope);
     old.s3 = finish(sum.s3, old.s3, added.s3, p->alpha, p->beta, p->slope);
-    *(__global float4 *)c = old;
+    *(__global C_T4 *)c = C_ROUND4(old);
 }
 
 /* Four sums of a row, as far as the row goes, to c or to the partials. */
-static inline void store_sums(__global float *c, __global float *partial,
-                              __global const float *bias, struct tile tile,
+static inline void store_sums(__global C_T *c, __global float *partial,
+                              __global const C_T *bias, struct tile tile,
                               uint row, uint column, float4 sum,
                               const struct product *p)
 {

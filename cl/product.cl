@@ -129,8 +129,8 @@ static inline void multiply(float (*sum)[ITEM_N],
 
 /* Through local memory, 32 rows at a time, so that neighbours store
  * neighbours. */
-static inline void store_tile(__global float *c, __global float *partial,
-                              __global const float *bias, struct tile tile,
+static inline void store_tile(__global C_T *c, __global float *partial,
+                              __global const C_T *bias, struct tile tile,
                               float (*sum)[ITEM_N], __local float *shared,
                               uint y, uint x, const struct product *p)
 {
@@ -155,9 +155,9 @@ static inline void store_tile(__global float *c, __global float *partial,
     }
 }
 
-KERNEL void product(__global float *c, __global float *partial,
-                    __global const float *a, __global const float *b,
-                    __global const float *bias, __global const uint *marks,
+KERNEL void product(__global C_T *c, __global float *partial,
+                    __global const AB_T *a, __global const AB_T *b,
+                    __global const C_T *bias, __global const uint *marks,
                     const struct product p)
 {
     __local float a_slices[2][SLICE][A_LINE] __attribute__((aligned(16)));

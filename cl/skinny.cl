@@ -286,8 +286,8 @@ static inline void parts_join(float (*sum)[NARROW], __local float *shared,
 }
 
 /* From local memory, so that neighbours store neighbours. */
-static inline void store_block(__global float *c, __global float *partial,
-                               __global const float *bias, struct tile tile,
+static inline void store_block(__global C_T *c, __global float *partial,
+                               __global const C_T *bias, struct tile tile,
                                __local const float *shared,
                                const struct product *p)
 {
@@ -315,9 +315,9 @@ static inline void store_block(__global float *c, __global float *partial,
 #define ROW_OF(i) (set * ITEM + (i))
 #endif
 
-KERNEL void skinny(__global float *c, __global float *partial,
-                   __global const float *w, __global const float *x,
-                   __global const float *bias, const struct product p)
+KERNEL void skinny(__global C_T *c, __global float *partial,
+                   __global const AB_T *w, __global const AB_T *x,
+                   __global const C_T *bias, const struct product p)
 {
     __local float shared[SHARED_FLOATS] __attribute__((aligned(16)));
     uint id = get_local_id(0);

@@ -190,8 +190,8 @@ static inline bool sums_finite(float (*sum)[BLOCKS_N][4])
 
 /* Through local memory, 16 rows of each warp at a time, so that neighbours
  * store neighbours. */
-static inline void store_tile(__global float *c, __global float *partial,
-                              __global const float *bias, struct tile tile,
+static inline void store_tile(__global C_T *c, __global float *partial,
+                              __global const C_T *bias, struct tile tile,
                               float (*sum)[BLOCKS_N][4], __local float *shared,
                               const struct product *p)
 {
@@ -219,9 +219,9 @@ static inline void store_tile(__global float *c, __global float *partial,
     }
 }
 
-KERNEL void strict(__global float *c, __global float *partial,
+KERNEL void strict(__global C_T *c, __global float *partial,
                    __global const float *a, __global const float *b,
-                   __global const float *bias, __global uint *marks,
+                   __global const C_T *bias, __global uint *marks,
                    const struct product p)
 {
     __local float shared[STAGES * (A_STAGE + B_STAGE)]

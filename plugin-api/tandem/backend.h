@@ -433,7 +433,8 @@ enum tandem_device_kind {
 
 enum tandem_device_caps {
     TANDEM_CAP_F64 = 1u << 0,
-    /* Computes in f16 itself, not only with numbers stored so. */
+    /* Computes in f16 itself, not only with numbers stored so, by its driver's
+     * word.  (cl-probe tries it, too: drivers do and do not say so.) */
     TANDEM_CAP_F16 = 1u << 1,
     /* Computes on host memory where it lies: import_host costs no copy. */
     TANDEM_CAP_HOST_MEMORY = 1u << 2,

@@ -99,7 +99,8 @@ static const cast_fn casts[4][5] = {
     {u8_f32, u8_i32, u8_i64, u8_u8, u8_bool},
 };
 
-/* To the f32 that a number of 16 bits is rounded from. */
+/* To the f32 that a bf16 is rounded from.  (An integer of more digits than f32
+ * has is past the largest f16.) */
 static const cast_fn odds[4] = {f32_f32, i32_odd, i64_odd, u8_f32};
 
 static uint32_t dtype_place(uint32_t dtype)
@@ -145,9 +146,13 @@ static void piece_cast(const struct cast *cast, void *to, int64_t to_step,
     uint16_t packed[PACK_ELEMENTS];
     float wide[PACK_ELEMENTS];
     if (cast->widen != NULL) {
+        bool at_once =
+            to_step == 1 && cast->narrow == NULL && cast->fn == f32_f32;
         if (from_step != 1)
             move(packed, 1, from, from_step, n);
-        cast->widen(wide, from_step != 1 ? packed : from, n);
+        cast->widen(at_once ? to : wide, from_step != 1 ? packed : from, n);
+        if (at_once)
+            return;
         from = wide;
         from_step = 1;
     }
@@ -217,8 +222,8 @@ static void cast_choose(struct cast *cast, const struct kernels *kernels,
     cast->narrow = to == TANDEM_F16    ? kernels->f16_narrow
                    : to == TANDEM_BF16 ? kernels->bf16_narrow
                                        : NULL;
-    cast->fn = cast->narrow != NULL ? odds[place]
-                                    : casts[place][dtype_place(to)];
+    cast->fn = to == TANDEM_BF16 ? odds[place]
+                                 : casts[place][dtype_place(to)];
 }
 
 void cast_run(const struct work *work)

@@ -12,7 +12,7 @@
 /* Before any other call of CLBlast's. */
 void clblast_begin(cl_command_queue *queue);
 /* UNSUPPORTED with a message where CLBlast cannot count so far; gemm was
- * checked. */
+ * checked, and is all of f32. */
 enum tandem_status clblast_supports(const struct tandem_gemm *gemm);
 /* GEMM_KEY or GEMM_BATCHED_KEY: what CLBlast compiles for gemm. */
 uint64_t clblast_key(const struct tandem_gemm *gemm);

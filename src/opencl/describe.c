@@ -231,7 +231,7 @@ bool describe_device(struct platform_device *out, cl_platform_id platform,
     out->subgroups = listed(extensions, "cl_intel_subgroups") &&
                      info->kind == TANDEM_DEVICE_GPU;
     info->caps = TANDEM_CAP_ASYNC | TANDEM_CAP_COMPILES | TANDEM_CAP_PROFILING |
-                 TANDEM_CAP_CORE_OPERATORS;
+                 TANDEM_CAP_CORE_OPERATORS | TANDEM_CAP_16_BIT_FLOATS;
     info->caps |= listed(extensions, "cl_khr_fp64") ? TANDEM_CAP_F64 : 0;
     info->caps |= listed(extensions, "cl_khr_fp16") ? TANDEM_CAP_F16 : 0;
     /* A CPU device computes in the host's memory; others are believed only

@@ -29,20 +29,15 @@ enum tandem_status gemm_supports(const struct tandem_device *device,
                                  const struct tandem_gemm *gemm)
 {
     (void)device;
-    struct tandem_gemm whole;
-    gemm_complete(&whole, gemm);
-    if (whole.dtype != TANDEM_F32 || whole.c_dtype != TANDEM_F32)
-        return message_set(TANDEM_UNSUPPORTED,
-                           "gemm: the opencl backend serves f32 alone");
     if (nothing(gemm) || product_zero(gemm))
         return TANDEM_OK;
-    return clblast_supports(gemm);
+    return product_wide(gemm) ? clblast_supports(gemm) : TANDEM_OK;
 }
 
 /* How a product is computed: by CLBlast's kernels, by a plan, or by one after
  * the other. */
 struct way {
-    bool zero, clblast;
+    bool zero, clblast, plain; /* plain: by a kernel that cannot be broken */
     struct route route;
     struct plan plan; /* of no steps: CLBlast's kernels do all */
 };
@@ -56,7 +51,8 @@ static uint32_t traits_of(const struct tandem_gemm *gemm)
            (operand_aligned(gemm, OPERAND_A) ? 8u : 0) |
            (operand_aligned(gemm, OPERAND_B) ? 16u : 0) |
            (product_fits(gemm, TILE_LARGE) ? 32u : 0) |
-           (product_counts(gemm) ? 64u : 0) | (has_epilogue(gemm) ? 128u : 0);
+           (product_counts(gemm) ? 64u : 0) | (has_epilogue(gemm) ? 128u : 0) |
+           type_of(gemm->dtype) << 8 | type_of(gemm_c_dtype(gemm)) << 12;
 }
 
 /* route_choose, which takes a microsecond or two, or what it said before. */
@@ -90,7 +86,7 @@ static void way_find(struct way *out, struct tandem_device *device,
     uint32_t group_log2 = device->programs.group_log2;
     out->zero = product_zero(gemm);
     out->plan.steps = 0;
-    out->clblast = false;
+    out->clblast = out->plain = false;
     if (!out->zero && stream != NULL)
         route_recall(stream, gemm, &out->route);
     else if (!out->zero)
@@ -98,6 +94,11 @@ static void way_find(struct way *out, struct tandem_device *device,
     if (!out->zero && !out->route.clblast) {
         plan_product(&out->plan, gemm, out->route.tile, out->route.splits,
                      out->route.packs, group_log2);
+        return;
+    }
+    out->plain = !out->zero && !product_wide(gemm);
+    if (out->plain) {
+        plan_multiply(&out->plan, gemm, group_log2);
         return;
     }
     out->clblast = !out->zero;
@@ -108,17 +109,18 @@ static void way_find(struct way *out, struct tandem_device *device,
 
 /* Whether status says that the way's own kernels do not run on this device,
  * so that another way is to be found. */
-static bool way_broken(struct tandem_device *device, const struct way *way,
+static bool way_broken(struct tandem_device *device,
+                       const struct tandem_gemm *gemm, const struct way *way,
                        enum tandem_status status)
 {
-    if (way->clblast || way->zero ||
+    if (way->clblast || way->zero || way->plain ||
         (status != TANDEM_FAILED && status != TANDEM_UNSUPPORTED))
         return false;
     device_log(device, TANDEM_LOG_WARNING,
                "gemm: the %s tiles are not used on %s: %s",
                tiles[way->route.tile].name, device->hardware->info.name,
                message_get());
-    route_break(&device->routes, &way->route);
+    route_break(&device->routes, gemm, &way->route);
     return true;
 }
 
@@ -166,7 +168,7 @@ enum tandem_status gemm_ready(struct tandem_device *device,
         return TANDEM_OK;
     way_find(&way, device, NULL, gemm);
     enum tandem_status status = way_ready(device, gemm, &way);
-    while (way_broken(device, &way, status)) {
+    while (way_broken(device, gemm, &way, status)) {
         way_find(&way, device, NULL, gemm);
         status = way_prepare(device, gemm, &way);
         if (status == TANDEM_OK)
@@ -207,7 +209,7 @@ static enum tandem_status way_kernels(struct tandem_stream *stream,
             if (key_compiles(out->plan.step[i].key))
                 status = stream_kernel(stream, &out->plan.step[i], &kernel);
     } while (status == TANDEM_NOT_READY ||
-             way_broken(stream->device, out, status));
+             way_broken(stream->device, gemm, out, status));
     return status;
 }
 

@@ -41,7 +41,8 @@ enum kernel_id {
     KERNEL_STRICT = 18,
     KERNEL_SKINNY = 19,
     KERNEL_JOIN_LANES = 20,
-    KERNEL_IDS = 21
+    KERNEL_MULTIPLY = 21,
+    KERNEL_IDS = 22
 };
 
 /* OpenCL C types, as they stand in a key. */
@@ -172,6 +173,9 @@ enum tandem_status plan_make(struct plan *plan, const struct request *request);
 /* The kernel after (or, where the product is zero, instead of) a product. */
 void plan_epilogue(struct plan *plan, const struct tandem_gemm *gemm,
                    uint32_t group_log2, float scale);
+/* All of a product, by a kernel that every device runs. */
+void plan_multiply(struct plan *plan, const struct tandem_gemm *gemm,
+                   uint32_t group_log2);
 
 /* ---- for the planners ---- */
 

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "common/check.h"
 #include "opencl/memory.h"
 #include "opencl/skinny.h"
 
@@ -55,6 +56,11 @@ bool product_counts(const struct tandem_gemm *gemm)
            gemm->a.ld < MOST_LINE && gemm->b.ld < MOST_LINE;
 }
 
+bool product_wide(const struct tandem_gemm *gemm)
+{
+    return gemm->dtype == TANDEM_F32 && gemm_c_dtype(gemm) == TANDEM_F32;
+}
+
 /* ---- operands ---- */
 
 struct operand operand_of(const struct tandem_gemm *gemm, enum operand_id id)
@@ -68,17 +74,19 @@ struct operand operand_of(const struct tandem_gemm *gemm, enum operand_id id)
 }
 
 /* Whether all lines of a matrix start at aligned fours. */
-static bool matrix_aligned(const struct tandem_matrix *matrix, int64_t batch)
+static bool matrix_aligned(const struct tandem_matrix *matrix, uint32_t dtype,
+                           int64_t batch)
 {
     uint64_t skew = matrix->buffer != NULL ? matrix->buffer->skew : 0;
-    return (matrix->byte_offset + skew) % 16 == 0 && matrix->ld % 4 == 0 &&
-           (batch == 1 || matrix->batch_stride % 4 == 0);
+    return (matrix->byte_offset + skew) % (4 * TANDEM_DTYPE_BYTES(dtype)) ==
+               0 &&
+           matrix->ld % 4 == 0 && (batch == 1 || matrix->batch_stride % 4 == 0);
 }
 
 bool operand_fours(const struct tandem_gemm *gemm,
                    const struct operand *operand)
 {
-    return matrix_aligned(operand->matrix, gemm->batch) &&
+    return matrix_aligned(operand->matrix, gemm->dtype, gemm->batch) &&
            (operand->outer ? operand->rows : operand->depth) % 4 == 0;
 }
 
@@ -97,12 +105,14 @@ bool operand_outer(const struct tandem_gemm *gemm, enum operand_id id)
 bool operand_aligned(const struct tandem_gemm *gemm, enum operand_id id)
 {
     struct operand operand = operand_of(gemm, id);
-    return matrix_aligned(operand.matrix, gemm->batch) &&
+    return matrix_aligned(operand.matrix, gemm->dtype, gemm->batch) &&
            (!operand.outer || operand.rows % 4 == 0);
 }
 
 bool product_fits(const struct tandem_gemm *gemm, enum tile_id tile)
 {
+    if (tiles[tile].strict && gemm->dtype != TANDEM_F32)
+        return false;
     if (tile == TILE_STRICT_LARGE)
         return gemm->k % 4 == 0;
     if (tiles[tile].narrow != 0)
@@ -178,7 +188,15 @@ static uint64_t key_of(const struct tandem_gemm *gemm, enum tile_id tile)
     return kernel_key(strict ? KERNEL_STRICT : KERNEL_PRODUCT, 0, false,
                       tiles[tile].group_log2) |
            key_product(tile, operand_outer(gemm, OPERAND_A),
-                       operand_outer(gemm, OPERAND_B), strict || both_fours(gemm));
+                       operand_outer(gemm, OPERAND_B),
+                       strict || both_fours(gemm)) |
+           product_types(gemm);
+}
+
+uint64_t product_types(const struct tandem_gemm *gemm)
+{
+    return key_type(0, type_of(gemm_c_dtype(gemm))) |
+           key_type(1, type_of(gemm->dtype));
 }
 
 uint64_t product_activation(const struct tandem_gemm *gemm)
@@ -194,10 +212,12 @@ void product_fill(struct product *out, const struct tandem_gemm *gemm,
     memset(out, 0, sizeof(*out));
     uint32_t slices = ((uint32_t)gemm->k + slice - 1) / slice;
     uint32_t each = (slices + splits - 1) / splits;
-    out->a_offset = gemm->a.byte_offset / sizeof(float);
-    out->b_offset = gemm->b.byte_offset / sizeof(float);
-    out->c_offset = gemm->c.byte_offset / sizeof(float);
-    out->bias_offset = gemm->bias_byte_offset / sizeof(float);
+    uint32_t bytes = TANDEM_DTYPE_BYTES(gemm->dtype);
+    uint32_t c_bytes = TANDEM_DTYPE_BYTES(gemm_c_dtype(gemm));
+    out->a_offset = gemm->a.byte_offset / bytes;
+    out->b_offset = gemm->b.byte_offset / bytes;
+    out->c_offset = gemm->c.byte_offset / c_bytes;
+    out->bias_offset = gemm->bias_byte_offset / c_bytes;
     out->plane = (uint64_t)gemm->m * (uint64_t)gemm->n * (uint64_t)gemm->batch;
     out->a_ld = gemm->a.ld;
     out->b_ld = gemm->b.ld;
@@ -217,7 +237,8 @@ void product_fill(struct product *out, const struct tandem_gemm *gemm,
     out->beta = (float)gemm->beta;
     out->slope = (float)gemm->activation_alpha;
     out->flags = gemm->bias_kind != TANDEM_BIAS_NONE ? HAS_BIAS : 0;
-    if (matrix_aligned(&gemm->c, gemm->batch) && gemm->n % 4 == 0)
+    if (matrix_aligned(&gemm->c, gemm_c_dtype(gemm), gemm->batch) &&
+        gemm->n % 4 == 0)
         out->flags |= C_VECTOR;
 }
 
@@ -247,7 +268,7 @@ void product_join(struct plan *plan, const struct tandem_gemm *gemm,
     uint32_t lanes_log2 = join_lanes_log2(from, group_log2);
     uint64_t key = kernel_key(
         lanes_log2 > 0 ? KERNEL_JOIN_LANES : KERNEL_JOIN_PARTS, 0, false,
-        group_log2);
+        group_log2) | product_types(gemm);
     struct step *step =
         plan_step(plan, key | product_activation(gemm), sizeof(struct product));
     struct product *out = (struct product *)step->params;
@@ -314,8 +335,9 @@ void plan_product(struct plan *plan, const struct tandem_gemm *gemm,
 {
     static const uint32_t transposes[OPERANDS] = {TANDEM_GEMM_TRANSPOSE_A,
                                                   TANDEM_GEMM_TRANSPOSE_B};
-    struct tandem_gemm packed = *gemm;
+    struct tandem_gemm packed; /* gemm may be shorter */
     struct tandem_matrix *matrices[OPERANDS] = {&packed.a, &packed.b};
+    gemm_complete(&packed, gemm);
     plan->steps = 0;
     plan->temp_bytes = 0;
     for (uint32_t i = 0; i < OPERANDS; i++) {

@@ -46,6 +46,9 @@ uint32_t product_share(const struct tandem_gemm *gemm, enum tile_id tile);
 /* Whether tile takes gemm: skinny ones few rows or columns alone; the large ones read fours alone, as single elements
  * would take more registers than some GPUs have. */
 bool product_fits(const struct tandem_gemm *gemm, enum tile_id tile);
+/* Whether all of it is f32: only then CLBlast takes it, too (its routines of
+ * f16 are not for all devices). */
+bool product_wide(const struct tandem_gemm *gemm);
 /* Whether the kernels can count as far as gemm's matrices go. */
 bool product_counts(const struct tandem_gemm *gemm);
 /* What becomes of a and b before a strict product. */

@@ -45,6 +45,8 @@ void product_fill(struct product *out, const struct tandem_gemm *gemm,
                   uint32_t slice, uint32_t splits);
 /* The key's bits of what is done last. */
 uint64_t product_activation(const struct tandem_gemm *gemm);
+/* And of what c, and a and b, are made of. */
+uint64_t product_types(const struct tandem_gemm *gemm);
 /* Buffers that a kernel is not to read, or write, are c's. */
 struct tandem_buffer *product_bias(const struct tandem_gemm *gemm);
 /* The step that makes c of the parts. */

@@ -138,8 +138,8 @@ static double tiles_best(const struct routes *routes,
                          struct route *out_route)
 {
     double best = 1e30;
-    /* Those that were measured, where some were. */
-    if (routes->costs.measured != 0)
+    /* Those that were measured, where some were and others will do. */
+    if (routes->costs.measured != 0 && product_wide(gemm))
         broken |= ~routes->costs.measured;
     for (uint32_t i = 0; i < TILES; i++) {
         struct route route;
@@ -178,11 +178,18 @@ void route_choose(struct routes *routes, const struct tandem_gemm *gemm,
 {
     uint32_t broken =
         atomic_load_explicit(&routes->broken, memory_order_relaxed);
+    bool either = product_wide(gemm); /* way */
     *out_route = (struct route){.clblast = true, .splits = 1};
+    if (!either)
+        broken |= broken >> ROUTE_16_BITS;
     if (!product_counts(gemm))
         return;
     if (routes->forced) {
         *out_route = routes->use_route;
+        if (!either && out_route->clblast)
+            *out_route = (struct route){.tile = TILE_MEDIUM, .splits = 1};
+        if (gemm->dtype != TANDEM_F32)
+            out_route->tile = tiles[out_route->tile].plain;
         if (!product_fits(gemm, out_route->tile))
             out_route->tile = tiles[out_route->tile].strict
                                   ? TILE_STRICT_MEDIUM
@@ -195,16 +202,19 @@ void route_choose(struct routes *routes, const struct tandem_gemm *gemm,
         return;
     }
     /* Costs that are built in mean nothing beside measured ones. */
-    if (routes->costs.measured == 0 && routes->prefer_clblast)
+    if (either && routes->costs.measured == 0 && routes->prefer_clblast)
         return;
     struct route ours;
-    double limit = routes->costs.measured != 0 ? clblast_best(routes, gemm)
-                                               : 1e30;
+    double limit = either && routes->costs.measured != 0
+                       ? clblast_best(routes, gemm)
+                       : 1e30;
     if (tiles_best(routes, gemm, broken, &ours) < limit)
         *out_route = ours;
 }
 
-void route_break(struct routes *routes, const struct route *route)
+void route_break(struct routes *routes, const struct tandem_gemm *gemm,
+                 const struct route *route)
 {
-    atomic_fetch_or(&routes->broken, 1u << route->tile);
+    uint32_t first = product_wide(gemm) ? 0 : ROUTE_16_BITS;
+    atomic_fetch_or(&routes->broken, 1u << (first + route->tile));
 }

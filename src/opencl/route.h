@@ -29,18 +29,23 @@ struct routes {
     bool prefer_clblast; /* nothing is built in of our kernels here */
     bool forced;         /* by the open key test.gemm: use_route */
     struct route use_route;
-    _Atomic uint32_t broken; /* bits of tiles that this driver cannot run */
+    /* Bits of tiles that this driver cannot run; from ROUTE_16_BITS on, those
+     * with operands of 16 bits. */
+    _Atomic uint32_t broken;
 };
+#define ROUTE_16_BITS 16u
 
 void routes_start(struct routes *routes,
                   const struct platform_device *hardware);
 /* The value of the open key test.gemm: clblast, or TILE[:SPLITS]; false where
  * it is neither. */
 bool routes_force(struct routes *routes, const char *value);
-/* gemm is supported and not empty.  Any thread. */
+/* gemm is supported and not empty.  Any thread.  A route by CLBlast for what
+ * CLBlast does not take: none of the tiles does, either. */
 void route_choose(struct routes *routes, const struct tandem_gemm *gemm,
                   struct route *out_route);
-/* Notes that the route's tile does not run here. */
-void route_break(struct routes *routes, const struct route *route);
+/* Notes that the route's tile does not run here, for products like gemm. */
+void route_break(struct routes *routes, const struct tandem_gemm *gemm,
+                 const struct route *route);
 
 #endif

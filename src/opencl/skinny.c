@@ -102,12 +102,12 @@ static uint64_t key_of(const struct tandem_gemm *gemm,
 
 /* In the struct the wide operand is a. */
 static void sides_fill(struct product *out, const struct sides *sides,
-                       enum tile_id tile)
+                       uint32_t bytes, enum tile_id tile)
 {
     const struct tandem_matrix *wide = sides->wide.matrix;
     const struct tandem_matrix *narrow = sides->narrow.matrix;
-    out->a_offset = wide->byte_offset / sizeof(float);
-    out->b_offset = narrow->byte_offset / sizeof(float);
+    out->a_offset = wide->byte_offset / bytes;
+    out->b_offset = narrow->byte_offset / bytes;
     out->a_ld = wide->ld;
     out->b_ld = narrow->ld;
     out->a_batch = wide->batch_stride;
@@ -124,7 +124,7 @@ void plan_skinny(struct plan *plan, const struct tandem_gemm *gemm,
     struct sides sides = sides_of(gemm);
     struct product params;
     product_fill(&params, gemm, skinny_depth(gemm, tile), splits);
-    sides_fill(&params, &sides, tile);
+    sides_fill(&params, &sides, TANDEM_DTYPE_BYTES(gemm->dtype), tile);
     params.partial_offset = plan->temp_bytes / sizeof(float);
     bool parts = params.splits > 1;
     if (parts) {
@@ -132,6 +132,7 @@ void plan_skinny(struct plan *plan, const struct tandem_gemm *gemm,
         plan->temp_bytes += params.splits * params.plane * sizeof(float);
     }
     uint64_t key = key_of(gemm, &sides, tile) |
+                   product_types(gemm) |
                    (parts ? 0 : product_activation(gemm));
     struct step *step = plan_step(plan, key, sizeof(params));
     *(struct product *)step->params = params;

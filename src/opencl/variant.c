@@ -32,6 +32,7 @@ static const struct {
     [KERNEL_NORM_PART] = {"norm.cl", kernel_norm, "part"},
     [KERNEL_NORM_WRITE] = {"norm.cl", kernel_norm, "write"},
     [KERNEL_EPILOGUE] = {"gemm.cl", kernel_gemm, "epilogue"},
+    [KERNEL_MULTIPLY] = {"gemm.cl", kernel_gemm, "multiply"},
     [KERNEL_PRODUCT] = {"product.cl", kernel_product, "product"},
     [KERNEL_JOIN_PARTS] = {"join.cl", kernel_join, "join_parts"},
     [KERNEL_JOIN_LANES] = {"join.cl", kernel_join, "join_lanes"},
@@ -118,6 +119,16 @@ static void append_strict(struct variant_text *out, uint64_t key)
            " -DTILE_M=%u -DTILE_N=%u -DWARP_M=64 -DWARP_N=%u -DA_OUTER=%u "
            "-DB_OUTER=%u",
            tile->m, tile->n, tile->n / 2, KEY_A_OUTER(key), KEY_B_OUTER(key));
+}
+
+/* Of c, and of a and b, of a product. */
+static void append_dtypes(struct variant_text *out, uint64_t key)
+{
+    static const char *const names[16] = {
+        [TYPE_FLOAT] = "f32", [TYPE_F16] = "f16", [TYPE_BF16] = "bf16"};
+    const char *c = names[KEY_TYPE(key, 0)], *ab = names[KEY_TYPE(key, 1)];
+    append(out, " -DC_DTYPE=%s -DAB_DTYPE=%s", c != NULL ? c : "f32",
+           ab != NULL ? ab : "f32");
 }
 
 /* Half as much in registers where there may be fewer. */
@@ -213,18 +224,22 @@ void variant_describe(struct variant_text *out, uint64_t key,
                KEY_VECTOR(key));
         break;
     case KERNEL_STRICT:
+        append_dtypes(out, key);
         append_strict(out, key);
         append_activation(out, key);
         break;
     case KERNEL_SKINNY:
+        append_dtypes(out, key);
         append_skinny(out, key, hardware->nvidia);
         append_activation(out, key);
         break;
     case KERNEL_PRODUCT:
+        append_dtypes(out, key);
         append_product(out, key, hardware->nvidia);
         append_activation(out, key);
         break;
     default:
+        append_dtypes(out, key);
         append_activation(out, key);
         break;
     }

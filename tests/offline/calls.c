@@ -208,14 +208,15 @@ static void operator_try(struct search *search)
 /* A product in all tiles, whole and in parts. */
 static void tiles_try(struct search *search, const struct tandem_gemm *gemm)
 {
+    static const uint32_t splits[] = {1, 2, 64};
     struct plan plan;
-    for (uint32_t i = 0; i < TILES * 2; i++) {
-        enum tile_id tile = (enum tile_id)(i / 2);
+    for (uint32_t i = 0; i < TILES * COUNT(splits); i++) {
+        enum tile_id tile = (enum tile_id)(i / COUNT(splits));
         if (!product_counts(gemm) || !product_fits(gemm, tile) ||
             (tiles[tile].strict && !(operand_aligned(gemm, OPERAND_A) &&
                                      operand_aligned(gemm, OPERAND_B))))
             continue;
-        plan_product(&plan, gemm, tile, 1 + i % 2, 0,
+        plan_product(&plan, gemm, tile, splits[i % COUNT(splits)], 0,
                      search->request.group_log2);
         plan_add(search->keys, &plan);
     }
@@ -234,6 +235,28 @@ static void activations_try(struct search *search, struct tandem_gemm *gemm)
         plan_epilogue(&plan, gemm, search->request.group_log2, 1.0f);
         plan_add(search->keys, &plan);
         tiles_try(search, gemm);
+    }
+}
+
+/* Of 16 bits: each kernel with each dtype on either side, two layouts. */
+static void halves_try(struct search *search, struct tandem_gemm *gemm)
+{
+    static const uint32_t dtypes[][2] = {{TANDEM_F16, TANDEM_F16},
+                                         {TANDEM_BF16, TANDEM_BF16},
+                                         {TANDEM_F16, TANDEM_F32},
+                                         {TANDEM_F32, TANDEM_BF16}};
+    struct plan plan;
+    for (uint32_t i = 0; i < 2 * COUNT(dtypes); i++) {
+        gemm->dtype = dtypes[i / 2][0];
+        gemm->c_dtype = dtypes[i / 2][1];
+        gemm->flags = i % 2 ? 0
+                            : TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B;
+        gemm->a.ld = gemm->b.ld = i % 2 ? 64 : 65;
+        tiles_try(search, gemm);
+        plan_multiply(&plan, gemm, search->request.group_log2);
+        plan_add(search->keys, &plan);
+        plan_epilogue(&plan, gemm, search->request.group_log2, 1.0f);
+        plan_add(search->keys, &plan);
     }
 }
 
@@ -261,6 +284,7 @@ static void products_try(struct search *search)
         gemm.a.ld = gemm.b.ld = i & 4u ? 65 : 64;
         tiles_try(search, &gemm);
     }
+    halves_try(search, &gemm);
 }
 
 /* ---- all operators ---- */

@@ -143,8 +143,53 @@ START_TEST(unmeasured_tiles_are_left_out)
     ck_assert_int_eq(choice(1024, 1024, 1024).tile, TILE_SMALL);
     /* And broken ones, measured or not. */
     struct route route = choice(1024, 1024, 1024);
-    route_break(&routes, &route);
+    struct tandem_gemm gemm = product(1024, 1024, 1024, 1);
+    route_break(&routes, &gemm, &route);
     ck_assert(choice(1024, 1024, 1024).clblast);
+}
+END_TEST
+
+/* CLBlast does not take them, so any tile is better; what is broken for them is
+ * not so for f32. */
+START_TEST(products_of_16_bits_are_ours)
+{
+    static const uint32_t dtypes[][2] = {{TANDEM_F16, TANDEM_F16},
+                                         {TANDEM_BF16, TANDEM_F32},
+                                         {TANDEM_F32, TANDEM_F16}};
+    for (int i = 0; i < 6; i++) {
+        struct tandem_gemm gemm = product(1024, 1024, 1024, 1);
+        gemm.dtype = dtypes[i / 2][0];
+        gemm.c_dtype = dtypes[i / 2][1];
+        start(i % 2 != 0);
+        take("tile.small", "100 100 100");
+        take("clblast", "1024 1024 1024 1 1");
+        for (int broken = 0; broken < TILES; broken++) {
+            struct route route = choose(&gemm);
+            if (route.clblast)
+                break;
+            ck_assert(gemm.dtype == TANDEM_F32 || !tiles[route.tile].strict);
+            route_break(&routes, &gemm, &route);
+        }
+        ck_assert(choose(&gemm).clblast);
+        take("clblast", "1024 1024 1024 1 1000000000");
+        ck_assert_int_eq(choice(1024, 1024, 1024).tile, TILE_SMALL);
+        ck_assert(!choice(1024, 1024, 1024).clblast);
+        ck_assert(routes_force(&routes, "clblast"));
+        ck_assert(choice(1024, 1024, 1024).clblast);
+    }
+}
+END_TEST
+
+/* Fours of 16 bits are 8 bytes. */
+START_TEST(alignment_goes_by_the_dtype)
+{
+    struct tandem_gemm gemm = product(128, 128, 128, 1);
+    gemm.a.byte_offset = 8;
+    ck_assert(!product_fits(&gemm, TILE_LARGE));
+    gemm.dtype = TANDEM_BF16;
+    ck_assert(product_fits(&gemm, TILE_LARGE));
+    gemm.a.byte_offset = 4;
+    ck_assert(!product_fits(&gemm, TILE_LARGE));
 }
 END_TEST
 
@@ -275,6 +320,8 @@ int main(void)
     tcase_add_test(tests, times_are_interpolated);
     tcase_add_test(tests, an_epilogue_costs_clblast_a_launch);
     tcase_add_test(tests, unmeasured_tiles_are_left_out);
+    tcase_add_test(tests, products_of_16_bits_are_ours);
+    tcase_add_test(tests, alignment_goes_by_the_dtype);
     tcase_add_test(tests, wrong_values_change_nothing);
     tcase_add_test(tests, sections_are_objects_of_strings);
     tcase_add_test(tests, figures_come_back);
