@@ -517,6 +517,8 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *   test.gemm         OpenCL plugin: the kernels of matrix products: "clblast",
  *                     or our tiles, "large", "medium" or "small", and in how
  *                     many splits of k: "small:4"
+ *   test.transfers    OpenCL plugin: how large transfers go: "direct", by the
+ *                     driver, "ring", through pinned memory, or "mapped"
  *   test.cache        "1": compiled programs are kept in cache_dir even where
  *                     the driver's own cache does better
  */

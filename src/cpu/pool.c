@@ -10,7 +10,6 @@
 #include "cpu/pool.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -18,7 +17,7 @@
 #include <unistd.h>
 
 #include "common/shelter.h"
-#include "cpu/quota.h"
+#include "common/quota.h"
 
 #define THREADS_LIMIT 256u
 /* Kernels' frames are small; the host's default may be anything. */
@@ -59,14 +58,8 @@ struct pool {
 
 uint32_t pool_processors(void)
 {
-    cpu_set_t set;
-    uint32_t count = 1;
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        count = (uint32_t)CPU_COUNT(&set);
-    else if (sysconf(_SC_NPROCESSORS_ONLN) > 1)
-        count = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
-    count = quota_processors("", count);
-    return count < 1 ? 1 : count > THREADS_LIMIT ? THREADS_LIMIT : count;
+    uint32_t count = quota_allowed();
+    return count > THREADS_LIMIT ? THREADS_LIMIT : count;
 }
 
 static double now_ns(void)

@@ -48,7 +48,7 @@ void cache_start(struct cache *cache)
  * gains by it. */
 static bool gives_binaries(const struct platform_device *hardware)
 {
-    return !hardware->nvidia && !hardware->rusticl;
+    return !hardware->rusticl;
 }
 
 static void own_open(struct tandem_device *device)

@@ -252,7 +252,8 @@ static void keep_path(char **path, const char *value)
 
 static enum tandem_status read_options(struct tandem_device *device,
                                        const struct tandem_open_options *from,
-                                       uint64_t *out_cap)
+                                       uint64_t *out_cap,
+                                       uint64_t *out_threads)
 {
     enum tandem_status status = TANDEM_OK;
     uint64_t stuck_ms = DEVICE_STUCK_MS;
@@ -279,6 +280,8 @@ static enum tandem_status read_options(struct tandem_device *device,
                                "open: key or value %u is NULL", i);
         if (strcmp(from->keys[i], "memory_cap_bytes") == 0)
             status = parse_number(from->keys[i], from->values[i], out_cap);
+        if (strcmp(from->keys[i], "num_threads") == 0)
+            status = parse_number(from->keys[i], from->values[i], out_threads);
         if (strcmp(from->keys[i], "cache_cap_bytes") == 0)
             status = parse_number(from->keys[i], from->values[i],
                                   &device->cache.cap_bytes);
@@ -296,6 +299,12 @@ static enum tandem_status read_options(struct tandem_device *device,
             deterministic = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "test.cache") == 0)
             device->cache.forced = strcmp(from->values[i], "1") == 0;
+        if (strcmp(from->keys[i], "test.transfers") == 0 &&
+            !haul_force(&device->haul, from->values[i]))
+            status = message_set(TANDEM_INVALID_ARGUMENT,
+                                 "open: test.transfers is \"%.40s\", not "
+                                 "direct, ring or mapped",
+                                 from->values[i]);
         if (strcmp(from->keys[i], "test.gemm") == 0 &&
             !routes_force(&device->routes, from->values[i]))
             status = message_set(TANDEM_INVALID_ARGUMENT,
@@ -314,7 +323,7 @@ enum tandem_status device_open(uint32_t index,
                                const struct tandem_open_options *options,
                                struct tandem_device **out_device)
 {
-    uint64_t cap = 0;
+    uint64_t cap = 0, threads = 0;
     *out_device = NULL;
     if (device_forked())
         return message_set(TANDEM_DEVICE_LOST,
@@ -332,8 +341,9 @@ enum tandem_status device_open(uint32_t index,
     if (hardware->nvidia)
         atomic_store(&device->waits, WAITS_BUSY);
     cache_start(&device->cache);
+    device->haul.forced = -1;
     routes_start(&device->routes, hardware);
-    enum tandem_status status = read_options(device, options, &cap);
+    enum tandem_status status = read_options(device, options, &cap, &threads);
     if (status == TANDEM_OK)
         status = context_take(device);
     if (status != TANDEM_OK) {
@@ -346,6 +356,7 @@ enum tandem_status device_open(uint32_t index,
         device_log(device, TANDEM_LOG_WARNING, "%s", driver_warning());
     pthread_mutex_init(&device->mutex, NULL);
     pool_start(&device->pool, cap);
+    haul_start(&device->haul, threads);
     programs_start(device);
     *out_device = device;
     return TANDEM_OK;
@@ -378,6 +389,7 @@ void device_close(struct tandem_device *device)
     compile_stop(device);
     while (device->streams != NULL)
         stream_destroy(device->streams);
+    haul_finish(&device->haul);
     if (!atomic_load(&device->stuck) &&
         !late_finish(device, atomic_load(&device->lost) ? DEVICE_ANSWER_NS
                                                         : device_limit(device)))

@@ -18,6 +18,7 @@
 #include "common/message.h"
 #include "opencl/api.h"
 #include "opencl/cache.h"
+#include "opencl/haul.h"
 #include "opencl/memory.h"
 #include "opencl/parameters.h"
 #include "opencl/platform.h"
@@ -55,6 +56,7 @@ struct tandem_device {
     struct tandem_stream *streams;
     uint64_t next_stream_id;
     struct pool pool;
+    struct haul haul;
     struct programs programs;
     struct routes routes; /* of matrix products */
     struct parameters parameters; /* CLBlast's, from the profile */

@@ -110,6 +110,20 @@ enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
     return TANDEM_OK;
 }
 
+bool pinned_holds(struct tandem_device *device, const void *memory,
+                  uint64_t bytes)
+{
+    const uintptr_t start = (uintptr_t)memory;
+    bool holds = false;
+    pthread_mutex_lock(&device->pool.mutex);
+    for (const struct pinned *at = device->pool.pinned; at != NULL && !holds;
+         at = at->next)
+        holds = start >= (uintptr_t)at->memory &&
+                start + bytes <= (uintptr_t)at->memory + at->bytes;
+    pthread_mutex_unlock(&device->pool.mutex);
+    return holds;
+}
+
 /* A lost device may still write to it: then it is close that gives it back. */
 void pinned_free(struct tandem_device *device, void *memory)
 {

@@ -244,8 +244,10 @@ static enum tandem_status entry_trim(struct tandem_device *device,
         return status;
     pool_trim(device, keep_bytes);
     /* Staging memory is the host's and not in the count. */
-    if (keep_bytes == 0)
+    if (keep_bytes == 0) {
         streams_trim(device);
+        haul_trim(device);
+    }
     return TANDEM_OK;
 }
 

@@ -39,11 +39,11 @@ static void spoil(struct tandem_buffer *buffer, enum tandem_status status)
                           memory_order_relaxed);
 }
 
-static enum tandem_status write_enqueue(struct tandem_stream *stream,
-                                        struct tandem_buffer *buffer,
-                                        uint64_t offset, const void *source,
-                                        uint64_t bytes, cl_bool blocking,
-                                        cl_event *event)
+enum tandem_status transfer_write(struct tandem_stream *stream,
+                                  struct tandem_buffer *buffer,
+                                  uint64_t offset, const void *source,
+                                  uint64_t bytes, cl_bool blocking,
+                                  cl_event *event)
 {
     cl_int code = CL_SUCCESS;
     for (int attempt = 0; attempt < 2; attempt++) {
@@ -77,8 +77,10 @@ static enum tandem_status write_blocking(struct tandem_stream *stream,
                            "device");
     if (status != TANDEM_OK)
         return status;
-    status =
-        write_enqueue(stream, buffer, offset, source, bytes, CL_TRUE, NULL);
+    status = bytes >= HAUL_BYTES
+                 ? haul_upload(stream, buffer, offset, source, bytes)
+                 : transfer_write(stream, buffer, offset, source, bytes,
+                                  CL_TRUE, NULL);
     if (status == TANDEM_OK)
         stream_passed(stream, atomic_load(&stream->issued));
     else
@@ -105,7 +107,7 @@ write_staged(struct tandem_stream *stream, struct tandem_buffer *buffer,
             break;
         }
         memcpy(room.memory, source, room.bytes);
-        status = write_enqueue(stream, buffer, offset, room.memory, room.bytes,
+        status = transfer_write(stream, buffer, offset, room.memory, room.bytes,
                                CL_FALSE, room.event);
         if (status != TANDEM_OK)
             break;
@@ -123,18 +125,19 @@ write_staged(struct tandem_stream *stream, struct tandem_buffer *buffer,
     return status;
 }
 
-/* With nothing to wait for, so much is written sooner than it is copied. */
+/* With nothing to wait for, so much is written sooner than it is copied: to a
+ * GPU, and on a processor, whose driver takes longer to begin. */
 #define DIRECT_BYTES ((uint64_t)64 << 10)
+#define CPU_DIRECT_BYTES ((uint64_t)512 << 10)
 
 /* Whether to copy the source first, so that the upload waits for no work.
  * What is larger than the staging memory would wait anyhow, for room in it. */
 static bool is_staged(struct tandem_stream *stream, uint64_t bytes)
 {
-    bool fits = bytes <= STAGING_BYTES;
-    if (stream->device->hardware->info.kind == TANDEM_DEVICE_CPU)
-        return fits;
+    bool cpu = stream->device->hardware->info.kind == TANDEM_DEVICE_CPU;
     bool idle = atomic_load(&stream->completed) == atomic_load(&stream->issued);
-    return fits && (!idle || bytes < DIRECT_BYTES);
+    return bytes <= STAGING_BYTES &&
+           (!idle || bytes < (cpu ? CPU_DIRECT_BYTES : DIRECT_BYTES));
 }
 
 enum tandem_status transfer_upload(struct tandem_stream *stream,
@@ -149,7 +152,7 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
     if (source == NULL)
         return message_set(TANDEM_INVALID_ARGUMENT, "upload: source is NULL");
     if ((flags & TANDEM_TRANSFER_ASYNC) != 0)
-        status = write_enqueue(stream, buffer, offset, source, bytes, CL_FALSE,
+        status = transfer_write(stream, buffer, offset, source, bytes, CL_FALSE,
                                NULL);
     else if (is_staged(stream, bytes))
         status = write_staged(stream, buffer, offset, source, bytes);
@@ -160,12 +163,10 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
     return status;
 }
 
-/* Enqueues a read and counts it. */
-static enum tandem_status read_enqueue(struct tandem_stream *stream,
-                                       struct tandem_buffer *buffer,
-                                       uint64_t offset, void *target,
-                                       uint64_t bytes, cl_bool blocking,
-                                       cl_event *event)
+enum tandem_status transfer_read(struct tandem_stream *stream,
+                                 struct tandem_buffer *buffer, uint64_t offset,
+                                 void *target, uint64_t bytes,
+                                 cl_bool blocking, cl_event *event)
 {
     cl_int code = CL_SUCCESS;
     for (int attempt = 0; attempt < 2; attempt++) {
@@ -189,14 +190,16 @@ static enum tandem_status read_wait(struct tandem_stream *stream,
 {
     cl_event event = NULL;
     enum tandem_status status;
-    if (wait_busy(stream->device)) {
+    if (bytes >= HAUL_BYTES || wait_busy(stream->device)) {
         /* So that the wait is ours, as in write_blocking. */
         status = stream_settle(stream, timeout_ns);
         if (status == TANDEM_OK)
-            status = read_enqueue(stream, buffer, offset, target, bytes,
-                                  CL_TRUE, NULL);
+            status = bytes >= HAUL_BYTES
+                         ? haul_download(stream, buffer, offset, target, bytes)
+                         : transfer_read(stream, buffer, offset, target, bytes,
+                                         CL_TRUE, NULL);
     } else {
-        status = read_enqueue(stream, buffer, offset, target, bytes, CL_FALSE,
+        status = transfer_read(stream, buffer, offset, target, bytes, CL_FALSE,
                               &event);
         if (status != TANDEM_OK)
             return status;
@@ -223,7 +226,7 @@ enum tandem_status transfer_download(struct tandem_stream *stream,
     if (target == NULL)
         return message_set(TANDEM_INVALID_ARGUMENT, "download: target is NULL");
     if ((flags & TANDEM_TRANSFER_ASYNC) != 0)
-        return read_enqueue(stream, buffer, offset, target, bytes, CL_FALSE,
+        return transfer_read(stream, buffer, offset, target, bytes, CL_FALSE,
                             NULL);
     if (readback_serves(stream, bytes, timeout_ns))
         return readback_read(stream, buffer, offset, target, bytes, timeout_ns);

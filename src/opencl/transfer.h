@@ -6,6 +6,17 @@
 
 #include "opencl/stream.h"
 
+/* Enqueues a write or a read and counts it; event may be NULL. */
+enum tandem_status transfer_write(struct tandem_stream *stream,
+                                  struct tandem_buffer *buffer,
+                                  uint64_t offset, const void *source,
+                                  uint64_t bytes, cl_bool blocking,
+                                  cl_event *event);
+enum tandem_status transfer_read(struct tandem_stream *stream,
+                                 struct tandem_buffer *buffer, uint64_t offset,
+                                 void *target, uint64_t bytes,
+                                 cl_bool blocking, cl_event *event);
+
 enum tandem_status transfer_upload(struct tandem_stream *stream,
                                    struct tandem_buffer *buffer,
                                    uint64_t offset, const void *source,

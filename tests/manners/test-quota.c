@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/quota.h"
+#include "common/quota.h"
 #include "host/support.h"
 
 /* A file below the scratch directory, with the directories that lead to it. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processor time that control groups leave to this process.  Any thread. */
-#ifndef TANDEM_CPU_QUOTA_H
-#define TANDEM_CPU_QUOTA_H
+/* The processors that this process may use.  Any thread. */
+#ifndef TANDEM_COMMON_QUOTA_H
+#define TANDEM_COMMON_QUOTA_H
 
 #include <stdint.h>
 
@@ -9,5 +9,9 @@
  * version 1: cpu.cfs_quota_us), in processors, rounded up; limit where none is
  * smaller.  root: what stands before "/proc" and "/sys", "" but for tests. */
 uint32_t quota_processors(const char *root, uint32_t limit);
+
+/* Those of the calling thread's affinity, at most as many as the quota gives;
+ * 1 or more. */
+uint32_t quota_allowed(void);
 
 #endif

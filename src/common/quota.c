@@ -7,11 +7,13 @@
  */
 #include "config.h"
 
-#include "cpu/quota.h"
+#include "common/quota.h"
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PATH_BYTES 4096u
 #define LINE_BYTES 2048u
@@ -116,4 +118,16 @@ uint32_t quota_processors(const char *root, uint32_t limit)
     if (file != NULL)
         fclose(file);
     return limit;
+}
+
+uint32_t quota_allowed(void)
+{
+    cpu_set_t set;
+    uint32_t count = 1;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        count = (uint32_t)CPU_COUNT(&set);
+    else if (sysconf(_SC_NPROCESSORS_ONLN) > 1)
+        count = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+    count = quota_processors("", count);
+    return count < 1 ? 1 : count;
 }
