@@ -14,10 +14,11 @@
 /* A ring of a few MiB is out of the processor's caches again when the device
  * writes there. */
 #define SLOT_BYTES ((uint64_t)1 << 20)
+#define LARGEST_SLOT_BYTES ((uint64_t)4 << 20)
 #define SMALLEST_SLOT_BYTES ((uint64_t)64 << 10)
 #define RING_BYTES ((uint64_t)16 << 20)
 /* To pin the ring takes as long as the driver's own way loses over so much. */
-#define PAYING_BYTES ((uint64_t)64 << 20)
+#define PAYING_BYTES ((uint64_t)32 << 20)
 /* A transfer tells how fast its way is from this size on. */
 #define TELLING_BYTES ((uint64_t)1 << 20)
 #define TURNS 3u
@@ -197,6 +198,9 @@ static uint64_t slot_bytes_of(uint64_t bytes)
 {
     uint64_t slot = SMALLEST_SLOT_BYTES;
     while (slot < SLOT_BYTES && slot * 8 < bytes)
+        slot *= 2;
+    /* Between two transfers a device rests for a few us. */
+    while (slot < LARGEST_SLOT_BYTES && slot * 32 < bytes)
         slot *= 2;
     return slot;
 }

@@ -127,7 +127,7 @@ write_staged(struct tandem_stream *stream, struct tandem_buffer *buffer,
 
 /* With nothing to wait for, so much is written sooner than it is copied: to a
  * GPU, and on a processor, whose driver takes longer to begin. */
-#define DIRECT_BYTES ((uint64_t)64 << 10)
+#define DIRECT_BYTES HAUL_BYTES
 #define CPU_DIRECT_BYTES ((uint64_t)512 << 10)
 
 /* Whether to copy the source first, so that the upload waits for no work.
