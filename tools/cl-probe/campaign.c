@@ -73,6 +73,7 @@ static json_t *device_run(const struct probe_options *options,
         .backend = device_text(device, "backend"),
         .device = (uint32_t)device_number(device, "index"),
         .name = device_text(device, "name"),
+        .processor = strcmp(device_text(device, "kind"), "cpu") == 0,
     };
     struct child_outcome outcome;
     struct progress progress;

@@ -28,6 +28,7 @@ struct campaign_request {
     const char *backend;
     uint32_t device; /* of the backend */
     const char *name;
+    bool processor; /* the host's own, which compiles for itself */
 };
 
 /* [blocks] Parent process: the devices that the options name and that serve

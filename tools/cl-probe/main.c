@@ -138,14 +138,15 @@ enum tandem_status probe_context(const struct probe_options *options,
                                  const char *backends,
                                  struct tandem_context **out_context)
 {
-    const char *const keys[] = {"cache_dir", "cache_shared"};
-    const char *const values[] = {options->system, "1"};
+    const char *const keys[] = {"test.gemm", "cache_dir", "cache_shared"};
+    const char *const values[] = {"clblast", options->system, "1"};
+    const uint32_t first = options->library ? 0 : 1;
     struct tandem_context_options context = {
         .struct_size = sizeof context,
         .log = options->verbose ? log_message : NULL,
-        .open_keys = keys,
-        .open_values = values,
-        .open_count = options->system != NULL ? 2 : 0,
+        .open_keys = keys + first,
+        .open_values = values + first,
+        .open_count = (options->system != NULL ? 3 : 1) - first,
     };
 
     if (backends != NULL)

@@ -32,6 +32,7 @@ struct session {
 
     /* Of operators met for the first time. */
     double compile_ns[COMPILE_SAMPLES];
+    bool prebuilt; /* all but the first */
     size_t compile_count;
 };
 
@@ -66,6 +67,9 @@ enum tandem_status measure_transfers(struct session *session);
 enum tandem_status measure_curves(struct session *session);
 enum tandem_status measure_products(struct session *session);
 enum tandem_status measure_tuning(struct session *session);
+
+/* prebuild.c: before a driver is touched.  false: nothing was compiled. */
+bool prebuild(const struct campaign_request *request, struct child_link *link);
 
 /* Weights of the steps, as they share the budget. */
 #define WEIGHT_SCALARS 1.0

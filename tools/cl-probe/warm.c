@@ -8,10 +8,10 @@
 
 #include "campaign.h"
 #include "devices.h"
+#include "kernels.h"
 
 #include "../common/clock.h"
 #include "../common/table.h"
-#include "../common/work.h"
 #include "common/trust.h"
 
 #include <dirent.h>
@@ -19,14 +19,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define WARM_LIMIT_S 3600u
-#define FAILURES_KEPT 50u
 
 /* ---- what is compiled ---- */
 
@@ -64,95 +61,24 @@ static const char *const *shapes_of(const struct tandem_op_info *info)
 
 /* ---- the child's side ---- */
 
-struct item {
-    struct work work;
-    bool done;
-};
-
-struct warming {
-    struct lane *lane;
-    struct child_link *link;
-    struct item **items;
-    size_t count, done;
-    json_t *failures;
-};
-
-static void item_fail(struct warming *warming, const struct item *item)
-{
-    if (json_array_size(warming->failures) < FAILURES_KEPT)
-        json_array_append_new(
-            warming->failures,
-            json_sprintf("%s: %s", item->work.c.info->name,
-                         warming->lane->backend->last_error()));
-}
-
-/* Takes an item over; false: no memory. */
-static bool item_keep(struct warming *warming, struct item *item)
-{
-    struct item **grown = realloc(warming->items, (warming->count + 1) *
-                                                      sizeof *warming->items);
-
-    if (grown == NULL) {
-        free(item);
-        return false;
-    }
-    warming->items = grown;
-    warming->items[warming->count++] = item;
-    return true;
-}
-
-/* Of each row, or each element, the same: a bias. */
-static void operand_repeat(struct tandem_tensor_desc *desc)
-{
-    desc->strides[0] = 0;
-}
-
-/* What the device does not serve is left out. */
-static bool item_begin(struct warming *warming, const char *op,
-                       const char *shape, bool repeated)
-{
-    struct item *item = calloc(1, sizeof *item);
-    char error[OPCASE_ERROR_BYTES];
-    int64_t extents[TANDEM_MAX_RANK];
-    uint32_t rank;
-
-    if (item == NULL)
-        return false;
-    if (!shape_parse(shape, &rank, extents) ||
-        !opcase_build(&item->work.c, op, rank, extents, error)) {
-        free(item);
-        return true;
-    }
-    if (repeated)
-        operand_repeat(&item->work.c.in[item->work.c.inputs - 1]);
-    if (work_describe(&item->work, warming->lane) != TANDEM_OK) {
-        free(item);
-        return true;
-    }
-    if (work_prepare(&item->work) != TANDEM_OK) {
-        item_fail(warming, item);
-        item->done = true;
-        warming->done++;
-    }
-    return item_keep(warming, item);
-}
-
-static bool operator_begin(struct warming *warming,
-                           const struct tandem_op_info *info)
+static bool operator_add(struct kernel_list *list,
+                         const struct tandem_op_info *info)
 {
     const char *const *shapes = shapes_of(info);
     bool kept = true;
 
     for (size_t i = 0; shapes[i] != NULL && kept; i++) {
-        kept = item_begin(warming, info->name, shapes[i], false);
-        /* A vector, or one of each row's, beside a matrix. */
+        kept = kernels_add(list, info->name, shapes[i], KERNEL_PLAIN);
+        /* A vector beside a matrix; a weight as frameworks keep it. */
         if (kept && info->op_class == TANDEM_CLASS_BINARY && i > 0)
-            kept = item_begin(warming, info->name, shapes[i], true);
+            kept = kernels_add(list, info->name, shapes[i], KERNEL_REPEATED);
+        if (kept && info->op_class == TANDEM_CLASS_GEMM)
+            kept = kernels_add(list, info->name, shapes[i], KERNEL_TRANSPOSED);
     }
     return kept;
 }
 
-static bool operators_begin(struct warming *warming, const char *only)
+static bool operators_add(struct kernel_list *list, const char *only)
 {
     bool kept = true;
 
@@ -161,46 +87,14 @@ static bool operators_begin(struct warming *warming, const char *only)
 
         if (info != NULL && info->required != 0 &&
             (only == NULL || strcmp(only, info->name) == 0))
-            kept = operator_begin(warming, info);
+            kept = operator_add(list, info);
     }
     return kept;
 }
 
-/* Until all are compiled; false where the device was lost. */
-static bool items_await(struct warming *warming)
+static void tell(void *link, double fraction, const char *name)
 {
-    const struct timespec pause = {0, 5000000};
-
-    while (warming->done < warming->count) {
-        const size_t before = warming->done;
-        const char *name = "";
-
-        for (size_t i = 0; i < warming->count; i++) {
-            struct item *item = warming->items[i];
-            enum tandem_status status;
-
-            if (item->done)
-                continue;
-            status = work_ready(&item->work);
-            if (status == TANDEM_NOT_READY) {
-                name = name[0] == '\0' ? item->work.c.info->name : name;
-                continue;
-            }
-            if (status == TANDEM_DEVICE_LOST)
-                return false;
-            if (status != TANDEM_OK)
-                item_fail(warming, item);
-            item->done = true;
-            warming->done++;
-        }
-        if (warming->done > before)
-            child_progress(warming->link,
-                           (double)warming->done / (double)warming->count,
-                           name);
-        else
-            nanosleep(&pause, NULL);
-    }
-    return true;
+    child_progress(link, fraction, name);
 }
 
 static uint64_t kernels_built(struct lane *lane)
@@ -215,26 +109,23 @@ static uint64_t kernels_built(struct lane *lane)
 static void warm_lane(const struct campaign_request *request,
                       struct child_link *link, struct lane *lane)
 {
-    struct warming warming = {
-        .lane = lane, .link = link, .failures = json_array()};
     const uint64_t start = clock_now_ns();
+    struct kernel_list list;
 
-    if (!operators_begin(&warming, request->options->op))
+    kernels_start(&list, lane);
+    if (!operators_add(&list, request->options->op))
         child_fail(link, "there is no memory");
-    else if (!items_await(&warming))
+    else if (!kernels_await(&list, tell, link))
         child_fail(link, "%s", lane->backend->last_error());
     else
         child_answer(
             link,
             json_pack("{s:s, s:I, s:I, s:f, s:O}", "device", request->name,
-                      "operators", (json_int_t)warming.count, "kernels",
+                      "operators", (json_int_t)list.count, "kernels",
                       (json_int_t)kernels_built(lane), "seconds",
                       (double)(clock_now_ns() - start) / 1e9, "failures",
-                      warming.failures));
-    for (size_t i = 0; i < warming.count; i++)
-        free(warming.items[i]);
-    free(warming.items);
-    json_decref(warming.failures);
+                      list.failures));
+    kernels_finish(&list);
 }
 
 static void warm_body(void *argument, struct child_link *link)
