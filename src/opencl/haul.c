@@ -13,9 +13,9 @@
 
 /* A ring of a few MiB is out of the processor's caches again when the device
  * writes there. */
+#define SMALLEST_SLOT_BYTES ((uint64_t)512 << 10)
 #define SLOT_BYTES ((uint64_t)1 << 20)
 #define LARGEST_SLOT_BYTES ((uint64_t)4 << 20)
-#define SMALLEST_SLOT_BYTES ((uint64_t)64 << 10)
 #define RING_BYTES ((uint64_t)16 << 20)
 /* To pin the ring takes as long as the driver's own way loses over so much. */
 #define PAYING_BYTES ((uint64_t)32 << 20)
@@ -194,12 +194,13 @@ static bool run_end(struct run *run)
     return ended;
 }
 
+/* A slot costs the thread some microseconds; the first one's copy, and the
+ * last one's transfer, have nothing beside them. */
 static uint64_t slot_bytes_of(uint64_t bytes)
 {
     uint64_t slot = SMALLEST_SLOT_BYTES;
     while (slot < SLOT_BYTES && slot * 8 < bytes)
         slot *= 2;
-    /* Between two transfers a device rests for a few us. */
     while (slot < LARGEST_SLOT_BYTES && slot * 32 < bytes)
         slot *= 2;
     return slot;
@@ -295,8 +296,11 @@ static enum haul_way way_choose(struct tandem_stream *stream,
         return way_open(stream, (enum haul_way)forced, bytes)
                    ? (enum haul_way)forced
                    : HAUL_DIRECT;
+    /* The ring may have been trimmed. */
     if (contest->decided)
-        return (enum haul_way)contest->way;
+        return way_open(stream, (enum haul_way)contest->way, bytes)
+                   ? (enum haul_way)contest->way
+                   : HAUL_DIRECT;
     for (uint32_t way = HAUL_WAYS; way-- > 0;)
         if (contest->turns[way] < contest->turns[least] &&
             way_open(stream, (enum haul_way)way, bytes))
