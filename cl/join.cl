@@ -34,6 +34,28 @@ KERNEL void join_parts(__global C_T *c, __global const float *partial,
     }
 }
 
+/* Of partials that are tiles: an item four columns of one. */
+KERNEL void join_tiles(__global C_T *c, __global const float *partial,
+                       __global const C_T *bias, const struct product p)
+{
+    uint columns = max(p.tile_n / 4, 1u), each = max(p.tile_m * columns, 1u);
+    uint index = get_global_id(0) / each;
+    uint within = get_global_id(0) - index * each;
+    uint y = within / columns, x = (within - y * columns) * 4;
+    if (index >= p.parted)
+        return;
+    uint4 tile = tile_at(p.whole + index, &p);
+    const ulong step = (ulong)p.parted * each;
+    __global const float4 *at = (__global const float4 *)(partial +
+                                                          p.partial_offset) +
+                                (ulong)index * each + within;
+    float4 sum = *at;
+    for (uint split = 1; split < p.splits; ++split)
+        sum += at[split * step];
+    finish_sums(c, bias, tile.s2, tile.s0 * p.tile_m + y,
+                tile.s1 * p.tile_n + x, sum, &p);
+}
+
 /* Where there are few elements: 1 << lanes_log2 items an element, each with
  * every so manieth part.  Neighbours have neighbouring elements. */
 KERNEL void join_lanes(__global C_T *c, __global const float *partial,

@@ -2,6 +2,7 @@
 /*
  * What the kernels of matrix products share: their parameters, which tile of
  * the result a group computes, and what is done to a sum before it is stored.
+ * Those of product.cl and strict.cl define TILE_M and TILE_N before.
  */
 #ifndef TANDEM_MATRIX_CL
 #define TANDEM_MATRIX_CL
@@ -9,6 +10,10 @@
 #ifndef TANDEM_EMBEDDED
 #include "common.cl"
 #endif
+
+/* Intel's compiler otherwise makes calls, with a stack, of what kernels of one
+ * file share. */
+#define INLINE __attribute__((always_inline)) static inline
 
 /* What is done last, to every element. */
 #ifndef ACTIVATION
@@ -36,9 +41,12 @@
 #define B_OUTER 1
 #endif
 
-/* c = ACTIVATION(alpha a b + beta c + bias), row-major, for each batch.  k may
- * be cut into chunks, whose sums go to the partials, plane elements for each
- * chunk, and join_parts makes c of them. */
+/* c = ACTIVATION(alpha a b + beta c + bias), row-major, for each batch.  The
+ * first tiles of the result, in the order in which groups take them, are
+ * computed each by one group; k of the others is cut into splits chunks, whose
+ * sums go to the partials, of which a join makes c.  Where all tiles are so cut
+ * the partials are results of plane elements, one for each chunk; otherwise,
+ * tiles. */
 struct product {
     ulong a_offset, b_offset, c_offset, bias_offset;
     ulong partial_offset, marks_offset;
@@ -49,7 +57,10 @@ struct product {
     uint tiles_m, tiles_n, splits, batch;
     float alpha, beta, slope;
     uint flags;
-    uint lanes_log2, reserved; /* of join_parts: work-items that share a sum */
+    uint lanes_log2;     /* of join_lanes: work-items that share a sum */
+    uint whole, parted;  /* tiles of one group, and of several */
+    uint tile_m, tile_n; /* a tile's extents */
+    uint tiles;          /* of a batch: tiles_m tiles_n */
 };
 
 /* Elements of operands as numbers: one, and four that are aligned. */
@@ -62,12 +73,12 @@ struct product {
 #define C_VECTOR 2u
 /* Groups whose mark is 0 have nothing to do: strict.cl did it. */
 #define ONLY_MARKED 4u
-/* Sums go to the partials. */
+/* Sums go to the partials, those of parted tiles. */
 #define PARTS 8u
 /* skinny.cl: c's rows are those of the second operand. */
 #define SWAPPED 16u
 
-static inline float finish(float sum, float old, float bias, float alpha,
+INLINE float finish(float sum, float old, float bias, float alpha,
                            float beta, float slope)
 {
     float x = alpha * sum;
@@ -80,32 +91,54 @@ static inline float finish(float sum, float old, float bias, float alpha,
  * read. */
 #define BAND 8u
 
-/* What a group computes, counted down the columns of a band: tile (m, n) of a
- * batch's result, over a split of k. */
-struct tile {
-    uint m, n, batch, split, plane;
-};
-
-static inline struct tile tile_of(uint group, uint tiles_m, uint tiles_n,
-                                  uint batches)
+/* (m, n, batch) of a tile, by its number: they are counted down the columns of
+ * a band. */
+INLINE uint4 tile_at(uint index, const struct product *p)
 {
-    struct tile at;
-    uint tiles = max(tiles_m * tiles_n, 1u), columns = max(tiles_n, 1u);
-    at.plane = group / tiles;
-    at.split = at.plane / max(batches, 1u);
-    at.batch = at.plane - at.split * batches;
-    uint tile = group - at.plane * tiles;
+    uint columns = max(p->tiles_n, 1u);
+    uint batch = index / max(p->tiles, 1u);
+    uint tile = index - batch * p->tiles;
     uint band = tile / (BAND * columns);
     uint within = tile - band * BAND * columns;
-    uint rows = max(min(BAND, tiles_m - band * BAND), 1u);
-    at.n = within / rows;
-    at.m = band * BAND + within - at.n * rows;
+    uint rows = max(min(BAND, p->tiles_m - band * BAND), 1u);
+    uint n = within / rows;
+    return (uint4)(band * BAND + within - n * rows, n, batch, 0);
+}
+
+/* What a group computes: tile (m, n) of a batch's result, over k from begin to
+ * end. */
+struct tile {
+    uint m, n, batch, begin, end;
+    bool parted;
+    uint part, plane; /* of the tiles', or of the whole partials */
+};
+
+INLINE struct tile tile_of(uint group, const struct product *p)
+{
+    struct tile at;
+    uint split = 0;
+    at.parted = group >= p->whole;
+    at.part = 0;
+    at.begin = 0;
+    at.end = p->k;
+    if (at.parted) {
+        at.part = group - p->whole;
+        split = at.part / max(p->parted, 1u);
+        group -= split * p->parted;
+        at.begin = split * p->chunk;
+        at.end = min(p->k, at.begin + p->chunk);
+    }
+    uint4 place = tile_at(group, p);
+    at.m = place.s0;
+    at.n = place.s1;
+    at.batch = place.s2;
+    at.plane = split * p->batch + at.batch;
     return at;
 }
 
 /* The element (row, column) of a batch, from its sum; old and bias are read
  * where they count. */
-static inline void finish1(__global C_T *c, __global const C_T *bias,
+INLINE void finish1(__global C_T *c, __global const C_T *bias,
                            uint batch, uint row, uint column, float sum,
                            const struct product *p)
 {
@@ -121,7 +154,7 @@ static inline void finish1(__global C_T *c, __global const C_T *bias,
 }
 
 /* Four neighbours, as one. */
-static inline void finish4(__global C_T *c, __global const C_T *bias,
+INLINE void finish4(__global C_T *c, __global const C_T *bias,
                            uint batch, uint row, uint column, float4 sum,
                            const struct product *p)
 {
@@ -144,41 +177,69 @@ static inline void finish4(__global C_T *c, __global const C_T *bias,
     *(__global C_T4 *)c = C_ROUND4(old);
 }
 
-/* Four sums of a row, as far as the row goes, to c or to the partials. */
-static inline void store_sums(__global C_T *c, __global float *partial,
-                              __global const C_T *bias, struct tile tile,
-                              uint row, uint column, float4 sum,
-                              const struct product *p)
+/* How many of four columns of a row lie in the result. */
+INLINE uint columns_left(uint row, uint column, const struct product *p)
 {
-    if (row >= p->m || column >= p->n)
-        return;
-    if (p->flags & PARTS) {
-        partial += p->partial_offset +
-                   ((ulong)tile.plane * p->m + row) * p->n + column;
-        if (p->flags & C_VECTOR) {
-            *(__global float4 *)partial = sum;
-            return;
-        }
-        partial[0] = sum.s0;
-        if (column + 1 < p->n)
-            partial[1] = sum.s1;
-        if (column + 2 < p->n)
-            partial[2] = sum.s2;
-        if (column + 3 < p->n)
-            partial[3] = sum.s3;
-        return;
-    }
-    if (p->flags & C_VECTOR) {
-        finish4(c, bias, tile.batch, row, column, sum, p);
-        return;
-    }
-    finish1(c, bias, tile.batch, row, column, sum.s0, p);
-    if (column + 1 < p->n)
-        finish1(c, bias, tile.batch, row, column + 1, sum.s1, p);
-    if (column + 2 < p->n)
-        finish1(c, bias, tile.batch, row, column + 2, sum.s2, p);
-    if (column + 3 < p->n)
-        finish1(c, bias, tile.batch, row, column + 3, sum.s3, p);
+    return row < p->m && column < p->n ? p->n - column : 0;
 }
+
+/* Four sums of a row, as far as the result goes.  What is the same in all
+ * items is asked first: the other way round PoCL's vectors store what lies
+ * past the edge, too. */
+INLINE void finish_sums(__global C_T *c, __global const C_T *bias, uint batch,
+                        uint row, uint column, float4 sum,
+                        const struct product *p)
+{
+    uint left = columns_left(row, column, p);
+    if (p->flags & C_VECTOR) {
+        if (left > 0)
+            finish4(c, bias, batch, row, column, sum, p);
+    } else {
+#pragma unroll 1
+        for (uint e = 0; e < 4; ++e)
+            if (e < left)
+                finish1(c, bias, batch, row, column + e,
+                        e == 0   ? sum.s0
+                        : e == 1 ? sum.s1
+                        : e == 2 ? sum.s2
+                                 : sum.s3,
+                        p);
+    }
+}
+
+#ifdef TILE_M
+/* Four sums of a tile, from (y, x) of it on, to c or to the partials. */
+INLINE void store_sums(__global C_T *c, __global float *partial,
+                       __global const C_T *bias, const struct tile *tile,
+                       uint y, uint x, float4 sum, const struct product *p)
+{
+    uint row = tile->m * TILE_M + y, column = tile->n * TILE_N + x;
+    uint left = columns_left(row, column, p);
+    partial += p->partial_offset;
+    if (!tile->parted) {
+        finish_sums(c, bias, tile->batch, row, column, sum, p);
+    } else if (p->whole > 0) {
+        if (left > 0)
+            *(__global float4 *)(partial +
+                                 ((ulong)tile->part * TILE_M + y) * TILE_N +
+                                 x) = sum;
+    } else {
+        partial += ((ulong)tile->plane * p->m + row) * p->n + column;
+        if (p->flags & C_VECTOR) {
+            if (left > 0)
+                *(__global float4 *)partial = sum;
+        } else {
+            if (left > 0)
+                partial[0] = sum.s0;
+            if (left > 1)
+                partial[1] = sum.s1;
+            if (left > 2)
+                partial[2] = sum.s2;
+            if (left > 3)
+                partial[3] = sum.s3;
+        }
+    }
+}
+#endif
 
 #endif

@@ -5,8 +5,6 @@
  * While one slice of a and b, SLICE deep, is multiplied in local memory, the
  * next is on its way in registers.
  */
-#include "matrix.cl"
-
 #ifndef ITEM_M
 #define ITEM_M 8
 #define ITEM_N 4
@@ -26,6 +24,8 @@
 #define COLUMNS 16
 #define TILE_M (ROWS * ITEM_M)
 #define TILE_N (COLUMNS * ITEM_N)
+#include "matrix.cl"
+
 /* Keeps the columns of a slice off one bank. */
 #define A_LINE (TILE_M + 4)
 #define B_LINE (TILE_N + 4)
@@ -72,6 +72,21 @@ typedef float vector_t;
 #define PUT(slice, outer, o, k, x) slice[k][o] = (x)
 #endif
 
+/* Where an item's reads of an operand are: pointers, which are faster, or,
+ * where those would take too many registers, what is to be added to one. */
+#if A_READS + B_READS <= 4
+#define PLACES(at, reads) __global const AB_T *at[reads]
+#define PLACE(from, offset) ((from) + (offset))
+#define READ(from, at) LOAD(at)
+#define ADVANCE(from, at, reads, step)                                         \
+    _Pragma("unroll") for (uint r_ = 0; r_ < (reads); ++r_) at[r_] += (step)
+#else
+#define PLACES(at, reads) uint at[reads]
+#define PLACE(from, offset) (offset)
+#define READ(from, at) LOAD((from) + (at))
+#define ADVANCE(from, at, reads, step) from += (step)
+#endif
+
 /* Reads the slice from k on; what lies past the end is 0. */
 #define FETCH(k_)                                                              \
     do {                                                                       \
@@ -79,16 +94,16 @@ typedef float vector_t;
         {                                                                      \
             a_next[r_] = (vector_t)(0.0f);                                     \
             if ((k_) + DEPTH_OF(A_OUTER, TILE_M, r_) < end)                    \
-                a_next[r_] = LOAD(a + a_at[r_]);       \
+                a_next[r_] = READ(a, a_at[r_]);                                \
         }                                                                      \
-        a += a_step;                                                           \
+        ADVANCE(a, a_at, A_READS, a_step);                                     \
         _Pragma("unroll") for (uint r_ = 0; r_ < B_READS; ++r_)                \
         {                                                                      \
             b_next[r_] = (vector_t)(0.0f);                                     \
             if ((k_) + DEPTH_OF(B_OUTER, TILE_N, r_) < end)                    \
-                b_next[r_] = LOAD(b + b_at[r_]);       \
+                b_next[r_] = READ(b, b_at[r_]);                                \
         }                                                                      \
-        b += b_step;                                                           \
+        ADVANCE(b, b_at, B_READS, b_step);                                     \
     } while (0)
 
 #define STORE(slot_)                                                           \
@@ -105,7 +120,7 @@ typedef float vector_t;
     ((i) == 0 ? (v).s0 : (i) == 1 ? (v).s1 : (i) == 2 ? (v).s2 : (v).s3)
 
 /* Adds the products of a slice to the sums of item (y, x). */
-static inline void multiply(float (*sum)[ITEM_N],
+INLINE void multiply(float (*sum)[ITEM_N],
                             __local const float (*a)[A_LINE],
                             __local const float (*b)[B_LINE], uint y, uint x)
 {
@@ -129,10 +144,11 @@ static inline void multiply(float (*sum)[ITEM_N],
 
 /* Through local memory, 32 rows at a time, so that neighbours store
  * neighbours. */
-static inline void store_tile(__global C_T *c, __global float *partial,
-                              __global const C_T *bias, struct tile tile,
-                              float (*sum)[ITEM_N], __local float *shared,
-                              uint y, uint x, const struct product *p)
+INLINE void store_tile(__global C_T *c, __global float *partial,
+                              __global const C_T *bias,
+                              const struct tile *tile, float (*sum)[ITEM_N],
+                              __local float *shared, uint y, uint x,
+                              const struct product *p)
 {
 #pragma unroll
     for (uint i = 0; i < ITEM_M; i += 4) {
@@ -148,10 +164,8 @@ static inline void store_tile(__global C_T *c, __global float *partial,
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint at = get_local_id(0) * 4; at < ROWS * 4 * TILE_N;
              at += GROUP * 4)
-            store_sums(c, partial, bias, tile,
-                       tile.m * TILE_M + i * ROWS + at / TILE_N,
-                       tile.n * TILE_N + at % TILE_N,
-                       *(__local const float4 *)(shared + at), p);
+            store_sums(c, partial, bias, tile, i * ROWS + at / TILE_N,
+                       at % TILE_N, *(__local const float4 *)(shared + at), p);
     }
 }
 
@@ -165,15 +179,15 @@ KERNEL void product(__global C_T *c, __global float *partial,
     if ((p.flags & ONLY_MARKED) && marks[p.marks_offset + get_group_id(0)] == 0)
         return;
     uint id = get_local_id(0);
-    struct tile tile =
-        tile_of(get_group_id(0), p.tiles_m, p.tiles_n, p.batch);
+    struct tile tile = tile_of(get_group_id(0), &p);
     uint first_m = tile.m * TILE_M, first_n = tile.n * TILE_N;
-    uint begin = tile.split * p.chunk, end = min(p.k, begin + p.chunk);
+    uint begin = tile.begin, end = tile.end;
 
     /* Rows and columns past the edge read the last ones; nobody stores what
      * comes of it.  An operand's slice is at a and b; what an item reads of it
      * is less than 2^31 elements away. */
-    uint a_at[A_READS], b_at[B_READS];
+    PLACES(a_at, A_READS);
+    PLACES(b_at, B_READS);
     vector_t a_next[A_READS], b_next[B_READS];
     const uint last_m = p.m - (A_OUTER ? VECTOR : 1) - first_m;
     const uint last_n = p.n - (B_OUTER ? VECTOR : 1) - first_n;
@@ -185,13 +199,15 @@ KERNEL void product(__global C_T *c, __global float *partial,
     for (uint r = 0; r < A_READS; ++r) {
         uint o = min((uint)OUTER_OF(A_OUTER, TILE_M, r), last_m);
         uint k = DEPTH_OF(A_OUTER, TILE_M, r);
-        a_at[r] = A_OUTER ? k * (uint)p.a_ld + o : o * (uint)p.a_ld + k;
+        a_at[r] = PLACE(a, A_OUTER ? k * (uint)p.a_ld + o
+                                   : o * (uint)p.a_ld + k);
     }
 #pragma unroll
     for (uint r = 0; r < B_READS; ++r) {
         uint o = min((uint)OUTER_OF(B_OUTER, TILE_N, r), last_n);
         uint k = DEPTH_OF(B_OUTER, TILE_N, r);
-        b_at[r] = B_OUTER ? k * (uint)p.b_ld + o : o * (uint)p.b_ld + k;
+        b_at[r] = PLACE(b, B_OUTER ? k * (uint)p.b_ld + o
+                                   : o * (uint)p.b_ld + k);
     }
     const long a_step = A_OUTER ? SLICE * p.a_ld : SLICE;
     const long b_step = B_OUTER ? SLICE * p.b_ld : SLICE;
@@ -226,5 +242,5 @@ KERNEL void product(__global C_T *c, __global float *partial,
     }
 
     /* a's slices have room for 32 rows in every tile. */
-    store_tile(c, partial, bias, tile, sum, &a_slices[0][0][0], y, x, &p);
+    store_tile(c, partial, bias, &tile, sum, &a_slices[0][0][0], y, x, &p);
 }

@@ -321,8 +321,8 @@ KERNEL void skinny(__global C_T *c, __global float *partial,
 {
     __local float shared[SHARED_FLOATS] __attribute__((aligned(16)));
     uint id = get_local_id(0);
-    struct tile tile = tile_of(get_group_id(0), p.tiles_m, p.tiles_n, p.batch);
-    uint begin = tile.split * p.chunk, end = min(p.k, begin + p.chunk);
+    struct tile tile = tile_of(get_group_id(0), &p);
+    uint begin = tile.begin, end = tile.end;
     bool swapped = (p.flags & SWAPPED) != 0;
     uint first = tile.m * ROWS, first_x = tile.n * NARROW;
     uint rows = (swapped ? p.n : p.m) - first;

@@ -13,8 +13,6 @@
  * kernel, which runs after this one in the same tiles, computes those that are
  * marked again.  So beta is 0 here, or sums go to the partials.
  */
-#include "matrix.cl"
-
 /* A group's tile, and that of each warp in it. */
 #ifndef TILE_M
 #define TILE_M 64
@@ -22,9 +20,12 @@
 #define WARP_M 64
 #define WARP_N 32
 #endif
+#include "matrix.cl"
 
 #define SLICE 16
+#ifndef STAGES
 #define STAGES 3
+#endif
 /* A slice lies as in memory, its lines along k, or along m or n, longer by
  * what keeps neighbours off one bank. */
 #define LINE(outer, size) ((outer) ? (size) + 8 : SLICE + 4)
@@ -41,7 +42,7 @@
 #define B_STAGE (B_OUTER ? SLICE * B_LINE : TILE_N * B_LINE)
 #define A_READS (TILE_M * SLICE / 4 / GROUP)
 #define B_READS (TILE_N * SLICE / 4 / GROUP)
-#define OUT_LINE (TILE_N + 8)
+#define OUT_LINE (TILE_N + (B_OUTER ? 4 : 8))
 /* Blocks of b read before the first is used. */
 #define AHEAD 4
 
@@ -62,6 +63,15 @@ static inline void load_blocks(uint *out, uint from)
         : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
         : "r"(from)
         : "memory");
+}
+
+/* Four elements, by an address that takes one register. */
+static inline void load_four(uint *out, uint from)
+{
+    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                 : "r"(from)
+                 : "memory");
 }
 
 /* sum = a b, and sum += a b, of a 16 by 8 and an 8 by 8 block. */
@@ -128,32 +138,63 @@ static inline void split_cut(uint x, uint *high, uint *low)
         asm volatile("cp.async.commit_group;" ::: "memory");                   \
     } while (0)
 
-/* An item's part of two blocks of a, 8 by 4 each way: rows 0 to 7 and 8 to 15
- * of four steps of k, then of the next four. */
-#if A_OUTER
-#define A_BLOCKS(x, i, s)                                                      \
-    REPEAT (e_, 4)                                                             \
-    x[e_] = as_uint(                                                           \
-        a_stages[stage * A_STAGE +                                             \
-                 A_AT(warp_m + (i)*16 + e_ % 2 * 8 + line,                     \
-                      (s)*8 + e_ / 2 * 4 + pair)])
-#else
-#define A_BLOCKS(x, i, s)                                                      \
-    load_blocks(x, a_from + (stage * A_STAGE + A_AT((i)*16, (s)*8)) * 4)
-#endif
-/* Of four blocks of b: 8 columns by 16 steps of k. */
-#if B_OUTER
-#define B_BLOCKS(y, j)                                                         \
-    REPEAT (e_, 4)                                                             \
-    y[e_] = as_uint(b_stages[stage * B_STAGE +                                 \
-                             B_AT(warp_n + (j)*8 + line, e_ * 4 + pair)])
-#else
-#define B_BLOCKS(y, j)                                                         \
-    load_blocks(y, b_from + (stage * B_STAGE + B_AT((j)*8, 0)) * 4)
-#endif
+/* Of a warp's part of a slice an item has, as mma wants it, of each block of a
+ * two rows and of each block of b a column.  Which of the warp's rows, or
+ * columns, these are is free: where lines lie along them an item's are
+ * neighbours, so that four are read as one. */
+#define A_ROW(i, h, line)                                                      \
+    (A_OUTER ? (i) / 2 * 32 + (line)*4 + (i) % 2 * 2 + (h)                     \
+             : (i)*16 + (h)*8 + (line))
 
 #define REPEAT(i, count)                                                       \
     _Pragma("unroll") for (uint i = 0; i < (count); ++i)
+
+/* a's blocks, of rows 0 to 7 and 8 to 15 by four steps of k, then of the next
+ * four; b's, of 8 columns by 16 steps of k. */
+#if A_OUTER
+#define A_LOAD()                                                               \
+    REPEAT (i_, BLOCKS_M / 2)                                                  \
+        REPEAT (e_, 4) {                                                       \
+            uint x_[4];                                                        \
+            load_four(x_, a_from + (stage * A_STAGE + A_AT(i_ * 32, e_ * 4)) * \
+                                       4);                                     \
+            REPEAT (q_, 4)                                                     \
+                A_SPLIT(i_ * 2 + q_ / 2, e_ / 2, e_ % 2 * 2 + q_ % 2, x_[q_]); \
+        }
+#else
+#define A_LOAD()                                                               \
+    REPEAT (i_, BLOCKS_M)                                                      \
+        REPEAT (s_, 2) {                                                       \
+            uint x_[4];                                                        \
+            load_blocks(x_,                                                    \
+                        a_from + (stage * A_STAGE + A_AT(i_ * 16, s_ * 8)) *   \
+                                     4);                                       \
+            REPEAT (e_, 4)                                                     \
+                A_SPLIT(i_, s_, e_, x_[e_]);                                   \
+        }
+#endif
+#define A_SPLIT(i, s, e, x) split_round(x, &a_high[i][s][e], &a_low[i][s][e])
+#if B_OUTER
+#define B_LOAD(first)                                                          \
+    REPEAT (e_, 4) {                                                           \
+        uint y_[4];                                                            \
+        load_four(y_, b_from + (stage * B_STAGE + B_AT((first)*8, e_ * 4)) *   \
+                                   4);                                         \
+        REPEAT (j_, 4)                                                         \
+            B_SPLIT(j_, e_, y_[j_]);                                           \
+    }
+#else
+#define B_LOAD(first)                                                          \
+    REPEAT (j_, AHEAD) {                                                       \
+        uint y_[4];                                                            \
+        load_blocks(y_, b_from + (stage * B_STAGE +                            \
+                                  B_AT(((first) + j_) * 8, 0)) *               \
+                                     4);                                       \
+        REPEAT (e_, 4)                                                         \
+            B_SPLIT(j_, e_, y_[e_]);                                           \
+    }
+#endif
+#define B_SPLIT(j, e, y) split_cut(y, &b_high[j][e], &b_low[j][e])
 
 /* Adds a's blocks times one column of b's blocks. */
 static inline void multiply(float (*sum)[BLOCKS_N][4], uint column,
@@ -178,6 +219,17 @@ static inline void multiply(float (*sum)[BLOCKS_N][4], uint column,
             sum[i][column][e] += part[i][e];
 }
 
+/* So that registers keep nothing of what is worked out of it: faster where one
+ * of the operands does not lie along k, slower where both do. */
+#if A_OUTER || B_OUTER
+static inline uint group_again(void)
+{
+    uint group;
+    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(group));
+    return group;
+}
+#endif
+
 static inline bool sums_finite(float (*sum)[BLOCKS_N][4])
 {
     float all = 0.0f; /* infinity times 0 is NaN */
@@ -191,27 +243,42 @@ static inline bool sums_finite(float (*sum)[BLOCKS_N][4])
 /* Through local memory, 16 rows of each warp at a time, so that neighbours
  * store neighbours. */
 static inline void store_tile(__global C_T *c, __global float *partial,
-                              __global const C_T *bias, struct tile tile,
+                              __global const C_T *bias,
+                              const struct tile *tile,
                               float (*sum)[BLOCKS_N][4], __local float *shared,
                               const struct product *p)
 {
     uint id = get_local_id(0), warp = id / 32, lane = id % 32;
     uint first_row = warp % WARPS_M * 16 + lane / 4;
-    uint first_column = warp / WARPS_M * WARP_N + lane % 4 * 2;
+    uint first_column = warp / WARPS_M * WARP_N + lane % 4 * (B_OUTER ? 8 : 2);
+    const float scale = 1.0f / (SCALE * SCALE);
     REPEAT (i, BLOCKS_M) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        REPEAT (j, BLOCKS_N)
-            REPEAT (h, 2)
-                *(__local float2 *)(shared + (first_row + h * 8) * OUT_LINE +
-                                    first_column + j * 8) =
-                    (float2)(sum[i][j][h * 2], sum[i][j][h * 2 + 1]) *
-                    (1.0f / (SCALE * SCALE));
+        REPEAT (h, 2) {
+            __local float *to =
+                shared + (first_row + h * 8) * OUT_LINE + first_column;
+#if B_OUTER
+            REPEAT (j, BLOCKS_N)
+                REPEAT (e, 2)
+                    if (j % 4 == 0)
+                        *(__local float4 *)(to + j * 8 + e * 4) =
+                            (float4)(sum[i][j][h * 2 + e],
+                                     sum[i][j + 1][h * 2 + e],
+                                     sum[i][j + 2][h * 2 + e],
+                                     sum[i][j + 3][h * 2 + e]) *
+                            scale;
+#else
+            REPEAT (j, BLOCKS_N)
+                *(__local float2 *)(to + j * 8) =
+                    (float2)(sum[i][j][h * 2], sum[i][j][h * 2 + 1]) * scale;
+#endif
+        }
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint at = id; at < WARPS_M * 16 * (TILE_N / 4); at += GROUP) {
             uint row = at / (TILE_N / 4), column = at % (TILE_N / 4) * 4;
             store_sums(c, partial, bias, tile,
-                       tile.m * TILE_M + row / 16 * WARP_M + i * 16 + row % 16,
-                       tile.n * TILE_N + column,
+                       row / 16 * WARP_M + A_ROW(i, row % 16 / 8, row % 8),
+                       column,
                        *(__local const float4 *)(shared + row * OUT_LINE +
                                                  column),
                        p);
@@ -230,15 +297,10 @@ KERNEL void strict(__global C_T *c, __global float *partial,
     __local float *a_stages = shared, *b_stages = shared + STAGES * A_STAGE;
     const uint a_base = (uint)(ulong)a_stages, b_base = (uint)(ulong)b_stages;
     uint id = get_local_id(0), warp = id / 32, lane = id % 32;
-#if A_OUTER || B_OUTER
-    /* A block's row, or column, and its step of k, that are the item's. */
-    uint line = lane / 4, pair = lane % 4;
-#endif
     uint warp_m = warp % WARPS_M * WARP_M, warp_n = warp / WARPS_M * WARP_N;
-    struct tile tile =
-        tile_of(get_group_id(0), p.tiles_m, p.tiles_n, p.batch);
+    struct tile tile = tile_of(get_group_id(0), &p);
     uint first_m = tile.m * TILE_M, first_n = tile.n * TILE_N;
-    uint begin = tile.split * p.chunk, end = min(p.k, begin + p.chunk);
+    uint begin = tile.begin, end = tile.end;
     const long a_step = A_OUTER ? SLICE * p.a_ld : SLICE;
     const long b_step = B_OUTER ? SLICE * p.b_ld : SLICE;
     const uint last_m = p.m - (A_OUTER ? 4 : 1);
@@ -261,12 +323,12 @@ KERNEL void strict(__global C_T *c, __global float *partial,
                          (long)(begin + k));
         b_to[r] = b_base + B_AT(row, k) * 4;
     }
-#if !A_OUTER
-    uint a_from = a_base + A_AT(warp_m + lane % 16, lane / 16 * 4) * 4;
-#endif
-#if !B_OUTER
-    uint b_from = b_base + B_AT(warp_n + lane % 8, lane / 8 * 4) * 4;
-#endif
+    uint a_from = a_base + (A_OUTER ? A_AT(warp_m + lane / 4 * 4, lane % 4)
+                                    : A_AT(warp_m + lane % 16, lane / 16 * 4)) *
+                               4;
+    uint b_from = b_base + (B_OUTER ? B_AT(warp_n + lane / 4 * 4, lane % 4)
+                                    : B_AT(warp_n + lane % 8, lane / 8 * 4)) *
+                               4;
     float sum[BLOCKS_M][BLOCKS_N][4];
     REPEAT (i, BLOCKS_M)
         REPEAT (j, BLOCKS_N)
@@ -284,21 +346,10 @@ KERNEL void strict(__global C_T *c, __global float *partial,
         FETCH(k + (STAGES - 1) * SLICE, next);
         next = next + 1 == STAGES ? 0 : next + 1;
         uint a_high[BLOCKS_M][2][4], a_low[BLOCKS_M][2][4];
-        REPEAT (i, BLOCKS_M)
-            REPEAT (s, 2) {
-                uint x[4];
-                A_BLOCKS(x, i, s);
-                REPEAT (e, 4)
-                    split_round(x[e], &a_high[i][s][e], &a_low[i][s][e]);
-            }
+        A_LOAD();
         REPEAT (first, BLOCKS_N / AHEAD) {
             uint b_high[AHEAD][4], b_low[AHEAD][4];
-            REPEAT (j, AHEAD) {
-                uint y[4];
-                B_BLOCKS(y, first * AHEAD + j);
-                REPEAT (e, 4)
-                    split_cut(y[e], &b_high[j][e], &b_low[j][e]);
-            }
+            B_LOAD(first * AHEAD);
             REPEAT (j, AHEAD)
                 multiply(sum, first * AHEAD + j, a_high, a_low, b_high[j],
                          b_low[j]);
@@ -312,5 +363,8 @@ KERNEL void strict(__global C_T *c, __global float *partial,
     barrier(CLK_LOCAL_MEM_FENCE);
     if (id == 0)
         marks[p.marks_offset + get_group_id(0)] = marked;
-    store_tile(c, partial, bias, tile, sum, shared, &p);
+#if A_OUTER || B_OUTER
+    tile = tile_of(group_again(), &p);
+#endif
+    store_tile(c, partial, bias, &tile, sum, shared, &p);
 }

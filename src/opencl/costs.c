@@ -10,18 +10,18 @@
 /* Of one H200 with driver 580; docs/gpu-kernels.md.  The ratios serve other
  * NVIDIA GPUs until they are measured. */
 static const struct tile_cost first_costs[TILES] = {
-    [TILE_LARGE] = {4000, 97, 91},
-    [TILE_MEDIUM] = {4000, 32, 25},
-    [TILE_SMALL] = {3500, 18, 15.6},
-    [TILE_STRICT_LARGE] = {5000, 76, 62.5},
-    [TILE_STRICT_MEDIUM] = {4500, 35, 17.5},
+    [TILE_LARGE] = {5000, 105, 92},
+    [TILE_MEDIUM] = {4200, 35, 26},
+    [TILE_SMALL] = {3500, 22.5, 15.8},
+    [TILE_STRICT_LARGE] = {5300, 77, 65},
+    [TILE_STRICT_MEDIUM] = {2400, 39, 17.9},
     [TILE_SKINNY_1] = {3000, 1.2, 0.125},
     [TILE_SKINNY_4] = {3000, 1.5, 0.136},
     [TILE_SKINNY_8] = {3000, 2.5, 0.165},
     [TILE_SKINNY_16] = {3000, 3.5, 0.217},
 };
-#define FIRST_OUTER_SHARE 0.06
-#define FIRST_LAUNCH_NS 2500
+#define FIRST_OUTER_SHARE 0.02
+#define FIRST_LAUNCH_NS 3000
 #define FIRST_BYTES_PER_NS 3000
 
 #define LONGEST_NS 1e12

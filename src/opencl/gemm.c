@@ -42,57 +42,17 @@ struct way {
     struct plan plan; /* of no steps: CLBlast's kernels do all */
 };
 
-/* What a route depends on beside the extents. */
-static uint32_t traits_of(const struct tandem_gemm *gemm)
-{
-    return (gemm->flags &
-            (TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B)) |
-           (gemm->beta != 0 ? 4u : 0) |
-           (operand_aligned(gemm, OPERAND_A) ? 8u : 0) |
-           (operand_aligned(gemm, OPERAND_B) ? 16u : 0) |
-           (product_fits(gemm, TILE_LARGE) ? 32u : 0) |
-           (product_counts(gemm) ? 64u : 0) | (has_epilogue(gemm) ? 128u : 0) |
-           type_of(gemm->dtype) << 8 | type_of(gemm_c_dtype(gemm)) << 12;
-}
-
-/* route_choose, which takes a microsecond or two, or what it said before. */
-static void route_recall(struct tandem_stream *stream,
-                         const struct tandem_gemm *gemm,
-                         struct route *out_route)
-{
-    struct routes *routes = &stream->device->routes;
-    uint32_t traits = traits_of(gemm);
-    uint32_t broken = atomic_load_explicit(&routes->broken,
-                                           memory_order_relaxed);
-    uint64_t mix = ((uint64_t)gemm->m * 31u + (uint64_t)gemm->n) * 31u +
-                   (uint64_t)gemm->k;
-    struct route_memo *memo =
-        &stream->routes[mix * 0x9e3779b97f4a7c15u >> 60 & (ROUTE_MEMOS - 1)];
-    if (memo->m != gemm->m || memo->n != gemm->n || memo->k != gemm->k ||
-        memo->batch != gemm->batch || memo->traits != traits ||
-        memo->broken != broken) {
-        *memo = (struct route_memo){gemm->m, gemm->n, gemm->k, gemm->batch,
-                                    traits,  broken,  {0}};
-        route_choose(routes, gemm, &memo->route);
-    }
-    *out_route = memo->route;
-}
-
-/* stream: NULL where none will run it. */
 static void way_find(struct way *out, struct tandem_device *device,
-                     struct tandem_stream *stream,
                      const struct tandem_gemm *gemm)
 {
     uint32_t group_log2 = device->programs.group_log2;
     out->zero = product_zero(gemm);
     out->plan.steps = 0;
     out->clblast = out->plain = false;
-    if (!out->zero && stream != NULL)
-        route_recall(stream, gemm, &out->route);
-    else if (!out->zero)
-        route_choose(&device->routes, gemm, &out->route);
+    if (!out->zero)
+        route_recall(&device->routes, gemm, &out->route);
     if (!out->zero && !out->route.clblast) {
-        plan_product(&out->plan, gemm, out->route.tile, out->route.splits,
+        plan_product(&out->plan, gemm, out->route.tile, out->route.division,
                      out->route.packs, group_log2);
         return;
     }
@@ -143,7 +103,7 @@ enum tandem_status gemm_prepare(struct tandem_device *device,
     struct way way;
     if (nothing(gemm))
         return TANDEM_OK;
-    way_find(&way, device, NULL, gemm);
+    way_find(&way, device, gemm);
     return way_prepare(device, gemm, &way);
 }
 
@@ -166,10 +126,10 @@ enum tandem_status gemm_ready(struct tandem_device *device,
     struct way way;
     if (nothing(gemm))
         return TANDEM_OK;
-    way_find(&way, device, NULL, gemm);
+    way_find(&way, device, gemm);
     enum tandem_status status = way_ready(device, gemm, &way);
     while (way_broken(device, gemm, &way, status)) {
-        way_find(&way, device, NULL, gemm);
+        way_find(&way, device, gemm);
         status = way_prepare(device, gemm, &way);
         if (status == TANDEM_OK)
             status = way_ready(device, gemm, &way);
@@ -203,7 +163,7 @@ static enum tandem_status way_kernels(struct tandem_stream *stream,
     struct stream_kernel *kernel;
     enum tandem_status status;
     do {
-        way_find(out, stream->device, stream, gemm);
+        way_find(out, stream->device, gemm);
         status = TANDEM_OK;
         for (uint32_t i = 0; i < out->plan.steps && status == TANDEM_OK; i++)
             if (key_compiles(out->plan.step[i].key))
@@ -234,7 +194,7 @@ enum tandem_status gemm_launch(struct tandem_stream *stream,
     status = launch_plan(stream, &way.plan);
     if (status == TANDEM_OUT_OF_MEMORY && temporary &&
         atomic_load(&stream->status) == TANDEM_OK) {
-        plan_product(&way.plan, gemm, TILE_MEDIUM, 1, 0,
+        plan_product(&way.plan, gemm, TILE_MEDIUM, WHOLE, 0,
                      stream->device->programs.group_log2);
         status = launch_plan(stream, &way.plan);
     }

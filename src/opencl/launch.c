@@ -172,11 +172,14 @@ static enum tandem_status step_launch(struct tandem_stream *stream,
     return TANDEM_OK;
 }
 
-/* Whether a step leaves results that a later step has to put right: a strict
- * product's, unless they go to the partials. */
-static bool step_unsettled(const struct step *step)
+/* Whether a step writes more than the plan's temporary. */
+static bool step_shows(const struct step *step,
+                       const struct tandem_buffer *temp)
 {
-    return KEY_KERNEL(step->key) == KERNEL_STRICT && (step->written & 1u) != 0;
+    for (uint32_t i = 0; i < step->buffer_count; i++)
+        if ((step->written >> i & 1u) != 0 && step->buffers[i] != temp)
+            return true;
+    return false;
 }
 
 enum tandem_status launch_plan(struct tandem_stream *stream, struct plan *plan)
@@ -184,7 +187,7 @@ enum tandem_status launch_plan(struct tandem_stream *stream, struct plan *plan)
     struct tandem_buffer *temp = NULL;
     struct stream_kernel *kernel;
     enum tandem_status status = TANDEM_OK;
-    bool unsettled = false;
+    bool shows = false; /* a result, of which a part is missing */
     /* All kernels first: a failure then has started no work. */
     for (uint32_t i = 0; plan->steps > 1 && i < plan->steps; i++)
         if (status == TANDEM_OK && key_compiles(plan->step[i].key))
@@ -197,9 +200,9 @@ enum tandem_status launch_plan(struct tandem_stream *stream, struct plan *plan)
             if (step->buffers[j] == NULL)
                 step->buffers[j] = temp;
         status = step_launch(stream, step);
-        if (status != TANDEM_OK && unsettled)
+        if (status != TANDEM_OK && shows)
             status = stream_fail(stream, status);
-        unsettled = status == TANDEM_OK && step_unsettled(step);
+        shows = shows || step_shows(step, temp);
     }
     if (temp != NULL)
         buffer_destroy(temp);

@@ -42,7 +42,8 @@ enum kernel_id {
     KERNEL_SKINNY = 19,
     KERNEL_JOIN_LANES = 20,
     KERNEL_MULTIPLY = 21,
-    KERNEL_IDS = 22
+    KERNEL_JOIN_TILES = 22,
+    KERNEL_IDS = 23
 };
 
 /* OpenCL C types, as they stand in a key. */

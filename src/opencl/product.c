@@ -9,15 +9,17 @@
 #include "opencl/skinny.h"
 
 const struct tile tiles[TILES] = {
-    [TILE_LARGE] = {"large", 128, 128, 16, 7, false, TILE_LARGE, 0},
-    [TILE_MEDIUM] = {"medium", 64, 64, 16, 7, false, TILE_MEDIUM, 0},
-    [TILE_SMALL] = {"small", 32, 64, 32, 7, false, TILE_SMALL, 0},
-    [TILE_STRICT_LARGE] = {"strict-large", 128, 128, 16, 7, true, TILE_LARGE, 0},
-    [TILE_STRICT_MEDIUM] = {"strict-medium", 64, 64, 16, 6, true, TILE_MEDIUM, 0},
-    [TILE_SKINNY_1] = {"skinny-1", 0, 0, 0, 0, false, TILE_SKINNY_1, 1},
-    [TILE_SKINNY_4] = {"skinny-4", 0, 0, 0, 0, false, TILE_SKINNY_4, 4},
-    [TILE_SKINNY_8] = {"skinny-8", 0, 0, 0, 0, false, TILE_SKINNY_8, 8},
-    [TILE_SKINNY_16] = {"skinny-16", 0, 0, 0, 0, false, TILE_SKINNY_16, 16},
+    [TILE_LARGE] = {"large", 128, 128, 16, 7, 2, false, TILE_LARGE, 0},
+    [TILE_MEDIUM] = {"medium", 64, 64, 16, 7, 4, false, TILE_MEDIUM, 0},
+    [TILE_SMALL] = {"small", 32, 64, 32, 7, 5, false, TILE_SMALL, 0},
+    [TILE_STRICT_LARGE] = {"strict-large", 128, 128, 16, 7, 2, true,
+                           TILE_LARGE, 0},
+    [TILE_STRICT_MEDIUM] = {"strict-medium", 64, 64, 16, 6, 4, true,
+                            TILE_MEDIUM, 0},
+    [TILE_SKINNY_1] = {"skinny-1", 0, 0, 0, 0, 1, false, TILE_SKINNY_1, 1},
+    [TILE_SKINNY_4] = {"skinny-4", 0, 0, 0, 0, 1, false, TILE_SKINNY_4, 4},
+    [TILE_SKINNY_8] = {"skinny-8", 0, 0, 0, 0, 1, false, TILE_SKINNY_8, 8},
+    [TILE_SKINNY_16] = {"skinny-16", 0, 0, 0, 0, 1, false, TILE_SKINNY_16, 16},
 };
 
 static uint64_t tiles_of(int64_t extent, uint32_t size)
@@ -242,6 +244,21 @@ void product_fill(struct product *out, const struct tandem_gemm *gemm,
         out->flags |= C_VECTOR;
 }
 
+void product_divide(struct product *out, uint32_t tiles_m, uint32_t tiles_n,
+                    uint32_t parted)
+{
+    uint32_t all = tiles_m * tiles_n * out->batch;
+    out->tiles_m = tiles_m;
+    out->tiles_n = tiles_n;
+    out->tiles = tiles_m * tiles_n;
+    out->parted = parted < all ? parted : all;
+    if (out->splits == 1)
+        out->parted = 0;
+    out->whole = all - out->parted;
+    if (out->parted == 0)
+        out->splits = 1;
+}
+
 struct tandem_buffer *product_bias(const struct tandem_gemm *gemm)
 {
     return gemm->bias != NULL ? gemm->bias : gemm->c.buffer;
@@ -265,10 +282,13 @@ static uint32_t join_lanes_log2(const struct product *product,
 void product_join(struct plan *plan, const struct tandem_gemm *gemm,
                   const struct product *from, uint32_t group_log2)
 {
-    uint32_t lanes_log2 = join_lanes_log2(from, group_log2);
-    uint64_t key = kernel_key(
-        lanes_log2 > 0 ? KERNEL_JOIN_LANES : KERNEL_JOIN_PARTS, 0, false,
-        group_log2) | product_types(gemm);
+    bool tiled = from->whole > 0; /* what is parted */
+    uint32_t lanes_log2 = tiled ? 0 : join_lanes_log2(from, group_log2);
+    uint32_t kernel = tiled            ? KERNEL_JOIN_TILES
+                      : lanes_log2 > 0 ? KERNEL_JOIN_LANES
+                                       : KERNEL_JOIN_PARTS;
+    uint64_t key =
+        kernel_key(kernel, 0, false, group_log2) | product_types(gemm);
     struct step *step =
         plan_step(plan, key | product_activation(gemm), sizeof(struct product));
     struct product *out = (struct product *)step->params;
@@ -277,9 +297,26 @@ void product_join(struct plan *plan, const struct tandem_gemm *gemm,
     step_buffer(step, gemm->c.buffer, true);
     step_buffer(step, NULL, false);
     step_buffer(step, product_bias(gemm), false);
-    step_items(step, lanes_log2 == 0 && (from->flags & C_VECTOR) != 0
-                         ? from->plane / 4
-                         : from->plane << lanes_log2);
+    if (tiled)
+        step_items(step, (uint64_t)from->parted * from->tile_m *
+                             from->tile_n / 4);
+    else
+        step_items(step, lanes_log2 == 0 && (from->flags & C_VECTOR) != 0
+                             ? from->plane / 4
+                             : from->plane << lanes_log2);
+}
+
+static uint64_t groups_of(const struct product *params)
+{
+    return params->whole + (uint64_t)params->parted * params->splits;
+}
+
+static uint64_t partial_bytes(const struct product *params)
+{
+    uint64_t sums = params->plane;
+    if (params->whole > 0)
+        sums = (uint64_t)params->parted * params->tile_m * params->tile_n;
+    return params->splits * sums * sizeof(float);
 }
 
 /* A kernel's step; the temporary holds marks and partial results. */
@@ -287,40 +324,47 @@ static void plan_tiles(struct plan *plan, const struct tandem_gemm *gemm,
                        enum tile_id tile, const struct product *params,
                        bool marks)
 {
-    bool parts = (params->flags & PARTS) != 0;
+    bool some = params->whole > 0, parts = params->parted > 0;
     struct tandem_buffer *none = gemm->c.buffer;
-    uint64_t key = key_of(gemm, tile) | (parts ? 0 : product_activation(gemm));
+    uint64_t key = key_of(gemm, tile) | (some ? product_activation(gemm) : 0);
     struct step *step = plan_step(plan, key, sizeof(struct product));
     *(struct product *)step->params = *params;
-    step_buffer(step, gemm->c.buffer, !parts);
+    step_buffer(step, gemm->c.buffer, some);
     step_buffer(step, parts ? NULL : none, parts);
     step_buffer(step, gemm->a.buffer, false);
     step_buffer(step, gemm->b.buffer, false);
     step_buffer(step, product_bias(gemm), false);
     step_buffer(step, marks ? NULL : none, marks && tiles[tile].strict);
-    step->groups = product_groups(gemm, tile) * params->splits;
+    step->groups = groups_of(params);
 }
 
 /* Both after what the temporary holds already. */
 static void plan_kernels(struct plan *plan, const struct tandem_gemm *gemm,
-                         enum tile_id tile, uint32_t splits,
+                         enum tile_id tile, struct division division,
                          uint32_t group_log2)
 {
     struct product params;
-    product_fill(&params, gemm, tiles[tile].slice, splits);
-    params.tiles_m = (uint32_t)tiles_of(gemm->m, tiles[tile].m);
-    params.tiles_n = (uint32_t)tiles_of(gemm->n, tiles[tile].n);
-    params.partial_offset = plan->temp_bytes / sizeof(float);
+    product_fill(&params, gemm, tiles[tile].slice, division.splits);
+    params.tile_m = tiles[tile].m;
+    params.tile_n = tiles[tile].n;
+    product_divide(&params, (uint32_t)tiles_of(gemm->m, tiles[tile].m),
+                   (uint32_t)tiles_of(gemm->n, tiles[tile].n),
+                   division.parted);
     /* What strict stores may be computed again, and so must not be added. */
-    if (params.splits > 1 || (tiles[tile].strict && gemm->beta != 0))
+    if (tiles[tile].strict && gemm->beta != 0) {
+        params.chunk = params.splits > 1 ? params.chunk : params.k;
+        params.parted += params.whole;
+        params.whole = 0;
+    }
+    params.partial_offset = plan->temp_bytes / sizeof(float);
+    if (params.parted > 0) {
         params.flags |= PARTS;
-    if ((params.flags & PARTS) != 0)
-        plan->temp_bytes += params.splits * params.plane * sizeof(float);
+        plan->temp_bytes += partial_bytes(&params);
+    }
     params.marks_offset = plan->temp_bytes / sizeof(uint32_t);
     plan_tiles(plan, gemm, tile, &params, tiles[tile].strict);
     if (tiles[tile].strict) {
-        plan->temp_bytes +=
-            product_groups(gemm, tile) * params.splits * sizeof(uint32_t);
+        plan->temp_bytes += groups_of(&params) * sizeof(uint32_t);
         params.flags |= ONLY_MARKED;
         plan_tiles(plan, gemm, tiles[tile].plain, &params, true);
         params.flags &= ~ONLY_MARKED;
@@ -330,7 +374,7 @@ static void plan_kernels(struct plan *plan, const struct tandem_gemm *gemm,
 }
 
 void plan_product(struct plan *plan, const struct tandem_gemm *gemm,
-                  enum tile_id tile, uint32_t splits, uint32_t packs,
+                  enum tile_id tile, struct division division, uint32_t packs,
                   uint32_t group_log2)
 {
     static const uint32_t transposes[OPERANDS] = {TANDEM_GEMM_TRANSPOSE_A,
@@ -351,7 +395,7 @@ void plan_product(struct plan *plan, const struct tandem_gemm *gemm,
         packed.flags |= i == OPERAND_B ? TANDEM_GEMM_TRANSPOSE_B : 0;
     }
     if (tiles[tile].narrow != 0)
-        plan_skinny(plan, &packed, tile, splits, group_log2);
+        plan_skinny(plan, &packed, tile, division.splits, group_log2);
     else
-        plan_kernels(plan, &packed, tile, splits, group_log2);
+        plan_kernels(plan, &packed, tile, division, group_log2);
 }

@@ -27,6 +27,7 @@ struct tile {
     /* How much of the result a group computes, and of k at a time. */
     uint32_t m, n, slice;
     uint32_t group_log2;
+    uint32_t slots; /* groups for which a compute unit has registers */
     bool strict; /* cl/nvidia/strict.cl's; takes aligned fours alone */
     enum tile_id plain; /* of the same size, for what strict cannot do */
     uint32_t narrow; /* cl/skinny.cl's: rows, or columns; then m, n and slice
@@ -43,8 +44,9 @@ uint64_t product_groups(const struct tandem_gemm *gemm, enum tile_id tile);
  * skinny one that of each row. */
 uint32_t product_slice(const struct tandem_gemm *gemm, enum tile_id tile);
 uint32_t product_share(const struct tandem_gemm *gemm, enum tile_id tile);
-/* Whether tile takes gemm: skinny ones few rows or columns alone; the large ones read fours alone, as single elements
- * would take more registers than some GPUs have. */
+/* Whether tile takes gemm: skinny ones few rows or columns alone; the large
+ * ones read fours alone, as single elements would take more registers than
+ * some GPUs have. */
 bool product_fits(const struct tandem_gemm *gemm, enum tile_id tile);
 /* Whether all of it is f32: only then CLBlast takes it, too (its routines of
  * f16 are not for all devices). */
@@ -61,10 +63,18 @@ bool operand_aligned(const struct tandem_gemm *gemm, enum operand_id operand);
 /* Bytes of a copy of it, in aligned rows along k. */
 uint64_t operand_packed(const struct tandem_gemm *gemm,
                         enum operand_id operand);
-/* k is cut into splits chunks, at most; the operands whose bits are set in
- * packs are copied first.  gemm is no empty one. */
+/* k of the last tiles, parted of them, is cut into splits chunks, at most;
+ * skinny ones cut all or none. */
+struct division {
+    uint32_t splits, parted; /* 1 and 0, or more of both */
+};
+#define ALL_TILES UINT32_MAX
+#define WHOLE ((struct division){1, 0})
+
+/* The operands whose bits are set in packs are copied first.  gemm is no empty
+ * one. */
 void plan_product(struct plan *plan, const struct tandem_gemm *gemm,
-                  enum tile_id tile, uint32_t splits, uint32_t packs,
+                  enum tile_id tile, struct division division, uint32_t packs,
                   uint32_t group_log2);
 
 #endif

@@ -19,7 +19,9 @@ struct product {
     uint32_t tiles_m, tiles_n, splits, batch;
     float alpha, beta, slope;
     uint32_t flags;
-    uint32_t lanes_log2, reserved;
+    uint32_t lanes_log2;
+    uint32_t whole, parted;
+    uint32_t tile_m, tile_n, tiles;
 };
 
 #define HAS_BIAS 1u
@@ -43,6 +45,10 @@ bool operand_fours(const struct tandem_gemm *gemm,
  * slices. */
 void product_fill(struct product *out, const struct tandem_gemm *gemm,
                   uint32_t slice, uint32_t splits);
+/* What depends on tiles, of which the last ones, parted of them, are cut into
+ * the splits that were filled in, if there are several. */
+void product_divide(struct product *out, uint32_t tiles_m, uint32_t tiles_n,
+                    uint32_t parted);
 /* The key's bits of what is done last. */
 uint64_t product_activation(const struct tandem_gemm *gemm);
 /* And of what c, and a and b, are made of. */

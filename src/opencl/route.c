@@ -2,8 +2,10 @@
 /* The predicted time of each way to compute a product, and the least. */
 #include "opencl/route.h"
 
+#include <math.h>
 #include <string.h>
 
+#include "common/check.h"
 #include "common/decimal.h"
 #include "opencl/platform.h"
 
@@ -26,15 +28,34 @@ void routes_start(struct routes *routes,
                                           1u << TILE_STRICT_MEDIUM);
 }
 
+/* SPLITS or SPLITS:TILES. */
+static bool division_read(const char *text, struct division *out)
+{
+    char splits[16];
+    uint64_t number;
+    size_t length = strcspn(text, ":");
+    if (length >= sizeof(splits))
+        return false;
+    memcpy(splits, text, length);
+    splits[length] = '\0';
+    if (!decimal_read(splits, &number) || number == 0 || number > MOST_SPLITS)
+        return false;
+    out->splits = (uint32_t)number;
+    if (text[length] == '\0')
+        return true;
+    if (!decimal_read(text + length + 1, &number) || number >= ALL_TILES)
+        return false;
+    out->parted = (uint32_t)number;
+    return true;
+}
+
 bool routes_force(struct routes *routes, const char *value)
 {
-    uint64_t splits = 1;
+    struct division division = {1, ALL_TILES};
     size_t length = strcspn(value, ":");
-    if (value[length] == ':' &&
-        (!decimal_read(value + length + 1, &splits) || splits == 0 ||
-         splits > MOST_SPLITS))
+    if (value[length] == ':' && !division_read(value + length + 1, &division))
         return false;
-    routes->use_route = (struct route){.splits = (uint32_t)splits};
+    routes->use_route = (struct route){.division = division};
     routes->forced = true;
     routes->use_route.clblast = strcmp(value, "clblast") == 0;
     if (routes->use_route.clblast)
@@ -46,6 +67,12 @@ bool routes_force(struct routes *routes, const char *value)
             return true;
         }
     return false;
+}
+
+static bool has_epilogue(const struct tandem_gemm *gemm)
+{
+    return gemm->bias_kind != TANDEM_BIAS_NONE ||
+           gemm->activation != TANDEM_OP_INVALID;
 }
 
 /* What the operands add to a strict product of ns, copied first where that is
@@ -75,58 +102,135 @@ static double operands_cost(const struct routes *routes,
     return sum;
 }
 
+/* How long groups of which each compute unit has count take for depth of k:
+ * slots at a time, and the last that are left. */
+static double waves_ns(uint32_t slots, const struct tile_cost *cost,
+                       double count, double depth)
+{
+    double wave_ns = cost->step_ns * slots;
+    double waves = floor(count / slots);
+    double rest_ns = (count - waves * slots) * cost->step_ns;
+    if (wave_ns < cost->latency_ns)
+        wave_ns = cost->latency_ns;
+    if (rest_ns > 0 && rest_ns < cost->latency_ns)
+        rest_ns = cost->latency_ns;
+    return (waves * wave_ns + rest_ns) * depth;
+}
+
+/* Of the tiles that are one group each, and of the chunks of the others, which
+ * run beside the last of them. */
+static double groups_ns(const struct routes *routes,
+                        const struct tandem_gemm *gemm, double tiles_all,
+                        const struct route *route)
+{
+    uint32_t slots = tiles[route->tile].slots;
+    const struct tile_cost *cost = &routes->costs.tiles[route->tile];
+    double units = routes->units;
+    double parted = route->division.parted, splits = route->division.splits;
+    double slice = product_slice(gemm, route->tile);
+    double slices = ceil((double)gemm->k / slice);
+    double depth = slices * slice, chunk = ceil(slices / splits) * slice;
+    double whole = ceil((tiles_all - parted) / units);
+    double chunks = ceil(parted * splits / units);
+    double beside = fmod(whole, slots);
+    if (beside == 0 || chunks == 0)
+        return waves_ns(slots, cost, whole, depth) +
+               waves_ns(slots, cost, chunks, chunk);
+    double busy_ns = (beside * depth + chunks * chunk) * cost->step_ns;
+    if (busy_ns < cost->latency_ns * depth)
+        busy_ns = cost->latency_ns * depth;
+    return waves_ns(slots, cost, whole - beside, depth) + busy_ns;
+}
+
+/* Skinny groups, of which many run at a time, are bound by memory alone. */
+static double skinny_ns(const struct routes *routes,
+                        const struct tandem_gemm *gemm, double tiles_all,
+                        const struct route *route)
+{
+    const struct tile_cost *cost = &routes->costs.tiles[route->tile];
+    double slice = product_slice(gemm, route->tile);
+    double slices = ceil((double)gemm->k / slice);
+    double rounds =
+        ceil(tiles_all * route->division.splits / routes->units);
+    double step_ns =
+        cost->step_ns * rounds * product_share(gemm, route->tile);
+    if (step_ns < cost->latency_ns)
+        step_ns = cost->latency_ns;
+    return step_ns * slice * ceil(slices / route->division.splits);
+}
+
+/* What it costs to write parts, and to join them. */
+static double parts_cost(const struct routes *routes,
+                         const struct tandem_gemm *gemm, double tiles_all,
+                         const struct route *route)
+{
+    const struct tile *tile = &tiles[route->tile];
+    double parted = route->division.parted, splits = route->division.splits;
+    bool aside = tile->strict && gemm->beta != 0;
+    double sums = (double)gemm->m * (double)gemm->n * (double)gemm->batch;
+    if (parted == 0 && !aside)
+        return 0;
+    /* Parts of some tiles have room for whole ones. */
+    if (parted < tiles_all && !aside)
+        sums = parted * tile->m * tile->n;
+    double bytes = sums * sizeof(float);
+    if (bytes * splits > MOST_PARTIAL_BYTES)
+        return 1e30;
+    return routes->costs.launch_ns +
+           bytes * (splits + 1) / routes->costs.bytes_per_ns;
+}
+
 static double predict(const struct routes *routes,
-                      const struct tandem_gemm *gemm, double groups,
+                      const struct tandem_gemm *gemm, double tiles_all,
                       struct route *route)
 {
     const struct tile *tile = &tiles[route->tile];
-    const struct tile_cost *cost = &routes->costs.tiles[route->tile];
-    double units = routes->units;
-    double slice = product_slice(gemm, route->tile);
-    double slices = ((double)gemm->k + slice - 1) / slice;
-    uint64_t each =
-        (uint64_t)((slices + route->splits - 1) / route->splits);
-    uint64_t rounds =
-        (uint64_t)((groups * route->splits + units - 1) / units);
-    double step_ns = cost->step_ns * (double)rounds *
-                     product_share(gemm, route->tile);
-    if (step_ns < cost->latency_ns)
-        step_ns = cost->latency_ns;
-    double ns = cost->start_ns + step_ns * slice * (double)each;
+    double ns = routes->costs.tiles[route->tile].start_ns;
+    if (tile->narrow != 0)
+        ns += skinny_ns(routes, gemm, tiles_all, route);
+    else
+        ns += groups_ns(routes, gemm, tiles_all, route);
     route->packs = 0;
     if (tile->strict)
         ns += operands_cost(routes, gemm, ns, &route->packs) +
               routes->costs.launch_ns;
-    if (route->splits == 1 && (!tile->strict || gemm->beta == 0))
-        return ns;
-    double bytes = (double)gemm->m * (double)gemm->n * (double)gemm->batch *
-                   sizeof(float);
-    if (bytes * route->splits > MOST_PARTIAL_BYTES)
-        return 1e30;
-    return ns + routes->costs.launch_ns +
-           bytes * (route->splits + 1) / routes->costs.bytes_per_ns;
+    return ns + parts_cost(routes, gemm, tiles_all, route);
 }
 
-/* The splits with which a tile is fastest. */
+/* The division with which a tile is fastest: of all tiles, or of those beyond
+ * what fills the compute units, or all their slots. */
 static double tile_best(const struct routes *routes,
                         const struct tandem_gemm *gemm, enum tile_id tile,
-                        double groups, struct route *out_route)
+                        double tiles_all, struct route *out_route)
 {
-    static const uint32_t splits[] = {1,  2,  3,  4,  6,   8,   12, 16,
-                                      24, 32, 48, 64, 96, 128, 192, 256};
+    static const uint32_t splits[] = {2,  3,  4,  6,  8,  11,  16,  22,
+                                      32, 48, 64, 96, 128, 192, 256};
     uint32_t slice = product_slice(gemm, tile);
-    double best = 1e30;
+    double units = routes->units;
+    const double parted[] = {tiles_all,
+                             fmod(tiles_all, units * tiles[tile].slots),
+                             fmod(tiles_all, units)};
+    uint32_t ways = tiles[tile].narrow != 0 ? 1 : 3;
+    *out_route = (struct route){.tile = tile, .division = WHOLE};
+    double best = predict(routes, gemm, tiles_all, out_route);
     for (uint32_t i = 0; i < sizeof(splits) / sizeof(splits[0]); i++) {
-        struct route route = {.tile = tile, .splits = splits[i]};
-        /* Chunks of fewer slices, or more groups than fill the device several
-         * times, gain nothing. */
-        if (i > 0 && (gemm->k < 2 * slice * splits[i] ||
-                      groups * splits[i - 1] > 4.0 * routes->units))
+        /* Chunks of fewer slices gain nothing. */
+        if (gemm->k < 2 * slice * splits[i])
             break;
-        double ns = predict(routes, gemm, groups, &route);
-        if (ns < best) {
-            best = ns;
-            *out_route = route;
+        for (uint32_t j = 0; j < ways; j++) {
+            struct route route = {
+                .tile = tile,
+                .division = {splits[i], (uint32_t)parted[j]}};
+            /* Nor do more groups than fill the device several times; nor is
+             * the same tried twice. */
+            if (parted[j] == 0 || parted[j] * splits[i] > 8 * units ||
+                (j > 0 && parted[j] == parted[j - 1]))
+                continue;
+            double ns = predict(routes, gemm, tiles_all, &route);
+            if (ns < best) {
+                best = ns;
+                *out_route = route;
+            }
         }
     }
     return best;
@@ -164,8 +268,7 @@ static double clblast_best(const struct routes *routes,
     if (routes->costs.times == 0)
         return routes->prefer_clblast ? 0 : 1e30;
     double ns = costs_clblast(&routes->costs, gemm);
-    if (gemm->bias_kind != TANDEM_BIAS_NONE ||
-        gemm->activation != TANDEM_OP_INVALID)
+    if (has_epilogue(gemm))
         ns += routes->costs.launch_ns + 2.0 * sizeof(float) *
                                             (double)gemm->m * (double)gemm->n *
                                             (double)gemm->batch /
@@ -179,7 +282,7 @@ void route_choose(struct routes *routes, const struct tandem_gemm *gemm,
     uint32_t broken =
         atomic_load_explicit(&routes->broken, memory_order_relaxed);
     bool either = product_wide(gemm); /* way */
-    *out_route = (struct route){.clblast = true, .splits = 1};
+    *out_route = (struct route){.clblast = true, .division = WHOLE};
     if (!either)
         broken |= broken >> ROUTE_16_BITS;
     if (!product_counts(gemm))
@@ -187,7 +290,7 @@ void route_choose(struct routes *routes, const struct tandem_gemm *gemm,
     if (routes->forced) {
         *out_route = routes->use_route;
         if (!either && out_route->clblast)
-            *out_route = (struct route){.tile = TILE_MEDIUM, .splits = 1};
+            *out_route = (struct route){.tile = TILE_MEDIUM, .division = WHOLE};
         if (gemm->dtype != TANDEM_F32)
             out_route->tile = tiles[out_route->tile].plain;
         if (!product_fits(gemm, out_route->tile))
@@ -217,4 +320,71 @@ void route_break(struct routes *routes, const struct tandem_gemm *gemm,
 {
     uint32_t first = product_wide(gemm) ? 0 : ROUTE_16_BITS;
     atomic_fetch_or(&routes->broken, 1u << (first + route->tile));
+}
+
+/* ---- what was chosen before ---- */
+
+/* What a choice depends on beside the extents. */
+static uint32_t traits_of(const struct tandem_gemm *gemm)
+{
+    return (gemm->flags &
+            (TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B)) |
+           (gemm->beta != 0 ? 4u : 0) |
+           (operand_aligned(gemm, OPERAND_A) ? 8u : 0) |
+           (operand_aligned(gemm, OPERAND_B) ? 16u : 0) |
+           (product_counts(gemm) ? 32u : 0) | (has_epilogue(gemm) ? 64u : 0) |
+           (gemm->a.batch_stride == 0 ? 128u : 0) |
+           (gemm->b.batch_stride == 0 ? 256u : 0) |
+           type_of(gemm->dtype) << 9 | type_of(gemm_c_dtype(gemm)) << 13;
+}
+
+/* Acquire and release keep each read and write of a word between those of
+ * turn around it. */
+static bool memo_read(struct route_memo *memo, const uint64_t *key,
+                      struct route *out_route)
+{
+    uint64_t words[ROUTE_WORDS];
+    uint32_t turn = atomic_load_explicit(&memo->turn, memory_order_acquire);
+    for (uint32_t i = 0; i < ROUTE_WORDS; i++)
+        words[i] = atomic_load_explicit(&memo->words[i], memory_order_acquire);
+    if (turn % 2 != 0 ||
+        atomic_load_explicit(&memo->turn, memory_order_relaxed) != turn ||
+        memcmp(words, key, ROUTE_KEY * sizeof(words[0])) != 0)
+        return false;
+    memcpy(out_route, words + ROUTE_KEY, sizeof(*out_route));
+    return true;
+}
+
+/* Where another thread writes, the memo is left to it. */
+static void memo_write(struct route_memo *memo, const uint64_t *key,
+                       const struct route *route)
+{
+    uint64_t words[ROUTE_WORDS] = {0};
+    uint32_t turn = atomic_load_explicit(&memo->turn, memory_order_relaxed);
+    memcpy(words, key, ROUTE_KEY * sizeof(words[0]));
+    memcpy(words + ROUTE_KEY, route, sizeof(*route));
+    if (turn % 2 != 0 ||
+        !atomic_compare_exchange_strong(&memo->turn, &turn, turn + 1))
+        return;
+    for (uint32_t i = 0; i < ROUTE_WORDS; i++)
+        atomic_store_explicit(&memo->words[i], words[i], memory_order_release);
+    atomic_store_explicit(&memo->turn, turn + 2, memory_order_release);
+}
+
+void route_recall(struct routes *routes, const struct tandem_gemm *gemm,
+                  struct route *out_route)
+{
+    uint32_t broken =
+        atomic_load_explicit(&routes->broken, memory_order_relaxed);
+    const uint64_t key[ROUTE_KEY] = {
+        (uint64_t)gemm->m, (uint64_t)gemm->n, (uint64_t)gemm->k,
+        (uint64_t)gemm->batch, (uint64_t)broken << 32 | traits_of(gemm)};
+    uint64_t mix = 0;
+    for (uint32_t i = 0; i < ROUTE_KEY; i++)
+        mix = (mix ^ key[i]) * 0x9e3779b97f4a7c15u;
+    struct route_memo *memo = &routes->memos[mix >> (64 - ROUTE_MEMOS_LOG2)];
+    if (memo_read(memo, key, out_route))
+        return;
+    route_choose(routes, gemm, out_route);
+    memo_write(memo, key, out_route);
 }

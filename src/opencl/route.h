@@ -18,11 +18,22 @@ struct platform_device;
 struct route {
     bool clblast;
     enum tile_id tile; /* where it is not CLBlast's */
-    uint32_t splits;
+    struct division division;
     uint32_t packs; /* bits of operands that are copied first */
 };
 
-/* A device's.  But for broken, nothing changes after open. */
+/* A route that was chosen, with all that the choice depends on: written by one
+ * thread at a time, read by any without a lock.  What was read while turn was
+ * odd, or has changed, is nothing. */
+#define ROUTE_KEY 5u
+#define ROUTE_WORDS (ROUTE_KEY + (sizeof(struct route) + 7) / 8)
+struct route_memo {
+    _Atomic uint32_t turn;
+    _Atomic uint64_t words[ROUTE_WORDS];
+};
+#define ROUTE_MEMOS_LOG2 6u
+
+/* A device's.  But for broken and the memos, nothing changes after open. */
 struct routes {
     struct costs costs;
     uint32_t units;      /* compute units */
@@ -32,17 +43,21 @@ struct routes {
     /* Bits of tiles that this driver cannot run; from ROUTE_16_BITS on, those
      * with operands of 16 bits. */
     _Atomic uint32_t broken;
+    struct route_memo memos[1u << ROUTE_MEMOS_LOG2];
 };
 #define ROUTE_16_BITS 16u
 
 void routes_start(struct routes *routes,
                   const struct platform_device *hardware);
-/* The value of the open key test.gemm: clblast, or TILE[:SPLITS]; false where
- * it is neither. */
+/* The value of the open key test.gemm: clblast, or TILE[:SPLITS[:TILES]], where
+ * TILES are in splits; false where it is neither. */
 bool routes_force(struct routes *routes, const char *value);
 /* gemm is supported and not empty.  Any thread.  A route by CLBlast for what
  * CLBlast does not take: none of the tiles does, either. */
 void route_choose(struct routes *routes, const struct tandem_gemm *gemm,
+                  struct route *out_route);
+/* route_choose, which takes microseconds, or what it said before. */
+void route_recall(struct routes *routes, const struct tandem_gemm *gemm,
                   struct route *out_route);
 /* Notes that the route's tile does not run here, for products like gemm. */
 void route_break(struct routes *routes, const struct tandem_gemm *gemm,

@@ -112,9 +112,11 @@ static void sides_fill(struct product *out, const struct sides *sides,
     out->b_ld = narrow->ld;
     out->a_batch = wide->batch_stride;
     out->b_batch = narrow->batch_stride;
-    out->tiles_m = (uint32_t)blocks_of(sides->wide.rows,
-                                       shape_rows(shape_of(sides, tile)));
-    out->tiles_n = (uint32_t)blocks_of(sides->narrow.rows, tiles[tile].narrow);
+    product_divide(out,
+                   (uint32_t)blocks_of(sides->wide.rows,
+                                       shape_rows(shape_of(sides, tile))),
+                   (uint32_t)blocks_of(sides->narrow.rows, tiles[tile].narrow),
+                   ALL_TILES);
     out->flags |= sides->swapped ? SWAPPED : 0;
 }
 

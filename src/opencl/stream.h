@@ -29,14 +29,6 @@ struct gemm_memo {
 };
 #define GEMM_MEMOS 16u
 
-/* Routes chosen for products, by all that the choice depends on. */
-struct route_memo {
-    int64_t m, n, k, batch; /* batch 0: empty */
-    uint32_t traits, broken;
-    struct route route;
-};
-#define ROUTE_MEMOS 16u
-
 /* See readback.h. */
 struct readback {
     void *memory; /* pinned; NULL: not made */
@@ -57,7 +49,6 @@ struct tandem_stream {
     struct stream_kernel *kernels; /* open addressing by key */
     uint32_t kernel_slots, kernel_count;
     struct gemm_memo memos[GEMM_MEMOS];
-    struct route_memo routes[ROUTE_MEMOS];
     struct staging staging;
     struct readback readback;
     struct tandem_stream *previous, *next;

@@ -11,12 +11,13 @@
 #include "opencl/transfer.h"
 #include "opencl/tune.h"
 
-/* Depths of k at which a tile is timed, and rounds of groups. */
+/* Depths of k at which a tile is timed, and how often all its slots are full
+ * where it is timed in many groups. */
 #define SHALLOW 256
 #define DEEP 1024
 #define CPU_SHALLOW 64
 #define CPU_DEEP 256
-#define ROUNDS 6u
+#define FILLS 2u
 #define SKINNY_ROWS 192u /* of a compute unit */
 #define COPIED_BYTES (UINT64_C(64) << 20)
 
@@ -60,7 +61,7 @@ static enum tandem_status work_launch(struct meter *meter, void *argument)
         return clblast_product(meter->stream, &work->gemm);
     enum tandem_status status;
     do {
-        plan_product(&plan, &work->gemm, work->tile, 1, 0,
+        plan_product(&plan, &work->gemm, work->tile, WHOLE, 0,
                      meter->device->programs.group_log2);
         status = launch_plan(meter->stream, &plan);
     } while (status == TANDEM_NOT_READY && meter_left_ns(meter) > 0);
@@ -93,18 +94,51 @@ static void tell(const struct findings *findings, const char *key,
 
 /* ---- what is not a tile's ---- */
 
-/* What a small kernel adds to a stream of them. */
+/* A grid of so many groups, or a few less, as square as it can be. */
+static void grid_of(uint32_t groups, uint32_t *out_rows, uint32_t *out_columns)
+{
+    uint32_t rows = (uint32_t)sqrt((double)groups);
+    *out_rows = rows;
+    *out_columns = groups / rows;
+    for (; rows * rows * 4 > groups && rows > 0; rows--)
+        if (groups % rows == 0) {
+            *out_rows = rows;
+            *out_columns = groups / rows;
+            return;
+        }
+}
+
+/* One kernel after another. */
+static enum tandem_status pair_launch(struct meter *meter, void *argument)
+{
+    struct work *pair = argument;
+    enum tandem_status status = work_launch(meter, &pair[0]);
+    return status == TANDEM_OK ? work_launch(meter, &pair[1]) : status;
+}
+
+/* What a small kernel adds to a stream of longer ones, behind which the host's
+ * part of it hides. */
 static enum tandem_status tune_launch(struct meter *meter,
                                       const struct findings *findings,
                                       double *out_ns)
 {
-    struct work work;
-    work_make(&work, meter, 16, 16, 16, 1);
-    work.tile = TILE_SMALL;
-    enum tandem_status status = work_time(meter, &work, out_ns);
+    struct work pair[2];
+    uint32_t rows, columns;
+    double alone_ns, both_ns;
+    bool cpu = meter->device->hardware->info.kind == TANDEM_DEVICE_CPU;
+    grid_of(meter->device->routes.units, &rows, &columns);
+    work_make(&pair[0], meter, (int64_t)rows * tiles[TILE_SMALL].m,
+              (int64_t)columns * tiles[TILE_SMALL].n, cpu ? CPU_DEEP : DEEP, 1);
+    work_make(&pair[1], meter, 16, 16, 16, 1);
+    pair[0].tile = pair[1].tile = TILE_SMALL;
+    enum tandem_status status = work_time(meter, &pair[0], &alone_ns);
     if (status == TANDEM_OK)
-        tell(findings, "launch", "", out_ns, 1);
-    return status;
+        status = meter_time(meter, pair_launch, pair, &both_ns);
+    if (status != TANDEM_OK)
+        return status;
+    *out_ns = both_ns > alone_ns + 1 ? both_ns - alone_ns : 1;
+    tell(findings, "launch", "", out_ns, 1);
+    return TANDEM_OK;
 }
 
 static enum tandem_status copy_launch(struct meter *meter, void *bytes)
@@ -129,20 +163,6 @@ static enum tandem_status tune_bytes(struct meter *meter,
 }
 
 /* ---- tiles ---- */
-
-/* A grid of so many groups, or a few less, as square as it can be. */
-static void grid_of(uint32_t groups, uint32_t *out_rows, uint32_t *out_columns)
-{
-    uint32_t rows = (uint32_t)sqrt((double)groups);
-    *out_rows = rows;
-    *out_columns = groups / rows;
-    for (; rows * rows * 4 > groups && rows > 0; rows--)
-        if (groups % rows == 0) {
-            *out_rows = rows;
-            *out_columns = groups / rows;
-            return;
-        }
-}
 
 /* Rows of the wide operand that a group of a skinny tile has where they lie
  * along k, as in all that is timed here. */
@@ -197,8 +217,9 @@ static enum tandem_status tune_tile(struct meter *meter, enum tile_id tile,
     double cost[3]; /* struct tile_cost */
     /* What is bound by memory has to come from there. */
     uint32_t share = tiles[tile].narrow != 0 ? skinny_share(tile) : 1;
-    uint32_t rounds = tiles[tile].narrow != 0 && !cpu ? SKINNY_ROWS / share
-                                                      : ROUNDS;
+    uint32_t rounds = FILLS * tiles[tile].slots;
+    if (tiles[tile].narrow != 0 && !cpu)
+        rounds = SKINNY_ROWS / share;
     enum tandem_status status =
         rounds_time(meter, tile, 1, depths, &first, &cost[1]);
     if (status == TANDEM_OK)
@@ -223,7 +244,7 @@ static enum tandem_status tune_outer(struct meter *meter,
     uint32_t rows, columns;
     double along, across, share;
     const struct tile *tile = &tiles[TILE_STRICT_LARGE];
-    grid_of(meter->device->routes.units * ROUNDS, &rows, &columns);
+    grid_of(meter->device->routes.units * FILLS * tile->slots, &rows, &columns);
     work_make(&work, meter, (int64_t)rows * tile->m,
               (int64_t)columns * tile->n, DEEP, 1);
     work.tile = TILE_STRICT_LARGE;

@@ -36,6 +36,7 @@ static const struct {
     [KERNEL_PRODUCT] = {"product.cl", kernel_product, "product"},
     [KERNEL_JOIN_PARTS] = {"join.cl", kernel_join, "join_parts"},
     [KERNEL_JOIN_LANES] = {"join.cl", kernel_join, "join_lanes"},
+    [KERNEL_JOIN_TILES] = {"join.cl", kernel_join, "join_tiles"},
     [KERNEL_SKINNY] = {"skinny.cl", kernel_skinny, "skinny"},
     [KERNEL_STRICT] = {"strict.cl", kernel_strict, "strict"}};
 

@@ -208,15 +208,16 @@ static void operator_try(struct search *search)
 /* A product in all tiles, whole and in parts. */
 static void tiles_try(struct search *search, const struct tandem_gemm *gemm)
 {
-    static const uint32_t splits[] = {1, 2, 64};
+    static const struct division divisions[] = {
+        {1, 0}, {2, 1}, {2, ALL_TILES}, {64, ALL_TILES}};
     struct plan plan;
-    for (uint32_t i = 0; i < TILES * COUNT(splits); i++) {
-        enum tile_id tile = (enum tile_id)(i / COUNT(splits));
+    for (uint32_t i = 0; i < TILES * COUNT(divisions); i++) {
+        enum tile_id tile = (enum tile_id)(i / COUNT(divisions));
         if (!product_counts(gemm) || !product_fits(gemm, tile) ||
             (tiles[tile].strict && !(operand_aligned(gemm, OPERAND_A) &&
                                      operand_aligned(gemm, OPERAND_B))))
             continue;
-        plan_product(&plan, gemm, tile, splits[i % COUNT(splits)], 0,
+        plan_product(&plan, gemm, tile, divisions[i % COUNT(divisions)], 0,
                      search->request.group_log2);
         plan_add(search->keys, &plan);
     }

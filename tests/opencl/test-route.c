@@ -8,6 +8,7 @@
 #include <check.h>
 #include <locale.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,6 +194,226 @@ START_TEST(alignment_goes_by_the_dtype)
 }
 END_TEST
 
+static bool same(const struct route *one, const struct route *other)
+{
+    return one->clblast == other->clblast && one->tile == other->tile &&
+           one->division.splits == other->division.splits &&
+           one->division.parted == other->division.parted &&
+           one->packs == other->packs;
+}
+
+START_TEST(tiles_that_fill_no_wave_are_parted)
+{
+    start(true);
+    /* 144 groups on 100 units, each with slots for two. */
+    take("tile.strict-large", "1000 70 60");
+    take("launch", "1000");
+    take("bytes", "1000");
+    struct route route = choice(1536, 1536, 1536);
+    ck_assert_int_eq(route.tile, TILE_STRICT_LARGE);
+    ck_assert_uint_eq(route.division.parted, 44);
+    ck_assert_uint_gt(route.division.splits, 1);
+    /* 200 groups fill the slots; one alone is worth it in parts. */
+    route = choice(1280, 2560, 1536);
+    ck_assert_uint_eq(route.division.parted, 0);
+    ck_assert_uint_eq(route.division.splits, 1);
+    route = choice(128, 128, 65536);
+    ck_assert_uint_ge(route.division.parted, 1);
+    ck_assert_uint_gt(route.division.splits, 8);
+    /* Where a launch costs more than it gains, nothing is. */
+    take("launch", "1000000");
+    route = choice(1536, 1536, 1536);
+    ck_assert_uint_eq(route.division.splits, 1);
+}
+END_TEST
+
+/* Products of the same extents. */
+static struct tandem_gemm relative(uint32_t which)
+{
+    struct tandem_gemm gemm = product(1024, 1024, 1024, 2);
+    switch (which) {
+    case 1:
+        gemm.flags |= TANDEM_GEMM_TRANSPOSE_A;
+        break;
+    case 2:
+        gemm.flags = 0;
+        break;
+    case 3:
+        gemm.beta = 1;
+        break;
+    case 4:
+        gemm.a.byte_offset = 4;
+        break;
+    case 5:
+        gemm.b.ld++;
+        break;
+    case 6:
+        gemm.a.ld = INT32_MAX;
+        break;
+    case 7:
+        gemm.a.byte_offset = 4;
+        gemm.a.batch_stride = 0;
+        break;
+    case 8:
+        gemm.b.byte_offset = 4;
+        gemm.b.batch_stride = 0;
+        break;
+    case 9:
+        gemm.a.byte_offset = 4;
+        gemm.b.ld++;
+        break;
+    default:
+        break;
+    }
+    return gemm;
+}
+#define RELATIVES 10u
+
+/* A strict product is a little faster than a plain one, a copy of an operand
+ * dear; that of half of one is not. */
+static void start_close(void)
+{
+    start(true);
+    take("tile.large", "0 5000 2500");
+    take("tile.medium", "0 3200 800");
+    take("tile.strict-large", "0 1000 500");
+    take("launch", "1500000");
+    take("bytes", "5");
+    take("outer", "3");
+    take("clblast", "1024 1024 1024 2 1000000000");
+}
+
+static void relatives_apart(uint32_t one, uint32_t other)
+{
+    struct tandem_gemm gemms[2] = {relative(one), relative(other)};
+    struct route chosen[2] = {choose(&gemms[0]), choose(&gemms[1])};
+    ck_assert_msg(!same(&chosen[0], &chosen[1]), "%u and %u", one, other);
+}
+
+static void relatives_recalled(void)
+{
+    for (uint32_t turn = 0; turn < 4 * RELATIVES * RELATIVES; turn++) {
+        uint32_t which =
+            turn % 2 != 0 ? turn / 2 % RELATIVES : turn / 2 / RELATIVES;
+        struct tandem_gemm gemm = relative(which % RELATIVES);
+        struct route route, now = choose(&gemm);
+        route_recall(&routes, &gemm, &route);
+        ck_assert_msg(same(&route, &now), "relative %u", which % RELATIVES);
+    }
+}
+
+START_TEST(routes_are_remembered_by_all_that_counts)
+{
+    start_close();
+    for (uint32_t i = 1; i <= 6; i++)
+        relatives_apart(0, i);
+    relatives_apart(4, 7);
+    relatives_apart(5, 8);
+    relatives_recalled();
+    /* Nothing else: what is copied differs. */
+    start(true);
+    take("tile.strict-large", "0 1000 500");
+    relatives_apart(4, 9);
+    relatives_apart(5, 9);
+    relatives_recalled();
+}
+END_TEST
+
+START_TEST(an_epilogue_is_remembered_and_so_is_what_is_broken)
+{
+    struct route route;
+    start(false);
+    take("tile.large", "10 10 10");
+    take("clblast", "1024 1024 1024 1 10000");
+    take("launch", "5000");
+    struct tandem_gemm gemm = product(1024, 1024, 1024, 1);
+    route_recall(&routes, &gemm, &route);
+    ck_assert(route.clblast);
+    gemm.activation = TANDEM_OP_RELU;
+    route_recall(&routes, &gemm, &route);
+    ck_assert(!route.clblast);
+    gemm.activation = TANDEM_OP_INVALID;
+    gemm.bias_kind = TANDEM_BIAS_PER_ROW;
+    route_recall(&routes, &gemm, &route);
+    ck_assert(!route.clblast);
+    route_break(&routes, &gemm, &route);
+    route_recall(&routes, &gemm, &route);
+    ck_assert(route.clblast);
+}
+END_TEST
+
+/* Two products that share a memo, and their routes, which differ. */
+static struct tandem_gemm rivals[2];
+static struct route rival_routes[2];
+
+static void *recall_often(void *unused)
+{
+    (void)unused;
+    for (uint32_t i = 0; i < 100000; i++) {
+        struct route route;
+        route_recall(&routes, &rivals[i % 2], &route);
+        if (!same(&route, &rival_routes[i % 2]))
+            return &routes;
+    }
+    return NULL;
+}
+
+static void rivals_find(void)
+{
+    const struct routes empty = routes;
+    struct route route;
+    rivals[0] = product(256, 256, 512, 1);
+    route_recall(&routes, &rivals[0], &rival_routes[0]);
+    uint32_t memo = 0;
+    while (atomic_load(&routes.memos[memo].turn) == 0)
+        memo++;
+    for (int64_t n = 2048;; n += 64) {
+        rivals[1] = product(2048, n, 512, 1);
+        memcpy(&routes, &empty, sizeof(routes));
+        route_recall(&routes, &rivals[1], &route);
+        if (atomic_load(&routes.memos[memo].turn) != 0 &&
+            !same(&route, &rival_routes[0]))
+            break;
+    }
+    rival_routes[1] = route;
+}
+
+START_TEST(threads_share_what_is_remembered)
+{
+    pthread_t threads[4];
+    start(true);
+    rivals_find();
+    for (uint32_t i = 0; i < 4; i++)
+        ck_assert_int_eq(
+            pthread_create(&threads[i], NULL, recall_often, NULL), 0);
+    for (uint32_t i = 0; i < 4; i++) {
+        void *wrong;
+        ck_assert_int_eq(pthread_join(threads[i], &wrong), 0);
+        ck_assert_ptr_null(wrong);
+    }
+}
+END_TEST
+
+START_TEST(tests_may_force_a_division)
+{
+    static const char *const wrong[] = {"",        "large:",    "large:0",
+                                        "large:x", "large:257",  "large:2:",
+                                        "large:2:x", "large:2:-1", "huge",
+                                        "large:2:99999999999"};
+    start(true);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        ck_assert_msg(!routes_force(&routes, wrong[i]), "%s", wrong[i]);
+    ck_assert(routes_force(&routes, "small:3:2"));
+    struct route route = choice(1024, 1024, 1024);
+    ck_assert_int_eq(route.tile, TILE_SMALL);
+    ck_assert_uint_eq(route.division.splits, 3);
+    ck_assert_uint_eq(route.division.parted, 2);
+    ck_assert(routes_force(&routes, "medium:4"));
+    ck_assert_uint_eq(choice(64, 64, 64).division.parted, ALL_TILES);
+    ck_assert(routes_force(&routes, "clblast"));
+}
+END_TEST
+
 START_TEST(wrong_values_change_nothing)
 {
     static const char *const wrong[][2] = {
@@ -322,6 +543,11 @@ int main(void)
     tcase_add_test(tests, unmeasured_tiles_are_left_out);
     tcase_add_test(tests, products_of_16_bits_are_ours);
     tcase_add_test(tests, alignment_goes_by_the_dtype);
+    tcase_add_test(tests, tiles_that_fill_no_wave_are_parted);
+    tcase_add_test(tests, routes_are_remembered_by_all_that_counts);
+    tcase_add_test(tests, an_epilogue_is_remembered_and_so_is_what_is_broken);
+    tcase_add_test(tests, threads_share_what_is_remembered);
+    tcase_add_test(tests, tests_may_force_a_division);
     tcase_add_test(tests, wrong_values_change_nothing);
     tcase_add_test(tests, sections_are_objects_of_strings);
     tcase_add_test(tests, figures_come_back);

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What becomes of a plan whose commands are refused half-way: launch.c alone,
+ * over a driver and streams that this file makes up.
+ */
+#include <config.h>
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl/launch.h"
+#include "opencl/status.h"
+
+/* ---- what launch.c calls ---- */
+
+static struct tandem_device device;
+static struct tandem_stream stream;
+static struct tandem_buffer memory[2], temporary;
+static uint32_t enqueued, refused_at, failures, destroyed;
+
+cl_int CL_API_CALL clEnqueueNDRangeKernel(
+    cl_command_queue queue, cl_kernel kernel, cl_uint rank,
+    const size_t *offset, const size_t *global, const size_t *local,
+    cl_uint events, const cl_event *wait, cl_event *event)
+{
+    (void)queue, (void)kernel, (void)rank, (void)offset, (void)global;
+    (void)local, (void)events, (void)wait, (void)event;
+    return enqueued++ == refused_at ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
+}
+
+cl_int CL_API_CALL clEnqueueCopyBuffer(cl_command_queue queue, cl_mem from,
+                                       cl_mem to, size_t from_offset,
+                                       size_t to_offset, size_t bytes,
+                                       cl_uint events, const cl_event *wait,
+                                       cl_event *event)
+{
+    (void)from, (void)to, (void)from_offset, (void)to_offset, (void)bytes;
+    return clEnqueueNDRangeKernel(queue, NULL, 1, NULL, NULL, NULL, events,
+                                  wait, event);
+}
+
+cl_int CL_API_CALL clSetKernelArg(cl_kernel kernel, cl_uint index,
+                                  size_t bytes, const void *value)
+{
+    (void)kernel, (void)index, (void)bytes, (void)value;
+    return CL_SUCCESS;
+}
+
+cl_int CL_API_CALL clReleaseKernel(cl_kernel kernel)
+{
+    (void)kernel;
+    return CL_SUCCESS;
+}
+
+enum tandem_status program_kernel(struct tandem_device *of,
+                                  const struct step *step,
+                                  cl_kernel *out_kernel)
+{
+    (void)of, (void)step;
+    *out_kernel = NULL;
+    return TANDEM_OK;
+}
+
+enum tandem_status status_from_cl(struct tandem_device *of, cl_int code,
+                                  const char *what)
+{
+    (void)of;
+    return code == CL_SUCCESS
+               ? TANDEM_OK
+               : message_set(TANDEM_FAILED, "%s: %d", what, (int)code);
+}
+
+enum tandem_status stream_use(struct tandem_stream *on,
+                              struct tandem_buffer *buffer)
+{
+    (void)on;
+    ck_assert_ptr_nonnull(buffer);
+    return TANDEM_OK;
+}
+
+void stream_used(struct tandem_stream *on, struct tandem_buffer *buffer,
+                 bool written)
+{
+    (void)on, (void)buffer, (void)written;
+}
+
+bool stream_relieve(struct tandem_stream *on, cl_int code)
+{
+    (void)on, (void)code;
+    return false;
+}
+
+uint64_t stream_issue(struct tandem_stream *on)
+{
+    (void)on;
+    return 1;
+}
+
+enum tandem_status stream_fail(struct tandem_stream *on,
+                               enum tandem_status status)
+{
+    (void)on;
+    failures++;
+    return status;
+}
+
+enum tandem_status buffer_create(struct tandem_device *of, uint64_t bytes,
+                                 bool internal,
+                                 struct tandem_buffer **out_buffer)
+{
+    (void)of, (void)bytes, (void)internal;
+    *out_buffer = &temporary;
+    return TANDEM_OK;
+}
+
+void buffer_destroy(struct tandem_buffer *buffer)
+{
+    ck_assert_ptr_eq(buffer, &temporary);
+    destroyed++;
+}
+
+enum tandem_status buffer_check(const struct tandem_device *of,
+                                const struct tandem_buffer *buffer,
+                                const char *what)
+{
+    (void)of, (void)buffer, (void)what;
+    return TANDEM_OK;
+}
+
+enum tandem_status buffer_poisoned(const struct tandem_buffer *buffer)
+{
+    (void)buffer;
+    return TANDEM_OK;
+}
+
+enum tandem_status plan_make(struct plan *plan, const struct request *request)
+{
+    (void)plan, (void)request;
+    return TANDEM_UNSUPPORTED;
+}
+
+/* ---- the tests ---- */
+
+/* Where a product's sums go. */
+#define TO_RESULT 1u
+#define TO_PARTIALS 2u
+
+static void step_add(struct plan *plan, uint32_t kernel, uint32_t written)
+{
+    struct step *step = &plan->step[plan->steps++];
+    memset(step, 0, sizeof(*step));
+    step->key = kernel_key(kernel, 0, false, 7);
+    step->groups = 1;
+    step->param_bytes = 8;
+    step->buffer_count = 3;
+    step->buffers[0] = &memory[0];
+    step->buffers[2] = &memory[1]; /* and [1] is the plan's temporary */
+    step->written = written;
+}
+
+/* A strict product after the copy of an operand, of which command number
+ * refused, from 0, is not taken. */
+static void try(uint32_t sums, uint32_t refused)
+{
+    static struct plan plan;
+    plan.steps = 0;
+    plan.temp_bytes = 64;
+    enqueued = failures = destroyed = 0;
+    refused_at = refused;
+    memset(&stream, 0, sizeof(stream));
+    stream.device = &device;
+    step_add(&plan, KERNEL_COPY_TILED, TO_PARTIALS);
+    step_add(&plan, KERNEL_STRICT, sums);
+    step_add(&plan, KERNEL_PRODUCT, sums);
+    if ((sums & TO_PARTIALS) != 0)
+        step_add(&plan, KERNEL_JOIN_PARTS, TO_RESULT);
+    enum tandem_status status = launch_plan(&stream, &plan);
+    stream_kernels_free(&stream);
+    ck_assert_uint_eq(destroyed, 1);
+    ck_assert_int_eq(status, refused < plan.steps ? TANDEM_FAILED : TANDEM_OK);
+    ck_assert_uint_eq(enqueued,
+                      refused < plan.steps ? refused + 1 : plan.steps);
+}
+
+START_TEST(a_result_left_half_way_stays_on_the_stream)
+{
+    static const uint32_t sums[2] = {TO_RESULT, TO_RESULT | TO_PARTIALS};
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t steps = i == 0 ? 3 : 4;
+        for (uint32_t refused = 0; refused <= steps; refused++) {
+            try(sums[i], refused);
+            /* Before anything is written, nothing shows. */
+            ck_assert_uint_eq(failures, refused >= 2 && refused < steps);
+        }
+    }
+}
+END_TEST
+
+START_TEST(partials_that_are_left_show_nowhere)
+{
+    for (uint32_t refused = 0; refused <= 4; refused++) {
+        try(TO_PARTIALS, refused);
+        ck_assert_uint_eq(failures, 0);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("launch");
+    tcase_add_test(tests, a_result_left_half_way_stays_on_the_stream);
+    tcase_add_test(tests, partials_that_are_left_show_nowhere);
+    Suite *suite = suite_create("launch");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
