@@ -19,6 +19,7 @@
 #define FEW_ROWS 32
 #define FEW_COLUMNS 256
 #define FEW_DEPTH 512
+#define SHARED_ELEMENTS (1 << 18)
 
 /* a or b, and which part of it room holds, or is to. */
 struct operand {
@@ -59,6 +60,16 @@ static unsigned char *matrix_at(const struct tandem_matrix *matrix,
     int64_t at = batch * matrix->batch_stride + row * matrix->ld + column;
     return matrix->buffer->base + matrix->byte_offset +
            at * (int64_t)TANDEM_DTYPE_BYTES(dtype);
+}
+
+/* Alone where there is little to do: the BLAS wants the others' processors. */
+static void rows_share(const struct panels *panels, pool_fn fn,
+                       const void *work, int64_t rows, int64_t columns)
+{
+    if (rows * columns < SHARED_ELEMENTS)
+        fn(work, 0, rows);
+    else
+        pool_run(panels->pool, fn, work, rows, columns);
 }
 
 /* ---- a and b ------------------------------------------------------------- */
@@ -103,7 +114,7 @@ static const float *operand_panel(const struct panels *panels,
     operand->depth = depth;
     const struct widening widening = {panels->widen_ab, from, operand->room,
                                       matrix->ld, columns};
-    pool_run(panels->pool, rows_widen, &widening, rows, columns);
+    rows_share(panels, rows_widen, &widening, rows, columns);
     return operand->room;
 }
 
@@ -183,7 +194,7 @@ static void panel_run(struct panels *panels, struct panel *panel)
     panel_begin(panel, (float)gemm->beta, !product);
     if (product)
         panel_multiply(panels, panel);
-    pool_run(panels->pool, rows_finish, panel, panel->rows, panel->columns);
+    rows_share(panels, rows_finish, panel, panel->rows, panel->columns);
 }
 
 /* ---- the whole ----------------------------------------------------------- */
