@@ -150,8 +150,9 @@ typedef float x_t;
 #endif
 
 /* Where x is one row, what of it belongs to a turn. */
+#define X_LD (X_OUTER ? (uint)p.b_ld : 1u)
 #define X_ONE(k_, u, j)                                                        \
-    ((k_) + W_DEEP(u, j) < end ? LOAD1(x + W_DEEP(u, j) * x_ld) : 0.0f)
+    ((k_) + W_DEEP(u, j) < end ? LOAD1(x + W_DEEP(u, j) * X_LD) : 0.0f)
 #if W_OUTER
 #define X_TURN(k_, u) (float4)(X_ONE(k_, u, 0))
 #elif X_VECTOR == 4
@@ -351,7 +352,6 @@ KERNEL void skinny(__global C_T *c, __global float *partial,
     w_at[0] = lane * (uint)p.a_ld + min((uint)ROW_OF(0), rows - 4);
 #endif
 #if NARROW == 1
-    const uint x_ld = X_OUTER ? (uint)p.b_ld : 1;
     float4 own_x[TURNS];
 #else
     uint x_at[X_READS];

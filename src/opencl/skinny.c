@@ -9,8 +9,8 @@ static const struct skinny_shape along[5] = {
     [0] = {2, 32, 4, 7}, [2] = {2, 32, 4, 7},
     [3] = {4, 32, 2, 7}, [4] = {4, 32, 2, 7}};
 static const struct skinny_shape across[5] = {
-    [0] = {4, 64, 8, 8}, [2] = {4, 16, 8, 8},
-    [3] = {4, 16, 8, 8}, [4] = {4, 16, 8, 8}};
+    [0] = {4, 64, 8, 8}, [2] = {4, 32, 8, 8},
+    [3] = {4, 32, 8, 8}, [4] = {4, 16, 4, 8}};
 
 /* A slice of 512 lines is counted in 32 bits. */
 #define MOST_LINE (INT32_MAX / 256)

@@ -132,17 +132,23 @@ static void append_dtypes(struct variant_text *out, uint64_t key)
            ab != NULL ? ab : "f32");
 }
 
-/* Half as much in registers where there may be fewer. */
+/* Where there may be fewer registers, half as much is in them: of what is read
+ * ahead and, by sets of half as many lanes, of an item's rows. */
 static void append_skinny(struct variant_text *out, uint64_t key, bool nvidia)
 {
-    const struct skinny_shape *shape =
-        skinny_shape(KEY_HELD_LOG2(key), KEY_A_OUTER(key) != 0);
+    struct skinny_shape shape =
+        *skinny_shape(KEY_HELD_LOG2(key), KEY_A_OUTER(key) != 0);
+    if (!nvidia)
+        shape.turns /= 2;
+    if (!nvidia && KEY_A_OUTER(key) == 0 && shape.item > 2) {
+        shape.item /= 2;
+        shape.lanes /= 2;
+    }
     append(out,
            " -DNARROW=%u -DITEM=%u -DLANES=%u -DTURNS=%u -DA_OUTER=%u "
            "-DB_OUTER=%u -DVECTOR=%u -DX_VECTOR=%u",
-           1u << KEY_HELD_LOG2(key), shape->item, shape->lanes,
-           nvidia ? shape->turns : shape->turns / 2, KEY_A_OUTER(key),
-           KEY_B_OUTER(key), KEY_VECTOR(key) != 0 ? 4 : 1,
+           1u << KEY_HELD_LOG2(key), shape.item, shape.lanes, shape.turns,
+           KEY_A_OUTER(key), KEY_B_OUTER(key), KEY_VECTOR(key) != 0 ? 4 : 1,
            KEY_SECOND_VECTOR(key) != 0 ? 4 : 1);
 }
 

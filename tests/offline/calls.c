@@ -205,14 +205,15 @@ static void operator_try(struct search *search)
     search->valid = any;
 }
 
-/* A product in all tiles, whole and in parts. */
-static void tiles_try(struct search *search, const struct tandem_gemm *gemm)
+/* A product in tiles, whole, in few parts and in many. */
+static void tiles_try(struct search *search, const struct tandem_gemm *gemm,
+                      enum tile_id first, enum tile_id end)
 {
     static const struct division divisions[] = {
         {1, 0}, {2, 1}, {2, ALL_TILES}, {64, ALL_TILES}};
     struct plan plan;
-    for (uint32_t i = 0; i < TILES * COUNT(divisions); i++) {
-        enum tile_id tile = (enum tile_id)(i / COUNT(divisions));
+    for (uint32_t i = 0; i < (end - first) * COUNT(divisions); i++) {
+        enum tile_id tile = (enum tile_id)(first + i / COUNT(divisions));
         if (!product_counts(gemm) || !product_fits(gemm, tile) ||
             (tiles[tile].strict && !(operand_aligned(gemm, OPERAND_A) &&
                                      operand_aligned(gemm, OPERAND_B))))
@@ -235,7 +236,23 @@ static void activations_try(struct search *search, struct tandem_gemm *gemm)
         search->valid = true;
         plan_epilogue(&plan, gemm, search->request.group_log2, 1.0f);
         plan_add(search->keys, &plan);
-        tiles_try(search, gemm);
+        tiles_try(search, gemm, 0, TILE_SKINNY_4);
+    }
+}
+
+/* Few rows, or columns, in every layout. */
+static void skinny_try(struct search *search, struct tandem_gemm *gemm)
+{
+    static const int64_t extents[] = {1, 4, 6, 16};
+    for (uint32_t i = 0; i < 8 * COUNT(extents); i++) {
+        gemm->m = extents[i / 8];
+        gemm->n = 64;
+        gemm->flags = (i & 1u ? TANDEM_GEMM_TRANSPOSE_A : 0) |
+                      (i & 2u ? TANDEM_GEMM_TRANSPOSE_B : 0);
+        gemm->a.ld = gemm->b.ld = gemm->k + (i & 4u ? 1 : 0);
+        gemm->c.ld = 64;
+        enum tile_id tile = (enum tile_id)(TILE_SKINNY_1 + i / 8);
+        tiles_try(search, gemm, tile, (enum tile_id)(tile + 1));
     }
 }
 
@@ -252,8 +269,8 @@ static void halves_try(struct search *search, struct tandem_gemm *gemm)
         gemm->c_dtype = dtypes[i / 2][1];
         gemm->flags = i % 2 ? 0
                             : TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B;
-        gemm->a.ld = gemm->b.ld = i % 2 ? 64 : 65;
-        tiles_try(search, gemm);
+        gemm->a.ld = gemm->b.ld = gemm->k + (i % 2 ? 0 : 1);
+        tiles_try(search, gemm, 0, TILES);
         plan_multiply(&plan, gemm, search->request.group_log2);
         plan_add(search->keys, &plan);
         plan_epilogue(&plan, gemm, search->request.group_log2, 1.0f);
@@ -267,12 +284,12 @@ static void products_try(struct search *search)
     struct tandem_gemm gemm = {.struct_size = sizeof(gemm),
                                .dtype = TANDEM_F32,
                                .n = 16,
-                               .k = 64,
+                               .k = 4096,
                                .batch = 1,
                                .alpha = 1};
     for (uint32_t i = 0; i < COUNT(rows); i++) {
         gemm.m = rows[i];
-        gemm.a.ld = 64;
+        gemm.a.ld = gemm.k;
         gemm.b.ld = gemm.c.ld = 16;
         activations_try(search, &gemm);
     }
@@ -282,9 +299,11 @@ static void products_try(struct search *search)
     for (uint32_t i = 0; i < 8; i++) {
         gemm.flags = (i & 1u ? TANDEM_GEMM_TRANSPOSE_A : 0) |
                      (i & 2u ? TANDEM_GEMM_TRANSPOSE_B : 0);
-        gemm.a.ld = gemm.b.ld = i & 4u ? 65 : 64;
-        tiles_try(search, &gemm);
+        gemm.a.ld = gemm.b.ld = gemm.k + (i & 4u ? 1 : 0);
+        tiles_try(search, &gemm, 0, TILE_SKINNY_1);
     }
+    skinny_try(search, &gemm);
+    gemm.m = gemm.n = 16;
     halves_try(search, &gemm);
 }
 
