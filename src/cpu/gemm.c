@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix products by the CBLAS that the plugin was built with, or by narrow.c,
- * and the pass of bias and activation over their result.  Any thread.
+ * Matrix products by the CBLAS that the plugin was built with, and the pass of
+ * bias and activation over their result.  Any thread.
  */
 #include "config.h"
 
@@ -13,10 +13,11 @@
 #include "common/message.h"
 #include "cpu/blas.h"
 #include "cpu/gemm.h"
-#include "cpu/narrow.h"
 
 /* Elements of c that are finished together, while they are in cache. */
 #define EPILOGUE_ELEMENTS 4096
+/* A matrix from which on its product with a vector is worth threads. */
+#define THREADS_ELEMENTS (1 << 20)
 
 static const float *matrix_data(const struct tandem_matrix *matrix)
 {
@@ -46,6 +47,32 @@ static void c_scale(const struct tandem_gemm *gemm, float *c, float beta)
             c[j] = beta == 0 ? 0.0f : c[j] * beta;
 }
 
+static bool by_vector(const struct tandem_gemm *gemm)
+{
+    return gemm->m == 1 || gemm->n == 1;
+}
+
+/* A matrix by a vector: c, of one row or column, starts from 0 where beta is,
+ * which makes nothing of what it holds. */
+static void vector_multiply(const struct tandem_gemm *gemm, const float *a,
+                            const float *b, float *c)
+{
+    bool ta = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
+    bool tb = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
+    bool row = gemm->m == 1; /* by b's columns, else by a's rows */
+    const struct tandem_matrix *matrix = row ? &gemm->b : &gemm->a;
+    bool across = row ? !tb : ta; /* the matrix lies by k */
+    int64_t results = row ? gemm->n : gemm->m;
+    int64_t step = row ? (ta ? gemm->a.ld : 1) : (tb ? 1 : gemm->b.ld);
+    if (gemm->beta == 0)
+        c_scale(gemm, c, 0);
+    cblas_sgemv(CblasRowMajor, across ? CblasTrans : CblasNoTrans,
+                (int)(across ? gemm->k : results),
+                (int)(across ? results : gemm->k), (float)gemm->alpha,
+                row ? b : a, (int)matrix->ld, row ? a : b, (int)step,
+                (float)gemm->beta, c, row ? 1 : (int)gemm->c.ld);
+}
+
 static void batch_multiply(const struct product *product, int64_t batch)
 {
     const struct tandem_gemm *gemm = product->gemm;
@@ -55,21 +82,30 @@ static void batch_multiply(const struct product *product, int64_t batch)
         c_scale(gemm, c, beta);
         return;
     }
+    const float *a = product->a + batch * gemm->a.batch_stride;
+    const float *b = product->b + batch * gemm->b.batch_stride;
+    if (by_vector(gemm)) {
+        vector_multiply(gemm, a, b, c);
+        return;
+    }
     cblas_sgemm(CblasRowMajor,
                 (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0 ? CblasTrans
                                                              : CblasNoTrans,
                 (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0 ? CblasTrans
                                                              : CblasNoTrans,
                 (int)gemm->m, (int)gemm->n, (int)gemm->k, alpha,
-                product->a + batch * gemm->a.batch_stride, (int)gemm->a.ld,
-                product->b + batch * gemm->b.batch_stride, (int)gemm->b.ld,
-                beta, c, (int)gemm->c.ld);
+                a, (int)gemm->a.ld, b, (int)gemm->b.ld, beta, c,
+                (int)gemm->c.ld);
 }
 
 static void batches_multiply(const struct product *product, uint32_t threads)
 {
-    bool limited = blas_limit(threads);
-    for (int64_t batch = 0; batch < product->gemm->batch; batch++)
+    const struct tandem_gemm *gemm = product->gemm;
+    bool small = by_vector(gemm) && (double)gemm->m * (double)gemm->n *
+                                            (double)gemm->k <
+                                        THREADS_ELEMENTS;
+    bool limited = blas_limit(small ? 1 : threads);
+    for (int64_t batch = 0; batch < gemm->batch; batch++)
         batch_multiply(product, batch);
     if (limited)
         blas_release();
@@ -130,80 +166,12 @@ static void product_prepare(struct product *out, const struct tandem_gemm *gemm,
         gemm->activation == TANDEM_OP_GELU && gemm->activation_alpha == 1.0;
 }
 
-/* ---- plain calls: what check_gemm and gemm_supports need not look at ------
- */
-
-/* Extents, and leading dimensions, of which no product overflows. */
-#define PLAIN_EXTENT (1 << 20)
-
-struct extent {
-    uintptr_t first, end;
-};
-
-static bool matrix_plain(const struct tandem_matrix *matrix,
-                         const struct tandem_device *device, int64_t rows,
-                         int64_t columns, struct extent *out)
-{
-    const struct tandem_buffer *buffer = matrix->buffer;
-    uint64_t at = matrix->byte_offset;
-    if (!handle_live(&buffer_pool, buffer) || buffer->owned.device != device ||
-        __atomic_load_n(&buffer->maps, __ATOMIC_RELAXED) != 0 ||
-        rows < 1 || rows > PLAIN_EXTENT || columns < 1 ||
-        matrix->ld < columns || matrix->ld > PLAIN_EXTENT || at % 4 != 0 ||
-        at > buffer->bytes)
-        return false;
-    uint64_t bytes = (uint64_t)((rows - 1) * matrix->ld + columns) * 4;
-    out->first = (uintptr_t)buffer->base + at;
-    out->end = out->first + bytes;
-    return bytes <= buffer->bytes - at;
-}
-
-static bool extents_apart(const struct extent *a, const struct extent *b)
-{
-    return a->end <= b->first || b->end <= a->first;
-}
-
-/* One product, not empty, without an epilogue, whose c lies apart. */
-static bool gemm_plain(const struct tandem_gemm *gemm,
-                       const struct tandem_device *device)
-{
-    struct extent a, b, c;
-    if (gemm == NULL || gemm->struct_size < TANDEM_GEMM_BYTES_1_0 ||
-        gemm->dtype != TANDEM_F32 || gemm_c_dtype(gemm) != TANDEM_F32 ||
-        gemm->flags > 7u || gemm->batch != 1 ||
-        gemm->bias_kind != TANDEM_BIAS_NONE ||
-        gemm->activation != TANDEM_OP_INVALID || gemm->a.batch_stride < 0 ||
-        gemm->b.batch_stride < 0 || gemm->c.batch_stride < 0)
-        return false;
-    bool ta = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
-    bool tb = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
-    return matrix_plain(&gemm->a, device, ta ? gemm->k : gemm->m,
-                        ta ? gemm->m : gemm->k, &a) &&
-           matrix_plain(&gemm->b, device, tb ? gemm->n : gemm->k,
-                        tb ? gemm->k : gemm->n, &b) &&
-           matrix_plain(&gemm->c, device, gemm->m, gemm->n, &c) &&
-           extents_apart(&c, &a) && extents_apart(&c, &b);
-}
-
-static enum tandem_status gemm_check(const struct tandem_gemm *gemm,
-                                     const struct tandem_device *device)
-{
-    if (gemm_plain(gemm, device))
-        return TANDEM_OK;
-    enum tandem_status status = check_gemm(gemm, buffer_span, device);
-    return status == TANDEM_OK ? gemm_supports(gemm) : status;
-}
-
 /* ---- the call ----------------------------------------------------------- */
 
 static void wide_run(struct tandem_device *device, struct product *product)
 {
     const struct tandem_gemm *gemm = product->gemm;
-    if (narrow_takes(gemm, device->kernels))
-        narrow_run(gemm, device->kernels, device->pool, product->a, product->b,
-                   product->c);
-    else
-        batches_multiply(product, pool_threads(device->pool));
+    batches_multiply(product, pool_threads(device->pool));
     if (gemm->bias_kind != TANDEM_BIAS_NONE ||
         gemm->activation != TANDEM_OP_INVALID)
         pool_run(device->pool, rows_finish, product, gemm->m * gemm->batch,
@@ -230,7 +198,9 @@ enum tandem_status gemm_run(struct tandem_stream *stream,
     struct product product;
     enum tandem_status status = stream_check(stream);
     if (status == TANDEM_OK)
-        status = gemm_check(gemm, stream->owned.device);
+        status = check_gemm(gemm, buffer_span, stream->owned.device);
+    if (status == TANDEM_OK)
+        status = gemm_supports(gemm);
     if (status != TANDEM_OK || gemm->m == 0 || gemm->n == 0)
         return status;
     struct tandem_device *device = stream->owned.device;

@@ -96,15 +96,6 @@ struct kernels {
                        int64_t stride, int64_t columns, const float *m,
                        double *accumulators);
 
-    /* y[r] += sum w[r * stride + i] x[i] over i < n, for each of rows rows;
-     * NULL: this level has none. */
-    void (*rows_dot)(float *y, const float *w, int64_t stride, int64_t rows,
-                     int64_t n, const float *x);
-    /* y[c] += sum w[r * stride + c] x[r] over the rows, for each of columns
-     * columns; NULL as above. */
-    void (*columns_dot)(float *y, const float *w, int64_t stride, int64_t rows,
-                        int64_t columns, const float *x);
-
     /* y[c * y_stride + r] = x[r * x_stride + c] of 4-byte elements. */
     void (*transpose4)(uint32_t *y, int64_t y_stride, const uint32_t *x,
                        int64_t x_stride, int64_t rows, int64_t columns);

@@ -15,6 +15,5 @@ void ISA(kernels)(struct kernels *table)
     ISA(optimizer_rows)(table->rows);
     ISA(reduce_kernels)(table);
     ISA(column_kernels)(table);
-    ISA(product_kernels)(table);
     ISA(float16_kernels)(table);
 }

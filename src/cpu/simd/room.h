@@ -10,7 +10,6 @@ void ISA(elementwise_rows)(row_fn *rows);
 void ISA(optimizer_rows)(row_fn *rows);
 void ISA(reduce_kernels)(struct kernels *table);
 void ISA(column_kernels)(struct kernels *table);
-void ISA(product_kernels)(struct kernels *table);
 void ISA(transpose_kernels)(struct kernels *table);
 void ISA(float16_kernels)(struct kernels *table);
 

@@ -24,7 +24,6 @@
  *   vm_store_bytes, vm_load_bytes   LANES bytes, each 1 or 0; the mask of those
  *              that are not 0
  *   vd_low, vd_high   either half of a vf
- *   vf_sum4    the sums of the lanes of four vectors
  *   vf_transpose   LANES vectors, as the rows of a square (AVX-512 has none:
  *              it takes AVX2's kernel)
  *   SLEEF1(name), SLEEF_POW   SLEEF's functions of one and of two vectors

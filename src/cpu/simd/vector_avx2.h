@@ -95,13 +95,6 @@ static inline vf vf_fma(vf a, vf b, vf c)
 {
     return _mm256_fmadd_ps(a, b, c);
 }
-static inline void vf_sum4(float out[4], vf a, vf b, vf c, vf d)
-{
-    __m256 sums =
-        _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
-    _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(sums),
-                                  _mm256_extractf128_ps(sums, 1)));
-}
 static inline vf vf_sqrt(vf x)
 {
     return _mm256_sqrt_ps(x);

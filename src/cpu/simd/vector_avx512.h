@@ -87,19 +87,6 @@ static inline vf vf_fma(vf a, vf b, vf c)
 {
     return _mm512_fmadd_ps(a, b, c);
 }
-static inline __m256 vf_fold(vf x)
-{
-    return _mm256_add_ps(_mm512_castps512_ps256(x),
-                         _mm512_extractf32x8_ps(x, 1));
-}
-static inline void vf_sum4(float out[4], vf a, vf b, vf c, vf d)
-{
-    __m256 sums =
-        _mm256_hadd_ps(_mm256_hadd_ps(vf_fold(a), vf_fold(b)),
-                       _mm256_hadd_ps(vf_fold(c), vf_fold(d)));
-    _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(sums),
-                                  _mm256_extractf128_ps(sums, 1)));
-}
 static inline vf vf_sqrt(vf x)
 {
     return _mm512_sqrt_ps(x);

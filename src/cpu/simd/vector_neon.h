@@ -86,10 +86,6 @@ static inline vf vf_fma(vf a, vf b, vf c)
 {
     return vfmaq_f32(c, a, b);
 }
-static inline void vf_sum4(float out[4], vf a, vf b, vf c, vf d)
-{
-    vst1q_f32(out, vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d)));
-}
 static inline vf vf_sqrt(vf x)
 {
     return vsqrtq_f32(x);
