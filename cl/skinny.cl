@@ -4,15 +4,15 @@
  * once.  A work-item has the sums of ITEM rows of w with NARROW rows of x, over
  * every LANES-th piece of k; the items of a set differ in the piece.
  *
- *   W_OUTER 0: neighbours in w lie along k        1: along its rows
+ *   W_OUTER 0: neighbours lie along k   1: along the rows
  *
- *   set 0: 0 1 2 3   set 1: 4 5 6 7               set 0: 0 2 4 6   set 1: 1 3 5 7
- *   (an item: ITEM rows, four of k a turn)        (four rows, one of k a turn)
+ *   set 0: 0 1 2 3   set 1: 4 5 6 7     set 0: 0 2 4 6   set 1: 1 3 5 7
+ *   (ITEM rows, four of k a turn)       (four rows, one of k a turn)
  *
  * Each element of w goes from memory into registers, a slice of k, DEPTH deep,
- * ahead of its use; so does x where it is one row, otherwise a group's slice of
- * it goes into local memory.  What the lanes of a set have summed is joined by a
- * tree.
+ * ahead of its use; so does x where it is one row, otherwise a group's slice
+ * of it goes into local memory.  What the lanes of a set have summed is joined
+ * by a tree.
  */
 #include "matrix.cl"
 
@@ -286,6 +286,41 @@ static inline void parts_join(float (*sum)[NARROW], __local float *shared,
         }
 }
 
+/* Which of a group's rows item i of a set has. */
+#if W_OUTER && VECTOR == 1
+#define ROW_OF(i) ((i)*SETS + set)
+#else
+#define ROW_OF(i) (set * ITEM + (i))
+#endif
+
+/* Leaves the sums in local memory, row by row. */
+static inline void sets_join(float (*sum)[NARROW], __local float *shared,
+                             uint set, uint lane)
+{
+    uint part = lane;
+#ifdef WARP_ITEMS
+#pragma unroll
+    for (uint mask = WARP_ITEMS / 2; mask >= STEP; mask /= 2)
+#pragma unroll
+        for (uint i = 0; i < ITEM; ++i)
+#pragma unroll
+            for (uint s = 0; s < NARROW; ++s)
+                sum[i][s] += from_lane(sum[i][s], mask);
+    /* The others take no part from here on. */
+    part = lane % (LANES / PARTS_LEFT) == 0 ? lane / (LANES / PARTS_LEFT)
+                                            : LANES;
+#endif
+    parts_join(sum, shared, set, part);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (part == 0)
+#pragma unroll
+        for (uint i = 0; i < ITEM; ++i)
+#pragma unroll
+            for (uint s = 0; s < NARROW; ++s)
+                shared[ROW_OF(i) * NARROW + s] = sum[i][s];
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
 /* From local memory, so that neighbours store neighbours. */
 static inline void store_block(__global C_T *c, __global float *partial,
                                __global const C_T *bias, struct tile tile,
@@ -309,12 +344,6 @@ static inline void store_block(__global C_T *c, __global float *partial,
             finish1(c, bias, tile.batch, row, column, sum, p);
     }
 }
-
-#if W_OUTER && VECTOR == 1
-#define ROW_OF(i) ((i)*SETS + set)
-#else
-#define ROW_OF(i) (set * ITEM + (i))
-#endif
 
 KERNEL void skinny(__global C_T *c, __global float *partial,
                    __global const AB_T *w, __global const AB_T *x,
@@ -417,27 +446,6 @@ KERNEL void skinny(__global C_T *c, __global float *partial,
     }
 #endif
 
-    uint part = lane;
-#ifdef WARP_ITEMS
-#pragma unroll
-    for (uint mask = WARP_ITEMS / 2; mask >= STEP; mask /= 2)
-#pragma unroll
-        for (uint i = 0; i < ITEM; ++i)
-#pragma unroll
-            for (uint s = 0; s < NARROW; ++s)
-                sum[i][s] += from_lane(sum[i][s], mask);
-    /* The others take no part from here on. */
-    part = lane % (LANES / PARTS_LEFT) == 0 ? lane / (LANES / PARTS_LEFT)
-                                            : LANES;
-#endif
-    parts_join(sum, shared, set, part);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (part == 0)
-#pragma unroll
-        for (uint i = 0; i < ITEM; ++i)
-#pragma unroll
-            for (uint s = 0; s < NARROW; ++s)
-                shared[ROW_OF(i) * NARROW + s] = sum[i][s];
-    barrier(CLK_LOCAL_MEM_FENCE);
+    sets_join(sum, shared, set, lane);
     store_block(c, partial, bias, tile, shared, &p);
 }
