@@ -155,7 +155,7 @@ typedef float x_t;
     ((k_) + W_DEEP(u, j) < end ? LOAD1(x + W_DEEP(u, j) * X_LD) : 0.0f)
 #if W_OUTER
 #define X_TURN(k_, u) (float4)(X_ONE(k_, u, 0))
-#elif X_VECTOR == 4
+#elif X_VECTOR == 4 && VECTOR == 4
 #define X_TURN(k_, u)                                                          \
     ((k_) + W_DEEP(u, 0) < end ? LOAD4(x + W_DEEP(u, 0)) : (float4)(0.0f))
 #else
@@ -175,7 +175,7 @@ typedef __local const float *turn_x;
 #endif
 
 /* Row s of x, at four of k. */
-static inline float4 turn_along(turn_x own, uint s)
+INLINE float4 turn_along(turn_x own, uint s)
 {
 #if NARROW == 1
     return own;
@@ -188,7 +188,7 @@ static inline float4 turn_along(turn_x own, uint s)
 }
 
 /* Four rows of x from s on, at one of k. */
-static inline float4 turn_across(turn_x own, uint s)
+INLINE float4 turn_across(turn_x own, uint s)
 {
 #if NARROW == 1
     return own;
@@ -199,8 +199,7 @@ static inline float4 turn_across(turn_x own, uint s)
 
 /* Adds the products of a turn: of ITEM rows by four of k, or of four rows by
  * one of k. */
-static inline void turn_add(float (*sum)[NARROW], const float4 *wide,
-                            turn_x own)
+INLINE void turn_add(float (*sum)[NARROW], const float4 *wide, turn_x own)
 {
 #if W_OUTER
 #pragma unroll
@@ -259,7 +258,7 @@ static inline void turn_add(float (*sum)[NARROW], const float4 *wide,
     MOST(SLICES, MOST(HALF_PLACES * ITEM * TOGETHER, ROWS * NARROW))
 
 /* The lower half of the parts adds the upper one, until one is left. */
-static inline void parts_join(float (*sum)[NARROW], __local float *shared,
+INLINE void parts_join(float (*sum)[NARROW], __local float *shared,
                               uint set, uint part)
 {
     for (uint half_ = PARTS_LEFT / 2; half_ > 0; half_ /= 2)
@@ -294,7 +293,7 @@ static inline void parts_join(float (*sum)[NARROW], __local float *shared,
 #endif
 
 /* Leaves the sums in local memory, row by row. */
-static inline void sets_join(float (*sum)[NARROW], __local float *shared,
+INLINE void sets_join(float (*sum)[NARROW], __local float *shared,
                              uint set, uint lane)
 {
     uint part = lane;
@@ -322,7 +321,7 @@ static inline void sets_join(float (*sum)[NARROW], __local float *shared,
 }
 
 /* From local memory, so that neighbours store neighbours. */
-static inline void store_block(__global C_T *c, __global float *partial,
+INLINE void store_block(__global C_T *c, __global float *partial,
                                __global const C_T *bias, struct tile tile,
                                __local const float *shared,
                                const struct product *p)

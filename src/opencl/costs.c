@@ -15,10 +15,10 @@ static const struct tile_cost first_costs[TILES] = {
     [TILE_SMALL] = {3500, 22.5, 15.8},
     [TILE_STRICT_LARGE] = {5300, 77, 65},
     [TILE_STRICT_MEDIUM] = {2400, 39, 17.9},
-    [TILE_SKINNY_1] = {3000, 0.8, 0.127},
-    [TILE_SKINNY_4] = {3000, 1.3, 0.134},
-    [TILE_SKINNY_8] = {3000, 3.4, 0.172},
-    [TILE_SKINNY_16] = {3000, 3.8, 0.225},
+    [TILE_SKINNY_1] = {3000, 0.1, 0.127},
+    [TILE_SKINNY_4] = {3000, 0.163, 0.134},
+    [TILE_SKINNY_8] = {3000, 0.21, 0.172},
+    [TILE_SKINNY_16] = {3000, 0.28, 0.225},
 };
 #define FIRST_OUTER_SHARE 0.02
 #define FIRST_LAUNCH_NS 3000

@@ -3,8 +3,8 @@
  * What matrix products cost on a device: built in, or as the profile has it,
  * in the keys of its section that begin with "gemm.":
  *
- *   tile.NAME  a tile's start_ns latency_ns step_ns; a skinny one's step_ns is
- *              that of each row of the wide operand
+ *   tile.NAME  a tile's start_ns latency_ns step_ns; a skinny one's of each
+ *              row of the wide operand
  *   launch     ns
  *   bytes      a ns
  *   outer      a share

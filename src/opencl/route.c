@@ -152,11 +152,11 @@ static double skinny_ns(const struct routes *routes,
     double slices = ceil((double)gemm->k / slice);
     double rounds =
         ceil(tiles_all * route->division.splits / routes->units);
-    double step_ns =
-        cost->step_ns * rounds * product_share(gemm, route->tile);
-    if (step_ns < cost->latency_ns)
-        step_ns = cost->latency_ns;
-    return step_ns * slice * ceil(slices / route->division.splits);
+    double row_ns = cost->step_ns * rounds;
+    if (row_ns < cost->latency_ns)
+        row_ns = cost->latency_ns;
+    return row_ns * product_share(gemm, route->tile) * slice *
+           ceil(slices / route->division.splits);
 }
 
 /* What it costs to write parts, and to join them. */

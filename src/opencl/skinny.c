@@ -92,9 +92,14 @@ static uint64_t key_of(const struct tandem_gemm *gemm,
     uint64_t key =
         kernel_key(KERNEL_SKINNY, 0, false,
                    skinny_shape(log2, sides->wide.outer)->group_log2);
-    /* Fours of a single row lie along k. */
-    bool fours = operand_fours(gemm, &sides->narrow) &&
-                 (tiles[tile].narrow > 1 || !sides->narrow.outer);
+    /* Fours of a single row lie along k, whatever its leading dimension. */
+    struct operand narrow = sides->narrow;
+    struct tandem_matrix single = *narrow.matrix;
+    single.ld = 0;
+    if (narrow.rows == 1 && !narrow.outer)
+        narrow.matrix = &single;
+    bool fours = operand_fours(gemm, &narrow) &&
+                 (tiles[tile].narrow > 1 || !narrow.outer);
     return key | key_held(log2) | key_second_vector(fours) |
            key_product(0, sides->wide.outer, sides->narrow.outer,
                        operand_fours(gemm, &sides->wide));

@@ -231,6 +231,7 @@ static enum tandem_status tune_tile(struct meter *meter, enum tile_id tile,
     if (tiles[tile].strict)
         cost[0] -= launch_ns;
     cost[0] = cost[0] > 0 ? cost[0] : 0;
+    cost[1] /= share;
     cost[2] = slope / (rounds * share);
     tell(findings, "tile.", tiles[tile].name, cost, 3);
     return TANDEM_OK;
