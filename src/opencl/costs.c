@@ -19,6 +19,12 @@ static const struct tile_cost first_costs[TILES] = {
     [TILE_SKINNY_4] = {3000, 0.163, 0.134},
     [TILE_SKINNY_8] = {3000, 0.21, 0.172},
     [TILE_SKINNY_16] = {3000, 0.28, 0.225},
+    [TILE_TF32_LARGE] = {5000, 36, 36},
+    [TILE_TF32_MEDIUM] = {4500, 12.3, 12.2},
+    [TILE_PAIR_LARGE] = {6000, 33, 33},
+    [TILE_PAIR_MEDIUM] = {5000, 11.5, 9.8},
+    [TILE_HALF_LARGE] = {5000, 17.5, 17.5},
+    [TILE_HALF_MEDIUM] = {4500, 7, 5.7},
 };
 #define FIRST_OUTER_SHARE 0.02
 #define FIRST_LAUNCH_NS 3000

@@ -17,5 +17,7 @@ extern const char kernel_skinny[];
 extern const char kernel_reduce[];
 extern const char kernel_softmax[];
 extern const char kernel_strict[];
+extern const char kernel_pack[];
+extern const char kernel_tensor[];
 
 #endif

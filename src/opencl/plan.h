@@ -43,7 +43,10 @@ enum kernel_id {
     KERNEL_JOIN_LANES = 20,
     KERNEL_MULTIPLY = 21,
     KERNEL_JOIN_TILES = 22,
-    KERNEL_IDS = 23
+    KERNEL_TENSOR = 23,
+    KERNEL_PACK_MAXIMA = 24,
+    KERNEL_PACK = 25,
+    KERNEL_IDS = 26
 };
 
 /* OpenCL C types, as they stand in a key. */
@@ -72,11 +75,15 @@ enum kernel_type {
 #define KEY_HELD_LOG2(key) ((uint32_t)((key) >> 38 & 0x7u))
 #define KEY_VECTOR(key) ((uint32_t)((key) >> 41 & 1u))
 /* Of a product: product.h's tile, and how a and b lie. */
-#define KEY_TILE(key) ((uint32_t)((key) >> 42 & 7u))
-#define KEY_A_OUTER(key) ((uint32_t)((key) >> 45 & 1u))
-#define KEY_B_OUTER(key) ((uint32_t)((key) >> 46 & 1u))
+#define KEY_TILE(key) ((uint32_t)((key) >> 42 & 0x1fu))
+#define KEY_A_OUTER(key) ((uint32_t)((key) >> 47 & 1u))
+#define KEY_B_OUTER(key) ((uint32_t)((key) >> 49 & 1u))
+/* Or nvidia/tensor.h's. */
+#define KEY_A_LIES(key) ((uint32_t)((key) >> 47 & 3u))
+#define KEY_B_LIES(key) ((uint32_t)((key) >> 49 & 3u))
+#define KEY_FORMAT(key) ((uint32_t)((key) >> 52 & 3u))
 /* Whether the narrow operand of a skinny one is made of aligned vectors. */
-#define KEY_SECOND_VECTOR(key) ((uint32_t)((key) >> 47 & 1u))
+#define KEY_SECOND_VECTOR(key) ((uint32_t)((key) >> 51 & 1u))
 
 /* Operand 0 is the output. */
 static inline uint64_t kernel_key(uint32_t kernel, uint32_t op, bool wide,
@@ -98,7 +105,10 @@ static inline bool key_tiled(uint64_t key)
 {
     return KEY_KERNEL(key) == KERNEL_PRODUCT ||
            KEY_KERNEL(key) == KERNEL_STRICT ||
-           KEY_KERNEL(key) == KERNEL_SKINNY;
+           KEY_KERNEL(key) == KERNEL_SKINNY ||
+           KEY_KERNEL(key) == KERNEL_TENSOR ||
+           KEY_KERNEL(key) == KERNEL_PACK_MAXIMA ||
+           KEY_KERNEL(key) == KERNEL_PACK;
 }
 /* Whether there is anything to compile. */
 static inline bool key_compiles(uint64_t key)
@@ -118,13 +128,17 @@ static inline uint64_t key_vector(bool vector)
 }
 static inline uint64_t key_second_vector(bool vector)
 {
-    return (uint64_t)vector << 47;
+    return (uint64_t)vector << 51;
 }
-static inline uint64_t key_product(uint32_t tile, bool a_outer, bool b_outer,
-                                   bool vector)
+static inline uint64_t key_product(uint32_t tile, uint32_t a_lies,
+                                   uint32_t b_lies, bool vector)
 {
-    return (uint64_t)tile << 42 | (uint64_t)a_outer << 45 |
-           (uint64_t)b_outer << 46 | key_vector(vector);
+    return (uint64_t)tile << 42 | (uint64_t)a_lies << 47 |
+           (uint64_t)b_lies << 49 | key_vector(vector);
+}
+static inline uint64_t key_format(uint32_t format)
+{
+    return (uint64_t)format << 52;
 }
 
 struct step {

@@ -6,6 +6,7 @@
 
 #include "common/check.h"
 #include "opencl/memory.h"
+#include "opencl/nvidia/tensor.h"
 #include "opencl/skinny.h"
 
 const struct tile tiles[TILES] = {
@@ -20,6 +21,18 @@ const struct tile tiles[TILES] = {
     [TILE_SKINNY_4] = {"skinny-4", 0, 0, 0, 0, 1, false, TILE_SKINNY_4, 4},
     [TILE_SKINNY_8] = {"skinny-8", 0, 0, 0, 0, 1, false, TILE_SKINNY_8, 8},
     [TILE_SKINNY_16] = {"skinny-16", 0, 0, 0, 0, 1, false, TILE_SKINNY_16, 16},
+    [TILE_TF32_LARGE] = {"tf32-large", 128, 256, 32, 8, 1, false, TILE_MEDIUM,
+                         0, TENSOR_TF32},
+    [TILE_TF32_MEDIUM] = {"tf32-medium", 128, 64, 32, 7, 2, false, TILE_MEDIUM,
+                          0, TENSOR_TF32},
+    [TILE_PAIR_LARGE] = {"pair-large", 128, 128, 32, 8, 1, false, TILE_LARGE,
+                         0, TENSOR_PAIR},
+    [TILE_PAIR_MEDIUM] = {"pair-medium", 64, 64, 32, 7, 3, false, TILE_MEDIUM,
+                          0, TENSOR_PAIR},
+    [TILE_HALF_LARGE] = {"half-large", 128, 256, 64, 8, 1, false, TILE_MEDIUM,
+                         0, TENSOR_HALF},
+    [TILE_HALF_MEDIUM] = {"half-medium", 128, 64, 64, 7, 2, false, TILE_MEDIUM,
+                          0, TENSOR_HALF},
 };
 
 static uint64_t tiles_of(int64_t extent, uint32_t size)
@@ -113,6 +126,8 @@ bool operand_aligned(const struct tandem_gemm *gemm, enum operand_id id)
 
 bool product_fits(const struct tandem_gemm *gemm, enum tile_id tile)
 {
+    if (tiles[tile].tensor != TENSOR_NONE)
+        return tensor_fits(gemm, tile);
     if (tiles[tile].strict && gemm->dtype != TANDEM_F32)
         return false;
     if (tile == TILE_STRICT_LARGE)
@@ -208,24 +223,29 @@ uint64_t product_activation(const struct tandem_gemm *gemm)
     return (uint64_t)gemm->activation << 8 | key_tanh(tanh_form);
 }
 
+static void operands_fill(struct product *out, const struct tandem_gemm *gemm)
+{
+    uint32_t bytes = TANDEM_DTYPE_BYTES(gemm->dtype);
+    out->a_offset = gemm->a.byte_offset / bytes;
+    out->b_offset = gemm->b.byte_offset / bytes;
+    out->a_ld = gemm->a.ld;
+    out->b_ld = gemm->b.ld;
+    out->a_batch = gemm->a.batch_stride;
+    out->b_batch = gemm->b.batch_stride;
+}
+
 void product_fill(struct product *out, const struct tandem_gemm *gemm,
                   uint32_t slice, uint32_t splits)
 {
     memset(out, 0, sizeof(*out));
     uint32_t slices = ((uint32_t)gemm->k + slice - 1) / slice;
     uint32_t each = (slices + splits - 1) / splits;
-    uint32_t bytes = TANDEM_DTYPE_BYTES(gemm->dtype);
     uint32_t c_bytes = TANDEM_DTYPE_BYTES(gemm_c_dtype(gemm));
-    out->a_offset = gemm->a.byte_offset / bytes;
-    out->b_offset = gemm->b.byte_offset / bytes;
+    operands_fill(out, gemm);
     out->c_offset = gemm->c.byte_offset / c_bytes;
     out->bias_offset = gemm->bias_byte_offset / c_bytes;
     out->plane = (uint64_t)gemm->m * (uint64_t)gemm->n * (uint64_t)gemm->batch;
-    out->a_ld = gemm->a.ld;
-    out->b_ld = gemm->b.ld;
     out->c_ld = gemm->c.ld;
-    out->a_batch = gemm->a.batch_stride;
-    out->b_batch = gemm->b.batch_stride;
     out->c_batch = gemm->c.batch_stride;
     out->bias_row = gemm->bias_kind == TANDEM_BIAS_PER_ROW;
     out->bias_column = gemm->bias_kind == TANDEM_BIAS_PER_COLUMN;
@@ -321,12 +341,12 @@ static uint64_t partial_bytes(const struct product *params)
 
 /* A kernel's step; the temporary holds marks and partial results. */
 static void plan_tiles(struct plan *plan, const struct tandem_gemm *gemm,
-                       enum tile_id tile, const struct product *params,
-                       bool marks)
+                       uint64_t key, const struct product *params, bool marks)
 {
     bool some = params->whole > 0, parts = params->parted > 0;
+    bool again = (params->flags & ONLY_MARKED) != 0;
     struct tandem_buffer *none = gemm->c.buffer;
-    uint64_t key = key_of(gemm, tile) | (some ? product_activation(gemm) : 0);
+    key |= some ? product_activation(gemm) : 0;
     struct step *step = plan_step(plan, key, sizeof(struct product));
     *(struct product *)step->params = *params;
     step_buffer(step, gemm->c.buffer, some);
@@ -334,17 +354,20 @@ static void plan_tiles(struct plan *plan, const struct tandem_gemm *gemm,
     step_buffer(step, gemm->a.buffer, false);
     step_buffer(step, gemm->b.buffer, false);
     step_buffer(step, product_bias(gemm), false);
-    step_buffer(step, marks ? NULL : none, marks && tiles[tile].strict);
+    step_buffer(step, marks ? NULL : none, marks && !again);
     step->groups = groups_of(params);
 }
 
-/* Both after what the temporary holds already. */
+/* All after what the temporary holds already.  from: gemm with operands as the
+ * tile reads them. */
 static void plan_kernels(struct plan *plan, const struct tandem_gemm *gemm,
-                         enum tile_id tile, struct division division,
-                         uint32_t group_log2)
+                         const struct tandem_gemm *from, enum tile_id tile,
+                         struct division division, uint32_t group_log2)
 {
+    bool tensor = tiles[tile].tensor != TENSOR_NONE;
+    bool marks = tiles[tile].strict || tiles[tile].tensor == TENSOR_PAIR;
     struct product params;
-    product_fill(&params, gemm, tiles[tile].slice, division.splits);
+    product_fill(&params, from, tiles[tile].slice, division.splits);
     params.tile_m = tiles[tile].m;
     params.tile_n = tiles[tile].n;
     product_divide(&params, (uint32_t)tiles_of(gemm->m, tiles[tile].m),
@@ -362,11 +385,17 @@ static void plan_kernels(struct plan *plan, const struct tandem_gemm *gemm,
         plan->temp_bytes += partial_bytes(&params);
     }
     params.marks_offset = plan->temp_bytes / sizeof(uint32_t);
-    plan_tiles(plan, gemm, tile, &params, tiles[tile].strict);
-    if (tiles[tile].strict) {
+    plan_tiles(plan, from,
+               tensor ? tensor_key(gemm, tile) : key_of(from, tile), &params,
+               marks);
+    if (marks) {
+        /* Of pairs, what is not finite is not packed. */
+        const struct tandem_gemm *plain = tensor ? gemm : from;
         plan->temp_bytes += groups_of(&params) * sizeof(uint32_t);
         params.flags |= ONLY_MARKED;
-        plan_tiles(plan, gemm, tiles[tile].plain, &params, true);
+        operands_fill(&params, plain);
+        plan_tiles(plan, plain, key_of(plain, tiles[tile].plain), &params,
+                   true);
         params.flags &= ~ONLY_MARKED;
     }
     if ((params.flags & PARTS) != 0)
@@ -384,6 +413,9 @@ void plan_product(struct plan *plan, const struct tandem_gemm *gemm,
     gemm_complete(&packed, gemm);
     plan->steps = 0;
     plan->temp_bytes = 0;
+    struct tandem_gemm whole = packed;
+    if (tiles[tile].tensor != TENSOR_NONE)
+        tensor_pack(plan, &whole, tile, &packed);
     for (uint32_t i = 0; i < OPERANDS; i++) {
         if ((packs >> i & 1u) == 0)
             continue;
@@ -397,5 +429,5 @@ void plan_product(struct plan *plan, const struct tandem_gemm *gemm,
     if (tiles[tile].narrow != 0)
         plan_skinny(plan, &packed, tile, division.splits, group_log2);
     else
-        plan_kernels(plan, &packed, tile, division, group_log2);
+        plan_kernels(plan, &whole, &packed, tile, division, group_log2);
 }

@@ -8,7 +8,8 @@
 
 #include "opencl/plan.h"
 
-/* Those of cl/product.cl, of cl/nvidia/strict.cl and of cl/skinny.cl. */
+/* Those of cl/product.cl, of cl/nvidia/strict.cl, of cl/skinny.cl and of
+ * cl/nvidia/tensor.cl. */
 enum tile_id {
     TILE_LARGE,
     TILE_MEDIUM,
@@ -19,8 +20,17 @@ enum tile_id {
     TILE_SKINNY_4,
     TILE_SKINNY_8,
     TILE_SKINNY_16,
+    TILE_TF32_LARGE,
+    TILE_TF32_MEDIUM,
+    TILE_PAIR_LARGE,
+    TILE_PAIR_MEDIUM,
+    TILE_HALF_LARGE,
+    TILE_HALF_MEDIUM,
     TILES
 };
+
+/* What cl/nvidia/tensor.cl multiplies in a tile; nvidia/tensor.h. */
+enum tensor { TENSOR_NONE, TENSOR_HALF, TENSOR_TF32, TENSOR_PAIR };
 
 struct tile {
     const char *name;
@@ -29,9 +39,11 @@ struct tile {
     uint32_t group_log2;
     uint32_t slots; /* groups for which a compute unit has registers */
     bool strict; /* cl/nvidia/strict.cl's; takes aligned fours alone */
-    enum tile_id plain; /* of the same size, for what strict cannot do */
+    enum tile_id plain; /* of the same size, for what strict, or a pair, cannot
+                         * do */
     uint32_t narrow; /* cl/skinny.cl's: rows, or columns; then m, n and slice
                       * depend on the product */
+    enum tensor tensor;
 };
 
 extern const struct tile tiles[TILES];

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "opencl/device.h"
+#include "opencl/nvidia/proof.h"
 #include "opencl/product.h"
 #include "opencl/status.h"
 
@@ -33,7 +34,8 @@ struct proof {
 
 bool proof_wanted(uint64_t key)
 {
-    return KEY_KERNEL(key) == KERNEL_STRICT;
+    return KEY_KERNEL(key) == KERNEL_STRICT ||
+           KEY_KERNEL(key) == KERNEL_TENSOR;
 }
 
 /* Numbers in [-1, 1) of every digit (a linear congruential generator, with the
@@ -177,6 +179,8 @@ static enum tandem_status proof_judge(const struct proof *proof,
 enum tandem_status proof_run(struct tandem_device *device, cl_kernel kernel,
                              uint64_t key)
 {
+    if (KEY_KERNEL(key) == KERNEL_TENSOR)
+        return tensor_proof(device, kernel, key);
     struct proof proof;
     struct plan plan;
     struct tandem_buffer buffers[MEMORIES];

@@ -7,6 +7,7 @@
 
 #include "common/check.h"
 #include "common/decimal.h"
+#include "opencl/nvidia/tensor.h"
 #include "opencl/platform.h"
 
 /* Sums of fewer terms are more accurate in plain f32. */
@@ -23,9 +24,10 @@ void routes_start(struct routes *routes,
     if (routes->units == 0)
         routes->units = 1;
     routes->prefer_clblast = !hardware->nvidia;
-    if (!hardware->tensor_cores)
-        atomic_store(&routes->broken, 1u << TILE_STRICT_LARGE |
-                                          1u << TILE_STRICT_MEDIUM);
+    for (uint32_t i = 0; i < TILES && !hardware->tensor_cores; i++)
+        if (tiles[i].strict || tiles[i].tensor != TENSOR_NONE)
+            atomic_fetch_or(&routes->broken,
+                            1u << i | 1u << (ROUTE_16_BITS + i));
 }
 
 /* SPLITS or SPLITS:TILES. */
@@ -180,6 +182,19 @@ static double parts_cost(const struct routes *routes,
            bytes * (splits + 1) / routes->costs.bytes_per_ns;
 }
 
+/* What packing adds to a product of tensor.cl's, and looking for what is not
+ * finite. */
+static double packing_cost(const struct routes *routes,
+                           const struct tandem_gemm *gemm, enum tile_id tile)
+{
+    uint32_t launches;
+    double bytes = (double)tensor_moves(gemm, tile, &launches);
+    if (tiles[tile].tensor == TENSOR_PAIR)
+        launches++;
+    return launches * routes->costs.launch_ns +
+           bytes / routes->costs.bytes_per_ns;
+}
+
 static double predict(const struct routes *routes,
                       const struct tandem_gemm *gemm, double tiles_all,
                       struct route *route)
@@ -191,6 +206,8 @@ static double predict(const struct routes *routes,
     else
         ns += groups_ns(routes, gemm, tiles_all, route);
     route->packs = 0;
+    if (tile->tensor != TENSOR_NONE)
+        ns += packing_cost(routes, gemm, route->tile);
     if (tile->strict)
         ns += operands_cost(routes, gemm, ns, &route->packs) +
               routes->costs.launch_ns;
@@ -249,7 +266,8 @@ static double tiles_best(const struct routes *routes,
         struct route route;
         double groups = (double)product_groups(gemm, (enum tile_id)i);
         if ((broken >> i & 1u) != 0 || groups * MOST_SPLITS > INT32_MAX ||
-            (tiles[i].strict && gemm->k < STRICT_K) ||
+            ((tiles[i].strict || tiles[i].tensor == TENSOR_PAIR) &&
+             gemm->k < STRICT_K) ||
             !product_fits(gemm, (enum tile_id)i))
             continue;
         double ns = tile_best(routes, gemm, (enum tile_id)i, groups, &route);
@@ -291,7 +309,7 @@ void route_choose(struct routes *routes, const struct tandem_gemm *gemm,
         *out_route = routes->use_route;
         if (!either && out_route->clblast)
             *out_route = (struct route){.tile = TILE_MEDIUM, .division = WHOLE};
-        if (gemm->dtype != TANDEM_F32)
+        if (gemm->dtype != TANDEM_F32 && tiles[out_route->tile].strict)
             out_route->tile = tiles[out_route->tile].plain;
         if (!product_fits(gemm, out_route->tile))
             out_route->tile = tiles[out_route->tile].strict
@@ -335,7 +353,8 @@ static uint32_t traits_of(const struct tandem_gemm *gemm)
            (product_counts(gemm) ? 32u : 0) | (has_epilogue(gemm) ? 64u : 0) |
            (gemm->a.batch_stride == 0 ? 128u : 0) |
            (gemm->b.batch_stride == 0 ? 256u : 0) |
-           type_of(gemm->dtype) << 9 | type_of(gemm_c_dtype(gemm)) << 13;
+           type_of(gemm->dtype) << 9 | type_of(gemm_c_dtype(gemm)) << 13 |
+           tensor_traits(gemm) << 17;
 }
 
 /* Acquire and release keep each read and write of a word between those of

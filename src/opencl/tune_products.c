@@ -8,6 +8,7 @@
 #include "opencl/device.h"
 #include "opencl/figure.h"
 #include "opencl/launch.h"
+#include "opencl/nvidia/tensor.h"
 #include "opencl/transfer.h"
 #include "opencl/tune.h"
 
@@ -51,6 +52,15 @@ static void work_make(struct work *out, const struct meter *meter, int64_t m,
         .a = {meter->memory, 0, k, m * k},
         .b = {meter->memory, a, k, k * n},
         .c = {meter->memory, a + b, n, m * n}};
+}
+
+/* A product that the tile takes. */
+static void work_tile(struct work *work, enum tile_id tile)
+{
+    work->tile = tile;
+    work->gemm.flags |= TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_ROW_SCALED;
+    if (tiles[tile].tensor == TENSOR_HALF)
+        work->gemm.dtype = TANDEM_F16;
 }
 
 static enum tandem_status work_launch(struct meter *meter, void *argument)
@@ -149,7 +159,8 @@ static enum tandem_status copy_launch(struct meter *meter, void *bytes)
 }
 
 static enum tandem_status tune_bytes(struct meter *meter,
-                                     const struct findings *findings)
+                                     const struct findings *findings,
+                                     double *out_rate)
 {
     uint64_t half = meter->bytes / 2 < COPIED_BYTES ? meter->bytes / 2
                                                     : COPIED_BYTES;
@@ -157,8 +168,8 @@ static enum tandem_status tune_bytes(struct meter *meter,
     enum tandem_status status = meter_time(meter, copy_launch, &half, &ns);
     if (status != TANDEM_OK)
         return status;
-    ns = 2.0 * (double)half / ns;
-    tell(findings, "bytes", "", &ns, 1);
+    *out_rate = 2.0 * (double)half / ns;
+    tell(findings, "bytes", "", out_rate, 1);
     return TANDEM_OK;
 }
 
@@ -176,9 +187,25 @@ static uint32_t skinny_share(enum tile_id tile)
     return product_share(&gemm, tile);
 }
 
+/* What is counted apart of a product. */
+struct other_costs {
+    double launch_ns, bytes_per_ns;
+};
+
+static double packing_ns(const struct tandem_gemm *gemm, enum tile_id tile,
+                         const struct other_costs *other)
+{
+    uint32_t launches = 0;
+    double bytes = 0;
+    if (tiles[tile].tensor != TENSOR_NONE)
+        bytes = (double)tensor_moves(gemm, tile, &launches);
+    return launches * other->launch_ns + bytes / other->bytes_per_ns;
+}
+
 /* The time of rounds of groups at a depth, and, of one more of k. */
 static enum tandem_status rounds_time(struct meter *meter, enum tile_id tile,
                                       uint32_t rounds, const int64_t depths[2],
+                                      const struct other_costs *other,
                                       double *out_ns, double *out_slope)
 {
     struct work work;
@@ -193,8 +220,9 @@ static enum tandem_status rounds_time(struct meter *meter, enum tile_id tile,
         else
             work_make(&work, meter, (int64_t)rows * tiles[tile].m,
                       (int64_t)columns * tiles[tile].n, depths[i], 1);
-        work.tile = tile;
+        work_tile(&work, tile);
         status = work_time(meter, &work, &ns[i]);
+        ns[i] -= packing_ns(&work.gemm, tile, other);
     }
     if (status != TANDEM_OK)
         return status;
@@ -207,7 +235,7 @@ static enum tandem_status rounds_time(struct meter *meter, enum tile_id tile,
 }
 
 static enum tandem_status tune_tile(struct meter *meter, enum tile_id tile,
-                                    double launch_ns,
+                                    const struct other_costs *other,
                                     const struct findings *findings)
 {
     bool cpu = meter->device->hardware->info.kind == TANDEM_DEVICE_CPU;
@@ -221,15 +249,15 @@ static enum tandem_status tune_tile(struct meter *meter, enum tile_id tile,
     if (tiles[tile].narrow != 0 && !cpu)
         rounds = SKINNY_ROWS / share;
     enum tandem_status status =
-        rounds_time(meter, tile, 1, depths, &first, &cost[1]);
+        rounds_time(meter, tile, 1, depths, other, &first, &cost[1]);
     if (status == TANDEM_OK)
-        status = rounds_time(meter, tile, rounds, depths, &many, &slope);
+        status = rounds_time(meter, tile, rounds, depths, other, &many, &slope);
     if (status != TANDEM_OK)
         return status;
     cost[0] = first - cost[1] * (double)depths[0];
     /* The kernel that does again what is marked is counted apart. */
-    if (tiles[tile].strict)
-        cost[0] -= launch_ns;
+    if (tiles[tile].strict || tiles[tile].tensor == TENSOR_PAIR)
+        cost[0] -= other->launch_ns;
     cost[0] = cost[0] > 0 ? cost[0] : 0;
     cost[1] /= share;
     cost[2] = slope / (rounds * share);
@@ -265,13 +293,13 @@ enum tandem_status tune_tiles(struct meter *meter,
                               const struct findings *findings)
 {
     uint32_t broken = atomic_load(&meter->device->routes.broken);
-    double launch_ns = 0;
-    enum tandem_status status = tune_launch(meter, findings, &launch_ns);
+    struct other_costs other = {0, 1e9};
+    enum tandem_status status = tune_launch(meter, findings, &other.launch_ns);
     if (meter_goes_on(status))
-        status = tune_bytes(meter, findings);
+        status = tune_bytes(meter, findings, &other.bytes_per_ns);
     for (uint32_t i = 0; i < TILES && meter_goes_on(status); i++)
         if ((broken >> i & 1u) == 0 && meter_left_ns(meter) > 0)
-            status = tune_tile(meter, (enum tile_id)i, launch_ns, findings);
+            status = tune_tile(meter, (enum tile_id)i, &other, findings);
     if (meter_goes_on(status) && (broken >> TILE_STRICT_LARGE & 1u) == 0 &&
         meter_left_ns(meter) > 0)
         status = tune_outer(meter, findings);

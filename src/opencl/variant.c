@@ -38,7 +38,10 @@ static const struct {
     [KERNEL_JOIN_LANES] = {"join.cl", kernel_join, "join_lanes"},
     [KERNEL_JOIN_TILES] = {"join.cl", kernel_join, "join_tiles"},
     [KERNEL_SKINNY] = {"skinny.cl", kernel_skinny, "skinny"},
-    [KERNEL_STRICT] = {"strict.cl", kernel_strict, "strict"}};
+    [KERNEL_STRICT] = {"strict.cl", kernel_strict, "strict"},
+    [KERNEL_TENSOR] = {"tensor.cl", kernel_tensor, "tensor"},
+    [KERNEL_PACK_MAXIMA] = {"pack.cl", kernel_pack, "pack_maxima"},
+    [KERNEL_PACK] = {"pack.cl", kernel_pack, "pack"}};
 
 static const char *type_name(uint64_t key, uint32_t operand)
 {
@@ -152,6 +155,20 @@ static void append_skinny(struct variant_text *out, uint64_t key, bool nvidia)
            KEY_SECOND_VECTOR(key) != 0 ? 4 : 1);
 }
 
+/* Four or eight warps, in two rows.  Of large tiles as many slices as 192 KiB
+ * of local memory hold. */
+static void append_tensor(struct variant_text *out, uint64_t key)
+{
+    const struct tile *tile = &tiles[KEY_TILE(key)];
+    uint32_t warps = 1u << (tile->group_log2 - 5);
+    append(out,
+           " -DFORMAT=%u -DTILE_M=%u -DTILE_N=%u -DWARP_M=%u -DWARP_N=%u "
+           "-DA_LIES=%u -DB_LIES=%u -DSTAGES=%u",
+           KEY_FORMAT(key), tile->m, tile->n, tile->m / 2,
+           tile->n / (warps / 2), KEY_A_LIES(key), KEY_B_LIES(key),
+           tile->group_log2 == 8 ? 1536 / (tile->m + tile->n) : 4);
+}
+
 static void append_activation(struct variant_text *out, uint64_t key)
 {
     const struct operator_row *row = operator_row(KEY_OP(key));
@@ -239,6 +256,15 @@ void variant_describe(struct variant_text *out, uint64_t key,
         append_dtypes(out, key);
         append_skinny(out, key, hardware->nvidia);
         append_activation(out, key);
+        break;
+    case KERNEL_TENSOR:
+        append_dtypes(out, key);
+        append_tensor(out, key);
+        append_activation(out, key);
+        break;
+    case KERNEL_PACK_MAXIMA:
+    case KERNEL_PACK:
+        append(out, " -DFORMAT=%u", KEY_FORMAT(key));
         break;
     case KERNEL_PRODUCT:
         append_dtypes(out, key);

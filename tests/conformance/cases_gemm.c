@@ -569,8 +569,11 @@ void gemm_form_run(struct suite *suite, const struct gemm_form *form)
 
     snprintf(c_text, sizeof(c_text), "%s ", dtype_text(form->c_dtype));
     if (!case_begin(suite, "gemm",
-                    "%s%s%s%lldx%lldx%lld batch %lld%s%s alpha %g beta %g pad "
-                    "%d,%d,%d lead %u repeat %u bias %u %s%s%s",
+                    "%s%s%s%s%lldx%lldx%lld batch %lld%s%s alpha %g beta %g "
+                    "pad %d,%d,%d lead %u repeat %u bias %u %s%s%s",
+                    form->flags & TANDEM_GEMM_ALLOW_TF32         ? "tf32 "
+                    : form->flags & TANDEM_GEMM_ALLOW_ROW_SCALED ? "scaled "
+                                                                 : "",
                     form->dtype != 0 ? dtype_text(form->dtype) : "",
                     form->c_dtype != 0 ? " to " : "",
                     form->c_dtype != 0 ? c_text : "",
@@ -695,4 +698,5 @@ void cases_gemm(struct suite *suite)
     for (uint32_t i = 0; i < (full ? 300u : 24u); i++)
         narrow_form_run(suite, &choice);
     gemm_16_run(suite);
+    gemm_allowed_run(suite);
 }

@@ -36,5 +36,7 @@ void gemm_random_run(struct suite *suite, struct random *random,
                      uint32_t dtype, uint32_t c_dtype);
 /* cases_gemm_16.c: f16 and bf16. */
 void gemm_16_run(struct suite *suite);
+/* cases_gemm_allowed.c: less accurate products, where the caller allows it. */
+void gemm_allowed_run(struct suite *suite);
 
 #endif

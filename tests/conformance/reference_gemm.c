@@ -59,12 +59,31 @@ static double activated(const struct tandem_gemm *gemm, double x)
                            &gemm->activation_alpha);
 }
 
+/* What backend.h's flags add; largest: of a row's elements and a column's, the
+ * product. */
+static double allowed(const struct tandem_gemm *gemm, double scale,
+                      double largest)
+{
+    double more = 0.0;
+
+    if (gemm->dtype != TANDEM_F32)
+        return 0.0;
+    /* Digits of TF32, cut off or rounded. */
+    if (gemm->flags & TANDEM_GEMM_ALLOW_TF32)
+        more = 0x1p-9 * scale;
+    if (gemm->flags & TANDEM_GEMM_ALLOW_ROW_SCALED)
+        more += 0x1p-21 * scale + 0x1p-38 * (double)gemm->k *
+                                      fabs(gemm->alpha) * largest;
+    return more;
+}
+
 static double tolerance_of(const struct tandem_gemm *gemm, double scale,
-                           double real)
+                           double more, double real)
 {
     double tolerance =
         (op_find(TANDEM_OP_GEMM)->tolerance + 2.0 * sqrt((double)gemm->k)) *
-        REFERENCE_2EPS * scale;
+            REFERENCE_2EPS * scale +
+        more;
 
     if (gemm->activation == TANDEM_OP_INVALID)
         return tolerance;
@@ -82,7 +101,8 @@ static void element_fill(const struct tandem_gemm *gemm, const unsigned char *a,
 {
     bool transpose_a = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
     bool transpose_b = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
-    double sum = 0.0, scale = 0.0, before = 0.0, added;
+    double sum = 0.0, scale = 0.0, before = 0.0, added, more;
+    double most[2] = {0.0, 0.0};
 
     for (int64_t p = 0; p < gemm->k; p++) {
         double x = operand_at(&gemm->a, gemm->dtype, a, transpose_a, at[0],
@@ -92,15 +112,18 @@ static void element_fill(const struct tandem_gemm *gemm, const unsigned char *a,
 
         sum += x * y;
         scale += fabs(x * y);
+        most[0] = fmax(most[0], fabs(x));
+        most[1] = fmax(most[1], fabs(y));
     }
     if (gemm->beta != 0.0)
         before = gemm->beta * matrix_at(&gemm->c, c_dtype_of(gemm), c, at[0],
                                         at[1], at[2]);
     added = bias_at(gemm, bias, at[1], at[2]);
+    more = allowed(gemm, fabs(gemm->alpha) * scale, most[0] * most[1]);
     scale = fabs(gemm->alpha) * scale + fabs(before) + fabs(added);
     sum = gemm->k == 0 ? 0.0 : gemm->alpha * sum;
     out->real[i] = activated(gemm, sum + before + added);
-    out->tolerance[i] = tolerance_of(gemm, scale, out->real[i]);
+    out->tolerance[i] = tolerance_of(gemm, scale, more, out->real[i]);
 }
 
 void reference_gemm(const struct tandem_gemm *gemm, const unsigned char *a,

@@ -16,7 +16,7 @@
 #include "variants.h"
 
 #define MOST_UNITS 64u
-#define MOST_NAMES 64u
+#define MOST_NAMES 128u
 #define NAME_BYTES 64u
 #define LABEL_BYTES 160u
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "opencl/figure.h"
+#include "opencl/nvidia/tensor.h"
 #include "opencl/platform.h"
 #include "opencl/route.h"
 #include "opencl/section.h"
@@ -506,6 +507,74 @@ START_TEST(skinny_plans)
 }
 END_TEST
 
+static enum tensor tensor_choice(uint32_t flags, int64_t k)
+{
+    struct tandem_gemm gemm = product(4096, 4096, k, 1);
+    gemm.flags |= flags;
+    struct route route = choose(&gemm);
+    return route.clblast ? TENSOR_NONE : tiles[route.tile].tensor;
+}
+
+START_TEST(less_accurate_tiles_are_for_whoever_allows_them)
+{
+    const uint32_t tf32 = TANDEM_GEMM_ALLOW_TF32;
+    const uint32_t scaled = TANDEM_GEMM_ALLOW_ROW_SCALED;
+    start(true);
+    ck_assert_int_eq(tensor_choice(0, 4096), TENSOR_NONE);
+    ck_assert_int_eq(tensor_choice(tf32, 4096), TENSOR_TF32);
+    ck_assert_int_eq(tensor_choice(scaled, 4096), TENSOR_PAIR);
+    ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), TENSOR_TF32);
+    /* Sums of few terms are more accurate in plain f32. */
+    ck_assert_int_eq(tensor_choice(scaled, 128), TENSOR_NONE);
+    /* What does not run is left for the next best. */
+    struct tandem_gemm gemm = product(1, 1, 1, 1);
+    for (uint32_t i = 0; i < TILES; i++)
+        if (tiles[i].tensor == TENSOR_TF32)
+            route_break(&routes, &gemm,
+                        &(struct route){.tile = (enum tile_id)i});
+    ck_assert_int_eq(tensor_choice(tf32, 4096), TENSOR_NONE);
+    ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), TENSOR_PAIR);
+    start(false);
+    ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), TENSOR_NONE);
+    /* By what was measured: packing, and the look for what is not finite. */
+    start(true);
+    take("tile.large", "100 10 10");
+    take("tile.pair-large", "100 5 5");
+    take("launch", "10");
+    take("bytes", "1000000");
+    ck_assert_int_eq(tensor_choice(scaled, 4096), TENSOR_PAIR);
+    take("bytes", "0.1");
+    ck_assert_int_eq(tensor_choice(scaled, 4096), TENSOR_NONE);
+}
+END_TEST
+
+START_TEST(an_operand_is_packed_where_it_has_to_be)
+{
+    struct tandem_gemm gemm = product(256, 256, 256, 1);
+    uint32_t launches;
+    gemm.flags |= TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_ROW_SCALED;
+    ck_assert_uint_eq(tensor_moves(&gemm, TILE_TF32_LARGE, &launches), 0);
+    ck_assert_uint_eq(launches, 0);
+    /* Two halves of 256 rows by 8 slices of 128 bytes, read twice. */
+    ck_assert_uint_eq(tensor_moves(&gemm, TILE_PAIR_LARGE, &launches),
+                      2 * 3 * 256 * 8 * 128);
+    ck_assert_uint_eq(launches, 2);
+    gemm.a.ld = 257;
+    ck_assert_uint_eq(tensor_moves(&gemm, TILE_TF32_LARGE, &launches),
+                      2 * 256 * 8 * 128);
+    ck_assert_uint_eq(launches, 1);
+    /* Across k, rows come in fours. */
+    gemm = product(254, 256, 256, 1);
+    gemm.flags = TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_TRANSPOSE_A |
+                 TANDEM_GEMM_TRANSPOSE_B;
+    gemm.a.ld = 256;
+    ck_assert_uint_eq(tensor_moves(&gemm, TILE_TF32_LARGE, &launches),
+                      2 * 256 * 8 * 128);
+    gemm.m = 252;
+    ck_assert_uint_eq(tensor_moves(&gemm, TILE_TF32_LARGE, &launches), 0);
+}
+END_TEST
+
 START_TEST(wrong_values_change_nothing)
 {
     static const char *const wrong[][2] = {
@@ -643,6 +712,8 @@ int main(void)
     tcase_add_test(tests, few_rows_or_columns_go_to_skinny_tiles);
     tcase_add_test(tests, skinny_groups_fill_the_device);
     tcase_add_test(tests, skinny_plans);
+    tcase_add_test(tests, less_accurate_tiles_are_for_whoever_allows_them);
+    tcase_add_test(tests, an_operand_is_packed_where_it_has_to_be);
     tcase_add_test(tests, wrong_values_change_nothing);
     tcase_add_test(tests, sections_are_objects_of_strings);
     tcase_add_test(tests, figures_come_back);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What pack.cl writes and tensor.cl reads: f16, bf16, f32 cut to TF32, or f32
+ * as pairs of halves. */
+#ifndef TANDEM_PACKED_CL
+#define TANDEM_PACKED_CL
+
+#define FORMAT_F16 0
+#define FORMAT_BF16 1
+#define FORMAT_TF32 2 /* f32, of which mma reads the upper 19 bits */
+#define FORMAT_PAIR 3
+#ifndef FORMAT
+#define FORMAT FORMAT_TF32
+#endif
+
+/* Rows of a block. */
+#define PACKED_ROWS 128
+/* In the place of a row's scale: it has an infinite or NaN element. */
+#define NOT_FINITE 0x7fffffff
+
+#endif

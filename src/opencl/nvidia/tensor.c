@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans for cl/nvidia/pack.cl. */
+#include "opencl/nvidia/tensor.h"
+
+#include "common/operator.h"
+#include "opencl/memory.h"
+#include "opencl/product_step.h"
+
+/* As in cl/nvidia/packed.cl. */
+#define PACKED_ROWS 128
+#define LINE_BYTES 128
+/* As in cl/nvidia/pack.cl. */
+#define MOST_ROWS 32
+struct packing {
+    uint64_t from[2];
+    int64_t row[2], depth[2], batch[2];
+    uint64_t to[2], to_batch[2], scales[2], maxima[2];
+    uint32_t rows[2], blocks[2], wide[2], batches[2];
+    uint32_t k, slices, chunks, chunk;
+};
+#define PACK_GROUP_LOG2 8
+/* Steps of k whose largest elements a group finds. */
+#define CHUNK 256
+#define MOST_CHUNKS 16
+/* A row of slices is counted in 32 bits. */
+#define MOST_DEPTH (1 << 22)
+
+enum format tensor_format(const struct tandem_gemm *gemm, enum tile_id tile)
+{
+    if (tiles[tile].tensor == TENSOR_PAIR)
+        return FORMAT_PAIR;
+    return gemm->dtype == TANDEM_F16    ? FORMAT_F16
+           : gemm->dtype == TANDEM_BF16 ? FORMAT_BF16
+                                        : FORMAT_TF32;
+}
+
+bool tensor_fits(const struct tandem_gemm *gemm, enum tile_id tile)
+{
+    uint32_t allowed = tiles[tile].tensor == TENSOR_PAIR
+                           ? TANDEM_GEMM_ALLOW_ROW_SCALED
+                           : TANDEM_GEMM_ALLOW_TF32;
+    if (gemm->k >= MOST_DEPTH)
+        return false;
+    if (tiles[tile].tensor == TENSOR_PAIR &&
+        !product_fits(gemm, tiles[tile].plain))
+        return false;
+    if (tiles[tile].tensor == TENSOR_HALF)
+        return gemm->dtype == TANDEM_F16 || gemm->dtype == TANDEM_BF16;
+    return gemm->dtype == TANDEM_F32 && (gemm->flags & allowed) != 0;
+}
+
+/* ---- operands ---- */
+
+/* a or b, and what is made of it. */
+struct source {
+    struct operand operand;
+    uint32_t blocks, batches;
+    enum lies lies;
+};
+
+/* Whether lines start at multiples of sixteen bytes. */
+static bool matrix_aligned(const struct tandem_matrix *matrix,
+                           const struct tandem_gemm *gemm)
+{
+    uint64_t skew = matrix->buffer != NULL ? matrix->buffer->skew : 0;
+    int64_t piece = 16 / (int64_t)dtype_bytes(gemm->dtype);
+    return (matrix->byte_offset + skew) % 16 == 0 && matrix->ld % piece == 0 &&
+           (gemm->batch == 1 || matrix->batch_stride % piece == 0);
+}
+
+/* How tensor.cl reads it, unless it is packed all the same. */
+static enum lies lies_of(const struct tandem_gemm *gemm, enum operand_id id)
+{
+    struct operand operand = operand_of(gemm, id);
+    int64_t piece = 16 / (int64_t)dtype_bytes(gemm->dtype);
+    if (!matrix_aligned(operand.matrix, gemm) ||
+        (operand.outer && operand.rows % piece != 0))
+        return LIES_PACKED;
+    return operand.outer ? LIES_ACROSS : LIES_ALONG;
+}
+
+uint32_t tensor_traits(const struct tandem_gemm *gemm)
+{
+    return (gemm->flags &
+            (TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_ROW_SCALED)) |
+           (uint32_t)lies_of(gemm, OPERAND_A) |
+           (uint32_t)lies_of(gemm, OPERAND_B) << 4;
+}
+
+static struct source source_of(const struct tandem_gemm *gemm,
+                               enum tile_id tile, enum operand_id id)
+{
+    const struct tile *of = &tiles[tile];
+    struct source out = {.operand = operand_of(gemm, id)};
+    uint32_t size = id == OPERAND_A ? of->m : of->n;
+    uint64_t covered =
+        ((uint64_t)out.operand.rows + size - 1) / size * size;
+    out.blocks = (uint32_t)((covered + PACKED_ROWS - 1) / PACKED_ROWS);
+    out.batches = out.operand.matrix->batch_stride == 0
+                      ? 1
+                      : (uint32_t)gemm->batch;
+    out.lies =
+        of->tensor == TENSOR_PAIR ? LIES_PACKED : lies_of(gemm, id);
+    return out;
+}
+
+uint64_t tensor_key(const struct tandem_gemm *gemm, enum tile_id tile)
+{
+    struct source a = source_of(gemm, tile, OPERAND_A);
+    struct source b = source_of(gemm, tile, OPERAND_B);
+    return kernel_key(KERNEL_TENSOR, 0, false, tiles[tile].group_log2) |
+           key_product(tile, a.lies, b.lies, true) |
+           key_format(tensor_format(gemm, tile)) | product_types(gemm);
+}
+
+static uint64_t slices_of(const struct tandem_gemm *gemm, enum tile_id tile)
+{
+    return ((uint64_t)gemm->k + tiles[tile].slice - 1) / tiles[tile].slice;
+}
+
+/* Bytes of one batch, without scales. */
+static uint64_t plane_bytes(const struct source *source, uint64_t slices)
+{
+    return source->blocks * slices * PACKED_ROWS * LINE_BYTES;
+}
+
+static uint64_t scale_bytes(const struct source *source, enum tile_id tile)
+{
+    return tiles[tile].tensor == TENSOR_PAIR
+               ? (uint64_t)source->blocks * PACKED_ROWS * sizeof(int32_t)
+               : 0;
+}
+
+uint64_t tensor_moves(const struct tandem_gemm *gemm, enum tile_id tile,
+                      uint32_t *out_launches)
+{
+    bool pair = tiles[tile].tensor == TENSOR_PAIR;
+    uint64_t bytes = 0;
+    *out_launches = 0;
+    for (uint32_t i = 0; i < OPERANDS; i++) {
+        struct source source = source_of(gemm, tile, (enum operand_id)i);
+        if (source.lies != LIES_PACKED)
+            continue;
+        /* Read twice where rows are scaled, and written once. */
+        bytes += (pair ? 3 : 2) * source.batches *
+                 plane_bytes(&source, slices_of(gemm, tile));
+        *out_launches = pair ? 2 : 1;
+    }
+    return bytes;
+}
+
+/* ---- packing ---- */
+
+/* The temporary's bytes from here on. */
+static uint64_t place(struct plan *plan, uint64_t bytes)
+{
+    uint64_t at = plan->temp_bytes;
+    plan->temp_bytes += bytes;
+    return at;
+}
+
+/* Operand i of what is packed, and where it lies then. */
+static void operand_pack(struct plan *plan, struct packing *packing,
+                         uint32_t i, const struct source *source,
+                         const struct tandem_gemm *gemm, enum tile_id tile,
+                         struct tandem_matrix *out)
+{
+    const struct operand *operand = &source->operand;
+    const struct tandem_matrix *from = operand->matrix;
+    uint32_t element = dtype_bytes(gemm->dtype);
+    uint64_t plane = plane_bytes(source, packing->slices);
+    uint64_t each = plane + scale_bytes(source, tile);
+    packing->from[i] = from->byte_offset / element;
+    packing->row[i] = operand->outer ? 1 : from->ld;
+    packing->depth[i] = operand->outer ? from->ld : 1;
+    packing->batch[i] = from->batch_stride;
+    packing->rows[i] = (uint32_t)operand->rows;
+    packing->blocks[i] = source->blocks;
+    packing->batches[i] = source->batches;
+    packing->wide[i] = !operand->outer && matrix_aligned(from, gemm);
+    packing->to[i] = place(plan, each * source->batches) / 16;
+    packing->to_batch[i] = each / 16;
+    packing->scales[i] = plane / 16;
+    *out = (struct tandem_matrix){
+        .buffer = NULL,
+        .byte_offset = packing->to[i] * 16,
+        /* Of pairs, where the scales are. */
+        .ld = (int64_t)(plane / element),
+        .batch_stride = source->batches == 1
+                            ? 0
+                            : (int64_t)(each / element)};
+}
+
+static void step_add(struct plan *plan, uint32_t kernel, enum format format,
+                     const struct packing *packing,
+                     const struct tandem_gemm *gemm, uint64_t groups)
+{
+    struct step *step = plan_step(
+        plan,
+        kernel_key(kernel, 0, false, PACK_GROUP_LOG2) | key_format(format),
+        sizeof(*packing));
+    *(struct packing *)step->params = *packing;
+    step_buffer(step, NULL, true);
+    step_buffer(step, gemm->a.buffer, false);
+    step_buffer(step, gemm->b.buffer, false);
+    if (kernel == KERNEL_PACK)
+        step_buffer(step, NULL, false);
+    step->groups = groups;
+}
+
+/* What finds the rows' largest elements. */
+static void maxima_plan(struct plan *plan, struct packing *packing,
+                        const struct tandem_gemm *gemm)
+{
+    uint64_t groups = 0;
+    uint32_t chunks = (packing->k + CHUNK - 1) / CHUNK;
+    packing->chunks = chunks < MOST_CHUNKS ? chunks : MOST_CHUNKS;
+    packing->chunk = (packing->k + packing->chunks - 1) / packing->chunks;
+    packing->chunk = (packing->chunk + 3) / 4 * 4; /* as wide reads are */
+    for (uint32_t i = 0; i < OPERANDS; i++) {
+        uint64_t blocks = (uint64_t)packing->blocks[i] * packing->batches[i] *
+                          packing->chunks;
+        packing->maxima[i] =
+            place(plan, blocks * PACKED_ROWS * sizeof(uint32_t)) /
+            sizeof(uint32_t);
+        groups += blocks * (PACKED_ROWS / MOST_ROWS);
+    }
+    step_add(plan, KERNEL_PACK_MAXIMA, FORMAT_PAIR, packing, gemm, groups);
+}
+
+void tensor_pack(struct plan *plan, const struct tandem_gemm *gemm,
+                 enum tile_id tile, struct tandem_gemm *out_packed)
+{
+    struct tandem_matrix *out[OPERANDS] = {&out_packed->a, &out_packed->b};
+    enum format format = tensor_format(gemm, tile);
+    struct packing packing = {.k = (uint32_t)gemm->k,
+                              .slices = (uint32_t)slices_of(gemm, tile)};
+    uint64_t groups = 0;
+    *out_packed = *gemm;
+    for (uint32_t i = 0; i < OPERANDS; i++) {
+        struct source source = source_of(gemm, tile, (enum operand_id)i);
+        if (source.lies != LIES_PACKED)
+            continue;
+        operand_pack(plan, &packing, i, &source, gemm, tile, out[i]);
+        groups += (uint64_t)source.blocks * source.batches * packing.slices;
+    }
+    if (groups == 0)
+        return;
+    if (format == FORMAT_PAIR)
+        maxima_plan(plan, &packing, gemm);
+    step_add(plan, KERNEL_PACK, format, &packing, gemm, groups);
+}

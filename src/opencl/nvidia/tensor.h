@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What cl/nvidia/tensor.cl asks of its operands, and cl/nvidia/pack.cl, which
+ * makes them so.  Pure functions; any thread.
+ */
+#ifndef TANDEM_OPENCL_NVIDIA_TENSOR_H
+#define TANDEM_OPENCL_NVIDIA_TENSOR_H
+
+#include "opencl/product.h"
+
+/* As in cl/nvidia/tensor.cl. */
+enum lies { LIES_ALONG, LIES_ACROSS, LIES_PACKED };
+/* As in cl/nvidia/packed.cl. */
+enum format { FORMAT_F16, FORMAT_BF16, FORMAT_TF32, FORMAT_PAIR };
+
+/* What the tile multiplies gemm's operands as. */
+enum format tensor_format(const struct tandem_gemm *gemm, enum tile_id tile);
+/* Whether gemm's caller allows what the tile does, and it can count so far. */
+bool tensor_fits(const struct tandem_gemm *gemm, enum tile_id tile);
+/* What a route depends on here, beside extents and dtypes: six bits. */
+uint32_t tensor_traits(const struct tandem_gemm *gemm);
+/* The key of the tile's kernel, but for what is done last. */
+uint64_t tensor_key(const struct tandem_gemm *gemm, enum tile_id tile);
+/* Bytes that packing moves, and the launches that it takes; 0: none. */
+uint64_t tensor_moves(const struct tandem_gemm *gemm, enum tile_id tile,
+                      uint32_t *out_launches);
+/* Packs what does not lie as the tile reads it, after what the plan's temporary
+ * holds; out_packed is gemm with operands as the tile reads them. */
+void tensor_pack(struct plan *plan, const struct tandem_gemm *gemm,
+                 enum tile_id tile, struct tandem_gemm *out_packed);
+
+#endif
