@@ -357,7 +357,10 @@ START_TEST(test_products)
     options.activation = TANDEM_OP_INVALID;
     options.flags = 1u << 31;
     BAD(tandem_matmul(context, &options, a, b, c));
-    options.flags = 0;
+    options.flags = TANDEM_GEMM_TRANSPOSE_A;
+    BAD(tandem_matmul(context, &options, a, b, c));
+    says("unknown bits");
+    options.flags = TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_ROW_SCALED;
     options.device = 15;
     BAD(tandem_matmul(context, &options, a, b, c));
     OK(tandem_tensor_wrap(context, x, TANDEM_F32, 2, shape, apart, 0,
