@@ -333,6 +333,8 @@ void route_choose(struct routes *routes, const struct tandem_gemm *gemm,
         *out_route = ours;
 }
 
+_Static_assert(TILES <= ROUTE_16_BITS, "a bit for each tile, twice");
+
 void route_break(struct routes *routes, const struct tandem_gemm *gemm,
                  const struct route *route)
 {
