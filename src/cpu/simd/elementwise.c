@@ -53,10 +53,24 @@ static inline vf leaky_relu(vf x, vf alpha)
     return vf_select(vf_compare(x, vf_set(0), GE_OQ), x, vf_mul(alpha, x));
 }
 
+/* e^x - 1 for x < 0: x + x^2 p(x) down to -1/2, below from e^x, where 1 less it
+ * loses one digit at most. */
+static inline vf expm1_below(vf x)
+{
+    vf p = vf_set(0.001125923f);
+    p = vf_fma(p, x, vf_set(0.0081932964f));
+    p = vf_fma(p, x, vf_set(0.04163205f));
+    p = vf_fma(p, x, vf_set(0.16666289f));
+    p = vf_fma(p, x, vf_set(0.49999985f));
+    vf near = vf_fma(vf_mul(x, x), p, x);
+    return vf_select(vf_compare(x, vf_set(-0.5f), GT_OQ), near,
+                     vf_sub(vf_exp(x), vf_set(1)));
+}
+
 static inline vf elu(vf x, vf alpha)
 {
     return vf_select(vf_compare(x, vf_set(0), GE_OQ), x,
-                     vf_mul(alpha, vf_expm1(x)));
+                     vf_mul(alpha, expm1_below(x)));
 }
 
 /* 1 + e^-x */
