@@ -15,8 +15,12 @@
 /* Where lanes are costly to join, each takes so many, of rows that are long. */
 #define COSTLY_LOG2 6u
 #define COSTLY_LANES_LOG2 3u
-/* Neighbouring outputs that are read together where rows are strided. */
+/* Neighbouring outputs that are read together where rows are strided; of long
+ * columns whose values are quick to join, whole groups of them. */
 #define ACROSS_LOG2 5u
+#define LONG_ELEMENTS 4096u
+/* So many outputs keep a device busy with eight lanes each to join splits. */
+#define JOIN_ACROSS 4096u
 
 /* As in cl/reduce.cl. */
 struct reduce {
@@ -96,7 +100,10 @@ static void divide_work(struct reduce *out, const struct layout_reduction *by,
                   inner_stride(&by->kept, 1) < inner_stride(&by->reduced, 0);
     if (out->across) {
         uint32_t side = log2_ceil(out->outputs);
-        side = side < ACROSS_LOG2 ? side : ACROSS_LOG2;
+        bool whole = part_bytes(request->op->id) == 4 &&
+                     out->count >= LONG_ELEMENTS;
+        uint32_t limit = whole ? group_log2 : ACROSS_LOG2;
+        side = side < limit ? side : limit;
         most = group_log2 > side ? group_log2 - side : 0;
     }
     out->lanes_log2 = lanes_log2(out->count, request->op->id);
@@ -164,7 +171,7 @@ static void plan_join(struct plan *plan, const struct request *request,
     struct step *step = plan_step(plan, key, sizeof(struct reduce));
     struct reduce *out = (struct reduce *)step->params;
     *out = *from;
-    out->across = out->outputs >= 32;
+    out->across = out->outputs >= JOIN_ACROSS;
     uint32_t most = out->across && group_log2 > ACROSS_LOG2
                         ? group_log2 - ACROSS_LOG2
                         : group_log2;
