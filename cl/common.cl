@@ -32,10 +32,14 @@
 #define WIDE 0
 #endif
 
+/* Numbers of elements; places within an operand, in elements, where WIDE says
+ * that these reach as far. */
 #if WIDE
 typedef ulong index_t;
+typedef long place_t;
 #else
 typedef uint index_t;
+typedef int place_t;
 #endif
 
 #define AXES 8
@@ -232,6 +236,8 @@ static inline struct place place_of(uint lanes_log2, uint across, uint splits,
     return at;
 }
 
+#include "functions.cl"
+
 /* ---- operators of one input; a and b are attributes ---- */
 
 #define UNARY(name, expression)                                                \
@@ -268,7 +274,7 @@ static inline float normal_tail(float a)
     p = fma(p, a, -5.24961911e-02f);
     p = fma(p, a, -4.5920819e-01f);
     p = fma(p, a, -1.15110517f);
-    return exp2(fma(p, a, -1.0f));
+    return QUICK_EXP2(fma(p, a, -1.0f));
 }
 
 /* x times the chance of less than x; from -16 down it is 0. */
@@ -285,36 +291,29 @@ static inline float gelu_tanh(float x)
     return x / (1.0f + exp(-2.0f * u));
 }
 
-/* e^x - 1 for x <= 0, within 2 ULP: e^x = 2^j e^r, |r| <= ln 2 / 2. */
-static inline float expm1_below(float x)
-{
-    x = x < -20.0f ? -20.0f : x;
-    float j = rint(x * 1.44269504f);
-    float r = fma(j, 1.90465421e-09f, fma(j, -0.693147182f, x));
-    float p = fma(1.98412698e-04f, r, 1.38888889e-03f);
-    p = fma(p, r, 8.33333333e-03f);
-    p = fma(p, r, 4.16666667e-02f);
-    p = fma(p, r, 1.66666667e-01f);
-    p = fma(p, r, 0.5f);
-    p = fma(p, r * r, r);
-    float power = as_float(((int)j + 127) << 23);
-    return fma(power, p, power - 1.0f);
-}
-
 /* One way for all x: neighbours rarely have one sign. */
 static inline float elu(float x, float alpha)
 {
-    float e = expm1_below(x >= 0.0f ? 0.0f : x);
+    float y = x < -20.0f ? -20.0f : x;
+    float e = expm1_within(x >= 0.0f ? 0.0f : y);
     return x >= 0.0f ? x : alpha * e;
 }
 
-/* tanh(ln(1 + e)) = n / (n + 2) with n = e (e + 2). */
-static inline float mish(float x)
-{
-    float e = exp(x);
-    float n = e * (e + 2.0f);
-    return x > 20.0f ? x : x * (n / (n + 2.0f));
-}
+/* What is rare where the library has it, in one way where not: a kernel that
+ * knows of several elements that none is takes op_NAME_quick. */
+#define UNARY_QUICK(name)                                                      \
+    static inline bool op_##name##_rare(float x, float a, float b)             \
+    {                                                                          \
+        return name##_rare(x);                                                 \
+    }                                                                          \
+    static inline float op_##name##_quick(float x, float a, float b)           \
+    {                                                                          \
+        return name##_quick(x);                                                \
+    }                                                                          \
+    static inline float op_##name(float x, float a, float b)                   \
+    {                                                                          \
+        return name##_rare(x) ? name(x) : name##_quick(x);                     \
+    }
 
 UNARY(neg, -x)
 UNARY(abs, fabs(x))
@@ -326,13 +325,13 @@ UNARY(sqrt, sqrt(x))
 UNARY(rsqrt, rsqrt(x))
 UNARY(reciprocal, 1.0f / x)
 UNARY(exp, exp(x))
-UNARY(expm1, expm1(x))
-UNARY(log, log(x))
-UNARY(log1p, log1p(x))
-UNARY(sin, sin(x))
-UNARY(cos, cos(x))
-UNARY(tanh, tanh(x))
-UNARY(erf, erf(x))
+UNARY(expm1, expm1_quick(x))
+UNARY(log, log_quick(x))
+UNARY(log1p, log1p_quick(x))
+UNARY_QUICK(sin)
+UNARY_QUICK(cos)
+UNARY(tanh, tanh_quick(x))
+UNARY(erf, erf_quick(x))
 UNARY(sigmoid, sigmoid(x))
 UNARY(relu, nan_max(x, 0.0f))
 UNARY(leaky_relu, x >= 0.0f ? x : a * x)
@@ -341,8 +340,8 @@ UNARY(clip, nan_min(nan_max(x, a), b))
 UNARY(swish, x / (1.0f + exp(-x)))
 UNARY(gelu, gelu_erf(x))
 UNARY(gelu_tanh, gelu_tanh(x))
-UNARY(softplus, nan_max(x, 0.0f) + log1p(exp(-fabs(x))))
-UNARY(mish, mish(x))
+UNARY(softplus, softplus_quick(x))
+UNARY(mish, mish_quick(x))
 UNARY(hardswish, x * nan_min(nan_max(x / 6.0f + 0.5f, 0.0f), 1.0f))
 UNARY(none, x)
 
@@ -368,7 +367,12 @@ BINARY(add, a + b)
 BINARY(sub, a - b)
 BINARY(mul, a *b)
 BINARY(div, a / b)
-BINARY(pow, pow(a, b))
+static inline bool op_pow_rare(float a, float b)
+{
+    return pow_rare(a, b);
+}
+BINARY(pow_quick, pow_quick(a, b))
+BINARY(pow, pow_rare(a, b) ? pow(a, b) : pow_quick(a, b))
 BINARY(min, nan_min(a, b))
 BINARY(max, nan_max(a, b))
 BINARY(relu_grad, b <= 0.0f ? 0.0f : a)

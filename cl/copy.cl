@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Moves elements of BITS without looking at them.
+ * Moves elements of BITS, without looking at them, where two axes change
+ * places: axis 0 (columns) is the target's innermost, axis 1 (rows) the
+ * source's.  Tiles go through local memory, so that both sides are walked along
+ * their lines, in vectors where they are aligned.  The other axes are the
+ * space's, one plane of tiles each.  Other copies are elementwise.cl's.
  *
- * strided  any strides, as in elementwise.cl.
- * tiled    two axes change places: axis 0 is the target's innermost (stride
- *          1), axis 1 the source's; tiles of TILE x TILE go through local
- *          memory, so that both sides are walked along their rows, in vectors
- *          where they are aligned.  The other axes are the space's, one tile
- *          plane each.
+ *   source: lines of rows        tile: lines of columns     target
+ *     0 1 2 3  (column 0)          0 4 8 c                    0 4 8 c  (row 0)
+ *     4 5 6 7  (column 1)          1 5 9 d                    1 5 9 d
+ *
+ * In vectors, elements of 8 and 16 bits change places by BLOCK x BLOCK in
+ * registers, and are in the tile as words of BLOCK.
  */
 #ifndef TANDEM_EMBEDDED
 #include "common.cl"
@@ -16,55 +20,29 @@
 #ifndef BITS
 #define BITS uint
 #endif
-/* The side of a tile: a multiple of 16; GROUP is not below, and 4 GROUP divides
- * its square. */
-#ifndef TILE
-#define TILE 32
+/* Elements of a word: 4 of 8 bits, 2 of 16, else 1. */
+#ifndef BLOCK
+#define BLOCK 1
+#endif
+/* 1: both sides' lines are aligned vectors of four. */
+#ifndef VECTOR
+#define VECTOR 1
+#endif
+/* A tile's sides, powers of two; a fourth of each divides GROUP. */
+#ifndef COLUMNS
+#define COLUMNS 64
+#endif
+#ifndef ROWS
+#define ROWS 64
 #endif
 
-struct copy {
-    ulong items;
-    uint rank, vector;
-    ulong target_offset, source_offset;
-    uint span, inner; /* as in elementwise.cl */
-    struct extents space;
-    long target_strides[AXES];
-    long source_strides[AXES];
-};
-
-KERNEL void strided(__global BITS *target, __global const BITS *source,
-                    const struct copy p)
-{
-    index_t item = (index_t)get_global_id(0);
-    if (item >= p.items)
-        return;
-    long to = 0, from = 0;
-    WALK(to, item, p.space, p.rank, p.target_strides);
-    WALK(from, item, p.space, p.rank, p.source_strides);
-    if (p.span != 0) {
-        index_t left = item;
-        long inner = (long)left;
-        if (p.rank > 1)
-            SPLIT(left, p.space, 0, inner);
-#define INSIDE(j) ((uint)inner + (j)*p.span < p.inner)
-#define FROM(j)                                                                \
-    (INSIDE(j) ? source[p.source_offset + from +                               \
-                        (long)((j)*p.span) * p.source_strides[0]]              \
-               : 0)
-#define PUT(j, x)                                                              \
-    if (INSIDE(j))                                                             \
-        target[p.target_offset + to +                                          \
-               (long)((j)*p.span) * p.target_strides[0]] = x;
-        BITS a = FROM(0), b = FROM(1), c = FROM(2), d = FROM(3);
-        PUT(0, a) PUT(1, b) PUT(2, c) PUT(3, d)
-        return;
-    }
-    if (p.vector)
-        *(__global CAT(BITS, 4) *)(target + p.target_offset + to) =
-            *(__global const CAT(BITS, 4) *)(source + p.source_offset + from);
-    else
-        target[p.target_offset + to] = source[p.source_offset + from];
-}
+#if BLOCK == 1
+typedef BITS word;
+#else
+typedef uint word;
+#endif
+#define WORDS (COLUMNS / BLOCK)
+#define FOUR CAT(BITS, 4)
 
 struct tiled {
     ulong columns, rows;         /* extents of axis 0 and axis 1 */
@@ -73,70 +51,122 @@ struct tiled {
     ulong target_offset, source_offset;
     long target_pitch;           /* the target's stride along axis 1 */
     long source_pitch;           /* the source's along axis 0 */
-    uint rank, vector;           /* of the other axes */
+    uint rank, reserved;         /* of the other axes */
     struct extents space;
     long target_strides[AXES];
     long source_strides[AXES];
 };
 
+/* From element s of BLOCK lines, neighbours along rows, a word of the tile; and
+ * from the tile's line, four elements of a target's. */
+#if BLOCK == 4
+#define WORD(s) as_uint((uchar4)(line0.s, line1.s, line2.s, line3.s))
+#define LOAD_LINES(at)                                                         \
+    FOUR line0 = LINE(at, 0), line1 = LINE(at, 1), line2 = LINE(at, 2),        \
+         line3 = LINE(at, 3);
+#define FOUR_OF(line, x) as_uchar4(line[x])
+#elif BLOCK == 2
+#define WORD(s) as_uint((ushort2)(line0.s, line1.s))
+#define LOAD_LINES(at) FOUR line0 = LINE(at, 0), line1 = LINE(at, 1);
+#define FOUR_OF(line, x)                                                       \
+    (ushort4)(as_ushort2(line[2 * (x)]), as_ushort2(line[2 * (x) + 1]))
+#else
+#define WORD(s) line0.s
+#define LOAD_LINES(at) FOUR line0 = LINE(at, 0);
+#define FOUR_OF(line, x)                                                       \
+    (FOUR)(line[4 * (x)], line[4 * (x) + 1], line[4 * (x) + 2],                \
+           line[4 * (x) + 3])
+#endif
+
+/* The same, element by element: a work-item's j-th of every GROUP. */
+#define WITHIN(j, side) ((id + (j)*GROUP) % (side))
+#define LINE_OF(j, side) ((id + (j)*GROUP) / (side))
+#define SOURCE(y, x) source[(place_t)(y)*from_pitch + (place_t)(x)]
+#define SOURCE_IF(y, x)                                                        \
+    (column + (y) < columns && row + (x) < rows ? SOURCE(y, x) : (BITS)0)
+#if BLOCK == 4
+#define WORD_OF(F, y, x)                                                       \
+    ((word)F(y, x) | (word)F((y) + 1, x) << 8 | (word)F((y) + 2, x) << 16 |    \
+     (word)F((y) + 3, x) << 24)
+#define CELL(y, x) (BITS)(tile[y][(x) / 4] >> (x) % 4 * 8)
+#elif BLOCK == 2
+#define WORD_OF(F, y, x) ((word)F(y, x) | (word)F((y) + 1, x) << 16)
+#define CELL(y, x) (BITS)(tile[y][(x) / 2] >> (x) % 2 * 16)
+#else
+#define WORD_OF(F, y, x) F(y, x)
+#define CELL(y, x) tile[y][x]
+#endif
+#define TILE_TAKE(j)                                                           \
+    word CAT(w, j) = WORD_OF(SOURCE_IF, LINE_OF(first + j, ROWS) * BLOCK,      \
+                             WITHIN(first + j, ROWS));
+#define TILE_KEEP(j)                                                           \
+    tile[WITHIN(first + j, ROWS)][LINE_OF(first + j, ROWS)] = CAT(w, j);
+#define TILE_FILL                                                              \
+    _Pragma("unroll 1") for (uint first = 0; first < ROWS * WORDS / GROUP;     \
+                             first += 4)                                       \
+    {                                                                          \
+        TILE_TAKE(0) TILE_TAKE(1) TILE_TAKE(2) TILE_TAKE(3)                    \
+        TILE_KEEP(0) TILE_KEEP(1) TILE_KEEP(2) TILE_KEEP(3)                    \
+    }
+#define TILE_EMPTY                                                             \
+    _Pragma("unroll 1") for (uint j = 0; j < ROWS * COLUMNS / GROUP; ++j)      \
+    {                                                                          \
+        uint x = WITHIN(j, COLUMNS), y = LINE_OF(j, COLUMNS);                  \
+        if (row + y < rows && column + x < columns)                            \
+            target[(place_t)y * to_pitch + (place_t)x] = CELL(y, x);           \
+    }
+
 KERNEL void tiled(__global BITS *target, __global const BITS *source,
                   const struct tiled p)
 {
-    __local BITS tile[TILE][TILE + 1];
-    ulong group = get_group_id(0);
-    if (group >= p.groups)
+    __local word tile[ROWS][WORDS + 1];
+    index_t group = (index_t)get_group_id(0);
+    if (group >= (index_t)p.groups)
         return;
-    ulong plane = group / p.tiles;
-    ulong within = group - plane * p.tiles;
-    ulong down = within / p.tiles_across;
-    ulong column = (within - down * p.tiles_across) * TILE;
-    ulong row = down * TILE;
+    index_t plane = group / (index_t)p.tiles;
+    index_t within = group - plane * (index_t)p.tiles;
+    index_t band = within / (index_t)p.tiles_across;
+    index_t column = (within - band * (index_t)p.tiles_across) * COLUMNS;
+    index_t row = band * ROWS;
+    index_t columns = (index_t)p.columns, rows = (index_t)p.rows;
+    place_t to_pitch = (place_t)p.target_pitch;
+    place_t from_pitch = (place_t)p.source_pitch;
     long to = (long)p.target_offset, from = (long)p.source_offset;
-    WALK(to, (index_t)plane, p.space, p.rank, p.target_strides);
-    WALK(from, (index_t)plane, p.space, p.rank, p.source_strides);
-    if (p.vector && row + TILE <= p.rows && column + TILE <= p.columns) {
-        const uint fours = TILE / 4;
-        uint x = get_local_id(0) % fours * 4;
-        uint y = get_local_id(0) / fours;
-#pragma unroll
-        for (uint j = 0; j < TILE; j += GROUP / fours) {
-            CAT(BITS, 4) v = *(__global const CAT(BITS, 4) *)(
-                source + from + (long)(column + y + j) * p.source_pitch +
-                (long)(row + x));
-            tile[y + j][x] = v.s0;
-            tile[y + j][x + 1] = v.s1;
-            tile[y + j][x + 2] = v.s2;
-            tile[y + j][x + 3] = v.s3;
+    WALK(to, plane, p.space, p.rank, p.target_strides);
+    WALK(from, plane, p.space, p.rank, p.source_strides);
+    source += from + ((place_t)column * from_pitch + (place_t)row);
+    target += to + ((place_t)row * to_pitch + (place_t)column);
+    uint id = get_local_id(0);
+#if VECTOR
+    bool whole = row + ROWS <= rows && column + COLUMNS <= columns;
+    if (whole) {
+        uint x = id % (ROWS / 4), first = id / (ROWS / 4);
+        _Pragma("unroll") for (uint pass = 0; pass < WORDS;
+                               pass += GROUP / (ROWS / 4))
+        {
+            uint y = pass + first;
+#define LINE(at, i)                                                            \
+    *(__global const FOUR *)(source + (place_t)((at)*BLOCK + i) * from_pitch + \
+                             (place_t)(4 * x))
+            LOAD_LINES(y)
+            tile[4 * x][y] = WORD(s0);
+            tile[4 * x + 1][y] = WORD(s1);
+            tile[4 * x + 2][y] = WORD(s2);
+            tile[4 * x + 3][y] = WORD(s3);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll
-        for (uint j = 0; j < TILE; j += GROUP / fours)
-            *(__global CAT(BITS, 4) *)(target + to +
-                                       (long)(row + y + j) * p.target_pitch +
-                                       (long)(column + x)) =
-                (CAT(BITS, 4))(tile[x][y + j], tile[x + 1][y + j],
-                               tile[x + 2][y + j], tile[x + 3][y + j]);
+        x = id % (COLUMNS / 4), first = id / (COLUMNS / 4);
+        _Pragma("unroll") for (uint pass = 0; pass < ROWS;
+                               pass += GROUP / (COLUMNS / 4))
+        {
+            uint y = pass + first;
+            *(__global FOUR *)(target + (place_t)y * to_pitch +
+                               (place_t)(4 * x)) = FOUR_OF(tile[y], x);
+        }
         return;
     }
-    const uint step = GROUP / TILE;
-    uint x = get_local_id(0) % TILE;
-    uint y = get_local_id(0) / TILE;
-#define SOURCE(j)                                                              \
-    (column + (j) < p.columns && row + x < p.rows                              \
-         ? source[from + (long)(column + (j)) * p.source_pitch +               \
-                  (long)(row + x)]                                             \
-         : 0)
-    for (uint j = y; j < TILE; j += 4 * step) {
-        BITS a = SOURCE(j), b = SOURCE(j + step);
-        BITS c = SOURCE(j + 2 * step), d = SOURCE(j + 3 * step);
-        tile[j][x] = a;
-        tile[j + step][x] = b;
-        tile[j + 2 * step][x] = c;
-        tile[j + 3 * step][x] = d;
-    }
+#endif
+    TILE_FILL
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint j = y; j < TILE; j += step)
-        if (row + j < p.rows && column + x < p.columns)
-            target[to + (long)(row + j) * p.target_pitch +
-                   (long)(column + x)] = tile[x][j];
+    TILE_EMPTY
 }

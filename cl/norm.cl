@@ -1,35 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * layer_norm and rms_norm: rows of elements less their mean (layer_norm alone)
- * over their root mean square, times scale, plus bias.  A row has lanes
- * work-items of one group, neighbours.
+ * over their root mean square, times scale, plus bias.
  *
- * held   the row is read once, and kept: HELD vectors of four a work-item
+ * held   the row is read once, and kept (rows.cl)
  * part   a longer row, or one of several axes, is cut into splits of chunk
  *        elements, a group each, which leave their moments ...
  * write  ... of which each split finds those of the row, and writes
  */
-#ifndef TANDEM_EMBEDDED
-#include "common.cl"
-#endif
+#define IN_STEP p.in_steps[0]
+#define OUT_STEP p.out_steps[0]
+#define NOTHING 0.0f
+#include "rows.cl"
 
 /* 1: rms_norm. */
 #ifndef RMS
 #define RMS 0
 #endif
-/* Vectors of four elements that a work-item keeps; a power of two <= 32. */
-#ifndef HELD
-#define HELD 1
-#endif
-/* 1: rows are aligned vectors of four. */
-#ifndef VECTOR
-#define VECTOR 1
-#endif
-
 struct norm {
-    ulong rows, count, chunk; /* elements of a row; of a split */
-    ulong row_groups;
-    uint lanes_log2, across, splits, reserved;
+    ROWS_HEAD;
     uint kept_rank, reduced_rank, affine_rank;
     float epsilon;
     ulong out_offset, in_offset, scale_offset, bias_offset;
@@ -47,74 +36,36 @@ struct norm {
 #define BIAS(x) (x)
 #endif
 
-/* Where the row of at lies; one past the last reads the last. */
-#define ROW_FIND                                                               \
-    long from = (long)p.in_offset, to = (long)p.out_offset;                    \
-    bool inside = at.row < p.rows;                                             \
-    index_t row = (index_t)(inside ? at.row : max(p.rows, (ulong)1) - 1);      \
-    WALK(from, row, p.kept, p.kept_rank, p.in_strides);                        \
-    WALK(to, row, p.kept, p.kept_rank, p.out_strides);
-
-/* Four elements of buffer from place on. */
-#define FOUR(buffer, place) (*(__global const float4 *)((buffer) + (place)))
-
 /* ---- rows of one axis that are kept ---- */
 
-/* The place of element c of vector k. */
-#if VECTOR
-#define PLACE(k, c) (((k)*at.lanes + at.lane) * 4u + c)
-#else
-#define PLACE(k, c) ((4u * (k) + c) * at.lanes + at.lane)
-#endif
-/* Every load is made, so that none waits for a comparison. */
-#define TAKE(k, c)                                                             \
-    take(in[from + (long)min(PLACE(k, c), count - 1) * p.in_steps[0]],         \
-         PLACE(k, c) < count)
-static inline float take(float x, bool there)
-{
-    return there ? x : 0.0f;
-}
-#if VECTOR
-#define HOLD(k)                                                                \
-    float4 CAT(x, k) = (float4)(0.0f);                                         \
-    if (PLACE(k, 0) < count)                                                   \
-        CAT(x, k) = FOUR(in, from + PLACE(k, 0));
-#else
-#define HOLD(k)                                                                \
-    float4 CAT(x, k) =                                                         \
-        (float4)(TAKE(k, 0), TAKE(k, 1), TAKE(k, 2), TAKE(k, 3));
-#endif
 #define ADD(k) sums += CAT(x, k);
 /* What is no element must not differ from the mean. */
-#if VECTOR
-#define CENTER(k) CAT(x, k) -= PLACE(k, 0) < count ? mean : 0.0f;
-#else
-#define LESS(k, c) (PLACE(k, c) < count ? mean : 0.0f)
+#define LESS(k, c) (THERE(k, c) ? mean : 0.0f)
 #define CENTER(k)                                                              \
     CAT(x, k) -= (float4)(LESS(k, 0), LESS(k, 1), LESS(k, 2), LESS(k, 3));
-#endif
 #define SQUARE(k) sums += CAT(x, k) * CAT(x, k);
-#if RMS
-#define AFFINE_ONE(y, j)                                                       \
-    ((y)*scale[p.scale_offset + (long)(j)*p.scale_steps[0]])
+/* Of rows that are not strided, scale and bias are not, either. */
+#if ACCESS == STRIDED
+#define SCALE(j) scale[p.scale_offset + (long)(j)*p.scale_steps[0]]
+#define SHIFT(j) bias[p.bias_offset + (long)(j)*p.bias_steps[0]]
 #else
-#define AFFINE_ONE(y, j)                                                       \
-    ((y)*scale[p.scale_offset + (long)(j)*p.scale_steps[0]] +                  \
-     bias[p.bias_offset + (long)(j)*p.bias_steps[0]])
+#define SCALE(j) scale[p.scale_offset + (j)]
+#define SHIFT(j) bias[p.bias_offset + (j)]
 #endif
-#define PUT(k, c, s)                                                           \
-    if (inside && PLACE(k, c) < count)                                         \
-        out[to + (long)PLACE(k, c) * p.out_steps[0]] =                         \
-            AFFINE_ONE(CAT(x, k).s * factor, PLACE(k, c));
-#if VECTOR
-#define WRITE(k)                                                               \
-    if (inside && PLACE(k, 0) < count) {                                       \
-        *(__global float4 *)(out + to + PLACE(k, 0)) =                         \
-            CAT(x, k) * factor * FOUR(scale, p.scale_offset + PLACE(k, 0)) +   \
-            BIAS(FOUR(bias, p.bias_offset + PLACE(k, 0)));                     \
-    }
+#if RMS
+#define AFFINE_ONE(y, j) ((y)*SCALE(j))
 #else
-#define WRITE(k) PUT(k, 0, s0) PUT(k, 1, s1) PUT(k, 2, s2) PUT(k, 3, s3)
+#define AFFINE_ONE(y, j) ((y)*SCALE(j) + SHIFT(j))
+#endif
+#define RESULT_ONE(x, j) AFFINE_ONE((x)*factor, j)
+#if ACCESS == VECTORS
+#define RESULT_FOUR(x, j)                                                      \
+    (x) * factor *FOUR(scale, p.scale_offset + (j)) +                          \
+        BIAS(FOUR(bias, p.bias_offset + (j)))
+#else
+#define RESULT_FOUR(x, j)                                                      \
+    (float4)(RESULT_ONE(x.s0, (j)), RESULT_ONE(x.s1, (j) + 1),                 \
+             RESULT_ONE(x.s2, (j) + 2), RESULT_ONE(x.s3, (j) + 3))
 #endif
 
 KERNEL void held(__global float *out, __global const float *in, AFFINE
@@ -124,24 +75,29 @@ KERNEL void held(__global float *out, __global const float *in, AFFINE
 #if !RMS
     __local float means[GROUP];
 #endif
+    STAGE_DECLARE
     struct place at = place_of(p.lanes_log2, 0, p.splits, p.row_groups);
     ROW_FIND
     uint count = (uint)p.count;
+    STAGE_FILL
     float4 sums = (float4)(0.0f);
-    EACH(HOLD)
+    HOLD_ALL
 #if !RMS
     EACH(ADD)
-    float mean = lanes_sum(sum4(sums), means, at.lanes, 1) / (float)p.count;
+    float mean = ROW_SUM(sums, means) / (float)p.count;
     sums = (float4)(0.0f);
     EACH(CENTER)
 #endif
     EACH(SQUARE)
-    float square = lanes_sum(sum4(sums), squares, at.lanes, 1);
+    float square = ROW_SUM(sums, squares);
     float factor = 1.0f / sqrt(square / (float)p.count + p.epsilon);
     EACH(WRITE)
+    STAGE_EMPTY
 }
 
 /* ---- longer rows, and rows of several axes ---- */
+
+#if ACCESS == VECTORS || ACCESS == STRIDED
 
 /* Of some elements: x how many, y their mean (0 in rms_norm), z the sum of the
  * squares of what they differ from it by. */
@@ -189,7 +145,7 @@ static inline float4 moments_of_four(float4 x)
 #define SPLIT_FIND                                                             \
     ulong begin = at.split * p.chunk;                                          \
     ulong end = inside ? min(begin + p.chunk, p.count) : 0;                    \
-    ulong j = begin + at.lane * (VECTOR ? 4 : 1);
+    ulong j = begin + at.lane * (ACCESS == VECTORS ? 4 : 1);
 
 KERNEL void part(__global float4 *parts, __global const float *in,
                  const struct norm p)
@@ -202,7 +158,7 @@ KERNEL void part(__global float4 *parts, __global const float *in,
         WALK(from, (index_t)at.row, p.kept, p.kept_rank, p.in_strides);
     SPLIT_FIND
     float4 own = (float4)(0.0f);
-#if VECTOR
+#if ACCESS == VECTORS
     ulong next = 4 * at.lanes;
     for (; j + 3 * next < end; j += 4 * next) {
         float4 a = FOUR(in, from + j), b = FOUR(in, from + j + next);
@@ -237,10 +193,10 @@ KERNEL void write(__global float *out, __global const float *in, AFFINE
     own = lanes_join(own, joined, at.lanes, 1);
     float factor = 1.0f / sqrt(own.z / (float)p.count + p.epsilon);
     SPLIT_FIND
-#if VECTOR
+#if ACCESS == VECTORS
     ulong next = 4 * at.lanes;
     for (; j < end; j += next)
-        *(__global float4 *)(out + to + j) =
+        FOUR_AT(out, to + j) =
             (FOUR(in, from + j) - own.y) * factor *
                 FOUR(scale, p.scale_offset + j) +
             BIAS(FOUR(bias, p.bias_offset + j));
@@ -260,3 +216,4 @@ KERNEL void write(__global float *out, __global const float *in, AFFINE
     }
 #endif
 }
+#endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softmax, log_softmax, and cross-entropy with its gradient, over one axis.
- * A row has lanes work-items of one group, neighbours or across (common.cl).
  *
- * held   the row is read once, and kept: HELD vectors of four a work-item
+ * held   the row is read once, and kept (rows.cl)
  * part   a longer row is cut into splits of chunk elements, a group each,
  *        which leave their largest element and sum of e^(x - largest) ...
  * write  ... of which each split finds those of the row, and writes
  */
-#ifndef TANDEM_EMBEDDED
-#include "common.cl"
-#endif
+#define IN_STEP p.in_stride
+#define OUT_STEP p.out_stride
+#define NOTHING -INFINITY
+#include "rows.cl"
 
 #define SOFTMAX 1
 #define LOG_SOFTMAX 2
@@ -23,19 +23,8 @@
 #ifndef LABEL
 #define LABEL int
 #endif
-/* Vectors of four elements that a work-item keeps; a power of two <= 32. */
-#ifndef HELD
-#define HELD 1
-#endif
-/* 1: rows are aligned vectors of four. */
-#ifndef VECTOR
-#define VECTOR 1
-#endif
-
 struct softmax {
-    ulong rows, count, chunk; /* elements of a row; of a split */
-    ulong row_groups;
-    uint lanes_log2, across, splits, reserved;
+    ROWS_HEAD;
     uint kept_rank;
     float scale;
     ulong out_offset, in_offset, label_offset;
@@ -49,14 +38,6 @@ struct softmax {
 #else
 #define LABELS
 #endif
-
-/* Where the row of at lies; one past the last reads the last. */
-#define ROW_FIND                                                               \
-    long from = (long)p.in_offset, to = (long)p.out_offset;                    \
-    bool inside = at.row < p.rows;                                             \
-    index_t row = (index_t)(inside ? at.row : max(p.rows, (ulong)1) - 1);      \
-    WALK(from, row, p.kept, p.kept_rank, p.in_strides);                        \
-    WALK(to, row, p.kept, p.kept_rank, p.out_strides);
 
 #define IN(j) in[from + (long)(j)*p.in_stride]
 #define OUT(j) out[to + (long)(j)*p.out_stride]
@@ -73,9 +54,9 @@ struct softmax {
 
 /* What all results of a row need of the sum. */
 #if FORM == LOG_SOFTMAX
-#define SHARE(sum) float log_sum = log(sum);
+#define SHARE(sum) cell log_sum = log(sum);
 #else
-#define SHARE(sum) float share = 1.0f / (sum);
+#define SHARE(sum) cell share = 1.0f / (sum);
 #endif
 /* The result of element j: x the element, e its e^(x - largest). */
 #if FORM == LOG_SOFTMAX
@@ -84,73 +65,51 @@ struct softmax {
 #define RESULT(x, e, j)                                                        \
     (valid ? p.scale * (e * share - ((long)(j) == label ? 1.0f : 0.0f)) : NAN)
 #else
-#define RESULT(x, e, j) (e * share)
+#define RESULT(x, e, j) ((e)*share)
+#endif
+/* e^(x - largest) takes the place of x, unless that is needed, or registers are
+ * few. */
+#define KEEPS_TERMS (FORM != LOG_SOFTMAX && FORM != LOSS && HELD <= 16)
+#if KEEPS_TERMS
+#define RESULT_ONE(x, j) RESULT(x, x, j)
+#else
+#define RESULT_ONE(x, j) RESULT(x, exp((x) - largest), j)
+#endif
+#if ACCESS == COLUMNS
+#define RESULT_FOUR(x, j) RESULT_ONE(x, j)
+#else
+#define RESULT_FOUR(x, j)                                                      \
+    (float4)(RESULT_ONE(x.s0, (j)), RESULT_ONE(x.s1, (j) + 1),                 \
+             RESULT_ONE(x.s2, (j) + 2), RESULT_ONE(x.s3, (j) + 3))
 #endif
 
 /* ---- rows that are kept ---- */
 
-/* The place of element c of vector k. */
-#if VECTOR
-#define PLACE(k, c) (((k)*at.lanes + at.lane) * 4u + c)
-#else
-#define PLACE(k, c) ((4u * (k) + c) * at.lanes + at.lane)
-#endif
-/* Every load is made, so that none waits for a comparison. */
-#define TAKE(k, c)                                                             \
-    take(IN(min(PLACE(k, c), count - 1)), PLACE(k, c) < count)
-static inline float take(float x, bool there)
-{
-    return there ? x : -INFINITY;
-}
-#if VECTOR
-#define HOLD(k)                                                                \
-    float4 CAT(x, k) = (float4)(-INFINITY);                                    \
-    if (PLACE(k, 0) < count)                                                   \
-        CAT(x, k) = *(__global const float4 *)(in + from + PLACE(k, 0));
-#else
-#define HOLD(k)                                                                \
-    float4 CAT(x, k) =                                                         \
-        (float4)(TAKE(k, 0), TAKE(k, 1), TAKE(k, 2), TAKE(k, 3));
-#endif
 #define RAISE(k) highest = fmax(highest, CAT(x, k));
-/* What is needed of x afterwards takes its place. */
-#if FORM == LOG_SOFTMAX || FORM == LOSS
-#define ADD(k) terms += exp(CAT(x, k) - largest);
-#else
+#if KEEPS_TERMS
 #define ADD(k)                                                                 \
     CAT(x, k) = exp(CAT(x, k) - largest);                                      \
     terms += CAT(x, k);
-#endif
-#define PUT(k, c, s)                                                           \
-    if (inside && PLACE(k, c) < count)                                         \
-        OUT(PLACE(k, c)) = RESULT(CAT(x, k).s, CAT(x, k).s, PLACE(k, c));
-#if VECTOR
-#define WRITE(k)                                                               \
-    if (inside && PLACE(k, 0) < count) {                                       \
-        *(__global float4 *)(out + to + PLACE(k, 0)) =                         \
-            (float4)(RESULT(CAT(x, k).s0, CAT(x, k).s0, PLACE(k, 0)),          \
-                     RESULT(CAT(x, k).s1, CAT(x, k).s1, PLACE(k, 1)),          \
-                     RESULT(CAT(x, k).s2, CAT(x, k).s2, PLACE(k, 2)),          \
-                     RESULT(CAT(x, k).s3, CAT(x, k).s3, PLACE(k, 3)));         \
-    }
 #else
-#define WRITE(k) PUT(k, 0, s0) PUT(k, 1, s1) PUT(k, 2, s2) PUT(k, 3, s3)
+#define ADD(k) terms += exp(CAT(x, k) - largest);
 #endif
 
 KERNEL void held(__global float *out, __global const float *in, LABELS
                  const struct softmax p)
 {
-    __local float highs[GROUP], sums[GROUP];
+    __local cell highs[GROUP], sums[GROUP];
+    STAGE_DECLARE
     struct place at =
         place_of(p.lanes_log2, p.across, p.splits, p.row_groups);
     ROW_FIND
     uint count = (uint)p.count;
-    EACH(HOLD)
+    STAGE_FILL
+    HOLD_ALL
     float4 highest = x0, terms = (float4)(0.0f);
     EACH(RAISE)
-    float largest = lanes_max(max4(highest), highs, at.lanes, at.step);
+    cell largest = ROW_MAX(highest, highs);
     EACH(ADD)
-    float sum = lanes_sum(sum4(terms), sums, at.lanes, at.step);
+    cell sum = ROW_SUM(terms, sums);
     LABEL_FIND
 #if FORM == LOSS
     if (at.lane == 0 && inside)
@@ -158,10 +117,13 @@ KERNEL void held(__global float *out, __global const float *in, LABELS
 #else
     SHARE(sum)
     EACH(WRITE)
+    STAGE_EMPTY
 #endif
 }
 
 /* ---- longer rows ---- */
+
+#if ACCESS != STAGED && ACCESS != COLUMNS
 
 /* Both of a row, or of a part of one; x is -infinity where nothing is in it,
  * and y where something infinite is becomes NaN, as the row's results do. */
@@ -177,23 +139,59 @@ static inline float2 lanes_join(float2 own, __local float2 *parts, uint lanes,
     LANES_BODY(join, from_lane2)
 
 /* A float4 of vector rows; four elements lanes apart of others. */
+#if ACCESS == STRIDED
 #define TAKE_AT(j) ((j) < end ? IN(j) : -INFINITY)
-#if VECTOR
-#define TAKE4(j)                                                               \
-    ((j) < end ? *(__global const float4 *)(in + from + (j))                   \
-               : (float4)(-INFINITY))
-#else
 #define TAKE4(j)                                                               \
     (float4)(TAKE_AT(j), TAKE_AT((j) + at.lanes), TAKE_AT((j) + 2 * at.lanes), \
              TAKE_AT((j) + 3 * at.lanes))
+#define PUT_AT(x, j)                                                           \
+    if ((j) < end)                                                             \
+        OUT(j) = RESULT_AT(x, j);
+#define PUT4(x, j)                                                             \
+    PUT_AT(x.s0, j) PUT_AT(x.s1, (j) + at.lanes)                               \
+    PUT_AT(x.s2, (j) + 2 * at.lanes) PUT_AT(x.s3, (j) + 3 * at.lanes)
+#elif ACCESS == VECTORS
+#define TAKE4(j) ((j) < end ? FOUR(in, from + (j)) : (float4)(-INFINITY))
+#define PUT4(x, j)                                                             \
+    if ((j) < end)                                                             \
+        FOUR_AT(out, to + (j)) = RESULT4_AT(x, j);
+#else
+/* Vectors that begin before the row or end after it are taken apart. */
+#define WHOLE_AT(j) ((j) >= 0 && (j) + 4 <= end)
+#define TAKE_AT(j) ((j) >= 0 && (j) < end ? in[from + (j)] : -INFINITY)
+#define TAKE4(j)                                                               \
+    (WHOLE_AT(j) ? FOUR(in, from + (j))                                        \
+                 : (float4)(TAKE_AT(j), TAKE_AT((j) + 1), TAKE_AT((j) + 2),    \
+                            TAKE_AT((j) + 3)))
+#define PUT_AT(x, j)                                                           \
+    if ((j) >= 0 && (j) < end)                                                 \
+        out[to + (j)] = RESULT_AT(x, j);
+#define PUT4(x, j)                                                             \
+    if (WHOLE_AT(j)) {                                                         \
+        FOUR_AT(out, to + (j)) = RESULT4_AT(x, j);                             \
+    } else {                                                                   \
+        PUT_AT(x.s0, j) PUT_AT(x.s1, (j) + 1) PUT_AT(x.s2, (j) + 2)            \
+        PUT_AT(x.s3, (j) + 3)                                                  \
+    }
 #endif
+#define RESULT_AT(x, j) RESULT(x, exp(x - largest), j)
+#define RESULT4_AT(x, j)                                                       \
+    (float4)(RESULT_AT(x.s0, (j)), RESULT_AT(x.s1, (j) + 1),                   \
+             RESULT_AT(x.s2, (j) + 2), RESULT_AT(x.s3, (j) + 3))
 
 /* The first element of a lane in its split, and its end. */
+#if ACCESS == SHIFTED
+#define SPLIT_FIND                                                             \
+    long begin = (long)(at.split * p.chunk) - (long)shift;                     \
+    long end = inside ? min(begin + (long)p.chunk, (long)p.count) : begin;     \
+    long j = begin + (long)at.lane * 4, next = (long)at.lanes * 4;
+#else
 #define SPLIT_FIND                                                             \
     ulong begin = at.split * p.chunk;                                          \
     ulong end = inside ? min(begin + p.chunk, p.count) : 0;                    \
-    ulong j = begin + at.lane * (VECTOR ? 4 : 1);                              \
+    ulong j = begin + at.lane * (ACCESS == VECTORS ? 4 : 1);                   \
     ulong next = 4 * at.lanes;
+#endif
 
 KERNEL void part(__global float2 *parts, __global const float *in,
                  const struct softmax p)
@@ -205,6 +203,7 @@ KERNEL void part(__global float2 *parts, __global const float *in,
     bool inside = at.row < p.rows;
     if (inside)
         WALK(from, (index_t)at.row, p.kept, p.kept_rank, p.in_strides);
+    SHIFT_FIND
     SPLIT_FIND
     float2 own = (float2)(-INFINITY, 0.0f);
     for (; j < end; j += 4 * next) {
@@ -225,22 +224,6 @@ KERNEL void part(__global float2 *parts, __global const float *in,
     if (at.lane == 0 && inside)
         parts[at.split * p.rows + at.row] = own;
 }
-
-#define RESULT_AT(x, j) RESULT(x, exp(x - largest), j)
-#if VECTOR
-#define PUT4(x, j)                                                             \
-    if ((j) < end)                                                             \
-        *(__global float4 *)(out + to + (j)) =                                 \
-            (float4)(RESULT_AT(x.s0, (j)), RESULT_AT(x.s1, (j) + 1),           \
-                     RESULT_AT(x.s2, (j) + 2), RESULT_AT(x.s3, (j) + 3));
-#else
-#define PUT_AT(x, j)                                                           \
-    if ((j) < end)                                                             \
-        OUT(j) = RESULT_AT(x, j);
-#define PUT4(x, j)                                                             \
-    PUT_AT(x.s0, j) PUT_AT(x.s1, (j) + at.lanes)                               \
-    PUT_AT(x.s2, (j) + 2 * at.lanes) PUT_AT(x.s3, (j) + 3 * at.lanes)
-#endif
 
 KERNEL void write(__global float *out, __global const float *in, LABELS
                   __global const float2 *parts, const struct softmax p)
@@ -270,3 +253,4 @@ KERNEL void write(__global float *out, __global const float *in, LABELS
     }
 #endif
 }
+#endif

@@ -206,7 +206,10 @@ static enum tandem_status check_group(struct tandem_device *device,
                                            sizeof(most), &most, NULL);
     if (code != CL_SUCCESS)
         return status_from_cl(device, code, "clGetKernelWorkGroupInfo");
-    if (most >= (size_t)1 << KEY_GROUP_LOG2(key))
+    /* NVIDIA's driver says 256 of kernels that it made for larger groups. */
+    bool larger = device->hardware->nvidia &&
+                  KEY_GROUP_LOG2(key) > device->programs.group_log2;
+    if (most >= (size_t)1 << KEY_GROUP_LOG2(key) || larger)
         return check_local_memory(device, kernel);
     if (KEY_GROUP_LOG2(key) == 0 || key_tiled(key))
         return message_set(TANDEM_FAILED,

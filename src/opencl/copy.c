@@ -6,22 +6,12 @@
 #include "opencl/platform.h"
 
 /* As in cl/copy.cl. */
-struct copy {
-    uint64_t items;
-    uint32_t rank, vector;
-    uint64_t target_offset, source_offset;
-    uint32_t span, inner;
-    struct extents space;
-    int64_t target_strides[AXES];
-    int64_t source_strides[AXES];
-};
-
 struct tiled {
     uint64_t columns, rows;
     uint64_t tiles_across, tiles, groups;
     uint64_t target_offset, source_offset;
     int64_t target_pitch, source_pitch;
-    uint32_t rank, vector;
+    uint32_t rank, reserved;
     struct extents space;
     int64_t target_strides[AXES];
     int64_t source_strides[AXES];
@@ -54,14 +44,20 @@ static bool operand_vector(const struct layout *layout, uint32_t operand,
     return true;
 }
 
-/* Counts in fours along the innermost axis from here on. */
-static void layout_fours(struct layout *layout)
+struct copy_tile copy_tile(uint32_t type, bool vector)
 {
-    uint32_t inner = layout->rank - 1;
-    layout->shape[inner] /= 4;
-    layout->elements /= 4;
-    for (uint32_t i = 0; i < layout->operands; i++)
-        layout->strides[i][inner] *= 4;
+    if (!vector)
+        return (struct copy_tile){1, 64, type == TYPE_ULONG ? 32 : 64};
+    switch (type) {
+    case TYPE_UCHAR:
+        return (struct copy_tile){4, 128, 128};
+    case TYPE_USHORT:
+        return (struct copy_tile){2, 64, 128};
+    case TYPE_UINT:
+        return (struct copy_tile){1, 64, 64};
+    default:
+        return (struct copy_tile){1, 64, 32};
+    }
 }
 
 static void plan_contiguous(struct plan *plan,
@@ -91,18 +87,6 @@ static uint32_t tiled_axis(const struct layout *layout)
     return layout->rank;
 }
 
-/* Takes axis out of layout. */
-static void layout_drop(struct layout *layout, uint32_t axis)
-{
-    layout->elements /= layout->shape[axis];
-    for (uint32_t i = axis; i + 1 < layout->rank; i++) {
-        layout->shape[i] = layout->shape[i + 1];
-        layout->strides[0][i] = layout->strides[0][i + 1];
-        layout->strides[1][i] = layout->strides[1][i + 1];
-    }
-    layout->rank--;
-}
-
 /* Whether every plane of operand starts where vectors of four do. */
 static bool planes_vector(const struct layout *layout, uint32_t operand,
                           const struct tandem_tensor_desc *tensor)
@@ -127,18 +111,21 @@ static void plan_tiled(struct plan *plan, const struct request *request,
     tiled->rows = (uint64_t)layout->shape[axis];
     tiled->target_pitch = layout->strides[0][axis];
     tiled->source_pitch = layout->strides[1][inner];
+    uint32_t type = bits_type(target->dtype);
+    bool far = needs_far(layout);
     layout_drop(layout, inner);
     layout_drop(layout, axis);
-    step->key = kernel_key(KERNEL_COPY_TILED, 0, needs_wide(layout),
-                           request->group_log2) |
-                key_type(0, bits_type(target->dtype));
-    uint64_t side = tile_side(bits_type(target->dtype));
-    tiled->tiles_across = (tiled->columns + side - 1) / side;
-    tiled->tiles = tiled->tiles_across * ((tiled->rows + side - 1) / side);
-    tiled->vector = tiled->target_pitch % 4 == 0 &&
-                    tiled->source_pitch % 4 == 0 &&
-                    planes_vector(layout, 0, target) &&
-                    planes_vector(layout, 1, source);
+    bool vector = tiled->target_pitch % 4 == 0 &&
+                  tiled->source_pitch % 4 == 0 &&
+                  planes_vector(layout, 0, target) &&
+                  planes_vector(layout, 1, source);
+    struct copy_tile tile = copy_tile(type, vector);
+    step->key =
+        kernel_key(KERNEL_COPY_TILED, 0, far, request->group_log2) |
+        key_type(0, type) | key_vector(vector);
+    tiled->tiles_across = (tiled->columns + tile.columns - 1) / tile.columns;
+    tiled->tiles =
+        tiled->tiles_across * ((tiled->rows + tile.rows - 1) / tile.rows);
     tiled->groups = tiled->tiles * (uint64_t)layout->elements;
     tiled->target_offset = element_offset(target);
     tiled->source_offset = element_offset(source);
@@ -147,36 +134,6 @@ static void plan_tiled(struct plan *plan, const struct request *request,
     strides_fill(tiled->target_strides, layout, 0);
     strides_fill(tiled->source_strides, layout, 1);
     step->groups = tiled->groups;
-}
-
-static void plan_strided(struct plan *plan, const struct request *request,
-                         struct layout *layout,
-                         const struct tandem_tensor_desc *source)
-{
-    const struct tandem_tensor_desc *target = request->outputs[0];
-    uint64_t key = kernel_key(KERNEL_COPY_STRIDED, 0, needs_wide(layout),
-                              request->group_log2) |
-                   key_type(0, bits_type(target->dtype));
-    struct step *step = plan_step(plan, key, sizeof(struct copy));
-    struct copy *copy = (struct copy *)step->params;
-    step_buffer(step, target->buffer, true);
-    step_buffer(step, source->buffer, false);
-    copy->vector =
-        operand_vector(layout, 0, target) && operand_vector(layout, 1, source);
-    if (copy->vector) {
-        layout_fours(layout);
-    } else {
-        copy->inner = (uint32_t)layout->shape[layout->rank - 1];
-        copy->span = layout_spans(layout);
-    }
-    copy->items = (uint64_t)layout->elements;
-    copy->rank = layout->rank;
-    copy->target_offset = element_offset(target);
-    copy->source_offset = element_offset(source);
-    extents_fill(&copy->space, layout);
-    strides_fill(copy->target_strides, layout, 0);
-    strides_fill(copy->source_strides, layout, 1);
-    step_items(step, copy->items);
 }
 
 enum tandem_status plan_copy(struct plan *plan, const struct request *request)
@@ -193,13 +150,13 @@ enum tandem_status plan_copy(struct plan *plan, const struct request *request)
         plan_contiguous(plan, request->outputs[0], source, layout.elements);
         return TANDEM_OK;
     }
+    struct request moved = *request;
+    moved.inputs = &source;
     uint32_t axis = tiled_axis(&layout);
-    /* A group covers a tile in whole rows; a small group would not. */
-    uint32_t side = tile_side(bits_type(request->outputs[0]->dtype));
-    if (axis < layout.rank && (1u << request->group_log2) >= side)
+    if (axis < layout.rank && request->group_log2 >= LARGE_GROUP_LOG2)
         plan_tiled(plan, request, &layout, axis, source);
     else
-        plan_strided(plan, request, &layout, source);
+        plan_strided(plan, &moved, &layout);
     return TANDEM_OK;
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans for the operators of cl/elementwise.cl. */
+#include <string.h>
+
 #include "common/check.h"
 #include "common/operator.h"
 #include "opencl/memory.h"
@@ -7,23 +9,34 @@
 
 /* What a GPU reads and writes at a time. */
 #define LINE_BYTES 128u
-#define TILE_SIDE 32
+/* A side of a tile, as in cl/elementwise.cl; and the shortest worth one. */
+#define TILE_VECTORS 64u
+#define TILE_SIDE 32u
+#define TILE_LEAST 8
 
 /* As in cl/elementwise.cl. */
 struct flat {
     uint64_t elements;
-    uint32_t vector, given, single, skew;
+    uint32_t given, single, skew, reserved;
     float value[4];
     uint64_t offset[4];
 };
 
 struct strided {
     uint64_t items;
-    uint32_t rank, vector, given, single;
+    uint32_t rank, given, single, skew;
     float value[4];
     uint64_t offset[4];
-    uint32_t span, inner;
-    int64_t far[4];
+    struct extents space;
+    int64_t strides[4][AXES];
+};
+
+struct crossed {
+    uint64_t columns, rows, tiles_along, tiles;
+    uint32_t rank, given, single, reserved;
+    float value[4];
+    uint64_t offset[4];
+    int64_t along[4], down[4];
     struct extents space;
     int64_t strides[4][AXES];
 };
@@ -101,11 +114,23 @@ static uint32_t values_fill(float *value, const struct request *request)
     return given;
 }
 
+static bool moves(const struct request *request)
+{
+    uint32_t op_class = operator_row(request->op->id)->op_class;
+    return op_class == TANDEM_CLASS_COPY || op_class == TANDEM_CLASS_TRANSPOSE;
+}
+
 static uint64_t key_of(const struct request *request, uint32_t kernel,
-                       bool wide)
+                       bool wide, bool vector)
 {
     const struct tandem_op *op = request->op;
-    uint64_t key = kernel_key(kernel, op->id, wide, request->group_log2);
+    uint64_t key = key_vector(vector);
+    if (moves(request)) {
+        uint32_t type = bits_type(request->outputs[0]->dtype);
+        return key | key_type(0, type) | key_type(1, type) |
+               kernel_key(kernel, TANDEM_OP_COPY, wide, request->group_log2);
+    }
+    key |= kernel_key(kernel, op->id, wide, request->group_log2);
     bool where = op->id == TANDEM_OP_WHERE;
     bool logical = operator_row(op->id)->op_class == TANDEM_CLASS_LOGICAL;
     key |= key_type(0, type_of(request->outputs[0]->dtype));
@@ -116,6 +141,13 @@ static uint64_t key_of(const struct request *request, uint32_t kernel,
     }
     return key | key_tanh(op->id == TANDEM_OP_GELU && op->int_count > 0 &&
                           op->ints[0] != 0);
+}
+
+static void offsets_fill(uint64_t *offset, const struct request *request)
+{
+    for (uint32_t i = 0; i <= request->input_count; i++)
+        if (operand(request, i) != NULL)
+            offset[i] = element_offset(operand(request, i));
 }
 
 static void buffers_fill(struct step *step, const struct request *request)
@@ -139,25 +171,26 @@ static uint32_t line_skew(const struct tandem_tensor_desc *tensor)
 static void plan_flat(struct plan *plan, const struct request *request,
                       uint32_t single)
 {
-    struct step *step = plan_step(plan, key_of(request, KERNEL_FLAT, false),
-                                  sizeof(struct flat));
-    struct flat *flat = (struct flat *)step->params;
-    buffers_fill(step, request);
-    flat->elements = (uint64_t)shape_elements(request->outputs[0]->rank,
-                                              request->outputs[0]->shape);
-    flat->given = values_fill(flat->value, request);
-    flat->single = single;
-    flat->vector = 1;
+    const struct tandem_tensor_desc *output = request->outputs[0];
+    int64_t elements = shape_elements(output->rank, output->shape);
+    bool vector = true;
     for (uint32_t i = 0; i <= request->input_count; i++) {
         const struct tandem_tensor_desc *tensor = operand(request, i);
-        if (tensor == NULL)
-            continue;
-        flat->offset[i] = element_offset(tensor);
-        if ((single >> i & 1u) == 0 && !vector_aligned(tensor))
-            flat->vector = 0;
+        if (tensor != NULL && (single >> i & 1u) == 0 &&
+            !vector_aligned(tensor))
+            vector = false;
     }
-    if (!flat->vector)
-        flat->skew = line_skew(request->outputs[0]);
+    struct step *step = plan_step(
+        plan,
+        key_of(request, KERNEL_FLAT, elements > MOST_NARROW, vector),
+        sizeof(struct flat));
+    struct flat *flat = (struct flat *)step->params;
+    buffers_fill(step, request);
+    flat->elements = (uint64_t)elements;
+    flat->given = values_fill(flat->value, request);
+    flat->single = single;
+    offsets_fill(flat->offset, request);
+    flat->skew = vector ? 0 : line_skew(output);
     step_items(step, (flat->elements + flat->skew + 3) / 4);
 }
 
@@ -188,85 +221,133 @@ static bool vector_strides(const struct layout *layout,
     return true;
 }
 
-/* An axis that some operand walks by 1 while it jumps along the innermost one,
- * if both are made of tiles; or the innermost. */
+/* Whether input i walks axis by 1, while the output walks the innermost. */
+static bool walks_across(const struct layout *layout, uint32_t i, uint32_t axis)
+{
+    return i > 0 && layout->strides[i][axis] == 1 &&
+           layout->strides[i][layout->rank - 1] > 1;
+}
+
+/* An axis that some input walks by 1 while it jumps along the innermost one, if
+ * both are worth a tile; or the innermost. */
 static uint32_t crossing_axis(const struct layout *layout)
 {
     uint32_t inner = layout->rank - 1;
-    if (layout->rank + 3 > TANDEM_MAX_RANK ||
-        layout->shape[inner] % TILE_SIDE != 0)
-        return inner;
-    for (uint32_t i = 0; i < layout->operands; i++)
+    for (uint32_t i = 1; i < layout->operands; i++)
         for (uint32_t axis = 0; axis < inner; axis++)
-            if (layout->strides[i][axis] == 1 &&
-                layout->strides[i][inner] > 1 &&
-                layout->shape[axis] % TILE_SIDE == 0)
+            if (walks_across(layout, i, axis) &&
+                layout->shape[axis] >= TILE_LEAST &&
+                layout->shape[inner] >= TILE_LEAST)
                 return axis;
     return inner;
 }
 
-/* Cuts such an axis and the innermost so that a group has a tile of the two:
- * from the inside, 8 x 8 elements, 4 of these along the innermost axis, and an
- * item's four elements 8 apart along the other. */
-static bool tile_fill(struct strided *out, struct layout *layout)
+/* Whether all operands can be read in vectors of four, each along its axis of
+ * the two that cross; bits of *out_single: repeats along the innermost. */
+static bool crossed_vector(const struct layout *layout,
+                           const struct request *request, uint32_t given,
+                           uint32_t axis, uint32_t *out_single)
 {
-    uint32_t inner = layout->rank - 1, axis = crossing_axis(layout);
-    if (axis == inner)
+    uint32_t inner = layout->rank - 1;
+    *out_single = 0;
+    if (request->group_log2 < LARGE_GROUP_LOG2 ||
+        layout->shape[inner] % 4 != 0 || layout->shape[axis] % 4 != 0)
         return false;
-    int64_t long_side = layout->shape[inner] / TILE_SIDE;
-    layout->elements /= 4;
-    layout->shape[axis] /= TILE_SIDE;
-    layout->shape[inner] = long_side;
-    layout->shape[inner + 1] = 4;
-    layout->shape[inner + 2] = layout->shape[inner + 3] = 8;
-    layout->rank += 3;
     for (uint32_t i = 0; i < layout->operands; i++) {
-        int64_t *strides = layout->strides[i];
-        int64_t along = strides[inner], across = strides[axis];
-        out->far[i] = 8 * across;
-        strides[axis] = TILE_SIDE * across;
-        strides[inner] = TILE_SIDE * along;
-        strides[inner + 1] = 8 * along;
-        strides[inner + 2] = across;
-        strides[inner + 3] = along;
+        const int64_t *strides = layout->strides[i];
+        uint32_t along = walks_across(layout, i, axis) ? axis : inner;
+        if ((given >> i & 1u) != 0)
+            continue;
+        if (i > 0 && strides[along] == 0) {
+            *out_single |= 1u << i;
+            continue;
+        }
+        if (strides[along] != 1 || !vector_aligned(operand(request, i)))
+            return false;
+        for (uint32_t other = 0; other < layout->rank; other++)
+            if (other != along && strides[other] % 4 != 0)
+                return false;
     }
-    out->span = 1;
-    out->inner = UINT32_MAX;
     return true;
 }
 
-static void plan_strided(struct plan *plan, const struct request *request,
-                         struct layout *layout)
+static void crossed_fill(struct crossed *out, struct layout *layout,
+                         uint32_t axis, uint32_t side)
 {
     uint32_t inner = layout->rank - 1;
-    struct step *step =
-        plan_step(plan, key_of(request, KERNEL_STRIDED, needs_wide(layout)),
-                  sizeof(struct strided));
+    out->columns = (uint64_t)layout->shape[inner];
+    out->rows = (uint64_t)layout->shape[axis];
+    out->tiles_along = (out->columns + side - 1) / side;
+    out->tiles = out->tiles_along * ((out->rows + side - 1) / side);
+    for (uint32_t i = 0; i < layout->operands; i++) {
+        out->along[i] = layout->strides[i][inner];
+        out->down[i] = layout->strides[i][axis];
+    }
+    layout_drop(layout, inner);
+    layout_drop(layout, axis);
+    out->rank = layout->rank;
+    extents_fill(&out->space, layout);
+    for (uint32_t i = 0; i < layout->operands; i++)
+        strides_fill(out->strides[i], layout, i);
+}
+
+static void plan_crossed(struct plan *plan, const struct request *request,
+                         struct layout *layout, uint32_t axis)
+{
+    uint32_t across = 0, single;
+    float value[4] = {0};
+    uint32_t given = values_fill(value, request);
+    for (uint32_t i = 1; i < layout->operands; i++)
+        across |= (uint32_t)walks_across(layout, i, axis) << (i - 1);
+    bool vector = crossed_vector(layout, request, given, axis, &single);
+    struct step *step = plan_step(
+        plan,
+        key_of(request, KERNEL_CROSSED, needs_far(layout), vector) |
+            key_across(across),
+        sizeof(struct crossed));
+    struct crossed *crossed = (struct crossed *)step->params;
+    buffers_fill(step, request);
+    memcpy(crossed->value, value, sizeof(value));
+    crossed->given = given;
+    crossed->single = single;
+    offsets_fill(crossed->offset, request);
+    bool one = (across & (across - 1)) == 0;
+    crossed_fill(crossed, layout, axis,
+                 vector && one ? TILE_VECTORS : TILE_SIDE);
+    step->groups = crossed->tiles * (uint64_t)layout->elements;
+}
+
+void plan_strided(struct plan *plan, const struct request *request,
+                  struct layout *layout)
+{
+    uint32_t axis = crossing_axis(layout), single, inner = layout->rank - 1;
+    if (axis != inner && (1u << request->group_log2) >= TILE_SIDE) {
+        plan_crossed(plan, request, layout, axis);
+        return;
+    }
+    float value[4] = {0};
+    uint32_t given = values_fill(value, request);
+    bool vector = vector_strides(layout, request, given, &single);
+    struct step *step = plan_step(
+        plan, key_of(request, KERNEL_STRIDED, needs_far(layout), vector),
+        sizeof(struct strided));
     struct strided *strided = (struct strided *)step->params;
     buffers_fill(step, request);
-    strided->given = values_fill(strided->value, request);
-    strided->vector =
-        vector_strides(layout, request, strided->given, &strided->single);
-    if (strided->vector) {
-        layout->shape[inner] /= 4;
-        layout->elements /= 4;
-        for (uint32_t i = 0; i < layout->operands; i++)
-            layout->strides[i][inner] *= 4;
-    } else if (!tile_fill(strided, layout)) {
-        strided->inner = (uint32_t)layout->shape[inner];
-        strided->span = layout_spans(layout);
-        for (uint32_t i = 0; i < layout->operands; i++)
-            strided->far[i] = strided->span * layout->strides[i][inner];
-    }
+    memcpy(strided->value, value, sizeof(value));
+    strided->given = given;
+    strided->single = single;
+    offsets_fill(strided->offset, request);
+    if (!vector && layout_contiguous(layout, 0))
+        strided->skew = line_skew(request->outputs[0]);
+    if (vector)
+        layout_fours(layout);
     strided->items = (uint64_t)layout->elements;
     strided->rank = layout->rank;
     extents_fill(&strided->space, layout);
-    for (uint32_t i = 0; i < layout->operands; i++) {
-        const struct tandem_tensor_desc *tensor = operand(request, i);
+    for (uint32_t i = 0; i < layout->operands; i++)
         strides_fill(strided->strides[i], layout, i);
-        strided->offset[i] = tensor != NULL ? element_offset(tensor) : 0;
-    }
-    step_items(step, strided->items);
+    step_items(step, vector ? strided->items
+                            : (strided->items + strided->skew + 3) / 4);
 }
 
 enum tandem_status plan_elementwise(struct plan *plan,

@@ -23,22 +23,30 @@ struct norm {
 };
 
 /* Whether rows lie in aligned fours, as do scale and bias. */
-static bool rows_vector(const struct layout_norm *by,
-                        const struct request *request)
+static bool vectors(const struct layout_norm *by, const struct request *request)
 {
-    if (by->reduced.rank != 1 || by->affine.rank != 1 ||
-        by->reduced.elements % 4 != 0 ||
+    if (by->reduced.elements % 4 != 0 ||
         !rows_aligned(&by->kept, 0, request->outputs[0]) ||
         !rows_aligned(&by->kept, 1, request->inputs[0]))
         return false;
-    for (uint32_t i = 0; i < 2; i++)
-        if (by->reduced.strides[i][0] != 1)
-            return false;
     for (uint32_t i = 1; i < request->input_count; i++)
-        if (by->affine.strides[i - 1][0] != 1 ||
-            !vector_aligned(request->inputs[i]))
+        if (!vector_aligned(request->inputs[i]))
             return false;
     return true;
+}
+
+static enum rows_access access_of(const struct norm *norm,
+                                  const struct layout_norm *by,
+                                  const struct request *request)
+{
+    if (by->reduced.rank != 1 || by->affine.rank != 1 ||
+        by->reduced.strides[0][0] != 1 || by->reduced.strides[1][0] != 1)
+        return ROWS_STRIDED;
+    for (uint32_t i = 1; i < request->input_count; i++)
+        if (by->affine.strides[i - 1][0] != 1)
+            return ROWS_STRIDED;
+    return vectors(by, request) ? ROWS_VECTORS
+                                : rows_unaligned(&norm->by, &by->kept, request);
 }
 
 static void fill(struct norm *out, const struct layout_norm *by,
@@ -46,6 +54,7 @@ static void fill(struct norm *out, const struct layout_norm *by,
 {
     out->by.rows = (uint64_t)by->kept.elements;
     out->by.count = (uint64_t)by->reduced.elements;
+    out->by.skews = rows_skews(request->inputs[0], request->outputs[0]);
     out->kept_rank = by->kept.rank;
     out->reduced_rank = by->reduced.rank;
     out->affine_rank = by->affine.rank;
@@ -89,16 +98,26 @@ enum tandem_status plan_norm(struct plan *plan, const struct request *request)
     layout_norm(&by, request->inputs, request->input_count,
                 request->outputs[0], request->op->ints[0]);
     fill(&norm, &by, request);
+    struct request grouped = *request;
+    if (by.reduced.rank == 1 && by.affine.rank == 1)
+        grouped.group_log2 = rows_group_log2(&norm.by, request);
+    request = &grouped;
+    int32_t keep = by.reduced.rank > 1 || by.affine.rank > 1 ? -1
+                   : request->hardware->nvidia               ? NVIDIA_KEEP_LOG2
+                                                             : ROWS_KEEP_LOG2;
+    enum rows_access access = access_of(&norm, &by, request);
+    bool held = rows_divide(&norm.by, access, request->group_log2, keep,
+                            request, &held_log2);
+    if (!held && access != ROWS_VECTORS) {
+        access = ROWS_STRIDED;
+        held = rows_divide(&norm.by, access, request->group_log2, keep, request,
+                           &held_log2);
+    }
     uint64_t options =
         kernel_key(0, request->op->id,
                    needs_wide(&by.kept) || needs_wide(&by.reduced),
                    request->group_log2) |
-        key_vector(rows_vector(&by, request));
-    int32_t keep = by.reduced.rank > 1 || by.affine.rank > 1 ? -1
-                   : request->hardware->nvidia               ? NVIDIA_KEEP_LOG2
-                                                             : ROWS_KEEP_LOG2;
-    bool held = rows_divide(&norm.by, request->group_log2, keep, request,
-                            &held_log2);
+        key_access(access);
     if (held) {
         step_start(plan,
                    options | kernel_key(KERNEL_NORM, 0, 0, 0) |

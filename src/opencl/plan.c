@@ -9,9 +9,6 @@
 #include "common/operator.h"
 #include "opencl/memory.h"
 
-/* An axis so long gives neighbouring work-items neighbours to work on. */
-#define SPAN_ELEMENTS 128
-
 uint32_t log2_ceil(uint64_t value)
 {
     return value <= 1 ? 0 : 64u - (uint32_t)__builtin_clzll(value - 1);
@@ -116,25 +113,44 @@ uint32_t bits_type(uint32_t dtype)
     }
 }
 
-uint32_t tile_side(uint32_t type)
-{
-    return type == TYPE_ULONG ? 32 : 64;
-}
-
 bool needs_wide(const struct layout *layout)
 {
-    return layout->elements > INT32_MAX;
+    return layout->elements > MOST_NARROW;
 }
 
-uint32_t layout_spans(struct layout *layout)
+bool needs_far(const struct layout *layout)
 {
-    int64_t *inner = &layout->shape[layout->rank - 1];
-    if (*inner < SPAN_ELEMENTS || *inner > INT32_MAX / 4)
-        return 0;
-    layout->elements /= *inner;
-    *inner = (*inner + 3) / 4;
-    layout->elements *= *inner;
-    return (uint32_t)*inner;
+    for (uint32_t i = 0; i < layout->operands; i++) {
+        int64_t reach = 0;
+        for (uint32_t axis = 0; axis < layout->rank; axis++) {
+            int64_t stride = layout->strides[i][axis];
+            reach += (stride < 0 ? -stride : stride) *
+                     (layout->shape[axis] - 1);
+        }
+        if (reach > MOST_NARROW)
+            return true;
+    }
+    return needs_wide(layout);
+}
+
+void layout_fours(struct layout *layout)
+{
+    uint32_t inner = layout->rank - 1;
+    layout->shape[inner] /= 4;
+    layout->elements /= 4;
+    for (uint32_t i = 0; i < layout->operands; i++)
+        layout->strides[i][inner] *= 4;
+}
+
+void layout_drop(struct layout *layout, uint32_t axis)
+{
+    layout->elements /= layout->shape[axis];
+    layout->rank--;
+    for (uint32_t i = axis; i < layout->rank; i++) {
+        layout->shape[i] = layout->shape[i + 1];
+        for (uint32_t k = 0; k < layout->operands; k++)
+            layout->strides[k][i] = layout->strides[k][i + 1];
+    }
 }
 
 static bool empty(const struct request *request)

@@ -23,7 +23,7 @@ enum kernel_id {
     KERNEL_COPY_BUFFER = 0, /* none: clEnqueueCopyBuffer */
     KERNEL_FLAT = 1,
     KERNEL_STRIDED = 2,
-    KERNEL_COPY_STRIDED = 3,
+    KERNEL_CROSSED = 3,
     KERNEL_COPY_TILED = 4,
     KERNEL_GATHER = 5,
     KERNEL_OPTIMIZER = 6,
@@ -74,6 +74,8 @@ enum kernel_type {
 #define KEY_GROUP_LOG2(key) ((uint32_t)((key) >> 34 & 0xfu))
 #define KEY_HELD_LOG2(key) ((uint32_t)((key) >> 38 & 0x7u))
 #define KEY_VECTOR(key) ((uint32_t)((key) >> 41 & 1u))
+/* Of rows: enum rows_access. */
+#define KEY_ACCESS(key) ((uint32_t)((key) >> 42 & 7u))
 /* Of a product: product.h's tile, and how a and b lie. */
 #define KEY_TILE(key) ((uint32_t)((key) >> 42 & 0x1fu))
 #define KEY_A_OUTER(key) ((uint32_t)((key) >> 47 & 1u))
@@ -116,6 +118,13 @@ static inline bool key_compiles(uint64_t key)
     return KEY_KERNEL(key) != KERNEL_COPY_BUFFER;
 }
 
+/* Inputs that lie across the output, a bit each, where no vectors are kept. */
+#define KEY_ACROSS(key) KEY_HELD_LOG2(key)
+static inline uint64_t key_across(uint32_t inputs)
+{
+    return (uint64_t)inputs << 38;
+}
+
 /* Vectors that a work-item keeps in registers; whether rows are made of
  * aligned ones. */
 static inline uint64_t key_held(uint32_t held_log2)
@@ -129,6 +138,10 @@ static inline uint64_t key_vector(bool vector)
 static inline uint64_t key_second_vector(bool vector)
 {
     return (uint64_t)vector << 51;
+}
+static inline uint64_t key_access(uint32_t access)
+{
+    return (uint64_t)access << 42;
 }
 static inline uint64_t key_product(uint32_t tile, uint32_t a_lies,
                                    uint32_t b_lies, bool vector)
@@ -172,6 +185,10 @@ struct request {
 
 enum tandem_status plan_elementwise(struct plan *plan,
                                     const struct request *request);
+/* Element by element of a space that is laid out and is not flat; copies and
+ * transposes too, whose one input is laid out as it is to be read. */
+void plan_strided(struct plan *plan, const struct request *request,
+                  struct layout *layout);
 enum tandem_status plan_optimizer(struct plan *plan,
                                   const struct request *request);
 enum tandem_status plan_copy(struct plan *plan, const struct request *request);
@@ -218,14 +235,24 @@ bool vector_aligned(const struct tandem_tensor_desc *tensor);
 uint32_t type_of(uint32_t dtype);
 /* By size alone. */
 uint32_t bits_type(uint32_t dtype);
-/* The side of cl/copy.cl's tiles of a type that bits_type gave. */
-uint32_t tile_side(uint32_t type);
+/* Groups of so many work-items are large enough for large tiles; devices whose
+ * groups are smaller have little local memory, too. */
+#define LARGE_GROUP_LOG2 6u
+/* cl/copy.cl's tiles of a type that bits_type gave, in vectors or not. */
+struct copy_tile {
+    uint32_t block, columns, rows;
+};
+struct copy_tile copy_tile(uint32_t type, bool vector);
 /* The smallest power of two >= value, as its logarithm. */
 uint32_t log2_ceil(uint64_t value);
+/* What indices of 32 bits count, or reach. */
+#define MOST_NARROW INT32_MAX
 bool needs_wide(const struct layout *layout);
-/* Where the innermost axis is long, a work-item takes four of its elements:
- * cuts the axis to a fourth and returns that (the step between the four), else
- * 0. */
-uint32_t layout_spans(struct layout *layout);
+/* Whether elements, or places within an operand, are beyond 32 bits. */
+bool needs_far(const struct layout *layout);
+/* Counts in fours along the innermost axis from here on. */
+void layout_fours(struct layout *layout);
+/* Takes axis out of layout. */
+void layout_drop(struct layout *layout, uint32_t axis);
 
 #endif

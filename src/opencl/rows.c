@@ -2,11 +2,19 @@
 /* Rows divided among work-items. */
 #include "opencl/rows.h"
 
+#include "opencl/memory.h"
 #include "opencl/platform.h"
 
 /* A work-item keeps so many vectors of four elements before more of them share
- * a row. */
+ * a row; and of rows in local memory, which has no room for more. */
 #define HELD_LOG2 3u
+#define STAGED_LOG2 2u
+/* Rows of up to LONG_ELEMENTS are kept by groups of so many work-items: more
+ * of them, with fewer registers each, than keep shorter ones. */
+#define LONG_GROUP_LOG2 10u
+#define LONG_ELEMENTS 32768u
+/* Shorter rows go through local memory. */
+#define STAGED_ELEMENTS 48u
 /* So many lanes read a whole line of the cache at a time. */
 #define LINE_LOG2 3u
 /* A lane of a split takes sixteen elements so many times. */
@@ -25,6 +33,48 @@ bool rows_aligned(const struct layout *kept, uint32_t operand,
     return true;
 }
 
+/* Elements from the last aligned vector of four to a buffer's first. */
+static uint32_t skew_of(const struct tandem_tensor_desc *tensor)
+{
+    uint64_t skew = tensor->buffer != NULL ? tensor->buffer->skew : 0;
+    return (uint32_t)(skew / TANDEM_DTYPE_BYTES(tensor->dtype) % 4);
+}
+
+uint32_t rows_skews(const struct tandem_tensor_desc *input,
+                    const struct tandem_tensor_desc *output)
+{
+    return skew_of(input) | skew_of(output) << 2;
+}
+
+/* Whether operand's rows lie one after the other. */
+static bool dense(const struct layout *kept, uint32_t operand, uint64_t count)
+{
+    return kept->rank == 1 && (kept->elements == 1 ||
+                               kept->strides[operand][0] == (int64_t)count);
+}
+
+enum rows_access rows_unaligned(const struct rows *rows,
+                                const struct layout *kept,
+                                const struct request *request)
+{
+    const struct tandem_tensor_desc *input = request->inputs[0];
+    const struct tandem_tensor_desc *output = request->outputs[0];
+    if (rows->count < STAGED_ELEMENTS)
+        return dense(kept, 0, rows->count) && dense(kept, 1, rows->count)
+                   ? ROWS_STAGED
+                   : ROWS_STRIDED;
+    /* Input and output must lie alike. */
+    uint64_t apart = element_offset(input) + skew_of(input) -
+                     element_offset(output) - skew_of(output);
+    for (uint32_t i = 0; i < kept->rank; i++)
+        apart |= (uint64_t)(kept->strides[1][i] - kept->strides[0][i]);
+    /* One vector more must not ask for twice as many of every work-item. */
+    uint64_t vectors = (rows->count + 3) / 4;
+    bool fits = rows->count > LONG_ELEMENTS ||
+                log2_ceil(vectors + 1) == log2_ceil(vectors);
+    return apart % 4 == 0 && fits ? ROWS_SHIFTED : ROWS_STRIDED;
+}
+
 /* The work of a GPU that keeps it busy, in groups. */
 static uint64_t wanted_groups(const struct request *request)
 {
@@ -33,51 +83,81 @@ static uint64_t wanted_groups(const struct request *request)
            (info->kind == TANDEM_DEVICE_CPU ? 1u : 8u);
 }
 
+uint32_t rows_group_log2(const struct rows *rows,
+                         const struct request *request)
+{
+    const struct platform_device *hardware = request->hardware;
+    bool large = hardware->nvidia &&
+                 hardware->group_limit >> LONG_GROUP_LOG2 != 0 &&
+                 !rows->across && rows->count > LONG_ELEMENTS / 2 &&
+                 rows->count <= LONG_ELEMENTS &&
+                 rows->rows >= hardware->info.compute_units;
+    return large ? LONG_GROUP_LOG2 : request->group_log2;
+}
+
 static void groups_fill(struct rows *out, uint32_t group_log2)
 {
     uint64_t rows_of_group = (uint64_t)1 << (group_log2 - out->lanes_log2);
     out->row_groups = (out->rows + rows_of_group - 1) / rows_of_group;
 }
 
+/* How many lanes a row has where nothing limits them. */
+static uint32_t lanes_wanted(const struct rows *rows, enum rows_access access,
+                             uint32_t vectors_log2)
+{
+    uint32_t each = access == ROWS_STAGED ? STAGED_LOG2 : HELD_LOG2;
+    /* Rows of whole lines would meet in the same banks of local memory. */
+    bool line = access == ROWS_STAGED ? rows->count % 4 == 0
+                                      : access != ROWS_COLUMNS && !rows->across;
+    uint32_t least = line ? LINE_LOG2 : 0;
+    uint32_t lanes =
+        vectors_log2 > least + each ? vectors_log2 - each : least;
+    return lanes < vectors_log2 ? lanes : vectors_log2;
+}
+
 /* Whether work-items can keep all of a row, and how many vectors each. */
-static bool divide_held(struct rows *out, uint32_t most, int32_t keep_log2,
+static bool divide_held(struct rows *out, enum rows_access access,
+                        uint32_t most, int32_t keep_log2,
                         const struct request *request, uint32_t *out_held_log2)
 {
-    uint64_t fours = (out->count + 3) / 4;
-    uint32_t log2 = log2_ceil(fours), cheap = out->across ? 0 : LINE_LOG2;
-    uint32_t lanes = log2 > cheap + HELD_LOG2 ? log2 - HELD_LOG2 : cheap;
-    lanes = lanes < log2 ? lanes : log2;
+    uint64_t elements = out->count + (access == ROWS_SHIFTED ? 3 : 0);
+    uint64_t vectors =
+        access == ROWS_COLUMNS ? out->count : (elements + 3) / 4;
+    uint32_t lanes = lanes_wanted(out, access, log2_ceil(vectors));
     out->lanes_log2 = lanes < most ? lanes : most;
     *out_held_log2 =
-        log2_ceil((fours + ((uint64_t)1 << out->lanes_log2) - 1) >>
+        log2_ceil((vectors + ((uint64_t)1 << out->lanes_log2) - 1) >>
                   out->lanes_log2);
     groups_fill(out, request->group_log2);
     bool idle = out->count >= SPLIT_ELEMENTS &&
                 out->row_groups * 16 < wanted_groups(request);
-    return (int32_t)*out_held_log2 <= keep_log2 && !idle;
+    return (int32_t)*out_held_log2 <= keep_log2 && !idle &&
+           (access != ROWS_STAGED || *out_held_log2 <= STAGED_LOG2);
 }
 
 /* As many splits as keep the device busy, and as keep the error small. */
-static void divide_split(struct rows *out, uint32_t most,
-                         const struct request *request)
+static void divide_split(struct rows *out, enum rows_access access,
+                         uint32_t most, const struct request *request)
 {
+    uint64_t elements = out->count + (access == ROWS_SHIFTED ? 3 : 0);
     out->lanes_log2 = most;
     groups_fill(out, request->group_log2);
     uint64_t turn = (uint64_t)16 << most;
-    uint64_t turns = (out->count + turn - 1) / turn;
+    uint64_t turns = (elements + turn - 1) / turn;
     uint64_t each = turns * out->row_groups / wanted_groups(request);
     each = each < 1 ? 1 : each < MOST_TURNS ? each : MOST_TURNS;
     out->chunk = each * turn;
-    out->splits = (uint32_t)((out->count + out->chunk - 1) / out->chunk);
+    out->splits = (uint32_t)((elements + out->chunk - 1) / out->chunk);
 }
 
-bool rows_divide(struct rows *out, uint32_t most_log2, int32_t keep_log2,
-                 const struct request *request, uint32_t *out_held_log2)
+bool rows_divide(struct rows *out, enum rows_access access, uint32_t most_log2,
+                 int32_t keep_log2, const struct request *request,
+                 uint32_t *out_held_log2)
 {
     out->splits = 1;
-    if (out->count > 0 &&
-        divide_held(out, most_log2, keep_log2, request, out_held_log2))
+    if (out->count > 0 && divide_held(out, access, most_log2, keep_log2,
+                                      request, out_held_log2))
         return true;
-    divide_split(out, most_log2, request);
+    divide_split(out, access, most_log2, request);
     return false;
 }

@@ -55,44 +55,72 @@ static int64_t magnitude(int64_t value)
 }
 
 /* How many work-items may share a row. */
-static uint32_t most_lanes_log2(struct softmax *out, const struct layout *kept,
-                                uint32_t group_log2)
+static uint32_t most_lanes_log2(const struct softmax *softmax,
+                                enum rows_access access, uint32_t group_log2)
 {
-    int64_t kept_stride = magnitude(kept->strides[1][kept->rank - 1]);
-    out->by.across =
-        out->by.rows > 1 && kept_stride < magnitude(out->in_stride);
-    if (!out->by.across)
+    if (!softmax->by.across)
         return group_log2;
-    uint32_t side = log2_ceil(out->by.rows);
+    uint32_t side = log2_ceil(softmax->by.rows);
     side = side < ACROSS_LOG2 ? side : ACROSS_LOG2;
+    if (access == ROWS_COLUMNS)
+        side = ROWS_COLUMNS_LOG2;
     return group_log2 > side ? group_log2 - side : 0;
 }
 
-/* Returns how many lanes a row may have, and whether they read vectors. */
-static uint32_t fill(struct softmax *out, bool *out_vector,
-                     const struct layout_reduction *by,
-                     const struct request *request, enum form form)
+/* Whether the rows of operand can be read by fours that lie side by side. */
+static bool columns_aligned(const struct layout *kept, uint32_t operand,
+                            int64_t stride,
+                            const struct tandem_tensor_desc *tensor)
+{
+    uint32_t inner = kept->rank - 1;
+    if (kept->strides[operand][inner] != 1 || stride % 4 != 0 ||
+        !vector_aligned(tensor))
+        return false;
+    for (uint32_t i = 0; i < inner; i++)
+        if (kept->strides[operand][i] % 4 != 0)
+            return false;
+    return true;
+}
+
+static enum rows_access access_of(const struct softmax *softmax,
+                                  const struct layout *kept,
+                                  const struct request *request,
+                                  enum form form)
 {
     const struct tandem_tensor_desc *input = request->inputs[0];
     const struct tandem_tensor_desc *output = request->outputs[0];
+    bool writes = form != FORM_LOSS;
+    if (softmax->by.across)
+        return form <= FORM_LOG && kept->shape[kept->rank - 1] % 4 == 0 &&
+                       columns_aligned(kept, 0, softmax->out_stride, output) &&
+                       columns_aligned(kept, 1, softmax->in_stride, input)
+                   ? ROWS_COLUMNS
+                   : ROWS_STRIDED;
+    if (softmax->in_stride != 1 || (writes && softmax->out_stride != 1))
+        return ROWS_STRIDED;
+    if (softmax->by.count % 4 == 0 && rows_aligned(kept, 1, input) &&
+        (!writes || rows_aligned(kept, 0, output)))
+        return ROWS_VECTORS;
+    return writes ? rows_unaligned(&softmax->by, kept, request) : ROWS_STRIDED;
+}
+
+static void fill(struct softmax *out, const struct layout_reduction *by,
+                 const struct request *request, enum form form)
+{
+    const struct tandem_tensor_desc *input = request->inputs[0];
+    const struct tandem_tensor_desc *output = request->outputs[0];
+    uint32_t last = by->reduced.rank - 1;
     out->by.rows = (uint64_t)by->kept.elements;
     out->by.count = (uint64_t)by->reduced.elements;
-    out->in_stride = by->reduced.strides[0][by->reduced.rank - 1];
-    out->out_stride =
-        form == FORM_LOSS ? 0 : by->reduced.strides[1][by->reduced.rank - 1];
-    uint32_t most = most_lanes_log2(out, &by->kept, request->group_log2);
-    bool writes = form != FORM_LOSS;
-    *out_vector =
-        !out->by.across && out->in_stride == 1 && out->by.count % 4 == 0 &&
-        rows_aligned(&by->kept, 1, input) &&
-        (!writes ||
-         (out->out_stride == 1 && rows_aligned(&by->kept, 0, output)));
+    out->in_stride = by->reduced.strides[0][last];
+    out->out_stride = form == FORM_LOSS ? 0 : by->reduced.strides[1][last];
+    out->by.across = out->by.rows > 1 &&
+                     magnitude(by->kept.strides[1][by->kept.rank - 1]) <
+                         magnitude(out->in_stride);
+    out->by.skews = rows_skews(input, output);
     out->kept_rank = by->kept.rank;
     out->in_offset = element_offset(input);
     out->out_offset = element_offset(output);
-    extents_fill(&out->kept, &by->kept);
-    strides_fill(out->out_strides, &by->kept, 0);
-    strides_fill(out->in_strides, &by->kept, 1);
     if (form == FORM_GRADIENT)
         out->scale = (float)request->op->floats[0];
     if (form == FORM_LOSS || form == FORM_GRADIENT) {
@@ -100,7 +128,37 @@ static uint32_t fill(struct softmax *out, bool *out_vector,
         out->label_offset = element_offset(labels);
         out->label_stride = labels->strides[0];
     }
-    return most;
+}
+
+/* The rows as the kernel counts them. */
+static void fill_kept(struct softmax *out, const struct layout *kept,
+                      enum rows_access access)
+{
+    struct layout counted = *kept;
+    if (access == ROWS_COLUMNS)
+        layout_fours(&counted);
+    out->by.rows = (uint64_t)counted.elements;
+    extents_fill(&out->kept, &counted);
+    strides_fill(out->out_strides, &counted, 0);
+    strides_fill(out->in_strides, &counted, 1);
+}
+
+/* How the rows are divided: true where they are kept, and how many vectors by
+ * each work-item. */
+static bool divide(struct softmax *out, const struct layout *kept,
+                   const struct request *request, enum rows_access *access,
+                   uint32_t *out_held_log2)
+{
+    int32_t keep =
+        request->hardware->nvidia ? NVIDIA_KEEP_LOG2 : ROWS_KEEP_LOG2;
+    fill_kept(out, kept, *access);
+    uint32_t most = most_lanes_log2(out, *access, request->group_log2);
+    if (rows_divide(&out->by, *access, most, keep, request, out_held_log2))
+        return true;
+    if (*access != ROWS_STAGED && *access != ROWS_COLUMNS)
+        return false;
+    *access = ROWS_STRIDED;
+    return divide(out, kept, request, access, out_held_log2);
 }
 
 /* The output, the input and the labels. */
@@ -140,17 +198,19 @@ enum tandem_status plan_softmax(struct plan *plan,
     struct layout_reduction by;
     struct softmax softmax = {0};
     uint32_t held_log2;
-    bool vector;
-    int32_t keep =
-        request->hardware->nvidia ? NVIDIA_KEEP_LOG2 : ROWS_KEEP_LOG2;
     layouts_of(&by, request, form);
-    uint32_t most = fill(&softmax, &vector, &by, request, form);
+    fill(&softmax, &by, request, form);
+    struct request grouped = *request;
+    grouped.group_log2 = rows_group_log2(&softmax.by, request);
+    request = &grouped;
+    enum rows_access access = access_of(&softmax, &by.kept, request, form);
+    bool held = divide(&softmax, &by.kept, request, &access, &held_log2);
     uint64_t options =
         kernel_key(0, form, needs_wide(&by.kept), request->group_log2) |
-        key_vector(vector);
+        key_access(access);
     if (request->input_count > 1)
         options |= key_type(1, type_of(request->inputs[1]->dtype));
-    if (!rows_divide(&softmax.by, most, keep, request, &held_log2)) {
+    if (!held) {
         plan_split(plan, request, &softmax, form, options);
         return TANDEM_OK;
     }

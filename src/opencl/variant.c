@@ -19,7 +19,7 @@ static const struct {
 } functions[KERNEL_IDS] = {
     [KERNEL_FLAT] = {"elementwise.cl", kernel_elementwise, "flat"},
     [KERNEL_STRIDED] = {"elementwise.cl", kernel_elementwise, "strided"},
-    [KERNEL_COPY_STRIDED] = {"copy.cl", kernel_copy, "strided"},
+    [KERNEL_CROSSED] = {"elementwise.cl", kernel_elementwise, "crossed"},
     [KERNEL_COPY_TILED] = {"copy.cl", kernel_copy, "tiled"},
     [KERNEL_GATHER] = {"gather.cl", kernel_gather, "gather"},
     [KERNEL_OPTIMIZER] = {"optimizer.cl", kernel_optimizer, "update"},
@@ -86,6 +86,19 @@ static void append_cast(struct variant_text *out, uint64_t key)
            target != NULL ? target : "f32");
 }
 
+/* Whether common.cl has op_NAME_rare and op_NAME_quick. */
+static bool takes_rare_way(uint32_t op)
+{
+    switch (op) {
+    case TANDEM_OP_SIN:
+    case TANDEM_OP_COS:
+    case TANDEM_OP_POW:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static void append_elementwise(struct variant_text *out, uint64_t key)
 {
     const struct operator_row *row = operator_row(KEY_OP(key));
@@ -93,13 +106,22 @@ static void append_elementwise(struct variant_text *out, uint64_t key)
         return;
     if (row->op_class == TANDEM_CLASS_CAST)
         append_cast(out, key);
+    else if (row->op_class == TANDEM_CLASS_COPY)
+        append(out, " -DOP=op_move");
     else
         append(out, " -DOP=op_%s%s",
                row->id == TANDEM_OP_RELU_GRAD ? "relu_grad" : row->name,
                KEY_TANH(key) ? "_tanh" : "");
-    append(out, " -DINPUTS=%u -DOUT=%s", row->inputs, type_name(key, 0));
+    uint32_t shape = KEY_KERNEL(key) == KERNEL_FLAT      ? 1
+                     : KEY_KERNEL(key) == KERNEL_STRIDED ? 2
+                                                         : 3;
+    append(out, " -DSHAPE=%u -DRARE=%d -DVECTOR=%u -DINPUTS=%u -DOUT=%s", shape,
+           takes_rare_way(row->id), KEY_VECTOR(key), row->inputs,
+           type_name(key, 0));
     for (uint32_t i = 0; i < row->inputs; i++)
         append(out, " -DIN%u=%s", i, type_name(key, i + 1));
+    if (KEY_KERNEL(key) == KERNEL_CROSSED)
+        append(out, " -DACROSS=%u", KEY_ACROSS(key));
 }
 
 /* NVIDIA's compiler orders a whole slice well; others then run out of
@@ -169,6 +191,15 @@ static void append_tensor(struct variant_text *out, uint64_t key)
            tile->group_log2 == 8 ? 1536 / (tile->m + tile->n) : 4);
 }
 
+static void append_tiled(struct variant_text *out, uint64_t key)
+{
+    struct copy_tile tile =
+        copy_tile(KEY_TYPE(key, 0), KEY_VECTOR(key) != 0);
+    append(out, " -DBITS=%s -DVECTOR=%u -DBLOCK=%u -DCOLUMNS=%u -DROWS=%u",
+           type_name(key, 0), KEY_VECTOR(key), tile.block, tile.columns,
+           tile.rows);
+}
+
 static void append_activation(struct variant_text *out, uint64_t key)
 {
     const struct operator_row *row = operator_row(KEY_OP(key));
@@ -181,10 +212,13 @@ static void append_activation(struct variant_text *out, uint64_t key)
  * being asked for more, is right enough for the operator's tolerance. */
 static bool divides_loosely(uint64_t key)
 {
-    if (KEY_KERNEL(key) != KERNEL_FLAT && KEY_KERNEL(key) != KERNEL_STRIDED)
+    if (KEY_KERNEL(key) != KERNEL_FLAT && KEY_KERNEL(key) != KERNEL_STRIDED &&
+        KEY_KERNEL(key) != KERNEL_CROSSED)
         return false;
     switch (KEY_OP(key)) {
     case TANDEM_OP_SQRT:
+    case TANDEM_OP_TANH:
+    case TANDEM_OP_POW:
     case TANDEM_OP_SWISH:
     case TANDEM_OP_GELU:
     case TANDEM_OP_MISH:
@@ -215,12 +249,11 @@ void variant_describe(struct variant_text *out, uint64_t key,
     switch (kernel) {
     case KERNEL_FLAT:
     case KERNEL_STRIDED:
+    case KERNEL_CROSSED:
         append_elementwise(out, key);
         break;
-    case KERNEL_COPY_STRIDED:
     case KERNEL_COPY_TILED:
-        append(out, " -DBITS=%s -DTILE=%u", type_name(key, 0),
-               tile_side(KEY_TYPE(key, 0)));
+        append_tiled(out, key);
         break;
     case KERNEL_GATHER:
         append(out, " -DBITS=%s -DINDEX=%s", type_name(key, 0),
@@ -236,16 +269,16 @@ void variant_describe(struct variant_text *out, uint64_t key,
     case KERNEL_SOFTMAX:
     case KERNEL_SOFTMAX_PART:
     case KERNEL_SOFTMAX_WRITE:
-        append(out, " -DFORM=%u -DLABEL=%s -DHELD=%u -DVECTOR=%u", KEY_OP(key),
+        append(out, " -DFORM=%u -DLABEL=%s -DHELD=%u -DACCESS=%u", KEY_OP(key),
                KEY_TYPE(key, 1) == TYPE_LONG ? "long" : "int",
-               1u << KEY_HELD_LOG2(key), KEY_VECTOR(key));
+               1u << KEY_HELD_LOG2(key), KEY_ACCESS(key));
         break;
     case KERNEL_NORM:
     case KERNEL_NORM_PART:
     case KERNEL_NORM_WRITE:
-        append(out, " -DRMS=%d -DHELD=%u -DVECTOR=%u",
+        append(out, " -DRMS=%d -DHELD=%u -DACCESS=%u",
                KEY_OP(key) == TANDEM_OP_RMS_NORM, 1u << KEY_HELD_LOG2(key),
-               KEY_VECTOR(key));
+               KEY_ACCESS(key));
         break;
     case KERNEL_STRICT:
         append_dtypes(out, key);

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows of which every element is needed twice: what softmax.cl and norm.cl
+ * share.  A row has lanes work-items of one group, neighbours or across
+ * (common.cl), which read it once and keep it: HELD vectors of four each, x0,
+ * x1, ...
+ *
+ * The including file defines IN_STEP and OUT_STEP, the strides along a row;
+ * NOTHING, what stands where no element is; RESULT_ONE(x, j), the result of
+ * element j, and RESULT_FOUR(x, j), those of four from j on (COLUMNS: of
+ * element j of four rows), x being what was kept.
+ */
+#ifndef TANDEM_ROWS_CL
+#define TANDEM_ROWS_CL
+
+#ifndef TANDEM_EMBEDDED
+#include "common.cl"
+#endif
+
+/* How rows lie in memory. */
+#define STRIDED 0 /* anyhow */
+#define VECTORS 1 /* in aligned vectors of four */
+#define STAGED 2  /* one after the other, at any alignment */
+#define COLUMNS 3 /* side by side, four of them in aligned vectors */
+#define SHIFTED 4 /* in vectors, whose first may begin before the row */
+#ifndef ACCESS
+#define ACCESS VECTORS
+#endif
+/* Vectors that a work-item keeps; a power of two <= 32. */
+#ifndef HELD
+#define HELD 1
+#endif
+
+/* The head of the parameters.  COLUMNS counts rows by fours.  skews: elements
+ * from an aligned vector to place 0 of the input, and 4 times those to that of
+ * the output. */
+#define ROWS_HEAD                                                              \
+    ulong rows, count, chunk; /* elements of a row; of a split */              \
+    ulong row_groups;                                                          \
+    uint lanes_log2, across, splits, skews
+
+/* Where the row of at lies; one past the last reads the last. */
+#if ACCESS == STAGED
+#define ROW_FIND bool inside = at.row < p.rows;
+#else
+#define ROW_FIND                                                               \
+    long from = (long)p.in_offset, to = (long)p.out_offset;                    \
+    bool inside = at.row < p.rows;                                             \
+    index_t row = (index_t)(inside ? at.row : max(p.rows, (ulong)1) - 1);      \
+    WALK(from, row, p.kept, p.kept_rank, p.in_strides);                        \
+    WALK(to, row, p.kept, p.kept_rank, p.out_strides);                         \
+    SHIFT_FIND
+#endif
+
+/* SHIFTED: how far the first vector begins before the row. */
+#if ACCESS == SHIFTED
+#define SHIFT_FIND uint shift = ((uint)from + p.skews) & 3;
+#else
+#define SHIFT_FIND
+#endif
+
+/* Four elements of buffer from place on. */
+#define FOUR(buffer, place) (*(__global const float4 *)((buffer) + (place)))
+#define FOUR_AT(buffer, place) (*(__global float4 *)((buffer) + (place)))
+
+/* What all of a row are joined to: of one row, or of four. */
+#if ACCESS == COLUMNS
+typedef float4 cell;
+#define WITHIN_MAX(x) (x)
+#define WITHIN_SUM(x) (x)
+#define CELL_EXCHANGE from_lane4
+#else
+typedef float cell;
+#define WITHIN_MAX(x) max4(x)
+#define WITHIN_SUM(x) sum4(x)
+#define CELL_EXCHANGE from_lane
+#endif
+static inline cell cell_max(cell a, cell b)
+{
+    return fmax(a, b);
+}
+static inline cell cell_plus(cell a, cell b)
+{
+    return a + b;
+}
+static inline cell cells_max(cell own, __local cell *parts, uint lanes,
+                             uint step)
+    LANES_BODY(cell_max, CELL_EXCHANGE)
+static inline cell cells_sum(cell own, __local cell *parts, uint lanes,
+                             uint step)
+    LANES_BODY(cell_plus, CELL_EXCHANGE)
+#define ROW_MAX(x, parts) cells_max(WITHIN_MAX(x), parts, at.lanes, at.step)
+#define ROW_SUM(x, parts) cells_sum(WITHIN_SUM(x), parts, at.lanes, at.step)
+
+/* ---- reading and writing what is kept ---- */
+
+/* The place in the row of element c of vector k. */
+#if ACCESS == VECTORS
+#define PLACE(k, c) (((k)*at.lanes + at.lane) * 4u + c)
+#elif ACCESS == SHIFTED
+#define PLACE(k, c) (((k)*at.lanes + at.lane) * 4u + c - shift)
+#elif ACCESS == COLUMNS
+#define PLACE(k, c) ((k)*at.lanes + at.lane)
+#else
+#define PLACE(k, c) ((4u * (k) + c) * at.lanes + at.lane)
+#endif
+#define THERE(k, c) (PLACE(k, c) < count)
+#define PUT_IF(k, c, target)                                                   \
+    if (inside && THERE(k, c))                                                 \
+        target = RESULT_ONE(CAT(x, k).s##c, PLACE(k, c));
+#define PUT_EACH(k, TARGET)                                                    \
+    PUT_IF(k, 0, TARGET(PLACE(k, 0)))                                          \
+    PUT_IF(k, 1, TARGET(PLACE(k, 1)))                                          \
+    PUT_IF(k, 2, TARGET(PLACE(k, 2)))                                          \
+    PUT_IF(k, 3, TARGET(PLACE(k, 3)))
+
+#if ACCESS == SHIFTED
+#define HOLD_FROM(j) in[from + (j)]
+#define WRITE_TO(j) out[to + (j)]
+#define WHOLE(k) (THERE(k, 0) && THERE(k, 3))
+#define HOLD_WHOLE(k)                                                          \
+    float4 CAT(x, k) = (float4)(NOTHING);                                      \
+    if (WHOLE(k))                                                              \
+        CAT(x, k) = FOUR(in, from + PLACE(k, 0));
+#define HOLD_ONE(k, c)                                                         \
+    if (THERE(k, c))                                                           \
+        CAT(x, k).s##c = HOLD_FROM(PLACE(k, c));
+/* A row's ends, after all loads of vectors. */
+#define HOLD_END(k)                                                            \
+    if (!WHOLE(k)) {                                                           \
+        HOLD_ONE(k, 0) HOLD_ONE(k, 1) HOLD_ONE(k, 2) HOLD_ONE(k, 3)            \
+    }
+#define HOLD_ALL EACH(HOLD_WHOLE) EACH(HOLD_END)
+#define WRITE(k)                                                               \
+    if (inside && WHOLE(k)) {                                                  \
+        FOUR_AT(out, to + PLACE(k, 0)) = RESULT_FOUR(CAT(x, k), PLACE(k, 0));  \
+    } else {                                                                   \
+        PUT_EACH(k, WRITE_TO)                                                  \
+    }
+#elif ACCESS == VECTORS || ACCESS == COLUMNS
+#if ACCESS == VECTORS
+#define IN_PLACE(k) (from + PLACE(k, 0))
+#define OUT_PLACE(k) (to + PLACE(k, 0))
+#else
+#define IN_PLACE(k) (from + (long)PLACE(k, 0) * IN_STEP)
+#define OUT_PLACE(k) (to + (long)PLACE(k, 0) * OUT_STEP)
+#endif
+#define HOLD_ALL EACH(HOLD)
+#define HOLD(k)                                                                \
+    float4 CAT(x, k) = (float4)(NOTHING);                                      \
+    if (THERE(k, 0))                                                           \
+        CAT(x, k) = FOUR(in, IN_PLACE(k));
+#define WRITE(k)                                                               \
+    if (inside && THERE(k, 0))                                                 \
+        FOUR_AT(out, OUT_PLACE(k)) = RESULT_FOUR(CAT(x, k), PLACE(k, 0));
+#else
+/* Every load is made, so that none waits for a comparison. */
+#define TAKE(k, c) take(HOLD_FROM(min(PLACE(k, c), count - 1)), THERE(k, c))
+static inline float take(float x, bool there)
+{
+    return there ? x : NOTHING;
+}
+#define HOLD_ALL EACH(HOLD)
+#define HOLD(k)                                                                \
+    float4 CAT(x, k) =                                                         \
+        (float4)(TAKE(k, 0), TAKE(k, 1), TAKE(k, 2), TAKE(k, 3));
+#if ACCESS == STRIDED
+#define HOLD_FROM(j) in[from + (long)(j)*IN_STEP]
+#define WRITE_TO(j) out[to + (long)(j)*OUT_STEP]
+#else
+#define HOLD_FROM(j) own[j]
+#define WRITE_TO(j) own[j]
+#endif
+#define WRITE(k) PUT_EACH(k, WRITE_TO)
+#endif
+
+/* ---- rows by way of local memory ---- */
+
+/* Local memory has the vectors of the group's rows, one after the other: their
+ * elements are those of stage from in_skew to its end; own is this work-item's
+ * row.  Of vectors that are not whole, the first four work-items move what
+ * belongs to the rows. */
+#if ACCESS == STAGED
+#define STAGE_DECLARE __local float4 staged[GROUP * HELD + 1];
+#define STAGE_READ(k)                                                          \
+    uint CAT(v, k) = (k)*GROUP + id;                                           \
+    float4 CAT(y, k) = (float4)(0.0f);                                         \
+    if (CAT(v, k) * 4 >= in_skew && CAT(v, k) * 4 + 4 <= in_end)               \
+        CAT(y, k) = FOUR(in, begin + CAT(v, k) * 4);
+#define STAGE_KEEP(k) staged[CAT(v, k)] = CAT(y, k);
+#define STAGE_FILL                                                             \
+    __local float *stage = (__local float *)staged;                            \
+    uint id = get_local_id(0), nth = id >> p.lanes_log2;                       \
+    ulong first = at.row - nth;                                                \
+    uint filled = (uint)min((ulong)(GROUP >> p.lanes_log2), p.rows - first) *  \
+                  count;                                                       \
+    long begin = (long)p.in_offset + (long)(first * count);                    \
+    long target = (long)p.out_offset + (long)(first * count);                  \
+    uint in_skew = ((uint)begin + p.skews) & 3, in_end = in_skew + filled;     \
+    uint out_skew = ((uint)target + (p.skews >> 2)) & 3;                       \
+    uint out_end = out_skew + filled;                                          \
+    begin -= in_skew;                                                          \
+    target -= out_skew;                                                        \
+    EACH(STAGE_READ)                                                           \
+    EACH(STAGE_KEEP)                                                           \
+    barrier(CLK_LOCAL_MEM_FENCE);                                              \
+    if (id >= in_skew && id < 4 && id < in_end)                                \
+        stage[id] = in[begin + id];                                            \
+    uint in_tail = (in_end & ~3u) + id;                                        \
+    if (id < 4 && in_tail >= in_skew && in_tail < in_end)                      \
+        stage[in_tail] = in[begin + in_tail];                                  \
+    barrier(CLK_LOCAL_MEM_FENCE);                                              \
+    __local float *own = stage + in_skew + nth * count;
+#define STAGE_WRITE(k)                                                         \
+    if (CAT(v, k) * 4 >= out_skew && CAT(v, k) * 4 + 4 <= out_end) {           \
+        __local float *four = stage + CAT(v, k) * 4 + apart;                   \
+        FOUR_AT(out, target + CAT(v, k) * 4) =                                 \
+            (float4)(four[0], four[1], four[2], four[3]);                      \
+    }
+#define STAGE_EMPTY                                                            \
+    barrier(CLK_LOCAL_MEM_FENCE);                                              \
+    int apart = (int)in_skew - (int)out_skew;                                  \
+    EACH(STAGE_WRITE)                                                          \
+    if (id >= out_skew && id < 4 && id < out_end)                              \
+        out[target + id] = stage[(int)id + apart];                             \
+    uint tail = (out_end & ~3u) + id;                                          \
+    if (id < 4 && tail >= out_skew && tail < out_end)                          \
+        out[target + tail] = stage[(int)tail + apart];
+#else
+#define STAGE_DECLARE
+#define STAGE_FILL
+#define STAGE_EMPTY
+#endif
+
+#endif
