@@ -19,9 +19,11 @@
 #define RING_BYTES ((uint64_t)16 << 20)
 /* To pin the ring takes as long as the driver's own way loses over so much. */
 #define PAYING_BYTES ((uint64_t)32 << 20)
-/* A transfer tells how fast its way is from this size on. */
-#define TELLING_BYTES ((uint64_t)1 << 20)
+/* What is larger has a contest of its own. */
+#define LARGE_BYTES ((uint64_t)2 << 20)
 #define TURNS 3u
+/* What is hardly quicker than the driver may have had luck. */
+#define MARGIN 1.1
 /* Without anything to do for so long, the thread waits in the usual way. */
 #define IDLE_TURNS 2000u
 
@@ -210,7 +212,7 @@ static enum tandem_status by_ring(struct haul *haul,
                                   struct tandem_stream *stream,
                                   struct tandem_buffer *buffer,
                                   uint64_t offset, unsigned char *host,
-                                  uint64_t bytes, bool up)
+                                  uint64_t bytes, bool up, bool demoted)
 {
     const uint64_t slot_bytes = slot_bytes_of(bytes);
     const uint64_t slots = RING_BYTES / slot_bytes;
@@ -220,7 +222,8 @@ static enum tandem_status by_ring(struct haul *haul,
         .bytes = bytes,
         .slot_bytes = slot_bytes,
         .slots = slots < COPIER_SLOTS ? (uint32_t)slots : COPIER_SLOTS,
-        .to_ring = up};
+        .to_ring = up,
+        .demoted = demoted};
     struct run run = {.stream = stream,
                       .buffer = buffer,
                       .offset = offset,
@@ -262,7 +265,7 @@ static bool ring_there(struct tandem_device *device, uint64_t bytes)
     if (haul->ring != NULL || haul->ringless)
         return haul->ring != NULL;
     haul->moved += bytes;
-    if (haul->moved >= PAYING_BYTES || haul->forced == HAUL_RING)
+    if (haul->moved >= PAYING_BYTES || haul->forced >= 0)
         ring_make(device);
     return haul->ring != NULL;
 }
@@ -275,6 +278,7 @@ static bool way_open(struct tandem_stream *stream, enum haul_way way,
     const struct platform_device *hardware = device->hardware;
     bool forced = device->haul.forced == (int)way;
     switch (way) {
+    case HAUL_DEMOTED:
     case HAUL_RING:
         return (forced || hardware->info.kind != TANDEM_DEVICE_CPU) &&
                ring_there(device, bytes);
@@ -312,6 +316,7 @@ static enum haul_way way_choose(struct tandem_stream *stream,
 static bool way_hopeful(const struct tandem_device *device, enum haul_way way)
 {
     switch (way) {
+    case HAUL_DEMOTED:
     case HAUL_RING:
         return device->hardware->info.kind != TANDEM_DEVICE_CPU &&
                !device->haul.ringless;
@@ -326,9 +331,9 @@ static void contest_note(struct tandem_device *device,
                          struct haul_contest *contest, enum haul_way way,
                          uint64_t bytes, uint64_t ns)
 {
-    static const char *const names[HAUL_WAYS] = {"the driver", "pinned memory",
-                                                 "a map"};
-    if (contest->decided || bytes < TELLING_BYTES)
+    static const char *const names[HAUL_WAYS] = {
+        "the driver", "pinned memory", "pinned memory in the cache", "a map"};
+    if (contest->decided)
         return;
     double rate = (double)bytes / (double)(ns + 1);
     if (rate > contest->rate[way])
@@ -336,7 +341,7 @@ static void contest_note(struct tandem_device *device,
     contest->turns[way]++;
     contest->decided = true;
     for (uint32_t i = 0; i < HAUL_WAYS; i++) {
-        if (contest->rate[i] > contest->rate[contest->way])
+        if (contest->rate[i] > contest->rate[contest->way] * MARGIN)
             contest->way = i;
         contest->decided &= contest->turns[i] >= TURNS ||
                             !way_hopeful(device, (enum haul_way)i);
@@ -345,9 +350,10 @@ static void contest_note(struct tandem_device *device,
         return;
     device_log(device, TANDEM_LOG_DEBUG,
                "%s go by %s: %.1f GB/s; by the driver %.1f",
-               contest == &device->haul.up ? "uploads" : "downloads",
+               contest >= device->haul.contests[1] ? "uploads" : "downloads",
                names[contest->way], contest->rate[contest->way],
                contest->rate[HAUL_DIRECT]);
+    device_log(device, TANDEM_LOG_DEBUG, "rates %.1f %.1f %.1f %.1f", contest->rate[0], contest->rate[1], contest->rate[2], contest->rate[3]);
 }
 
 static enum tandem_status by_driver(struct tandem_stream *stream,
@@ -367,7 +373,8 @@ static enum tandem_status haul(struct tandem_stream *stream,
 {
     struct tandem_device *device = stream->device;
     struct haul *haul = &device->haul;
-    struct haul_contest *contest = up ? &haul->up : &haul->down;
+    struct haul_contest *contest =
+        &haul->contests[up][bytes >= LARGE_BYTES];
     enum tandem_status status;
     /* Pinned by us, it needs no copying. */
     if (pinned_holds(device, host, bytes) ||
@@ -375,8 +382,9 @@ static enum tandem_status haul(struct tandem_stream *stream,
         return by_driver(stream, buffer, offset, host, bytes, up);
     enum haul_way way = way_choose(stream, contest, bytes);
     const uint64_t start_ns = wait_clock();
-    if (way == HAUL_RING)
-        status = by_ring(haul, stream, buffer, offset, host, bytes, up);
+    if (way == HAUL_RING || way == HAUL_DEMOTED)
+        status = by_ring(haul, stream, buffer, offset, host, bytes, up,
+                         way == HAUL_DEMOTED);
     else if (way == HAUL_MAPPED)
         status = mapped_haul(stream, buffer, offset, host, bytes, up);
     else
@@ -412,7 +420,8 @@ void haul_start(struct haul *haul, uint64_t most_threads)
 
 bool haul_force(struct haul *haul, const char *text)
 {
-    static const char *const names[HAUL_WAYS] = {"direct", "ring", "mapped"};
+    static const char *const names[HAUL_WAYS] = {"direct", "ring", "demoted",
+                                                 "mapped"};
     for (int way = 0; way < HAUL_WAYS; way++)
         if (strcmp(text, names[way]) == 0) {
             haul->forced = way;

@@ -21,9 +21,16 @@
 /* What is smaller is copied by the caller's thread: staging.h, readback.h. */
 #define HAUL_BYTES ((uint64_t)128 << 10)
 
-enum haul_way { HAUL_DIRECT, HAUL_RING, HAUL_MAPPED, HAUL_WAYS };
+/* The ring, too, where the copies stay in the processors' shared cache. */
+enum haul_way {
+    HAUL_DIRECT,
+    HAUL_RING,
+    HAUL_DEMOTED,
+    HAUL_MAPPED,
+    HAUL_WAYS
+};
 
-/* The ways of one direction. */
+/* The ways of one direction, for transfers that are small or large. */
 struct haul_contest {
     uint32_t turns[HAUL_WAYS];
     double rate[HAUL_WAYS]; /* the best, bytes/ns */
@@ -38,7 +45,7 @@ struct haul {
     bool ringless;       /* there is no memory for it, or no use */
     uint64_t moved;      /* bytes, while there is no ring */
     uint32_t maps;       /* whether mapped memory was right: unknown, yes, no */
-    struct haul_contest up, down;
+    struct haul_contest contests[2][2]; /* down, up; small, large */
     int forced; /* enum haul_way, of the open key test.transfers; or -1 */
 };
 
