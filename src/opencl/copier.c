@@ -61,28 +61,6 @@ static void copy_past(unsigned char *to, const unsigned char *from,
 #endif
 }
 
-/* Into the shared cache, where a processor has such an instruction (on others
- * it does nothing): a device reads what is there sooner than memory. */
-static void copy_demoted(unsigned char *to, const unsigned char *from,
-                         uint64_t bytes)
-{
-#ifdef __x86_64__
-    enum { STEP = 4096, LINE = 64 };
-    while (bytes != 0) {
-        uint64_t step = bytes < STEP ? bytes : STEP;
-        memcpy(to, from, (size_t)step);
-        for (uint64_t i = 0; i < step; i += LINE) /* cldemote (%rax) */
-            __asm__ volatile(".byte 0x0f, 0x1c, 0x00" : : "a"(to + i)
-                             : "memory");
-        to += step;
-        from += step;
-        bytes -= step;
-    }
-#else
-    copy_past(to, from, bytes);
-#endif
-}
-
 static uint64_t slot_pieces(const struct copier *copier, uint64_t s)
 {
     const struct copier_job *job = &copier->job;
@@ -101,9 +79,7 @@ static void piece_copy(struct copier *copier, uint64_t piece)
     uint32_t place = (uint32_t)(s % job->slots);
     unsigned char *ring =
         job->ring + place * job->slot_bytes + offset % job->slot_bytes;
-    if (job->to_ring && job->demoted)
-        copy_demoted(ring, job->host + offset, bytes);
-    else if (job->to_ring)
+    if (job->to_ring)
         copy_past(ring, job->host + offset, bytes);
     else
         memcpy(job->host + offset, ring, (size_t)bytes);

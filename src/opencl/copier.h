@@ -27,7 +27,6 @@ struct copier_job {
     uint64_t bytes, slot_bytes;
     uint32_t slots; /* at most COPIER_SLOTS */
     bool to_ring;   /* else to the host */
-    bool demoted;   /* to the ring: into the cache that processors share */
 };
 
 struct copier {

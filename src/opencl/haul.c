@@ -212,7 +212,7 @@ static enum tandem_status by_ring(struct haul *haul,
                                   struct tandem_stream *stream,
                                   struct tandem_buffer *buffer,
                                   uint64_t offset, unsigned char *host,
-                                  uint64_t bytes, bool up, bool demoted)
+                                  uint64_t bytes, bool up)
 {
     const uint64_t slot_bytes = slot_bytes_of(bytes);
     const uint64_t slots = RING_BYTES / slot_bytes;
@@ -222,8 +222,7 @@ static enum tandem_status by_ring(struct haul *haul,
         .bytes = bytes,
         .slot_bytes = slot_bytes,
         .slots = slots < COPIER_SLOTS ? (uint32_t)slots : COPIER_SLOTS,
-        .to_ring = up,
-        .demoted = demoted};
+        .to_ring = up};
     struct run run = {.stream = stream,
                       .buffer = buffer,
                       .offset = offset,
@@ -270,7 +269,6 @@ static bool ring_there(struct tandem_device *device, uint64_t bytes)
     return haul->ring != NULL;
 }
 
-/* A processor's driver copies by itself: nothing is won by a detour. */
 static bool way_open(struct tandem_stream *stream, enum haul_way way,
                      uint64_t bytes)
 {
@@ -278,10 +276,8 @@ static bool way_open(struct tandem_stream *stream, enum haul_way way,
     const struct platform_device *hardware = device->hardware;
     bool forced = device->haul.forced == (int)way;
     switch (way) {
-    case HAUL_DEMOTED:
     case HAUL_RING:
-        return (forced || hardware->info.kind != TANDEM_DEVICE_CPU) &&
-               ring_there(device, bytes);
+        return ring_there(device, bytes);
     case HAUL_MAPPED:
         return (forced || hardware->unified) &&
                mapped_right(stream, &device->haul.maps);
@@ -316,10 +312,8 @@ static enum haul_way way_choose(struct tandem_stream *stream,
 static bool way_hopeful(const struct tandem_device *device, enum haul_way way)
 {
     switch (way) {
-    case HAUL_DEMOTED:
     case HAUL_RING:
-        return device->hardware->info.kind != TANDEM_DEVICE_CPU &&
-               !device->haul.ringless;
+        return !device->haul.ringless;
     case HAUL_MAPPED:
         return device->hardware->unified && mapped_hopeful(device->haul.maps);
     default:
@@ -331,8 +325,8 @@ static void contest_note(struct tandem_device *device,
                          struct haul_contest *contest, enum haul_way way,
                          uint64_t bytes, uint64_t ns)
 {
-    static const char *const names[HAUL_WAYS] = {
-        "the driver", "pinned memory", "pinned memory in the cache", "a map"};
+    static const char *const names[HAUL_WAYS] = {"the driver", "pinned memory",
+                                                 "a map"};
     if (contest->decided)
         return;
     double rate = (double)bytes / (double)(ns + 1);
@@ -353,7 +347,6 @@ static void contest_note(struct tandem_device *device,
                contest >= device->haul.contests[1] ? "uploads" : "downloads",
                names[contest->way], contest->rate[contest->way],
                contest->rate[HAUL_DIRECT]);
-    device_log(device, TANDEM_LOG_DEBUG, "rates %.1f %.1f %.1f %.1f", contest->rate[0], contest->rate[1], contest->rate[2], contest->rate[3]);
 }
 
 static enum tandem_status by_driver(struct tandem_stream *stream,
@@ -382,9 +375,8 @@ static enum tandem_status haul(struct tandem_stream *stream,
         return by_driver(stream, buffer, offset, host, bytes, up);
     enum haul_way way = way_choose(stream, contest, bytes);
     const uint64_t start_ns = wait_clock();
-    if (way == HAUL_RING || way == HAUL_DEMOTED)
-        status = by_ring(haul, stream, buffer, offset, host, bytes, up,
-                         way == HAUL_DEMOTED);
+    if (way == HAUL_RING)
+        status = by_ring(haul, stream, buffer, offset, host, bytes, up);
     else if (way == HAUL_MAPPED)
         status = mapped_haul(stream, buffer, offset, host, bytes, up);
     else
@@ -393,6 +385,13 @@ static enum tandem_status haul(struct tandem_stream *stream,
         contest_note(device, contest, way, bytes, wait_clock() - start_ns);
     pthread_mutex_unlock(&haul->busy);
     return status;
+}
+
+bool haul_serves(const struct tandem_device *device, uint64_t bytes)
+{
+    return bytes >= HAUL_BYTES &&
+           (device->hardware->info.kind != TANDEM_DEVICE_CPU ||
+            device->haul.forced >= 0);
 }
 
 enum tandem_status haul_upload(struct tandem_stream *stream,
@@ -420,8 +419,7 @@ void haul_start(struct haul *haul, uint64_t most_threads)
 
 bool haul_force(struct haul *haul, const char *text)
 {
-    static const char *const names[HAUL_WAYS] = {"direct", "ring", "demoted",
-                                                 "mapped"};
+    static const char *const names[HAUL_WAYS] = {"direct", "ring", "mapped"};
     for (int way = 0; way < HAUL_WAYS; way++)
         if (strcmp(text, names[way]) == 0) {
             haul->forced = way;

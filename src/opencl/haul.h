@@ -21,14 +21,7 @@
 /* What is smaller is copied by the caller's thread: staging.h, readback.h. */
 #define HAUL_BYTES ((uint64_t)128 << 10)
 
-/* The ring, too, where the copies stay in the processors' shared cache. */
-enum haul_way {
-    HAUL_DIRECT,
-    HAUL_RING,
-    HAUL_DEMOTED,
-    HAUL_MAPPED,
-    HAUL_WAYS
-};
+enum haul_way { HAUL_DIRECT, HAUL_RING, HAUL_MAPPED, HAUL_WAYS };
 
 /* The ways of one direction, for transfers that are small or large. */
 struct haul_contest {
@@ -57,6 +50,9 @@ void haul_finish(struct haul *haul);
 /* Gives the ring back, unless a transfer is going on. */
 void haul_trim(struct tandem_device *device);
 
+/* Whether such a transfer is for here: a processor's driver copies by itself,
+ * and nothing is won by a detour. */
+bool haul_serves(const struct tandem_device *device, uint64_t bytes);
 /* All of bytes, HAUL_BYTES or more, on a stream that has nothing to do; returns
  * when it is there.  What it fails with is its own.  Of a download that fails,
  * target may be written in part. */

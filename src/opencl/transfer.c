@@ -77,7 +77,7 @@ static enum tandem_status write_blocking(struct tandem_stream *stream,
                            "device");
     if (status != TANDEM_OK)
         return status;
-    status = bytes >= HAUL_BYTES
+    status = haul_serves(stream->device, bytes)
                  ? haul_upload(stream, buffer, offset, source, bytes)
                  : transfer_write(stream, buffer, offset, source, bytes,
                                   CL_TRUE, NULL);
@@ -190,11 +190,12 @@ static enum tandem_status read_wait(struct tandem_stream *stream,
 {
     cl_event event = NULL;
     enum tandem_status status;
-    if (bytes >= HAUL_BYTES || wait_busy(stream->device)) {
+    bool hauls = haul_serves(stream->device, bytes);
+    if (hauls || wait_busy(stream->device)) {
         /* So that the wait is ours, as in write_blocking. */
         status = stream_settle(stream, timeout_ns);
         if (status == TANDEM_OK)
-            status = bytes >= HAUL_BYTES
+            status = hauls
                          ? haul_download(stream, buffer, offset, target, bytes)
                          : transfer_read(stream, buffer, offset, target, bytes,
                                          CL_TRUE, NULL);
