@@ -259,8 +259,9 @@ static enum tandem_status tune_tile(struct meter *meter, enum tile_id tile,
     if (tiles[tile].strict || tiles[tile].tensor == TENSOR_PAIR)
         cost[0] -= other->launch_ns;
     cost[0] = cost[0] > 0 ? cost[0] : 0;
-    cost[1] /= share;
-    cost[2] = slope / (rounds * share);
+    /* No less than a profile may say. */
+    cost[1] = fmax(cost[1] / share, 1e-3);
+    cost[2] = fmax(slope / (rounds * share), 1e-3);
     tell(findings, "tile.", tiles[tile].name, cost, 3);
     return TANDEM_OK;
 }
