@@ -204,7 +204,7 @@ static inline float take(float x, bool there)
     EACH(STAGE_READ)                                                           \
     EACH(STAGE_KEEP)                                                           \
     barrier(CLK_LOCAL_MEM_FENCE);                                              \
-    if (id >= in_skew && id < 4 && id < in_end)                                \
+    if (in_skew != 0 && id >= in_skew && id < 4 && id < in_end)                \
         stage[id] = in[begin + id];                                            \
     uint in_tail = (in_end & ~3u) + id;                                        \
     if (id < 4 && in_tail >= in_skew && in_tail < in_end)                      \
@@ -221,7 +221,7 @@ static inline float take(float x, bool there)
     barrier(CLK_LOCAL_MEM_FENCE);                                              \
     int apart = (int)in_skew - (int)out_skew;                                  \
     EACH(STAGE_WRITE)                                                          \
-    if (id >= out_skew && id < 4 && id < out_end)                              \
+    if (out_skew != 0 && id >= out_skew && id < 4 && id < out_end)             \
         out[target + id] = stage[(int)id + apart];                             \
     uint tail = (out_end & ~3u) + id;                                          \
     if (id < 4 && tail >= out_skew && tail < out_end)                          \
