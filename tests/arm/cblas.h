@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one function of a BLAS that the CPU plugin calls, in plain C, row-major
+/* The functions of a BLAS that the CPU plugin calls, in plain C, row-major
  * alone: there need be no BLAS for the processor that is emulated. */
 #ifndef TANDEM_TESTS_ARM_CBLAS_H
 #define TANDEM_TESTS_ARM_CBLAS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum CBLAS_ORDER { CblasRowMajor = 101 };
@@ -30,6 +31,18 @@ static inline void cblas_sgemm(enum CBLAS_ORDER order,
             float *out = c + i * ldc + j;
             *out = (float)(alpha * sum + (beta == 0 ? 0 : (double)beta * *out));
         }
+}
+
+/* x and y are matrices of one column, or row, whose lines are a step long. */
+static inline void cblas_sgemv(enum CBLAS_ORDER order,
+                               enum CBLAS_TRANSPOSE transpose, int m, int n,
+                               float alpha, const float *a, int lda,
+                               const float *x, int step_x, float beta,
+                               float *y, int step_y)
+{
+    bool across = transpose == CblasTrans;
+    cblas_sgemm(order, transpose, CblasNoTrans, across ? n : m, 1,
+                across ? m : n, alpha, a, lda, x, step_x, beta, y, step_y);
 }
 
 #endif
