@@ -515,8 +515,10 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *                     device with the numeric status STATUS; "wait:N" makes
  *                     the N-th wait never end (its timeout does)
  *   test.gemm         OpenCL plugin: the kernels of matrix products: "clblast",
- *                     or our tiles, "large", "medium" or "small", and in how
- *                     many splits of k: "small:4"
+ *                     or one of ours by its name ("large", "medium", "small",
+ *                     "skinny-1", ...; docs/tuning.md), in how many splits
+ *                     of k, and how many of the last tiles those are of, if not
+ *                     all: "small:4", "large:3:2"
  *   test.transfers    OpenCL plugin: how large transfers go: "direct", by the
  *                     driver, "ring", through pinned memory, or "mapped"
  *   test.cache        "1": compiled programs are kept in cache_dir even where

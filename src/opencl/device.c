@@ -309,7 +309,8 @@ static enum tandem_status read_options(struct tandem_device *device,
             !routes_force(&device->routes, from->values[i]))
             status = message_set(TANDEM_INVALID_ARGUMENT,
                                  "open: test.gemm is \"%.40s\", not clblast "
-                                 "or large, medium or small[:SPLITS]",
+                                 "or a kernel as large, small or skinny-1, "
+                                 "with [:SPLITS[:TILES]]",
                                  from->values[i]);
     }
     device->stuck_ns =
