@@ -54,7 +54,7 @@ static uint32_t helpers_wanted(void)
     return count < HELPERS ? count : HELPERS;
 }
 
-/* The last helper: the library's product. */
+/* The last nth: the library's product. */
 static void library_build(struct lane *lane)
 {
     struct kernel_list list;
@@ -65,13 +65,13 @@ static void library_build(struct lane *lane)
     kernels_finish(&list);
 }
 
-static void share_build(struct lane *lane, uint32_t helper, uint32_t count)
+static void share_build(struct lane *lane, uint32_t nth, uint32_t count)
 {
     struct kernel_list list;
     bool kept = true;
 
     kernels_start(&list, lane);
-    for (size_t i = helper; i < KERNELS && kept; i += count)
+    for (size_t i = nth; i < KERNELS && kept; i += count)
         kept = kernels_add(&list, kernels[i].op, kernels[i].shape,
                            kernels[i].form);
     if (kept)
@@ -81,7 +81,7 @@ static void share_build(struct lane *lane, uint32_t helper, uint32_t count)
 
 /* Whatever fails here shows again where it is measured. */
 _Noreturn static void helper_main(const struct campaign_request *request,
-                                  uint32_t helper, uint32_t count)
+                                  uint32_t nth, uint32_t count)
 {
     struct probe_options options = *request->options;
     struct tandem_context *context;
@@ -89,14 +89,14 @@ _Noreturn static void helper_main(const struct campaign_request *request,
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     options.verbose = false;
-    options.library = helper == count;
+    options.library = nth == count;
     if (probe_context(&options, request->backend, &context) == TANDEM_OK &&
         lane_open(&lane, context, request->device, 0) == TANDEM_OK &&
         (lane.info.caps & TANDEM_CAP_COMPILES) != 0) {
-        if (helper == count)
+        if (nth == count)
             library_build(&lane);
         else
-            share_build(&lane, helper, count);
+            share_build(&lane, nth, count);
         lane_close(&lane);
     }
     _exit(0);
