@@ -140,7 +140,7 @@ enum tandem_status probe_context(const struct probe_options *options,
 {
     const char *const keys[] = {"test.gemm", "cache_dir", "cache_shared"};
     const char *const values[] = {"clblast", options->system, "1"};
-    const uint32_t first = options->library ? 0 : 1;
+    const uint32_t first = options->clblast ? 0 : 1;
     struct tandem_context_options context = {
         .struct_size = sizeof context,
         .log = options->verbose ? log_message : NULL,

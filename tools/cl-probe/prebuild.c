@@ -54,8 +54,8 @@ static uint32_t helpers_wanted(void)
     return count < HELPERS ? count : HELPERS;
 }
 
-/* The last nth: the library's product. */
-static void library_build(struct lane *lane)
+/* CLBlast's product, by the last process. */
+static void clblast_build(struct lane *lane)
 {
     struct kernel_list list;
 
@@ -65,6 +65,7 @@ static void library_build(struct lane *lane)
     kernels_finish(&list);
 }
 
+/* Every count-th kernel, from the nth on. */
 static void share_build(struct lane *lane, uint32_t nth, uint32_t count)
 {
     struct kernel_list list;
@@ -89,12 +90,12 @@ _Noreturn static void helper_main(const struct campaign_request *request,
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     options.verbose = false;
-    options.library = nth == count;
+    options.clblast = nth == count;
     if (probe_context(&options, request->backend, &context) == TANDEM_OK &&
         lane_open(&lane, context, request->device, 0) == TANDEM_OK &&
         (lane.info.caps & TANDEM_CAP_COMPILES) != 0) {
         if (nth == count)
-            library_build(&lane);
+            clblast_build(&lane);
         else
             share_build(&lane, nth, count);
         lane_close(&lane);

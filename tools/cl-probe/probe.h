@@ -26,7 +26,7 @@ struct probe_options {
     unsigned budget_s;     /* --tune: a device's; 0: the default */
     unsigned driver_limit_s; /* an OpenCL driver's; 0: the default */
     bool one_op; /* --operator was given */
-    bool library; /* a context whose products are the library's */
+    bool clblast; /* a context whose products are CLBlast's alone */
     bool json, quick, verbose;
 };
 
