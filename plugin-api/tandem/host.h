@@ -204,9 +204,9 @@ enum tandem_status tandem_context_force_device(struct tandem_context *context,
  * Each operator is waited for, so it slows a program down. */
 enum tandem_status tandem_context_measure(struct tandem_context *context,
                                           uint32_t enable);
-/* [blocks]  Waits for the work of all devices; the first error found.  The error
- * of work that failed after its call had returned, and that nothing has told
- * since, is told here, once. */
+/* [blocks]  Waits for the work of all devices; the first error found.  The
+ * error of work that failed after its call had returned, and that nothing has
+ * told since, is told here, once. */
 enum tandem_status tandem_synchronize(struct tandem_context *context,
                                       uint64_t timeout_ns);
 
