@@ -52,15 +52,15 @@ static inline uint largest_along(__global const float *from, uint begin,
                                  uint end, uint wide)
 {
     uint most = 0, lane = get_local_id(0) % 32;
-    if (wide)
-        for (uint k = begin + lane * 4; k < end; k += 128) {
-            float4 x = *(__global const float4 *)(from + k);
-            most = max(max(most, max(size_of(x.s0), size_of(x.s1))),
-                       max(size_of(x.s2), size_of(x.s3)));
-        }
-    else
-        for (uint k = begin + lane; k < end; k += 32)
-            most = max(most, size_of(from[k]));
+    /* What follows the last whole four may be nobody's. */
+    const uint fours_end = wide ? end / 4 * 4 : begin;
+    for (uint k = begin + lane * 4; k < fours_end; k += 128) {
+        float4 x = *(__global const float4 *)(from + k);
+        most = max(max(most, max(size_of(x.s0), size_of(x.s1))),
+                   max(size_of(x.s2), size_of(x.s3)));
+    }
+    for (uint k = fours_end + lane; k < end; k += 32)
+        most = max(most, size_of(from[k]));
     return most;
 }
 

@@ -186,6 +186,8 @@ static const struct product_case cases[] = {
     {"pair-medium", 67, 131, 101, 2, TA, 1, {1, 2, 3}, 1, INFINITE, 0, 0},
     {"pair-medium", 67, 65, 96, 1, TB, 2, {0, 0, 0}, 0, TINY, 0, 0},
     {"pair-medium", 1, 1, 1, 1, 0, 1, {0, 0, 0}, 0, UNIFORM, 0, 0},
+    /* Aligned lines, of which the last four are not all the matrix's. */
+    {"pair-medium", 9, 10, 157, 2, TB, 1, {3, 3, 1}, 0, UNIFORM, 0, 0},
     {"half-large", 136, 264, 200, 1, 0, 1, {0}, 0, UNIFORM, TANDEM_F16, 0},
     {"half-large", 136, 264, 75, 1, TA, 2, {0, 3}, 1, UNIFORM, TANDEM_BF16, 0},
     {"half-medium", 67, 65, 131, 2, TB, 1, {5, 7}, 0, UNIFORM, TANDEM_F16, 0},
@@ -245,6 +247,14 @@ static float *b_at(const struct product_run *run, int64_t batch, int64_t column,
     bool turned = (run->of->flags & TB) != 0;
     return run->b.elements + batch * run->b.plane +
            (turned ? column * run->b.ld + k : k * run->b.ld + column);
+}
+
+/* Huge numbers past the ends of rows, of which nothing may come. */
+static void pads_set(struct matrix *matrix, int64_t pad, int64_t batch)
+{
+    for (int64_t i = 0; i < matrix->plane * batch; i++)
+        if (i % matrix->ld >= matrix->ld - pad)
+            matrix->elements[i] = 3e38f;
 }
 
 /* Rows and columns of very different sizes; elements too small for a half, or
@@ -322,6 +332,8 @@ static bool run_make(struct product_run *run, const struct product_case *of)
         .b = {&run->b.buffer, 0, run->b.ld, run->b.plane},
         .c = {&run->c.buffer, 0, run->c.ld, run->c.plane},
         .c_dtype = TANDEM_F32};
+    pads_set(&run->a, of->pad[0], of->batch);
+    pads_set(&run->b, of->pad[1], of->batch);
     numbers_set(run);
     if (of->dtype == 0)
         return true;
