@@ -356,7 +356,8 @@ static uint32_t traits_of(const struct tandem_gemm *gemm)
            (gemm->a.batch_stride == 0 ? 128u : 0) |
            (gemm->b.batch_stride == 0 ? 256u : 0) |
            type_of(gemm->dtype) << 9 | type_of(gemm_c_dtype(gemm)) << 13 |
-           tensor_traits(gemm) << 17;
+           tensor_traits(gemm) << 17 |
+           (product_fits(gemm, TILE_SKINNY_16) ? 1u << 23 : 0);
 }
 
 /* Acquire and release keep each read and write of a word between those of

@@ -320,6 +320,22 @@ START_TEST(routes_are_remembered_by_all_that_counts)
 }
 END_TEST
 
+/* Skinny tiles count shorter lines than the others do. */
+START_TEST(long_lines_are_remembered)
+{
+    struct tandem_gemm gemm = product(1024, 1, 4096, 1);
+    struct route route;
+    start(true);
+    gemm.flags = 0;
+    gemm.b.ld = 1;
+    route_recall(&routes, &gemm, &route);
+    ck_assert_uint_ne(tiles[route.tile].narrow, 0);
+    gemm.b.ld = INT32_MAX / 200;
+    route_recall(&routes, &gemm, &route);
+    ck_assert(route.clblast || product_fits(&gemm, route.tile));
+}
+END_TEST
+
 START_TEST(an_epilogue_is_remembered_and_so_is_what_is_broken)
 {
     struct route route;
@@ -706,6 +722,7 @@ int main(void)
     tcase_add_test(tests, alignment_goes_by_the_dtype);
     tcase_add_test(tests, tiles_that_fill_no_wave_are_parted);
     tcase_add_test(tests, routes_are_remembered_by_all_that_counts);
+    tcase_add_test(tests, long_lines_are_remembered);
     tcase_add_test(tests, an_epilogue_is_remembered_and_so_is_what_is_broken);
     tcase_add_test(tests, threads_share_what_is_remembered);
     tcase_add_test(tests, tests_may_force_a_division);
