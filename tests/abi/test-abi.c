@@ -9,6 +9,8 @@
 
 #include <tandem/backend.h>
 
+#include "../common/runner.h"
+
 struct row {
     uint32_t number, inputs, outputs;
     const char *name, *op_class, *ints, *floats;
@@ -113,19 +115,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("abi");
     TCase *tests = tcase_create("operators");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tests, test_golden_rows_are_kept);
     tcase_add_test(tests, test_new_rows_are_golden);
     tcase_add_test(tests, test_numbers_and_names_are_unique);
     tcase_add_test(tests, test_attribute_counts_match_their_names);
-    suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return runner_run_case("abi", tests);
 }

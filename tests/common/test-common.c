@@ -12,6 +12,7 @@
 #include "common/message.h"
 #include "common/operator.h"
 #include "common/processor.h"
+#include "runner.h"
 
 /* Buffers of the tests are spans; their handles point to them. */
 static enum tandem_status span_of(const void *user,
@@ -365,9 +366,7 @@ END_TEST
 int main(void)
 {
     const int processor_count = sizeof processors / sizeof *processors;
-    Suite *suite = suite_create("common");
     TCase *cases = tcase_create("all");
-    SRunner *runner = srunner_create(suite);
     tcase_add_test(cases, table_is_consistent);
     tcase_add_test(cases, shapes_are_judged);
     tcase_add_test(cases, sizes_of_structs_are_judged);
@@ -381,9 +380,5 @@ int main(void)
     tcase_add_test(cases, handles_know_that_they_were_freed);
     tcase_add_loop_test(cases, processors_have_names, 0, processor_count);
     tcase_add_test(cases, this_processor_has_a_name);
-    suite_add_tcase(suite, cases);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return runner_run_case("common", cases);
 }

@@ -26,6 +26,7 @@
 
 #include "common/trust.h"
 #include "common/writes.h"
+#include "runner.h"
 
 #define STRANGER 12345
 #define SHARED_GROUP 100
@@ -703,10 +704,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("trust");
     TCase *tests = tcase_create("trust");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tests, scratch_setup, scratch_teardown);
     tcase_add_test(tests, test_paths);
@@ -726,10 +724,5 @@ int main(void)
     tcase_add_test(tests, test_a_limit_that_the_host_knows);
     tcase_add_test(tests, test_a_writer_that_is_killed);
     tcase_add_test(tests, test_writers_at_once);
-    suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    return runner_run_case("trust", tests);
 }

@@ -4,625 +4,79 @@
  * alpha and beta, bias and activation, dtypes; NaN where nothing may be read.
  */
 #include "gemm_form.h"
-#include "number.h"
-#include "operand.h"
-#include "reference.h"
-#include "suite.h"
-
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct gemm_form forms[] = {
-    {.m = 64, .n = 64, .k = 64, .batch = 1, .alpha = 1, .always = true},
-    {.m = 1, .n = 1, .k = 1, .batch = 1, .alpha = 1, .always = true},
-    {.m = 9,
-     .n = 10,
-     .k = 11,
-     .batch = 1,
-     .alpha = 1,
-     .bias = COLUMN,
-     .old = true,
+    {SIZES(64, 64, 64), .always = true},
+    {SIZES(1, 1, 1), .always = true},
+    {SIZES(9, 10, 11), .bias = COLUMN, .old = true, .always = true},
+    {SIZES(31, 37, 41), .always = true},
+    {SIZES(31, 37, 41), .flags = TA, .always = true},
+    {SIZES(31, 37, 41), .flags = TB, .always = true},
+    {SIZES(31, 37, 41), .flags = TA | TB, .always = true},
+    {SIZES(0, 5, 7), .always = true},
+    {SIZES(5, 0, 7)},
+    {SIZES(5, 6, 0), .always = true},
+    {SIZES(5, 6, 0), .beta = 0.5, .bias = COLUMN, .activation = TANDEM_OP_RELU},
+    {SIZES(5, 6, 0), .batch = 3, .bias = ROW, .pad = {0, 0, 2}},
+    {SIZES(1, 97, 53), .always = true},
+    {SIZES(97, 1, 53), .always = true},
+    {SIZES(97, 1, 53), .flags = TA},
+    {SIZES(1, 97, 53), .flags = TB},
+    {SIZES(1, 1, 1021)},
+    {SIZES(53, 61, 1)},
+    {SIZES(6, 1, 35), .always = true},
+    {SIZES(1, 40, 64), .flags = TB, .pad = {0, 1, 0}, .always = true},
+    {SIZES(1, 70, 33), .batch = 3, .flags = TB, .beta = 1, .always = true},
+    {SIZES(3, 700, 601), .flags = TA, .bias = COLUMN, .always = true},
+    {SIZES(900, 2, 700), .pad = {4, 3, 1}, .always = true},
+    {SIZES(3, 5, 7), .alpha = -0.5, .beta = 2, .pad = {3, 1, 4}, .lead = 3,
      .always = true},
-    {.m = 31, .n = 37, .k = 41, .batch = 1, .alpha = 1, .always = true},
-    {.m = 31,
-     .n = 37,
-     .k = 41,
-     .batch = 1,
-     .flags = TA,
-     .alpha = 1,
+    {SIZES(33, 65, 17), .alpha = 0.75, .beta = 1, .pad = {5, 0, 7}, .lead = 1},
+    {SIZES(33, 65, 17), .flags = TA | TB, .alpha = 0.75, .beta = -1,
+     .pad = {5, 6, 7}, .lead = 7},
+    {SIZES(16, 16, 16), .alpha = ZERO, .beta = 0.25},
+    {SIZES(16, 16, 16), .alpha = ZERO},
+    {SIZES(20, 24, 28), .bias = COLUMN, .always = true},
+    {SIZES(20, 24, 28), .beta = 1, .bias = ROW, .always = true},
+    {SIZES(23, 29, 31), .bias = COLUMN, .activation = TANDEM_OP_RELU,
      .always = true},
-    {.m = 31,
-     .n = 37,
-     .k = 41,
-     .batch = 1,
-     .flags = TB,
-     .alpha = 1,
-     .always = true},
-    {.m = 31,
-     .n = 37,
-     .k = 41,
-     .batch = 1,
-     .flags = TA | TB,
-     .alpha = 1,
-     .always = true},
-    {.m = 0, .n = 5, .k = 7, .batch = 1, .alpha = 1, .always = true},
-    {.m = 5, .n = 0, .k = 7, .batch = 1, .alpha = 1},
-    {.m = 5, .n = 6, .k = 0, .batch = 1, .alpha = 1, .always = true},
-    {.m = 5,
-     .n = 6,
-     .k = 0,
-     .batch = 1,
-     .alpha = 1,
-     .beta = 0.5,
-     .bias = COLUMN,
-     .activation = TANDEM_OP_RELU},
-    {.m = 5,
-     .n = 6,
-     .k = 0,
-     .batch = 3,
-     .alpha = 1,
-     .bias = ROW,
-     .pad = {0, 0, 2}},
-    {.m = 1, .n = 97, .k = 53, .batch = 1, .alpha = 1, .always = true},
-    {.m = 97, .n = 1, .k = 53, .batch = 1, .alpha = 1, .always = true},
-    {.m = 97, .n = 1, .k = 53, .batch = 1, .flags = TA, .alpha = 1},
-    {.m = 1, .n = 97, .k = 53, .batch = 1, .flags = TB, .alpha = 1},
-    {.m = 1, .n = 1, .k = 1021, .batch = 1, .alpha = 1},
-    {.m = 53, .n = 61, .k = 1, .batch = 1, .alpha = 1},
-    {.m = 6, .n = 1, .k = 35, .batch = 1, .alpha = 1, .always = true},
-    {.m = 1,
-     .n = 40,
-     .k = 64,
-     .batch = 1,
-     .flags = TB,
-     .alpha = 1,
-     .pad = {0, 1, 0},
-     .always = true},
-    {.m = 1,
-     .n = 70,
-     .k = 33,
-     .batch = 3,
-     .flags = TB,
-     .alpha = 1,
-     .beta = 1,
-     .always = true},
-    {.m = 3,
-     .n = 700,
-     .k = 601,
-     .batch = 1,
-     .flags = TA,
-     .alpha = 1,
-     .bias = COLUMN,
-     .always = true},
-    {.m = 900,
-     .n = 2,
-     .k = 700,
-     .batch = 1,
-     .alpha = 1,
-     .pad = {4, 3, 1},
-     .always = true},
-    {.m = 3,
-     .n = 5,
-     .k = 7,
-     .batch = 1,
-     .alpha = -0.5,
-     .beta = 2,
-     .pad = {3, 1, 4},
-     .lead = 3,
-     .always = true},
-    {.m = 33,
-     .n = 65,
-     .k = 17,
-     .batch = 1,
-     .alpha = 0.75,
-     .beta = 1,
-     .pad = {5, 0, 7},
-     .lead = 1},
-    {.m = 33,
-     .n = 65,
-     .k = 17,
-     .batch = 1,
-     .flags = TA | TB,
-     .alpha = 0.75,
-     .beta = -1,
-     .pad = {5, 6, 7},
-     .lead = 7},
-    {.m = 16, .n = 16, .k = 16, .batch = 1, .alpha = 0, .beta = 0.25},
-    {.m = 16, .n = 16, .k = 16, .batch = 1, .alpha = 0, .beta = 0},
-    {.m = 20,
-     .n = 24,
-     .k = 28,
-     .batch = 1,
-     .alpha = 1,
-     .beta = 0,
-     .bias = COLUMN,
-     .always = true},
-    {.m = 20,
-     .n = 24,
-     .k = 28,
-     .batch = 1,
-     .alpha = 1,
-     .beta = 1,
-     .bias = ROW,
-     .always = true},
-    {.m = 23,
-     .n = 29,
-     .k = 31,
-     .batch = 1,
-     .alpha = 1,
-     .bias = COLUMN,
-     .activation = TANDEM_OP_RELU,
-     .always = true},
-    {.m = 23,
-     .n = 29,
-     .k = 31,
-     .batch = 1,
-     .alpha = 1,
-     .bias = ROW,
-     .activation = TANDEM_OP_LEAKY_RELU,
+    {SIZES(23, 29, 31), .bias = ROW, .activation = TANDEM_OP_LEAKY_RELU,
      .activation_alpha = 0.25},
-    {.m = 23,
-     .n = 29,
-     .k = 31,
-     .batch = 1,
-     .alpha = 0.2,
-     .bias = COLUMN,
+    {SIZES(23, 29, 31), .alpha = 0.2, .bias = COLUMN,
      .activation = TANDEM_OP_SIGMOID},
-    {.m = 23,
-     .n = 29,
-     .k = 31,
-     .batch = 1,
-     .alpha = 0.2,
-     .activation = TANDEM_OP_TANH,
+    {SIZES(23, 29, 31), .alpha = 0.2, .activation = TANDEM_OP_TANH,
      .pad = {0, 0, 3}},
-    {.m = 23,
-     .n = 29,
-     .k = 31,
-     .batch = 1,
-     .alpha = 0.3,
-     .bias = ROW,
+    {SIZES(23, 29, 31), .alpha = 0.3, .bias = ROW,
      .activation = TANDEM_OP_GELU},
-    {.m = 23,
-     .n = 29,
-     .k = 31,
-     .batch = 1,
-     .alpha = 0.3,
-     .beta = 0.5,
-     .activation = TANDEM_OP_GELU,
-     .activation_alpha = 1},
-    {.m = 23,
-     .n = 29,
-     .k = 31,
-     .batch = 1,
-     .alpha = 0.3,
-     .bias = COLUMN,
+    {SIZES(23, 29, 31), .alpha = 0.3, .beta = 0.5,
+     .activation = TANDEM_OP_GELU, .activation_alpha = 1},
+    {SIZES(23, 29, 31), .alpha = 0.3, .bias = COLUMN,
      .activation = TANDEM_OP_SWISH},
-    {.m = 7, .n = 9, .k = 11, .batch = 5, .alpha = 1, .always = true},
-    {.m = 7,
-     .n = 9,
-     .k = 11,
-     .batch = 5,
-     .flags = TB,
-     .alpha = 1,
-     .beta = 0.5,
-     .pad = {1, 2, 3},
+    {SIZES(7, 9, 11), .batch = 5, .always = true},
+    {SIZES(7, 9, 11), .batch = 5, .flags = TB, .beta = 0.5, .pad = {1, 2, 3},
      .lead = 5},
-    {.m = 7,
-     .n = 9,
-     .k = 11,
-     .batch = 4,
-     .alpha = 1,
-     .repeat = 1,
-     .always = true},
-    {.m = 7,
-     .n = 9,
-     .k = 11,
-     .batch = 4,
-     .alpha = 1,
-     .repeat = 2,
-     .bias = COLUMN},
-    {.m = 7,
-     .n = 9,
-     .k = 11,
-     .batch = 4,
-     .alpha = 1,
-     .repeat = 3,
-     .bias = ROW,
+    {SIZES(7, 9, 11), .batch = 4, .repeat = 1, .always = true},
+    {SIZES(7, 9, 11), .batch = 4, .repeat = 2, .bias = COLUMN},
+    {SIZES(7, 9, 11), .batch = 4, .repeat = 3, .bias = ROW,
      .activation = TANDEM_OP_RELU},
-    {.m = 12,
-     .n = 12,
-     .k = 12,
-     .batch = 3,
-     .flags = TA,
-     .alpha = 2,
-     .bias = COLUMN,
+    {SIZES(12, 12, 12), .batch = 3, .flags = TA, .alpha = 2, .bias = COLUMN,
      .activation = TANDEM_OP_SIGMOID},
-    {.m = 12,
-     .n = 13,
-     .k = 14,
-     .batch = 1,
-     .alpha = 1,
-     .special = true,
-     .always = true},
-    {.m = 12,
-     .n = 13,
-     .k = 14,
-     .batch = 1,
-     .alpha = 1,
-     .special = true,
-     .bias = COLUMN,
+    {SIZES(12, 13, 14), .special = true, .always = true},
+    {SIZES(12, 13, 14), .special = true, .bias = COLUMN,
      .activation = TANDEM_OP_RELU},
-    {.m = 128,
-     .n = 10,
-     .k = 256,
-     .batch = 1,
-     .alpha = 1,
-     .bias = COLUMN,
-     .activation = TANDEM_OP_RELU,
+    {SIZES(128, 10, 256), .bias = COLUMN, .activation = TANDEM_OP_RELU,
      .always = true},
-    {.m = 64, .n = 256, .k = 128, .batch = 1, .flags = TA, .alpha = 1},
-    {.m = 129, .n = 127, .k = 131, .batch = 1, .alpha = 1, .beta = 1},
-    {.m = 300, .n = 257, .k = 301, .batch = 1, .alpha = 1},
-    {.m = 300,
-     .n = 257,
-     .k = 301,
-     .batch = 1,
-     .flags = TA | TB,
-     .alpha = 1,
-     .full_only = true},
-    {.m = 511,
-     .n = 509,
-     .k = 513,
-     .batch = 1,
-     .flags = TB,
-     .alpha = 1,
-     .bias = COLUMN,
-     .full_only = true},
-    {.m = 17, .n = 2049, .k = 19, .batch = 1, .alpha = 1, .full_only = true},
-    {.m = 2049, .n = 17, .k = 19, .batch = 1, .alpha = 1, .full_only = true},
-    {.m = 9, .n = 11, .k = 20011, .batch = 1, .alpha = 1, .full_only = true},
-    {.m = 4, .n = 4, .k = 4, .batch = 1001, .alpha = 1, .full_only = true},
+    {SIZES(64, 256, 128), .flags = TA},
+    {SIZES(129, 127, 131), .beta = 1},
+    {SIZES(300, 257, 301)},
+    {SIZES(300, 257, 301), .flags = TA | TB, .full_only = true},
+    {SIZES(511, 509, 513), .flags = TB, .bias = COLUMN, .full_only = true},
+    {SIZES(17, 2049, 19), .full_only = true},
+    {SIZES(2049, 17, 19), .full_only = true},
+    {SIZES(9, 11, 20011), .full_only = true},
+    {SIZES(4, 4, 4), .batch = 1001, .full_only = true},
 };
 #define FORM_COUNT (sizeof(forms) / sizeof(forms[0]))
-
-/* One matrix operand with the whole of its buffer. */
-struct matrix {
-    struct tandem_matrix desc;
-    uint32_t dtype;
-    int64_t rows, columns, batch;
-    uint64_t bytes;
-    unsigned char *image;
-    unsigned char *result;
-};
-
-struct product {
-    struct suite *suite;
-    const struct gemm_form *form;
-    struct tandem_gemm gemm;
-    struct matrix a, b, c, bias;
-};
-
-static void matrix_init(struct matrix *matrix, uint32_t dtype, int64_t rows,
-                        int64_t columns, int64_t batch, int64_t pad,
-                        bool repeat, uint32_t lead)
-{
-    int64_t elements;
-    uint32_t bytes = TANDEM_DTYPE_BYTES(dtype);
-
-    matrix->dtype = dtype;
-    matrix->rows = rows;
-    matrix->columns = columns;
-    matrix->batch = repeat ? 1 : batch;
-    matrix->desc.ld = (columns < 1 ? 1 : columns) + pad;
-    matrix->desc.batch_stride = repeat ? 0 : rows * matrix->desc.ld + pad;
-    matrix->desc.byte_offset = lead * bytes;
-    elements = lead + matrix->batch * (rows * matrix->desc.ld + pad) + 16;
-    matrix->bytes = (uint64_t)elements * bytes;
-    matrix->image = must_allocate(matrix->bytes);
-    matrix->result = must_allocate(matrix->bytes);
-    memset(matrix->image, OPERAND_GAP, matrix->bytes);
-}
-
-static unsigned char *matrix_element(const struct matrix *matrix,
-                                     unsigned char *image, int64_t batch,
-                                     int64_t row, int64_t column)
-{
-    int64_t at =
-        batch * matrix->desc.batch_stride + row * matrix->desc.ld + column;
-
-    return image + matrix->desc.byte_offset +
-           at * (int64_t)TANDEM_DTYPE_BYTES(matrix->dtype);
-}
-
-static double element_value(struct random *random, bool special)
-{
-    if (special && random_once_in(random, 30))
-        return random_once_in(random, 2) ? (double)INFINITY : (double)NAN;
-    return random_normal(random);
-}
-
-static void matrix_fill(struct matrix *matrix, struct random *random,
-                        bool special, double scale)
-{
-    uint32_t bytes = TANDEM_DTYPE_BYTES(matrix->dtype);
-    int64_t shape[3] = {matrix->batch, matrix->rows, matrix->columns};
-    int64_t at[3] = {0, 0, 0};
-
-    for (int64_t i = 0; i < shape_count(3, shape); i++) {
-        double value = element_value(random, special);
-
-        if (scale != 0.0)
-            value *= scale;
-        bits_write(matrix_element(matrix, matrix->image, at[0], at[1], at[2]),
-                   bytes, bits_from_real(matrix->dtype, value));
-        index_next(3, shape, at);
-    }
-}
-
-static void matrix_finish(struct suite *suite, struct matrix *matrix)
-{
-    suite->api.free(matrix->desc.buffer);
-    free(matrix->image);
-    free(matrix->result);
-}
-
-static bool matrix_upload(struct suite *suite, struct matrix *matrix)
-{
-    enum tandem_status status = TANDEM_OK;
-
-    if (matrix->desc.buffer == NULL)
-        status = suite->api.alloc(suite->device, matrix->bytes,
-                                  &matrix->desc.buffer);
-    if (status == TANDEM_OK)
-        status = suite->api.upload(suite->stream, matrix->desc.buffer, 0,
-                                   matrix->image, matrix->bytes, 0);
-    return expect(suite, status, TANDEM_OK, "alloc and upload of a matrix");
-}
-
-static bool matrix_download(struct suite *suite, struct matrix *matrix)
-{
-    return expect(suite,
-                  suite->api.download(suite->stream, matrix->desc.buffer, 0,
-                                      matrix->result, matrix->bytes, 0,
-                                      SUITE_TIMEOUT_NS),
-                  TANDEM_OK, "download of a matrix");
-}
-
-static void matrices_init(struct product *product)
-{
-    const struct gemm_form *f = product->form;
-    bool ta = (f->flags & TA) != 0, tb = (f->flags & TB) != 0;
-    struct random *random = &product->suite->random;
-    uint32_t dtype = f->dtype != 0 ? f->dtype : TANDEM_F32;
-    uint32_t c_dtype = f->c_dtype != 0 ? f->c_dtype : dtype;
-
-    matrix_init(&product->a, dtype, ta ? f->k : f->m, ta ? f->m : f->k,
-                f->batch, f->pad[0], (f->repeat & 1u) != 0, f->lead);
-    matrix_init(&product->b, dtype, tb ? f->n : f->k, tb ? f->k : f->n,
-                f->batch, f->pad[1], (f->repeat & 2u) != 0, f->lead);
-    matrix_init(&product->c, c_dtype, f->m, f->n, f->batch, f->pad[2], false,
-                f->lead);
-    matrix_init(&product->bias, c_dtype, 1, f->bias == ROW ? f->m : f->n, 1, 0,
-                true, f->lead);
-    matrix_fill(&product->a, random, f->special, f->scale);
-    matrix_fill(&product->b, random, f->special, f->scale);
-    matrix_fill(&product->bias, random, false, 0.0);
-    if (f->beta != 0.0) /* else c stays NaN: it must not be read */
-        matrix_fill(&product->c, random, false, 0.0);
-}
-
-/* The products' deviation is the root of k. */
-static double alpha_of(const struct gemm_form *form, uint32_t c_dtype)
-{
-    if (form->alpha != NEAR_LARGEST)
-        return form->alpha;
-    return (c_dtype == TANDEM_F16 ? 65504.0 : 0x1.fep127) /
-           (0.7 * sqrt((double)form->k));
-}
-
-static void gemm_fill(struct product *product)
-{
-    const struct gemm_form *f = product->form;
-
-    product->gemm =
-        (struct tandem_gemm){.struct_size = sizeof(product->gemm),
-                             .dtype = product->a.dtype,
-                             .c_dtype = f->c_dtype,
-                             .flags = f->flags,
-                             .m = f->m,
-                             .n = f->n,
-                             .k = f->k,
-                             .batch = f->batch,
-                             .alpha = alpha_of(f, product->c.dtype),
-                             .beta = f->beta,
-                             .a = product->a.desc,
-                             .b = product->b.desc,
-                             .c = product->c.desc,
-                             .bias_kind = f->bias,
-                             .activation = f->activation,
-                             .activation_alpha = f->activation_alpha};
-    if (f->old) { /* what lies behind its struct is not c_dtype */
-        product->gemm.struct_size = TANDEM_GEMM_BYTES_1_0;
-        product->gemm.c_dtype = TANDEM_BF16;
-    }
-    if (f->bias != TANDEM_BIAS_NONE) {
-        product->gemm.bias = product->bias.desc.buffer;
-        product->gemm.bias_byte_offset = product->bias.desc.byte_offset;
-    }
-}
-
-static void elements_check(struct product *product, unsigned char *again)
-{
-    struct suite *suite = product->suite;
-    struct matrix *c = &product->c;
-    struct expected expected;
-    int64_t shape[3] = {product->form->batch, product->form->m,
-                        product->form->n};
-    int64_t at[3] = {0, 0, 0}, wrong = 0, unequal = 0;
-    uint32_t bytes = TANDEM_DTYPE_BYTES(c->dtype);
-
-    reference_gemm(&product->gemm, product->a.image, product->b.image, c->image,
-                   product->bias.image, &expected);
-    for (int64_t i = 0; i < expected.elements; i++) {
-        unsigned char *here = matrix_element(c, c->result, at[0], at[1], at[2]);
-        unsigned char *there = matrix_element(c, again, at[0], at[1], at[2]);
-        uint64_t bits = bits_read(here, bytes);
-        double error;
-
-        unequal += memcmp(here, there, bytes) != 0;
-        if (!expected_accepts(&expected, i, c->dtype, bits, &error) &&
-            wrong++ < 3)
-            case_fail(suite,
-                      "c[%" PRId64 "][%" PRId64 ",%" PRId64 "]: got %.9g, "
-                      "expected %.12g, off by %.3g tolerances",
-                      at[0], at[1], at[2], bits_real(c->dtype, bits),
-                      expected.real[i], error);
-        /* so that what is left are the gaps */
-        memcpy(here, matrix_element(c, c->image, at[0], at[1], at[2]), bytes);
-        index_next(3, shape, at);
-    }
-    if (wrong > 0)
-        case_fail(suite, "%" PRId64 " of %" PRId64 " elements are wrong", wrong,
-                  expected.elements);
-    if (unequal > 0)
-        case_fail(suite, "%" PRId64 " elements differ when run again", unequal);
-    if (memcmp(c->result, c->image, c->bytes) != 0)
-        case_fail(suite, "bytes of c's buffer that belong to no element were "
-                         "overwritten");
-    expected_finish(&expected);
-}
-
-static void input_check(struct suite *suite, struct matrix *matrix,
-                        const char *name)
-{
-    if (matrix_download(suite, matrix) &&
-        memcmp(matrix->result, matrix->image, matrix->bytes) != 0)
-        case_fail(suite, "%s was changed", name);
-}
-
-static void product_twice(struct product *product)
-{
-    struct suite *suite = product->suite;
-    unsigned char *again = must_allocate(product->c.bytes);
-
-    for (int run = 0; run < 2; run++) {
-        if ((run > 0 && !matrix_upload(suite, &product->c)) ||
-            !EXPECT_OK(suite, suite->api.gemm(suite->stream, &product->gemm)) ||
-            !matrix_download(suite, &product->c))
-            break;
-        if (run == 0)
-            memcpy(again, product->c.result, product->c.bytes);
-        else
-            elements_check(product, again);
-    }
-    input_check(suite, &product->a, "a");
-    input_check(suite, &product->b, "b");
-    input_check(suite, &product->bias, "bias");
-    free(again);
-}
-
-static bool product_of_16_bits(const struct product *product)
-{
-    return dtype_has_16_bits(product->a.dtype) ||
-           dtype_has_16_bits(product->c.dtype);
-}
-
-static void product_run(struct product *product)
-{
-    struct suite *suite = product->suite;
-    struct tandem_op op = {.struct_size = sizeof(op),
-                           .id = TANDEM_OP_GEMM,
-                           .gemm = &product->gemm};
-    enum tandem_status status;
-
-    matrices_init(product);
-    if (!matrix_upload(suite, &product->a) ||
-        !matrix_upload(suite, &product->b) ||
-        !matrix_upload(suite, &product->c) ||
-        !matrix_upload(suite, &product->bias))
-        return;
-    gemm_fill(product);
-    status = suite->api.supports(suite->device, &op, NULL, 0, NULL, 0);
-    if (status == TANDEM_OK) {
-        product_twice(product);
-        return;
-    }
-    if (!expect(suite, status, TANDEM_UNSUPPORTED, "supports(gemm)"))
-        return;
-    if (suite_has(suite, product_of_16_bits(product) ? TANDEM_CAP_16_BIT_FLOATS
-                                                 : TANDEM_CAP_CORE_OPERATORS))
-        case_fail(suite, "a required operator was declined: %s",
-                  plugin_message(suite));
-    expect(suite, suite->api.gemm(suite->stream, &product->gemm),
-           TANDEM_UNSUPPORTED, "gemm of what supports() declined");
-    case_skip(suite, "declined");
-}
-
-void gemm_form_run(struct suite *suite, const struct gemm_form *form)
-{
-    struct product product = {.suite = suite, .form = form};
-    const struct op_row *activation = op_find(form->activation);
-    char c_text[16];
-
-    snprintf(c_text, sizeof(c_text), "%s ", dtype_text(form->c_dtype));
-    if (!case_begin(suite, "gemm",
-                    "%s%s%s%s%lldx%lldx%lld batch %lld%s%s alpha %g beta %g "
-                    "pad %d,%d,%d lead %u repeat %u bias %u %s%s%s",
-                    form->flags & TANDEM_GEMM_ALLOW_TF32         ? "tf32 "
-                    : form->flags & TANDEM_GEMM_ALLOW_ROW_SCALED ? "scaled "
-                                                                 : "",
-                    form->dtype != 0 ? dtype_text(form->dtype) : "",
-                    form->c_dtype != 0 ? " to " : "",
-                    form->c_dtype != 0 ? c_text : "",
-                    (long long)form->m, (long long)form->n, (long long)form->k,
-                    (long long)form->batch, form->flags & TA ? " A^T" : "",
-                    form->flags & TB ? " B^T" : "", form->alpha, form->beta,
-                    (int)form->pad[0], (int)form->pad[1], (int)form->pad[2],
-                    form->lead, form->repeat, form->bias,
-                    activation != NULL ? activation->name : "linear",
-                    form->special ? " specials" : "",
-                    form->old ? " old" : ""))
-        return;
-    product_run(&product);
-    matrix_finish(suite, &product.a);
-    matrix_finish(suite, &product.b);
-    matrix_finish(suite, &product.c);
-    matrix_finish(suite, &product.bias);
-    case_end(suite);
-}
-
-void gemm_random_run(struct suite *suite, struct random *random,
-                     uint32_t dtype, uint32_t c_dtype)
-{
-    static const uint32_t activations[] = {
-        TANDEM_OP_INVALID,    TANDEM_OP_INVALID, TANDEM_OP_RELU,
-        TANDEM_OP_LEAKY_RELU, TANDEM_OP_SIGMOID, TANDEM_OP_TANH,
-        TANDEM_OP_GELU,       TANDEM_OP_SWISH};
-    static const double betas[] = {0.0, 0.0, 1.0, -0.5};
-    struct gemm_form form = {0};
-
-    form.m = random_between(random, 1, 50);
-    form.n = random_between(random, 1, 50);
-    form.k = random_between(random, 1, 70);
-    form.batch = random_once_in(random, 3) ? random_between(random, 2, 4) : 1;
-    form.flags = (uint32_t)random_u64(random) & (TA | TB);
-    form.bias = (uint32_t)random_below(random, 3);
-    form.activation = activations[random_below(random, 8)];
-    form.activation_alpha = (double)random_below(random, 2);
-    form.alpha = random_once_in(random, 2) ? 1.0 : 0.5;
-    form.beta = betas[random_below(random, 4)];
-    for (uint32_t i = 0; i < 3; i++)
-        form.pad[i] =
-            random_once_in(random, 2) ? 0 : random_between(random, 1, 9);
-    form.lead = (uint32_t)random_below(random, 6);
-    form.repeat = (uint32_t)random_below(random, 4);
-    form.dtype = dtype;
-    form.c_dtype = c_dtype;
-    gemm_form_run(suite, &form);
-}
 
 /* A product with a narrow side: what kernels of their own serve. */
 static void narrow_form_run(struct suite *suite, struct random *random)

@@ -3,25 +3,13 @@
  * layer_norm and rms_norm over the last axes: short and long rows, strides,
  * large means, rows without spread, special values.
  */
-#include "call.h"
 #include "inputs.h"
 #include "number.h"
+#include "row_form.h"
 
 #include <math.h>
 
-struct norm_form {
-    const char *name;
-    bool always, full_only;
-    uint32_t rank;
-    int64_t shape[TANDEM_MAX_RANK];
-    enum operand_layout in, affine, out;
-    double scale, shift; /* of the normal values; scale 0: specials */
-};
-
-#define D LAYOUT_DENSE
-#define ANY LAYOUT_RANDOM
-
-static const struct norm_form forms[] = {
+static const struct row_form forms[] = {
     {"[1]", true, false, 1, {1}, D, D, D, 1, 0},
     {"[7]", false, false, 1, {7}, D, D, D, 2, 0},
     {"[1021]", true, false, 1, {1021}, D, D, D, 3, 0},
@@ -38,47 +26,14 @@ static const struct norm_form forms[] = {
     {"specials [3,400]", false, false, 2, {3, 400}, D, D, D, 0, 0},
     {"[4,9,13]", true, false, 3, {4, 9, 13}, D, D, D, 3, 0},
     {"[3,4,5,8]", false, false, 4, {3, 4, 5, 8}, D, D, D, 3, 0},
-    {"offset [7,32]",
-     false,
-     false,
-     2,
-     {7, 32},
-     LAYOUT_OFFSET,
-     LAYOUT_OFFSET,
-     LAYOUT_OFFSET,
-     3,
-     0},
-    {"padded [9,23]",
-     false,
-     false,
-     2,
-     {9, 23},
-     LAYOUT_PADDED,
-     D,
-     LAYOUT_PADDED,
-     3,
-     0},
-    {"transposed [19,21]",
-     true,
-     false,
-     2,
-     {19, 21},
-     LAYOUT_REVERSED,
-     D,
-     D,
-     3,
+    {"offset [7,32]", false, false, 2, {7, 32}, LAYOUT_OFFSET, LAYOUT_OFFSET,
+     LAYOUT_OFFSET, 3, 0},
+    {"padded [9,23]", false, false, 2, {9, 23}, LAYOUT_PADDED, D,
+     LAYOUT_PADDED, 3, 0},
+    {"transposed [19,21]", true, false, 2, {19, 21}, LAYOUT_REVERSED, D, D, 3,
      0},
     {"any [5,6,7]", true, false, 3, {5, 6, 7}, ANY, ANY, ANY, 3, 0},
-    {"any [2,3,4,2,3]",
-     true,
-     false,
-     5,
-     {2, 3, 4, 2, 3},
-     ANY,
-     ANY,
-     ANY,
-     3,
-     0},
+    {"any [2,3,4,2,3]", true, false, 5, {2, 3, 4, 2, 3}, ANY, ANY, ANY, 3, 0},
     {"empty [0,4]", true, false, 2, {0, 4}, D, D, D, 1, 0},
     {"empty [4,0]", true, false, 2, {4, 0}, D, D, D, 1, 0},
     {"long [3,300008]", false, true, 2, {3, 300008}, D, D, D, 3, 0},
@@ -99,53 +54,6 @@ static void values_fill(struct operand *operand, struct random *random,
                         bits_from_float(specials[random_u64(random) % 5]));
 }
 
-static void form_run(struct suite *suite, const struct op_row *row,
-                     const struct norm_form *form, uint32_t axis)
-{
-    static const double epsilons[] = {1e-5, 1e-3, 0.5};
-    bool negative = random_once_in(&suite->random, 2);
-    struct call call;
-
-    if (!case_begin(suite, row->name, "%s from axis %d on", form->name,
-                    (int)axis))
-        return;
-    call_init(&call, row);
-    call.ints[0] = negative ? (int64_t)axis - form->rank : (int64_t)axis;
-    call.floats[0] = epsilons[random_u64(&suite->random) % 3];
-    operand_init(&call.inputs[0], &suite->random, TANDEM_F32, form->rank,
-                 form->shape, form->in, false);
-    values_fill(&call.inputs[0], &suite->random, form->scale, form->shift);
-    for (uint32_t i = 1; i < row->inputs; i++) {
-        operand_init(&call.inputs[i], &suite->random, TANDEM_F32,
-                     form->rank - axis, form->shape + axis, form->affine,
-                     false);
-        operand_fill_normal(&call.inputs[i], &suite->random, 1, 0);
-    }
-    operand_init(&call.outputs[0], &suite->random, TANDEM_F32, form->rank,
-                 form->shape, form->out, true);
-    call_run(suite, &call);
-    call_finish(&call);
-    case_end(suite);
-}
-
-static void norm_run(struct suite *suite, const struct op_row *row)
-{
-    bool full = suite->options->full || suite->options->filter != NULL;
-    struct random choice;
-
-    random_seed(&choice, suite->options->seed, row->name);
-    for (uint32_t i = 0; i < FORM_COUNT; i++)
-        for (uint32_t axis = 0; axis < forms[i].rank; axis++) {
-            bool last = axis + 1u == forms[i].rank;
-            bool chosen = random_once_in(&choice, 3);
-
-            if (forms[i].full_only && !suite->options->full)
-                continue;
-            if (full || (forms[i].always && last) || chosen)
-                form_run(suite, row, &forms[i], axis);
-        }
-}
-
 void cases_norm(struct suite *suite)
 {
     for (uint32_t i = 0; i < op_table_count; i++) {
@@ -153,6 +61,6 @@ void cases_norm(struct suite *suite)
 
         if (row->op_class == TANDEM_CLASS_NORM &&
             group_selected(suite, row->name))
-            norm_run(suite, row);
+            row_forms_run(suite, row, forms, FORM_COUNT, values_fill);
     }
 }

@@ -6,90 +6,41 @@
 #include "call.h"
 #include "inputs.h"
 #include "number.h"
+#include "row_form.h"
 
-#include <math.h>
-
-struct softmax_form {
-    const char *name;
-    bool always, full_only;
-    uint32_t rank;
-    int64_t shape[TANDEM_MAX_RANK];
-    enum operand_layout in, out;
-    double scale, shift; /* of the normal values; scale 0: specials */
-};
-
-#define D LAYOUT_DENSE
-
-static const struct softmax_form forms[] = {
-    {"[1]", false, false, 1, {1}, D, D, 1, 0},
-    {"[2]", false, false, 1, {2}, D, D, 5, 0},
-    {"[1021]", true, false, 1, {1021}, D, D, 3, 0},
-    {"[70001]", false, false, 1, {70001}, D, D, 3, 0},
-    {"[3,40004]", false, false, 2, {3, 40004}, D, D, 3, 0},
-    {"[20,300]", false, false, 2, {20, 300}, D, D, 3, 0},
-    {"[7,3000]", false, false, 2, {7, 3000}, D, D, 3, 0},
-    {"[128,10]", true, false, 2, {128, 10}, D, D, 4, 0},
-    {"[3001,3]", false, false, 2, {3001, 3}, D, D, 2, 0},
-    {"[5,1]", false, false, 2, {5, 1}, D, D, 2, 0},
-    {"[1,5]", false, false, 2, {1, 5}, D, D, 2, 0},
-    {"wide [17,65]", true, false, 2, {17, 65}, D, D, 60, 0},
-    {"huge [9,40]", true, false, 2, {9, 40}, D, D, 1e38, 0},
-    {"far [11,33]", false, false, 2, {11, 33}, D, D, 1, 1e4},
-    {"specials [64,7]", true, false, 2, {64, 7}, D, D, 0, 0},
-    {"specials [3,400]", false, false, 2, {3, 400}, D, D, 0, 0},
-    {"[4,9,13]", false, false, 3, {4, 9, 13}, D, D, 3, 0},
-    {"[3,4,5,6]", false, false, 4, {3, 4, 5, 6}, D, D, 3, 0},
-    {"offset [7,31]",
-     false,
-     false,
-     2,
-     {7, 31},
-     LAYOUT_OFFSET,
-     LAYOUT_OFFSET,
-     3,
+static const struct row_form forms[] = {
+    {"[1]", false, false, 1, {1}, D, D, D, 1, 0},
+    {"[2]", false, false, 1, {2}, D, D, D, 5, 0},
+    {"[1021]", true, false, 1, {1021}, D, D, D, 3, 0},
+    {"[70001]", false, false, 1, {70001}, D, D, D, 3, 0},
+    {"[3,40004]", false, false, 2, {3, 40004}, D, D, D, 3, 0},
+    {"[20,300]", false, false, 2, {20, 300}, D, D, D, 3, 0},
+    {"[7,3000]", false, false, 2, {7, 3000}, D, D, D, 3, 0},
+    {"[128,10]", true, false, 2, {128, 10}, D, D, D, 4, 0},
+    {"[3001,3]", false, false, 2, {3001, 3}, D, D, D, 2, 0},
+    {"[5,1]", false, false, 2, {5, 1}, D, D, D, 2, 0},
+    {"[1,5]", false, false, 2, {1, 5}, D, D, D, 2, 0},
+    {"wide [17,65]", true, false, 2, {17, 65}, D, D, D, 60, 0},
+    {"huge [9,40]", true, false, 2, {9, 40}, D, D, D, 1e38, 0},
+    {"far [11,33]", false, false, 2, {11, 33}, D, D, D, 1, 1e4},
+    {"specials [64,7]", true, false, 2, {64, 7}, D, D, D, 0, 0},
+    {"specials [3,400]", false, false, 2, {3, 400}, D, D, D, 0, 0},
+    {"[4,9,13]", false, false, 3, {4, 9, 13}, D, D, D, 3, 0},
+    {"[3,4,5,6]", false, false, 4, {3, 4, 5, 6}, D, D, D, 3, 0},
+    {"offset [7,31]", false, false, 2, {7, 31}, LAYOUT_OFFSET, D,
+     LAYOUT_OFFSET, 3, 0},
+    {"padded [9,23]", false, false, 2, {9, 23}, LAYOUT_PADDED, D,
+     LAYOUT_PADDED, 3, 0},
+    {"transposed [19,21]", false, false, 2, {19, 21}, LAYOUT_REVERSED, D, D, 3,
      0},
-    {"padded [9,23]",
-     false,
-     false,
-     2,
-     {9, 23},
-     LAYOUT_PADDED,
-     LAYOUT_PADDED,
-     3,
-     0},
-    {"transposed [19,21]", false, false, 2, {19, 21}, LAYOUT_REVERSED, D, 3, 0},
-    {"any [5,6,7]",
-     true,
-     false,
-     3,
-     {5, 6, 7},
-     LAYOUT_RANDOM,
-     LAYOUT_RANDOM,
-     3,
-     0},
-    {"any [2,3,4,2,3]",
-     false,
-     false,
-     5,
-     {2, 3, 4, 2, 3},
-     LAYOUT_RANDOM,
-     LAYOUT_RANDOM,
-     3,
-     0},
-    {"rank 8",
-     false,
-     false,
-     8,
-     {2, 1, 3, 2, 2, 1, 2, 2},
-     LAYOUT_RANDOM,
-     LAYOUT_RANDOM,
-     3,
-     0},
-    {"zero [8,9]", false, false, 2, {8, 9}, LAYOUT_ZERO, D, 3, 0},
-    {"empty [0,4]", false, false, 2, {0, 4}, D, D, 1, 0},
-    {"empty [4,0]", false, false, 2, {4, 0}, D, D, 1, 0},
-    {"long [3,300007]", false, true, 2, {3, 300007}, D, D, 3, 0},
-    {"many [100003,7]", false, true, 2, {100003, 7}, D, D, 3, 0},
+    {"any [5,6,7]", true, false, 3, {5, 6, 7}, ANY, D, ANY, 3, 0},
+    {"any [2,3,4,2,3]", false, false, 5, {2, 3, 4, 2, 3}, ANY, D, ANY, 3, 0},
+    {"rank 8", false, false, 8, {2, 1, 3, 2, 2, 1, 2, 2}, ANY, D, ANY, 3, 0},
+    {"zero [8,9]", false, false, 2, {8, 9}, LAYOUT_ZERO, D, D, 3, 0},
+    {"empty [0,4]", false, false, 2, {0, 4}, D, D, D, 1, 0},
+    {"empty [4,0]", false, false, 2, {4, 0}, D, D, D, 1, 0},
+    {"long [3,300007]", false, true, 2, {3, 300007}, D, D, D, 3, 0},
+    {"many [100003,7]", false, true, 2, {100003, 7}, D, D, D, 3, 0},
 };
 #define FORM_COUNT (sizeof(forms) / sizeof(forms[0]))
 
@@ -119,46 +70,6 @@ static void values_fill(struct operand *operand, struct random *random,
     }
 }
 
-static void form_run(struct suite *suite, const struct op_row *row,
-                     const struct softmax_form *form, int64_t axis)
-{
-    struct call call;
-
-    if (!case_begin(suite, row->name, "%s axis %d", form->name, (int)axis))
-        return;
-    call_init(&call, row);
-    call.ints[0] = axis;
-    operand_init(&call.inputs[0], &suite->random, TANDEM_F32, form->rank,
-                 form->shape, form->in, false);
-    values_fill(&call.inputs[0], &suite->random, form->scale, form->shift);
-    operand_init(&call.outputs[0], &suite->random, TANDEM_F32, form->rank,
-                 form->shape, form->out, true);
-    call_run(suite, &call);
-    call_finish(&call);
-    case_end(suite);
-}
-
-static void softmax_run(struct suite *suite, const struct op_row *row)
-{
-    bool full = suite->options->full || suite->options->filter != NULL;
-    struct random choice;
-
-    random_seed(&choice, suite->options->seed, row->name);
-    for (uint32_t i = 0; i < FORM_COUNT; i++)
-        for (uint32_t axis = 0; axis < forms[i].rank; axis++) {
-            bool last = axis + 1u == forms[i].rank;
-            bool chosen = random_once_in(&choice, 3);
-            bool negative = random_once_in(&choice, 2);
-
-            if (forms[i].full_only && !suite->options->full)
-                continue;
-            if (full || (forms[i].always && last) || chosen)
-                form_run(suite, row, &forms[i],
-                         negative ? (int64_t)axis - forms[i].rank
-                                  : (int64_t)axis);
-        }
-}
-
 struct loss_form {
     int64_t rows, classes;
     bool strided;
@@ -169,7 +80,7 @@ static void loss_run(struct suite *suite, const struct op_row *row,
                      const struct loss_form *form, uint32_t label_dtype)
 {
     int64_t shape[2] = {form->rows, form->classes};
-    enum operand_layout layout = form->strided ? LAYOUT_RANDOM : D;
+    enum operand_layout layout = form->strided ? ANY : D;
     bool gradient = row->id == TANDEM_OP_CROSS_ENTROPY_GRAD;
     struct call call;
 
@@ -221,7 +132,7 @@ void cases_softmax(struct suite *suite)
         if (!group_selected(suite, row->name))
             continue;
         if (row->op_class == TANDEM_CLASS_SOFTMAX)
-            softmax_run(suite, row);
+            row_forms_run(suite, row, forms, FORM_COUNT, values_fill);
         else if (row->op_class == TANDEM_CLASS_CROSS_ENTROPY)
             losses_run(suite, row);
     }

@@ -8,9 +8,11 @@
 #include "suite.h"
 
 struct gemm_form {
-    int64_t m, n, k, batch;
+    int64_t m, n, k;
+    int64_t batch; /* 0: 1 */
     uint32_t flags, bias, activation;
-    double alpha, beta, activation_alpha;
+    double alpha; /* 0: 1 */
+    double beta, activation_alpha;
     int64_t pad[3];  /* of a's, b's and c's rows */
     uint32_t lead;   /* elements before each matrix */
     uint32_t repeat; /* bit 0: a, bit 1: b is one for all batches */
@@ -22,10 +24,13 @@ struct gemm_form {
     bool old;         /* as a caller of version 1.0 passes it */
 };
 
+#define SIZES(M, N, K) .m = (M), .n = (N), .k = (K)
 #define TA TANDEM_GEMM_TRANSPOSE_A
 #define TB TANDEM_GEMM_TRANSPOSE_B
 #define COLUMN TANDEM_BIAS_PER_COLUMN
 #define ROW TANDEM_BIAS_PER_ROW
+/* An alpha of 0. */
+#define ZERO (-1e301)
 /* An alpha that is chosen so that c's dtype just holds half of the products. */
 #define NEAR_LARGEST (-1e300)
 

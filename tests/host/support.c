@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../common/runner.h"
 #include "support.h"
 
 static char scratch[256];
@@ -420,11 +421,5 @@ TCase *case_new(Suite *suite, const char *name)
 
 int suite_run(Suite *suite)
 {
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return runner_run(suite, CK_FORK_GETENV);
 }

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "../common/runner.h"
+
 struct plug plug;
 struct workload work;
 static struct layer_counts before;
@@ -111,12 +113,5 @@ enum tandem_status synchronize(void)
 
 int single_main(Suite *suite)
 {
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return runner_run(suite, CK_NOFORK);
 }

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../common/runner.h"
 #include "plug.h"
 #include "workload.h"
 
@@ -368,9 +369,7 @@ int main(void)
 {
     Suite *suite = suite_create("endless");
     TCase *tests = tcase_create("endless");
-    SRunner *runner;
     uint32_t count;
-    int failed;
 
     /* A wait that does not end fails the test. */
     alarm(300);
@@ -391,10 +390,5 @@ int main(void)
     tcase_add_test(tests, a_loss_while_an_upload_is_under_way);
     tcase_add_test(tests, a_failure_before_work_that_never_ends);
     tcase_add_test(tests, close_leaves_memory_that_is_in_use);
-    runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return runner_run(suite, CK_NOFORK);
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/runner.h"
 #include "host/support.h"
 #include "layer.h"
 
@@ -351,8 +352,6 @@ int main(void)
 {
     Suite *suite = suite_create("layer");
     TCase *tests = tcase_create("layer");
-    SRunner *runner;
-    int failed;
 
     tcase_add_unchecked_fixture(tests, plugins_setup, scratch_teardown);
     tcase_add_checked_fixture(tests, environment_setup, NULL);
@@ -361,10 +360,5 @@ int main(void)
     tcase_add_test(tests, test_uploads_wait_for_nothing);
     tcase_add_test(tests, test_no_growth);
     tcase_add_test(tests, test_all_is_released);
-    runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return runner_run(suite, CK_NOFORK);
 }

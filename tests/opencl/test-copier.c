@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../common/runner.h"
 #include "opencl/copier.h"
 
 #define MOST_BYTES ((uint64_t)9 << 20)
@@ -181,10 +182,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("copier");
     TCase *tests = tcase_create("copier");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, memory_setup, memory_teardown);
@@ -193,9 +191,5 @@ int main(void)
     tcase_add_test(tests, with_as_many_as_there_may_be);
     tcase_add_test(tests, one_slot);
     tcase_add_test(tests, without_a_job);
-    suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return runner_run_case("copier", tests);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/runner.h"
 #include "opencl/launch.h"
 #include "opencl/status.h"
 
@@ -211,11 +212,5 @@ int main(void)
     TCase *tests = tcase_create("launch");
     tcase_add_test(tests, a_result_left_half_way_stays_on_the_stream);
     tcase_add_test(tests, partials_that_are_left_show_nowhere);
-    Suite *suite = suite_create("launch");
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return runner_run_case("launch", tests);
 }

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../common/runner.h"
 #include "opencl/cache_file.h"
 #include "support.h"
 
@@ -643,14 +644,12 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", backend->last_error());
         return SKIPPED;
     }
-    SRunner *runner = srunner_create(suite_make(child));
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, child ? CK_SILENT : CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    if (child)
+        setenv("CK_VERBOSITY", "silent", 1);
+    int result = runner_run(suite_make(child), CK_NOFORK);
     if (!child) {
         files(directory, entry_remove);
         rmdir(directory);
     }
-    return failed != 0;
+    return result;
 }

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../common/runner.h"
 #include "support.h"
 
 static struct tandem_device *device_new(const char *key, const char *value)
@@ -341,10 +342,5 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", backend->last_error());
         return SKIPPED;
     }
-    SRunner *runner = srunner_create(suite_make());
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return runner_run(suite_make(), CK_NOFORK);
 }

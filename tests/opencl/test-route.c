@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/runner.h"
 #include "opencl/figure.h"
 #include "opencl/nvidia/tensor.h"
 #include "opencl/platform.h"
@@ -734,11 +735,5 @@ int main(void)
     tcase_add_test(tests, wrong_values_change_nothing);
     tcase_add_test(tests, sections_are_objects_of_strings);
     tcase_add_test(tests, figures_come_back);
-    Suite *suite = suite_create("route");
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return runner_run_case("route", tests);
 }

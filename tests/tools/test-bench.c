@@ -11,6 +11,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "../common/runner.h"
+
 #define M 40
 #define N 50
 #define K 60
@@ -261,10 +263,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("bench");
     TCase *tests = tcase_create("bench");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_test(tests, details_are_words);
     tcase_add_test(tests, rows_have_names_and_fit_the_scale);
@@ -274,9 +273,5 @@ int main(void)
     tcase_add_loop_test(tests, right_products_have_small_errors, 0, 2);
     tcase_add_loop_test(tests, operands_come_back_as_they_went, 0, 3);
     tcase_add_test(tests, one_wrong_entry_is_seen);
-    suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return runner_run_case("bench", tests);
 }

@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../common/runner.h"
+
 static char scratch[64];
 
 static void setup(void)
@@ -163,18 +165,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("hints");
     TCase *tests = tcase_create("hints");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, gpus_and_their_drivers_are_named);
     tcase_add_test(tests, files_say_who_may_open_them);
     tcase_add_test(tests, where_drivers_are_looked_for_is_said);
-    suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return runner_run_case("hints", tests);
 }

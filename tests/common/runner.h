@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a program of tests ends, for all that use the framework.  One thread. */
+#ifndef TANDEM_TESTS_COMMON_RUNNER_H
+#define TANDEM_TESTS_COMMON_RUNNER_H
+
+#include <check.h>
+#include <stdlib.h>
+
+/* Runs the suite and frees it; main's result.  CK_NOFORK for what uses OpenCL,
+ * which does not survive a fork; else CK_FORK_GETENV. */
+static inline int runner_run(Suite *suite, enum fork_status forks)
+{
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    srunner_set_fork_status(runner, forks);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* Likewise of one case alone. */
+static inline int runner_run_case(const char *name, TCase *tests)
+{
+    Suite *suite = suite_create(name);
+
+    suite_add_tcase(suite, tests);
+    return runner_run(suite, CK_FORK_GETENV);
+}
+
+#endif
