@@ -63,6 +63,19 @@ void child_answer(struct child_link *link, json_t *result)
     link_send(link, json_pack("{s:o}", "result", result));
 }
 
+/* Of what text was shortened to, too. */
+static json_t *text_json(char *text)
+{
+    json_t *json = json_string(text);
+
+    if (json != NULL)
+        return json;
+    for (char *at = text; *at != '\0'; at++)
+        if ((unsigned char)*at > 127)
+            *at = '?';
+    return json_string(text);
+}
+
 void child_fail(struct child_link *link, const char *format, ...)
 {
     char text[480];
@@ -71,7 +84,18 @@ void child_fail(struct child_link *link, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    link_send(link, json_pack("{s:s+}", "error", text, ""));
+    link_send(link, json_pack("{s:o}", "error", text_json(text)));
+}
+
+json_t *child_text(const char *format, ...)
+{
+    char text[4608];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return text_json(text);
 }
 
 /* A group of its own, so that compilers a driver started end with it; no core

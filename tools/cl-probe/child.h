@@ -44,5 +44,9 @@ void child_progress(struct child_link *link, double fraction,
 void child_answer(struct child_link *link, json_t *result);
 void child_fail(struct child_link *link, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Text as JSON.  A driver's, and a path, need not be UTF-8: then all beyond
+ * ASCII is '?'. */
+json_t *child_text(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -92,7 +92,7 @@ static void gate_body(void *argument, struct child_link *link)
         child_answer(link, json_pack("{s:o, s:o, s:o}", "rejected",
                                      gate.rejected, "accepted", gate.accepted,
                                      "profile",
-                                     path[0] != '\0' ? json_string(path)
+                                     path[0] != '\0' ? child_text("%s", path)
                                                      : json_null()));
     tandem_profile_destroy(gate.profile);
     tandem_context_destroy(gate.context);

@@ -4,6 +4,7 @@
  */
 #include <config.h>
 
+#include "child.h"
 #include "kernels.h"
 
 #include <stdlib.h>
@@ -36,8 +37,8 @@ static void item_fail(struct kernel_list *list, const struct kernel_item *item)
 {
     if (json_array_size(list->failures) < FAILURES_KEPT)
         json_array_append_new(list->failures,
-                              json_sprintf("%s: %s", item->work.c.info->name,
-                                           list->lane->backend->last_error()));
+                              child_text("%s: %s", item->work.c.info->name,
+                                         list->lane->backend->last_error()));
 }
 
 /* Takes an item over; false: no memory. */

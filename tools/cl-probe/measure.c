@@ -125,7 +125,7 @@ void session_skip(struct session *session, const char *what)
     const char *why = session->lane.backend->last_error();
 
     json_array_append_new(json_object_get(session->result, "skipped"),
-                          json_sprintf("%s: %s", what, why));
+                          child_text("%s: %s", what, why));
 }
 
 /* A quarter of the device's memory, and of one allocation's room, at most. */
@@ -184,7 +184,7 @@ static void session_save(struct session *session)
                    tandem_last_error());
         return;
     }
-    json_object_set_new(session->result, "profile", json_string(path));
+    json_object_set_new(session->result, "profile", child_text("%s", path));
     child_answer(session->link, json_incref(session->result));
 }
 

@@ -137,9 +137,9 @@ static void tune_lane(const struct campaign_request *request,
         child_fail(link, "%s; %s (%s)", lane->backend->last_error(),
                    tandem_last_error(), tandem_status_name(status));
     else
-        child_answer(link, json_pack("{s:s, s:O, s:s}", "device",
+        child_answer(link, json_pack("{s:s, s:O, s:o}", "device",
                                      request->name, "tuning", found,
-                                     "profile", path));
+                                     "profile", child_text("%s", path)));
     json_decref(found);
 }
 
