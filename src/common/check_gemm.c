@@ -194,6 +194,10 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
             .buffer = gemm->bias, .byte_offset = gemm->bias_byte_offset,
             .dtype = gemm_c_dtype(gemm), .rank = 1, .shape = {size},
             .strides = {1}};
+    } else if (span != NULL && gemm->bias != NULL) {
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: there is a buffer for bias, whose kind is "
+                           "none");
     }
     if (gemm->m > 0 && gemm->n > 0 &&
         tensor_overlaps_itself(&operands[0].tensor))

@@ -74,6 +74,7 @@ SPOIL(offset_absurd, p->gemm.b.byte_offset = UINT64_MAX - 3)
 SPOIL(offset_odd, p->gemm.b.byte_offset = 514)
 SPOIL(bias_null, p->gemm.bias = NULL)
 SPOIL(bias_kind, p->gemm.bias_kind = 3)
+SPOIL(bias_unkind, p->gemm.bias_kind = TANDEM_BIAS_NONE)
 SPOIL(bias_past, p->gemm.bias_byte_offset = BYTES - 16)
 SPOIL(activation_add, p->gemm.activation = TANDEM_OP_ADD)
 SPOIL(activation_unknown, p->gemm.activation = 99)
@@ -118,6 +119,7 @@ static const struct spoilt {
     {"gemm with an offset within an element", offset_odd, true, false},
     {"gemm without its bias", bias_null, true, false},
     {"gemm with an unknown bias", bias_kind, false, false},
+    {"gemm with a bias of no kind", bias_unkind, true, false},
     {"gemm with bias past the end", bias_past, true, false},
     {"gemm with the activation add", activation_add, false, true},
     {"gemm with an unknown activation", activation_unknown, false, true},
