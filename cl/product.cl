@@ -189,8 +189,8 @@ KERNEL void product(__global C_T *c, __global float *partial,
     PLACES(a_at, A_READS);
     PLACES(b_at, B_READS);
     vector_t a_next[A_READS], b_next[B_READS];
-    const uint last_m = p.m - (A_OUTER ? VECTOR : 1) - first_m;
-    const uint last_n = p.n - (B_OUTER ? VECTOR : 1) - first_n;
+    const uint last_m = ((p.m - 1) & ~(A_OUTER ? VECTOR - 1u : 0u)) - first_m;
+    const uint last_n = ((p.n - 1) & ~(B_OUTER ? VECTOR - 1u : 0u)) - first_n;
     a += (long)p.a_offset + (long)tile.batch * p.a_batch +
          (A_OUTER ? begin * p.a_ld + first_m : first_m * p.a_ld + begin);
     b += (long)p.b_offset + (long)tile.batch * p.b_batch +

@@ -4,8 +4,8 @@
  * 8.0 on, as accurate as f32: each element is a high and a low TF32 number,
  * and low high + high low + high high is summed.  Tensor cores truncate when
  * they add, so they add the products of 16 steps of k only; those sums are
- * added as f32.  Lines of a and b start at aligned fours, and those that do
- * not lie along k have a multiple of four elements.
+ * added as f32.  Lines of a and b start at aligned fours; those that do not lie
+ * along k have room for whole ones to their ends.
  *
  * All elements are multiplied by 2^36, so that the smallest have a low part
  * too.  Where a sum is then not finite (an infinite or NaN element, a product
@@ -303,8 +303,8 @@ KERNEL void strict(__global C_T *c, __global float *partial,
     uint begin = tile.begin, end = tile.end;
     const long a_step = A_OUTER ? SLICE * p.a_ld : SLICE;
     const long b_step = B_OUTER ? SLICE * p.b_ld : SLICE;
-    const uint last_m = p.m - (A_OUTER ? 4 : 1);
-    const uint last_n = p.n - (B_OUTER ? 4 : 1);
+    const uint last_m = (p.m - 1) & (A_OUTER ? ~3u : ~0u);
+    const uint last_n = (p.n - 1) & (B_OUTER ? ~3u : ~0u);
     a += (long)p.a_offset + (long)tile.batch * p.a_batch;
     b += (long)p.b_offset + (long)tile.batch * p.b_batch;
 

@@ -53,7 +53,7 @@ static void way_find(struct way *out, struct tandem_device *device,
         route_recall(&device->routes, gemm, &out->route);
     if (!out->zero && !out->route.clblast) {
         plan_product(&out->plan, gemm, out->route.tile, out->route.division,
-                     out->route.packs, group_log2);
+                     group_log2);
         return;
     }
     out->plain = !out->zero && !product_wide(gemm);
@@ -194,7 +194,7 @@ enum tandem_status gemm_launch(struct tandem_stream *stream,
     status = launch_plan(stream, &way.plan);
     if (status == TANDEM_OUT_OF_MEMORY && temporary &&
         atomic_load(&stream->status) == TANDEM_OK) {
-        plan_product(&way.plan, gemm, TILE_MEDIUM, WHOLE, 0,
+        plan_product(&way.plan, gemm, TILE_MEDIUM, WHOLE,
                      stream->device->programs.group_log2);
         status = launch_plan(stream, &way.plan);
     }

@@ -18,6 +18,7 @@ extern const char kernel_reduce[];
 extern const char kernel_softmax[];
 extern const char kernel_strict[];
 extern const char kernel_pack[];
+extern const char kernel_pad[];
 extern const char kernel_tensor[];
 
 #endif

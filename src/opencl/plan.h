@@ -46,7 +46,8 @@ enum kernel_id {
     KERNEL_TENSOR = 23,
     KERNEL_PACK_MAXIMA = 24,
     KERNEL_PACK = 25,
-    KERNEL_IDS = 26
+    KERNEL_PAD = 26,
+    KERNEL_IDS = 27
 };
 
 /* OpenCL C types, as they stand in a key. */

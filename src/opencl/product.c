@@ -7,6 +7,7 @@
 #include "common/check.h"
 #include "opencl/memory.h"
 #include "opencl/nvidia/tensor.h"
+#include "opencl/packing.h"
 #include "opencl/skinny.h"
 
 const struct tile tiles[TILES] = {
@@ -130,83 +131,21 @@ bool product_fits(const struct tandem_gemm *gemm, enum tile_id tile)
         return tensor_fits(gemm, tile);
     if (tiles[tile].strict && gemm->dtype != TANDEM_F32)
         return false;
-    if (tile == TILE_STRICT_LARGE)
-        return gemm->k % 4 == 0;
-    if (tiles[tile].narrow != 0)
-        return skinny_fits(gemm, tile);
-    return tile != TILE_LARGE || both_fours(gemm);
-}
-
-static int64_t packed_line(const struct operand *operand)
-{
-    return (operand->depth + 3) / 4 * 4;
-}
-
-static int64_t packed_batches(const struct tandem_gemm *gemm,
-                              const struct operand *operand)
-{
-    return operand->matrix->batch_stride == 0 ? 1 : gemm->batch;
-}
-
-uint64_t operand_packed(const struct tandem_gemm *gemm, enum operand_id id)
-{
-    struct operand operand = operand_of(gemm, id);
-    return (uint64_t)packed_batches(gemm, &operand) *
-           (uint64_t)operand.rows * (uint64_t)packed_line(&operand) *
-           sizeof(float);
-}
-
-/* Copies an operand to the temporary from byte_offset on, in aligned rows
- * along k; out_matrix is what lies there. */
-static void plan_pack(struct plan *plan, const struct tandem_gemm *gemm,
-                      enum operand_id id, uint64_t byte_offset,
-                      uint32_t group_log2, struct tandem_matrix *out_matrix)
-{
-    struct operand operand = operand_of(gemm, id);
-    const struct tandem_matrix *from = operand.matrix;
-    int64_t line = packed_line(&operand);
-    int64_t batches = packed_batches(gemm, &operand);
-    struct tandem_tensor_desc source = {
-        .buffer = from->buffer,
-        .byte_offset = from->byte_offset,
-        .dtype = gemm->dtype,
-        .rank = 3,
-        .shape = {batches, operand.rows, operand.depth},
-        .strides = {from->batch_stride, operand.outer ? 1 : from->ld,
-                    operand.outer ? from->ld : 1}};
-    struct tandem_tensor_desc target = source;
-    target.buffer = NULL;
-    target.byte_offset = byte_offset;
-    target.strides[0] = operand.rows * line;
-    target.strides[1] = line;
-    target.strides[2] = 1;
-    const struct tandem_tensor_desc *inputs[1] = {&source};
-    const struct tandem_tensor_desc *outputs[1] = {&target};
-    const struct tandem_op op = {.struct_size = sizeof(op),
-                                 .id = TANDEM_OP_COPY};
-    const struct request request = {.group_log2 = group_log2,
-                                    .op = &op,
-                                    .inputs = inputs,
-                                    .outputs = outputs,
-                                    .input_count = 1,
-                                    .output_count = 1};
-    plan_copy(plan, &request);
-    out_matrix->buffer = NULL;
-    out_matrix->byte_offset = byte_offset;
-    out_matrix->ld = line;
-    out_matrix->batch_stride = batches == 1 ? 0 : operand.rows * line;
+    return tiles[tile].narrow == 0 || skinny_fits(gemm, tile);
 }
 
 /* ---- the product ---- */
 
-static uint64_t key_of(const struct tandem_gemm *gemm, enum tile_id tile)
+/* packed: what the tile does not take as it lies. */
+static uint64_t key_of(const struct tandem_gemm *gemm, enum tile_id tile,
+                       bool packed)
 {
     bool strict = tiles[tile].strict;
+    bool fours = strict || (packed && tile == TILE_LARGE) || both_fours(gemm);
     return kernel_key(strict ? KERNEL_STRICT : KERNEL_PRODUCT, 0, false,
                       tiles[tile].group_log2) |
            key_product(tile, operand_outer(gemm, OPERAND_A),
-                       operand_outer(gemm, OPERAND_B),
-                       strict || both_fours(gemm)) |
+                       operand_outer(gemm, OPERAND_B), fours) |
            product_types(gemm);
 }
 
@@ -386,16 +325,16 @@ static void plan_kernels(struct plan *plan, const struct tandem_gemm *gemm,
     }
     params.marks_offset = plan->temp_bytes / sizeof(uint32_t);
     plan_tiles(plan, from,
-               tensor ? tensor_key(gemm, tile) : key_of(from, tile), &params,
-               marks);
+               tensor ? tensor_key(gemm, tile) : key_of(from, tile, true),
+               &params, marks);
     if (marks) {
         /* Of pairs, what is not finite is not packed. */
         const struct tandem_gemm *plain = tensor ? gemm : from;
         plan->temp_bytes += groups_of(&params) * sizeof(uint32_t);
         params.flags |= ONLY_MARKED;
         operands_fill(&params, plain);
-        plan_tiles(plan, plain, key_of(plain, tiles[tile].plain), &params,
-                   true);
+        plan_tiles(plan, plain, key_of(plain, tiles[tile].plain, !tensor),
+                   &params, true);
         params.flags &= ~ONLY_MARKED;
     }
     if ((params.flags & PARTS) != 0)
@@ -403,29 +342,16 @@ static void plan_kernels(struct plan *plan, const struct tandem_gemm *gemm,
 }
 
 void plan_product(struct plan *plan, const struct tandem_gemm *gemm,
-                  enum tile_id tile, struct division division, uint32_t packs,
+                  enum tile_id tile, struct division division,
                   uint32_t group_log2)
 {
-    static const uint32_t transposes[OPERANDS] = {TANDEM_GEMM_TRANSPOSE_A,
-                                                  TANDEM_GEMM_TRANSPOSE_B};
-    struct tandem_gemm packed; /* gemm may be shorter */
-    struct tandem_matrix *matrices[OPERANDS] = {&packed.a, &packed.b};
-    gemm_complete(&packed, gemm);
+    struct tandem_gemm whole; /* gemm may be shorter */
+    gemm_complete(&whole, gemm);
+    struct tandem_gemm packed = whole;
     plan->steps = 0;
     plan->temp_bytes = 0;
-    struct tandem_gemm whole = packed;
-    if (tiles[tile].tensor != TENSOR_NONE)
-        tensor_pack(plan, &whole, tile, &packed);
-    for (uint32_t i = 0; i < OPERANDS; i++) {
-        if ((packs >> i & 1u) == 0)
-            continue;
-        plan_pack(plan, gemm, (enum operand_id)i, plan->temp_bytes, group_log2,
-                  matrices[i]);
-        plan->temp_bytes += operand_packed(gemm, (enum operand_id)i);
-        /* Along k: a as it is multiplied, b the other way round. */
-        packed.flags &= ~transposes[i];
-        packed.flags |= i == OPERAND_B ? TANDEM_GEMM_TRANSPOSE_B : 0;
-    }
+    packing_plan(plan, &whole, tile, packing_needs(&whole, tile), group_log2,
+                 &packed);
     if (tiles[tile].narrow != 0)
         plan_skinny(plan, &packed, tile, division.splits, group_log2);
     else

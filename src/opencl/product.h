@@ -56,25 +56,20 @@ uint64_t product_groups(const struct tandem_gemm *gemm, enum tile_id tile);
  * skinny one that of each row. */
 uint32_t product_slice(const struct tandem_gemm *gemm, enum tile_id tile);
 uint32_t product_share(const struct tandem_gemm *gemm, enum tile_id tile);
-/* Whether tile takes gemm: skinny ones few rows or columns alone; the large
- * ones read fours alone, as single elements would take more registers than
- * some GPUs have. */
+/* Whether tile takes gemm, packed where it has to be (packing.h): skinny ones
+ * few rows or columns alone. */
 bool product_fits(const struct tandem_gemm *gemm, enum tile_id tile);
 /* Whether all of it is f32: only then CLBlast takes it, too (its routines of
  * f16 are not for all devices). */
 bool product_wide(const struct tandem_gemm *gemm);
 /* Whether the kernels can count as far as gemm's matrices go. */
 bool product_counts(const struct tandem_gemm *gemm);
-/* What becomes of a and b before a strict product. */
 enum operand_id { OPERAND_A, OPERAND_B, OPERANDS };
 
 /* Whether the operand does not lie along k. */
 bool operand_outer(const struct tandem_gemm *gemm, enum operand_id operand);
 /* Whether a strict product takes it as it lies. */
 bool operand_aligned(const struct tandem_gemm *gemm, enum operand_id operand);
-/* Bytes of a copy of it, in aligned rows along k. */
-uint64_t operand_packed(const struct tandem_gemm *gemm,
-                        enum operand_id operand);
 /* k of the last tiles, parted of them, is cut into splits chunks, at most;
  * skinny ones cut all or none. */
 struct division {
@@ -83,10 +78,9 @@ struct division {
 #define ALL_TILES UINT32_MAX
 #define WHOLE ((struct division){1, 0})
 
-/* The operands whose bits are set in packs are copied first.  gemm is no empty
- * one. */
+/* gemm is no empty one, and fits. */
 void plan_product(struct plan *plan, const struct tandem_gemm *gemm,
-                  enum tile_id tile, struct division division, uint32_t packs,
+                  enum tile_id tile, struct division division,
                   uint32_t group_log2);
 
 #endif

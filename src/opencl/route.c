@@ -8,6 +8,7 @@
 #include "common/check.h"
 #include "common/decimal.h"
 #include "opencl/nvidia/tensor.h"
+#include "opencl/packing.h"
 #include "opencl/platform.h"
 
 /* Sums of fewer terms are more accurate in plain f32. */
@@ -77,30 +78,20 @@ static bool has_epilogue(const struct tandem_gemm *gemm)
            gemm->activation != TANDEM_OP_INVALID;
 }
 
-/* What the operands add to a strict product of ns, copied first where that is
- * the lesser evil, or the only way. */
+/* What the operands add to a product of ns: packing, and, of strict ones, that
+ * they do not lie along k. */
 static double operands_cost(const struct routes *routes,
                             const struct tandem_gemm *gemm, double ns,
-                            uint32_t *out_packs)
+                            enum tile_id tile)
 {
-    double sum = 0;
-    *out_packs = 0;
-    for (uint32_t i = 0; i < OPERANDS; i++) {
-        enum operand_id id = (enum operand_id)i;
-        bool aligned = operand_aligned(gemm, id);
-        if (aligned && !operand_outer(gemm, id))
-            continue;
-        double pack = routes->costs.launch_ns + 2.0 *
-                                              (double)operand_packed(gemm, id) /
-                                              routes->costs.bytes_per_ns;
-        double as_it_lies = ns * routes->costs.outer_share;
-        if (aligned && as_it_lies <= pack) {
-            sum += as_it_lies;
-        } else {
-            sum += pack;
-            *out_packs |= 1u << i;
-        }
-    }
+    uint32_t launches;
+    double bytes =
+        (double)packing_moves(gemm, tile, packing_needs(gemm, tile), &launches);
+    double sum =
+        launches * routes->costs.launch_ns + bytes / routes->costs.bytes_per_ns;
+    for (uint32_t i = 0; i < OPERANDS && tiles[tile].strict; i++)
+        if (operand_outer(gemm, (enum operand_id)i))
+            sum += ns * routes->costs.outer_share;
     return sum;
 }
 
@@ -182,19 +173,6 @@ static double parts_cost(const struct routes *routes,
            bytes * (splits + 1) / routes->costs.bytes_per_ns;
 }
 
-/* What packing adds to a product of tensor.cl's, and looking for what is not
- * finite. */
-static double packing_cost(const struct routes *routes,
-                           const struct tandem_gemm *gemm, enum tile_id tile)
-{
-    uint32_t launches;
-    double bytes = (double)tensor_moves(gemm, tile, &launches);
-    if (tiles[tile].tensor == TENSOR_PAIR)
-        launches++;
-    return launches * routes->costs.launch_ns +
-           bytes / routes->costs.bytes_per_ns;
-}
-
 static double predict(const struct routes *routes,
                       const struct tandem_gemm *gemm, double tiles_all,
                       struct route *route)
@@ -205,12 +183,10 @@ static double predict(const struct routes *routes,
         ns += skinny_ns(routes, gemm, tiles_all, route);
     else
         ns += groups_ns(routes, gemm, tiles_all, route);
-    route->packs = 0;
-    if (tile->tensor != TENSOR_NONE)
-        ns += packing_cost(routes, gemm, route->tile);
-    if (tile->strict)
-        ns += operands_cost(routes, gemm, ns, &route->packs) +
-              routes->costs.launch_ns;
+    ns += operands_cost(routes, gemm, ns, route->tile);
+    /* What looks for marks. */
+    if (tile->strict || tile->tensor == TENSOR_PAIR)
+        ns += routes->costs.launch_ns;
     return ns + parts_cost(routes, gemm, tiles_all, route);
 }
 
@@ -312,12 +288,7 @@ void route_choose(struct routes *routes, const struct tandem_gemm *gemm,
         if (gemm->dtype != TANDEM_F32 && tiles[out_route->tile].strict)
             out_route->tile = tiles[out_route->tile].plain;
         if (!product_fits(gemm, out_route->tile))
-            out_route->tile = tiles[out_route->tile].strict
-                                  ? TILE_STRICT_MEDIUM
-                                  : TILE_MEDIUM;
-        for (uint32_t i = 0; tiles[out_route->tile].strict && i < OPERANDS; i++)
-            if (!operand_aligned(gemm, (enum operand_id)i))
-                out_route->packs |= 1u << i;
+            out_route->tile = TILE_MEDIUM;
         if ((broken >> out_route->tile & 1u) != 0)
             out_route->clblast = true;
         return;

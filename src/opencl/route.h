@@ -19,7 +19,6 @@ struct route {
     bool clblast;
     enum tile_id tile; /* where it is not CLBlast's */
     struct division division;
-    uint32_t packs; /* bits of operands that are copied first */
 };
 
 /* A route that was chosen, with all that the choice depends on: written by one

@@ -8,7 +8,7 @@
 #include "opencl/device.h"
 #include "opencl/figure.h"
 #include "opencl/launch.h"
-#include "opencl/nvidia/tensor.h"
+#include "opencl/packing.h"
 #include "opencl/transfer.h"
 #include "opencl/tune.h"
 
@@ -71,7 +71,7 @@ static enum tandem_status work_launch(struct meter *meter, void *argument)
         return clblast_product(meter->stream, &work->gemm);
     enum tandem_status status;
     do {
-        plan_product(&plan, &work->gemm, work->tile, WHOLE, 0,
+        plan_product(&plan, &work->gemm, work->tile, WHOLE,
                      meter->device->programs.group_log2);
         status = launch_plan(meter->stream, &plan);
     } while (status == TANDEM_NOT_READY && meter_left_ns(meter) > 0);
@@ -195,10 +195,9 @@ struct other_costs {
 static double packing_ns(const struct tandem_gemm *gemm, enum tile_id tile,
                          const struct other_costs *other)
 {
-    uint32_t launches = 0;
-    double bytes = 0;
-    if (tiles[tile].tensor != TENSOR_NONE)
-        bytes = (double)tensor_moves(gemm, tile, &launches);
+    uint32_t launches;
+    double bytes = (double)packing_moves(
+        gemm, tile, packing_needs(gemm, tile), &launches);
     return launches * other->launch_ns + bytes / other->bytes_per_ns;
 }
 

@@ -41,7 +41,8 @@ static const struct {
     [KERNEL_STRICT] = {"strict.cl", kernel_strict, "strict"},
     [KERNEL_TENSOR] = {"tensor.cl", kernel_tensor, "tensor"},
     [KERNEL_PACK_MAXIMA] = {"pack.cl", kernel_pack, "pack_maxima"},
-    [KERNEL_PACK] = {"pack.cl", kernel_pack, "pack"}};
+    [KERNEL_PACK] = {"pack.cl", kernel_pack, "pack"},
+    [KERNEL_PAD] = {"pad.cl", kernel_pad, "pad"}};
 
 static const char *type_name(uint64_t key, uint32_t operand)
 {
@@ -298,6 +299,9 @@ void variant_describe(struct variant_text *out, uint64_t key,
     case KERNEL_PACK_MAXIMA:
     case KERNEL_PACK:
         append(out, " -DFORMAT=%u", KEY_FORMAT(key));
+        break;
+    case KERNEL_PAD:
+        append(out, " -DBITS=%s", type_name(key, 0));
         break;
     case KERNEL_PRODUCT:
         append_dtypes(out, key);

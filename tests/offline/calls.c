@@ -11,9 +11,9 @@
 #include "common/check.h"
 #include "common/message.h"
 #include "common/operator.h"
+#include "opencl/packing.h"
 #include "opencl/plan.h"
 #include "opencl/platform.h"
-#include "opencl/product.h"
 #include "variants.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -214,11 +214,12 @@ static void tiles_try(struct search *search, const struct tandem_gemm *gemm,
     struct plan plan;
     for (uint32_t i = 0; i < (end - first) * COUNT(divisions); i++) {
         enum tile_id tile = (enum tile_id)(first + i / COUNT(divisions));
-        if (!product_counts(gemm) || !product_fits(gemm, tile) ||
-            (tiles[tile].strict && !(operand_aligned(gemm, OPERAND_A) &&
-                                     operand_aligned(gemm, OPERAND_B))))
+        if (!product_counts(gemm) || !product_fits(gemm, tile))
             continue;
-        plan_product(&plan, gemm, tile, divisions[i % COUNT(divisions)], 0,
+        /* On NVIDIA's alone the large plain tile reads single elements. */
+        if (tile == TILE_PAIR_LARGE && packing_needs(gemm, TILE_LARGE) != 0)
+            continue;
+        plan_product(&plan, gemm, tile, divisions[i % COUNT(divisions)],
                      search->request.group_log2);
         plan_add(search->keys, &plan);
     }

@@ -41,9 +41,6 @@ bool tensor_fits(const struct tandem_gemm *gemm, enum tile_id tile)
                            : TANDEM_GEMM_ALLOW_TF32;
     if (gemm->k >= MOST_DEPTH)
         return false;
-    if (tiles[tile].tensor == TENSOR_PAIR &&
-        !product_fits(gemm, tiles[tile].plain))
-        return false;
     if (tiles[tile].tensor == TENSOR_HALF)
         return gemm->dtype == TANDEM_F16 || gemm->dtype == TANDEM_BF16;
     return gemm->dtype == TANDEM_F32 && (gemm->flags & allowed) != 0;
@@ -131,21 +128,28 @@ static uint64_t scale_bytes(const struct source *source, enum tile_id tile)
                : 0;
 }
 
+uint32_t tensor_needs(const struct tandem_gemm *gemm, enum tile_id tile)
+{
+    uint32_t needs = 0;
+    for (uint32_t i = 0; i < OPERANDS; i++)
+        if (source_of(gemm, tile, (enum operand_id)i).lies == LIES_PACKED)
+            needs |= 1u << i;
+    return needs;
+}
+
 uint64_t tensor_moves(const struct tandem_gemm *gemm, enum tile_id tile,
-                      uint32_t *out_launches)
+                      uint32_t operands, uint32_t *out_launches)
 {
     bool pair = tiles[tile].tensor == TENSOR_PAIR;
     uint64_t bytes = 0;
-    *out_launches = 0;
     for (uint32_t i = 0; i < OPERANDS; i++) {
         struct source source = source_of(gemm, tile, (enum operand_id)i);
-        if (source.lies != LIES_PACKED)
-            continue;
         /* Read twice where rows are scaled, and written once. */
-        bytes += (pair ? 3 : 2) * source.batches *
-                 plane_bytes(&source, slices_of(gemm, tile));
-        *out_launches = pair ? 2 : 1;
+        if ((operands >> i & 1u) != 0)
+            bytes += (pair ? 3 : 2) * source.batches *
+                     plane_bytes(&source, slices_of(gemm, tile));
     }
+    *out_launches = operands == 0 ? 0 : pair ? 2 : 1;
     return bytes;
 }
 
@@ -229,23 +233,21 @@ static void maxima_plan(struct plan *plan, struct packing *packing,
 }
 
 void tensor_pack(struct plan *plan, const struct tandem_gemm *gemm,
-                 enum tile_id tile, struct tandem_gemm *out_packed)
+                 enum tile_id tile, uint32_t operands,
+                 struct tandem_gemm *out_packed)
 {
     struct tandem_matrix *out[OPERANDS] = {&out_packed->a, &out_packed->b};
     enum format format = tensor_format(gemm, tile);
     struct packing packing = {.k = (uint32_t)gemm->k,
                               .slices = (uint32_t)slices_of(gemm, tile)};
     uint64_t groups = 0;
-    *out_packed = *gemm;
     for (uint32_t i = 0; i < OPERANDS; i++) {
         struct source source = source_of(gemm, tile, (enum operand_id)i);
-        if (source.lies != LIES_PACKED)
+        if ((operands >> i & 1u) == 0)
             continue;
         operand_pack(plan, &packing, i, &source, gemm, tile, out[i]);
         groups += (uint64_t)source.blocks * source.batches * packing.slices;
     }
-    if (groups == 0)
-        return;
     if (format == FORMAT_PAIR)
         maxima_plan(plan, &packing, gemm);
     step_add(plan, KERNEL_PACK, format, &packing, gemm, groups);

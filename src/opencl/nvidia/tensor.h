@@ -21,12 +21,12 @@ bool tensor_fits(const struct tandem_gemm *gemm, enum tile_id tile);
 uint32_t tensor_traits(const struct tandem_gemm *gemm);
 /* The key of the tile's kernel, but for what is done last. */
 uint64_t tensor_key(const struct tandem_gemm *gemm, enum tile_id tile);
-/* Bytes that packing moves, and the launches that it takes; 0: none. */
+/* What packing.h says of all tiles. */
+uint32_t tensor_needs(const struct tandem_gemm *gemm, enum tile_id tile);
 uint64_t tensor_moves(const struct tandem_gemm *gemm, enum tile_id tile,
-                      uint32_t *out_launches);
-/* Packs what does not lie as the tile reads it, after what the plan's temporary
- * holds; out_packed is gemm with operands as the tile reads them. */
+                      uint32_t operands, uint32_t *out_launches);
 void tensor_pack(struct plan *plan, const struct tandem_gemm *gemm,
-                 enum tile_id tile, struct tandem_gemm *out_packed);
+                 enum tile_id tile, uint32_t operands,
+                 struct tandem_gemm *out_packed);
 
 #endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What becomes of a product's operands before a tile reads them: nothing, a
+ * copy whose lines are aligned and padded (cl/pad.cl), or the blocks that
+ * cl/nvidia/tensor.cl takes (cl/nvidia/pack.cl).  Pure functions; any thread.
+ */
+#ifndef TANDEM_OPENCL_PACKING_H
+#define TANDEM_OPENCL_PACKING_H
+
+#include "opencl/product.h"
+
+/* Bits of the operands that the tile takes packed alone, a's being the first.
+ * 1 << OPERAND_A, 1 << OPERAND_B. */
+uint32_t packing_needs(const struct tandem_gemm *gemm, enum tile_id tile);
+/* Bytes that packing such operands moves, and the launches that it takes. */
+uint64_t packing_moves(const struct tandem_gemm *gemm, enum tile_id tile,
+                       uint32_t operands, uint32_t *out_launches);
+/* Packs them after what the plan's temporary holds; out_packed, which is gemm
+ * before, has them as the tile reads them. */
+void packing_plan(struct plan *plan, const struct tandem_gemm *gemm,
+                  enum tile_id tile, uint32_t operands, uint32_t group_log2,
+                  struct tandem_gemm *out_packed);
+
+#endif
