@@ -219,16 +219,13 @@ static inline void multiply(float (*sum)[BLOCKS_N][4], uint column,
             sum[i][column][e] += part[i][e];
 }
 
-/* So that registers keep nothing of what is worked out of it: faster where one
- * of the operands does not lie along k, slower where both do. */
-#if A_OUTER || B_OUTER
+/* So that registers keep nothing of what is worked out of it. */
 static inline uint group_again(void)
 {
     uint group;
     asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(group));
     return group;
 }
-#endif
 
 static inline bool sums_finite(float (*sum)[BLOCKS_N][4])
 {
@@ -363,8 +360,6 @@ KERNEL void strict(__global C_T *c, __global float *partial,
     barrier(CLK_LOCAL_MEM_FENCE);
     if (id == 0)
         marks[p.marks_offset + get_group_id(0)] = marked;
-#if A_OUTER || B_OUTER
     tile = tile_of(group_again(), &p);
-#endif
     store_tile(c, partial, bias, &tile, sum, shared, &p);
 }
