@@ -109,12 +109,27 @@ static inline void split_cut(uint x, uint *high, uint *low)
 
 /* Where read r of an item lies in a slice. */
 #define ROW_OF(outer, size, r)                                                 \
-    ((outer) ? (id + (r)*GROUP) % ((size) / 4) * 4 : (id + (r)*GROUP) / 4)
+    ((outer) ? id % ((size) / 4) * 4 : id / 4 + (r) * (GROUP / 4))
 #define DEPTH_OF(outer, size, r)                                               \
-    ((outer) ? (id + (r)*GROUP) / ((size) / 4) : id % 4 * 4)
+    ((outer) ? id / ((size) / 4) + (r) * (GROUP * 4 / (size)) : id % 4 * 4)
 /* How many of its bytes lie before the end of k. */
 #define BYTES_FROM(outer, k)                                                   \
     ((k) >= end ? 0u : (outer) ? 16u : min((end - (k)) * 4, 16u))
+
+/* Where an item's reads of an operand are: pointers, or what is to be added to
+ * one.  Which takes fewer registers is the compiler's secret. */
+#if B_OUTER && TILE_M > 64
+#define PLACES(at, reads) uint at[reads]
+#define PLACE(from, offset) (offset)
+#define SOURCE(from, at) ((from) + (at))
+#define ADVANCE(from, at, reads, step) from += (step)
+#else
+#define PLACES(at, reads) __global const float *at[reads]
+#define PLACE(from, offset) ((from) + (offset))
+#define SOURCE(from, at) (at)
+#define ADVANCE(from, at, reads, step)                                         \
+    _Pragma("unroll") for (uint r_ = 0; r_ < (reads); ++r_) at[r_] += (step)
+#endif
 
 /* Starts the reads of the slice from k on. */
 #define FETCH(k_, stage_)                                                      \
@@ -122,19 +137,21 @@ static inline void split_cut(uint x, uint *high, uint *low)
         if ((k_) < end) {                                                      \
             _Pragma("unroll") for (uint r_ = 0; r_ < A_READS; ++r_)            \
             {                                                                  \
-                copy_async(a_to[r_] + (stage_)*A_STAGE * 4, a_at[r_],          \
+                copy_async(a_to[r_] + (stage_)*A_STAGE * 4,                    \
+                           SOURCE(a, a_at[r_]),                                \
                            BYTES_FROM(A_OUTER, (k_) + DEPTH_OF(A_OUTER,        \
                                                                TILE_M, r_)));  \
-                a_at[r_] += a_step;                                            \
             }                                                                  \
             _Pragma("unroll") for (uint r_ = 0; r_ < B_READS; ++r_)            \
             {                                                                  \
-                copy_async(b_to[r_] + (stage_)*B_STAGE * 4, b_at[r_],          \
+                copy_async(b_to[r_] + (stage_)*B_STAGE * 4,                    \
+                           SOURCE(b, b_at[r_]),                                \
                            BYTES_FROM(B_OUTER, (k_) + DEPTH_OF(B_OUTER,        \
                                                                TILE_N, r_)));  \
-                b_at[r_] += b_step;                                            \
             }                                                                  \
         }                                                                      \
+        ADVANCE(a, a_at, A_READS, a_step);                                     \
+        ADVANCE(b, b_at, B_READS, b_step);                                     \
         asm volatile("cp.async.commit_group;" ::: "memory");                   \
     } while (0)
 
@@ -300,24 +317,25 @@ KERNEL void strict(__global C_T *c, __global float *partial,
     uint begin = tile.begin, end = tile.end;
     const long a_step = A_OUTER ? SLICE * p.a_ld : SLICE;
     const long b_step = B_OUTER ? SLICE * p.b_ld : SLICE;
-    const uint last_m = (p.m - 1) & (A_OUTER ? ~3u : ~0u);
-    const uint last_n = (p.n - 1) & (B_OUTER ? ~3u : ~0u);
-    a += (long)p.a_offset + (long)tile.batch * p.a_batch;
-    b += (long)p.b_offset + (long)tile.batch * p.b_batch;
+    const uint last_m = ((p.m - 1) & (A_OUTER ? ~3u : ~0u)) - first_m;
+    const uint last_n = ((p.n - 1) & (B_OUTER ? ~3u : ~0u)) - first_n;
+    a += (long)p.a_offset + (long)tile.batch * p.a_batch +
+         AT(A_OUTER, p.a_ld, (long)first_m, (long)begin);
+    b += (long)p.b_offset + (long)tile.batch * p.b_batch +
+         AT(B_OUTER, p.b_ld, (long)first_n, (long)begin);
 
     /* Rows past the edge read the last one; nobody stores what comes of it. */
-    __global const float *a_at[A_READS], *b_at[B_READS];
+    PLACES(a_at, A_READS);
+    PLACES(b_at, B_READS);
     uint a_to[A_READS], b_to[B_READS];
     REPEAT (r, A_READS) {
         uint row = ROW_OF(A_OUTER, TILE_M, r), k = DEPTH_OF(A_OUTER, TILE_M, r);
-        a_at[r] = a + AT(A_OUTER, p.a_ld, (long)min(first_m + row, last_m),
-                         (long)(begin + k));
+        a_at[r] = PLACE(a, AT(A_OUTER, (uint)p.a_ld, min(row, last_m), k));
         a_to[r] = a_base + A_AT(row, k) * 4;
     }
     REPEAT (r, B_READS) {
         uint row = ROW_OF(B_OUTER, TILE_N, r), k = DEPTH_OF(B_OUTER, TILE_N, r);
-        b_at[r] = b + AT(B_OUTER, p.b_ld, (long)min(first_n + row, last_n),
-                         (long)(begin + k));
+        b_at[r] = PLACE(b, AT(B_OUTER, (uint)p.b_ld, min(row, last_n), k));
         b_to[r] = b_base + B_AT(row, k) * 4;
     }
     uint a_from = a_base + (A_OUTER ? A_AT(warp_m + lane / 4 * 4, lane % 4)
