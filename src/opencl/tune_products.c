@@ -201,6 +201,35 @@ static double packing_ns(const struct tandem_gemm *gemm, enum tile_id tile,
     return launches * other->launch_ns + bytes / other->bytes_per_ns;
 }
 
+/* Rounds of groups of the tile, one for each compute unit. */
+static void work_rounds(struct work *out, const struct meter *meter,
+                        enum tile_id tile, uint32_t rounds, int64_t depth)
+{
+    uint32_t rows, columns, groups = meter->device->routes.units * rounds;
+    grid_of(groups, &rows, &columns);
+    if (tiles[tile].narrow != 0)
+        work_make(out, meter, tiles[tile].narrow,
+                  (int64_t)groups * skinny_share(tile), depth, 1);
+    else
+        work_make(out, meter, (int64_t)rows * tiles[tile].m,
+                  (int64_t)columns * tiles[tile].n, depth, 1);
+    work_tile(out, tile);
+}
+
+/* No more rounds than the meter has memory for: of many compute units each is
+ * sooner full. */
+static uint32_t rounds_fit(const struct meter *meter, enum tile_id tile,
+                           uint32_t rounds, int64_t depth)
+{
+    struct work work;
+    for (; rounds > 1; rounds--) {
+        work_rounds(&work, meter, tile, rounds, depth);
+        if (work.bytes <= meter->bytes)
+            break;
+    }
+    return rounds;
+}
+
 /* The time of rounds of groups at a depth, and, of one more of k. */
 static enum tandem_status rounds_time(struct meter *meter, enum tile_id tile,
                                       uint32_t rounds, const int64_t depths[2],
@@ -208,18 +237,10 @@ static enum tandem_status rounds_time(struct meter *meter, enum tile_id tile,
                                       double *out_ns, double *out_slope)
 {
     struct work work;
-    uint32_t rows, columns, groups = meter->device->routes.units * rounds;
-    double ns[2];
+    double ns[2] = {0, 0};
     enum tandem_status status = TANDEM_OK;
-    grid_of(groups, &rows, &columns);
     for (uint32_t i = 0; i < 2 && status == TANDEM_OK; i++) {
-        if (tiles[tile].narrow != 0)
-            work_make(&work, meter, tiles[tile].narrow,
-                      (int64_t)groups * skinny_share(tile), depths[i], 1);
-        else
-            work_make(&work, meter, (int64_t)rows * tiles[tile].m,
-                      (int64_t)columns * tiles[tile].n, depths[i], 1);
-        work_tile(&work, tile);
+        work_rounds(&work, meter, tile, rounds, depths[i]);
         status = work_time(meter, &work, &ns[i]);
         ns[i] -= packing_ns(&work.gemm, tile, other);
     }
@@ -247,6 +268,7 @@ static enum tandem_status tune_tile(struct meter *meter, enum tile_id tile,
     uint32_t rounds = FILLS * tiles[tile].slots;
     if (tiles[tile].narrow != 0 && !cpu)
         rounds = SKINNY_ROWS / share;
+    rounds = rounds_fit(meter, tile, rounds, depths[1]);
     enum tandem_status status =
         rounds_time(meter, tile, 1, depths, other, &first, &cost[1]);
     if (status == TANDEM_OK)

@@ -49,6 +49,13 @@ START_TEST(fork_is_said)
 }
 END_TEST
 
+/* A tile that is not timed is never chosen beside others that are. */
+START_TEST(tiles_are_timed_in_little_memory)
+{
+    ck_assert_int_eq(process_end(process_start("/proc/self/exe", "tune")), 0);
+}
+END_TEST
+
 static struct tandem_memory_stats stats_of(struct tandem_device *device)
 {
     struct tandem_memory_stats stats = {.struct_size = sizeof(stats)};
@@ -287,6 +294,7 @@ static Suite *suite_make(void)
     tcase_add_test(cases, no_driver_is_said);
     tcase_add_test(cases, fork_is_said);
     tcase_add_test(cases, fork_after_listing_is_said);
+    tcase_add_test(cases, tiles_are_timed_in_little_memory);
     tcase_add_test(cases, pool_asks_the_driver_once);
     tcase_add_test(cases, cap_is_kept);
     tcase_add_test(cases, imported_memory_is_shared);
@@ -294,6 +302,37 @@ static Suite *suite_make(void)
     tcase_add_test(cases, uploads_keep_their_order);
     tcase_add_test(cases, trim_frees_staging_at_any_time);
     return suite;
+}
+
+/* In a process of its own: more compute units than there is memory for. */
+static void tile_note(void *user, const char *key, const char *value)
+{
+    uint32_t *seen = user;
+    (void)value;
+    *seen |= strcmp(key, "gemm.tile.large") == 0    ? 1u
+             : strncmp(key, "gemm.tile.", 10) == 0 ? 2u
+                                                    : 0;
+}
+
+static int tune_narrow(void)
+{
+    uint32_t count, seen = 0;
+    setenv("POCL_MAX_PTHREAD_COUNT", "16", 1);
+    backend = plugin_load();
+    if (backend == NULL || backend->device_count(&count) != TANDEM_OK)
+        return 2;
+    const char *key = "memory_cap_bytes", *cap = "5000000";
+    const struct tandem_open_options options = {
+        .struct_size = sizeof(options), .count = 1, .keys = &key,
+        .values = &cap};
+    struct tandem_device *device;
+    if (backend->open(0, &options, &device) != TANDEM_OK)
+        return 4;
+    enum tandem_status status =
+        backend->tune(device, UINT64_C(4000000000), tile_note, &seen);
+    backend->close(device);
+    /* The first that is timed; none, where there was no time for any. */
+    return status == TANDEM_OK && seen != 2 ? 0 : 3;
 }
 
 /* In a process of its own, with no driver to be found. */
@@ -335,6 +374,8 @@ int main(int argc, char **argv)
         return no_driver();
     if (argc > 1 && strcmp(argv[1], "fork") == 0)
         return fork_after_listing();
+    if (argc > 1 && strcmp(argv[1], "tune") == 0)
+        return tune_narrow();
     backend = plugin_load();
     if (backend == NULL)
         return 1;
