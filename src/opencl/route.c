@@ -296,7 +296,7 @@ void route_choose(struct routes *routes, const struct tandem_gemm *gemm,
     /* Costs that are built in mean nothing beside measured ones. */
     if (either && routes->costs.measured == 0 && routes->prefer_clblast)
         return;
-    struct route ours;
+    struct route ours = *out_route; /* where there is none */
     double limit = either && routes->costs.measured != 0
                        ? clblast_best(routes, gemm)
                        : 1e30;

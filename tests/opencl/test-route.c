@@ -152,6 +152,20 @@ START_TEST(unmeasured_tiles_are_left_out)
 }
 END_TEST
 
+/* However long CLBlast takes, by what was measured. */
+START_TEST(no_tile_is_chosen_where_none_fits)
+{
+    struct tandem_gemm gemm = product(40000, 40000, INT64_C(1) << 30, 1);
+    gemm.flags = TANDEM_GEMM_TRANSPOSE_A;
+    gemm.a.ld = gemm.b.ld = 40000;
+    start(true);
+    take("tile.pair-large", "1 1 1");
+    take("clblast", "1 1 1 1 1000000000000");
+    ck_assert(product_counts(&gemm));
+    ck_assert(choose(&gemm).clblast);
+}
+END_TEST
+
 /* CLBlast does not take them, so any tile is better; what is broken for them is
  * not so for f32. */
 START_TEST(products_of_16_bits_are_ours)
@@ -725,6 +739,7 @@ int main(void)
     tcase_add_test(tests, times_are_interpolated);
     tcase_add_test(tests, an_epilogue_costs_clblast_a_launch);
     tcase_add_test(tests, unmeasured_tiles_are_left_out);
+    tcase_add_test(tests, no_tile_is_chosen_where_none_fits);
     tcase_add_test(tests, products_of_16_bits_are_ours);
     tcase_add_test(tests, alignment_goes_by_the_dtype);
     tcase_add_test(tests, tiles_that_fill_no_wave_are_parted);
