@@ -8,6 +8,7 @@
 #include "product.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -43,7 +44,7 @@ static const struct {
     {"64x197x197x64", ""},
     {"16x512x512x512", ""},
 };
-static const char *const narrow[] = {"tf32", "f16", "bf16"};
+static const char *const narrow[] = {"fast", "tf32", "f16", "bf16"};
 /* Operands that products of reduced precision find hard. */
 static const char *const inputs[] = {"positive", "rowscale", "columnscale",
                                      "depthscale", "extreme"};
@@ -67,6 +68,12 @@ void gemm_list(struct list *list)
     for (size_t i = 0; i < COUNT(inputs); i++)
         for (size_t j = 0; j < COUNT(hard); j++)
             add_square(list, hard[j], inputs[i]);
+    for (size_t i = 0; i < COUNT(inputs); i++) {
+        char detail[32];
+
+        snprintf(detail, sizeof detail, "fast+%s", inputs[i]);
+        add_square(list, 2048, detail);
+    }
     for (size_t i = 0; i < COUNT(narrow); i++)
         for (size_t j = 0; j < COUNT(reduced); j++)
             add_square(list, reduced[j], narrow[i]);

@@ -199,6 +199,8 @@ static void gemm_read_row(struct product *p, const struct row *row)
         p->gemm.flags |= TANDEM_GEMM_TRANSPOSE_B;
     if (row_has(row, "tf32"))
         p->gemm.flags |= TANDEM_GEMM_ALLOW_TF32;
+    if (row_has(row, "fast"))
+        p->gemm.flags |= TANDEM_GEMM_ALLOW_ROW_SCALED;
 }
 
 static void product_close(struct product *p)
@@ -286,16 +288,20 @@ static double add_error(struct product *p, struct contest *contest,
 }
 
 /* As the operator table's metric has it; of reduced precision what its
- * rounding may do at most. */
+ * rounding may do at most; of shared scales what backend.h allows, for the sum
+ * of a product's magnitudes is about k / 4 times its operands' scales, and
+ * depthscale's largest elements are 2^10. */
 static double error_limit(const struct product *p)
 {
     double k = (double)p->gemm.k;
+    double shared = 0x1p-21 + (p->inputs == DEPTHSCALE ? 0x1p-15 : 0x1p-35);
 
     if (p->dtype == TANDEM_BF16)
         return 0x1p-7;
     if (p->dtype == TANDEM_F16 || p->gemm.flags & TANDEM_GEMM_ALLOW_TF32)
         return 0x1p-9;
-    return (8 + 2 * sqrt(k)) * 0x1p-23;
+    return (8 + 2 * sqrt(k)) * 0x1p-23 +
+           (p->gemm.flags & TANDEM_GEMM_ALLOW_ROW_SCALED ? shared : 0);
 }
 
 static bool product_right(struct product *p, struct contest *contest)
@@ -323,7 +329,8 @@ static void add_library(struct product *p, struct contest *contest)
     bench_fn run = NULL;
     void *argument = p;
 
-    if (p->dtype != TANDEM_F32)
+    if (p->dtype != TANDEM_F32 ||
+        p->gemm.flags & TANDEM_GEMM_ALLOW_ROW_SCALED)
         return;
 #ifdef BENCH_OPENCL
     if (bench_on_opencl(p->bench)) {

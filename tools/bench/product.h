@@ -4,8 +4,9 @@
  * that users would call instead, with its errors.  Single-threaded.
  *
  * A row's shape is MxNxK or BATCHxMxNxK; the words of its detail, with + in
- * between: ta, tb (a, b transposed), bias, relu, tf32 (allowed), f16, bf16;
- * and what the operands are, where they are not from [-1, 1) alike: positive;
+ * between: ta, tb (a, b transposed), bias, relu, tf32 (allowed), fast (rows
+ * and columns may share a scale: TANDEM_GEMM_ALLOW_ROW_SCALED), f16, bf16; and
+ * what the operands are, where they are not from [-1, 1) alike: positive;
  * rowscale, columnscale (rows of a, columns of b times powers of 2 from -10 to
  * 10), depthscale (columns of a, and rows of b by as much the other way);
  * extreme (a times 1e25, b by as much).
