@@ -10,7 +10,7 @@
 #include "cpu/cpu.h"
 #include "cpu/elementwise.h"
 
-#define CHUNK_ELEMENTS 8192
+#define CHUNK_ELEMENTS 2048
 
 typedef void (*cast_fn)(void *to, int64_t to_step, const void *from,
                         int64_t from_step, int64_t n);
@@ -242,7 +242,7 @@ void cast_run(const struct work *work)
     }
     int64_t extent = cast.layout.shape[cast.layout.rank - 1];
     cast.chunks = (extent + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
-    pool_run(work->device->pool, cast_rows, &cast,
+    pool_run(work->device->pool, TANDEM_OP_CAST, cast_rows, &cast,
              cast.layout.elements / extent * cast.chunks,
              (extent + cast.chunks - 1) / cast.chunks);
 }

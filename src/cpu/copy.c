@@ -13,7 +13,7 @@
 
 /* Side of a tile, in elements, and elements of a row that a task takes. */
 #define TILE 64
-#define CHUNK_ELEMENTS 16384
+#define CHUNK_ELEMENTS 4096
 
 struct copy {
     struct layout layout; /* target, source */
@@ -168,14 +168,15 @@ static void copy_between(const struct work *work,
         int64_t rows = copy.layout.shape[copy.layout.rank - 2];
         int64_t columns = copy.layout.shape[copy.layout.rank - 1];
         copy.row_tiles = (rows + TILE - 1) / TILE;
-        pool_run(work->device->pool, copy_tiles, &copy,
+        pool_run(work->device->pool, work->op->id + POOL_VARIANT, copy_tiles,
+                 &copy,
                  copy.layout.elements / (rows * columns) * copy.row_tiles,
                  (rows + copy.row_tiles - 1) / copy.row_tiles * columns);
         return;
     }
     int64_t extent = copy.layout.shape[copy.layout.rank - 1];
     copy.chunks = (extent + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
-    pool_run(work->device->pool, copy_lines, &copy,
+    pool_run(work->device->pool, work->op->id, copy_lines, &copy,
              copy.layout.elements / extent * copy.chunks,
              (extent + copy.chunks - 1) / copy.chunks);
 }

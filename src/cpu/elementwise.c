@@ -14,8 +14,8 @@
 #include "cpu/cpu.h"
 #include "cpu/elementwise.h"
 
-/* Elements that one task takes along the innermost axis. */
-#define CHUNK_ELEMENTS 8192
+/* Elements that one task takes along the innermost axis: a page of memory. */
+#define CHUNK_ELEMENTS 1024
 /* Shorter rows are packed several at a time. */
 #define SHORT_ELEMENTS 128
 #define OPERANDS 7u
@@ -224,10 +224,12 @@ static void walk_run(const void *context, int64_t first, int64_t end)
     for (uint32_t i = 0; i < walk->operands; i++)
         start[i] = walk->base[i] +
                    layout_offset(layout, i, index) * (int64_t)walk->bytes[i];
-    for (int64_t task = first; task < end; task++) {
-        int64_t skip = chunk * CHUNK_ELEMENTS;
-        int64_t n =
-            extent - skip < CHUNK_ELEMENTS ? extent - skip : CHUNK_ELEMENTS;
+    while (first < end) {
+        int64_t chunks =
+            walk->chunks - chunk < end - first ? walk->chunks - chunk
+                                               : end - first;
+        int64_t skip = chunk * CHUNK_ELEMENTS, n = chunks * CHUNK_ELEMENTS;
+        n = extent - skip < n ? extent - skip : n;
         for (uint32_t i = 0; i < walk->operands; i++)
             at[i] = start[i] +
                     skip * layout->strides[i][inner] * (int64_t)walk->bytes[i];
@@ -235,8 +237,7 @@ static void walk_run(const void *context, int64_t first, int64_t end)
             row_packed(walk, at, n);
         else
             row_dense(walk, at, n);
-        if (++chunk < walk->chunks)
-            continue;
+        first += chunks;
         chunk = 0;
         layout_next(layout, index, start, walk->bytes);
     }
@@ -250,12 +251,15 @@ static void planes_run(const void *context, int64_t first, int64_t end)
     int64_t index[TANDEM_MAX_RANK];
     int64_t plane = outer.shape[outer.rank - 1] * outer.shape[outer.rank - 2];
     outer.rank--; /* layout_seek leaves the last axis out */
-    for (int64_t task = first; task < end; task++) {
-        int64_t from = task % walk->chunks * CHUNK_ELEMENTS;
-        int64_t to =
-            plane - from < CHUNK_ELEMENTS ? plane : from + CHUNK_ELEMENTS;
+    for (int64_t chunks; first < end; first += chunks) {
+        int64_t chunk = first % walk->chunks;
+        chunks = walk->chunks - chunk < end - first ? walk->chunks - chunk
+                                                    : end - first;
+        int64_t from = chunk * CHUNK_ELEMENTS,
+                to = from + chunks * CHUNK_ELEMENTS;
+        to = plane < to ? plane : to;
         unsigned char *at[OPERANDS];
-        layout_seek(&outer, task / walk->chunks, index);
+        layout_seek(&outer, first / walk->chunks, index);
         for (uint32_t i = 0; i < walk->operands; i++)
             at[i] = walk->base[i] +
                     layout_offset(&outer, i, index) * (int64_t)walk->bytes[i];
@@ -332,7 +336,9 @@ void elementwise_run(const struct work *work)
     if (plane)
         extent *= walk.layout.shape[walk.layout.rank - 2];
     walk.chunks = (extent + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
-    pool_run(work->device->pool, plane ? planes_run : walk_run,
-             &walk, walk.layout.elements / extent * walk.chunks,
+    pool_run(work->device->pool,
+             work->op->id + (walk.packed != 0 ? POOL_VARIANT : 0),
+             plane ? planes_run : walk_run, &walk,
+             walk.layout.elements / extent * walk.chunks,
              (extent + walk.chunks - 1) / walk.chunks);
 }

@@ -118,6 +118,6 @@ void gather_run(const struct work *work)
     }
     missing_fill(gather.missing, operands[0]->dtype);
     int64_t extent = gather.layout.shape[gather.layout.rank - 1];
-    pool_run(work->device->pool, gather_lines, &gather,
+    pool_run(work->device->pool, work->op->id, gather_lines, &gather,
              gather.layout.elements / extent, extent);
 }

@@ -174,7 +174,8 @@ static void wide_run(struct tandem_device *device, struct product *product)
     batches_multiply(product, pool_threads(device->pool));
     if (gemm->bias_kind != TANDEM_BIAS_NONE ||
         gemm->activation != TANDEM_OP_INVALID)
-        pool_run(device->pool, rows_finish, product, gemm->m * gemm->batch,
+        pool_run(device->pool, TANDEM_OP_GEMM, rows_finish, product,
+                 gemm->m * gemm->batch,
                  gemm->n);
 }
 

@@ -133,5 +133,6 @@ void norm_run(const struct work *work)
                  layout_contiguous(&layout->reduced, 1) &&
                  layout_contiguous(&layout->affine, 0) &&
                  (norm.bias == NULL || layout_contiguous(&layout->affine, 1));
-    pool_run(work->device->pool, rows_run, &norm, layout->kept.elements, n);
+    pool_run(work->device->pool, work->op->id, rows_run, &norm,
+             layout->kept.elements, n);
 }

@@ -1,57 +1,97 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that help with large operators; see pool.h.  A job is published
- * under the mutex; helpers and the caller claim its tasks by an atomic
- * counter, so a helper that never wakes (a child after fork has none) is
- * waited for by nobody.
+ * Threads that help with large operators; see pool.h.
+ *
+ * A job is published by one store to the gate, which helpers look at.  Each
+ * thread has a share of the tasks of its own, always the same one, and claims
+ * it piece by piece; whoever is done takes pieces of the others' shares.  So a
+ * helper that comes late, or never (a child after fork has none), is waited
+ * for by nobody: the caller closes the gate when nothing is left to claim, and
+ * waits for the helpers that are inside.
  */
 #include "config.h"
 
 #include "cpu/pool.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "common/shelter.h"
 #include "common/quota.h"
+#include "common/shelter.h"
+#include "cpu/team.h"
 
 #define THREADS_LIMIT 256u
 /* Kernels' frames are small; the host's default may be anything. */
 #define STACK_BYTES ((size_t)1 << 20)
-/* Less work than this, in elements, is never worth measuring. */
-#define MEASURED_UNITS 16384
-/* No machine joins threads in less. */
-#define JOIN_LEAST_NS 1000.0
+/* Less work than this, in units, is never worth a look at the clock. */
+#define MEASURED_UNITS 4096
+/* No machine's threads come together in half of it. */
+#define LEAST_NS 1000.0
+/* A unit's time depends on which cache the job fits in: classes of jobs by
+ * their units, below the first, the second, and above. */
+#define CLASSES 3
+#define CLASS_UNITS 65536.0
+#define CLASS_FACTOR 16.0
 #define JOIN_SAMPLES 9
 #define MEETING_LIMIT_NS 200000.0
-/* Help is asked for where the work takes so many times as long as asking. */
-#define WORTH_FACTOR 2.0
-/* Pieces that each thread should get, so that a slow one can be helped. */
-#define PIECES_PER_THREAD 8
+/* Bounds of how long helpers look out for the next job. */
+#define LOOK_LEAST_NS 20000.0
+#define LOOK_MOST_NS 200000.0
+/* Pieces of each share, so that a slow thread can be helped. */
+#define PIECES_PER_SHARE 8
+/* Looks at the gate from one look at the clock to the next. */
+#define LOOKS 32
+
+/* A line of the cache, or the two that are fetched together. */
+#define LINE 128
+
+/* One thread of a job; number 0 is the caller. */
+struct member {
+    alignas(LINE) atomic_int_fast64_t next; /* task of its share to claim */
+    int64_t end;                            /* of the share */
+    alignas(LINE) atomic_bool inside;       /* the job may be in use by it */
+    atomic_bool asleep; /* whoever clears it posts wake */
+    sem_t wake;
+    uint32_t number;
+    struct pool *pool;
+    pthread_t thread;
+};
 
 struct pool {
-    pthread_mutex_t busy;  /* held by the caller that has the helpers */
-    pthread_mutex_t mutex; /* guards what follows, down to stop */
-    pthread_cond_t work_come, work_done;
-    uint64_t generation; /* of the job; odd: there is none */
-    uint32_t active;     /* helpers at the present job */
-    bool stop;
-    /* The job; read by helpers that are counted in active. */
+    /* generation << 16 | the number of threads of the open job, 0: closed.
+     * Written by the holder of busy. */
+    alignas(LINE) atomic_uint_fast64_t gate;
+    /* The job; read by members that are inside. */
     pool_fn fn;
     const void *work;
-    int64_t tasks, piece;
-    atomic_int_fast64_t next;
-    _Atomic uint32_t
-        threads; /* the caller among them; written with busy held */
+    int64_t piece;
+    alignas(LINE) atomic_bool stop;
+    atomic_bool waits; /* the caller; whoever clears it posts left */
+    _Atomic uint32_t awake; /* helpers */
+    _Atomic uint32_t threads; /* the caller among them */
+    _Atomic double look_ns;
+    _Atomic double least_ns; /* of a job that is worth sharing */
+    sem_t left;
+    /* Nanoseconds of a unit for one thread; 0: not known. */
+    _Atomic float rates[POOL_KINDS][CLASSES];
+
+    pthread_mutex_t busy; /* held by the caller that has the helpers */
     /* Only with busy held. */
     uint32_t started; /* helpers */
+    bool measured;
     pid_t owner;      /* the process that started them */
-    double join_ns;   /* of an empty job; 0: not measured */
-    pthread_t helpers[THREADS_LIMIT];
+    struct team_costs costs;
+    struct team_credit credit;
+
+    struct member members[THREADS_LIMIT];
 };
 
 /* ---- what this process may use ------------------------------------------ */
@@ -69,87 +109,198 @@ static double now_ns(void)
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
+/* Lets the other thread of a core go first. */
+static inline void pause_briefly(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory");
+#endif
+}
+
+static void semaphore_wait(sem_t *semaphore)
+{
+    while (sem_wait(semaphore) != 0 && errno == EINTR)
+        continue;
+}
+
 /* ---- jobs --------------------------------------------------------------- */
 
-static void job_work(struct pool *pool)
+static uint32_t gate_team(uint_fast64_t gate)
 {
-    for (;;) {
-        int64_t first = atomic_fetch_add_explicit(&pool->next, pool->piece,
-                                                  memory_order_relaxed);
-        if (first >= pool->tasks)
-            return;
-        int64_t end = pool->tasks - first > pool->piece ? first + pool->piece
-                                                        : pool->tasks;
-        pool->fn(pool->work, first, end);
+    return (uint32_t)(gate & 0xffff);
+}
+
+/* Each thread wakes two more, so that all are awake soon. */
+static void sleepers_wake(struct pool *pool, uint32_t number, uint32_t team)
+{
+    for (uint32_t i = 2 * number + 1; i <= 2 * number + 2 && i < team; i++) {
+        struct member *member = &pool->members[i];
+        if (atomic_load(&member->asleep) &&
+            atomic_exchange(&member->asleep, false))
+            sem_post(&member->wake);
     }
+}
+
+/* The tasks of the share of number, then what is left of the others'; how many
+ * they were. */
+static int64_t job_work(struct pool *pool, uint32_t number, uint32_t team)
+{
+    int64_t done = 0;
+    pool_fn fn = pool->fn;
+    const void *work = pool->work;
+    int64_t piece = pool->piece;
+    for (uint32_t i = 0; i < team; i++) {
+        uint32_t at = number + i < team ? number + i : number + i - team;
+        struct member *share = &pool->members[at];
+        while (atomic_load_explicit(&share->next, memory_order_relaxed) <
+               share->end) {
+            int64_t first = atomic_fetch_add_explicit(&share->next, piece,
+                                                      memory_order_relaxed);
+            if (first >= share->end)
+                break;
+            int64_t end =
+                share->end - first > piece ? first + piece : share->end;
+            fn(work, first, end);
+            done += end - first;
+        }
+    }
+    return done;
+}
+
+/* Takes part in the job that is open to the helper; false: it is over. */
+static bool job_join(struct member *helper, uint_fast64_t *out_seen)
+{
+    struct pool *pool = helper->pool;
+    atomic_store(&helper->inside, true);
+    uint_fast64_t gate = atomic_load(&pool->gate);
+    uint32_t team = gate_team(gate);
+    bool open = team > helper->number;
+    if (open) {
+        *out_seen = gate >> 16;
+        sleepers_wake(pool, helper->number, team);
+        job_work(pool, helper->number, team);
+    }
+    atomic_store(&helper->inside, false);
+    if (atomic_load(&pool->waits) && atomic_exchange(&pool->waits, false))
+        sem_post(&pool->left);
+    return open;
+}
+
+/* Until there is a job, or the pool is destroyed. */
+static void helper_sleep(struct member *helper, uint_fast64_t seen)
+{
+    struct pool *pool = helper->pool;
+    atomic_fetch_sub(&pool->awake, 1);
+    atomic_store(&helper->asleep, true);
+    uint_fast64_t gate = atomic_load(&pool->gate);
+    bool wanted = gate_team(gate) > helper->number && gate >> 16 != seen;
+    if ((!wanted && !atomic_load(&pool->stop)) ||
+        !atomic_exchange(&helper->asleep, false))
+        semaphore_wait(&helper->wake);
+    atomic_fetch_add(&pool->awake, 1);
 }
 
 static void *helper_main(void *argument)
 {
-    struct pool *pool = argument;
-    uint64_t seen = 1;
-    pthread_mutex_lock(&pool->mutex);
-    for (;;) {
-        while (!pool->stop &&
-               (pool->generation == seen || (pool->generation & 1u) != 0))
-            pthread_cond_wait(&pool->work_come, &pool->mutex);
-        if (pool->stop)
-            break;
-        seen = pool->generation;
-        pool->active++;
-        pthread_mutex_unlock(&pool->mutex);
-        job_work(pool);
-        pthread_mutex_lock(&pool->mutex);
-        if (--pool->active == 0)
-            pthread_cond_signal(&pool->work_done);
+    struct member *helper = argument;
+    struct pool *pool = helper->pool;
+    uint_fast64_t seen = 0;
+    double idle_since = now_ns();
+    for (uint32_t looks = 1; !atomic_load(&pool->stop); looks++) {
+        uint_fast64_t gate =
+            atomic_load_explicit(&pool->gate, memory_order_relaxed);
+        if (gate_team(gate) > helper->number && gate >> 16 != seen) {
+            if (job_join(helper, &seen))
+                idle_since = now_ns();
+            continue;
+        }
+        if (looks % LOOKS == 0 &&
+            now_ns() - idle_since > atomic_load(&pool->look_ns)) {
+            helper_sleep(helper, seen);
+            idle_since = now_ns();
+        }
+        pause_briefly();
     }
-    pthread_mutex_unlock(&pool->mutex);
     return NULL;
 }
 
-/* Called with busy held.  Helpers may run where the caller may, so there are
- * no more than that has use for; fewer than wanted is no error. */
-static void helpers_start(struct pool *pool)
+/* Whether a helper is inside that may be. */
+static bool helper_inside(struct pool *pool, uint32_t team)
 {
-    uint32_t most = pool_processors();
-    uint32_t wanted = pool->threads < most ? pool->threads : most;
-    pool->owner = getpid();
-    while (pool->started + 1 < wanted &&
-           shelter_thread(&pool->helpers[pool->started], "tandem-cpu",
-                          STACK_BYTES, helper_main, pool))
-        pool->started++;
-    pool->threads = pool->started + 1;
+    for (uint32_t i = 1; i < team; i++)
+        if (atomic_load(&pool->members[i].inside))
+            return true;
+    return false;
 }
 
-static int64_t piece_tasks(const struct pool *pool, int64_t tasks)
+/* A child after fork has no helpers, but what they were about. */
+static void helpers_forget(struct pool *pool)
 {
-    int64_t pieces = (int64_t)pool->threads * PIECES_PER_THREAD;
-    return tasks > pieces ? tasks / pieces : 1;
+    for (uint32_t i = 1; i <= pool->started; i++)
+        atomic_store(&pool->members[i].inside, false);
+    atomic_store(&pool->threads, 1);
 }
 
-/* Tasks first to tasks - 1.  Called with busy held. */
-static void job_run(struct pool *pool, pool_fn fn, const void *work,
-                    int64_t first, int64_t tasks)
+/* Until no helper is inside; looks as long as helpers do, then sleeps. */
+static void helpers_await(struct pool *pool, uint32_t team)
 {
-    pthread_mutex_lock(&pool->mutex);
+    double look_ns = atomic_load(&pool->look_ns), start = 0;
+    for (uint32_t looks = 0; helper_inside(pool, team); looks++) {
+        pause_briefly();
+        if (looks % LOOKS != 0)
+            continue;
+        start = start == 0 ? now_ns() : start;
+        if (now_ns() - start < look_ns)
+            continue;
+        if (pool->owner != getpid()) {
+            helpers_forget(pool);
+            return;
+        }
+        atomic_store(&pool->waits, true);
+        if (helper_inside(pool, team) || !atomic_exchange(&pool->waits, false))
+            semaphore_wait(&pool->left);
+    }
+}
+
+static void shares_cut(struct pool *pool, int64_t tasks, uint32_t team)
+{
+    int64_t share = tasks / team, rest = tasks % team, from = 0;
+    pool->piece = share > PIECES_PER_SHARE ? share / PIECES_PER_SHARE : 1;
+    for (uint32_t i = 0; i < team; i++) {
+        struct member *member = &pool->members[i];
+        atomic_store_explicit(&member->next, from, memory_order_relaxed);
+        from += share + (i < rest ? 1 : 0);
+        member->end = from;
+    }
+}
+
+/* Called with busy held.  Returns the nanoseconds of a task in this thread; 0
+ * where it came to none. */
+static double job_run(struct pool *pool, pool_fn fn, const void *work,
+                      int64_t tasks, uint32_t team)
+{
+    uint_fast64_t gate =
+        atomic_load_explicit(&pool->gate, memory_order_relaxed);
+    uint_fast64_t generation = (gate >> 16) + 1;
+    shares_cut(pool, tasks, team);
     pool->fn = fn;
     pool->work = work;
-    pool->tasks = tasks;
-    pool->piece = piece_tasks(pool, tasks);
-    atomic_store_explicit(&pool->next, first, memory_order_relaxed);
-    pool->generation++;
-    pthread_cond_broadcast(&pool->work_come);
-    pthread_mutex_unlock(&pool->mutex);
-    job_work(pool);
-    pthread_mutex_lock(&pool->mutex);
-    pool->generation++;
-    while (pool->active > 0)
-        pthread_cond_wait(&pool->work_done, &pool->mutex);
-    pthread_mutex_unlock(&pool->mutex);
+    atomic_store(&pool->gate, generation << 16 | team);
+    sleepers_wake(pool, 0, team);
+    double start = now_ns();
+    int64_t done = job_work(pool, 0, team);
+    double end = now_ns();
+    atomic_store(&pool->gate, generation << 16);
+    helpers_await(pool, team);
+    return done > 0 ? (end - start) / (double)done : 0;
 }
 
-/* A job that ends when the caller and half the helpers have come, with whom
- * sharing pays already, or after a while without. */
+/* ---- measuring ---------------------------------------------------------- */
+
+/* A job of one task a thread that ends when all have come, or after a while
+ * without. */
 struct meeting {
     atomic_int come;
     int wanted;
@@ -162,7 +313,7 @@ static void task_meet(const void *work, int64_t first, int64_t end)
     atomic_fetch_add(&meeting->come, (int)(end - first));
     while (atomic_load(&meeting->come) < meeting->wanted &&
            now_ns() - start < MEETING_LIMIT_NS)
-        continue;
+        pause_briefly();
 }
 
 static int compare_times(const void *a, const void *b)
@@ -171,26 +322,69 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Called with busy held: starts the helpers and times how long they take to
- * come, with time before each to fall asleep. */
-static void join_measure(struct pool *pool)
+/* The median time in which team threads come together, rest_ns after the last
+ * time. */
+static double meeting_measure(struct pool *pool, uint32_t team, long rest_ns)
 {
-    const struct timespec rest = {.tv_nsec = 100000};
+    const struct timespec rest = {.tv_nsec = rest_ns};
     double times[JOIN_SAMPLES];
-    helpers_start(pool);
     for (int i = -1; i < JOIN_SAMPLES; i++) {
-        nanosleep(&rest, NULL);
-        struct meeting meeting = {.wanted = 1 + (int)pool->threads / 2};
+        struct meeting meeting = {.wanted = (int)team};
         struct meeting *pointer = &meeting;
+        if (rest_ns > 0)
+            nanosleep(&rest, NULL);
         double start = now_ns();
-        job_run(pool, task_meet, &pointer, 0, pool->threads);
+        job_run(pool, task_meet, &pointer, team, team);
         /* The first one pays for the threads' start. */
         if (i >= 0)
             times[i] = now_ns() - start;
     }
     qsort(times, JOIN_SAMPLES, sizeof times[0], compare_times);
-    double median = times[JOIN_SAMPLES / 2];
-    pool->join_ns = median > JOIN_LEAST_NS ? median : JOIN_LEAST_NS;
+    return times[JOIN_SAMPLES / 2];
+}
+
+/* Called with busy held.  Helpers may run where the caller may, so there are
+ * no more than that has use for; fewer than wanted is no error. */
+static void helpers_start(struct pool *pool)
+{
+    uint32_t most = pool_processors();
+    uint32_t wanted = pool->threads < most ? pool->threads : most;
+    pool->owner = getpid();
+    while (pool->started + 1 < wanted) {
+        struct member *helper = &pool->members[pool->started + 1];
+        helper->pool = pool;
+        helper->number = pool->started + 1;
+        sem_init(&helper->wake, 0, 0);
+        atomic_fetch_add(&pool->awake, 1);
+        if (!shelter_thread(&helper->thread, "tandem-cpu", STACK_BYTES,
+                            helper_main, helper)) {
+            atomic_fetch_sub(&pool->awake, 1);
+            break;
+        }
+        pool->started++;
+    }
+    pool->threads = pool->started + 1;
+}
+
+/* Starts the helpers and times how long they take to come, asleep and
+ * awake. */
+static void costs_measure(struct pool *pool)
+{
+    helpers_start(pool);
+    pool->measured = true;
+    uint32_t threads = pool->threads;
+    if (threads < 2)
+        return;
+    double cold = meeting_measure(pool, threads, 100000);
+    atomic_store(&pool->look_ns, 10 * LOOK_MOST_NS);
+    double all = meeting_measure(pool, threads, 0);
+    double two = threads > 2 ? meeting_measure(pool, 2, 0) : all;
+    team_measured(&pool->costs, two, all, threads, cold);
+    if (pool->costs.least > LEAST_NS)
+        pool->least_ns = pool->costs.least;
+    atomic_store(&pool->look_ns, cold < LOOK_LEAST_NS  ? LOOK_LEAST_NS
+                                 : cold > LOOK_MOST_NS ? LOOK_MOST_NS
+                                                       : cold);
 }
 
 /* ---- the pool ----------------------------------------------------------- */
@@ -198,15 +392,14 @@ static void join_measure(struct pool *pool)
 struct pool *pool_create(uint32_t threads)
 {
     uint32_t most = pool_processors();
-    struct pool *pool = calloc(1, sizeof *pool);
+    struct pool *pool = aligned_alloc(LINE, sizeof *pool);
     if (pool == NULL)
         return NULL;
+    memset(pool, 0, sizeof *pool);
     pthread_mutex_init(&pool->busy, NULL);
-    pthread_mutex_init(&pool->mutex, NULL);
-    pthread_cond_init(&pool->work_come, NULL);
-    pthread_cond_init(&pool->work_done, NULL);
-    pool->generation = 1;
+    sem_init(&pool->left, 0, 0);
     pool->threads = threads == 0 || threads > most ? most : threads;
+    pool->least_ns = LEAST_NS;
     return pool;
 }
 
@@ -219,46 +412,97 @@ void pool_destroy(struct pool *pool)
 {
     if (pool == NULL)
         return;
-    pthread_mutex_lock(&pool->mutex);
-    pool->stop = true;
-    pthread_cond_broadcast(&pool->work_come);
-    pthread_mutex_unlock(&pool->mutex);
+    atomic_store(&pool->stop, true);
     /* A child after fork has no helpers to join. */
-    if (pool->owner == getpid()) {
-        for (uint32_t i = 0; i < pool->started; i++)
-            pthread_join(pool->helpers[i], NULL);
-        pthread_cond_destroy(&pool->work_come);
-        pthread_cond_destroy(&pool->work_done);
-    }
-    pthread_mutex_destroy(&pool->mutex);
+    if (pool->owner == getpid())
+        for (uint32_t i = 1; i <= pool->started; i++) {
+            struct member *helper = &pool->members[i];
+            if (atomic_exchange(&helper->asleep, false))
+                sem_post(&helper->wake);
+            pthread_join(helper->thread, NULL);
+            sem_destroy(&helper->wake);
+        }
+    sem_destroy(&pool->left);
     pthread_mutex_destroy(&pool->busy);
     free(pool);
 }
 
-void pool_run(struct pool *pool, pool_fn fn, const void *work, int64_t tasks,
-              int64_t units)
+/* The first tasks of a job of which the rate is not known, timed; how many
+ * they are. */
+static int64_t rate_try(const struct pool *pool, _Atomic float *rate,
+                        pool_fn fn, const void *work, int64_t tasks,
+                        int64_t units)
+{
+    int64_t pieces = (int64_t)pool->threads * PIECES_PER_SHARE;
+    int64_t few = tasks > pieces ? tasks / pieces : 1;
+    double start = now_ns();
+    fn(work, 0, few);
+    *rate = (float)((now_ns() - start) / ((double)few * (double)units));
+    return few;
+}
+
+struct rest {
+    pool_fn fn;
+    const void *work;
+    int64_t first;
+};
+
+/* The tasks after those that were tried. */
+static void rest_run(const void *context, int64_t first, int64_t end)
+{
+    const struct rest *rest = context;
+    rest->fn(rest->work, rest->first + first, rest->first + end);
+}
+
+/* The team for a job of alone_ns, with busy held where it is more than 1. */
+static uint32_t team_gather(struct pool *pool, double alone_ns, int64_t tasks,
+                            double now)
+{
+    if (pthread_mutex_trylock(&pool->busy) != 0)
+        return 1;
+    if (!pool->measured)
+        costs_measure(pool);
+    uint32_t threads = pool->threads, awake = 1 + atomic_load(&pool->awake);
+    uint32_t limit = tasks < (int64_t)threads ? (uint32_t)tasks : threads;
+    uint32_t team =
+        team_choose(&pool->costs, &pool->credit, alone_ns, limit,
+                    awake < threads ? awake : threads, now, pool->look_ns);
+    if (team < 2)
+        pthread_mutex_unlock(&pool->busy);
+    return team;
+}
+
+void pool_run(struct pool *pool, uint32_t kind, pool_fn fn, const void *work,
+              int64_t tasks, int64_t units)
 {
     double all = (double)tasks * (double)units;
     if (tasks <= 1 || all < MEASURED_UNITS || pool->threads <= 1) {
         fn(work, 0, tasks);
         return;
     }
-    /* The first piece tells what the rest would take alone. */
-    int64_t first = piece_tasks(pool, tasks);
-    double start = now_ns();
-    fn(work, 0, first);
-    double rest_ns =
-        (now_ns() - start) * (double)(tasks - first) / (double)first;
-    bool shared = false;
-    if (rest_ns > WORTH_FACTOR * JOIN_LEAST_NS &&
-        pthread_mutex_trylock(&pool->busy) == 0) {
-        if (pool->join_ns == 0)
-            join_measure(pool);
-        shared = rest_ns > WORTH_FACTOR * pool->join_ns && pool->threads > 1;
-        if (shared)
-            job_run(pool, fn, work, first, tasks);
-        pthread_mutex_unlock(&pool->busy);
+    _Atomic float *rate =
+        &pool->rates[kind][all < CLASS_UNITS                  ? 0
+                           : all < CLASS_UNITS * CLASS_FACTOR ? 1
+                                                              : 2];
+    struct rest rest = {fn, work, 0};
+    if (*rate == 0) {
+        rest.first = rate_try(pool, rate, fn, work, tasks, units);
+        tasks -= rest.first;
+        fn = rest_run;
+        work = &rest;
     }
-    if (!shared)
-        fn(work, first, tasks);
+    double start = now_ns(), per_task;
+    double alone_ns = (double)tasks * (double)units * (double)*rate;
+    uint32_t team = 1;
+    if (alone_ns > pool->least_ns && tasks > 1)
+        team = team_gather(pool, alone_ns, tasks, start);
+    if (team > 1) {
+        per_task = job_run(pool, fn, work, tasks, team);
+        pthread_mutex_unlock(&pool->busy);
+    } else {
+        fn(work, 0, tasks);
+        per_task = (now_ns() - start) / (double)(tasks > 0 ? tasks : 1);
+    }
+    if (per_task > 0)
+        *rate = team_learn(*rate, (float)(per_task / (double)units));
 }

@@ -138,7 +138,8 @@ static void band_pass(const struct band *band)
 {
     const struct columns *columns = band->columns;
     if (columns->pool != NULL)
-        pool_run(columns->pool, chunks_run, band, columns->chunks,
+        pool_run(columns->pool, columns->op + POOL_VARIANT, chunks_run, band,
+                 columns->chunks,
                  columns->chunk * band->width);
     else
         chunks_run(band, 0, columns->chunks);
@@ -240,6 +241,7 @@ void columns_run(const struct work *work, const struct layout_reduction *layout,
         bands_run(&columns, 0, tasks);
         return;
     }
-    pool_run(work->device->pool, bands_run, &columns, tasks,
+    pool_run(work->device->pool, columns.op + POOL_VARIANT, bands_run,
+             &columns, tasks,
              rows * ((width + columns.bands - 1) / columns.bands));
 }

@@ -15,7 +15,7 @@
 #include "cpu/reduce.h"
 
 /* Elements of a chunk, and the most chunks of one result. */
-#define CHUNK_ELEMENTS 65536
+#define CHUNK_ELEMENTS 8192
 #define CHUNKS 256
 
 /* ---- pieces ------------------------------------------------------------- */
@@ -212,7 +212,7 @@ static void chunks_reduce(const struct reduction *reduction, const float *start,
     }
     partials[0] = *partial; /* which compilers do not see chunks_run do */
     if (reduction->pool != NULL)
-        pool_run(reduction->pool, chunks_run, &work,
+        pool_run(reduction->pool, reduction->op, chunks_run, &work,
                  reduction->chunks, reduction->chunk);
     else
         chunks_run(&work, 0, reduction->chunks);
@@ -292,7 +292,7 @@ static void rows_run(struct reduction *reduction, struct pool *pool)
         return;
     }
     reduction->pool = NULL;
-    pool_run(pool, results_run, reduction, results, n);
+    pool_run(pool, reduction->op, results_run, reduction, results, n);
 }
 
 /* Every result of an empty reduction. */
@@ -387,7 +387,7 @@ void dot_run(const struct work *work)
     if (dot.n > CHUNK_ELEMENTS * (int64_t)CHUNKS)
         dot.chunk = (dot.n + CHUNKS - 1) / CHUNKS;
     int64_t chunks = (dot.n + dot.chunk - 1) / dot.chunk;
-    pool_run(work->device->pool, dot_chunks, &dot, chunks,
+    pool_run(work->device->pool, TANDEM_OP_DOT, dot_chunks, &dot, chunks,
              dot.n < dot.chunk ? dot.n : dot.chunk);
     for (int64_t i = 0; i < chunks; i++)
         sum += partials[i];

@@ -166,7 +166,7 @@ void softmax_run(const struct work *work)
     int64_t extent = kept->shape[kept->rank - 1];
     if (!columns_suit(&softmax.layout) ||
         kept->strides[0][kept->rank - 1] != 1) {
-        pool_run(work->device->pool, rows_run, &softmax,
+        pool_run(work->device->pool, work->op->id, rows_run, &softmax,
                  kept->elements, n);
         return;
     }
@@ -175,7 +175,8 @@ void softmax_run(const struct work *work)
                     : softmax.width > COLUMNS ? COLUMNS
                                               : softmax.width;
     softmax.bands = (extent + softmax.width - 1) / softmax.width;
-    pool_run(work->device->pool, bands_run, &softmax,
+    pool_run(work->device->pool, work->op->id + POOL_VARIANT, bands_run,
+             &softmax,
              kept->elements / extent * softmax.bands,
              n * ((extent + softmax.bands - 1) / softmax.bands));
 }
@@ -262,7 +263,8 @@ void cross_entropy_run(const struct work *work)
             gradient && logits->shape[1] > 1 ? out->strides[1] : 1,
         .scale = gradient ? (float)work->op->floats[0] : 0.0f,
     };
-    pool_run(work->device->pool, gradient ? gradients_run : losses_run,
+    pool_run(work->device->pool, work->op->id,
+             gradient ? gradients_run : losses_run,
              &entropy, logits->shape[0],
              logits->shape[1]);
 }

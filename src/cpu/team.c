@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many threads a job is worth; see team.h. */
+#include "config.h"
+
+#include "cpu/team.h"
+
+#include <math.h>
+
+/* What sharing has to save at least: the times it is judged by are no better
+ * than that. */
+#define GAIN 0.9
+/* The share of a difference by which a known time rises. */
+#define RISE 0.125f
+
+void team_measured(struct team_costs *out, double two, double all,
+                   uint32_t threads, double cold)
+{
+    out->each = threads > 2 ? (all - two) / (threads - 2) : 0;
+    out->each = out->each > 0 ? out->each : 0;
+    out->fixed = two - 2 * out->each;
+    out->fixed = out->fixed > 0 ? out->fixed : 0;
+    out->cold = cold > all ? cold : all;
+    /* Two threads halve the work: it must be twice what they take to meet. */
+    out->least = 2 * two;
+}
+
+/* The best number of threads that look out, and its time. */
+static uint32_t warm_team(const struct team_costs *costs, double alone_ns,
+                          uint32_t limit, double *out_ns)
+{
+    double best = limit;
+    if (costs->each * limit * limit > alone_ns)
+        best = sqrt(alone_ns / costs->each);
+    uint32_t team = best < 2 ? 2 : (uint32_t)best;
+    *out_ns = costs->fixed + costs->each * team + alone_ns / team;
+    return team;
+}
+
+uint32_t team_choose(const struct team_costs *costs,
+                     struct team_credit *credit, double alone_ns,
+                     uint32_t limit, uint32_t awake, double now_ns,
+                     double look_ns)
+{
+    double warm_ns, few_ns = alone_ns;
+    uint32_t few = 1;
+    if (limit < 2)
+        return 1;
+    uint32_t team = warm_team(costs, alone_ns, limit, &warm_ns);
+    if (warm_ns > alone_ns * GAIN)
+        return 1;
+    if (team <= awake)
+        return team;
+    if (awake > 1) {
+        few = warm_team(costs, alone_ns, awake, &few_ns);
+        if (few_ns > alone_ns) {
+            few = 1;
+            few_ns = alone_ns;
+        }
+    }
+    double cold_ns = costs->cold + alone_ns / limit;
+    if (now_ns - credit->at > look_ns)
+        credit->ns = 0;
+    credit->at = now_ns + few_ns;
+    credit->ns += few_ns - warm_ns;
+    if (cold_ns > few_ns * GAIN && credit->ns < costs->cold)
+        return few;
+    credit->ns = 0;
+    return team;
+}
+
+float team_learn(float known, float seen)
+{
+    if (known == 0 || seen < known)
+        return seen;
+    return known + (seen - known) * RISE;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How many threads a job is worth: its time alone, as learnt from jobs of its
+ * kind, against the measured time that threads take to come together.  Pure
+ * functions, but for the learning, which any thread may do.
+ */
+#ifndef TANDEM_CPU_TEAM_H
+#define TANDEM_CPU_TEAM_H
+
+#include <stdint.h>
+
+/* Nanoseconds in which threads come together. */
+struct team_costs {
+    double least; /* of the smallest job that is worth it; 0: not measured */
+    double fixed, each; /* of threads that look out, and of each more */
+    double cold;        /* where some have to be woken */
+};
+
+/* What was saved by not waking threads, or lost, of late. */
+struct team_credit {
+    double ns, at;
+};
+
+/* From the times in which 2 and threads threads came together. */
+void team_measured(struct team_costs *out, double two, double all,
+                   uint32_t threads, double cold);
+
+/* The threads for a job of alone_ns, of at most limit, where awake of them
+ * look out; now_ns: the time.  Threads that sleep are woken for a job that
+ * makes up for it, or for the last of a row of jobs that together would have:
+ * those between which none of the threads would have fallen asleep. */
+uint32_t team_choose(const struct team_costs *costs,
+                     struct team_credit *credit, double alone_ns,
+                     uint32_t limit, uint32_t awake, double now_ns,
+                     double look_ns);
+
+/* Nanoseconds of a unit of work, after one that took seen: falls at once to a
+ * lower one and rises slowly, as pages touched for the first time and
+ * processors taken away make work slower, and nothing makes it faster. */
+float team_learn(float known, float seen);
+
+#endif
