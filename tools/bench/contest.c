@@ -135,16 +135,31 @@ static double warm_up(struct turns *turns, double fill_ns, uint64_t most)
     return once < 0 ? -1 : once * (double)turns->count;
 }
 
-/* Who goes first changes: none always finds warm caches. */
+/* Samples that a side takes before it is another's turn. */
+#define STAY 3u
+
+/* Samples from first to end of one side, after a run that does not count: it
+ * leaves the caches, and the clocks, which follow a device's power, as this
+ * side has them, not as the last one did. */
+static bool take_turn(struct turns *t, uint32_t first, uint32_t end)
+{
+    double ns = t->side->run(t->side->argument, t->count);
+
+    for (uint32_t i = first; i < end && ns >= 0; i++)
+        ns = t->ns[i] = t->side->run(t->side->argument, t->count);
+    return ns >= 0;
+}
+
+/* Who goes first changes. */
 static const char *take_turns(struct turns *turns, size_t count,
                               uint32_t samples)
 {
-    for (uint32_t i = 0; i < samples; i++)
+    for (uint32_t i = 0; i < samples; i += STAY)
         for (size_t j = 0; j < count; j++) {
-            struct turns *t = &turns[(i + j) % count];
+            struct turns *t = &turns[(i / STAY + j) % count];
+            uint32_t end = i + STAY < samples ? i + STAY : samples;
 
-            t->ns[i] = t->side->run(t->side->argument, t->count);
-            if (t->ns[i] < 0)
+            if (!take_turn(t, i, end))
                 return t->side->name;
         }
     return NULL;
