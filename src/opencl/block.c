@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "opencl/device.h"
+#include "opencl/kept.h"
 #include "opencl/late.h"
 #include "opencl/status.h"
 
@@ -52,10 +53,13 @@ static void block_release(struct block *block)
     free(block);
 }
 
-/* Detaches cached blocks, the largest first, until keep_bytes are left. */
+/* Detaches cached blocks, the largest first, until keep_bytes are left; before
+ * that, all that is kept becomes such blocks. */
 static struct block *detach(struct pool *pool, uint64_t keep_bytes)
 {
     struct block *list = NULL;
+    if (pool->stats.cached_bytes > keep_bytes)
+        kept_drop(pool);
     for (uint32_t i = POOL_CLASSES; i-- > 0;)
         while (pool->stats.cached_bytes > keep_bytes &&
                pool->cached[i] != NULL) {

@@ -17,6 +17,9 @@
 /* Eight classes to each power of two: at most an eighth is wasted. */
 #define POOL_CLASSES 512u
 
+/* Operands of which it is remembered that they were packed. */
+#define KEPT_TRACES 256u
+
 /* Memory of the driver, cached while no buffer has it. */
 struct block {
     cl_mem mem;
@@ -35,11 +38,18 @@ struct pool {
     struct late *late;             /* late.c's */
     uint64_t next_address;
     struct tandem_memory_stats stats;
+    /* kept.c's: the most that it may have, what it has, in the order of use,
+     * and operands that were seen once. */
+    uint64_t kept_cap, kept_bytes;
+    struct kept *kept_newest, *kept_oldest;
+    uint64_t kept_traces[KEPT_TRACES];
 };
 
 /* A block of at least so many bytes, cached or new, counted as used. */
 enum tandem_status block_get(struct tandem_device *device, uint64_t bytes,
                              struct block **out_block);
+/* Whoever has the block next must wait for what buffer's owner left. */
+void block_inherit(struct block *block, const struct tandem_buffer *buffer);
 /* Into the cache; the pool is locked, and the block no longer counted as
  * used. */
 void block_put(struct pool *pool, struct block *block);

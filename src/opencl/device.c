@@ -15,6 +15,7 @@
 #include "opencl/cache.h"
 #include "opencl/clblast.h"
 #include "opencl/driver.h"
+#include "opencl/kept.h"
 #include "opencl/late.h"
 #include "opencl/pinned.h"
 #include "opencl/section.h"
@@ -280,6 +281,9 @@ static enum tandem_status read_options(struct tandem_device *device,
                                "open: key or value %u is NULL", i);
         if (strcmp(from->keys[i], "memory_cap_bytes") == 0)
             status = parse_number(from->keys[i], from->values[i], out_cap);
+        if (strcmp(from->keys[i], "packed_bytes") == 0)
+            status = parse_number(from->keys[i], from->values[i],
+                                  &device->pool.kept_cap);
         if (strcmp(from->keys[i], "num_threads") == 0)
             status = parse_number(from->keys[i], from->values[i], out_threads);
         if (strcmp(from->keys[i], "cache_cap_bytes") == 0)
@@ -343,6 +347,7 @@ enum tandem_status device_open(uint32_t index,
         atomic_store(&device->waits, WAITS_BUSY);
     cache_start(&device->cache);
     device->haul.forced = -1;
+    device->pool.kept_cap = hardware->info.memory_bytes / KEPT_SHARE;
     routes_start(&device->routes, hardware);
     enum tandem_status status = read_options(device, options, &cap, &threads);
     if (status == TANDEM_OK)

@@ -5,7 +5,9 @@
 
 #include "common/check.h"
 #include "opencl/clblast.h"
+#include "opencl/kept.h"
 #include "opencl/launch.h"
+#include "opencl/packing.h"
 #include "opencl/status.h"
 
 /* No product, so that CLBlast, which rejects sizes of 0, is not asked. */
@@ -53,7 +55,7 @@ static void way_find(struct way *out, struct tandem_device *device,
         route_recall(&device->routes, gemm, &out->route);
     if (!out->zero && !out->route.clblast) {
         plan_product(&out->plan, gemm, out->route.tile, out->route.division,
-                     group_log2);
+                     NULL, group_log2);
         return;
     }
     out->plain = !out->zero && !product_wide(gemm);
@@ -173,6 +175,45 @@ static enum tandem_status way_kernels(struct tandem_stream *stream,
     return status;
 }
 
+/* Takes what is kept of the operands that the way packs, and plans with it. */
+static void way_keep(struct tandem_stream *stream,
+                     const struct tandem_gemm *gemm, struct way *way,
+                     struct kept **out_kept)
+{
+    const struct tandem_matrix *matrices[OPERANDS] = {NULL, NULL};
+    bool any = false;
+    uint32_t needs = 0;
+    if (!way->zero && !way->clblast && !way->plain)
+        needs = packing_needs(gemm, way->route.tile);
+    for (uint32_t i = 0; i < OPERANDS; i++) {
+        out_kept[i] = NULL;
+        if ((needs >> i & 1u) == 0)
+            continue;
+        out_kept[i] = kept_take(stream, gemm, way->route.tile,
+                                (enum operand_id)i);
+        matrices[i] = kept_matrix(out_kept[i]);
+        any = any || matrices[i] != NULL;
+    }
+    if (any)
+        plan_product(&way->plan, gemm, way->route.tile, way->route.division,
+                     matrices, stream->device->programs.group_log2);
+}
+
+/* The way's plan; where its temporary has no memory, one without. */
+static enum tandem_status way_launch(struct tandem_stream *stream,
+                                     const struct tandem_gemm *gemm,
+                                     struct way *way)
+{
+    bool temporary = way->plan.temp_bytes != 0;
+    enum tandem_status status = launch_plan(stream, &way->plan);
+    if (status != TANDEM_OUT_OF_MEMORY || !temporary ||
+        atomic_load(&stream->status) != TANDEM_OK)
+        return status;
+    plan_product(&way->plan, gemm, TILE_MEDIUM, WHOLE, NULL,
+                 stream->device->programs.group_log2);
+    return launch_plan(stream, &way->plan);
+}
+
 enum tandem_status gemm_launch(struct tandem_stream *stream,
                                const struct tandem_gemm *gemm)
 {
@@ -190,14 +231,11 @@ enum tandem_status gemm_launch(struct tandem_stream *stream,
         status = clblast_product(stream, gemm);
     if (status != TANDEM_OK || way.plan.steps == 0)
         return status;
-    bool temporary = way.plan.temp_bytes != 0;
-    status = launch_plan(stream, &way.plan);
-    if (status == TANDEM_OUT_OF_MEMORY && temporary &&
-        atomic_load(&stream->status) == TANDEM_OK) {
-        plan_product(&way.plan, gemm, TILE_MEDIUM, WHOLE,
-                     stream->device->programs.group_log2);
-        status = launch_plan(stream, &way.plan);
-    }
+    struct kept *kept[OPERANDS];
+    way_keep(stream, gemm, &way, kept);
+    status = way_launch(stream, gemm, &way);
+    for (uint32_t i = 0; i < OPERANDS; i++)
+        kept_give(kept[i]);
     return status == TANDEM_OK || !way.clblast ? status
                                                : stream_fail(stream, status);
 }

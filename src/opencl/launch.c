@@ -182,18 +182,11 @@ static bool step_shows(const struct step *step,
     return false;
 }
 
-enum tandem_status launch_plan(struct tandem_stream *stream, struct plan *plan)
+enum tandem_status launch_steps(struct tandem_stream *stream, struct plan *plan,
+                                struct tandem_buffer *temp)
 {
-    struct tandem_buffer *temp = NULL;
-    struct stream_kernel *kernel;
     enum tandem_status status = TANDEM_OK;
     bool shows = false; /* a result, of which a part is missing */
-    /* All kernels first: a failure then has started no work. */
-    for (uint32_t i = 0; plan->steps > 1 && i < plan->steps; i++)
-        if (status == TANDEM_OK && key_compiles(plan->step[i].key))
-            status = stream_kernel(stream, &plan->step[i], &kernel);
-    if (status == TANDEM_OK && plan->temp_bytes != 0)
-        status = buffer_create(stream->device, plan->temp_bytes, true, &temp);
     for (uint32_t i = 0; i < plan->steps && status == TANDEM_OK; i++) {
         struct step *step = &plan->step[i];
         for (uint32_t j = 0; j < step->buffer_count; j++)
@@ -204,6 +197,22 @@ enum tandem_status launch_plan(struct tandem_stream *stream, struct plan *plan)
             status = stream_fail(stream, status);
         shows = shows || step_shows(step, temp);
     }
+    return status;
+}
+
+enum tandem_status launch_plan(struct tandem_stream *stream, struct plan *plan)
+{
+    struct tandem_buffer *temp = NULL;
+    struct stream_kernel *kernel;
+    enum tandem_status status = TANDEM_OK;
+    /* All kernels first: a failure then has started no work. */
+    for (uint32_t i = 0; plan->steps > 1 && i < plan->steps; i++)
+        if (status == TANDEM_OK && key_compiles(plan->step[i].key))
+            status = stream_kernel(stream, &plan->step[i], &kernel);
+    if (status == TANDEM_OK && plan->temp_bytes != 0)
+        status = buffer_create(stream->device, plan->temp_bytes, true, &temp);
+    if (status == TANDEM_OK)
+        status = launch_steps(stream, plan, temp);
     if (temp != NULL)
         buffer_destroy(temp);
     return status;

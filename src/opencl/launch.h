@@ -11,6 +11,9 @@
  * stays on the stream. */
 enum tandem_status launch_plan(struct tandem_stream *stream,
                                struct plan *plan);
+/* Its steps, whose kernels the stream has, over a temporary of the caller's. */
+enum tandem_status launch_steps(struct tandem_stream *stream, struct plan *plan,
+                                struct tandem_buffer *temp);
 /* INVALID_ARGUMENT, UNSUPPORTED, OK: check_op with this device's buffers. */
 enum tandem_status launch_check(const struct tandem_device *device,
                                 const struct request *request, bool buffers);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "opencl/device.h"
+#include "opencl/kept.h"
 #include "opencl/status.h"
 
 #define BUFFER_MAGIC 0x62756663u
@@ -97,10 +98,8 @@ enum tandem_status buffer_import(struct tandem_device *device, void *memory,
     return TANDEM_OK;
 }
 
-/* Whoever has the block next must wait for what this owner left; or, where
- * this one never used it, for what the owner before left. */
-static void block_inherit(struct block *block,
-                          const struct tandem_buffer *buffer)
+/* Where this owner never used it, for what the owner before left. */
+void block_inherit(struct block *block, const struct tandem_buffer *buffer)
 {
     uint64_t stream = atomic_load(&buffer->used_stream);
     if (stream != 0) {
@@ -128,6 +127,7 @@ void buffer_destroy(struct tandem_buffer *buffer)
     struct pool *pool = &buffer->device->pool;
     pthread_mutex_lock(&pool->mutex);
     list_remove(pool, buffer);
+    kept_forget(pool, buffer);
     if (buffer->block != NULL) {
         block_inherit(buffer->block, buffer);
         block_put(pool, buffer->block);
@@ -214,5 +214,6 @@ void pool_poison(struct tandem_device *device, uint64_t stream, uint64_t serial,
         if (atomic_load(&buffer->written_stream) == stream &&
             atomic_load(&buffer->written_serial) > serial)
             atomic_store(&buffer->poison, (uint32_t)status);
+    kept_poison(&device->pool, stream, serial, (uint32_t)status);
     pthread_mutex_unlock(&device->pool.mutex);
 }

@@ -36,6 +36,7 @@ struct tandem_buffer {
     _Atomic uint64_t former_stream, former_serial, told_stream;
     _Atomic uint32_t poison; /* enum tandem_status */
     _Atomic uint32_t maps;
+    struct kept *kept; /* what is kept of it; the pool's mutex */
 };
 
 void pool_start(struct pool *pool, uint64_t cap_bytes);

@@ -66,6 +66,14 @@ uint64_t packing_moves(const struct tandem_gemm *gemm, enum tile_id tile,
     return 2 * elements * TANDEM_DTYPE_BYTES(gemm->dtype);
 }
 
+uint64_t packing_layout(const struct tandem_gemm *gemm, enum tile_id tile,
+                        enum operand_id operand)
+{
+    return tiles[tile].tensor != TENSOR_NONE
+               ? tensor_layout(gemm, tile, operand)
+               : 0;
+}
+
 /* Operand i, and where it lies then. */
 static uint64_t operand_pad(struct plan *plan, struct padding *padding,
                             const struct tandem_gemm *gemm, uint32_t i,

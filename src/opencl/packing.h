@@ -15,6 +15,9 @@ uint32_t packing_needs(const struct tandem_gemm *gemm, enum tile_id tile);
 /* Bytes that packing such operands moves, and the launches that it takes. */
 uint64_t packing_moves(const struct tandem_gemm *gemm, enum tile_id tile,
                        uint32_t operands, uint32_t *out_launches);
+/* A number for how it lies then, beside its extents. */
+uint64_t packing_layout(const struct tandem_gemm *gemm, enum tile_id tile,
+                        enum operand_id operand);
 /* Packs them after what the plan's temporary holds; out_packed, which is gemm
  * before, has them as the tile reads them. */
 void packing_plan(struct plan *plan, const struct tandem_gemm *gemm,

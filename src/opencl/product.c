@@ -343,15 +343,22 @@ static void plan_kernels(struct plan *plan, const struct tandem_gemm *gemm,
 
 void plan_product(struct plan *plan, const struct tandem_gemm *gemm,
                   enum tile_id tile, struct division division,
+                  const struct tandem_matrix *const *kept,
                   uint32_t group_log2)
 {
     struct tandem_gemm whole; /* gemm may be shorter */
     gemm_complete(&whole, gemm);
     struct tandem_gemm packed = whole;
+    struct tandem_matrix *matrices[OPERANDS] = {&packed.a, &packed.b};
+    uint32_t needs = packing_needs(&whole, tile);
+    for (uint32_t i = 0; i < OPERANDS && kept != NULL; i++)
+        if (kept[i] != NULL) {
+            *matrices[i] = *kept[i];
+            needs &= ~(1u << i);
+        }
     plan->steps = 0;
     plan->temp_bytes = 0;
-    packing_plan(plan, &whole, tile, packing_needs(&whole, tile), group_log2,
-                 &packed);
+    packing_plan(plan, &whole, tile, needs, group_log2, &packed);
     if (tiles[tile].narrow != 0)
         plan_skinny(plan, &packed, tile, division.splits, group_log2);
     else

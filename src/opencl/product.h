@@ -78,9 +78,11 @@ struct division {
 #define ALL_TILES UINT32_MAX
 #define WHOLE ((struct division){1, 0})
 
-/* gemm is no empty one, and fits. */
+/* gemm is no empty one, and fits.  kept: where operands lie packed already, a
+ * and b, NULL for those that do not; or NULL. */
 void plan_product(struct plan *plan, const struct tandem_gemm *gemm,
                   enum tile_id tile, struct division division,
+                  const struct tandem_matrix *const *kept,
                   uint32_t group_log2);
 
 #endif

@@ -209,7 +209,7 @@ enum tandem_status proof_run(struct tandem_device *device, cl_kernel kernel,
             .b = {.buffer = &buffers[MEMORY_B],
                   .ld = proof.b_outer ? proof.n : LINE},
             .c = {.buffer = &buffers[MEMORY_RESULT], .ld = proof.n}};
-        plan_product(&plan, &gemm, tile, WHOLE, 0);
+        plan_product(&plan, &gemm, tile, WHOLE, NULL, 0);
         status = status_from_cl(device,
                                 proof_launch(&proof, kernel, &plan.step[0]),
                                 "a kernel's proof");

@@ -71,7 +71,7 @@ static enum tandem_status work_launch(struct meter *meter, void *argument)
         return clblast_product(meter->stream, &work->gemm);
     enum tandem_status status;
     do {
-        plan_product(&plan, &work->gemm, work->tile, WHOLE,
+        plan_product(&plan, &work->gemm, work->tile, WHOLE, NULL,
                      meter->device->programs.group_log2);
         status = launch_plan(meter->stream, &plan);
     } while (status == TANDEM_NOT_READY && meter_left_ns(meter) > 0);

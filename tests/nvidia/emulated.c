@@ -422,7 +422,7 @@ static bool case_run(const struct product_case *of)
                      (struct division){of->splits, of->parted != 0
                                                        ? of->parted
                                                        : ALL_TILES},
-                     GROUP_LOG2);
+                     NULL, GROUP_LOG2);
         temporary = aligned_alloc(256, (plan.temp_bytes + 511) / 256 * 256);
         right = temporary != NULL && plan_run(&plan, temporary) &&
                 run_right(&run);

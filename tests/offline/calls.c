@@ -219,7 +219,7 @@ static void tiles_try(struct search *search, const struct tandem_gemm *gemm,
         /* On NVIDIA's alone the large plain tile reads single elements. */
         if (tile == TILE_PAIR_LARGE && packing_needs(gemm, TILE_LARGE) != 0)
             continue;
-        plan_product(&plan, gemm, tile, divisions[i % COUNT(divisions)],
+        plan_product(&plan, gemm, tile, divisions[i % COUNT(divisions)], NULL,
                      search->request.group_log2);
         plan_add(search->keys, &plan);
     }

@@ -503,7 +503,7 @@ START_TEST(skinny_plans)
     struct plan plan;
     struct tandem_gemm gemm = product(10, 10, 100000, 1);
     plan_product(&plan, &gemm, TILE_SKINNY_16,
-                 (struct division){64, ALL_TILES}, 8);
+                 (struct division){64, ALL_TILES}, NULL, 8);
     ck_assert_uint_eq(plan.steps, 2);
     ck_assert_uint_eq(kernel_of(&plan, 0), KERNEL_SKINNY);
     ck_assert_uint_eq(kernel_of(&plan, 1), KERNEL_JOIN_LANES);
@@ -511,10 +511,10 @@ START_TEST(skinny_plans)
     /* Many sums, or few parts, need no lanes. */
     gemm = product(16, 8192, 8192, 1);
     plan_product(&plan, &gemm, TILE_SKINNY_16,
-                 (struct division){4, ALL_TILES}, 8);
+                 (struct division){4, ALL_TILES}, NULL, 8);
     ck_assert_uint_eq(kernel_of(&plan, 1), KERNEL_JOIN_PARTS);
     gemm = product(1, 4096, 4096, 1);
-    plan_product(&plan, &gemm, TILE_SKINNY_1, WHOLE, 8);
+    plan_product(&plan, &gemm, TILE_SKINNY_1, WHOLE, NULL, 8);
     ck_assert_uint_eq(plan.steps, 1);
     ck_assert_uint_eq(plan.temp_bytes, 0);
     ck_assert_uint_eq(KEY_HELD_LOG2(plan.step[0].key), 0);
@@ -526,13 +526,13 @@ START_TEST(skinny_plans)
     gemm.flags = TANDEM_GEMM_TRANSPOSE_A;
     gemm.a.ld = 4096;
     gemm.b.ld = 1;
-    plan_product(&plan, &gemm, TILE_SKINNY_1, WHOLE, 8);
+    plan_product(&plan, &gemm, TILE_SKINNY_1, WHOLE, NULL, 8);
     ck_assert_uint_eq(KEY_A_OUTER(plan.step[0].key), 1);
     ck_assert_uint_eq(KEY_B_OUTER(plan.step[0].key), 0);
     ck_assert_uint_eq(KEY_SECOND_VECTOR(plan.step[0].key), 1);
     /* Not with gaps. */
     gemm.b.ld = 3;
-    plan_product(&plan, &gemm, TILE_SKINNY_1, WHOLE, 8);
+    plan_product(&plan, &gemm, TILE_SKINNY_1, WHOLE, NULL, 8);
     ck_assert_uint_eq(KEY_B_OUTER(plan.step[0].key), 1);
     ck_assert_uint_eq(KEY_SECOND_VECTOR(plan.step[0].key), 0);
 }

@@ -159,7 +159,7 @@ static enum tandem_status proof_start(struct proof *proof,
     proof->format = (enum format)KEY_FORMAT(key);
     gemm_make(proof, key);
     plan_product(&proof->plan, &proof->gemm, proof->tile,
-                 (struct division){CHUNKS, ALL_TILES}, 0);
+                 (struct division){CHUNKS, ALL_TILES}, NULL, 0);
     proof->sums = calloc(sums_count(proof) + marks_count(proof), sizeof(float));
     if (proof->sums == NULL || !operand_make(proof, OPERAND_A) ||
         !operand_make(proof, OPERAND_B))

@@ -153,6 +153,13 @@ uint64_t tensor_moves(const struct tandem_gemm *gemm, enum tile_id tile,
     return bytes;
 }
 
+uint64_t tensor_layout(const struct tandem_gemm *gemm, enum tile_id tile,
+                       enum operand_id operand)
+{
+    return 1 + (uint64_t)tensor_format(gemm, tile) +
+           ((uint64_t)source_of(gemm, tile, operand).blocks << 8);
+}
+
 /* ---- packing ---- */
 
 /* The temporary's bytes from here on. */

@@ -25,6 +25,8 @@ uint64_t tensor_key(const struct tandem_gemm *gemm, enum tile_id tile);
 uint32_t tensor_needs(const struct tandem_gemm *gemm, enum tile_id tile);
 uint64_t tensor_moves(const struct tandem_gemm *gemm, enum tile_id tile,
                       uint32_t operands, uint32_t *out_launches);
+uint64_t tensor_layout(const struct tandem_gemm *gemm, enum tile_id tile,
+                       enum operand_id operand);
 void tensor_pack(struct plan *plan, const struct tandem_gemm *gemm,
                  enum tile_id tile, uint32_t operands,
                  struct tandem_gemm *out_packed);
