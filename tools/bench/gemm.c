@@ -48,6 +48,7 @@ static const char *const narrow[] = {"fast", "tf32", "f16", "bf16"};
 /* Operands that products of reduced precision find hard. */
 static const char *const inputs[] = {"positive", "rowscale", "columnscale",
                                      "depthscale", "extreme"};
+static const int64_t kept[] = {1024, 2048, 4096};
 static const int64_t hard[] = {64, 1024, 4096};
 
 static void add_square(struct list *list, int64_t n, const char *detail)
@@ -74,6 +75,8 @@ void gemm_list(struct list *list)
         snprintf(detail, sizeof detail, "fast+%s", inputs[i]);
         add_square(list, 2048, detail);
     }
+    for (size_t i = 0; i < COUNT(kept); i++)
+        add_square(list, kept[i], "fast+kept");
     for (size_t i = 0; i < COUNT(narrow); i++)
         for (size_t j = 0; j < COUNT(reduced); j++)
             add_square(list, reduced[j], narrow[i]);

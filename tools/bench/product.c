@@ -19,6 +19,15 @@ enum { A, B, BIAS, C, OPERANDS };
 
 /* ---- sides ---- */
 
+/* Writes a's first element, as it is. */
+static enum tandem_status touch(struct product *p)
+{
+    struct lane *lane = &p->bench->lane;
+
+    return lane->backend->fill(lane->stream, p->buffers[A], 0, sizeof *p->a,
+                               p->a, sizeof *p->a);
+}
+
 static double run_gemm(struct product *p, const struct tandem_gemm *gemm,
                        uint64_t count)
 {
@@ -26,7 +35,8 @@ static double run_gemm(struct product *p, const struct tandem_gemm *gemm,
     uint64_t start = clock_now_ns();
 
     for (uint64_t i = 0; i < count; i++)
-        if (lane->backend->gemm(lane->stream, gemm) != TANDEM_OK)
+        if ((p->kept && touch(p) != TANDEM_OK) ||
+            lane->backend->gemm(lane->stream, gemm) != TANDEM_OK)
             return -1;
     if (lane_synchronize(lane) != TANDEM_OK)
         return -1;
@@ -181,6 +191,7 @@ static void gemm_read_row(struct product *p, const struct row *row)
     p->inputs = row_inputs(row);
     p->bias = row_has(row, "bias");
     p->relu = row_has(row, "relu");
+    p->kept = row_has(row, "kept");
     p->dtype = row_has(row, "f16")    ? TANDEM_F16
                : row_has(row, "bf16") ? TANDEM_BF16
                                       : TANDEM_F32;
@@ -355,7 +366,7 @@ static void add_library(struct product *p, struct contest *contest)
         add_error(p, contest, name, true);
 }
 
-void product_measure(struct bench *bench)
+static void row_measure(struct bench *bench)
 {
     struct product p;
     struct contest contest = {.unit = "GFLOP/s"};
@@ -377,4 +388,37 @@ void product_measure(struct bench *bench)
         json_decref(contest.error);
     }
     product_close(&p);
+}
+
+/* On the same device, opened to keep what it packs. */
+static void kept_measure(struct bench *bench)
+{
+    const struct tandem_context_options options = {
+        .struct_size = sizeof(options)};
+    struct lane aside = bench->lane;
+    struct tandem_context *context;
+
+    if (!bench_on_opencl(bench)) {
+        bench_absent(bench, "nothing is packed here");
+        return;
+    }
+    if (tandem_context_create(&options, &context) != TANDEM_OK) {
+        bench_fail(bench, "%s", tandem_last_error());
+        return;
+    }
+    if (lane_open(&bench->lane, context, bench->device, 0) == TANDEM_OK)
+        row_measure(bench);
+    else
+        bench_fail(bench, "%s", tandem_last_error());
+    lane_close(&bench->lane);
+    bench->lane = aside;
+    tandem_context_destroy(context);
+}
+
+void product_measure(struct bench *bench)
+{
+    if (row_has(bench->row, "kept"))
+        kept_measure(bench);
+    else
+        row_measure(bench);
 }

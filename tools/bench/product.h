@@ -5,7 +5,9 @@
  *
  * A row's shape is MxNxK or BATCHxMxNxK; the words of its detail, with + in
  * between: ta, tb (a, b transposed), bias, relu, tf32 (allowed), fast (rows
- * and columns may share a scale: TANDEM_GEMM_ALLOW_ROW_SCALED), f16, bf16; and
+ * and columns may share a scale: TANDEM_GEMM_ALLOW_ROW_SCALED), f16, bf16, kept
+ * (b may be kept as a kernel wants it, while a is written before each product;
+ * of the operands of other rows nothing is kept); and
  * what the operands are, where they are not from [-1, 1) alike: positive;
  * rowscale, columnscale (rows of a, columns of b times powers of 2 from -10 to
  * 10), depthscale (columns of a, and rows of b by as much the other way);
@@ -32,7 +34,7 @@ enum inputs { UNIFORM, POSITIVE, ROWSCALE, COLUMNSCALE, DEPTHSCALE, EXTREME };
 struct product {
     struct bench *bench;
     enum inputs inputs;
-    bool bias, relu;
+    bool bias, relu, kept;
     uint32_t dtype;
     struct tandem_gemm gemm;  /* as the row says */
     struct tandem_gemm plain; /* without what follows the product */
