@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operands as tensor.cl reads them: blocks of PACKED_ROWS rows by 128 bytes of
+ * Operands as tensor.cl and wgmma.cl read them: blocks of PACKED_ROWS rows by 128 bytes of
  * k, in the order in which they lie in local memory, blocks along k side by
  * side.  What lies past the edges is 0.
  *
@@ -8,6 +8,10 @@
  * element's exponent TOP; each element is then a half and what that leaves,
  * another half.  They have f32's digits as far as 2^-17 of the row's largest
  * element, and below an error of 2^-40 of that at most.
+ *
+ * Of pairs of TF32 numbers, of 11 digits, an element is the nearest and what
+ * that leaves.  An infinite one, and one that SPLIT_SCALE makes infinite, is
+ * no number then.
  */
 #include "nvidia/packed.cl"
 
@@ -31,6 +35,9 @@ struct packing {
 #if FORMAT == FORMAT_PAIR
 #define ROW_PIECES 4 /* of eight elements, and so two pieces */
 typedef float source_t;
+#elif FORMAT == FORMAT_SPLIT
+#define ROW_PIECES 4 /* of four elements, and so two pieces */
+typedef float source_t;
 #elif FORMAT == FORMAT_TF32
 #define ROW_PIECES 8
 typedef float source_t;
@@ -38,7 +45,7 @@ typedef float source_t;
 #define ROW_PIECES 8
 typedef ushort source_t;
 #endif
-#define PER_PIECE (FORMAT == FORMAT_TF32 ? 4 : 8)
+#define PER_PIECE (FORMAT == FORMAT_TF32 || FORMAT == FORMAT_SPLIT ? 4 : 8)
 
 #if FORMAT == FORMAT_PAIR
 /* ---- scales ---- */
@@ -212,6 +219,19 @@ static inline void piece_write(__local uint4 *line, uint piece, uint turn,
         high[i] = even_high | (uint)odd_high << 16;
         low[i] = half_of(even - float_of(even_high)) |
                  (uint)half_of(odd - float_of(odd_high)) << 16;
+    }
+    line[piece ^ turn] = (uint4)(high[0], high[1], high[2], high[3]);
+    line[(piece + 4) ^ turn] = (uint4)(low[0], low[1], low[2], low[3]);
+}
+#elif FORMAT == FORMAT_SPLIT
+static inline void piece_write(__local uint4 *line, uint piece, uint turn,
+                               const source_t *x, int scale)
+{
+    uint high[4], low[4];
+#pragma unroll
+    for (uint i = 0; i < 4; ++i) {
+        high[i] = (as_uint(x[i] * SPLIT_SCALE) + 0x1000u) & 0xffffe000u;
+        low[i] = as_uint(fma(x[i], SPLIT_SCALE, -as_float(high[i])));
     }
     line[piece ^ turn] = (uint4)(high[0], high[1], high[2], high[3]);
     line[(piece + 4) ^ turn] = (uint4)(low[0], low[1], low[2], low[3]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What pack.cl writes and tensor.cl reads: f16, bf16, f32 cut to TF32, or f32
- * as pairs of halves. */
+/* What pack.cl writes, and tensor.cl and wgmma.cl read: f16, bf16, f32 cut to
+ * TF32, or f32 as pairs of halves, or of TF32 numbers. */
 #ifndef TANDEM_PACKED_CL
 #define TANDEM_PACKED_CL
 
@@ -8,13 +8,23 @@
 #define FORMAT_BF16 1
 #define FORMAT_TF32 2 /* f32, of which mma reads the upper 19 bits */
 #define FORMAT_PAIR 3
+#define FORMAT_SPLIT 4
 #ifndef FORMAT
 #define FORMAT FORMAT_TF32
 #endif
 
+/* Of an element. */
+#if FORMAT == FORMAT_F16 || FORMAT == FORMAT_BF16
+#define BYTES 2
+#else
+#define BYTES 4
+#endif
 /* Rows of a block. */
 #define PACKED_ROWS 128
 /* In the place of a row's scale: it has an infinite or NaN element. */
 #define NOT_FINITE 0x7fffffff
+/* Elements of pairs of TF32 numbers are multiplied by it, so that the smallest
+ * have a low part too. */
+#define SPLIT_SCALE 0x1p36f
 
 #endif

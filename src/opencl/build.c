@@ -12,6 +12,7 @@
 #include "opencl/cache.h"
 #include "opencl/device.h"
 #include "opencl/kernels.h"
+#include "opencl/nvidia/patched.h"
 #include "opencl/plan.h"
 #include "opencl/proof.h"
 #include "opencl/status.h"
@@ -109,6 +110,8 @@ static enum tandem_status build(struct tandem_device *device,
     if (*out_program != NULL)
         return TANDEM_OK;
     enum tandem_status status = build_source(device, text, out_program);
+    if (status == TANDEM_OK && text->patched)
+        status = patched_build(device, text, out_program);
     if (status == TANDEM_OK)
         cache_store(device, text, *out_program);
     return status;

@@ -252,9 +252,8 @@ static void cap_keep(const struct cache *cache)
     free(list);
 }
 
-/* The program's binary for its one device, or NULL. */
-static unsigned char *binary_fetch(cl_program program, size_t most,
-                                   size_t *out_bytes)
+unsigned char *cache_binary_fetch(cl_program program, size_t most,
+                                  size_t *out_bytes)
 {
     unsigned char *binary = NULL;
     *out_bytes = 0;
@@ -285,7 +284,7 @@ void cache_store(struct tandem_device *device, const struct variant_text *text,
     if (most < sizeof(header) + KEY_BYTES)
         return;
     unsigned char *binary =
-        binary_fetch(program, most - sizeof(header) - KEY_BYTES, &bytes);
+        cache_binary_fetch(program, most - sizeof(header) - KEY_BYTES, &bytes);
     if (binary == NULL)
         return;
     cache_header_make(&header, key, binary, bytes);

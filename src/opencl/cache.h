@@ -37,5 +37,9 @@ cl_program cache_load(struct tandem_device *device,
 /* Keeps program for the next process; failures are logged and harmless. */
 void cache_store(struct tandem_device *device, const struct variant_text *text,
                  cl_program program);
+/* The program's binary for its one device, of at most so many bytes, which the
+ * caller frees; or NULL. */
+unsigned char *cache_binary_fetch(cl_program program, size_t most,
+                                  size_t *out_bytes);
 
 #endif

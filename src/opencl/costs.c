@@ -25,6 +25,15 @@ static const struct tile_cost first_costs[TILES] = {
     [TILE_PAIR_MEDIUM] = {5000, 11.5, 9.8},
     [TILE_HALF_LARGE] = {5000, 17.5, 17.5},
     [TILE_HALF_MEDIUM] = {4500, 7, 5.7},
+    [TILE_TALL] = {4800, 60, 50},
+    [TILE_WGMMA_PAIR_LARGE] = {6000, 17.6, 17.6},
+    [TILE_WGMMA_PAIR_MEDIUM] = {6000, 10.5, 10.5},
+    [TILE_WGMMA_SPLIT_LARGE] = {6000, 35, 35},
+    [TILE_WGMMA_SPLIT_MEDIUM] = {6000, 21, 21},
+    [TILE_WGMMA_TF32_LARGE] = {6000, 22, 22},
+    [TILE_WGMMA_TF32_MEDIUM] = {6000, 11.5, 11.5},
+    [TILE_WGMMA_HALF_LARGE] = {6000, 11, 11},
+    [TILE_WGMMA_HALF_MEDIUM] = {6000, 5.8, 5.8},
 };
 #define FIRST_OUTER_SHARE 0.02
 #define FIRST_LAUNCH_NS 3000

@@ -228,6 +228,9 @@ static bool take_tuning(void *user, const char *key, const char *value)
     struct tandem_device *device = user;
     if (strncmp(key, "gemm.", 5) == 0)
         return costs_take(&device->routes.costs, key + 5, value);
+    if (strcmp(key, "wgmma") == 0)
+        return verdict_read(value, verdict_stamp(device->hardware),
+                            &device->verdict);
     if (strncmp(key, "clblast.", 8) == 0)
         return parameters_take(&device->parameters, device->hardware, key + 8,
                                value);
@@ -242,6 +245,20 @@ static void read_profile(struct tandem_device *device, const char *text)
         device_log(device, TANDEM_LOG_WARNING,
                    "%s: values of the profile are ignored: %s",
                    device->hardware->info.name, wrong);
+}
+
+/* Patched programs are used where the profile says that they are right. */
+static void take_verdict(struct tandem_device *device)
+{
+    const char *why = verdict_tell(device->verdict);
+    if (!device->hardware->wgmma || device->tries)
+        return;
+    if (why == NULL)
+        routes_trust(&device->routes);
+    else
+        device_log(device, TANDEM_LOG_INFO,
+                   "%s: matrix products do without wgmma: %s",
+                   device->hardware->info.name, why);
 }
 
 /* "": none. */
@@ -301,6 +318,8 @@ static enum tandem_status read_options(struct tandem_device *device,
             profile = from->values[i];
         if (strcmp(from->keys[i], "deterministic") == 0)
             deterministic = strcmp(from->values[i], "1") == 0;
+        if (strcmp(from->keys[i], "try") == 0)
+            device->tries = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "test.cache") == 0)
             device->cache.forced = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "test.transfers") == 0 &&
@@ -321,6 +340,8 @@ static enum tandem_status read_options(struct tandem_device *device,
         stuck_ms < UINT64_MAX / 1000000u ? stuck_ms * 1000000u : 0;
     if (status == TANDEM_OK && profile != NULL && !deterministic)
         read_profile(device, profile);
+    if (status == TANDEM_OK)
+        take_verdict(device);
     return status;
 }
 

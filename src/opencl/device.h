@@ -20,6 +20,7 @@
 #include "opencl/cache.h"
 #include "opencl/haul.h"
 #include "opencl/memory.h"
+#include "opencl/nvidia/verdict.h"
 #include "opencl/parameters.h"
 #include "opencl/platform.h"
 #include "opencl/program.h"
@@ -59,6 +60,8 @@ struct tandem_device {
     struct haul haul;
     struct programs programs;
     struct routes routes; /* of matrix products */
+    enum verdict verdict; /* the profile's, of patched programs */
+    bool tries;           /* the open key "try": tune does nothing else */
     struct parameters parameters; /* CLBlast's, from the profile */
     struct tandem_device *next; /* of the open devices */
 };

@@ -20,5 +20,6 @@ extern const char kernel_strict[];
 extern const char kernel_pack[];
 extern const char kernel_pad[];
 extern const char kernel_tensor[];
+extern const char kernel_wgmma[];
 
 #endif

@@ -47,7 +47,8 @@ enum kernel_id {
     KERNEL_PACK_MAXIMA = 24,
     KERNEL_PACK = 25,
     KERNEL_PAD = 26,
-    KERNEL_IDS = 27
+    KERNEL_WGMMA = 27,
+    KERNEL_IDS = 28
 };
 
 /* OpenCL C types, as they stand in a key. */
@@ -84,7 +85,7 @@ enum kernel_type {
 /* Or nvidia/tensor.h's. */
 #define KEY_A_LIES(key) ((uint32_t)((key) >> 47 & 3u))
 #define KEY_B_LIES(key) ((uint32_t)((key) >> 49 & 3u))
-#define KEY_FORMAT(key) ((uint32_t)((key) >> 52 & 3u))
+#define KEY_FORMAT(key) ((uint32_t)((key) >> 52 & 7u))
 /* Whether the narrow operand of a skinny one is made of aligned vectors. */
 #define KEY_SECOND_VECTOR(key) ((uint32_t)((key) >> 51 & 1u))
 
@@ -110,6 +111,7 @@ static inline bool key_tiled(uint64_t key)
            KEY_KERNEL(key) == KERNEL_STRICT ||
            KEY_KERNEL(key) == KERNEL_SKINNY ||
            KEY_KERNEL(key) == KERNEL_TENSOR ||
+           KEY_KERNEL(key) == KERNEL_WGMMA ||
            KEY_KERNEL(key) == KERNEL_PACK_MAXIMA ||
            KEY_KERNEL(key) == KERNEL_PACK;
 }

@@ -20,6 +20,7 @@ struct platform_device {
     bool unified; /* shares the host's memory, by its own word */
     bool correct_divide;
     bool tensor_cores; /* NVIDIA's, for TF32 */
+    bool wgmma; /* compute capability 9.0, alone */
     uint32_t group_limit; /* work-items along a group's first axis */
     /* The context of all opens, and how many there are: device.c's. */
     cl_context context;

@@ -34,6 +34,23 @@ const struct tile tiles[TILES] = {
                          0, TENSOR_HALF},
     [TILE_HALF_MEDIUM] = {"half-medium", 128, 64, 64, 7, 2, false, TILE_MEDIUM,
                           0, TENSOR_HALF},
+    [TILE_TALL] = {"tall", 128, 64, 16, 7, 3, false, TILE_TALL, 0},
+    [TILE_WGMMA_PAIR_LARGE] = {"wgmma-pair-large", 128, 128, 32, 9, 1, false,
+                               TILE_LARGE, 0, TENSOR_PAIR, true},
+    [TILE_WGMMA_PAIR_MEDIUM] = {"wgmma-pair-medium", 128, 64, 32, 9, 1, false,
+                                TILE_TALL, 0, TENSOR_PAIR, true},
+    [TILE_WGMMA_SPLIT_LARGE] = {"wgmma-split-large", 128, 128, 16, 9, 1, true,
+                                TILE_LARGE, 0, TENSOR_SPLIT, true},
+    [TILE_WGMMA_SPLIT_MEDIUM] = {"wgmma-split-medium", 128, 64, 16, 9, 1, true,
+                                 TILE_TALL, 0, TENSOR_SPLIT, true},
+    [TILE_WGMMA_TF32_LARGE] = {"wgmma-tf32-large", 256, 128, 32, 9, 1, false,
+                               TILE_MEDIUM, 0, TENSOR_TF32, true},
+    [TILE_WGMMA_TF32_MEDIUM] = {"wgmma-tf32-medium", 128, 128, 32, 9, 1, false,
+                                TILE_MEDIUM, 0, TENSOR_TF32, true},
+    [TILE_WGMMA_HALF_LARGE] = {"wgmma-half-large", 256, 128, 64, 9, 1, false,
+                               TILE_MEDIUM, 0, TENSOR_HALF, true},
+    [TILE_WGMMA_HALF_MEDIUM] = {"wgmma-half-medium", 128, 128, 64, 9, 1, false,
+                                TILE_MEDIUM, 0, TENSOR_HALF, true},
 };
 
 static uint64_t tiles_of(int64_t extent, uint32_t size)

@@ -8,8 +8,8 @@
 
 #include "opencl/plan.h"
 
-/* Those of cl/product.cl, of cl/nvidia/strict.cl, of cl/skinny.cl and of
- * cl/nvidia/tensor.cl. */
+/* Those of cl/product.cl, of cl/nvidia/strict.cl, of cl/skinny.cl, of
+ * cl/nvidia/tensor.cl and of cl/nvidia/wgmma.cl. */
 enum tile_id {
     TILE_LARGE,
     TILE_MEDIUM,
@@ -26,11 +26,26 @@ enum tile_id {
     TILE_PAIR_MEDIUM,
     TILE_HALF_LARGE,
     TILE_HALF_MEDIUM,
+    TILE_TALL, /* of cl/product.cl, for what others cannot do alone */
+    TILE_WGMMA_PAIR_LARGE,
+    TILE_WGMMA_PAIR_MEDIUM,
+    TILE_WGMMA_SPLIT_LARGE,
+    TILE_WGMMA_SPLIT_MEDIUM,
+    TILE_WGMMA_TF32_LARGE,
+    TILE_WGMMA_TF32_MEDIUM,
+    TILE_WGMMA_HALF_LARGE,
+    TILE_WGMMA_HALF_MEDIUM,
     TILES
 };
 
-/* What cl/nvidia/tensor.cl multiplies in a tile; nvidia/tensor.h. */
-enum tensor { TENSOR_NONE, TENSOR_HALF, TENSOR_TF32, TENSOR_PAIR };
+/* What cl/nvidia/tensor.cl and wgmma.cl multiply in a tile; nvidia/tensor.h. */
+enum tensor {
+    TENSOR_NONE,
+    TENSOR_HALF,
+    TENSOR_TF32,
+    TENSOR_PAIR,
+    TENSOR_SPLIT /* as accurate as a strict one, which it also is */
+};
 
 struct tile {
     const char *name;
@@ -38,12 +53,14 @@ struct tile {
     uint32_t m, n, slice;
     uint32_t group_log2;
     uint32_t slots; /* groups for which a compute unit has registers */
-    bool strict; /* cl/nvidia/strict.cl's; takes aligned fours alone */
+    bool strict; /* as cl/nvidia/strict.cl's: each product is as accurate as
+                  * f32, and what is not finite is left to the plain tile */
     enum tile_id plain; /* of the same size, for what strict, or a pair, cannot
                          * do */
     uint32_t narrow; /* cl/skinny.cl's: rows, or columns; then m, n and slice
                       * depend on the product */
     enum tensor tensor;
+    bool patched; /* cl/nvidia/wgmma.cl's; docs/wgmma.md */
 };
 
 extern const struct tile tiles[TILES];

@@ -36,7 +36,7 @@ struct proof {
 bool proof_wanted(uint64_t key)
 {
     return KEY_KERNEL(key) == KERNEL_STRICT ||
-           KEY_KERNEL(key) == KERNEL_TENSOR;
+           KEY_KERNEL(key) == KERNEL_TENSOR || KEY_KERNEL(key) == KERNEL_WGMMA;
 }
 
 /* Numbers in [-1, 1) of every digit (a linear congruential generator, with the
@@ -180,7 +180,7 @@ static enum tandem_status proof_judge(const struct proof *proof,
 enum tandem_status proof_run(struct tandem_device *device, cl_kernel kernel,
                              uint64_t key)
 {
-    if (KEY_KERNEL(key) == KERNEL_TENSOR)
+    if (KEY_KERNEL(key) != KERNEL_STRICT)
         return tensor_proof(device, kernel, key);
     struct proof proof;
     struct plan plan;

@@ -25,10 +25,22 @@ void routes_start(struct routes *routes,
     if (routes->units == 0)
         routes->units = 1;
     routes->prefer_clblast = !hardware->nvidia;
-    for (uint32_t i = 0; i < TILES && !hardware->tensor_cores; i++)
-        if (tiles[i].strict || tiles[i].tensor != TENSOR_NONE)
-            atomic_fetch_or(&routes->broken,
-                            1u << i | 1u << (ROUTE_16_BITS + i));
+    uint32_t broken = 1u << TILE_TALL;
+    for (uint32_t i = 0; i < TILES; i++) {
+        bool tensor = tiles[i].strict || tiles[i].tensor != TENSOR_NONE;
+        if (tiles[i].patched && hardware->wgmma)
+            routes->patched |= 1u << i;
+        if (tiles[i].patched || (tensor && !hardware->tensor_cores))
+            broken |= 1u << i;
+    }
+    atomic_store(&routes->broken, broken | (uint64_t)broken << ROUTE_16_BITS);
+}
+
+void routes_trust(struct routes *routes)
+{
+    uint64_t both =
+        routes->patched | (uint64_t)routes->patched << ROUTE_16_BITS;
+    atomic_fetch_and(&routes->broken, ~both);
 }
 
 /* SPLITS or SPLITS:TILES. */
@@ -67,6 +79,8 @@ bool routes_force(struct routes *routes, const char *value)
         if (strlen(tiles[i].name) == length &&
             strncmp(tiles[i].name, value, length) == 0) {
             routes->use_route.tile = (enum tile_id)i;
+            if (tiles[i].patched)
+                routes_trust(routes);
             return true;
         }
     return false;
@@ -89,7 +103,9 @@ static double operands_cost(const struct routes *routes,
         (double)packing_moves(gemm, tile, packing_needs(gemm, tile), &launches);
     double sum =
         launches * routes->costs.launch_ns + bytes / routes->costs.bytes_per_ns;
-    for (uint32_t i = 0; i < OPERANDS && tiles[tile].strict; i++)
+    for (uint32_t i = 0; i < OPERANDS && tiles[tile].strict &&
+                         tiles[tile].tensor == TENSOR_NONE;
+         i++)
         if (operand_outer(gemm, (enum operand_id)i))
             sum += ns * routes->costs.outer_share;
     return sum;
@@ -231,13 +247,13 @@ static double tile_best(const struct routes *routes,
 
 /* The time of the fastest of our kernels; 1e30: there is none. */
 static double tiles_best(const struct routes *routes,
-                         const struct tandem_gemm *gemm, uint32_t broken,
+                         const struct tandem_gemm *gemm, uint64_t broken,
                          struct route *out_route)
 {
     double best = 1e30;
     /* Those that were measured, where some were and others will do. */
     if (routes->costs.measured != 0 && product_wide(gemm))
-        broken |= ~routes->costs.measured;
+        broken |= ~(uint64_t)routes->costs.measured;
     for (uint32_t i = 0; i < TILES; i++) {
         struct route route;
         double groups = (double)product_groups(gemm, (enum tile_id)i);
@@ -273,7 +289,7 @@ static double clblast_best(const struct routes *routes,
 void route_choose(struct routes *routes, const struct tandem_gemm *gemm,
                   struct route *out_route)
 {
-    uint32_t broken =
+    uint64_t broken =
         atomic_load_explicit(&routes->broken, memory_order_relaxed);
     bool either = product_wide(gemm); /* way */
     *out_route = (struct route){.clblast = true, .division = WHOLE};
@@ -310,7 +326,7 @@ void route_break(struct routes *routes, const struct tandem_gemm *gemm,
                  const struct route *route)
 {
     uint32_t first = product_wide(gemm) ? 0 : ROUTE_16_BITS;
-    atomic_fetch_or(&routes->broken, 1u << (first + route->tile));
+    atomic_fetch_or(&routes->broken, (uint64_t)1 << (first + route->tile));
 }
 
 /* ---- what was chosen before ---- */
@@ -367,11 +383,11 @@ static void memo_write(struct route_memo *memo, const uint64_t *key,
 void route_recall(struct routes *routes, const struct tandem_gemm *gemm,
                   struct route *out_route)
 {
-    uint32_t broken =
+    uint64_t broken =
         atomic_load_explicit(&routes->broken, memory_order_relaxed);
     const uint64_t key[ROUTE_KEY] = {
         (uint64_t)gemm->m, (uint64_t)gemm->n, (uint64_t)gemm->k,
-        (uint64_t)gemm->batch, (uint64_t)broken << 32 | traits_of(gemm)};
+        (uint64_t)gemm->batch, broken, traits_of(gemm)};
     uint64_t mix = 0;
     for (uint32_t i = 0; i < ROUTE_KEY; i++)
         mix = (mix ^ key[i]) * 0x9e3779b97f4a7c15u;

@@ -24,7 +24,7 @@ struct route {
 /* A route that was chosen, with all that the choice depends on: written by one
  * thread at a time, read by any without a lock.  What was read while turn was
  * odd, or has changed, is nothing. */
-#define ROUTE_KEY 5u
+#define ROUTE_KEY 6u
 #define ROUTE_WORDS (ROUTE_KEY + (sizeof(struct route) + 7) / 8)
 struct route_memo {
     _Atomic uint32_t turn;
@@ -41,13 +41,17 @@ struct routes {
     struct route use_route;
     /* Bits of tiles that this driver cannot run; from ROUTE_16_BITS on, those
      * with operands of 16 bits. */
-    _Atomic uint32_t broken;
+    _Atomic uint64_t broken;
+    uint32_t patched; /* bits of those that only wait for routes_trust */
     struct route_memo memos[1u << ROUTE_MEMOS_LOG2];
 };
-#define ROUTE_16_BITS 16u
+#define ROUTE_16_BITS 32u
 
 void routes_start(struct routes *routes,
                   const struct platform_device *hardware);
+/* The tiles of patched programs are right here (nvidia/verdict.h); before, none
+ * is used. */
+void routes_trust(struct routes *routes);
 /* The value of the open key test.gemm: clblast, or TILE[:SPLITS[:TILES]], where
  * TILES are in splits; false where it is neither. */
 bool routes_force(struct routes *routes, const char *value);

@@ -66,6 +66,8 @@ enum tandem_status tune_device(struct tandem_device *device,
     uint64_t end = budget_ns < UINT64_MAX - now ? now + budget_ns : UINT64_MAX;
     if (budget_ns == 0)
         return TANDEM_OK;
+    if (device->tries)
+        return tune_patched(device, budget_ns, &findings);
     enum tandem_status status = fp16_tune(device, &findings);
     if (!meter_goes_on(status))
         return status;

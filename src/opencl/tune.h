@@ -27,6 +27,11 @@ enum tandem_status tune_tiles(struct meter *meter,
 enum tandem_status tune_clblast_times(struct meter *meter,
                                       const struct findings *findings,
                                       uint32_t *times);
+/* nvidia/tune_patched.c: whether patched programs are right (verdict.h), where
+ * there may be any.  What is told last holds, whatever ends the process. */
+enum tandem_status tune_patched(struct tandem_device *device,
+                                uint64_t budget_ns,
+                                const struct findings *findings);
 /* tune_search.c: CLBlast's parameters. */
 enum tandem_status tune_search(struct meter *meter,
                                const struct findings *findings);

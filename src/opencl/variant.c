@@ -40,6 +40,7 @@ static const struct {
     [KERNEL_SKINNY] = {"skinny.cl", kernel_skinny, "skinny"},
     [KERNEL_STRICT] = {"strict.cl", kernel_strict, "strict"},
     [KERNEL_TENSOR] = {"tensor.cl", kernel_tensor, "tensor"},
+    [KERNEL_WGMMA] = {"wgmma.cl", kernel_wgmma, "wgmma"},
     [KERNEL_PACK_MAXIMA] = {"pack.cl", kernel_pack, "pack_maxima"},
     [KERNEL_PACK] = {"pack.cl", kernel_pack, "pack"},
     [KERNEL_PAD] = {"pad.cl", kernel_pad, "pad"}};
@@ -192,6 +193,13 @@ static void append_tensor(struct variant_text *out, uint64_t key)
            tile->group_log2 == 8 ? 1536 / (tile->m + tile->n) : 4);
 }
 
+static void append_wgmma(struct variant_text *out, uint64_t key)
+{
+    const struct tile *tile = &tiles[KEY_TILE(key)];
+    append(out, " -DFORMAT=%u -DTILE_M=%u -DTILE_N=%u", KEY_FORMAT(key),
+           tile->m, tile->n);
+}
+
 static void append_tiled(struct variant_text *out, uint64_t key)
 {
     struct copy_tile tile =
@@ -236,6 +244,7 @@ void variant_describe(struct variant_text *out, uint64_t key,
     out->file = functions[kernel].file;
     out->source = functions[kernel].source;
     out->function = functions[kernel].function;
+    out->patched = kernel == KERNEL_WGMMA;
     out->options[0] = '\0';
     append(out,
            "-cl-std=CL1.2 -DTANDEM_EMBEDDED -DGROUP=%u -DWIDE=%u -DSHUFFLE=%u"
@@ -294,6 +303,11 @@ void variant_describe(struct variant_text *out, uint64_t key,
     case KERNEL_TENSOR:
         append_dtypes(out, key);
         append_tensor(out, key);
+        append_activation(out, key);
+        break;
+    case KERNEL_WGMMA:
+        append_dtypes(out, key);
+        append_wgmma(out, key);
         append_activation(out, key);
         break;
     case KERNEL_PACK_MAXIMA:

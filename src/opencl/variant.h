@@ -4,6 +4,7 @@
 #ifndef TANDEM_OPENCL_VARIANT_H
 #define TANDEM_OPENCL_VARIANT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,7 @@ struct variant_text {
     const char *file;     /* "reduce.cl" */
     const char *source;   /* common.cl goes before it */
     const char *function; /* of the kernel */
+    bool patched;         /* nvidia/patch.h's, once it is built */
     char options[VARIANT_OPTION_BYTES];
 };
 

@@ -13,6 +13,7 @@
 struct campaign {
     const char *verb; /* "calibrate" */
     unsigned limit_s; /* a child's, unless the options say otherwise */
+    bool tries; /* campaign_try comes first */
     /* The child's work; its argument is a struct campaign_request. */
     child_fn body;
     /* Parent process, after each device: what else belongs to it, and what is
@@ -37,6 +38,10 @@ struct campaign_request {
  * failed being { "device", "error" }.  Returns the exit status. */
 int campaign_run(const struct probe_options *options,
                  const struct campaign *campaign);
+
+/* [blocks] Parent process: has a child try what may crash or hang the device's
+ * driver and note in its profile whether it is to be used (trial.c). */
+void campaign_try(struct campaign_request *request, struct progress *progress);
 
 /* Child process: the request's device, in a context of its own.  false, having
  * failed the child: nothing is left. */

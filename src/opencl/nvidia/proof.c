@@ -42,6 +42,11 @@ struct proof {
 
 /* ---- numbers ---- */
 
+static bool pairs(const struct proof *proof)
+{
+    return proof->format == FORMAT_PAIR || proof->format == FORMAT_SPLIT;
+}
+
 static int64_t rows_of(const struct proof *proof, uint32_t operand)
 {
     return operand == OPERAND_A ? proof->gemm.m : proof->gemm.n;
@@ -76,7 +81,7 @@ static bool operand_make(struct proof *proof, uint32_t operand)
     const struct tandem_matrix *matrix = matrix_of(proof, operand);
     bool outer = operand_outer(&proof->gemm, (enum operand_id)operand);
     int64_t rows = rows_of(proof, operand);
-    bool pair = proof->format == FORMAT_PAIR;
+    bool pair = pairs(proof);
     uint32_t seed = operand + 1;
     proof->numbers[operand] =
         calloc((size_t)rows * DEPTH, sizeof(*proof->numbers[operand]));
@@ -140,9 +145,7 @@ static void gemm_make(struct proof *proof, uint64_t key)
 
 static size_t marks_count(const struct proof *proof)
 {
-    return proof->format == FORMAT_PAIR
-               ? (size_t)CHUNKS * proof->tiles_m * proof->tiles_n
-               : 0;
+    return pairs(proof) ? (size_t)CHUNKS * proof->tiles_m * proof->tiles_n : 0;
 }
 
 static size_t sums_count(const struct proof *proof)
@@ -245,13 +248,13 @@ static cl_int step_build_run(struct proof *proof, struct tandem_device *device,
 
 /* The plan's steps as far as the kernel's, and its sums and marks. */
 static cl_int proof_launch(struct proof *proof, struct tandem_device *device,
-                           cl_kernel kernel)
+                           cl_kernel kernel, uint32_t id)
 {
     size_t bytes =
         (sums_count(proof) + marks_count(proof)) * sizeof(*proof->sums);
     const struct step *step = proof->plan.step;
     cl_int code = CL_SUCCESS;
-    for (; KEY_KERNEL(step->key) != KERNEL_TENSOR && code == CL_SUCCESS; step++)
+    for (; KEY_KERNEL(step->key) != id && code == CL_SUCCESS; step++)
         code = step_build_run(proof, device, step);
     if (code == CL_SUCCESS)
         code = step_run(proof, kernel, step);
@@ -265,7 +268,8 @@ static cl_int proof_launch(struct proof *proof, struct tandem_device *device,
 
 /* ---- judging ---- */
 
-/* Tiles are counted down the columns: matrix.cl's bands are as wide. */
+/* Tiles are counted down the columns: matrix.cl's bands are as wide.  What is
+ * not finite is in the first chunk; a row's scale is that of all of them. */
 static bool marks_right(const struct proof *proof)
 {
     uint32_t all = proof->tiles_m * proof->tiles_n;
@@ -273,6 +277,8 @@ static bool marks_right(const struct proof *proof)
         uint32_t mark, tile = i % all;
         bool last = tile % proof->tiles_m == proof->tiles_m - 1 ||
                     tile / proof->tiles_m == proof->tiles_n - 1;
+        if (proof->format == FORMAT_SPLIT && i >= all)
+            last = false;
         memcpy(&mark, proof->sums + sums_count(proof) + i, sizeof(mark));
         if (mark != (last ? 1u : 0u))
             return false;
@@ -292,7 +298,7 @@ static double sum_at(const struct proof *proof, int64_t i, int64_t j)
 
 static bool element_right(const struct proof *proof, int64_t i, int64_t j)
 {
-    double tolerance = proof->format == FORMAT_PAIR   ? PAIR_TOLERANCE
+    double tolerance = pairs(proof)                   ? PAIR_TOLERANCE
                        : proof->format == FORMAT_TF32 ? TF32_TOLERANCE
                                                       : HALF_TOLERANCE;
     double sum = 0, size = 0;
@@ -308,7 +314,7 @@ static bool element_right(const struct proof *proof, int64_t i, int64_t j)
 static enum tandem_status proof_judge(const struct proof *proof)
 {
     const struct tile *tile = &tiles[proof->tile];
-    bool pair = proof->format == FORMAT_PAIR;
+    bool pair = pairs(proof);
     int64_t m = pair ? tile->m : proof->gemm.m;
     int64_t n = pair ? tile->n : proof->gemm.n;
     if (!marks_right(proof))
@@ -333,7 +339,8 @@ enum tandem_status tensor_proof(struct tandem_device *device, cl_kernel kernel,
     enum tandem_status status = proof_start(proof, device, key);
     if (status == TANDEM_OK)
         status =
-            status_from_cl(device, proof_launch(proof, device, kernel),
+            status_from_cl(device,
+                           proof_launch(proof, device, kernel, KEY_KERNEL(key)),
                            "a kernel's proof");
     if (status == TANDEM_OK)
         status = proof_judge(proof);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Proves a kernel of cl/nvidia/tensor.cl before its first use; see
+/* Proves a kernel of cl/nvidia/tensor.cl or wgmma.cl before its first use; see
  * opencl/proof.h. */
 #ifndef TANDEM_OPENCL_NVIDIA_PROOF_H
 #define TANDEM_OPENCL_NVIDIA_PROOF_H

@@ -29,6 +29,8 @@ enum format tensor_format(const struct tandem_gemm *gemm, enum tile_id tile)
 {
     if (tiles[tile].tensor == TENSOR_PAIR)
         return FORMAT_PAIR;
+    if (tiles[tile].tensor == TENSOR_SPLIT)
+        return FORMAT_SPLIT;
     return gemm->dtype == TANDEM_F16    ? FORMAT_F16
            : gemm->dtype == TANDEM_BF16 ? FORMAT_BF16
                                         : FORMAT_TF32;
@@ -41,6 +43,8 @@ bool tensor_fits(const struct tandem_gemm *gemm, enum tile_id tile)
                            : TANDEM_GEMM_ALLOW_TF32;
     if (gemm->k >= MOST_DEPTH)
         return false;
+    if (tiles[tile].tensor == TENSOR_SPLIT)
+        return gemm->dtype == TANDEM_F32;
     if (tiles[tile].tensor == TENSOR_HALF)
         return gemm->dtype == TANDEM_F16 || gemm->dtype == TANDEM_BF16;
     return gemm->dtype == TANDEM_F32 && (gemm->flags & allowed) != 0;
@@ -96,8 +100,8 @@ static struct source source_of(const struct tandem_gemm *gemm,
     out.batches = out.operand.matrix->batch_stride == 0
                       ? 1
                       : (uint32_t)gemm->batch;
-    out.lies =
-        of->tensor == TENSOR_PAIR ? LIES_PACKED : lies_of(gemm, id);
+    out.lies = of->patched || of->tensor == TENSOR_PAIR ? LIES_PACKED
+                                                        : lies_of(gemm, id);
     return out;
 }
 
@@ -105,7 +109,8 @@ uint64_t tensor_key(const struct tandem_gemm *gemm, enum tile_id tile)
 {
     struct source a = source_of(gemm, tile, OPERAND_A);
     struct source b = source_of(gemm, tile, OPERAND_B);
-    return kernel_key(KERNEL_TENSOR, 0, false, tiles[tile].group_log2) |
+    uint32_t kernel = tiles[tile].patched ? KERNEL_WGMMA : KERNEL_TENSOR;
+    return kernel_key(kernel, 0, false, tiles[tile].group_log2) |
            key_product(tile, a.lies, b.lies, true) |
            key_format(tensor_format(gemm, tile)) | product_types(gemm);
 }
@@ -141,13 +146,15 @@ uint64_t tensor_moves(const struct tandem_gemm *gemm, enum tile_id tile,
                       uint32_t operands, uint32_t *out_launches)
 {
     bool pair = tiles[tile].tensor == TENSOR_PAIR;
+    bool split = tiles[tile].tensor == TENSOR_SPLIT;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < OPERANDS; i++) {
         struct source source = source_of(gemm, tile, (enum operand_id)i);
-        /* Read twice where rows are scaled, and written once. */
+        /* Read twice where rows are scaled, and written once; pairs of TF32
+         * numbers are twice as long as what is read. */
         if ((operands >> i & 1u) != 0)
-            bytes += (pair ? 3 : 2) * source.batches *
-                     plane_bytes(&source, slices_of(gemm, tile));
+            bytes += (pair ? 6 : split ? 3 : 4) * source.batches *
+                     plane_bytes(&source, slices_of(gemm, tile)) / 2;
     }
     *out_launches = operands == 0 ? 0 : pair ? 2 : 1;
     return bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What cl/nvidia/tensor.cl asks of its operands, and cl/nvidia/pack.cl, which
- * makes them so.  Pure functions; any thread.
+ * What cl/nvidia/tensor.cl and wgmma.cl ask of their operands, and
+ * cl/nvidia/pack.cl, which makes them so.  Pure functions; any thread.
  */
 #ifndef TANDEM_OPENCL_NVIDIA_TENSOR_H
 #define TANDEM_OPENCL_NVIDIA_TENSOR_H
@@ -11,7 +11,13 @@
 /* As in cl/nvidia/tensor.cl. */
 enum lies { LIES_ALONG, LIES_ACROSS, LIES_PACKED };
 /* As in cl/nvidia/packed.cl. */
-enum format { FORMAT_F16, FORMAT_BF16, FORMAT_TF32, FORMAT_PAIR };
+enum format {
+    FORMAT_F16,
+    FORMAT_BF16,
+    FORMAT_TF32,
+    FORMAT_PAIR,
+    FORMAT_SPLIT
+};
 
 /* What the tile multiplies gemm's operands as. */
 enum format tensor_format(const struct tandem_gemm *gemm, enum tile_id tile);

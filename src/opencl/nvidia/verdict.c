@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What cl-probe found of patched programs; see verdict.h. */
+#include "opencl/nvidia/verdict.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "opencl/cache_file.h"
+#include "opencl/kernels.h"
+#include "opencl/platform.h"
+
+#define STAMP_DIGITS 16u
+
+static const char *const words[VERDICTS] = {[VERDICT_TRIED] = "tried",
+                                            [VERDICT_WRONG] = "wrong",
+                                            [VERDICT_RIGHT] = "right"};
+
+uint64_t verdict_stamp(const struct platform_device *hardware)
+{
+    const char *const parts[] = {
+        kernel_common,         kernel_wgmma,          kernel_pack,
+        hardware->info.name,   hardware->info.vendor, hardware->info.driver,
+        hardware->info.platform, hardware->version};
+    uint64_t hash = CACHE_HASH_SEED;
+    for (uint32_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        hash = cache_hash(hash, parts[i]);
+    return hash;
+}
+
+void verdict_write(char out[VERDICT_BYTES], enum verdict verdict,
+                   uint64_t stamp)
+{
+    snprintf(out, VERDICT_BYTES, "%s %016" PRIx64, words[verdict], stamp);
+}
+
+bool verdict_read(const char *value, uint64_t stamp, enum verdict *out)
+{
+    char expected[VERDICT_BYTES];
+    *out = VERDICT_NONE;
+    for (uint32_t i = VERDICT_TRIED; i < VERDICTS; i++) {
+        size_t length = strlen(words[i]) + 1;
+        verdict_write(expected, (enum verdict)i, stamp);
+        if (strncmp(value, expected, length) != 0)
+            continue;
+        if (strlen(value) != length + STAMP_DIGITS ||
+            strspn(value + length, "0123456789abcdef") != STAMP_DIGITS)
+            return false;
+        *out = strcmp(value, expected) == 0 ? (enum verdict)i : VERDICT_STALE;
+        return true;
+    }
+    return false;
+}
+
+const char *verdict_tell(enum verdict verdict)
+{
+    switch (verdict) {
+    case VERDICT_STALE:
+        return "cl-probe --calibrate has not tried them with this driver and "
+               "this version";
+    case VERDICT_TRIED:
+        return "cl-probe crashed or hung when it tried them";
+    case VERDICT_WRONG:
+        return "cl-probe found them wrong";
+    case VERDICT_RIGHT:
+        return NULL;
+    default:
+        return "cl-probe --calibrate has not tried them";
+    }
+}
