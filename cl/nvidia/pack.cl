@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operands as tensor.cl and wgmma.cl read them: blocks of PACKED_ROWS rows by 128 bytes of
+ * Operands as tensor.cl and wgmma.cl read them: blocks of PACKED_ROWS rows by
  * k, in the order in which they lie in local memory, blocks along k side by
  * side.  What lies past the edges is 0.
  *

@@ -217,7 +217,9 @@ static void tiles_try(struct search *search, const struct tandem_gemm *gemm,
         if (!product_counts(gemm) || !product_fits(gemm, tile))
             continue;
         /* On NVIDIA's alone the large plain tile reads single elements. */
-        if (tile == TILE_PAIR_LARGE && packing_needs(gemm, TILE_LARGE) != 0)
+        if (tiles[tile].tensor != TENSOR_NONE &&
+            tiles[tile].plain == TILE_LARGE &&
+            packing_needs(gemm, TILE_LARGE) != 0)
             continue;
         plan_product(&plan, gemm, tile, divisions[i % COUNT(divisions)], NULL,
                      search->request.group_log2);
