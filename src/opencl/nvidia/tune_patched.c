@@ -38,7 +38,7 @@ static enum tandem_status product_try(struct meter *meter, enum tile_id tile,
         .c = {meter->memory, 2 * SIDE_BYTES, SIDE, 0}};
     enum tandem_status status;
     do {
-        plan_product(&plan, &gemm, tile, WHOLE,
+        plan_product(&plan, &gemm, tile, WHOLE, NULL,
                      meter->device->programs.group_log2);
         status = launch_plan(meter->stream, &plan);
     } while (status == TANDEM_NOT_READY && meter_left_ns(meter) > 0);
