@@ -16,8 +16,8 @@
 
 /* Elements of c that are finished together, while they are in cache. */
 #define EPILOGUE_ELEMENTS 4096
-/* A matrix from which on its product with a vector is worth threads. */
-#define THREADS_ELEMENTS (1 << 20)
+/* Results of a matrix by a vector that are made together. */
+#define VECTOR_RESULTS 64
 
 static const float *matrix_data(const struct tandem_matrix *matrix)
 {
@@ -40,10 +40,10 @@ enum tandem_status gemm_supports(const struct tandem_gemm *gemm)
 }
 
 /* c = beta c, where there is nothing to multiply. */
-static void c_scale(const struct tandem_gemm *gemm, float *c, float beta)
+static void c_scale(float *c, int64_t ld, int64_t m, int64_t n, float beta)
 {
-    for (int64_t i = 0; i < gemm->m; i++, c += gemm->c.ld)
-        for (int64_t j = 0; j < gemm->n; j++)
+    for (int64_t i = 0; i < m; i++, c += ld)
+        for (int64_t j = 0; j < n; j++)
             c[j] = beta == 0 ? 0.0f : c[j] * beta;
 }
 
@@ -52,40 +52,52 @@ static bool by_vector(const struct tandem_gemm *gemm)
     return gemm->m == 1 || gemm->n == 1;
 }
 
-/* A matrix by a vector: c, of one row or column, starts from 0 where beta is,
- * which makes nothing of what it holds. */
+/* A matrix by a vector, n results: c, of one row or column, starts from 0 where
+ * beta is, which makes nothing of what it holds. */
 static void vector_multiply(const struct tandem_gemm *gemm, const float *a,
-                            const float *b, float *c)
+                            const float *b, float *c, int64_t n)
 {
     bool ta = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
     bool tb = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
     bool row = gemm->m == 1; /* by b's columns, else by a's rows */
     const struct tandem_matrix *matrix = row ? &gemm->b : &gemm->a;
     bool across = row ? !tb : ta; /* the matrix lies by k */
-    int64_t results = row ? gemm->n : gemm->m;
     int64_t step = row ? (ta ? gemm->a.ld : 1) : (tb ? 1 : gemm->b.ld);
     if (gemm->beta == 0)
-        c_scale(gemm, c, 0);
+        c_scale(c, gemm->c.ld, row ? 1 : n, row ? n : 1, 0);
     cblas_sgemv(CblasRowMajor, across ? CblasTrans : CblasNoTrans,
-                (int)(across ? gemm->k : results),
-                (int)(across ? results : gemm->k), (float)gemm->alpha,
+                (int)(across ? gemm->k : n),
+                (int)(across ? n : gemm->k), (float)gemm->alpha,
                 row ? b : a, (int)matrix->ld, row ? a : b, (int)step,
                 (float)gemm->beta, c, row ? 1 : (int)gemm->c.ld);
 }
 
-static void batch_multiply(const struct product *product, int64_t batch)
+/* Of a vector's product n results from number from on. */
+static void batch_multiply(const struct product *product, int64_t batch,
+                           int64_t from, int64_t n)
 {
     const struct tandem_gemm *gemm = product->gemm;
     float alpha = (float)gemm->alpha, beta = (float)gemm->beta;
     float *c = product->c + batch * gemm->c.batch_stride;
     if (gemm->k == 0 || alpha == 0) {
-        c_scale(gemm, c, beta);
+        if (!by_vector(gemm))
+            c_scale(c, gemm->c.ld, gemm->m, gemm->n, beta);
+        else if (gemm->m == 1)
+            c_scale(c + from, gemm->c.ld, 1, n, beta);
+        else
+            c_scale(c + from * gemm->c.ld, gemm->c.ld, n, 1, beta);
         return;
     }
     const float *a = product->a + batch * gemm->a.batch_stride;
     const float *b = product->b + batch * gemm->b.batch_stride;
     if (by_vector(gemm)) {
-        vector_multiply(gemm, a, b, c);
+        bool row = gemm->m == 1;
+        bool lines = row ? (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0
+                         : (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) == 0;
+        int64_t skip = from * (row ? (lines ? gemm->b.ld : 1)
+                                   : (lines ? gemm->a.ld : 1));
+        vector_multiply(gemm, row ? a : a + skip, row ? b + skip : b,
+                        c + from * (row ? 1 : gemm->c.ld), n);
         return;
     }
     cblas_sgemm(CblasRowMajor,
@@ -98,15 +110,35 @@ static void batch_multiply(const struct product *product, int64_t batch)
                 (int)gemm->c.ld);
 }
 
-static void batches_multiply(const struct product *product, uint32_t threads)
+/* Tasks are stretches of VECTOR_RESULTS results of all batches, cut so whoever
+ * does them. */
+static void vectors_multiply(const void *context, int64_t first, int64_t end)
+{
+    const struct product *product = context;
+    const struct tandem_gemm *gemm = product->gemm;
+    int64_t results = gemm->m == 1 ? gemm->n : gemm->m;
+    int64_t stretches = (results + VECTOR_RESULTS - 1) / VECTOR_RESULTS;
+    for (int64_t task = first; task < end; task++) {
+        int64_t from = task % stretches * VECTOR_RESULTS;
+        int64_t n = results - from < VECTOR_RESULTS ? results - from
+                                                    : VECTOR_RESULTS;
+        batch_multiply(product, task / stretches, from, n);
+    }
+}
+
+static void batches_multiply(const struct product *product, struct pool *pool)
 {
     const struct tandem_gemm *gemm = product->gemm;
-    bool small = by_vector(gemm) && (double)gemm->m * (double)gemm->n *
-                                            (double)gemm->k <
-                                        THREADS_ELEMENTS;
-    bool limited = blas_limit(small ? 1 : threads);
-    for (int64_t batch = 0; batch < gemm->batch; batch++)
-        batch_multiply(product, batch);
+    int64_t results = gemm->m == 1 ? gemm->n : gemm->m;
+    int64_t stretches = (results + VECTOR_RESULTS - 1) / VECTOR_RESULTS;
+    bool vectors = by_vector(gemm);
+    bool limited = blas_limit(vectors ? 1 : pool_threads(pool));
+    if (vectors)
+        pool_run(pool, POOL_PRODUCT_VECTOR, vectors_multiply, product,
+                 gemm->batch * stretches,
+                 gemm->k * (results + stretches - 1) / stretches);
+    for (int64_t batch = 0; !vectors && batch < gemm->batch; batch++)
+        batch_multiply(product, batch, 0, 0);
     if (limited)
         blas_release();
 }
@@ -168,24 +200,22 @@ static void product_prepare(struct product *out, const struct tandem_gemm *gemm,
 
 /* ---- the call ----------------------------------------------------------- */
 
+/* By the CBLAS. */
 static void wide_run(struct tandem_device *device, struct product *product)
 {
     const struct tandem_gemm *gemm = product->gemm;
-    batches_multiply(product, pool_threads(device->pool));
+    batches_multiply(product, device->pool);
     if (gemm->bias_kind != TANDEM_BIAS_NONE ||
         gemm->activation != TANDEM_OP_INVALID)
-        pool_run(device->pool, TANDEM_OP_GEMM, rows_finish, product,
+        pool_run(device->pool, POOL_PRODUCT_FINISH, rows_finish, product,
                  gemm->m * gemm->batch,
                  gemm->n);
 }
 
-/* Where some operand is of 16 bits. */
+/* The same where some operand is of 16 bits. */
 static enum tandem_status half_run(struct tandem_device *device,
                                    struct product *product)
 {
-    struct tandem_gemm gemm;
-    gemm_complete(&gemm, product->gemm);
-    product->gemm = &gemm;
     bool limited = blas_limit(pool_threads(device->pool));
     enum tandem_status status = panels_run(device, product);
     if (limited)
@@ -205,12 +235,22 @@ enum tandem_status gemm_run(struct tandem_stream *stream,
     if (status != TANDEM_OK || gemm->m == 0 || gemm->n == 0)
         return status;
     struct tandem_device *device = stream->owned.device;
+    struct tandem_gemm whole;
     struct float_env host = float_env_enter();
-    product_prepare(&product, gemm, device->kernels);
-    if (gemm->dtype == TANDEM_F32 && gemm_c_dtype(gemm) == TANDEM_F32)
+    gemm_complete(&whole, gemm);
+    product_prepare(&product, &whole, device->kernels);
+    bool wide = whole.dtype == TANDEM_F32 && whole.c_dtype == TANDEM_F32;
+    bool tiled = device->kernels->packed_multiply != NULL && whole.k > 0 &&
+                 (float)whole.alpha != 0 && !(wide && by_vector(&whole));
+    if (tiled)
+        status = tiles_run(device, &product);
+    /* The CBLAS needs no memory of ours for f32. */
+    if (wide && (!tiled || status == TANDEM_OUT_OF_MEMORY)) {
         wide_run(device, &product);
-    else
+        status = TANDEM_OK;
+    } else if (!tiled) {
         status = half_run(device, &product);
+    }
     float_env_leave(host);
     return status;
 }

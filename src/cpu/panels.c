@@ -69,7 +69,7 @@ static void rows_share(const struct panels *panels, pool_fn fn,
     if (rows * columns < SHARED_ELEMENTS)
         fn(work, 0, rows);
     else
-        pool_run(panels->pool, TANDEM_OP_GEMM, fn, work, rows, columns);
+        pool_run(panels->pool, POOL_PRODUCT_FINISH, fn, work, rows, columns);
 }
 
 /* ---- a and b ------------------------------------------------------------- */

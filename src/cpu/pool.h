@@ -21,7 +21,16 @@ typedef void (*pool_fn)(const void *work, int64_t first, int64_t end);
  * operator's id is one, and so is that plus POOL_VARIANT, for a way of its
  * work that takes another time. */
 #define POOL_VARIANT 256u
-#define POOL_KINDS 512u
+enum pool_kind {
+    POOL_PRODUCT = 512,
+    POOL_PRODUCT_PACK,
+    POOL_PRODUCT_REGION,
+    POOL_PRODUCT_LYING,
+    POOL_PRODUCT_JOIN,
+    POOL_PRODUCT_VECTOR,
+    POOL_PRODUCT_FINISH,
+    POOL_KINDS
+};
 
 /* threads 0: as many as this process may use.  NULL when memory is out. */
 struct pool *pool_create(uint32_t threads);

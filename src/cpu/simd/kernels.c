@@ -16,4 +16,5 @@ void ISA(kernels)(struct kernels *table)
     ISA(reduce_kernels)(table);
     ISA(column_kernels)(table);
     ISA(float16_kernels)(table);
+    ISA(product_kernels)(table);
 }
