@@ -526,8 +526,8 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *                     "skinny-1", ...; docs/tuning.md), in how many splits
  *                     of k, and how many of the last tiles those are of, if not
  *                     all: "small:4", "large:3:2"
- *   test.transfers    OpenCL plugin: how large transfers go: "direct", by the
- *                     driver, "ring", through pinned memory, or "mapped"
+ *   test.transfers    OpenCL plugin: how large transfers go: "direct", "ring",
+ *                     "mapped" or "staged" (docs/transfers.md)
  *   test.cache        "1": compiled programs are kept in cache_dir even where
  *                     the driver's own cache does better
  */

@@ -176,14 +176,20 @@ void copier_finish(struct copier *copier)
 
 /* ---- for the caller ---- */
 
+static uint64_t piece_size(const struct copier *copier, uint64_t slot_bytes)
+{
+    uint64_t bytes = COPIER_LEAST_BYTES;
+    while (bytes < COPIER_PIECE_BYTES && bytes * copier->wanted < slot_bytes)
+        bytes *= 2;
+    return bytes;
+}
+
 void copier_begin(struct copier *copier, const struct copier_job *job)
 {
     if (copier->count + 1 < copier->wanted)
         threads_start(copier);
     copier->job = *job;
-    copier->piece_bytes = job->slot_bytes < COPIER_PIECE_BYTES
-                              ? job->slot_bytes
-                              : COPIER_PIECE_BYTES;
+    copier->piece_bytes = piece_size(copier, job->slot_bytes);
     copier->first = atomic_load(&copier->next);
 }
 
@@ -212,4 +218,18 @@ void copier_drain(struct copier *copier)
     for (uint32_t i = 0; i < copier->job.slots; i++)
         while (!copier_done(copier, i))
             relax();
+}
+
+void copier_copy(struct copier *copier, void *host, void *other,
+                 uint64_t bytes, bool to_other)
+{
+    const struct copier_job job = {.host = host,
+                                   .ring = other,
+                                   .bytes = bytes,
+                                   .slot_bytes = bytes,
+                                   .slots = 1,
+                                   .to_ring = to_other};
+    copier_begin(copier, &job);
+    copier_post(copier, 0);
+    copier_drain(copier);
 }

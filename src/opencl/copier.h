@@ -19,9 +19,13 @@
 
 #define COPIER_THREADS 8u
 #define COPIER_SLOTS 64u
+/* Bounds of a piece, of which a slot has about one for each thread: what is
+ * less is copied sooner than it is handed over. */
+#define COPIER_LEAST_BYTES ((uint64_t)32 << 10)
 #define COPIER_PIECE_BYTES ((uint64_t)128 << 10)
 
-/* Slot s of the bytes, from 0 on, is at ring + s % slots * slot_bytes. */
+/* Slot s of the bytes, from 0 on, is at ring + s % slots * slot_bytes, which is
+ * a multiple of COPIER_PIECE_BYTES unless there is one slot alone. */
 struct copier_job {
     unsigned char *host, *ring;
     uint64_t bytes, slot_bytes;
@@ -58,5 +62,8 @@ bool copier_done(struct copier *copier, uint64_t s);
 bool copier_help(struct copier *copier);
 /* All that was posted has been copied. */
 void copier_drain(struct copier *copier);
+/* A job of one slot, begun, posted and drained. */
+void copier_copy(struct copier *copier, void *host, void *other,
+                 uint64_t bytes, bool to_other);
 
 #endif

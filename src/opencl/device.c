@@ -326,7 +326,7 @@ static enum tandem_status read_options(struct tandem_device *device,
             !haul_force(&device->haul, from->values[i]))
             status = message_set(TANDEM_INVALID_ARGUMENT,
                                  "open: test.transfers is \"%.40s\", not "
-                                 "direct, ring or mapped",
+                                 "direct, ring, mapped or staged",
                                  from->values[i]);
         if (strcmp(from->keys[i], "test.gemm") == 0 &&
             !routes_force(&device->routes, from->values[i]))

@@ -391,7 +391,30 @@ bool haul_serves(const struct tandem_device *device, uint64_t bytes)
 {
     return bytes >= HAUL_BYTES &&
            (device->hardware->info.kind != TANDEM_DEVICE_CPU ||
-            device->haul.forced >= 0);
+            device->haul.forced >= 0 || device->haul.staged);
+}
+
+bool haul_stages(struct tandem_device *device, const void *source,
+                 uint64_t bytes)
+{
+    const struct haul *haul = &device->haul;
+    bool apart = haul->staged ||
+                 (haul->forced < 0 && !device->hardware->unified);
+    return haul_serves(device, bytes) && apart &&
+           !pinned_holds(device, source, bytes);
+}
+
+void haul_fill(struct tandem_device *device, void *target, const void *source,
+               uint64_t bytes)
+{
+    struct haul *haul = &device->haul;
+    if (!haul_serves(device, bytes) ||
+        pthread_mutex_trylock(&haul->busy) != 0) {
+        memcpy(target, source, (size_t)bytes);
+        return;
+    }
+    copier_copy(&haul->copier, (void *)(uintptr_t)source, target, bytes, true);
+    pthread_mutex_unlock(&haul->busy);
 }
 
 enum tandem_status haul_upload(struct tandem_stream *stream,
@@ -420,12 +443,13 @@ void haul_start(struct haul *haul, uint64_t most_threads)
 bool haul_force(struct haul *haul, const char *text)
 {
     static const char *const names[HAUL_WAYS] = {"direct", "ring", "mapped"};
+    haul->staged = strcmp(text, "staged") == 0;
     for (int way = 0; way < HAUL_WAYS; way++)
         if (strcmp(text, names[way]) == 0) {
             haul->forced = way;
             return true;
         }
-    return false;
+    return haul->staged;
 }
 
 void haul_finish(struct haul *haul)

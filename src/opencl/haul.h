@@ -39,7 +39,9 @@ struct haul {
     uint64_t moved;      /* bytes, while there is no ring */
     uint32_t maps;       /* whether mapped memory was right: unknown, yes, no */
     struct haul_contest contests[2][2]; /* down, up; small, large */
-    int forced; /* enum haul_way, of the open key test.transfers; or -1 */
+    /* Of the open key test.transfers: a way, or -1; uploads are staged. */
+    int forced;
+    bool staged;
 };
 
 void haul_start(struct haul *haul, uint64_t most_threads);
@@ -53,6 +55,15 @@ void haul_trim(struct tandem_device *device);
 /* Whether such a transfer is for here: a processor's driver copies by itself,
  * and nothing is won by a detour. */
 bool haul_serves(const struct tandem_device *device, uint64_t bytes);
+/* Whether an upload that need not wait is better off in staging memory, where
+ * it returns before it is over: where the device's memory is its own, and the
+ * source is not pinned already. */
+bool haul_stages(struct tandem_device *device, const void *source,
+                 uint64_t bytes);
+/* As memcpy to memory that a device will read; by several threads, where there
+ * are any that have nothing else to do and it is worth them. */
+void haul_fill(struct tandem_device *device, void *target, const void *source,
+               uint64_t bytes);
 /* All of bytes, HAUL_BYTES or more, on a stream that has nothing to do; returns
  * when it is there.  What it fails with is its own.  Of a download that fails,
  * target may be written in part. */

@@ -62,21 +62,6 @@ static enum tandem_status unmap(struct tandem_stream *stream, cl_mem mem,
 
 /* ---- transfers ---- */
 
-static void copy(struct tandem_device *device, void *host, void *mapped,
-                 uint64_t bytes, bool up)
-{
-    struct copier *copier = &device->haul.copier;
-    const struct copier_job job = {.host = host,
-                                   .ring = mapped,
-                                   .bytes = bytes,
-                                   .slot_bytes = bytes,
-                                   .slots = 1,
-                                   .to_ring = up};
-    copier_begin(copier, &job);
-    copier_post(copier, 0);
-    copier_drain(copier);
-}
-
 enum tandem_status mapped_haul(struct tandem_stream *stream,
                                struct tandem_buffer *buffer, uint64_t offset,
                                void *host, uint64_t bytes, bool up)
@@ -87,7 +72,7 @@ enum tandem_status mapped_haul(struct tandem_stream *stream,
     if (status != TANDEM_OK)
         return status;
     if (mapped != host) /* imported */
-        copy(stream->device, host, mapped, bytes, up);
+        copier_copy(&stream->device->haul.copier, host, mapped, bytes, up);
     status = unmap(stream, buffer->mem, mapped);
     if (status == TANDEM_OK)
         stream_used(stream, buffer, up);

@@ -102,11 +102,16 @@ static bool chunk_passed(struct tandem_stream *stream,
     return over;
 }
 
-static void chunk_clear(struct staging_chunk *chunk)
+static void event_drop(struct staging_chunk *chunk)
 {
     if (chunk->event != NULL)
         clReleaseEvent(chunk->event);
     chunk->event = NULL;
+}
+
+static void chunk_clear(struct staging_chunk *chunk)
+{
+    event_drop(chunk);
     chunk->used = 0;
 }
 
@@ -211,7 +216,11 @@ enum tandem_status staging_take(struct tandem_stream *stream, uint64_t bytes,
     }
     out_room->memory = chunk->memory + chunk->used;
     out_room->bytes = bytes;
-    if (chunk->used + bytes == STAGING_CHUNK_BYTES)
+    /* An event of an earlier write says nothing of this one. */
+    event_drop(chunk);
+    /* A marker for the chunk later, when the next piece has no room, would cost
+     * more. */
+    if (chunk->used + 2 * bytes > STAGING_CHUNK_BYTES)
         out_room->event = &chunk->event;
     return TANDEM_OK;
 }

@@ -88,8 +88,8 @@ static enum tandem_status write_blocking(struct tandem_stream *stream,
     return status;
 }
 
-/* Copies the source, piece by piece, to where it is written from.  A piece is
- * flushed, so that it is on its way while the next is copied. */
+/* Copies the source, piece by piece, to where it is written from.  A large one
+ * is flushed, so that it is on its way while the next is copied. */
 static enum tandem_status
 write_staged(struct tandem_stream *stream, struct tandem_buffer *buffer,
              uint64_t offset, const unsigned char *source, uint64_t bytes)
@@ -106,7 +106,7 @@ write_staged(struct tandem_stream *stream, struct tandem_buffer *buffer,
             status = write_blocking(stream, buffer, offset, source, bytes);
             break;
         }
-        memcpy(room.memory, source, room.bytes);
+        haul_fill(stream->device, room.memory, source, room.bytes);
         status = transfer_write(stream, buffer, offset, room.memory, room.bytes,
                                CL_FALSE, room.event);
         if (status != TANDEM_OK)
@@ -116,7 +116,7 @@ write_staged(struct tandem_stream *stream, struct tandem_buffer *buffer,
         offset += room.bytes;
         source += room.bytes;
         bytes -= room.bytes;
-        if (bytes != 0)
+        if (bytes != 0 || room.bytes >= HAUL_BYTES)
             status = stream_flush(stream);
     }
     pthread_mutex_unlock(&stream->staging.mutex);
@@ -132,12 +132,14 @@ write_staged(struct tandem_stream *stream, struct tandem_buffer *buffer,
 
 /* Whether to copy the source first, so that the upload waits for no work.
  * What is larger than the staging memory would wait anyhow, for room in it. */
-static bool is_staged(struct tandem_stream *stream, uint64_t bytes)
+static bool is_staged(struct tandem_stream *stream, const void *source,
+                      uint64_t bytes)
 {
     bool cpu = stream->device->hardware->info.kind == TANDEM_DEVICE_CPU;
     bool idle = atomic_load(&stream->completed) == atomic_load(&stream->issued);
     return bytes <= STAGING_BYTES &&
-           (!idle || bytes < (cpu ? CPU_DIRECT_BYTES : DIRECT_BYTES));
+           (!idle || bytes < (cpu ? CPU_DIRECT_BYTES : DIRECT_BYTES) ||
+            haul_stages(stream->device, source, bytes));
 }
 
 enum tandem_status transfer_upload(struct tandem_stream *stream,
@@ -154,7 +156,7 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
     if ((flags & TANDEM_TRANSFER_ASYNC) != 0)
         status = transfer_write(stream, buffer, offset, source, bytes, CL_FALSE,
                                NULL);
-    else if (is_staged(stream, bytes))
+    else if (is_staged(stream, source, bytes))
         status = write_staged(stream, buffer, offset, source, bytes);
     else
         status = write_blocking(stream, buffer, offset, source, bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Large transfers of the OpenCL plugin, through pinned memory and by a map,
- * while OpenCL fails: what arrives is right, or the call says that it is not;
+ * Large transfers of the OpenCL plugin, through pinned memory, by a map and by
+ * staging memory, while OpenCL fails: what arrives is right, or the call says that it is not;
  * nothing is left, and the device works afterwards or says that it is lost.
  *
  * sweep.h says how to call it.
@@ -19,14 +19,15 @@
 #define BYTES ((uint64_t)COUNT * sizeof(float))
 /* A part that is large enough, and begins between. */
 #define PART_FIRST 1003u
-#define PART_COUNT (50000u)
+#define PART_COUNT (300000u)
 
 static struct workload work;
 static float in[COUNT], out[COUNT];
 
 static const char *const ways[][5] = {
     {"cache_dir", sweep_cache, "test.transfers", "ring", NULL},
-    {"cache_dir", sweep_cache, "test.transfers", "mapped", NULL}};
+    {"cache_dir", sweep_cache, "test.transfers", "mapped", NULL},
+    {"cache_dir", sweep_cache, "test.transfers", "staged", NULL}};
 #define WAYS (sizeof ways / sizeof *ways)
 
 static void details(void)
