@@ -12,6 +12,9 @@
 #define CPU_SCRATCH_BYTES (UINT64_C(32) << 20)
 /* What costs.h wants takes less; a longer budget is for the search. */
 #define QUICK_NS UINT64_C(2500000000)
+/* With less, what only takes products that callers allow to be less accurate,
+ * or of 16 bits, is left to its built-in costs. */
+#define ALL_NS UINT64_C(4000000000)
 
 static uint64_t scratch_bytes(const struct tandem_device *device)
 {
@@ -73,7 +76,7 @@ enum tandem_status tune_device(struct tandem_device *device,
         return status;
     status = meter_start(&meter, device, scratch_bytes(device), end);
     if (status == TANDEM_OK)
-        status = tune_tiles(&meter, &findings);
+        status = tune_tiles(&meter, &findings, budget_ns >= ALL_NS);
     if (status == TANDEM_OK)
         status = tune_clblast_times(&meter, &findings, &times);
     if (status == TANDEM_OK && meter_left_ns(&meter) > 2 * QUICK_NS)

@@ -19,9 +19,10 @@ enum tandem_status tune_device(struct tandem_device *device,
                                void *user);
 
 /* tune_products.c: the costs of costs.h, of our kernels, or of CLBlast's.
- * TANDEM_OK where the device is well, whatever could not be measured. */
+ * TANDEM_OK where the device is well, whatever could not be measured.  all:
+ * those too that only some products may take. */
 enum tandem_status tune_tiles(struct meter *meter,
-                              const struct findings *findings);
+                              const struct findings *findings, bool all);
 /* times: of how many products were told before, and are now; told where they
  * are no fewer. */
 enum tandem_status tune_clblast_times(struct meter *meter,

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define HELPERS 4u
+#define HELPERS 8u
 
 /* The longest compiles first, as helpers take them in turn.  Not there: what
  * tells how long a compile takes, add, and the smallest product. */
@@ -28,6 +28,17 @@ static const struct {
     {"gemm", "2048x2048x2048", KERNEL_TRANSPOSED},
     {"gemm", "512x2048x512", KERNEL_PLAIN},
     {"gemm", "512x512x512", KERNEL_TRANSPOSED},
+    {"gemm", "1024x1024x1024", KERNEL_TRANSPOSED},
+    {"gemm", "16x2048x2048", KERNEL_TRANSPOSED},
+    {"gemm", "8x2048x2048", KERNEL_TRANSPOSED},
+    {"gemm", "4x2048x2048", KERNEL_TRANSPOSED},
+    {"gemm", "1x2048x2048", KERNEL_TRANSPOSED},
+    {"gemm", "8x2048x2048", KERNEL_PLAIN},
+    {"gemm", "2048x8x2048", KERNEL_PLAIN},
+    {"gemm", "32x2048x2048", KERNEL_PLAIN},
+    {"gemm", "2048x32x2048", KERNEL_PLAIN},
+    {"gemm", "8x8x2048", KERNEL_PLAIN},
+    {"gemm", "32x32x2048", KERNEL_PLAIN},
     {"gemm", "512x512x512", KERNEL_PLAIN},
     {"gemm", "128x512x512", KERNEL_PLAIN},
     {"gemm", "128x128x128", KERNEL_TRANSPOSED},

@@ -20,8 +20,9 @@
 /* A compile is not broken off when the budget is used up; on a processor it
  * takes many seconds. */
 #define AFTER_S 120u
-/* With --calibrate: what the quick part takes at most. */
-#define QUICK_NS (4500 * NS_PER_MS)
+/* With --calibrate, quick or not: what this part takes at most. */
+#define QUICK_NS (2500 * NS_PER_MS)
+#define LONG_NS (4500 * NS_PER_MS)
 #define TICK_NS 500000000
 
 static unsigned budget_of(const struct probe_options *options)
@@ -71,7 +72,8 @@ enum tandem_status measure_tuning(struct session *session)
     enum tandem_status status;
 
     child_progress(session->link, 0.99, "tuning");
-    status = tune_run(&session->lane, session->profile, QUICK_NS, false,
+    status = tune_run(&session->lane, session->profile,
+                      session->quick ? QUICK_NS : LONG_NS, false,
                       json_object_get(session->result, "tuning"));
     if (status == TANDEM_OK || status == TANDEM_DEVICE_LOST)
         return status;
