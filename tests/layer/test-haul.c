@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Large transfers of the OpenCL plugin, through pinned memory, by a map and by
- * staging memory, while OpenCL fails: what arrives is right, or the call says that it is not;
- * nothing is left, and the device works afterwards or says that it is lost.
+ * staging memory, while OpenCL fails: what arrives is right, or the call says
+ * that it is not; nothing is left, and the device works afterwards or says that
+ * it is lost.
  *
  * sweep.h says how to call it.
  */
