@@ -14,7 +14,7 @@
 #define STACK_BYTES ((size_t)256 << 10)
 /* So long a thread looks for more before it sleeps: waking one costs more than
  * the piece that it would have copied meanwhile. */
-#define SPIN_NS 50000u
+#define SPIN_NS 200000u
 #define SPIN_TURNS 32u
 
 static uint64_t now_ns(void)
