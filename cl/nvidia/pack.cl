@@ -26,6 +26,7 @@ struct packing {
     uint wide[2];                    /* 16 bytes along k are read as one */
     uint batches[2];
     uint k, slices, chunks, chunk; /* of k */
+    uint held;                     /* rows of a group that keeps them */
 };
 
 #define TOP 14
@@ -205,8 +206,8 @@ static inline void elements_read(source_t *out, __global const source_t *from,
 
 /* A piece's place in a block, and two pieces' where elements are pairs. */
 #if FORMAT == FORMAT_PAIR
-static inline void piece_write(__local uint4 *line, uint piece, uint turn,
-                               const source_t *x, int scale)
+static inline void pair_make(uint4 *out_high, uint4 *out_low,
+                             const source_t *x, int scale)
 {
     int some = -scale / 2;
     float by = as_float((some + 127) << 23);
@@ -220,8 +221,17 @@ static inline void piece_write(__local uint4 *line, uint piece, uint turn,
         low[i] = half_of(even - float_of(even_high)) |
                  (uint)half_of(odd - float_of(odd_high)) << 16;
     }
-    line[piece ^ turn] = (uint4)(high[0], high[1], high[2], high[3]);
-    line[(piece + 4) ^ turn] = (uint4)(low[0], low[1], low[2], low[3]);
+    *out_high = (uint4)(high[0], high[1], high[2], high[3]);
+    *out_low = (uint4)(low[0], low[1], low[2], low[3]);
+}
+
+static inline void piece_write(__local uint4 *line, uint piece, uint turn,
+                               const source_t *x, int scale)
+{
+    uint4 high, low;
+    pair_make(&high, &low, x, scale);
+    line[piece ^ turn] = high;
+    line[(piece + 4) ^ turn] = low;
 }
 #elif FORMAT == FORMAT_SPLIT
 static inline void piece_write(__local uint4 *line, uint piece, uint turn,
@@ -331,3 +341,126 @@ KERNEL void pack(__global uint4 *to, __global const source_t *a,
         PACK(b, 1);
     }
 }
+
+#if FORMAT == FORMAT_PAIR
+/* ---- rows that a group keeps ---- */
+
+/* Eights of a row that an item keeps. */
+#define HELD 8
+
+/* They are all read before one is used. */
+static inline void eights_read(source_t (*out)[8], __global const source_t *from,
+                               long depth_step, uint first, uint step, uint end,
+                               bool wide)
+{
+    if (wide) {
+#pragma unroll
+        for (uint i = 0; i < HELD; ++i) {
+            uint k = first + i * step;
+            float4 x = (float4)(0.0f), y = (float4)(0.0f);
+            if (k < end) {
+                x = *(__global const float4 *)(from + k);
+                y = *(__global const float4 *)(from + k + 4);
+            }
+            out[i][0] = x.s0;
+            out[i][1] = x.s1;
+            out[i][2] = x.s2;
+            out[i][3] = x.s3;
+            out[i][4] = y.s0;
+            out[i][5] = y.s1;
+            out[i][6] = y.s2;
+            out[i][7] = y.s3;
+        }
+        return;
+    }
+#pragma unroll
+    for (uint i = 0; i < HELD; ++i)
+#pragma unroll
+        for (uint j = 0; j < 8; ++j) {
+            uint k = first + i * step + j;
+            out[i][j] = k < end ? from[(long)k * depth_step] : 0.0f;
+        }
+}
+
+/* The largest of the values that the items of a row have; GROUP of them are
+ * shared, a row's side by side. */
+static inline uint row_most(uint own, uint row, uint lane, uint lanes,
+                            __local uint *shared)
+{
+    uint most = 0;
+    shared[row * lanes + lane] = own;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = 0; i < lanes; i += 4) {
+        uint4 x = *(__local const uint4 *)(shared + row * lanes + i);
+        most = max(most, max(max(x.s0, x.s1), max(x.s2, x.s3)));
+    }
+    return most;
+}
+
+/* Held rows from first on; to: where the operand's blocks begin. */
+static inline void rows_pack(__global uint4 *to, __global const source_t *from,
+                             long row_step, long depth_step, uint rows,
+                             uint first, uint held, uint end, uint slices,
+                             uint wide, __global int *scales_to,
+                             __local uint *shared)
+{
+    uint id = get_local_id(0), lanes = GROUP / held;
+    bool along = depth_step == 1;
+    uint row = along ? id / lanes : id % held;
+    uint lane = along ? id % lanes : id / held;
+    source_t x[HELD][8];
+    uint own = 0;
+    eights_read(x, from + (long)(first + row) * row_step, depth_step, lane * 8,
+                lanes * 8, first + row < rows ? end : 0,
+                wide && along && end % 8 == 0);
+#pragma unroll
+    for (uint i = 0; i < HELD; ++i)
+#pragma unroll
+        for (uint j = 0; j < 8; ++j)
+            own = max(own, size_of(x[i][j]));
+    int scale = scale_of(row_most(own, row, lane, lanes, shared));
+    if (lane == 0)
+        scales_to[first + row] = scale;
+    scale = scale == NOT_FINITE ? 0 : scale;
+    row += first;
+    to += (ulong)(row / PACKED_ROWS) * slices * (PACKED_ROWS * 8) +
+          row % PACKED_ROWS * 8;
+#pragma unroll
+    for (uint i = 0; i < HELD; ++i) {
+        uint eight = i * lanes + lane, piece = eight % 4;
+        uint4 high, low;
+        pair_make(&high, &low, x[i], scale);
+        if (eight / 4 < slices) {
+            __global uint4 *line = to + (ulong)(eight / 4) * (PACKED_ROWS * 8);
+            line[piece ^ (row & 7)] = high;
+            line[(piece + 4) ^ (row & 7)] = low;
+        }
+    }
+}
+
+KERNEL void pack_held(__global uint4 *to, __global const source_t *a,
+                      __global const source_t *b, const struct packing p)
+{
+    __local uint shared[GROUP] __attribute__((aligned(16)));
+    if (p.slices == 0 || p.held == 0)
+        return;
+    const uint parts = PACKED_ROWS / p.held;
+    uint group = get_group_id(0);
+    uint groups = p.blocks[0] * parts * p.batches[0];
+#define PACK_HELD(from_, o)                                                    \
+    do {                                                                       \
+        uint columns = p.blocks[o] * parts, batch = group / columns;           \
+        __global uint4 *to_ = to + p.to[o] + batch * p.to_batch[o];            \
+        rows_pack(to_, (from_) + (long)p.from[o] + (long)batch * p.batch[o],   \
+                  p.row[o], p.depth[o], p.rows[o],                             \
+                  group % columns * p.held, p.held, p.k, p.slices, p.wide[o],  \
+                  (__global int *)(to_ + p.scales[o]), shared);                \
+    } while (0)
+    if (group < groups) {
+        PACK_HELD(a, 0);
+    } else {
+        group -= groups;
+        PACK_HELD(b, 1);
+    }
+}
+#endif

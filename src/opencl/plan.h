@@ -48,7 +48,8 @@ enum kernel_id {
     KERNEL_PACK = 25,
     KERNEL_PAD = 26,
     KERNEL_WGMMA = 27,
-    KERNEL_IDS = 28
+    KERNEL_PACK_HELD = 28,
+    KERNEL_IDS = 29
 };
 
 /* OpenCL C types, as they stand in a key. */
@@ -113,7 +114,8 @@ static inline bool key_tiled(uint64_t key)
            KEY_KERNEL(key) == KERNEL_TENSOR ||
            KEY_KERNEL(key) == KERNEL_WGMMA ||
            KEY_KERNEL(key) == KERNEL_PACK_MAXIMA ||
-           KEY_KERNEL(key) == KERNEL_PACK;
+           KEY_KERNEL(key) == KERNEL_PACK ||
+           KEY_KERNEL(key) == KERNEL_PACK_HELD;
 }
 /* Whether there is anything to compile. */
 static inline bool key_compiles(uint64_t key)

@@ -43,6 +43,7 @@ static const struct {
     [KERNEL_WGMMA] = {"wgmma.cl", kernel_wgmma, "wgmma"},
     [KERNEL_PACK_MAXIMA] = {"pack.cl", kernel_pack, "pack_maxima"},
     [KERNEL_PACK] = {"pack.cl", kernel_pack, "pack"},
+    [KERNEL_PACK_HELD] = {"pack.cl", kernel_pack, "pack_held"},
     [KERNEL_PAD] = {"pad.cl", kernel_pad, "pad"}};
 
 static const char *type_name(uint64_t key, uint32_t operand)
@@ -312,6 +313,7 @@ void variant_describe(struct variant_text *out, uint64_t key,
         break;
     case KERNEL_PACK_MAXIMA:
     case KERNEL_PACK:
+    case KERNEL_PACK_HELD:
         append(out, " -DFORMAT=%u", KEY_FORMAT(key));
         break;
     case KERNEL_PAD:

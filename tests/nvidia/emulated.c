@@ -186,6 +186,9 @@ static const struct product_case cases[] = {
     {"pair-medium", 67, 131, 101, 2, TA, 1, {1, 2, 3}, 1, INFINITE, 0, 0},
     {"pair-medium", 67, 65, 96, 1, TB, 2, {0, 0, 0}, 0, TINY, 0, 0},
     {"pair-medium", 1, 1, 1, 1, 0, 1, {0, 0, 0}, 0, UNIFORM, 0, 0},
+    /* Lines that are not aligned; and too long to be kept. */
+    {"pair-large", 131, 33, 99, 1, 0, 1, {2, 0, 0}, 0, INFINITE, 0, 0},
+    {"pair-medium", 5, 9, 4129, 1, TB, 1, {3, 3, 0}, 0, INFINITE, 0, 0},
     /* Aligned lines, of which the last four are not all the matrix's. */
     {"pair-medium", 9, 10, 157, 2, TB, 1, {3, 3, 1}, 0, UNIFORM, 0, 0},
     {"half-large", 136, 264, 200, 1, 0, 1, {0}, 0, UNIFORM, TANDEM_F16, 0},

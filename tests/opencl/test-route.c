@@ -592,10 +592,17 @@ START_TEST(an_operand_is_packed_where_it_has_to_be)
     gemm.flags |= TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_ROW_SCALED;
     ck_assert_uint_eq(moves(&gemm, TILE_TF32_LARGE, &launches), 0);
     ck_assert_uint_eq(launches, 0);
-    /* Two halves of 256 rows by 8 slices of 128 bytes, read twice. */
+    /* Two halves of 256 rows by 8 slices of 128 bytes. */
     ck_assert_uint_eq(moves(&gemm, TILE_PAIR_LARGE, &launches),
-                      2 * 3 * 256 * 8 * 128);
+                      2 * 2 * 256 * 8 * 128);
+    ck_assert_uint_eq(launches, 1);
+    /* Long ones are read twice. */
+    gemm.k = gemm.a.ld = gemm.b.ld = 4128;
+    ck_assert_uint_eq(moves(&gemm, TILE_PAIR_LARGE, &launches),
+                      2 * 3 * 256 * 129 * 128);
     ck_assert_uint_eq(launches, 2);
+    gemm = product(256, 256, 256, 1);
+    gemm.flags |= TANDEM_GEMM_ALLOW_TF32;
     gemm.a.ld = 257;
     ck_assert_uint_eq(moves(&gemm, TILE_TF32_LARGE, &launches),
                       2 * 256 * 8 * 128);

@@ -17,8 +17,12 @@ struct packing {
     uint64_t to[2], to_batch[2], scales[2], maxima[2];
     uint32_t rows[2], blocks[2], wide[2], batches[2];
     uint32_t k, slices, chunks, chunk;
+    uint32_t held;
 };
 #define PACK_GROUP_LOG2 8
+/* Elements of the rows that a group keeps, and the most rows. */
+#define HELD_ELEMENTS (64u << PACK_GROUP_LOG2)
+#define HELD_ROWS 64u
 /* Steps of k whose largest elements a group finds. */
 #define CHUNK 256
 #define MOST_CHUNKS 16
@@ -120,6 +124,17 @@ static uint64_t slices_of(const struct tandem_gemm *gemm, enum tile_id tile)
     return ((uint64_t)gemm->k + tiles[tile].slice - 1) / tiles[tile].slice;
 }
 
+/* Rows of a pair that a group keeps, so that they are read once; 0: they are
+ * too long. */
+static uint32_t held_of(const struct tandem_gemm *gemm, enum tile_id tile)
+{
+    uint64_t depth = slices_of(gemm, tile) * tiles[tile].slice;
+    uint32_t rows = HELD_ROWS;
+    while (rows > 2 && rows * depth > HELD_ELEMENTS)
+        rows /= 2;
+    return rows > 2 ? rows : 0;
+}
+
 /* Bytes of one batch, without scales. */
 static uint64_t plane_bytes(const struct source *source, uint64_t slices)
 {
@@ -147,16 +162,17 @@ uint64_t tensor_moves(const struct tandem_gemm *gemm, enum tile_id tile,
 {
     bool pair = tiles[tile].tensor == TENSOR_PAIR;
     bool split = tiles[tile].tensor == TENSOR_SPLIT;
+    bool twice = pair && held_of(gemm, tile) == 0;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < OPERANDS; i++) {
         struct source source = source_of(gemm, tile, (enum operand_id)i);
-        /* Read twice where rows are scaled, and written once; pairs of TF32
+        /* Read, twice where long rows are scaled, and written; pairs of TF32
          * numbers are twice as long as what is read. */
         if ((operands >> i & 1u) != 0)
-            bytes += (pair ? 6 : split ? 3 : 4) * source.batches *
+            bytes += (twice ? 6 : split ? 3 : 4) * source.batches *
                      plane_bytes(&source, slices_of(gemm, tile)) / 2;
     }
-    *out_launches = operands == 0 ? 0 : pair ? 2 : 1;
+    *out_launches = operands == 0 ? 0 : twice ? 2 : 1;
     return bytes;
 }
 
@@ -254,15 +270,22 @@ void tensor_pack(struct plan *plan, const struct tandem_gemm *gemm,
     enum format format = tensor_format(gemm, tile);
     struct packing packing = {.k = (uint32_t)gemm->k,
                               .slices = (uint32_t)slices_of(gemm, tile)};
-    uint64_t groups = 0;
+    uint64_t blocks = 0;
     for (uint32_t i = 0; i < OPERANDS; i++) {
         struct source source = source_of(gemm, tile, (enum operand_id)i);
         if ((operands >> i & 1u) == 0)
             continue;
         operand_pack(plan, &packing, i, &source, gemm, tile, out[i]);
-        groups += (uint64_t)source.blocks * source.batches * packing.slices;
+        blocks += (uint64_t)source.blocks * source.batches;
+    }
+    packing.held = format == FORMAT_PAIR ? held_of(gemm, tile) : 0;
+    if (packing.held != 0) {
+        step_add(plan, KERNEL_PACK_HELD, format, &packing, gemm,
+                 blocks * (PACKED_ROWS / packing.held));
+        return;
     }
     if (format == FORMAT_PAIR)
         maxima_plan(plan, &packing, gemm);
-    step_add(plan, KERNEL_PACK, format, &packing, gemm, groups);
+    step_add(plan, KERNEL_PACK, format, &packing, gemm,
+             blocks * packing.slices);
 }
