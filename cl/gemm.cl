@@ -8,25 +8,7 @@
  * multiply  a whole one, for devices that run none of the tiles of product.cl
  *           (their groups are too small) and dtypes that no library takes.
  */
-#ifndef TANDEM_EMBEDDED
-#include "common.cl"
-#endif
-
-#ifndef ACTIVATION
-#define ACTIVATION op_none
-#endif
-
-#ifndef C_DTYPE
-#define C_DTYPE f32
-#endif
-#ifndef AB_DTYPE
-#define AB_DTYPE f32
-#endif
-#define C_T CAT(C_DTYPE, _t)
-#define C_VALUE CAT(C_DTYPE, _value)
-#define C_ROUND CAT(C_DTYPE, _round)
-#define AB_T CAT(AB_DTYPE, _t)
-#define AB_VALUE CAT(AB_DTYPE, _value)
+#include "dtypes.cl"
 
 /* Splits i, below elements, into the place of an element. */
 #if WIDE

@@ -7,32 +7,12 @@
 #ifndef TANDEM_MATRIX_CL
 #define TANDEM_MATRIX_CL
 
-#ifndef TANDEM_EMBEDDED
-#include "common.cl"
-#endif
+#include "dtypes.cl"
 
 /* Intel's compiler otherwise makes calls, with a stack, of what kernels of one
  * file share. */
 #define INLINE __attribute__((always_inline)) static inline
 
-/* What is done last, to every element. */
-#ifndef ACTIVATION
-#define ACTIVATION op_none
-#endif
-/* What c and bias, and a and b, are made of: f32, f16 or bf16 (common.cl). */
-#ifndef C_DTYPE
-#define C_DTYPE f32
-#endif
-#ifndef AB_DTYPE
-#define AB_DTYPE f32
-#endif
-#define C_T CAT(C_DTYPE, _t)
-#define C_T4 CAT(C_DTYPE, _t4)
-#define C_VALUE CAT(C_DTYPE, _value)
-#define C_VALUE4 CAT(C_DTYPE, _value4)
-#define C_ROUND CAT(C_DTYPE, _round)
-#define C_ROUND4 CAT(C_DTYPE, _round4)
-#define AB_T CAT(AB_DTYPE, _t)
 /* 1: a's, or b's, neighbours in memory lie along m, or n; 0: along k. */
 #ifndef A_OUTER
 #define A_OUTER 0
@@ -64,9 +44,8 @@ struct product {
 };
 
 /* Elements of operands as numbers: one, and four that are aligned. */
-#define LOAD1(from) CAT(AB_DTYPE, _value)(*(from))
-#define LOAD4(from)                                                            \
-    CAT(AB_DTYPE, _value4)(*(__global const CAT(AB_DTYPE, _t4) *)(from))
+#define LOAD1(from) AB_VALUE(*(from))
+#define LOAD4(from) AB_VALUE4(*(__global const AB_T4 *)(from))
 
 #define HAS_BIAS 1u
 /* Four elements of c, and of the partials, are read and written as one. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Operands as tensor.cl and wgmma.cl read them: blocks of PACKED_ROWS rows by
- * 128 bytes of k, in the order in which they lie in local memory, blocks along k
- * side by side.  What lies past the edges is 0.
+ * 128 bytes of k, in the order in which they lie in local memory, blocks along
+ * k side by side.  What lies past the edges is 0.
  *
  * Of pairs, each row is multiplied by a power of two that makes its largest
  * element's exponent TOP; each element is then a half and what that leaves,

@@ -21,6 +21,7 @@
 #define WARP_N 32
 #endif
 #include "matrix.cl"
+#include "nvidia/mma.cl"
 
 #define SLICE 16
 #ifndef STAGES
@@ -46,25 +47,6 @@
 /* Blocks of b read before the first is used. */
 #define AHEAD 4
 
-/* Sixteen bytes to local memory, of which the first are read and the others
- * are 0. */
-static inline void copy_async(uint to, __global const float *from, uint bytes)
-{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
-                 "l"(from), "r"(bytes)
-                 : "memory");
-}
-
-/* Four 8 by 4 blocks, of which each item gets what mma wants of it. */
-static inline void load_blocks(uint *out, uint from)
-{
-    asm volatile(
-        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-        : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
-        : "r"(from)
-        : "memory");
-}
-
 /* Four elements, by an address that takes one register. */
 static inline void load_four(uint *out, uint from)
 {
@@ -74,37 +56,19 @@ static inline void load_four(uint *out, uint from)
                  : "memory");
 }
 
-/* sum = a b, and sum += a b, of a 16 by 8 and an 8 by 8 block. */
-static inline void block_product(float *sum, const uint *a, const uint *b)
-{
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, "
-        "{%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
-        : "=f"(sum[0]), "=f"(sum[1]), "=f"(sum[2]), "=f"(sum[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]),
-          "f"(0.0f));
-}
-static inline void block_add(float *sum, const uint *a, const uint *b)
-{
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, "
-        "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
 /* An element as TF32 numbers, of 11 digits: the nearest, and what is left, of
  * which mma looks at no more digits.  Those of b are cut off, not rounded, as
  * the products of low and low, which are left out, have no bias while one of
  * them has none. */
-#define SCALE 0x1p36f
 static inline void split_round(uint x, uint *high, uint *low)
 {
-    *high = (as_uint(as_float(x) * SCALE) + 0x1000u) & 0xffffe000u;
-    *low = as_uint(fma(as_float(x), SCALE, -as_float(*high)));
+    *high = (as_uint(as_float(x) * SPLIT_SCALE) + 0x1000u) & 0xffffe000u;
+    *low = as_uint(fma(as_float(x), SPLIT_SCALE, -as_float(*high)));
 }
 static inline void split_cut(uint x, uint *high, uint *low)
 {
-    *high = as_uint(as_float(x) * SCALE) & 0xffffe000u;
-    *low = as_uint(fma(as_float(x), SCALE, -as_float(*high)));
+    *high = as_uint(as_float(x) * SPLIT_SCALE) & 0xffffe000u;
+    *low = as_uint(fma(as_float(x), SPLIT_SCALE, -as_float(*high)));
 }
 
 /* Where read r of an item lies in a slice. */
@@ -152,7 +116,7 @@ static inline void split_cut(uint x, uint *high, uint *low)
         }                                                                      \
         ADVANCE(a, a_at, A_READS, a_step);                                     \
         ADVANCE(b, b_at, B_READS, b_step);                                     \
-        asm volatile("cp.async.commit_group;" ::: "memory");                   \
+        copies_commit();                                                       \
     } while (0)
 
 /* Of a warp's part of a slice an item has, as mma wants it, of each block of a
@@ -162,9 +126,6 @@ static inline void split_cut(uint x, uint *high, uint *low)
 #define A_ROW(i, h, line)                                                      \
     (A_OUTER ? (i) / 2 * 32 + (line)*4 + (i) % 2 * 2 + (h)                     \
              : (i)*16 + (h)*8 + (line))
-
-#define REPEAT(i, count)                                                       \
-    _Pragma("unroll") for (uint i = 0; i < (count); ++i)
 
 /* a's blocks, of rows 0 to 7 and 8 to 15 by four steps of k, then of the next
  * four; b's, of 8 columns by 16 steps of k. */
@@ -265,7 +226,7 @@ static inline void store_tile(__global C_T *c, __global float *partial,
     uint id = get_local_id(0), warp = id / 32, lane = id % 32;
     uint first_row = warp % WARPS_M * 16 + lane / 4;
     uint first_column = warp / WARPS_M * WARP_N + lane % 4 * (B_OUTER ? 8 : 2);
-    const float scale = 1.0f / (SCALE * SCALE);
+    const float scale = 1.0f / (SPLIT_SCALE * SPLIT_SCALE);
     REPEAT (i, BLOCKS_M) {
         barrier(CLK_LOCAL_MEM_FENCE);
         REPEAT (h, 2) {
@@ -356,8 +317,7 @@ KERNEL void strict(__global C_T *c, __global float *partial,
         FETCH(begin + s * SLICE, s);
     uint stage = 0, next = STAGES - 1;
     for (uint k = begin; k < end; k += SLICE) {
-        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
-        barrier(CLK_LOCAL_MEM_FENCE);
+        copies_wait(STAGES - 2);
         FETCH(k + (STAGES - 1) * SLICE, next);
         next = next + 1 == STAGES ? 0 : next + 1;
         uint a_high[BLOCKS_M][2][4], a_low[BLOCKS_M][2][4];
@@ -374,8 +334,7 @@ KERNEL void strict(__global C_T *c, __global float *partial,
 
     if (!sums_finite(sum))
         marked = 1;
-    asm volatile("cp.async.wait_group 0;" ::: "memory");
-    barrier(CLK_LOCAL_MEM_FENCE);
+    copies_wait(0);
     if (id == 0)
         marks[p.marks_offset + get_group_id(0)] = marked;
     tile = tile_of(group_again(), &p);

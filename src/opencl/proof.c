@@ -1,37 +1,343 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small product on the device, and the same in double. */
+/* A small product on the device, in two chunks of k, whose sums no activation
+ * has changed, and the same in double. */
 #include "opencl/proof.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/float16.h"
 #include "opencl/device.h"
-#include "opencl/nvidia/proof.h"
-#include "opencl/product.h"
+#include "opencl/kernels.h"
+#include "opencl/nvidia/tensor.h"
 #include "opencl/status.h"
+#include "opencl/variant.h"
 
-/* No multiple of a slice, but of four, so that no tile has to have its operands
- * packed; and two tiles each way, with an edge to them. */
-#define DEPTH 276
-#define LINE 280
-#define TILES_ACROSS 3
-/* Of eps = 2^-24 times the sum of the magnitudes: plain f32 was seen at 2, a
- * product of TF32 at 200, one without f32 sums at 40. */
-#define TOLERANCE 8.0
+/* No multiple of a slice, nor of a piece; of fours where all else would have to
+ * be packed. */
+#define DEPTH 277
+#define STRICT_DEPTH 276
+/* Lines of whole pieces, and others. */
+#define EVEN_LINE 280
+#define ODD_LINE 281
+#define CHUNKS 2
+/* Of the sum of the magnitudes. */
+#define STRICT_TOLERANCE 0x1p-21
+#define PAIR_TOLERANCE 0x1p-20
+#define TF32_TOLERANCE 0x1p-9
+#define HALF_TOLERANCE 0x1p-20
 
-#define MARKS (TILES_ACROSS * TILES_ACROSS)
-
-enum memory { MEMORY_A, MEMORY_B, MEMORY_RESULT, MEMORIES };
+enum memory { MEMORY_A, MEMORY_B, MEMORY_TEMPORARY, MEMORIES };
 
 struct proof {
-    int64_t m, n;
-    bool a_outer, b_outer; /* a lies along m, b along n; else along k */
-    float *a, *b;
-    float *sums; /* m x n, and then the marks: the plan's temporary */
-    cl_mem memory[MEMORIES];
+    struct tandem_gemm gemm;
+    enum tile_id tile;
+    enum format format; /* strict ones split elements, too */
+    double *numbers[OPERANDS]; /* rows by k */
+    void *host[OPERANDS];
+    float *sums; /* the temporary's end: partials, and then the marks */
+    uint32_t tiles_m, tiles_n;
+    struct plan plan;
+    struct tandem_buffer buffers[MEMORIES];
     cl_command_queue queue;
 };
+
+/* ---- numbers ---- */
+
+static bool pairs(const struct proof *proof)
+{
+    return proof->format == FORMAT_PAIR || proof->format == FORMAT_SPLIT;
+}
+
+static int64_t rows_of(const struct proof *proof, uint32_t operand)
+{
+    return operand == OPERAND_A ? proof->gemm.m : proof->gemm.n;
+}
+
+static const struct tandem_matrix *matrix_of(const struct proof *proof,
+                                             uint32_t operand)
+{
+    return operand == OPERAND_A ? &proof->gemm.a : &proof->gemm.b;
+}
+
+/* An element as the device reads it, and its value then. */
+static double element_set(const struct proof *proof, void *out, size_t at,
+                          float value)
+{
+    if (proof->format == FORMAT_F16) {
+        ((uint16_t *)out)[at] = f16_round(value);
+        return (double)f16_value(((uint16_t *)out)[at]);
+    }
+    if (proof->format == FORMAT_BF16) {
+        ((uint16_t *)out)[at] = bf16_round(value);
+        return (double)bf16_value(((uint16_t *)out)[at]);
+    }
+    ((float *)out)[at] = value;
+    return (double)value;
+}
+
+/* Numbers in [-1, 1) of every digit (a linear congruential generator, with the
+ * multiplier of Numerical Recipes); of pairs, a row of the smallest ones, and,
+ * in the last tile, one that is not finite, or is too large to be split. */
+static bool operand_make(struct proof *proof, uint32_t operand)
+{
+    const struct tandem_matrix *matrix = matrix_of(proof, operand);
+    bool outer = operand_outer(&proof->gemm, (enum operand_id)operand);
+    int64_t rows = rows_of(proof, operand);
+    bool pair = pairs(proof), split = proof->format == FORMAT_SPLIT;
+    uint32_t seed = operand + 1;
+    proof->numbers[operand] =
+        calloc((size_t)(rows * proof->gemm.k), sizeof(*proof->numbers[operand]));
+    proof->host[operand] =
+        calloc((size_t)((outer ? proof->gemm.k : rows) * matrix->ld), 4);
+    if (proof->numbers[operand] == NULL || proof->host[operand] == NULL)
+        return false;
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t k = 0; k < proof->gemm.k; k++) {
+            seed = seed * 1664525u + 1013904223u;
+            float value = (float)(int32_t)seed / 2147483648.0f;
+            if (pair && operand == OPERAND_A && row == 3)
+                value *= 1e-38f;
+            if (pair && row == rows - 1 && k == 5)
+                value = split && operand == OPERAND_B ? FLT_MAX : INFINITY;
+            proof->numbers[operand][row * proof->gemm.k + k] = element_set(
+                proof, proof->host[operand],
+                (size_t)(outer ? k * matrix->ld + row : row * matrix->ld + k),
+                value);
+        }
+    return true;
+}
+
+/* A line that makes the operand lie as the key says. */
+static int64_t line_of(enum lies lies, bool outer, int64_t rows)
+{
+    if (lies == LIES_PACKED)
+        return outer ? rows + 1 : ODD_LINE;
+    return outer ? rows : EVEN_LINE;
+}
+
+static void gemm_make(struct proof *proof, uint64_t key)
+{
+    const struct tile *tile = &tiles[proof->tile];
+    enum lies a = (enum lies)KEY_A_LIES(key), b = (enum lies)KEY_B_LIES(key);
+    struct tandem_gemm *gemm = &proof->gemm;
+    proof->tiles_m = proof->tiles_n = 2;
+    *gemm = (struct tandem_gemm){
+        .struct_size = sizeof(*gemm),
+        .dtype = proof->format == FORMAT_F16    ? TANDEM_F16
+                 : proof->format == FORMAT_BF16 ? TANDEM_BF16
+                                                : TANDEM_F32,
+        .flags = TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_ROW_SCALED |
+                 (a == LIES_ACROSS ? TANDEM_GEMM_TRANSPOSE_A : 0u) |
+                 (b == LIES_ALONG ? TANDEM_GEMM_TRANSPOSE_B : 0u),
+        .m = tile->m + 8,
+        .n = tile->n + 16,
+        .k = tiles[proof->tile].tensor == TENSOR_NONE ? STRICT_DEPTH : DEPTH,
+        .batch = 1,
+        .alpha = 1,
+        .c_dtype = TANDEM_F32};
+    gemm->a.ld = line_of(a, a == LIES_ACROSS, gemm->m);
+    gemm->b.ld = line_of(b, b != LIES_ALONG, gemm->n);
+    gemm->c.ld = gemm->n;
+    gemm->a.buffer = &proof->buffers[MEMORY_A];
+    gemm->b.buffer = &proof->buffers[MEMORY_B];
+    gemm->c.buffer = &proof->buffers[MEMORY_TEMPORARY];
+}
+
+/* ---- running ---- */
+
+static size_t marks_count(const struct proof *proof)
+{
+    return pairs(proof) ? (size_t)CHUNKS * proof->tiles_m * proof->tiles_n : 0;
+}
+
+static size_t sums_count(const struct proof *proof)
+{
+    return (size_t)(CHUNKS * proof->gemm.m * proof->gemm.n);
+}
+
+static enum tandem_status proof_start(struct proof *proof,
+                                      struct tandem_device *device,
+                                      uint64_t key)
+{
+    cl_int code = CL_SUCCESS;
+    proof->tile = (enum tile_id)KEY_TILE(key);
+    proof->format = KEY_KERNEL(key) == KERNEL_STRICT
+                        ? FORMAT_SPLIT
+                        : (enum format)KEY_FORMAT(key);
+    gemm_make(proof, key);
+    plan_product(&proof->plan, &proof->gemm, proof->tile,
+                 (struct division){CHUNKS, ALL_TILES}, NULL, 0);
+    proof->sums = calloc(sums_count(proof) + marks_count(proof), sizeof(float));
+    if (proof->sums == NULL || !operand_make(proof, OPERAND_A) ||
+        !operand_make(proof, OPERAND_B))
+        return message_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
+    proof->queue =
+        clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
+    for (uint32_t i = 0; i < MEMORIES && code == CL_SUCCESS; i++) {
+        bool given = i < OPERANDS;
+        uint64_t bytes = proof->plan.temp_bytes;
+        if (given)
+            bytes = 4 * (uint64_t)matrix_of(proof, i)->ld *
+                    (uint64_t)(operand_outer(&proof->gemm, (enum operand_id)i)
+                                   ? proof->gemm.k
+                                   : rows_of(proof, i));
+        proof->buffers[i].mem = clCreateBuffer(
+            device->context,
+            CL_MEM_READ_WRITE | (given ? CL_MEM_COPY_HOST_PTR : 0),
+            (size_t)bytes, given ? proof->host[i] : NULL, &code);
+    }
+    return status_from_cl(device, code, "clCreateBuffer");
+}
+
+static void proof_end(struct proof *proof)
+{
+    for (uint32_t i = 0; i < MEMORIES; i++)
+        if (proof->buffers[i].mem != NULL)
+            clReleaseMemObject(proof->buffers[i].mem);
+    if (proof->queue != NULL)
+        clReleaseCommandQueue(proof->queue);
+    for (uint32_t i = 0; i < OPERANDS; i++) {
+        free(proof->numbers[i]);
+        free(proof->host[i]);
+    }
+    free(proof->sums);
+}
+
+static cl_int step_run(struct proof *proof, cl_kernel kernel,
+                       const struct step *step)
+{
+    cl_int code = CL_SUCCESS;
+    size_t local = (size_t)1 << KEY_GROUP_LOG2(step->key);
+    size_t global = (size_t)step->groups * local;
+    for (uint32_t i = 0; i < step->buffer_count && code == CL_SUCCESS; i++)
+        code = clSetKernelArg(
+            kernel, i, sizeof(cl_mem),
+            step->buffers[i] != NULL ? &step->buffers[i]->mem
+                                     : &proof->buffers[MEMORY_TEMPORARY].mem);
+    if (code == CL_SUCCESS)
+        code = clSetKernelArg(kernel, step->buffer_count, step->param_bytes,
+                              step->params);
+    if (code == CL_SUCCESS)
+        code = clEnqueueNDRangeKernel(proof->queue, kernel, 1, NULL, &global,
+                                      &local, 0, NULL, NULL);
+    return code;
+}
+
+/* A step before the kernel's, by a program of its own. */
+static cl_int step_build_run(struct proof *proof, struct tandem_device *device,
+                             const struct step *step)
+{
+    struct variant_text text;
+    cl_int code;
+    cl_kernel kernel = NULL;
+    variant_describe(&text, step->key, device->hardware);
+    const char *sources[2] = {kernel_common, text.source};
+    cl_program program =
+        clCreateProgramWithSource(device->context, 2, sources, NULL, &code);
+    if (code == CL_SUCCESS)
+        code = clBuildProgram(program, 1, &device->hardware->id, text.options,
+                              NULL, NULL);
+    if (code == CL_SUCCESS)
+        kernel = clCreateKernel(program, text.function, &code);
+    if (code == CL_SUCCESS)
+        code = step_run(proof, kernel, step);
+    if (code == CL_SUCCESS)
+        code = clFinish(proof->queue);
+    if (kernel != NULL)
+        clReleaseKernel(kernel);
+    if (program != NULL)
+        clReleaseProgram(program);
+    return code;
+}
+
+/* The plan's steps as far as the kernel's, and its sums and marks. */
+static cl_int proof_launch(struct proof *proof, struct tandem_device *device,
+                           cl_kernel kernel, uint32_t id)
+{
+    size_t bytes =
+        (sums_count(proof) + marks_count(proof)) * sizeof(*proof->sums);
+    const struct step *step = proof->plan.step;
+    cl_int code = CL_SUCCESS;
+    for (; KEY_KERNEL(step->key) != id && code == CL_SUCCESS; step++)
+        code = step_build_run(proof, device, step);
+    if (code == CL_SUCCESS)
+        code = step_run(proof, kernel, step);
+    if (code == CL_SUCCESS)
+        code = clEnqueueReadBuffer(
+            proof->queue, proof->buffers[MEMORY_TEMPORARY].mem, CL_TRUE,
+            (size_t)proof->plan.temp_bytes - bytes, bytes, proof->sums, 0, NULL,
+            NULL);
+    return code;
+}
+
+/* ---- judging ---- */
+
+/* Tiles are counted down the columns: matrix.cl's bands are as wide.  What is
+ * not finite is in the first chunk; a row's scale is that of all of them. */
+static bool marks_right(const struct proof *proof)
+{
+    uint32_t all = proof->tiles_m * proof->tiles_n;
+    for (uint32_t i = 0; i < marks_count(proof); i++) {
+        uint32_t mark, tile = i % all;
+        bool last = tile % proof->tiles_m == proof->tiles_m - 1 ||
+                    tile / proof->tiles_m == proof->tiles_n - 1;
+        if (proof->format == FORMAT_SPLIT && i >= all)
+            last = false;
+        memcpy(&mark, proof->sums + sums_count(proof) + i, sizeof(mark));
+        if (mark != (last ? 1u : 0u))
+            return false;
+    }
+    return true;
+}
+
+static double sum_at(const struct proof *proof, int64_t i, int64_t j)
+{
+    double sum = 0;
+    for (int64_t chunk = 0; chunk < CHUNKS; chunk++)
+        sum += (double)proof->sums[(chunk * proof->gemm.m + i) *
+                                       proof->gemm.n +
+                                   j];
+    return sum;
+}
+
+static bool element_right(const struct proof *proof, int64_t i, int64_t j)
+{
+    bool strict = tiles[proof->tile].tensor == TENSOR_NONE;
+    double tolerance = strict                         ? STRICT_TOLERANCE
+                       : pairs(proof)                 ? PAIR_TOLERANCE
+                       : proof->format == FORMAT_TF32 ? TF32_TOLERANCE
+                                                      : HALF_TOLERANCE;
+    double sum = 0, size = 0;
+    for (int64_t k = 0; k < proof->gemm.k; k++) {
+        double term = proof->numbers[OPERAND_A][i * proof->gemm.k + k] *
+                      proof->numbers[OPERAND_B][j * proof->gemm.k + k];
+        sum += term;
+        size += fabs(term);
+    }
+    return fabs(sum_at(proof, i, j) - sum) <= tolerance * size;
+}
+
+static enum tandem_status proof_judge(const struct proof *proof)
+{
+    const struct tile *tile = &tiles[proof->tile];
+    bool pair = pairs(proof);
+    int64_t m = pair ? tile->m : proof->gemm.m;
+    int64_t n = pair ? tile->n : proof->gemm.n;
+    if (!marks_right(proof))
+        return message_set(TANDEM_FAILED, "infinite elements are not found");
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++)
+            if (!element_right(proof, i, j))
+                return message_set(TANDEM_FAILED,
+                                   "a product of known numbers is wrong at "
+                                   "(%lld, %lld): %g",
+                                   (long long)i, (long long)j,
+                                   sum_at(proof, i, j));
+    return TANDEM_OK;
+}
 
 bool proof_wanted(uint64_t key)
 {
@@ -39,183 +345,21 @@ bool proof_wanted(uint64_t key)
            KEY_KERNEL(key) == KERNEL_TENSOR || KEY_KERNEL(key) == KERNEL_WGMMA;
 }
 
-/* Numbers in [-1, 1) of every digit (a linear congruential generator, with the
- * multiplier of Numerical Recipes). */
-static void numbers_fill(float *out, size_t count, uint32_t seed)
-{
-    for (size_t i = 0; i < count; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        out[i] = (float)(int32_t)seed / 2147483648.0f;
-    }
-}
-
-static float *a_at(const struct proof *proof, int64_t row, int64_t k)
-{
-    return proof->a + (proof->a_outer ? k * proof->m + row : row * LINE + k);
-}
-
-static float *b_at(const struct proof *proof, int64_t row, int64_t k)
-{
-    return proof->b + (proof->b_outer ? k * proof->n + row : row * LINE + k);
-}
-
-static enum tandem_status proof_start(struct proof *proof,
-                                      struct tandem_device *device,
-                                      uint64_t key)
-{
-    const struct tile *tile = &tiles[KEY_TILE(key)];
-    cl_int code = CL_SUCCESS;
-    proof->a_outer = KEY_A_OUTER(key) != 0;
-    proof->b_outer = KEY_B_OUTER(key) != 0;
-    proof->m = (TILES_ACROSS - 1) * tile->m + 4;
-    proof->n = (TILES_ACROSS - 1) * tile->n + 8;
-    size_t counts[3] = {(size_t)proof->m * LINE, (size_t)proof->n * LINE,
-                        (size_t)(proof->m * proof->n) + MARKS};
-    proof->a = calloc(counts[0], sizeof(float));
-    proof->b = calloc(counts[1], sizeof(float));
-    proof->sums = calloc(counts[2], sizeof(float));
-    if (proof->a == NULL || proof->b == NULL || proof->sums == NULL)
-        return message_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
-    numbers_fill(proof->a, counts[0], 1);
-    numbers_fill(proof->b, counts[1], 2);
-    /* What has digits below those of TF32; and, in the last tiles of each
-     * axis, what is to be marked. */
-    for (int64_t k = 0; k < DEPTH; k++)
-        *a_at(proof, 3, k) *= 1e-38f;
-    *a_at(proof, proof->m - 1, 5) = INFINITY;
-    *b_at(proof, proof->n - 1, 9) = 3.4028234e38f;
-    for (size_t i = 0; i < counts[2] - MARKS; i++)
-        proof->sums[i] = NAN;
-    float *from[MEMORIES] = {proof->a, proof->b, proof->sums};
-    proof->queue =
-        clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
-    for (uint32_t i = 0; i < MEMORIES && code == CL_SUCCESS; i++)
-        proof->memory[i] = clCreateBuffer(
-            device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
-            counts[i] * sizeof(float), from[i], &code);
-    return status_from_cl(device, code, "clCreateBuffer");
-}
-
-static void proof_end(struct proof *proof)
-{
-    for (uint32_t i = 0; i < MEMORIES; i++)
-        if (proof->memory[i] != NULL)
-            clReleaseMemObject(proof->memory[i]);
-    if (proof->queue != NULL)
-        clReleaseCommandQueue(proof->queue);
-    free(proof->a);
-    free(proof->b);
-    free(proof->sums);
-}
-
-/* Runs the plan's first step and reads back what it wrote. */
-static cl_int proof_launch(struct proof *proof, cl_kernel kernel,
-                           const struct step *step)
-{
-    cl_int code = CL_SUCCESS;
-    size_t local = (size_t)1 << KEY_GROUP_LOG2(step->key);
-    size_t global = (size_t)step->groups * local;
-    for (uint32_t i = 0; i < step->buffer_count && code == CL_SUCCESS; i++)
-        code = clSetKernelArg(kernel, i, sizeof(cl_mem),
-                              step->buffers[i] != NULL
-                                  ? &step->buffers[i]->mem
-                                  : &proof->memory[MEMORY_RESULT]);
-    if (code == CL_SUCCESS)
-        code = clSetKernelArg(kernel, step->buffer_count, step->param_bytes,
-                              step->params);
-    if (code == CL_SUCCESS)
-        code = clEnqueueNDRangeKernel(proof->queue, kernel, 1, NULL, &global,
-                                      &local, 0, NULL, NULL);
-    if (code == CL_SUCCESS)
-        code = clEnqueueReadBuffer(
-            proof->queue, proof->memory[MEMORY_RESULT], CL_TRUE, 0,
-            ((size_t)(proof->m * proof->n) + MARKS) * sizeof(float),
-            proof->sums, 0, NULL, NULL);
-    return code;
-}
-
-static bool element_right(const struct proof *proof, int64_t i, int64_t j)
-{
-    double sum = 0, size = 0, got = proof->sums[i * proof->n + j];
-    for (int64_t k = 0; k < DEPTH; k++) {
-        double term =
-            (double)*a_at(proof, i, k) * (double)*b_at(proof, j, k);
-        sum += term;
-        size += fabs(term);
-    }
-    return fabs(got - sum) <= TOLERANCE * 0x1p-24 * size;
-}
-
-/* Tiles are counted down the columns: matrix.cl's bands are as wide. */
-static bool marks_right(const struct proof *proof)
-{
-    uint32_t marks[MARKS];
-    memcpy(marks, proof->sums + proof->m * proof->n, sizeof(marks));
-    for (uint32_t i = 0; i < MARKS; i++) {
-        bool last = i % TILES_ACROSS == TILES_ACROSS - 1 ||
-                    i / TILES_ACROSS == TILES_ACROSS - 1;
-        if (marks[i] != (last ? 1u : 0u))
-            return false;
-    }
-    return true;
-}
-
-static enum tandem_status proof_judge(const struct proof *proof,
-                                      const struct tile *tile)
-{
-    if (!marks_right(proof))
-        return message_set(TANDEM_FAILED,
-                           "infinite and huge elements are not found");
-    for (int64_t i = 0; i < (TILES_ACROSS - 1) * (int64_t)tile->m; i++)
-        for (int64_t j = 0; j < (TILES_ACROSS - 1) * (int64_t)tile->n; j++)
-            if (!element_right(proof, i, j))
-                return message_set(TANDEM_FAILED,
-                                   "a product of known numbers is wrong at "
-                                   "(%lld, %lld): %g",
-                                   (long long)i, (long long)j,
-                                   (double)proof->sums[i * proof->n + j]);
-    return TANDEM_OK;
-}
-
 enum tandem_status proof_run(struct tandem_device *device, cl_kernel kernel,
                              uint64_t key)
 {
-    if (KEY_KERNEL(key) != KERNEL_STRICT)
-        return tensor_proof(device, kernel, key);
-    struct proof proof;
-    struct plan plan;
-    struct tandem_buffer buffers[MEMORIES];
-    enum tile_id tile = (enum tile_id)KEY_TILE(key);
-    memset(&proof, 0, sizeof(proof));
-    memset(buffers, 0, sizeof(buffers));
-    enum tandem_status status = proof_start(&proof, device, key);
-    if (status == TANDEM_OK) {
-        for (uint32_t i = 0; i < MEMORIES; i++)
-            buffers[i].mem = proof.memory[i];
-        /* With beta, a strict kernel leaves its sums in the temporary. */
-        const struct tandem_gemm gemm = {
-            .struct_size = sizeof(gemm),
-            .dtype = TANDEM_F32,
-            .flags = (proof.a_outer ? TANDEM_GEMM_TRANSPOSE_A : 0u) |
-                     (proof.b_outer ? 0u : TANDEM_GEMM_TRANSPOSE_B),
-            .m = proof.m,
-            .n = proof.n,
-            .k = DEPTH,
-            .batch = 1,
-            .alpha = 1,
-            .beta = 1,
-            .a = {.buffer = &buffers[MEMORY_A],
-                  .ld = proof.a_outer ? proof.m : LINE},
-            .b = {.buffer = &buffers[MEMORY_B],
-                  .ld = proof.b_outer ? proof.n : LINE},
-            .c = {.buffer = &buffers[MEMORY_RESULT], .ld = proof.n}};
-        plan_product(&plan, &gemm, tile, WHOLE, NULL, 0);
-        status = status_from_cl(device,
-                                proof_launch(&proof, kernel, &plan.step[0]),
-                                "a kernel's proof");
-    }
+    struct proof *proof = calloc(1, sizeof(*proof));
+    if (proof == NULL)
+        return message_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
+    enum tandem_status status = proof_start(proof, device, key);
     if (status == TANDEM_OK)
-        status = proof_judge(&proof, &tiles[tile]);
-    proof_end(&proof);
+        status =
+            status_from_cl(device,
+                           proof_launch(proof, device, kernel, KEY_KERNEL(key)),
+                           "a kernel's proof");
+    if (status == TANDEM_OK)
+        status = proof_judge(proof);
+    proof_end(proof);
+    free(proof);
     return status;
 }

@@ -12,9 +12,9 @@ struct tandem_device;
 
 /* Whether the variant's kernel needs a proof. */
 bool proof_wanted(uint64_t key);
-/* Runs a product of known numbers, infinite ones among them, and compares it
- * with one computed in double; FAILED, with a message, where they differ.
- * Blocks; any thread. */
+/* Runs a product of known numbers, infinite ones among them, packed on the
+ * device where the kernel reads packed ones, and compares it with one computed
+ * in double; FAILED, with a message, where they differ.  Blocks; any thread. */
 enum tandem_status proof_run(struct tandem_device *device, cl_kernel kernel,
                              uint64_t key);
 

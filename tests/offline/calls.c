@@ -307,6 +307,10 @@ static void products_try(struct search *search)
         gemm.flags |= TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_ROW_SCALED;
         tiles_try(search, &gemm, TILE_TF32_LARGE, TILES);
     }
+    /* Rows that are too long for a group to keep. */
+    gemm.k = gemm.a.ld = gemm.b.ld = 4128;
+    tiles_try(search, &gemm, TILE_PAIR_LARGE, TILE_PAIR_MEDIUM);
+    gemm.k = 4096;
     skinny_try(search, &gemm);
     gemm.m = gemm.n = 16;
     halves_try(search, &gemm);
