@@ -135,15 +135,22 @@ struct crossed {
  * take the quick one. */
 #if RARE
 #define IS_RARE(j) CAT(OP, _rare)(INPUTS_AT(j))
+/* A power by one value, in all work-items, may be a simple one. */
 #if INPUTS == 1
 #define INPUTS_AT(j) x0 j, 0.0f, 0.0f
+#define IS_PLAIN false
+#define PLAIN x0
 #else
 #define INPUTS_AT(j) x0 j, x1 j
+#define IS_PLAIN (IS_GIVEN(1) && POW_PLAIN(GIVEN(1)))
+#define PLAIN pow_plain(x0, GIVEN(1))
 #endif
 #define QUICK(j) CAT(OP, _quick)(INPUTS_AT(j))
 #define RESULTS(y)                                                             \
     FOUR(OUT) y;                                                               \
-    if (IS_RARE(.s0) || IS_RARE(.s1) || IS_RARE(.s2) || IS_RARE(.s3))         \
+    if (IS_PLAIN)                                                              \
+        y = PLAIN;                                                             \
+    else if (IS_RARE(.s0) || IS_RARE(.s1) || IS_RARE(.s2) || IS_RARE(.s3))    \
         y = (FOUR(OUT))(APPLY(.s0), APPLY(.s1), APPLY(.s2), APPLY(.s3));       \
     else                                                                       \
         y = (FOUR(OUT))(QUICK(.s0), QUICK(.s1), QUICK(.s2), QUICK(.s3));

@@ -190,6 +190,22 @@ static inline float mish_quick(float x)
 #define pow_rare(a, b)                                                         \
     (as_uint(fabs(a)) - 0x00800000u >= 0x7f000000u || !(fabs(b) <= 256.0f))
 
+/* a^b where b is what POW_PLAIN names, in few operations. */
+#define POW_PLAIN(b)                                                           \
+    (fabs(b) == 0.5f || (b) == 2.0f || (b) == 3.0f || (b) == 4.0f)
+static inline float4 pow_plain(float4 a, float b)
+{
+    if (fabs(b) == 0.5f) {
+        /* Of -infinity, that of infinity; of -0, that of 0, by its bits, as
+         * Mesa takes all roots for positive and fabs of them out. */
+        float4 root = sqrt(a == -INFINITY ? (float4)(INFINITY) : a);
+        root = as_float4(as_uint4(root) & 0x7fffffffu);
+        return b < 0.0f ? 1.0f / root : root;
+    }
+    float4 square = a * a;
+    return b == 2.0f ? square : square * (b == 3.0f ? a : square);
+}
+
 /* |a|^b = 2^(b (e + log2 m)), with log2 m, m from 1/2^(1/2) to 2^(1/2), in two
  * floats: 2 / ln 2 (s + s^3 ...), s = (m - 1) / (m + 1). */
 static inline float pow_quick(float a, float b)

@@ -690,6 +690,32 @@ static void form_run(struct suite *suite, const struct op_row *row,
     case_end(suite);
 }
 
+/* Powers by one value, of which some are computed in ways of their own. */
+static void powers_run(struct suite *suite, const struct op_row *row)
+{
+    static const double powers[] = {0.5, -0.5, 2, 3, 4, -2};
+    static const int64_t shape[1] = {1023};
+
+    for (size_t i = 0; i < sizeof(powers) / sizeof(powers[0]); i++) {
+        struct call call;
+
+        if (!case_begin(suite, row->name, "by %g", powers[i]))
+            continue;
+        call_init(&call, row);
+        operand_init(&call.inputs[0], &suite->random, TANDEM_F32, 1, shape, D,
+                     false);
+        operand_fill(&call.inputs[0], &suite->random, row->id);
+        specials_fill(suite, &call);
+        operand_scalar(&call.inputs[1], powers[i]);
+        call.floats[call.float_count++] = powers[i];
+        operand_init(&call.outputs[0], &suite->random, TANDEM_F32, 1, shape, D,
+                     true);
+        call_run(suite, &call);
+        call_finish(&call);
+        case_end(suite);
+    }
+}
+
 /* A form that nobody thought of. */
 static void random_form_run(struct suite *suite, const struct op_row *row,
                             uint32_t number, struct random *random)
@@ -738,6 +764,8 @@ static void operator_run(struct suite *suite, const struct op_row *row)
     }
     for (uint32_t i = 0; i < randoms; i++)
         random_form_run(suite, row, i, &choice);
+    if (row->id == TANDEM_OP_POW)
+        powers_run(suite, row);
 }
 
 void cases_elementwise(struct suite *suite)
