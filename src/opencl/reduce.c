@@ -15,6 +15,12 @@
 /* Where lanes are costly to join, each takes so many, of rows that are long. */
 #define COSTLY_LOG2 6u
 #define COSTLY_LANES_LOG2 3u
+/* Of sums of exponentials a few, as several are computed to join two lanes. */
+#define EXP_LANES_LOG2 2u
+/* So many groups for each multiprocessor keep a GPU busy until the last are
+ * done: of rows, and of columns, of which a group has many. */
+#define ROW_GROUPS 32u
+#define COLUMN_GROUPS 16u
 /* Neighbouring outputs that are read together where rows are strided; of long
  * columns whose values are quick to join, whole groups of them. */
 #define ACROSS_LOG2 5u
@@ -82,7 +88,9 @@ static uint32_t lanes_log2(uint64_t count, uint32_t op)
     uint32_t log2 = log2_ceil(count);
     uint32_t lanes = log2 > TURN_LOG2 ? log2 - TURN_LOG2 : 0;
     uint32_t fewer = log2 > COSTLY_LOG2 ? log2 - COSTLY_LOG2 : 0;
-    fewer = fewer > COSTLY_LANES_LOG2 ? fewer : COSTLY_LANES_LOG2;
+    uint32_t least =
+        op == TANDEM_OP_LOG_SUM_EXP ? EXP_LANES_LOG2 : COSTLY_LANES_LOG2;
+    fewer = fewer > least ? fewer : least;
     /* A single float is quick to join. */
     return part_bytes(op) == 4 || lanes < fewer ? lanes : fewer;
 }
@@ -93,8 +101,6 @@ static void divide_work(struct reduce *out, const struct layout_reduction *by,
 {
     uint32_t group_log2 = request->group_log2;
     const struct tandem_device_info *info = &request->hardware->info;
-    uint64_t wanted = (uint64_t)info->compute_units *
-                      (info->kind == TANDEM_DEVICE_CPU ? 2u : 16u);
     uint32_t most = group_log2;
     out->across = out->outputs > 1 && by->reduced.elements > 0 &&
                   inner_stride(&by->kept, 1) < inner_stride(&by->reduced, 0);
@@ -106,6 +112,10 @@ static void divide_work(struct reduce *out, const struct layout_reduction *by,
         side = side < limit ? side : limit;
         most = group_log2 > side ? group_log2 - side : 0;
     }
+    uint64_t wanted = (uint64_t)info->compute_units *
+                      (info->kind == TANDEM_DEVICE_CPU ? 2u
+                       : out->across                   ? COLUMN_GROUPS
+                                                       : ROW_GROUPS);
     out->lanes_log2 = lanes_log2(out->count, request->op->id);
     if (out->lanes_log2 > most)
         out->lanes_log2 = most;
