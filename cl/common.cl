@@ -102,8 +102,10 @@ static inline uint quotient(uint n, uint multiplier, uint shift)
 /* The first HELD of 32 numbers. */
 #define EACH_1(F) F(0)
 #define EACH_2(F) EACH_1(F) F(1)
-#define EACH_4(F) EACH_2(F) F(2) F(3)
-#define EACH_8(F) EACH_4(F) F(4) F(5) F(6) F(7)
+#define EACH_3(F) EACH_2(F) F(2)
+#define EACH_4(F) EACH_3(F) F(3)
+#define EACH_5(F) EACH_4(F) F(4)
+#define EACH_8(F) EACH_5(F) F(5) F(6) F(7)
 #define EACH_16(F)                                                             \
     EACH_8(F) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15)
 #define EACH_32(F)                                                             \
@@ -167,19 +169,20 @@ static inline float2 from_lane2(float2 x, uint mask)
  * of its two values. */
 #ifdef WIDTH
 #define LANES_SHUFFLE(join, exchange)                                          \
-    uint width = WIDTH;                                                        \
-    if (step == 1) {                                                           \
-        for (uint mask = min(lanes, width) / 2; mask > 0; mask /= 2)           \
+    uint width = WIDTH, span = lanes * step;                                   \
+    if (step <= width) {                                                       \
+        for (uint mask = min(span, width) / 2; mask >= step; mask /= 2)        \
             own = join(own, exchange(own, mask));                              \
-        if (lanes <= width)                                                    \
+        if (span <= width)                                                     \
             return own;                                                        \
-        if ((id & (width - 1)) == 0)                                           \
-            parts[id / width] = own;                                           \
+        uint nth = id & (step - 1);                                            \
+        if ((id & (width - 1)) < step)                                         \
+            parts[id / width * step + nth] = own;                              \
         barrier(CLK_LOCAL_MEM_FENCE);                                          \
-        uint first = (id & ~(lanes - 1)) / width;                              \
+        uint first = (id & ~(span - 1)) / width * step + nth;                  \
         own = parts[first];                                                    \
-        for (uint i = 1; i < lanes / width; ++i)                               \
-            own = join(own, parts[first + i]);                                 \
+        for (uint i = 1; i < span / width; ++i)                                \
+            own = join(own, parts[first + i * step]);                          \
         return own;                                                            \
     }
 #else

@@ -28,7 +28,17 @@
 #ifndef VECTOR
 #define VECTOR 1
 #endif
-/* A tile's sides, powers of two; a fourth of each divides GROUP. */
+/* Elements of a vector: 2 of 64 bits, else 4. */
+#ifndef PER
+#define PER 4
+#endif
+/* Where lines are no vectors: what a group writes of each begins at a multiple
+ * of so many elements in memory, so tiles are sheared; a power of two, 1 for
+ * vectors. */
+#ifndef SHEAR
+#define SHEAR (VECTOR ? 1 : 8)
+#endif
+/* A tile's sides, powers of two; a vector's part of each divides GROUP. */
 #ifndef COLUMNS
 #define COLUMNS 64
 #endif
@@ -42,7 +52,7 @@ typedef BITS word;
 typedef uint word;
 #endif
 #define WORDS (COLUMNS / BLOCK)
-#define FOUR CAT(BITS, 4)
+#define FOUR CAT(BITS, PER)
 
 struct tiled {
     ulong columns, rows;         /* extents of axis 0 and axis 1 */
@@ -51,7 +61,7 @@ struct tiled {
     ulong target_offset, source_offset;
     long target_pitch;           /* the target's stride along axis 1 */
     long source_pitch;           /* the source's along axis 0 */
-    uint rank, reserved;         /* of the other axes */
+    uint rank, skew;             /* of the other axes; of the target */
     struct extents space;
     long target_strides[AXES];
     long source_strides[AXES];
@@ -73,9 +83,13 @@ struct tiled {
 #else
 #define WORD(s) line0.s
 #define LOAD_LINES(at) FOUR line0 = LINE(at, 0);
+#if PER == 2
+#define FOUR_OF(line, x) (FOUR)(line[2 * (x)], line[2 * (x) + 1])
+#else
 #define FOUR_OF(line, x)                                                       \
     (FOUR)(line[4 * (x)], line[4 * (x) + 1], line[4 * (x) + 2],                \
            line[4 * (x) + 3])
+#endif
 #endif
 
 /* The same, element by element: a work-item's j-th of every GROUP. */
@@ -116,10 +130,30 @@ struct tiled {
             target[(place_t)y * to_pitch + (place_t)x] = CELL(y, x);           \
     }
 
+/* Lines of the source in a tile. */
+#define LINES (WORDS + SHEAR - 1)
+
+/* A sheared tile all of whose elements are there. */
+#define SKEW(y) ((skew + (y) * (uint)to_pitch) & (SHEAR - 1))
+#define TARGET(y, x)                                                           \
+    target[(place_t)(y)*to_pitch + (place_t)(x) - (place_t)before]
+#define SHEARED_FILL                                                           \
+    _Pragma("unroll") for (uint j = 0; j * GROUP < LINES * ROWS; ++j)          \
+        if ((j + 1) * GROUP <= LINES * ROWS || id + j * GROUP < LINES * ROWS)  \
+            tile[WITHIN(j, ROWS)][LINE_OF(j, ROWS)] =                          \
+                SOURCE(LINE_OF(j, ROWS), WITHIN(j, ROWS));
+#define SHEARED_EMPTY                                                          \
+    _Pragma("unroll") for (uint j = 0; j < ROWS * COLUMNS / GROUP; ++j)        \
+    {                                                                          \
+        uint y = LINE_OF(j, COLUMNS);                                          \
+        uint x = WITHIN(j, COLUMNS) + before - SKEW(y);                        \
+        TARGET(y, x) = tile[y][x];                                             \
+    }
+
 KERNEL void tiled(__global BITS *target, __global const BITS *source,
                   const struct tiled p)
 {
-    __local word tile[ROWS][WORDS + 1];
+    __local word tile[ROWS][LINES | 1];
     index_t group = (index_t)get_group_id(0);
     if (group >= (index_t)p.groups)
         return;
@@ -144,33 +178,61 @@ KERNEL void tiled(__global BITS *target, __global const BITS *source,
 #if VECTOR
     bool whole = row + ROWS <= rows && column + COLUMNS <= columns;
     if (whole) {
-        uint x = id % (ROWS / 4), first = id / (ROWS / 4);
+        uint x = id % (ROWS / PER), first = id / (ROWS / PER);
         _Pragma("unroll") for (uint pass = 0; pass < WORDS;
-                               pass += GROUP / (ROWS / 4))
+                               pass += GROUP / (ROWS / PER))
         {
             uint y = pass + first;
 #define LINE(at, i)                                                            \
     *(__global const FOUR *)(source + (place_t)((at)*BLOCK + i) * from_pitch + \
-                             (place_t)(4 * x))
+                             (place_t)(PER * x))
             LOAD_LINES(y)
-            tile[4 * x][y] = WORD(s0);
-            tile[4 * x + 1][y] = WORD(s1);
-            tile[4 * x + 2][y] = WORD(s2);
-            tile[4 * x + 3][y] = WORD(s3);
+            tile[PER * x][y] = WORD(s0);
+            tile[PER * x + 1][y] = WORD(s1);
+#if PER > 2
+            tile[PER * x + 2][y] = WORD(s2);
+            tile[PER * x + 3][y] = WORD(s3);
+#endif
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        x = id % (COLUMNS / 4), first = id / (COLUMNS / 4);
+        x = id % (COLUMNS / PER), first = id / (COLUMNS / PER);
         _Pragma("unroll") for (uint pass = 0; pass < ROWS;
-                               pass += GROUP / (COLUMNS / 4))
+                               pass += GROUP / (COLUMNS / PER))
         {
             uint y = pass + first;
             *(__global FOUR *)(target + (place_t)y * to_pitch +
-                               (place_t)(4 * x)) = FOUR_OF(tile[y], x);
+                               (place_t)(PER * x)) = FOUR_OF(tile[y], x);
         }
         return;
     }
-#endif
     TILE_FILL
     barrier(CLK_LOCAL_MEM_FENCE);
     TILE_EMPTY
+#else
+    /* The tile's first line is so many before column. */
+    const uint before = SHEAR - 1;
+    uint skew = p.skew + (uint)to + (uint)row * (uint)to_pitch;
+    source -= (place_t)before * from_pitch;
+    bool whole = column >= before && row + ROWS <= rows &&
+                 column + COLUMNS <= columns;
+    if (whole) {
+        SHEARED_FILL
+        barrier(CLK_LOCAL_MEM_FENCE);
+        SHEARED_EMPTY
+        return;
+    }
+    for (uint i = id; i < LINES * ROWS; i += GROUP) {
+        uint x = i % ROWS, y = i / ROWS;
+        if (row + x < rows && column + y >= before &&
+            column + y - before < columns)
+            tile[x][y] = SOURCE(y, x);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = id; i < ROWS * COLUMNS; i += GROUP) {
+        uint y = i / COLUMNS, x = i % COLUMNS + before - SKEW(y);
+        /* What is before column 0 is, unsigned, beyond all. */
+        if (row + y < rows && column + x - before < columns)
+            TARGET(y, x) = tile[y][x];
+    }
+#endif
 }

@@ -11,6 +11,9 @@
 #define IN_STEP p.in_steps[0]
 #define OUT_STEP p.out_steps[0]
 #define NOTHING 0.0f
+/* Vectors of scale and bias begin turned elements before those of a shifted
+ * row, and end before the row does where that is written in vectors. */
+#define WHOLE_RESULT(k) (WHOLE(k) && PLACE(k, 0) + 8 - turned <= count)
 #include "rows.cl"
 
 /* 1: rms_norm. */
@@ -29,10 +32,11 @@ struct norm {
 };
 
 #if RMS
-#define AFFINE __global const float *scale,
+#define AFFINE __global const float *restrict scale,
 #define BIAS(x) (float4)(0.0f)
 #else
-#define AFFINE __global const float *scale, __global const float *bias,
+#define AFFINE                                                                 \
+    __global const float *restrict scale, __global const float *restrict bias,
 #define BIAS(x) (x)
 #endif
 
@@ -41,8 +45,21 @@ struct norm {
 #define ADD(k) sums += CAT(x, k);
 /* What is no element must not differ from the mean. */
 #define LESS(k, c) (THERE(k, c) ? mean : 0.0f)
-#define CENTER(k)                                                              \
+#define CENTER_EACH(k)                                                         \
     CAT(x, k) -= (float4)(LESS(k, 0), LESS(k, 1), LESS(k, 2), LESS(k, 3));
+#if ACCESS == VECTORS
+#define CENTER(k) CAT(x, k) -= THERE(k, 0) ? mean : 0.0f;
+#elif ACCESS == SHIFTED
+/* A test for each element would take the registers of half the groups. */
+#define CENTER(k)                                                              \
+    if (WHOLE(k)) {                                                            \
+        CAT(x, k) -= mean;                                                     \
+    } else {                                                                   \
+        CENTER_EACH(k)                                                         \
+    }
+#else
+#define CENTER CENTER_EACH
+#endif
 #define SQUARE(k) sums += CAT(x, k) * CAT(x, k);
 /* Of rows that are not strided, scale and bias are not, either. */
 #if ACCESS == STRIDED
@@ -62,6 +79,18 @@ struct norm {
 #define RESULT_FOUR(x, j)                                                      \
     (x) * factor *FOUR(scale, p.scale_offset + (j)) +                          \
         BIAS(FOUR(bias, p.bias_offset + (j)))
+#elif ACCESS == SHIFTED
+/* Four elements that are turned past those that x points to. */
+static inline float4 four_turned(__global const float *x, uint turned)
+{
+    float4 a = FOUR(x, 0), b = FOUR(x, turned != 0 ? 4 : 0);
+    a = (turned & 2) != 0 ? (float4)(a.zw, b.xy) : a;
+    b = (turned & 2) != 0 ? b.zwzw : b;
+    return (turned & 1) != 0 ? (float4)(a.yzw, b.x) : a;
+}
+#define RESULT_FOUR(x, j)                                                      \
+    (x) * factor *four_turned(scale + p.scale_offset + ((j)-turned), turned) + \
+        BIAS(four_turned(bias + p.bias_offset + ((j)-turned), turned))
 #else
 #define RESULT_FOUR(x, j)                                                      \
     (float4)(RESULT_ONE(x.s0, (j)), RESULT_ONE(x.s1, (j) + 1),                 \
@@ -76,9 +105,12 @@ KERNEL void held(__global float *out, __global const float *in, AFFINE
     __local float means[GROUP];
 #endif
     STAGE_DECLARE
-    struct place at = place_of(p.lanes_log2, 0, p.splits, p.row_groups);
+    struct place at = PLACE_FIND(0);
     ROW_FIND
-    uint count = (uint)p.count;
+    uint count = ROW_COUNT;
+#if ACCESS == SHIFTED
+    uint turned = (4 - shift) & 3;
+#endif
     STAGE_FILL
     float4 sums = (float4)(0.0f);
     HOLD_ALL

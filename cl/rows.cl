@@ -26,9 +26,20 @@
 #ifndef ACCESS
 #define ACCESS VECTORS
 #endif
-/* Vectors that a work-item keeps; a power of two <= 32. */
+/* Vectors that a work-item keeps, <= 32. */
 #ifndef HELD
 #define HELD 1
+#endif
+/* STAGED: the elements of a row, its work-items, and how many vectors of local
+ * memory each of these fills. */
+#ifndef COUNT
+#define COUNT 4
+#endif
+#ifndef LANES_LOG2
+#define LANES_LOG2 0
+#endif
+#ifndef STAGES
+#define STAGES 2
 #endif
 
 /* The head of the parameters.  COLUMNS counts rows by fours.  skews: elements
@@ -38,6 +49,18 @@
     ulong rows, count, chunk; /* elements of a row; of a split */              \
     ulong row_groups;                                                          \
     uint lanes_log2, across, splits, skews
+
+/* Which row a work-item keeps.  Rows of neighbours never lie side by side. */
+#if ACCESS == STAGED
+#define PLACE_FIND(across) place_of(LANES_LOG2, 0, 1, 0)
+#define ROW_COUNT COUNT
+#elif ACCESS == STRIDED || ACCESS == COLUMNS
+#define PLACE_FIND(across) place_of(p.lanes_log2, across, 1, 0)
+#define ROW_COUNT (uint)p.count
+#else
+#define PLACE_FIND(across) place_of(p.lanes_log2, 0, 1, 0)
+#define ROW_COUNT (uint)p.count
+#endif
 
 /* Where the row of at lies; one past the last reads the last. */
 #if ACCESS == STAGED
@@ -101,10 +124,20 @@ static inline cell cells_sum(cell own, __local cell *parts, uint lanes,
 #define PLACE(k, c) (((k)*at.lanes + at.lane) * 4u + c - shift)
 #elif ACCESS == COLUMNS
 #define PLACE(k, c) ((k)*at.lanes + at.lane)
+#elif ACCESS == STAGED
+/* Pieces of a row are in different banks. */
+#define PLACE(k, c) (at.lane * PIECE + (4u * (k) + c))
+#define PIECE ((COUNT + (1u << LANES_LOG2) - 1) >> LANES_LOG2)
 #else
 #define PLACE(k, c) ((4u * (k) + c) * at.lanes + at.lane)
 #endif
-#define THERE(k, c) (PLACE(k, c) < count)
+/* SOME: whether work-items have that element, as the compiler knows. */
+#if ACCESS == STAGED
+#define SOME(k, c) (4u * (k) + c < PIECE)
+#else
+#define SOME(k, c) true
+#endif
+#define THERE(k, c) (SOME(k, c) && PLACE(k, c) < count)
 #define PUT_IF(k, c, target)                                                   \
     if (inside && THERE(k, c))                                                 \
         target = RESULT_ONE(CAT(x, k).s##c, PLACE(k, c));
@@ -118,6 +151,9 @@ static inline cell cells_sum(cell own, __local cell *parts, uint lanes,
 #define HOLD_FROM(j) in[from + (j)]
 #define WRITE_TO(j) out[to + (j)]
 #define WHOLE(k) (THERE(k, 0) && THERE(k, 3))
+#ifndef WHOLE_RESULT
+#define WHOLE_RESULT(k) WHOLE(k)
+#endif
 #define HOLD_WHOLE(k)                                                          \
     float4 CAT(x, k) = (float4)(NOTHING);                                      \
     if (WHOLE(k))                                                              \
@@ -132,7 +168,7 @@ static inline cell cells_sum(cell own, __local cell *parts, uint lanes,
     }
 #define HOLD_ALL EACH(HOLD_WHOLE) EACH(HOLD_END)
 #define WRITE(k)                                                               \
-    if (inside && WHOLE(k)) {                                                  \
+    if (inside && WHOLE_RESULT(k)) {                                           \
         FOUR_AT(out, to + PLACE(k, 0)) = RESULT_FOUR(CAT(x, k), PLACE(k, 0));  \
     } else {                                                                   \
         PUT_EACH(k, WRITE_TO)                                                  \
@@ -181,7 +217,8 @@ static inline float take(float x, bool there)
  * row.  Of vectors that are not whole, the first four work-items move what
  * belongs to the rows. */
 #if ACCESS == STAGED
-#define STAGE_DECLARE __local float4 staged[GROUP * HELD + 1];
+#define STAGE_DECLARE __local float4 staged[GROUP * STAGES + 1];
+#define EACH_STAGE(F) CAT(EACH_, STAGES)(F)
 #define STAGE_READ(k)                                                          \
     uint CAT(v, k) = (k)*GROUP + id;                                           \
     float4 CAT(y, k) = (float4)(0.0f);                                         \
@@ -190,9 +227,9 @@ static inline float take(float x, bool there)
 #define STAGE_KEEP(k) staged[CAT(v, k)] = CAT(y, k);
 #define STAGE_FILL                                                             \
     __local float *stage = (__local float *)staged;                            \
-    uint id = get_local_id(0), nth = id >> p.lanes_log2;                       \
+    uint id = get_local_id(0), nth = id >> LANES_LOG2;                       \
     ulong first = at.row - nth;                                                \
-    uint filled = (uint)min((ulong)(GROUP >> p.lanes_log2), p.rows - first) *  \
+    uint filled = (uint)min((ulong)(GROUP >> LANES_LOG2), p.rows - first) *    \
                   count;                                                       \
     long begin = (long)p.in_offset + (long)(first * count);                    \
     long target = (long)p.out_offset + (long)(first * count);                  \
@@ -201,8 +238,8 @@ static inline float take(float x, bool there)
     uint out_end = out_skew + filled;                                          \
     begin -= in_skew;                                                          \
     target -= out_skew;                                                        \
-    EACH(STAGE_READ)                                                           \
-    EACH(STAGE_KEEP)                                                           \
+    EACH_STAGE(STAGE_READ)                                                     \
+    EACH_STAGE(STAGE_KEEP)                                                     \
     barrier(CLK_LOCAL_MEM_FENCE);                                              \
     if (in_skew != 0 && id >= in_skew && id < 4 && id < in_end)                \
         stage[id] = in[begin + id];                                            \
@@ -220,7 +257,7 @@ static inline float take(float x, bool there)
 #define STAGE_EMPTY                                                            \
     barrier(CLK_LOCAL_MEM_FENCE);                                              \
     int apart = (int)in_skew - (int)out_skew;                                  \
-    EACH(STAGE_WRITE)                                                          \
+    EACH_STAGE(STAGE_WRITE)                                                    \
     if (out_skew != 0 && id >= out_skew && id < 4 && id < out_end)             \
         out[target + id] = stage[(int)id + apart];                             \
     uint tail = (out_end & ~3u) + id;                                          \

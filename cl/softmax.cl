@@ -86,7 +86,17 @@ struct softmax {
 /* ---- rows that are kept ---- */
 
 #define RAISE(k) highest = fmax(highest, CAT(x, k));
-#if KEEPS_TERMS
+#if ACCESS == STAGED
+#define ADD_ONE(x, k, c)                                                       \
+    if (SOME(k, c)) {                                                          \
+        float e = exp(x.s##c - largest);                                       \
+        terms.s##c += e;                                                       \
+        x.s##c = KEEPS_TERMS ? e : x.s##c;                                     \
+    }
+#define ADD(k)                                                                 \
+    ADD_ONE(CAT(x, k), k, 0) ADD_ONE(CAT(x, k), k, 1)                          \
+    ADD_ONE(CAT(x, k), k, 2) ADD_ONE(CAT(x, k), k, 3)
+#elif KEEPS_TERMS
 #define ADD(k)                                                                 \
     CAT(x, k) = exp(CAT(x, k) - largest);                                      \
     terms += CAT(x, k);
@@ -99,10 +109,9 @@ KERNEL void held(__global float *out, __global const float *in, LABELS
 {
     __local cell highs[GROUP], sums[GROUP];
     STAGE_DECLARE
-    struct place at =
-        place_of(p.lanes_log2, p.across, p.splits, p.row_groups);
+    struct place at = PLACE_FIND(p.across);
     ROW_FIND
-    uint count = (uint)p.count;
+    uint count = ROW_COUNT;
     STAGE_FILL
     HOLD_ALL
     float4 highest = x0, terms = (float4)(0.0f);

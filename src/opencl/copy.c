@@ -2,6 +2,7 @@
 /* Plans for cl/copy.cl and cl/gather.cl: elements moved, not looked at. */
 #include "common/check.h"
 #include "common/message.h"
+#include "opencl/memory.h"
 #include "opencl/plan.h"
 #include "opencl/platform.h"
 
@@ -11,7 +12,7 @@ struct tiled {
     uint64_t tiles_across, tiles, groups;
     uint64_t target_offset, source_offset;
     int64_t target_pitch, source_pitch;
-    uint32_t rank, reserved;
+    uint32_t rank, skew;
     struct extents space;
     int64_t target_strides[AXES];
     int64_t source_strides[AXES];
@@ -46,17 +47,17 @@ static bool operand_vector(const struct layout *layout, uint32_t operand,
 
 struct copy_tile copy_tile(uint32_t type, bool vector)
 {
-    if (!vector)
-        return (struct copy_tile){1, 64, type == TYPE_ULONG ? 32 : 64};
     switch (type) {
     case TYPE_UCHAR:
-        return (struct copy_tile){4, 128, 128};
+        return vector ? (struct copy_tile){4, 4, 1, 128, 128}
+                      : (struct copy_tile){1, 4, 32, 64, 64};
     case TYPE_USHORT:
-        return (struct copy_tile){2, 64, 128};
+        return vector ? (struct copy_tile){2, 4, 1, 64, 128}
+                      : (struct copy_tile){1, 4, 16, 64, 64};
     case TYPE_UINT:
-        return (struct copy_tile){1, 64, 64};
+        return (struct copy_tile){1, 4, vector ? 1 : 8, 64, 64};
     default:
-        return (struct copy_tile){1, 64, 32};
+        return (struct copy_tile){1, 2, vector ? 1 : 4, 32, 32};
     }
 }
 
@@ -97,6 +98,13 @@ static bool planes_vector(const struct layout *layout, uint32_t operand,
     return vector_aligned(tensor);
 }
 
+/* Elements from where the buffer's memory is aligned to the buffer's first. */
+static uint32_t skew_of(const struct tandem_tensor_desc *tensor)
+{
+    uint32_t bytes = tensor->buffer != NULL ? tensor->buffer->skew : 0;
+    return bytes / TANDEM_DTYPE_BYTES(tensor->dtype);
+}
+
 static void plan_tiled(struct plan *plan, const struct request *request,
                        struct layout *layout, uint32_t axis,
                        const struct tandem_tensor_desc *source)
@@ -123,7 +131,10 @@ static void plan_tiled(struct plan *plan, const struct request *request,
     step->key =
         kernel_key(KERNEL_COPY_TILED, 0, far, request->group_log2) |
         key_type(0, type) | key_vector(vector);
-    tiled->tiles_across = (tiled->columns + tile.columns - 1) / tile.columns;
+    /* The first columns of some rows are left to the tile before. */
+    tiled->tiles_across =
+        (tiled->columns + tile.shear - 1 + tile.columns - 1) / tile.columns;
+    tiled->skew = skew_of(target);
     tiled->tiles =
         tiled->tiles_across * ((tiled->rows + tile.rows - 1) / tile.rows);
     tiled->groups = tiled->tiles * (uint64_t)layout->elements;

@@ -45,8 +45,14 @@ static enum rows_access access_of(const struct norm *norm,
     for (uint32_t i = 1; i < request->input_count; i++)
         if (by->affine.strides[i - 1][0] != 1)
             return ROWS_STRIDED;
-    return vectors(by, request) ? ROWS_VECTORS
-                                : rows_unaligned(&norm->by, &by->kept, request);
+    if (vectors(by, request))
+        return ROWS_VECTORS;
+    enum rows_access access = rows_unaligned(&norm->by, &by->kept, request);
+    /* Scale and bias are read in vectors there. */
+    for (uint32_t i = 1; i < request->input_count; i++)
+        if (access == ROWS_SHIFTED && !vector_aligned(request->inputs[i]))
+            return ROWS_STRIDED;
+    return access;
 }
 
 static void fill(struct norm *out, const struct layout_norm *by,
@@ -118,6 +124,8 @@ enum tandem_status plan_norm(struct plan *plan, const struct request *request)
                    needs_wide(&by.kept) || needs_wide(&by.reduced),
                    request->group_log2) |
         key_access(access);
+    if (access == ROWS_STAGED)
+        options |= key_count(norm.by.count);
     if (held) {
         step_start(plan,
                    options | kernel_key(KERNEL_NORM, 0, 0, 0) |

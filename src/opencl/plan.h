@@ -79,6 +79,8 @@ enum kernel_type {
 #define KEY_VECTOR(key) ((uint32_t)((key) >> 41 & 1u))
 /* Of rows: enum rows_access. */
 #define KEY_ACCESS(key) ((uint32_t)((key) >> 42 & 7u))
+/* Of ROWS_STAGED, the elements of a row; of others, 0. */
+#define KEY_COUNT(key) ((uint32_t)((key) >> 45 & 0x3fu))
 /* Of a product: product.h's tile, and how a and b lie. */
 #define KEY_TILE(key) ((uint32_t)((key) >> 42 & 0x1fu))
 #define KEY_A_OUTER(key) ((uint32_t)((key) >> 47 & 1u))
@@ -147,6 +149,10 @@ static inline uint64_t key_second_vector(bool vector)
 static inline uint64_t key_access(uint32_t access)
 {
     return (uint64_t)access << 42;
+}
+static inline uint64_t key_count(uint64_t count)
+{
+    return count << 45;
 }
 static inline uint64_t key_product(uint32_t tile, uint32_t a_lies,
                                    uint32_t b_lies, bool vector)
@@ -243,9 +249,10 @@ uint32_t bits_type(uint32_t dtype);
 /* Groups of so many work-items are large enough for large tiles; devices whose
  * groups are smaller have little local memory, too. */
 #define LARGE_GROUP_LOG2 6u
-/* cl/copy.cl's tiles of a type that bits_type gave, in vectors or not. */
+/* cl/copy.cl's tiles of a type that bits_type gave, in vectors or not: BLOCK,
+ * PER, SHEAR and the sides. */
 struct copy_tile {
-    uint32_t block, columns, rows;
+    uint32_t block, per, shear, columns, rows;
 };
 struct copy_tile copy_tile(uint32_t type, bool vector);
 /* The smallest power of two >= value, as its logarithm. */

@@ -9,8 +9,9 @@
  * a row; and of rows in local memory, which has no room for more. */
 #define HELD_LOG2 3u
 #define STAGED_LOG2 2u
-/* Rows of up to LONG_ELEMENTS are kept by groups of so many work-items: more
- * of them, with fewer registers each, than keep shorter ones. */
+/* Rows of up to LONG_ELEMENTS are kept by groups of so many work-items, of up
+ * to half of these by half as many: more, with fewer registers each, than keep
+ * shorter ones. */
 #define LONG_GROUP_LOG2 10u
 #define LONG_ELEMENTS 32768u
 /* Shorter rows go through local memory. */
@@ -89,10 +90,13 @@ uint32_t rows_group_log2(const struct rows *rows,
     const struct platform_device *hardware = request->hardware;
     bool large = hardware->nvidia &&
                  hardware->group_limit >> LONG_GROUP_LOG2 != 0 &&
-                 !rows->across && rows->count > LONG_ELEMENTS / 2 &&
+                 !rows->across && rows->count > LONG_ELEMENTS / 4 &&
                  rows->count <= LONG_ELEMENTS &&
                  rows->rows >= hardware->info.compute_units;
-    return large ? LONG_GROUP_LOG2 : request->group_log2;
+    if (!large)
+        return request->group_log2;
+    return rows->count > LONG_ELEMENTS / 2 ? LONG_GROUP_LOG2
+                                           : LONG_GROUP_LOG2 - 1;
 }
 
 static void groups_fill(struct rows *out, uint32_t group_log2)
@@ -101,18 +105,30 @@ static void groups_fill(struct rows *out, uint32_t group_log2)
     out->row_groups = (out->rows + rows_of_group - 1) / rows_of_group;
 }
 
-/* How many lanes a row has where nothing limits them. */
+/* How many lanes a row has where nothing limits them: least, or such that each
+ * has 1 << each_log2 vectors. */
+static uint32_t lanes_of(uint32_t vectors_log2, uint32_t least,
+                         uint32_t each_log2)
+{
+    uint32_t lanes =
+        vectors_log2 > least + each_log2 ? vectors_log2 - each_log2 : least;
+    return lanes < vectors_log2 ? lanes : vectors_log2;
+}
+
+uint32_t rows_staged_lanes_log2(uint64_t count)
+{
+    /* Rows of whole lines would meet in the same banks of local memory. */
+    return lanes_of(log2_ceil((count + 3) / 4), count % 4 == 0 ? LINE_LOG2 : 0,
+                    STAGED_LOG2);
+}
+
 static uint32_t lanes_wanted(const struct rows *rows, enum rows_access access,
                              uint32_t vectors_log2)
 {
-    uint32_t each = access == ROWS_STAGED ? STAGED_LOG2 : HELD_LOG2;
-    /* Rows of whole lines would meet in the same banks of local memory. */
-    bool line = access == ROWS_STAGED ? rows->count % 4 == 0
-                                      : access != ROWS_COLUMNS && !rows->across;
-    uint32_t least = line ? LINE_LOG2 : 0;
-    uint32_t lanes =
-        vectors_log2 > least + each ? vectors_log2 - each : least;
-    return lanes < vectors_log2 ? lanes : vectors_log2;
+    if (access == ROWS_STAGED)
+        return rows_staged_lanes_log2(rows->count);
+    bool line = access != ROWS_COLUMNS && !rows->across;
+    return lanes_of(vectors_log2, line ? LINE_LOG2 : 0, HELD_LOG2);
 }
 
 /* Whether work-items can keep all of a row, and how many vectors each. */
@@ -132,7 +148,7 @@ static bool divide_held(struct rows *out, enum rows_access access,
     bool idle = out->count >= SPLIT_ELEMENTS &&
                 out->row_groups * 16 < wanted_groups(request);
     return (int32_t)*out_held_log2 <= keep_log2 && !idle &&
-           (access != ROWS_STAGED || *out_held_log2 <= STAGED_LOG2);
+           (access != ROWS_STAGED || lanes <= most);
 }
 
 /* As many splits as keep the device busy, and as keep the error small. */

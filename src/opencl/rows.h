@@ -33,6 +33,8 @@ bool rows_divide(struct rows *out, enum rows_access access, uint32_t most_log2,
                  uint32_t *out_held_log2);
 /* What keep_log2 may be where registers are few, and at most. */
 #define ROWS_KEEP_LOG2 3
+/* How many work-items share a row of ROWS_STAGED. */
+uint32_t rows_staged_lanes_log2(uint64_t count);
 /* Rows of fours side by side of which a group has at least so many. */
 #define ROWS_COLUMNS_LOG2 3u
 

@@ -8,6 +8,8 @@
 #include "opencl/rows.h"
 
 #define ACROSS_LOG2 5u
+/* Of so many rows twice as many columns fit into a group's registers. */
+#define WIDE_ROWS 256u
 /* A work-item may have 255 registers. */
 #define NVIDIA_KEEP_LOG2 5
 /* As in cl/softmax.cl. */
@@ -63,7 +65,8 @@ static uint32_t most_lanes_log2(const struct softmax *softmax,
     uint32_t side = log2_ceil(softmax->by.rows);
     side = side < ACROSS_LOG2 ? side : ACROSS_LOG2;
     if (access == ROWS_COLUMNS)
-        side = ROWS_COLUMNS_LOG2;
+        side = softmax->by.count <= WIDE_ROWS ? ROWS_COLUMNS_LOG2 + 1
+                                              : ROWS_COLUMNS_LOG2;
     return group_log2 > side ? group_log2 - side : 0;
 }
 
@@ -208,6 +211,8 @@ enum tandem_status plan_softmax(struct plan *plan,
     uint64_t options =
         kernel_key(0, form, needs_wide(&by.kept), request->group_log2) |
         key_access(access);
+    if (access == ROWS_STAGED)
+        options |= key_count(softmax.by.count);
     if (request->input_count > 1)
         options |= key_type(1, type_of(request->inputs[1]->dtype));
     if (!held) {

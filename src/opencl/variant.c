@@ -12,6 +12,7 @@
 #include "opencl/plan.h"
 #include "opencl/platform.h"
 #include "opencl/product.h"
+#include "opencl/rows.h"
 #include "opencl/skinny.h"
 
 static const struct {
@@ -205,9 +206,29 @@ static void append_tiled(struct variant_text *out, uint64_t key)
 {
     struct copy_tile tile =
         copy_tile(KEY_TYPE(key, 0), KEY_VECTOR(key) != 0);
-    append(out, " -DBITS=%s -DVECTOR=%u -DBLOCK=%u -DCOLUMNS=%u -DROWS=%u",
-           type_name(key, 0), KEY_VECTOR(key), tile.block, tile.columns,
-           tile.rows);
+    append(out,
+           " -DBITS=%s -DVECTOR=%u -DBLOCK=%u -DPER=%u -DSHEAR=%u "
+           "-DCOLUMNS=%u -DROWS=%u",
+           type_name(key, 0), KEY_VECTOR(key), tile.block, tile.per, tile.shear,
+           tile.columns, tile.rows);
+}
+
+/* How rows are kept: cl/rows.cl. */
+static void append_rows(struct variant_text *out, uint64_t key)
+{
+    uint32_t count = KEY_COUNT(key), group = 1u << KEY_GROUP_LOG2(key);
+    append(out, " -DACCESS=%u", KEY_ACCESS(key));
+    if (count == 0) {
+        append(out, " -DHELD=%u", 1u << KEY_HELD_LOG2(key));
+        return;
+    }
+    uint32_t lanes_log2 = rows_staged_lanes_log2(count);
+    uint32_t four = 4u << lanes_log2;
+    /* The first and the last vector may have three elements of other rows. */
+    uint32_t vectors = ((group >> lanes_log2) * count + 3 + 3 + 3) / 4;
+    append(out, " -DHELD=%u -DCOUNT=%u -DLANES_LOG2=%u -DSTAGES=%u",
+           (count + four - 1) / four, count, lanes_log2,
+           (vectors + group - 1) / group);
 }
 
 static void append_activation(struct variant_text *out, uint64_t key)
@@ -280,16 +301,15 @@ void variant_describe(struct variant_text *out, uint64_t key,
     case KERNEL_SOFTMAX:
     case KERNEL_SOFTMAX_PART:
     case KERNEL_SOFTMAX_WRITE:
-        append(out, " -DFORM=%u -DLABEL=%s -DHELD=%u -DACCESS=%u", KEY_OP(key),
-               KEY_TYPE(key, 1) == TYPE_LONG ? "long" : "int",
-               1u << KEY_HELD_LOG2(key), KEY_ACCESS(key));
+        append(out, " -DFORM=%u -DLABEL=%s", KEY_OP(key),
+               KEY_TYPE(key, 1) == TYPE_LONG ? "long" : "int");
+        append_rows(out, key);
         break;
     case KERNEL_NORM:
     case KERNEL_NORM_PART:
     case KERNEL_NORM_WRITE:
-        append(out, " -DRMS=%d -DHELD=%u -DACCESS=%u",
-               KEY_OP(key) == TANDEM_OP_RMS_NORM, 1u << KEY_HELD_LOG2(key),
-               KEY_ACCESS(key));
+        append(out, " -DRMS=%d", KEY_OP(key) == TANDEM_OP_RMS_NORM);
+        append_rows(out, key);
         break;
     case KERNEL_STRICT:
         append_dtypes(out, key);

@@ -17,6 +17,7 @@ static const struct row_form forms[] = {
     {"[33333]", true, false, 1, {33333}, D, D, D, 3, 1},
     {"[128,10]", true, false, 2, {128, 10}, D, D, D, 4, 0},
     {"[64,768]", true, false, 2, {64, 768}, D, D, D, 1, 0},
+    {"[6,1001]", false, false, 2, {6, 1001}, D, D, D, 3, 0},
     {"[3001,3]", false, false, 2, {3001, 3}, D, D, D, 2, 0},
     {"[5,1]", false, false, 2, {5, 1}, D, D, D, 2, 0},
     {"[1,5]", false, false, 2, {1, 5}, D, D, D, 2, 0},
