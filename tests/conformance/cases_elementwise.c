@@ -25,7 +25,8 @@ struct form_input {
 };
 
 enum form_level {
-    ALWAYS, /* every run */
+    CORE,   /* every run */
+    ALWAYS, /* every run but a brief one: there a seeded choice */
     SOME,   /* in a quick run: a seeded choice for each operator */
     FULL    /* --level full */
 };
@@ -73,11 +74,11 @@ static const struct form forms[] = {
      {IN(D), IN(LAYOUT_RANDOM), IN(D)},
      0,
      0},
-    {"specials", ALWAYS, SPECIALS, 1, {1024}, D, {IN(D), IN(D), IN(D)}, 0, 0},
+    {"specials", CORE, SPECIALS, 1, {1024}, D, {IN(D), IN(D), IN(D)}, 0, 0},
     {"dense [17]", SOME, PLAIN, 1, {17}, D, {IN(D), IN(D), IN(D)}, 0, 0},
     {"dense [31]", SOME, PLAIN, 1, {31}, D, {IN(D), IN(D), IN(D)}, 0, 0},
     {"dense [127]", FULL, PLAIN, 1, {127}, D, {IN(D), IN(D), IN(D)}, 0, 0},
-    {"dense [1021]", ALWAYS, PLAIN, 1, {1021}, D, {IN(D), IN(D), IN(D)}, 0, 0},
+    {"dense [1021]", CORE, PLAIN, 1, {1021}, D, {IN(D), IN(D), IN(D)}, 0, 0},
     {"dense [33,31]", SOME, PLAIN, 2, {33, 31}, D, {IN(D), IN(D), IN(D)}, 0, 0},
     {"dense [4096]", SOME, PLAIN, 1, {4096}, D, {IN(D), IN(D), IN(D)}, 0, 0},
     {"dense [65537]", SOME, PLAIN, 1, {65537}, D, {IN(D), IN(D), IN(D)}, 0, 0},
@@ -745,21 +746,34 @@ static void random_form_run(struct suite *suite, const struct op_row *row,
     form_run(suite, row, &form);
 }
 
+/* In a brief run operators take turns, so that each form is some of theirs. */
+static bool form_wanted(const struct suite *suite, const struct op_row *row,
+                        uint32_t number, bool chosen)
+{
+    enum form_level level = forms[number].level;
+    uint64_t turn = suite->options->seed + row->id + number;
+
+    if (suite->options->full || level == CORE)
+        return true;
+    if (level == FULL || suite->options->filter != NULL)
+        return level != FULL;
+    if (suite->options->brief)
+        return turn % (level == ALWAYS ? 5 : row->inputs == 3 ? 2 : 12) == 0;
+    return level == ALWAYS || chosen;
+}
+
 static void operator_run(struct suite *suite, const struct op_row *row)
 {
-    bool full = suite->options->full;
-    uint32_t randoms = full ? 60 : 3;
+    uint32_t randoms = suite->options->full ? 60 : 3;
     struct random choice;
 
     random_seed(&choice, suite->options->seed, row->name);
+    if (suite->options->brief)
+        randoms = random_once_in(&choice, 4);
     for (uint32_t i = 0; i < FORM_COUNT; i++) {
         bool chosen = random_once_in(&choice, 3);
 
-        if (!form_suits(&forms[i], row))
-            continue;
-        if (full || forms[i].level == ALWAYS ||
-            (forms[i].level == SOME && chosen) ||
-            (forms[i].level == SOME && suite->options->filter != NULL))
+        if (form_wanted(suite, row, i, chosen) && form_suits(&forms[i], row))
             form_run(suite, row, &forms[i]);
     }
     for (uint32_t i = 0; i < randoms; i++)

@@ -133,23 +133,25 @@ static void narrow_form_run(struct suite *suite, struct random *random)
 
 void cases_gemm(struct suite *suite)
 {
-    bool full = suite->options->full;
+    bool full = suite->options->full, brief = suite->options->brief;
     struct random choice;
 
     if (!group_selected(suite, "gemm"))
         return;
     random_seed(&choice, suite->options->seed, "gemm");
     for (uint32_t i = 0; i < FORM_COUNT; i++) {
-        bool chosen = random_once_in(&choice, 2);
+        bool chosen = random_once_in(&choice, brief ? 8 : 2);
+        bool often = random_once_in(&choice, brief ? 2 : 1);
 
         if (forms[i].full_only && !full)
             continue;
-        if (full || forms[i].always || chosen || suite->options->filter != NULL)
+        if (full || (forms[i].always && often) || chosen ||
+            (suite->options->filter != NULL && !brief))
             gemm_form_run(suite, &forms[i]);
     }
-    for (uint32_t i = 0; i < (full ? 200u : 8u); i++)
+    for (uint32_t i = 0; i < (full ? 200u : brief ? 3u : 8u); i++)
         gemm_random_run(suite, &choice, 0, 0);
-    for (uint32_t i = 0; i < (full ? 300u : 24u); i++)
+    for (uint32_t i = 0; i < (full ? 300u : brief ? 8u : 24u); i++)
         narrow_form_run(suite, &choice);
     gemm_16_run(suite);
     gemm_allowed_run(suite);

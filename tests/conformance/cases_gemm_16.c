@@ -55,7 +55,7 @@ static const struct {
 void gemm_16_run(struct suite *suite)
 {
     const char *filter = suite->options->filter;
-    bool full = suite->options->full;
+    bool full = suite->options->full, brief = suite->options->brief;
     struct random choice;
 
     /* A part of a name that others have, too, stands for these others: where
@@ -67,12 +67,13 @@ void gemm_16_run(struct suite *suite)
         for (uint32_t j = 0; j < FORM_16_COUNT; j++) {
             struct gemm_form form = forms_16[j];
             bool chosen = random_once_in(&choice, pairs[i].always ? 8 : 24);
+            bool often = random_once_in(&choice, brief ? 3 : 1);
 
             form.dtype = pairs[i].dtype;
             form.c_dtype = pairs[i].c_dtype;
             if (form.full_only && !full)
                 continue;
-            if (full || chosen || (pairs[i].always && form.always))
+            if (full || chosen || (pairs[i].always && form.always && often))
                 gemm_form_run(suite, &form);
         }
         for (uint32_t j = 0; j < (full ? 30u : pairs[i].always); j++)

@@ -33,14 +33,15 @@ void gemm_allowed_run(struct suite *suite)
 {
     static const uint32_t flags[] = {TANDEM_GEMM_ALLOW_TF32,
                                      TANDEM_GEMM_ALLOW_ROW_SCALED};
-    bool full = suite->options->full;
+    bool full = suite->options->full, brief = suite->options->brief;
 
     for (uint32_t i = 0; i < FORM_COUNT * 2; i++) {
         struct gemm_form form = forms[i / 2];
 
         form.flags |= flags[i % 2];
         if (full || (!form.full_only &&
-                     (form.always || suite->options->filter != NULL)))
+                     (form.always ||
+                      (suite->options->filter != NULL && !brief))))
             gemm_form_run(suite, &form);
     }
 }

@@ -89,7 +89,9 @@ static void usage_print(FILE *file)
             "  -k, --device INDEX      the device, 0 where not given\n"
             "      --seed NUMBER       seed of shapes and values, 1 where not "
             "given\n"
-            "      --level quick|full  a seeded choice of cases, or all\n"
+            "      --level brief|quick|full\n"
+            "                      a seeded choice of cases, of few kernels or "
+            "more, or all\n"
             "      --option KEY=VALUE  passed to the plugin's open; may be "
             "repeated\n"
             "      --case TEXT         only cases whose name contains TEXT\n"
@@ -165,7 +167,8 @@ static bool option_take(struct suite_options *options, int option)
         return number_parse(optarg, &options->seed);
     case OPTION_LEVEL:
         options->full = strcmp(optarg, "full") == 0;
-        return options->full || strcmp(optarg, "quick") == 0;
+        options->brief = strcmp(optarg, "brief") == 0;
+        return options->full || options->brief || strcmp(optarg, "quick") == 0;
     case OPTION_OPTION:
         return pair_add(options, optarg);
     case OPTION_CASE:
@@ -362,7 +365,9 @@ static void header_print(const struct suite *suite)
     printf("%s %s: device %u, %s (%s); seed %llu, level %s\n", suite->api.name,
            suite->api.version, suite->options->device, suite->info.name,
            suite->info.driver, (unsigned long long)suite->options->seed,
-           suite->options->full ? "full" : "quick");
+           suite->options->full    ? "full"
+           : suite->options->brief ? "brief"
+                                   : "quick");
 }
 
 static void closing_print(const struct suite *suite)

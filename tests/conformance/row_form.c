@@ -41,18 +41,20 @@ void row_forms_run(struct suite *suite, const struct op_row *row,
                    row_fill_fn *fill)
 {
     bool full = suite->options->full || suite->options->filter != NULL;
+    bool brief = suite->options->brief;
     struct random choice;
 
     random_seed(&choice, suite->options->seed, row->name);
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t axis = 0; axis < forms[i].rank; axis++) {
             bool last = axis + 1u == forms[i].rank;
-            bool chosen = random_once_in(&choice, 3);
+            bool chosen = random_once_in(&choice, brief ? 12 : 3);
             bool negative = random_once_in(&choice, 2);
+            bool often = random_once_in(&choice, brief ? 2 : 1);
 
             if (forms[i].full_only && !suite->options->full)
                 continue;
-            if (full || (forms[i].always && last) || chosen)
+            if (full || (forms[i].always && last && often) || chosen)
                 form_run(suite, row, &forms[i],
                          negative ? (int64_t)axis - forms[i].rank
                                   : (int64_t)axis,

@@ -30,6 +30,7 @@ struct suite_options {
     uint32_t device;
     uint64_t seed;
     bool full, list, json, verbose;
+    bool brief; /* few kernels: for drivers whose compiler takes long */
     bool operators; /* these alone, not the other groups */
     uint32_t open_count; /* key=value for open */
     const char *open_keys[SUITE_MAX_OPTIONS];

@@ -11,12 +11,13 @@
 # and ours UNIT, which says whether it is for that vendor.  spilling is a pattern
 # of kernels that may use scratch.
 
-# Every variant that the plugin can ask for, for work-groups of $1 items.
+# Every variant that the plugin can ask for, for work-groups of $1 items, or
+# the choice that a seed, $2, makes of them.
 units_make() {
     work=$PWD/test-cache/${0##*/}-$1
     rm -rf "$work"
     mkdir -p "$work" || exit 99
-    tests/offline/variants "$work" "$1" > "$work/list" || exit 1
+    tests/offline/variants "$work" "$@" > "$work/list" || exit 1
 }
 
 # Prints every kernel of one target; 1 where something is wrong.
@@ -44,13 +45,15 @@ target_check() {
 
 targets=$few
 groups=256
+seed=${CONFORMANCE_SEED:-1}
 if test "${CONFORMANCE_LEVEL-quick}" = full; then
     targets=$all
     groups='256 64'
+    seed=
 fi
 failed=0
 for group in $groups; do
-    units_make "$group"
+    units_make "$group" $seed
     for target in $targets; do
         target_check "$target" || failed=1
     done

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * variants DIRECTORY [WORK-ITEMS]: writes the kernel variants that the OpenCL
- * plugin makes for work-groups of that many items, 256 unless told; a power of
- * two, at least the 32 below which it has fewer kernels.
+ * variants DIRECTORY [WORK-ITEMS [SEED]]: writes the kernel variants that the
+ * OpenCL plugin makes for work-groups of that many items, 256 unless told; a
+ * power of two, at least the 32 below which it has fewer kernels.  With a seed,
+ * a choice of them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +15,14 @@ int main(int argc, char **argv)
     struct keys keys;
     uint32_t items = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 256;
 
-    if (argc < 2 || argc > 3 || items < 32 || (items & (items - 1)) != 0) {
-        fprintf(stderr, "usage: %s DIRECTORY [WORK-ITEMS]\n", argv[0]);
+    if (argc < 2 || argc > 4 || items < 32 || (items & (items - 1)) != 0) {
+        fprintf(stderr, "usage: %s DIRECTORY [WORK-ITEMS [SEED]]\n", argv[0]);
         return 2;
     }
-    bool done = keys_find(&keys, (uint32_t)__builtin_ctz(items)) &&
-                units_write(argv[1], &keys);
+    bool done = keys_find(&keys, (uint32_t)__builtin_ctz(items));
+    if (argc > 3)
+        done = done && keys_choose(&keys, strtoull(argv[3], NULL, 10));
+    done = done && units_write(argv[1], &keys);
     free(keys.key);
     return done ? 0 : 1;
 }

@@ -21,6 +21,12 @@ struct keys {
  * tried here does not reach it. */
 bool keys_find(struct keys *out, uint32_t group_log2);
 
+/* Keeps a choice by chance in which, for each kernel, every value of each part
+ * of its keys occurs: each operator, dtype of an operand, width of indices, way
+ * of access, tile and so on, though not each with each.  false where there is
+ * no memory. */
+bool keys_choose(struct keys *keys, uint64_t seed);
+
 /* Writes the keys' variants into directory, those of one .cl file with the
  * same options in one file; prints "FILE VARIANTS OPTIONS" for each.  false,
  * with a line on stderr, on failure. */
