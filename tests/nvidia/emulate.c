@@ -60,6 +60,16 @@ static void item_run(void)
     setcontext(&machine.fiber[machine.now]);
 }
 
+/* Apart, since getcontext may return twice. */
+static void fiber_start(uint32_t item)
+{
+    ucontext_t *fiber = &machine.fiber[item];
+    getcontext(fiber);
+    fiber->uc_stack.ss_sp = machine.stack[item];
+    fiber->uc_stack.ss_size = STACK_BYTES;
+    makecontext(fiber, item_run, 0);
+}
+
 static void group_run(void)
 {
     machine.left = machine.items;
@@ -68,10 +78,7 @@ static void group_run(void)
     memset(machine.warp_turns, 0, sizeof(machine.warp_turns));
     for (uint32_t i = 0; i < machine.items; i++) {
         machine.done[i] = false;
-        getcontext(&machine.fiber[i]);
-        machine.fiber[i].uc_stack.ss_sp = machine.stack[i];
-        machine.fiber[i].uc_stack.ss_size = STACK_BYTES;
-        makecontext(&machine.fiber[i], item_run, 0);
+        fiber_start(i);
     }
     machine.now = 0;
     swapcontext(&machine.start, &machine.fiber[0]);
