@@ -41,6 +41,9 @@ struct product {
     uint whole, parted;  /* tiles of one group, and of several */
     uint tile_m, tile_n; /* a tile's extents */
     uint tiles;          /* of a batch: tiles_m tiles_n */
+    /* SAVES: slices after which, and where. */
+    uint promote, reserved;
+    ulong saved_offset;
 };
 
 /* Elements of operands as numbers: one, and four that are aligned. */
@@ -56,6 +59,8 @@ struct product {
 #define PARTS 8u
 /* skinny.cl: c's rows are those of the second operand. */
 #define SWAPPED 16u
+/* tensor.cl: sums are saved meanwhile. */
+#define SAVES 32u
 
 INLINE float finish(float sum, float old, float bias, float alpha,
                            float beta, float slope)

@@ -349,9 +349,9 @@ KERNEL void pack(__global uint4 *to, __global const source_t *a,
 #define HELD 8
 
 /* They are all read before one is used. */
-static inline void eights_read(source_t (*out)[8], __global const source_t *from,
-                               long depth_step, uint first, uint step, uint end,
-                               bool wide)
+static inline void eights_read(source_t (*out)[8],
+                               __global const source_t *from, long depth_step,
+                               uint first, uint step, uint end, bool wide)
 {
     if (wide) {
 #pragma unroll

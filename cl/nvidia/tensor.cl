@@ -11,6 +11,8 @@
  *
  * Of pairs, low high + high low + high high is summed.  Tensor cores truncate
  * when they add, so they add 16 steps of k only; those sums are added as f32.
+ * Of f16 and bf16 all of k would be too much: after some slices an item saves
+ * its sums, for which it has no registers, in global memory.
  * A tile with rows or columns that are not finite is left to product.cl's
  * kernel, which runs after this one and computes those that are marked.
  */
@@ -337,6 +339,29 @@ static inline bool scales_finite(__global const int *a_scales,
 }
 #endif
 
+#if FORMAT == FORMAT_F16 || FORMAT == FORMAT_BF16
+/* Adds the sums to those that the item saved, but for the first, and begins
+ * anew; or ends with all of them. */
+INLINE void sums_save(float (*sum)[BLOCKS_N][4], __global float4 *saved,
+                      bool first, bool last)
+{
+    REPEAT (i, BLOCKS_M)
+        REPEAT (j, BLOCKS_N) {
+            uint at = (i * BLOCKS_N + j) * GROUP;
+            float4 x = (float4)(sum[i][j][0], sum[i][j][1], sum[i][j][2],
+                                sum[i][j][3]);
+            if (!first)
+                x += saved[at];
+            if (!last)
+                saved[at] = x;
+            sum[i][j][0] = last ? x.s0 : 0.0f;
+            sum[i][j][1] = last ? x.s1 : 0.0f;
+            sum[i][j][2] = last ? x.s2 : 0.0f;
+            sum[i][j][3] = last ? x.s3 : 0.0f;
+        }
+}
+#endif
+
 KERNEL void tensor(__global C_T *c, __global float *partial,
                    __global const element_t *a, __global const element_t *b,
                    __global const C_T *bias, __global uint *marks,
@@ -400,16 +425,32 @@ KERNEL void tensor(__global C_T *c, __global float *partial,
         REPEAT (j, BLOCKS_N / 2)
             B_LOAD(y[0][plane][j], j, plane * 2);
     }
-    for (uint slice = 0; slice < count; ++slice)
-        REPEAT (part, SLICE_PARTS) {
-            if (part < COPYING) {
-                FETCH(part, COPYING);
-            } else {
-                copies_wait(STAGES - 2);
-                stage = stage + 1 == STAGES ? 0 : stage + 1;
+    uint stop = count;
+#if FORMAT == FORMAT_F16 || FORMAT == FORMAT_BF16
+    __global float4 *saved = (__global float4 *)(partial + p.saved_offset) +
+                             (ulong)get_group_id(0) * (TILE_M * TILE_N / 4) +
+                             get_local_id(0);
+    for (uint begun = 0; begun < count; begun = stop) {
+        stop = min(count, begun + max(p.promote, 1u));
+#else
+    {
+        const uint begun = 0;
+#endif
+        for (uint slice = begun; slice < stop; ++slice)
+            REPEAT (part, SLICE_PARTS) {
+                if (part < COPYING) {
+                    FETCH(part, COPYING);
+                } else {
+                    copies_wait(STAGES - 2);
+                    stage = stage + 1 == STAGES ? 0 : stage + 1;
+                }
+                MULTIPLY(part % 2, (part + 1) % 2, (part + 1) % SLICE_PARTS);
             }
-            MULTIPLY(part % 2, (part + 1) % 2, (part + 1) % SLICE_PARTS);
-        }
+#if FORMAT == FORMAT_F16 || FORMAT == FORMAT_BF16
+        if (p.flags & SAVES)
+            sums_save(sum, saved, begun == 0, stop == count);
+#endif
+    }
     copies_wait(0);
     store_tile(c, partial, bias, &tile, sum, (__local float *)shared, a_scales,
                b_scales, &p);

@@ -502,9 +502,7 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *   cache_cap_bytes   most that the programs in it may take; the oldest go
  *   memory_cap_bytes  most device memory that the plugin may hold
  *   packed_bytes      OpenCL plugin: most device memory for operands of GEMM
- *                     that are kept as its kernels want them, to be used again
- *                     while they are not written; 0: none (an eighth of the
- *                     device's memory); it counts as cached
+ *                     that are kept packed; 0: none (an eighth of the device's)
  *   num_threads       most CPU threads; 0: as many as the process may use
  *   isa               CPU plugin: highest instruction set, generic|avx2|avx512
  *                     or generic|neon

@@ -151,6 +151,13 @@ bool product_fits(const struct tandem_gemm *gemm, enum tile_id tile)
     return tiles[tile].narrow == 0 || skinny_fits(gemm, tile);
 }
 
+bool product_by_ones(const struct tandem_gemm *gemm, enum tile_id tile)
+{
+    return tiles[tile].tensor == TENSOR_NONE && !tiles[tile].strict &&
+           tiles[tile].narrow == 0 && packing_needs(gemm, tile) == 0 &&
+           !both_fours(gemm);
+}
+
 /* ---- the product ---- */
 
 /* packed: what the tile does not take as it lies. */
@@ -299,7 +306,8 @@ static uint64_t partial_bytes(const struct product *params)
 static void plan_tiles(struct plan *plan, const struct tandem_gemm *gemm,
                        uint64_t key, const struct product *params, bool marks)
 {
-    bool some = params->whole > 0, parts = params->parted > 0;
+    bool some = params->whole > 0;
+    bool parts = (params->flags & (PARTS | SAVES)) != 0;
     bool again = (params->flags & ONLY_MARKED) != 0;
     struct tandem_buffer *none = gemm->c.buffer;
     key |= some ? product_activation(gemm) : 0;
@@ -312,6 +320,29 @@ static void plan_tiles(struct plan *plan, const struct tandem_gemm *gemm,
     step_buffer(step, product_bias(gemm), false);
     step_buffer(step, marks ? NULL : none, marks && !again);
     step->groups = groups_of(params);
+}
+
+/* Tensor cores truncate when they add: after so many steps of k, sums of halves
+ * are off by nearly what they may be. */
+#define PROMOTED 1536u
+
+/* Where sums of halves are saved meanwhile, if there are more steps. */
+static void plan_promote(struct plan *plan, struct product *params,
+                         enum tile_id tile)
+{
+    uint32_t most = params->whole > 0 ? params->k : params->chunk;
+    uint32_t times = (most + PROMOTED - 1) / PROMOTED;
+    uint32_t slices = (most + tiles[tile].slice - 1) / tiles[tile].slice;
+    if (tiles[tile].tensor != TENSOR_HALF || tiles[tile].patched)
+        return;
+    params->promote = (slices + times - 1) / times;
+    if (times == 1)
+        return;
+    params->flags |= SAVES;
+    plan->temp_bytes = (plan->temp_bytes + 15) / 16 * 16;
+    params->saved_offset = plan->temp_bytes / sizeof(float);
+    plan->temp_bytes += groups_of(params) * params->tile_m * params->tile_n *
+                        sizeof(float);
 }
 
 /* All after what the temporary holds already.  from: gemm with operands as the
@@ -340,6 +371,7 @@ static void plan_kernels(struct plan *plan, const struct tandem_gemm *gemm,
         params.flags |= PARTS;
         plan->temp_bytes += partial_bytes(&params);
     }
+    plan_promote(plan, &params, tile);
     params.marks_offset = plan->temp_bytes / sizeof(uint32_t);
     plan_tiles(plan, from,
                tensor ? tensor_key(gemm, tile) : key_of(from, tile, true),

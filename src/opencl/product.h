@@ -76,6 +76,8 @@ uint32_t product_share(const struct tandem_gemm *gemm, enum tile_id tile);
 /* Whether tile takes gemm, packed where it has to be (packing.h): skinny ones
  * few rows or columns alone. */
 bool product_fits(const struct tandem_gemm *gemm, enum tile_id tile);
+/* Whether the tile, a plain one, reads elements one by one. */
+bool product_by_ones(const struct tandem_gemm *gemm, enum tile_id tile);
 /* Whether all of it is f32: only then CLBlast takes it, too (its routines of
  * f16 are not for all devices). */
 bool product_wide(const struct tandem_gemm *gemm);

@@ -22,6 +22,8 @@ struct product {
     uint32_t lanes_log2;
     uint32_t whole, parted;
     uint32_t tile_m, tile_n, tiles;
+    uint32_t promote, reserved;
+    uint64_t saved_offset;
 };
 
 #define HAS_BIAS 1u
@@ -29,6 +31,7 @@ struct product {
 #define ONLY_MARKED 4u
 #define PARTS 8u
 #define SWAPPED 16u
+#define SAVES 32u
 
 /* a or b as the kernels see it: rows of m, or n, by k. */
 struct operand {

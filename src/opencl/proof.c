@@ -88,8 +88,8 @@ static bool operand_make(struct proof *proof, uint32_t operand)
     int64_t rows = rows_of(proof, operand);
     bool pair = pairs(proof), split = proof->format == FORMAT_SPLIT;
     uint32_t seed = operand + 1;
-    proof->numbers[operand] =
-        calloc((size_t)(rows * proof->gemm.k), sizeof(*proof->numbers[operand]));
+    proof->numbers[operand] = calloc((size_t)(rows * proof->gemm.k),
+                                     sizeof(*proof->numbers[operand]));
     proof->host[operand] =
         calloc((size_t)((outer ? proof->gemm.k : rows) * matrix->ld), 4);
     if (proof->numbers[operand] == NULL || proof->host[operand] == NULL)

@@ -195,6 +195,9 @@ static const struct product_case cases[] = {
     {"half-large", 136, 264, 75, 1, TA, 2, {0, 3}, 1, UNIFORM, TANDEM_BF16, 0},
     {"half-medium", 67, 65, 131, 2, TB, 1, {5, 7}, 0, UNIFORM, TANDEM_F16, 0},
     {"half-medium", 3, 5, 7, 1, TA | TB, 1, {0}, 0, INFINITE, TANDEM_F16, 0},
+    /* Sums that are saved: of whole tiles, and of chunks. */
+    {"half-medium", 131, 3, 3300, 1, 0, 2, {0}, 0, UNIFORM, TANDEM_BF16, 1},
+    {"half-large", 8, 8, 1600, 1, TB, 1, {0}, 0, UNIFORM, TANDEM_F16, 0},
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 

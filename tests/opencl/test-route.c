@@ -217,6 +217,26 @@ static bool same(const struct route *one, const struct route *other)
            one->division.parted == other->division.parted;
 }
 
+START_TEST(single_elements_take_longer)
+{
+    struct tandem_gemm gemm = product(640, 640, 32, 1);
+    start(true);
+    take("tile.small", "0 120 12");
+    take("tile.large", "0 100 100");
+    take("launch", "1");
+    take("bytes", "1000000");
+    ck_assert_int_eq(choose(&gemm).tile, TILE_LARGE);
+    /* A copy for the large one. */
+    gemm.a.ld++;
+    ck_assert(!product_by_ones(&gemm, TILE_LARGE));
+    ck_assert(product_by_ones(&gemm, TILE_SMALL));
+    take("tile.small", "0 90 9");
+    ck_assert_int_eq(choose(&gemm).tile, TILE_LARGE);
+    take("tile.small", "0 70 7");
+    ck_assert_int_eq(choose(&gemm).tile, TILE_SMALL);
+}
+END_TEST
+
 START_TEST(tiles_that_fill_no_wave_are_parted)
 {
     start(true);
@@ -293,7 +313,7 @@ static void start_close(void)
     take("tile.medium", "0 3200 800");
     take("tile.strict-large", "0 1000 500");
     take("launch", "1500000");
-    take("bytes", "5");
+    take("bytes", "3");
     take("outer", "3");
     take("clblast", "1024 1024 1024 2 1000000000");
 }
@@ -328,7 +348,7 @@ START_TEST(routes_are_remembered_by_all_that_counts)
     /* One copy is worth its time now, two are not. */
     start_close();
     take("launch", "1100000");
-    take("bytes", "5.2");
+    take("bytes", "4");
     relatives_apart(4, 9);
     relatives_apart(5, 9);
     relatives_recalled();
@@ -749,6 +769,7 @@ int main(void)
     tcase_add_test(tests, no_tile_is_chosen_where_none_fits);
     tcase_add_test(tests, products_of_16_bits_are_ours);
     tcase_add_test(tests, alignment_goes_by_the_dtype);
+    tcase_add_test(tests, single_elements_take_longer);
     tcase_add_test(tests, tiles_that_fill_no_wave_are_parted);
     tcase_add_test(tests, routes_are_remembered_by_all_that_counts);
     tcase_add_test(tests, long_lines_are_remembered);
