@@ -21,11 +21,14 @@ static enum tandem_status follow_end(struct tandem_stream *stream,
     return status_from_cl(stream->device, code, "clEnqueueBarrier");
 }
 
+/* out_over: there was nothing left to wait for. */
 static enum tandem_status former_wait(struct tandem_stream *stream,
-                                      uint64_t former, uint64_t serial)
+                                      uint64_t former, uint64_t serial,
+                                      bool *out_over)
 {
     struct tandem_device *device = stream->device;
     enum tandem_status status = TANDEM_OK;
+    *out_over = true;
     pthread_mutex_lock(&device->mutex);
     /* A destroyed stream is not listed: its work is done. */
     for (struct tandem_stream *other = device->streams;
@@ -34,8 +37,10 @@ static enum tandem_status former_wait(struct tandem_stream *stream,
             (former != STREAM_SEVERAL &&
              (other->id != former || atomic_load(&other->completed) >= serial)))
             continue;
-        if (atomic_load(&other->completed) != atomic_load(&other->issued))
-            status = follow_end(stream, other);
+        if (atomic_load(&other->completed) == atomic_load(&other->issued))
+            continue;
+        *out_over = false;
+        status = follow_end(stream, other);
     }
     pthread_mutex_unlock(&device->mutex);
     return status;
@@ -50,10 +55,15 @@ enum tandem_status stream_use(struct tandem_stream *stream,
         atomic_load_explicit(&buffer->told_stream, memory_order_relaxed) ==
             stream->id)
         return TANDEM_OK;
-    enum tandem_status status =
-        former_wait(stream, former, atomic_load(&buffer->former_serial));
+    bool over;
+    enum tandem_status status = former_wait(
+        stream, former, atomic_load(&buffer->former_serial), &over);
     if (status == TANDEM_OK)
         atomic_store(&buffer->told_stream, stream->id);
+    /* Nor is there for any other stream; of several, those that came to use it
+     * since may be behind it. */
+    if (over && former != STREAM_SEVERAL)
+        atomic_store(&buffer->former_stream, 0);
     return status;
 }
 
