@@ -13,6 +13,11 @@
 #define FORMAT FORMAT_TF32
 #endif
 
+/* How an operand lies: lines along k; along m or n, of which there are whole
+ * pieces of sixteen bytes; or in blocks, as pack.cl makes them. */
+#define LIES_ALONG 0
+#define LIES_ACROSS 1
+#define LIES_PACKED 2
 /* Of an element. */
 #if FORMAT == FORMAT_F16 || FORMAT == FORMAT_BF16
 #define BYTES 2

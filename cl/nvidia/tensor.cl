@@ -26,11 +26,6 @@
 #include "matrix.cl"
 #include "nvidia/mma.cl"
 
-/* How an operand lies: lines along k; along m or n, of which there are whole
- * pieces; or in blocks, as pack.cl makes them. */
-#define LIES_ALONG 0
-#define LIES_ACROSS 1
-#define LIES_PACKED 2
 #ifndef A_LIES
 #define A_LIES LIES_ALONG
 #define B_LIES LIES_ALONG

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Matrix products through wgmma, on NVIDIA GPUs of compute capability 9.0: of
- * f16, bf16, f32 cut to TF32, and of f32 as pairs of halves or of TF32 numbers,
- * all packed by pack.cl, whose blocks lie as wgmma wants them.
+ * f16, bf16, f32 cut to TF32, and of f32 as pairs of halves or of TF32 numbers.
+ * Operands are packed by pack.cl, whose blocks lie as wgmma wants them, unless
+ * they are halves, or lie along k, in whole pieces of sixteen bytes.
  *
  * The driver's compiler does not know the instructions of sm_90a.  So they
  * stand in comments that begin with //@, with their operands, which get into
@@ -10,10 +11,11 @@
  * there, and docs/wgmma.md says how that is kept safe.  Without it this file
  * builds, and multiplies nothing.
  *
- * A warp group copies slices to local memory, STAGES ahead; two others have 64
- * rows of the tile each.  Of pairs, low high + high low + high high is summed.
+ * Two warp groups copy slices to local memory, STAGES ahead; two others have
+ * half of the tile's rows each.  Of pairs, low high + high low + high high is summed.
  * Tensor cores truncate when they add, so of pairs they add one slice only, in
- * one of two sets of registers; the other's sums meanwhile are added as f32.
+ * one of two sets of registers; the other's sums meanwhile are added as f32.  Of
+ * halves they add LONGEST slices; TF32's digits are too few for it to matter.
  *
  * Of pairs of halves, a tile with rows or columns that are not finite is left
  * to product.cl's kernel; of pairs of TF32 numbers, one whose sums are not
@@ -38,22 +40,41 @@
 #endif
 #define A_STAGE (TILE_M * LINE)
 #define B_STAGE (TILE_N * LINE)
+#ifndef A_LIES
+#define A_LIES LIES_PACKED
+#define B_LIES LIES_PACKED
+#endif
+#define PIECE (16 / BYTES)
+/* Barriers count the copies of all work-items that make some, and those of
+ * blocks. */
+#define ANY_DIRECT (A_LIES != LIES_PACKED || B_LIES != LIES_PACKED)
+#define ANY_PACKED (A_LIES == LIES_PACKED || B_LIES == LIES_PACKED)
+#define COPIES ((ANY_DIRECT ? COPIERS : 0) + (ANY_PACKED ? 1 : 0))
+#define PACKED_BYTES                                                           \
+    ((A_LIES == LIES_PACKED ? A_STAGE : 0) +                                   \
+     (B_LIES == LIES_PACKED ? B_STAGE : 0))
 /* As many as 192 KiB of local memory hold. */
 #ifndef STAGES
 #define STAGES (1536 / (TILE_M + TILE_N))
 #endif
 #define PACKED_BLOCK (PACKED_ROWS * LINE)
-/* Of a warp group, which has several blocks of 64 rows where there are no
- * pairs, and sums of an item in each. */
+/* Sixty-four elements of all lines across k. */
+#define ACROSS_BLOCK (64 * LINE)
+#define LONGEST 8
+/* Of a warp group, which has several blocks of 64 rows where it adds up in one
+ * set of registers, and sums of an item in each. */
 #define BLOCKS (TILE_M / 128)
 #define SUMS (TILE_N / 2)
 #define OUT_LINE (TILE_N + 8)
-/* Two warp groups that multiply, and two that do not, one of which is only
- * there so that a group is a power of two. */
 #define CONSUMERS 256
-/* 40 registers, and 216: together half of all, for half of the work-items. */
+#define COPIERS 256
+/* Together half of all registers, for half of the work-items. */
+#if ANY_DIRECT
+#define FEW_REGISTERS 56
+#else
 #define FEW_REGISTERS 40
-#define MANY_REGISTERS 216
+#endif
+#define MANY_REGISTERS (256 - FEW_REGISTERS)
 
 #define REPEAT(i, count)                                                       \
     _Pragma("unroll") for (uint i = 0; i < (count); ++i)
@@ -112,6 +133,30 @@ static inline void copy_bulk(uint to, __global const void *from, uint bytes,
                  : "memory");
 }
 
+/* Starts to copy sixteen bytes, of which the first are read and the others
+ * are 0. */
+static inline void copy_async(uint to, __global const void *from, uint bytes)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
+                 "l"(from), "r"(bytes)
+                 : "memory");
+}
+
+/* Arrives once this work-item's copies are there. */
+static inline void copies_arrive(uint barrier_at)
+{
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(
+                     barrier_at)
+                 : "memory");
+}
+
+/* What work-items wrote, and copied, to local memory is there for bulk copies
+ * and wgmma, too. */
+static inline void memory_show(void)
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
 /* ---- those of sm_90a ---- */
 
 /* A warp group's registers. */
@@ -148,12 +193,22 @@ static inline void copy_bulk(uint to, __global const void *from, uint bytes,
 #if FORMAT == FORMAT_TF32 || FORMAT == FORMAT_SPLIT
 #define SHAPE "m64" COLUMNS "k8.f32.tf32.tf32 {"
 #define SIGNS ", 1, 1;"
-#elif FORMAT == FORMAT_BF16
+#else
+#if FORMAT == FORMAT_BF16
 #define SHAPE "m64" COLUMNS "k16.f32.bf16.bf16 {"
-#define SIGNS ", 1, 1, 0, 0;"
 #else
 #define SHAPE "m64" COLUMNS "k16.f32.f16.f16 {"
+#endif
+/* Which operands do not lie along k. */
+#if A_LIES == LIES_ACROSS && B_LIES == LIES_ACROSS
+#define SIGNS ", 1, 1, 1, 1;"
+#elif A_LIES == LIES_ACROSS
+#define SIGNS ", 1, 1, 1, 0;"
+#elif B_LIES == LIES_ACROSS
+#define SIGNS ", 1, 1, 0, 1;"
+#else
 #define SIGNS ", 1, 1, 0, 0;"
+#endif
 #endif
 
 /* d = a b, or (add) d += a b, of 64 lines of a and TILE_N of b, 32 bytes along
@@ -176,12 +231,16 @@ static inline void copy_bulk(uint to, __global const void *from, uint bytes,
                  : "memory")
 
 /* Lines of 128 bytes whose pieces lie as pack.cl puts them, from a local
- * address on: eight of them are 1024 bytes.  Sixteen bytes are 1. */
-static inline ulong matrix_at(uint address)
+ * address on: eight of them are 1024 bytes; of lines across k, those of the
+ * next 64 elements are 8 KiB further on.  Sixteen bytes are 1. */
+static inline ulong matrix_at(uint address, uint lies)
 {
-    return (ulong)(address >> 4 & 0x3fff) | (ulong)1 << 16 | (ulong)64 << 32 |
-           (ulong)1 << 62;
+    return (ulong)(address >> 4 & 0x3fff) |
+           (ulong)(lies == LIES_ACROSS ? ACROSS_BLOCK >> 4 : 1) << 16 |
+           (ulong)64 << 32 | (ulong)1 << 62;
 }
+/* From one 32 bytes, or sixteen lines across k, to the next. */
+#define PART(lies) ((lies) == LIES_ACROSS ? 16 * LINE >> 4 : 2)
 
 /* ---- a slice's products ---- */
 
@@ -197,13 +256,18 @@ static inline ulong matrix_at(uint address)
         MULTIPLY(d, (a) + 2, (b) + 2, 1);                                      \
         MULTIPLY_COMMIT();                                                     \
     } while (0)
-#define LINES_MULTIPLY(d, a, b)                                                \
+#define PART_MULTIPLY(d, a, b, part, add)                                      \
+    REPEAT (i_, BLOCKS)                                                        \
+        MULTIPLY(d[i_],                                                        \
+                 (a) + i_ * (64 * LINE >> 4) + (part)*PART(A_LIES),            \
+                 (b) + (part)*PART(B_LIES), add)
+/* add: 0 or 1, whether d holds something yet. */
+#define LINES_MULTIPLY(d, a, b, add)                                           \
     do {                                                                       \
         MULTIPLY_BEGIN();                                                      \
-        REPEAT (part_, 4)                                                      \
-            REPEAT (i_, BLOCKS)                                                \
-                MULTIPLY(d[i_], (a) + i_ * (64 * LINE >> 4) + part_ * 2,       \
-                         (b) + part_ * 2, 1);                                  \
+        PART_MULTIPLY(d, a, b, 0, add);                                        \
+        REPEAT (part_, 3)                                                      \
+            PART_MULTIPLY(d, a, b, part_ + 1, 1);                              \
         MULTIPLY_COMMIT();                                                     \
     } while (0)
 #define LINES_WAIT(d, pending)                                                 \
@@ -220,7 +284,12 @@ static inline ulong matrix_at(uint address)
             parity ^= 1;                                                       \
         }                                                                      \
     } while (0)
-#define STAGE_WAIT() barrier_wait(full + stage * 8, parity)
+#define STAGE_WAIT()                                                           \
+    do {                                                                       \
+        barrier_wait(full + stage * 8, parity);                                \
+        if (ANY_DIRECT)                                                        \
+            memory_show();                                                     \
+    } while (0)
 #define STAGE_DONE(which) barrier_arrive(empty + (which)*8)
 #define A_AT() (a_from + stage * (A_STAGE >> 4))
 #define B_AT() (b_from + stage * (B_STAGE >> 4))
@@ -260,29 +329,59 @@ static inline ulong matrix_at(uint address)
             SUMS_ADD(even);                                                    \
         }                                                                      \
     } while (0)
-#else
+#elif FORMAT == FORMAT_TF32
 #define ALL_MULTIPLY()                                                         \
     do {                                                                       \
         uint before = stage;                                                   \
         for (uint left = count; left > 0; --left) {                            \
             STAGE_WAIT();                                                      \
-            LINES_MULTIPLY(sum, A_AT(), B_AT());                               \
-            LINES_WAIT(sum, 1);                                              \
+            LINES_MULTIPLY(sum, A_AT(), B_AT(), 1);                            \
+            LINES_WAIT(sum, 1);                                                \
             if (left < count)                                                  \
                 STAGE_DONE(before);                                            \
             before = stage;                                                    \
             STAGE_NEXT();                                                      \
         }                                                                      \
-        LINES_WAIT(sum, 0);                                                  \
+        LINES_WAIT(sum, 0);                                                    \
+    } while (0)
+#else
+/* One of LONGEST slices, after the first. */
+#define NEXT_MULTIPLY()                                                        \
+    do {                                                                       \
+        STAGE_WAIT();                                                          \
+        LINES_MULTIPLY(part, A_AT(), B_AT(), 1);                               \
+        LINES_WAIT(part, 1);                                                   \
+        STAGE_DONE(before);                                                    \
+        before = stage;                                                        \
+        STAGE_NEXT();                                                          \
+    } while (0)
+#define ALL_MULTIPLY()                                                         \
+    do {                                                                       \
+        float part[1][SUMS];                                                   \
+        REPEAT (i_, SUMS)                                                      \
+            part[0][i_] = 0.0f;                                                \
+        uint left = count;                                                     \
+        for (; left > 0; left -= left < LONGEST ? 1 : LONGEST) {               \
+            uint before = stage;                                               \
+            STAGE_WAIT();                                                      \
+            LINES_MULTIPLY(part, A_AT(), B_AT(), 0);                           \
+            STAGE_NEXT();                                                      \
+            if (left >= LONGEST)                                               \
+                REPEAT (slice_, LONGEST - 1)                                   \
+                    NEXT_MULTIPLY();                                           \
+            LINES_WAIT(part, 0);                                               \
+            STAGE_DONE(before);                                                \
+            SUMS_ADD(part[0]);                                                 \
+        }                                                                      \
     } while (0)
 #endif
 
 /* ---- copies ---- */
 
-/* Slices of an operand's rows: whole blocks, or parts of one.  step: from one
+/* A slice of packed rows: whole blocks, or a part of one.  step: from one
  * block of rows to the next. */
-static inline void rows_copy(uint to, __global const uchar *from, uint rows,
-                             ulong step, uint barrier_at)
+static inline void blocks_copy(uint to, __global const uchar *from, uint rows,
+                               ulong step, uint barrier_at)
 {
     if (rows <= PACKED_ROWS)
         copy_bulk(to, from, rows * LINE, barrier_at);
@@ -292,28 +391,90 @@ static inline void rows_copy(uint to, __global const uchar *from, uint rows,
                       barrier_at);
 }
 
-/* The first slice of rows from first on. */
-static inline ulong rows_at(uint first, uint begin, uint slices)
+/* A slice of size rows as they lie, of depth steps of k.  Rows past the edge
+ * are the last ones; nobody stores what comes of them. */
+static inline void lines_copy(uint to, __global const uchar *from, uint lies,
+                              uint size, uint rows, ulong line_bytes,
+                              uint depth)
 {
-    return ((ulong)(first / PACKED_ROWS) * slices + begin / SLICE) *
-               PACKED_BLOCK +
-           first % PACKED_ROWS * LINE;
+    uint id = get_local_id(0) - CONSUMERS, line = id / 8, at = id % 8;
+    uint bytes = at * PIECE < depth ? min((depth - at * PIECE) * BYTES, 16u)
+                                    : 0;
+    to += line * LINE + (at ^ (line & 7)) * 16;
+    REPEAT (r, size * 8 / COPIERS) {
+        uint row = r * (COPIERS / 8) + line;
+        if (lies == LIES_ALONG) {
+            copy_async(to + r * (COPIERS / 8 * LINE),
+                       from + min(row, rows - 1) * line_bytes + at * 16, bytes);
+        } else {
+            uint first = row / 64 * 64 + at * PIECE;
+            copy_async(to + r * (COPIERS / 8 * LINE),
+                       from + row % 64 * line_bytes +
+                           min(first, rows - PIECE) * BYTES,
+                       row % 64 < depth ? 16 : 0);
+        }
+    }
 }
 
-static inline void slices_copy(uint a_to, uint b_to, __global const uchar *a,
-                               __global const uchar *b, uint count, ulong step,
-                               uint full, uint empty)
+/* Where an operand's rows from first on begin, and what comes after a slice. */
+static inline ulong slices_at(uint lies, uint first, ulong line_bytes,
+                              uint begin, uint slices)
 {
+    if (lies == LIES_PACKED)
+        return ((ulong)(first / PACKED_ROWS) * slices + begin / SLICE) *
+                   PACKED_BLOCK +
+               first % PACKED_ROWS * LINE;
+    return lies == LIES_ACROSS ? begin * line_bytes + first * BYTES
+                               : first * line_bytes + begin * BYTES;
+}
+static inline ulong slice_step(uint lies, ulong line_bytes)
+{
+    return lies == LIES_PACKED   ? PACKED_BLOCK
+           : lies == LIES_ACROSS ? SLICE * line_bytes
+                                 : LINE;
+}
+
+#define OPERAND_COPY(to, from, lies, size, rows, line_bytes)                   \
+    do {                                                                       \
+        if (lies != LIES_PACKED)                                               \
+            lines_copy(to, from, lies, size, rows, line_bytes, depth);         \
+        else if (leads)                                                        \
+            blocks_copy(to, from, size, blocks_step, full + stage * 8);        \
+        (from) += slice_step(lies, line_bytes);                                \
+    } while (0)
+
+/* What the work-items do that do not multiply. */
+static inline void slices_copy(uint a_to, uint b_to, __global const uchar *a,
+                               __global const uchar *b,
+                               const struct tile *tile, uint full, uint empty,
+                               const struct product *p)
+{
+    const bool leads = get_local_id(0) == CONSUMERS;
+    const uint first_m = tile->m * TILE_M, first_n = tile->n * TILE_N;
+    const uint slices = (p->k + SLICE - 1) / SLICE;
+    const ulong blocks_step = (ulong)slices * PACKED_BLOCK;
+    const ulong a_line = p->a_ld * BYTES, b_line = p->b_ld * BYTES;
     uint stage = 0, parity = 1;
-    for (uint i = 0; i < count; ++i) {
+    a += slices_at(A_LIES, first_m, a_line, tile->begin, slices);
+    b += slices_at(B_LIES, first_n, b_line, tile->begin, slices);
+    if (!ANY_DIRECT && !leads)
+        return;
+    for (uint k = tile->begin; k < tile->end; k += SLICE) {
+        const uint depth = tile->end - k;
         barrier_wait(empty + stage * 8, parity);
-        barrier_expect(full + stage * 8, A_STAGE + B_STAGE);
-        rows_copy(a_to + stage * A_STAGE, a, TILE_M, step, full + stage * 8);
-        rows_copy(b_to + stage * B_STAGE, b, TILE_N, step, full + stage * 8);
-        a += PACKED_BLOCK;
-        b += PACKED_BLOCK;
+        if (ANY_PACKED && leads)
+            barrier_expect(full + stage * 8, PACKED_BYTES);
+        OPERAND_COPY(a_to + stage * A_STAGE, a, A_LIES, TILE_M, p->m - first_m,
+                     a_line);
+        OPERAND_COPY(b_to + stage * B_STAGE, b, B_LIES, TILE_N, p->n - first_n,
+                     b_line);
+        if (ANY_DIRECT)
+            copies_arrive(full + stage * 8);
         STAGE_NEXT();
     }
+    /* Their memory is not another group's while they are under way. */
+    if (ANY_DIRECT)
+        asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
 /* ---- sums ---- */
@@ -329,16 +490,18 @@ static inline float unscaled(float x, int exponent)
            as_float((exponent - some + 127) << 23);
 }
 
-/* Whether all rows and columns of the tile are finite. */
-static inline bool scales_finite(__global const int *a_scales,
-                                 __global const int *b_scales,
-                                 __local uint *missed)
+/* The scales of the tile's rows and columns, and whether all are finite. */
+static inline void scales_read(__local int *scales,
+                               __global const int *a_scales,
+                               __global const int *b_scales,
+                               __local uint *missed)
 {
-    for (uint i = get_local_id(0); i < TILE_M + TILE_N; i += GROUP)
-        if ((i < TILE_M ? a_scales[i] : b_scales[i - TILE_M]) == NOT_FINITE)
+    for (uint i = get_local_id(0); i < TILE_M + TILE_N; i += CONSUMERS) {
+        int scale = i < TILE_M ? a_scales[i] : b_scales[i - TILE_M];
+        if (scale == NOT_FINITE)
             *missed = 1;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    return *missed == 0;
+        scales[i] = scale;
+    }
 }
 #endif
 
@@ -353,8 +516,7 @@ static inline bool four_finite(float4 x)
 INLINE void store_tile(__global C_T *c, __global float *partial,
                        __global const C_T *bias, const struct tile *tile,
                        float (*sum)[SUMS], __local float *out,
-                       __global const int *a_scales,
-                       __global const int *b_scales, __local uint *missed,
+                       __local const int *scales, __local uint *missed,
                        const struct product *p)
 {
     uint id = get_local_id(0);
@@ -371,7 +533,7 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
         uint y = at / (TILE_N / 4), x = at % (TILE_N / 4) * 4;
         float4 four = *(__local const float4 *)(out + y * OUT_LINE + x);
 #if FORMAT == FORMAT_PAIR
-        int4 scale = a_scales[y] + *(__global const int4 *)(b_scales + x);
+        int4 scale = scales[y] + *(__local const int4 *)(scales + TILE_M + x);
         four.s0 = unscaled(four.s0, scale.s0);
         four.s1 = unscaled(four.s1, scale.s1);
         four.s2 = unscaled(four.s2, scale.s2);
@@ -394,46 +556,39 @@ KERNEL void wgmma(__global C_T *c, __global float *partial,
     __local uchar shared[STAGES * (A_STAGE + B_STAGE)]
         __attribute__((aligned(1024)));
     __local ulong barriers[2 * STAGES];
+    __local int scales[FORMAT == FORMAT_PAIR ? TILE_M + TILE_N : 4]
+        __attribute__((aligned(16)));
     __local uint missed;
     const uint id = get_local_id(0);
     const uint a_to = address_of(shared), b_to = a_to + STAGES * A_STAGE;
     const uint full = address_of(barriers), empty = full + STAGES * 8;
     const struct tile tile = tile_of(get_group_id(0), &p);
-    const uint first_m = tile.m * TILE_M, first_n = tile.n * TILE_N;
-    const uint slices = (p.k + SLICE - 1) / SLICE;
     const uint count = (tile.end - tile.begin + SLICE - 1) / SLICE;
-    __global const int *a_scales = 0, *b_scales = 0;
     if (id == 0) {
         missed = 0;
         REPEAT (i, STAGES) {
-            barrier_start(full + i * 8, 1);
+            barrier_start(full + i * 8, COPIES);
             barrier_start(empty + i * 8, CONSUMERS);
         }
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        memory_show();
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     a += (p.a_offset + (ulong)tile.batch * p.a_batch) * BYTES;
     b += (p.b_offset + (ulong)tile.batch * p.b_batch) * BYTES;
-#if FORMAT == FORMAT_PAIR
-    a_scales = (__global const int *)(a + p.a_ld * BYTES) + first_m;
-    b_scales = (__global const int *)(b + p.b_ld * BYTES) + first_n;
-    const bool finite = scales_finite(a_scales, b_scales, &missed);
-    if (id == 0)
-        marks[p.marks_offset + get_group_id(0)] = !finite;
-    if (!finite)
-        return;
-#endif
     if (id >= CONSUMERS) {
         REGISTERS("dec", FEW_REGISTERS);
-        if (id == CONSUMERS)
-            slices_copy(a_to, b_to, a + rows_at(first_m, tile.begin, slices),
-                        b + rows_at(first_n, tile.begin, slices), count,
-                        (ulong)slices * PACKED_BLOCK, full, empty);
+        slices_copy(a_to, b_to, a, b, &tile, full, empty, &p);
         return;
     }
     REGISTERS("inc", MANY_REGISTERS);
-    const ulong a_from = matrix_at(a_to + id / 128 * (A_STAGE / 2));
-    const ulong b_from = matrix_at(b_to);
+#if FORMAT == FORMAT_PAIR
+    scales_read(
+        scales,
+        (__global const int *)(a + p.a_ld * BYTES) + tile.m * TILE_M,
+        (__global const int *)(b + p.b_ld * BYTES) + tile.n * TILE_N, &missed);
+#endif
+    const ulong a_from = matrix_at(a_to + id / 128 * (A_STAGE / 2), A_LIES);
+    const ulong b_from = matrix_at(b_to, B_LIES);
     float sum[BLOCKS][SUMS];
     REPEAT (i, BLOCKS)
         REPEAT (j, SUMS)
@@ -442,8 +597,14 @@ KERNEL void wgmma(__global C_T *c, __global float *partial,
     ALL_MULTIPLY();
     /* Nobody reads the stages any more. */
     consumers_wait();
-    store_tile(c, partial, bias, &tile, sum, (__local float *)shared, a_scales,
-               b_scales, &missed, &p);
+#if FORMAT == FORMAT_PAIR
+    if (id == 0)
+        marks[p.marks_offset + get_group_id(0)] = missed;
+    if (missed != 0)
+        return;
+#endif
+    store_tile(c, partial, bias, &tile, sum, (__local float *)shared, scales,
+               &missed, &p);
 #if FORMAT == FORMAT_SPLIT
     consumers_wait();
     if (id == 0)

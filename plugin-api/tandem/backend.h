@@ -512,9 +512,8 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *                     that wait for work so long say TANDEM_NOT_READY (300000;
  *                     0: never)
  *   profile           the plugin's own section of the profile, JSON text
- *   try               "1": tune does nothing but try what may crash or hang
- *                     the driver, for a process that can afford it, and tells
- *                     for the profile whether it is to be used
+ *   try               "1": tune tells only whether what may crash or hang the
+ *                     driver is to be used, by trying it
  *   test.fault        TANDEM_CAP_FAULT_INJECTION only: "launch:N:STATUS", the
  *                     N-th launch (from 1) succeeds and then fails on the
  *                     device with the numeric status STATUS; "wait:N" makes

@@ -32,8 +32,8 @@ static const struct tile_cost first_costs[TILES] = {
     [TILE_WGMMA_SPLIT_MEDIUM] = {6000, 21, 21},
     [TILE_WGMMA_TF32_LARGE] = {6000, 22, 22},
     [TILE_WGMMA_TF32_MEDIUM] = {6000, 11.5, 11.5},
-    [TILE_WGMMA_HALF_LARGE] = {6000, 11, 11},
-    [TILE_WGMMA_HALF_MEDIUM] = {6000, 5.8, 5.8},
+    [TILE_WGMMA_HALF_LARGE] = {6000, 5.8, 5.8},
+    [TILE_WGMMA_HALF_MEDIUM] = {6000, 3.4, 3.4},
 };
 #define FIRST_OUTER_SHARE 0.02
 #define FIRST_LAUNCH_NS 3000

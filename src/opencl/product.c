@@ -47,9 +47,9 @@ const struct tile tiles[TILES] = {
                                TILE_MEDIUM, 0, TENSOR_TF32, true},
     [TILE_WGMMA_TF32_MEDIUM] = {"wgmma-tf32-medium", 128, 128, 32, 9, 1, false,
                                 TILE_MEDIUM, 0, TENSOR_TF32, true},
-    [TILE_WGMMA_HALF_LARGE] = {"wgmma-half-large", 256, 128, 64, 9, 1, false,
+    [TILE_WGMMA_HALF_LARGE] = {"wgmma-half-large", 128, 128, 64, 9, 1, false,
                                TILE_MEDIUM, 0, TENSOR_HALF, true},
-    [TILE_WGMMA_HALF_MEDIUM] = {"wgmma-half-medium", 128, 128, 64, 9, 1, false,
+    [TILE_WGMMA_HALF_MEDIUM] = {"wgmma-half-medium", 128, 64, 64, 9, 1, false,
                                 TILE_MEDIUM, 0, TENSOR_HALF, true},
 };
 

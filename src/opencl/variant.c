@@ -198,8 +198,10 @@ static void append_tensor(struct variant_text *out, uint64_t key)
 static void append_wgmma(struct variant_text *out, uint64_t key)
 {
     const struct tile *tile = &tiles[KEY_TILE(key)];
-    append(out, " -DFORMAT=%u -DTILE_M=%u -DTILE_N=%u", KEY_FORMAT(key),
-           tile->m, tile->n);
+    append(out,
+           " -DFORMAT=%u -DTILE_M=%u -DTILE_N=%u -DA_LIES=%u -DB_LIES=%u",
+           KEY_FORMAT(key), tile->m, tile->n, KEY_A_LIES(key),
+           KEY_B_LIES(key));
 }
 
 static void append_tiled(struct variant_text *out, uint64_t key)

@@ -185,6 +185,8 @@ static const struct product_case cases[] = {
     {"pair-large", 260, 132, 300, 1, TA | TB, 3, {0, 0, 0}, 0, INFINITE, 0, 2},
     {"pair-medium", 67, 131, 101, 2, TA, 1, {1, 2, 3}, 1, INFINITE, 0, 0},
     {"pair-medium", 67, 65, 96, 1, TB, 2, {0, 0, 0}, 0, TINY, 0, 0},
+    {"pair-medium", 20, 5, 2100, 1, TB, 1, {0, 0, 0}, 0, SCALED, 0, 0},
+    {"pair-medium", 18, 35, 2048, 1, 0, 1, {0, 0, 0}, 0, SCALED, 0, 0},
     {"pair-medium", 1, 1, 1, 1, 0, 1, {0, 0, 0}, 0, UNIFORM, 0, 0},
     /* Lines that are not aligned; and too long to be kept. */
     {"pair-large", 131, 33, 99, 1, 0, 1, {2, 0, 0}, 0, INFINITE, 0, 0},

@@ -104,8 +104,11 @@ static struct source source_of(const struct tandem_gemm *gemm,
     out.batches = out.operand.matrix->batch_stride == 0
                       ? 1
                       : (uint32_t)gemm->batch;
-    out.lies = of->patched || of->tensor == TENSOR_PAIR ? LIES_PACKED
-                                                        : lies_of(gemm, id);
+    out.lies = lies_of(gemm, id);
+    /* wgmma takes halves alone across k. */
+    if (of->tensor == TENSOR_PAIR || of->tensor == TENSOR_SPLIT ||
+        (of->patched && of->tensor == TENSOR_TF32 && out.lies == LIES_ACROSS))
+        out.lies = LIES_PACKED;
     return out;
 }
 
