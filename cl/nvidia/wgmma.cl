@@ -12,10 +12,11 @@
  * builds, and multiplies nothing.
  *
  * Two warp groups copy slices to local memory, STAGES ahead; two others have
- * half of the tile's rows each.  Of pairs, low high + high low + high high is summed.
- * Tensor cores truncate when they add, so of pairs they add one slice only, in
- * one of two sets of registers; the other's sums meanwhile are added as f32.  Of
- * halves they add LONGEST slices; TF32's digits are too few for it to matter.
+ * half of the tile's rows each.  Of pairs, low high + high low + high high is
+ * summed.  Tensor cores truncate when they add, so of pairs they add one slice
+ * only, in one of two sets of registers; the other's sums meanwhile are added
+ * as f32.  Of halves they add LONGEST slices; TF32's digits are too few for it
+ * to matter.
  *
  * Of pairs of halves, a tile with rows or columns that are not finite is left
  * to product.cl's kernel; of pairs of TF32 numbers, one whose sums are not

@@ -2,11 +2,13 @@
 /*
  * A plugin whose driver is broken, for tests of cl-probe: it has one device
  * and crashes or hangs where the environment variable HOSTILE says:
- * crash-count, hang-count, crash-open, hang-open; anything else: open fails.
+ * crash-count, hang-count, crash-open, hang-open, or, of what tune tries,
+ * crash-try, hang-try, good-try; anything else: open fails.
  */
 #include <tandem/backend.h>
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +18,8 @@ static void misbehave(const char *where)
     const char *wish = getenv("HOSTILE");
     const char *dash = wish == NULL ? NULL : strchr(wish, '-');
 
-    if (dash == NULL || strcmp(dash + 1, where) != 0)
+    if (dash == NULL || strcmp(dash + 1, where) != 0 ||
+        strncmp(wish, "good", 4) == 0)
         return;
     if (strncmp(wish, "crash", 5) == 0) {
         signal(SIGSEGV, SIG_DFL); /* a sanitizer's handler would exit */
@@ -24,6 +27,14 @@ static void misbehave(const char *where)
     }
     for (;;)
         pause();
+}
+
+/* Whether the device opens, for what tune tries. */
+static bool opens(void)
+{
+    const char *wish = getenv("HOSTILE");
+
+    return wish != NULL && strstr(wish, "-try") != NULL;
 }
 
 static const char *last_error(void)
@@ -54,18 +65,56 @@ static enum tandem_status device_describe(uint32_t index,
     return TANDEM_OK;
 }
 
+static struct tandem_device *trying_device;
+
 static enum tandem_status device_open(uint32_t index,
                                       const struct tandem_open_options *options,
                                       struct tandem_device **out_device)
 {
+    static struct {
+        char unused;
+    } ordinary, trying;
+    bool tries = false;
+
     (void)index;
-    (void)options;
     *out_device = NULL;
     misbehave("open");
-    return TANDEM_NO_DEVICE;
+    if (!opens())
+        return TANDEM_NO_DEVICE;
+    for (uint32_t i = 0; options != NULL && i < options->count; i++)
+        tries |= strcmp(options->keys[i], "try") == 0;
+    trying_device = (struct tandem_device *)&trying;
+    *out_device = tries ? trying_device : (struct tandem_device *)&ordinary;
+    return TANDEM_OK;
 }
 
-/* Nothing below is reached: no device opens. */
+static enum tandem_status stream_create(struct tandem_device *device,
+                                        uint32_t flags,
+                                        struct tandem_stream **out_stream)
+{
+    static char stream;
+
+    (void)device;
+    (void)flags;
+    *out_stream = (struct tandem_stream *)(void *)&stream;
+    return TANDEM_OK;
+}
+
+/* As the OpenCL plugin's: it tells that it tries, and then how that went. */
+static enum tandem_status tune(struct tandem_device *device,
+                               uint64_t budget_ns, tandem_tune_fn sink,
+                               void *user)
+{
+    (void)budget_ns;
+    if (device != trying_device)
+        return TANDEM_OK;
+    sink(user, "daring", "tried");
+    misbehave("try");
+    sink(user, "daring", "right");
+    return TANDEM_OK;
+}
+
+/* Nothing below is reached. */
 
 static enum tandem_status refuse(void)
 {
@@ -107,7 +156,8 @@ tandem_backend_query(uint32_t host_abi_major)
         .supports = REFUSE,
         .launch = REFUSE,
         .gemm = REFUSE,
-        .stream_create = REFUSE,
+        .stream_create = stream_create,
+        .tune = tune,
         .stream_destroy = IGNORE,
         .stream_query = REFUSE,
         .stream_synchronize = REFUSE,
