@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MOST_ITEMS 512u
+#define MOST_ITEMS 256u
 
 /* Calls body(argument) in every item of each group; false, with a line on
  * stderr, where memory fails. */
