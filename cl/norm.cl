@@ -11,9 +11,10 @@
 #define IN_STEP p.in_steps[0]
 #define OUT_STEP p.out_steps[0]
 #define NOTHING 0.0f
-/* Vectors of scale and bias begin turned elements before those of a shifted
- * row, and end before the row does where that is written in vectors. */
-#define WHOLE_RESULT(k) (WHOLE(k) && PLACE(k, 0) + 8 - turned <= count)
+/* Vectors of scale and bias, which begin up to three elements before those of a
+ * shifted row and are two for one, lie within what the row has of them. */
+#define WHOLE_RESULT(k)                                                        \
+    (WHOLE(k) && PLACE(k, 0) >= 3 && PLACE(k, 0) + 8 <= count)
 #include "rows.cl"
 
 /* 1: rms_norm. */
@@ -88,9 +89,11 @@ static inline float4 four_turned(__global const float *x, uint turned)
     b = (turned & 2) != 0 ? b.zwzw : b;
     return (turned & 1) != 0 ? (float4)(a.yzw, b.x) : a;
 }
-#define RESULT_FOUR(x, j)                                                      \
-    (x) * factor *four_turned(scale + p.scale_offset + ((j)-turned), turned) + \
-        BIAS(four_turned(bias + p.bias_offset + ((j)-turned), turned))
+#define SCALE_FOUR(j)                                                          \
+    four_turned(scale + p.scale_offset + ((j)-scale_turned), scale_turned)
+#define BIAS_FOUR(j)                                                           \
+    four_turned(bias + p.bias_offset + ((j)-bias_turned), bias_turned)
+#define RESULT_FOUR(x, j) (x) * factor *SCALE_FOUR(j) + BIAS(BIAS_FOUR(j))
 #else
 #define RESULT_FOUR(x, j)                                                      \
     (float4)(RESULT_ONE(x.s0, (j)), RESULT_ONE(x.s1, (j) + 1),                 \
@@ -109,7 +112,8 @@ KERNEL void held(__global float *out, __global const float *in, AFFINE
     ROW_FIND
     uint count = ROW_COUNT;
 #if ACCESS == SHIFTED
-    uint turned = (4 - shift) & 3;
+    uint scale_turned = ((uint)p.scale_offset + (p.skews >> 4) - shift) & 3;
+    uint bias_turned = ((uint)p.bias_offset + (p.skews >> 6) - shift) & 3;
 #endif
     STAGE_FILL
     float4 sums = (float4)(0.0f);
@@ -201,6 +205,14 @@ KERNEL void part(__global float4 *parts, __global const float *in,
     for (; j < end; j += next)
         own = moments_join(own, moments_of_four(FOUR(in, from + j)));
 #else
+#define AHEAD(k) in[from + (long)(j + (k)*at.lanes) * p.in_steps[0]]
+    for (; p.reduced_rank == 1 && j + 15 * at.lanes < end; j += 16 * at.lanes) {
+        float16 x = (float16)(AHEAD(0), AHEAD(1), AHEAD(2), AHEAD(3), AHEAD(4),
+                              AHEAD(5), AHEAD(6), AHEAD(7), AHEAD(8), AHEAD(9),
+                              AHEAD(10), AHEAD(11), AHEAD(12), AHEAD(13),
+                              AHEAD(14), AHEAD(15));
+        own = moments_join(own, moments_of(x));
+    }
     for (; j < end; j += at.lanes) {
         long i = from;
         WALK(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
@@ -233,6 +245,19 @@ KERNEL void write(__global float *out, __global const float *in, AFFINE
                 FOUR(scale, p.scale_offset + j) +
             BIAS(FOUR(bias, p.bias_offset + j));
 #else
+#define LINE_AHEAD(k)                                                          \
+    (float4)(AHEAD(k), AHEAD((k) + 1), AHEAD((k) + 2), AHEAD((k) + 3))
+#define PUT_AHEAD(x, k)                                                        \
+    out[to + (long)(j + (k)*at.lanes) * p.out_steps[0]] =                      \
+        AFFINE_ONE((x)*factor, j + (k)*at.lanes);
+    bool line = p.reduced_rank == 1 && p.affine_rank == 1;
+    for (; line && j + 7 * at.lanes < end; j += 8 * at.lanes) {
+        float4 a = LINE_AHEAD(0) - own.y, b = LINE_AHEAD(4) - own.y;
+        PUT_AHEAD(a.s0, 0) PUT_AHEAD(a.s1, 1)
+        PUT_AHEAD(a.s2, 2) PUT_AHEAD(a.s3, 3)
+        PUT_AHEAD(b.s0, 4) PUT_AHEAD(b.s1, 5)
+        PUT_AHEAD(b.s2, 6) PUT_AHEAD(b.s3, 7)
+    }
     for (; j < end; j += at.lanes) {
         long i = from, o = to, s = (long)p.scale_offset;
         WALK(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);

@@ -43,8 +43,8 @@
 #endif
 
 /* The head of the parameters.  COLUMNS counts rows by fours.  skews: elements
- * from an aligned vector to place 0 of the input, and 4 times those to that of
- * the output. */
+ * from an aligned vector to place 0 of the input, the output, scale and bias,
+ * two bits each. */
 #define ROWS_HEAD                                                              \
     ulong rows, count, chunk; /* elements of a row; of a split */              \
     ulong row_groups;                                                          \

@@ -45,14 +45,8 @@ static enum rows_access access_of(const struct norm *norm,
     for (uint32_t i = 1; i < request->input_count; i++)
         if (by->affine.strides[i - 1][0] != 1)
             return ROWS_STRIDED;
-    if (vectors(by, request))
-        return ROWS_VECTORS;
-    enum rows_access access = rows_unaligned(&norm->by, &by->kept, request);
-    /* Scale and bias are read in vectors there. */
-    for (uint32_t i = 1; i < request->input_count; i++)
-        if (access == ROWS_SHIFTED && !vector_aligned(request->inputs[i]))
-            return ROWS_STRIDED;
-    return access;
+    return vectors(by, request) ? ROWS_VECTORS
+                                : rows_unaligned(&norm->by, &by->kept, request);
 }
 
 static void fill(struct norm *out, const struct layout_norm *by,
@@ -60,7 +54,10 @@ static void fill(struct norm *out, const struct layout_norm *by,
 {
     out->by.rows = (uint64_t)by->kept.elements;
     out->by.count = (uint64_t)by->reduced.elements;
-    out->by.skews = rows_skews(request->inputs[0], request->outputs[0]);
+    out->by.skews = rows_skews(request->inputs[0], request->outputs[0]) |
+                    rows_skews(request->inputs[1],
+                               request->inputs[request->input_count - 1])
+                        << 4;
     out->kept_rank = by->kept.rank;
     out->reduced_rank = by->reduced.rank;
     out->affine_rank = by->affine.rank;

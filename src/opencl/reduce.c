@@ -15,8 +15,8 @@
 /* Where lanes are costly to join, each takes so many, of rows that are long. */
 #define COSTLY_LOG2 6u
 #define COSTLY_LANES_LOG2 3u
-/* Of sums of exponentials a few, as several are computed to join two lanes. */
-#define EXP_LANES_LOG2 2u
+/* Of sums of exponentials two, as several are computed to join lanes. */
+#define EXP_LANES_LOG2 1u
 /* So many groups for each multiprocessor keep a GPU busy until the last are
  * done: of rows, and of columns, of which a group has many. */
 #define ROW_GROUPS 32u
