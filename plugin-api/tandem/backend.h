@@ -198,9 +198,8 @@ enum tandem_op_class {
  * same inputs; eps = 2^-24, half the distance from 1 to the next f32; t is
  * the table's tolerance; u(r) the distance of neighbouring f32 values at r.
  * Subnormal inputs and results may be flushed to zero, and where a result is
- * subnormal every metric but EXACT and ULP allows 8 * 2^-149 at least.  (This
- * is said of f32 and bf16: the subnormals of f16 are no small numbers in f32,
- * and are kept.)
+ * subnormal every metric but EXACT and ULP allows 8 * 2^-149 at least.  (Of
+ * f32 and bf16; f16's subnormals are no small numbers in f32, and are kept.)
  * swish, gelu, mish and hardswish of -inf may be 0 or NaN; log_sum_exp of a
  * row that holds +inf and no NaN is +inf, of all -inf it is -inf.
  *   EXACT    same value, NaN for NaN, zeros of either sign alike
@@ -239,7 +238,8 @@ enum tandem_cost_class {
     TANDEM_COST_GATHER = 6,
     TANDEM_COST_OPTIMIZER = 7,
     TANDEM_COST_GEMM = 8,
-    TANDEM_COST_CLASSES = 9
+    TANDEM_COST_NORM = 9,
+    TANDEM_COST_CLASSES = 10
 };
 
 /* The operators: the single list that the plugins, the host, the conformance
@@ -316,8 +316,8 @@ X(SOFTMAX,    95, "softmax",     SOFTMAX, 1, 1, "axis", 1, "", 0, SOFTMAX, SOFTM
 X(LOG_SOFTMAX, 96, "log_softmax", SOFTMAX, 1, 1, "axis", 1, "", 0, SOFTMAX, LOGSUM, 8, 1, "x - m - ln sum e^(x - m)") \
 X(CROSS_ENTROPY, 97, "softmax_cross_entropy", CROSS_ENTROPY, 2, 1, "", 0, "", 0, SOFTMAX, LOGSUM, 8, 1, "-log_softmax(x)[label], [n]") \
 X(CROSS_ENTROPY_GRAD, 98, "softmax_cross_entropy_grad", CROSS_ENTROPY, 2, 1, "", 0, "scale", 1, SOFTMAX, SCALE, 32, 1, "scale (softmax(x) - onehot(label)), [n][c]; s = |scale| (p (1 + |x - m| / 16) + onehot)") \
-X(LAYER_NORM, 102, "layer_norm", NORM, 3, 1, "axis", 1, "epsilon", 1, SOFTMAX, SCALE, 8, 1, "inputs x scale bias: h scale + bias, h = (x - m) / d, d = (v + epsilon)^(1/2), m and v the mean and variance of x; s = |scale| (1 + |h|) (|x| + mean |x|) / d + |bias|") \
-X(RMS_NORM,   103, "rms_norm",   NORM, 2, 1, "axis", 1, "epsilon", 1, SOFTMAX, SCALE, 16, 1, "inputs x scale: x scale / (mean x^2 + epsilon)^(1/2); s = |result|") \
+X(LAYER_NORM, 102, "layer_norm", NORM, 3, 1, "axis", 1, "epsilon", 1, NORM, SCALE, 8, 1, "inputs x scale bias: h scale + bias, h = (x - m) / d, d = (v + epsilon)^(1/2), m and v the mean and variance of x; s = |scale| (1 + |h|) (|x| + mean |x|) / d + |bias|") \
+X(RMS_NORM,   103, "rms_norm",   NORM, 2, 1, "axis", 1, "epsilon", 1, NORM, SCALE, 16, 1, "inputs x scale: x scale / (mean x^2 + epsilon)^(1/2); s = |result|") \
 X(RELU_GRAD,  100, "relu_grad", GRADIENT, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "0 where x <= 0, else dy; inputs dy, x") \
 X(SGD,        110, "sgd",       OPTIMIZER, 3, 2, "nesterov", 1, "lr,momentum,dampening,weight_decay", 4, OPTIMIZER, SCALE, 8, 1, "inputs w g m, outputs w m: d = g + weight_decay w; m = momentum m + (1 - dampening) d; w -= lr (nesterov ? d + momentum m : m)") \
 X(ADAM,       111, "adam",      OPTIMIZER, 4, 3, "step,decoupled", 2, "lr,beta1,beta2,eps,weight_decay", 5, OPTIMIZER, SCALE, 32, 1, "inputs w g m v, outputs w m v: decoupled ? w -= lr weight_decay w : g += weight_decay w; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr (m / (1 - beta1^step)) / ((v / (1 - beta2^step))^(1/2) + eps); step from 1") \

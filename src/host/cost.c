@@ -19,6 +19,8 @@ static const char *const curve_names[COST_CURVES] = {
     [TANDEM_COST_STRIDED] = "strided",
     [TANDEM_COST_GATHER] = "gather",
     [TANDEM_COST_OPTIMIZER] = "optimizer",
+    [TANDEM_COST_GEMM] = NULL,
+    [TANDEM_COST_NORM] = "norm",
     [COST_UPLOAD] = "upload",
     [COST_DOWNLOAD] = "download",
     [COST_UPLOAD_PINNED] = "upload_pinned",
@@ -50,17 +52,17 @@ static const struct defaults {
     double flops_per_ns;
 } cpu_defaults = {
     .scalars = {100, 0, 200, 0, 0},
-    .bytes_per_ns = {10, 4, 1, 8, 2, 2.5, 2.5, 8, 10, 10, 10, 10},
+    .bytes_per_ns = {10, 4, 1, 8, 2, 2.5, 2.5, 8, 1, 2.5, 10, 10, 10, 10},
     .transfer_ns = 100,
     .flops_per_ns = 20,
 }, gpu_defaults = {
     .scalars = {10e3, 20e3, 10e3, 100e6, 1e9},
-    .bytes_per_ns = {30, 25, 15, 20, 10, 10, 10, 20, 5, 5, 8, 8},
+    .bytes_per_ns = {30, 25, 15, 20, 10, 10, 10, 20, 1, 10, 5, 5, 8, 8},
     .transfer_ns = 20e3,
     .flops_per_ns = 300,
 }, other_defaults = {
     .scalars = {30e3, 30e3, 10e3, 100e6, 5e9},
-    .bytes_per_ns = {5, 2, 0.5, 4, 1, 1.25, 1.25, 4, 5, 5, 5, 5},
+    .bytes_per_ns = {5, 2, 0.5, 4, 1, 1.25, 1.25, 4, 1, 1.25, 5, 5, 5, 5},
     .transfer_ns = 20e3,
     .flops_per_ns = 5,
 };
@@ -69,7 +71,7 @@ static uint32_t name_find(const char *const *names, uint32_t count,
                           const char *name)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (strcmp(names[i], name) == 0)
+        if (names[i] != NULL && strcmp(names[i], name) == 0)
             return i;
     }
     return count;

@@ -10,9 +10,9 @@
 #include "host/api.h"
 
 /* The curves of operator classes are numbered as enum tandem_cost_class
- * numbers them, TANDEM_COST_GEMM has none; then the transfers. */
+ * numbers them, that of TANDEM_COST_GEMM is unused; then the transfers. */
 enum cost_curve {
-    COST_UPLOAD = TANDEM_COST_GEMM,
+    COST_UPLOAD = TANDEM_COST_CLASSES,
     COST_DOWNLOAD,
     COST_UPLOAD_PINNED,
     COST_DOWNLOAD_PINNED,

@@ -329,7 +329,6 @@ static void powers_run(struct suite *suite, const struct op_row *row)
 
     for (size_t i = 0; i < sizeof(powers) / sizeof(powers[0]); i++) {
         struct call call;
-
         if (!case_begin(suite, row->name, "by %g", powers[i]))
             continue;
         call_init(&call, row);

@@ -7,6 +7,7 @@
 
 #include "support.h"
 
+/* Norms cost what softmax costs. */
 static const char *const curve_names[TANDEM_COST_GEMM] = {
     "elementwise", "exp",    "heavy",     "reduce", "softmax",
     "strided",     "gather", "optimizer"};
@@ -60,6 +61,7 @@ static void script_write(struct tandem_profile *profile,
     OK(tandem_profile_scalar(profile, "gemm_compile", script->gemm_compile));
     for (uint32_t i = 0; i < TANDEM_COST_GEMM; i++)
         line_write(profile, curve_names[i], script->curves[i]);
+    line_write(profile, "norm", script->curves[TANDEM_COST_SOFTMAX]);
     line_write(profile, "upload", script->upload);
     line_write(profile, "upload_pinned", script->upload);
     line_write(profile, "download", script->download);

@@ -21,13 +21,14 @@ START_TEST(test_round_trip)
     static const char *const curves[] = {
         "upload",  "download", "upload_pinned", "download_pinned",
         "elementwise", "exp",  "heavy",         "reduce",
-        "softmax", "strided",  "gather",        "optimizer"};
+        "softmax", "strided",  "gather",        "optimizer",
+        "norm"};
     struct tandem_context *context = context_new(NULL);
     struct tandem_profile *profile = profile_new(context, _i ? "sim" : "cpu");
     char path[4096] = "";
     uint32_t device;
 
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 13; i++) {
         OK(tandem_profile_point(profile, curves[i], 4000, 900 + i));
         OK(tandem_profile_point(profile, curves[i], 1000, 300 + i));
         OK(tandem_profile_point(profile, curves[i], 2000, 1));
@@ -46,7 +47,7 @@ START_TEST(test_round_trip)
     ck_assert_uint_eq(calibrated(context,
                                  device_named(context, _i ? "cpu" : "sim")),
                       0);
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 13; i++) {
         ck_assert_double_eq_tol(cost(context, device, curves[i], 1000),
                                 300 + i, 1e-9);
         ck_assert_double_eq_tol(cost(context, device, curves[i], 1500),

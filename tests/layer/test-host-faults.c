@@ -290,7 +290,8 @@ static bool profile_write(const char *name, double ns)
     static const char *const curves[] = {
         "elementwise", "exp",      "heavy",         "reduce",
         "softmax",     "strided",  "gather",        "optimizer",
-        "upload",      "download", "upload_pinned", "download_pinned"};
+        "norm",        "upload",   "download",      "upload_pinned",
+        "download_pinned"};
     struct tandem_profile *profile = NULL;
     uint32_t device;
     bool written = STEP(tandem_device_find(context, name, &device)) &&

@@ -13,7 +13,7 @@
 #define LAST_ELEMENTS (INT64_C(1) << 26)
 /* Up to here whatever the time. */
 #define ALWAYS_ELEMENTS (INT64_C(1) << 16)
-#define ROW 1024       /* of reductions and softmax */
+#define ROW 1024       /* of reductions, softmax and norms */
 #define LATE_GROWTH 16 /* when compilers took long: sizes may need others */
 #define SHORT_ROW 64   /* no more than FIRST_ELEMENTS */
 /* From here a compiler is slow: one length of row must do. */
@@ -30,6 +30,7 @@ static const struct curve_row {
     {"heavy", "gelu", SHAPE_FLAT},
     {"reduce", "reduce_sum", SHAPE_ROWS},
     {"softmax", "softmax", SHAPE_ROWS},
+    {"norm", "layer_norm", SHAPE_ROWS},
     {"strided", "transpose", SHAPE_SQUARE},
     {"gather", "gather", SHAPE_SHORT_ROWS},
     {"optimizer", "adam", SHAPE_FLAT},

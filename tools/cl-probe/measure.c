@@ -150,7 +150,7 @@ static void session_plan(struct session *session)
     session->late_ns = clock_now_ns() + (quick ? 10 : 300) * NS_PER_S;
     session->budget_ns = (quick ? 5 : 50) * NS_PER_S;
     session->weight_all = WEIGHT_SCALARS + 4 * WEIGHT_TRANSFER +
-                          8 * WEIGHT_CURVE + WEIGHT_PRODUCTS;
+                          9 * WEIGHT_CURVE + WEIGHT_PRODUCTS;
     session->weight_left = session->weight_all;
     session->max_bytes = working_set(&session->lane.info);
 }

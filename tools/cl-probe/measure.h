@@ -74,7 +74,7 @@ bool prebuild(const struct campaign_request *request, struct child_link *link);
 /* Weights of the steps, as they share the budget. */
 #define WEIGHT_SCALARS 1.0
 #define WEIGHT_TRANSFER 0.7 /* each of four */
-#define WEIGHT_CURVE 1.0    /* each of eight */
+#define WEIGHT_CURVE 1.0    /* each of nine */
 #define WEIGHT_PRODUCTS 5.0
 
 /* The child's work: argument is a struct campaign_request. */

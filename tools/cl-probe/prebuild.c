@@ -44,6 +44,8 @@ static const struct {
     {"gemm", "128x128x128", KERNEL_TRANSPOSED},
     {"softmax", "65536x1024", KERNEL_PLAIN},
     {"softmax", "16x64", KERNEL_PLAIN},
+    {"layer_norm", "65536x1024", KERNEL_PLAIN},
+    {"layer_norm", "16x64", KERNEL_PLAIN},
     {"reduce_sum", "65536x1024", KERNEL_PLAIN},
     {"gemm", "128x128x2048", KERNEL_PLAIN},
     {"adam", "65536", KERNEL_PLAIN},
