@@ -317,6 +317,10 @@ struct kept *kept_take(struct tandem_stream *stream,
     kept->version = version;
     pthread_mutex_lock(&pool->mutex);
     kept = kept_enter(pool, buffer, kept);
+    /* Another thread may have seen the stream fail before it was listed. */
+    uint32_t failed = atomic_load(&stream->status);
+    if (failed != TANDEM_OK)
+        atomic_store(&kept->memory.poison, failed);
     pthread_mutex_unlock(&pool->mutex);
     return kept;
 }
