@@ -34,6 +34,10 @@ static const struct gemm_form forms_16[] = {
     {SIZES(31, 37, 41), .alpha = NEAR_LARGEST, .always = true},
     {SIZES(31, 37, 41), .alpha = 0.25, .scale = 0x1p-8, .always = true},
     {SIZES(31, 37, 41), .alpha = 0x1p24, .scale = 0x1p-17, .always = true},
+    /* Sums that only grow: what adders cut off does not cancel. */
+    {SIZES(24, 64, 8192), .positive = true, .scale = 0x1p-4},
+    {SIZES(24, 40, 65536), .positive = true, .scale = 0x1p-4,
+     .full_only = true},
     {SIZES(64, 256, 1100), .full_only = true},
     {SIZES(20, 2100, 1100), .full_only = true},
     {SIZES(1100, 36, 130), .batch = 2, .flags = TB, .beta = 1, .repeat = 2,
@@ -68,12 +72,15 @@ void gemm_16_run(struct suite *suite)
             struct gemm_form form = forms_16[j];
             bool chosen = random_once_in(&choice, pairs[i].always ? 8 : 24);
             bool often = random_once_in(&choice, brief ? 3 : 1);
+            bool told = form.positive && pairs[i].dtype != TANDEM_F32 &&
+                        pairs[i].c_dtype == TANDEM_F32;
 
             form.dtype = pairs[i].dtype;
             form.c_dtype = pairs[i].c_dtype;
             if (form.full_only && !full)
                 continue;
-            if (full || chosen || (pairs[i].always && form.always && often))
+            if (full || chosen || told ||
+                (pairs[i].always && form.always && often))
                 gemm_form_run(suite, &form);
         }
         for (uint32_t j = 0; j < (full ? 30u : pairs[i].always); j++)

@@ -60,22 +60,22 @@ static unsigned char *matrix_element(const struct matrix *matrix,
            at * (int64_t)TANDEM_DTYPE_BYTES(matrix->dtype);
 }
 
-static double element_value(struct random *random, bool special)
+static double element_value(struct random *random, bool special, bool positive)
 {
     if (special && random_once_in(random, 30))
         return random_once_in(random, 2) ? (double)INFINITY : (double)NAN;
-    return random_normal(random);
+    return positive ? random_uniform(random, 1.0, 2.0) : random_normal(random);
 }
 
 static void matrix_fill(struct matrix *matrix, struct random *random,
-                        bool special, double scale)
+                        bool special, bool positive, double scale)
 {
     uint32_t bytes = TANDEM_DTYPE_BYTES(matrix->dtype);
     int64_t shape[3] = {matrix->batch, matrix->rows, matrix->columns};
     int64_t at[3] = {0, 0, 0};
 
     for (int64_t i = 0; i < shape_count(3, shape); i++) {
-        double value = element_value(random, special);
+        double value = element_value(random, special, positive);
 
         if (scale != 0.0)
             value *= scale;
@@ -130,11 +130,11 @@ static void matrices_init(struct product *product)
                 f->lead);
     matrix_init(&product->bias, c_dtype, 1, f->bias == ROW ? f->m : f->n, 1, 0,
                 true, f->lead);
-    matrix_fill(&product->a, random, f->special, f->scale);
-    matrix_fill(&product->b, random, f->special, f->scale);
-    matrix_fill(&product->bias, random, false, 0.0);
+    matrix_fill(&product->a, random, f->special, f->positive, f->scale);
+    matrix_fill(&product->b, random, f->special, f->positive, f->scale);
+    matrix_fill(&product->bias, random, false, false, 0.0);
     if (f->beta != 0.0) /* else c stays NaN: it must not be read */
-        matrix_fill(&product->c, random, false, 0.0);
+        matrix_fill(&product->c, random, false, false, 0.0);
 }
 
 /* The products' deviation is the root of k. */
@@ -306,7 +306,9 @@ static void form_run(struct suite *suite, const struct gemm_form *form)
                     (int)form->pad[0], (int)form->pad[1], (int)form->pad[2],
                     form->lead, form->repeat, form->bias,
                     activation != NULL ? activation->name : "linear",
-                    form->special ? " specials" : "",
+                    form->special    ? " specials"
+                    : form->positive ? " positive"
+                                     : "",
                     form->old ? " old" : ""))
         return;
     product_run(&product);

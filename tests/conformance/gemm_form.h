@@ -18,6 +18,7 @@ struct gemm_form {
     uint32_t repeat; /* bit 0: a, bit 1: b is one for all batches */
     bool always, full_only;
     bool special;   /* NaN and infinite elements in a and b */
+    bool positive;  /* elements of a and b from 1 to 2, of all digits */
     double scale;   /* of a's and b's elements; 0: 1 */
     uint32_t dtype; /* of a and b; 0: f32 */
     uint32_t c_dtype; /* of c and bias; 0: dtype */
