@@ -5,6 +5,8 @@
  */
 #include "internal.h"
 
+#include <stdlib.h>
+
 #define WAITS cl_uint wait_count, const cl_event *waits, cl_event *event
 
 static void enqueued(cl_int error, uint64_t *counter, cl_bool blocking,
@@ -17,6 +19,14 @@ static void enqueued(cl_int error, uint64_t *counter, cl_bool blocking,
         count(&counts.waits, 1);
     if (event && *event)
         count(&counts.created[LAYER_EVENT], 1);
+}
+
+/* A byte of what the host wrote is lost, where the environment wants it. */
+static void *stale(void *mapped)
+{
+    if (mapped && getenv("TANDEM_LAYER_STALE"))
+        *(unsigned char *)mapped ^= 0xffu;
+    return mapped;
 }
 
 /* first and second: the buffers it uses, or NULL. */
@@ -83,7 +93,7 @@ ENQUEUES(fills, CL_FALSE, buffer, NULL, clEnqueueFillBuffer,
           waits, event))
 ENQUEUES(unmaps, CL_FALSE, NULL, NULL, clEnqueueUnmapMemObject,
          (cl_command_queue queue, cl_mem memory, void *mapped, WAITS),
-         (queue, memory, mapped, wait_count, waits, event))
+         (queue, memory, stale(mapped), wait_count, waits, event))
 ENQUEUES(copies, CL_FALSE, NULL, NULL, clEnqueueMigrateMemObjects,
          (cl_command_queue queue, cl_uint memory_count, const cl_mem *memories,
           cl_mem_migration_flags flags, WAITS),

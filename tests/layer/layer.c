@@ -24,6 +24,8 @@
  *   TANDEM_LAYER_GPU=1
  *       Devices say that they are GPUs, so that on an OpenCL for processors
  *       the plugin goes the ways of GPUs too.
+ *   TANDEM_LAYER_STALE=1
+ *       What the host writes by a map does not all reach the device.
  *   TANDEM_LAYER_MEMO=1
  *       The driver makes one context for each device and builds each program
  *       once; see memo.c.
