@@ -382,6 +382,19 @@ void count_up(float *data, int64_t elements)
         data[i] = (float)(i + 1);
 }
 
+void context_works(struct tandem_context *context)
+{
+    float x = -3, y = 0;
+    struct tandem_tensor *tx = vector_wrap(context, &x, 1);
+    struct tandem_tensor *ty = vector_wrap(context, &y, 1);
+
+    OK(tandem_unary(context, TANDEM_OP_ABS, tx, ty));
+    OK(tandem_tensor_sync(ty, TANDEM_FOREVER));
+    ck_assert_float_eq(y, 3);
+    tandem_tensor_destroy(tx);
+    tandem_tensor_destroy(ty);
+}
+
 /* ---- memory ---- */
 
 #ifdef __has_feature

@@ -107,6 +107,8 @@ struct tandem_tensor *matrix_new(struct tandem_context *context, int64_t rows,
 uint32_t residency(const struct tandem_tensor *tensor);
 /* 1, 2, 3, ... */
 void count_up(float *data, int64_t elements);
+/* An operator on one element, wherever the context chooses. */
+void context_works(struct tandem_context *context);
 
 /* ---- scripted profiles ---- */
 

@@ -20,20 +20,6 @@
 
 static const char *self;
 
-/* One element through any device but those that are wrong. */
-static void context_works(struct tandem_context *context)
-{
-    float x = -3, y = 0;
-    struct tandem_tensor *tx = vector_wrap(context, &x, 1);
-    struct tandem_tensor *ty = vector_wrap(context, &y, 1);
-
-    OK(tandem_unary(context, TANDEM_OP_ABS, tx, ty));
-    OK(tandem_tensor_sync(ty, TANDEM_FOREVER));
-    ck_assert_float_eq(y, 3);
-    tandem_tensor_destroy(tx);
-    tandem_tensor_destroy(ty);
-}
-
 static void directory_new(const char *name)
 {
     directory_remove(scratch_path("%s", name));

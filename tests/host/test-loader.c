@@ -48,18 +48,6 @@ static struct tandem_context *context_at(const char *directory)
     return context_new(&options);
 }
 
-/* A matrix of one element through the CPU plugin: the context is good. */
-static void context_works(struct tandem_context *context)
-{
-    float x = -3, y = 0;
-    struct tandem_tensor *tx = vector_wrap(context, &x, 1);
-    struct tandem_tensor *ty = vector_wrap(context, &y, 1);
-
-    OK(tandem_unary(context, TANDEM_OP_ABS, tx, ty));
-    OK(tandem_tensor_sync(ty, TANDEM_FOREVER));
-    ck_assert_float_eq(y, 3);
-}
-
 /* tandem-other.so cannot be used; the problem says why, the CPU works. */
 static void refused(const char *build_name, const char *reason)
 {
