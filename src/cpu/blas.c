@@ -9,6 +9,9 @@
 #include <cblas.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint32_t users;
@@ -36,7 +39,53 @@ void blas_release(void)
     pthread_mutex_unlock(&mutex);
 }
 
+/* Whether core is one of OpenBLAS's for AVX2 at least. */
+static bool core_is_wide(const char *core)
+{
+    static const char *const cores[] = {"Haswell",    "Zen",
+                                        "SkylakeX",   "Cooperlake",
+                                        "Excavator",  "SapphireRapids"};
+    for (size_t i = 0; i < sizeof cores / sizeof cores[0]; i++)
+        if (strcasecmp(core, cores[i]) == 0)
+            return true;
+    return false;
+}
+
+bool blas_complain(const char *level, char *out, size_t bytes)
+{
+    const char *core = openblas_get_corename();
+    bool avx512 = strcmp(level, "avx512") == 0;
+    if ((!avx512 && strcmp(level, "avx2") != 0) || core_is_wide(core))
+        return false;
+    snprintf(out, bytes,
+             "matrix products are slow: OpenBLAS runs its %s kernels on this "
+             "%s processor, which it does not know; set OPENBLAS_CORETYPE=%s "
+             "in the environment, or install a newer OpenBLAS",
+             core, avx512 ? "AVX-512" : "AVX2",
+             avx512 ? "SkylakeX" : "Haswell");
+    return true;
+}
+
+void blas_name(char *out, size_t bytes)
+{
+    snprintf(out, bytes, " openblas:%s", openblas_get_corename());
+}
+
 #else
+
+void blas_name(char *out, size_t bytes)
+{
+    if (bytes > 0)
+        *out = '\0';
+}
+
+bool blas_complain(const char *level, char *out, size_t bytes)
+{
+    (void)level;
+    (void)out;
+    (void)bytes;
+    return false;
+}
 
 /* Another CBLAS keeps the number that it has. */
 bool blas_limit(uint32_t threads)

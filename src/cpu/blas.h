@@ -8,11 +8,19 @@
 #define TANDEM_CPU_BLAS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Lets products use at most threads until blas_release.  False where they do
  * so already: then there is nothing to release. */
 bool blas_limit(uint32_t threads);
 void blas_release(void);
+
+/* Why products are slower than they need be: the CBLAS took kernels for less
+ * than the instruction set level, which this processor has.  Writes it as a
+ * sentence; false where there is nothing to say. */
+bool blas_complain(const char *level, char *out, size_t bytes);
+/* " openblas:", and whose kernels it runs; "" of another CBLAS. */
+void blas_name(char *out, size_t bytes);
 
 #endif

@@ -12,6 +12,7 @@
 #include "common/decimal.h"
 #include "common/message.h"
 #include "common/processor.h"
+#include "cpu/blas.h"
 #include "cpu/cpu.h"
 
 struct handle_pool device_pool = HANDLE_POOL(struct tandem_device, 0x63646576u);
@@ -72,7 +73,9 @@ static void info_fill(struct tandem_device_info *info)
     processor_value("vendor_id", info->vendor, sizeof info->vendor);
     snprintf(info->platform, sizeof info->platform, "CPU");
     snprintf(info->driver, sizeof info->driver, "tandem-cpu " CPU_VERSION);
-    snprintf(info->extensions, sizeof info->extensions, "%s", kernels_levels());
+    size_t used = (size_t)snprintf(info->extensions, sizeof info->extensions,
+                                   "%s", kernels_levels());
+    blas_name(info->extensions + used, sizeof info->extensions - used);
     info->memory_bytes = memory_of_machine();
     info->max_alloc_bytes = info->memory_bytes;
     info->compute_units = pool_processors();
@@ -179,6 +182,9 @@ static void device_log(const struct tandem_open_options *options,
     snprintf(line, sizeof line, "cpu: instruction set %s, of %s",
              device->kernels->name, kernels_levels());
     options->log(options->log_user, TANDEM_LOG_DEBUG, line);
+    char complaint[256];
+    if (blas_complain(device->kernels->name, complaint, sizeof complaint))
+        options->log(options->log_user, TANDEM_LOG_WARNING, complaint);
 }
 
 enum tandem_status device_open(uint32_t index,

@@ -14,10 +14,8 @@
 #include "cpu/blas.h"
 #include "cpu/gemm.h"
 
-/* Elements of c that are finished together, while they are in cache. */
-#define EPILOGUE_ELEMENTS 4096
 /* Results of a matrix by a vector that are made together. */
-#define VECTOR_RESULTS 64
+#define VECTOR_RESULTS 256
 
 static const float *matrix_data(const struct tandem_matrix *matrix)
 {
@@ -72,47 +70,28 @@ static void vector_multiply(const struct tandem_gemm *gemm, const float *a,
                 (float)gemm->beta, c, row ? 1 : (int)gemm->c.ld);
 }
 
-/* Of a vector's product n results from number from on. */
-static void batch_multiply(const struct product *product, int64_t batch,
-                           int64_t from, int64_t n)
+/* n results of batch, from number from on. */
+static void stretch_multiply(const struct product *product, int64_t batch,
+                             int64_t from, int64_t n)
 {
     const struct tandem_gemm *gemm = product->gemm;
-    float alpha = (float)gemm->alpha, beta = (float)gemm->beta;
-    float *c = product->c + batch * gemm->c.batch_stride;
-    if (gemm->k == 0 || alpha == 0) {
-        if (!by_vector(gemm))
-            c_scale(c, gemm->c.ld, gemm->m, gemm->n, beta);
-        else if (gemm->m == 1)
-            c_scale(c + from, gemm->c.ld, 1, n, beta);
-        else
-            c_scale(c + from * gemm->c.ld, gemm->c.ld, n, 1, beta);
-        return;
-    }
     const float *a = product->a + batch * gemm->a.batch_stride;
     const float *b = product->b + batch * gemm->b.batch_stride;
-    if (by_vector(gemm)) {
-        bool row = gemm->m == 1;
-        bool lines = row ? (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0
-                         : (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) == 0;
-        int64_t skip = from * (row ? (lines ? gemm->b.ld : 1)
-                                   : (lines ? gemm->a.ld : 1));
-        vector_multiply(gemm, row ? a : a + skip, row ? b + skip : b,
-                        c + from * (row ? 1 : gemm->c.ld), n);
-        return;
-    }
-    cblas_sgemm(CblasRowMajor,
-                (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0 ? CblasTrans
-                                                             : CblasNoTrans,
-                (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0 ? CblasTrans
-                                                             : CblasNoTrans,
-                (int)gemm->m, (int)gemm->n, (int)gemm->k, alpha,
-                a, (int)gemm->a.ld, b, (int)gemm->b.ld, beta, c,
-                (int)gemm->c.ld);
+    float *c = product->c + batch * gemm->c.batch_stride;
+    bool row = gemm->m == 1;
+    bool lines = row ? (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0
+                     : (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) == 0;
+    int64_t skip = from * (!lines ? 1 : row ? gemm->b.ld : gemm->a.ld);
+    c += from * (row ? 1 : gemm->c.ld);
+    vector_multiply(gemm, row ? a : a + skip, row ? b + skip : b, c, n);
+    for (int64_t i = 0; !row && i < n; i++)
+        product_row_finish(product, c + i * gemm->c.ld, from + i, 0, 1);
+    if (row)
+        product_row_finish(product, c, 0, from, n);
 }
 
-/* Tasks are stretches of VECTOR_RESULTS results of all batches, cut so whoever
- * does them. */
-static void vectors_multiply(const void *context, int64_t first, int64_t end)
+/* Tasks are stretches of VECTOR_RESULTS results of all batches. */
+static void stretches_run(const void *context, int64_t first, int64_t end)
 {
     const struct product *product = context;
     const struct tandem_gemm *gemm = product->gemm;
@@ -122,23 +101,19 @@ static void vectors_multiply(const void *context, int64_t first, int64_t end)
         int64_t from = task % stretches * VECTOR_RESULTS;
         int64_t n = results - from < VECTOR_RESULTS ? results - from
                                                     : VECTOR_RESULTS;
-        batch_multiply(product, task / stretches, from, n);
+        stretch_multiply(product, task / stretches, from, n);
     }
 }
 
-static void batches_multiply(const struct product *product, struct pool *pool)
+static void vectors_run(const struct product *product, struct pool *pool)
 {
     const struct tandem_gemm *gemm = product->gemm;
     int64_t results = gemm->m == 1 ? gemm->n : gemm->m;
     int64_t stretches = (results + VECTOR_RESULTS - 1) / VECTOR_RESULTS;
-    bool vectors = by_vector(gemm);
-    bool limited = blas_limit(vectors ? 1 : pool_threads(pool));
-    if (vectors)
-        pool_run(pool, POOL_PRODUCT_VECTOR, vectors_multiply, product,
-                 gemm->batch * stretches,
-                 gemm->k * (results + stretches - 1) / stretches);
-    for (int64_t batch = 0; !vectors && batch < gemm->batch; batch++)
-        batch_multiply(product, batch, 0, 0);
+    bool limited = blas_limit(1);
+    pool_run(pool, POOL_PRODUCT_VECTOR, stretches_run, product,
+             gemm->batch * stretches,
+             gemm->k * (results + stretches - 1) / stretches);
     if (limited)
         blas_release();
 }
@@ -158,25 +133,6 @@ void product_row_finish(const struct product *product, float *c, int64_t row,
     }
     if (gemm->activation != TANDEM_OP_INVALID)
         product->kernels->rows[gemm->activation](&call);
-}
-
-/* Tasks are the rows of all batches. */
-static void rows_finish(const void *context, int64_t first, int64_t end)
-{
-    const struct product *product = context;
-    const struct tandem_gemm *gemm = product->gemm;
-    for (int64_t task = first; task < end; task++) {
-        int64_t row = task % gemm->m;
-        float *c = product->c + task / gemm->m * gemm->c.batch_stride +
-                   row * gemm->c.ld;
-        for (int64_t column = 0; column < gemm->n;
-             column += EPILOGUE_ELEMENTS) {
-            int64_t n = gemm->n - column < EPILOGUE_ELEMENTS
-                            ? gemm->n - column
-                            : EPILOGUE_ELEMENTS;
-            product_row_finish(product, c + column, row, column, n);
-        }
-    }
 }
 
 static void product_prepare(struct product *out, const struct tandem_gemm *gemm,
@@ -200,29 +156,6 @@ static void product_prepare(struct product *out, const struct tandem_gemm *gemm,
 
 /* ---- the call ----------------------------------------------------------- */
 
-/* By the CBLAS. */
-static void wide_run(struct tandem_device *device, struct product *product)
-{
-    const struct tandem_gemm *gemm = product->gemm;
-    batches_multiply(product, device->pool);
-    if (gemm->bias_kind != TANDEM_BIAS_NONE ||
-        gemm->activation != TANDEM_OP_INVALID)
-        pool_run(device->pool, POOL_PRODUCT_FINISH, rows_finish, product,
-                 gemm->m * gemm->batch,
-                 gemm->n);
-}
-
-/* The same where some operand is of 16 bits. */
-static enum tandem_status half_run(struct tandem_device *device,
-                                   struct product *product)
-{
-    bool limited = blas_limit(pool_threads(device->pool));
-    enum tandem_status status = panels_run(device, product);
-    if (limited)
-        blas_release();
-    return status;
-}
-
 enum tandem_status gemm_run(struct tandem_stream *stream,
                             const struct tandem_gemm *gemm)
 {
@@ -240,17 +173,10 @@ enum tandem_status gemm_run(struct tandem_stream *stream,
     gemm_complete(&whole, gemm);
     product_prepare(&product, &whole, device->kernels);
     bool wide = whole.dtype == TANDEM_F32 && whole.c_dtype == TANDEM_F32;
-    bool tiled = device->kernels->packed_multiply != NULL && whole.k > 0 &&
-                 (float)whole.alpha != 0 && !(wide && by_vector(&whole));
-    if (tiled)
+    if (wide && by_vector(&whole) && whole.k > 0 && (float)whole.alpha != 0)
+        vectors_run(&product, device->pool);
+    else
         status = tiles_run(device, &product);
-    /* The CBLAS needs no memory of ours for f32. */
-    if (wide && (!tiled || status == TANDEM_OUT_OF_MEMORY)) {
-        wide_run(device, &product);
-        status = TANDEM_OK;
-    } else if (!tiled) {
-        status = half_run(device, &product);
-    }
     float_env_leave(host);
     return status;
 }

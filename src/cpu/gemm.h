@@ -19,16 +19,9 @@ struct product {
 void product_row_finish(const struct product *product, float *c, int64_t row,
                         int64_t column, int64_t n);
 
-/* tiles.c: the whole of a product that is no vector's, of f32 or 16 bits, where
- * k and alpha are not 0 and the instruction set has kernels for it.
- * OUT_OF_MEMORY before anything is written. */
+/* tiles.c: the whole of a product, of f32 or 16 bits.  OUT_OF_MEMORY, of 16
+ * bits alone, before anything is written. */
 enum tandem_status tiles_run(struct tandem_device *device,
                              struct product *product);
-
-/* panels.c: the same by the CBLAS.
- * The whole of a product of which some operand is of 16 bits; bias is
- * not set.  OUT_OF_MEMORY before anything is written. */
-enum tandem_status panels_run(struct tandem_device *device,
-                              struct product *product);
 
 #endif

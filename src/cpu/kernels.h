@@ -51,19 +51,6 @@ typedef void (*row_fn)(const struct row *row);
 /* As an X above: the file's row_<name> goes into its place in rows. */
 #define ROW_FILL(number, name) rows[TANDEM_OP_##number] = row_##name;
 
-/* c = alpha a b + beta c of a block; c is not read where beta is 0.  Packed: a
- * in bands of cell_rows rows, each with a_stride elements from one band to the
- * next, depth by depth; b likewise in bands of cell_columns columns, the last
- * of vector_columns where that is enough, filled up with zeros.  Lying: a's
- * rows are a_stride elements apart, its depths a_depth, b's rows b_stride. */
-struct block {
-    const float *a, *b;
-    float *c;
-    int64_t a_stride, a_depth, b_stride, ld;
-    int64_t rows, columns, depth;
-    float alpha, beta;
-};
-
 /* Elements that are packed at a time where an operand is not dense. */
 #define PACK_ELEMENTS 512
 /* Rows that a column kernel adds in f32 before it goes to f64. */
@@ -92,6 +79,12 @@ struct kernels {
     /* y = x - m - l; y may be x. */
     void (*shift_row)(float *y, const float *x, int64_t n, float m, float l);
 
+    /* sum (x - m)^2, of f32 differences */
+    double (*square_about)(const float *x, int64_t n, float m);
+    /* y = (x - m) factor scale + bias; bias NULL: none; y may be x. */
+    void (*norm_row)(float *y, const float *x, int64_t n, float m,
+                     float factor, const float *scale, const float *bias);
+
     /* Over rows x columns with stride elements from row to row, into one
      * accumulator for each column. */
     void (*column_max)(const float *x, int64_t rows, int64_t stride,
@@ -118,18 +111,6 @@ struct kernels {
     void (*bf16_widen)(float *y, const uint16_t *x, int64_t n);
     void (*f16_narrow)(uint16_t *y, const float *x, int64_t n);
     void (*bf16_narrow)(uint16_t *y, const float *x, int64_t n);
-
-    /* Of matrix products; NULL: none, they are the CBLAS's. */
-    void (*packed_multiply)(const struct block *block);
-    void (*lying_multiply)(const struct block *block);
-    int64_t cell_rows, cell_columns, vector_columns;
-    /* to[k * width + i] = x[i * ld + k], or x[k * ld + i], for i < n, and 0
-     * for n <= i < width; width is cell_rows, cell_columns or
-     * vector_columns. */
-    void (*pack_lines)(float *to, int64_t width, const float *x, int64_t ld,
-                       int64_t n, int64_t depth);
-    void (*pack_across)(float *to, int64_t width, const float *x, int64_t ld,
-                        int64_t n, int64_t depth);
 };
 
 /* Fill table (whole, or what they replace). */

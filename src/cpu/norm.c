@@ -27,26 +27,16 @@ static double factor_of(const struct norm *norm, double square)
     return 1.0 / sqrt(square / n + norm->epsilon);
 }
 
-/* y = y scale + bias */
-static void row_affine(const struct norm *norm, float *y, int64_t n)
-{
-    struct row row = {.n = n, .in = {y, norm->scale, norm->bias}, .out = {y}};
-    uint32_t op = norm->bias != NULL ? TANDEM_OP_FMA : TANDEM_OP_MUL;
-    norm->kernels->rows[op](&row);
-}
-
 static void row_dense(const struct norm *norm, const float *x, float *y)
 {
     const struct kernels *kernels = norm->kernels;
     int64_t n = norm->layout.reduced.elements;
-    if (norm->bias != NULL) {
-        float mean = (float)(kernels->sum(x, n) / (double)n);
-        kernels->shift_row(y, x, n, mean, 0.0f);
-        x = y;
-    }
-    double square = kernels->sum_square(x, n);
-    kernels->scale_row(y, x, n, (float)factor_of(norm, square));
-    row_affine(norm, y, n);
+    float mean = 0;
+    if (norm->bias != NULL)
+        mean = (float)(kernels->sum(x, n) / (double)n);
+    double square = kernels->square_about(x, n, mean);
+    kernels->norm_row(y, x, n, mean, (float)factor_of(norm, square),
+                      norm->scale, norm->bias);
 }
 
 /* The elements of a row, one after the other, with the places of their scale

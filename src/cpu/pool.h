@@ -23,12 +23,8 @@ typedef void (*pool_fn)(const void *work, int64_t first, int64_t end);
 #define POOL_VARIANT 256u
 enum pool_kind {
     POOL_PRODUCT = 512,
-    POOL_PRODUCT_PACK,
-    POOL_PRODUCT_REGION,
-    POOL_PRODUCT_LYING,
     POOL_PRODUCT_JOIN,
     POOL_PRODUCT_VECTOR,
-    POOL_PRODUCT_FINISH,
     POOL_KINDS
 };
 

@@ -8,9 +8,14 @@
 #include "cpu/reduce-columns.h"
 #include "cpu/reduce.h"
 
-/* Rows of a chunk, and the most chunks of one band of columns. */
-#define CHUNK_ROWS 2048
-#define CHUNKS 8
+/* Rows of a chunk at least, and the most chunks of one band of columns: of
+ * accumulators there is room for so many. */
+#define CHUNK_ROWS 512
+#define CHUNKS 32
+#define ACCUMULATORS (4 * COLUMNS)
+/* Bands that are wanted for each thread, and the fewest columns of one. */
+#define BANDS_PER_THREAD 2
+#define COLUMNS_LEAST 64
 
 struct columns {
     const struct kernels *kernels;
@@ -19,7 +24,7 @@ struct columns {
     const struct layout_reduction *layout;
     const float *in;
     void *out;     /* f32, or i64 of arg reductions */
-    int64_t bands; /* of COLUMNS columns, in each line of results */
+    int64_t width, bands; /* of columns in a band, and bands in each line */
     int64_t chunk, chunks;
 };
 
@@ -29,9 +34,19 @@ struct band {
     const float *start;
     int64_t width;
     bool shifted;               /* log_sum_exp's second pass, by extremes[0] */
-    double (*values)[COLUMNS];  /* one row a chunk */
-    float (*extremes)[COLUMNS]; /* likewise; one row in the second pass */
+    double *values;  /* width for each chunk */
+    float *extremes; /* likewise; of one chunk in the second pass */
 };
+
+static double *values_of(const struct band *band, int64_t chunk)
+{
+    return band->values + chunk * band->width;
+}
+
+static float *extremes_of(const struct band *band, int64_t chunk)
+{
+    return band->extremes + chunk * band->width;
+}
 
 bool columns_suit(const struct layout_reduction *layout)
 {
@@ -59,26 +74,28 @@ static void rows_add(const struct band *band, int64_t chunk, const float *x,
     switch (band->columns->op) {
     case TANDEM_OP_SUM:
     case TANDEM_OP_MEAN:
-        kernels->column_sum(x, rows, stride, width, band->values[chunk]);
+        kernels->column_sum(x, rows, stride, width, values_of(band, chunk));
         break;
     case TANDEM_OP_PROD:
-        kernels->column_product(x, rows, stride, width, band->values[chunk]);
+        kernels->column_product(x, rows, stride, width, values_of(band, chunk));
         break;
     case TANDEM_OP_REDUCE_MIN:
-        kernels->column_min(x, rows, stride, width, band->extremes[chunk]);
+        kernels->column_min(x, rows, stride, width, extremes_of(band, chunk));
         break;
     case TANDEM_OP_REDUCE_MAX:
-        kernels->column_max(x, rows, stride, width, band->extremes[chunk]);
+        kernels->column_max(x, rows, stride, width, extremes_of(band, chunk));
         break;
     case TANDEM_OP_LOG_SUM_EXP:
         if (band->shifted)
             kernels->column_exp(NULL, 0, x, rows, stride, width,
-                                band->extremes[0], band->values[chunk]);
+                                band->extremes, values_of(band, chunk));
         else
-            kernels->column_max(x, rows, stride, width, band->extremes[chunk]);
+            kernels->column_max(x, rows, stride, width,
+                                extremes_of(band, chunk));
         break;
     default:
-        kernels->column_sum_square(x, rows, stride, width, band->values[chunk]);
+        kernels->column_sum_square(x, rows, stride, width,
+                                   values_of(band, chunk));
     }
 }
 
@@ -86,9 +103,9 @@ static void accumulators_start(const struct band *band, int64_t chunk)
 {
     uint32_t op = band->columns->op;
     for (int64_t i = 0; i < band->width; i++) {
-        band->values[chunk][i] = op == TANDEM_OP_PROD ? 1.0 : 0.0;
+        values_of(band, chunk)[i] = op == TANDEM_OP_PROD ? 1.0 : 0.0;
         if (!band->shifted)
-            band->extremes[chunk][i] =
+            extremes_of(band, chunk)[i] =
                 op == TANDEM_OP_REDUCE_MIN ? INFINITY : -INFINITY;
     }
 }
@@ -123,14 +140,14 @@ static void chunks_join(const struct band *band)
     const struct columns *columns = band->columns;
     for (int64_t chunk = 1; chunk < columns->chunks; chunk++) {
         if (wants_extreme(band)) {
-            rows_add(band, 0, band->extremes[chunk], 1, 0);
+            rows_add(band, 0, extremes_of(band, chunk), 1, 0);
             continue;
         }
         for (int64_t i = 0; i < band->width; i++)
             if (columns->op == TANDEM_OP_PROD)
-                band->values[0][i] *= band->values[chunk][i];
+                band->values[i] *= values_of(band, chunk)[i];
             else
-                band->values[0][i] += band->values[chunk][i];
+                band->values[i] += values_of(band, chunk)[i];
     }
 }
 
@@ -150,8 +167,8 @@ static void band_run(const struct columns *columns, const float *start,
                      float *out, int64_t width)
 {
     const struct layout_reduction *layout = columns->layout;
-    double values[CHUNKS][COLUMNS];
-    float extremes[CHUNKS][COLUMNS];
+    double values[ACCUMULATORS];
+    float extremes[ACCUMULATORS];
     int64_t step = layout->kept.strides[0][layout->kept.rank - 1];
     struct band band = {columns, start, width, false, values, extremes};
     band_pass(&band);
@@ -161,7 +178,7 @@ static void band_run(const struct columns *columns, const float *start,
     }
     for (int64_t i = 0; i < width; i++)
         out[i * step] =
-            reduction_finish(columns->op, values[0][i], extremes[0][i],
+            reduction_finish(columns->op, values[i], extremes[i],
                              layout->reduced.elements);
 }
 
@@ -201,10 +218,10 @@ static void bands_run(const void *context, int64_t first, int64_t end)
     const struct layout *kept = &columns->layout->kept;
     uint32_t inner = kept->rank - 1;
     for (int64_t task = first; task < end; task++) {
-        int64_t column = task % columns->bands * COLUMNS;
-        int64_t width = kept->shape[inner] - column < COLUMNS
+        int64_t column = task % columns->bands * columns->width;
+        int64_t width = kept->shape[inner] - column < columns->width
                             ? kept->shape[inner] - column
-                            : COLUMNS;
+                            : columns->width;
         struct cursor cursor;
         cursor_seek(&cursor, kept,
                     task / columns->bands * kept->shape[inner] + column);
@@ -218,6 +235,36 @@ static void bands_run(const void *context, int64_t first, int64_t end)
     }
 }
 
+/* The width of bands: that of a page of each row, and less where threads would
+ * have none.  A column's result does not depend on it. */
+static void bands_cut(struct columns *columns, int64_t threads)
+{
+    const struct layout *kept = &columns->layout->kept;
+    int64_t width = kept->shape[kept->rank - 1];
+    int64_t lines = kept->elements / width;
+    columns->width = COLUMNS;
+    while (threads > 1 && columns->width > COLUMNS_LEAST &&
+           lines * ((width + columns->width - 1) / columns->width) <
+               BANDS_PER_THREAD * threads)
+        columns->width /= 2;
+    columns->bands = (width + columns->width - 1) / columns->width;
+}
+
+/* Chunks of rows: by the form alone, as sums depend on them. */
+static void chunks_cut(struct columns *columns)
+{
+    const struct layout *kept = &columns->layout->kept;
+    int64_t rows = columns->layout->reduced.elements;
+    int64_t width = kept->shape[kept->rank - 1];
+    int64_t most = width < COLUMNS ? ACCUMULATORS / width
+                                   : ACCUMULATORS / COLUMNS;
+    most = most < CHUNKS ? most : CHUNKS;
+    columns->chunk = CHUNK_ROWS;
+    if (rows > CHUNK_ROWS * most)
+        columns->chunk = (rows + most - 1) / most;
+    columns->chunks = (rows + columns->chunk - 1) / columns->chunk;
+}
+
 void columns_run(const struct work *work, const struct layout_reduction *layout,
                  const float *in, float *out)
 {
@@ -228,15 +275,13 @@ void columns_run(const struct work *work, const struct layout_reduction *layout,
                               .layout = layout,
                               .in = in,
                               .out = out};
-    columns.bands = (width + COLUMNS - 1) / COLUMNS;
-    columns.chunk = CHUNK_ROWS;
-    if (rows > CHUNK_ROWS * (int64_t)CHUNKS)
-        columns.chunk = (rows + CHUNKS - 1) / CHUNKS;
-    columns.chunks = (rows + columns.chunk - 1) / columns.chunk;
+    int64_t threads = pool_threads(work->device->pool);
+    bands_cut(&columns, threads);
+    chunks_cut(&columns);
     int64_t tasks = layout->kept.elements / width * columns.bands;
     bool finds =
         columns.op == TANDEM_OP_ARGMAX || columns.op == TANDEM_OP_ARGMIN;
-    if (tasks < 8 && columns.chunks > 1 && !finds) {
+    if (tasks < threads && columns.chunks > 1 && !finds) {
         columns.pool = work->device->pool;
         bands_run(&columns, 0, tasks);
         return;

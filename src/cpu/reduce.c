@@ -262,6 +262,53 @@ static void result_make(const struct reduction *reduction, const float *start,
         reduction->op, partial.value, partial.extreme, layout->elements);
 }
 
+/* The result of a dense row by one kernel, as result_make would. */
+static float row_reduce(const struct reduction *reduction, const float *x,
+                        int64_t n)
+{
+    const struct kernels *kernels = reduction->kernels;
+    double value = 0;
+    float extreme = 0;
+    switch (reduction->op) {
+    case TANDEM_OP_REDUCE_MAX:
+        extreme = kernels->max(x, n);
+        break;
+    case TANDEM_OP_REDUCE_MIN:
+        extreme = kernels->min(x, n);
+        break;
+    case TANDEM_OP_SUM:
+    case TANDEM_OP_MEAN:
+        value = kernels->sum(x, n);
+        break;
+    default:
+        value = kernels->sum_square(x, n);
+    }
+    return reduction_finish(reduction->op, value, extreme, n);
+}
+
+/* Whether row_reduce does it, for results in a line. */
+static bool rows_suit(const struct reduction *reduction)
+{
+    const struct layout *kept = &reduction->layout.kept;
+    const struct layout *along = &reduction->layout.reduced;
+    uint32_t op = reduction->op;
+    return reduction->chunks == 1 && kept->rank == 1 && along->rank == 1 &&
+           (along->strides[0][0] == 1 || along->elements == 1) &&
+           op != TANDEM_OP_ARGMAX && op != TANDEM_OP_ARGMIN &&
+           op != TANDEM_OP_LOG_SUM_EXP && op != TANDEM_OP_PROD;
+}
+
+static void dense_rows_run(const void *context, int64_t first, int64_t end)
+{
+    const struct reduction *reduction = context;
+    const struct layout *kept = &reduction->layout.kept;
+    int64_t n = reduction->layout.reduced.elements;
+    float *out = reduction->out;
+    for (int64_t i = first; i < end; i++)
+        out[i * kept->strides[0][0]] =
+            row_reduce(reduction, reduction->in + i * kept->strides[1][0], n);
+}
+
 static void results_run(const void *context, int64_t first, int64_t end)
 {
     const struct reduction *reduction = context;
@@ -292,7 +339,9 @@ static void rows_run(struct reduction *reduction, struct pool *pool)
         return;
     }
     reduction->pool = NULL;
-    pool_run(pool, reduction->op, results_run, reduction, results, n);
+    pool_run(pool, reduction->op,
+             rows_suit(reduction) ? dense_rows_run : results_run, reduction,
+             results, n);
 }
 
 /* Every result of an empty reduction. */

@@ -111,6 +111,25 @@ static void row_shift(float *y, const float *x, int64_t n, float m, float l)
         y[i] = (x[i] - m) - l;
 }
 
+static double row_square_about(const float *x, int64_t n, float m)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        float d = x[i] - m;
+        sum += (double)d * d;
+    }
+    return sum;
+}
+
+static void row_norm(float *y, const float *x, int64_t n, float m,
+                     float factor, const float *scale, const float *bias)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float h = (x[i] - m) * factor;
+        y[i] = bias != NULL ? fmaf(h, scale[i], bias[i]) : h * scale[i];
+    }
+}
+
 #define COLUMN(name, type, expression)                                         \
     static void column_##name(const float *x, int64_t rows, int64_t stride,    \
                               int64_t columns, type *accumulators)             \
@@ -178,6 +197,8 @@ void kernels_generic(struct kernels *table)
         .exp_row = row_exp,
         .scale_row = row_scale,
         .shift_row = row_shift,
+        .square_about = row_square_about,
+        .norm_row = row_norm,
         .column_max = column_max,
         .column_min = column_min,
         .column_sum = column_sum,

@@ -1,52 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix products by the kernels of the instruction set.  Three ways:
- *
- *   lying    b is small enough to be read as it lies; bands of rows are tasks
- *   regions  each thread packs and multiplies a strip or a batch of its own,
- *            or a part of a depth that is all there is to share
- *   whole    threads pack a slab of both operands together, then multiply
- *            tiles of it
- *
- * Which way, and where strips and tiles end, changes no bit of a result: every
- * element is summed up in slabs of the same depth.  Only a depth's parts do,
- * and they depend on the product's form alone.
+ * Matrix products shared among threads: each makes regions of c of its own, or
+ * a part of a depth that is all there is to share, by the CBLAS on one thread.
+ * What two regions both need the CBLAS packs twice; but no core is left idle
+ * by a batch of small products or by one that is long and narrow, as they are
+ * by the CBLAS's own threads.  Operands of 16 bits are widened into rooms of
+ * the region, a slab of the depth at a time.
  */
 #include "config.h"
 
+#include <cblas.h>
 #include <stdatomic.h>
 #include <string.h>
 
+#include "cpu/blas.h"
 #include "cpu/gemm.h"
 
-/* Depths of a slab: a band of b of that depth stays in the first cache. */
-#define SLAB 256
-/* Elements of b that are read as they lie: they stay in the second cache. */
-#define LYING_ELEMENTS 65536
-#define LYING_ROWS 16
-/* A tile, at most: its part of a stays in the second cache. */
-#define TILE_ROWS 128
-#define TILE_COLUMNS 256
-/* A side up to here is not cut, and the other cut in strips. */
-#define STRIP_SIDE 64
-#define STRIP 256
-/* Sides of what is packed together. */
-#define WHOLE_ROWS 2048
-#define WHOLE_COLUMNS 4096
+/* Regions are cut at multiples of what kernels take together. */
+#define GRAIN_ROWS 8
+#define GRAIN_COLUMNS 32
+/* Multiplications that are worth a region of their own. */
+#define REGION_LEAST 65536
+/* An element's packing by the CBLAS, in multiplications. */
+#define PACK_COST 16.0
+/* The sides and depths of operands that are widened together. */
+#define WIDE_ROWS 512
+#define WIDE_COLUMNS 1024
+#define WIDE_DEPTHS 512
 /* A product of no more elements and such a depth is cut into parts of it. */
 #define PART_ELEMENTS 16384
 #define PART_LEAST 4096
 #define PART_DEPTH 1024
 #define PARTS 64
-/* Elements that are widened at a time. */
-#define WIDE_ELEMENTS 2048
 /* Of f32 in a line of the cache. */
 #define LINE 16
+/* Threads inside the CBLAS at a time: OpenBLAS complains of more than it was
+ * built for, which is 64 and more. */
+#define THREADS 64
 
 struct tiles {
     struct product *product;
     const struct tandem_gemm *gemm;
-    const struct kernels *kernels;
     struct pool *pool;
     void (*widen_ab)(float *y, const uint16_t *x, int64_t n); /* NULL: f32 */
     void (*widen_c)(float *y, const uint16_t *x, int64_t n);
@@ -56,10 +50,11 @@ struct tiles {
     /* Regions: their most rows, columns and depths, and how many. */
     int64_t rows, columns, depth;
     int64_t row_regions, column_regions, parts;
-    /* Rooms of one region; c: 0 where the matrix itself is written. */
+    /* Rooms of one thread; 0 where a matrix itself is read or written. */
     int64_t a_room, b_room, c_room;
+    struct tandem_buffer *memory;
     float *rooms, *sums; /* sums: of parts, one after the other */
-    atomic_uchar *taken; /* of the threads' rooms */
+    atomic_uchar *taken; /* THREADS places inside the CBLAS, and rooms */
 };
 
 /* A part of one product under way. */
@@ -67,14 +62,11 @@ struct region {
     const struct tiles *tiles;
     int64_t batch, row, column, from; /* from: of the depths */
     int64_t rows, columns, depth;
-    float *a, *b; /* rooms for a packed slab */
+    float *a, *b; /* rooms for a widened slab */
     float *c;
     int64_t ld;
     float alpha, beta;
     bool whole; /* of the depths: it is finished here */
-    /* The slab. */
-    int64_t done, slab;
-    int64_t tile_rows, tile_columns;
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -96,228 +88,129 @@ static unsigned char *matrix_at(const struct tandem_matrix *matrix,
            at * (int64_t)TANDEM_DTYPE_BYTES(dtype);
 }
 
-static void share(const struct tiles *tiles, bool together, uint32_t kind,
-                  pool_fn fn, const void *work, int64_t tasks, int64_t units)
-{
-    if (together)
-        pool_run(tiles->pool, kind, fn, work, tasks, units);
-    else
-        fn(work, 0, tasks);
-}
+/* ---- a region ----------------------------------------------------------- */
 
-/* ---- packing ------------------------------------------------------------ */
-
-/* A band of outers (rows of a or columns of b) by the slab's depths, in width
- * elements a depth.  lines: an outer's depths lie side by side. */
-static void band_pack(const struct region *region, float *to, int64_t width,
-                      const struct tandem_matrix *matrix, bool lines,
-                      int64_t outer, int64_t outers)
-{
-    const struct tiles *tiles = region->tiles;
-    const struct kernels *kernels = tiles->kernels;
-    uint32_t dtype = tiles->gemm->dtype;
-    int64_t depth = region->from + region->done, ld = matrix->ld;
-    const unsigned char *from =
-        matrix_at(matrix, dtype, region->batch, lines ? outer : depth,
-                  lines ? depth : outer);
-    if (tiles->widen_ab == NULL) {
-        const float *x = (const float *)(const void *)from;
-        if (lines)
-            kernels->pack_lines(to, width, x, ld, outers, region->slab);
-        else
-            kernels->pack_across(to, width, x, ld, outers, region->slab);
-        return;
-    }
-    float wide[WIDE_ELEMENTS];
-    const uint16_t *x = (const uint16_t *)(const void *)from;
-    int64_t piece = WIDE_ELEMENTS / outers, n;
-    for (int64_t done = 0; done < region->slab; done += n) {
-        n = least(piece, region->slab - done);
-        float *at = to + done * width;
-        if (lines) {
-            for (int64_t i = 0; i < outers; i++)
-                tiles->widen_ab(wide + i * n, x + i * ld + done, n);
-            kernels->pack_lines(at, width, wide, n, outers, n);
-            continue;
-        }
-        for (int64_t i = 0; i < n; i++)
-            tiles->widen_ab(wide + i * outers, x + (done + i) * ld, outers);
-        kernels->pack_across(at, width, wide, outers, outers, n);
-    }
-}
-
-/* Tasks are a's bands, then b's. */
-static void bands_pack(const void *context, int64_t first, int64_t end)
-{
-    const struct region *region = context;
-    const struct tiles *tiles = region->tiles;
-    const struct kernels *kernels = tiles->kernels;
-    int64_t height = kernels->cell_rows, width = kernels->cell_columns;
-    int64_t a_bands = pieces(region->rows, height);
-    for (int64_t task = first; task < end; task++) {
-        if (task < a_bands) {
-            int64_t row = task * height;
-            band_pack(region, region->a + row * region->slab, height,
-                      &tiles->gemm->a, !tiles->ta, region->row + row,
-                      least(height, region->rows - row));
-            continue;
-        }
-        int64_t column = (task - a_bands) * width;
-        int64_t columns = least(width, region->columns - column);
-        int64_t filled =
-            columns <= kernels->vector_columns ? kernels->vector_columns
-                                               : width;
-        band_pack(region, region->b + column * region->slab, filled,
-                  &tiles->gemm->b, tiles->tb, region->column + column,
-                  columns);
-    }
-}
-
-/* ---- c ------------------------------------------------------------------ */
-
-/* What beta multiplies of an element of 16 bits. */
-static void rows_begin(const struct region *region, int64_t row,
-                       int64_t column, int64_t rows, int64_t columns)
+/* What beta multiplies: of 16 bits, or by itself where nothing is added. */
+static void rows_begin(const struct region *region, bool scaled)
 {
     const struct tiles *tiles = region->tiles;
     const struct tandem_gemm *gemm = tiles->gemm;
-    for (int64_t i = row; i < row + rows; i++)
-        tiles->widen_c(region->c + i * region->ld + column,
-                       (const uint16_t *)(const void *)matrix_at(
-                           &gemm->c, gemm->c_dtype, region->batch,
-                           region->row + i, region->column + column),
-                       columns);
+    bool widened =
+        region->whole && tiles->narrow_c != NULL && region->beta != 0;
+    for (int64_t i = 0; (widened || scaled) && i < region->rows; i++) {
+        float *c = region->c + i * region->ld;
+        if (widened)
+            tiles->widen_c(c,
+                           (const uint16_t *)(const void *)matrix_at(
+                               &gemm->c, gemm->c_dtype, region->batch,
+                               region->row + i, region->column),
+                           region->columns);
+        for (int64_t j = 0; scaled && j < region->columns; j++)
+            c[j] = region->beta == 0 ? 0.0f : c[j] * region->beta;
+    }
 }
 
 /* Bias and activation, and c's own type. */
-static void rows_end(const struct region *region, int64_t row, int64_t column,
-                     int64_t rows, int64_t columns)
+static void rows_end(const struct region *region)
 {
     const struct tiles *tiles = region->tiles;
     const struct tandem_gemm *gemm = tiles->gemm;
     if (gemm->bias_kind == TANDEM_BIAS_NONE &&
         gemm->activation == TANDEM_OP_INVALID && tiles->narrow_c == NULL)
         return;
-    for (int64_t i = row; i < row + rows; i++) {
-        float *c = region->c + i * region->ld + column;
-        product_row_finish(tiles->product, c, region->row + i,
-                           region->column + column, columns);
+    for (int64_t i = 0; i < region->rows; i++) {
+        float *c = region->c + i * region->ld;
+        product_row_finish(tiles->product, c, region->row + i, region->column,
+                           region->columns);
         if (tiles->narrow_c != NULL)
             tiles->narrow_c((uint16_t *)(void *)matrix_at(
                                 &gemm->c, gemm->c_dtype, region->batch,
-                                region->row + i, region->column + column),
-                            c, columns);
+                                region->row + i, region->column),
+                            c, region->columns);
     }
 }
 
-/* ---- tiles -------------------------------------------------------------- */
-
-static void tiles_multiply(const void *context, int64_t first, int64_t end)
-{
-    const struct region *region = context;
-    const struct kernels *kernels = region->tiles->kernels;
-    int64_t across = pieces(region->columns, region->tile_columns);
-    bool begins = region->done == 0;
-    bool ends = region->whole && region->done + region->slab == region->depth;
-    for (int64_t task = first; task < end; task++) {
-        int64_t row = task / across * region->tile_rows;
-        int64_t column = task % across * region->tile_columns;
-        struct block block = {
-            .a = region->a + row * region->slab,
-            .b = region->b + column * region->slab,
-            .c = region->c + row * region->ld + column,
-            .a_stride = kernels->cell_rows * region->slab,
-            .b_stride = kernels->cell_columns * region->slab,
-            .ld = region->ld,
-            .rows = least(region->tile_rows, region->rows - row),
-            .columns = least(region->tile_columns, region->columns - column),
-            .depth = region->slab,
-            .alpha = region->alpha,
-            .beta = begins ? region->beta : 1.0f};
-        if (begins && region->whole && block.beta != 0 &&
-            region->tiles->narrow_c != NULL)
-            rows_begin(region, row, column, block.rows, block.columns);
-        kernels->packed_multiply(&block);
-        if (ends)
-            rows_end(region, row, column, block.rows, block.columns);
-    }
-}
-
-/* Tiles of the region, small enough that each thread gets some where they are
- * shared: bands of cells. */
-static void tiles_cut(struct region *region, bool together)
+/* rows by columns of an operand from row and column on, in f32; out_ld: their
+ * distance. */
+static const float *operand_take(const struct region *region, float *room,
+                                 const struct tandem_matrix *matrix,
+                                 int64_t row, int64_t column, int64_t rows,
+                                 int64_t columns, int *out_ld)
 {
     const struct tiles *tiles = region->tiles;
-    const struct kernels *kernels = tiles->kernels;
-    int64_t height = kernels->cell_rows, width = kernels->cell_columns;
-    int64_t rows = TILE_ROWS / height * height, columns = TILE_COLUMNS;
-    int64_t wanted = together ? 2 * tiles->threads : 1;
-    while (pieces(region->rows, rows) * pieces(region->columns, columns) <
-               wanted &&
-           (rows > 2 * height || columns > width))
-        if (columns > 2 * rows || rows <= 2 * height)
-            columns = columns / 2 / width * width;
-        else
-            rows = rows / 2 / height * height;
-    region->tile_rows = rows;
-    region->tile_columns = columns;
+    const unsigned char *from =
+        matrix_at(matrix, tiles->gemm->dtype, region->batch, row, column);
+    *out_ld = (int)matrix->ld;
+    if (tiles->widen_ab == NULL)
+        return (const float *)(const void *)from;
+    const uint16_t *x = (const uint16_t *)(const void *)from;
+    for (int64_t i = 0; i < rows; i++)
+        tiles->widen_ab(room + i * columns, x + i * matrix->ld, columns);
+    *out_ld = (int)columns;
+    return room;
 }
 
-static void region_run(struct region *region, bool together)
+static void region_multiply(const struct region *region)
 {
     const struct tiles *tiles = region->tiles;
-    const struct kernels *kernels = tiles->kernels;
-    int64_t bands = pieces(region->rows, kernels->cell_rows) +
-                    pieces(region->columns, kernels->cell_columns);
-    tiles_cut(region, together);
-    int64_t count = pieces(region->rows, region->tile_rows) *
-                    pieces(region->columns, region->tile_columns);
-    int64_t macs = least(region->tile_rows, region->rows) *
-                   least(region->tile_columns, region->columns);
-    for (region->done = 0; region->done < region->depth;
-         region->done += region->slab) {
-        region->slab = least(SLAB, region->depth - region->done);
-        share(tiles, together, POOL_PRODUCT_PACK, bands_pack, region, bands,
-              (region->rows + region->columns) * region->slab / bands);
-        share(tiles, together, POOL_PRODUCT, tiles_multiply, region, count,
-              macs * region->slab);
+    const struct tandem_gemm *gemm = tiles->gemm;
+    bool ta = tiles->ta, tb = tiles->tb;
+    int64_t slab = tiles->widen_ab == NULL ? region->depth : WIDE_DEPTHS;
+    for (int64_t done = 0; done < region->depth; done += slab) {
+        int64_t from = region->from + done;
+        int64_t depth = least(slab, region->depth - done);
+        int a_ld, b_ld;
+        const float *a = operand_take(
+            region, region->a, &gemm->a, ta ? from : region->row,
+            ta ? region->row : from, ta ? depth : region->rows,
+            ta ? region->rows : depth, &a_ld);
+        const float *b = operand_take(
+            region, region->b, &gemm->b, tb ? region->column : from,
+            tb ? from : region->column, tb ? region->columns : depth,
+            tb ? depth : region->columns, &b_ld);
+        cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
+                    tb ? CblasTrans : CblasNoTrans, (int)region->rows,
+                    (int)region->columns, (int)depth, region->alpha, a, a_ld,
+                    b, b_ld, done == 0 ? region->beta : 1.0f, region->c,
+                    (int)region->ld);
     }
 }
 
-/* ---- regions ------------------------------------------------------------ */
-
-/* Number index of all regions, with room number slot. */
+/* Number index of all regions, with the rooms of number slot. */
 static void region_start(const struct tiles *tiles, struct region *out,
                          int64_t index, int64_t slot)
 {
     const struct tandem_gemm *gemm = tiles->gemm;
-    float *room = tiles->rooms +
-                  slot * (tiles->a_room + tiles->b_room + tiles->c_room);
+    int64_t part = index % tiles->parts;
     memset(out, 0, sizeof *out);
     out->tiles = tiles;
-    int64_t part = index % tiles->parts;
-    out->column = index / tiles->parts % tiles->column_regions * tiles->columns;
-    index /= tiles->parts * tiles->column_regions;
+    index /= tiles->parts;
+    out->column = index % tiles->column_regions * tiles->columns;
+    index /= tiles->column_regions;
     out->row = index % tiles->row_regions * tiles->rows;
     out->batch = index / tiles->row_regions;
     out->rows = least(tiles->rows, gemm->m - out->row);
     out->columns = least(tiles->columns, gemm->n - out->column);
     out->from = part * tiles->depth;
     out->depth = least(tiles->depth, gemm->k - out->from);
-    out->a = room;
-    out->b = room + tiles->a_room;
     out->alpha = (float)gemm->alpha;
     out->beta = (float)gemm->beta;
     out->whole = tiles->parts == 1;
     out->ld = out->columns;
+    if (tiles->memory != NULL) {
+        out->a = tiles->rooms +
+                 slot * (tiles->a_room + tiles->b_room + tiles->c_room);
+        out->b = out->a + tiles->a_room;
+        out->c = out->b + tiles->b_room;
+    }
     if (!out->whole) {
         out->c = tiles->sums +
-                 (out->batch * tiles->parts + part) * gemm->m * gemm->n;
+                 (out->batch * tiles->parts + part) * gemm->m * gemm->n +
+                 out->row * gemm->n + out->column;
+        out->ld = gemm->n;
         out->alpha = 1;
         out->beta = 0;
-    } else if (tiles->c_room > 0) {
-        out->c = room + tiles->a_room + tiles->b_room;
-    } else {
+    } else if (tiles->c_room == 0) {
         out->c = (float *)(void *)matrix_at(&gemm->c, TANDEM_F32, out->batch,
                                             out->row, out->column);
         out->ld = gemm->c.ld;
@@ -327,13 +220,18 @@ static void region_start(const struct tiles *tiles, struct region *out,
 static void regions_run(const void *context, int64_t first, int64_t end)
 {
     const struct tiles *tiles = context;
-    struct region region;
+    bool product = tiles->gemm->k > 0 && (float)tiles->gemm->alpha != 0;
     int64_t slot = 0;
     while (atomic_exchange(&tiles->taken[slot], 1) != 0)
         slot = slot + 1 < tiles->threads ? slot + 1 : 0;
     for (int64_t index = first; index < end; index++) {
+        struct region region;
         region_start(tiles, &region, index, slot);
-        region_run(&region, false);
+        rows_begin(&region, !product);
+        if (product)
+            region_multiply(&region);
+        if (region.whole)
+            rows_end(&region);
     }
     atomic_store(&tiles->taken[slot], 0);
 }
@@ -349,102 +247,89 @@ static void parts_join(const void *context, int64_t first, int64_t end)
         struct region region = {.tiles = tiles,
                                 .batch = task / gemm->m,
                                 .row = task % gemm->m,
-                                .ld = gemm->n};
+                                .rows = 1,
+                                .columns = gemm->n,
+                                .ld = gemm->n,
+                                .beta = beta,
+                                .whole = true};
         float *sum = tiles->sums + region.batch * tiles->parts * elements +
                      region.row * gemm->n;
         for (int64_t part = 1; part < tiles->parts; part++)
             for (int64_t i = 0; i < gemm->n; i++)
                 sum[i] += sum[part * elements + i];
-        float *c = sum + elements; /* parts are two or more */
+        region.c = sum + elements; /* parts are two or more */
         if (tiles->narrow_c == NULL)
-            c = (float *)(void *)matrix_at(&gemm->c, TANDEM_F32, region.batch,
-                                           region.row, 0);
-        region.c = c;
-        if (tiles->narrow_c != NULL && beta != 0)
-            rows_begin(&region, 0, 0, 1, gemm->n);
+            region.c = (float *)(void *)matrix_at(&gemm->c, TANDEM_F32,
+                                                  region.batch, region.row, 0);
+        rows_begin(&region, false);
         for (int64_t i = 0; i < gemm->n; i++)
-            c[i] = alpha * sum[i] + (beta != 0 ? beta * c[i] : 0.0f);
-        rows_end(&region, 0, 0, 1, gemm->n);
+            region.c[i] =
+                alpha * sum[i] + (beta != 0 ? beta * region.c[i] : 0.0f);
+        rows_end(&region);
     }
 }
 
-/* ---- lying -------------------------------------------------------------- */
+/* ---- cutting ------------------------------------------------------------ */
 
-/* Tasks are bands of LYING_ROWS rows of all batches. */
-static void lying_run(const void *context, int64_t first, int64_t end)
+/* The time of the last of threads to be done, in multiplications of one depth,
+ * with regions of rows by columns. */
+static double cut_cost(const struct tiles *tiles, int64_t threads, int64_t rows,
+                       int64_t columns)
 {
-    const struct tiles *tiles = context;
     const struct tandem_gemm *gemm = tiles->gemm;
-    int64_t bands = pieces(gemm->m, LYING_ROWS), count;
-    for (; first < end; first += count) {
-        int64_t band = first % bands;
-        count = least(end - first, bands - band);
-        struct region region = {.tiles = tiles, .batch = first / bands};
-        int64_t row = band * LYING_ROWS;
-        int64_t rows = least(count * LYING_ROWS, gemm->m - row);
-        region.c = (float *)(void *)matrix_at(&gemm->c, TANDEM_F32,
-                                              region.batch, 0, 0);
-        region.ld = gemm->c.ld;
-        struct block block = {
-            .a = (const float *)(const void *)matrix_at(
-                &gemm->a, TANDEM_F32, region.batch, tiles->ta ? 0 : row,
-                tiles->ta ? row : 0),
-            .b = (const float *)(const void *)matrix_at(
-                &gemm->b, TANDEM_F32, region.batch, 0, 0),
-            .c = region.c + row * region.ld,
-            .a_stride = tiles->ta ? 1 : gemm->a.ld,
-            .a_depth = tiles->ta ? gemm->a.ld : 1,
-            .b_stride = gemm->b.ld,
-            .ld = gemm->c.ld,
-            .rows = rows,
-            .columns = gemm->n,
-            .alpha = (float)gemm->alpha,
-            .beta = (float)gemm->beta};
-        for (int64_t done = 0; done < gemm->k; done += SLAB) {
-            block.depth = least(SLAB, gemm->k - done);
-            tiles->kernels->lying_multiply(&block);
-            block.a += SLAB * block.a_depth;
-            block.b += SLAB * block.b_stride;
-            block.beta = 1;
+    int64_t count = pieces(gemm->m, rows) * pieces(gemm->n, columns) *
+                    gemm->batch * tiles->parts;
+    double one = (double)rows * (double)columns +
+                 PACK_COST * (double)(rows + columns);
+    return one * (double)pieces(count, threads);
+}
+
+/* Cuts m and n into the regions that are done first. */
+static void regions_cut(struct tiles *tiles)
+{
+    const struct tandem_gemm *gemm = tiles->gemm;
+    bool wide = tiles->widen_ab == NULL && tiles->narrow_c == NULL;
+    int64_t most_rows = wide ? gemm->m : WIDE_ROWS;
+    int64_t most_columns = wide ? gemm->n : WIDE_COLUMNS;
+    double worth = (double)gemm->batch * (double)gemm->m * (double)gemm->n *
+                   (double)gemm->k / REGION_LEAST;
+    int64_t threads =
+        worth < (double)tiles->threads ? (int64_t)worth : tiles->threads;
+    double best = 0;
+    threads = threads > 1 ? threads : 1;
+    for (int64_t down = 1; down <= 4 * threads; down += 1 + down / 2) {
+        int64_t rows =
+            pieces(pieces(gemm->m, down), GRAIN_ROWS) * GRAIN_ROWS;
+        rows = least(rows, most_rows);
+        for (int64_t across = 1; across <= 4 * threads;
+             across += 1 + across / 2) {
+            int64_t columns = pieces(pieces(gemm->n, across), GRAIN_COLUMNS) *
+                              GRAIN_COLUMNS;
+            columns = least(columns, most_columns);
+            double cost = cut_cost(tiles, threads, rows, columns);
+            if (best != 0 && cost >= best)
+                continue;
+            best = cost;
+            tiles->rows = rows;
+            tiles->columns = columns;
         }
-        rows_end(&region, row, 0, rows, gemm->n);
     }
-}
-
-/* ---- the whole ---------------------------------------------------------- */
-
-static bool lying_suits(const struct tiles *tiles)
-{
-    const struct tandem_gemm *gemm = tiles->gemm;
-    return tiles->widen_ab == NULL && tiles->narrow_c == NULL && !tiles->tb &&
-           tiles->parts == 1 && gemm->k * gemm->n <= LYING_ELEMENTS;
-}
-
-/* How the product is cut; true where each region is one thread's. */
-static bool regions_cut(struct tiles *tiles)
-{
-    const struct tandem_gemm *gemm = tiles->gemm;
-    bool few_rows = gemm->m <= STRIP_SIDE, few_columns = gemm->n <= STRIP_SIDE;
-    bool alone = tiles->threads == 1 || tiles->parts > 1 || few_rows ||
-                 few_columns ||
-                 (gemm->batch >= 2 * tiles->threads &&
-                  gemm->m + gemm->n <= WHOLE_ROWS);
-    tiles->rows = least(gemm->m, few_columns ? STRIP : WHOLE_ROWS);
-    tiles->columns = least(gemm->n, few_rows ? STRIP : WHOLE_COLUMNS);
+    tiles->rows = least(tiles->rows, gemm->m);
+    tiles->columns = least(tiles->columns, gemm->n);
     tiles->row_regions = pieces(gemm->m, tiles->rows);
     tiles->column_regions = pieces(gemm->n, tiles->columns);
-    return alone;
 }
 
 /* Cuts the depth, where the product is all depth. */
-static void parts_cut(struct tiles *tiles)
+static void parts_cut(struct tiles *tiles, bool may)
 {
     const struct tandem_gemm *gemm = tiles->gemm;
     tiles->parts = 1;
     tiles->depth = gemm->k;
-    if (gemm->k < PART_LEAST || gemm->m * gemm->n > PART_ELEMENTS)
+    if (!may || gemm->k < PART_LEAST || (float)gemm->alpha == 0 ||
+        gemm->m * gemm->n > PART_ELEMENTS)
         return;
-    int64_t depth = pieces(pieces(gemm->k, PARTS), SLAB) * SLAB;
+    int64_t depth = pieces(gemm->k, PARTS);
     tiles->depth = depth > PART_DEPTH ? depth : PART_DEPTH;
     tiles->parts = pieces(gemm->k, tiles->depth);
 }
@@ -454,42 +339,38 @@ static int64_t to_lines(int64_t elements)
     return pieces(elements, LINE) * LINE;
 }
 
-/* Room for slots regions, for the parts' sums and for bias, which is made f32
- * here. */
+/* Room for the threads' regions, for the parts' sums and for bias, which is
+ * made f32 here; none where nothing of these is. */
 static enum tandem_status rooms_make(struct tiles *tiles,
-                                     struct tandem_device *device,
-                                     int64_t slots,
-                                     struct tandem_buffer **out_memory)
+                                     struct tandem_device *device)
 {
     const struct tandem_gemm *gemm = tiles->gemm;
-    int64_t slab = least(SLAB, tiles->depth);
-    int64_t height = tiles->kernels->cell_rows;
-    int64_t width = tiles->kernels->cell_columns;
-    int64_t biases = tiles->narrow_c == NULL ||
-                             gemm->bias_kind == TANDEM_BIAS_NONE
-                         ? 0
-                     : gemm->bias_kind == TANDEM_BIAS_PER_COLUMN ? gemm->n
-                                                                 : gemm->m;
+    int64_t depth = least(WIDE_DEPTHS, tiles->depth), slots = tiles->threads;
+    int64_t biases = gemm->bias_kind == TANDEM_BIAS_PER_COLUMN ? gemm->n
+                     : gemm->bias_kind == TANDEM_BIAS_PER_ROW  ? gemm->m
+                                                               : 0;
     int64_t sums = 0;
-    tiles->a_room = to_lines(pieces(tiles->rows, height) * height * slab);
-    tiles->b_room = to_lines(pieces(tiles->columns, width) * width * slab);
+    if (tiles->widen_ab != NULL) {
+        tiles->a_room = to_lines(tiles->rows * depth);
+        tiles->b_room = to_lines(tiles->columns * depth);
+    }
     if (tiles->parts > 1)
         sums = to_lines(gemm->batch * tiles->parts * gemm->m * gemm->n);
     else if (tiles->narrow_c != NULL)
         tiles->c_room = to_lines(tiles->rows * tiles->columns);
-    int64_t rooms =
-        slots * (tiles->a_room + tiles->b_room + tiles->c_room);
-    uint64_t bytes = (uint64_t)(rooms + sums + to_lines(biases)) *
-                         sizeof(float) +
-                     (uint64_t)slots;
-    enum tandem_status status = memory_alloc(device, bytes, out_memory);
+    if (tiles->narrow_c == NULL)
+        biases = 0;
+    int64_t rooms = slots * (tiles->a_room + tiles->b_room + tiles->c_room);
+    if (rooms + sums + biases == 0)
+        return TANDEM_OK;
+    uint64_t floats = (uint64_t)(rooms + sums + to_lines(biases));
+    enum tandem_status status =
+        memory_alloc(device, floats * sizeof(float), &tiles->memory);
     if (status != TANDEM_OK)
         return status;
-    tiles->rooms = (float *)(void *)(*out_memory)->base;
+    tiles->rooms = (float *)(void *)tiles->memory->base;
     tiles->sums = tiles->rooms + rooms;
     float *bias = tiles->sums + sums;
-    tiles->taken = (atomic_uchar *)(void *)(bias + to_lines(biases));
-    memset((void *)tiles->taken, 0, (size_t)slots);
     if (biases > 0) {
         tiles->widen_c(bias,
                        (const uint16_t *)(const void *)(gemm->bias->base +
@@ -500,24 +381,19 @@ static enum tandem_status rooms_make(struct tiles *tiles,
     return TANDEM_OK;
 }
 
-static void regions_multiply(struct tiles *tiles, bool alone)
+static void regions_multiply(struct tiles *tiles)
 {
     const struct tandem_gemm *gemm = tiles->gemm;
-    int64_t count = gemm->batch * tiles->row_regions *
-                    tiles->column_regions * tiles->parts;
-    if (alone) {
-        pool_run(tiles->pool, POOL_PRODUCT_REGION, regions_run, tiles, count,
-                 tiles->rows * tiles->columns * tiles->depth);
-    } else {
-        for (int64_t index = 0; index < count; index++) {
-            struct region region;
-            region_start(tiles, &region, index, 0);
-            region_run(&region, true);
-        }
-    }
+    bool limited = blas_limit(1);
+    pool_run(tiles->pool, POOL_PRODUCT, regions_run, tiles,
+             gemm->batch * tiles->row_regions * tiles->column_regions *
+                 tiles->parts,
+             tiles->rows * tiles->columns * (tiles->depth + 1));
     if (tiles->parts > 1)
         pool_run(tiles->pool, POOL_PRODUCT_JOIN, parts_join, tiles,
                  gemm->batch * gemm->m, gemm->n * tiles->parts);
+    if (limited)
+        blas_release();
 }
 
 enum tandem_status tiles_run(struct tandem_device *device,
@@ -526,11 +402,10 @@ enum tandem_status tiles_run(struct tandem_device *device,
     const struct tandem_gemm *gemm = product->gemm;
     const struct kernels *kernels = product->kernels;
     bool bf16_c = gemm->c_dtype == TANDEM_BF16;
-    struct tandem_buffer *memory = NULL;
+    atomic_uchar taken[THREADS] = {0};
     struct tiles tiles = {
         .product = product,
         .gemm = gemm,
-        .kernels = kernels,
         .pool = device->pool,
         .widen_ab = gemm->dtype == TANDEM_BF16  ? kernels->bf16_widen
                     : gemm->dtype == TANDEM_F16 ? kernels->f16_widen
@@ -541,19 +416,20 @@ enum tandem_status tiles_run(struct tandem_device *device,
                                                   : NULL,
         .ta = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0,
         .tb = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0,
-        .threads = pool_threads(device->pool)};
-    parts_cut(&tiles);
-    if (lying_suits(&tiles)) {
-        pool_run(tiles.pool, POOL_PRODUCT_LYING, lying_run, &tiles,
-                 gemm->batch * pieces(gemm->m, LYING_ROWS),
-                 least(LYING_ROWS, gemm->m) * gemm->n * gemm->k);
-        return TANDEM_OK;
+        .threads = least(pool_threads(device->pool), THREADS),
+        .taken = taken};
+    parts_cut(&tiles, true);
+    regions_cut(&tiles);
+    enum tandem_status status = rooms_make(&tiles, device);
+    if (status == TANDEM_OUT_OF_MEMORY && tiles.widen_ab == NULL &&
+        tiles.narrow_c == NULL) {
+        /* f32 needs none but for parts. */
+        parts_cut(&tiles, false);
+        regions_cut(&tiles);
+        status = TANDEM_OK;
     }
-    bool alone = regions_cut(&tiles);
-    enum tandem_status status =
-        rooms_make(&tiles, device, alone ? tiles.threads : 1, &memory);
     if (status == TANDEM_OK)
-        regions_multiply(&tiles, alone);
-    memory_free(memory);
+        regions_multiply(&tiles);
+    memory_free(tiles.memory);
     return status;
 }

@@ -16,5 +16,4 @@ void ISA(kernels)(struct kernels *table)
     ISA(reduce_kernels)(table);
     ISA(column_kernels)(table);
     ISA(float16_kernels)(table);
-    ISA(product_kernels)(table);
 }

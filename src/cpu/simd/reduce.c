@@ -43,10 +43,12 @@ static inline double vf_total(vf x)
             return NAN;                                                        \
         float lanes[LANES];                                                    \
         vf_store(lanes, raw(a, b));                                            \
-        float value = lanes[0];                                                \
-        for (int j = 1; j < LANES; j++)                                        \
-            value = lanes[j] scalar_less value ? lanes[j] : value;             \
-        return value;                                                          \
+        for (int m = LANES / 2; m > 0; m /= 2)                                 \
+            for (int j = 0; j < m; j++)                                        \
+                lanes[j] =                                                     \
+                    lanes[j + m] scalar_less lanes[j] ? lanes[j + m]           \
+                                                      : lanes[j];              \
+        return lanes[0];                                                       \
     }
 
 EXTREME(max, vf_max_raw, >)
@@ -135,6 +137,54 @@ static double row_dot(const float *x, const float *y, int64_t n)
             block = 0;
             for (int64_t j = 0; j < length; j++)
                 block += (double)x[i + j] * y[i + j];
+        }
+        sum += block;
+    }
+    return sum;
+}
+
+static inline vf centered(const float *x, vf mean)
+{
+    return vf_sub(vf_load(x), mean);
+}
+
+static inline double block_square(const float *x, int64_t n, vf mean)
+{
+    vf zero = vf_set(0), a = zero, b = zero, c = zero, d = zero;
+    int64_t i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        vf p = centered(x + i, mean), q = centered(x + i + LANES, mean);
+        vf r = centered(x + i + 2 * LANES, mean);
+        vf s = centered(x + i + 3 * LANES, mean);
+        a = vf_fma(p, p, a);
+        b = vf_fma(q, q, b);
+        c = vf_fma(r, r, c);
+        d = vf_fma(s, s, d);
+    }
+    for (; i + LANES <= n; i += LANES) {
+        vf p = centered(x + i, mean);
+        a = vf_fma(p, p, a);
+    }
+    if (i < n) {
+        vf p = vf_sub(vf_load_part(x + i, n - i, mean), mean);
+        b = vf_fma(p, p, b);
+    }
+    return vf_total(vf_add(vf_add(a, b), vf_add(c, d)));
+}
+
+/* As row_dot, for the same reason. */
+static double row_square_about(const float *x, int64_t n, float m)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        int64_t length = n - i < BLOCK ? n - i : BLOCK;
+        double block = block_square(x + i, length, vf_set(m));
+        if (!isfinite(block) || block < 0x1p-90) {
+            block = 0;
+            for (int64_t j = 0; j < length; j++) {
+                float d = x[i + j] - m;
+                block += (double)d * d;
+            }
         }
         sum += block;
     }
@@ -241,8 +291,31 @@ static void row_shift(float *y, const float *x, int64_t n, float m, float l)
     }
 }
 
+static void row_norm(float *y, const float *x, int64_t n, float m,
+                     float factor, const float *scale, const float *bias)
+{
+    vf mean = vf_set(m), f = vf_set(factor), zero = vf_set(0);
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        vf h = vf_mul(vf_sub(vf_load(x + i), mean), f);
+        vf s = vf_load(scale + i);
+        vf_store(y + i, bias != NULL ? vf_fma(h, s, vf_load(bias + i))
+                                     : vf_mul(h, s));
+    }
+    if (i < n) {
+        vf h = vf_mul(vf_sub(vf_load_part(x + i, n - i, zero), mean), f);
+        vf s = vf_load_part(scale + i, n - i, zero);
+        vf_store_part(y + i, n - i,
+                      bias != NULL
+                          ? vf_fma(h, s, vf_load_part(bias + i, n - i, zero))
+                          : vf_mul(h, s));
+    }
+}
+
 void ISA(reduce_kernels)(struct kernels *table)
 {
+    table->square_about = row_square_about;
+    table->norm_row = row_norm;
     table->max = row_max;
     table->min = row_min;
     table->find = row_find;

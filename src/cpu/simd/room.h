@@ -12,6 +12,5 @@ void ISA(reduce_kernels)(struct kernels *table);
 void ISA(column_kernels)(struct kernels *table);
 void ISA(transpose_kernels)(struct kernels *table);
 void ISA(float16_kernels)(struct kernels *table);
-void ISA(product_kernels)(struct kernels *table);
 
 #endif

@@ -47,42 +47,7 @@ static void transpose4(uint32_t *y, int64_t y_stride, const uint32_t *x,
             y[j * y_stride + i] = x[i * x_stride + j];
 }
 
-/* LANES lines from x on, of which n are there, by LANES depths. */
-static inline void square_load(vf *lines, const float *x, int64_t ld,
-                               int64_t n, int64_t depths)
-{
-#pragma GCC unroll 8
-    for (int i = 0; i < LANES; i++)
-        lines[i] = i >= n           ? vf_set(0)
-                   : depths < LANES ? vf_load_part(x + i * ld, depths,
-                                                   vf_set(0))
-                                    : vf_load(x + i * ld);
-    vf_transpose(lines);
-}
-
-/* Where width is less than a vector, each depth's writes over into the next
- * one, which comes after it. */
-static void pack_lines(float *to, int64_t width, const float *x, int64_t ld,
-                       int64_t n, int64_t depth)
-{
-    for (int64_t i = 0; i < width; i += LANES) {
-        for (int64_t k = 0; k < depth; k += LANES) {
-            int64_t depths = depth - k < LANES ? depth - k : LANES;
-            vf lines[LANES];
-            square_load(lines, x + i * ld + k, ld, n - i, depths);
-            for (int64_t j = 0; j < depths; j++) {
-                float *y = to + (k + j) * width + i;
-                if (width < LANES && k + j == depth - 1)
-                    vf_store_part(y, width, lines[j]);
-                else
-                    vf_store(y, lines[j]);
-            }
-        }
-    }
-}
-
 void ISA(transpose_kernels)(struct kernels *table)
 {
-    table->pack_lines = pack_lines;
     table->transpose4 = transpose4;
 }

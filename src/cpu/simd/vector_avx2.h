@@ -111,6 +111,16 @@ static inline vf vf_round(vf x)
 {
     return _mm256_round_ps(x, 0x08);
 }
+/* Two powers of 2, as one may be out of range. */
+static inline vf vf_scale(vf x, vf n)
+{
+    __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1);
+    __m256i rest = _mm256_sub_epi32(whole, half), one = _mm256_set1_epi32(127);
+    half = _mm256_slli_epi32(_mm256_add_epi32(half, one), 23);
+    rest = _mm256_slli_epi32(_mm256_add_epi32(rest, one), 23);
+    return _mm256_mul_ps(_mm256_mul_ps(x, _mm256_castsi256_ps(half)),
+                         _mm256_castsi256_ps(rest));
+}
 static inline vf vf_xor(vf a, vf b)
 {
     return _mm256_xor_ps(a, b);

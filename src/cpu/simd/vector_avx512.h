@@ -103,6 +103,10 @@ static inline vf vf_round(vf x)
 {
     return _mm512_roundscale_ps(x, 0x08);
 }
+static inline vf vf_scale(vf x, vf n)
+{
+    return _mm512_scalef_ps(x, n);
+}
 static inline vf vf_xor(vf a, vf b)
 {
     return _mm512_xor_ps(a, b);

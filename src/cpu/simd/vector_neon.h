@@ -102,6 +102,16 @@ static inline vf vf_round(vf x)
 {
     return vrndnq_f32(x);
 }
+/* Two powers of 2, as one may be out of range. */
+static inline vf vf_scale(vf x, vf n)
+{
+    int32x4_t whole = vcvtnq_s32_f32(n), half = vshrq_n_s32(whole, 1);
+    int32x4_t rest = vsubq_s32(whole, half), one = vdupq_n_s32(127);
+    half = vshlq_n_s32(vaddq_s32(half, one), 23);
+    rest = vshlq_n_s32(vaddq_s32(rest, one), 23);
+    return vmulq_f32(vmulq_f32(x, vreinterpretq_f32_s32(half)),
+                     vreinterpretq_f32_s32(rest));
+}
 static inline vf vf_xor(vf a, vf b)
 {
     return vreinterpretq_f32_u32(
