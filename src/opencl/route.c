@@ -251,15 +251,32 @@ static double tile_best(const struct routes *routes,
     return best;
 }
 
+/* Tiles whose costs count: those that were measured and, of what tensor cores
+ * multiply, kinds of which none was, as a quick calibration leaves them out.
+ * They have no others to stand in for them. */
+static uint64_t costs_known(const struct costs *costs)
+{
+    uint64_t known = costs->measured;
+    for (uint32_t i = 0; i < TILES; i++) {
+        bool any = false;
+        for (uint32_t j = 0; j < TILES; j++)
+            any = any || (tiles[j].tensor == tiles[i].tensor &&
+                          tiles[j].patched == tiles[i].patched &&
+                          (costs->measured >> j & 1u) != 0);
+        if (tiles[i].tensor != TENSOR_NONE && !any)
+            known |= (uint64_t)1 << i;
+    }
+    return known;
+}
+
 /* The time of the fastest of our kernels; 1e30: there is none. */
 static double tiles_best(const struct routes *routes,
                          const struct tandem_gemm *gemm, uint64_t broken,
                          struct route *out_route)
 {
     double best = 1e30;
-    /* Those that were measured, where some were and others will do. */
     if (routes->costs.measured != 0 && product_wide(gemm))
-        broken |= ~(uint64_t)routes->costs.measured;
+        broken |= ~costs_known(&routes->costs);
     for (uint32_t i = 0; i < TILES; i++) {
         struct route route;
         double groups = (double)product_groups(gemm, (enum tile_id)i);

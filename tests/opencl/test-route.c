@@ -587,6 +587,16 @@ START_TEST(less_accurate_tiles_are_for_whoever_allows_them)
     ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), TENSOR_PAIR);
     start(false);
     ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), TENSOR_NONE);
+    /* Where others were measured, as if they had been; once one of their kind
+     * was, it alone. */
+    start(true);
+    take("tile.strict-large", "5300 77 63");
+    ck_assert_int_eq(tensor_choice(0, 4096), TENSOR_NONE);
+    ck_assert_int_eq(tensor_choice(tf32, 4096), TENSOR_TF32);
+    ck_assert_int_eq(tensor_choice(scaled, 4096), TENSOR_PAIR);
+    take("tile.pair-medium", "100 1000 1000");
+    ck_assert_int_eq(tensor_choice(scaled, 4096), TENSOR_NONE);
+    ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), TENSOR_TF32);
     /* By what was measured: packing, and the look for what is not finite. */
     start(true);
     take("tile.large", "100 10 10");
