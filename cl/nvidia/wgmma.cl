@@ -66,7 +66,10 @@
  * set of registers, and sums of an item in each. */
 #define BLOCKS (TILE_M / 128)
 #define SUMS (TILE_N / 2)
-#define OUT_LINE (TILE_N + 8)
+/* What a warp stores at a time: eight rows of so many columns. */
+#define OUT_COLUMNS 64
+#define OUT_LINE (OUT_COLUMNS + 8)
+#define OUT_ROUNDS (BLOCKS * 2 * (TILE_N / OUT_COLUMNS))
 #define CONSUMERS 256
 #define COPIERS 256
 /* Together half of all registers, for half of the work-items. */
@@ -123,6 +126,32 @@ static inline void barrier_wait(uint at, uint parity)
 static inline void consumers_wait(void)
 {
     asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory");
+}
+
+/* Likewise; whether x is not 0 for any of them. */
+static inline bool consumers_any(uint x)
+{
+    uint any;
+    asm volatile("{ .reg .pred own, all;\n"
+                 "setp.ne.u32 own, %1, 0;\n"
+                 "bar.red.or.pred all, 1, %2, own;\n"
+                 "selp.u32 %0, 1, 0, all; }"
+                 : "=r"(any)
+                 : "r"(x), "n"(CONSUMERS)
+                 : "memory");
+    return any != 0;
+}
+
+static inline void warp_wait(void)
+{
+    asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
+}
+
+static inline uint multiprocessors(void)
+{
+    uint out;
+    asm("mov.u32 %0, %%nsmid;" : "=r"(out));
+    return out;
 }
 
 static inline void copy_bulk(uint to, __global const void *from, uint bytes,
@@ -245,6 +274,8 @@ static inline ulong matrix_at(uint address, uint lies)
 
 /* ---- a slice's products ---- */
 
+/* There is one slice at least. */
+
 /* Highs are at 0 and 2, lows at 4 and 6. */
 #define PAIRS_MULTIPLY(d, a, b)                                                \
     do {                                                                       \
@@ -327,6 +358,8 @@ static inline ulong matrix_at(uint address, uint lies)
             STAGE_WAIT();                                                      \
             PAIRS_MULTIPLY(even, A_AT(), B_AT());                              \
             MULTIPLY_WAIT(even, 0);                                            \
+            STAGE_DONE(stage);                                                 \
+            STAGE_NEXT();                                                      \
             SUMS_ADD(even);                                                    \
         }                                                                      \
     } while (0)
@@ -334,16 +367,19 @@ static inline ulong matrix_at(uint address, uint lies)
 #define ALL_MULTIPLY()                                                         \
     do {                                                                       \
         uint before = stage;                                                   \
-        for (uint left = count; left > 0; --left) {                            \
+        STAGE_WAIT();                                                          \
+        LINES_MULTIPLY(sum, A_AT(), B_AT(), 0);                                \
+        STAGE_NEXT();                                                          \
+        for (uint left = count; left > 1; --left) {                            \
             STAGE_WAIT();                                                      \
             LINES_MULTIPLY(sum, A_AT(), B_AT(), 1);                            \
             LINES_WAIT(sum, 1);                                                \
-            if (left < count)                                                  \
-                STAGE_DONE(before);                                            \
+            STAGE_DONE(before);                                                \
             before = stage;                                                    \
             STAGE_NEXT();                                                      \
         }                                                                      \
         LINES_WAIT(sum, 0);                                                    \
+        STAGE_DONE(before);                                                    \
     } while (0)
 #else
 /* One of LONGEST slices, after the first. */
@@ -444,18 +480,19 @@ static inline ulong slice_step(uint lies, ulong line_bytes)
         (from) += slice_step(lies, line_bytes);                                \
     } while (0)
 
-/* What the work-items do that do not multiply. */
-static inline void slices_copy(uint a_to, uint b_to, __global const uchar *a,
-                               __global const uchar *b,
-                               const struct tile *tile, uint full, uint empty,
-                               const struct product *p)
+/* A tile's slices, by the work-items that do not multiply; turn: the next
+ * stage, and which time it comes. */
+INLINE void slices_copy(uint a_to, uint b_to, __global const uchar *a,
+                        __global const uchar *b, const struct tile *tile,
+                        uint full, uint empty, uint2 *turn,
+                        const struct product *p)
 {
     const bool leads = get_local_id(0) == CONSUMERS;
     const uint first_m = tile->m * TILE_M, first_n = tile->n * TILE_N;
     const uint slices = (p->k + SLICE - 1) / SLICE;
     const ulong blocks_step = (ulong)slices * PACKED_BLOCK;
     const ulong a_line = p->a_ld * BYTES, b_line = p->b_ld * BYTES;
-    uint stage = 0, parity = 1;
+    uint stage = turn->s0, parity = turn->s1;
     a += slices_at(A_LIES, first_m, a_line, tile->begin, slices);
     b += slices_at(B_LIES, first_n, b_line, tile->begin, slices);
     if (!ANY_DIRECT && !leads)
@@ -473,9 +510,7 @@ static inline void slices_copy(uint a_to, uint b_to, __global const uchar *a,
             copies_arrive(full + stage * 8);
         STAGE_NEXT();
     }
-    /* Their memory is not another group's while they are under way. */
-    if (ANY_DIRECT)
-        asm volatile("cp.async.wait_all;" ::: "memory");
+    *turn = (uint2)(stage, parity);
 }
 
 /* ---- sums ---- */
@@ -491,18 +526,19 @@ static inline float unscaled(float x, int exponent)
            as_float((exponent - some + 127) << 23);
 }
 
-/* The scales of the tile's rows and columns, and whether all are finite. */
-static inline void scales_read(__local int *scales,
-                               __global const int *a_scales,
-                               __global const int *b_scales,
-                               __local uint *missed)
+/* Of a row of the tile, or a column; every work-item has one. */
+static inline int scale_read(__global const uchar *a, __global const uchar *b,
+                             const struct tile *tile, const struct product *p)
 {
-    for (uint i = get_local_id(0); i < TILE_M + TILE_N; i += CONSUMERS) {
-        int scale = i < TILE_M ? a_scales[i] : b_scales[i - TILE_M];
-        if (scale == NOT_FINITE)
-            *missed = 1;
-        scales[i] = scale;
-    }
+    uint id = get_local_id(0);
+    if (id < TILE_M)
+        return ((__global const int *)(a + p->a_ld * BYTES))[tile->m * TILE_M +
+                                                             id];
+    if (id < TILE_M + TILE_N)
+        return ((__global const int *)(b +
+                                       p->b_ld * BYTES))[tile->n * TILE_N +
+                                                         id - TILE_M];
+    return 0;
 }
 #endif
 
@@ -512,61 +548,75 @@ static inline bool four_finite(float4 x)
            isfinite(x.s3);
 }
 
-/* Through local memory, so that neighbours store neighbours, and activations
- * are compiled once. */
-INLINE void store_tile(__global C_T *c, __global float *partial,
+/* Through local memory of each warp's, so that neighbours store neighbours, and
+ * activations are compiled a few times alone.  Whether all sums were finite. */
+INLINE bool store_tile(__global C_T *c, __global float *partial,
                        __global const C_T *bias, const struct tile *tile,
                        float (*sum)[SUMS], __local float *out,
-                       __local const int *scales, __local uint *missed,
-                       const struct product *p)
+                       __local const int *scales, const struct product *p)
 {
-    uint id = get_local_id(0);
-    uint row = id / 128 * (TILE_M / 2) + id % 128 / 32 * 16 + id % 32 / 4;
-    uint column = id % 4 * 2;
-    REPEAT (i, BLOCKS)
-        REPEAT (j, TILE_N / 8)
-            REPEAT (h, 2)
-                *(__local float2 *)(out + (row + i * 64 + h * 8) * OUT_LINE +
-                                    column + j * 8) =
-                    (float2)(sum[i][j * 4 + h * 2], sum[i][j * 4 + h * 2 + 1]);
-    consumers_wait();
-    for (uint at = id; at < TILE_M * (TILE_N / 4); at += CONSUMERS) {
-        uint y = at / (TILE_N / 4), x = at % (TILE_N / 4) * 4;
-        float4 four = *(__local const float4 *)(out + y * OUT_LINE + x);
+    uint id = get_local_id(0), lane = id % 32;
+    uint first = id / 128 * (TILE_M / 2) + id % 128 / 32 * 16;
+    bool finite = true;
+    __local float *own = out + lane / 4 * OUT_LINE + lane % 4 * 2;
+    REPEAT (round, OUT_ROUNDS) {
+        const uint block = round / 2 / (TILE_N / OUT_COLUMNS);
+        const uint column = round / 2 % (TILE_N / OUT_COLUMNS) * OUT_COLUMNS;
+        REPEAT (j, OUT_COLUMNS / 8) {
+            const uint at = column / 2 + j * 4 + round % 2 * 2;
+            *(__local float2 *)(own + j * 8) =
+                (float2)(sum[block][at], sum[block][at + 1]);
+        }
+        warp_wait();
+        const uint row = first + block * 64 + round % 2 * 8;
+#pragma unroll 1
+        for (uint at = lane; at < 8 * OUT_COLUMNS / 4; at += 32) {
+            uint y = at / (OUT_COLUMNS / 4), x = at % (OUT_COLUMNS / 4) * 4;
+            float4 four = *(__local const float4 *)(out + y * OUT_LINE + x);
+            y += row;
+            x += column;
 #if FORMAT == FORMAT_PAIR
-        int4 scale = scales[y] + *(__local const int4 *)(scales + TILE_M + x);
-        four.s0 = unscaled(four.s0, scale.s0);
-        four.s1 = unscaled(four.s1, scale.s1);
-        four.s2 = unscaled(four.s2, scale.s2);
-        four.s3 = unscaled(four.s3, scale.s3);
+            int4 scale =
+                scales[y] + *(__local const int4 *)(scales + TILE_M + x);
+            four.s0 = unscaled(four.s0, scale.s0);
+            four.s1 = unscaled(four.s1, scale.s1);
+            four.s2 = unscaled(four.s2, scale.s2);
+            four.s3 = unscaled(four.s3, scale.s3);
 #elif FORMAT == FORMAT_SPLIT
-        if (!four_finite(four))
-            *missed = 1;
-        four = four * (1.0f / SPLIT_SCALE) * (1.0f / SPLIT_SCALE);
+            finite = finite && four_finite(four);
+            four = four * (1.0f / SPLIT_SCALE) * (1.0f / SPLIT_SCALE);
 #endif
-        store_sums(c, partial, bias, tile, y, x, four, p);
+            store_sums(c, partial, bias, tile, y, x, four, p);
+        }
+        warp_wait();
     }
+    return finite;
 }
 
+/* A group has every so manieth tile, so that the next one's slices are copied
+ * while one is stored: as many groups as there are multiprocessors have work,
+ * since one fills a multiprocessor. */
 KERNEL void wgmma(__global C_T *c, __global float *partial,
-                  __global const uchar *a, __global const uchar *b,
+                  __global const uchar *a_all, __global const uchar *b_all,
                   __global const C_T *bias, __global uint *marks,
                   const struct product p)
 {
     /* Eight lines are put in order by their addresses. */
     __local uchar shared[STAGES * (A_STAGE + B_STAGE)]
         __attribute__((aligned(1024)));
+    __local float out[CONSUMERS / 32 * 8 * OUT_LINE]
+        __attribute__((aligned(16)));
     __local ulong barriers[2 * STAGES];
     __local int scales[FORMAT == FORMAT_PAIR ? TILE_M + TILE_N : 4]
         __attribute__((aligned(16)));
-    __local uint missed;
     const uint id = get_local_id(0);
     const uint a_to = address_of(shared), b_to = a_to + STAGES * A_STAGE;
     const uint full = address_of(barriers), empty = full + STAGES * 8;
-    const struct tile tile = tile_of(get_group_id(0), &p);
-    const uint count = (tile.end - tile.begin + SLICE - 1) / SLICE;
+    const uint groups = p.whole + p.parted * p.splits;
+    const uint step = min((uint)get_num_groups(0), multiprocessors());
+    if (get_group_id(0) >= step)
+        return;
     if (id == 0) {
-        missed = 0;
         REPEAT (i, STAGES) {
             barrier_start(full + i * 8, COPIES);
             barrier_start(empty + i * 8, CONSUMERS);
@@ -574,41 +624,61 @@ KERNEL void wgmma(__global C_T *c, __global float *partial,
         memory_show();
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    a += (p.a_offset + (ulong)tile.batch * p.a_batch) * BYTES;
-    b += (p.b_offset + (ulong)tile.batch * p.b_batch) * BYTES;
     if (id >= CONSUMERS) {
         REGISTERS("dec", FEW_REGISTERS);
-        slices_copy(a_to, b_to, a, b, &tile, full, empty, &p);
+        uint2 turn = (uint2)(0, 1);
+        for (uint at = get_group_id(0); at < groups; at += step) {
+            const struct tile tile = tile_of(at, &p);
+            slices_copy(
+                a_to, b_to,
+                a_all + (p.a_offset + (ulong)tile.batch * p.a_batch) * BYTES,
+                b_all + (p.b_offset + (ulong)tile.batch * p.b_batch) * BYTES,
+                &tile, full, empty, &turn, &p);
+        }
+        /* Their memory is not another group's while they are under way. */
+        if (ANY_DIRECT)
+            asm volatile("cp.async.wait_all;" ::: "memory");
         return;
     }
     REGISTERS("inc", MANY_REGISTERS);
-#if FORMAT == FORMAT_PAIR
-    scales_read(
-        scales,
-        (__global const int *)(a + p.a_ld * BYTES) + tile.m * TILE_M,
-        (__global const int *)(b + p.b_ld * BYTES) + tile.n * TILE_N, &missed);
-#endif
     const ulong a_from = matrix_at(a_to + id / 128 * (A_STAGE / 2), A_LIES);
     const ulong b_from = matrix_at(b_to, B_LIES);
+    uint stage = 0, parity = 0;
     float sum[BLOCKS][SUMS];
     REPEAT (i, BLOCKS)
         REPEAT (j, SUMS)
             sum[i][j] = 0.0f;
-    uint stage = 0, parity = 0;
-    ALL_MULTIPLY();
-    /* Nobody reads the stages any more. */
-    consumers_wait();
+    for (uint at = get_group_id(0); at < groups; at += step) {
+        const struct tile tile = tile_of(at, &p);
+        const uint count = (tile.end - tile.begin + SLICE - 1) / SLICE;
+        bool missed = false;
+#if FORMAT != FORMAT_TF32
+        REPEAT (j, SUMS)
+            sum[0][j] = 0.0f;
+#endif
 #if FORMAT == FORMAT_PAIR
-    if (id == 0)
-        marks[p.marks_offset + get_group_id(0)] = missed;
-    if (missed != 0)
-        return;
+        const int scale = scale_read(
+            a_all + (p.a_offset + (ulong)tile.batch * p.a_batch) * BYTES,
+            b_all + (p.b_offset + (ulong)tile.batch * p.b_batch) * BYTES, &tile,
+            &p);
 #endif
-    store_tile(c, partial, bias, &tile, sum, (__local float *)shared, scales,
-               &missed, &p);
+        ALL_MULTIPLY();
+#if FORMAT == FORMAT_PAIR
+        /* Nobody needs the last tile's any more. */
+        consumers_wait();
+        if (id < TILE_M + TILE_N)
+            scales[id] = scale;
+        missed = consumers_any(scale == NOT_FINITE);
+#endif
+        if (!missed)
+            missed = !store_tile(c, partial, bias, &tile, sum,
+                                 out + id / 32 * 8 * OUT_LINE, scales, &p);
 #if FORMAT == FORMAT_SPLIT
-    consumers_wait();
-    if (id == 0)
-        marks[p.marks_offset + get_group_id(0)] = missed;
+        missed = consumers_any(missed);
 #endif
+#if IS_PAIR
+        if (id == 0)
+            marks[p.marks_offset + at] = missed;
+#endif
+    }
 }
