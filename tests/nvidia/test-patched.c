@@ -96,6 +96,7 @@ START_TEST(other_instructions_are_refused)
         "//@ trap;",
         "//@ ",
         "//@ wgmma.fence.sync.aligned",
+        "//@ setmaxnreg.inc.sync.aligned.u32 216",
         "//@ wgmma.fence.sync.aligned; trap;",
         "//@ setmaxnreg.inc.sync.aligned.u32 216; st.global.u32 [%r1], %r2;",
         "//@ wgmma.wait_group.sync.aligned [%r1];",
