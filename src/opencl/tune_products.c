@@ -314,15 +314,20 @@ static enum tandem_status tune_outer(struct meter *meter,
 enum tandem_status tune_tiles(struct meter *meter,
                               const struct findings *findings, bool all)
 {
-    uint32_t broken = atomic_load(&meter->device->routes.broken);
+    uint64_t broken = atomic_load(&meter->device->routes.broken);
     struct other_costs other = {0, 1e9};
     enum tandem_status status = tune_launch(meter, findings, &other.launch_ns);
     if (meter_goes_on(status))
         status = tune_bytes(meter, findings, &other.bytes_per_ns);
-    for (uint32_t i = 0; i < TILES && meter_goes_on(status); i++)
-        if ((broken >> i & 1u) == 0 && meter_left_ns(meter) > 0 &&
-            (all || tiles[i].strict || tiles[i].tensor == TENSOR_NONE))
-            status = tune_tile(meter, (enum tile_id)i, &other, findings);
+    /* First those that a process of its own tried, should time be short. */
+    for (uint32_t i = 0; i < 2 * TILES && meter_goes_on(status); i++) {
+        const struct tile *tile = &tiles[i % TILES];
+        if ((broken >> i % TILES & 1u) == 0 && meter_left_ns(meter) > 0 &&
+            tile->patched == (i < TILES) &&
+            (all || tile->strict || tile->tensor == TENSOR_NONE))
+            status = tune_tile(meter, (enum tile_id)(i % TILES), &other,
+                               findings);
+    }
     if (meter_goes_on(status) && (broken >> TILE_STRICT_LARGE & 1u) == 0 &&
         meter_left_ns(meter) > 0)
         status = tune_outer(meter, findings);
