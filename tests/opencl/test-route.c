@@ -658,12 +658,9 @@ START_TEST(patched_programs_are_used_where_they_are_trusted_alone)
     routes_trust(&routes);
     take("tile.strict-large", "5000 70 60");
     ck_assert(!patched_choice(0));
-    take("tile.wgmma-split-large", "5000 700 700");
-    ck_assert(!patched_choice(0));
     take("tile.wgmma-split-large", "5000 35 35");
     ck_assert(patched_choice(0));
-    /* And tests may have them. */
-    memset(&routes, 0, sizeof(routes));
+    memset(&routes, 0, sizeof(routes)); /* tests may have them */
     routes_start(&routes, &hardware);
     ck_assert(routes_force(&routes, "wgmma-split-medium"));
     ck_assert(patched_choice(0));
