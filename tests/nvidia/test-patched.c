@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What makes PTX for sm_90a of PTX for sm_90, of text as it should be and of
- * any other; and the profile's word on whether that is used.  No OpenCL.
+ * any other; the profile's word on whether that is used, and what routes make
+ * of it.  No OpenCL.
  */
 #include <config.h>
 
@@ -13,6 +14,7 @@
 #include "opencl/nvidia/patch.h"
 #include "opencl/nvidia/verdict.h"
 #include "opencl/platform.h"
+#include "opencl/route.h"
 
 #define HEAD                                                                   \
     "// made by a compiler\n.version 9.0\n"                                    \
@@ -20,7 +22,7 @@
     ")\n"
 #define GROUP ".reqntid 512, 1, 1\n"
 #define FENCE "\t//@ wgmma.fence.sync.aligned;\n"
-#define WHOLE                                                                  \
+#define PTX                                                                    \
     HEAD GROUP "{\n\t// begin inline asm\n" FENCE                              \
                "\t//@ setmaxnreg.inc.sync.aligned.u32 216;\n"                  \
                "//@ wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 "      \
@@ -52,7 +54,7 @@ START_TEST(marked_instructions_come_to_life)
 {
     const char *why;
     /* With ends that drivers count, too. */
-    char *out = patched(WHOLE "\0", sizeof(WHOLE) + 1, &why);
+    char *out = patched(PTX "\0", sizeof(PTX) + 1, &why);
     ck_assert_str_eq(
         out, "// made by a compiler\n.version 9.0\n"
              ".target sm_90a, texmode_independent\n.address_size 64\n"
@@ -76,15 +78,15 @@ START_TEST(other_texts_are_refused)
     refused("", "it is no text");
     refused("\x7f" "ELF\x02", "there is not one target");
     refused(GROUP FENCE, "there is not one target");
-    refused(".target sm_90\n" WHOLE, "there is not one target");
+    refused(".target sm_90\n" PTX, "there is not one target");
     refused(".target sm_90a\n" GROUP FENCE, "the target is not sm_90");
     refused(".target sm_900\n" GROUP FENCE, "the target is not sm_90");
     refused(".target sm_100\n" GROUP FENCE, "the target is not sm_90");
     refused(".target\n" GROUP FENCE, "the target is not sm_90");
     refused(HEAD FENCE, "there is not one kernel of a fixed group");
-    refused(WHOLE GROUP, "there is not one kernel of a fixed group");
+    refused(PTX GROUP, "there is not one kernel of a fixed group");
     refused(HEAD GROUP, "no instruction is marked");
-    char *out = patched(WHOLE "\0.target", sizeof(WHOLE) + 7, &why);
+    char *out = patched(PTX "\0.target", sizeof(PTX) + 7, &why);
     ck_assert_ptr_null(out);
     ck_assert_str_eq(why, "it is no text");
 }
@@ -125,13 +127,13 @@ START_TEST(hostile_texts_do_no_harm)
         "//@ wgmma.fence.sync.aligned;", "", "\r", "//@ setmaxnreg.;",
         ".target", ".reqntid ", "//"};
     const char *why;
-    char text[sizeof(WHOLE)];
+    char text[sizeof(PTX)];
     uint32_t seed = 1;
-    for (size_t cut = 0; cut < sizeof(WHOLE); cut++)
-        free(patched(WHOLE, cut, &why));
-    for (size_t i = 0; i + 1 < sizeof(WHOLE); i++)
+    for (size_t cut = 0; cut < sizeof(PTX); cut++)
+        free(patched(PTX, cut, &why));
+    for (size_t i = 0; i + 1 < sizeof(PTX); i++)
         for (unsigned bit = 0; bit < 8; bit++) {
-            memcpy(text, WHOLE, sizeof(text));
+            memcpy(text, PTX, sizeof(text));
             text[i] = (char)((unsigned char)text[i] ^ 1u << bit);
             free(patched(text, sizeof(text), &why));
         }
@@ -202,6 +204,82 @@ START_TEST(other_values_are_no_verdict)
 }
 END_TEST
 
+static struct routes routes;
+
+/* 100 compute units; wgmma: of capability 9.0. */
+static void start(bool wgmma)
+{
+    static struct platform_device gpu;
+    gpu = hardware;
+    gpu.info.compute_units = 100;
+    gpu.nvidia = gpu.tensor_cores = true;
+    gpu.wgmma = wgmma;
+    memset(&routes, 0, sizeof(routes));
+    routes_start(&routes, &gpu);
+}
+
+static void take(const char *key, const char *value)
+{
+    ck_assert_msg(costs_take(&routes.costs, key, value), "%s: %s", key, value);
+}
+
+static bool patched_choice(uint32_t flags)
+{
+    const struct tandem_gemm gemm = {
+        .struct_size = sizeof(gemm),
+        .dtype = TANDEM_F32,
+        .flags = TANDEM_GEMM_TRANSPOSE_B | flags,
+        .m = 4096,
+        .n = 4096,
+        .k = 4096,
+        .batch = 1,
+        .alpha = 1,
+        .a = {NULL, 0, 4096, 0},
+        .b = {NULL, 0, 4096, 0},
+        .c = {NULL, 0, 4096, 0}};
+    struct route route;
+    route_choose(&routes, &gemm, &route);
+    return !route.clblast && tiles[route.tile].patched;
+}
+
+START_TEST(patched_programs_are_used_where_they_are_trusted_alone)
+{
+    const uint32_t scaled = TANDEM_GEMM_ALLOW_ROW_SCALED;
+    /* Of any other compute capability, never. */
+    start(false);
+    routes_trust(&routes);
+    ck_assert(!patched_choice(0));
+    ck_assert(routes_force(&routes, "wgmma-split-large"));
+    ck_assert(!patched_choice(0));
+    /* Of the one that has them, on somebody's word. */
+    start(true);
+    ck_assert(!patched_choice(0));
+    ck_assert(!patched_choice(scaled));
+    routes_trust(&routes);
+    ck_assert(patched_choice(0));
+    ck_assert(patched_choice(scaled));
+    /* What fails is left for what does without. */
+    const struct tandem_gemm gemm = {.struct_size = sizeof(gemm),
+                                     .dtype = TANDEM_F32};
+    for (uint32_t i = 0; i < TILES; i++)
+        if (tiles[i].patched)
+            route_break(&routes, &gemm,
+                        &(struct route){.tile = (enum tile_id)i});
+    ck_assert(!patched_choice(0));
+    ck_assert(!patched_choice(scaled));
+    /* Where others were measured, and these were not, neither. */
+    start(true);
+    routes_trust(&routes);
+    take("tile.strict-large", "5000 70 60");
+    ck_assert(!patched_choice(0));
+    take("tile.wgmma-split-large", "5000 35 35");
+    ck_assert(patched_choice(0));
+    start(true); /* tests may have them */
+    ck_assert(routes_force(&routes, "wgmma-split-medium"));
+    ck_assert(patched_choice(0));
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("patched");
@@ -212,6 +290,8 @@ int main(void)
     tcase_add_test(tests, verdicts_come_back);
     tcase_add_test(tests, a_verdict_is_of_one_driver_and_device);
     tcase_add_test(tests, other_values_are_no_verdict);
+    tcase_add_test(tests,
+                   patched_programs_are_used_where_they_are_trusted_alone);
     Suite *suite = suite_create("patched");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

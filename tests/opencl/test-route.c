@@ -615,58 +615,6 @@ static uint64_t moves(const struct tandem_gemm *gemm, enum tile_id tile,
     return packing_moves(gemm, tile, packing_needs(gemm, tile), out_launches);
 }
 
-static bool patched_choice(uint32_t flags)
-{
-    struct tandem_gemm gemm = product(4096, 4096, 4096, 1);
-    gemm.flags |= flags;
-    struct route route = choose(&gemm);
-    return !route.clblast && tiles[route.tile].patched;
-}
-
-START_TEST(patched_programs_are_used_where_they_are_trusted_alone)
-{
-    static struct platform_device hardware = {.nvidia = true,
-                                              .tensor_cores = true};
-    const uint32_t scaled = TANDEM_GEMM_ALLOW_ROW_SCALED;
-    /* Of any other compute capability, never. */
-    start(true);
-    routes_trust(&routes);
-    ck_assert(!patched_choice(0));
-    ck_assert(routes_force(&routes, "wgmma-split-large"));
-    ck_assert(!patched_choice(0));
-    /* Of the one that has them, on somebody's word. */
-    hardware.wgmma = true;
-    hardware.info.compute_units = 100;
-    memset(&routes, 0, sizeof(routes));
-    routes_start(&routes, &hardware);
-    ck_assert(!patched_choice(0));
-    ck_assert(!patched_choice(scaled));
-    routes_trust(&routes);
-    ck_assert(patched_choice(0));
-    ck_assert(patched_choice(scaled));
-    /* What fails is left for what does without. */
-    struct tandem_gemm gemm = product(1, 1, 1, 1);
-    for (uint32_t i = 0; i < TILES; i++)
-        if (tiles[i].patched)
-            route_break(&routes, &gemm,
-                        &(struct route){.tile = (enum tile_id)i});
-    ck_assert(!patched_choice(0));
-    ck_assert(!patched_choice(scaled));
-    /* Where others were measured, and these were not, neither. */
-    memset(&routes, 0, sizeof(routes));
-    routes_start(&routes, &hardware);
-    routes_trust(&routes);
-    take("tile.strict-large", "5000 70 60");
-    ck_assert(!patched_choice(0));
-    take("tile.wgmma-split-large", "5000 35 35");
-    ck_assert(patched_choice(0));
-    memset(&routes, 0, sizeof(routes)); /* tests may have them */
-    routes_start(&routes, &hardware);
-    ck_assert(routes_force(&routes, "wgmma-split-medium"));
-    ck_assert(patched_choice(0));
-}
-END_TEST
-
 START_TEST(an_operand_is_packed_where_it_has_to_be)
 {
     struct tandem_gemm gemm = product(256, 256, 256, 1);
@@ -842,8 +790,6 @@ int main(void)
     tcase_add_test(tests, skinny_groups_fill_the_device);
     tcase_add_test(tests, skinny_plans);
     tcase_add_test(tests, less_accurate_tiles_are_for_whoever_allows_them);
-    tcase_add_test(tests,
-                   patched_programs_are_used_where_they_are_trusted_alone);
     tcase_add_test(tests, an_operand_is_packed_where_it_has_to_be);
     tcase_add_test(tests, wrong_values_change_nothing);
     tcase_add_test(tests, sections_are_objects_of_strings);
