@@ -97,6 +97,19 @@ static inline uint quotient(uint n, uint multiplier, uint shift)
         }                                                                      \
     } while (0)
 
+/* The tile of a group, of tiles of a plane of which so many lie along its
+ * columns, before the next band of rows: plane, column and row.  Where there is
+ * nothing to do, counts are 0: compilers may bring divisions forward, and
+ * processors trap those. */
+#define TILE_FIND(along, of_plane, tile_columns, tile_rows)                    \
+    index_t along_ = (index_t)max(along, (ulong)1);                            \
+    index_t tiles_ = (index_t)max(of_plane, (ulong)1);                         \
+    index_t plane = (index_t)get_group_id(0) / tiles_;                         \
+    index_t within_ = (index_t)get_group_id(0) - plane * tiles_;               \
+    index_t band_ = within_ / along_;                                          \
+    index_t column = (within_ - band_ * along_) * (tile_columns);              \
+    index_t row = band_ * (tile_rows);
+
 /* ---- work-items that share a row ---- */
 
 /* The first HELD of 32 numbers. */

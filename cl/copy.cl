@@ -154,18 +154,9 @@ KERNEL void tiled(__global BITS *target, __global const BITS *source,
                   const struct tiled p)
 {
     __local word tile[ROWS][LINES | 1];
-    index_t group = (index_t)get_group_id(0);
-    if (group >= (index_t)p.groups)
+    if ((index_t)get_group_id(0) >= (index_t)p.groups)
         return;
-    /* Compilers may bring the divisions forward, and processors trap those by
-     * 0. */
-    index_t across = (index_t)max(p.tiles_across, (ulong)1);
-    index_t tiles = (index_t)max(p.tiles, (ulong)1);
-    index_t plane = group / tiles;
-    index_t within = group - plane * tiles;
-    index_t band = within / across;
-    index_t column = (within - band * across) * COLUMNS;
-    index_t row = band * ROWS;
+    TILE_FIND(p.tiles_across, p.tiles, COLUMNS, ROWS)
     index_t columns = (index_t)p.columns, rows = (index_t)p.rows;
     place_t to_pitch = (place_t)p.target_pitch;
     place_t from_pitch = (place_t)p.source_pitch;

@@ -352,15 +352,7 @@ KERNEL void crossed(__global OUT *out, INPUT_BUFFERS, const struct crossed p)
 #define DECLARE(k)                                                             \
     __local CAT(IN, k) CAT(tile, k)[IS_ACROSS(k) ? TILE : 1][TILE + 1];
     EACH_INPUT(DECLARE)
-    index_t group = (index_t)get_group_id(0);
-    /* Not 0 where there is nothing to do: processors trap a division by it. */
-    index_t along = (index_t)max(p.tiles_along, (ulong)1);
-    index_t tiles = (index_t)max(p.tiles, (ulong)1);
-    index_t plane = group / tiles;
-    index_t within = group - plane * tiles;
-    index_t band = within / along;
-    index_t column = (within - band * along) * TILE;
-    index_t row = band * TILE;
+    TILE_FIND(p.tiles_along, p.tiles, TILE, TILE)
     index_t columns = (index_t)p.columns, rows = (index_t)p.rows;
     PLACES(base, plane)
 #if VECTOR
