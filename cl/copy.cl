@@ -146,8 +146,8 @@ struct tiled {
     _Pragma("unroll") for (uint j = 0; j < ROWS * COLUMNS / GROUP; ++j)        \
     {                                                                          \
         uint y = LINE_OF(j, COLUMNS);                                          \
-        uint x = WITHIN(j, COLUMNS) + before - SKEW(y);                        \
-        TARGET(y, x) = tile[y][x];                                             \
+        place_t x = (place_t)WITHIN(j, COLUMNS) - (place_t)SKEW(y);            \
+        target[(place_t)y * to_pitch + x] = tile[y][x + before];               \
     }
 
 KERNEL void tiled(__global BITS *target, __global const BITS *source,

@@ -6,8 +6,10 @@
 #include "opencl/platform.h"
 
 /* A work-item keeps so many vectors of four elements before more of them share
- * a row; and of rows in local memory, which has no room for more. */
+ * a row; of shifted ones, which take more registers; and of rows in local
+ * memory, which has no room for more. */
 #define HELD_LOG2 3u
+#define SHIFTED_LOG2 2u
 #define STAGED_LOG2 2u
 /* Rows of up to LONG_ELEMENTS are kept by groups of so many work-items, of up
  * to half of these by half as many: more, with fewer registers each, than keep
@@ -128,7 +130,8 @@ static uint32_t lanes_wanted(const struct rows *rows, enum rows_access access,
     if (access == ROWS_STAGED)
         return rows_staged_lanes_log2(rows->count);
     bool line = access != ROWS_COLUMNS && !rows->across;
-    return lanes_of(vectors_log2, line ? LINE_LOG2 : 0, HELD_LOG2);
+    return lanes_of(vectors_log2, line ? LINE_LOG2 : 0,
+                    access == ROWS_SHIFTED ? SHIFTED_LOG2 : HELD_LOG2);
 }
 
 /* Whether work-items can keep all of a row, and how many vectors each. */
