@@ -31,6 +31,7 @@
 #include "opencl/cache_file.h"
 #include "opencl/device.h"
 #include "opencl/kernels.h"
+#include "opencl/nvidia/patch.h"
 
 /* Room for the longest of each part: six texts of a device's description, the
  * options, the numbers and line ends. */
@@ -112,8 +113,9 @@ static bool key_make(char out[KEY_BYTES], const struct tandem_device *device,
     uint64_t source =
         cache_hash(cache_hash(CACHE_HASH_SEED, kernel_common), text->source);
     int length = snprintf(
-        out, KEY_BYTES, "%u\n%s\n%016" PRIx64 "\n%s\n%s\n%s\n%s\n%s\n%s",
-        CACHE_FORMAT, text->file, source, text->options, info->name,
+        out, KEY_BYTES, "%u\n%s%s\n%016" PRIx64 "\n%s\n%s\n%s\n%s\n%s\n%s",
+        CACHE_FORMAT, text->file, text->patched ? " " PATCH_REVISION : "",
+        source, text->options, info->name,
         info->vendor, info->driver, info->platform, device->hardware->version);
     return length > 0 && length < (int)KEY_BYTES;
 }

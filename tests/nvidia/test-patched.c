@@ -267,10 +267,11 @@ START_TEST(patched_programs_are_used_where_they_are_trusted_alone)
                         &(struct route){.tile = (enum tile_id)i});
     ck_assert(!patched_choice(0));
     ck_assert(!patched_choice(scaled));
-    /* Where others were measured, and these were not, neither. */
+    /* Not where they were measured slower. */
     start(true);
     routes_trust(&routes);
     take("tile.strict-large", "5000 70 60");
+    take("tile.wgmma-split-large", "5000 700 700");
     ck_assert(!patched_choice(0));
     take("tile.wgmma-split-large", "5000 35 35");
     ck_assert(patched_choice(0));

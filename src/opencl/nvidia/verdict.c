@@ -8,7 +8,10 @@
 
 #include "opencl/cache_file.h"
 #include "opencl/kernels.h"
+#include "opencl/nvidia/patch.h"
 #include "opencl/platform.h"
+#include "opencl/product.h"
+#include "opencl/variant.h"
 
 #define STAMP_DIGITS 16u
 
@@ -22,9 +25,20 @@ uint64_t verdict_stamp(const struct platform_device *hardware)
         kernel_common,         kernel_wgmma,          kernel_pack,
         hardware->info.name,   hardware->info.vendor, hardware->info.driver,
         hardware->info.platform, hardware->version};
-    uint64_t hash = CACHE_HASH_SEED;
+    uint64_t hash = cache_hash(CACHE_HASH_SEED, PATCH_REVISION);
     for (uint32_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         hash = cache_hash(hash, parts[i]);
+    for (uint32_t i = 0; i < TILES; i++) {
+        struct variant_text text;
+        if (!tiles[i].patched)
+            continue;
+        variant_describe(&text,
+                         kernel_key(KERNEL_WGMMA, 0, false,
+                                    tiles[i].group_log2) |
+                             key_product(i, 0, 0, true),
+                         hardware);
+        hash = cache_hash(hash, text.options);
+    }
     return hash;
 }
 
@@ -65,6 +79,6 @@ const char *verdict_tell(enum verdict verdict)
     case VERDICT_RIGHT:
         return NULL;
     default:
-        return "cl-probe --calibrate has not tried them";
+        return "no profile says that cl-probe found them right";
     }
 }
