@@ -308,7 +308,9 @@ struct kept *kept_take(struct tandem_stream *stream,
         kept_use(pool, kept_find(pool, buffer, &form, version));
     bool make = kept == NULL && seen_again(pool, trace);
     pthread_mutex_unlock(&pool->mutex);
-    if (!make)
+    /* Were it packed while another stream writes it, what is kept would be of
+     * neither version, and stay so. */
+    if (!make || !stream_has(stream, buffer))
         return kept;
     kept = kept_make(stream, gemm, tile, id);
     if (kept == NULL)

@@ -67,6 +67,25 @@ enum tandem_status stream_use(struct tandem_stream *stream,
     return status;
 }
 
+bool stream_has(struct tandem_stream *stream,
+                const struct tandem_buffer *buffer)
+{
+    struct tandem_device *device = stream->device;
+    uint64_t writer = atomic_load(&buffer->written_stream);
+    uint64_t serial = atomic_load(&buffer->written_serial);
+    bool done = true;
+    if (writer == stream->id)
+        return true;
+    pthread_mutex_lock(&device->mutex);
+    /* A destroyed stream is not listed: its work is done. */
+    for (struct tandem_stream *other = device->streams; other != NULL;
+         other = other->next)
+        if (other->id == writer && atomic_load(&other->completed) < serial)
+            done = false;
+    pthread_mutex_unlock(&device->mutex);
+    return done;
+}
+
 void stream_used(struct tandem_stream *stream, struct tandem_buffer *buffer,
                  bool written)
 {

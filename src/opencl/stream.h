@@ -84,6 +84,10 @@ enum tandem_status stream_check(struct tandem_stream *stream);
  * block's former owner left on other streams. */
 enum tandem_status stream_use(struct tandem_stream *stream,
                               struct tandem_buffer *buffer);
+/* Whether what buffer holds is there for stream without waiting: its last write
+ * is of this stream, or was seen to be done. */
+bool stream_has(struct tandem_stream *stream,
+                const struct tandem_buffer *buffer);
 /* After it was enqueued. */
 void stream_used(struct tandem_stream *stream, struct tandem_buffer *buffer,
                  bool written);

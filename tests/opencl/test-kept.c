@@ -20,6 +20,7 @@
 #define N 7
 #define K 8
 #define WEIGHTS 3
+#define SIDE 256 /* of a product that takes a while */
 
 struct bench {
     struct tandem_device *device;
@@ -230,6 +231,59 @@ START_TEST(every_write_is_seen)
 }
 END_TEST
 
+/* Enqueues what takes a while, and then a write of b. */
+static void write_late(struct bench *bench, struct tandem_stream *stream,
+                       struct tandem_buffer *memory)
+{
+    const float five = 5;
+    const uint64_t third = SIDE * SIDE * 4;
+    struct tandem_gemm slow = {.struct_size = sizeof(slow),
+                               .dtype = TANDEM_F32,
+                               .m = SIDE,
+                               .n = SIDE,
+                               .k = SIDE,
+                               .batch = 1,
+                               .alpha = 1,
+                               .a = {memory, 0, SIDE, 0},
+                               .b = {memory, third, SIDE, 0},
+                               .c = {memory, 2 * third, SIDE, 0}};
+    for (uint32_t i = 0; i < 4; i++)
+        expect_ok(backend->gemm(stream, &slow), "slow");
+    for (uint32_t i = 0; i < K * N; i++)
+        bench->b_host[0][i] = five;
+    expect_ok(backend->fill(stream, bench->b[0], 0, K * N * 4, &five, 4),
+              "fill");
+}
+
+/* Who does not wait for another stream's write gets what there is, that time
+ * alone. */
+START_TEST(writes_of_another_stream_are_waited_for)
+{
+    struct bench bench;
+    struct tandem_stream *stream;
+    struct tandem_buffer *memory;
+    const float zero = 0;
+    bench_open(&bench, NULL, NULL, "1048576");
+    struct tandem_gemm gemm = product_of(bench.a, bench.b[0], bench.c);
+    expect_ok(backend->stream_create(bench.device, 0, &stream), "stream");
+    expect_ok(backend->alloc(bench.device, 3 * SIDE * SIDE * 4, &memory),
+              "alloc");
+    expect_ok(backend->fill(stream, memory, 0, 3 * SIDE * SIDE * 4, &zero, 4),
+              "fill");
+    products_expect(&bench, 0, "before");
+    write_late(&bench, stream, memory);
+    for (uint32_t turn = 0; turn < 3; turn++)
+        expect_ok(backend->gemm(bench.stream, &gemm), "gemm");
+    expect_ok(backend->stream_synchronize(stream, TANDEM_FOREVER), "wait");
+    expect_ok(backend->stream_synchronize(bench.stream, TANDEM_FOREVER),
+              "wait");
+    products_expect(&bench, 0, "after");
+    backend->free(memory);
+    backend->stream_destroy(stream);
+    bench_close(&bench);
+}
+END_TEST
+
 /* A temporary's block becomes what is kept; the next temporary is another,
  * unless something leaves. */
 static uint64_t blocks_kept(const char *packed)
@@ -402,6 +456,7 @@ int main(void)
     Suite *suite = suite_create("kept");
     suite_add_tcase(suite, cases);
     tcase_add_test(cases, every_write_is_seen);
+    tcase_add_test(cases, writes_of_another_stream_are_waited_for);
     tcase_add_test(cases, cap_is_kept);
     tcase_add_test(cases, parts_of_a_buffer_are_kept_apart);
     tcase_add_test(cases, memory_is_given_to_whom_it_lacks);
