@@ -12,16 +12,36 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint32_t users;
 static int found; /* the process's number, while there are users */
+/* The process that these are of; negative while it makes them its own. */
+static _Atomic pid_t owner;
+
+/* In a child after fork they are as its parent's threads left them. */
+static void blas_lock(void)
+{
+    pid_t self = getpid(), seen = atomic_load(&owner);
+    while (seen != self) {
+        if (seen != -self &&
+            atomic_compare_exchange_weak(&owner, &seen, -self)) {
+            pthread_mutex_init(&mutex, NULL);
+            if (atomic_exchange(&users, 0) > 0)
+                openblas_set_num_threads(found);
+            atomic_store(&owner, self);
+        }
+        seen = atomic_load(&owner);
+    }
+    pthread_mutex_lock(&mutex);
+}
 
 bool blas_limit(uint32_t threads)
 {
     if (atomic_load(&users) == 0 && openblas_get_num_threads() <= (int)threads)
         return false;
-    pthread_mutex_lock(&mutex);
+    blas_lock();
     if (atomic_load(&users) == 0)
         found = openblas_get_num_threads();
     atomic_fetch_add(&users, 1);
@@ -33,7 +53,7 @@ bool blas_limit(uint32_t threads)
 
 void blas_release(void)
 {
-    pthread_mutex_lock(&mutex);
+    blas_lock();
     if (atomic_fetch_sub(&users, 1) == 1)
         openblas_set_num_threads(found);
     pthread_mutex_unlock(&mutex);
