@@ -6,8 +6,9 @@
  * (the open key packed_bytes) or memory is wanted otherwise.  That memory
  * counts as cached.
  *
- * What a buffer holds is told by its last write, a stream's serial.  Memory of
- * the caller's, which is written unseen, is not kept.
+ * What a buffer holds is told by its last write, a stream's serial; nothing is
+ * packed while another stream may still write it.  Memory of the caller's, which
+ * is written unseen, is not kept.
  *
  * Any thread; all of it is under the pool's mutex.
  */
@@ -21,8 +22,8 @@ struct pool;
 struct tandem_stream;
 
 /* The operand, which the tile needs packed (packing.h), as it is kept; NULL: it
- * is not.  Whose kernels pack it, stream has them.  It stays until
- * kept_give. */
+ * is not.  Where it is to be kept from now on, stream is given the launches that
+ * pack it.  The plugin owns it; it stays until the caller's kept_give. */
 struct kept *kept_take(struct tandem_stream *stream,
                        const struct tandem_gemm *gemm, enum tile_id tile,
                        enum operand_id id);

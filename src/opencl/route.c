@@ -43,7 +43,8 @@ void routes_start(struct routes *routes,
 /* The conformance suite was seen to its end with the other patched tiles, not
  * with these (docs/wgmma.md): no verdict lets them in. */
 #define BY_NAME_ALONE                                                          \
-    (1u << TILE_WGMMA_SPLIT_LARGE | 1u << TILE_WGMMA_SPLIT_MEDIUM)
+    (1u << TILE_WGMMA_SPLIT_LARGE | 1u << TILE_WGMMA_SPLIT_MEDIUM |            \
+     1u << TILE_WGMMA_TF32_MEDIUM)
 
 static void patched_trust(struct routes *routes, uint32_t which)
 {
