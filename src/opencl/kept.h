@@ -7,8 +7,8 @@
  * counts as cached.
  *
  * What a buffer holds is told by its last write, a stream's serial; nothing is
- * packed while another stream may still write it.  Memory of the caller's, which
- * is written unseen, is not kept.
+ * packed while another stream may still write it.  Memory of the caller's,
+ * which is written unseen, is not kept.
  *
  * Any thread; all of it is under the pool's mutex.
  */
@@ -22,8 +22,8 @@ struct pool;
 struct tandem_stream;
 
 /* The operand, which the tile needs packed (packing.h), as it is kept; NULL: it
- * is not.  Where it is to be kept from now on, stream is given the launches that
- * pack it.  The plugin owns it; it stays until the caller's kept_give. */
+ * is not.  Where it is to be kept from now on, stream is given the launches
+ * that pack it.  The plugin owns it; it stays until the caller's kept_give. */
 struct kept *kept_take(struct tandem_stream *stream,
                        const struct tandem_gemm *gemm, enum tile_id tile,
                        enum operand_id id);
