@@ -40,12 +40,6 @@ void routes_start(struct routes *routes,
     atomic_store(&routes->broken, broken | (uint64_t)broken << ROUTE_16_BITS);
 }
 
-/* The conformance suite was seen to its end with the other patched tiles, not
- * with these (docs/wgmma.md): no verdict lets them in. */
-#define BY_NAME_ALONE                                                          \
-    (1u << TILE_WGMMA_SPLIT_LARGE | 1u << TILE_WGMMA_SPLIT_MEDIUM |            \
-     1u << TILE_WGMMA_TF32_MEDIUM)
-
 static void patched_trust(struct routes *routes, uint32_t which)
 {
     uint32_t bits = routes->patched & which;
@@ -55,7 +49,7 @@ static void patched_trust(struct routes *routes, uint32_t which)
 
 void routes_trust(struct routes *routes)
 {
-    patched_trust(routes, ~BY_NAME_ALONE);
+    patched_trust(routes, UINT32_MAX);
 }
 
 /* SPLITS or SPLITS:TILES. */

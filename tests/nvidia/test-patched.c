@@ -257,7 +257,7 @@ START_TEST(patched_programs_are_used_where_they_are_trusted_alone)
     ck_assert(!patched_choice(scaled));
     routes_trust(&routes);
     ck_assert(patched_choice(scaled));
-    ck_assert(!patched_choice(0)); /* those of split f32 by name alone */
+    ck_assert(patched_choice(0)); /* those of split f32 */
     /* What fails is left for what does without. */
     const struct tandem_gemm gemm = {.struct_size = sizeof(gemm),
                                      .dtype = TANDEM_F32};
@@ -265,15 +265,19 @@ START_TEST(patched_programs_are_used_where_they_are_trusted_alone)
         if (tiles[i].patched)
             route_break(&routes, &gemm,
                         &(struct route){.tile = (enum tile_id)i});
-    ck_assert(!patched_choice(scaled));
+    ck_assert(!patched_choice(scaled) && !patched_choice(0));
     /* Not where they were measured slower. */
     start(true);
     routes_trust(&routes);
+    take("tile.strict-large", "5000 77 63");
+    take("tile.wgmma-split-large", "5000 700 700");
     take("tile.pair-large", "5000 40 35");
     take("tile.wgmma-pair-large", "5000 700 700");
-    ck_assert(!patched_choice(scaled));
+    ck_assert(!patched_choice(scaled) && !patched_choice(0));
     take("tile.wgmma-pair-large", "5000 17 17");
     ck_assert(patched_choice(scaled));
+    take("tile.wgmma-split-large", "5000 35 35");
+    ck_assert(patched_choice(0));
     start(true); /* tests may have them */
     ck_assert(routes_force(&routes, "wgmma-split-medium"));
     ck_assert(patched_choice(0));
