@@ -7,6 +7,8 @@
 #include "number.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 static double element_at(const unsigned char *image, uint32_t dtype,
                          uint64_t byte_offset, int64_t at)
@@ -94,36 +96,138 @@ static double tolerance_of(const struct tandem_gemm *gemm, double scale,
     return tolerance;
 }
 
-static void element_fill(const struct tandem_gemm *gemm, const unsigned char *a,
-                         const unsigned char *b, const unsigned char *c,
-                         const unsigned char *bias, const int64_t *at,
-                         struct expected *out, int64_t i)
+/* Columns of b that are summed side by side. */
+#define STRIP 8
+
+/* One batch's operands in float64, laid out as the sums read them: those of one
+ * element in the order of k, STRIP elements at a time. */
+struct operands {
+    double *a; /* row by row */
+    double *b; /* strip by strip, in each k by k; columns past n are zeros */
+    double *most_a, *most_b; /* the largest of each row and column */
+};
+
+static int64_t strips_of(const struct tandem_gemm *gemm)
 {
-    bool transpose_a = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
-    bool transpose_b = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
-    double sum = 0.0, scale = 0.0, before = 0.0, added, more;
-    double most[2] = {0.0, 0.0};
+    return (gemm->n + STRIP - 1) / STRIP;
+}
 
-    for (int64_t p = 0; p < gemm->k; p++) {
-        double x = operand_at(&gemm->a, gemm->dtype, a, transpose_a, at[0],
-                              at[1], p);
-        double y = operand_at(&gemm->b, gemm->dtype, b, transpose_b, at[0], p,
-                              at[2]);
+static void operands_init(struct operands *operands,
+                          const struct tandem_gemm *gemm)
+{
+    uint64_t m = (uint64_t)gemm->m, k = (uint64_t)gemm->k;
+    uint64_t columns = (uint64_t)strips_of(gemm) * STRIP;
 
-        sum += x * y;
-        scale += fabs(x * y);
-        most[0] = fmax(most[0], fabs(x));
-        most[1] = fmax(most[1], fabs(y));
+    operands->a = must_allocate(m * k * sizeof(double));
+    operands->b = must_allocate(k * columns * sizeof(double));
+    operands->most_a = must_allocate(m * sizeof(double));
+    operands->most_b = must_allocate(columns * sizeof(double));
+}
+
+static void operands_finish(struct operands *operands)
+{
+    free(operands->a);
+    free(operands->b);
+    free(operands->most_a);
+    free(operands->most_b);
+}
+
+static void operands_fill_a(struct operands *operands,
+                            const struct tandem_gemm *gemm,
+                            const unsigned char *image, int64_t batch)
+{
+    bool transposed = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
+    double *to = operands->a;
+
+    for (int64_t row = 0; row < gemm->m; row++) {
+        double most = 0.0;
+
+        for (int64_t p = 0; p < gemm->k; p++) {
+            *to = operand_at(&gemm->a, gemm->dtype, image, transposed, batch,
+                             row, p);
+            most = fmax(most, fabs(*to++));
+        }
+        operands->most_a[row] = most;
     }
+}
+
+static void operands_fill_b(struct operands *operands,
+                            const struct tandem_gemm *gemm,
+                            const unsigned char *image, int64_t batch)
+{
+    bool transposed = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
+
+    for (int64_t column = 0; column < strips_of(gemm) * STRIP; column++) {
+        double *to = operands->b + column / STRIP * STRIP * gemm->k;
+        double most = 0.0;
+
+        to += column % STRIP;
+        for (int64_t p = 0; p < gemm->k; p++, to += STRIP) {
+            *to = column < gemm->n
+                      ? operand_at(&gemm->b, gemm->dtype, image, transposed,
+                                   batch, p, column)
+                      : 0.0;
+            most = fmax(most, fabs(*to));
+        }
+        operands->most_b[column] = most;
+    }
+}
+
+/* A row of a times a strip of b: the sums of the products, and of their
+ * magnitudes. */
+static void strip_sum(int64_t k, const double *a, const double *b, double *sums,
+                      double *scales)
+{
+    double sum[STRIP] = {0.0}, scale[STRIP] = {0.0};
+
+    for (int64_t p = 0; p < k; p++, b += STRIP)
+        for (int j = 0; j < STRIP; j++) {
+            double product = a[p] * b[j];
+
+            sum[j] += product;
+            scale[j] += fabs(product);
+        }
+    memcpy(sums, sum, sizeof(sum));
+    memcpy(scales, scale, sizeof(scale));
+}
+
+/* What follows the sum of an element; largest: see allowed. */
+static void element_fill(const struct tandem_gemm *gemm, const unsigned char *c,
+                         const unsigned char *bias, const int64_t *at,
+                         double sum, double scale, double largest,
+                         struct expected *out)
+{
+    int64_t i = (at[0] * gemm->m + at[1]) * gemm->n + at[2];
+    double before = 0.0, added, more;
+
     if (gemm->beta != 0.0)
         before = gemm->beta * matrix_at(&gemm->c, c_dtype_of(gemm), c, at[0],
                                         at[1], at[2]);
     added = bias_at(gemm, bias, at[1], at[2]);
-    more = allowed(gemm, fabs(gemm->alpha) * scale, most[0] * most[1]);
+    more = allowed(gemm, fabs(gemm->alpha) * scale, largest);
     scale = fabs(gemm->alpha) * scale + fabs(before) + fabs(added);
     sum = gemm->k == 0 ? 0.0 : gemm->alpha * sum;
     out->real[i] = activated(gemm, sum + before + added);
     out->tolerance[i] = tolerance_of(gemm, scale, more, out->real[i]);
+}
+
+static void row_fill(const struct tandem_gemm *gemm,
+                     const struct operands *operands, const unsigned char *c,
+                     const unsigned char *bias, int64_t batch, int64_t row,
+                     struct expected *out)
+{
+    double sums[STRIP], scales[STRIP];
+
+    for (int64_t column = 0; column < gemm->n; column++) {
+        int64_t at[3] = {batch, row, column};
+
+        if (column % STRIP == 0)
+            strip_sum(gemm->k, operands->a + row * gemm->k,
+                      operands->b + column * gemm->k, sums, scales);
+        element_fill(gemm, c, bias, at, sums[column % STRIP],
+                     scales[column % STRIP],
+                     operands->most_a[row] * operands->most_b[column], out);
+    }
 }
 
 void reference_gemm(const struct tandem_gemm *gemm, const unsigned char *a,
@@ -131,12 +235,16 @@ void reference_gemm(const struct tandem_gemm *gemm, const unsigned char *a,
                     const unsigned char *bias, struct expected *out)
 {
     int64_t shape[3] = {gemm->batch, gemm->m, gemm->n};
-    int64_t at[3] = {0, 0, 0};
+    struct operands operands;
 
     expected_init(out, EXPECTED_REAL, shape_count(3, shape));
     out->subnormal_tolerance = REFERENCE_SUBNORMAL;
-    for (int64_t i = 0; i < out->elements; i++) {
-        element_fill(gemm, a, b, c, bias, at, out, i);
-        index_next(3, shape, at);
+    operands_init(&operands, gemm);
+    for (int64_t batch = 0; batch < gemm->batch; batch++) {
+        operands_fill_a(&operands, gemm, a, batch);
+        operands_fill_b(&operands, gemm, b, batch);
+        for (int64_t row = 0; row < gemm->m; row++)
+            row_fill(gemm, &operands, c, bias, batch, row, out);
     }
+    operands_finish(&operands);
 }
