@@ -105,6 +105,23 @@ static uint32_t skew_of(const struct tandem_tensor_desc *tensor)
     return bytes / TANDEM_DTYPE_BYTES(tensor->dtype);
 }
 
+static uint64_t magnitude(int64_t stride)
+{
+    return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
+}
+
+/* Whether a sheared tile works out places beyond 32 bits, though no element is:
+ * it starts lines before its first column, and the last tile may start past the
+ * last column. */
+static bool shear_far(const struct tiled *tiled, const struct copy_tile *tile)
+{
+    uint64_t more = tile->shear - 1;
+    uint64_t lines = tiled->columns + 2 * more;
+    uint64_t from = magnitude(tiled->source_pitch) * lines + tiled->rows;
+    uint64_t to = magnitude(tiled->target_pitch) * tiled->rows + lines;
+    return more != 0 && (from > MOST_NARROW || to > MOST_NARROW);
+}
+
 static void plan_tiled(struct plan *plan, const struct request *request,
                        struct layout *layout, uint32_t axis,
                        const struct tandem_tensor_desc *source)
@@ -128,6 +145,7 @@ static void plan_tiled(struct plan *plan, const struct request *request,
                   planes_vector(layout, 0, target) &&
                   planes_vector(layout, 1, source);
     struct copy_tile tile = copy_tile(type, vector);
+    far = far || shear_far(tiled, &tile);
     step->key =
         kernel_key(KERNEL_COPY_TILED, 0, far, request->group_log2) |
         key_type(0, type) | key_vector(vector);

@@ -50,6 +50,25 @@ uint32_t packing_needs(const struct tandem_gemm *gemm, enum tile_id tile)
     return needs;
 }
 
+bool packing_fits(const struct tandem_gemm *gemm, enum tile_id tile)
+{
+    uint64_t fours = 0;
+    if (tiles[tile].tensor != TENSOR_NONE)
+        return true;
+    uint32_t needs = packing_needs(gemm, tile);
+    for (uint32_t i = 0; i < OPERANDS; i++) {
+        struct operand operand = operand_of(gemm, (enum operand_id)i);
+        struct extent extent = extent_of(gemm, &operand);
+        /* Doubles first: three such numbers may be more than 64 bits. */
+        if ((needs >> i & 1u) == 0)
+            continue;
+        if ((double)extent.lines * extent.fours * extent.batches > MOST_NARROW)
+            return false;
+        fours += fours_of(&extent);
+    }
+    return fours <= MOST_NARROW;
+}
+
 uint64_t packing_moves(const struct tandem_gemm *gemm, enum tile_id tile,
                        uint32_t operands, uint32_t *out_launches)
 {

@@ -12,6 +12,8 @@
 /* Bits of the operands that the tile takes packed alone, a's being the first.
  * 1 << OPERAND_A, 1 << OPERAND_B. */
 uint32_t packing_needs(const struct tandem_gemm *gemm, enum tile_id tile);
+/* Whether the kernel that makes them so counts as far. */
+bool packing_fits(const struct tandem_gemm *gemm, enum tile_id tile);
 /* Bytes that packing such operands moves, and the launches that it takes. */
 uint64_t packing_moves(const struct tandem_gemm *gemm, enum tile_id tile,
                        uint32_t operands, uint32_t *out_launches);

@@ -156,7 +156,8 @@ bool product_fits(const struct tandem_gemm *gemm, enum tile_id tile)
         return tensor_fits(gemm, tile);
     if (tiles[tile].strict && gemm->dtype != TANDEM_F32)
         return false;
-    return tiles[tile].narrow == 0 || skinny_fits(gemm, tile);
+    return tiles[tile].narrow == 0 ? packing_fits(gemm, tile)
+                                   : skinny_fits(gemm, tile);
 }
 
 bool product_by_ones(const struct tandem_gemm *gemm, enum tile_id tile)

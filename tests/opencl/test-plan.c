@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What plans count in 32 bits, and what they must not: places that kernels work
+ * out past the last element and before the first are places, too.  No OpenCL.
+ */
+#include <config.h>
+
+#include <check.h>
+
+#include "../common/runner.h"
+#include "opencl/plan.h"
+#include "opencl/product.h"
+
+static struct tandem_gemm product(int64_t m, int64_t n, int64_t k)
+{
+    return (struct tandem_gemm){.struct_size = sizeof(struct tandem_gemm),
+                                .dtype = TANDEM_F32,
+                                .flags = TANDEM_GEMM_TRANSPOSE_B,
+                                .m = m,
+                                .n = n,
+                                .k = k,
+                                .batch = 1,
+                                .alpha = 1,
+                                .a = {NULL, 0, k, m * k},
+                                .b = {NULL, 0, k, n * k},
+                                .c = {NULL, 0, n, m * n}};
+}
+
+START_TEST(no_more_is_packed_than_is_counted)
+{
+    /* Of 2^17 rows, 2^15 and one fours each. */
+    struct tandem_gemm gemm = product(1 << 17, 64, (1 << 17) + 1);
+    ck_assert(!product_fits(&gemm, TILE_LARGE));
+    ck_assert(product_fits(&gemm, TILE_MEDIUM));
+    gemm.m = 1 << 15;
+    ck_assert(product_fits(&gemm, TILE_LARGE));
+    /* Aligned, it is not packed. */
+    gemm = product(1 << 17, 64, 1 << 17);
+    ck_assert(product_fits(&gemm, TILE_LARGE));
+}
+END_TEST
+
+/* Whether a transpose of lines, so far apart, counts in 64 bits. */
+static bool transpose_wide(int64_t lines, int64_t rows, int64_t pitch,
+                           uint64_t lead, uint32_t dtype)
+{
+    const int64_t turned[] = {1, 0};
+    const struct tandem_op op = {.struct_size = sizeof(op),
+                                 .id = TANDEM_OP_TRANSPOSE,
+                                 .ints = turned,
+                                 .int_count = 2};
+    const struct tandem_tensor_desc input = {.dtype = dtype,
+                                             .rank = 2,
+                                             .shape = {lines, rows},
+                                             .strides = {pitch, 1}};
+    const struct tandem_tensor_desc output = {
+        .byte_offset = lead * TANDEM_DTYPE_BYTES(dtype),
+        .dtype = dtype,
+        .rank = 2,
+        .shape = {rows, lines},
+        .strides = {lines, 1}};
+    const struct tandem_tensor_desc *inputs[] = {&input};
+    const struct tandem_tensor_desc *outputs[] = {&output};
+    const struct request request = {.group_log2 = 8,
+                                    .op = &op,
+                                    .inputs = inputs,
+                                    .outputs = outputs,
+                                    .input_count = 1,
+                                    .output_count = 1};
+    struct plan plan = {.steps = 0};
+    ck_assert_int_eq(plan_copy(&plan, &request), TANDEM_OK);
+    ck_assert_uint_eq(KEY_KERNEL(plan.step[0].key), KERNEL_COPY_TILED);
+    return KEY_WIDE(plan.step[0].key) != 0;
+}
+
+START_TEST(sheared_tiles_count_what_they_work_out)
+{
+    ck_assert(!transpose_wide(64, 100, 1 << 20, 1, TANDEM_U8));
+    /* No element is 2^31 away, but the line past the last is. */
+    ck_assert(transpose_wide(64, 100, 1 << 25, 1, TANDEM_U8));
+    ck_assert(!transpose_wide(64, 100, 1 << 25, 0, TANDEM_U8));
+    /* Nor here, but as many lines before the first are. */
+    ck_assert(transpose_wide(8, 100, 0x0c000001, 0, TANDEM_U8));
+    ck_assert(transpose_wide(9, 200000001, 200000001, 0, TANDEM_F32));
+    ck_assert(!transpose_wide(64, 100, 1 << 24, 1, TANDEM_F32));
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("plan");
+    tcase_add_test(tests, no_more_is_packed_than_is_counted);
+    tcase_add_test(tests, sheared_tiles_count_what_they_work_out);
+    return runner_run_case("plan", tests);
+}
