@@ -27,8 +27,8 @@ static bool same_text(cl_device_id device, cl_device_info what,
     char value[512] = "";
 
     clGetDeviceInfo(device, what, sizeof value - 1, value, NULL);
-    /* The plugin cuts long names. */
-    return strncmp(value, text, 120) == 0;
+    /* The plugin leaves out blanks before a name, and cuts long ones. */
+    return strncmp(value + strspn(value, " "), text, 120) == 0;
 }
 
 static bool same_platform(cl_platform_id platform, const char *text)

@@ -194,8 +194,9 @@ static bool warm_print(const struct probe_options *options,
     else if (device_number(result, "operators") == 0)
         printf("%s: there is nothing to compile\n", name);
     else
-        printf("%s: %.0f kernels are there, in %.1f s\n", name,
+        printf("%s: %.0f kernel%s there, in %.1f s\n", name,
                device_number(result, "kernels"),
+               device_number(result, "kernels") > 1 ? "s are" : " is",
                device_number(result, "seconds"));
     failures_print(result);
     return good;
