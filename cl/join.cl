@@ -7,9 +7,10 @@
 
 /* Where element i of all batches is. */
 #define WHERE(i)                                                               \
-    uint columns = max(p.n, 1u), rows = max(p.m, 1u);                          \
-    uint line = (uint)(i) / columns, column = (uint)(i)-line * columns;        \
-    uint batch = line / rows, row = line - batch * rows
+    index_t columns = max(p.n, 1u), rows = max(p.m, 1u);                       \
+    index_t line = (index_t)(i) / columns;                                     \
+    uint column = (uint)((index_t)(i)-line * columns);                         \
+    uint batch = (uint)(line / rows), row = (uint)(line - batch * rows)
 
 /* An item an element, or four of them. */
 KERNEL void join_parts(__global C_T *c, __global const float *partial,

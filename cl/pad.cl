@@ -23,11 +23,11 @@ struct padding {
 
 /* Four i of an operand. */
 static inline void four_copy(__global bits_t4 *to, __global const bits_t *from,
-                             uint i, uint length, uint fours, uint lines,
+                             index_t i, uint length, uint fours, uint lines,
                              long ld, long batch_stride)
 {
-    uint line = i / fours, at = (i - line * fours) * 4;
-    uint batch = line / lines, left = length - at;
+    index_t line = i / fours, batch = line / lines;
+    uint at = (uint)(i - line * fours) * 4, left = length - at;
     from += (long)batch * batch_stride + (long)(line - batch * lines) * ld + at;
     to[i] = (bits_t4)(from[0], left > 1 ? from[1] : (bits_t)0,
                       left > 2 ? from[2] : (bits_t)0,
@@ -38,9 +38,9 @@ static inline void four_copy(__global bits_t4 *to, __global const bits_t *from,
 KERNEL void pad(__global bits_t4 *to, __global const bits_t *a,
                 __global const bits_t *b, const struct padding p)
 {
-    uint i = get_global_id(0);
-    uint a_fours = p.fours[0] * p.lines[0] * p.batches[0];
-    uint b_fours = p.fours[1] * p.lines[1] * p.batches[1];
+    index_t i = (index_t)get_global_id(0);
+    index_t a_fours = (index_t)p.fours[0] * p.lines[0] * p.batches[0];
+    index_t b_fours = (index_t)p.fours[1] * p.lines[1] * p.batches[1];
     if (i < a_fours)
         four_copy(to + p.to[0], a + p.from[0], i, p.length[0], p.fours[0],
                   p.lines[0], p.ld[0], p.batch[0]);

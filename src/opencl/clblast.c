@@ -50,39 +50,6 @@ static void product_fill(struct product *out, const struct tandem_gemm *gemm)
     out->c_stride = (size_t)gemm->c.batch_stride;
 }
 
-/* ---- limits ---- */
-
-/* CLBlast's kernels count in int, padding included. */
-static enum tandem_status fits_int(const struct tandem_matrix *matrix,
-                                   const char *name, int64_t rows,
-                                   int64_t batch)
-{
-    /* A tile of 256 rows is more than any of its parameters pads to. */
-    double end = (double)(matrix->byte_offset / sizeof(float)) +
-                 (double)matrix->batch_stride * (double)(batch - 1) +
-                 ((double)rows + 256.0) * ((double)matrix->ld + 256.0);
-    if (end < (double)INT32_MAX)
-        return TANDEM_OK;
-    return message_set(TANDEM_UNSUPPORTED,
-                       "gemm: %s reaches element %.0f of its buffer, past "
-                       "2^31: CLBlast cannot count so far; split the product",
-                       name, end);
-}
-
-enum tandem_status clblast_supports(const struct tandem_gemm *gemm)
-{
-    bool swap_a = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
-    bool swap_b = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
-    enum tandem_status status =
-        fits_int(&gemm->a, "a", swap_a ? gemm->k : gemm->m, gemm->batch);
-    if (status == TANDEM_OK)
-        status =
-            fits_int(&gemm->b, "b", swap_b ? gemm->n : gemm->k, gemm->batch);
-    if (status == TANDEM_OK)
-        status = fits_int(&gemm->c, "c", gemm->m, gemm->batch);
-    return status;
-}
-
 /* ---- readiness ---- */
 
 uint64_t clblast_key(const struct tandem_gemm *gemm)

@@ -11,12 +11,10 @@
 
 /* Before any other call of CLBlast's. */
 void clblast_begin(cl_command_queue *queue);
-/* UNSUPPORTED with a message where CLBlast cannot count so far; gemm was
- * checked, and is all of f32. */
-enum tandem_status clblast_supports(const struct tandem_gemm *gemm);
 /* GEMM_KEY or GEMM_BATCHED_KEY: what CLBlast compiles for gemm. */
 uint64_t clblast_key(const struct tandem_gemm *gemm);
-/* Enqueues alpha a b + beta c; nothing of gemm is empty. */
+/* Enqueues alpha a b + beta c; nothing of gemm is empty, and it is one of
+ * product_by_clblast's. */
 enum tandem_status clblast_product(struct tandem_stream *stream,
                                    const struct tandem_gemm *gemm);
 /* Runs small products on scratch memory, so that CLBlast has compiled. */

@@ -291,7 +291,6 @@ static enum tandem_status read_options(struct tandem_device *device,
     device->log = from->log;
     device->log_user = from->log_user;
     const char *profile = NULL;
-    bool deterministic = false;
     for (uint32_t i = 0; i < from->count && status == TANDEM_OK; i++) {
         if (from->keys[i] == NULL || from->values[i] == NULL)
             return message_set(TANDEM_INVALID_ARGUMENT,
@@ -317,7 +316,7 @@ static enum tandem_status read_options(struct tandem_device *device,
         if (strcmp(from->keys[i], "profile") == 0)
             profile = from->values[i];
         if (strcmp(from->keys[i], "deterministic") == 0)
-            deterministic = strcmp(from->values[i], "1") == 0;
+            device->routes.fixed = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "try") == 0)
             device->tries = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "test.cache") == 0)
@@ -338,7 +337,7 @@ static enum tandem_status read_options(struct tandem_device *device,
     }
     device->stuck_ns =
         stuck_ms < UINT64_MAX / 1000000u ? stuck_ms * 1000000u : 0;
-    if (status == TANDEM_OK && profile != NULL && !deterministic)
+    if (status == TANDEM_OK && profile != NULL && !device->routes.fixed)
         read_profile(device, profile);
     if (status == TANDEM_OK)
         take_verdict(device);

@@ -27,15 +27,6 @@ static bool nothing(const struct tandem_gemm *gemm)
     return gemm->m == 0 || gemm->n == 0 || gemm->batch == 0;
 }
 
-enum tandem_status gemm_supports(const struct tandem_device *device,
-                                 const struct tandem_gemm *gemm)
-{
-    (void)device;
-    if (nothing(gemm) || product_zero(gemm))
-        return TANDEM_OK;
-    return product_wide(gemm) ? clblast_supports(gemm) : TANDEM_OK;
-}
-
 /* How a product is computed: by CLBlast's kernels, by a plan, or by one after
  * the other. */
 struct way {
@@ -58,7 +49,7 @@ static void way_find(struct way *out, struct tandem_device *device,
                      NULL, group_log2);
         return;
     }
-    out->plain = !out->zero && !product_wide(gemm);
+    out->plain = !out->zero && !product_by_clblast(gemm);
     if (out->plain) {
         plan_multiply(&out->plan, gemm, group_log2);
         return;
@@ -199,14 +190,17 @@ static void way_keep(struct tandem_stream *stream,
                      matrices, stream->device->programs.group_log2);
 }
 
-/* The way's plan; where its temporary has no memory, one without. */
+/* The way's plan; where its temporary has no memory, one without, unless paths
+ * are fixed. */
 static enum tandem_status way_launch(struct tandem_stream *stream,
                                      const struct tandem_gemm *gemm,
                                      struct way *way)
 {
     bool temporary = way->plan.temp_bytes != 0;
     enum tandem_status status = launch_plan(stream, &way->plan);
+    /* Other tiles add in another order. */
     if (status != TANDEM_OUT_OF_MEMORY || !temporary ||
+        stream->device->routes.fixed ||
         atomic_load(&stream->status) != TANDEM_OK)
         return status;
     plan_product(&way->plan, gemm, TILE_MEDIUM, WHOLE, NULL,
@@ -220,8 +214,6 @@ enum tandem_status gemm_launch(struct tandem_stream *stream,
     struct way way;
     struct span_user user = {stream->device, "gemm"};
     enum tandem_status status = check_gemm(gemm, launch_span, &user);
-    if (status == TANDEM_OK)
-        status = gemm_supports(stream->device, gemm);
     if (status == TANDEM_OK)
         status = check_poison(gemm);
     if (status != TANDEM_OK || nothing(gemm))

@@ -8,9 +8,6 @@
 /* backend.h's gemm; the stream is live. */
 enum tandem_status gemm_launch(struct tandem_stream *stream,
                                const struct tandem_gemm *gemm);
-/* UNSUPPORTED with a message, or OK; gemm was checked. */
-enum tandem_status gemm_supports(const struct tandem_device *device,
-                                 const struct tandem_gemm *gemm);
 enum tandem_status gemm_prepare(struct tandem_device *device,
                                 const struct tandem_gemm *gemm);
 enum tandem_status gemm_ready(struct tandem_device *device,

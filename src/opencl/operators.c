@@ -16,8 +16,6 @@ static enum tandem_status judge(struct tandem_device *device,
     enum tandem_status status = device_check(device);
     if (status == TANDEM_OK)
         status = launch_check(device, request, false);
-    if (status == TANDEM_OK && is_gemm(request->op))
-        status = gemm_supports(device, request->op->gemm);
     return status;
 }
 

@@ -131,7 +131,8 @@ static void pad_plan(struct plan *plan, const struct tandem_gemm *gemm,
         if ((operands >> i & 1u) != 0)
             items += operand_pad(plan, &padding, gemm, i, out[i]);
     struct step *step = plan_step(plan,
-                                  kernel_key(KERNEL_PAD, 0, false, group_log2) |
+                                  kernel_key(KERNEL_PAD, 0, items > INT32_MAX,
+                                             group_log2) |
                                       key_type(0, bits_type(gemm->dtype)),
                                   sizeof(padding));
     *(struct padding *)step->params = padding;

@@ -90,16 +90,38 @@ uint32_t product_share(const struct tandem_gemm *gemm, enum tile_id tile)
 
 bool product_counts(const struct tandem_gemm *gemm)
 {
-    double plane = (double)gemm->m * (double)gemm->n * (double)gemm->batch;
     /* A chunk past the last must not wrap either, nor a tile of rows. */
     return gemm->m < INT32_MAX && gemm->n < INT32_MAX &&
-           gemm->k < INT32_MAX && plane < (double)INT32_MAX &&
+           gemm->k < INT32_MAX && gemm->batch < INT32_MAX &&
            gemm->a.ld < MOST_LINE && gemm->b.ld < MOST_LINE;
 }
 
 bool product_wide(const struct tandem_gemm *gemm)
 {
     return gemm->dtype == TANDEM_F32 && gemm_c_dtype(gemm) == TANDEM_F32;
+}
+
+/* Padding included: a tile of 256 rows is more than any of CLBlast's
+ * parameters pads to. */
+static bool counted_in_int(const struct tandem_matrix *matrix, int64_t rows,
+                           int64_t batch)
+{
+    double end = (double)(matrix->byte_offset / sizeof(float)) +
+                 (double)matrix->batch_stride * (double)(batch - 1) +
+                 ((double)rows + 256.0) * ((double)matrix->ld + 256.0);
+    return end < (double)INT32_MAX;
+}
+
+bool product_by_clblast(const struct tandem_gemm *gemm)
+{
+    bool turned_a = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
+    bool turned_b = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
+    return product_wide(gemm) &&
+           counted_in_int(&gemm->a, turned_a ? gemm->k : gemm->m,
+                          gemm->batch) &&
+           counted_in_int(&gemm->b, turned_b ? gemm->n : gemm->k,
+                          gemm->batch) &&
+           counted_in_int(&gemm->c, gemm->m, gemm->batch);
 }
 
 /* ---- operands ---- */
@@ -279,8 +301,8 @@ void product_join(struct plan *plan, const struct tandem_gemm *gemm,
     uint32_t kernel = tiled            ? KERNEL_JOIN_TILES
                       : lanes_log2 > 0 ? KERNEL_JOIN_LANES
                                        : KERNEL_JOIN_PARTS;
-    uint64_t key =
-        kernel_key(kernel, 0, false, group_log2) | product_types(gemm);
+    uint64_t key = kernel_key(kernel, 0, from->plane > INT32_MAX, group_log2) |
+                   product_types(gemm);
     struct step *step =
         plan_step(plan, key | product_activation(gemm), sizeof(struct product));
     struct product *out = (struct product *)step->params;

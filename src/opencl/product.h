@@ -78,10 +78,12 @@ uint32_t product_share(const struct tandem_gemm *gemm, enum tile_id tile);
 bool product_fits(const struct tandem_gemm *gemm, enum tile_id tile);
 /* Whether the tile, a plain one, reads elements one by one. */
 bool product_by_ones(const struct tandem_gemm *gemm, enum tile_id tile);
-/* Whether all of it is f32: only then CLBlast takes it, too (its routines of
- * f16 are not for all devices). */
+/* Whether all of it is f32. */
 bool product_wide(const struct tandem_gemm *gemm);
-/* Whether the kernels can count as far as gemm's matrices go. */
+/* Whether CLBlast takes it, too: what is f32 (its routines of f16 are not for
+ * all devices), and reaches no further than its kernels count, in int. */
+bool product_by_clblast(const struct tandem_gemm *gemm);
+/* Whether the tiles can count as far as gemm's matrices go. */
 bool product_counts(const struct tandem_gemm *gemm);
 enum operand_id { OPERAND_A, OPERAND_B, OPERANDS };
 

@@ -318,9 +318,9 @@ void route_choose(struct routes *routes, const struct tandem_gemm *gemm,
 {
     uint64_t broken =
         atomic_load_explicit(&routes->broken, memory_order_relaxed);
-    bool either = product_wide(gemm); /* way */
+    bool either = product_by_clblast(gemm); /* way */
     *out_route = (struct route){.clblast = true, .division = WHOLE};
-    if (!either)
+    if (!product_wide(gemm))
         broken |= broken >> ROUTE_16_BITS;
     if (!product_counts(gemm))
         return;
@@ -371,7 +371,8 @@ static uint32_t traits_of(const struct tandem_gemm *gemm)
            (gemm->b.batch_stride == 0 ? 256u : 0) |
            type_of(gemm->dtype) << 9 | type_of(gemm_c_dtype(gemm)) << 13 |
            tensor_traits(gemm) << 17 |
-           (product_fits(gemm, TILE_SKINNY_16) ? 1u << 23 : 0);
+           (product_fits(gemm, TILE_SKINNY_16) ? 1u << 23 : 0) |
+           (product_by_clblast(gemm) ? 1u << 24 : 0);
 }
 
 /* Acquire and release keep each read and write of a word between those of

@@ -37,6 +37,7 @@ struct routes {
     struct costs costs;
     uint32_t units;      /* compute units */
     bool prefer_clblast; /* nothing is built in of our kernels here */
+    bool fixed;          /* by the open key deterministic */
     bool forced;         /* by the open key test.gemm: use_route */
     struct route use_route;
     /* Bits of tiles that this driver cannot run; from ROUTE_16_BITS on, those

@@ -101,6 +101,64 @@ START_TEST(cap_is_kept)
 }
 END_TEST
 
+/* Of four parts of k, which there is no memory for: another way adds in another
+ * order, so it is taken only where paths are not fixed. */
+static enum tandem_status product_without_room(const char *deterministic)
+{
+    const char *keys[] = {"test.gemm", "memory_cap_bytes", "deterministic"};
+    const char *values[] = {"medium:4", "560000", deterministic};
+    const struct tandem_open_options options = {
+        .struct_size = sizeof(options), .count = 3, .keys = keys,
+        .values = values};
+    const int64_t n = 128, k = 256;
+    struct tandem_device *device;
+    struct tandem_stream *stream;
+    struct tandem_buffer *a, *b, *c;
+    const float one = 1.0f;
+    float got = 0;
+    expect_ok(backend->open(0, &options, &device), "open");
+    expect_ok(backend->stream_create(device, 0, &stream), "stream_create");
+    expect_ok(backend->alloc(device, (uint64_t)(n * k) * 4, &a), "alloc");
+    expect_ok(backend->alloc(device, (uint64_t)(n * k) * 4, &b), "alloc");
+    expect_ok(backend->alloc(device, (uint64_t)(n * n) * 4, &c), "alloc");
+    expect_ok(backend->fill(stream, a, 0, (uint64_t)(n * k) * 4, &one, 4),
+              "fill");
+    expect_ok(backend->fill(stream, b, 0, (uint64_t)(n * k) * 4, &one, 4),
+              "fill");
+    const struct tandem_gemm gemm = {.struct_size = sizeof(gemm),
+                                     .dtype = TANDEM_F32,
+                                     .m = n,
+                                     .n = n,
+                                     .k = k,
+                                     .batch = 1,
+                                     .alpha = 1,
+                                     .a = {a, 0, k, 0},
+                                     .b = {b, 0, n, 0},
+                                     .c = {c, 0, n, 0}};
+    enum tandem_status status = backend->gemm(stream, &gemm);
+    if (status == TANDEM_OK) {
+        expect_ok(backend->download(stream, c, 0, &got, sizeof(got), 0,
+                                    TANDEM_FOREVER),
+                  "download");
+        expect_ok(backend->stream_synchronize(stream, TANDEM_FOREVER),
+                  "stream_synchronize");
+        ck_assert(got == (float)k);
+    }
+    backend->free(a);
+    backend->free(b);
+    backend->free(c);
+    backend->stream_destroy(stream);
+    backend->close(device);
+    return status;
+}
+
+START_TEST(fixed_paths_are_kept_without_memory)
+{
+    ck_assert_int_eq(product_without_room("0"), TANDEM_OK);
+    ck_assert_int_eq(product_without_room("1"), TANDEM_OUT_OF_MEMORY);
+}
+END_TEST
+
 START_TEST(imported_memory_is_shared)
 {
     float *memory = aligned_alloc(4096, 4096);
@@ -297,6 +355,7 @@ static Suite *suite_make(void)
     tcase_add_test(cases, tiles_are_timed_in_little_memory);
     tcase_add_test(cases, pool_asks_the_driver_once);
     tcase_add_test(cases, cap_is_kept);
+    tcase_add_test(cases, fixed_paths_are_kept_without_memory);
     tcase_add_test(cases, imported_memory_is_shared);
     tcase_add_test(cases, source_is_free_after_upload);
     tcase_add_test(cases, uploads_keep_their_order);

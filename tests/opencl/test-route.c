@@ -166,6 +166,58 @@ START_TEST(no_tile_is_chosen_where_none_fits)
 }
 END_TEST
 
+/* CLBlast counts in int; whoever knows no costs takes a tile, too. */
+START_TEST(products_past_2_31_are_ours)
+{
+    struct tandem_gemm short_one = product(46000, 46000, 64, 1);
+    struct tandem_gemm large = product(70000, 40000, 64, 1);
+    struct tandem_gemm offset = product(64, 64, 64, 1);
+    struct tandem_gemm batched = product(64, 64, 64, INT64_C(1) << 20);
+    offset.b.byte_offset = UINT64_C(4) << 31;
+    ck_assert(product_by_clblast(&short_one));
+    const struct tandem_gemm *const all[] = {&large, &offset, &batched};
+    for (uint32_t i = 0; i < 6; i++) {
+        const struct tandem_gemm *gemm = all[i / 2];
+        start(i % 2 != 0);
+        ck_assert(product_counts(gemm));
+        ck_assert(!product_by_clblast(gemm));
+        ck_assert(!choose(gemm).clblast);
+        take("tile.small", "100 100 100");
+        take("clblast", "1024 1024 1024 1 1");
+        ck_assert(!choose(gemm).clblast);
+        ck_assert(choose(&short_one).clblast);
+        ck_assert(routes_force(&routes, "clblast"));
+        ck_assert(!choose(gemm).clblast);
+    }
+}
+END_TEST
+
+/* What makes one of parts, or copies an operand, counts in 64 bits where 32
+ * are too few. */
+START_TEST(far_places_are_counted_in_64_bits)
+{
+    for (int wide = 0; wide < 2; wide++) {
+        struct plan plan;
+        struct tandem_gemm gemm = product(70000, wide ? 40000 : 20000, 64, 1);
+        plan_product(&plan, &gemm, TILE_MEDIUM,
+                     (struct division){2, ALL_TILES}, NULL, 8);
+        const struct step *last = &plan.step[plan.steps - 1];
+        ck_assert_uint_eq(KEY_KERNEL(last->key), KERNEL_JOIN_PARTS);
+        ck_assert_int_eq(KEY_WIDE(last->key) != 0, wide);
+        ck_assert_uint_eq(last->groups,
+                          (UINT64_C(70000) * (uint64_t)gemm.n / 4 + 255) / 256);
+        /* a's and b's lines of 1021 or 8189 elements in fours. */
+        gemm = product(INT64_C(1) << 20, 16, wide ? 8189 : 1021, 1);
+        plan_product(&plan, &gemm, TILE_LARGE, WHOLE, NULL, 8);
+        ck_assert_uint_eq(KEY_KERNEL(plan.step[0].key), KERNEL_PAD);
+        ck_assert_int_eq(KEY_WIDE(plan.step[0].key) != 0, wide);
+        ck_assert_uint_eq(plan.step[0].groups,
+                          ((UINT64_C(1) << 20) + 16) *
+                              (wide ? UINT64_C(2048) : UINT64_C(256)) / 256);
+    }
+}
+END_TEST
+
 /* CLBlast does not take them, so any tile is better; what is broken for them is
  * not so for f32. */
 START_TEST(products_of_16_bits_are_ours)
@@ -777,6 +829,8 @@ int main(void)
     tcase_add_test(tests, an_epilogue_costs_clblast_a_launch);
     tcase_add_test(tests, unmeasured_tiles_are_left_out);
     tcase_add_test(tests, no_tile_is_chosen_where_none_fits);
+    tcase_add_test(tests, products_past_2_31_are_ours);
+    tcase_add_test(tests, far_places_are_counted_in_64_bits);
     tcase_add_test(tests, products_of_16_bits_are_ours);
     tcase_add_test(tests, alignment_goes_by_the_dtype);
     tcase_add_test(tests, single_elements_take_longer);
