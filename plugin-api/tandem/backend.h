@@ -452,7 +452,9 @@ enum tandem_device_caps {
     /* open understands the key "test.fault": test plugins only. */
     TANDEM_CAP_FAULT_INJECTION = 1u << 8,
     /* CAST and GEMM take f16 and bf16. */
-    TANDEM_CAP_16_BIT_FLOATS = 1u << 9
+    TANDEM_CAP_16_BIT_FLOATS = 1u << 9,
+    /* Its memory is the host's, if import_host finds nothing else. */
+    TANDEM_CAP_UNIFIED_MEMORY = 1u << 10
 };
 
 /* Filled by device_describe.  Strings are UTF-8, cut to fit, always ended. */

@@ -23,16 +23,30 @@ static const struct device *holder(const struct tandem_context *context,
                : context->devices[(uint32_t)__builtin_ctz(current)];
 }
 
+static bool at_home(const struct operand *operand, const struct device *device)
+{
+    return operand->home >> device->id & 1;
+}
+
+/* Whether device has no current copy. */
+static bool operand_away(const struct operand *operand,
+                         const struct device *device)
+{
+    return !(operand->current &
+             (at_home(operand, device) ? HOST_BIT : device->bit));
+}
+
 /* What moving one operand to device costs.  out_wait gets the devices that
  * must be waited for. */
 static double operand_transfer(const struct operand *operand,
                                const struct device *device, uint32_t *out_wait)
 {
     const struct tandem_context *context = device->context;
+    const bool home = at_home(operand, device);
     double ns = 0;
 
-    if (operand->current & device->bit) {
-        if (device->shares_host)
+    if (!operand_away(operand, device)) {
+        if (home)
             *out_wait |= operand->writer & ~(1u << device->id);
         return 0;
     }
@@ -46,7 +60,7 @@ static double operand_transfer(const struct operand *operand,
         *out_wait |= 1u << source->id;
         ns = curve_at(&source->cost.curves[COST_DOWNLOAD], operand->bytes);
     }
-    if (!device->shares_host)
+    if (!home)
         ns += curve_at(&device->cost.curves[COST_UPLOAD], operand->bytes);
     return ns;
 }
@@ -67,11 +81,12 @@ static double operand_onward(const struct query *query,
         !(context->usable >> (operand->reader - 1) & 1))
         return 0;
     reader = context->devices[operand->reader - 1];
-    if (reader->bit == device->bit)
+    if (reader == device ||
+        (at_home(operand, reader) && at_home(operand, device)))
         return 0;
-    if (!device->shares_host && !operand->expected)
+    if (!at_home(operand, device) && !operand->expected)
         ns = curve_at(&device->cost.curves[COST_DOWNLOAD], operand->bytes);
-    if (!reader->shares_host)
+    if (!at_home(operand, reader))
         ns += curve_at(&reader->cost.curves[COST_UPLOAD], operand->bytes);
     return ns;
 }
@@ -147,7 +162,8 @@ static double return_predict(const struct query *query,
         if (!operand->expected)
             continue;
         any = true;
-        ns += curve_at(&cost->curves[COST_DOWNLOAD], operand->bytes);
+        if (!at_home(operand, device))
+            ns += curve_at(&cost->curves[COST_DOWNLOAD], operand->bytes);
     }
     return any ? ns + cost->scalars[COST_SYNC] : 0;
 }
@@ -303,7 +319,7 @@ static void moves_book(struct record *record, const struct device *device)
         struct storage *storage = operand->storage;
         uint32_t wait = 0;
 
-        if (operand->read && !(operand->current & device->bit) &&
+        if (operand->read && operand_away(operand, device) &&
             storage->debt_ns[device->id] > 0) {
             storage->moved |= bit;
             storage->price_ns =

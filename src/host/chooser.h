@@ -48,6 +48,7 @@ struct operand {
     struct storage *storage; /* may be gone later */
     double bytes;
     uint32_t current;
+    uint32_t home;   /* bit d: device d would use the host's copy */
     uint32_t writer; /* bit d: device d may still be writing the host's copy */
     bool read;       /* its content must be on the device */
     bool written;

@@ -292,7 +292,8 @@ enum tandem_status tandem_tensor_residency(const struct tandem_tensor *tensor,
     context_lock(context);
     *out_mask = tensor->storage->current;
     for (uint32_t i = 0; i < context->device_count; i++) {
-        if (context->devices[i]->shares_host && (*out_mask & HOST_BIT))
+        if (storage_shared(tensor->storage, context->devices[i]) &&
+            (*out_mask & HOST_BIT))
             *out_mask |= 1u << i;
     }
     context_unlock(context);

@@ -59,7 +59,8 @@ struct tandem_context {
     uint32_t backends_enumerated;
     uint32_t indices_enumerated; /* of the backend after those */
     uint32_t usable;  /* bit d: device d may be chosen */
-    uint32_t sharing; /* bit d: device d computes in host memory */
+    uint32_t sharing; /* bit d: device d computes in host memory, */
+    uint32_t importing; /* or can, where the memory suits it */
     /* By operator, bit d: device d computes it wrong, by its profile. */
     uint32_t rejecting[TANDEM_OP_LIMIT];
     char *forced_name; /* not yet looked up, or NULL */

@@ -128,6 +128,8 @@ static enum tandem_status device_add(struct tandem_context *context,
         context->usable |= 1u << device->id;
     if (device->shares_host)
         context->sharing |= 1u << device->id;
+    else if (caps & TANDEM_CAP_UNIFIED_MEMORY)
+        context->importing |= 1u << device->id;
     log_message(&context->log, TANDEM_LOG_INFO, "device %u: %s, %s%s%s",
                 device->id, device->label, device->info.name,
                 device->calibrated ? "" : ", not calibrated",

@@ -30,7 +30,7 @@ struct device {
     uint32_t bit;   /* where its data is */
     enum device_state state;
     uint32_t starved; /* attempts to open it that ran out of memory */
-    bool shares_host; /* computes in host memory */
+    bool shares_host; /* computes in host memory, always */
     bool compiles;
     /* Work may be under way after launch returned, or may have failed. */
     bool async;

@@ -85,7 +85,6 @@ enum tandem_status call_launch_once(const struct call *call,
 static enum tandem_status operands_place(const struct query *query,
                                          struct device *device)
 {
-    struct tandem_context *context = device->context;
     enum tandem_status status = wait_free(device, WAIT_LIMIT);
 
     if (status != TANDEM_OK)
@@ -94,23 +93,22 @@ static enum tandem_status operands_place(const struct query *query,
         const struct operand *operand = &query->operands[i];
         struct storage *storage = operand->storage;
 
-        if ((storage->current & device->bit) &&
+        if ((storage->current & storage_bit(storage, device)) &&
             storage->buffers[device->id] != NULL && storage->host_used == 0 &&
             storage->host_writer == NULL && device->doubted == 0)
             continue;
-        /* Others that compute in host memory may be at it still. */
-        if (operand->written && device->shares_host) {
-            status = storage_host_release(
-                storage, context->sharing & ~(1u << device->id), WAIT_LIMIT);
-            if (status != TANDEM_OK)
-                return status;
-        }
         if (operand->read) {
             status = storage_to_device(storage, device);
         } else {
             storage_buffer_renew(storage, device);
             status = storage_buffer_make(storage, device);
         }
+        /* Others that compute in host memory may be at it still. */
+        if (status == TANDEM_OK && operand->written &&
+            storage_shared(storage, device))
+            status = storage_host_release(
+                storage, storage_sharers(storage) & ~(1u << device->id),
+                WAIT_LIMIT);
         if (status != TANDEM_OK)
             return status;
     }
@@ -186,7 +184,7 @@ void call_launched(struct record *record, struct device *device)
     for (uint32_t i = 0; i < query->operand_count; i++) {
         const struct operand *operand = &query->operands[i];
 
-        if (device->async && device->shares_host)
+        if (device->async && storage_shared(operand->storage, device))
             operand->storage->host_used |= 1u << device->id;
         if (operand->read)
             storage_device_reads(operand->storage, device, query->op);

@@ -151,6 +151,7 @@ static void operand_locate(struct operand *operand)
     const struct storage *storage = operand->storage;
 
     operand->current = storage->current;
+    operand->home = storage_home(storage);
     operand->writer = storage->host_writer != NULL
                           ? 1u << storage->host_writer->id
                           : 0;

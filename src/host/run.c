@@ -190,11 +190,10 @@ static enum tandem_status call_place(struct call *call, struct record *record,
 
 /* Whether the operand's next reader is expected to be elsewhere than in host
  * memory. */
-static bool leaves_home(const struct tandem_context *context,
-                        const struct operand *operand)
+static bool leaves_home(const struct operand *operand)
 {
     return operand->reader != 0 &&
-           !(context->sharing >> (operand->reader - 1) & 1);
+           !(operand->home >> (operand->reader - 1) & 1);
 }
 
 /* The way of most small operators: nobody can beat the device that computes in
@@ -214,7 +213,7 @@ static bool home_run(struct call *call, struct record *record,
 
         if (operand->storage->buffers[home->id] == NULL ||
             operand->writer != 0 || operand->storage->host_used != 0 ||
-            operand->storage->moved != 0 || leaves_home(context, operand) ||
+            operand->storage->moved != 0 || leaves_home(operand) ||
             (operand->read && !(operand->current & HOST_BIT)))
             return false;
     }

@@ -6,12 +6,19 @@
 
 #include "host/storage.h"
 #include "common/message.h"
+#include "host/answer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define HOST_ALIGNMENT 64u
+/* What a device that has memory of its own, if only by name, imports: whole
+ * pages, and no less than what it would transfer in a way for large ones; of
+ * the caller's, multiples of a unit. */
+#define PAGE_BYTES 4096u
+#define IMPORT_BYTES ((uint64_t)128 << 10)
+#define IMPORT_UNIT 64u
 
 /* Addresses for bytes of the library's own: new ones, until those in the upper
  * half were all given out. */
@@ -64,15 +71,18 @@ static void memory_free(struct storage *storage)
     free(storage);
 }
 
+static void buffer_free(struct storage *storage, uint32_t id)
+{
+    if (storage->buffers[id] != NULL)
+        storage->context->devices[id]->table->free(storage->buffers[id]);
+    storage->buffers[id] = NULL;
+    storage->imported &= ~(1u << id);
+}
+
 static void buffers_free(struct storage *storage)
 {
-    struct tandem_context *context = storage->context;
-
-    for (uint32_t i = 0; i < context->device_count; i++) {
-        if (storage->buffers[i] != NULL)
-            context->devices[i]->table->free(storage->buffers[i]);
-        storage->buffers[i] = NULL;
-    }
+    for (uint32_t i = 0; i < storage->context->device_count; i++)
+        buffer_free(storage, i);
 }
 
 /* Whether work that uses the host's memory may be under way. */
@@ -161,20 +171,61 @@ enum tandem_status storage_claim(struct storage *storage,
     return TANDEM_OK;
 }
 
+/* Where a device may import it, the last page is nobody else's either. */
 enum tandem_status storage_host_make(struct storage *storage)
 {
+    const size_t alignment =
+        storage->bytes < IMPORT_BYTES ? HOST_ALIGNMENT : PAGE_BYTES;
     void *memory = NULL;
-    const uint64_t bytes = storage->bytes > 0 ? storage->bytes : 1;
+    uint64_t bytes = storage->bytes > 0 ? storage->bytes : 1;
 
     if (storage->host != NULL)
         return TANDEM_OK;
-    if (bytes > SIZE_MAX - HOST_ALIGNMENT ||
-        posix_memalign(&memory, HOST_ALIGNMENT, (size_t)bytes) != 0)
+    bytes = (bytes + alignment - 1) / alignment * alignment;
+    if (bytes > SIZE_MAX - PAGE_BYTES ||
+        posix_memalign(&memory, alignment, (size_t)bytes) != 0)
         return message_set(TANDEM_OUT_OF_MEMORY,
                            "no host memory for a tensor of %" PRIu64 " bytes",
                            storage->bytes);
     storage->host = memory;
     return TANDEM_OK;
+}
+
+bool storage_importable(const struct storage *storage)
+{
+    return storage->host != NULL && storage->bytes >= IMPORT_BYTES &&
+           !storage->read_only && !storage->gaps &&
+           (uintptr_t)storage->host % PAGE_BYTES == 0 &&
+           (!storage->wrapped || storage->bytes % IMPORT_UNIT == 0);
+}
+
+/* Has device use the host's copy where it can.  A device that cannot is not
+ * asked again. */
+static void buffer_import(struct storage *storage, struct device *device)
+{
+    struct tandem_context *context = storage->context;
+    struct tandem_buffer **buffer = &storage->buffers[device->id];
+    const uint64_t bytes =
+        (storage->bytes + IMPORT_UNIT - 1) / IMPORT_UNIT * IMPORT_UNIT;
+    enum tandem_status status;
+
+    if (!(context->importing >> device->id & 1) ||
+        !storage_importable(storage))
+        return;
+    status = answer_status(device->table->import_host(
+        device->handle, storage->host, bytes, buffer));
+    if (status == TANDEM_OK) {
+        storage->imported |= 1u << device->id;
+        return;
+    }
+    *buffer = NULL;
+    if (status != TANDEM_UNSUPPORTED)
+        return;
+    context->importing &= ~(1u << device->id);
+    log_message(&context->log, TANDEM_LOG_WARNING,
+                "%s: tensors are copied, though it should share the host's "
+                "memory: %s",
+                device->label, answer_error(device->table));
 }
 
 enum tandem_status storage_buffer_make(struct storage *storage,
@@ -188,6 +239,10 @@ enum tandem_status storage_buffer_make(struct storage *storage,
     status = device_open(device);
     if (status != TANDEM_OK)
         return status;
+    storage->written[device->id] = 0;
+    buffer_import(storage, device);
+    if (*buffer != NULL)
+        return TANDEM_OK;
     if (device->shares_host) {
         status = storage_host_make(storage);
         if (status != TANDEM_OK)
@@ -203,8 +258,16 @@ enum tandem_status storage_buffer_make(struct storage *storage,
                              device->shares_host ? "importing host memory"
                                                  : "allocating");
     }
-    storage->written[device->id] = 0;
     return TANDEM_OK;
+}
+
+void storage_settle_home(struct storage *storage, struct device *device)
+{
+    if (!(storage->context->importing >> device->id & 1) ||
+        storage_shared(storage, device) || !storage_importable(storage))
+        return;
+    buffer_free(storage, device->id);
+    storage->current &= ~device->bit;
 }
 
 void storage_buffer_renew(struct storage *storage, struct device *device)
@@ -214,8 +277,7 @@ void storage_buffer_renew(struct storage *storage, struct device *device)
     if (written <= device->doubted_from || written > device->doubted ||
         storage->buffers[device->id] == NULL)
         return;
-    device->table->free(storage->buffers[device->id]);
-    storage->buffers[device->id] = NULL;
+    buffer_free(storage, device->id);
     if (storage->host_writer == device)
         storage->host_writer = NULL;
 }
@@ -235,15 +297,10 @@ static void moves_judge(struct storage *storage, uint32_t stale)
 
 void storage_host_wrote(struct storage *storage)
 {
-    struct tandem_context *context = storage->context;
-
     /* What a device left in the host's copy may be poisoned in the plugin:
      * a new buffer is not. */
     if (storage->host_writer != NULL) {
-        const uint32_t id = storage->host_writer->id;
-
-        context->devices[id]->table->free(storage->buffers[id]);
-        storage->buffers[id] = NULL;
+        buffer_free(storage, storage->host_writer->id);
         storage->host_writer = NULL;
     }
     moves_judge(storage, UINT32_MAX);
@@ -265,7 +322,9 @@ void storage_host_read(struct storage *storage)
 
 void storage_device_wrote(struct storage *storage, struct device *device)
 {
-    storage->current = device->bit;
+    const bool shared = storage_shared(storage, device);
+
+    storage->current = shared ? HOST_BIT : device->bit;
     storage->poison = TANDEM_OK;
     storage->written[device->id] = device->sequence;
     if (storage->moved != 0)
@@ -275,7 +334,7 @@ void storage_device_wrote(struct storage *storage, struct device *device)
     storage->produced = true;
     storage->awaited = true;
     storage->host_writer = NULL;
-    if (device->shares_host && device->async) {
+    if (shared && device->async) {
         storage->host_writer = device;
         storage->host_used |= 1u << device->id;
     }

@@ -47,6 +47,9 @@ struct storage {
     /* The device that wrote the host's copy and may not be done, or NULL. */
     struct device *host_writer;
     struct tandem_buffer *buffers[TANDEM_MAX_DEVICES];
+    /* Bit d: device d has memory of its own, but its buffer is the host's
+     * copy, imported. */
+    uint32_t imported;
     /* The number of the device's last launch that wrote the buffer. */
     uint64_t written[TANDEM_MAX_DEVICES];
 
@@ -85,6 +88,45 @@ enum tandem_status storage_host_make(struct storage *storage);
 enum tandem_status storage_buffer_make(struct storage *storage,
                                        struct device *device);
 
+/* Whether the host's copy is of the kind that a device of context->importing
+ * can use where it lies. */
+bool storage_importable(const struct storage *storage);
+
+/* The devices that use the host's copy where it lies. */
+static inline uint32_t storage_sharers(const struct storage *storage)
+{
+    return storage->context->sharing | storage->imported;
+}
+
+static inline bool storage_shared(const struct storage *storage,
+                                  const struct device *device)
+{
+    return storage_sharers(storage) >> device->id & 1;
+}
+
+/* And those that would at their next use of it, too. */
+static inline uint32_t storage_home(const struct storage *storage)
+{
+    uint32_t devices = storage->context->importing;
+
+    if (devices != 0 && storage_importable(storage)) {
+        for (uint32_t i = 0; i < storage->context->device_count; i++) {
+            if (storage->buffers[i] != NULL)
+                devices &= ~(1u << i);
+        }
+    } else {
+        devices = 0;
+    }
+    return storage_sharers(storage) | devices;
+}
+
+/* Where device's copy is: a bit of current. */
+static inline uint32_t storage_bit(const struct storage *storage,
+                                   const struct device *device)
+{
+    return storage_shared(storage, device) ? HOST_BIT : device->bit;
+}
+
 /* Whether there is something to read: TANDEM_OK, or the poison, or
  * TANDEM_INVALID_ARGUMENT where it was never written. */
 enum tandem_status storage_readable(struct storage *storage);
@@ -100,6 +142,10 @@ enum tandem_status storage_to_device(struct storage *storage,
  * that it may be written. */
 enum tandem_status storage_host_release(struct storage *storage,
                                         uint32_t devices, uint64_t deadline_ns);
+
+/* Its content is on the host: device's own copy is given up where device can
+ * use the host's from now on. */
+void storage_settle_home(struct storage *storage, struct device *device);
 
 /* Before a launch on device overwrites all of it: a buffer that failed work
  * may have poisoned is given up. */

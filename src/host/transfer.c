@@ -180,6 +180,7 @@ static enum tandem_status host_fetch(struct storage *storage,
         storage->staging = NULL;
     }
     storage->current |= HOST_BIT;
+    storage_settle_home(storage, source);
     return TANDEM_OK;
 }
 
@@ -198,7 +199,7 @@ static enum tandem_status home_step(struct storage *storage,
     if (status == TANDEM_OK)
         status = storage_host_make(storage);
     if (status == TANDEM_OK)
-        status = storage_host_release(storage, storage->context->sharing,
+        status = storage_host_release(storage, storage_sharers(storage),
                                       state->deadline_ns);
     if (status != TANDEM_OK || unlocks != storage->context->unlocks)
         return status;
@@ -264,16 +265,19 @@ enum tandem_status storage_to_device(struct storage *storage,
     bool recovered = false, awaited = storage->bytes <= COPIED_BYTES;
     enum tandem_status status = TANDEM_OK;
 
-    if (device->shares_host) {
+    if (storage_shared(storage, device)) {
         if (host_needed(storage, device))
             status = storage_to_host(storage, WAIT_LIMIT);
         return status == TANDEM_OK ? storage_buffer_make(storage, device)
                                    : status;
     }
-    while (!(storage->current & device->bit) && status == TANDEM_OK) {
+    while (!(storage->current & storage_bit(storage, device)) &&
+           status == TANDEM_OK) {
         status = storage_to_host(storage, WAIT_LIMIT);
         if (status == TANDEM_OK)
             status = storage_buffer_make(storage, device);
+        if (status == TANDEM_OK && storage_shared(storage, device))
+            return TANDEM_OK;
         if (status == TANDEM_OK && device->held) {
             status = wait_held(device, WAIT_LIMIT);
         } else if (status == TANDEM_OK && !awaited && device->busy) {

@@ -240,7 +240,10 @@ bool describe_device(struct platform_device *out, cl_platform_id platform,
     info->caps |= listed(extensions, "cl_khr_fp16") ? TANDEM_CAP_F16 : 0;
     /* A CPU device computes in the host's memory; others are believed only
      * after a round trip, at import_host. */
-    info->caps |= info->kind == TANDEM_DEVICE_CPU ? TANDEM_CAP_HOST_MEMORY : 0;
+    if (info->kind == TANDEM_DEVICE_CPU)
+        info->caps |= TANDEM_CAP_HOST_MEMORY;
+    else if (out->unified)
+        info->caps |= TANDEM_CAP_UNIFIED_MEMORY;
     *out_code = asked.code;
     return asked.code == CL_SUCCESS;
 }

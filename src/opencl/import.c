@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "opencl/device.h"
+#include "opencl/launch.h"
 #include "opencl/status.h"
 
 #define PROBE_BYTES 4096u
@@ -43,18 +44,14 @@ static cl_int probe_device(cl_command_queue queue, cl_mem shared, cl_mem other,
     return code;
 }
 
-static bool verify(struct tandem_device *device)
+static bool commands_share(struct tandem_device *device, unsigned char *probe)
 {
     cl_int code = CL_SUCCESS;
     bool shared = false;
     cl_mem mem = NULL, other = NULL;
-    cl_command_queue queue = NULL;
-    unsigned char *probe = aligned_alloc(PAGE_BYTES, PROBE_BYTES);
-    if (probe == NULL)
-        return false;
-    memset(probe, 0, PROBE_BYTES);
-    queue =
+    cl_command_queue queue =
         clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
+    memset(probe, 0, PROBE_BYTES);
     if (code == CL_SUCCESS)
         mem = clCreateBuffer(device->context,
                              CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
@@ -70,8 +67,84 @@ static bool verify(struct tandem_device *device)
         clReleaseMemObject(other);
     if (queue != NULL)
         clReleaseCommandQueue(queue);
-    free(probe);
     return code == CL_SUCCESS && shared;
+}
+
+/* ---- by a kernel ---- */
+
+#define PROBE_FLOATS (PROBE_BYTES / sizeof(float))
+/* What a cache kept of the first time is found out by the second one. */
+#define TRIPS 3
+
+/* The host writes from, a kernel negates it to to, where the host reads. */
+static bool kernel_trip(struct tandem_stream *stream,
+                        const struct request *request, float *from, float *to,
+                        float first)
+{
+    struct request again = *request;
+    for (size_t i = 0; i < PROBE_FLOATS; i++) {
+        from[i] = first + (float)i;
+        to[i] = 0;
+    }
+    if (launch_op(stream, &again) != TANDEM_OK ||
+        stream_synchronize(stream, device_limit(stream->device)) != TANDEM_OK)
+        return false;
+    for (size_t i = 0; i < PROBE_FLOATS; i++)
+        if (to[i] != -first - (float)i)
+            return false;
+    return true;
+}
+
+/* Operators are kernels, which drivers may treat in another way. */
+static bool kernels_share(struct tandem_device *device, unsigned char *probe)
+{
+    const struct tandem_op op = {.struct_size = sizeof(op),
+                                 .id = TANDEM_OP_NEG};
+    struct tandem_tensor_desc descs[2] = {
+        {.dtype = TANDEM_F32, .rank = 1, .shape = {PROBE_FLOATS},
+         .strides = {1}}};
+    const struct tandem_tensor_desc *in = &descs[0], *out = &descs[1];
+    const struct request request = {.hardware = device->hardware,
+                                    .op = &op,
+                                    .inputs = &in,
+                                    .input_count = 1,
+                                    .outputs = &out,
+                                    .output_count = 1};
+    struct tandem_buffer *from = NULL, *to = NULL;
+    struct tandem_stream *stream = NULL;
+    float *memory = (float *)(void *)probe;
+    bool right = buffer_import(device, probe, PROBE_BYTES, &from) ==
+                     TANDEM_OK &&
+                 buffer_import(device, probe + PROBE_BYTES, PROBE_BYTES,
+                               &to) == TANDEM_OK &&
+                 stream_create(device, 0, &stream) == TANDEM_OK;
+    descs[1] = descs[0];
+    descs[0].buffer = from;
+    descs[1].buffer = to;
+    for (int trip = 0; trip < TRIPS && right; trip++)
+        right = kernel_trip(stream, &request, memory, memory + PROBE_FLOATS,
+                            (float)(trip * 4096 + 1));
+    if (stream != NULL)
+        stream_destroy(stream);
+    if (from != NULL)
+        buffer_destroy(from);
+    if (to != NULL)
+        buffer_destroy(to);
+    return right;
+}
+
+/* The memory stays with work that does not end. */
+static bool verify(struct tandem_device *device)
+{
+    unsigned char *probe = aligned_alloc(PAGE_BYTES, 2 * PROBE_BYTES);
+    if (probe == NULL)
+        return false;
+    bool shared = commands_share(device, probe);
+    if (shared && device->hardware->info.kind != TANDEM_DEVICE_CPU)
+        shared = kernels_share(device, probe);
+    if (!atomic_load(&device->stuck))
+        free(probe);
+    return shared;
 }
 
 static bool shares_memory(struct tandem_device *device)

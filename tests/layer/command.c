@@ -9,12 +9,13 @@
 
 #define WAITS cl_uint wait_count, const cl_event *waits, cl_event *event
 
-static void enqueued(cl_int error, uint64_t *counter, cl_bool blocking,
-                     const cl_event *event)
+static void enqueued(cl_int error, uint64_t *counter, size_t bytes,
+                     cl_bool blocking, const cl_event *event)
 {
     if (error != CL_SUCCESS)
         return;
     count(counter, 1);
+    count(&counts.bytes, bytes);
     if (blocking)
         count(&counts.waits, 1);
     if (event && *event)
@@ -29,8 +30,9 @@ static void *stale(void *mapped)
     return mapped;
 }
 
-/* first and second: the buffers it uses, or NULL. */
-#define ENQUEUES(counter, blocking, first, second, name, parameters,         \
+/* first and second: the buffers it uses, or NULL; bytes: that it moves between
+ * a buffer and something else. */
+#define ENQUEUES(counter, bytes, blocking, first, second, name, parameters,  \
                  arguments)                                                  \
     cl_int CL_API_CALL layer_##name parameters                               \
     {                                                                        \
@@ -43,64 +45,67 @@ static void *stale(void *mapped)
         if (!command_diverted(F_##name, NULL, queue, uses, 2, blocking,      \
                               event, &error))                                \
             error = target.name arguments;                                   \
-        enqueued(error, &counts.counter, blocking, event);                   \
+        enqueued(error, &counts.counter, bytes, blocking, event);            \
         return error;                                                        \
     }
 
-ENQUEUES(kernels, CL_FALSE, NULL, NULL, clEnqueueTask,
+ENQUEUES(kernels, 0, CL_FALSE, NULL, NULL, clEnqueueTask,
          (cl_command_queue queue, cl_kernel kernel, WAITS),
          (queue, kernel, wait_count, waits, event))
-ENQUEUES(reads, blocking, buffer, NULL, clEnqueueReadBuffer,
+ENQUEUES(reads, size, blocking, buffer, NULL, clEnqueueReadBuffer,
          (cl_command_queue queue, cl_mem buffer, cl_bool blocking,
           size_t offset, size_t size, void *host, WAITS),
          (queue, buffer, blocking, offset, size, host, wait_count, waits,
           event))
-ENQUEUES(writes, blocking, buffer, NULL, clEnqueueWriteBuffer,
+ENQUEUES(writes, size, blocking, buffer, NULL, clEnqueueWriteBuffer,
          (cl_command_queue queue, cl_mem buffer, cl_bool blocking,
           size_t offset, size_t size, const void *host, WAITS),
          (queue, buffer, blocking, offset, size, host, wait_count, waits,
           event))
-ENQUEUES(reads, blocking, buffer, NULL, clEnqueueReadBufferRect,
+ENQUEUES(reads, region[0] * region[1] * region[2], blocking, buffer, NULL,
+         clEnqueueReadBufferRect,
          (cl_command_queue queue, cl_mem buffer, cl_bool blocking,
           const size_t *from, const size_t *to, const size_t *region,
           size_t row, size_t slice, size_t host_row, size_t host_slice,
           void *host, WAITS),
          (queue, buffer, blocking, from, to, region, row, slice, host_row,
           host_slice, host, wait_count, waits, event))
-ENQUEUES(writes, blocking, buffer, NULL, clEnqueueWriteBufferRect,
+ENQUEUES(writes, region[0] * region[1] * region[2], blocking, buffer, NULL,
+         clEnqueueWriteBufferRect,
          (cl_command_queue queue, cl_mem buffer, cl_bool blocking,
           const size_t *from, const size_t *to, const size_t *region,
           size_t row, size_t slice, size_t host_row, size_t host_slice,
           const void *host, WAITS),
          (queue, buffer, blocking, from, to, region, row, slice, host_row,
           host_slice, host, wait_count, waits, event))
-ENQUEUES(copies, CL_FALSE, from, to, clEnqueueCopyBuffer,
+ENQUEUES(copies, size, CL_FALSE, from, to, clEnqueueCopyBuffer,
          (cl_command_queue queue, cl_mem from, cl_mem to, size_t from_offset,
           size_t to_offset, size_t size, WAITS),
          (queue, from, to, from_offset, to_offset, size, wait_count, waits,
           event))
-ENQUEUES(copies, CL_FALSE, from, to, clEnqueueCopyBufferRect,
+ENQUEUES(copies, region[0] * region[1] * region[2], CL_FALSE, from, to,
+         clEnqueueCopyBufferRect,
          (cl_command_queue queue, cl_mem from, cl_mem to,
           const size_t *from_origin, const size_t *to_origin,
           const size_t *region, size_t from_row, size_t from_slice,
           size_t to_row, size_t to_slice, WAITS),
          (queue, from, to, from_origin, to_origin, region, from_row,
           from_slice, to_row, to_slice, wait_count, waits, event))
-ENQUEUES(fills, CL_FALSE, buffer, NULL, clEnqueueFillBuffer,
+ENQUEUES(fills, 0, CL_FALSE, buffer, NULL, clEnqueueFillBuffer,
          (cl_command_queue queue, cl_mem buffer, const void *pattern,
           size_t pattern_size, size_t offset, size_t size, WAITS),
          (queue, buffer, pattern, pattern_size, offset, size, wait_count,
           waits, event))
-ENQUEUES(unmaps, CL_FALSE, NULL, NULL, clEnqueueUnmapMemObject,
+ENQUEUES(unmaps, 0, CL_FALSE, NULL, NULL, clEnqueueUnmapMemObject,
          (cl_command_queue queue, cl_mem memory, void *mapped, WAITS),
          (queue, memory, stale(mapped), wait_count, waits, event))
-ENQUEUES(copies, CL_FALSE, NULL, NULL, clEnqueueMigrateMemObjects,
+ENQUEUES(copies, 0, CL_FALSE, NULL, NULL, clEnqueueMigrateMemObjects,
          (cl_command_queue queue, cl_uint memory_count, const cl_mem *memories,
           cl_mem_migration_flags flags, WAITS),
          (queue, memory_count, memories, flags, wait_count, waits, event))
-ENQUEUES(markers, CL_FALSE, NULL, NULL, clEnqueueMarkerWithWaitList,
+ENQUEUES(markers, 0, CL_FALSE, NULL, NULL, clEnqueueMarkerWithWaitList,
          (cl_command_queue queue, WAITS), (queue, wait_count, waits, event))
-ENQUEUES(markers, CL_FALSE, NULL, NULL, clEnqueueBarrierWithWaitList,
+ENQUEUES(markers, 0, CL_FALSE, NULL, NULL, clEnqueueBarrierWithWaitList,
          (cl_command_queue queue, WAITS), (queue, wait_count, waits, event))
 
 cl_int CL_API_CALL layer_clEnqueueNDRangeKernel(
@@ -124,7 +129,7 @@ cl_int CL_API_CALL layer_clEnqueueNDRangeKernel(
         if (error == CL_SUCCESS)
             kernel_corrupt(queue, kernel);
     }
-    enqueued(error, &counts.kernels, CL_FALSE, event);
+    enqueued(error, &counts.kernels, 0, CL_FALSE, event);
     return error;
 }
 
@@ -150,7 +155,7 @@ void *CL_API_CALL layer_clEnqueueMapBuffer(
     else if (own == CL_SUCCESS)
         mapped = target.clEnqueueMapBuffer(queue, buffer, CL_FALSE, flags,
                                            offset, size, 0, NULL, NULL, NULL);
-    enqueued(own, &counts.maps, blocking, event);
+    enqueued(own, &counts.maps, size, blocking, event);
     if (error)
         *error = own;
     return mapped;

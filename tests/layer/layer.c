@@ -26,6 +26,8 @@
  *       the plugin goes the ways of GPUs too.
  *   TANDEM_LAYER_STALE=1
  *       What the host writes by a map does not all reach the device.
+ *   TANDEM_LAYER_SHADOW=1
+ *       What the host gives a buffer as its memory is copied, and used no more.
  *   TANDEM_LAYER_MEMO=1
  *       The driver makes one context for each device and builds each program
  *       once; see memo.c.

@@ -34,6 +34,7 @@ struct layer_counts {
     uint64_t markers; /* and barriers */
     uint64_t waits;   /* clFinish, clWaitForEvents, blocking transfers */
     uint64_t builds;
+    uint64_t bytes; /* of the calls that read, write, map and copy buffers */
     /* Since the script was set: calls of any function, calls that could have
      * followed the script (those of its function), and those that did. */
     uint64_t calls, asked, faults;

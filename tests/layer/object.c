@@ -51,10 +51,19 @@ CREATES(LAYER_QUEUE, cl_command_queue, clCreateCommandQueueWithProperties,
         (cl_context context, cl_device_id device,
          const cl_queue_properties *properties, cl_int *error),
         (context, device, properties, error))
+/* A driver that keeps a copy of the host's memory, where the environment wants
+ * it. */
+static cl_mem_flags shadowed(cl_mem_flags flags)
+{
+    if (!(flags & CL_MEM_USE_HOST_PTR) || !getenv("TANDEM_LAYER_SHADOW"))
+        return flags;
+    return (flags & ~(cl_mem_flags)CL_MEM_USE_HOST_PTR) | CL_MEM_COPY_HOST_PTR;
+}
+
 CREATES(LAYER_MEMORY, cl_mem, clCreateBuffer, NULL, buffer_created(created),
         (cl_context context, cl_mem_flags flags, size_t size, void *host,
          cl_int *error),
-        (context, flags, size, host, error))
+        (context, shadowed(flags), size, host, error))
 CREATES(LAYER_MEMORY, cl_mem, clCreateBufferWithProperties, NULL,
         buffer_created(created),
         (cl_context context, const cl_mem_properties *properties,
