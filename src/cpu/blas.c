@@ -1,48 +1,116 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads of the CBLAS; see blas.h. */
+/* The threads of the CBLAS, and forks; see blas.h. */
 #include "config.h"
 
 #include "cpu/blas.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "common/atfork.h"
+
+/* ---- forks -------------------------------------------------------------- */
+
+/* So often a fork looks whether no product is under way: without end it would
+ * wait where a signal's handler forks and came to a thread inside of one. */
+#define FORK_LOOKS 2000
+#define FORK_LOOK_NS 50000
+
+/* Held while the number of threads is changed, and over a fork. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uint32_t inside;  /* threads, of products */
+static _Atomic uint32_t forks;   /* under way */
+static _Atomic pthread_t holder; /* of mutex, among the threads that fork */
+
+static bool fork_ready(void)
+{
+    if (atomic_load(&holder) != pthread_self()) {
+        if (pthread_mutex_trylock(&mutex) != 0)
+            return false;
+        atomic_store(&holder, pthread_self());
+    }
+    return atomic_load(&inside) == 0;
+}
+
+/* Comes before the CBLAS's own handler, which is the older one. */
+static void fork_prepare(void)
+{
+    const struct timespec pause = {.tv_nsec = FORK_LOOK_NS};
+    atomic_fetch_add(&forks, 1);
+    for (int i = 0; i < FORK_LOOKS && !fork_ready(); i++)
+        nanosleep(&pause, NULL);
+}
+
+static void fork_parent(void)
+{
+    atomic_fetch_sub(&forks, 1);
+    if (atomic_load(&holder) != pthread_self())
+        return;
+    atomic_store(&holder, (pthread_t)0);
+    pthread_mutex_unlock(&mutex);
+}
+
+static void threads_inherit(void);
+
+static void fork_child(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+    atomic_store(&holder, (pthread_t)0);
+    atomic_store(&inside, 0);
+    atomic_store(&forks, 0);
+    threads_inherit();
+}
+
+bool blas_watch(void)
+{
+    static struct atfork once = ATFORK;
+    return atfork_once(&once, fork_prepare, fork_parent, fork_child);
+}
+
+void blas_enter(void)
+{
+    atomic_fetch_add(&inside, 1);
+    while (atomic_load(&forks) > 0) {
+        atomic_fetch_sub(&inside, 1);
+        pthread_mutex_lock(&mutex);
+        pthread_mutex_unlock(&mutex);
+        atomic_fetch_add(&inside, 1);
+    }
+}
+
+void blas_leave(void)
+{
+    atomic_fetch_sub(&inside, 1);
+}
+
+/* ---- threads ------------------------------------------------------------ */
+
 #ifdef HAVE_OPENBLAS_SET_NUM_THREADS
 
 #include <cblas.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint32_t users;
 static int found; /* the process's number, while there are users */
-/* The process that these are of; negative while it makes them its own. */
-static _Atomic pid_t owner;
+/* In a child after fork, whose parent had users: found is not set again. */
+static atomic_bool inherited;
 
-/* In a child after fork they are as its parent's threads left them. */
-static void blas_lock(void)
+static void threads_inherit(void)
 {
-    pid_t self = getpid(), seen = atomic_load(&owner);
-    while (seen != self) {
-        if (seen != -self &&
-            atomic_compare_exchange_weak(&owner, &seen, -self)) {
-            pthread_mutex_init(&mutex, NULL);
-            if (atomic_exchange(&users, 0) > 0)
-                openblas_set_num_threads(found);
-            atomic_store(&owner, self);
-        }
-        seen = atomic_load(&owner);
-    }
-    pthread_mutex_lock(&mutex);
+    if (atomic_exchange(&users, 0) > 0)
+        atomic_store(&inherited, true);
 }
 
 bool blas_limit(uint32_t threads)
 {
-    if (atomic_load(&users) == 0 && openblas_get_num_threads() <= (int)threads)
+    if (atomic_load(&users) == 0 && !atomic_load(&inherited) &&
+        openblas_get_num_threads() <= (int)threads)
         return false;
-    blas_lock();
-    if (atomic_load(&users) == 0)
+    pthread_mutex_lock(&mutex);
+    if (atomic_load(&users) == 0 && !atomic_exchange(&inherited, false))
         found = openblas_get_num_threads();
     atomic_fetch_add(&users, 1);
     if (openblas_get_num_threads() > (int)threads)
@@ -53,7 +121,7 @@ bool blas_limit(uint32_t threads)
 
 void blas_release(void)
 {
-    blas_lock();
+    pthread_mutex_lock(&mutex);
     if (atomic_fetch_sub(&users, 1) == 1)
         openblas_set_num_threads(found);
     pthread_mutex_unlock(&mutex);
@@ -62,9 +130,9 @@ void blas_release(void)
 /* Whether core is one of OpenBLAS's for AVX2 at least. */
 static bool core_is_wide(const char *core)
 {
-    static const char *const cores[] = {"Haswell",    "Zen",
-                                        "SkylakeX",   "Cooperlake",
-                                        "Excavator",  "SapphireRapids"};
+    static const char *const cores[] = {"Haswell",   "Zen",
+                                        "SkylakeX",  "Cooperlake",
+                                        "Excavator", "SapphireRapids"};
     for (size_t i = 0; i < sizeof cores / sizeof cores[0]; i++)
         if (strcasecmp(core, cores[i]) == 0)
             return true;
@@ -105,6 +173,10 @@ bool blas_complain(const char *level, char *out, size_t bytes)
     (void)out;
     (void)bytes;
     return false;
+}
+
+static void threads_inherit(void)
+{
 }
 
 /* Another CBLAS keeps the number that it has. */

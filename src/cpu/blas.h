@@ -16,6 +16,14 @@
 bool blas_limit(uint32_t threads);
 void blas_release(void);
 
+/* Each call of the CBLAS is between these: a fork waits for those under way,
+ * and they for it, for at most a while.  The child would find the locks that it
+ * takes as other threads left them, and wait for ever, in exit too. */
+void blas_enter(void);
+void blas_leave(void);
+/* Has forks wait so from now on; false: no memory. */
+bool blas_watch(void);
+
 /* Why products are slower than they need be: the CBLAS took kernels for less
  * than the instruction set level, which this processor has.  Writes it as a
  * sentence; false where there is nothing to say. */

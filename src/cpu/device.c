@@ -211,7 +211,7 @@ enum tandem_status device_open(uint32_t index,
     struct tandem_device *device = handle_new(&device_pool);
     struct pool *pool = pool_create(
         settings.threads > UINT32_MAX ? 0 : (uint32_t)settings.threads);
-    if (device == NULL || pool == NULL) {
+    if (device == NULL || pool == NULL || !blas_watch()) {
         handle_free(&device_pool, device);
         pool_destroy(pool);
         return message_set(TANDEM_OUT_OF_MEMORY,

@@ -63,11 +63,13 @@ static void vector_multiply(const struct tandem_gemm *gemm, const float *a,
     int64_t step = row ? (ta ? gemm->a.ld : 1) : (tb ? 1 : gemm->b.ld);
     if (gemm->beta == 0)
         c_scale(c, gemm->c.ld, row ? 1 : n, row ? n : 1, 0);
+    blas_enter();
     cblas_sgemv(CblasRowMajor, across ? CblasTrans : CblasNoTrans,
                 (int)(across ? gemm->k : n),
                 (int)(across ? n : gemm->k), (float)gemm->alpha,
                 row ? b : a, (int)matrix->ld, row ? a : b, (int)step,
                 (float)gemm->beta, c, row ? 1 : (int)gemm->c.ld);
+    blas_leave();
 }
 
 /* n results of batch, from number from on. */

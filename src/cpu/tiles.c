@@ -168,11 +168,13 @@ static void region_multiply(const struct region *region)
             region, region->b, &gemm->b, tb ? region->column : from,
             tb ? from : region->column, tb ? region->columns : depth,
             tb ? depth : region->columns, &b_ld);
+        blas_enter();
         cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
                     tb ? CblasTrans : CblasNoTrans, (int)region->rows,
                     (int)region->columns, (int)depth, region->alpha, a, a_ld,
                     b, b_ld, done == 0 ? region->beta : 1.0f, region->c,
                     (int)region->ld);
+        blas_leave();
     }
 }
 
