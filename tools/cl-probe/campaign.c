@@ -31,6 +31,24 @@ bool campaign_open(const struct campaign_request *request,
     return false;
 }
 
+void campaign_revise(const struct campaign_request *request,
+                     struct child_link *link, campaign_revision_fn work)
+{
+    struct tandem_context *context;
+    struct tandem_profile *profile = NULL;
+    struct lane lane;
+
+    if (!campaign_open(request, link, &context, &lane))
+        return;
+    if (tandem_profile_revise(context, request->device, &profile) == TANDEM_OK)
+        work(request, link, &lane, profile);
+    else
+        child_fail(link, "%s", tandem_last_error());
+    tandem_profile_destroy(profile);
+    lane_close(&lane);
+    tandem_context_destroy(context);
+}
+
 /* ---- the parent's side ---- */
 
 static bool has_operators(const json_t *device)

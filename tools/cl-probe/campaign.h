@@ -49,4 +49,13 @@ bool campaign_open(const struct campaign_request *request,
                    struct child_link *link,
                    struct tandem_context **out_context, struct lane *out_lane);
 
+/* Child process: does the work on the request's device and with its profile,
+ * which the work saves; where either cannot be had, fails the child. */
+typedef void (*campaign_revision_fn)(const struct campaign_request *request,
+                                     struct child_link *link,
+                                     struct lane *lane,
+                                     struct tandem_profile *profile);
+void campaign_revise(const struct campaign_request *request,
+                     struct child_link *link, campaign_revision_fn work);
+
 #endif

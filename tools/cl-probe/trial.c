@@ -22,9 +22,10 @@
 /* ---- the child's side ---- */
 
 /* In a device of its own, which the plugin opens for this alone. */
-static void trial_run(const struct campaign_request *request,
-                      struct child_link *link, const struct lane *lane,
-                      struct tandem_profile *profile)
+static enum tandem_status trial_run(const struct campaign_request *request,
+                                    struct lane own,
+                                    struct tandem_profile *profile,
+                                    json_t *out_found)
 {
     static const char *const keys[] = {"try"}, *const values[] = {"1"};
     const struct tandem_open_options options = {
@@ -33,15 +34,26 @@ static void trial_run(const struct campaign_request *request,
         .keys = keys,
         .values = values,
     };
-    struct lane own = *lane;
-    json_t *found = json_object();
     enum tandem_status status =
-        lane->backend->open(request->device, &options, &own.device);
+        own.backend->open(request->device, &options, &own.device);
 
-    if (status == TANDEM_OK) {
-        status = tune_run(&own, profile, TRIAL_NS, true, found);
-        lane->backend->close(own.device);
-    }
+    if (status != TANDEM_OK)
+        return status;
+    status = tune_run(&own, profile, TRIAL_NS, true, out_found);
+    own.backend->close(own.device);
+    return status;
+}
+
+static void trial_lane(const struct campaign_request *request,
+                       struct child_link *link, struct lane *lane,
+                       struct tandem_profile *profile)
+{
+    json_t *found = json_object();
+    enum tandem_status status = TANDEM_OK;
+
+    child_progress(link, 0, "trying");
+    if (lane->backend->tune != NULL)
+        status = trial_run(request, *lane, profile, found);
     if (status == TANDEM_OK)
         child_answer(link, json_incref(found));
     else
@@ -52,24 +64,7 @@ static void trial_run(const struct campaign_request *request,
 
 static void trial_body(void *argument, struct child_link *link)
 {
-    const struct campaign_request *request = argument;
-    struct tandem_context *context;
-    struct tandem_profile *profile = NULL;
-    struct lane lane;
-
-    if (!campaign_open(request, link, &context, &lane))
-        return;
-    child_progress(link, 0, "trying");
-    if (lane.backend->tune == NULL)
-        child_answer(link, json_object());
-    else if (tandem_profile_revise(context, request->device, &profile) ==
-             TANDEM_OK)
-        trial_run(request, link, &lane, profile);
-    else
-        child_fail(link, "%s", tandem_last_error());
-    tandem_profile_destroy(profile);
-    lane_close(&lane);
-    tandem_context_destroy(context);
+    campaign_revise(argument, link, trial_lane);
 }
 
 /* ---- the parent's side ---- */

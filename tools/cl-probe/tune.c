@@ -147,20 +147,7 @@ static void tune_lane(const struct campaign_request *request,
 
 static void tune_body(void *argument, struct child_link *link)
 {
-    const struct campaign_request *request = argument;
-    struct tandem_context *context;
-    struct tandem_profile *profile = NULL;
-    struct lane lane;
-
-    if (!campaign_open(request, link, &context, &lane))
-        return;
-    if (tandem_profile_revise(context, request->device, &profile) == TANDEM_OK)
-        tune_lane(request, link, &lane, profile);
-    else
-        child_fail(link, "%s", tandem_last_error());
-    tandem_profile_destroy(profile);
-    lane_close(&lane);
-    tandem_context_destroy(context);
+    campaign_revise(argument, link, tune_lane);
 }
 
 /* ---- the parent's side ---- */
