@@ -27,7 +27,7 @@ static bool find(void *library, const char *name, void *out_function)
     return symbol != NULL;
 }
 
-void plug_load(struct plug *plug)
+void plug_layer(struct plug *plug)
 {
     char *here = getcwd(NULL, 0), path[4096];
     void *layer;
@@ -46,6 +46,11 @@ void plug_load(struct plug *plug)
         fprintf(stderr, "%s: %s\n", path, dlerror());
         exit(1);
     }
+}
+
+void plug_load(struct plug *plug)
+{
+    plug_layer(plug);
     plug->api = workload_plugin(PLUGIN);
     if (!plug->api)
         exit(1);

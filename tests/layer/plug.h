@@ -27,8 +27,10 @@ struct plug {
 
 extern const char *const plug_objects[LAYER_OBJECTS];
 
-/* From .libs of the build directory, in which the test runs; touches no
- * OpenCL. */
+/* The layer alone, from .libs of the build directory, in which the test runs:
+ * whatever OpenCL is used from then on, libtandem's too, is behind it. */
+void plug_layer(struct plug *plug);
+/* And the plugin; touches no OpenCL. */
 void plug_load(struct plug *plug);
 /* Likewise, and asks for devices.  False, with a line on stderr, where there
  * is no OpenCL. */

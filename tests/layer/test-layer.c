@@ -8,60 +8,33 @@
  */
 #include <config.h>
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../common/runner.h"
 #include "host/support.h"
-#include "layer.h"
+#include "plug.h"
 
 #define N 256
 static float x[N], square[16 * 16];
-static layer_counts_fn counts_fn;
-
-static struct layer_counts counts_now(void)
-{
-    struct layer_counts counts;
-
-    counts_fn(&counts);
-    return counts;
-}
-
-/* Objects of a kind that are alive, references counted. */
-static uint64_t alive(const struct layer_counts *counts, int object)
-{
-    return counts->created[object] + counts->retained[object] -
-           counts->released[object];
-}
-
-static const char *const objects[LAYER_OBJECTS] = {
-    "contexts", "queues", "memory objects", "programs",
-    "kernels",  "events", "samplers"};
+static struct plug plug;
 
 static void plugins_setup(void)
 {
-    void *object, *symbol;
-
     scratch_setup();
     directory_make(scratch_path("opencl"));
     file_copy(scratch_path("opencl/tandem-cpu.so"),
               build_path("tandem-cpu.so"));
     file_copy(scratch_path("opencl/tandem-opencl.so"),
               build_path("tandem-opencl.so"));
-    setenv("OPENCL_LAYERS", build_path("opencl-layer.so"), 1);
-    object = dlopen(build_path("opencl-layer.so"), RTLD_NOW);
-    ck_assert_msg(object != NULL, "%s", dlerror());
-    symbol = dlsym(object, "layer_counts_read");
-    ck_assert_ptr_nonnull(symbol);
-    memcpy(&counts_fn, &symbol, sizeof counts_fn);
+    plug_layer(&plug);
 }
 
 static struct tandem_context *opencl_new(uint32_t *out_device)
 {
-    const struct tandem_context_options options = {
-        .plugin_path = scratch_path("opencl")};
+    const struct tandem_context_options options = {.plugin_path =
+                                                       scratch_path("opencl")};
     struct tandem_context *context = context_new(&options);
 
     if (tandem_device_find(context, "opencl", out_device) != TANDEM_OK) {
@@ -113,9 +86,8 @@ static void one(const struct kept *kept, uint32_t id, struct tandem_tensor *in,
 
 static void round_run(const struct kept *kept)
 {
-    struct tandem_matmul_options options = {.struct_size = sizeof options,
-                                            .alpha = 1,
-                                            .device = kept->device};
+    struct tandem_matmul_options options = {
+        .struct_size = sizeof options, .alpha = 1, .device = kept->device};
     struct tandem_tensor *passing = vector_new(kept->context, N);
 
     one(kept, TANDEM_OP_NEG, kept->x, kept->y);
@@ -153,10 +125,10 @@ START_TEST(test_nothing_waits_before_a_read)
     for (int i = 0; i < 2; i++)
         round_run(&kept); /* compiles */
     OK(tandem_synchronize(context, TANDEM_FOREVER));
-    before = counts_now();
+    before = plug_counts(&plug);
     for (int i = 0; i < 20; i++)
         round_run(&kept);
-    after = counts_now();
+    after = plug_counts(&plug);
     ck_assert_uint_ge(after.kernels - before.kernels, 20 * ROUND_OPERATORS);
     ck_assert_uint_eq(after.waits, before.waits);
     ck_assert_uint_eq(after.reads, before.reads);
@@ -197,8 +169,7 @@ static void launch_some(const struct tandem_backend *table,
     const struct tandem_tensor_desc tensor = {
         buffer, 0, TANDEM_F32, 1, {2 * CHUNK / sizeof(float)}, {1}};
     const struct tandem_tensor_desc *operand = &tensor;
-    const struct tandem_op op = {.struct_size = sizeof op,
-                                 .id = TANDEM_OP_NEG};
+    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
 
     for (int i = 0; i < 10; i++)
         ck_assert_int_eq(table->launch(stream, &op, &operand, 1, &operand, 1),
@@ -227,10 +198,10 @@ START_TEST(test_uploads_wait_for_nothing)
     launch_some(table, stream, buffer); /* compiles */
     for (int i = 0; i < 20; i++) {
         OK(table->stream_synchronize(stream, TANDEM_FOREVER));
-        before = counts_now();
+        before = plug_counts(&plug);
         launch_some(table, stream, buffer);
         upload_sizes(table, stream, buffer, bytes);
-        after = counts_now();
+        after = plug_counts(&plug);
         ck_assert_uint_eq(after.waits - before.waits, after.maps - before.maps);
         ck_assert_uint_ge(after.writes - before.writes, 6);
         ck_assert_uint_eq(after.reads, before.reads);
@@ -275,7 +246,7 @@ START_TEST(test_no_growth)
     struct tandem_memory_stats early = {.struct_size = sizeof early}, late;
     const struct tandem_backend *table = NULL;
     struct tandem_device *handle = NULL;
-    struct layer_counts middle = counts_now();
+    struct layer_counts middle = plug_counts(&plug);
     struct layer_counts end;
     struct tandem_context *context;
     uint64_t peaks[2] = {0, 0};
@@ -293,17 +264,17 @@ START_TEST(test_no_growth)
         peak_note(peaks, i, rounds);
         if (i == rounds / 4) {
             OK(tandem_synchronize(context, TANDEM_FOREVER));
-            middle = counts_now();
+            middle = plug_counts(&plug);
             ck_assert_int_eq(table->memory_stats(handle, &early), TANDEM_OK);
         }
     }
     OK(tandem_synchronize(context, TANDEM_FOREVER));
-    end = counts_now();
+    end = plug_counts(&plug);
     for (int i = 0; i < LAYER_OBJECTS; i++)
-        ck_assert_msg(alive(&end, i) <= alive(&middle, i),
-                      "%s: %llu alive became %llu", objects[i],
-                      (unsigned long long)alive(&middle, i),
-                      (unsigned long long)alive(&end, i));
+        ck_assert_msg(plug_alive(&end, i) <= plug_alive(&middle, i),
+                      "%s: %llu alive became %llu", plug_objects[i],
+                      (unsigned long long)plug_alive(&middle, i),
+                      (unsigned long long)plug_alive(&end, i));
     ck_assert_int_eq(table->memory_stats(handle, &late), TANDEM_OK);
     ck_assert_uint_eq(late.used_bytes, early.used_bytes);
     ck_assert_uint_eq(late.buffer_count, early.buffer_count);
@@ -333,16 +304,16 @@ START_TEST(test_all_is_released)
         round_run(&kept); /* destroyed with work under way */
         tandem_context_destroy(context);
     }
-    end = counts_now();
+    end = plug_counts(&plug);
     ck_assert_uint_gt(end.created[LAYER_CONTEXT], 0);
     ck_assert_uint_gt(end.created[LAYER_QUEUE], 0);
     ck_assert_uint_gt(end.created[LAYER_MEMORY], 0);
     ck_assert_uint_gt(end.created[LAYER_PROGRAM], 0);
     ck_assert_uint_gt(end.created[LAYER_KERNEL], 0);
     for (int i = 0; i < LAYER_OBJECTS; i++)
-        ck_assert_msg(alive(&end, i) == 0,
+        ck_assert_msg(plug_alive(&end, i) == 0,
                       "%s: %llu created, %llu retained, %llu released",
-                      objects[i], (unsigned long long)end.created[i],
+                      plug_objects[i], (unsigned long long)end.created[i],
                       (unsigned long long)end.retained[i],
                       (unsigned long long)end.released[i]);
 }

@@ -8,13 +8,12 @@
  */
 #include <config.h>
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "host/support.h"
-#include "layer.h"
+#include "plug.h"
 
 /* No multiple of any piece or slot; each has a contest of its own. */
 #define SMALL 50077
@@ -31,29 +30,18 @@
 /* What a device is asked for to hear whether its work has failed. */
 #define TOLD_BYTES 1u
 
-static layer_counts_fn counts_fn;
-static layer_script_fn script_fn;
+static struct plug plug;
 static float x[LARGE], y[LARGE], sum[LARGE];
 
 static void plugins_setup(void)
 {
-    void *layer, *symbol;
-
     scratch_setup();
     directory_make(scratch_path("opencl"));
     file_copy(scratch_path("opencl/tandem-opencl.so"),
               build_path("tandem-opencl.so"));
     file_copy(scratch_path("opencl/tandem-cpu.so"),
               build_path("tandem-cpu.so"));
-    setenv("OPENCL_LAYERS", build_path("opencl-layer.so"), 1);
-    layer = dlopen(build_path("opencl-layer.so"), RTLD_NOW);
-    ck_assert_msg(layer != NULL, "%s", dlerror());
-    symbol = dlsym(layer, "layer_counts_read");
-    ck_assert_ptr_nonnull(symbol);
-    memcpy(&counts_fn, &symbol, sizeof counts_fn);
-    symbol = dlsym(layer, "layer_script_set");
-    ck_assert_ptr_nonnull(symbol);
-    memcpy(&script_fn, &symbol, sizeof script_fn);
+    plug_layer(&plug);
 }
 
 static void gpu_setup(void)
@@ -84,8 +72,7 @@ static struct tandem_context *unified_new(const char *way, uint32_t *out_gpu)
 static void add_round(struct tandem_context *context, uint32_t gpu,
                       int64_t count, int round)
 {
-    const struct tandem_op op = {.struct_size = sizeof op,
-                                 .id = TANDEM_OP_ADD};
+    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_ADD};
     struct tandem_tensor *in[2] = {vector_wrap(context, x, count),
                                    vector_wrap(context, y, count)};
     struct tandem_tensor *out = vector_wrap(context, sum, count);
@@ -115,13 +102,13 @@ static uint64_t maps_of(const char *way, int rounds, bool both)
     uint32_t gpu;
     struct tandem_context *context = unified_new(way, &gpu);
 
-    counts_fn(&before);
+    before = plug_counts(&plug);
     for (int i = 0; i < rounds; i++) {
         if (both)
             add_round(context, gpu, SMALL, i);
         add_round(context, gpu, LARGE, i);
     }
-    counts_fn(&after);
+    after = plug_counts(&plug);
     tandem_context_destroy(context);
     return after.maps - before.maps;
 }
@@ -212,7 +199,7 @@ static uint64_t bytes_moved(void)
 {
     struct layer_counts counts;
 
-    counts_fn(&counts);
+    counts = plug_counts(&plug);
     return counts.bytes;
 }
 
@@ -284,10 +271,10 @@ START_TEST(test_a_round_trip_that_fails_means_copies)
     struct layer_counts counts;
     uint64_t moved;
 
-    script_fn(&script);
+    plug.script_set(&script);
     moved = rounds_move(&pair, 3);
-    counts_fn(&counts);
-    script_fn(NULL);
+    counts = plug_counts(&plug);
+    plug.script_set(NULL);
     ck_assert_uint_eq(counts.faults, 1);
     ck_assert_uint_ge(moved, 2 * SHARED_BYTES);
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "tensors are copied"), 1);
