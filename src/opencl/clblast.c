@@ -50,6 +50,17 @@ static void product_fill(struct product *out, const struct tandem_gemm *gemm)
     out->c_stride = (size_t)gemm->c.batch_stride;
 }
 
+bool clblast_reads(struct tandem_device *device,
+                   const struct tandem_gemm *gemm)
+{
+    uint32_t skew = gemm->a.buffer->skew | gemm->b.buffer->skew |
+                    gemm->c.buffer->skew;
+    if (skew == 0)
+        return true;
+    clblast_begin(&device->utility);
+    return skew % parameters_alignment(device->hardware) == 0;
+}
+
 /* ---- readiness ---- */
 
 uint64_t clblast_key(const struct tandem_gemm *gemm)

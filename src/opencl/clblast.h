@@ -11,6 +11,10 @@
 
 /* Before any other call of CLBlast's. */
 void clblast_begin(cl_command_queue *queue);
+/* Whether the memory of gemm's matrices lies as CLBlast's vectors need it:
+ * imported memory may lie anywhere. */
+bool clblast_reads(struct tandem_device *device,
+                   const struct tandem_gemm *gemm);
 /* GEMM_KEY or GEMM_BATCHED_KEY: what CLBlast compiles for gemm. */
 uint64_t clblast_key(const struct tandem_gemm *gemm);
 /* Enqueues alpha a b + beta c; nothing of gemm is empty, and it is one of

@@ -35,6 +35,21 @@ struct way {
     struct plan plan; /* of no steps: CLBlast's kernels do all */
 };
 
+/* false: CLBlast cannot take what the route leaves to it. */
+static bool route_find(struct route *out, struct tandem_device *device,
+                       const struct tandem_gemm *gemm)
+{
+    route_recall(&device->routes, gemm, out);
+    if (!out->clblast)
+        return true;
+    if (!product_by_clblast(gemm))
+        return false;
+    if (clblast_reads(device, gemm))
+        return true;
+    route_tiles(&device->routes, gemm, out);
+    return !out->clblast;
+}
+
 static void way_find(struct way *out, struct tandem_device *device,
                      const struct tandem_gemm *gemm)
 {
@@ -43,13 +58,12 @@ static void way_find(struct way *out, struct tandem_device *device,
     out->plan.steps = 0;
     out->clblast = out->plain = false;
     if (!out->zero)
-        route_recall(&device->routes, gemm, &out->route);
+        out->plain = !route_find(&out->route, device, gemm);
     if (!out->zero && !out->route.clblast) {
         plan_product(&out->plan, gemm, out->route.tile, out->route.division,
                      NULL, group_log2);
         return;
     }
-    out->plain = !out->zero && !product_by_clblast(gemm);
     if (out->plain) {
         plan_multiply(&out->plan, gemm, group_log2);
         return;

@@ -21,6 +21,7 @@ struct applied {
     struct parameter_set own[FAMILIES], present[FAMILIES];
     uint32_t proved; /* enum proof_bit */
     bool bad;        /* they were wrong: never again */
+    uint32_t alignment; /* parameters_alignment's; 0: not known */
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -118,6 +119,7 @@ static bool applied_change(struct applied *applied, enum family_id id,
     applied->changed |= bit;
     applied->present[id] = *set;
     applied->proved = 0;
+    applied->alignment = 0;
     return true;
 }
 
@@ -129,6 +131,7 @@ static void applied_undo(struct applied *applied)
             parameters_set(applied->id, (enum family_id)i, &applied->own[i]);
     applied->changed = 0;
     applied->proved = 0;
+    applied->alignment = 0;
 }
 
 void parameters_apply(struct tandem_device *device)
@@ -160,6 +163,57 @@ void parameters_restore(const struct platform_device *hardware)
         if (all[i].id == hardware->id && all[i].changed != 0)
             applied_undo(&all[i]);
     pthread_mutex_unlock(&mutex);
+}
+
+/* ---- alignment ---- */
+
+/* Of the longest vector of any device. */
+#define MOST_ALIGNMENT 64u
+
+/* The value of one parameter; false where CLBlast does not say. */
+static bool value_current(cl_device_id device, enum family_id id,
+                          const char *name, uint32_t *out)
+{
+    struct parameter_set set;
+    if (!parameters_current(device, id, &set))
+        return false;
+    for (uint32_t i = 0; i < families[id].count; i++)
+        if (strcmp(families[id].parameters[i].name, name) == 0)
+            *out = set.values[i];
+    return true;
+}
+
+static uint32_t alignment_of(cl_device_id device)
+{
+    static const struct {
+        enum family_id id;
+        const char *name; /* of the length of a vector, in floats */
+    } lengths[] = {{FAMILY_XGEMM, "VWM"},    {FAMILY_XGEMM, "VWN"},
+                   {FAMILY_DIRECT, "VWMD"},  {FAMILY_DIRECT, "VWND"},
+                   {FAMILY_COPY, "COPY_VW"}, {FAMILY_TRANSPOSE, "TRA_WPT"}};
+    uint32_t most = 1, length = 1;
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        if (!value_current(device, lengths[i].id, lengths[i].name, &length))
+            return MOST_ALIGNMENT;
+        most = length > most ? length : most;
+    }
+    return most < MOST_ALIGNMENT / sizeof(float)
+               ? most * (uint32_t)sizeof(float)
+               : MOST_ALIGNMENT;
+}
+
+uint32_t parameters_alignment(const struct platform_device *hardware)
+{
+    uint32_t alignment = MOST_ALIGNMENT;
+    pthread_mutex_lock(&mutex);
+    struct applied *applied = applied_of(hardware->id);
+    if (applied != NULL) {
+        if (applied->alignment == 0)
+            applied->alignment = alignment_of(hardware->id);
+        alignment = applied->alignment;
+    }
+    pthread_mutex_unlock(&mutex);
+    return alignment;
 }
 
 /* ---- proof ---- */

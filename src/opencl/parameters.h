@@ -41,6 +41,10 @@ void parameters_restore(const struct platform_device *hardware);
  * warning.  Waits for the device. */
 void parameters_prove(struct tandem_device *device, bool batched);
 
+/* How its operands have to be aligned: its kernels read and write vectors,
+ * whose lengths are parameters.  After CLBlast's first call. */
+uint32_t parameters_alignment(const struct platform_device *hardware);
+
 /* Those in use; false where CLBlast does not say. */
 bool parameters_current(cl_device_id device, enum family_id id,
                         struct parameter_set *out);

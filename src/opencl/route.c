@@ -347,6 +347,16 @@ void route_choose(struct routes *routes, const struct tandem_gemm *gemm,
         *out_route = ours;
 }
 
+void route_tiles(struct routes *routes, const struct tandem_gemm *gemm,
+                 struct route *out_route)
+{
+    *out_route = (struct route){.clblast = true, .division = WHOLE};
+    if (product_counts(gemm))
+        tiles_best(routes, gemm,
+                   atomic_load_explicit(&routes->broken, memory_order_relaxed),
+                   out_route);
+}
+
 _Static_assert(TILES <= ROUTE_16_BITS, "a bit for each tile, twice");
 
 void route_break(struct routes *routes, const struct tandem_gemm *gemm,

@@ -63,6 +63,10 @@ void route_choose(struct routes *routes, const struct tandem_gemm *gemm,
 /* route_choose, which takes microseconds, or what it said before. */
 void route_recall(struct routes *routes, const struct tandem_gemm *gemm,
                   struct route *out_route);
+/* The fastest of our tiles, where CLBlast is out of the question; by CLBlast
+ * where none of them serves. */
+void route_tiles(struct routes *routes, const struct tandem_gemm *gemm,
+                 struct route *out_route);
 /* Notes that the route's tile does not run here, for products like gemm. */
 void route_break(struct routes *routes, const struct tandem_gemm *gemm,
                  const struct route *route);

@@ -159,6 +159,53 @@ START_TEST(fixed_paths_are_kept_without_memory)
 }
 END_TEST
 
+/* A product of memory that lies four bytes past where CLBlast's vectors begin:
+ * its kernels would end the process. */
+START_TEST(imported_memory_lies_anywhere)
+{
+    enum { N = 32, FLOATS = N * N };
+    static _Alignas(64) float memory[3][FLOATS + 16];
+    const char *keys[] = {"test.gemm", "profile"};
+    const char *values[] = {
+        "clblast", "{\"clblast.XgemmDirect\": \"KWID=2 MDIMAD=8 MDIMCD=8 "
+                   "NDIMBD=8 NDIMCD=8 PADA=1 PADB=1 VWMD=4 VWND=2 WGD=32\"}"};
+    const struct tandem_open_options options = {
+        .struct_size = sizeof(options), .count = 2, .keys = keys,
+        .values = values};
+    struct tandem_device *device;
+    struct tandem_stream *stream;
+    struct tandem_buffer *matrices[3];
+    expect_ok(backend->open(0, &options, &device), "open");
+    expect_ok(backend->stream_create(device, 0, &stream), "stream_create");
+    for (int i = 0; i < 3; i++) {
+        for (int j = 0; j < FLOATS; j++)
+            memory[i][j + 1] = (float)(i + 1);
+        expect_ok(backend->import_host(device, memory[i] + 1,
+                                       FLOATS * sizeof(float), &matrices[i]),
+                  "import_host");
+    }
+    const struct tandem_gemm gemm = {.struct_size = sizeof(gemm),
+                                     .dtype = TANDEM_F32,
+                                     .m = N,
+                                     .n = N,
+                                     .k = N,
+                                     .batch = 1,
+                                     .alpha = 1,
+                                     .beta = 1,
+                                     .a = {matrices[0], 0, N, 0},
+                                     .b = {matrices[1], 0, N, 0},
+                                     .c = {matrices[2], 0, N, 0}};
+    expect_ok(backend->gemm(stream, &gemm), "gemm");
+    expect_ok(backend->stream_synchronize(stream, TANDEM_FOREVER),
+              "stream_synchronize");
+    for (int j = 0; j < FLOATS; j++)
+        ck_assert_float_eq(memory[2][j + 1], 2.0f * N + 3.0f);
+    for (int i = 0; i < 3; i++)
+        backend->free(matrices[i]);
+    backend->close(device);
+}
+END_TEST
+
 START_TEST(imported_memory_is_shared)
 {
     float *memory = aligned_alloc(4096, 4096);
@@ -357,6 +404,7 @@ static Suite *suite_make(void)
     tcase_add_test(cases, cap_is_kept);
     tcase_add_test(cases, fixed_paths_are_kept_without_memory);
     tcase_add_test(cases, imported_memory_is_shared);
+    tcase_add_test(cases, imported_memory_lies_anywhere);
     tcase_add_test(cases, source_is_free_after_upload);
     tcase_add_test(cases, uploads_keep_their_order);
     tcase_add_test(cases, trim_frees_staging_at_any_time);
