@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -16,6 +17,8 @@
  * the piece that it would have copied meanwhile. */
 #define SPIN_NS 200000u
 #define SPIN_TURNS 32u
+/* Who asked for it may be in a handler of a signal, and fork there. */
+#define DRAIN_TURNS 4096u
 
 static uint64_t now_ns(void)
 {
@@ -79,10 +82,11 @@ static void piece_copy(struct copier *copier, uint64_t piece)
     uint32_t place = (uint32_t)(s % job->slots);
     unsigned char *ring =
         job->ring + place * job->slot_bytes + offset % job->slot_bytes;
-    if (job->to_ring)
+    if (job->to_ring && offset < job->past_bytes)
         copy_past(ring, job->host + offset, bytes);
     else
-        memcpy(job->host + offset, ring, (size_t)bytes);
+        memcpy(job->to_ring ? ring : job->host + offset,
+               job->to_ring ? job->host + offset : ring, (size_t)bytes);
     atomic_fetch_sub_explicit(&copier->left[place], 1, memory_order_release);
 }
 
@@ -189,6 +193,7 @@ void copier_begin(struct copier *copier, const struct copier_job *job)
     if (copier->count + 1 < copier->wanted)
         threads_start(copier);
     copier->job = *job;
+    copier->process = getpid();
     copier->piece_bytes = piece_size(copier, job->slot_bytes);
     copier->first = atomic_load(&copier->next);
 }
@@ -211,13 +216,23 @@ bool copier_done(struct copier *copier, uint64_t s)
                                 memory_order_acquire) == 0;
 }
 
-void copier_drain(struct copier *copier)
+bool copier_orphaned(const struct copier *copier)
 {
+    return getpid() != copier->process;
+}
+
+bool copier_drain(struct copier *copier)
+{
+    uint32_t turns = 0;
     while (copier_help(copier))
         continue;
     for (uint32_t i = 0; i < copier->job.slots; i++)
-        while (!copier_done(copier, i))
+        while (!copier_done(copier, i)) {
+            if (++turns % DRAIN_TURNS == 0 && copier_orphaned(copier))
+                return false;
             relax();
+        }
+    return true;
 }
 
 void copier_copy(struct copier *copier, void *host, void *other,
@@ -228,7 +243,8 @@ void copier_copy(struct copier *copier, void *host, void *other,
                                    .bytes = bytes,
                                    .slot_bytes = bytes,
                                    .slots = 1,
-                                   .to_ring = to_other};
+                                   .to_ring = to_other,
+                                   .past_bytes = bytes};
     copier_begin(copier, &job);
     copier_post(copier, 0);
     copier_drain(copier);

@@ -16,9 +16,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define COPIER_THREADS 8u
-#define COPIER_SLOTS 64u
+#define COPIER_SLOTS 128u
 /* Bounds of a piece, of which a slot has about one for each thread: what is
  * less is copied sooner than it is handed over. */
 #define COPIER_LEAST_BYTES ((uint64_t)32 << 10)
@@ -31,6 +32,7 @@ struct copier_job {
     uint64_t bytes, slot_bytes;
     uint32_t slots; /* at most COPIER_SLOTS */
     bool to_ring;   /* else to the host */
+    uint64_t past_bytes; /* of the first that go past the caches to the ring */
 };
 
 struct copier {
@@ -43,6 +45,7 @@ struct copier {
     pthread_cond_t posted;
     _Atomic uint32_t asleep;
     bool stop;
+    pid_t process;          /* that has them */
     uint32_t wanted, count; /* threads */
     pthread_t threads[COPIER_THREADS];
 };
@@ -60,8 +63,11 @@ void copier_post(struct copier *copier, uint64_t s);
 bool copier_done(struct copier *copier, uint64_t s);
 /* Copies a piece; false: none is left to be taken. */
 bool copier_help(struct copier *copier);
-/* All that was posted has been copied. */
-void copier_drain(struct copier *copier);
+/* Waits until all that was posted has been copied.  false: it never will be, as
+ * this process is a fork of the one that has the threads. */
+bool copier_drain(struct copier *copier);
+/* Whether it is. */
+bool copier_orphaned(const struct copier *copier);
 /* A job of one slot, begun, posted and drained. */
 void copier_copy(struct copier *copier, void *host, void *other,
                  uint64_t bytes, bool to_other);

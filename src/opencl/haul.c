@@ -11,11 +11,11 @@
 #include "opencl/status.h"
 #include "opencl/transfer.h"
 
-/* A ring of a few MiB is out of the processor's caches again when the device
- * writes there. */
-#define SMALLEST_SLOT_BYTES ((uint64_t)512 << 10)
-#define SLOT_BYTES ((uint64_t)1 << 20)
-#define LARGEST_SLOT_BYTES ((uint64_t)4 << 20)
+/* What threads copy from or to the ring is noted by slots; the device is given
+ * as many at a time as are good for it: few at the end where there is nothing
+ * beside, as before the first copies, more between, as it rests after each. */
+#define SLOT_BYTES ((uint64_t)128 << 10)
+#define LARGEST_BYTES ((uint64_t)4 << 20)
 #define RING_BYTES ((uint64_t)16 << 20)
 /* To pin the ring takes as long as the driver's own way loses over so much. */
 #define PAYING_BYTES ((uint64_t)32 << 20)
@@ -26,10 +26,23 @@
 #define MARGIN 1.1
 /* Without anything to do for so long, the thread waits in the usual way. */
 #define IDLE_TURNS 2000u
+/* So much of an upload goes past the caches: the device waits for lines that
+ * are in one, but where there is more, they are out again when it comes. */
+#define PAST_BYTES ((uint64_t)8 << 20)
+/* So long a transfer that ran out of time is waited for before it counts as one
+ * that does not end. */
+#define GRACE_NS 1000000000u
+#define COMMANDS 32u
 
 /* ---- through the ring ---- */
 
-/* A transfer under way.  Its slots are, in this order, begun (copying to the
+/* A part of a transfer, of whole slots. */
+struct command {
+    uint64_t offset, bytes;
+    cl_event event;
+};
+
+/* A transfer under way.  Its commands are, in this order, begun (copying to the
  * ring is posted, or the read from the device is enqueued), sent or arrived,
  * and over. */
 struct run {
@@ -38,141 +51,206 @@ struct run {
     uint64_t offset;
     struct copier *copier;
     const struct copier_job *job;
-    uint64_t count; /* slots in all */
+    uint64_t deadline_ns; /* TANDEM_FOREVER: none */
     uint64_t begun, middle, over;
-    cl_event events[COPIER_SLOTS];
+    uint64_t begun_bytes, over_bytes;
+    struct command commands[COMMANDS];
 };
 
-static uint64_t slot_size(const struct run *run, uint64_t s)
+static struct command *command_at(struct run *run, uint64_t number)
 {
-    uint64_t left = run->job->bytes - s * run->job->slot_bytes;
-    return left < run->job->slot_bytes ? left : run->job->slot_bytes;
+    return &run->commands[number % COMMANDS];
 }
 
-static unsigned char *slot_memory(const struct run *run, uint64_t s)
+/* Of the next command, which does not go around the ring's end. */
+static uint64_t next_bytes(const struct run *run)
 {
-    return run->job->ring + s % run->job->slots * run->job->slot_bytes;
+    uint64_t begun = run->begun_bytes, left = run->job->bytes - begun;
+    uint64_t bytes = run->job->to_ring ? begun : left / 2;
+    uint64_t turn = RING_BYTES - begun % RING_BYTES;
+    bytes = bytes / SLOT_BYTES * SLOT_BYTES;
+    if (bytes < SLOT_BYTES)
+        bytes = SLOT_BYTES;
+    if (bytes > LARGEST_BYTES)
+        bytes = LARGEST_BYTES;
+    if (bytes > turn)
+        bytes = turn;
+    return bytes < left ? bytes : left;
 }
 
-static cl_event *slot_event(struct run *run, uint64_t s)
+/* Whether there is a next command, and room for it. */
+static bool next_fits(const struct run *run)
 {
-    return &run->events[s % run->job->slots];
+    return run->begun_bytes < run->job->bytes &&
+           run->begun < run->over + COMMANDS &&
+           run->begun_bytes + next_bytes(run) <= run->over_bytes + RING_BYTES;
 }
 
-/* Enqueues the slot's transfer, which begins at once. */
-static enum tandem_status slot_transfer(struct run *run, uint64_t s)
+static struct command *next_take(struct run *run)
 {
-    uint64_t offset = run->offset + s * run->job->slot_bytes;
+    struct command *command = command_at(run, run->begun);
+    command->offset = run->begun_bytes;
+    command->bytes = next_bytes(run);
+    command->event = NULL;
+    return command;
+}
+
+static void next_begun(struct run *run)
+{
+    run->begun_bytes += command_at(run, run->begun++)->bytes;
+}
+
+static void command_over(struct run *run)
+{
+    run->over_bytes += command_at(run, run->over++)->bytes;
+}
+
+static void command_post(struct run *run, const struct command *command)
+{
+    uint64_t end = command->offset + command->bytes;
+    for (uint64_t at = command->offset; at < end; at += SLOT_BYTES)
+        copier_post(run->copier, at / SLOT_BYTES);
+}
+
+static bool command_copied(struct run *run, const struct command *command)
+{
+    uint64_t end = command->offset + command->bytes;
+    for (uint64_t at = command->offset; at < end; at += SLOT_BYTES)
+        if (!copier_done(run->copier, at / SLOT_BYTES))
+            return false;
+    return true;
+}
+
+/* Enqueues the command, which begins at once. */
+static enum tandem_status command_transfer(struct run *run,
+                                           struct command *command)
+{
+    uint64_t offset = run->offset + command->offset;
+    unsigned char *memory = run->job->ring + command->offset % RING_BYTES;
     enum tandem_status status =
         run->job->to_ring
-            ? transfer_write(run->stream, run->buffer, offset,
-                             slot_memory(run, s), slot_size(run, s), CL_FALSE,
-                             slot_event(run, s))
-            : transfer_read(run->stream, run->buffer, offset,
-                            slot_memory(run, s), slot_size(run, s), CL_FALSE,
-                            slot_event(run, s));
+            ? transfer_write(run->stream, run->buffer, offset, memory,
+                             command->bytes, CL_FALSE, &command->event)
+            : transfer_read(run->stream, run->buffer, offset, memory,
+                            command->bytes, CL_FALSE, &command->event);
     return status == TANDEM_OK ? stream_flush(run->stream) : status;
 }
 
-/* NOT_READY, without a message: the slot's transfer has not ended within the
- * limit. */
-static enum tandem_status slot_await(struct run *run, uint64_t s,
-                                     uint64_t limit_ns)
+/* NOT_READY, without a message: it is under way. */
+static enum tandem_status command_ended(struct run *run,
+                                        struct command *command)
 {
-    struct tandem_device *device = run->stream->device;
-    cl_event *event = slot_event(run, s);
     cl_int state;
-    cl_int code = wait_ended(*event, limit_ns, &state);
+    cl_int code = wait_ended(command->event, 0, &state);
     if (code == CL_SUCCESS && state > CL_COMPLETE)
         return TANDEM_NOT_READY;
-    clReleaseEvent(*event);
-    *event = NULL;
-    return status_from_cl(device, code != CL_SUCCESS ? code : state,
-                          "a transfer");
+    clReleaseEvent(command->event);
+    command->event = NULL;
+    return status_from_cl(run->stream->device,
+                          code != CL_SUCCESS ? code : state, "a transfer");
 }
 
 /* One round over what may be done; *out_moved: whether anything was. */
 static enum tandem_status upload_step(struct run *run, bool *out_moved)
 {
+    struct command *command = command_at(run, run->middle);
     enum tandem_status status = TANDEM_OK;
     *out_moved = true;
-    if (run->begun < run->count &&
-        run->begun < run->over + run->job->slots) {
-        copier_post(run->copier, run->begun++);
+    if (next_fits(run)) {
+        command_post(run, next_take(run));
+        next_begun(run);
         return TANDEM_OK;
     }
-    if (run->middle < run->begun && copier_done(run->copier, run->middle)) {
-        status = slot_transfer(run, run->middle);
+    if (run->middle < run->begun && command_copied(run, command)) {
+        status = command_transfer(run, command);
         run->middle += status == TANDEM_OK;
         return status;
     }
     *out_moved = false;
     if (run->over == run->middle)
         return TANDEM_OK;
-    status = slot_await(run, run->over, 0);
+    status = command_ended(run, command_at(run, run->over));
     if (status == TANDEM_NOT_READY)
         return TANDEM_OK;
     *out_moved = true;
-    run->over++;
+    command_over(run);
     return status;
 }
 
 static enum tandem_status download_step(struct run *run, bool *out_moved)
 {
+    struct command *command = command_at(run, run->middle);
     enum tandem_status status = TANDEM_OK;
     *out_moved = true;
-    if (run->begun < run->count &&
-        run->begun < run->over + run->job->slots) {
-        status = slot_transfer(run, run->begun);
-        run->begun += status == TANDEM_OK;
+    if (next_fits(run)) {
+        status = command_transfer(run, next_take(run));
+        if (status == TANDEM_OK)
+            next_begun(run);
         return status;
     }
-    if (run->over < run->middle && copier_done(run->copier, run->over)) {
-        run->over++;
+    if (run->over < run->middle &&
+        command_copied(run, command_at(run, run->over))) {
+        command_over(run);
         return TANDEM_OK;
     }
     *out_moved = false;
     if (run->middle == run->begun)
         return TANDEM_OK;
-    status = slot_await(run, run->middle, 0);
+    status = command_ended(run, command);
     if (status == TANDEM_NOT_READY)
         return TANDEM_OK;
     *out_moved = true;
     if (status == TANDEM_OK)
-        copier_post(run->copier, run->middle);
+        command_post(run, command);
     run->middle++;
     return status;
 }
 
+/* What is left of limit_ns until the deadline. */
+static uint64_t left_of(uint64_t deadline_ns, uint64_t limit_ns)
+{
+    if (deadline_ns == TANDEM_FOREVER)
+        return limit_ns;
+    const uint64_t now = wait_clock();
+    const uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
+    return left < limit_ns ? left : limit_ns;
+}
+
 /* Nothing was to be done for a while: the device is busy for others, or the
- * processors are. */
+ * processors are; or the threads are another process's. */
 static enum tandem_status run_rest(struct run *run)
 {
     uint64_t next = run->job->to_ring ? run->over : run->middle;
     cl_int state;
+    if (copier_orphaned(run->copier))
+        return TANDEM_DEVICE_LOST;
     if (next == (run->job->to_ring ? run->middle : run->begun)) {
         sched_yield();
         return TANDEM_OK;
     }
-    cl_int code = wait_ended(*slot_event(run, next),
-                             device_limit(run->stream->device), &state);
+    cl_int code = wait_ended(
+        command_at(run, next)->event,
+        left_of(run->deadline_ns, device_limit(run->stream->device)), &state);
     /* Its end, good or bad, is for the next step. */
     return code == CL_SUCCESS && state > CL_COMPLETE ? TANDEM_NOT_READY
                                                      : TANDEM_OK;
 }
 
-static enum tandem_status run_slots(struct run *run)
+static enum tandem_status run_commands(struct run *run)
 {
     enum tandem_status status = TANDEM_OK;
     uint32_t idle = 0;
     bool moved;
-    while (status == TANDEM_OK && run->over < run->count) {
+    while (status == TANDEM_OK && run->over_bytes < run->job->bytes) {
         status = run->job->to_ring ? upload_step(run, &moved)
                                    : download_step(run, &moved);
         if (moved || copier_help(run->copier))
             idle = 0;
         else if (status == TANDEM_OK && ++idle > IDLE_TURNS)
             status = run_rest(run);
+        if (status == TANDEM_OK && run->over_bytes < run->job->bytes &&
+            left_of(run->deadline_ns, 1) == 0)
+            status = TANDEM_NOT_READY;
     }
     return status;
 }
@@ -181,14 +259,21 @@ static enum tandem_status run_slots(struct run *run)
  * the ring is the driver's. */
 static bool run_end(struct run *run)
 {
-    bool ended = true;
-    copier_drain(run->copier);
-    for (uint32_t i = 0; i < run->job->slots; i++) {
-        cl_event event = run->events[i];
+    const uint64_t limit_ns = device_limit(run->stream->device);
+    bool ended = copier_drain(run->copier);
+    if (!ended)
+        return false;
+    for (uint32_t i = 0; i < COMMANDS; i++) {
+        cl_event event = run->commands[i].event;
         cl_int state = CL_QUEUED;
         if (event == NULL)
             continue;
-        ended = wait_ended(event, ended ? device_limit(run->stream->device) : 0,
+        ended = wait_ended(event,
+                           !ended ? 0
+                           : run->deadline_ns != TANDEM_FOREVER &&
+                                   GRACE_NS < limit_ns
+                               ? GRACE_NS
+                               : limit_ns,
                            &state) == CL_SUCCESS &&
                 state <= CL_COMPLETE && ended;
         clReleaseEvent(event);
@@ -196,51 +281,51 @@ static bool run_end(struct run *run)
     return ended;
 }
 
-/* A slot costs the thread some microseconds; the first one's copy, and the
- * last one's transfer, have nothing beside them. */
-static uint64_t slot_bytes_of(uint64_t bytes)
+static enum tandem_status run_failed(const struct run *run,
+                                     enum tandem_status status)
 {
-    uint64_t slot = SMALLEST_SLOT_BYTES;
-    while (slot < SLOT_BYTES && slot * 8 < bytes)
-        slot *= 2;
-    while (slot < LARGEST_SLOT_BYTES && slot * 32 < bytes)
-        slot *= 2;
-    return slot;
+    if (status == TANDEM_DEVICE_LOST && copier_orphaned(run->copier))
+        return message_set(status, "a transfer was cut short by a fork");
+    if (status != TANDEM_NOT_READY)
+        return status;
+    return message_set(status,
+                       run->deadline_ns != TANDEM_FOREVER
+                           ? "a transfer of %llu bytes was not over in time"
+                           : "a transfer of %llu bytes does not end: close "
+                             "the device",
+                       (unsigned long long)run->job->bytes);
 }
 
 static enum tandem_status by_ring(struct haul *haul,
                                   struct tandem_stream *stream,
                                   struct tandem_buffer *buffer,
                                   uint64_t offset, unsigned char *host,
-                                  uint64_t bytes, bool up)
+                                  uint64_t bytes, bool up,
+                                  uint64_t deadline_ns)
 {
-    const uint64_t slot_bytes = slot_bytes_of(bytes);
-    const uint64_t slots = RING_BYTES / slot_bytes;
-    const struct copier_job job = {
-        .host = host,
-        .ring = haul->ring,
-        .bytes = bytes,
-        .slot_bytes = slot_bytes,
-        .slots = slots < COPIER_SLOTS ? (uint32_t)slots : COPIER_SLOTS,
-        .to_ring = up};
+    const struct copier_job job = {.host = host,
+                                   .ring = haul->ring,
+                                   .bytes = bytes,
+                                   .slot_bytes = SLOT_BYTES,
+                                   .slots = RING_BYTES / SLOT_BYTES,
+                                   .to_ring = up,
+                                   .past_bytes = PAST_BYTES};
     struct run run = {.stream = stream,
                       .buffer = buffer,
                       .offset = offset,
                       .copier = &haul->copier,
                       .job = &job,
-                      .count = (bytes + slot_bytes - 1) / slot_bytes};
+                      .deadline_ns = deadline_ns};
     copier_begin(&haul->copier, &job);
-    enum tandem_status status = run_slots(&run);
-    if (status != TANDEM_OK && !run_end(&run)) {
+    enum tandem_status status = run_commands(&run);
+    if (status == TANDEM_OK)
+        return TANDEM_OK;
+    if (!run_end(&run)) {
         /* The device's pinned memory, and so given back with it. */
         haul->ring = NULL;
         haul->ringless = true;
     }
-    return status == TANDEM_NOT_READY
-               ? message_set(status, "a transfer of %llu bytes does not end: "
-                                     "close the device",
-                             (unsigned long long)bytes)
-               : status;
+    return run_failed(&run, status);
 }
 
 /* ---- which way ---- */
@@ -352,17 +437,23 @@ static void contest_note(struct tandem_device *device,
 static enum tandem_status by_driver(struct tandem_stream *stream,
                                     struct tandem_buffer *buffer,
                                     uint64_t offset, void *host,
-                                    uint64_t bytes, bool up)
+                                    uint64_t bytes, bool up,
+                                    uint64_t deadline_ns)
 {
-    return up ? transfer_write(stream, buffer, offset, host, bytes, CL_TRUE,
-                               NULL)
-              : transfer_read(stream, buffer, offset, host, bytes, CL_TRUE,
+    if (up)
+        return transfer_write(stream, buffer, offset, host, bytes, CL_TRUE,
                               NULL);
+    if (deadline_ns == TANDEM_FOREVER)
+        return transfer_read(stream, buffer, offset, host, bytes, CL_TRUE,
+                             NULL);
+    return transfer_fetch(stream, buffer, offset, host, bytes,
+                          left_of(deadline_ns, UINT64_MAX - 1));
 }
 
 static enum tandem_status haul(struct tandem_stream *stream,
                                struct tandem_buffer *buffer, uint64_t offset,
-                               void *host, uint64_t bytes, bool up)
+                               void *host, uint64_t bytes, bool up,
+                               uint64_t deadline_ns)
 {
     struct tandem_device *device = stream->device;
     struct haul *haul = &device->haul;
@@ -372,15 +463,19 @@ static enum tandem_status haul(struct tandem_stream *stream,
     /* Pinned by us, it needs no copying. */
     if (pinned_holds(device, host, bytes) ||
         pthread_mutex_trylock(&haul->busy) != 0)
-        return by_driver(stream, buffer, offset, host, bytes, up);
+        return by_driver(stream, buffer, offset, host, bytes, up,
+                         deadline_ns);
     enum haul_way way = way_choose(stream, contest, bytes);
     const uint64_t start_ns = wait_clock();
     if (way == HAUL_RING)
-        status = by_ring(haul, stream, buffer, offset, host, bytes, up);
+        status = by_ring(haul, stream, buffer, offset, host, bytes, up,
+                         deadline_ns);
     else if (way == HAUL_MAPPED)
-        status = mapped_haul(stream, buffer, offset, host, bytes, up);
+        status = mapped_haul(stream, buffer, offset, host, bytes, up,
+                             left_of(deadline_ns, device_limit(device)));
     else
-        status = by_driver(stream, buffer, offset, host, bytes, up);
+        status = by_driver(stream, buffer, offset, host, bytes, up,
+                           deadline_ns);
     if (status == TANDEM_OK)
         contest_note(device, contest, way, bytes, wait_clock() - start_ns);
     pthread_mutex_unlock(&haul->busy);
@@ -421,15 +516,16 @@ enum tandem_status haul_upload(struct tandem_stream *stream,
                                struct tandem_buffer *buffer, uint64_t offset,
                                const void *source, uint64_t bytes)
 {
-    return haul(stream, buffer, offset, (void *)(uintptr_t)source, bytes,
-                true);
+    return haul(stream, buffer, offset, (void *)(uintptr_t)source, bytes, true,
+                TANDEM_FOREVER);
 }
 
 enum tandem_status haul_download(struct tandem_stream *stream,
                                  struct tandem_buffer *buffer, uint64_t offset,
-                                 void *target, uint64_t bytes)
+                                 void *target, uint64_t bytes,
+                                 uint64_t deadline_ns)
 {
-    return haul(stream, buffer, offset, target, bytes, false);
+    return haul(stream, buffer, offset, target, bytes, false, deadline_ns);
 }
 
 /* ---- its life ---- */

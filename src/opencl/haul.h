@@ -66,12 +66,14 @@ void haul_fill(struct tandem_device *device, void *target, const void *source,
                uint64_t bytes);
 /* All of bytes, HAUL_BYTES or more, on a stream that has nothing to do; returns
  * when it is there.  What it fails with is its own.  Of a download that fails,
- * target may be written in part. */
+ * target may be written in part; NOT_READY: it was not there by the deadline,
+ * of wait_clock (TANDEM_FOREVER: none), and target is still in use. */
 enum tandem_status haul_upload(struct tandem_stream *stream,
                                struct tandem_buffer *buffer, uint64_t offset,
                                const void *source, uint64_t bytes);
 enum tandem_status haul_download(struct tandem_stream *stream,
                                  struct tandem_buffer *buffer, uint64_t offset,
-                                 void *target, uint64_t bytes);
+                                 void *target, uint64_t bytes,
+                                 uint64_t deadline_ns);
 
 #endif

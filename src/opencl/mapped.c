@@ -14,7 +14,7 @@
 /* Waits for a command that was enqueued with this code; takes its event. */
 static enum tandem_status command_await(struct tandem_stream *stream,
                                         cl_int code, cl_event event,
-                                        const char *what)
+                                        uint64_t limit_ns, const char *what)
 {
     struct tandem_device *device = stream->device;
     cl_int end = CL_SUCCESS;
@@ -22,14 +22,14 @@ static enum tandem_status command_await(struct tandem_stream *stream,
         return status_from_cl(device, code, what);
     enum tandem_status status = stream_flush(stream);
     if (status == TANDEM_OK)
-        status = wait_event(device, event, device_limit(device), &end);
+        status = wait_event(device, event, limit_ns, &end);
     clReleaseEvent(event);
     return status == TANDEM_OK ? status_from_cl(device, end, what) : status;
 }
 
 static enum tandem_status map(struct tandem_stream *stream, cl_mem mem,
                               uint64_t offset, uint64_t bytes, bool up,
-                              void **out_memory)
+                              uint64_t limit_ns, void **out_memory)
 {
     cl_event event = NULL;
     cl_int code = CL_SUCCESS;
@@ -40,7 +40,7 @@ static enum tandem_status map(struct tandem_stream *stream, cl_mem mem,
     if (code == CL_SUCCESS)
         stream_issue(stream);
     enum tandem_status status =
-        command_await(stream, code, event, "clEnqueueMapBuffer");
+        command_await(stream, code, event, limit_ns, "clEnqueueMapBuffer");
     /* Once it is mapped, if ever, it is not to stay so. */
     if (status != TANDEM_OK && code == CL_SUCCESS &&
         clEnqueueUnmapMemObject(stream->queue, mem, *out_memory, 0, NULL,
@@ -57,18 +57,20 @@ static enum tandem_status unmap(struct tandem_stream *stream, cl_mem mem,
                                           &event);
     if (code == CL_SUCCESS)
         stream_issue(stream);
-    return command_await(stream, code, event, "clEnqueueUnmapMemObject");
+    return command_await(stream, code, event, device_limit(stream->device),
+                         "clEnqueueUnmapMemObject");
 }
 
 /* ---- transfers ---- */
 
 enum tandem_status mapped_haul(struct tandem_stream *stream,
                                struct tandem_buffer *buffer, uint64_t offset,
-                               void *host, uint64_t bytes, bool up)
+                               void *host, uint64_t bytes, bool up,
+                               uint64_t limit_ns)
 {
     void *mapped;
     enum tandem_status status =
-        map(stream, buffer->mem, offset, bytes, up, &mapped);
+        map(stream, buffer->mem, offset, bytes, up, limit_ns, &mapped);
     if (status != TANDEM_OK)
         return status;
     if (mapped != host) /* imported */
@@ -89,7 +91,8 @@ static enum tandem_status device_copy(struct tandem_stream *stream, cl_mem from,
                                       PROBE_BYTES, 0, NULL, &event);
     if (code == CL_SUCCESS)
         stream_issue(stream);
-    return command_await(stream, code, event, "clEnqueueCopyBuffer");
+    return command_await(stream, code, event, device_limit(stream->device),
+                         "clEnqueueCopyBuffer");
 }
 
 /* Writes by a map, has the device copy it, reads by a map. */
@@ -97,14 +100,16 @@ static bool trip(struct tandem_stream *stream, cl_mem from, cl_mem to,
                  unsigned char value)
 {
     unsigned char want[PROBE_BYTES];
+    const uint64_t limit_ns = device_limit(stream->device);
     void *mapped;
     memset(want, value, sizeof(want));
-    if (map(stream, from, 0, PROBE_BYTES, true, &mapped) != TANDEM_OK)
+    if (map(stream, from, 0, PROBE_BYTES, true, limit_ns, &mapped) !=
+        TANDEM_OK)
         return false;
     memcpy(mapped, want, sizeof(want));
     if (unmap(stream, from, mapped) != TANDEM_OK ||
         device_copy(stream, from, to) != TANDEM_OK ||
-        map(stream, to, 0, PROBE_BYTES, false, &mapped) != TANDEM_OK)
+        map(stream, to, 0, PROBE_BYTES, false, limit_ns, &mapped) != TANDEM_OK)
         return false;
     bool same = memcmp(mapped, want, sizeof(want)) == 0;
     return unmap(stream, to, mapped) == TANDEM_OK && same;

@@ -13,9 +13,10 @@
 bool mapped_right(struct tandem_stream *stream, uint32_t *maps);
 /* Whether it is, or has not been asked for. */
 bool mapped_hopeful(uint32_t maps);
-/* As haul_upload and haul_download. */
+/* As haul_upload and haul_download, but that the map has limit_ns. */
 enum tandem_status mapped_haul(struct tandem_stream *stream,
                                struct tandem_buffer *buffer, uint64_t offset,
-                               void *host, uint64_t bytes, bool up);
+                               void *host, uint64_t bytes, bool up,
+                               uint64_t limit_ns);
 
 #endif

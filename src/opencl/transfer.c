@@ -185,30 +185,58 @@ enum tandem_status transfer_read(struct tandem_stream *stream,
     return TANDEM_OK;
 }
 
+enum tandem_status transfer_fetch(struct tandem_stream *stream,
+                                  struct tandem_buffer *buffer,
+                                  uint64_t offset, void *target,
+                                  uint64_t bytes, uint64_t timeout_ns)
+{
+    cl_event event = NULL;
+    enum tandem_status status = transfer_read(stream, buffer, offset, target,
+                                              bytes, CL_FALSE, &event);
+    if (status != TANDEM_OK)
+        return status;
+    status = stream_wait(stream, event, timeout_ns);
+    clReleaseEvent(event);
+    return status;
+}
+
+/* A large transfer that has begun is given so long, and as many ns as it has
+ * bytes: who polls for it would never have it else. */
+#define BEGUN_NS 1000000000u
+
+/* Of wait_clock. */
+static uint64_t deadline_after(uint64_t timeout_ns, uint64_t bytes)
+{
+    const uint64_t now = wait_clock();
+    if (timeout_ns < BEGUN_NS + bytes)
+        timeout_ns = BEGUN_NS + bytes;
+    return timeout_ns < TANDEM_FOREVER - now ? now + timeout_ns
+                                             : TANDEM_FOREVER;
+}
+
 static enum tandem_status read_wait(struct tandem_stream *stream,
                                     struct tandem_buffer *buffer,
                                     uint64_t offset, void *target,
                                     uint64_t bytes, uint64_t timeout_ns)
 {
-    cl_event event = NULL;
-    enum tandem_status status;
+    const uint64_t deadline_ns = timeout_ns == TANDEM_FOREVER
+                                     ? timeout_ns
+                                     : deadline_after(timeout_ns, bytes);
+    enum tandem_status status = TANDEM_OK;
     bool hauls = haul_serves(stream->device, bytes);
-    if (hauls || wait_busy(stream->device)) {
-        /* So that the wait is ours, as in write_blocking. */
+    bool settles = hauls || wait_busy(stream->device);
+    /* So that the wait is ours, as in write_blocking. */
+    if (settles)
         status = stream_settle(stream, timeout_ns);
-        if (status == TANDEM_OK)
-            status = hauls
-                         ? haul_download(stream, buffer, offset, target, bytes)
-                         : transfer_read(stream, buffer, offset, target, bytes,
-                                         CL_TRUE, NULL);
-    } else {
-        status = transfer_read(stream, buffer, offset, target, bytes, CL_FALSE,
-                              &event);
-        if (status != TANDEM_OK)
-            return status;
-        status = stream_wait(stream, event, timeout_ns);
-        clReleaseEvent(event);
-    }
+    if (status == TANDEM_OK && hauls)
+        status = haul_download(stream, buffer, offset, target, bytes,
+                               deadline_ns);
+    else if (status == TANDEM_OK && settles && timeout_ns == TANDEM_FOREVER)
+        status = transfer_read(stream, buffer, offset, target, bytes, CL_TRUE,
+                               NULL);
+    else if (status == TANDEM_OK)
+        status = transfer_fetch(stream, buffer, offset, target, bytes,
+                                timeout_ns);
     if (status == TANDEM_OK)
         stream_passed(stream, atomic_load(&stream->issued));
     return status;

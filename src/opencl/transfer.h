@@ -16,6 +16,11 @@ enum tandem_status transfer_read(struct tandem_stream *stream,
                                  struct tandem_buffer *buffer, uint64_t offset,
                                  void *target, uint64_t bytes,
                                  cl_bool blocking, cl_event *event);
+/* A read that is waited for. */
+enum tandem_status transfer_fetch(struct tandem_stream *stream,
+                                  struct tandem_buffer *buffer,
+                                  uint64_t offset, void *target,
+                                  uint64_t bytes, uint64_t timeout_ns);
 
 enum tandem_status transfer_upload(struct tandem_stream *stream,
                                    struct tandem_buffer *buffer,

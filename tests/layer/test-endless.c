@@ -29,9 +29,15 @@ static struct layer_counts before;
 static bool found_at_once;
 static unsigned char source[LARGE], target[LARGE];
 
-static void device_new(const char *limit_ms)
+/* way: of large transfers; NULL: as it comes. */
+static void device_of(const char *limit_ms, const char *way)
 {
-    const char *const pairs[] = {"cache_dir", "", "stuck_after_ms", limit_ms,
+    const char *const pairs[] = {"cache_dir",
+                                 "",
+                                 "stuck_after_ms",
+                                 limit_ms,
+                                 way != NULL ? "test.transfers" : NULL,
+                                 way,
                                  NULL};
 
     memset(&work, 0, sizeof work);
@@ -67,6 +73,11 @@ static void script(enum layer_fault fault, const char *function, uint64_t nth)
 static enum tandem_status alloc(uint64_t bytes, struct tandem_buffer **out)
 {
     return plug.api->alloc(work.device, bytes, out);
+}
+
+static void device_new(const char *limit_ms)
+{
+    device_of(limit_ms, NULL);
 }
 
 static enum tandem_status upload_some(struct tandem_buffer *buffer,
@@ -297,6 +308,40 @@ START_TEST(builds_in_all_threads)
 }
 END_TEST
 
+/* A download has the caller's time, and a little, though the transfer itself is
+ * what does not end. */
+START_TEST(a_download_that_does_not_end)
+{
+    static const struct {
+        const char *way, *function;
+    } cases[] = {{"direct", "clEnqueueReadBuffer"},
+                 {"ring", "clEnqueueReadBuffer"},
+                 {"mapped", "clEnqueueMapBuffer"}};
+    struct tandem_buffer *buffer;
+    time_t start;
+
+    device_of(LONG_MS, cases[_i].way);
+    ck_assert_int_eq(alloc(LARGE, &buffer), TANDEM_OK);
+    serves(buffer, LARGE);
+    start = time(NULL);
+    script(LAYER_FAULT_ENDLESS, cases[_i].function, 1);
+    ck_assert_int_eq(plug.api->download(work.stream, buffer, 0, target, LARGE,
+                                        0, 50000000),
+                     TANDEM_NOT_READY);
+    ck_assert_int_lt(time(NULL) - start, 60);
+    plug.release();
+    ck_assert_int_eq(synchronize(TANDEM_FOREVER), TANDEM_OK);
+    /* One that may take no time gets the little. */
+    memset(target, 0, LARGE);
+    ck_assert_int_eq(plug.api->download(work.stream, buffer, 0, target, LARGE,
+                                        0, 0),
+                     TANDEM_OK);
+    ck_assert_int_eq(memcmp(source, target, LARGE), 0);
+    serves(buffer, LARGE);
+    close_clean();
+}
+END_TEST
+
 /* A wait that fails does not say that the work has ended: what the driver may
  * still read stays though the stream goes. */
 START_TEST(a_loss_while_an_upload_is_under_way)
@@ -386,6 +431,7 @@ int main(void)
     tcase_add_test(tests, an_upload_that_waits_for_the_work_before_it);
     tcase_add_test(tests, memory_that_is_to_be_pinned);
     tcase_add_test(tests, a_failure_does_not_lengthen_a_wait);
+    tcase_add_loop_test(tests, a_download_that_does_not_end, 0, 3);
     tcase_add_test(tests, builds_in_all_threads);
     tcase_add_test(tests, a_loss_while_an_upload_is_under_way);
     tcase_add_test(tests, a_failure_before_work_that_never_ends);

@@ -8,7 +8,9 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "../common/runner.h"
 #include "opencl/copier.h"
@@ -79,7 +81,7 @@ static void job_run(struct copier *copier, const struct copier_job *job)
             copier_help(copier);
         }
     }
-    copier_drain(copier);
+    ck_assert(copier_drain(copier));
     ck_assert(!copier_help(copier));
 }
 
@@ -92,7 +94,8 @@ static void there_and_back(struct copier *copier, uint64_t bytes,
                              .bytes = bytes,
                              .slot_bytes = slot_bytes,
                              .slots = (uint32_t)(RING_BYTES / slot_bytes),
-                             .to_ring = true};
+                             .to_ring = true,
+                             .past_bytes = bytes / 2};
 
     if (job.slots > COPIER_SLOTS)
         job.slots = COPIER_SLOTS;
@@ -170,6 +173,37 @@ START_TEST(one_slot)
 }
 END_TEST
 
+/* A thread has a piece, which in the child of a fork it will never put down. */
+START_TEST(a_fork_has_no_threads)
+{
+    struct copier copier = {0};
+    const struct copier_job job = {.host = host,
+                                   .ring = far_end,
+                                   .bytes = 1000003,
+                                   .slot_bytes = 1000003,
+                                   .slots = 1,
+                                   .to_ring = true};
+    int ended = -1;
+    pid_t child;
+
+    copier_start(&copier, 1);
+    copier_begin(&copier, &job);
+    copier_post(&copier, 0);
+    atomic_fetch_add(&copier.next, 1);
+    child = fork();
+    if (child == 0) {
+        alarm(60);
+        _exit(copier_drain(&copier) ? 1 : 0);
+    }
+    ck_assert_int_eq(waitpid(child, &ended, 0), child);
+    ck_assert(WIFEXITED(ended));
+    ck_assert_int_eq(WEXITSTATUS(ended), 0);
+    atomic_fetch_sub(&copier.left[0], 1);
+    ck_assert(copier_drain(&copier));
+    copier_finish(&copier);
+}
+END_TEST
+
 START_TEST(without_a_job)
 {
     struct copier copier = {0};
@@ -190,6 +224,7 @@ int main(void)
     tcase_add_test(tests, with_a_thread);
     tcase_add_test(tests, with_as_many_as_there_may_be);
     tcase_add_test(tests, one_slot);
+    tcase_add_test(tests, a_fork_has_no_threads);
     tcase_add_test(tests, without_a_job);
     return runner_run_case("copier", tests);
 }
