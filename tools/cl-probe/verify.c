@@ -38,6 +38,28 @@ struct verification {
 
 /* ---- where the plugin and the program are ---- */
 
+/* A path is bytes, and need be no text that JSON takes. */
+static json_t *path_json(const char *path)
+{
+    json_t *bytes = json_array();
+
+    for (; *path != '\0'; path++)
+        json_array_append_new(bytes, json_integer((unsigned char)*path));
+    return bytes;
+}
+
+static bool path_read(const json_t *bytes, char out[VERIFY_PATH_BYTES])
+{
+    const size_t count = json_array_size(bytes);
+
+    if (count == 0 || count >= VERIFY_PATH_BYTES)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        out[i] = (char)json_integer_value(json_array_get(bytes, i));
+    out[count] = '\0';
+    return true;
+}
+
 static void locate_body(void *argument, struct child_link *link)
 {
     struct verification *v = argument;
@@ -54,7 +76,7 @@ static void locate_body(void *argument, struct child_link *link)
     else if (dladdr((const void *)(uintptr_t)backend->launch, &file) == 0)
         child_fail(link, "the plugin's file is not known");
     else
-        child_answer(link, json_string(file.dli_fname));
+        child_answer(link, path_json(file.dli_fname));
     tandem_context_destroy(context);
 }
 
@@ -211,21 +233,25 @@ json_t *verify_device(const struct probe_options *options,
                              .only = only};
     struct child_outcome outcome;
     struct progress progress;
-    json_t *plugin, *result;
+    char plugin[VERIFY_PATH_BYTES];
+    json_t *result;
 
     v.backend = device_text(device, "backend");
     v.device = (uint32_t)device_number(device, "index");
     child_run(locate_body, &v, limit_s, NULL, &outcome);
     if (outcome.result == NULL)
         return outcome_json(name, &outcome);
-    plugin = json_incref(outcome.result);
+    if (!path_read(outcome.result, plugin)) {
+        child_outcome_destroy(&outcome);
+        return json_pack("{s:s, s:s}", "error", "the plugin's path is too long",
+                         "device", name);
+    }
     child_outcome_destroy(&outcome);
-    v.plugin = json_string_value(plugin);
+    v.plugin = plugin;
     progress_begin(&progress, name, options->verbose);
     child_run(verify_body, &v, limit_s, &progress, &outcome);
     progress_end(&progress);
     result = outcome_json(name, &outcome);
-    json_decref(plugin);
     gate_update(options, device, result);
     return result;
 }
