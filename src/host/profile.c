@@ -144,31 +144,21 @@ static bool file_load(struct device *device, const struct profile_key *key,
     return true;
 }
 
-json_t *profile_read(const struct device *device, char *out_why,
-                     size_t why_bytes)
+json_t *profile_content(int directory, const char *name,
+                        const struct profile_key *key, bool exact,
+                        char *out_why, size_t why_bytes)
 {
-    const char *slash = strrchr(device->profile, '/');
     struct cost_model *scratch = calloc(1, sizeof(*scratch));
-    char directory[PATH_BYTES];
-    struct profile_key key;
     struct shelter host;
     json_t *root = NULL;
-    char *text = NULL, *tuning = NULL;
+    char *tuning = NULL;
     size_t bytes;
-    int place;
+    char *text = trust_read(directory, name, PROFILE_BYTES_MAX, &bytes,
+                            out_why, why_bytes);
 
-    snprintf(directory, sizeof(directory), "%.*s",
-             (int)(slash - device->profile), device->profile);
-    profile_key_make(device, &key);
-    place = trust_directory(directory, TRUST_READ, out_why, why_bytes);
-    if (place >= 0) {
-        text = trust_read(place, slash + 1, PROFILE_BYTES_MAX, &bytes, out_why,
-                          why_bytes);
-        close(place);
-    }
     if (text != NULL && scratch != NULL) {
         shelter_enter(&host);
-        if (profile_parse(text, bytes, &key, false, scratch, &tuning, out_why,
+        if (profile_parse(text, bytes, key, exact, scratch, &tuning, out_why,
                           why_bytes) == PROFILE_FITS) {
             gemm_finish(&scratch->gemm);
             root = json_loadb(text, bytes, 0, NULL);
@@ -178,6 +168,27 @@ json_t *profile_read(const struct device *device, char *out_why,
     free(tuning);
     free(text);
     free(scratch);
+    return root;
+}
+
+json_t *profile_read(const struct device *device, char *out_why,
+                     size_t why_bytes)
+{
+    const char *slash = strrchr(device->profile, '/');
+    char directory[PATH_BYTES];
+    struct profile_key key;
+    json_t *root = NULL;
+    int place;
+
+    snprintf(directory, sizeof(directory), "%.*s",
+             (int)(slash - device->profile), device->profile);
+    profile_key_make(device, &key);
+    place = trust_directory(directory, TRUST_READ, out_why, why_bytes);
+    if (place >= 0) {
+        root = profile_content(place, slash + 1, &key, false, out_why,
+                               why_bytes);
+        close(place);
+    }
     return root;
 }
 

@@ -39,6 +39,12 @@ void profile_key_make(const struct device *device, struct profile_key *out);
 void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
                        size_t *out_prefix);
 
+/* The content of the file of this name, which must be a profile for key, to be
+ * released; NULL, with why, where it is none, and without, where it is not
+ * there.  exact: see profile_parse. */
+json_t *profile_content(int directory, const char *name,
+                        const struct profile_key *key, bool exact,
+                        char *out_why, size_t why_bytes);
 /* The content of the file that the device's costs were read from, judged once
  * more, to be released; NULL, with why, where it is no longer good. */
 json_t *profile_read(const struct device *device, char *out_why,

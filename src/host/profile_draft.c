@@ -11,9 +11,11 @@
 #include "common/shelter.h"
 #include "host/path.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -63,15 +65,15 @@ static bool rejected_fill(json_t *names, const struct cost_model *model)
 static bool profile_fill(struct tandem_profile *profile,
                          const struct device *device)
 {
-    struct profile_key key;
     char now[32] = "";
     const time_t seconds = time(NULL);
     struct tm parts;
     size_t prefix;
     json_t *root;
 
-    profile_key_make(device, &key);
-    profile_file_name(&key, profile->file, sizeof(profile->file), &prefix);
+    profile_key_make(device, &profile->key);
+    profile_file_name(&profile->key, profile->file, sizeof(profile->file),
+                      &prefix);
     if (gmtime_r(&seconds, &parts) != NULL)
         strftime(now, sizeof(now), "%Y-%m-%dT%H:%M:%SZ", &parts);
     root = json_pack("{s:i, s:s}", "format", PROFILE_FORMAT, "measured_at",
@@ -82,7 +84,7 @@ static bool profile_fill(struct tandem_profile *profile,
     profile->gemm = draft_member_add(root, "gemm", json_array());
     profile->tuning = draft_member_add(root, "tuning", json_object());
     profile->rejected = draft_member_add(root, "rejected", json_array());
-    return draft_member_add(root, "device", key_json(&key)) != NULL &&
+    return draft_member_add(root, "device", key_json(&profile->key)) != NULL &&
            rejected_fill(profile->rejected, &device->cost) &&
            profile->scalars != NULL && profile->curves != NULL &&
            profile->gemm != NULL && profile->tuning != NULL;
@@ -151,6 +153,12 @@ static enum tandem_status profile_make(struct tandem_context *context,
         else
             status = profile_adopt(profile, found, adopt);
     }
+    if (status == TANDEM_OK) {
+        profile->revised = adopt;
+        profile->begun = json_deep_copy(profile->root);
+        if (profile->begun == NULL)
+            status = draft_memory_fail();
+    }
     context_unlock(context);
     if (status != TANDEM_OK) {
         tandem_profile_destroy(profile);
@@ -179,45 +187,181 @@ void tandem_profile_destroy(struct tandem_profile *profile)
     if (!handle_live(&profile_pool, profile))
         return;
     json_decref(profile->root);
+    json_decref(profile->begun);
     handle_free(&profile_pool, profile);
+}
+
+/* ---- what others have saved meanwhile ----------------------------------------- */
+
+/* So long another's lock is waited for, which is held for a moment. */
+#define LOCK_TRIES 500
+#define LOCK_PAUSE_NS 10000000
+
+/* Until directory is closed; without it, the last to save wins. */
+static void directory_lock(int directory)
+{
+    const struct timespec pause = {0, LOCK_PAUSE_NS};
+
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (flock(directory, LOCK_EX | LOCK_NB) == 0 ||
+            (errno != EWOULDBLOCK && errno != EINTR))
+            return;
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* Whether the draft has left a member as it was. */
+static bool member_kept(const json_t *begun, const json_t *draft,
+                        const char *key)
+{
+    const json_t *before = json_object_get(begun, key);
+    const json_t *after = json_object_get(draft, key);
+
+    return before == after || json_equal(before, after);
+}
+
+static bool costs_merge(const struct tandem_profile *profile, const json_t *now,
+                        json_t *out)
+{
+    static const char *const members[] = {"scalars", "curves", "gemm",
+                                          "measured_at"};
+    bool good = true;
+
+    for (size_t i = 0; i < 3; i++) {
+        if (!profile->revised ||
+            !member_kept(profile->begun, profile->root, members[i]))
+            return true;
+    }
+    for (size_t i = 0; i < 4 && good; i++) {
+        json_t *member = json_object_get(now, members[i]);
+
+        if (member != NULL)
+            good = json_object_set(out, members[i], member) == 0;
+    }
+    return good;
+}
+
+static bool tuning_merge(const struct tandem_profile *profile,
+                         const json_t *now, json_t *out)
+{
+    const json_t *begun = json_object_get(profile->begun, "tuning");
+    json_t *others = json_object_get(now, "tuning");
+    json_t *tuning = json_copy(profile->tuning);
+    const char *key;
+    json_t *value;
+    bool good = tuning != NULL;
+
+    json_object_foreach(others, key, value) {
+        if (good && member_kept(begun, profile->tuning, key))
+            good = json_object_set(tuning, key, value) == 0;
+    }
+    return json_object_set_new(out, "tuning", tuning) == 0 && good;
+}
+
+static bool names_have(const json_t *names, const json_t *name)
+{
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        if (json_equal(json_array_get(names, i), name))
+            return true;
+    }
+    return false;
+}
+
+static bool rejected_merge(const struct tandem_profile *profile,
+                           const json_t *now, json_t *out)
+{
+    const json_t *begun = json_object_get(profile->begun, "rejected");
+    const json_t *others = json_object_get(now, "rejected");
+    json_t *names = json_array(), *name;
+    bool good = names != NULL;
+    size_t i;
+
+    /* All of theirs but what was found right here, and what was found wrong
+     * here. */
+    json_array_foreach(others, i, name) {
+        if (good &&
+            (!names_have(begun, name) || names_have(profile->rejected, name)))
+            good = json_array_append(names, name) == 0;
+    }
+    json_array_foreach(profile->rejected, i, name) {
+        if (good && !names_have(begun, name) && !names_have(names, name))
+            good = json_array_append(names, name) == 0;
+    }
+    return json_object_set_new(out, "rejected", names) == 0 && good;
+}
+
+/* What is to be written: what the draft changed, and of the rest what the file
+ * has by now, which another program may have saved.  NULL: no memory. */
+static json_t *draft_merge(const struct tandem_profile *profile, int directory)
+{
+    char why[TRUST_WHY_BYTES];
+    json_t *now = profile_content(directory, profile->file, &profile->key,
+                                  true, why, sizeof(why));
+    json_t *out = json_copy(profile->root);
+
+    if (now != NULL && out != NULL &&
+        !(costs_merge(profile, now, out) && tuning_merge(profile, now, out) &&
+          rejected_merge(profile, now, out))) {
+        json_decref(out);
+        out = NULL;
+    }
+    json_decref(now);
+    return out;
 }
 
 /* ---- saving ------------------------------------------------------------------ */
 
-/* Writes text to the file of this name, made anew, in directory. */
-static enum tandem_status text_save(const char *path, const char *name,
-                                    const char *text)
+/* The draft's text, to be freed. */
+static char *draft_text(const struct tandem_profile *profile, int directory)
 {
-    const struct trust_part whole = {text, strlen(text)};
-    char why[TRUST_WHY_BYTES];
-    bool good;
-    int directory;
+    json_t *root = draft_merge(profile, directory);
+    struct shelter host;
+    char *text = NULL;
 
-    if (whole.bytes > PROFILE_BYTES_MAX)
-        return message_set(TANDEM_INVALID_ARGUMENT,
-                           "the profile has %zu bytes, at most %u are read",
-                           whole.bytes, PROFILE_BYTES_MAX);
-    directory = path_writable(path, why, sizeof(why));
-    if (directory < 0)
-        return message_set(TANDEM_FAILED,
-                           "%s: no profile can be written there: %s", path,
-                           why);
-    good = trust_replace(directory, name, &whole, 1, TRUST_DURABLE, why,
-                         sizeof(why));
+    shelter_enter(&host);
+    if (root != NULL)
+        text = json_dumps(root, JSON_INDENT(1) | JSON_SORT_KEYS |
+                                    JSON_REAL_PRECISION(17));
+    shelter_leave(&host);
+    json_decref(root);
+    return text;
+}
+
+/* Makes the draft's file in directory, which is closed, anew. */
+static enum tandem_status draft_save(const struct tandem_profile *profile,
+                                     const char *path, int directory)
+{
+    struct trust_part whole = {NULL, 0};
+    char why[TRUST_WHY_BYTES];
+    enum tandem_status status = TANDEM_OK;
+    char *text;
+
+    directory_lock(directory);
+    text = draft_text(profile, directory);
+    if (text != NULL)
+        whole = (struct trust_part){text, strlen(text)};
+    if (text == NULL)
+        status = draft_memory_fail();
+    else if (whole.bytes > PROFILE_BYTES_MAX)
+        status = message_set(TANDEM_INVALID_ARGUMENT,
+                             "the profile has %zu bytes, at most %u are read",
+                             whole.bytes, PROFILE_BYTES_MAX);
+    else if (!trust_replace(directory, profile->file, &whole, 1, TRUST_DURABLE,
+                            why, sizeof(why)))
+        status = message_set(TANDEM_FAILED, "%s/%s: %s", path, profile->file,
+                             why);
+    free(text);
     close(directory);
-    if (!good)
-        return message_set(TANDEM_FAILED, "%s/%s: %s", path, name, why);
-    return TANDEM_OK;
+    return status;
 }
 
 enum tandem_status tandem_profile_save(struct tandem_profile *profile,
                                        const char *directory, char *out_path,
                                        size_t path_bytes)
 {
-    char path[PATH_BYTES];
-    struct shelter host;
-    char *text;
-    int length;
+    char path[PATH_BYTES], why[TRUST_WHY_BYTES];
+    json_t *begun;
+    int length, place;
     enum tandem_status status = draft_check(profile);
 
     if (status == TANDEM_OK)
@@ -241,16 +385,19 @@ enum tandem_status tandem_profile_save(struct tandem_profile *profile,
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "path_bytes: %zu is too little for %s/%s",
                            path_bytes, directory, profile->file);
-    shelter_enter(&host);
-    text = json_dumps(profile->root, JSON_INDENT(1) | JSON_SORT_KEYS |
-                                         JSON_REAL_PRECISION(17));
-    shelter_leave(&host);
-    if (text == NULL)
-        return draft_memory_fail();
-    status = text_save(directory, profile->file, text);
-    free(text);
+    place = path_writable(directory, why, sizeof(why));
+    if (place < 0)
+        return message_set(TANDEM_FAILED,
+                           "%s: no profile can be written there: %s",
+                           directory, why);
+    status = draft_save(profile, directory, place);
     if (status != TANDEM_OK)
         return status;
+    begun = json_deep_copy(profile->root);
+    if (begun != NULL) {
+        json_decref(profile->begun);
+        profile->begun = begun;
+    }
     if (out_path != NULL)
         memcpy(out_path, path, (size_t)length + 1);
     return TANDEM_OK;

@@ -13,6 +13,9 @@ struct tandem_profile {
     struct tandem_context *context;
     json_t *root; /* owns those below */
     json_t *scalars, *curves, *gemm, *tuning, *rejected;
+    json_t *begun; /* root as it was at first, or saved */
+    bool revised;  /* costs that did not change need not be this draft's */
+    struct profile_key key;
     char file[PROFILE_NAME_BYTES];
 };
 

@@ -545,6 +545,99 @@ START_TEST(test_a_writer_that_is_killed)
 }
 END_TEST
 
+static struct tandem_profile *revision_new(struct tandem_context *context,
+                                           uint32_t device)
+{
+    struct tandem_profile *profile;
+
+    OK(tandem_profile_revise(context, device, &profile));
+    return profile;
+}
+
+/* Programs that began with one file and save one after the other: each has
+ * changed something else of it. */
+START_TEST(test_writers_keep_what_others_wrote)
+{
+    const struct script script = script_free();
+    struct tandem_context *context;
+    struct tandem_profile *costs, *tuned, *judged;
+    uint32_t device, rejects = 0;
+    char path[4096], *text;
+
+    script_save("sim", &script);
+    context = context_new(NULL);
+    device = device_named(context, "sim");
+    costs = revision_new(context, device);
+    tuned = revision_new(context, device);
+    judged = revision_new(context, device);
+    OK(tandem_profile_scalar(costs, "sync", 321));
+    OK(tandem_profile_tuning(tuned, "one", "1"));
+    OK(tandem_profile_tuning(judged, "two", "2"));
+    OK(tandem_profile_reject(judged, TANDEM_OP_NEG, 1));
+    OK(tandem_profile_save(costs, NULL, NULL, 0));
+    OK(tandem_profile_save(tuned, NULL, NULL, 0));
+    OK(tandem_profile_save(judged, NULL, NULL, 0));
+    /* Again, with more; and what was wrong is right. */
+    OK(tandem_profile_tuning(tuned, "one", "11"));
+    OK(tandem_profile_reject(judged, TANDEM_OP_ABS, 1));
+    OK(tandem_profile_reject(judged, TANDEM_OP_NEG, 0));
+    OK(tandem_profile_save(judged, NULL, NULL, 0));
+    OK(tandem_profile_save(tuned, NULL, path, sizeof path));
+    tandem_profile_destroy(costs);
+    tandem_profile_destroy(tuned);
+    tandem_profile_destroy(judged);
+    tandem_context_destroy(context);
+
+    context = context_new(NULL);
+    device = device_named(context, "sim");
+    text = file_read(path);
+    ck_assert_double_eq(cost(context, device, "sync", 0), 321);
+    ck_assert_ptr_nonnull(strstr(text, "\"one\": \"11\""));
+    ck_assert_ptr_nonnull(strstr(text, "\"two\": \"2\""));
+    OK(tandem_device_rejects(context, device, TANDEM_OP_ABS, &rejects));
+    ck_assert_uint_eq(rejects, 1);
+    OK(tandem_device_rejects(context, device, TANDEM_OP_NEG, &rejects));
+    ck_assert_uint_eq(rejects, 0);
+    free(text);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* What is measured anew takes the place of all that was, but not of what was
+ * found wrong meanwhile. */
+START_TEST(test_a_new_profile_keeps_what_was_judged_meanwhile)
+{
+    const struct script script = script_free();
+    struct tandem_context *context;
+    struct tandem_profile *fresh, *judged;
+    uint32_t device, rejects = 0;
+    char path[4096], *text;
+
+    script_save("sim", &script);
+    context = context_new(NULL);
+    device = device_named(context, "sim");
+    OK(tandem_profile_create(context, device, &fresh));
+    judged = revision_new(context, device);
+    OK(tandem_profile_scalar(fresh, "sync", 123));
+    OK(tandem_profile_reject(judged, TANDEM_OP_ABS, 1));
+    OK(tandem_profile_save(judged, NULL, NULL, 0));
+    OK(tandem_profile_save(fresh, NULL, path, sizeof path));
+    tandem_profile_destroy(fresh);
+    tandem_profile_destroy(judged);
+    tandem_context_destroy(context);
+
+    context = context_new(NULL);
+    device = device_named(context, "sim");
+    text = file_read(path);
+    ck_assert_double_eq(cost(context, device, "sync", 0), 123);
+    ck_assert_ptr_null(strstr(text, "\"launch\""));
+    OK(tandem_device_rejects(context, device, TANDEM_OP_ABS, &rejects));
+    ck_assert_uint_eq(rejects, 1);
+    free(text);
+    tandem_context_destroy(context);
+}
+END_TEST
+
 START_TEST(test_modes)
 {
     const char *path;
@@ -636,6 +729,9 @@ int main(void)
     tcase_add_test(tests, test_a_stale_file);
     tcase_add_test(tests, test_a_file_that_is_too_large);
     tcase_add_test(tests, test_a_writer_that_is_killed);
+    tcase_add_test(tests, test_writers_keep_what_others_wrote);
+    tcase_add_test(tests,
+                   test_a_new_profile_keeps_what_was_judged_meanwhile);
     tcase_add_test(tests, test_modes);
     tcase_add_test(tests, test_directories_that_are_not_written);
     tcase_add_test(tests, test_more_than_a_file_may_hold);
