@@ -69,8 +69,12 @@
 /* What a warp stores at a time: eight rows of so many columns. */
 #define OUT_COLUMNS 64
 #define OUT_LINE (OUT_COLUMNS + 8)
+/* And an item of these: fours of lines so many rows apart. */
+#define OUT_FOURS (8 * OUT_COLUMNS / 4 / 32)
+#define OUT_ROWS (8 / OUT_FOURS)
 #define OUT_ROUNDS (BLOCKS * 2 * (TILE_N / OUT_COLUMNS))
 #define CONSUMERS 256
+#define CONSUMER_WARPS (CONSUMERS / 32)
 #define COPIERS 256
 /* Together half of all registers, for half of the work-items. */
 #if ANY_DIRECT
@@ -83,194 +87,7 @@
 #define REPEAT(i, count)                                                       \
     _Pragma("unroll") for (uint i = 0; i < (count); ++i)
 
-/* ---- instructions of every compute capability 9.0 ---- */
-
-static inline uint address_of(__local const void *at)
-{
-    return (uint)(ulong)at;
-}
-
-static inline void barrier_start(uint at, uint arrivals)
-{
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(at), "r"(arrivals)
-                 : "memory");
-}
-
-static inline void barrier_arrive(uint at)
-{
-    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(at) : "memory");
-}
-
-/* Arrives, and has the barrier wait for bytes that are copied, too. */
-static inline void barrier_expect(uint at, uint bytes)
-{
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(at),
-                 "r"(bytes)
-                 : "memory");
-}
-
-static inline void barrier_wait(uint at, uint parity)
-{
-    uint done;
-    do
-        asm volatile("{ .reg .pred done;\n"
-                     "mbarrier.try_wait.parity.shared.b64 done, [%1], %2;\n"
-                     "selp.u32 %0, 1, 0, done; }"
-                     : "=r"(done)
-                     : "r"(at), "r"(parity)
-                     : "memory");
-    while (done == 0);
-}
-
-/* The work-items that multiply wait for each other. */
-static inline void consumers_wait(void)
-{
-    asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory");
-}
-
-/* Likewise; whether x is not 0 for any of them. */
-static inline bool consumers_any(uint x)
-{
-    uint any;
-    asm volatile("{ .reg .pred own, all;\n"
-                 "setp.ne.u32 own, %1, 0;\n"
-                 "bar.red.or.pred all, 1, %2, own;\n"
-                 "selp.u32 %0, 1, 0, all; }"
-                 : "=r"(any)
-                 : "r"(x), "n"(CONSUMERS)
-                 : "memory");
-    return any != 0;
-}
-
-static inline void warp_wait(void)
-{
-    asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
-}
-
-static inline uint multiprocessors(void)
-{
-    uint out;
-    asm("mov.u32 %0, %%nsmid;" : "=r"(out));
-    return out;
-}
-
-static inline void copy_bulk(uint to, __global const void *from, uint bytes,
-                             uint barrier_at)
-{
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::"
-                 "bytes [%0], [%1], %2, [%3];" ::"r"(to),
-                 "l"(from), "r"(bytes), "r"(barrier_at)
-                 : "memory");
-}
-
-/* Starts to copy sixteen bytes, of which the first are read and the others
- * are 0. */
-static inline void copy_async(uint to, __global const void *from, uint bytes)
-{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
-                 "l"(from), "r"(bytes)
-                 : "memory");
-}
-
-/* Arrives once this work-item's copies are there. */
-static inline void copies_arrive(uint barrier_at)
-{
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(
-                     barrier_at)
-                 : "memory");
-}
-
-/* What work-items wrote, and copied, to local memory is there for bulk copies
- * and wgmma, too. */
-static inline void memory_show(void)
-{
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-/* ---- those of sm_90a ---- */
-
-/* A warp group's registers. */
-#define REGISTERS(change, count)                                               \
-    asm volatile("//@ setmaxnreg." change ".sync.aligned.u32 %0;" ::"n"(count) \
-                 : "memory")
-
-/* Operands i to i + 31, and so on. */
-#define OUT8(d, i)                                                             \
-    "+f"(d[i]), "+f"(d[(i) + 1]), "+f"(d[(i) + 2]), "+f"(d[(i) + 3]),          \
-        "+f"(d[(i) + 4]), "+f"(d[(i) + 5]), "+f"(d[(i) + 6]), "+f"(d[(i) + 7])
-#define OUT32(d, i)                                                            \
-    OUT8(d, i), OUT8(d, (i) + 8), OUT8(d, (i) + 16), OUT8(d, (i) + 24)
-#define NAMES32                                                                \
-    "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,"   \
-    "%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
-#define NAMES64                                                                \
-    NAMES32                                                                    \
-    ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,"    \
-    "%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
-#if TILE_N == 64
-#define COLUMNS "n64"
-#define OUT(d) OUT32(d, 0)
-#define NAMES NAMES32
-#define INPUTS "%32, %33, %34"
-#define PENDING "%32"
-#else
-#define COLUMNS "n128"
-#define OUT(d) OUT32(d, 0), OUT32(d, 32)
-#define NAMES NAMES64
-#define INPUTS "%64, %65, %66"
-#define PENDING "%64"
-#endif
-#if FORMAT == FORMAT_TF32 || FORMAT == FORMAT_SPLIT
-#define SHAPE "m64" COLUMNS "k8.f32.tf32.tf32 {"
-#define SIGNS ", 1, 1;"
-#else
-#if FORMAT == FORMAT_BF16
-#define SHAPE "m64" COLUMNS "k16.f32.bf16.bf16 {"
-#else
-#define SHAPE "m64" COLUMNS "k16.f32.f16.f16 {"
-#endif
-/* Which operands do not lie along k. */
-#if A_LIES == LIES_ACROSS && B_LIES == LIES_ACROSS
-#define SIGNS ", 1, 1, 1, 1;"
-#elif A_LIES == LIES_ACROSS
-#define SIGNS ", 1, 1, 1, 0;"
-#elif B_LIES == LIES_ACROSS
-#define SIGNS ", 1, 1, 0, 1;"
-#else
-#define SIGNS ", 1, 1, 0, 0;"
-#endif
-#endif
-
-/* d = a b, or (add) d += a b, of 64 lines of a and TILE_N of b, 32 bytes along
- * k: begins it.  add: 0 or 1. */
-#define MULTIPLY(d, a, b, add)                                                 \
-    asm volatile("//@ wgmma.mma_async.sync.aligned." SHAPE NAMES "}, " INPUTS  \
-                     SIGNS                                                     \
-                 : OUT(d)                                                      \
-                 : "l"(a), "l"(b), "n"(add)                                    \
-                 : "memory")
-#define MULTIPLY_BEGIN()                                                       \
-    asm volatile("//@ wgmma.fence.sync.aligned;" ::: "memory")
-#define MULTIPLY_COMMIT()                                                      \
-    asm volatile("//@ wgmma.commit_group.sync.aligned;" ::: "memory")
-/* Until all but the newest pending commits are done, d's among these. */
-#define MULTIPLY_WAIT(d, pending)                                              \
-    asm volatile("//@ wgmma.wait_group.sync.aligned " PENDING ";"              \
-                 : OUT(d)                                                      \
-                 : "n"(pending)                                                \
-                 : "memory")
-
-/* Lines of 128 bytes whose pieces lie as pack.cl puts them, from a local
- * address on: eight of them are 1024 bytes; of lines across k, those of the
- * next 64 elements are 8 KiB further on.  Sixteen bytes are 1. */
-static inline ulong matrix_at(uint address, uint lies)
-{
-    return (ulong)(address >> 4 & 0x3fff) |
-           (ulong)(lies == LIES_ACROSS ? ACROSS_BLOCK >> 4 : 1) << 16 |
-           (ulong)64 << 32 | (ulong)1 << 62;
-}
-/* From one 32 bytes, or sixteen lines across k, to the next. */
-#define PART(lies) ((lies) == LIES_ACROSS ? 16 * LINE >> 4 : 2)
+#include "nvidia/warpgroup.cl"
 
 /* ---- a slice's products ---- */
 
@@ -516,14 +333,13 @@ INLINE void slices_copy(uint a_to, uint b_to, __global const uchar *a,
 /* ---- sums ---- */
 
 #if FORMAT == FORMAT_PAIR
-/* The sums of a row and a column whose scales are to be taken back. */
-static inline float unscaled(float x, int exponent)
+/* What takes a scale back, as the product of two: each product of a row's and a
+ * column's is 2^-126 or more, or the result is 0. */
+static inline float2 halves_of(int exponent)
 {
-    /* Below, all is 0. */
-    exponent = max(exponent, -252);
     int some = exponent / 2;
-    return x * as_float((some + 127) << 23) *
-           as_float((exponent - some + 127) << 23);
+    return (float2)(as_float((some + 127) << 23),
+                    as_float((exponent - some + 127) << 23));
 }
 
 /* Of a row of the tile, or a column; every work-item has one. */
@@ -548,46 +364,121 @@ static inline bool four_finite(float4 x)
            isfinite(x.s3);
 }
 
-/* Through local memory of each warp's, so that neighbours store neighbours, and
- * activations are compiled a few times alone.  Whether all sums were finite. */
+#if FORMAT == FORMAT_PAIR
+#define RESCALED(four, y, column)                                              \
+    do {                                                                       \
+        const float2 by_ = scales[y];                                          \
+        four = four * (by_.s0 * by_some[(column) / OUT_COLUMNS]) *             \
+               (by_.s1 * by_rest[(column) / OUT_COLUMNS]);                     \
+    } while (0)
+#elif FORMAT == FORMAT_SPLIT
+#define RESCALED(four, y, column)                                              \
+    do {                                                                       \
+        finite = finite && four_finite(four);                                  \
+        four = four * (1.0f / SPLIT_SCALE) * (1.0f / SPLIT_SCALE);             \
+    } while (0)
+#else
+#define RESCALED(four, y, column)                                              \
+    do {                                                                       \
+    } while (0)
+#endif
+
+/* What an item stores of a round, in any case: one four after the other, since
+ * there is much code to each. */
+#define FOURS_STORE(row, column)                                               \
+    do {                                                                       \
+        _Pragma("unroll 1") for (uint i_ = 0; i_ < OUT_FOURS; ++i_)            \
+        {                                                                      \
+            const uint y_ = (row) + i_ * OUT_ROWS + y, x_ = (column) + x;      \
+            float4 four_ = *(__local const float4 *)(own_fours +               \
+                                                     i_ * OUT_ROWS *           \
+                                                         OUT_LINE);            \
+            RESCALED(four_, y_, column);                                       \
+            store_sums(c, partial, bias, tile, y_, x_, four_, p);              \
+        }                                                                      \
+    } while (0)
+
+/* Of tiles of whole fours of c that is not read: all at once. */
+#define FOURS_QUICK(row, column)                                               \
+    do {                                                                       \
+        float4 four_[OUT_FOURS];                                               \
+        REPEAT (i_, OUT_FOURS)                                                 \
+            four_[i_] = *(__local const float4 *)(own_fours +                  \
+                                                  i_ * OUT_ROWS * OUT_LINE);   \
+        REPEAT (i_, OUT_FOURS) {                                               \
+            const uint y_ = (row) + i_ * OUT_ROWS + y, x_ = (column) + x;      \
+            const float added_row_ =                                           \
+                by_row && y_ < rows ? C_VALUE(row_bias[y_]) : 0.0f;            \
+            RESCALED(four_[i_], y_, column);                                   \
+            four_[i_] = p->alpha * four_[i_] +                                 \
+                        (added[(column) / OUT_COLUMNS] + added_row_);          \
+            four_[i_] = (float4)(ACTIVATION(four_[i_].s0, p->slope, 0.0f),     \
+                                 ACTIVATION(four_[i_].s1, p->slope, 0.0f),     \
+                                 ACTIVATION(four_[i_].s2, p->slope, 0.0f),     \
+                                 ACTIVATION(four_[i_].s3, p->slope, 0.0f));    \
+            if (y_ < rows && x_ < columns)                                     \
+                *(__global C_T4 *)(to + (long)((row) + i_ * OUT_ROWS) *        \
+                                            p->c_ld +                          \
+                                   (column)) = C_ROUND4(four_[i_]);            \
+        }                                                                      \
+    } while (0)
+
+/* Through local memory of each warp's, so that neighbours store neighbours.
+ * Whether all sums were finite. */
 INLINE bool store_tile(__global C_T *c, __global float *partial,
                        __global const C_T *bias, const struct tile *tile,
                        float (*sum)[SUMS], __local float *out,
-                       __local const int *scales, const struct product *p)
+                       __local const float2 *scales, const struct product *p)
 {
-    uint id = get_local_id(0), lane = id % 32;
-    uint first = id / 128 * (TILE_M / 2) + id % 128 / 32 * 16;
+    const uint id = get_local_id(0), lane = id % 32;
+    const uint first = id / 128 * (TILE_M / 2) + id % 128 / 32 * 16;
+    const uint y = lane / (OUT_COLUMNS / 4), x = lane % (OUT_COLUMNS / 4) * 4;
+    const uint rows = p->m - tile->m * TILE_M;
+    const uint columns = p->n - tile->n * TILE_N;
+    const bool quick =
+        !tile->parted && (p->flags & C_VECTOR) != 0 && p->beta == 0.0f;
+    const bool by_row = (p->flags & HAS_BIAS) != 0 && p->bias_row != 0;
     bool finite = true;
+    float4 added[TILE_N / OUT_COLUMNS];
     __local float *own = out + lane / 4 * OUT_LINE + lane % 4 * 2;
+    __local const float *own_fours = out + y * OUT_LINE + x;
+    __global C_T *to = c + (long)p->c_offset + (long)tile->batch * p->c_batch +
+                       (long)(tile->m * TILE_M + y) * p->c_ld +
+                       (tile->n * TILE_N + x);
+    __global const C_T *row_bias = bias + p->bias_offset + tile->m * TILE_M;
+    REPEAT (i, TILE_N / OUT_COLUMNS)
+        added[i] = (float4)(0.0f);
+    if (quick && (p->flags & HAS_BIAS) != 0 && p->bias_column != 0)
+        REPEAT (i, TILE_N / OUT_COLUMNS)
+            if (i * OUT_COLUMNS + x < columns) {
+                __global const C_T *from =
+                    bias + p->bias_offset + tile->n * TILE_N +
+                    i * OUT_COLUMNS + x;
+                added[i] = (float4)(C_VALUE(from[0]), C_VALUE(from[1]),
+                                    C_VALUE(from[2]), C_VALUE(from[3]));
+            }
+#if FORMAT == FORMAT_PAIR
+    float4 by_some[TILE_N / OUT_COLUMNS], by_rest[TILE_N / OUT_COLUMNS];
+    REPEAT (i, TILE_N / OUT_COLUMNS) {
+        __local const float2 *of = scales + TILE_M + i * OUT_COLUMNS + x;
+        by_some[i] = (float4)(of[0].s0, of[1].s0, of[2].s0, of[3].s0);
+        by_rest[i] = (float4)(of[0].s1, of[1].s1, of[2].s1, of[3].s1);
+    }
+#endif
     REPEAT (round, OUT_ROUNDS) {
         const uint block = round / 2 / (TILE_N / OUT_COLUMNS);
         const uint column = round / 2 % (TILE_N / OUT_COLUMNS) * OUT_COLUMNS;
+        const uint row = first + block * 64 + round % 2 * 8;
         REPEAT (j, OUT_COLUMNS / 8) {
             const uint at = column / 2 + j * 4 + round % 2 * 2;
             *(__local float2 *)(own + j * 8) =
                 (float2)(sum[block][at], sum[block][at + 1]);
         }
         warp_wait();
-        const uint row = first + block * 64 + round % 2 * 8;
-#pragma unroll 1
-        for (uint at = lane; at < 8 * OUT_COLUMNS / 4; at += 32) {
-            uint y = at / (OUT_COLUMNS / 4), x = at % (OUT_COLUMNS / 4) * 4;
-            float4 four = *(__local const float4 *)(out + y * OUT_LINE + x);
-            y += row;
-            x += column;
-#if FORMAT == FORMAT_PAIR
-            int4 scale =
-                scales[y] + *(__local const int4 *)(scales + TILE_M + x);
-            four.s0 = unscaled(four.s0, scale.s0);
-            four.s1 = unscaled(four.s1, scale.s1);
-            four.s2 = unscaled(four.s2, scale.s2);
-            four.s3 = unscaled(four.s3, scale.s3);
-#elif FORMAT == FORMAT_SPLIT
-            finite = finite && four_finite(four);
-            four = four * (1.0f / SPLIT_SCALE) * (1.0f / SPLIT_SCALE);
-#endif
-            store_sums(c, partial, bias, tile, y, x, four, p);
-        }
+        if (quick)
+            FOURS_QUICK(row, column);
+        else
+            FOURS_STORE(row, column);
         warp_wait();
     }
     return finite;
@@ -607,7 +498,7 @@ KERNEL void wgmma(__global C_T *c, __global float *partial,
     __local float out[CONSUMERS / 32 * 8 * OUT_LINE]
         __attribute__((aligned(16)));
     __local ulong barriers[2 * STAGES];
-    __local int scales[FORMAT == FORMAT_PAIR ? TILE_M + TILE_N : 4]
+    __local float2 scales[FORMAT == FORMAT_PAIR ? TILE_M + TILE_N : 2]
         __attribute__((aligned(16)));
     const uint id = get_local_id(0);
     const uint a_to = address_of(shared), b_to = a_to + STAGES * A_STAGE;
@@ -619,7 +510,7 @@ KERNEL void wgmma(__global C_T *c, __global float *partial,
     if (id == 0) {
         REPEAT (i, STAGES) {
             barrier_start(full + i * 8, COPIES);
-            barrier_start(empty + i * 8, CONSUMERS);
+            barrier_start(empty + i * 8, CONSUMER_WARPS);
         }
         memory_show();
     }
@@ -667,7 +558,7 @@ KERNEL void wgmma(__global C_T *c, __global float *partial,
         /* Nobody needs the last tile's any more. */
         consumers_wait();
         if (id < TILE_M + TILE_N)
-            scales[id] = scale;
+            scales[id] = halves_of(scale == NOT_FINITE ? 0 : scale);
         missed = consumers_any(scale == NOT_FINITE);
 #endif
         if (!missed)
