@@ -192,8 +192,16 @@ INLINE void finish_sums(__global C_T *c, __global const C_T *bias, uint batch,
 }
 
 #ifdef TILE_M
-/* Four sums of a tile, from (y, x) of it on, to c or to the partials. */
-INLINE void store_sums(__global C_T *c, __global float *partial,
+/* Whether sums of a tile are stored by fours; elsewhere neighbours store
+ * neighbours, one by one. */
+INLINE bool tile_in_fours(const struct tile *tile, const struct product *p)
+{
+    return (p->flags & C_VECTOR) != 0 || (tile->parted && p->whole > 0);
+}
+
+/* Four sums of a tile in fours, from (y, x) of it on, to c or to the
+ * partials. */
+INLINE void store_four(__global C_T *c, __global float *partial,
                        __global const C_T *bias, const struct tile *tile,
                        uint y, uint x, float4 sum, const struct product *p)
 {
@@ -201,28 +209,53 @@ INLINE void store_sums(__global C_T *c, __global float *partial,
     uint left = columns_left(row, column, p);
     partial += p->partial_offset;
     if (!tile->parted) {
-        finish_sums(c, bias, tile->batch, row, column, sum, p);
+        if (left > 0)
+            finish4(c, bias, tile->batch, row, column, sum, p);
     } else if (p->whole > 0) {
         if (left > 0)
             *(__global float4 *)(partial +
                                  ((ulong)tile->part * TILE_M + y) * TILE_N +
                                  x) = sum;
-    } else {
-        partial += ((ulong)tile->plane * p->m + row) * p->n + column;
-        if (p->flags & C_VECTOR) {
-            if (left > 0)
-                *(__global float4 *)partial = sum;
-        } else {
-            if (left > 0)
-                partial[0] = sum.s0;
-            if (left > 1)
-                partial[1] = sum.s1;
-            if (left > 2)
-                partial[2] = sum.s2;
-            if (left > 3)
-                partial[3] = sum.s3;
-        }
+    } else if (left > 0) {
+        *(__global float4 *)(partial +
+                             ((ulong)tile->plane * p->m + row) * p->n +
+                             column) = sum;
     }
+}
+
+/* One of another tile. */
+INLINE void store_one(__global C_T *c, __global float *partial,
+                      __global const C_T *bias, const struct tile *tile,
+                      uint y, uint x, float sum, const struct product *p)
+{
+    uint row = tile->m * TILE_M + y, column = tile->n * TILE_N + x;
+    uint left = columns_left(row, column, p);
+    if (!tile->parted) {
+        if (left > 0)
+            finish1(c, bias, tile->batch, row, column, sum, p);
+    } else if (left > 0) {
+        partial[p->partial_offset +
+                ((ulong)tile->plane * p->m + row) * p->n + column] = sum;
+    }
+}
+
+/* Four of any tile, as far as the result goes. */
+INLINE void store_sums(__global C_T *c, __global float *partial,
+                       __global const C_T *bias, const struct tile *tile,
+                       uint y, uint x, float4 sum, const struct product *p)
+{
+    if (tile_in_fours(tile, p)) {
+        store_four(c, partial, bias, tile, y, x, sum, p);
+        return;
+    }
+#pragma unroll 1
+    for (uint e = 0; e < 4; ++e)
+        store_one(c, partial, bias, tile, y, x + e,
+                  e == 0   ? sum.s0
+                  : e == 1 ? sum.s1
+                  : e == 2 ? sum.s2
+                           : sum.s3,
+                  p);
 }
 #endif
 

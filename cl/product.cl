@@ -150,6 +150,7 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
                               __local float *shared, uint y, uint x,
                               const struct product *p)
 {
+    uint id = get_local_id(0);
 #pragma unroll
     for (uint i = 0; i < ITEM_M; i += 4) {
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -162,10 +163,16 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
                     (float4)(sum[i + row][j], sum[i + row][j + 1],
                              sum[i + row][j + 2], sum[i + row][j + 3]);
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint at = get_local_id(0) * 4; at < ROWS * 4 * TILE_N;
-             at += GROUP * 4)
-            store_sums(c, partial, bias, tile, i * ROWS + at / TILE_N,
-                       at % TILE_N, *(__local const float4 *)(shared + at), p);
+        bool fours = tile_in_fours(tile, p);
+        for (uint at = fours ? id * 4 : id; at < ROWS * 4 * TILE_N;
+             at += fours ? GROUP * 4 : GROUP) {
+            uint row = i * ROWS + at / TILE_N, column = at % TILE_N;
+            if (fours)
+                store_four(c, partial, bias, tile, row, column,
+                           *(__local const float4 *)(shared + at), p);
+            else
+                store_one(c, partial, bias, tile, row, column, shared[at], p);
+        }
     }
 }
 

@@ -24,6 +24,7 @@ void emulated_product(uint format, float *sum, const uint *a, const uint *b,
 #define block_product(sum, a, b) emulated_product(FORMAT, sum, a, b, 0)
 #define block_add(sum, a, b) emulated_product(FORMAT, sum, a, b, 1)
 uint load_word(uint from);
+void load_two(uint *out, uint from);
 #define copies_wait(pending) barrier(CLK_LOCAL_MEM_FENCE)
 
 #else
@@ -58,6 +59,14 @@ static inline uint load_word(uint from)
     uint out;
     asm volatile("ld.shared.u32 %0, [%1];" : "=r"(out) : "r"(from) : "memory");
     return out;
+}
+
+static inline void load_two(uint *out, uint from)
+{
+    asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];"
+                 : "=r"(out[0]), "=r"(out[1])
+                 : "r"(from)
+                 : "memory");
 }
 
 /* Four blocks of 8 lines of 16 bytes, whose addresses eight items each say: of

@@ -249,14 +249,17 @@ static inline void store_tile(__global C_T *c, __global float *partial,
 #endif
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint at = id; at < WARPS_M * 16 * (TILE_N / 4); at += GROUP) {
-            uint row = at / (TILE_N / 4), column = at % (TILE_N / 4) * 4;
-            store_sums(c, partial, bias, tile,
-                       row / 16 * WARP_M + A_ROW(i, row % 16 / 8, row % 8),
-                       column,
-                       *(__local const float4 *)(shared + row * OUT_LINE +
-                                                 column),
-                       p);
+        bool fours = tile_in_fours(tile, p);
+        for (uint at = fours ? id * 4 : id; at < WARPS_M * 16 * TILE_N;
+             at += fours ? GROUP * 4 : GROUP) {
+            uint row = at / TILE_N, column = at % TILE_N;
+            uint y = row / 16 * WARP_M + A_ROW(i, row % 16 / 8, row % 8);
+            __local const float *from = shared + row * OUT_LINE + column;
+            if (fours)
+                store_four(c, partial, bias, tile, y, column,
+                           *(__local const float4 *)from, p);
+            else
+                store_one(c, partial, bias, tile, y, column, *from, p);
         }
     }
 }

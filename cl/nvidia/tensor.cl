@@ -42,12 +42,15 @@ typedef ushort element_t;
 #define BYTES 2
 #endif
 #define PIECE (16 / BYTES)
-/* Whether an operand's elements are read one by one. */
+/* Whether an operand's elements are read one by one, or two neighbours as one:
+ * mma's first operand x takes two of a step of k, and so b is x where it lies
+ * so, and a is y; the sums are then those of the result turned. */
 #if FORMAT == FORMAT_TF32
 #define IN_WORDS(lies) ((lies) == LIES_ACROSS)
 #else
 #define IN_WORDS(lies) 0
 #endif
+#define TURNED IN_WORDS(B_LIES)
 #define LINE 128
 /* Steps of k in a slice, and what mma takes at a time. */
 #if FORMAT == FORMAT_PAIR
@@ -62,13 +65,18 @@ typedef ushort element_t;
 /* The next slice's copies start in all parts but the last. */
 #define COPYING (SLICE_PARTS - 1)
 #define WARPS_M (TILE_M / WARP_M)
-#define BLOCKS_M (WARP_M / 16)
-#define BLOCKS_N (WARP_N / 8)
+#if TURNED
+#define X_BLOCKS (WARP_N / 16)
+#define Y_BLOCKS (WARP_M / 8)
+#else
+#define X_BLOCKS (WARP_M / 16)
+#define Y_BLOCKS (WARP_N / 8)
+#endif
 #define A_STAGE (TILE_M * LINE)
 #define B_STAGE (TILE_N * LINE)
 #define A_READS (A_STAGE / 16 / GROUP)
 #define B_READS (B_STAGE / 16 / GROUP)
-#define OUT_LINE (TILE_N + 8)
+#define OUT_LINE (TILE_N + (TURNED ? 4 : 8))
 /* Elements of a block of packed rows. */
 #define PACKED_BLOCK (PACKED_ROWS * LINE / BYTES)
 
@@ -166,92 +174,115 @@ static inline uint piece_bytes(uint lies, uint size, uint read, uint depth)
 
 /* ---- from local memory ---- */
 
-/* Where an item's part of a's, or b's, first blocks lies in a stage: lines
- * along k are 16 of a, or of b twice 8, of which one item's half along k is; of
- * lines across k, the other way round. */
-static inline uint a_first(uint warp)
+/* Where an item's part of the first blocks from row on lies in a stage.  As x,
+ * lines along k are 16 rows, as y twice 8, of which one item's half along k is;
+ * of lines across k, the other way round.  Of single elements, two that are
+ * neighbours are in two halves of x's rows. */
+static inline uint x_first(uint lies, uint row, uint size)
 {
-    uint lane = get_local_id(0) % 32, row = warp % WARPS_M * WARP_M;
-    if (IN_WORDS(A_LIES))
-        return place_words(lane % 4, row / 4 + lane / 16, TILE_M * BYTES) +
-               lane / 4 % 4 * 4;
-    if (A_LIES == LIES_ACROSS)
+    uint lane = get_local_id(0) % 32;
+    if (IN_WORDS(lies))
+        return place_words(lane % 4, row / 4 + lane / 8, size * BYTES) +
+               lane / 4 % 2 * 8;
+    if (lies == LIES_ACROSS)
         return place(lane % 8 + lane / 16 * 8, row / 8 + lane / 8 % 2,
-                     TILE_M * BYTES);
+                     size * BYTES);
     return place(row + lane % 16, lane / 16, LINE);
 }
-static inline uint b_first(uint warp)
+static inline uint y_first(uint lies, uint row, uint size)
 {
-    uint lane = get_local_id(0) % 32, row = warp / WARPS_M * WARP_N;
-    if (IN_WORDS(B_LIES))
-        return place_words(lane % 4, row / 4 + lane / 16, TILE_N * BYTES) +
+    uint lane = get_local_id(0) % 32;
+    if (IN_WORDS(lies))
+        return place_words(lane % 4, row / 4 + lane / 16, size * BYTES) +
                lane / 4 % 4 * 4;
-    if (B_LIES == LIES_ACROSS)
-        return place(lane % 16, row / 8 + lane / 16, TILE_N * BYTES);
+    if (lies == LIES_ACROSS)
+        return place(lane % 16, row / 8 + lane / 16, size * BYTES);
     return place(row + lane % 8 + lane / 16 * 8, lane / 8 % 2, LINE);
 }
 
-/* 16 rows by part, 32 bytes, of k, as mma wants them.  turn: words that are
- * not side by side come in b's order. */
+/* 16 rows by part, 32 bytes, of k, as mma wants them. */
 static inline void rows_load(uint *out, uint first, uint lies, uint size,
-                             uint rows, uint part, bool turn)
+                             uint rows, uint part)
 {
-    if (IN_WORDS(lies))
-        REPEAT (e, 4) {
-            uint upper = turn ? e / 2 : e % 2, later = turn ? e % 2 : e / 2;
-            out[e] = load_word((first ^ (rows * 64 + upper * 32)) +
-                               (part * 8 + later * 4) * size * BYTES);
-        }
-    else if (lies == LIES_ACROSS)
+    if (lies == LIES_ACROSS)
         load_turned(out, (first ^ (rows * 32)) + part * 16 * size * BYTES);
     else
         load_blocks(out, (first ^ (part * 32)) + rows * 16 * LINE);
 }
-#define A_LOAD(out, i, part)                                                   \
-    rows_load(out, a_from + stage * A_STAGE, A_LIES, TILE_M, i, part, false)
-#define B_LOAD(out, j, part)                                                   \
-    rows_load(out, b_from + stage * B_STAGE, B_LIES, TILE_N, j, part, true)
+static inline void x_rows_load(uint *out, uint first, uint lies, uint size,
+                               uint rows, uint part)
+{
+    if (IN_WORDS(lies))
+        REPEAT (later, 2)
+            load_two(out + later * 2, (first ^ (rows * 64)) +
+                                          (part * 8 + later * 4) * size *
+                                              BYTES);
+    else
+        rows_load(out, first, lies, size, rows, part);
+}
+static inline void y_rows_load(uint *out, uint first, uint lies, uint size,
+                               uint rows, uint part)
+{
+    if (IN_WORDS(lies))
+        REPEAT (e, 4)
+            out[e] = load_word((first ^ (rows * 64 + e / 2 * 32)) +
+                               (part * 8 + e % 2 * 4) * size * BYTES);
+    else
+        rows_load(out, first, lies, size, rows, part);
+}
+#if TURNED
+#define X_LOAD(out, i, part)                                                   \
+    x_rows_load(out, b_from + stage * B_STAGE, B_LIES, TILE_N, i, part)
+#define Y_LOAD(out, j, part)                                                   \
+    y_rows_load(out, a_from + stage * A_STAGE, A_LIES, TILE_M, j, part)
+#else
+#define X_LOAD(out, i, part)                                                   \
+    x_rows_load(out, a_from + stage * A_STAGE, A_LIES, TILE_M, i, part)
+#define Y_LOAD(out, j, part)                                                   \
+    y_rows_load(out, b_from + stage * B_STAGE, B_LIES, TILE_N, j, part)
+#endif
 
 /* ---- sums ---- */
 
 /* Adds a part's products, while the next part's blocks are read. */
 #if FORMAT == FORMAT_PAIR
 #define MULTIPLY(now, then, after)                                             \
-    REPEAT (j, BLOCKS_N / 2) {                                                 \
-        float some[2][BLOCKS_M][4];                                            \
-        REPEAT (i, BLOCKS_M)                                                   \
-            if (i % (BLOCKS_N / 2) == j) {                                     \
-                A_LOAD(x[then][0][i], i, after);                               \
-                A_LOAD(x[then][1][i], i, after + 2);                           \
+    REPEAT (j, Y_BLOCKS / 2) {                                                 \
+        float some[2][X_BLOCKS][4];                                            \
+        REPEAT (i, X_BLOCKS)                                                   \
+            if (i % (Y_BLOCKS / 2) == j) {                                     \
+                X_LOAD(x[then][0][i], i, after);                               \
+                X_LOAD(x[then][1][i], i, after + 2);                           \
             }                                                                  \
-        B_LOAD(y[then][0][j], j, after);                                       \
-        B_LOAD(y[then][1][j], j, after + 2);                                   \
+        Y_LOAD(y[then][0][j], j, after);                                       \
+        Y_LOAD(y[then][1][j], j, after + 2);                                   \
         REPEAT (h, 2)                                                          \
-            REPEAT (i, BLOCKS_M)                                               \
+            REPEAT (i, X_BLOCKS)                                               \
                 block_product(some[h][i], x[now][1][i], y[now][0][j] + h * 2); \
         REPEAT (h, 2)                                                          \
-            REPEAT (i, BLOCKS_M)                                               \
+            REPEAT (i, X_BLOCKS)                                               \
                 block_add(some[h][i], x[now][0][i], y[now][1][j] + h * 2);     \
         REPEAT (h, 2)                                                          \
-            REPEAT (i, BLOCKS_M)                                               \
+            REPEAT (i, X_BLOCKS)                                               \
                 block_add(some[h][i], x[now][0][i], y[now][0][j] + h * 2);     \
         REPEAT (h, 2)                                                          \
-            REPEAT (i, BLOCKS_M)                                               \
+            REPEAT (i, X_BLOCKS)                                               \
                 REPEAT (e, 4)                                                  \
                     sum[i][j * 2 + h][e] += some[h][i][e];                     \
     }
 #else
 #define MULTIPLY(now, then, after)                                             \
-    REPEAT (i, BLOCKS_M) {                                                     \
-        A_LOAD(x[then][0][i], i, after);                                       \
-        REPEAT (j, BLOCKS_N / 2)                                               \
-            if (j % BLOCKS_M == i)                                             \
-                B_LOAD(y[then][0][j], j, after);                               \
-        REPEAT (j, BLOCKS_N)                                                   \
+    REPEAT (i, X_BLOCKS) {                                                     \
+        X_LOAD(x[then][0][i], i, after);                                       \
+        REPEAT (j, Y_BLOCKS / 2)                                               \
+            if (j % X_BLOCKS == i)                                             \
+                Y_LOAD(y[then][0][j], j, after);                               \
+        REPEAT (j, Y_BLOCKS)                                                   \
             block_add(sum[i][j], x[now][0][i], y[now][0][j / 2] + j % 2 * 2);  \
     }
 #endif
 
+#if FORMAT == FORMAT_PAIR
 /* The sums of a row and a column whose scales are to be taken back. */
 static inline float unscaled(float x, int exponent)
 {
@@ -261,40 +292,69 @@ static inline float unscaled(float x, int exponent)
     return x * as_float((some + 127) << 23) *
            as_float((exponent - some + 127) << 23);
 }
+static inline float4 four_unscaled(float4 x, int4 exponent)
+{
+    return (float4)(unscaled(x.s0, exponent.s0), unscaled(x.s1, exponent.s1),
+                    unscaled(x.s2, exponent.s2), unscaled(x.s3, exponent.s3));
+}
+#define ONE_OF(from, row, column)                                              \
+    unscaled(*(from), a_scales[row] + b_scales[column])
+#define FOUR_OF(from, row, column)                                             \
+    four_unscaled(*(__local const float4 *)(from),                             \
+                  a_scales[row] +                                              \
+                      *(__global const int4 *)(b_scales + (column)))
+#else
+#define ONE_OF(from, row, column) (*(from))
+#define FOUR_OF(from, row, column) (*(__local const float4 *)(from))
+#endif
 
 /* Through local memory, 16 rows of each warp at a time, so that neighbours
  * store neighbours.  Sums that have an address would be no registers. */
 INLINE void store_tile(__global C_T *c, __global float *partial,
                        __global const C_T *bias, const struct tile *tile,
-                       float (*sum)[BLOCKS_N][4], __local float *shared,
+                       float (*sum)[Y_BLOCKS][4], __local float *shared,
                        __global const int *a_scales,
                        __global const int *b_scales, const struct product *p)
 {
     uint id = get_local_id(0), warp = id / 32, lane = id % 32;
-    uint first_row = warp % WARPS_M * 16 + lane / 4;
-    uint first_column = warp / WARPS_M * WARP_N + lane % 4 * 2;
-    REPEAT (i, BLOCKS_M) {
+    uint first_row = warp % WARPS_M * 16;
+    uint first_column = warp / WARPS_M * WARP_N;
+    REPEAT (i, WARP_M / 16) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        REPEAT (j, BLOCKS_N)
+#if TURNED
+        REPEAT (j, X_BLOCKS)
+            REPEAT (h, 4)
+                *(__local float2 *)(shared +
+                                    (first_row + h / 2 * 8 + lane % 4 * 2 +
+                                     h % 2) *
+                                        OUT_LINE +
+                                    first_column + j * 16 + lane / 4 * 2) =
+                    (float2)(sum[j][i * 2 + h / 2][h % 2],
+                             sum[j][i * 2 + h / 2][h % 2 + 2]);
+#else
+        REPEAT (j, Y_BLOCKS)
             REPEAT (h, 2)
-                *(__local float2 *)(shared + (first_row + h * 8) * OUT_LINE +
-                                    first_column + j * 8) =
+                *(__local float2 *)(shared +
+                                    (first_row + (IN_WORDS(A_LIES)
+                                                      ? lane / 4 * 2 + h
+                                                      : h * 8 + lane / 4)) *
+                                        OUT_LINE +
+                                    first_column + j * 8 + lane % 4 * 2) =
                     (float2)(sum[i][j][h * 2], sum[i][j][h * 2 + 1]);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint at = id; at < WARPS_M * 16 * (TILE_N / 4); at += GROUP) {
-            uint row = at / (TILE_N / 4), column = at % (TILE_N / 4) * 4;
-            float4 out =
-                *(__local const float4 *)(shared + row * OUT_LINE + column);
-            row = row / 16 * WARP_M + i * 16 + row % 16;
-#if FORMAT == FORMAT_PAIR
-            int4 scale = a_scales[row] +
-                         *(__global const int4 *)(b_scales + column);
-            out.s0 = unscaled(out.s0, scale.s0);
-            out.s1 = unscaled(out.s1, scale.s1);
-            out.s2 = unscaled(out.s2, scale.s2);
-            out.s3 = unscaled(out.s3, scale.s3);
 #endif
-            store_sums(c, partial, bias, tile, row, column, out, p);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        bool fours = tile_in_fours(tile, p);
+        for (uint at = fours ? id * 4 : id; at < WARPS_M * 16 * TILE_N;
+             at += fours ? GROUP * 4 : GROUP) {
+            uint row = at / TILE_N, column = at % TILE_N;
+            __local const float *from = shared + row * OUT_LINE + column;
+            row = row / 16 * WARP_M + i * 16 + row % 16;
+            if (fours)
+                store_four(c, partial, bias, tile, row, column,
+                           FOUR_OF(from, row, column), p);
+            else
+                store_one(c, partial, bias, tile, row, column,
+                          ONE_OF(from, row, column), p);
         }
     }
 }
@@ -337,12 +397,12 @@ static inline bool scales_finite(__global const int *a_scales,
 #if FORMAT == FORMAT_F16 || FORMAT == FORMAT_BF16
 /* Adds the sums to those that the item saved, but for the first, and begins
  * anew; or ends with all of them. */
-INLINE void sums_save(float (*sum)[BLOCKS_N][4], __global float4 *saved,
+INLINE void sums_save(float (*sum)[Y_BLOCKS][4], __global float4 *saved,
                       bool first, bool last)
 {
-    REPEAT (i, BLOCKS_M)
-        REPEAT (j, BLOCKS_N) {
-            uint at = (i * BLOCKS_N + j) * GROUP;
+    REPEAT (i, X_BLOCKS)
+        REPEAT (j, Y_BLOCKS) {
+            uint at = (i * Y_BLOCKS + j) * GROUP;
             float4 x = (float4)(sum[i][j][0], sum[i][j][1], sum[i][j][2],
                                 sum[i][j][3]);
             if (!first)
@@ -368,6 +428,8 @@ KERNEL void tensor(__global C_T *c, __global float *partial,
     const uint a_base = address_of(shared);
     const uint b_base = a_base + STAGES * A_STAGE;
     const uint warp = get_local_id(0) / 32;
+    const uint warp_m = warp % WARPS_M * WARP_M;
+    const uint warp_n = warp / WARPS_M * WARP_N;
     struct tile tile = tile_of(get_group_id(0), &p);
     const uint begin = tile.begin, end = tile.end;
     const uint first_m = tile.m * TILE_M, first_n = tile.n * TILE_N;
@@ -396,11 +458,17 @@ KERNEL void tensor(__global C_T *c, __global float *partial,
     REPEAT (r, B_READS)
         b_piece[r] = piece_from(B_LIES, TILE_N, r, (uint)p.b_ld,
                                 p.n - first_n, slices);
-    const uint a_from = a_base + a_first(warp), b_from = b_base + b_first(warp);
+#if TURNED
+    const uint a_from = a_base + y_first(A_LIES, warp_m, TILE_M);
+    const uint b_from = b_base + x_first(B_LIES, warp_n, TILE_N);
+#else
+    const uint a_from = a_base + x_first(A_LIES, warp_m, TILE_M);
+    const uint b_from = b_base + y_first(B_LIES, warp_n, TILE_N);
+#endif
 
-    float sum[BLOCKS_M][BLOCKS_N][4];
-    REPEAT (i, BLOCKS_M)
-        REPEAT (j, BLOCKS_N)
+    float sum[X_BLOCKS][Y_BLOCKS][4];
+    REPEAT (i, X_BLOCKS)
+        REPEAT (j, Y_BLOCKS)
             REPEAT (e, 4)
                 sum[i][j][e] = 0.0f;
 
@@ -412,13 +480,13 @@ KERNEL void tensor(__global C_T *c, __global float *partial,
     copies_commit();
     REPEAT (s, STAGES - 2)
         FETCH(0, 1);
-    uint x[2][PLANES][BLOCKS_M][4], y[2][PLANES][BLOCKS_N / 2][4];
+    uint x[2][PLANES][X_BLOCKS][4], y[2][PLANES][Y_BLOCKS / 2][4];
     copies_wait(STAGES - 2);
     REPEAT (plane, PLANES) {
-        REPEAT (i, BLOCKS_M)
-            A_LOAD(x[0][plane][i], i, plane * 2);
-        REPEAT (j, BLOCKS_N / 2)
-            B_LOAD(y[0][plane][j], j, plane * 2);
+        REPEAT (i, X_BLOCKS)
+            X_LOAD(x[0][plane][i], i, plane * 2);
+        REPEAT (j, Y_BLOCKS / 2)
+            Y_LOAD(y[0][plane][j], j, plane * 2);
     }
     uint stop = count;
 #if FORMAT == FORMAT_F16 || FORMAT == FORMAT_BF16

@@ -194,6 +194,7 @@ void copies_commit(void);
 void load_blocks(uint32_t *out, uint32_t from);
 void load_turned(uint32_t *out, uint32_t from);
 uint32_t load_word(uint32_t from);
+void load_two(uint32_t *out, uint32_t from);
 void emulated_product(uint32_t format, float *sum, const uint32_t *a,
                       const uint32_t *b, uint32_t add);
 uint16_t half_of(float x);
@@ -269,6 +270,11 @@ uint32_t load_word(uint32_t from)
     uint32_t word;
     memcpy(&word, local_at(from), sizeof(word));
     return word;
+}
+
+void load_two(uint32_t *out, uint32_t from)
+{
+    memcpy(out, local_at(from), 2 * sizeof(*out));
 }
 
 static double element(uint32_t format, uint32_t word, uint32_t odd)
