@@ -118,9 +118,17 @@ static inline uint quotient(uint n, uint multiplier, uint shift)
 #define EACH_3(F) EACH_2(F) F(2)
 #define EACH_4(F) EACH_3(F) F(3)
 #define EACH_5(F) EACH_4(F) F(4)
-#define EACH_8(F) EACH_5(F) F(5) F(6) F(7)
-#define EACH_16(F)                                                             \
-    EACH_8(F) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15)
+#define EACH_6(F) EACH_5(F) F(5)
+#define EACH_7(F) EACH_6(F) F(6)
+#define EACH_8(F) EACH_7(F) F(7)
+#define EACH_9(F) EACH_8(F) F(8)
+#define EACH_10(F) EACH_9(F) F(9)
+#define EACH_11(F) EACH_10(F) F(10)
+#define EACH_12(F) EACH_11(F) F(11)
+#define EACH_13(F) EACH_12(F) F(12)
+#define EACH_14(F) EACH_13(F) F(13)
+#define EACH_15(F) EACH_14(F) F(14)
+#define EACH_16(F) EACH_15(F) F(15)
 #define EACH_32(F)                                                             \
     EACH_16(F) F(16) F(17) F(18) F(19) F(20) F(21) F(22) F(23) F(24) F(25)     \
     F(26) F(27) F(28) F(29) F(30) F(31)
@@ -193,8 +201,15 @@ static inline float2 from_lane2(float2 x, uint mask)
             parts[id / width * step + nth] = own;                              \
         barrier(CLK_LOCAL_MEM_FENCE);                                          \
         uint first = (id & ~(span - 1)) / width * step + nth;                  \
+        uint many = span / width;                                              \
+        if (step == 1 && many <= width) {                                      \
+            own = parts[first + (id & (many - 1))];                            \
+            for (uint mask = many / 2; mask > 0; mask /= 2)                    \
+                own = join(own, exchange(own, mask));                          \
+            return own;                                                        \
+        }                                                                      \
         own = parts[first];                                                    \
-        for (uint i = 1; i < span / width; ++i)                                \
+        for (uint i = 1; i < many; ++i)                                        \
             own = join(own, parts[first + i * step]);                          \
         return own;                                                            \
     }

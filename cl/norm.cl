@@ -11,10 +11,6 @@
 #define IN_STEP p.in_steps[0]
 #define OUT_STEP p.out_steps[0]
 #define NOTHING 0.0f
-/* Vectors of scale and bias, which begin up to three elements before those of a
- * shifted row and are two for one, lie within what the row has of them. */
-#define WHOLE_RESULT(k)                                                        \
-    (WHOLE(k) && PLACE(k, 0) >= 3 && PLACE(k, 0) + 8 <= count)
 #include "rows.cl"
 
 /* 1: rms_norm. */
@@ -50,14 +46,6 @@ struct norm {
     CAT(x, k) -= (float4)(LESS(k, 0), LESS(k, 1), LESS(k, 2), LESS(k, 3));
 #if ACCESS == VECTORS
 #define CENTER(k) CAT(x, k) -= THERE(k, 0) ? mean : 0.0f;
-#elif ACCESS == SHIFTED
-/* A test for each element would take the registers of half the groups. */
-#define CENTER(k)                                                              \
-    if (WHOLE(k)) {                                                            \
-        CAT(x, k) -= mean;                                                     \
-    } else {                                                                   \
-        CENTER_EACH(k)                                                         \
-    }
 #else
 #define CENTER CENTER_EACH
 #endif
@@ -66,6 +54,9 @@ struct norm {
 #if ACCESS == STRIDED
 #define SCALE(j) scale[p.scale_offset + (long)(j)*p.scale_steps[0]]
 #define SHIFT(j) bias[p.bias_offset + (long)(j)*p.bias_steps[0]]
+#elif ACCESS == LINED
+#define SCALE(j) (scale + ((long)p.scale_offset + place))[(j)-place]
+#define SHIFT(j) (bias + ((long)p.bias_offset + place))[(j)-place]
 #else
 #define SCALE(j) scale[p.scale_offset + (j)]
 #define SHIFT(j) bias[p.bias_offset + (j)]
@@ -80,20 +71,6 @@ struct norm {
 #define RESULT_FOUR(x, j)                                                      \
     (x) * factor *FOUR(scale, p.scale_offset + (j)) +                          \
         BIAS(FOUR(bias, p.bias_offset + (j)))
-#elif ACCESS == SHIFTED
-/* Four elements that are turned past those that x points to. */
-static inline float4 four_turned(__global const float *x, uint turned)
-{
-    float4 a = FOUR(x, 0), b = FOUR(x, turned != 0 ? 4 : 0);
-    a = (turned & 2) != 0 ? (float4)(a.zw, b.xy) : a;
-    b = (turned & 2) != 0 ? b.zwzw : b;
-    return (turned & 1) != 0 ? (float4)(a.yzw, b.x) : a;
-}
-#define SCALE_FOUR(j)                                                          \
-    four_turned(scale + p.scale_offset + ((j)-scale_turned), scale_turned)
-#define BIAS_FOUR(j)                                                           \
-    four_turned(bias + p.bias_offset + ((j)-bias_turned), bias_turned)
-#define RESULT_FOUR(x, j) (x) * factor *SCALE_FOUR(j) + BIAS(BIAS_FOUR(j))
 #else
 #define RESULT_FOUR(x, j)                                                      \
     (float4)(RESULT_ONE(x.s0, (j)), RESULT_ONE(x.s1, (j) + 1),                 \
@@ -111,10 +88,6 @@ KERNEL void held(__global float *out, __global const float *in, AFFINE
     struct place at = PLACE_FIND(0);
     ROW_FIND
     uint count = ROW_COUNT;
-#if ACCESS == SHIFTED
-    uint scale_turned = ((uint)p.scale_offset + (p.skews >> 4) - shift) & 3;
-    uint bias_turned = ((uint)p.bias_offset + (p.skews >> 6) - shift) & 3;
-#endif
     STAGE_FILL
     float4 sums = (float4)(0.0f);
     HOLD_ALL
@@ -133,7 +106,7 @@ KERNEL void held(__global float *out, __global const float *in, AFFINE
 
 /* ---- longer rows, and rows of several axes ---- */
 
-#if ACCESS == VECTORS || ACCESS == STRIDED
+#if ACCESS == VECTORS || ACCESS == STRIDED || ACCESS == LINED
 
 /* Of some elements: x how many, y their mean (0 in rms_norm), z the sum of the
  * squares of what they differ from it by. */
@@ -178,11 +151,6 @@ static inline float4 moments_of_four(float4 x)
 #endif
 }
 
-#define SPLIT_FIND                                                             \
-    ulong begin = at.split * p.chunk;                                          \
-    ulong end = inside ? min(begin + p.chunk, p.count) : 0;                    \
-    ulong j = begin + at.lane * (ACCESS == VECTORS ? 4 : 1);
-
 KERNEL void part(__global float4 *parts, __global const float *in,
                  const struct norm p)
 {
@@ -192,10 +160,10 @@ KERNEL void part(__global float4 *parts, __global const float *in,
     bool inside = at.row < p.rows;
     if (inside)
         WALK(from, (index_t)at.row, p.kept, p.kept_rank, p.in_strides);
+    PART_SHIFT_FIND
     SPLIT_FIND
     float4 own = (float4)(0.0f);
 #if ACCESS == VECTORS
-    ulong next = 4 * at.lanes;
     for (; j + 3 * next < end; j += 4 * next) {
         float4 a = FOUR(in, from + j), b = FOUR(in, from + j + next);
         float4 c = FOUR(in, from + j + 2 * next);
@@ -204,9 +172,27 @@ KERNEL void part(__global float4 *parts, __global const float *in,
     }
     for (; j < end; j += next)
         own = moments_join(own, moments_of_four(FOUR(in, from + j)));
+#elif ACCESS == LINED
+#define AHEAD(k) (in + (from + j))[(k)*lanes]
+#define WHOLE_AT(most) (j >= 0 && j + ((most)-1) * lanes < end)
+    const long lanes = SPLIT_LANES;
+    for (; j < end; j += 16 * lanes) {
+        if (WHOLE_AT(16)) {
+            float16 x = (float16)(
+                AHEAD(0), AHEAD(1), AHEAD(2), AHEAD(3), AHEAD(4), AHEAD(5),
+                AHEAD(6), AHEAD(7), AHEAD(8), AHEAD(9), AHEAD(10), AHEAD(11),
+                AHEAD(12), AHEAD(13), AHEAD(14), AHEAD(15));
+            own = moments_join(own, moments_of(x));
+        } else {
+            for (long k = 0; k < 16 && j + k * lanes < end; ++k)
+                if (j + k * lanes >= 0)
+                    own = moments_join(own, moments_of_one(AHEAD(k)));
+        }
+    }
 #else
 #define AHEAD(k) in[from + (long)(j + (k)*at.lanes) * p.in_steps[0]]
-    for (; p.reduced_rank == 1 && j + 15 * at.lanes < end; j += 16 * at.lanes) {
+    for (; p.reduced_rank == 1 && j + 15 * (long)at.lanes < end;
+         j += 16 * at.lanes) {
         float16 x = (float16)(AHEAD(0), AHEAD(1), AHEAD(2), AHEAD(3), AHEAD(4),
                               AHEAD(5), AHEAD(6), AHEAD(7), AHEAD(8), AHEAD(9),
                               AHEAD(10), AHEAD(11), AHEAD(12), AHEAD(13),
@@ -238,12 +224,27 @@ KERNEL void write(__global float *out, __global const float *in, AFFINE
     float factor = 1.0f / sqrt(own.z / (float)p.count + p.epsilon);
     SPLIT_FIND
 #if ACCESS == VECTORS
-    ulong next = 4 * at.lanes;
     for (; j < end; j += next)
         FOUR_AT(out, to + j) =
             (FOUR(in, from + j) - own.y) * factor *
                 FOUR(scale, p.scale_offset + j) +
             BIAS(FOUR(bias, p.bias_offset + j));
+#elif ACCESS == LINED
+#define RESULT_AHEAD(k)                                                        \
+    AFFINE_ONE((AHEAD(k) - own.y) * factor, j + (k)*lanes)
+#define RESULT_HOLD(k) float y##k = RESULT_AHEAD(k);
+#define RESULT_PUT(k) (out + (to + j))[(k)*lanes] = y##k;
+    const long lanes = SPLIT_LANES;
+    for (; j < end; j += 8 * lanes) {
+        if (WHOLE_AT(8)) {
+            EACH_8(RESULT_HOLD)
+            EACH_8(RESULT_PUT)
+        } else {
+            for (long k = 0; k < 8 && j + k * lanes < end; ++k)
+                if (j + k * lanes >= 0)
+                    (out + (to + j))[k * lanes] = RESULT_AHEAD(k);
+        }
+    }
 #else
 #define LINE_AHEAD(k)                                                          \
     (float4)(AHEAD(k), AHEAD((k) + 1), AHEAD((k) + 2), AHEAD((k) + 3))
@@ -251,7 +252,7 @@ KERNEL void write(__global float *out, __global const float *in, AFFINE
     out[to + (long)(j + (k)*at.lanes) * p.out_steps[0]] =                      \
         AFFINE_ONE((x)*factor, j + (k)*at.lanes);
     bool line = p.reduced_rank == 1 && p.affine_rank == 1;
-    for (; line && j + 7 * at.lanes < end; j += 8 * at.lanes) {
+    for (; line && j + 7 * (long)at.lanes < end; j += 8 * at.lanes) {
         float4 a = LINE_AHEAD(0) - own.y, b = LINE_AHEAD(4) - own.y;
         PUT_AHEAD(a.s0, 0) PUT_AHEAD(a.s1, 1)
         PUT_AHEAD(a.s2, 2) PUT_AHEAD(a.s3, 3)

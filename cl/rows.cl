@@ -22,11 +22,15 @@
 #define VECTORS 1 /* in aligned vectors of four */
 #define STAGED 2  /* one after the other, at any alignment */
 #define COLUMNS 3 /* side by side, four of them in aligned vectors */
-#define SHIFTED 4 /* in vectors, whose first may begin before the row */
+#define LINED 4   /* in elements, from where sectors of the output begin */
 #ifndef ACCESS
 #define ACCESS VECTORS
 #endif
-/* Vectors that a work-item keeps, <= 32. */
+/* LINED: elements of a sector; no more than a row's lanes. */
+#ifndef LINE
+#define LINE 8
+#endif
+/* Vectors that a work-item keeps, <= 32; of LINED, fours of elements. */
 #ifndef HELD
 #define HELD 1
 #endif
@@ -43,8 +47,8 @@
 #endif
 
 /* The head of the parameters.  COLUMNS counts rows by fours.  skews: elements
- * from an aligned vector to place 0 of the input, the output, scale and bias,
- * two bits each. */
+ * from an aligned vector to place 0 of the input and the output, two bits each;
+ * of LINED, from a sector to that of the output. */
 #define ROWS_HEAD                                                              \
     ulong rows, count, chunk; /* elements of a row; of a split */              \
     ulong row_groups;                                                          \
@@ -54,6 +58,9 @@
 #if ACCESS == STAGED
 #define PLACE_FIND(across) place_of(LANES_LOG2, 0, 1, 0)
 #define ROW_COUNT COUNT
+#elif ACCESS == LINED
+#define PLACE_FIND(across) place_of(LANES_LOG2, 0, 1, 0)
+#define ROW_COUNT (uint)p.count
 #elif ACCESS == STRIDED || ACCESS == COLUMNS
 #define PLACE_FIND(across) place_of(p.lanes_log2, across, 1, 0)
 #define ROW_COUNT (uint)p.count
@@ -75,12 +82,40 @@
     SHIFT_FIND
 #endif
 
-/* SHIFTED: how far the first vector begins before the row. */
-#if ACCESS == SHIFTED
-#define SHIFT_FIND uint shift = ((uint)from + p.skews) & 3;
+/* LINED: how far before the row the output's sector begins, or where nothing of
+ * it is written, the input's; and the place of a work-item's first element. */
+#if ACCESS == LINED
+#define SHIFT_FIND                                                             \
+    uint shift = ((uint)to + p.skews) & (LINE - 1);                            \
+    int place = (int)at.lane - (int)shift;
+#define PART_SHIFT_FIND uint shift = (uint)from & (LINE - 1);
 #else
 #define SHIFT_FIND
+#define PART_SHIFT_FIND
 #endif
+
+/* The first element of a lane in its split, the split's end, and from four
+ * elements of a lane to the next. */
+#if ACCESS == LINED
+#define SPLIT_BEGIN (long)(at.split * p.chunk) - (long)shift
+#else
+#define SPLIT_BEGIN (long)(at.split * p.chunk)
+#endif
+#if ACCESS == VECTORS
+#define SPLIT_LANE 4
+#else
+#define SPLIT_LANE 1
+#endif
+/* Where the compiler should know, a split's lanes are the whole group. */
+#if ACCESS == LINED
+#define SPLIT_LANES (long)GROUP
+#else
+#define SPLIT_LANES (long)at.lanes
+#endif
+#define SPLIT_FIND                                                             \
+    long begin = SPLIT_BEGIN;                                                  \
+    long end = inside ? min(begin + (long)p.chunk, (long)p.count) : begin;     \
+    long j = begin + (long)at.lane * SPLIT_LANE, next = 4 * SPLIT_LANES;
 
 /* Four elements of buffer from place on. */
 #define FOUR(buffer, place) (*(__global const float4 *)((buffer) + (place)))
@@ -120,8 +155,8 @@ static inline cell cells_sum(cell own, __local cell *parts, uint lanes,
 /* The place in the row of element c of vector k. */
 #if ACCESS == VECTORS
 #define PLACE(k, c) (((k)*at.lanes + at.lane) * 4u + c)
-#elif ACCESS == SHIFTED
-#define PLACE(k, c) (((k)*at.lanes + at.lane) * 4u + c - shift)
+#elif ACCESS == LINED
+#define PLACE(k, c) (place + (int)((4 * (k) + c) << LANES_LOG2))
 #elif ACCESS == COLUMNS
 #define PLACE(k, c) ((k)*at.lanes + at.lane)
 #elif ACCESS == STAGED
@@ -137,7 +172,13 @@ static inline cell cells_sum(cell own, __local cell *parts, uint lanes,
 #else
 #define SOME(k, c) true
 #endif
+#if ACCESS == LINED
+/* Only a row's first elements, and its last, may be others. */
+#define SURE(k, c) (4 * (k) + c >= 1 && 4 * (k) + c + 6 <= 4 * HELD)
+#define THERE(k, c) (SURE(k, c) || (uint)PLACE(k, c) < count)
+#else
 #define THERE(k, c) (SOME(k, c) && PLACE(k, c) < count)
+#endif
 #define PUT_IF(k, c, target)                                                   \
     if (inside && THERE(k, c))                                                 \
         target = RESULT_ONE(CAT(x, k).s##c, PLACE(k, c));
@@ -147,33 +188,7 @@ static inline cell cells_sum(cell own, __local cell *parts, uint lanes,
     PUT_IF(k, 2, TARGET(PLACE(k, 2)))                                          \
     PUT_IF(k, 3, TARGET(PLACE(k, 3)))
 
-#if ACCESS == SHIFTED
-#define HOLD_FROM(j) in[from + (j)]
-#define WRITE_TO(j) out[to + (j)]
-#define WHOLE(k) (THERE(k, 0) && THERE(k, 3))
-#ifndef WHOLE_RESULT
-#define WHOLE_RESULT(k) WHOLE(k)
-#endif
-#define HOLD_WHOLE(k)                                                          \
-    float4 CAT(x, k) = (float4)(NOTHING);                                      \
-    if (WHOLE(k))                                                              \
-        CAT(x, k) = FOUR(in, from + PLACE(k, 0));
-#define HOLD_ONE(k, c)                                                         \
-    if (THERE(k, c))                                                           \
-        CAT(x, k).s##c = HOLD_FROM(PLACE(k, c));
-/* A row's ends, after all loads of vectors. */
-#define HOLD_END(k)                                                            \
-    if (!WHOLE(k)) {                                                           \
-        HOLD_ONE(k, 0) HOLD_ONE(k, 1) HOLD_ONE(k, 2) HOLD_ONE(k, 3)            \
-    }
-#define HOLD_ALL EACH(HOLD_WHOLE) EACH(HOLD_END)
-#define WRITE(k)                                                               \
-    if (inside && WHOLE_RESULT(k)) {                                           \
-        FOUR_AT(out, to + PLACE(k, 0)) = RESULT_FOUR(CAT(x, k), PLACE(k, 0));  \
-    } else {                                                                   \
-        PUT_EACH(k, WRITE_TO)                                                  \
-    }
-#elif ACCESS == VECTORS || ACCESS == COLUMNS
+#if ACCESS == VECTORS || ACCESS == COLUMNS
 #if ACCESS == VECTORS
 #define IN_PLACE(k) (from + PLACE(k, 0))
 #define OUT_PLACE(k) (to + PLACE(k, 0))
@@ -189,6 +204,16 @@ static inline cell cells_sum(cell own, __local cell *parts, uint lanes,
 #define WRITE(k)                                                               \
     if (inside && THERE(k, 0))                                                 \
         FOUR_AT(out, OUT_PLACE(k)) = RESULT_FOUR(CAT(x, k), PLACE(k, 0));
+#elif ACCESS == LINED
+/* From pointers of its own a work-item's elements are at fixed distances. */
+#define HOLD_FROM(j) (in + (from + place))[(j)-place]
+#define WRITE_TO(j) (out + (to + place))[(j)-place]
+#define TAKE(k, c) (THERE(k, c) ? HOLD_FROM(PLACE(k, c)) : NOTHING)
+#define HOLD_ALL EACH(HOLD)
+#define HOLD(k)                                                                \
+    float4 CAT(x, k) =                                                         \
+        (float4)(TAKE(k, 0), TAKE(k, 1), TAKE(k, 2), TAKE(k, 3));
+#define WRITE(k) PUT_EACH(k, WRITE_TO)
 #else
 /* Every load is made, so that none waits for a comparison. */
 #define TAKE(k, c) take(HOLD_FROM(min(PLACE(k, c), count - 1)), THERE(k, c))

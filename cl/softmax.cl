@@ -147,60 +147,59 @@ static inline float2 lanes_join(float2 own, __local float2 *parts, uint lanes,
                                 uint step)
     LANES_BODY(join, from_lane2)
 
-/* A float4 of vector rows; four elements lanes apart of others. */
-#if ACCESS == STRIDED
-#define TAKE_AT(j) ((j) < end ? IN(j) : -INFINITY)
-#define TAKE4(j)                                                               \
-    (float4)(TAKE_AT(j), TAKE_AT((j) + at.lanes), TAKE_AT((j) + 2 * at.lanes), \
-             TAKE_AT((j) + 3 * at.lanes))
-#define PUT_AT(x, j)                                                           \
-    if ((j) < end)                                                             \
-        OUT(j) = RESULT_AT(x, j);
-#define PUT4(x, j)                                                             \
-    PUT_AT(x.s0, j) PUT_AT(x.s1, (j) + at.lanes)                               \
-    PUT_AT(x.s2, (j) + 2 * at.lanes) PUT_AT(x.s3, (j) + 3 * at.lanes)
-#elif ACCESS == VECTORS
-#define TAKE4(j) ((j) < end ? FOUR(in, from + (j)) : (float4)(-INFINITY))
-#define PUT4(x, j)                                                             \
-    if ((j) < end)                                                             \
-        FOUR_AT(out, to + (j)) = RESULT4_AT(x, j);
+/* Four elements, neighbours of vector rows, lanes apart of others: where some
+ * may not be of the split (_IF), and where all are. */
+#if ACCESS == VECTORS
+#define APART 1
+#define TAKE4(j) FOUR(in, from + (j))
+#define PUT4(x, j) FOUR_AT(out, to + (j)) = RESULT4_AT(x, j);
+#define IN_AT(j) in[from + (j)]
+#define OUT_AT(j) out[to + (j)]
 #else
-/* Vectors that begin before the row or end after it are taken apart. */
-#define WHOLE_AT(j) ((j) >= 0 && (j) + 4 <= end)
-#define TAKE_AT(j) ((j) >= 0 && (j) < end ? in[from + (j)] : -INFINITY)
-#define TAKE4(j)                                                               \
-    (WHOLE_AT(j) ? FOUR(in, from + (j))                                        \
-                 : (float4)(TAKE_AT(j), TAKE_AT((j) + 1), TAKE_AT((j) + 2),    \
-                            TAKE_AT((j) + 3)))
-#define PUT_AT(x, j)                                                           \
-    if ((j) >= 0 && (j) < end)                                                 \
-        out[to + (j)] = RESULT_AT(x, j);
-#define PUT4(x, j)                                                             \
-    if (WHOLE_AT(j)) {                                                         \
-        FOUR_AT(out, to + (j)) = RESULT4_AT(x, j);                             \
-    } else {                                                                   \
-        PUT_AT(x.s0, j) PUT_AT(x.s1, (j) + 1) PUT_AT(x.s2, (j) + 2)            \
-        PUT_AT(x.s3, (j) + 3)                                                  \
-    }
+#define APART SPLIT_LANES
+#if ACCESS == STRIDED
+#define IN_AT(j) IN(j)
+#define OUT_AT(j) OUT(j)
+#else
+#define IN_AT(j) in[from + (j)]
+#define OUT_AT(j) out[to + (j)]
 #endif
+#define TAKE4(j)                                                               \
+    (float4)(IN_AT(j), IN_AT((j) + APART), IN_AT((j) + 2 * APART),             \
+             IN_AT((j) + 3 * APART))
+#define PUT4(x, j)                                                             \
+    OUT_AT(j) = RESULT_AT(x.s0, j);                                            \
+    OUT_AT((j) + APART) = RESULT_AT(x.s1, (j) + APART);                        \
+    OUT_AT((j) + 2 * APART) = RESULT_AT(x.s2, (j) + 2 * APART);                \
+    OUT_AT((j) + 3 * APART) = RESULT_AT(x.s3, (j) + 3 * APART);
+#endif
+#define THERE_AT(j) ((j) >= 0 && (j) < end)
+#define TAKE_IF(j) (THERE_AT(j) ? IN_AT(j) : -INFINITY)
+#define TAKE4_IF(j)                                                            \
+    (float4)(TAKE_IF(j), TAKE_IF((j) + APART), TAKE_IF((j) + 2 * APART),       \
+             TAKE_IF((j) + 3 * APART))
+#define PUT_IF_AT(x, j)                                                        \
+    if (THERE_AT(j))                                                           \
+        OUT_AT(j) = RESULT_AT(x, j);
+#define PUT4_IF(x, j)                                                          \
+    PUT_IF_AT(x.s0, j) PUT_IF_AT(x.s1, (j) + APART)                            \
+    PUT_IF_AT(x.s2, (j) + 2 * APART) PUT_IF_AT(x.s3, (j) + 3 * APART)
 #define RESULT_AT(x, j) RESULT(x, exp(x - largest), j)
 #define RESULT4_AT(x, j)                                                       \
     (float4)(RESULT_AT(x.s0, (j)), RESULT_AT(x.s1, (j) + 1),                   \
              RESULT_AT(x.s2, (j) + 2), RESULT_AT(x.s3, (j) + 3))
 
-/* The first element of a lane in its split, and its end. */
-#if ACCESS == SHIFTED
-#define SPLIT_FIND                                                             \
-    long begin = (long)(at.split * p.chunk) - (long)shift;                     \
-    long end = inside ? min(begin + (long)p.chunk, (long)p.count) : begin;     \
-    long j = begin + (long)at.lane * 4, next = (long)at.lanes * 4;
-#else
-#define SPLIT_FIND                                                             \
-    ulong begin = at.split * p.chunk;                                          \
-    ulong end = inside ? min(begin + p.chunk, p.count) : 0;                    \
-    ulong j = begin + at.lane * (ACCESS == VECTORS ? 4 : 1);                   \
-    ulong next = 4 * at.lanes;
-#endif
+/* Sixteen elements of a lane from j on. */
+#define TURN_TAKE                                                              \
+    float4 a, b, c, d;                                                         \
+    bool whole = j >= 0 && j + 3 * next + 3 * APART < end;                     \
+    if (whole) {                                                               \
+        a = TAKE4(j), b = TAKE4(j + next);                                     \
+        c = TAKE4(j + 2 * next), d = TAKE4(j + 3 * next);                      \
+    } else {                                                                   \
+        a = TAKE4_IF(j), b = TAKE4_IF(j + next);                               \
+        c = TAKE4_IF(j + 2 * next), d = TAKE4_IF(j + 3 * next);                \
+    }
 
 KERNEL void part(__global float2 *parts, __global const float *in,
                  const struct softmax p)
@@ -212,12 +211,11 @@ KERNEL void part(__global float2 *parts, __global const float *in,
     bool inside = at.row < p.rows;
     if (inside)
         WALK(from, (index_t)at.row, p.kept, p.kept_rank, p.in_strides);
-    SHIFT_FIND
+    PART_SHIFT_FIND
     SPLIT_FIND
     float2 own = (float2)(-INFINITY, 0.0f);
     for (; j < end; j += 4 * next) {
-        float4 a = TAKE4(j), b = TAKE4(j + next);
-        float4 c = TAKE4(j + 2 * next), d = TAKE4(j + 3 * next);
+        TURN_TAKE
         float16 x = (float16)(a, b, c, d);
         float highest = max16(x);
         if (highest > own.x) {
@@ -255,10 +253,14 @@ KERNEL void write(__global float *out, __global const float *in, LABELS
     SHARE(own.y)
     SPLIT_FIND
     for (; j < end; j += 4 * next) {
-        float4 a = TAKE4(j), b = TAKE4(j + next);
-        float4 c = TAKE4(j + 2 * next), d = TAKE4(j + 3 * next);
-        PUT4(a, j) PUT4(b, j + next)
-        PUT4(c, j + 2 * next) PUT4(d, j + 3 * next)
+        TURN_TAKE
+        if (whole) {
+            PUT4(a, j) PUT4(b, j + next)
+            PUT4(c, j + 2 * next) PUT4(d, j + 3 * next)
+        } else {
+            PUT4_IF(a, j) PUT4_IF(b, j + next)
+            PUT4_IF(c, j + 2 * next) PUT4_IF(d, j + 3 * next)
+        }
     }
 #endif
 }

@@ -46,7 +46,7 @@ static enum rows_access access_of(const struct norm *norm,
         if (by->affine.strides[i - 1][0] != 1)
             return ROWS_STRIDED;
     return vectors(by, request) ? ROWS_VECTORS
-                                : rows_unaligned(&norm->by, &by->kept, request);
+                                : rows_unaligned(&norm->by, &by->kept);
 }
 
 static void fill(struct norm *out, const struct layout_norm *by,
@@ -54,10 +54,7 @@ static void fill(struct norm *out, const struct layout_norm *by,
 {
     out->by.rows = (uint64_t)by->kept.elements;
     out->by.count = (uint64_t)by->reduced.elements;
-    out->by.skews = rows_skews(request->inputs[0], request->outputs[0]) |
-                    rows_skews(request->inputs[1],
-                               request->inputs[request->input_count - 1])
-                        << 4;
+    out->by.skews = rows_skews(request->inputs[0], request->outputs[0]);
     out->kept_rank = by->kept.rank;
     out->reduced_rank = by->reduced.rank;
     out->affine_rank = by->affine.rank;
@@ -97,7 +94,7 @@ enum tandem_status plan_norm(struct plan *plan, const struct request *request)
     struct layout_norm by;
     struct norm norm = {0};
     struct step *step;
-    uint32_t held_log2;
+    uint64_t kept;
     layout_norm(&by, request->inputs, request->input_count,
                 request->outputs[0], request->op->ints[0]);
     fill(&norm, &by, request);
@@ -110,11 +107,11 @@ enum tandem_status plan_norm(struct plan *plan, const struct request *request)
                                                              : ROWS_KEEP_LOG2;
     enum rows_access access = access_of(&norm, &by, request);
     bool held = rows_divide(&norm.by, access, request->group_log2, keep,
-                            request, &held_log2);
-    if (!held && access != ROWS_VECTORS) {
+                            request, &kept);
+    if (!held && access == ROWS_STAGED) {
         access = ROWS_STRIDED;
         held = rows_divide(&norm.by, access, request->group_log2, keep, request,
-                           &held_log2);
+                           &kept);
     }
     uint64_t options =
         kernel_key(0, request->op->id,
@@ -125,9 +122,8 @@ enum tandem_status plan_norm(struct plan *plan, const struct request *request)
         options |= key_count(norm.by.count);
     if (held) {
         step_start(plan,
-                   options | kernel_key(KERNEL_NORM, 0, 0, 0) |
-                       key_held(held_log2),
-                   &norm, &step);
+                   options | kernel_key(KERNEL_NORM, 0, 0, 0) | kept, &norm,
+                   &step);
         buffers_fill(step, request);
         step->groups = norm.by.row_groups;
         return TANDEM_OK;

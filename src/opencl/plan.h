@@ -79,8 +79,10 @@ enum kernel_type {
 #define KEY_VECTOR(key) ((uint32_t)((key) >> 41 & 1u))
 /* Of rows: enum rows_access. */
 #define KEY_ACCESS(key) ((uint32_t)((key) >> 42 & 7u))
-/* Of ROWS_STAGED, the elements of a row; of others, 0. */
+/* Of ROWS_STAGED, the elements of a row; of ROWS_LINED, the fours that a
+ * work-item keeps, and how many of these share a row; of others, 0. */
 #define KEY_COUNT(key) ((uint32_t)((key) >> 45 & 0x3fu))
+#define KEY_LANES_LOG2(key) ((uint32_t)((key) >> 51 & 0xfu))
 /* Of a product: product.h's tile, and how a and b lie. */
 #define KEY_TILE(key) ((uint32_t)((key) >> 42 & 0x1fu))
 #define KEY_A_OUTER(key) ((uint32_t)((key) >> 47 & 1u))
@@ -153,6 +155,10 @@ static inline uint64_t key_access(uint32_t access)
 static inline uint64_t key_count(uint64_t count)
 {
     return count << 45;
+}
+static inline uint64_t key_lanes(uint32_t lanes_log2)
+{
+    return (uint64_t)lanes_log2 << 51;
 }
 static inline uint64_t key_product(uint32_t tile, uint32_t a_lies,
                                    uint32_t b_lies, bool vector)

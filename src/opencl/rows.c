@@ -6,10 +6,8 @@
 #include "opencl/platform.h"
 
 /* A work-item keeps so many vectors of four elements before more of them share
- * a row; of shifted ones, which take more registers; and of rows in local
- * memory, which has no room for more. */
+ * a row; and of rows in local memory, which has no room for more. */
 #define HELD_LOG2 3u
-#define SHIFTED_LOG2 2u
 #define STAGED_LOG2 2u
 /* Rows of up to LONG_ELEMENTS are kept by groups of so many work-items, of up
  * to half of these by half as many: more, with fewer registers each, than keep
@@ -20,6 +18,12 @@
 #define STAGED_ELEMENTS 48u
 /* So many lanes read a whole line of the cache at a time. */
 #define LINE_LOG2 3u
+/* ROWS_LINED: elements of a sector, as in cl/rows.cl; how many elements a
+ * work-item keeps before more of them share a row; and how many fours at most,
+ * for which cl/common.cl has macros. */
+#define LINE 8u
+#define LINED_EACH 20u
+#define LINED_MOST 16u
 /* A lane of a split takes sixteen elements so many times. */
 #define MOST_TURNS 8u
 /* Rows shorter than this are not split. */
@@ -36,17 +40,18 @@ bool rows_aligned(const struct layout *kept, uint32_t operand,
     return true;
 }
 
-/* Elements from the last aligned vector of four to a buffer's first. */
-static uint32_t skew_of(const struct tandem_tensor_desc *tensor)
+/* Elements from the last aligned vector of so many to a buffer's first. */
+static uint32_t skew_of(const struct tandem_tensor_desc *tensor,
+                        uint32_t elements)
 {
     uint64_t skew = tensor->buffer != NULL ? tensor->buffer->skew : 0;
-    return (uint32_t)(skew / TANDEM_DTYPE_BYTES(tensor->dtype) % 4);
+    return (uint32_t)(skew / TANDEM_DTYPE_BYTES(tensor->dtype) % elements);
 }
 
 uint32_t rows_skews(const struct tandem_tensor_desc *input,
                     const struct tandem_tensor_desc *output)
 {
-    return skew_of(input) | skew_of(output) << 2;
+    return skew_of(input, 4) | skew_of(output, 4) << 2;
 }
 
 /* Whether operand's rows lie one after the other. */
@@ -57,25 +62,13 @@ static bool dense(const struct layout *kept, uint32_t operand, uint64_t count)
 }
 
 enum rows_access rows_unaligned(const struct rows *rows,
-                                const struct layout *kept,
-                                const struct request *request)
+                                const struct layout *kept)
 {
-    const struct tandem_tensor_desc *input = request->inputs[0];
-    const struct tandem_tensor_desc *output = request->outputs[0];
     if (rows->count < STAGED_ELEMENTS)
         return dense(kept, 0, rows->count) && dense(kept, 1, rows->count)
                    ? ROWS_STAGED
                    : ROWS_STRIDED;
-    /* Input and output must lie alike. */
-    uint64_t apart = element_offset(input) + skew_of(input) -
-                     element_offset(output) - skew_of(output);
-    for (uint32_t i = 0; i < kept->rank; i++)
-        apart |= (uint64_t)(kept->strides[1][i] - kept->strides[0][i]);
-    /* One vector more must not ask for twice as many of every work-item. */
-    uint64_t vectors = (rows->count + 3) / 4;
-    bool fits = rows->count > LONG_ELEMENTS ||
-                log2_ceil(vectors + 1) == log2_ceil(vectors);
-    return apart % 4 == 0 && fits ? ROWS_SHIFTED : ROWS_STRIDED;
+    return ROWS_LINED;
 }
 
 /* The work of a GPU that keeps it busy, in groups. */
@@ -130,52 +123,76 @@ static uint32_t lanes_wanted(const struct rows *rows, enum rows_access access,
     if (access == ROWS_STAGED)
         return rows_staged_lanes_log2(rows->count);
     bool line = access != ROWS_COLUMNS && !rows->across;
-    return lanes_of(vectors_log2, line ? LINE_LOG2 : 0,
-                    access == ROWS_SHIFTED ? SHIFTED_LOG2 : HELD_LOG2);
+    return lanes_of(vectors_log2, line ? LINE_LOG2 : 0, HELD_LOG2);
 }
 
-/* Whether work-items can keep all of a row, and how many vectors each. */
+/* Elements of a row and, where these begin before it, of others. */
+static uint64_t elements_of(const struct rows *rows, enum rows_access access)
+{
+    return rows->count + (access == ROWS_LINED ? LINE - 1u : 0u);
+}
+
+/* As few lanes as need not keep more than LINED_EACH elements. */
+static uint32_t lined_lanes_log2(uint64_t elements, uint32_t most)
+{
+    uint32_t lanes = most < LINE_LOG2 ? most : LINE_LOG2;
+    while (lanes < most && elements > (uint64_t)LINED_EACH << lanes)
+        lanes++;
+    return lanes;
+}
+
+/* Whether work-items can keep all of a row, and its key. */
 static bool divide_held(struct rows *out, enum rows_access access,
                         uint32_t most, int32_t keep_log2,
-                        const struct request *request, uint32_t *out_held_log2)
+                        const struct request *request, uint64_t *out_key)
 {
-    uint64_t elements = out->count + (access == ROWS_SHIFTED ? 3 : 0);
+    uint64_t elements = elements_of(out, access);
     uint64_t vectors =
         access == ROWS_COLUMNS ? out->count : (elements + 3) / 4;
-    uint32_t lanes = lanes_wanted(out, access, log2_ceil(vectors));
+    uint32_t lanes = access == ROWS_LINED
+                         ? lined_lanes_log2(elements, most)
+                         : lanes_wanted(out, access, log2_ceil(vectors));
     out->lanes_log2 = lanes < most ? lanes : most;
-    *out_held_log2 =
-        log2_ceil((vectors + ((uint64_t)1 << out->lanes_log2) - 1) >>
-                  out->lanes_log2);
+    uint64_t held = (vectors + ((uint64_t)1 << out->lanes_log2) - 1) >>
+                    out->lanes_log2;
+    *out_key = access == ROWS_LINED
+                   ? key_count(held) | key_lanes(out->lanes_log2)
+                   : key_held(log2_ceil(held));
     groups_fill(out, request->group_log2);
     bool idle = out->count >= SPLIT_ELEMENTS &&
                 out->row_groups * 16 < wanted_groups(request);
-    return (int32_t)*out_held_log2 <= keep_log2 && !idle &&
-           (access != ROWS_STAGED || lanes <= most);
+    return (int32_t)log2_ceil(held) <= keep_log2 && !idle &&
+           (access != ROWS_STAGED || lanes <= most) &&
+           (access != ROWS_LINED ||
+            (lanes >= LINE_LOG2 && held <= LINED_MOST));
 }
 
 /* As many splits as keep the device busy, and as keep the error small. */
 static void divide_split(struct rows *out, enum rows_access access,
                          uint32_t most, const struct request *request)
 {
-    uint64_t elements = out->count + (access == ROWS_SHIFTED ? 3 : 0);
+    uint64_t elements = elements_of(out, access);
     out->lanes_log2 = most;
     groups_fill(out, request->group_log2);
     uint64_t turn = (uint64_t)16 << most;
     uint64_t turns = (elements + turn - 1) / turn;
     uint64_t each = turns * out->row_groups / wanted_groups(request);
     each = each < 1 ? 1 : each < MOST_TURNS ? each : MOST_TURNS;
-    out->chunk = each * turn;
+    /* The last one must not have much less to do. */
+    uint64_t splits = (turns + each - 1) / each;
+    out->chunk = (turns + splits - 1) / splits * turn;
     out->splits = (uint32_t)((elements + out->chunk - 1) / out->chunk);
 }
 
 bool rows_divide(struct rows *out, enum rows_access access, uint32_t most_log2,
                  int32_t keep_log2, const struct request *request,
-                 uint32_t *out_held_log2)
+                 uint64_t *out_key)
 {
     out->splits = 1;
+    if (access == ROWS_LINED)
+        out->skews = skew_of(request->outputs[0], LINE);
     if (out->count > 0 && divide_held(out, access, most_log2, keep_log2,
-                                      request, out_held_log2))
+                                      request, out_key))
         return true;
     divide_split(out, access, most_log2, request);
     return false;

@@ -21,16 +21,16 @@ enum rows_access {
     ROWS_VECTORS = 1,
     ROWS_STAGED = 2,
     ROWS_COLUMNS = 3,
-    ROWS_SHIFTED = 4
+    ROWS_LINED = 4
 };
 
 /* Divides rows and count, of which 1 << most_log2 work-items may share a row,
  * and each keep 1 << keep_log2 vectors of four (keep_log2 < 0: none): true
- * where they keep all of it, and how many vectors each; else the row is cut
+ * where they keep all of it, and the key's part that says how; else the row is cut
  * into splits, which are not ROWS_STAGED or ROWS_COLUMNS. */
 bool rows_divide(struct rows *out, enum rows_access access, uint32_t most_log2,
                  int32_t keep_log2, const struct request *request,
-                 uint32_t *out_held_log2);
+                 uint64_t *out_key);
 /* What keep_log2 may be where registers are few, and at most. */
 #define ROWS_KEEP_LOG2 3
 /* How many work-items share a row of ROWS_STAGED. */
@@ -51,7 +51,6 @@ uint32_t rows_skews(const struct tandem_tensor_desc *input,
 /* How rows are read that are not in vectors, but whose elements are neighbours;
  * kept: operand 0 the output, 1 the input. */
 enum rows_access rows_unaligned(const struct rows *rows,
-                                const struct layout *kept,
-                                const struct request *request);
+                                const struct layout *kept);
 
 #endif

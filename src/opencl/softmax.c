@@ -104,7 +104,7 @@ static enum rows_access access_of(const struct softmax *softmax,
     if (softmax->by.count % 4 == 0 && rows_aligned(kept, 1, input) &&
         (!writes || rows_aligned(kept, 0, output)))
         return ROWS_VECTORS;
-    return writes ? rows_unaligned(&softmax->by, kept, request) : ROWS_STRIDED;
+    return writes ? rows_unaligned(&softmax->by, kept) : ROWS_STRIDED;
 }
 
 static void fill(struct softmax *out, const struct layout_reduction *by,
@@ -150,18 +150,18 @@ static void fill_kept(struct softmax *out, const struct layout *kept,
  * each work-item. */
 static bool divide(struct softmax *out, const struct layout *kept,
                    const struct request *request, enum rows_access *access,
-                   uint32_t *out_held_log2)
+                   uint64_t *out_key)
 {
     int32_t keep =
         request->hardware->nvidia ? NVIDIA_KEEP_LOG2 : ROWS_KEEP_LOG2;
     fill_kept(out, kept, *access);
     uint32_t most = most_lanes_log2(out, *access, request->group_log2);
-    if (rows_divide(&out->by, *access, most, keep, request, out_held_log2))
+    if (rows_divide(&out->by, *access, most, keep, request, out_key))
         return true;
     if (*access != ROWS_STAGED && *access != ROWS_COLUMNS)
         return false;
     *access = ROWS_STRIDED;
-    return divide(out, kept, request, access, out_held_log2);
+    return divide(out, kept, request, access, out_key);
 }
 
 /* The output, the input and the labels. */
@@ -200,14 +200,14 @@ enum tandem_status plan_softmax(struct plan *plan,
     enum form form = form_of(request->op->id);
     struct layout_reduction by;
     struct softmax softmax = {0};
-    uint32_t held_log2;
+    uint64_t kept;
     layouts_of(&by, request, form);
     fill(&softmax, &by, request, form);
     struct request grouped = *request;
     grouped.group_log2 = rows_group_log2(&softmax.by, request);
     request = &grouped;
     enum rows_access access = access_of(&softmax, &by.kept, request, form);
-    bool held = divide(&softmax, &by.kept, request, &access, &held_log2);
+    bool held = divide(&softmax, &by.kept, request, &access, &kept);
     uint64_t options =
         kernel_key(0, form, needs_wide(&by.kept), request->group_log2) |
         key_access(access);
@@ -221,7 +221,7 @@ enum tandem_status plan_softmax(struct plan *plan,
     }
     struct step *step = plan_step(
         plan, options | kernel_key(KERNEL_SOFTMAX, 0, 0, 0) |
-                  key_held(held_log2),
+                  kept,
         sizeof(softmax));
     memcpy(step->params, &softmax, sizeof(softmax));
     buffers_fill(step, request);

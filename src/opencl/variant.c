@@ -224,6 +224,10 @@ static void append_rows(struct variant_text *out, uint64_t key)
         append(out, " -DHELD=%u", 1u << KEY_HELD_LOG2(key));
         return;
     }
+    if (KEY_ACCESS(key) == ROWS_LINED) {
+        append(out, " -DHELD=%u -DLANES_LOG2=%u", count, KEY_LANES_LOG2(key));
+        return;
+    }
     uint32_t lanes_log2 = rows_staged_lanes_log2(count);
     uint32_t four = 4u << lanes_log2;
     /* The first and the last vector may have three elements of other rows. */
