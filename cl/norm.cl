@@ -55,8 +55,10 @@ struct norm {
 #define SCALE(j) scale[p.scale_offset + (long)(j)*p.scale_steps[0]]
 #define SHIFT(j) bias[p.bias_offset + (long)(j)*p.bias_steps[0]]
 #elif ACCESS == LINED
-#define SCALE(j) (scale + ((long)p.scale_offset + place))[(j)-place]
-#define SHIFT(j) (bias + ((long)p.bias_offset + place))[(j)-place]
+#define OWN(x, offset, j)                                                      \
+    (x + ((long)p.offset + FIRST_PLACE))[(j)-FIRST_PLACE]
+#define SCALE(j) OWN(scale, scale_offset, j)
+#define SHIFT(j) OWN(bias, bias_offset, j)
 #else
 #define SCALE(j) scale[p.scale_offset + (j)]
 #define SHIFT(j) bias[p.bias_offset + (j)]
@@ -164,6 +166,7 @@ KERNEL void part(__global float4 *parts, __global const float *in,
     SPLIT_FIND
     float4 own = (float4)(0.0f);
 #if ACCESS == VECTORS
+    const long next = 4 * SPLIT_LANES;
     for (; j + 3 * next < end; j += 4 * next) {
         float4 a = FOUR(in, from + j), b = FOUR(in, from + j + next);
         float4 c = FOUR(in, from + j + 2 * next);
@@ -224,7 +227,7 @@ KERNEL void write(__global float *out, __global const float *in, AFFINE
     float factor = 1.0f / sqrt(own.z / (float)p.count + p.epsilon);
     SPLIT_FIND
 #if ACCESS == VECTORS
-    for (; j < end; j += next)
+    for (; j < end; j += 4 * SPLIT_LANES)
         FOUR_AT(out, to + j) =
             (FOUR(in, from + j) - own.y) * factor *
                 FOUR(scale, p.scale_offset + j) +

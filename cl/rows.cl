@@ -85,17 +85,15 @@
 /* LINED: how far before the row the output's sector begins, or where nothing of
  * it is written, the input's; and the place of a work-item's first element. */
 #if ACCESS == LINED
-#define SHIFT_FIND                                                             \
-    uint shift = ((uint)to + p.skews) & (LINE - 1);                            \
-    int place = (int)at.lane - (int)shift;
+#define SHIFT_FIND uint shift = ((uint)to + p.skews) & (LINE - 1);
+#define FIRST_PLACE ((int)at.lane - (int)shift)
 #define PART_SHIFT_FIND uint shift = (uint)from & (LINE - 1);
 #else
 #define SHIFT_FIND
 #define PART_SHIFT_FIND
 #endif
 
-/* The first element of a lane in its split, the split's end, and from four
- * elements of a lane to the next. */
+/* The first element of a lane in its split, and the split's end. */
 #if ACCESS == LINED
 #define SPLIT_BEGIN (long)(at.split * p.chunk) - (long)shift
 #else
@@ -115,7 +113,7 @@
 #define SPLIT_FIND                                                             \
     long begin = SPLIT_BEGIN;                                                  \
     long end = inside ? min(begin + (long)p.chunk, (long)p.count) : begin;     \
-    long j = begin + (long)at.lane * SPLIT_LANE, next = 4 * SPLIT_LANES;
+    long j = begin + (long)at.lane * SPLIT_LANE;
 
 /* Four elements of buffer from place on. */
 #define FOUR(buffer, place) (*(__global const float4 *)((buffer) + (place)))
@@ -156,7 +154,7 @@ static inline cell cells_sum(cell own, __local cell *parts, uint lanes,
 #if ACCESS == VECTORS
 #define PLACE(k, c) (((k)*at.lanes + at.lane) * 4u + c)
 #elif ACCESS == LINED
-#define PLACE(k, c) (place + (int)((4 * (k) + c) << LANES_LOG2))
+#define PLACE(k, c) (FIRST_PLACE + (int)((4 * (k) + c) << LANES_LOG2))
 #elif ACCESS == COLUMNS
 #define PLACE(k, c) ((k)*at.lanes + at.lane)
 #elif ACCESS == STAGED
@@ -206,8 +204,8 @@ static inline cell cells_sum(cell own, __local cell *parts, uint lanes,
         FOUR_AT(out, OUT_PLACE(k)) = RESULT_FOUR(CAT(x, k), PLACE(k, 0));
 #elif ACCESS == LINED
 /* From pointers of its own a work-item's elements are at fixed distances. */
-#define HOLD_FROM(j) (in + (from + place))[(j)-place]
-#define WRITE_TO(j) (out + (to + place))[(j)-place]
+#define HOLD_FROM(j) (in + (from + FIRST_PLACE))[(j)-FIRST_PLACE]
+#define WRITE_TO(j) (out + (to + FIRST_PLACE))[(j)-FIRST_PLACE]
 #define TAKE(k, c) (THERE(k, c) ? HOLD_FROM(PLACE(k, c)) : NOTHING)
 #define HOLD_ALL EACH(HOLD)
 #define HOLD(k)                                                                \

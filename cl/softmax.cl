@@ -213,6 +213,7 @@ KERNEL void part(__global float2 *parts, __global const float *in,
         WALK(from, (index_t)at.row, p.kept, p.kept_rank, p.in_strides);
     PART_SHIFT_FIND
     SPLIT_FIND
+    const long next = 4 * SPLIT_LANES;
     float2 own = (float2)(-INFINITY, 0.0f);
     for (; j < end; j += 4 * next) {
         TURN_TAKE
@@ -252,6 +253,7 @@ KERNEL void write(__global float *out, __global const float *in, LABELS
 #else
     SHARE(own.y)
     SPLIT_FIND
+    const long next = 4 * SPLIT_LANES;
     for (; j < end; j += 4 * next) {
         TURN_TAKE
         if (whole) {

@@ -12,7 +12,7 @@ struct tiled {
     uint64_t tiles_across, tiles, groups;
     uint64_t target_offset, source_offset;
     int64_t target_pitch, source_pitch;
-    uint32_t rank, skew;
+    uint32_t rank, skews;
     struct extents space;
     int64_t target_strides[AXES];
     int64_t source_strides[AXES];
@@ -50,10 +50,10 @@ struct copy_tile copy_tile(uint32_t type, bool vector)
     switch (type) {
     case TYPE_UCHAR:
         return vector ? (struct copy_tile){4, 4, 1, 128, 128}
-                      : (struct copy_tile){1, 4, 32, 64, 64};
+                      : (struct copy_tile){4, 4, 32, 128, 128};
     case TYPE_USHORT:
         return vector ? (struct copy_tile){2, 4, 1, 64, 128}
-                      : (struct copy_tile){1, 4, 16, 64, 64};
+                      : (struct copy_tile){2, 4, 16, 128, 64};
     case TYPE_UINT:
         return (struct copy_tile){1, 4, vector ? 1 : 8, 64, 64};
     default:
@@ -152,7 +152,7 @@ static void plan_tiled(struct plan *plan, const struct request *request,
     /* The first columns of some rows are left to the tile before. */
     tiled->tiles_across =
         (tiled->columns + tile.shear - 1 + tile.columns - 1) / tile.columns;
-    tiled->skew = skew_of(target);
+    tiled->skews = skew_of(target) | skew_of(source) << 16;
     tiled->tiles =
         tiled->tiles_across * ((tiled->rows + tile.rows - 1) / tile.rows);
     tiled->groups = tiled->tiles * (uint64_t)layout->elements;

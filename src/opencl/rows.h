@@ -26,8 +26,8 @@ enum rows_access {
 
 /* Divides rows and count, of which 1 << most_log2 work-items may share a row,
  * and each keep 1 << keep_log2 vectors of four (keep_log2 < 0: none): true
- * where they keep all of it, and the key's part that says how; else the row is cut
- * into splits, which are not ROWS_STAGED or ROWS_COLUMNS. */
+ * where they keep all of it, and the key's part that says how; else the row is
+ * cut into splits, which are not ROWS_STAGED or ROWS_COLUMNS. */
 bool rows_divide(struct rows *out, enum rows_access access, uint32_t most_log2,
                  int32_t keep_log2, const struct request *request,
                  uint64_t *out_key);
