@@ -355,9 +355,9 @@ static void plan_tiles(struct plan *plan, const struct tandem_gemm *gemm,
 }
 
 /* Tensor cores truncate when they add: positive halves lose up to 6.5e-9 of
- * their sum at each step of k.  Steps after which that is 0.85 of what a product
- * of all of k may be off (8 + 2 sqrt k, of 2^-23); or as many as need no
- * saving. */
+ * their sum at each step of k.  Steps after which that is 0.85 of what a
+ * product of all of k may be off (8 + 2 sqrt k, of 2^-23); or as many as need
+ * no saving. */
 #define UNSAVED 1536u
 
 static uint32_t steps_promoted(uint32_t k)
