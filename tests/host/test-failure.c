@@ -243,6 +243,12 @@ END_TEST
 
 /* ---- fork ---- */
 
+#ifdef __SANITIZE_ADDRESS__
+#define SANITIZED_ADDRESS true
+#else
+#define SANITIZED_ADDRESS false
+#endif
+
 typedef int (*child_fn)(struct tandem_context *, struct tandem_tensor *,
                         struct tandem_tensor *);
 
@@ -532,7 +538,9 @@ int main(void)
     tcase_add_test(tests, test_a_poll_does_not_wait);
     tcase_add_test(tests, test_a_child_that_inherits);
     tcase_add_test(tests, test_a_fork_before_first_use);
-    tcase_add_test(tests, test_forks_while_threads_work);
+    /* Whose malloc leaves its locks to a child as other threads had them. */
+    if (!SANITIZED_ADDRESS)
+        tcase_add_test(tests, test_forks_while_threads_work);
     tcase_add_test(tests, test_threads_share_a_context);
     tcase_add_test(tests, test_explanations_are_a_threads_own);
     return suite_run(suite);
