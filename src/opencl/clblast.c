@@ -53,8 +53,8 @@ static void product_fill(struct product *out, const struct tandem_gemm *gemm)
 bool clblast_reads(struct tandem_device *device,
                    const struct tandem_gemm *gemm)
 {
-    uint32_t skew = gemm->a.buffer->skew | gemm->b.buffer->skew |
-                    gemm->c.buffer->skew;
+    uint32_t skew = buffer_skew(gemm->a.buffer) | buffer_skew(gemm->b.buffer) |
+                    buffer_skew(gemm->c.buffer);
     if (skew == 0)
         return true;
     clblast_begin(&device->utility);

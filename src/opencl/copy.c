@@ -101,7 +101,7 @@ static bool planes_vector(const struct layout *layout, uint32_t operand,
 /* Elements from where the buffer's memory is aligned to the buffer's first. */
 static uint32_t skew_of(const struct tandem_tensor_desc *tensor)
 {
-    uint32_t bytes = tensor->buffer != NULL ? tensor->buffer->skew : 0;
+    uint32_t bytes = buffer_skew(tensor->buffer);
     return bytes / TANDEM_DTYPE_BYTES(tensor->dtype);
 }
 

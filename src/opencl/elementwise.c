@@ -163,8 +163,7 @@ static void buffers_fill(struct step *step, const struct request *request)
 /* Elements between the line of the cache that tensor starts in and tensor. */
 static uint32_t line_skew(const struct tandem_tensor_desc *tensor)
 {
-    uint64_t bytes = tensor->byte_offset +
-                     (tensor->buffer != NULL ? tensor->buffer->skew : 0);
+    uint64_t bytes = tensor->byte_offset + buffer_skew(tensor->buffer);
     return (uint32_t)(bytes % LINE_BYTES / TANDEM_DTYPE_BYTES(tensor->dtype));
 }
 

@@ -53,6 +53,12 @@ enum tandem_status buffer_import(struct tandem_device *device, void *memory,
 void buffer_destroy(struct tandem_buffer *buffer);
 void pool_stats(struct tandem_device *device, struct tandem_memory_stats *out);
 
+/* 0, too, without a buffer: what is asked about before there is one. */
+static inline uint32_t buffer_skew(const struct tandem_buffer *buffer)
+{
+    return buffer != NULL ? buffer->skew : 0;
+}
+
 bool buffer_live(const struct tandem_buffer *buffer);
 /* INVALID_ARGUMENT for a freed, foreign or mapped buffer. */
 enum tandem_status buffer_check(const struct tandem_device *device,

@@ -73,7 +73,7 @@ uint64_t element_offset(const struct tandem_tensor_desc *tensor)
 
 bool vector_aligned(const struct tandem_tensor_desc *tensor)
 {
-    uint64_t skew = tensor->buffer != NULL ? tensor->buffer->skew : 0;
+    uint64_t skew = buffer_skew(tensor->buffer);
     return (tensor->byte_offset + skew) %
                (4u * TANDEM_DTYPE_BYTES(tensor->dtype)) ==
            0;

@@ -141,7 +141,7 @@ struct operand operand_of(const struct tandem_gemm *gemm, enum operand_id id)
 static bool matrix_aligned(const struct tandem_matrix *matrix, uint32_t dtype,
                            int64_t batch)
 {
-    uint64_t skew = matrix->buffer != NULL ? matrix->buffer->skew : 0;
+    uint64_t skew = buffer_skew(matrix->buffer);
     return (matrix->byte_offset + skew) % (4 * TANDEM_DTYPE_BYTES(dtype)) ==
                0 &&
            matrix->ld % 4 == 0 && (batch == 1 || matrix->batch_stride % 4 == 0);

@@ -44,7 +44,7 @@ bool rows_aligned(const struct layout *kept, uint32_t operand,
 static uint32_t skew_of(const struct tandem_tensor_desc *tensor,
                         uint32_t elements)
 {
-    uint64_t skew = tensor->buffer != NULL ? tensor->buffer->skew : 0;
+    uint64_t skew = buffer_skew(tensor->buffer);
     return (uint32_t)(skew / TANDEM_DTYPE_BYTES(tensor->dtype) % elements);
 }
 

@@ -67,7 +67,7 @@ struct source {
 static bool matrix_aligned(const struct tandem_matrix *matrix,
                            const struct tandem_gemm *gemm)
 {
-    uint64_t skew = matrix->buffer != NULL ? matrix->buffer->skew : 0;
+    uint64_t skew = buffer_skew(matrix->buffer);
     int64_t piece = 16 / (int64_t)dtype_bytes(gemm->dtype);
     return (matrix->byte_offset + skew) % 16 == 0 && matrix->ld % piece == 0 &&
            (gemm->batch == 1 || matrix->batch_stride % piece == 0);
