@@ -128,6 +128,18 @@ static enum tandem_status profile_adopt(struct tandem_profile *profile,
     return TANDEM_OK;
 }
 
+/* NULL without memory, where Jansson may leave members out of a copy. */
+static json_t *content_copy(json_t *content, bool deep)
+{
+    json_t *copy = deep ? json_deep_copy(content) : json_copy(content);
+
+    if (copy != NULL && !json_equal(copy, content)) {
+        json_decref(copy);
+        copy = NULL;
+    }
+    return copy;
+}
+
 static enum tandem_status profile_make(struct tandem_context *context,
                                        uint32_t device, bool adopt,
                                        struct tandem_profile **out_profile)
@@ -155,7 +167,7 @@ static enum tandem_status profile_make(struct tandem_context *context,
     }
     if (status == TANDEM_OK) {
         profile->revised = adopt;
-        profile->begun = json_deep_copy(profile->root);
+        profile->begun = content_copy(profile->root, true);
         if (profile->begun == NULL)
             status = draft_memory_fail();
     }
@@ -246,7 +258,7 @@ static bool tuning_merge(const struct tandem_profile *profile,
 {
     const json_t *begun = json_object_get(profile->begun, "tuning");
     json_t *others = json_object_get(now, "tuning");
-    json_t *tuning = json_copy(profile->tuning);
+    json_t *tuning = content_copy(profile->tuning, false);
     const char *key;
     json_t *value;
     bool good = tuning != NULL;
@@ -297,7 +309,7 @@ static json_t *draft_merge(const struct tandem_profile *profile, int directory)
     char why[TRUST_WHY_BYTES];
     json_t *now = profile_content(directory, profile->file, &profile->key,
                                   true, why, sizeof(why));
-    json_t *out = json_copy(profile->root);
+    json_t *out = content_copy(profile->root, false);
 
     if (now != NULL && out != NULL &&
         !(costs_merge(profile, now, out) && tuning_merge(profile, now, out) &&
@@ -393,7 +405,7 @@ enum tandem_status tandem_profile_save(struct tandem_profile *profile,
     status = draft_save(profile, directory, place);
     if (status != TANDEM_OK)
         return status;
-    begun = json_deep_copy(profile->root);
+    begun = content_copy(profile->root, true);
     if (begun != NULL) {
         json_decref(profile->begun);
         profile->begun = begun;
