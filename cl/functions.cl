@@ -212,19 +212,19 @@ static inline float pow_quick(float a, float b)
 {
     int i = as_int(fabs(a));
     int e = (i - 0x3f3504f3) & (int)0xff800000;
-    float m = as_float(i - e), u = m - 1.0f, v = m + 1.0f;
-    float q = QUICK_RECIPROCAL(v);
+    float u = as_float(i - e) - 1.0f;
+    float q = QUICK_RECIPROCAL(u + 2.0f);
     float s = u * q;
-    float low = fma(-s, v, u);
-    low = fma(-s, m - (v - 1.0f), low) * q;
+    /* u - 2 s is exact. */
+    float low = fma(-s, u, fma(-2.0f, s, u)) * q;
     float t = s * s;
     float p = fma(t, 0.43090564f, 0.576756418f);
     p = fma(t, p, 0.961798251f);
+    p = fma(t, p, 3.85192607e-08f);
     float x = s * 2.88539004f;
     float x_low = fma(s, 2.88539004f, -x);
-    x_low = fma(s, 3.85192607e-08f, x_low);
     x_low = fma(low, 2.88539004f, x_low);
-    x_low = fma(s * t, p, x_low);
+    x_low = fma(s, p, x_low);
     float whole = (float)e * 0x1p-23f;
     float h = whole + x;
     float l = (x - (h - whole)) + x_low;
@@ -235,9 +235,9 @@ static inline float pow_quick(float a, float b)
     float r = exp2(z) * fma(z_low, 0.693147182f, 1.0f);
     /* Of negative a, the sign of (-1)^b. */
     float w = b + 12582912.0f; /* 1.5 2^23 rounds */
-    float turned = as_float(as_uint(r) ^ as_uint(w) << 31);
-    turned = w - 12582912.0f == b ? turned : NAN;
-    return a < 0.0f ? turned : r;
+    bool broken = w - 12582912.0f != b;
+    r = as_float(as_uint(r) ^ (as_uint(w) << 31 & as_uint(a)));
+    return a < 0.0f && broken ? NAN : r;
 }
 
 #endif
