@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -203,6 +204,55 @@ START_TEST(imported_memory_lies_anywhere)
     for (int i = 0; i < 3; i++)
         backend->free(matrices[i]);
     backend->close(device);
+}
+END_TEST
+
+/* Lines so far apart that places are counted in 64 bits, of memory of which no
+ * more is there than is touched. */
+START_TEST(lines_far_apart_are_transposed)
+{
+    enum { LINES = 9, ROWS = 100 };
+    const int64_t pitch = (1 << 25) + 1, turned[] = {1, 0};
+    const size_t bytes = (size_t)((LINES - 1) * pitch + ROWS);
+    uint8_t *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint8_t got[ROWS][LINES];
+    struct tandem_buffer *from, *to;
+    struct tandem_stream *stream;
+    ck_assert(memory != MAP_FAILED);
+    for (int i = 0; i < LINES * ROWS; i++)
+        memory[i / ROWS * pitch + i % ROWS] = (uint8_t)(i % 251 + 1);
+    struct tandem_device *device = device_new("cache_dir", "");
+    expect_ok(backend->stream_create(device, 0, &stream), "stream_create");
+    expect_ok(backend->import_host(device, memory, bytes, &from),
+              "import_host");
+    expect_ok(backend->alloc(device, sizeof(got), &to), "alloc");
+    const struct tandem_tensor_desc input = {.buffer = from,
+                                             .dtype = TANDEM_U8,
+                                             .rank = 2,
+                                             .shape = {LINES, ROWS},
+                                             .strides = {pitch, 1}};
+    const struct tandem_tensor_desc output = {.buffer = to,
+                                              .dtype = TANDEM_U8,
+                                              .rank = 2,
+                                              .shape = {ROWS, LINES},
+                                              .strides = {LINES, 1}};
+    const struct tandem_tensor_desc *inputs = &input, *outputs = &output;
+    const struct tandem_op op = {.struct_size = sizeof(op),
+                                 .id = TANDEM_OP_TRANSPOSE,
+                                 .ints = turned,
+                                 .int_count = 2};
+    expect_ok(backend->launch(stream, &op, &inputs, 1, &outputs, 1), "launch");
+    expect_ok(backend->download(stream, to, 0, got, sizeof(got), 0,
+                                TANDEM_FOREVER),
+              "download");
+    for (int i = 0; i < LINES * ROWS; i++)
+        ck_assert_int_eq(got[i % ROWS][i / ROWS], i % 251 + 1);
+    backend->free(from);
+    backend->free(to);
+    backend->stream_destroy(stream);
+    backend->close(device);
+    munmap(memory, bytes);
 }
 END_TEST
 
@@ -405,6 +455,7 @@ static Suite *suite_make(void)
     tcase_add_test(cases, fixed_paths_are_kept_without_memory);
     tcase_add_test(cases, imported_memory_is_shared);
     tcase_add_test(cases, imported_memory_lies_anywhere);
+    tcase_add_test(cases, lines_far_apart_are_transposed);
     tcase_add_test(cases, source_is_free_after_upload);
     tcase_add_test(cases, uploads_keep_their_order);
     tcase_add_test(cases, trim_frees_staging_at_any_time);
