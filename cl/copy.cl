@@ -236,11 +236,10 @@ KERNEL void tiled(__global BITS *target, __global const BITS *source,
     uint remains = (uint)min((index_t)ROWS + BLOCK, rows - row);
     long first = from + (long)row +
                  ((long)column - SHEAR) * (long)from_pitch;
-    /* Lines of the tile that the source has not may be beyond 32 bits. */
 #define READ(i)                                                                \
     uint w##i = source_word(words,                                             \
-                            (ulong)(first +                                    \
-                                    (long)(int)(y + i) * (long)from_pitch),    \
+                            (ulong)(first + (long)((place_t)(y + i) *          \
+                                                   from_pitch)),               \
                             x, remains, column + (y + i) - SHEAR < columns,    \
                             whole);
 #define STORE(i) tile[CELL_AT(x * BLOCK + i, y / BLOCK)]
@@ -273,11 +272,10 @@ KERNEL void tiled(__global BITS *target, __global const BITS *source,
         __local const uint *cell = tile + CELL_AT(y, offset / BLOCK + x);
         uint value = word_within(cell[0], cell[1], offset % BLOCK);
         int at = (int)(x * BLOCK) - (int)past;
-#define PLACE (target + ((place_t)y * to_pitch + (place_t)at))
+        __global BITS *place = target + ((place_t)y * to_pitch + (place_t)at);
         if (whole) {
-            *(__global uint *)PLACE = value;
+            *(__global uint *)place = value;
         } else if (row + y < rows) {
-            __global BITS *place = PLACE;
             for (uint k = 0; k < BLOCK; ++k)
                 if (column + (index_t)at + k < columns)
                     place[k] = (BITS)(value >> k * BITS_OF);

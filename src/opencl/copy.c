@@ -110,15 +110,22 @@ static uint64_t magnitude(int64_t stride)
     return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Whether a sheared tile works out places beyond 32 bits, though no element is:
- * it starts lines before its first column, and the last tile may start past the
- * last column. */
+ * it starts lines before its first column, the last tile may start past the
+ * last column, and of words it works out the whole tile's, there or not. */
 static bool shear_far(const struct tiled *tiled, const struct copy_tile *tile)
 {
     uint64_t more = tile->shear - 1;
-    uint64_t lines = tiled->columns + 2 * more;
-    uint64_t from = magnitude(tiled->source_pitch) * lines + tiled->rows;
-    uint64_t to = magnitude(tiled->target_pitch) * tiled->rows + lines;
+    uint64_t lines =
+        larger(tiled->columns + 2 * more, tile->columns + tile->shear);
+    uint64_t rows = larger(tiled->rows, tile->rows);
+    uint64_t from = magnitude(tiled->source_pitch) * lines + rows;
+    uint64_t to = magnitude(tiled->target_pitch) * rows + lines;
     return more != 0 && (from > MOST_NARROW || to > MOST_NARROW);
 }
 

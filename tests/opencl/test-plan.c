@@ -83,10 +83,11 @@ START_TEST(sheared_tiles_count_what_they_work_out)
     ck_assert(transpose_wide(8, 100, 0x0c000001, 0, TANDEM_U8));
     ck_assert(transpose_wide(9, 200000001, 200000001, 0, TANDEM_F32));
     ck_assert(!transpose_wide(64, 100, 1 << 24, 1, TANDEM_F32));
-    /* A tile's lines that are not there are places of no kernel. */
-    ck_assert(!transpose_wide(8, 100, (1 << 24) + 1, 0, TANDEM_U8));
-    ck_assert(transpose_wide(8, 100, (1 << 25) + 1, 0, TANDEM_U8));
-    ck_assert(transpose_wide(8, 100, (1 << 26) + 1, 0, TANDEM_F16));
+    /* A tile is worked out whole, of few lines and of few rows. */
+    ck_assert(!transpose_wide(8, 100, (1 << 23) + 1, 0, TANDEM_U8));
+    ck_assert(transpose_wide(8, 100, (1 << 24) + 1, 0, TANDEM_U8));
+    ck_assert(!transpose_wide((1 << 23) + 1, 8, 8, 0, TANDEM_U8));
+    ck_assert(transpose_wide((1 << 24) + 1, 8, 8, 0, TANDEM_U8));
 }
 END_TEST
 
