@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Functions of one and two floats that the language's library has too, in
- * fewer instructions and within 5 ULP.  Each goes one way for all x, as
- * neighbours rarely go the same; what would need another way is rare, and left
- * to the library: NAME_rare(x) says where NAME_quick(x) does not hold.
+ * fewer instructions and within 5 ULP, of powers 11.  Each goes one way for all
+ * x, as neighbours rarely go the same; what would need another way is rare, and
+ * left to the library: NAME_rare(x) says where NAME_quick(x) does not hold.
  *
  * Where no other source is named, the numbers are those of the function in the
  * comment, fitted for the least relative error (Remez' exchange in 40 digits)
