@@ -14,6 +14,7 @@
 #include "cpu/pool.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdalign.h>
@@ -45,6 +46,9 @@
 /* Bounds of how long helpers look out for the next job. */
 #define LOOK_LEAST_NS 20000.0
 #define LOOK_MOST_NS 200000.0
+/* What jobs on one thread take, in times what measuring took, until it is done
+ * again. */
+#define DOUBT_FACTOR 10.0
 /* Pieces of each share, so that a slow thread can be helped. */
 #define PIECES_PER_SHARE 8
 /* Looks at the gate from one look at the clock to the next. */
@@ -79,6 +83,9 @@ struct pool {
     _Atomic uint32_t threads; /* the caller among them */
     _Atomic double look_ns;
     _Atomic double least_ns; /* of a job that is worth sharing */
+    /* What jobs on one thread took since the costs were measured, roughly, and
+     * when that is enough to measure them again. */
+    _Atomic double alone_ns, again_ns;
     sem_t left;
     /* Nanoseconds of a unit for one thread; 0: not known. */
     _Atomic float rates[POOL_KINDS][CLASSES];
@@ -366,25 +373,48 @@ static void helpers_start(struct pool *pool)
     pool->threads = pool->started + 1;
 }
 
-/* Starts the helpers and times how long they take to come, asleep and
- * awake. */
+/* Times how long helpers take to come, asleep and awake. */
 static void costs_measure(struct pool *pool)
 {
-    helpers_start(pool);
-    pool->measured = true;
+    struct team_costs seen;
     uint32_t threads = pool->threads;
     if (threads < 2)
         return;
+    double start = now_ns();
     double cold = meeting_measure(pool, threads, 100000);
     atomic_store(&pool->look_ns, 10 * LOOK_MOST_NS);
     double all = meeting_measure(pool, threads, 0);
     double two = threads > 2 ? meeting_measure(pool, 2, 0) : all;
-    team_measured(&pool->costs, two, all, threads, cold);
-    if (pool->costs.least > LEAST_NS)
-        pool->least_ns = pool->costs.least;
+    team_measured(&seen, two, all, threads, cold);
+    team_better(&pool->costs, &seen);
+    cold = pool->costs.cold;
+    pool->least_ns =
+        pool->costs.least > LEAST_NS ? pool->costs.least : LEAST_NS;
     atomic_store(&pool->look_ns, cold < LOOK_LEAST_NS  ? LOOK_LEAST_NS
                                  : cold > LOOK_MOST_NS ? LOOK_MOST_NS
                                                        : cold);
+    /* Each time later: less and less is to be found. */
+    double again = DOUBT_FACTOR * (now_ns() - start);
+    double before = pool->again_ns < HUGE_VAL ? 2 * pool->again_ns : 0;
+    pool->again_ns = again > before ? again : before;
+}
+
+/* After a job that ran on one thread: the costs may be of a moment in which
+ * the helpers had no processor, and would keep it so for ever. */
+static void costs_doubt(struct pool *pool, double alone_ns)
+{
+    double sum =
+        atomic_load_explicit(&pool->alone_ns, memory_order_relaxed) + alone_ns;
+    bool again =
+        sum > atomic_load_explicit(&pool->again_ns, memory_order_relaxed);
+    atomic_store_explicit(&pool->alone_ns, again ? 0 : sum,
+                          memory_order_relaxed);
+    if (!again || pthread_mutex_trylock(&pool->busy) != 0)
+        return;
+    /* A child after fork has no helpers. */
+    if (pool->owner == getpid())
+        costs_measure(pool);
+    pthread_mutex_unlock(&pool->busy);
 }
 
 /* ---- the pool ----------------------------------------------------------- */
@@ -400,6 +430,7 @@ struct pool *pool_create(uint32_t threads)
     sem_init(&pool->left, 0, 0);
     pool->threads = threads == 0 || threads > most ? most : threads;
     pool->least_ns = LEAST_NS;
+    pool->again_ns = HUGE_VAL;
     return pool;
 }
 
@@ -460,8 +491,11 @@ static uint32_t team_gather(struct pool *pool, double alone_ns, int64_t tasks,
 {
     if (pthread_mutex_trylock(&pool->busy) != 0)
         return 1;
-    if (!pool->measured)
+    if (!pool->measured) {
+        pool->measured = true;
+        helpers_start(pool);
         costs_measure(pool);
+    }
     uint32_t threads = pool->threads, awake = 1 + atomic_load(&pool->awake);
     uint32_t limit = tasks < (int64_t)threads ? (uint32_t)tasks : threads;
     uint32_t team =
@@ -502,6 +536,8 @@ void pool_run(struct pool *pool, uint32_t kind, pool_fn fn, const void *work,
     } else {
         fn(work, 0, tasks);
         per_task = (now_ns() - start) / (double)(tasks > 0 ? tasks : 1);
+        if (alone_ns > LEAST_NS && tasks > 1)
+            costs_doubt(pool, alone_ns);
     }
     if (per_task > 0)
         *rate = team_learn(*rate, (float)(per_task / (double)units));

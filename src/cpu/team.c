@@ -24,6 +24,14 @@ void team_measured(struct team_costs *out, double two, double all,
     out->least = 2 * two;
 }
 
+void team_better(struct team_costs *known, const struct team_costs *seen)
+{
+    double cold = known->cold;
+    if (known->least == 0 || seen->least < known->least)
+        *known = *seen;
+    known->cold = cold > 0 && cold < seen->cold ? cold : seen->cold;
+}
+
 /* The best number of threads that look out, and its time. */
 static uint32_t warm_team(const struct team_costs *costs, double alone_ns,
                           uint32_t limit, double *out_ns)

@@ -25,6 +25,10 @@ struct team_credit {
 void team_measured(struct team_costs *out, double two, double all,
                    uint32_t threads, double cold);
 
+/* Keeps of what is known, 0 where nothing is, and what was seen now whichever
+ * is less: threads may be late for many reasons, and early for none. */
+void team_better(struct team_costs *known, const struct team_costs *seen);
+
 /* The threads for a job of alone_ns, of at most limit, where awake of them
  * look out; now_ns: the time.  Threads that sleep are woken for a job that
  * makes up for it, or for the last of a row of jobs that together would have:

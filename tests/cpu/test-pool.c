@@ -152,6 +152,23 @@ START_TEST(rates_are_learnt)
 }
 END_TEST
 
+START_TEST(less_is_kept)
+{
+    struct team_costs known = {0}, seen;
+    team_measured(&seen, 200000, 200000, 16, 200000);
+    team_better(&known, &seen);
+    ck_assert(known.least == 400000 && known.cold == 200000);
+    team_measured(&seen, 1000, 3800, 16, 300000);
+    team_better(&known, &seen);
+    ck_assert(known.least == 2000 && known.each == 200);
+    ck_assert(known.cold == 200000);
+    team_measured(&seen, 5000, 6000, 16, 24000);
+    team_better(&known, &seen);
+    ck_assert(known.least == 2000 && known.each == 200);
+    ck_assert(known.cold == 24000);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("pool");
@@ -161,6 +178,7 @@ int main(void)
     tcase_add_test(tests, callers_side_by_side);
     tcase_add_test(tests, child_works_alone);
     tcase_add_test(tests, team_grows_with_work);
+    tcase_add_test(tests, less_is_kept);
     tcase_add_test(tests, sleepers_are_woken);
     tcase_add_test(tests, rates_are_learnt);
     return suite_run(suite);
