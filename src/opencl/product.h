@@ -67,7 +67,7 @@ extern const struct tile tiles[TILES];
 
 #define MOST_SPLITS 256u
 
-/* Groups that each split of the product takes; 0: more than a launch counts. */
+/* Groups that each split of the product takes. */
 uint64_t product_groups(const struct tandem_gemm *gemm, enum tile_id tile);
 /* How much of k it takes at a time, and of its cost (costs.h) at each step: a
  * skinny one that of each row. */
