@@ -27,6 +27,7 @@
 
 #include "common/quota.h"
 #include "common/shelter.h"
+#include "cpu/affinity.h"
 #include "cpu/team.h"
 
 #define THREADS_LIMIT 256u
@@ -77,7 +78,8 @@ struct pool {
     pool_fn fn;
     const void *work;
     int64_t piece;
-    alignas(LINE) atomic_bool stop;
+    alignas(LINE) atomic_int caller_on; /* its processor; rarely written */
+    atomic_bool stop;
     atomic_bool waits; /* the caller; whoever clears it posts left */
     _Atomic uint32_t awake; /* helpers */
     _Atomic uint32_t threads; /* the caller among them */
@@ -195,10 +197,15 @@ static bool job_join(struct member *helper, uint_fast64_t *out_seen)
     return open;
 }
 
-/* Until there is a job, or the pool is destroyed. */
+/* Until there is a job, or the pool is destroyed.  The system may wake a thread
+ * on the processor of whoever wakes it, here the caller, which goes on, and
+ * leave it there for 0.1 s while others idle: who sleeps keeps off it. */
 static void helper_sleep(struct member *helper, uint_fast64_t seen)
 {
     struct pool *pool = helper->pool;
+    struct affinity affinity;
+    int caller_on = atomic_load(&pool->caller_on);
+    bool off = affinity_avoid(&affinity, &caller_on, 1);
     atomic_fetch_sub(&pool->awake, 1);
     atomic_store(&helper->asleep, true);
     uint_fast64_t gate = atomic_load(&pool->gate);
@@ -207,6 +214,8 @@ static void helper_sleep(struct member *helper, uint_fast64_t seen)
         !atomic_exchange(&helper->asleep, false))
         semaphore_wait(&helper->wake);
     atomic_fetch_add(&pool->awake, 1);
+    if (off)
+        affinity_back(&affinity);
 }
 
 static void *helper_main(void *argument)
@@ -283,6 +292,14 @@ static void shares_cut(struct pool *pool, int64_t tasks, uint32_t team)
     }
 }
 
+static void caller_seen(struct pool *pool)
+{
+    int processor = sched_getcpu();
+    if (atomic_load_explicit(&pool->caller_on, memory_order_relaxed) !=
+        processor)
+        atomic_store(&pool->caller_on, processor);
+}
+
 /* Called with busy held.  Returns the nanoseconds of a task in this thread; 0
  * where it came to none. */
 static double job_run(struct pool *pool, pool_fn fn, const void *work,
@@ -294,6 +311,7 @@ static double job_run(struct pool *pool, pool_fn fn, const void *work,
     shares_cut(pool, tasks, team);
     pool->fn = fn;
     pool->work = work;
+    caller_seen(pool);
     atomic_store(&pool->gate, generation << 16 | team);
     sleepers_wake(pool, 0, team);
     double start = now_ns();
@@ -357,6 +375,7 @@ static void helpers_start(struct pool *pool)
     uint32_t most = pool_processors();
     uint32_t wanted = pool->threads < most ? pool->threads : most;
     pool->owner = getpid();
+    caller_seen(pool);
     while (pool->started + 1 < wanted) {
         struct member *helper = &pool->members[pool->started + 1];
         helper->pool = pool;

@@ -4,12 +4,17 @@
 #include <config.h>
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "cpu/affinity.h"
 #include "cpu/pool.h"
 #include "cpu/team.h"
 #include "host/support.h"
@@ -97,6 +102,168 @@ START_TEST(child_works_alone)
 }
 END_TEST
 
+static cpu_set_t allowed_set(void)
+{
+    cpu_set_t set;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof set, &set), 0);
+    return set;
+}
+
+static void allow(const cpu_set_t *set)
+{
+    ck_assert_int_eq(sched_setaffinity(0, sizeof *set, set), 0);
+}
+
+/* Brings the calling thread to a processor. */
+static void go_to(int processor)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(processor, &one);
+    allow(&one);
+}
+
+static int first_of(const cpu_set_t *set)
+{
+    int processor = 0;
+    while (!CPU_ISSET(processor, set))
+        processor++;
+    return processor;
+}
+
+#define MOVES 40
+
+START_TEST(thread_keeps_off)
+{
+    cpu_set_t before = allowed_set(), after;
+    int first = first_of(&before);
+    struct affinity affinity;
+    if (CPU_COUNT(&before) < 2)
+        return;
+    for (uint32_t i = 0; i < MOVES; i++) {
+        go_to(first);
+        allow(&before);
+        ck_assert(affinity_avoid(&affinity, &first, 1));
+        ck_assert_int_ne(sched_getcpu(), first);
+        after = allowed_set();
+        ck_assert(!CPU_ISSET(first, &after));
+        ck_assert_int_eq(CPU_COUNT(&after), CPU_COUNT(&before) - 1);
+        affinity_back(&affinity);
+        after = allowed_set();
+        ck_assert(CPU_EQUAL(&after, &before));
+    }
+}
+END_TEST
+
+START_TEST(none_is_left_to_go_to)
+{
+    static const int odd[] = {-1, CPU_SETSIZE, 1 << 30};
+    struct affinity affinity;
+    cpu_set_t before = allowed_set(), after;
+    int first = first_of(&before);
+    ck_assert(affinity_avoid(&affinity, odd, 3));
+    after = allowed_set();
+    ck_assert(CPU_EQUAL(&after, &before));
+    go_to(first);
+    ck_assert(!affinity_avoid(&affinity, &first, 1));
+    ck_assert_int_eq(sched_getcpu(), first);
+    allow(&before);
+}
+END_TEST
+
+/* What the host did meanwhile is not undone. */
+START_TEST(new_affinity_stays)
+{
+    struct affinity affinity;
+    cpu_set_t before = allowed_set();
+    int first = first_of(&before);
+    if (CPU_COUNT(&before) < 2)
+        return;
+    ck_assert(affinity_avoid(&affinity, &first, 1));
+    go_to(first);
+    affinity_back(&affinity);
+    cpu_set_t after = allowed_set();
+    ck_assert(CPU_ISSET(first, &after) && CPU_COUNT(&after) == 1);
+    allow(&before);
+}
+END_TEST
+
+struct meeting_place {
+    pthread_t caller;
+    atomic_int helper; /* its thread's number */
+    cpu_set_t all;
+    int processor;
+};
+
+/* Brings the helper to the caller's processor. */
+static void tasks_crowd(const void *work, int64_t first, int64_t end)
+{
+    struct meeting_place *place = *(struct meeting_place *const *)work;
+    for (int64_t task = first; task < end; task++) {
+        for (volatile int i = 0; i < 5000; i++)
+            continue;
+        if (!pthread_equal(pthread_self(), place->caller) &&
+            atomic_load(&place->helper) == 0) {
+            go_to(place->processor);
+            allow(&place->all);
+            atomic_store(&place->helper, (int)syscall(SYS_gettid));
+        }
+    }
+}
+
+/* The processor that a thread of this process was last on. */
+static int processor_of(int thread)
+{
+    char path[64], text[1024];
+    int processor = -1;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+    FILE *file = fopen(path, "re");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_ptr_nonnull(fgets(text, sizeof text, file));
+    fclose(file);
+    const char *at = strrchr(text, ')');
+    ck_assert_ptr_nonnull(at);
+    for (int field = 2; field < 39; field++) {
+        at = strchr(at + 1, ' ');
+        ck_assert_ptr_nonnull(at);
+    }
+    ck_assert_int_eq(sscanf(at, "%d", &processor), 1);
+    return processor;
+}
+
+/* A helper that finds itself on the caller's processor goes to another one. */
+START_TEST(helper_leaves_the_caller)
+{
+    const struct timespec rest = {.tv_nsec = 3000000};
+    struct meeting_place place = {.caller = pthread_self(),
+                                  .all = allowed_set()};
+    struct meeting_place *pointer = &place;
+    struct pool *pool = pool_create(2);
+    int met = 0, parted = 0;
+    if (CPU_COUNT(&place.all) < 2 || pool_threads(pool) < 2) {
+        pool_destroy(pool);
+        return;
+    }
+    place.helper = -1;
+    pool_run(pool, 1, tasks_crowd, &pointer, TASKS, 1000);
+    place.processor = first_of(&place.all);
+    go_to(place.processor);
+    for (int i = 0; i < 10 * MOVES && met < MOVES; i++) {
+        place.helper = 0;
+        pool_run(pool, 1, tasks_crowd, &pointer, TASKS, 1000);
+        nanosleep(&rest, NULL);
+        if (place.helper > 0) {
+            met++;
+            parted += processor_of(place.helper) != place.processor;
+        }
+    }
+    allow(&place.all);
+    pool_destroy(pool);
+    ck_assert_int_gt(met, 0);
+    ck_assert_msg(parted > met / 2, "%d of %d times", parted, met);
+}
+END_TEST
+
 static const struct team_costs costs = {2000, 760, 190, 24000};
 
 static uint32_t team(struct team_credit *credit, double alone, uint32_t awake,
@@ -177,6 +344,10 @@ int main(void)
     tcase_add_loop_test(tests, each_task_once, 0, 4);
     tcase_add_test(tests, callers_side_by_side);
     tcase_add_test(tests, child_works_alone);
+    tcase_add_test(tests, thread_keeps_off);
+    tcase_add_test(tests, none_is_left_to_go_to);
+    tcase_add_test(tests, new_affinity_stays);
+    tcase_add_test(tests, helper_leaves_the_caller);
     tcase_add_test(tests, team_grows_with_work);
     tcase_add_test(tests, less_is_kept);
     tcase_add_test(tests, sleepers_are_woken);
