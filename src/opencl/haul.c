@@ -559,8 +559,9 @@ void haul_trim(struct tandem_device *device)
     struct haul *haul = &device->haul;
     if (pthread_mutex_trylock(&haul->busy) != 0)
         return;
-    if (haul->ring != NULL)
-        pinned_free(device, haul->ring);
+    void *ring = haul->ring;
     haul->ring = NULL;
     pthread_mutex_unlock(&haul->busy);
+    if (ring != NULL)
+        pinned_free(device, ring);
 }

@@ -243,30 +243,33 @@ void staging_start(struct staging *staging)
     staging->at = 0;
 }
 
-static void ring_free(struct tandem_stream *stream)
+void staging_finish(struct tandem_stream *stream)
 {
     struct staging *staging = &stream->staging;
     for (uint32_t i = 0; i < staging->count; i++)
         chunk_free(stream->device, &staging->chunks[i]);
-    staging->count = 0;
-    staging->at = 0;
+    pthread_mutex_destroy(&staging->mutex);
 }
 
-void staging_finish(struct tandem_stream *stream)
-{
-    ring_free(stream);
-    pthread_mutex_destroy(&stream->staging.mutex);
-}
-
+/* A driver may take its time to free a chunk: the stream's thread has another
+ * one meanwhile. */
 void staging_trim(struct tandem_stream *stream)
 {
     struct staging *staging = &stream->staging;
+    struct staging_chunk chunks[STAGING_CHUNKS];
+    uint32_t count = 0;
     bool passed = true;
     if (pthread_mutex_trylock(&staging->mutex) != 0)
         return;
     for (uint32_t i = 0; i < staging->count; i++)
         passed = passed && chunk_passed(stream, &staging->chunks[i]);
-    if (passed)
-        ring_free(stream);
+    if (passed) {
+        count = staging->count;
+        memcpy(chunks, staging->chunks, count * sizeof(chunks[0]));
+        staging->count = 0;
+        staging->at = 0;
+    }
     pthread_mutex_unlock(&staging->mutex);
+    for (uint32_t i = 0; i < count; i++)
+        chunk_free(stream->device, &chunks[i]);
 }

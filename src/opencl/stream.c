@@ -373,10 +373,13 @@ static struct tandem_stream *stream_after(struct tandem_device *device,
 
 void streams_trim(struct tandem_device *device)
 {
-    pthread_mutex_lock(&device->mutex);
-    for (struct tandem_stream *at = device->streams; at != NULL; at = at->next)
-        staging_trim(at);
-    pthread_mutex_unlock(&device->mutex);
+    uint64_t id = 0;
+    struct tandem_stream *stream;
+    while ((stream = stream_after(device, id)) != NULL) {
+        id = stream->id;
+        staging_trim(stream);
+        stream_leave(stream);
+    }
 }
 
 enum tandem_status streams_synchronize(struct tandem_device *device,

@@ -7,6 +7,8 @@
  */
 #include <check.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -228,6 +230,79 @@ START_TEST(memory_that_is_to_be_pinned)
 }
 END_TEST
 
+/* Calls of another thread's. */
+struct other {
+    pthread_t thread;
+    enum tandem_status (*call)(void);
+    enum tandem_status status;
+    atomic_bool done;
+};
+
+static void *other_run(void *argument)
+{
+    struct other *other = argument;
+
+    other->status = other->call();
+    atomic_store(&other->done, true);
+    return NULL;
+}
+
+static void other_start(struct other *other, enum tandem_status (*call)(void))
+{
+    *other = (struct other){.call = call};
+    ck_assert_int_eq(pthread_create(&other->thread, NULL, other_run, other), 0);
+}
+
+/* Whether it comes to an end while something else does not. */
+static bool other_ends(struct other *other)
+{
+    for (int i = 0; i < 3000 && !atomic_load(&other->done); i++)
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
+    return atomic_load(&other->done);
+}
+
+static enum tandem_status trim(void)
+{
+    return plug.api->trim(work.device, 0);
+}
+
+static enum tandem_status stream_come_and_go(void)
+{
+    struct tandem_stream *stream = NULL;
+    enum tandem_status status =
+        plug.api->stream_create(work.device, 0, &stream);
+
+    plug.api->stream_destroy(stream);
+    return status;
+}
+
+START_TEST(a_trim_holds_up_nobody)
+{
+    const uint64_t unmaps = plug_counts(&plug).unmaps;
+    struct tandem_buffer *buffer;
+    struct other trims, others;
+    bool ends;
+
+    device_new(LONG_MS);
+    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    serves(buffer, 64);
+    script(LAYER_FAULT_ENDLESS, "clEnqueueUnmapMemObject", 1);
+    other_start(&trims, trim);
+    while (plug_counts(&plug).unmaps == unmaps)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    other_start(&others, stream_come_and_go);
+    ends = other_ends(&others) && !atomic_load(&trims.done);
+    plug.release();
+    pthread_join(others.thread, NULL);
+    pthread_join(trims.thread, NULL);
+    ck_assert(ends);
+    ck_assert_int_eq(others.status, TANDEM_OK);
+    ck_assert_int_eq(trims.status, TANDEM_OK);
+    serves(buffer, 64);
+    close_clean();
+}
+END_TEST
+
 /* The wait finds the failure, and what is behind it does not end: by the second
  * marker, which the wait for that enqueues. */
 static void fail_and_go_on(struct tandem_buffer *buffer)
@@ -430,6 +505,7 @@ int main(void)
     tcase_add_test(tests, an_upload_for_which_there_is_no_room);
     tcase_add_test(tests, an_upload_that_waits_for_the_work_before_it);
     tcase_add_test(tests, memory_that_is_to_be_pinned);
+    tcase_add_test(tests, a_trim_holds_up_nobody);
     tcase_add_test(tests, a_failure_does_not_lengthen_a_wait);
     tcase_add_loop_test(tests, a_download_that_does_not_end, 0, 3);
     tcase_add_test(tests, builds_in_all_threads);
