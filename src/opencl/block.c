@@ -53,6 +53,16 @@ static void block_release(struct block *block)
     free(block);
 }
 
+/* A driver may wait in it: with nothing locked. */
+static void blocks_release(struct block *list)
+{
+    while (list != NULL) {
+        struct block *next = list->next;
+        block_release(list);
+        list = next;
+    }
+}
+
 /* Detaches cached blocks, the largest first, until keep_bytes are left; before
  * that, all that is kept becomes such blocks. */
 static struct block *detach(struct pool *pool, uint64_t keep_bytes)
@@ -75,11 +85,7 @@ void pool_trim(struct tandem_device *device, uint64_t keep_bytes)
     pthread_mutex_lock(&device->pool.mutex);
     struct block *list = detach(&device->pool, keep_bytes);
     pthread_mutex_unlock(&device->pool.mutex);
-    while (list != NULL) {
-        struct block *next = list->next;
-        block_release(list);
-        list = next;
-    }
+    blocks_release(list);
 }
 
 /* Drivers of GPUs allocate at first use; a large block is used here, so that
@@ -160,11 +166,13 @@ static enum tandem_status driver_block(struct tandem_device *device,
     return status;
 }
 
-/* Called with the pool locked, returns with it locked. */
-static enum tandem_status reserve(struct tandem_device *device, uint64_t bytes)
+/* Called with the pool locked.  *out_over: what is to be released for it. */
+static enum tandem_status reserve(struct tandem_device *device, uint64_t bytes,
+                                  struct block **out_over)
 {
     struct tandem_memory_stats *stats = &device->pool.stats;
     uint64_t cap = stats->cap_bytes;
+    *out_over = NULL;
     if (cap == 0 || stats->used_bytes + stats->cached_bytes + bytes <= cap)
         return TANDEM_OK;
     if (stats->used_bytes + bytes > cap)
@@ -174,12 +182,7 @@ static enum tandem_status reserve(struct tandem_device *device, uint64_t bytes)
                            (unsigned long long)bytes,
                            (unsigned long long)stats->used_bytes,
                            (unsigned long long)cap);
-    struct block *list = detach(&device->pool, cap - stats->used_bytes - bytes);
-    while (list != NULL) {
-        struct block *next = list->next;
-        block_release(list);
-        list = next;
-    }
+    *out_over = detach(&device->pool, cap - stats->used_bytes - bytes);
     return TANDEM_OK;
 }
 
@@ -188,11 +191,13 @@ static enum tandem_status block_new(struct tandem_device *device,
                                     struct block **out_block)
 {
     struct pool *pool = &device->pool;
+    struct block *over;
     pthread_mutex_lock(&pool->mutex);
-    enum tandem_status status = reserve(device, bytes);
+    enum tandem_status status = reserve(device, bytes, &over);
     if (status == TANDEM_OK)
         pool->stats.used_bytes += bytes;
     pthread_mutex_unlock(&pool->mutex);
+    blocks_release(over);
     if (status != TANDEM_OK)
         return status;
     status = driver_block(device, bytes, size_class, out_block);

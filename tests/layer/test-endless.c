@@ -31,15 +31,12 @@ static struct layer_counts before;
 static bool found_at_once;
 static unsigned char source[LARGE], target[LARGE];
 
-/* way: of large transfers; NULL: as it comes. */
-static void device_of(const char *limit_ms, const char *way)
+/* key NULL: no more than the limit. */
+static void device_with(const char *limit_ms, const char *key,
+                        const char *value)
 {
-    const char *const pairs[] = {"cache_dir",
-                                 "",
-                                 "stuck_after_ms",
-                                 limit_ms,
-                                 way != NULL ? "test.transfers" : NULL,
-                                 way,
+    const char *const pairs[] = {"cache_dir", "",  "stuck_after_ms",
+                                 limit_ms,    key, value,
                                  NULL};
 
     memset(&work, 0, sizeof work);
@@ -48,6 +45,12 @@ static void device_of(const char *limit_ms, const char *way)
     ck_assert_msg(workload_open(&work, pairs), "%s", work.failed);
     ck_assert_int_eq(plug.api->stream_create(work.device, 0, &work.stream),
                      TANDEM_OK);
+}
+
+/* way: of large transfers; NULL: as it comes. */
+static void device_of(const char *limit_ms, const char *way)
+{
+    device_with(limit_ms, way != NULL ? "test.transfers" : NULL, way);
 }
 
 static void none_left(void)
@@ -303,6 +306,46 @@ START_TEST(a_trim_holds_up_nobody)
 }
 END_TEST
 
+static enum tandem_status alloc_another(void)
+{
+    struct tandem_buffer *buffer;
+
+    return alloc(3 * CHUNK, &buffer);
+}
+
+static enum tandem_status look(void)
+{
+    struct tandem_memory_stats stats = {.struct_size = sizeof stats};
+
+    return plug.api->memory_stats(work.device, &stats);
+}
+
+/* For which the cap has what is cached given back. */
+START_TEST(an_allocation_within_a_cap_holds_up_nobody)
+{
+    struct tandem_buffer *buffer;
+    struct other allocates, others;
+    bool ends;
+
+    device_with(LONG_MS, "memory_cap_bytes", "3145728");
+    ck_assert_int_eq(alloc(2 * MIB, &buffer), TANDEM_OK);
+    plug.api->free(buffer);
+    script(LAYER_FAULT_HANG, "clReleaseMemObject", 1);
+    other_start(&allocates, alloc_another);
+    while (plug.hanging() == 0)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    other_start(&others, look);
+    ends = other_ends(&others) && !atomic_load(&allocates.done);
+    plug.release();
+    pthread_join(others.thread, NULL);
+    pthread_join(allocates.thread, NULL);
+    ck_assert(ends);
+    ck_assert_int_eq(others.status, TANDEM_OK);
+    ck_assert_int_eq(allocates.status, TANDEM_OK);
+    close_clean();
+}
+END_TEST
+
 /* The wait finds the failure, and what is behind it does not end: by the second
  * marker, which the wait for that enqueues. */
 static void fail_and_go_on(struct tandem_buffer *buffer)
@@ -506,6 +549,7 @@ int main(void)
     tcase_add_test(tests, an_upload_that_waits_for_the_work_before_it);
     tcase_add_test(tests, memory_that_is_to_be_pinned);
     tcase_add_test(tests, a_trim_holds_up_nobody);
+    tcase_add_test(tests, an_allocation_within_a_cap_holds_up_nobody);
     tcase_add_test(tests, a_failure_does_not_lengthen_a_wait);
     tcase_add_loop_test(tests, a_download_that_does_not_end, 0, 3);
     tcase_add_test(tests, builds_in_all_threads);
