@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/float16.h"
+#include "opencl/adrift.h"
 #include "opencl/device.h"
 #include "opencl/kernels.h"
 #include "opencl/nvidia/tensor.h"
@@ -41,6 +42,7 @@ struct proof {
     uint32_t tiles_m, tiles_n;
     struct plan plan;
     struct tandem_buffer buffers[MEMORIES];
+    cl_kernel kernel;
     cl_command_queue queue;
 };
 
@@ -192,8 +194,11 @@ static enum tandem_status proof_start(struct proof *proof,
     return status_from_cl(device, code, "clCreateBuffer");
 }
 
-static void proof_end(struct proof *proof)
+static void proof_end(void *user)
 {
+    struct proof *proof = user;
+    if (proof->kernel != NULL)
+        clReleaseKernel(proof->kernel);
     for (uint32_t i = 0; i < MEMORIES; i++)
         if (proof->buffers[i].mem != NULL)
             clReleaseMemObject(proof->buffers[i].mem);
@@ -204,6 +209,7 @@ static void proof_end(struct proof *proof)
         free(proof->host[i]);
     }
     free(proof->sums);
+    free(proof);
 }
 
 static cl_int step_run(struct proof *proof, cl_kernel kernel,
@@ -226,9 +232,12 @@ static cl_int step_run(struct proof *proof, cl_kernel kernel,
     return code;
 }
 
-/* A step before the kernel's, by a program of its own. */
-static cl_int step_build_run(struct proof *proof, struct tandem_device *device,
-                             const struct step *step)
+/* A step before the kernel's, by a program of its own, which stays with one
+ * that does not end.  *out_left: then, and the proof is adrift.h's. */
+static enum tandem_status step_build_run(struct proof *proof,
+                                         struct tandem_device *device,
+                                         const struct step *step,
+                                         bool *out_left)
 {
     struct variant_text text;
     cl_int code;
@@ -244,33 +253,43 @@ static cl_int step_build_run(struct proof *proof, struct tandem_device *device,
         kernel = clCreateKernel(program, text.function, &code);
     if (code == CL_SUCCESS)
         code = step_run(proof, kernel, step);
-    if (code == CL_SUCCESS)
-        code = clFinish(proof->queue);
-    if (kernel != NULL)
+    enum tandem_status status =
+        status_from_cl(device, code, "a step before a kernel's proof");
+    if (status == TANDEM_OK)
+        status = adrift_wait(device, proof->queue, NULL, proof_end, proof,
+                             out_left);
+    if (kernel != NULL && !*out_left)
         clReleaseKernel(kernel);
-    if (program != NULL)
+    if (program != NULL && !*out_left)
         clReleaseProgram(program);
-    return code;
+    return status;
 }
 
 /* The plan's steps as far as the kernel's, and its sums and marks. */
-static cl_int proof_launch(struct proof *proof, struct tandem_device *device,
-                           cl_kernel kernel, uint32_t id)
+static enum tandem_status proof_launch(struct proof *proof,
+                                       struct tandem_device *device,
+                                       uint32_t id, bool *out_left)
 {
     size_t bytes =
         (sums_count(proof) + marks_count(proof)) * sizeof(*proof->sums);
     const struct step *step = proof->plan.step;
-    cl_int code = CL_SUCCESS;
-    for (; KEY_KERNEL(step->key) != id && code == CL_SUCCESS; step++)
-        code = step_build_run(proof, device, step);
-    if (code == CL_SUCCESS)
-        code = step_run(proof, kernel, step);
+    enum tandem_status status = TANDEM_OK;
+    cl_event event = NULL;
+    for (; status == TANDEM_OK && KEY_KERNEL(step->key) != id; step++)
+        status = step_build_run(proof, device, step, out_left);
+    if (status != TANDEM_OK)
+        return status;
+    cl_int code = step_run(proof, proof->kernel, step);
     if (code == CL_SUCCESS)
         code = clEnqueueReadBuffer(
-            proof->queue, proof->buffers[MEMORY_TEMPORARY].mem, CL_TRUE,
+            proof->queue, proof->buffers[MEMORY_TEMPORARY].mem, CL_FALSE,
             (size_t)proof->plan.temp_bytes - bytes, bytes, proof->sums, 0, NULL,
-            NULL);
-    return code;
+            &event);
+    status = status_from_cl(device, code, "a kernel's proof");
+    return status == TANDEM_OK
+               ? adrift_wait(device, proof->queue, event, proof_end, proof,
+                             out_left)
+               : status;
 }
 
 /* ---- judging ---- */
@@ -351,15 +370,18 @@ enum tandem_status proof_run(struct tandem_device *device, cl_kernel kernel,
     struct proof *proof = calloc(1, sizeof(*proof));
     if (proof == NULL)
         return message_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
-    enum tandem_status status = proof_start(proof, device, key);
+    bool left = false;
+    cl_int code = clRetainKernel(kernel);
+    enum tandem_status status = status_from_cl(device, code, "clRetainKernel");
+    if (status == TANDEM_OK) {
+        proof->kernel = kernel;
+        status = proof_start(proof, device, key);
+    }
     if (status == TANDEM_OK)
-        status =
-            status_from_cl(device,
-                           proof_launch(proof, device, kernel, KEY_KERNEL(key)),
-                           "a kernel's proof");
+        status = proof_launch(proof, device, KEY_KERNEL(key), &left);
     if (status == TANDEM_OK)
         status = proof_judge(proof);
-    proof_end(proof);
-    free(proof);
+    if (!left)
+        proof_end(proof);
     return status;
 }
