@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opencl/device.h"
+#include "opencl/adrift.h"
 #include "opencl/launch.h"
 #include "opencl/status.h"
 
@@ -19,55 +19,103 @@
 /* What GPUs ask of a size. */
 #define SIZE_UNIT 64u
 
-/* Fills probe by the device and looks at it from the host, then changes it
- * from the host and has the device copy it out. */
-static cl_int probe_device(cl_command_queue queue, cl_mem shared, cl_mem other,
-                           unsigned char *probe, bool *out_shared)
+/* ---- by commands ---- */
+
+/* What a round trip by commands uses; what has not ended keeps it, the probe
+ * too. */
+struct share {
+    unsigned char *probe;
+    cl_uint back; /* of the probe's end, read from other */
+    cl_command_queue queue;
+    cl_mem mem, other;
+};
+
+static void share_end(void *user)
 {
-    const cl_uint first = 0x5a5a5a5au;
-    cl_uint seen[2] = {0, 0};
-    cl_int code = clEnqueueFillBuffer(queue, shared, &first, sizeof(first), 0,
-                                      PROBE_BYTES, 0, NULL, NULL);
-    if (code == CL_SUCCESS)
-        code = clFinish(queue);
-    if (code != CL_SUCCESS)
-        return code;
-    memcpy(&seen[0], probe + PROBE_BYTES - sizeof(seen[0]), sizeof(seen[0]));
-    memset(probe, 0x3c, PROBE_BYTES);
-    code = clEnqueueCopyBuffer(queue, shared, other, 0, 0, PROBE_BYTES, 0, NULL,
-                               NULL);
-    if (code == CL_SUCCESS)
-        code = clEnqueueReadBuffer(queue, other, CL_TRUE,
-                                   PROBE_BYTES - sizeof(seen[1]),
-                                   sizeof(seen[1]), &seen[1], 0, NULL, NULL);
-    *out_shared = seen[0] == first && seen[1] == 0x3c3c3c3cu;
-    return code;
+    struct share *share = user;
+    if (share->mem != NULL)
+        clReleaseMemObject(share->mem);
+    if (share->other != NULL)
+        clReleaseMemObject(share->other);
+    if (share->queue != NULL)
+        clReleaseCommandQueue(share->queue);
+    free(share->probe);
+    free(share);
 }
 
-static bool commands_share(struct tandem_device *device, unsigned char *probe)
+static struct share *share_new(struct tandem_device *device)
 {
     cl_int code = CL_SUCCESS;
-    bool shared = false;
-    cl_mem mem = NULL, other = NULL;
-    cl_command_queue queue =
+    struct share *share = calloc(1, sizeof(*share));
+    if (share == NULL)
+        return NULL;
+    share->probe = aligned_alloc(PAGE_BYTES, PROBE_BYTES);
+    if (share->probe == NULL) {
+        free(share);
+        return NULL;
+    }
+    memset(share->probe, 0, PROBE_BYTES);
+    share->queue =
         clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
-    memset(probe, 0, PROBE_BYTES);
     if (code == CL_SUCCESS)
-        mem = clCreateBuffer(device->context,
-                             CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
-                             PROBE_BYTES, probe, &code);
+        share->mem = clCreateBuffer(device->context,
+                                    CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+                                    PROBE_BYTES, share->probe, &code);
     if (code == CL_SUCCESS)
-        other = clCreateBuffer(device->context, CL_MEM_READ_WRITE, PROBE_BYTES,
-                               NULL, &code);
+        share->other = clCreateBuffer(device->context, CL_MEM_READ_WRITE,
+                                      PROBE_BYTES, NULL, &code);
     if (code == CL_SUCCESS)
-        code = probe_device(queue, mem, other, probe, &shared);
-    if (mem != NULL)
-        clReleaseMemObject(mem);
-    if (other != NULL)
-        clReleaseMemObject(other);
-    if (queue != NULL)
-        clReleaseCommandQueue(queue);
-    return code == CL_SUCCESS && shared;
+        return share;
+    share_end(share);
+    return NULL;
+}
+
+/* Fills the probe by the device and looks at it from the host, then changes it
+ * from the host and has the device copy it out. */
+static enum tandem_status share_try(struct share *share,
+                                    struct tandem_device *device,
+                                    bool *out_shared, bool *out_left)
+{
+    const cl_uint first = 0x5a5a5a5au;
+    const size_t last = PROBE_BYTES - sizeof(first);
+    cl_event event = NULL;
+    cl_uint seen;
+    cl_int code =
+        clEnqueueFillBuffer(share->queue, share->mem, &first, sizeof(first), 0,
+                            PROBE_BYTES, 0, NULL, &event);
+    enum tandem_status status = status_from_cl(device, code, "import_host");
+    if (status == TANDEM_OK)
+        status = adrift_wait(device, share->queue, event, share_end, share,
+                             out_left);
+    if (status != TANDEM_OK)
+        return status;
+    memcpy(&seen, share->probe + last, sizeof(seen));
+    memset(share->probe, 0x3c, PROBE_BYTES);
+    code = clEnqueueCopyBuffer(share->queue, share->mem, share->other, 0, 0,
+                               PROBE_BYTES, 0, NULL, NULL);
+    if (code == CL_SUCCESS)
+        code = clEnqueueReadBuffer(share->queue, share->other, CL_FALSE, last,
+                                   sizeof(share->back), &share->back, 0, NULL,
+                                   &event);
+    status = status_from_cl(device, code, "import_host");
+    if (status == TANDEM_OK)
+        status = adrift_wait(device, share->queue, event, share_end, share,
+                             out_left);
+    if (status == TANDEM_OK)
+        *out_shared = seen == first && share->back == 0x3c3c3c3cu;
+    return status;
+}
+
+static bool commands_share(struct tandem_device *device)
+{
+    bool shared = false, left = false;
+    struct share *share = share_new(device);
+    if (share == NULL)
+        return false;
+    enum tandem_status status = share_try(share, device, &shared, &left);
+    if (!left)
+        share_end(share);
+    return status == TANDEM_OK && shared;
 }
 
 /* ---- by a kernel ---- */
@@ -95,21 +143,31 @@ static bool kernel_trip(struct tandem_stream *stream,
     return true;
 }
 
+static const struct tandem_op trip_op = {.struct_size = sizeof(trip_op),
+                                         .id = TANDEM_OP_NEG};
+static const struct tandem_tensor_desc trip_desc = {.dtype = TANDEM_F32,
+                                                    .rank = 1,
+                                                    .shape = {PROBE_FLOATS},
+                                                    .strides = {1}};
+
+static struct request trip_request(const struct tandem_device *device,
+                                   const struct tandem_tensor_desc **in,
+                                   const struct tandem_tensor_desc **out)
+{
+    return (struct request){.hardware = device->hardware,
+                            .op = &trip_op,
+                            .inputs = in,
+                            .input_count = 1,
+                            .outputs = out,
+                            .output_count = 1};
+}
+
 /* Operators are kernels, which drivers may treat in another way. */
 static bool kernels_share(struct tandem_device *device, unsigned char *probe)
 {
-    const struct tandem_op op = {.struct_size = sizeof(op),
-                                 .id = TANDEM_OP_NEG};
-    struct tandem_tensor_desc descs[2] = {
-        {.dtype = TANDEM_F32, .rank = 1, .shape = {PROBE_FLOATS},
-         .strides = {1}}};
+    struct tandem_tensor_desc descs[2] = {trip_desc, trip_desc};
     const struct tandem_tensor_desc *in = &descs[0], *out = &descs[1];
-    const struct request request = {.hardware = device->hardware,
-                                    .op = &op,
-                                    .inputs = &in,
-                                    .input_count = 1,
-                                    .outputs = &out,
-                                    .output_count = 1};
+    const struct request request = trip_request(device, &in, &out);
     struct tandem_buffer *from = NULL, *to = NULL;
     struct tandem_stream *stream = NULL;
     float *memory = (float *)(void *)probe;
@@ -118,7 +176,6 @@ static bool kernels_share(struct tandem_device *device, unsigned char *probe)
                  buffer_import(device, probe + PROBE_BYTES, PROBE_BYTES,
                                &to) == TANDEM_OK &&
                  stream_create(device, 0, &stream) == TANDEM_OK;
-    descs[1] = descs[0];
     descs[0].buffer = from;
     descs[1].buffer = to;
     for (int trip = 0; trip < TRIPS && right; trip++)
@@ -136,20 +193,40 @@ static bool kernels_share(struct tandem_device *device, unsigned char *probe)
 /* The memory stays with work that does not end. */
 static bool verify(struct tandem_device *device)
 {
+    if (!commands_share(device))
+        return false;
+    if (device->hardware->info.kind == TANDEM_DEVICE_CPU)
+        return true;
     unsigned char *probe = aligned_alloc(PAGE_BYTES, 2 * PROBE_BYTES);
     if (probe == NULL)
         return false;
-    bool shared = commands_share(device, probe);
-    if (shared && device->hardware->info.kind != TANDEM_DEVICE_CPU)
-        shared = kernels_share(device, probe);
+    bool shared = kernels_share(device, probe);
     if (!atomic_load(&device->stuck))
         free(probe);
     return shared;
 }
 
+enum { UNKNOWN, YES, NO };
+
+void import_prepare(struct tandem_device *device)
+{
+    const struct platform_device *hardware = device->hardware;
+    const struct tandem_tensor_desc *in = &trip_desc, *out = &trip_desc;
+    struct plan plan;
+    if (hardware->info.kind == TANDEM_DEVICE_CPU || !hardware->unified ||
+        atomic_load(&device->shares_memory) != UNKNOWN)
+        return;
+    struct request request = trip_request(device, &in, &out);
+    request.group_log2 = device->programs.group_log2;
+    if (plan_make(&plan, &request) != TANDEM_OK)
+        return;
+    for (uint32_t i = 0; i < plan.steps; i++)
+        if (key_compiles(plan.step[i].key))
+            program_prepare(device, &plan.step[i]);
+}
+
 static bool shares_memory(struct tandem_device *device)
 {
-    enum { UNKNOWN, YES, NO };
     int known = atomic_load(&device->shares_memory);
     if (known == UNKNOWN) {
         known = verify(device) ? YES : NO;

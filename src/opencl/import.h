@@ -5,6 +5,9 @@
 
 #include <tandem/backend.h>
 
+/* Has built, in the background, what the first import tries a device with, so
+ * that it waits for no compiler: before the first operator is prepared. */
+void import_prepare(struct tandem_device *device);
 enum tandem_status import_memory(struct tandem_device *device, void *memory,
                                  uint64_t bytes,
                                  struct tandem_buffer **out_buffer);

@@ -2,6 +2,7 @@
 /* The entries of backend.h that take an operator.  Any thread. */
 #include "opencl/entries.h"
 #include "opencl/gemm.h"
+#include "opencl/import.h"
 #include "opencl/launch.h"
 
 static bool is_gemm(const struct tandem_op *op)
@@ -50,6 +51,8 @@ enum tandem_status operator_prepare(
                               outputs, input_count, output_count};
     struct plan plan;
     enum tandem_status status = judge(device, &request);
+    if (status == TANDEM_OK)
+        import_prepare(device);
     if (status == TANDEM_OK && is_gemm(op))
         return gemm_prepare(device, op->gemm);
     if (status == TANDEM_OK)

@@ -374,13 +374,24 @@ START_TEST(a_failure_does_not_lengthen_a_wait)
 }
 END_TEST
 
-static enum tandem_status ask(uint32_t id)
+static enum tandem_status
+ask_by(__typeof__(((struct tandem_backend *)0)->ready) entry, uint32_t id)
 {
     const struct tandem_tensor_desc tensor = vector(NULL, 64);
     const struct tandem_tensor_desc *operand = &tensor;
     const struct tandem_op op = {.struct_size = sizeof op, .id = id};
 
-    return plug.api->ready(work.device, &op, &operand, 1, &operand, 1);
+    return entry(work.device, &op, &operand, 1, &operand, 1);
+}
+
+static enum tandem_status ask(uint32_t id)
+{
+    return ask_by(plug.api->ready, id);
+}
+
+static enum tandem_status prepare(uint32_t id)
+{
+    return ask_by(plug.api->prepare, id);
 }
 
 static enum tandem_status unary(uint32_t id, struct tandem_buffer *buffer)
@@ -391,6 +402,45 @@ static enum tandem_status unary(uint32_t id, struct tandem_buffer *buffer)
 
     return plug.api->launch(work.stream, &op, &operand, 1, &operand, 1);
 }
+
+/* What the first import builds was built with what was prepared before. */
+START_TEST(an_import_waits_for_no_compiler)
+{
+    static _Alignas(4096) unsigned char memory[4096];
+    struct tandem_buffer *buffer;
+    uint64_t builds;
+
+    device_new(LONG_MS);
+    ck_assert_int_eq(prepare(TANDEM_OP_ABS), TANDEM_OK);
+    for (int i = 0; later(i, ask(TANDEM_OP_ABS)); i++)
+        continue;
+    ck_assert_int_eq(ask(TANDEM_OP_ABS), TANDEM_OK);
+    builds = plug_counts(&plug).builds;
+    ck_assert_int_eq(
+        plug.api->import_host(work.device, memory, sizeof memory, &buffer),
+        TANDEM_OK);
+    ck_assert_uint_eq(plug_counts(&plug).builds, builds);
+    close_clean();
+}
+END_TEST
+
+/* A device that does not answer shares nothing. */
+START_TEST(an_import_that_does_not_end)
+{
+    static _Alignas(4096) unsigned char memory[4096];
+    struct tandem_buffer *buffer;
+
+    device_new(SHORT_MS);
+    script(LAYER_FAULT_ENDLESS,
+           _i == 0 ? "clEnqueueFillBuffer" : "clEnqueueReadBuffer", 1);
+    ck_assert_int_eq(
+        plug.api->import_host(work.device, memory, sizeof memory, &buffer),
+        TANDEM_UNSUPPORTED);
+    ck_assert_ptr_null(buffer);
+    plug.release();
+    close_clean();
+}
+END_TEST
 
 /* Nine operators, and eight threads that build. */
 START_TEST(builds_in_all_threads)
@@ -552,6 +602,8 @@ int main(void)
     tcase_add_test(tests, an_allocation_within_a_cap_holds_up_nobody);
     tcase_add_test(tests, a_failure_does_not_lengthen_a_wait);
     tcase_add_loop_test(tests, a_download_that_does_not_end, 0, 3);
+    tcase_add_test(tests, an_import_waits_for_no_compiler);
+    tcase_add_loop_test(tests, an_import_that_does_not_end, 0, 2);
     tcase_add_test(tests, builds_in_all_threads);
     tcase_add_test(tests, a_loss_while_an_upload_is_under_way);
     tcase_add_test(tests, a_failure_before_work_that_never_ends);
