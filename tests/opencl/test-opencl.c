@@ -102,6 +102,19 @@ START_TEST(cap_is_kept)
 }
 END_TEST
 
+/* Whether the driver runs the tiles that are asked for.  Where it does not, the
+ * path is CLBlast's from then on, which wants no memory of ours. */
+static bool tiles_run;
+
+static void tiles_note(void *user, enum tandem_log_level level,
+                       const char *message)
+{
+    (void)user;
+    (void)level;
+    if (strstr(message, "the medium tiles are not used") != NULL)
+        tiles_run = false;
+}
+
 /* Of four parts of k, which there is no memory for: another way adds in another
  * order, so it is taken only where paths are not fixed. */
 static enum tandem_status product_without_room(const char *deterministic)
@@ -110,13 +123,14 @@ static enum tandem_status product_without_room(const char *deterministic)
     const char *values[] = {"medium:4", "560000", deterministic};
     const struct tandem_open_options options = {
         .struct_size = sizeof(options), .count = 3, .keys = keys,
-        .values = values};
+        .values = values, .log = tiles_note};
     const int64_t n = 128, k = 256;
     struct tandem_device *device;
     struct tandem_stream *stream;
     struct tandem_buffer *a, *b, *c;
     const float one = 1.0f;
     float got = 0;
+    tiles_run = true;
     expect_ok(backend->open(0, &options, &device), "open");
     expect_ok(backend->stream_create(device, 0, &stream), "stream_create");
     expect_ok(backend->alloc(device, (uint64_t)(n * k) * 4, &a), "alloc");
@@ -156,7 +170,8 @@ static enum tandem_status product_without_room(const char *deterministic)
 START_TEST(fixed_paths_are_kept_without_memory)
 {
     ck_assert_int_eq(product_without_room("0"), TANDEM_OK);
-    ck_assert_int_eq(product_without_room("1"), TANDEM_OUT_OF_MEMORY);
+    enum tandem_status fixed = product_without_room("1");
+    ck_assert_int_eq(fixed, tiles_run ? TANDEM_OUT_OF_MEMORY : TANDEM_OK);
 }
 END_TEST
 
