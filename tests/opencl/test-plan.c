@@ -8,34 +8,20 @@
 #include <check.h>
 
 #include "../common/runner.h"
+#include "product.h"
 #include "opencl/plan.h"
 #include "opencl/product.h"
-
-static struct tandem_gemm product(int64_t m, int64_t n, int64_t k)
-{
-    return (struct tandem_gemm){.struct_size = sizeof(struct tandem_gemm),
-                                .dtype = TANDEM_F32,
-                                .flags = TANDEM_GEMM_TRANSPOSE_B,
-                                .m = m,
-                                .n = n,
-                                .k = k,
-                                .batch = 1,
-                                .alpha = 1,
-                                .a = {NULL, 0, k, m * k},
-                                .b = {NULL, 0, k, n * k},
-                                .c = {NULL, 0, n, m * n}};
-}
 
 START_TEST(no_more_is_packed_than_is_counted)
 {
     /* Of 2^17 rows, 2^15 and one fours each. */
-    struct tandem_gemm gemm = product(1 << 17, 64, (1 << 17) + 1);
+    struct tandem_gemm gemm = product(1 << 17, 64, (1 << 17) + 1, 1);
     ck_assert(!product_fits(&gemm, TILE_LARGE));
     ck_assert(product_fits(&gemm, TILE_MEDIUM));
     gemm.m = 1 << 15;
     ck_assert(product_fits(&gemm, TILE_LARGE));
     /* Aligned, it is not packed. */
-    gemm = product(1 << 17, 64, 1 << 17);
+    gemm = product(1 << 17, 64, 1 << 17, 1);
     ck_assert(product_fits(&gemm, TILE_LARGE));
 }
 END_TEST

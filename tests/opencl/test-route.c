@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "../common/runner.h"
+#include "product.h"
 #include "opencl/packing.h"
 #include "opencl/platform.h"
 #include "opencl/route.h"
@@ -26,22 +27,6 @@ static void start(bool nvidia)
     hardware.tensor_cores = nvidia;
     memset(&routes, 0, sizeof(routes));
     routes_start(&routes, &hardware);
-}
-
-static struct tandem_gemm product(int64_t m, int64_t n, int64_t k,
-                                  int64_t batch)
-{
-    return (struct tandem_gemm){.struct_size = sizeof(struct tandem_gemm),
-                                .dtype = TANDEM_F32,
-                                .flags = TANDEM_GEMM_TRANSPOSE_B,
-                                .m = m,
-                                .n = n,
-                                .k = k,
-                                .batch = batch,
-                                .alpha = 1,
-                                .a = {NULL, 0, k, m * k},
-                                .b = {NULL, 0, k, n * k},
-                                .c = {NULL, 0, n, m * n}};
 }
 
 static struct route choose(const struct tandem_gemm *gemm)
@@ -754,6 +739,8 @@ END_TEST
 int main(void)
 {
     TCase *tests = tcase_create("route");
+    /* Threads that share a loaded machine. */
+    tcase_set_timeout(tests, 120);
     tcase_add_test(tests, without_measurements_the_rule_holds);
     tcase_add_test(tests, the_faster_is_chosen);
     tcase_add_test(tests, times_are_interpolated);
