@@ -3,6 +3,7 @@
  * Scripted profiles: costs that a test makes up, written with the library's
  * own writer, so that a following context finds them.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "support.h"
@@ -70,24 +71,39 @@ static void script_write(struct tandem_profile *profile,
         gemm_write(profile, script);
 }
 
-static char saved_path[4096];
-
-void script_save(const char *device, const struct script *script)
+/* directory NULL: that of the next context. */
+static void save(const char *device, const struct script *script,
+                 const char *directory, char out_path[4096])
 {
     struct tandem_context *context = context_new(NULL);
     struct tandem_profile *profile = NULL;
 
     OK(tandem_profile_create(context, device_named(context, device), &profile));
     script_write(profile, script);
-    OK(tandem_profile_save(profile, NULL, saved_path, sizeof saved_path));
+    OK(tandem_profile_save(profile, directory, out_path, 4096));
     tandem_profile_destroy(profile);
     tandem_context_destroy(context);
 }
 
+void script_save(const char *device, const struct script *script)
+{
+    char path[4096];
+
+    save(device, script, NULL, path);
+}
+
 const char *script_path(const char *device)
 {
+    static char path[4096];
     const struct script script = script_free();
+    char named[4096], elsewhere[4096];
 
-    script_save(device, &script);
-    return saved_path;
+    /* What a profile of the device is called is seen in another directory. */
+    snprintf(elsewhere, sizeof elsewhere, "%s", scratch_path("named"));
+    directory_make(elsewhere);
+    save(device, &script, elsewhere, named);
+    directory_remove(elsewhere);
+    snprintf(path, sizeof path, "%s", scratch_path("profiles"));
+    strncat(path, strrchr(named, '/'), sizeof path - strlen(path) - 1);
+    return path;
 }

@@ -131,7 +131,7 @@ void script_all(struct script *script, double a, double b);
 /* Saves it as the profile of a device (a context of its own is made and
  * destroyed): the next context reads it. */
 void script_save(const char *device, const struct script *script);
-/* Where the profile of the device would be, in a static buffer. */
+/* Where the profile of the device is, or would be, in a static buffer. */
 const char *script_path(const char *device);
 
 double line_at(struct script_line line, double x);

@@ -122,12 +122,10 @@ static void defaults_hold(const char *reason)
 static const char *good_save(void)
 {
     struct script script = script_free();
-    static char path[4096];
 
     script_all(&script, SAVED_NS, 0);
-    snprintf(path, sizeof path, "%s", script_path("sim"));
     script_save("sim", &script);
-    return path;
+    return script_path("sim");
 }
 
 static void good_holds(void)
@@ -158,12 +156,17 @@ static void text_write(const char *path, const char *text, size_t bytes)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* A file with this device's identity and one section replaced. */
-static void part_write(const char *path, const char *replacement)
+/* The profile of the device: with its identity and one section. */
+static void part_write(const char *replacement)
 {
-    char *text = file_read(path), *device, *end, *out;
-    const size_t room = strlen(text) + strlen(replacement) + 256;
+    const struct script script = script_free();
+    const char *path = script_path("sim");
+    char *text, *device, *end, *out;
+    size_t room;
 
+    script_save("sim", &script);
+    text = file_read(path);
+    room = strlen(text) + strlen(replacement) + 256;
     device = strstr(text, "\"device\"");
     ck_assert_ptr_nonnull(device);
     end = strchr(device, '}');
@@ -186,7 +189,7 @@ START_TEST(test_cut_files)
 
     defaults_read();
     path = script_path("sim");
-    part_write(path, "\"curves\": {\"exp\": [[1, 4], [3, 8]]}");
+    part_write("\"curves\": {\"exp\": [[1, 4], [3, 8]]}");
     text = file_read(path);
     bytes = strlen(text);
     for (size_t i = 0; i < bytes; i++) {
@@ -207,7 +210,7 @@ START_TEST(test_wrong_parts)
 {
 
     defaults_read();
-    part_write(script_path("sim"), wrong_parts[_i]);
+    part_write(wrong_parts[_i]);
     defaults_hold("");
 }
 END_TEST
@@ -217,7 +220,7 @@ START_TEST(test_a_right_part_is_taken)
 {
     struct tandem_context *context;
 
-    part_write(script_path("sim"), "\"curves\": {\"exp\": [[1, 4], [3, 8]]}");
+    part_write("\"curves\": {\"exp\": [[1, 4], [3, 8]]}");
     context = context_new(NULL);
     ck_assert_double_eq_tol(
         cost(context, device_named(context, "sim"), "exp", 2), 6, 1e-9);
@@ -261,7 +264,7 @@ START_TEST(test_bytes_that_are_no_text)
 
     defaults_read();
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        part_write(script_path("sim"), files[i]);
+        part_write(files[i]);
         defaults_hold("profile ignored");
     }
 }
@@ -270,13 +273,13 @@ END_TEST
 /* A zero byte does not end a file before its end. */
 START_TEST(test_an_embedded_zero)
 {
-    const char *path = script_path("sim");
+    const char *path;
     char *text;
     size_t bytes;
 
     defaults_read();
     path = script_path("sim");
-    part_write(path, "\"curves\": {\"exp\": [[1, 4], [3, 8]]}");
+    part_write("\"curves\": {\"exp\": [[1, 4], [3, 8]]}");
     text = file_read(path);
     bytes = strlen(text) + 1; /* whole JSON, a zero behind it */
     unlink(path);
@@ -316,8 +319,7 @@ START_TEST(test_points_that_nearly_coincide)
     struct tandem_context *context;
     uint32_t sim;
 
-    part_write(script_path("sim"),
-               "\"curves\": {\"exp\": [[0, 0], [1e-320, 1e13], [1, 5]]},"
+    part_write("\"curves\": {\"exp\": [[0, 0], [1e-320, 1e13], [1, 5]]},"
                "\"gemm\": [[1, 1, 1, 5], [1.0000000000000002, 1, 1, 9]]");
     context = context_new(NULL);
     sim = device_named(context, "sim");
@@ -343,7 +345,7 @@ START_TEST(test_more_points_than_there_is_room)
         used += (size_t)snprintf(text + used, room - used, "%s[%d, 5]",
                                  i ? "," : "", i + 1);
     snprintf(text + used, room - used, "]}");
-    part_write(script_path("sim"), text);
+    part_write(text);
     defaults_hold("");
     free(text);
 }

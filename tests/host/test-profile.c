@@ -147,8 +147,11 @@ END_TEST
 START_TEST(test_the_file_is_named)
 {
     const char *saved = script_path("sim"), *path = "";
-    struct tandem_context *context = context_new(NULL);
+    const struct script script = script_free();
+    struct tandem_context *context;
 
+    script_save("sim", &script);
+    context = context_new(NULL);
     OK(tandem_device_profile(context, device_named(context, "sim"), &path));
     ck_assert_ptr_nonnull(path);
     ck_assert_str_eq(path, saved);
