@@ -8,10 +8,15 @@
 #include "../../tools/bench/product.h"
 
 #include <check.h>
+#include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../common/runner.h"
+#ifdef BENCH_OPENCL
+#include "../../tools/bench/reference.h"
+#endif
 
 #define M 40
 #define N 50
@@ -261,6 +266,39 @@ START_TEST(operands_come_back_as_they_went)
 }
 END_TEST
 
+#ifdef BENCH_OPENCL
+/* PoCL shows the processor twice, if it is there and asked to. */
+START_TEST(equal_devices_are_told_apart)
+{
+    struct tandem_context *context;
+    struct tandem_device_info infos[2] = {{.struct_size = sizeof *infos},
+                                          {.struct_size = sizeof *infos}};
+    uint32_t devices[2];
+    cl_device_id found[2];
+    char plugins[PATH_MAX];
+
+    setenv("POCL_DEVICES", "pthread pthread", 1);
+    ck_assert_ptr_nonnull(realpath(".libs", plugins));
+    setenv("TANDEM_PLUGIN_PATH", plugins, 1);
+    ck_assert_int_eq(tandem_context_create(NULL, &context), TANDEM_OK);
+    if (tandem_device_find(context, "opencl", &devices[0]) != TANDEM_OK ||
+        tandem_device_find(context, "opencl:1", &devices[1]) != TANDEM_OK) {
+        tandem_context_destroy(context);
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        tandem_device_describe(context, devices[i], &infos[i]);
+        found[i] = reference_find(infos[i].platform, infos[i].name,
+                                  reference_equals(context, devices[i]));
+        ck_assert_ptr_nonnull(found[i]);
+    }
+    ck_assert_ptr_ne(found[0], found[1]);
+    ck_assert_ptr_null(reference_find(infos[0].platform, infos[0].name, 2));
+    tandem_context_destroy(context);
+}
+END_TEST
+#endif
+
 int main(void)
 {
     TCase *tests = tcase_create("bench");
@@ -273,5 +311,8 @@ int main(void)
     tcase_add_loop_test(tests, right_products_have_small_errors, 0, 2);
     tcase_add_loop_test(tests, operands_come_back_as_they_went, 0, 3);
     tcase_add_test(tests, one_wrong_entry_is_seen);
+#ifdef BENCH_OPENCL
+    tcase_add_test(tests, equal_devices_are_told_apart);
+#endif
     return runner_run_case("bench", tests);
 }

@@ -11,6 +11,9 @@
 
 #include "../common/clock.h"
 #include "first.h"
+#ifdef BENCH_OPENCL
+#include "reference.h"
+#endif
 
 #include <ftw.h>
 #include <stdio.h>
@@ -123,16 +126,20 @@ struct starts {
 static bool start_once(struct bench *bench, struct starts *starts,
                        const char *cache)
 {
+    struct first_device device = {.text = bench->device_text,
+                                  .platform = bench->lane.info.platform,
+                                  .name = bench->lane.info.name};
     double ns[FIRST_POINTS];
     char error[256];
 
+#ifdef BENCH_OPENCL
+    device.equals = reference_equals(bench->context, bench->lane.index);
+#endif
     if (cache != NULL) {
         empty(cache);
         mkdir(cache, 0700);
     }
-    if (first_start(starts->who, bench->device_text,
-                    bench->lane.info.platform, bench->lane.info.name, ns,
-                    error) != 0) {
+    if (first_start(starts->who, &device, ns, error) != 0) {
         bench_fail(bench, "%s", error);
         return false;
     }

@@ -5,11 +5,11 @@
 #include <config.h>
 
 #include "direct.h"
+#include "reference.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_FOUND 64
 #define LOCAL_SIZE 128
 
 static const char source[] =
@@ -21,53 +21,13 @@ static const char source[] =
     "        z[i] = x[i] + y[i];\n"
     "}\n";
 
-static bool same_text(cl_device_id device, cl_device_info what,
-                      const char *text)
-{
-    char value[512] = "";
-
-    clGetDeviceInfo(device, what, sizeof value - 1, value, NULL);
-    /* The plugin leaves out blanks before a name, and cuts long ones. */
-    return strncmp(value + strspn(value, " "), text, 120) == 0;
-}
-
-static bool same_platform(cl_platform_id platform, const char *text)
-{
-    char value[512] = "";
-
-    clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof value - 1, value,
-                      NULL);
-    return strncmp(value, text, 120) == 0;
-}
-
-static cl_device_id find_device(const char *platform, const char *name)
-{
-    cl_platform_id platforms[MAX_FOUND];
-    cl_device_id devices[MAX_FOUND];
-    cl_uint platform_count = 0, count;
-
-    if (clGetPlatformIDs(MAX_FOUND, platforms, &platform_count) != CL_SUCCESS)
-        return NULL;
-    for (cl_uint p = 0; p < platform_count; p++) {
-        count = 0;
-        if (!same_platform(platforms[p], platform) ||
-            clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, MAX_FOUND,
-                           devices, &count) != CL_SUCCESS)
-            continue;
-        for (cl_uint d = 0; d < count; d++)
-            if (same_text(devices[d], CL_DEVICE_NAME, name))
-                return devices[d];
-    }
-    return NULL;
-}
-
 cl_int direct_open(struct direct *direct, const char *platform,
-                   const char *name)
+                   const char *name, uint32_t equals)
 {
     cl_int error = CL_SUCCESS;
 
     memset(direct, 0, sizeof *direct);
-    direct->device = find_device(platform, name);
+    direct->device = reference_find(platform, name, equals);
     if (direct->device == NULL)
         return CL_DEVICE_NOT_FOUND;
     direct->context =
@@ -120,7 +80,8 @@ struct direct *direct_of(struct bench *bench)
     bench->direct = calloc(1, sizeof *bench->direct);
     if (bench->direct == NULL)
         return NULL;
-    error = direct_open(bench->direct, info->platform, info->name);
+    error = direct_open(bench->direct, info->platform, info->name,
+                        reference_equals(bench->context, bench->lane.index));
     if (error == CL_SUCCESS)
         error = direct_build(bench->direct);
     if (error == CL_SUCCESS)

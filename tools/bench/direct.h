@@ -20,10 +20,10 @@ struct direct {
     cl_kernel add; /* z[i] = x[i] + y[i], one element a work-item */
 };
 
-/* Finds the device of this platform, makes a context and a queue; the OpenCL
+/* Finds the device (reference.h), makes a context and a queue; the OpenCL
  * error.  direct_close accepts half-built and NULL. */
 cl_int direct_open(struct direct *direct, const char *platform,
-                   const char *name);
+                   const char *name, uint32_t equals);
 void direct_close(struct direct *direct);
 /* Builds add. */
 cl_int direct_build(struct direct *direct);

@@ -133,12 +133,12 @@ static bool raw_result(struct direct *direct, cl_mem buffer)
 }
 
 static bool first_raw(struct first *first, const char *platform,
-                      const char *name)
+                      const char *name, uint32_t equals)
 {
     size_t n = SIDE;
     struct direct direct;
     cl_mem x, y, z;
-    bool ok = direct_open(&direct, platform, name) == CL_SUCCESS;
+    bool ok = direct_open(&direct, platform, name, equals) == CL_SUCCESS;
 
     if (!ok) {
         direct_close(&direct);
@@ -172,7 +172,7 @@ int first_main(int argc, char **argv)
     struct first first = {.start_ns = 0};
     bool ok = false;
 
-    if (argc != 7)
+    if (argc != 8)
         return 2;
     first.start_ns = strtoull(argv[3], NULL, 10);
     if (strcmp(argv[2], "tandem") == 0)
@@ -181,7 +181,8 @@ int first_main(int argc, char **argv)
         ok = first_chosen(&first);
 #ifdef BENCH_OPENCL
     else if (strcmp(argv[2], "raw") == 0)
-        ok = first_raw(&first, argv[5], argv[6]);
+        ok = first_raw(&first, argv[5], argv[6],
+                       (uint32_t)strtoul(argv[7], NULL, 10));
 #endif
     if (!ok)
         fprintf(stderr, "tandem-bench: a fresh process (%s): %s\n", argv[2],
@@ -213,13 +214,13 @@ static int spawn(pid_t *out_child, const int ends[2], char *const *arguments)
     return error == 0 ? 0 : -1;
 }
 
-int first_start(const char *who, const char *device, const char *platform,
-                const char *name, double out_ns[FIRST_POINTS],
-                char error[256])
+int first_start(const char *who, const struct first_device *device,
+                double out_ns[FIRST_POINTS], char error[256])
 {
-    char line[256] = "", start[32];
-    const char *const arguments[] = {"tandem-bench", FIRST_OPTION, who, start,
-                                     device, platform, name, NULL};
+    char line[256] = "", start[32], equals[16];
+    const char *const arguments[] = {
+        "tandem-bench", FIRST_OPTION,     who,          start,
+        device->text,   device->platform, device->name, equals, NULL};
     int ends[2], status = 0, read_count = 0, spawned;
     pid_t child = -1;
     FILE *from;
@@ -227,6 +228,7 @@ int first_start(const char *who, const char *device, const char *platform,
     snprintf(error, 256, "a fresh process cannot be started");
     if (pipe(ends) != 0)
         return -1;
+    snprintf(equals, sizeof equals, "%" PRIu32, device->equals);
     snprintf(start, sizeof start, "%" PRIu64, clock_now_ns());
     spawned = spawn(&child, ends, (char *const *)arguments);
     close(ends[1]);

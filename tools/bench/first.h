@@ -19,13 +19,18 @@ enum first_point {
     FIRST_POINTS
 };
 
+/* The device, as each of them finds it; equals: reference.h. */
+struct first_device {
+    const char *text, *platform, *name;
+    uint32_t equals;
+};
+
 /* Starts WHO ("tandem", "chosen", "raw") and takes its points.  0, or why
  * not in error. */
-int first_start(const char *who, const char *device, const char *platform,
-                const char *name, double out_ns[FIRST_POINTS],
-                char error[256]);
+int first_start(const char *who, const struct first_device *device,
+                double out_ns[FIRST_POINTS], char error[256]);
 
-/* What the process does: FIRST_OPTION WHO START_NS DEVICE PLATFORM NAME.
+/* What the process does: FIRST_OPTION WHO START_NS DEVICE PLATFORM NAME EQUALS.
  * Prints its points on one line; its exit status. */
 int first_main(int argc, char **argv);
 

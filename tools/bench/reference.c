@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which OpenCL device one of Tandem's is; see reference.h.
+ */
+#include <config.h>
+
+#include "reference.h"
+
+#include <string.h>
+
+#define MAX_FOUND 64
+
+static bool same_text(cl_device_id device, cl_device_info what,
+                      const char *text)
+{
+    char value[512] = "";
+
+    clGetDeviceInfo(device, what, sizeof value - 1, value, NULL);
+    /* The plugin leaves out blanks before a name, and cuts long ones. */
+    return strncmp(value + strspn(value, " "), text, 120) == 0;
+}
+
+static bool same_platform(cl_platform_id platform, const char *text)
+{
+    char value[512] = "";
+
+    clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof value - 1, value,
+                      NULL);
+    return strncmp(value, text, 120) == 0;
+}
+
+cl_device_id reference_find(const char *platform, const char *name,
+                            uint32_t equals)
+{
+    cl_platform_id platforms[MAX_FOUND];
+    cl_device_id devices[MAX_FOUND];
+    cl_uint platform_count = 0, count;
+
+    if (clGetPlatformIDs(MAX_FOUND, platforms, &platform_count) != CL_SUCCESS)
+        return NULL;
+    for (cl_uint p = 0; p < platform_count; p++) {
+        count = 0;
+        if (!same_platform(platforms[p], platform) ||
+            clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, MAX_FOUND,
+                           devices, &count) != CL_SUCCESS)
+            continue;
+        for (cl_uint d = 0; d < count; d++)
+            if (same_text(devices[d], CL_DEVICE_NAME, name) && equals-- == 0)
+                return devices[d];
+    }
+    return NULL;
+}
+
+uint32_t reference_equals(struct tandem_context *context, uint32_t device)
+{
+    struct tandem_device_info own = {.struct_size = sizeof own}, other = own;
+    uint32_t equals = 0;
+
+    if (tandem_device_describe(context, device, &own) != TANDEM_OK)
+        return 0;
+    for (uint32_t i = 0; i < device; i++)
+        equals += tandem_device_describe(context, i, &other) == TANDEM_OK &&
+                  strcmp(own.platform, other.platform) == 0 &&
+                  strcmp(own.name, other.name) == 0;
+    return equals;
+}
