@@ -176,12 +176,16 @@ static void divide_split(struct rows *out, enum rows_access access,
     groups_fill(out, request->group_log2);
     uint64_t turn = (uint64_t)16 << most;
     uint64_t turns = (elements + turn - 1) / turn;
+    /* A row of nothing has a result, too: of a split. */
+    if (turns == 0)
+        turns = 1;
     uint64_t each = turns * out->row_groups / wanted_groups(request);
     each = each < 1 ? 1 : each < MOST_TURNS ? each : MOST_TURNS;
     /* The last one must not have much less to do. */
     uint64_t splits = (turns + each - 1) / each;
     out->chunk = (turns + splits - 1) / splits * turn;
-    out->splits = (uint32_t)((elements + out->chunk - 1) / out->chunk);
+    splits = (elements + out->chunk - 1) / out->chunk;
+    out->splits = splits != 0 ? (uint32_t)splits : 1;
 }
 
 bool rows_divide(struct rows *out, enum rows_access access, uint32_t most_log2,

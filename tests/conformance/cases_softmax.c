@@ -99,7 +99,9 @@ static void loss_run(struct suite *suite, const struct op_row *row,
     operand_init(&call.inputs[1], &suite->random, label_dtype, 1, shape, layout,
                  false);
     for (int64_t i = 0; i < shape[0]; i++) {
-        int64_t label = random_between(&suite->random, 0, shape[1] - 1);
+        int64_t label = shape[1] != 0
+                            ? random_between(&suite->random, 0, shape[1] - 1)
+                            : 0;
 
         if (random_once_in(&suite->random, 12)) /* outside: NaN in the row */
             label = random_once_in(&suite->random, 2) ? shape[1] : -1;
@@ -120,7 +122,7 @@ static void losses_run(struct suite *suite, const struct op_row *row)
         {128, 10, false, 4},  {1, 1, false, 2},     {7, 1, false, 2},
         {1, 1021, false, 3},  {2003, 3, false, 2},  {17, 65, true, 3},
         {0, 10, false, 1},    {33, 100, false, 50}, {64, 1000, false, 3},
-        {13, 40, false, 1e38}};
+        {13, 40, false, 1e38}, {9, 0, false, 1}};
 
     for (uint32_t i = 0; i < sizeof(loss_forms) / sizeof(loss_forms[0]); i++) {
         if (!brief || i % 2 == 0)
