@@ -99,20 +99,16 @@ void events_finish(struct tandem_device *device)
  * error. */
 static enum tandem_status source_flush(struct tandem_event *event)
 {
-    struct tandem_device *device = event->device;
-    enum tandem_status status = TANDEM_OK;
-    pthread_mutex_lock(&device->mutex);
-    struct tandem_stream *stream = device->streams;
-    while (stream != NULL && stream->id != event->stream)
-        stream = stream->next;
-    if (stream != NULL) {
-        status = (enum tandem_status)atomic_load(&stream->status);
-        if (status != TANDEM_OK)
-            stream_tell(stream, status, "the event's stream");
-        else if (atomic_load(&stream->flushed) < event->serial)
-            status = stream_flush(stream);
-    }
-    pthread_mutex_unlock(&device->mutex);
+    struct tandem_stream *stream = stream_hold(event->device, event->stream);
+    if (stream == NULL)
+        return TANDEM_OK;
+    enum tandem_status status =
+        (enum tandem_status)atomic_load(&stream->status);
+    if (status != TANDEM_OK)
+        stream_tell(stream, status, "the event's stream");
+    else if (atomic_load(&stream->flushed) < event->serial)
+        status = stream_flush(stream);
+    stream_leave(stream);
     return status;
 }
 
@@ -122,12 +118,11 @@ static enum tandem_status event_failed(struct tandem_event *event, cl_int code)
     struct tandem_device *device = event->device;
     enum tandem_status status =
         status_from_cl(device, code, "the work before the event");
-    pthread_mutex_lock(&device->mutex);
-    for (struct tandem_stream *stream = device->streams; stream != NULL;
-         stream = stream->next)
-        if (stream->id == event->stream)
-            stream_fail(stream, status);
-    pthread_mutex_unlock(&device->mutex);
+    struct tandem_stream *stream = stream_hold(device, event->stream);
+    if (stream != NULL) {
+        stream_fail(stream, status);
+        stream_leave(stream);
+    }
     return status;
 }
 

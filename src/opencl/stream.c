@@ -131,13 +131,15 @@ enum tandem_status stream_mark(struct tandem_stream *stream,
 enum tandem_status stream_flush(struct tandem_stream *stream)
 {
     uint64_t issued = atomic_load(&stream->issued);
-    if (atomic_load(&stream->flushed) == issued)
+    /* Noted before it is done, as finish takes the note back for a marker that
+     * another thread's flush may not have seen. */
+    if (atomic_exchange(&stream->flushed, issued) == issued)
         return TANDEM_OK;
     cl_int code = clFlush(stream->queue);
-    if (code != CL_SUCCESS)
-        return status_from_cl(stream->device, code, "clFlush");
-    atomic_store(&stream->flushed, issued);
-    return TANDEM_OK;
+    if (code == CL_SUCCESS)
+        return TANDEM_OK;
+    atomic_store(&stream->flushed, 0);
+    return status_from_cl(stream->device, code, "clFlush");
 }
 
 /* ---- waits ---- */
@@ -325,9 +327,9 @@ static bool stream_ends(struct tandem_stream *stream)
     return false;
 }
 
-/* Whoever leaves it last frees it: its owner, or one who waits for all of the
- * device's streams meanwhile. */
-static void stream_leave(struct tandem_stream *stream)
+/* Whoever leaves it last frees it: its owner, or one who has something to do
+ * with it meanwhile. */
+void stream_leave(struct tandem_stream *stream)
 {
     struct tandem_device *device = stream->device;
     pthread_mutex_lock(&device->mutex);
@@ -369,6 +371,18 @@ static struct tandem_stream *stream_after(struct tandem_device *device,
         found->users++;
     pthread_mutex_unlock(&device->mutex);
     return found;
+}
+
+struct tandem_stream *stream_hold(struct tandem_device *device, uint64_t id)
+{
+    pthread_mutex_lock(&device->mutex);
+    struct tandem_stream *stream = device->streams;
+    while (stream != NULL && stream->id != id)
+        stream = stream->next;
+    if (stream != NULL)
+        stream->users++;
+    pthread_mutex_unlock(&device->mutex);
+    return stream;
 }
 
 void streams_trim(struct tandem_device *device)

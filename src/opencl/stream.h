@@ -71,6 +71,10 @@ enum tandem_status stream_query(struct tandem_stream *stream);
 enum tandem_status stream_synchronize(struct tandem_stream *stream,
                                       uint64_t timeout_ns);
 
+/* The stream of that id, NULL if it is gone; it lives until stream_leave.  Any
+ * thread. */
+struct tandem_stream *stream_hold(struct tandem_device *device, uint64_t id);
+void stream_leave(struct tandem_stream *stream);
 /* Gives back idle staging memory of every stream of the device. */
 void streams_trim(struct tandem_device *device);
 /* Every stream of the device; the first error found. */

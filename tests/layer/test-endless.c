@@ -306,6 +306,40 @@ START_TEST(a_trim_holds_up_nobody)
 }
 END_TEST
 
+static struct tandem_event *event;
+
+static enum tandem_status wait_event(void)
+{
+    return plug.api->event_wait(event, TANDEM_FOREVER);
+}
+
+START_TEST(an_event_s_wait_holds_up_nobody)
+{
+    struct tandem_buffer *buffer;
+    struct other waits, others;
+    bool ends;
+
+    device_new(LONG_MS);
+    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    ck_assert_int_eq(fill(buffer), TANDEM_OK);
+    ck_assert_int_eq(plug.api->event_record(work.stream, &event), TANDEM_OK);
+    script(LAYER_FAULT_HANG, "clFlush", 1);
+    other_start(&waits, wait_event);
+    while (plug.hanging() == 0)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    other_start(&others, stream_come_and_go);
+    ends = other_ends(&others) && !atomic_load(&waits.done);
+    plug.release();
+    pthread_join(others.thread, NULL);
+    pthread_join(waits.thread, NULL);
+    ck_assert(ends);
+    ck_assert_int_eq(others.status, TANDEM_OK);
+    ck_assert_int_eq(waits.status, TANDEM_OK);
+    plug.api->event_destroy(event);
+    close_clean();
+}
+END_TEST
+
 static enum tandem_status alloc_another(void)
 {
     struct tandem_buffer *buffer;
@@ -599,6 +633,7 @@ int main(void)
     tcase_add_test(tests, an_upload_that_waits_for_the_work_before_it);
     tcase_add_test(tests, memory_that_is_to_be_pinned);
     tcase_add_test(tests, a_trim_holds_up_nobody);
+    tcase_add_test(tests, an_event_s_wait_holds_up_nobody);
     tcase_add_test(tests, an_allocation_within_a_cap_holds_up_nobody);
     tcase_add_test(tests, a_failure_does_not_lengthen_a_wait);
     tcase_add_loop_test(tests, a_download_that_does_not_end, 0, 3);
