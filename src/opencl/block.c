@@ -183,7 +183,13 @@ static enum tandem_status reserve(struct tandem_device *device, uint64_t bytes,
                            (unsigned long long)stats->used_bytes,
                            (unsigned long long)cap);
     *out_over = detach(&device->pool, cap - stats->used_bytes - bytes);
-    return TANDEM_OK;
+    /* What a product takes of what is kept stays. */
+    if (stats->used_bytes + stats->cached_bytes + bytes <= cap)
+        return TANDEM_OK;
+    return message_set(TANDEM_OUT_OF_MEMORY,
+                       "alloc: %llu bytes more would pass memory_cap_bytes = "
+                       "%llu while a product takes what is kept for it",
+                       (unsigned long long)bytes, (unsigned long long)cap);
 }
 
 static enum tandem_status block_new(struct tandem_device *device,

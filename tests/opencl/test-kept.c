@@ -370,6 +370,40 @@ START_TEST(memory_is_given_to_whom_it_lacks)
 }
 END_TEST
 
+/* Nor is the cap passed for a temporary beside what is kept, which cannot be
+ * given back while a product takes it. */
+START_TEST(the_cap_holds_while_a_product_takes_what_is_kept)
+{
+    struct bench bench;
+    struct tandem_buffer *more;
+    float got[M * N];
+    struct tandem_memory_stats stats = {.struct_size = sizeof(stats)};
+    bench_open(&bench, "memory_cap_bytes", "5120", "1048576");
+    products_expect(&bench, 0, "kept");
+    for (uint32_t i = 0; i < 4; i++)
+        expect_ok(backend->alloc(bench.device, 512, &more), "alloc");
+    products_expect(&bench, 0, "without a temporary");
+    /* The rows of a after its first element: packed, too. */
+    struct tandem_gemm gemm = product_of(bench.a, bench.b[0], bench.c);
+    gemm.m = M - 1;
+    gemm.a.byte_offset = 4;
+    expect_ok(backend->gemm(bench.stream, &gemm), "gemm");
+    expect_ok(backend->download(bench.stream, bench.c, 0, got, sizeof(got), 0,
+                                TANDEM_FOREVER),
+              "download");
+    for (uint32_t i = 0; i < (M - 1) * N; i++) {
+        float sum = 0;
+        for (uint32_t k = 0; k < K; k++)
+            sum += bench.a_host[i / N * K + k + 1] *
+                   bench.b_host[0][k * N + i % N];
+        ck_assert_float_eq(got[i], sum);
+    }
+    expect_ok(backend->memory_stats(bench.device, &stats), "memory_stats");
+    ck_assert_uint_le(stats.peak_bytes, 5120);
+    bench_close(&bench);
+}
+END_TEST
+
 /* ---- two threads ---- */
 
 #define ROUNDS 40
@@ -460,6 +494,7 @@ int main(void)
     tcase_add_test(cases, cap_is_kept);
     tcase_add_test(cases, parts_of_a_buffer_are_kept_apart);
     tcase_add_test(cases, memory_is_given_to_whom_it_lacks);
+    tcase_add_test(cases, the_cap_holds_while_a_product_takes_what_is_kept);
     tcase_add_test(cases, threads_share_what_is_kept);
     return runner_run(suite, CK_NOFORK);
 }
