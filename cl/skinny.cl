@@ -29,6 +29,10 @@
 #ifndef X_VECTOR
 #define X_VECTOR 1
 #endif
+/* 1: w passes NVIDIA's caches as what nobody reads again. */
+#ifndef STREAM
+#define STREAM 0
+#endif
 /* In the struct, w is a and x is b. */
 #define W_OUTER A_OUTER
 #define X_OUTER B_OUTER
@@ -138,9 +142,33 @@ typedef float x_t;
 #define W_PLACE(u, i, j) (w_at[i] + W_DEEP(u, j))
 #endif
 
+#if STREAM && VECTOR == 4
+INLINE float4 f32_stream4(__global const float *from)
+{
+    float4 x;
+    __asm__ volatile("ld.global.cs.v4.f32 {%0, %1, %2, %3}, [%4];"
+                     : "=f"(x.s0), "=f"(x.s1), "=f"(x.s2), "=f"(x.s3)
+                     : "l"(from));
+    return x;
+}
+INLINE ushort4 words_stream4(__global const ushort *from)
+{
+    uint2 x;
+    __asm__ volatile("ld.global.cs.v2.u32 {%0, %1}, [%2];"
+                     : "=r"(x.s0), "=r"(x.s1)
+                     : "l"(from));
+    return as_ushort4(x);
+}
+#define f16_stream4(from) f16_value4(words_stream4(from))
+#define bf16_stream4(from) bf16_value4(words_stream4(from))
+#define W_LOAD4 CAT(AB_DTYPE, _stream4)
+#else
+#define W_LOAD4 LOAD4
+#endif
 #if VECTOR == 4
 #define W_LOAD(k_, u, i)                                                       \
-    ((k_) + W_DEEP(u, 0) < end ? LOAD4(w + W_PLACE(u, i, 0)) : (float4)(0.0f))
+    ((k_) + W_DEEP(u, 0) < end ? W_LOAD4(w + W_PLACE(u, i, 0))                 \
+                               : (float4)(0.0f))
 #else
 #define W_ONE(k_, u, i, j)                                                     \
     ((k_) + W_DEEP(u, j) < end ? LOAD1(w + W_PLACE(u, i, j)) : 0.0f)
@@ -254,8 +282,15 @@ INLINE void turn_add(float (*sum)[NARROW], const float4 *wide, turn_x own)
 #define TOGETHER (SLICES >= HALF_PLACES * ITEM * NARROW ? NARROW : 4)
 #endif
 #define MOST(a, b) ((a) > (b) ? (a) : (b))
-#define SHARED_FLOATS                                                          \
-    MOST(SLICES, MOST(HALF_PLACES * ITEM * TOGETHER, ROWS * NARROW))
+/* Few parts of one row are summed at once, with one barrier. */
+#if NARROW == 1 && PARTS_LEFT > 1 && PARTS_LEFT <= 16
+#define AT_ONCE 1
+#define PART_FLOATS (PARTS_LEFT * ROWS)
+#else
+#define AT_ONCE 0
+#define PART_FLOATS MOST(HALF_PLACES * ITEM * TOGETHER, ROWS * NARROW)
+#endif
+#define SHARED_FLOATS MOST(SLICES, PART_FLOATS)
 
 /* The lower half of the parts adds the upper one, until one is left. */
 INLINE void parts_join(float (*sum)[NARROW], __local float *shared,
@@ -292,6 +327,24 @@ INLINE void parts_join(float (*sum)[NARROW], __local float *shared,
 #define ROW_OF(i) (set * ITEM + (i))
 #endif
 
+/* The parts of each row, one after the other; who sums a row stores it, too. */
+INLINE void parts_sum(float (*sum)[NARROW], __local float *shared, uint set,
+                      uint part)
+{
+    if (part < PARTS_LEFT)
+#pragma unroll
+        for (uint i = 0; i < ITEM; ++i)
+            shared[part * ROWS + ROW_OF(i)] = sum[i][0];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint row = get_local_id(0); row < ROWS; row += GROUP) {
+        float all = shared[row];
+#pragma unroll
+        for (uint i = 1; i < PARTS_LEFT; ++i)
+            all += shared[i * ROWS + row];
+        shared[row] = all;
+    }
+}
+
 /* Leaves the sums in local memory, row by row. */
 INLINE void sets_join(float (*sum)[NARROW], __local float *shared,
                              uint set, uint lane)
@@ -309,6 +362,9 @@ INLINE void sets_join(float (*sum)[NARROW], __local float *shared,
     part = lane % (LANES / PARTS_LEFT) == 0 ? lane / (LANES / PARTS_LEFT)
                                             : LANES;
 #endif
+#if AT_ONCE
+    parts_sum(sum, shared, set, part);
+#else
     parts_join(sum, shared, set, part);
     barrier(CLK_LOCAL_MEM_FENCE);
     if (part == 0)
@@ -318,6 +374,7 @@ INLINE void sets_join(float (*sum)[NARROW], __local float *shared,
             for (uint s = 0; s < NARROW; ++s)
                 shared[ROW_OF(i) * NARROW + s] = sum[i][s];
     barrier(CLK_LOCAL_MEM_FENCE);
+#endif
 }
 
 /* From local memory, so that neighbours store neighbours. */

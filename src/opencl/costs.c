@@ -34,6 +34,12 @@ static const struct tile_cost first_costs[TILES] = {
     [TILE_WGMMA_TF32_MEDIUM] = {6000, 11.5, 11.5},
     [TILE_WGMMA_HALF_LARGE] = {6000, 5.8, 5.8},
     [TILE_WGMMA_HALF_MEDIUM] = {6000, 3.4, 3.4},
+    [TILE_SKINNY_BROAD] = {3000, 0.065, 0.121},
+};
+/* Of the others, as those.  Where these alone were not measured, their ratios
+ * to those serve. */
+static const struct tile_cost first_across[TILES] = {
+    [TILE_SKINNY_1] = {3000, 0.1, 0.145},
 };
 #define FIRST_OUTER_SHARE 0.02
 #define FIRST_LAUNCH_NS 3000
@@ -42,10 +48,24 @@ static const struct tile_cost first_costs[TILES] = {
 #define LONGEST_NS 1e12
 #define LARGEST 1e9 /* of m, n, k and batch */
 
+/* What a tile costs across k by what it costs along k. */
+static struct tile_cost across_of(const struct tile_cost *along, uint32_t tile)
+{
+    struct tile_cost cost = *along;
+    if (first_across[tile].step_ns > 0) {
+        cost.latency_ns *=
+            first_across[tile].latency_ns / first_costs[tile].latency_ns;
+        cost.step_ns *= first_across[tile].step_ns / first_costs[tile].step_ns;
+    }
+    return cost;
+}
+
 void costs_start(struct costs *costs)
 {
     memset(costs, 0, sizeof(*costs));
     memcpy(costs->tiles, first_costs, sizeof(first_costs));
+    for (uint32_t i = 0; i < TILES; i++)
+        costs->across[i] = across_of(&first_costs[i], i);
     costs->outer_share = FIRST_OUTER_SHARE;
     costs->launch_ns = FIRST_LAUNCH_NS;
     costs->bytes_per_ns = FIRST_BYTES_PER_NS;
@@ -70,7 +90,8 @@ static bool single_take(const char *value, double least, double most,
     return true;
 }
 
-static bool tile_take(struct costs *costs, const char *name, const char *value)
+static bool tile_take(struct costs *costs, const char *name, const char *value,
+                      bool across)
 {
     struct tile_cost cost;
     uint32_t tile = 0;
@@ -83,8 +104,13 @@ static bool tile_take(struct costs *costs, const char *name, const char *value)
         !number_take(&value, 0.001, LONGEST_NS, &cost.step_ns) ||
         *value != '\0')
         return false;
-    costs->tiles[tile] = cost;
-    costs->measured |= 1u << tile;
+    if (across)
+        costs->across[tile] = cost;
+    else if ((costs->measured_across >> tile & 1u) == 0)
+        costs->across[tile] = across_of(&cost, tile);
+    if (!across)
+        costs->tiles[tile] = cost;
+    *(across ? &costs->measured_across : &costs->measured) |= 1u << tile;
     return true;
 }
 
@@ -128,7 +154,9 @@ static bool times_take(struct costs *costs, const char *value)
 bool costs_take(struct costs *costs, const char *key, const char *value)
 {
     if (strncmp(key, "tile.", 5) == 0)
-        return tile_take(costs, key + 5, value);
+        return tile_take(costs, key + 5, value, false);
+    if (strncmp(key, "across.", 7) == 0)
+        return tile_take(costs, key + 7, value, true);
     if (strcmp(key, "launch") == 0)
         return single_take(value, 1, LONGEST_NS, &costs->launch_ns);
     if (strcmp(key, "bytes") == 0)

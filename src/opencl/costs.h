@@ -5,6 +5,8 @@
  *
  *   tile.NAME  a tile's start_ns latency_ns step_ns; a skinny one's of each
  *              row of the wide operand
+ *   across.NAME  a skinny one's where the wide operand lies across k; without
+ *              it tile.NAME's, in proportion to what is built in
  *   launch     ns
  *   bytes      a ns
  *   outer      a share
@@ -33,7 +35,10 @@ struct product_time {
 
 struct costs {
     struct tile_cost tiles[TILES];
-    uint32_t measured;   /* bits of those of the profile */
+    /* Of skinny ones whose wide operand lies across k. */
+    struct tile_cost across[TILES];
+    uint32_t measured;        /* bits of tiles that are the profile's */
+    uint32_t measured_across; /* likewise */
     double launch_ns;    /* of a kernel more */
     double bytes_per_ns; /* of a kernel that moves memory */
     /* What a strict product loses by an operand that does not lie along k. */

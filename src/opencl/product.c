@@ -60,6 +60,8 @@ const struct tile tiles[TILES] = {
                                TILE_MEDIUM, 0, TENSOR_HALF, true},
     [TILE_WGMMA_HALF_MEDIUM] = {"wgmma-half-medium", 128, 64, 64, 9, 1, false,
                                 TILE_MEDIUM, 0, TENSOR_HALF, true},
+    [TILE_SKINNY_BROAD] = {"skinny-broad", 0, 0, 0, 0, 1, false,
+                           TILE_SKINNY_BROAD, 1, TENSOR_NONE, false},
 };
 
 static uint64_t tiles_of(int64_t extent, uint32_t size)

@@ -35,6 +35,7 @@ enum tile_id {
     TILE_WGMMA_TF32_MEDIUM,
     TILE_WGMMA_HALF_LARGE,
     TILE_WGMMA_HALF_MEDIUM,
+    TILE_SKINNY_BROAD, /* one row, by more of what lies across k */
     TILES
 };
 

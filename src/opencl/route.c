@@ -10,6 +10,7 @@
 #include "opencl/nvidia/tensor.h"
 #include "opencl/packing.h"
 #include "opencl/platform.h"
+#include "opencl/skinny.h"
 
 /* Sums of fewer terms are more accurate in plain f32. */
 #define STRICT_K 256
@@ -17,6 +18,9 @@
 /* What plain tiles take where elements are read one by one: 1.2 to 1.4 on an
  * H200. */
 #define SINGLE_SHARE 1.35
+
+/* What one row takes by a wide operand of 16 bits: 0.3 to 0.55 there. */
+#define HALF_ROW_SHARE 0.55
 
 /* More partial results than this are never worth their memory. */
 #define MOST_PARTIAL_BYTES ((double)(256u << 20))
@@ -37,6 +41,8 @@ void routes_start(struct routes *routes,
         if (tiles[i].patched || (tensor && !hardware->tensor_cores))
             broken |= 1u << i;
     }
+    if (hardware->group_limit < BROAD_GROUP)
+        broken |= 1u << TILE_SKINNY_BROAD;
     atomic_store(&routes->broken, broken | (uint64_t)broken << ROUTE_16_BITS);
 }
 
@@ -159,19 +165,29 @@ static double groups_ns(const struct routes *routes,
     return waves_ns(slots, cost, whole - beside, depth) + busy_ns;
 }
 
+static const struct tile_cost *skinny_cost(const struct routes *routes,
+                                           const struct tandem_gemm *gemm,
+                                           enum tile_id tile)
+{
+    return skinny_outer(gemm) ? &routes->costs.across[tile]
+                              : &routes->costs.tiles[tile];
+}
+
 /* Skinny groups, of which many run at a time, are bound by memory alone. */
 static double skinny_ns(const struct routes *routes,
                         const struct tandem_gemm *gemm, double tiles_all,
                         const struct route *route)
 {
-    const struct tile_cost *cost = &routes->costs.tiles[route->tile];
+    const struct tile_cost *cost = skinny_cost(routes, gemm, route->tile);
     double slice = product_slice(gemm, route->tile);
     double slices = ceil((double)gemm->k / slice);
-    double rounds =
-        ceil(tiles_all * route->division.splits / routes->units);
-    double row_ns = cost->step_ns * rounds;
+    double rounds = tiles_all * route->division.splits / routes->units;
+    /* Fewer groups than units share the memory among them. */
+    double row_ns = cost->step_ns * (rounds < 1 ? rounds : ceil(rounds));
     if (row_ns < cost->latency_ns)
         row_ns = cost->latency_ns;
+    if (tiles[route->tile].narrow == 1 && TANDEM_DTYPE_BYTES(gemm->dtype) == 2)
+        row_ns *= HALF_ROW_SHARE;
     return row_ns * product_share(gemm, route->tile) * slice *
            ceil(slices / route->division.splits);
 }
@@ -204,7 +220,8 @@ static double predict(const struct routes *routes,
     const struct tile *tile = &tiles[route->tile];
     double ns = routes->costs.tiles[route->tile].start_ns;
     if (tile->narrow != 0)
-        ns += skinny_ns(routes, gemm, tiles_all, route);
+        ns = skinny_cost(routes, gemm, route->tile)->start_ns +
+             skinny_ns(routes, gemm, tiles_all, route);
     else if (product_by_ones(gemm, route->tile))
         ns += SINGLE_SHARE * groups_ns(routes, gemm, tiles_all, route);
     else

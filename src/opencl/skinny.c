@@ -11,6 +11,7 @@ static const struct skinny_shape along[5] = {
 static const struct skinny_shape across[5] = {
     [0] = {4, 64, 8, 8}, [2] = {4, 32, 8, 8},
     [3] = {4, 32, 8, 8}, [4] = {4, 16, 4, 8}};
+static const struct skinny_shape broad = {4, 64, 8, BROAD_GROUP_LOG2};
 
 /* A slice of 512 lines is counted in 32 bits. */
 #define MOST_LINE (INT32_MAX / 256)
@@ -36,15 +37,23 @@ static struct sides sides_of(const struct tandem_gemm *gemm)
     return sides;
 }
 
-const struct skinny_shape *skinny_shape(uint32_t narrow_log2, bool outer)
+const struct skinny_shape *skinny_shape(enum tile_id tile, bool outer)
 {
+    uint32_t narrow_log2 = log2_ceil(tiles[tile].narrow);
+    if (tile == TILE_SKINNY_BROAD)
+        return &broad;
     return outer ? &across[narrow_log2] : &along[narrow_log2];
 }
 
 static const struct skinny_shape *shape_of(const struct sides *sides,
                                            enum tile_id tile)
 {
-    return skinny_shape(log2_ceil(tiles[tile].narrow), sides->wide.outer);
+    return skinny_shape(tile, sides->wide.outer);
+}
+
+bool skinny_outer(const struct tandem_gemm *gemm)
+{
+    return sides_of(gemm).wide.outer;
 }
 
 static uint32_t shape_rows(const struct skinny_shape *shape)
@@ -82,16 +91,15 @@ bool skinny_fits(const struct tandem_gemm *gemm, enum tile_id tile)
 {
     int64_t least = gemm->m < gemm->n ? gemm->m : gemm->n;
     return least <= 2 * (int64_t)tiles[tile].narrow &&
-           gemm->a.ld < MOST_LINE && gemm->b.ld < MOST_LINE;
+           gemm->a.ld < MOST_LINE && gemm->b.ld < MOST_LINE &&
+           (tile != TILE_SKINNY_BROAD || skinny_outer(gemm));
 }
 
 static uint64_t key_of(const struct tandem_gemm *gemm,
                        const struct sides *sides, enum tile_id tile)
 {
-    uint32_t log2 = log2_ceil(tiles[tile].narrow);
-    uint64_t key =
-        kernel_key(KERNEL_SKINNY, 0, false,
-                   skinny_shape(log2, sides->wide.outer)->group_log2);
+    uint64_t key = kernel_key(KERNEL_SKINNY, 0, false,
+                              shape_of(sides, tile)->group_log2);
     /* Fours of a single row lie along k, whatever its leading dimension. */
     struct operand narrow = sides->narrow;
     struct tandem_matrix single = *narrow.matrix;
@@ -100,8 +108,9 @@ static uint64_t key_of(const struct tandem_gemm *gemm,
         narrow.matrix = &single;
     bool fours = operand_fours(gemm, &narrow) &&
                  (tiles[tile].narrow > 1 || !narrow.outer);
-    return key | key_held(log2) | key_second_vector(fours) |
-           key_product(0, sides->wide.outer, sides->narrow.outer,
+    return key | key_held(log2_ceil(tiles[tile].narrow)) |
+           key_second_vector(fours) |
+           key_product(tile, sides->wide.outer, sides->narrow.outer,
                        operand_fours(gemm, &sides->wide));
 }
 

@@ -11,9 +11,16 @@ struct skinny_shape {
     uint32_t item, lanes, turns, group_log2;
 };
 
+/* Work-items of TILE_SKINNY_BROAD's groups. */
+#define BROAD_GROUP_LOG2 9u
+#define BROAD_GROUP (1u << BROAD_GROUP_LOG2)
+
 /* outer: neighbours in the wide operand do not lie along k. */
-const struct skinny_shape *skinny_shape(uint32_t narrow_log2, bool outer);
-/* Whether gemm is narrow enough, and its leading dimensions are counted. */
+const struct skinny_shape *skinny_shape(enum tile_id tile, bool outer);
+/* Whether that is how the wide operand lies. */
+bool skinny_outer(const struct tandem_gemm *gemm);
+/* Whether gemm is narrow enough, its leading dimensions are counted and, for
+ * TILE_SKINNY_BROAD, its wide operand lies across k. */
 bool skinny_fits(const struct tandem_gemm *gemm, enum tile_id tile);
 /* Groups that each split takes; rows of the wide operand that each has, and
  * how much of k at a time. */

@@ -166,7 +166,7 @@ static void append_dtypes(struct variant_text *out, uint64_t key)
 static void append_skinny(struct variant_text *out, uint64_t key, bool nvidia)
 {
     struct skinny_shape shape =
-        *skinny_shape(KEY_HELD_LOG2(key), KEY_A_OUTER(key) != 0);
+        *skinny_shape((enum tile_id)KEY_TILE(key), KEY_A_OUTER(key) != 0);
     if (!nvidia)
         shape.turns /= 2;
     if (!nvidia && KEY_A_OUTER(key) == 0 && shape.item > 2) {
@@ -179,6 +179,8 @@ static void append_skinny(struct variant_text *out, uint64_t key, bool nvidia)
            1u << KEY_HELD_LOG2(key), shape.item, shape.lanes, shape.turns,
            KEY_A_OUTER(key), KEY_B_OUTER(key), KEY_VECTOR(key) != 0 ? 4 : 1,
            KEY_SECOND_VECTOR(key) != 0 ? 4 : 1);
+    if (nvidia && KEY_TILE(key) == TILE_SKINNY_BROAD)
+        append(out, " -DSTREAM=1");
 }
 
 /* Four or eight warps, in two rows.  Of large tiles as many slices as 192 KiB

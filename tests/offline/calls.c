@@ -246,15 +246,22 @@ static void activations_try(struct search *search, struct tandem_gemm *gemm)
 /* Few rows, or columns, in every layout. */
 static void skinny_try(struct search *search, struct tandem_gemm *gemm)
 {
-    static const int64_t extents[] = {1, 4, 6, 16};
-    for (uint32_t i = 0; i < 8 * COUNT(extents); i++) {
-        gemm->m = extents[i / 8];
+    static const struct {
+        int64_t m;
+        enum tile_id tile;
+    } cases[] = {{1, TILE_SKINNY_1},
+                 {4, TILE_SKINNY_4},
+                 {6, TILE_SKINNY_8},
+                 {16, TILE_SKINNY_16},
+                 {1, TILE_SKINNY_BROAD}};
+    for (uint32_t i = 0; i < 8 * COUNT(cases); i++) {
+        gemm->m = cases[i / 8].m;
         gemm->n = 64;
         gemm->flags = (i & 1u ? TANDEM_GEMM_TRANSPOSE_A : 0) |
                       (i & 2u ? TANDEM_GEMM_TRANSPOSE_B : 0);
         gemm->a.ld = gemm->b.ld = gemm->k + (i & 4u ? 1 : 0);
         gemm->c.ld = 64;
-        enum tile_id tile = (enum tile_id)(TILE_SKINNY_1 + i / 8);
+        enum tile_id tile = cases[i / 8].tile;
         tiles_try(search, gemm, tile, (enum tile_id)(tile + 1));
     }
 }

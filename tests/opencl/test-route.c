@@ -499,98 +499,6 @@ START_TEST(tests_may_force_a_division)
 }
 END_TEST
 
-START_TEST(few_rows_or_columns_go_to_skinny_tiles)
-{
-    static const struct {
-        int64_t m, n;
-        enum tile_id tile;
-    } cases[] = {{1, 4096, TILE_SKINNY_1},   {4096, 1, TILE_SKINNY_1},
-                 {3, 4096, TILE_SKINNY_4},   {4096, 8, TILE_SKINNY_8},
-                 {10, 4096, TILE_SKINNY_16}, {4096, 16, TILE_SKINNY_16}};
-    start(true);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct tandem_gemm gemm = product(cases[i].m, cases[i].n, 4096, 1);
-        struct route route = choose(&gemm);
-        ck_assert(!route.clblast);
-        ck_assert_int_eq(route.tile, cases[i].tile);
-        /* Without it, another. */
-        route_break(&routes, &gemm, &route);
-        route = choose(&gemm);
-        ck_assert(route.clblast || route.tile != cases[i].tile);
-        start(true);
-    }
-    ck_assert_int_eq(tiles[choice(512, 512, 512).tile].narrow, 0);
-    ck_assert_int_eq(tiles[choice(64, 4096, 4096).tile].narrow, 0);
-    /* Of measured ones the faster. */
-    take("tile.skinny-4", "3000 0.1 0.4");
-    take("tile.skinny-8", "3000 0.1 0.2");
-    ck_assert_int_eq(choice(4, 4096, 4096).tile, TILE_SKINNY_8);
-    take("tile.skinny-4", "3000 0.1 0.1");
-    ck_assert_int_eq(choice(4, 4096, 4096).tile, TILE_SKINNY_4);
-}
-END_TEST
-
-START_TEST(skinny_groups_fill_the_device)
-{
-    start(true);
-    /* One row by four that lie along k: enough groups. */
-    ck_assert_uint_eq(choice(1, 4096, 4096).division.splits, 1);
-    /* A single block, as deep as can be. */
-    ck_assert_uint_ge(choice(10, 10, 100000).division.splits, 48);
-    /* 50 blocks; with two splits each unit has one group, which alone does not
-     * get all of the memory's rate. */
-    struct tandem_gemm gemm = product(16, 3200, 4096, 1);
-    gemm.flags = 0;
-    gemm.b.ld = 3200;
-    ck_assert_uint_ge(choose(&gemm).division.splits, 4);
-}
-END_TEST
-
-static uint32_t kernel_of(const struct plan *plan, uint32_t step)
-{
-    return KEY_KERNEL(plan->step[step].key);
-}
-
-START_TEST(skinny_plans)
-{
-    struct plan plan;
-    struct tandem_gemm gemm = product(10, 10, 100000, 1);
-    plan_product(&plan, &gemm, TILE_SKINNY_16,
-                 (struct division){64, ALL_TILES}, NULL, 8);
-    ck_assert_uint_eq(plan.steps, 2);
-    ck_assert_uint_eq(kernel_of(&plan, 0), KERNEL_SKINNY);
-    ck_assert_uint_eq(kernel_of(&plan, 1), KERNEL_JOIN_LANES);
-    ck_assert_uint_ge(plan.temp_bytes, 32 * 100 * sizeof(float));
-    /* Many sums, or few parts, need no lanes. */
-    gemm = product(16, 8192, 8192, 1);
-    plan_product(&plan, &gemm, TILE_SKINNY_16,
-                 (struct division){4, ALL_TILES}, NULL, 8);
-    ck_assert_uint_eq(kernel_of(&plan, 1), KERNEL_JOIN_PARTS);
-    gemm = product(1, 4096, 4096, 1);
-    plan_product(&plan, &gemm, TILE_SKINNY_1, WHOLE, NULL, 8);
-    ck_assert_uint_eq(plan.steps, 1);
-    ck_assert_uint_eq(plan.temp_bytes, 0);
-    ck_assert_uint_eq(KEY_HELD_LOG2(plan.step[0].key), 0);
-    ck_assert_uint_eq(KEY_A_OUTER(plan.step[0].key), 0);
-    ck_assert_uint_eq(KEY_VECTOR(plan.step[0].key), 1);
-    ck_assert_uint_eq(KEY_SECOND_VECTOR(plan.step[0].key), 1);
-    /* A column by itself is a row; b's rows are the wide operand's then. */
-    gemm = product(4096, 1, 4096, 1);
-    gemm.flags = TANDEM_GEMM_TRANSPOSE_A;
-    gemm.a.ld = 4096;
-    gemm.b.ld = 1;
-    plan_product(&plan, &gemm, TILE_SKINNY_1, WHOLE, NULL, 8);
-    ck_assert_uint_eq(KEY_A_OUTER(plan.step[0].key), 1);
-    ck_assert_uint_eq(KEY_B_OUTER(plan.step[0].key), 0);
-    ck_assert_uint_eq(KEY_SECOND_VECTOR(plan.step[0].key), 1);
-    /* Not with gaps. */
-    gemm.b.ld = 3;
-    plan_product(&plan, &gemm, TILE_SKINNY_1, WHOLE, NULL, 8);
-    ck_assert_uint_eq(KEY_B_OUTER(plan.step[0].key), 1);
-    ck_assert_uint_eq(KEY_SECOND_VECTOR(plan.step[0].key), 0);
-}
-END_TEST
-
 static enum tensor tensor_choice(uint32_t flags, int64_t k)
 {
     struct tandem_gemm gemm = product(4096, 4096, k, 1);
@@ -758,9 +666,6 @@ int main(void)
     tcase_add_test(tests, an_epilogue_is_remembered_and_so_is_what_is_broken);
     tcase_add_test(tests, threads_share_what_is_remembered);
     tcase_add_test(tests, tests_may_force_a_division);
-    tcase_add_test(tests, few_rows_or_columns_go_to_skinny_tiles);
-    tcase_add_test(tests, skinny_groups_fill_the_device);
-    tcase_add_test(tests, skinny_plans);
     tcase_add_test(tests, less_accurate_tiles_are_for_whoever_allows_them);
     tcase_add_test(tests, an_operand_is_packed_where_it_has_to_be);
     tcase_add_test(tests, wrong_values_change_nothing);
