@@ -19,7 +19,14 @@
 #define CPU_SHALLOW 64
 #define CPU_DEEP 256
 #define FILLS 2u
-#define SKINNY_ROWS 192u /* of a compute unit */
+/* What is bound by memory is timed where it takes longer than the host takes
+ * to enqueue it: rows of a compute unit, and depths for so many; rows by k of
+ * one group of each. */
+#define SKINNY_ROWS 192u
+#define SKINNY_SHALLOW 512
+#define SKINNY_DEEP 1536
+#define GROUP_SHALLOW 65536u
+#define GROUP_DEEP 262144u
 #define COPIED_BYTES (UINT64_C(64) << 20)
 
 /* A product of what the meter's memory holds, by a tile or by CLBlast. */
@@ -28,6 +35,9 @@ struct work {
     enum tile_id tile;
     bool clblast;
     uint64_t bytes; /* that a, b and c take */
+    /* Each launch has the next of so many b's, one after the other. */
+    uint64_t b_bytes;
+    uint32_t copies, launches;
 };
 
 static void work_make(struct work *out, const struct meter *meter, int64_t m,
@@ -39,7 +49,10 @@ static void work_make(struct work *out, const struct meter *meter, int64_t m,
     memset(out, 0, sizeof(*out));
     a = (a + 255) / 256 * 256;
     b = (b + 255) / 256 * 256;
+    c = (c + 255) / 256 * 256;
     out->bytes = a + b + c;
+    out->b_bytes = b;
+    out->copies = 1;
     out->gemm = (struct tandem_gemm){
         .struct_size = sizeof(out->gemm),
         .dtype = TANDEM_F32,
@@ -50,8 +63,17 @@ static void work_make(struct work *out, const struct meter *meter, int64_t m,
         .batch = batch,
         .alpha = 1,
         .a = {meter->memory, 0, k, m * k},
-        .b = {meter->memory, a, k, k * n},
-        .c = {meter->memory, a + b, n, m * n}};
+        .b = {meter->memory, a + c, k, k * n},
+        .c = {meter->memory, a, n, m * n}};
+}
+
+/* As many b's as the meter has memory for: what is bound by memory has to come
+ * from there, not from a cache. */
+static void work_copies(struct work *work, const struct meter *meter)
+{
+    if (work->bytes < meter->bytes)
+        work->copies +=
+            (uint32_t)((meter->bytes - work->bytes) / work->b_bytes);
 }
 
 /* A product that the tile takes. */
@@ -70,6 +92,11 @@ static enum tandem_status work_launch(struct meter *meter, void *argument)
     if (work->clblast)
         return clblast_product(meter->stream, &work->gemm);
     enum tandem_status status;
+    if (work->copies > 1) {
+        uint32_t nth = work->launches++ % work->copies;
+        work->gemm.b.byte_offset =
+            work->bytes - work->b_bytes + nth * work->b_bytes;
+    }
     do {
         plan_product(&plan, &work->gemm, work->tile, WHOLE, NULL,
                      meter->device->programs.group_log2);
@@ -175,16 +202,29 @@ static enum tandem_status tune_bytes(struct meter *meter,
 
 /* ---- tiles ---- */
 
-/* Rows of the wide operand that a group of a skinny tile has where they lie
- * along k, as in all that is timed here. */
-static uint32_t skinny_share(enum tile_id tile)
+/* What is timed of a tile: of a skinny one, with its wide operand along or
+ * across k. */
+struct kind {
+    enum tile_id tile;
+    bool skinny, across, cpu;
+    uint32_t share; /* rows of the wide operand that a group has */
+};
+
+static struct kind kind_of(const struct meter *meter, enum tile_id tile,
+                           bool across)
 {
-    const struct tandem_gemm gemm = {.m = 1,
-                                     .n = 2,
-                                     .k = 1,
-                                     .batch = 1,
-                                     .flags = TANDEM_GEMM_TRANSPOSE_B};
-    return product_share(&gemm, tile);
+    const struct tandem_gemm gemm = {
+        .m = 1,
+        .n = 2,
+        .k = 1,
+        .batch = 1,
+        .flags = across ? 0 : TANDEM_GEMM_TRANSPOSE_B};
+    return (struct kind){
+        .tile = tile,
+        .skinny = tiles[tile].narrow != 0,
+        .across = across,
+        .cpu = meter->device->hardware->info.kind == TANDEM_DEVICE_CPU,
+        .share = product_share(&gemm, tile)};
 }
 
 /* What is counted apart of a product. */
@@ -201,38 +241,47 @@ static double packing_ns(const struct tandem_gemm *gemm, enum tile_id tile,
     return launches * other->launch_ns + bytes / other->bytes_per_ns;
 }
 
-/* Rounds of groups of the tile, one for each compute unit. */
-static void work_rounds(struct work *out, const struct meter *meter,
-                        enum tile_id tile, uint32_t rounds, int64_t depth)
+/* So many groups of the tile. */
+static void work_groups(struct work *out, const struct meter *meter,
+                        const struct kind *kind, uint32_t groups, int64_t depth)
 {
-    uint32_t rows, columns, groups = meter->device->routes.units * rounds;
+    const struct tile *tile = &tiles[kind->tile];
+    uint32_t rows, columns;
     grid_of(groups, &rows, &columns);
-    if (tiles[tile].narrow != 0)
-        work_make(out, meter, tiles[tile].narrow,
-                  (int64_t)groups * skinny_share(tile), depth, 1);
+    if (kind->skinny)
+        work_make(out, meter, tile->narrow, (int64_t)groups * kind->share,
+                  depth, 1);
     else
-        work_make(out, meter, (int64_t)rows * tiles[tile].m,
-                  (int64_t)columns * tiles[tile].n, depth, 1);
-    work_tile(out, tile);
+        work_make(out, meter, (int64_t)rows * tile->m,
+                  (int64_t)columns * tile->n, depth, 1);
+    work_tile(out, kind->tile);
+    if (kind->across) {
+        out->gemm.flags &= ~(uint32_t)TANDEM_GEMM_TRANSPOSE_B;
+        out->gemm.b.ld = out->gemm.n;
+    }
+    if (kind->skinny && !kind->cpu)
+        work_copies(out, meter);
 }
 
 /* No more rounds than the meter has memory for: of many compute units each is
  * sooner full. */
-static uint32_t rounds_fit(const struct meter *meter, enum tile_id tile,
+static uint32_t rounds_fit(const struct meter *meter, const struct kind *kind,
                            uint32_t rounds, int64_t depth)
 {
     struct work work;
     for (; rounds > 1; rounds--) {
-        work_rounds(&work, meter, tile, rounds, depth);
+        work_groups(&work, meter, kind, meter->device->routes.units * rounds,
+                    depth);
         if (work.bytes <= meter->bytes)
             break;
     }
     return rounds;
 }
 
-/* The time of rounds of groups at a depth, and, of one more of k. */
-static enum tandem_status rounds_time(struct meter *meter, enum tile_id tile,
-                                      uint32_t rounds, const int64_t depths[2],
+/* The time of groups at a depth, and, of one more of k. */
+static enum tandem_status groups_time(struct meter *meter,
+                                      const struct kind *kind,
+                                      uint32_t groups, const int64_t depths[2],
                                       const struct other_costs *other,
                                       double *out_ns, double *out_slope)
 {
@@ -240,9 +289,9 @@ static enum tandem_status rounds_time(struct meter *meter, enum tile_id tile,
     double ns[2] = {0, 0};
     enum tandem_status status = TANDEM_OK;
     for (uint32_t i = 0; i < 2 && status == TANDEM_OK; i++) {
-        work_rounds(&work, meter, tile, rounds, depths[i]);
+        work_groups(&work, meter, kind, groups, depths[i]);
         status = work_time(meter, &work, &ns[i]);
-        ns[i] -= packing_ns(&work.gemm, tile, other);
+        ns[i] -= packing_ns(&work.gemm, kind->tile, other);
     }
     if (status != TANDEM_OK)
         return status;
@@ -254,25 +303,49 @@ static enum tandem_status rounds_time(struct meter *meter, enum tile_id tile,
     return TANDEM_OK;
 }
 
+/* Depths of k at which one round of groups, or many, are timed. */
+static void depths_of(const struct meter *meter, const struct kind *kind,
+                      bool many, int64_t out[2])
+{
+    out[0] = kind->cpu ? CPU_SHALLOW : SHALLOW;
+    out[1] = kind->cpu ? CPU_DEEP : DEEP;
+    if (!kind->skinny || kind->cpu)
+        return;
+    out[0] = many ? SKINNY_SHALLOW : GROUP_SHALLOW / kind->share;
+    out[1] = many ? SKINNY_DEEP : GROUP_DEEP / kind->share;
+    if (many)
+        return;
+    for (struct work work; out[0] > SHALLOW; out[0] /= 2, out[1] /= 2) {
+        work_groups(&work, meter, kind, meter->device->routes.units, out[1]);
+        if (work.bytes <= meter->bytes)
+            break;
+    }
+}
+
 static enum tandem_status tune_tile(struct meter *meter, enum tile_id tile,
+                                    bool across,
                                     const struct other_costs *other,
                                     const struct findings *findings)
 {
-    bool cpu = meter->device->hardware->info.kind == TANDEM_DEVICE_CPU;
-    const int64_t depths[2] = {cpu ? CPU_SHALLOW : SHALLOW,
-                               cpu ? CPU_DEEP : DEEP};
+    const struct kind kind = kind_of(meter, tile, across);
+    int64_t depths[2], many_depths[2];
     double first, many, slope;
     double cost[3]; /* struct tile_cost */
-    /* What is bound by memory has to come from there. */
-    uint32_t share = tiles[tile].narrow != 0 ? skinny_share(tile) : 1;
-    uint32_t rounds = FILLS * tiles[tile].slots;
-    if (tiles[tile].narrow != 0 && !cpu)
+    uint32_t share = kind.share, units = meter->device->routes.units;
+    uint32_t rounds = FILLS * tiles[tile].slots, few = units;
+    if (kind.skinny && !kind.cpu) {
         rounds = SKINNY_ROWS / share;
-    rounds = rounds_fit(meter, tile, rounds, depths[1]);
+        /* So that memory does not bind them. */
+        few = (units + 1) / 2;
+    }
+    depths_of(meter, &kind, false, depths);
+    depths_of(meter, &kind, true, many_depths);
+    rounds = rounds_fit(meter, &kind, rounds, many_depths[1]);
     enum tandem_status status =
-        rounds_time(meter, tile, 1, depths, other, &first, &cost[1]);
+        groups_time(meter, &kind, few, depths, other, &first, &cost[1]);
     if (status == TANDEM_OK)
-        status = rounds_time(meter, tile, rounds, depths, other, &many, &slope);
+        status = groups_time(meter, &kind, units * rounds, many_depths, other,
+                             &many, &slope);
     if (status != TANDEM_OK)
         return status;
     cost[0] = first - cost[1] * (double)depths[0];
@@ -283,8 +356,23 @@ static enum tandem_status tune_tile(struct meter *meter, enum tile_id tile,
     /* No less than a profile may say. */
     cost[1] = fmax(cost[1] / share, 1e-3);
     cost[2] = fmax(slope / (rounds * share), 1e-3);
-    tell(findings, "tile.", tiles[tile].name, cost, 3);
+    tell(findings, across && tile != TILE_SKINNY_BROAD ? "across." : "tile.",
+         tiles[tile].name, cost, 3);
     return TANDEM_OK;
+}
+
+/* Last, as it matters least: unmeasured they cost as along k. */
+static enum tandem_status tune_across(struct meter *meter, uint64_t broken,
+                                      const struct other_costs *other,
+                                      const struct findings *findings)
+{
+    enum tandem_status status = TANDEM_OK;
+    for (uint32_t i = 0; i < TILES && meter_goes_on(status); i++)
+        if (tiles[i].narrow != 0 && i != TILE_SKINNY_BROAD &&
+            (broken >> i & 1u) == 0 && meter_left_ns(meter) > 0)
+            status =
+                tune_tile(meter, (enum tile_id)i, true, other, findings);
+    return status;
 }
 
 /* What an operand across k costs a strict product. */
@@ -325,12 +413,15 @@ enum tandem_status tune_tiles(struct meter *meter,
         if ((broken >> i % TILES & 1u) == 0 && meter_left_ns(meter) > 0 &&
             tile->patched == (i < TILES) &&
             (all || tile->strict || tile->tensor == TENSOR_NONE))
-            status = tune_tile(meter, (enum tile_id)(i % TILES), &other,
+            status = tune_tile(meter, (enum tile_id)(i % TILES),
+                               i % TILES == TILE_SKINNY_BROAD, &other,
                                findings);
     }
     if (meter_goes_on(status) && (broken >> TILE_STRICT_LARGE & 1u) == 0 &&
         meter_left_ns(meter) > 0)
         status = tune_outer(meter, findings);
+    if (meter_goes_on(status))
+        status = tune_across(meter, broken, &other, findings);
     return meter_goes_on(status) ? TANDEM_OK : status;
 }
 
