@@ -10,9 +10,12 @@
 #define ITEM_N 4
 #define SLICE 16
 #endif
-/* Elements read as one: 4 or 1. */
-#ifndef VECTOR
-#define VECTOR 1
+/* Elements of a, and of b, read as one: 4 or 1. */
+#ifndef A_VECTOR
+#define A_VECTOR 1
+#endif
+#ifndef B_VECTOR
+#define B_VECTOR 1
 #endif
 /* Steps of k whose reads of local memory a compiler may bring forward, for
  * which it needs registers. */
@@ -29,35 +32,37 @@
 /* Keeps the columns of a slice off one bank. */
 #define A_LINE (TILE_M + 4)
 #define B_LINE (TILE_N + 4)
-#define A_READS (TILE_M * SLICE / VECTOR / GROUP)
-#define B_READS (TILE_N * SLICE / VECTOR / GROUP)
+#define A_READS (TILE_M * SLICE / A_VECTOR / GROUP)
+#define B_READS (TILE_N * SLICE / B_VECTOR / GROUP)
 
-#if VECTOR == 4
-typedef float4 vector_t;
-#define LOAD LOAD4
-#else
-typedef float vector_t;
-#define LOAD LOAD1
-#endif
+typedef float vector1_t;
+typedef float4 vector4_t;
+#define VECTOR_T(width) CAT(CAT(vector, width), _t)
+#define LOAD(width, from) CAT(LOAD, width)(from)
+
+/* Work-items whose reads lie side by side, where lines lie along m or n, and
+ * how many such reads a line takes. */
+#define RUN(size, width) ((width) == 1 ? 32 : (size) / (width))
+#define RUNS(size, width) ((size) / (width) / RUN(size, width))
 
 /* Where read r of an item lies in a slice: along m or n, and along k. */
-#if VECTOR == 4
-#define OUTER_OF(outer, size, r)                                               \
-    ((outer) ? (id + (r)*GROUP) % ((size) / 4) * 4                             \
-             : (id + (r)*GROUP) / (SLICE / 4))
-#define DEPTH_OF(outer, size, r)                                               \
-    ((outer) ? (id + (r)*GROUP) / ((size) / 4)                                 \
-             : (id + (r)*GROUP) % (SLICE / 4) * 4)
-#else
-#define OUTER_OF(outer, size, r)                                               \
-    ((outer) ? (id + (r)*GROUP) % (size) : (id + (r)*GROUP) / SLICE)
-#define DEPTH_OF(outer, size, r)                                               \
-    ((outer) ? (id + (r)*GROUP) / (size) : (id + (r)*GROUP) % SLICE)
-#endif
+#define OUTER_OF(outer, size, width, r)                                        \
+    ((outer) ? (id % RUN(size, width) +                                        \
+                (r) % RUNS(size, width) * RUN(size, width)) *                  \
+                   (width)                                                     \
+             : (id + (r)*GROUP) / (SLICE / (width)))
+#define DEPTH_OF(outer, size, width, r)                                        \
+    ((outer) ? id / RUN(size, width) +                                         \
+                   (r) / RUNS(size, width) * (GROUP / RUN(size, width))        \
+             : (id + (r)*GROUP) % (SLICE / (width)) * (width))
+#define A_ROW(r) OUTER_OF(A_OUTER, TILE_M, A_VECTOR, r)
+#define A_DEPTH(r) DEPTH_OF(A_OUTER, TILE_M, A_VECTOR, r)
+#define B_COLUMN(r) OUTER_OF(B_OUTER, TILE_N, B_VECTOR, r)
+#define B_DEPTH(r) DEPTH_OF(B_OUTER, TILE_N, B_VECTOR, r)
 
 /* Puts what was read into a slice, whose lines lie along m or n. */
-#if VECTOR == 4
-#define PUT(slice, outer, o, k, x)                                             \
+#define PUT1(slice, outer, o, k, x) slice[k][o] = (x)
+#define PUT4(slice, outer, o, k, x)                                            \
     do {                                                                       \
         if (outer) {                                                           \
             *(__local float4 *)&slice[k][o] = (x);                             \
@@ -68,23 +73,48 @@ typedef float vector_t;
             slice[(k) + 3][o] = (x).s3;                                        \
         }                                                                      \
     } while (0)
-#else
-#define PUT(slice, outer, o, k, x) slice[k][o] = (x)
-#endif
+#define PUT(width, slice, outer, o, k, x)                                      \
+    CAT(PUT, width)(slice, outer, o, k, x)
 
-/* Where an item's reads of an operand are: pointers, which are faster, or,
- * where those would take too many registers, what is to be added to one. */
-#if A_READS + B_READS <= 4
+/* Where an item's reads of an operand are.  Many reads across k, one by one,
+ * are fixed distances from one pointer, which takes the fewest registers; what
+ * lies past the edge is not read.  Others are at pointers, which are faster,
+ * or, where those would take too many registers, at what is to be added to one;
+ * past the edge they read the last ones. */
+#define A_EVEN (A_OUTER && A_VECTOR == 1 && A_READS > 8)
+#define B_EVEN (B_OUTER && B_VECTOR == 1 && B_READS > 8)
+#define FAR(size, width, r, pitch)                                             \
+    ((long)((r) / RUNS(size, width)) * (pitch) +                               \
+     (r) % RUNS(size, width) * RUN(size, width))
+#if (A_EVEN ? 0 : A_READS) + (B_EVEN ? 0 : B_READS) <= 4
 #define PLACES(at, reads) __global const AB_T *at[reads]
 #define PLACE(from, offset) ((from) + (offset))
-#define READ(from, at) LOAD(at)
+#define READ(width, from, at) LOAD(width, at)
 #define ADVANCE(from, at, reads, step)                                         \
     _Pragma("unroll") for (uint r_ = 0; r_ < (reads); ++r_) at[r_] += (step)
 #else
 #define PLACES(at, reads) uint at[reads]
 #define PLACE(from, offset) (offset)
-#define READ(from, at) LOAD((from) + (at))
+#define READ(width, from, at) LOAD(width, (from) + (at))
 #define ADVANCE(from, at, reads, step) from += (step)
+#endif
+#if A_EVEN
+#define A_READ(r) LOAD(A_VECTOR, a + FAR(TILE_M, A_VECTOR, r, a_pitch))
+#define A_INSIDE(r) (A_ROW(r) <= last_m)
+#define A_ADVANCE() a += a_step
+#else
+#define A_READ(r) READ(A_VECTOR, a, a_at[r])
+#define A_INSIDE(r) true
+#define A_ADVANCE() ADVANCE(a, a_at, A_READS, a_step)
+#endif
+#if B_EVEN
+#define B_READ(r) LOAD(B_VECTOR, b + FAR(TILE_N, B_VECTOR, r, b_pitch))
+#define B_INSIDE(r) (B_COLUMN(r) <= last_n)
+#define B_ADVANCE() b += b_step
+#else
+#define B_READ(r) READ(B_VECTOR, b, b_at[r])
+#define B_INSIDE(r) true
+#define B_ADVANCE() ADVANCE(b, b_at, B_READS, b_step)
 #endif
 
 /* Reads the slice from k on; what lies past the end is 0. */
@@ -92,28 +122,28 @@ typedef float vector_t;
     do {                                                                       \
         _Pragma("unroll") for (uint r_ = 0; r_ < A_READS; ++r_)                \
         {                                                                      \
-            a_next[r_] = (vector_t)(0.0f);                                     \
-            if ((k_) + DEPTH_OF(A_OUTER, TILE_M, r_) < end)                    \
-                a_next[r_] = READ(a, a_at[r_]);                                \
+            a_next[r_] = (VECTOR_T(A_VECTOR))(0.0f);                           \
+            if ((k_) + A_DEPTH(r_) < end && A_INSIDE(r_))                      \
+                a_next[r_] = A_READ(r_);                                       \
         }                                                                      \
-        ADVANCE(a, a_at, A_READS, a_step);                                     \
+        A_ADVANCE();                                                           \
         _Pragma("unroll") for (uint r_ = 0; r_ < B_READS; ++r_)                \
         {                                                                      \
-            b_next[r_] = (vector_t)(0.0f);                                     \
-            if ((k_) + DEPTH_OF(B_OUTER, TILE_N, r_) < end)                    \
-                b_next[r_] = READ(b, b_at[r_]);                                \
+            b_next[r_] = (VECTOR_T(B_VECTOR))(0.0f);                           \
+            if ((k_) + B_DEPTH(r_) < end && B_INSIDE(r_))                      \
+                b_next[r_] = B_READ(r_);                                       \
         }                                                                      \
-        ADVANCE(b, b_at, B_READS, b_step);                                     \
+        B_ADVANCE();                                                           \
     } while (0)
 
 #define STORE(slot_)                                                           \
     do {                                                                       \
         _Pragma("unroll") for (uint r_ = 0; r_ < A_READS; ++r_)                \
-            PUT(a_slices[slot_], A_OUTER, OUTER_OF(A_OUTER, TILE_M, r_),       \
-                DEPTH_OF(A_OUTER, TILE_M, r_), a_next[r_]);                    \
+            PUT(A_VECTOR, a_slices[slot_], A_OUTER, A_ROW(r_), A_DEPTH(r_),    \
+                a_next[r_]);                                                   \
         _Pragma("unroll") for (uint r_ = 0; r_ < B_READS; ++r_)                \
-            PUT(b_slices[slot_], B_OUTER, OUTER_OF(B_OUTER, TILE_N, r_),       \
-                DEPTH_OF(B_OUTER, TILE_N, r_), b_next[r_]);                    \
+            PUT(B_VECTOR, b_slices[slot_], B_OUTER, B_COLUMN(r_), B_DEPTH(r_), \
+                b_next[r_]);                                                   \
     } while (0)
 
 #define PART(v, i)                                                             \
@@ -142,6 +172,149 @@ INLINE void multiply(float (*sum)[ITEM_N],
     }
 }
 
+/* Rows of a tile that are stored at a time; rows from one of an item's stores
+ * to the next, which is below it, of fours and of single sums; and stores
+ * before it is asked whether that was all. */
+#define PASS (ROWS * 4)
+#define FOURS_STEP (GROUP * 4 / TILE_N)
+#define ONES_STEP (GROUP / TILE_N)
+#define AT_ONCE 4
+
+/* What an item stores of a pass. */
+struct stored {
+    uint left;    /* rows from its first to the edge; 0: it is outside */
+    uint most;    /* those of all items */
+    ulong part;   /* its place in the partials */
+    ulong line;   /* from row to row there */
+    long c, bias; /* its place in these */
+};
+
+INLINE struct stored stored_of(const struct tile *tile, uint first, uint at,
+                               const struct product *p)
+{
+    struct stored s;
+    uint y = first + at / TILE_N, x = at % TILE_N;
+    uint row = tile->m * TILE_M + y, column = tile->n * TILE_N + x;
+    bool some = p->whole > 0;
+    s.left = row < p->m && column < p->n ? p->m - row : 0;
+    s.most = min(p->m - tile->m * TILE_M - first, (uint)PASS);
+    s.line = some ? TILE_N : p->n;
+    s.part = p->partial_offset +
+             (some ? ((ulong)tile->part * TILE_M + y) * TILE_N + x
+                   : ((ulong)tile->plane * p->m + row) * p->n + column);
+    s.c = (long)p->c_offset + (long)tile->batch * p->c_batch +
+          (long)row * p->c_ld + column;
+    s.bias = (long)p->bias_offset + (long)row * p->bias_row +
+             (long)column * p->bias_column;
+    return s;
+}
+
+/* The element at c, from its sum, and its bias; not inside: nothing is read or
+ * stored.  What is the same in all items is asked first: the other way round
+ * PoCL's vectors store what lies past the edge, too. */
+INLINE void put_one(__global C_T *c, __global const C_T *bias, bool inside,
+                    float sum, const struct product *p)
+{
+    float old = 0.0f, added = 0.0f;
+    if ((p->flags & HAS_BIAS) != 0 && inside)
+        added = C_VALUE(*bias);
+    if (p->beta != 0.0f && inside)
+        old = C_VALUE(*c);
+    sum = finish(sum, old, added, p->alpha, p->beta, p->slope);
+    if (inside)
+        *c = C_ROUND(sum);
+}
+
+/* Four neighbours, as one. */
+INLINE void put_four(__global C_T *c, __global const C_T *bias, bool inside,
+                     float4 sum, const struct product *p)
+{
+    float4 old = (float4)(0.0f), added = (float4)(0.0f);
+    const long step = p->bias_column;
+    if ((p->flags & HAS_BIAS) != 0 && inside)
+        added = (float4)(C_VALUE(bias[0]), C_VALUE(bias[step]),
+                         C_VALUE(bias[2 * step]), C_VALUE(bias[3 * step]));
+    if (p->beta != 0.0f && inside)
+        old = C_VALUE4(*(__global const C_T4 *)c);
+    sum.s0 = finish(sum.s0, old.s0, added.s0, p->alpha, p->beta, p->slope);
+    sum.s1 = finish(sum.s1, old.s1, added.s1, p->alpha, p->beta, p->slope);
+    sum.s2 = finish(sum.s2, old.s2, added.s2, p->alpha, p->beta, p->slope);
+    sum.s3 = finish(sum.s3, old.s3, added.s3, p->alpha, p->beta, p->slope);
+    if (inside)
+        *(__global C_T4 *)c = C_ROUND4(sum);
+}
+
+/* Rows of a tile from first on, which are in local memory. */
+INLINE void store_fours(__global C_T *c, __global float *partial,
+                        __global const C_T *bias, const struct tile *tile,
+                        uint first, __local const float *shared,
+                        const struct product *p)
+{
+    const struct stored s = stored_of(tile, first, get_local_id(0) * 4, p);
+    const long c_step = FOURS_STEP * p->c_ld;
+    const long bias_step = FOURS_STEP * p->bias_row;
+    const ulong part_step = FOURS_STEP * s.line;
+    shared += get_local_id(0) * 4;
+    partial += s.part;
+    c += s.c;
+    bias += s.bias;
+    if (tile->parted) {
+#pragma unroll 1
+        for (uint y = 0; y < s.most; y += FOURS_STEP) {
+            if (y < s.left)
+                *(__global float4 *)partial = *(__local const float4 *)shared;
+            partial += part_step;
+            shared += GROUP * 4;
+        }
+        return;
+    }
+    for (uint y = 0; y < s.most; y += AT_ONCE * FOURS_STEP) {
+#pragma unroll
+        for (uint i = 0; i < AT_ONCE; ++i) {
+            put_four(c, bias, y + i * FOURS_STEP < s.left,
+                     *(__local const float4 *)shared, p);
+            c += c_step;
+            bias += bias_step;
+            shared += GROUP * 4;
+        }
+    }
+}
+
+INLINE void store_ones(__global C_T *c, __global float *partial,
+                       __global const C_T *bias, const struct tile *tile,
+                       uint first, __local const float *shared,
+                       const struct product *p)
+{
+    const struct stored s = stored_of(tile, first, get_local_id(0), p);
+    const long c_step = ONES_STEP * p->c_ld;
+    const long bias_step = ONES_STEP * p->bias_row;
+    const ulong part_step = ONES_STEP * s.line;
+    shared += get_local_id(0);
+    partial += s.part;
+    c += s.c;
+    bias += s.bias;
+    if (tile->parted) {
+#pragma unroll 1
+        for (uint y = 0; y < s.most; y += ONES_STEP) {
+            if (y < s.left)
+                *partial = *shared;
+            partial += part_step;
+            shared += GROUP;
+        }
+        return;
+    }
+    for (uint y = 0; y < s.most; y += AT_ONCE * ONES_STEP) {
+#pragma unroll
+        for (uint i = 0; i < AT_ONCE; ++i) {
+            put_one(c, bias, y + i * ONES_STEP < s.left,
+                 *shared, p);
+            c += c_step;
+            bias += bias_step;
+            shared += GROUP;
+        }
+    }
+}
+
 /* Through local memory, 32 rows at a time, so that neighbours store
  * neighbours. */
 INLINE void store_tile(__global C_T *c, __global float *partial,
@@ -150,9 +323,10 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
                               __local float *shared, uint y, uint x,
                               const struct product *p)
 {
-    uint id = get_local_id(0);
 #pragma unroll
     for (uint i = 0; i < ITEM_M; i += 4) {
+        if (tile->m * TILE_M + i * ROWS >= p->m)
+            break;
         barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
         for (uint row = 0; row < 4; ++row)
@@ -163,16 +337,10 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
                     (float4)(sum[i + row][j], sum[i + row][j + 1],
                              sum[i + row][j + 2], sum[i + row][j + 3]);
         barrier(CLK_LOCAL_MEM_FENCE);
-        bool fours = tile_in_fours(tile, p);
-        for (uint at = fours ? id * 4 : id; at < ROWS * 4 * TILE_N;
-             at += fours ? GROUP * 4 : GROUP) {
-            uint row = i * ROWS + at / TILE_N, column = at % TILE_N;
-            if (fours)
-                store_four(c, partial, bias, tile, row, column,
-                           *(__local const float4 *)(shared + at), p);
-            else
-                store_one(c, partial, bias, tile, row, column, shared[at], p);
-        }
+        if (tile_in_fours(tile, p))
+            store_fours(c, partial, bias, tile, i * ROWS, shared, p);
+        else
+            store_ones(c, partial, bias, tile, i * ROWS, shared, p);
     }
 }
 
@@ -190,32 +358,45 @@ KERNEL void product(__global C_T *c, __global float *partial,
     uint first_m = tile.m * TILE_M, first_n = tile.n * TILE_N;
     uint begin = tile.begin, end = tile.end;
 
-    /* Rows and columns past the edge read the last ones; nobody stores what
-     * comes of it.  An operand's slice is at a and b; what an item reads of it
-     * is less than 2^31 elements away. */
+    /* Nobody stores what comes of rows and columns past the edge.  An operand's
+     * slice is at a and b; what an item reads of it is less than 2^31 elements
+     * away. */
+#if !A_EVEN
     PLACES(a_at, A_READS);
+#endif
+#if !B_EVEN
     PLACES(b_at, B_READS);
-    vector_t a_next[A_READS], b_next[B_READS];
-    const uint last_m = ((p.m - 1) & ~(A_OUTER ? VECTOR - 1u : 0u)) - first_m;
-    const uint last_n = ((p.n - 1) & ~(B_OUTER ? VECTOR - 1u : 0u)) - first_n;
+#endif
+    VECTOR_T(A_VECTOR) a_next[A_READS];
+    VECTOR_T(B_VECTOR) b_next[B_READS];
+    const uint last_m = ((p.m - 1) & ~(A_OUTER ? A_VECTOR - 1u : 0u)) - first_m;
+    const uint last_n = ((p.n - 1) & ~(B_OUTER ? B_VECTOR - 1u : 0u)) - first_n;
     a += (long)p.a_offset + (long)tile.batch * p.a_batch +
          (A_OUTER ? begin * p.a_ld + first_m : first_m * p.a_ld + begin);
     b += (long)p.b_offset + (long)tile.batch * p.b_batch +
          (B_OUTER ? begin * p.b_ld + first_n : first_n * p.b_ld + begin);
+#if A_EVEN
+    a += (long)(A_DEPTH(0) * (uint)p.a_ld + A_ROW(0));
+    const long a_pitch = GROUP / RUN(TILE_M, A_VECTOR) * p.a_ld;
+#else
 #pragma unroll
     for (uint r = 0; r < A_READS; ++r) {
-        uint o = min((uint)OUTER_OF(A_OUTER, TILE_M, r), last_m);
-        uint k = DEPTH_OF(A_OUTER, TILE_M, r);
+        uint o = min((uint)A_ROW(r), last_m), k = A_DEPTH(r);
         a_at[r] = PLACE(a, A_OUTER ? k * (uint)p.a_ld + o
                                    : o * (uint)p.a_ld + k);
     }
+#endif
+#if B_EVEN
+    b += (long)(B_DEPTH(0) * (uint)p.b_ld + B_COLUMN(0));
+    const long b_pitch = GROUP / RUN(TILE_N, B_VECTOR) * p.b_ld;
+#else
 #pragma unroll
     for (uint r = 0; r < B_READS; ++r) {
-        uint o = min((uint)OUTER_OF(B_OUTER, TILE_N, r), last_n);
-        uint k = DEPTH_OF(B_OUTER, TILE_N, r);
+        uint o = min((uint)B_COLUMN(r), last_n), k = B_DEPTH(r);
         b_at[r] = PLACE(b, B_OUTER ? k * (uint)p.b_ld + o
                                    : o * (uint)p.b_ld + k);
     }
+#endif
     const long a_step = A_OUTER ? SLICE * p.a_ld : SLICE;
     const long b_step = B_OUTER ? SLICE * p.b_ld : SLICE;
 
@@ -232,6 +413,8 @@ KERNEL void product(__global C_T *c, __global float *partial,
         for (uint j = 0; j < ITEM_N; ++j)
             sum[i][j] = 0.0f;
 
+    /* Of whom all sums are past the edge, has nothing to multiply. */
+    const bool busy = y * 4 < p.m - first_m && x * 4 < p.n - first_n;
     uint slot = 0;
     FETCH(begin);
     STORE(0);
@@ -240,7 +423,8 @@ KERNEL void product(__global C_T *c, __global float *partial,
         bool more = k + SLICE < end;
         if (more)
             FETCH(k + SLICE);
-        multiply(sum, a_slices[slot], b_slices[slot], y, x);
+        if (busy)
+            multiply(sum, a_slices[slot], b_slices[slot], y, x);
         if (more) {
             slot ^= 1;
             STORE(slot);

@@ -91,7 +91,8 @@ enum kernel_type {
 #define KEY_A_LIES(key) ((uint32_t)((key) >> 47 & 3u))
 #define KEY_B_LIES(key) ((uint32_t)((key) >> 49 & 3u))
 #define KEY_FORMAT(key) ((uint32_t)((key) >> 52 & 7u))
-/* Whether the narrow operand of a skinny one is made of aligned vectors. */
+/* Whether the second operand, b or the narrow one of a skinny product, is made
+ * of aligned vectors. */
 #define KEY_SECOND_VECTOR(key) ((uint32_t)((key) >> 51 & 1u))
 
 /* Operand 0 is the output. */

@@ -156,11 +156,10 @@ bool operand_fours(const struct tandem_gemm *gemm,
            (operand->outer ? operand->rows : operand->depth) % 4 == 0;
 }
 
-static bool both_fours(const struct tandem_gemm *gemm)
+static bool fours_of(const struct tandem_gemm *gemm, enum operand_id id)
 {
-    struct operand a = operand_of(gemm, OPERAND_A);
-    struct operand b = operand_of(gemm, OPERAND_B);
-    return operand_fours(gemm, &a) && operand_fours(gemm, &b);
+    struct operand operand = operand_of(gemm, id);
+    return operand_fours(gemm, &operand);
 }
 
 bool operand_outer(const struct tandem_gemm *gemm, enum operand_id id)
@@ -189,7 +188,7 @@ bool product_by_ones(const struct tandem_gemm *gemm, enum tile_id tile)
 {
     return tiles[tile].tensor == TENSOR_NONE && !tiles[tile].strict &&
            tiles[tile].narrow == 0 && packing_needs(gemm, tile) == 0 &&
-           !both_fours(gemm);
+           !(fours_of(gemm, OPERAND_A) && fours_of(gemm, OPERAND_B));
 }
 
 /* ---- the product ---- */
@@ -199,11 +198,13 @@ static uint64_t key_of(const struct tandem_gemm *gemm, enum tile_id tile,
                        bool packed)
 {
     bool strict = tiles[tile].strict;
-    bool fours = strict || (packed && tile == TILE_LARGE) || both_fours(gemm);
+    bool fours = strict || (packed && tile == TILE_LARGE);
     return kernel_key(strict ? KERNEL_STRICT : KERNEL_PRODUCT, 0, false,
                       tiles[tile].group_log2) |
            key_product(tile, operand_outer(gemm, OPERAND_A),
-                       operand_outer(gemm, OPERAND_B), fours) |
+                       operand_outer(gemm, OPERAND_B),
+                       fours || fours_of(gemm, OPERAND_A)) |
+           key_second_vector(fours || fours_of(gemm, OPERAND_B)) |
            product_types(gemm);
 }
 

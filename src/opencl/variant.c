@@ -135,9 +135,10 @@ static void append_product(struct variant_text *out, uint64_t key, bool nvidia)
     const struct tile *tile = &tiles[KEY_TILE(key)];
     append(out,
            " -DITEM_M=%u -DITEM_N=%u -DSLICE=%u -DA_OUTER=%u -DB_OUTER=%u "
-           "-DVECTOR=%u -DUNROLL=%u",
+           "-DA_VECTOR=%u -DB_VECTOR=%u -DUNROLL=%u",
            tile->m / 8, tile->n / 16, tile->slice, KEY_A_OUTER(key),
            KEY_B_OUTER(key), KEY_VECTOR(key) != 0 ? 4 : 1,
+           KEY_SECOND_VECTOR(key) != 0 ? 4 : 1,
            nvidia ? tile->slice : 4);
 }
 

@@ -303,13 +303,15 @@ static void products_try(struct search *search)
         gemm.b.ld = gemm.c.ld = 16;
         activations_try(search, &gemm);
     }
-    /* Several tiles; every layout, in fours and not. */
+    /* Several tiles; every layout, either operand in fours and
+     * not. */
     gemm.m = gemm.n = gemm.c.ld = 272;
     gemm.activation = TANDEM_OP_INVALID;
-    for (uint32_t i = 0; i < 8; i++) {
+    for (uint32_t i = 0; i < 16; i++) {
         gemm.flags = (i & 1u ? TANDEM_GEMM_TRANSPOSE_A : 0) |
                      (i & 2u ? TANDEM_GEMM_TRANSPOSE_B : 0);
-        gemm.a.ld = gemm.b.ld = gemm.k + (i & 4u ? 1 : 0);
+        gemm.a.ld = gemm.k + (i & 4u ? 1 : 0);
+        gemm.b.ld = gemm.k + (i & 8u ? 1 : 0);
         tiles_try(search, &gemm, 0, TILE_SKINNY_1);
         gemm.flags |= TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_ROW_SCALED;
         tiles_try(search, &gemm, TILE_TF32_LARGE, TILES);
