@@ -47,8 +47,8 @@
 /* Bounds of how long helpers look out for the next job. */
 #define LOOK_LEAST_NS 20000.0
 #define LOOK_MOST_NS 200000.0
-/* What jobs on one thread take, in times what measuring took, until it is done
- * again. */
+/* What jobs on few threads take, in times what measuring took, until it is
+ * done again. */
 #define DOUBT_FACTOR 10.0
 /* Pieces of each share, so that a slow thread can be helped. */
 #define PIECES_PER_SHARE 8
@@ -78,16 +78,18 @@ struct pool {
     pool_fn fn;
     const void *work;
     int64_t piece;
-    alignas(LINE) atomic_int caller_on; /* its processor; rarely written */
-    atomic_bool stop;
+    /* The processors that members were last seen on, -1 where not yet: the
+     * caller in its last job, helpers as they fell asleep. */
+    alignas(LINE) atomic_int seen_on[THREADS_LIMIT];
+    alignas(LINE) atomic_bool stop;
     atomic_bool waits; /* the caller; whoever clears it posts left */
     _Atomic uint32_t awake; /* helpers */
     _Atomic uint32_t threads; /* the caller among them */
     _Atomic double look_ns;
     _Atomic double least_ns; /* of a job that is worth sharing */
-    /* What jobs on one thread took since the costs were measured, roughly, and
-     * when that is enough to measure them again. */
-    _Atomic double alone_ns, again_ns;
+    /* What jobs on fewer threads than there are took since the costs were
+     * measured, roughly, and when that is enough to measure them again. */
+    _Atomic double few_ns, again_ns;
     sem_t left;
     /* Nanoseconds of a unit for one thread; 0: not known. */
     _Atomic float rates[POOL_KINDS][CLASSES];
@@ -197,15 +199,42 @@ static bool job_join(struct member *helper, uint_fast64_t *out_seen)
     return open;
 }
 
-/* Until there is a job, or the pool is destroyed.  The system may wake a thread
- * on the processor of whoever wakes it, here the caller, which goes on, and
- * leave it there for 0.1 s while others idle: who sleeps keeps off it. */
+/* Where the calling thread is, which is member number. */
+static int member_seen(struct pool *pool, uint32_t number)
+{
+    int processor = sched_getcpu();
+    atomic_int *seen = &pool->seen_on[number];
+    if (atomic_load_explicit(seen, memory_order_relaxed) != processor)
+        atomic_store_explicit(seen, processor, memory_order_relaxed);
+    return processor;
+}
+
+/* The system may start or wake a thread on the processor of whoever does so,
+ * here the caller, which goes on, and leave it there for 0.1 s while others
+ * idle: who sleeps keeps off the caller's processor, and who shares one with a
+ * helper of a lower number first goes to one that nobody is on. */
+static bool helper_leave(struct member *helper, struct affinity *out)
+{
+    struct pool *pool = helper->pool;
+    int processor = member_seen(pool, helper->number), seen[THREADS_LIMIT];
+    uint32_t threads = atomic_load(&pool->threads), count = 1;
+    for (uint32_t i = 0; i < threads; i++) {
+        seen[i] = atomic_load_explicit(&pool->seen_on[i], memory_order_relaxed);
+        if (i > 0 && i < helper->number && seen[i] == processor)
+            count = threads;
+    }
+    bool off = affinity_avoid(out, seen, count) ||
+               (count > 1 && affinity_avoid(out, seen, 1));
+    member_seen(pool, helper->number);
+    return off;
+}
+
+/* Until there is a job, or the pool is destroyed. */
 static void helper_sleep(struct member *helper, uint_fast64_t seen)
 {
     struct pool *pool = helper->pool;
     struct affinity affinity;
-    int caller_on = atomic_load(&pool->caller_on);
-    bool off = affinity_avoid(&affinity, &caller_on, 1);
+    bool off = helper_leave(helper, &affinity);
     atomic_fetch_sub(&pool->awake, 1);
     atomic_store(&helper->asleep, true);
     uint_fast64_t gate = atomic_load(&pool->gate);
@@ -292,14 +321,6 @@ static void shares_cut(struct pool *pool, int64_t tasks, uint32_t team)
     }
 }
 
-static void caller_seen(struct pool *pool)
-{
-    int processor = sched_getcpu();
-    if (atomic_load_explicit(&pool->caller_on, memory_order_relaxed) !=
-        processor)
-        atomic_store(&pool->caller_on, processor);
-}
-
 /* Called with busy held.  Returns the nanoseconds of a task in this thread; 0
  * where it came to none. */
 static double job_run(struct pool *pool, pool_fn fn, const void *work,
@@ -311,7 +332,7 @@ static double job_run(struct pool *pool, pool_fn fn, const void *work,
     shares_cut(pool, tasks, team);
     pool->fn = fn;
     pool->work = work;
-    caller_seen(pool);
+    member_seen(pool, 0);
     atomic_store(&pool->gate, generation << 16 | team);
     sleepers_wake(pool, 0, team);
     double start = now_ns();
@@ -375,7 +396,9 @@ static void helpers_start(struct pool *pool)
     uint32_t most = pool_processors();
     uint32_t wanted = pool->threads < most ? pool->threads : most;
     pool->owner = getpid();
-    caller_seen(pool);
+    for (uint32_t i = 1; i < wanted; i++)
+        atomic_store(&pool->seen_on[i], -1);
+    member_seen(pool, 0);
     while (pool->started + 1 < wanted) {
         struct member *helper = &pool->members[pool->started + 1];
         helper->pool = pool;
@@ -395,7 +418,6 @@ static void helpers_start(struct pool *pool)
 /* Times how long helpers take to come, asleep and awake. */
 static void costs_measure(struct pool *pool)
 {
-    struct team_costs seen;
     uint32_t threads = pool->threads;
     if (threads < 2)
         return;
@@ -404,8 +426,7 @@ static void costs_measure(struct pool *pool)
     atomic_store(&pool->look_ns, 10 * LOOK_MOST_NS);
     double all = meeting_measure(pool, threads, 0);
     double two = threads > 2 ? meeting_measure(pool, 2, 0) : all;
-    team_measured(&seen, two, all, threads, cold);
-    team_better(&pool->costs, &seen);
+    team_measured(&pool->costs, two, all, threads, cold);
     cold = pool->costs.cold;
     pool->least_ns =
         pool->costs.least > LEAST_NS ? pool->costs.least : LEAST_NS;
@@ -418,16 +439,16 @@ static void costs_measure(struct pool *pool)
     pool->again_ns = again > before ? again : before;
 }
 
-/* After a job that ran on one thread: the costs may be of a moment in which
- * the helpers had no processor, and would keep it so for ever. */
-static void costs_doubt(struct pool *pool, double alone_ns)
+/* After a job of job_ns that ran on fewer threads than it has tasks: the costs
+ * may be of a moment in which some helpers had no processor, and would keep it
+ * so for ever. */
+static void costs_doubt(struct pool *pool, double job_ns)
 {
     double sum =
-        atomic_load_explicit(&pool->alone_ns, memory_order_relaxed) + alone_ns;
+        atomic_load_explicit(&pool->few_ns, memory_order_relaxed) + job_ns;
     bool again =
         sum > atomic_load_explicit(&pool->again_ns, memory_order_relaxed);
-    atomic_store_explicit(&pool->alone_ns, again ? 0 : sum,
-                          memory_order_relaxed);
+    atomic_store_explicit(&pool->few_ns, again ? 0 : sum, memory_order_relaxed);
     if (!again || pthread_mutex_trylock(&pool->busy) != 0)
         return;
     /* A child after fork has no helpers. */
@@ -555,9 +576,9 @@ void pool_run(struct pool *pool, uint32_t kind, pool_fn fn, const void *work,
     } else {
         fn(work, 0, tasks);
         per_task = (now_ns() - start) / (double)(tasks > 0 ? tasks : 1);
-        if (alone_ns > LEAST_NS && tasks > 1)
-            costs_doubt(pool, alone_ns);
     }
+    if (alone_ns > LEAST_NS && tasks > (int64_t)team && team < pool->threads)
+        costs_doubt(pool, alone_ns / team);
     if (per_task > 0)
         *rate = team_learn(*rate, (float)(per_task / (double)units));
 }

@@ -12,24 +12,22 @@
 /* The share of a difference by which a known time rises. */
 #define RISE 0.125f
 
-void team_measured(struct team_costs *out, double two, double all,
+void team_measured(struct team_costs *known, double two, double all,
                    uint32_t threads, double cold)
 {
-    out->each = threads > 2 ? (all - two) / (threads - 2) : 0;
-    out->each = out->each > 0 ? out->each : 0;
-    out->fixed = two - 2 * out->each;
-    out->fixed = out->fixed > 0 ? out->fixed : 0;
-    out->cold = cold > all ? cold : all;
+    if (known->two > 0) {
+        two = fmin(two, known->two);
+        all = fmin(all, known->all);
+        cold = fmin(cold, known->cold);
+    }
+    known->two = two;
+    known->all = all;
+    known->cold = fmax(cold, all);
+    known->threads = threads;
+    known->each = threads > 2 ? fmax((all - two) / (threads - 2), 0) : 0;
+    known->fixed = fmax(two - 2 * known->each, 0);
     /* Two threads halve the work: it must be twice what they take to meet. */
-    out->least = 2 * two;
-}
-
-void team_better(struct team_costs *known, const struct team_costs *seen)
-{
-    double cold = known->cold;
-    if (known->least == 0 || seen->least < known->least)
-        *known = *seen;
-    known->cold = cold > 0 && cold < seen->cold ? cold : seen->cold;
+    known->least = 2 * two;
 }
 
 /* The best number of threads that look out, and its time. */

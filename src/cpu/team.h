@@ -11,9 +11,11 @@
 
 /* Nanoseconds in which threads come together. */
 struct team_costs {
-    double least; /* of the smallest job that is worth it; 0: not measured */
-    double fixed, each; /* of threads that look out, and of each more */
-    double cold;        /* where some have to be woken */
+    double two, all, cold; /* of so many that look out, and of all asleep;
+                              two is 0: not measured */
+    uint32_t threads;      /* all of them */
+    double least;          /* of the smallest job that is worth it */
+    double fixed, each;    /* of threads that look out, and of each more */
 };
 
 /* What was saved by not waking threads, or lost, of late. */
@@ -21,13 +23,11 @@ struct team_credit {
     double ns, at;
 };
 
-/* From the times in which 2 and threads threads came together. */
-void team_measured(struct team_costs *out, double two, double all,
+/* Takes the times in which 2 threads came together, all, and all asleep.  Of
+ * each time the least counts that was ever taken: threads may be late for many
+ * reasons, and early for none. */
+void team_measured(struct team_costs *known, double two, double all,
                    uint32_t threads, double cold);
-
-/* Keeps of what is known, 0 where nothing is, and what was seen now whichever
- * is less: threads may be late for many reasons, and early for none. */
-void team_better(struct team_costs *known, const struct team_costs *seen);
 
 /* The threads for a job of alone_ns, of at most limit, where awake of them
  * look out; now_ns: the time.  Threads that sleep are woken for a job that
