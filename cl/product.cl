@@ -306,8 +306,7 @@ INLINE void store_ones(__global C_T *c, __global float *partial,
     for (uint y = 0; y < s.most; y += AT_ONCE * ONES_STEP) {
 #pragma unroll
         for (uint i = 0; i < AT_ONCE; ++i) {
-            put_one(c, bias, y + i * ONES_STEP < s.left,
-                 *shared, p);
+            put_one(c, bias, y + i * ONES_STEP < s.left, *shared, p);
             c += c_step;
             bias += bias_step;
             shared += GROUP;
