@@ -12,12 +12,8 @@
 #include <string.h>
 
 #include "../common/runner.h"
-#include "product.h"
+#include "choice.h"
 #include "opencl/packing.h"
-#include "opencl/platform.h"
-#include "opencl/route.h"
-
-static struct routes routes;
 
 static void start(bool nvidia)
 {
@@ -25,26 +21,7 @@ static void start(bool nvidia)
     hardware.info.compute_units = 100;
     hardware.nvidia = nvidia;
     hardware.tensor_cores = nvidia;
-    memset(&routes, 0, sizeof(routes));
-    routes_start(&routes, &hardware);
-}
-
-static struct route choose(const struct tandem_gemm *gemm)
-{
-    struct route route;
-    route_choose(&routes, gemm, &route);
-    return route;
-}
-
-static struct route choice(int64_t m, int64_t n, int64_t k)
-{
-    struct tandem_gemm gemm = product(m, n, k, 1);
-    return choose(&gemm);
-}
-
-static void take(const char *key, const char *value)
-{
-    ck_assert_msg(costs_take(&routes.costs, key, value), "%s: %s", key, value);
+    routes_begin(&hardware);
 }
 
 START_TEST(without_measurements_the_rule_holds)

@@ -4,13 +4,9 @@
 #include <config.h>
 
 #include <check.h>
-#include <string.h>
 
 #include "../common/runner.h"
-#include "opencl/platform.h"
-#include "opencl/route.h"
-
-static struct routes routes;
+#include "choice.h"
 
 static void start(uint32_t units, uint32_t group_limit)
 {
@@ -18,43 +14,7 @@ static void start(uint32_t units, uint32_t group_limit)
     hardware.info.compute_units = units;
     hardware.group_limit = group_limit;
     hardware.nvidia = hardware.tensor_cores = true;
-    memset(&routes, 0, sizeof(routes));
-    routes_start(&routes, &hardware);
-}
-
-/* a and b lie along k. */
-static struct tandem_gemm product(int64_t m, int64_t n, int64_t k,
-                                  int64_t batch)
-{
-    return (struct tandem_gemm){.struct_size = sizeof(struct tandem_gemm),
-                                .dtype = TANDEM_F32,
-                                .flags = TANDEM_GEMM_TRANSPOSE_B,
-                                .m = m,
-                                .n = n,
-                                .k = k,
-                                .batch = batch,
-                                .alpha = 1,
-                                .a = {NULL, 0, k, m * k},
-                                .b = {NULL, 0, k, n * k},
-                                .c = {NULL, 0, n, m * n}};
-}
-
-static struct route choose(const struct tandem_gemm *gemm)
-{
-    struct route route;
-    route_choose(&routes, gemm, &route);
-    return route;
-}
-
-static struct route choice(int64_t m, int64_t n, int64_t k)
-{
-    struct tandem_gemm gemm = product(m, n, k, 1);
-    return choose(&gemm);
-}
-
-static void take(const char *key, const char *value)
-{
-    ck_assert_msg(costs_take(&routes.costs, key, value), "%s: %s", key, value);
+    routes_begin(&hardware);
 }
 
 START_TEST(few_rows_or_columns_go_to_skinny_tiles)
