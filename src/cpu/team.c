@@ -23,7 +23,6 @@ void team_measured(struct team_costs *known, double two, double all,
     known->two = two;
     known->all = all;
     known->cold = fmax(cold, all);
-    known->threads = threads;
     known->each = threads > 2 ? fmax((all - two) / (threads - 2), 0) : 0;
     known->fixed = fmax(two - 2 * known->each, 0);
     /* Two threads halve the work: it must be twice what they take to meet. */

@@ -13,9 +13,8 @@
 struct team_costs {
     double two, all, cold; /* of so many that look out, and of all asleep;
                               two is 0: not measured */
-    uint32_t threads;      /* all of them */
-    double least;          /* of the smallest job that is worth it */
-    double fixed, each;    /* of threads that look out, and of each more */
+    double least;       /* of the smallest job that is worth it */
+    double fixed, each; /* of threads that look out, and of each more */
 };
 
 /* What was saved by not waking threads, or lost, of late. */
@@ -23,7 +22,7 @@ struct team_credit {
     double ns, at;
 };
 
-/* Takes the times in which 2 threads came together, all, and all asleep.  Of
+/* Takes the times in which 2 of threads came together, all, and all asleep.  Of
  * each time the least counts that was ever taken: threads may be late for many
  * reasons, and early for none. */
 void team_measured(struct team_costs *known, double two, double all,

@@ -267,7 +267,6 @@ END_TEST
 static const struct team_costs costs = {.two = 1000,
                                         .all = 3800,
                                         .cold = 24000,
-                                        .threads = 16,
                                         .least = 2000,
                                         .fixed = 760,
                                         .each = 190};
