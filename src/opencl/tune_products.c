@@ -361,7 +361,7 @@ static enum tandem_status tune_tile(struct meter *meter, enum tile_id tile,
     return TANDEM_OK;
 }
 
-/* Last, as it matters least: unmeasured they cost as along k. */
+/* Last, as it matters least: unmeasured, they follow those along k. */
 static enum tandem_status tune_across(struct meter *meter, uint64_t broken,
                                       const struct other_costs *other,
                                       const struct findings *findings)
