@@ -23,6 +23,11 @@
 #define UNROLL 4
 #endif
 
+/* Whether a slice is summed by itself before it joins the rest: of k steps, a
+ * sum then has the roundings of k / SLICE + SLICE.  That takes the registers of
+ * the sums once more, which larger items do not have. */
+#define APART (ITEM_M * ITEM_N <= 16)
+
 #define ROWS 8
 #define COLUMNS 16
 #define TILE_M (ROWS * ITEM_M)
@@ -170,6 +175,18 @@ INLINE void multiply(float (*sum)[ITEM_N],
                 sum[i][j] = fma(PART(a_own[i / 4], i % 4),
                                 PART(b_own[j / 4], j % 4), sum[i][j]);
     }
+}
+
+/* Adds sums to others, and begins new ones. */
+INLINE void fold(float (*total)[ITEM_N], float (*sum)[ITEM_N])
+{
+#pragma unroll
+    for (uint i = 0; i < ITEM_M; ++i)
+#pragma unroll
+        for (uint j = 0; j < ITEM_N; ++j) {
+            total[i][j] += sum[i][j];
+            sum[i][j] = 0.0f;
+        }
 }
 
 /* Rows of a tile that are stored at a time; rows from one of an item's stores
@@ -405,12 +422,12 @@ KERNEL void product(__global C_T *c, __global float *partial,
     uint x = block % 2 * 8 + ((lane & 1) | (lane >> 1 & 6));
     uint y = block / 2 * 4 + ((lane >> 1 & 1) | (lane >> 3 & 2));
 
-    float sum[ITEM_M][ITEM_N];
+    float sum[ITEM_M][ITEM_N], total[ITEM_M][ITEM_N];
 #pragma unroll
     for (uint i = 0; i < ITEM_M; ++i)
 #pragma unroll
         for (uint j = 0; j < ITEM_N; ++j)
-            sum[i][j] = 0.0f;
+            sum[i][j] = total[i][j] = 0.0f;
 
     /* Of whom all sums are past the edge, has nothing to multiply. */
     const bool busy = y * 4 < p.m - first_m && x * 4 < p.n - first_n;
@@ -422,6 +439,8 @@ KERNEL void product(__global C_T *c, __global float *partial,
         bool more = k + SLICE < end;
         if (more)
             FETCH(k + SLICE);
+        if (APART)
+            fold(total, sum);
         if (busy)
             multiply(sum, a_slices[slot], b_slices[slot], y, x);
         if (more) {
@@ -430,6 +449,9 @@ KERNEL void product(__global C_T *c, __global float *partial,
             barrier(CLK_LOCAL_MEM_FENCE);
         }
     }
+
+    if (APART)
+        fold(sum, total);
 
     /* a's slices have room for 32 rows in every tile. */
     store_tile(c, partial, bias, &tile, sum, &a_slices[0][0][0], y, x, &p);
