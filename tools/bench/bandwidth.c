@@ -21,7 +21,14 @@ static const struct {
     {"log_softmax", {64, 1024, 4096, INT64_C(1) << 22}},
     {"layer_norm", {64, 1024, 4096, 0}},
     {"rms_norm", {64, 1024, 4096, 0}},
+    /* Rows of a table of embeddings, each once; of logits, by a label. */
+    {"gather", {64, 1024, 0, 0}},
+    {"softmax_cross_entropy", {1024, 32768, 0, 0}},
+    {"softmax_cross_entropy_grad", {1024, 32768, 0, 0}},
 };
+/* All states in one pass, in place: of half as many elements, since five or
+ * seven operands are read or written. */
+static const char *const optimizers[] = {"sgd", "adam"};
 static const char *const flat_ops[] = {"add",  "copy", "relu", "gelu",
                                        "tanh", "exp",  "sigmoid"};
 static const char *const reductions[] = {"reduce_sum", "reduce_max", "argmax"};
@@ -85,6 +92,9 @@ void bandwidth_list(struct list *list)
                                "stream");
         }
     list_transposes(list, elements);
+    elements /= 2;
+    for (size_t i = 0; i < COUNT(optimizers); i++)
+        list_add_shape(list, optimizers[i], 1, &elements, "", "stream");
 }
 
 #define VIEW_SPOTS 256

@@ -138,10 +138,13 @@ bool bench_on_cpu_plugin(const struct bench *bench);
 
 /* What lane_buffer put at a float's index. */
 float seed_value(uint64_t index);
-/* Launches work and compares some of its output with its formula. */
+/* What bench_work put at an index of integers in [0, limit): where limit is a
+ * power of two each once before one comes again, next ones far apart. */
+int32_t seed_index(uint64_t index, int64_t limit);
+/* Launches work and compares some of its outputs with their formula. */
 bool check_work(struct bench *bench, struct work *work);
 /* Whether value is what the formula gives at index of output 0 from inputs of
- * seed_value. */
+ * seed_value and seed_index. */
 bool check_value(const struct opcase *c, uint64_t index, double value,
                  double *out_expected);
 

@@ -32,6 +32,11 @@ float seed_value(uint64_t index)
     return values[index % SEED_PERIOD];
 }
 
+int32_t seed_index(uint64_t index, int64_t limit)
+{
+    return (int32_t)(index * 2654435761u % (uint64_t)limit);
+}
+
 /* count values from start on, step apart. */
 struct run {
     uint64_t start, count, step;
@@ -151,6 +156,45 @@ static double expected_row(const struct opcase *c, uint64_t index)
     return c->inputs > 2 ? x + (double)seed_value(index % columns) : x;
 }
 
+static double expected_gather(const struct opcase *c, uint64_t index)
+{
+    uint64_t columns = (uint64_t)c->in[0].shape[1];
+    int32_t row = seed_index(index / columns, c->index_limit);
+
+    return (double)seed_value((uint64_t)row * columns + index % columns);
+}
+
+/* Of a row's logits and label. */
+static double expected_cross_entropy(const struct opcase *c, uint64_t index)
+{
+    bool gradient = c->op.id == TANDEM_OP_CROSS_ENTROPY_GRAD;
+    uint64_t columns = (uint64_t)c->in[0].shape[1];
+    uint64_t row = gradient ? index / columns : index;
+    uint64_t label = (uint64_t)seed_index(row, c->index_limit);
+    const struct run run = {row * columns, columns, 1};
+
+    if (!gradient)
+        return log(sum_of(&run, 0)) - value_at(&run, label);
+    return c->floats[0] * (exp((double)seed_value(index)) / sum_of(&run, 0) -
+                           (index % columns == label));
+}
+
+/* Output number output, of the first step, where x is what all inputs hold. */
+static double expected_step(const struct opcase *c, uint32_t output, double x)
+{
+    const double *f = c->floats;
+    bool adam = c->op.id == TANDEM_OP_ADAM;
+    double m = f[1] * x + (1 - f[1]) * x, v = f[2] * x + (1 - f[2]) * x * x;
+
+    if (!adam)
+        m = f[1] * x + (1 - f[2]) * x;
+    if (output > 0)
+        return output == 1 ? m : v;
+    if (!adam)
+        return x - f[0] * m;
+    return x - f[0] * m / (1 - f[1]) / (sqrt(v / (1 - f[2])) + f[3]);
+}
+
 static double expected_unary(const struct opcase *c, double x)
 {
     switch (c->op.id) {
@@ -184,8 +228,8 @@ static bool is_norm(const struct opcase *c)
            strcmp(c->info->name, "rms_norm") == 0;
 }
 
-/* The value of the output at index. */
-static double expected(const struct opcase *c, uint64_t index)
+/* The value of the output of that number at index. */
+static double expected(const struct opcase *c, uint32_t output, uint64_t index)
 {
     const struct tandem_tensor_desc *in = &c->in[0];
     uint64_t columns = in->rank > 0 ? (uint64_t)in->shape[in->rank - 1] : 1;
@@ -204,38 +248,51 @@ static double expected(const struct opcase *c, uint64_t index)
         return (double)seed_value(index % rows * columns + index / rows);
     case TANDEM_CLASS_GEMM:
         return expected_gemm(c, index);
+    case TANDEM_CLASS_GATHER:
+        return expected_gather(c, index);
+    case TANDEM_CLASS_CROSS_ENTROPY:
+        return expected_cross_entropy(c, index);
+    case TANDEM_CLASS_OPTIMIZER:
+        return expected_step(c, output, (double)seed_value(index));
     default:
         return expected_unary(c, (double)seed_value(index));
     }
 }
 
+static bool is_near(double value, double wanted)
+{
+    return fabs(value - wanted) <= 1e-4 * fabs(wanted) + 1e-6;
+}
+
 bool check_value(const struct opcase *c, uint64_t index, double value,
                  double *out_expected)
 {
-    *out_expected = expected(c, index);
-    return fabs(value - *out_expected) <= 1e-4 * fabs(*out_expected) + 1e-6;
+    *out_expected = expected(c, 0, index);
+    return is_near(value, *out_expected);
 }
 
-static bool check_range(struct bench *bench, struct work *work, uint64_t first,
-                        uint64_t count)
+static bool check_range(struct bench *bench, struct work *work,
+                        uint32_t output, uint64_t first, uint64_t count)
 {
+    const struct tandem_tensor_desc *out = &work->c.out[output];
     struct lane *lane = work->lane;
-    bool wide = work->c.out[0].dtype == TANDEM_I64;
+    bool wide = out->dtype == TANDEM_I64;
     uint64_t bytes = wide ? sizeof(int64_t) : sizeof(float);
     int64_t integers[SPOT];
     float *floats = (float *)integers;
     enum tandem_status status = lane->backend->download(
-        lane->stream, work->c.out[0].buffer, first * bytes, integers,
-        count * bytes, 0, TANDEM_FOREVER);
+        lane->stream, out->buffer, first * bytes, integers, count * bytes, 0,
+        TANDEM_FOREVER);
 
     if (status != TANDEM_OK) {
         bench_fail(bench, "%s", lane->backend->last_error());
         return false;
     }
     for (uint64_t i = 0; i < count; i++) {
-        double got = wide ? (double)integers[i] : (double)floats[i], want;
+        double got = wide ? (double)integers[i] : (double)floats[i];
+        double want = expected(&work->c, output, first + i);
 
-        if (!check_value(&work->c, first + i, got, &want)) {
+        if (!is_near(got, want)) {
             bench_fail(bench, "wrong: element %llu is %g, not %g",
                        (unsigned long long)(first + i), got, want);
             return false;
@@ -262,6 +319,9 @@ bool check_work(struct bench *bench, struct work *work)
         c->info->op_class == TANDEM_CLASS_GEMM)
         count = LONG_SPOTS;
     count = count < elements ? count : elements;
-    return check_range(bench, work, 0, count) &&
-           check_range(bench, work, elements - count, count);
+    for (uint32_t i = 0; i < c->outputs; i++)
+        if (!check_range(bench, work, i, 0, count) ||
+            !check_range(bench, work, i, elements - count, count))
+            return false;
+    return true;
 }

@@ -52,6 +52,31 @@ bool bench_case(struct bench *bench, struct opcase *c)
     return true;
 }
 
+/* Integers of seed_index for each input of them. */
+static enum tandem_status seed_indices(struct work *work)
+{
+    struct lane *lane = work->lane;
+    enum tandem_status status = TANDEM_OK;
+
+    for (uint32_t i = 0; i < work->c.inputs && status == TANDEM_OK; i++) {
+        const struct tandem_tensor_desc *in = &work->c.in[i];
+        uint64_t count = (uint64_t)desc_elements(in);
+        int32_t *indices;
+
+        if (in->dtype != TANDEM_I32)
+            continue;
+        indices = malloc(count * sizeof *indices);
+        if (indices == NULL)
+            return TANDEM_OUT_OF_MEMORY;
+        for (uint64_t j = 0; j < count; j++)
+            indices[j] = seed_index(j, work->c.index_limit);
+        status = lane->backend->upload(lane->stream, in->buffer, 0, indices,
+                                       count * sizeof *indices, 0);
+        free(indices);
+    }
+    return status;
+}
+
 bool bench_work(struct bench *bench, struct work *work)
 {
     enum tandem_status status;
@@ -60,8 +85,12 @@ bool bench_work(struct bench *bench, struct work *work)
     if (!bench_case(bench, &work->c))
         return false;
     status = work_begin(work, &bench->lane);
-    if (status == TANDEM_OK)
-        return true;
+    if (status == TANDEM_OK) {
+        status = seed_indices(work);
+        if (status == TANDEM_OK)
+            return true;
+        work_destroy(work);
+    }
     if (status == TANDEM_UNSUPPORTED || status == TANDEM_OUT_OF_MEMORY)
         bench_absent(bench, "%s", bench->lane.backend->last_error());
     else

@@ -29,6 +29,7 @@ MOST_TIMES = 2000
 SLOW_NS = 1e9  # on the CPU, rows that take longer are left out
 PROBE_SIDE = 32
 MASK = 0xFFFFFFFF
+LABELLED = ("gather", "softmax_cross_entropy", "softmax_cross_entropy_grad")
 
 
 # ---- timing ----
@@ -230,6 +231,41 @@ def operator(torch, row):
     return others.get(name)
 
 
+def scattered(torch, count, limit, device):
+    """Integers in [0, limit), as seed_index of check.c."""
+    index = torch.arange(count, dtype=torch.int64, device=device)
+    return index * 2654435761 % limit
+
+
+def labelled_run(torch, row, device):
+    """A row of the operators that take labels or indices, one a row."""
+    rows, columns = row["shape"]
+    x = torch.rand(rows, columns, device=device) + 0.5
+    if row["op"] == "gather":
+        index = scattered(torch, rows, rows, device).to(torch.int32)
+        return lambda: torch.index_select(x, 0, index)
+    labels = scattered(torch, rows, columns, device)
+    loss = torch.nn.functional.cross_entropy
+    if row["op"] == "softmax_cross_entropy":
+        return lambda: loss(x, labels, reduction="none")
+    x.requires_grad_()
+
+    def gradient():
+        with torch.enable_grad():
+            torch.autograd.grad(loss(x, labels, reduction="sum"), x)
+
+    return gradient
+
+
+def optimizer_run(torch, row, device):
+    """Steps of an optimizer in one pass, with opcase.c's attributes."""
+    w = torch.rand(*row["shape"], device=device) + 0.5
+    w.grad = torch.rand(*row["shape"], device=device) + 0.5
+    if row["op"] == "adam":
+        return torch.optim.Adam([w], lr=0.001, fused=True).step
+    return torch.optim.SGD([w], lr=0.01, momentum=0.9, fused=True).step
+
+
 def gemm_on_host(torch, row, device):
     """From the host's memory to it."""
     m, n, k = row["shape"]
@@ -280,6 +316,10 @@ def plain_run(torch, row, device):
     """What runs a row of the operators, or None where PyTorch has none."""
     if row["op"] == "add" and row["detail"]:
         return view_run(torch, row, device)
+    if row["op"] in LABELLED:
+        return labelled_run(torch, row, device)
+    if row["op"] in ("sgd", "adam"):
+        return optimizer_run(torch, row, device)
     found = operator(torch, row)
     if found is None:
         return None
