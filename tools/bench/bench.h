@@ -13,6 +13,7 @@
 #include "../common/statistics.h"
 #include "../common/work.h"
 #include "list.h"
+#include "opening.h"
 
 #include <jansson.h>
 
@@ -26,6 +27,7 @@ struct bench {
     uint64_t seed;
     enum scale scale; /* of the device that is measured */
     json_t *rows;     /* of the result; owned */
+    struct opening opening;
     struct tandem_context *context;
     bool failed; /* a check or a call did */
     bool print_points; /* the suite choice prints each */

@@ -139,7 +139,7 @@ static bool start_once(struct bench *bench, struct starts *starts,
         empty(cache);
         mkdir(cache, 0700);
     }
-    if (first_start(starts->who, &device, ns, error) != 0) {
+    if (first_start(starts->who, &device, &bench->opening, ns, error) != 0) {
         bench_fail(bench, "%s", error);
         return false;
     }

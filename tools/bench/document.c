@@ -20,8 +20,10 @@
 
 const char *const format_names[FORMATS] = {"text", "json", "markdown", "svg"};
 
-json_t *document_create(uint32_t samples, uint64_t seed)
+json_t *document_create(uint32_t samples, uint64_t seed,
+                        const struct opening *opening)
 {
+    json_t *options = json_object();
     char processor[128] = "", date[32] = "", system[256] = "";
     time_t now = time(NULL);
     struct utsname names;
@@ -33,12 +35,16 @@ json_t *document_create(uint32_t samples, uint64_t seed)
     if (uname(&names) == 0)
         snprintf(system, sizeof system, "%.64s %.100s %.64s", names.sysname,
                  names.release, names.machine);
+    for (uint32_t i = 0; i < opening->count; i++)
+        json_object_set_new(options, opening->keys[i],
+                            json_string(opening->values[i]));
     return json_pack(
-        "{s:s, s:s, s:s, s:{s:s, s:i, s:s}, s:i, s:I, s:[], s:[]}", "schema",
-        DOCUMENT_SCHEMA, "version", tandem_version(), "date", date, "machine",
-        "processor", processor, "cpus", (int)sysconf(_SC_NPROCESSORS_ONLN),
-        "system", system, "samples", (int)samples, "seed", (json_int_t)seed,
-        "devices", "rows");
+        "{s:s, s:s, s:s, s:{s:s, s:i, s:s}, s:i, s:I, s:o, s:[], s:[]}",
+        "schema", DOCUMENT_SCHEMA, "version", tandem_version(), "date", date,
+        "machine", "processor", processor, "cpus",
+        (int)sysconf(_SC_NPROCESSORS_ONLN), "system", system, "samples",
+        (int)samples, "seed", (json_int_t)seed, "options", options, "devices",
+        "rows");
 }
 
 static bool well_formed(const json_t *document)

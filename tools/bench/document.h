@@ -10,6 +10,7 @@
  *                 "left_out": rows too large for the scale, "seconds" in all,
  *                 "suite_seconds": {suite: seconds}}],
  *    "samples": asked for, "seed": of the suite choice,
+ *    "options": {key: value that devices were opened with},
  *    "rows": [ROW]}
  *
  * A ROW has "device", "suite", "name" (together one of a kind), "op", "mode",
@@ -28,16 +29,18 @@
 #ifndef TANDEM_BENCH_DOCUMENT_H
 #define TANDEM_BENCH_DOCUMENT_H
 
+#include "opening.h"
+
 #include <jansson.h>
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #define DOCUMENT_SCHEMA "tandem-bench 1"
 
 /* Of this machine and moment, without devices and rows. */
-json_t *document_create(uint32_t samples, uint64_t seed);
+json_t *document_create(uint32_t samples, uint64_t seed,
+                        const struct opening *opening);
 /* NULL, having complained, where it is no such document. */
 json_t *document_read(const char *path);
 /* One row a line, so that versions of it can be compared. */

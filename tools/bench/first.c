@@ -56,14 +56,16 @@ static bool lane_result(struct lane *lane, const char *op, uint32_t rank,
     return ok;
 }
 
-static bool first_tandem(struct first *first, const char *device)
+static bool first_tandem(struct first *first,
+                         const struct tandem_context_options *options,
+                         const char *device)
 {
     struct tandem_context *context;
     struct lane lane = {0};
     uint32_t index;
     bool ok;
 
-    if (tandem_context_create(NULL, &context) != TANDEM_OK)
+    if (tandem_context_create(options, &context) != TANDEM_OK)
         return false;
     ok = tandem_device_find(context, device, &index) == TANDEM_OK &&
          lane_open(&lane, context, index, 0) == TANDEM_OK;
@@ -94,14 +96,15 @@ static struct tandem_tensor *square(struct tandem_context *context,
 }
 
 /* By the library, on whichever device answers first. */
-static bool first_chosen(struct first *first)
+static bool first_chosen(struct first *first,
+                         const struct tandem_context_options *options)
 {
     static float memory[3][SIDE * SIDE];
     struct tandem_tensor *t[3];
     struct tandem_context *context;
     bool ok;
 
-    if (tandem_context_create(NULL, &context) != TANDEM_OK)
+    if (tandem_context_create(options, &context) != TANDEM_OK)
         return false;
     note(first, FIRST_OPENED);
     for (int i = 0; i < 3; i++)
@@ -170,15 +173,25 @@ static bool first_raw(struct first *first, const char *platform,
 int first_main(int argc, char **argv)
 {
     struct first first = {.start_ns = 0};
+    struct opening opening = {.count = 0};
+    const struct tandem_context_options options = {
+        .struct_size = sizeof options,
+        .open_keys = opening.keys,
+        .open_values = opening.values,
+        .open_count = argc < 8 ? 0 : (uint32_t)(argc - 8) / 2};
     bool ok = false;
 
-    if (argc != 8)
+    if (argc < 8 || (argc - 8) % 2 != 0 || argc - 8 > 2 * (int)OPENING_MOST)
         return 2;
+    for (int i = 8; i < argc; i += 2) {
+        opening.keys[opening.count] = argv[i];
+        opening.values[opening.count++] = argv[i + 1];
+    }
     first.start_ns = strtoull(argv[3], NULL, 10);
     if (strcmp(argv[2], "tandem") == 0)
-        ok = first_tandem(&first, argv[4]);
+        ok = first_tandem(&first, &options, argv[4]);
     else if (strcmp(argv[2], "chosen") == 0)
-        ok = first_chosen(&first);
+        ok = first_chosen(&first, &options);
 #ifdef BENCH_OPENCL
     else if (strcmp(argv[2], "raw") == 0)
         ok = first_raw(&first, argv[5], argv[6],
@@ -215,16 +228,21 @@ static int spawn(pid_t *out_child, const int ends[2], char *const *arguments)
 }
 
 int first_start(const char *who, const struct first_device *device,
-                double out_ns[FIRST_POINTS], char error[256])
+                const struct opening *opening, double out_ns[FIRST_POINTS],
+                char error[256])
 {
     char line[256] = "", start[32], equals[16];
-    const char *const arguments[] = {
+    const char *arguments[9 + 2 * OPENING_MOST] = {
         "tandem-bench", FIRST_OPTION,     who,          start,
-        device->text,   device->platform, device->name, equals, NULL};
+        device->text,   device->platform, device->name, equals};
     int ends[2], status = 0, read_count = 0, spawned;
     pid_t child = -1;
     FILE *from;
 
+    for (uint32_t i = 0; i < opening->count; i++) {
+        arguments[8 + 2 * i] = opening->keys[i];
+        arguments[9 + 2 * i] = opening->values[i];
+    }
     snprintf(error, 256, "a fresh process cannot be started");
     if (pipe(ends) != 0)
         return -1;

@@ -6,7 +6,7 @@
 #ifndef TANDEM_BENCH_FIRST_H
 #define TANDEM_BENCH_FIRST_H
 
-#include <stdint.h>
+#include "opening.h"
 
 /* argv[1] that makes the program such a process. */
 #define FIRST_OPTION "--first"
@@ -28,10 +28,11 @@ struct first_device {
 /* Starts WHO ("tandem", "chosen", "raw") and takes its points.  0, or why
  * not in error. */
 int first_start(const char *who, const struct first_device *device,
-                double out_ns[FIRST_POINTS], char error[256]);
+                const struct opening *opening, double out_ns[FIRST_POINTS],
+                char error[256]);
 
-/* What the process does: FIRST_OPTION WHO START_NS DEVICE PLATFORM NAME EQUALS.
- * Prints its points on one line; its exit status. */
+/* What the process does: FIRST_OPTION WHO START_NS DEVICE PLATFORM NAME EQUALS
+ * [KEY VALUE]...  Prints its points on one line; its exit status. */
 int first_main(int argc, char **argv);
 
 #endif

@@ -41,6 +41,8 @@ static void print_help(FILE *out)
           "  --scale=SCALE    tiny, small, full; else small on a CPU, full on "
           "a GPU\n"
           "  --only=TEXT      rows alone whose name has TEXT\n"
+          "  --option=KEY=VALUE  passed on as devices are opened; may be "
+          "repeated\n"
           "  --samples=N      turns of each side, 9 or more (9)\n"
           "  --seed=N         of the suite choice (1)\n"
           "  --points         prints each point of the suite choice\n"
@@ -97,13 +99,28 @@ static bool take_suite(struct selection *selection, const char *name)
     return false;
 }
 
-/* Options with a number or a word of a few; false: not understood. */
+/* "KEY=VALUE", taken apart in place. */
+static bool take_pair(struct opening *opening, char *text)
+{
+    char *equals = strchr(text, '=');
+
+    if (equals == NULL || equals == text || opening->count == OPENING_MOST)
+        return false;
+    *equals = '\0';
+    opening->keys[opening->count] = text;
+    opening->values[opening->count++] = equals + 1;
+    return true;
+}
+
+/* Options with a pair, a number or a word of a few; false: not understood. */
 static bool take_value(int option, struct command *command)
 {
     uint64_t number = 0;
     int word;
 
     switch (option) {
+    case 'k':
+        return take_pair(&command->bench.opening, optarg);
     case 'n':
         if (!read_number(optarg, MIN_SAMPLES, MAX_SAMPLES, &number))
             return false;
@@ -171,6 +188,7 @@ static int read_options(int argc, char **argv, struct command *command)
         {"device", required_argument, NULL, 'd'},
         {"scale", required_argument, NULL, 'S'},
         {"only", required_argument, NULL, 'O'},
+        {"option", required_argument, NULL, 'k'},
         {"samples", required_argument, NULL, 'n'},
         {"seed", required_argument, NULL, 's'},
         {"points", no_argument, NULL, 'p'},
@@ -228,18 +246,22 @@ static void warning_print(void *user, enum tandem_log_level level,
 
 static int measure(struct command *command, json_t **out_document)
 {
-    /* Operands that are packed are so each time, but where a row says not. */
-    static const char *const keys[] = {"packed_bytes"}, *const values[] = {"0"};
-    const struct tandem_context_options options = {.struct_size =
-                                                       sizeof(options),
-                                                   .open_keys = keys,
-                                                   .open_values = values,
-                                                   .open_count = 1,
-                                                   .log = warning_print};
     struct bench *bench = &command->bench;
+    const struct opening *asked = &bench->opening;
+    /* Operands that are packed are so each time, but where a row says not. */
+    const char *keys[OPENING_MOST + 1] = {"packed_bytes"};
+    const char *values[OPENING_MOST + 1] = {"0"};
+    const struct tandem_context_options options = {
+        .struct_size = sizeof options,
+        .open_keys = keys,
+        .open_values = values,
+        .open_count = 1 + asked->count,
+        .log = warning_print};
     int status = 0;
 
-    *out_document = document_create(bench->samples, bench->seed);
+    memcpy(keys + 1, asked->keys, asked->count * sizeof *keys);
+    memcpy(values + 1, asked->values, asked->count * sizeof *values);
+    *out_document = document_create(bench->samples, bench->seed, asked);
     if (tandem_context_create(&options, &bench->context) != TANDEM_OK) {
         fprintf(stderr, "tandem-bench: %s\n", tandem_last_error());
         return EXIT_NO_DEVICE;

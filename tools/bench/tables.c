@@ -169,6 +169,8 @@ static void print_machine(const json_t *document, bool markdown, FILE *out)
 {
     const json_t *machine = json_object_get(document, "machine");
     const json_t *pytorch = json_object_get(document, "pytorch"), *device;
+    const char *key;
+    json_t *value;
     size_t i;
 
     fprintf(out, "%sTandem %s, %s; %s, %.0f processors, %s\n",
@@ -178,6 +180,9 @@ static void print_machine(const json_t *document, bool markdown, FILE *out)
     if (pytorch != NULL)
         fprintf(out, "%sPyTorch %s, %s\n", markdown ? "\n" : "",
                 row_text(pytorch, "version"), row_text(pytorch, "device"));
+    json_object_foreach(json_object_get(document, "options"), key, value)
+        fprintf(out, "%sopened with %s=%s\n", markdown ? "\n" : "", key,
+                json_string_value(value));
     json_array_foreach(json_object_get(document, "devices"), i, device)
         fprintf(out,
                 "%s%s: %s%s%s%s%s, scale %s, %.0f rows too large for it, "
