@@ -168,7 +168,6 @@ void bandwidth_run(struct bench *bench)
 {
     struct contest contest = {.unit = "GB/s"};
     bool view = is_view(bench->row);
-    struct copier *copier;
     struct work work;
 
     if (!bench_work(bench, &work))
@@ -178,12 +177,8 @@ void bandwidth_run(struct bench *bench)
     contest.work = work.c.bytes;
     contest.limit = copier_name(bench);
     if (view ? check_view(bench, &work) : check_work(bench, &work)) {
-        copier = copier_create(bench, (uint64_t)(work.c.bytes / 2));
         contest_add(&contest, "Tandem", work_run, &work);
-        contest_add(&contest, contest.limit, copier_run, copier);
-        if (copier != NULL)
-            bench_contest(bench, &contest);
-        copier_destroy(copier);
+        copier_contest(bench, &contest, work.c.bytes);
     }
     work_destroy(&work);
 }

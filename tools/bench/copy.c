@@ -120,3 +120,14 @@ double copier_run(void *copier, uint64_t count)
         return -1;
     return (double)(clock_now_ns() - start) / (double)count;
 }
+
+void copier_contest(struct bench *bench, struct contest *contest, double bytes)
+{
+    struct copier *copier = copier_create(bench, (uint64_t)(bytes / 2));
+
+    if (copier == NULL)
+        return;
+    contest_add(contest, copier_name(bench), copier_run, copier);
+    bench_contest(bench, contest);
+    copier_destroy(copier);
+}

@@ -19,5 +19,8 @@ void copier_destroy(struct copier *copier);
 double copier_run(void *copier, uint64_t count);
 /* "memcpy", "device copy". */
 const char *copier_name(const struct bench *bench);
+/* The contest, of ours so far, against a copy that reads and writes bytes bytes
+ * in all. */
+void copier_contest(struct bench *bench, struct contest *contest, double bytes);
 
 #endif

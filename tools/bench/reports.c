@@ -7,6 +7,7 @@
 #include <config.h>
 
 #include "bench.h"
+#include "copy.h"
 #include "product.h"
 #include "trip.h"
 #ifdef BENCH_OPENCL
@@ -150,13 +151,12 @@ static double add_resident(void *argument, uint64_t count)
     return (double)(clock_now_ns() - start) / (double)count;
 }
 
-/* What the bench's device does without Tandem, where that is comparable. */
+/* What OpenCL does without Tandem. */
 static void add_carrier(struct bench *bench, struct contest *contest,
                         struct carrier *carrier, const struct opcase *c,
                         bool resident)
 {
-    if (!bench_on_opencl(bench) ||
-        (resident && c->op.id != TANDEM_OP_ADD))
+    if (!bench_on_opencl(bench))
         return;
     carrier->direct = direct_of(bench);
     if (carrier->direct == NULL || !carrier_open(carrier, c))
@@ -207,7 +207,12 @@ static void run_resident(struct bench *bench)
         return;
     if (check_work(bench, &work)) {
         contest_add(&contest, "Tandem", work_run, &work);
-        contest_with_raw(bench, &contest, &work.c, true);
+        /* What has no equal without Tandem: a copy of as many bytes.  It is no
+         * limit: PyTorch is. */
+        if (bench_on_opencl(bench) && work.c.op.id == TANDEM_OP_ADD)
+            contest_with_raw(bench, &contest, &work.c, true);
+        else
+            copier_contest(bench, &contest, work.c.bytes);
     }
     work_destroy(&work);
 }
