@@ -171,13 +171,31 @@ void choice_list(struct list *list)
     list_add(list, "choice", "", "", "");
 }
 
+/* Those that data may lie on, since they serve operators; how many. */
+static uint32_t serving_devices(struct bench *bench,
+                                uint32_t devices[POINT_DEVICES])
+{
+    uint32_t device_count = 0, count = 0;
+
+    tandem_device_count(bench->context, &device_count);
+    for (uint32_t d = 0; d < device_count && d < POINT_DEVICES; d++) {
+        struct tandem_device_info info = {.struct_size = sizeof info};
+
+        if (tandem_device_describe(bench->context, d, &info) == TANDEM_OK &&
+            (info.caps & TANDEM_CAP_CORE_OPERATORS) != 0)
+            devices[count++] = d;
+    }
+    return count;
+}
+
 void choice_run(struct bench *bench)
 {
     static struct point points[POINTS];
     size_t count = bench->scale == SCALE_TINY ? TINY_POINTS : POINTS;
     double wait_ns[POINT_DEVICES] = {0};
     uint64_t state = bench->seed;
-    uint32_t device_count = 0;
+    uint32_t serving[POINT_DEVICES], device_count = 0;
+    uint32_t serving_count = serving_devices(bench, serving);
 
     tandem_device_count(bench->context, &device_count);
     device_count =
@@ -185,7 +203,7 @@ void choice_run(struct bench *bench)
     for (uint32_t d = 0; d < device_count; d++)
         wait_ns[d] = empty_wait(bench, d);
     for (size_t i = 0; i < count; i++) {
-        point_draw(&points[i], &state, device_count, bench->scale);
+        point_draw(&points[i], &state, serving, serving_count, bench->scale);
         if (!point_measure(bench, &points[i], device_count, wait_ns))
             return;
     }
@@ -193,6 +211,6 @@ void choice_run(struct bench *bench)
         print_points(bench, points, count, device_count);
     for (uint32_t d = 0; d < device_count; d++)
         report_errors(bench, points, count, d);
-    if (device_count > 1)
+    if (serving_count > 1)
         report_choice(bench, points, count, device_count);
 }

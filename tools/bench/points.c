@@ -57,11 +57,11 @@ static void draw_product(struct point *point, uint64_t *state,
              most);
 }
 
-void point_draw(struct point *point, uint64_t *state, uint32_t device_count,
-                enum scale scale)
+void point_draw(struct point *point, uint64_t *state, const uint32_t *devices,
+                uint32_t device_count, enum scale scale)
 {
     static const double sizes[SCALES] = {12, 21, 24};
-    uint64_t kind = draw(state) % 16;
+    uint64_t kind = draw(state) % 16, place;
     int64_t elements = draw_size(state, 8, sizes[scale]);
 
     memset(point, 0, sizeof *point);
@@ -77,9 +77,9 @@ void point_draw(struct point *point, uint64_t *state, uint32_t device_count,
     } else {
         draw_product(point, state, scale);
     }
-    point->resident = (uint32_t)(draw(state) % (device_count + 1));
-    if (point->resident == device_count)
-        point->resident = TANDEM_ANY_DEVICE;
+    place = draw(state) % (device_count + 1);
+    point->resident =
+        place < device_count ? devices[place] : TANDEM_ANY_DEVICE;
 }
 
 /* ---- measuring ---- */
@@ -259,8 +259,9 @@ static enum tandem_status predict(struct trial *t)
     t->point->chosen = 0;
     for (uint32_t d = 1; d < POINT_DEVICES; d++)
         if (t->point->predicted_ns[d] > 0 &&
-            t->point->predicted_ns[d] <
-                t->point->predicted_ns[t->point->chosen])
+            (t->point->predicted_ns[t->point->chosen] <= 0 ||
+             t->point->predicted_ns[d] <
+                 t->point->predicted_ns[t->point->chosen]))
             t->point->chosen = d;
     return status;
 }

@@ -23,9 +23,10 @@ struct point {
     double waited_ns[POINT_DEVICES];
 };
 
-/* Draws a point of the scale.  state is the generator's. */
-void point_draw(struct point *point, uint64_t *state, uint32_t device_count,
-                enum scale scale);
+/* Draws a point of the scale, whose data lies on one of the devices or on the
+ * host.  state is the generator's. */
+void point_draw(struct point *point, uint64_t *state, const uint32_t *devices,
+                uint32_t device_count, enum scale scale);
 
 /* Asks for the prediction, then measures on every device.  wait_ns[d]: what
  * an empty wait for device d takes.  false, having failed the run. */
