@@ -398,9 +398,9 @@ enum tandem_bias {
 
 /* c = activation(alpha * op(a) op(b) + beta * c + bias), for each batch.
  * op(a) is m x k, op(b) k x n, c m x n.  Where beta is 0, c is not read (NaN
- * in it does not spread); where k is 0 the product is 0.  c must not overlap
- * a, b or bias.  batch >= 1; a batch_stride of c of 0 with batch > 1 is an
- * error.  m, n or k = 0 is valid.
+ * in it does not spread), else it is a residual, of c's dtype, added before the
+ * activation; where k is 0 the product is 0.  c must not overlap a, b or bias.
+ * batch >= 1; of c 0 as batch_stride with batch > 1 is an error.  m, n, k >= 0.
  *
  * a and b are of one dtype, c and bias of another or the same; each may be f32
  * or, with TANDEM_CAP_16_BIT_FLOATS, f16 or bf16.  Whatever they are, the sum

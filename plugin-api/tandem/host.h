@@ -310,12 +310,13 @@ enum tandem_status tandem_run_on(struct tandem_context *context,
                                  struct tandem_tensor *const *outputs,
                                  uint32_t output_count);
 
-/* c = activation(alpha a b + beta c + bias).  a and b have rank 2, or rank 3
- * with a batch (equal, or 1, which repeats); any strides, so a transposed view
- * is a transposed product: of the last two strides one must be 1, unless that
- * axis has one element.  c's last stride is 1.  bias: NULL, [n] or [m, 1].  a
- * and b are of one dtype, c and bias of another or the same: f32, f16 or bf16,
- * where a sum over k is one of f32 (struct tandem_gemm). */
+/* c = activation(alpha a b + beta c + bias): by beta a residual in c, of its
+ * dtype, is added before the activation.  a and b have rank 2, or rank 3 with a
+ * batch (equal, or 1, which repeats); any strides, so a transposed view is a
+ * transposed product: of the last two strides one must be 1, unless that axis
+ * has one element.  c's last stride is 1.  bias: NULL, [n] or [m, 1].  a and b
+ * are of one dtype, c and bias of another or the same: f32, f16 or bf16, where
+ * a sum over k is one of f32 (struct tandem_gemm). */
 struct tandem_matmul_options {
     size_t struct_size;
     double alpha, beta;
