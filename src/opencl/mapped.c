@@ -115,7 +115,7 @@ static bool trip(struct tandem_stream *stream, cl_mem from, cl_mem to,
     return unmap(stream, to, mapped) == TANDEM_OK && same;
 }
 
-/* Twice, so that what a cache kept of the first time is found out. */
+/* Again, and back, so that what a cache kept of the first time is found out. */
 static bool verify(struct tandem_stream *stream)
 {
     struct tandem_device *device = stream->device;
