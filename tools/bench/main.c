@@ -63,9 +63,9 @@ static void print_help(FILE *out)
         fprintf(out, "  %-12s %s\n", suites[i].name, suites[i].about);
     fputs("\nspeed: above 1 is faster than the reference.\n"
           "Exit status: 0 all ran, 1 a result was wrong, a call failed or a "
-          "file cannot\nbe read or written, 2 wrong usage, 3 there is no "
-          "device, or none of the name\ngiven, 4 --compare found something "
-          "slower beyond the spread.\n",
+          "file cannot\nbe read or written, 2 wrong usage or no row that "
+          "--only names, 3 there is no\ndevice, or none of the name given, 4 "
+          "--compare found something slower beyond\nthe spread.\n",
           out);
 }
 
@@ -215,9 +215,20 @@ static int read_options(int argc, char **argv, struct command *command)
 
 /* ---- what is asked for ---- */
 
-static void print_list(const struct command *command, FILE *out)
+/* Whether --only left one of count rows at least; complains where not. */
+static bool found_rows(const struct command *command, size_t count)
 {
-    int scale = command->selection.scale;
+    if (count > 0 || command->selection.only == NULL)
+        return true;
+    fprintf(stderr, "tandem-bench: no row has \"%s\" in its name here\n",
+            command->selection.only);
+    return false;
+}
+
+/* The exit status. */
+static int print_list(const struct command *command, FILE *out)
+{
+    int scale = command->selection.scale, status;
     json_t *document = json_object(), *rows = json_array();
     struct list list = {.scale = scale < 0 ? SCALE_FULL : (enum scale)scale};
 
@@ -232,8 +243,10 @@ static void print_list(const struct command *command, FILE *out)
     json_object_set_new(document, "rows", rows);
     if (command->format == FORMAT_JSON)
         document_write(document, out);
+    status = found_rows(command, list.count) ? 0 : EXIT_USAGE;
     json_decref(document);
     list_destroy(&list);
+    return status;
 }
 
 static void warning_print(void *user, enum tandem_log_level level,
@@ -270,6 +283,8 @@ static int measure(struct command *command, json_t **out_document)
         status = EXIT_NO_DEVICE;
     else if (bench->failed)
         status = EXIT_FAILED;
+    else if (!found_rows(command, json_array_size(bench->rows)))
+        status = EXIT_USAGE;
     tandem_context_destroy(bench->context);
     return status;
 }
@@ -306,10 +321,8 @@ static int run_command(struct command *command, FILE *out)
     json_t *document = NULL;
     int status = 0;
 
-    if (command->list) {
-        print_list(command, out);
-        return 0;
-    }
+    if (command->list)
+        return print_list(command, out);
     if (command->from != NULL) {
         document = document_read(command->from);
         status = document == NULL ? EXIT_FAILED : 0;
