@@ -9,6 +9,7 @@
 #include "../common/table.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Two runs differ by this much where nothing changed. */
@@ -104,12 +105,66 @@ static void compare_row(struct tally *tally, const json_t *was,
     }
 }
 
+static void differ(const char *of, const char *key, const json_t *was,
+                   const json_t *is, FILE *out)
+{
+    char *before, *after;
+
+    if (json_equal(json_object_get(was, key), json_object_get(is, key)))
+        return;
+    before = json_dumps(json_object_get(was, key), JSON_ENCODE_ANY);
+    after = json_dumps(json_object_get(is, key), JSON_ENCODE_ANY);
+    fprintf(out, "differs: %s %s: was %s, is %s\n", of, key,
+            before == NULL ? "not told" : before,
+            after == NULL ? "not told" : after);
+    free(before);
+    free(after);
+}
+
+static const json_t *find_device(const json_t *document, const char *name)
+{
+    const json_t *device;
+    size_t i;
+
+    json_array_foreach(json_object_get(document, "devices"), i, device)
+        if (strcmp(row_text(device, "device"), name) == 0)
+            return device;
+    return NULL;
+}
+
+/* What a change may come from instead: another machine, device or driver,
+ * other sizes, other options. */
+static void print_differences(const json_t *earlier, const json_t *now,
+                              FILE *out)
+{
+    static const char *const of_machine[] = {"processor", "cpus", "system"};
+    static const char *const of_device[] = {"name", "platform", "driver",
+                                            "scale"};
+    const json_t *device, *was;
+    size_t i;
+
+    for (i = 0; i < sizeof of_machine / sizeof of_machine[0]; i++)
+        differ("machine", of_machine[i], json_object_get(earlier, "machine"),
+               json_object_get(now, "machine"), out);
+    /* Results of earlier versions do not tell that there were none. */
+    if (json_object_size(json_object_get(earlier, "options")) +
+            json_object_size(json_object_get(now, "options")) >
+        0)
+        differ("devices'", "options", earlier, now, out);
+    json_array_foreach(json_object_get(now, "devices"), i, device) {
+        was = find_device(earlier, row_text(device, "device"));
+        for (size_t j = 0; was != NULL && j < 4; j++)
+            differ(row_text(device, "device"), of_device[j], was, device, out);
+    }
+}
+
 size_t document_compare(const json_t *earlier, const json_t *now, FILE *out)
 {
     struct tally tally = {.same = 0};
     const json_t *row;
     size_t i;
 
+    print_differences(earlier, now, out);
     table_row(&tally.table);
     table_cell(&tally.table, "against %s of %s", row_text(earlier, "version"),
                row_text(earlier, "date"));
