@@ -345,7 +345,7 @@ static double job_run(struct pool *pool, pool_fn fn, const void *work,
 
 /* ---- measuring ---------------------------------------------------------- */
 
-/* A job of one task a thread that ends when all have come, or after a while
+/* A job of one task a thread that ends when enough have come, or after a while
  * without. */
 struct meeting {
     atomic_int come;
@@ -368,14 +368,14 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median time in which team threads come together, rest_ns after the last
- * time. */
+/* The median time in which team threads come together, those that count,
+ * rest_ns after the last time. */
 static double meeting_measure(struct pool *pool, uint32_t team, long rest_ns)
 {
     const struct timespec rest = {.tv_nsec = rest_ns};
     double times[JOIN_SAMPLES];
     for (int i = -1; i < JOIN_SAMPLES; i++) {
-        struct meeting meeting = {.wanted = (int)team};
+        struct meeting meeting = {.wanted = (int)team_counted(team)};
         struct meeting *pointer = &meeting;
         if (rest_ns > 0)
             nanosleep(&rest, NULL);

@@ -12,9 +12,15 @@
 /* The share of a difference by which a known time rises. */
 #define RISE 0.125f
 
+uint32_t team_counted(uint32_t threads)
+{
+    return threads - threads / 4;
+}
+
 void team_measured(struct team_costs *known, double two, double all,
                    uint32_t threads, double cold)
 {
+    uint32_t counted = team_counted(threads);
     if (known->two > 0) {
         two = fmin(two, known->two);
         all = fmin(all, known->all);
@@ -23,7 +29,7 @@ void team_measured(struct team_costs *known, double two, double all,
     known->two = two;
     known->all = all;
     known->cold = fmax(cold, all);
-    known->each = threads > 2 ? fmax((all - two) / (threads - 2), 0) : 0;
+    known->each = counted > 2 ? fmax((all - two) / (counted - 2), 0) : 0;
     known->fixed = fmax(two - 2 * known->each, 0);
     /* Two threads halve the work: it must be twice what they take to meet. */
     known->least = 2 * two;

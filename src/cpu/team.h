@@ -11,8 +11,9 @@
 
 /* Nanoseconds in which threads come together. */
 struct team_costs {
-    double two, all, cold; /* of so many that look out, and of all asleep;
-                              two is 0: not measured */
+    double two, all, cold; /* of so many that look out, and of all asleep,
+                              less those that do not count; two is 0: not
+                              measured */
     double least;       /* of the smallest job that is worth it */
     double fixed, each; /* of threads that look out, and of each more */
 };
@@ -22,8 +23,13 @@ struct team_credit {
     double ns, at;
 };
 
-/* Takes the times in which 2 of threads came together, all, and all asleep.  Of
- * each time the least counts that was ever taken: threads may be late for many
+/* Of so many threads those whose coming is waited for when it is measured.  The
+ * last ones do not count: where other work has a processor, one of them is late
+ * by a time slice, for which no job waits. */
+uint32_t team_counted(uint32_t threads);
+
+/* Takes the times in which 2 of threads came together, those that count, and
+ * those when all were asleep.  Of each time the least counts that was ever taken: threads may be late for many
  * reasons, and early for none. */
 void team_measured(struct team_costs *known, double two, double all,
                    uint32_t threads, double cold);

@@ -324,6 +324,19 @@ START_TEST(rates_are_learnt)
 }
 END_TEST
 
+/* A late one among many does not make the others stay away; few all count. */
+START_TEST(the_last_do_not_count)
+{
+    struct team_costs known = {0};
+    ck_assert_uint_eq(team_counted(2), 2);
+    ck_assert_uint_eq(team_counted(3), 3);
+    ck_assert_uint_eq(team_counted(4), 3);
+    ck_assert_uint_eq(team_counted(16), 12);
+    team_measured(&known, 1000, 2000, 12, 24000);
+    ck_assert(known.each == 1000.0 / (9 - 2));
+}
+END_TEST
+
 /* A time that was once too long, of two or of all, does not stay. */
 START_TEST(less_is_kept)
 {
@@ -334,7 +347,7 @@ START_TEST(less_is_kept)
     team_measured(&known, 1000, 200000, 16, 300000);
     ck_assert(known.least == 2000 && known.cold == 200000);
     ck_assert(known.each > 14000);
-    team_measured(&known, 5000, 3800, 16, 24000);
+    team_measured(&known, 5000, 3000, 16, 24000);
     ck_assert(known.least == 2000 && known.each == 200);
     ck_assert(known.fixed == 600 && known.cold == 24000);
     team_measured(&known, 900000, 900000, 16, 900000);
@@ -356,6 +369,7 @@ int main(void)
     tcase_add_test(tests, new_affinity_stays);
     tcase_add_test(tests, helper_leaves_the_caller);
     tcase_add_test(tests, team_grows_with_work);
+    tcase_add_test(tests, the_last_do_not_count);
     tcase_add_test(tests, less_is_kept);
     tcase_add_test(tests, sleepers_are_woken);
     tcase_add_test(tests, rates_are_learnt);
