@@ -24,7 +24,7 @@
 #define EVEN_LINE 280
 #define ODD_LINE 281
 #define CHUNKS 2
-/* Of the sum of the magnitudes. */
+/* proof_tolerance's. */
 #define STRICT_TOLERANCE 0x1p-21
 #define PAIR_TOLERANCE 0x1p-20
 #define TF32_TOLERANCE 0x1p-9
@@ -322,13 +322,18 @@ static double sum_at(const struct proof *proof, int64_t i, int64_t j)
     return sum;
 }
 
+double proof_tolerance(enum tile_id tile, enum format format)
+{
+    if (tiles[tile].tensor == TENSOR_NONE)
+        return STRICT_TOLERANCE;
+    if (format == FORMAT_PAIR || format == FORMAT_SPLIT)
+        return PAIR_TOLERANCE;
+    return format == FORMAT_TF32 ? TF32_TOLERANCE : HALF_TOLERANCE;
+}
+
 static bool element_right(const struct proof *proof, int64_t i, int64_t j)
 {
-    bool strict = tiles[proof->tile].tensor == TENSOR_NONE;
-    double tolerance = strict                         ? STRICT_TOLERANCE
-                       : pairs(proof)                 ? PAIR_TOLERANCE
-                       : proof->format == FORMAT_TF32 ? TF32_TOLERANCE
-                                                      : HALF_TOLERANCE;
+    double tolerance = proof_tolerance(proof->tile, proof->format);
     double sum = 0, size = 0;
     for (int64_t k = 0; k < proof->gemm.k; k++) {
         double term = proof->numbers[OPERAND_A][i * proof->gemm.k + k] *

@@ -7,6 +7,7 @@
 #include <tandem/backend.h>
 
 #include "opencl/api.h"
+#include "opencl/nvidia/tensor.h"
 
 struct tandem_device;
 
@@ -17,5 +18,8 @@ bool proof_wanted(uint64_t key);
  * in double; FAILED, with a message, where they differ.  Blocks; any thread. */
 enum tandem_status proof_run(struct tandem_device *device, cl_kernel kernel,
                              uint64_t key);
+/* How far a sum of the tile's may be off, of the sum of its terms'
+ * magnitudes. */
+double proof_tolerance(enum tile_id tile, enum format format);
 
 #endif

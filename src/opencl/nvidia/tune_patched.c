@@ -1,14 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trying patched programs, in a process that may crash or hang over it. */
-#include <string.h>
+#include <math.h>
+#include <stdlib.h>
 
+#include "common/float16.h"
+#include "common/operator.h"
 #include "opencl/device.h"
 #include "opencl/launch.h"
+#include "opencl/proof.h"
+#include "opencl/transfer.h"
 #include "opencl/tune.h"
 
-/* Several tiles along each axis, on each multiprocessor. */
-#define SIDE 2048
-#define SIDE_BYTES ((uint64_t)SIDE * SIDE * sizeof(float))
+/* Tiles that each group has at least; some have one more. */
+#define ROUNDS 2u
+/* Whole pieces, but no whole slices. */
+#define DEPTH 520
+/* Rows of each tile of which elements are compared, and columns. */
+#define SAMPLES 8u
+/* A result's rounding to 16 bits, of its magnitude. */
+#define F16_ROUNDING 0x1p-11
+#define BF16_ROUNDING 0x1p-8
 
 static void tell(const struct findings *findings, enum verdict verdict,
                  uint64_t stamp)
@@ -18,33 +29,225 @@ static void tell(const struct findings *findings, enum verdict verdict,
     findings->sink(findings->user, "wgmma", text);
 }
 
-/* A product that the tile takes.  Its kernels are proved where they are built
- * (proof.h); here it is to come to an end. */
-static enum tandem_status product_try(struct meter *meter, enum tile_id tile,
-                                      uint32_t dtype)
+/* ---- a product ---- */
+
+/* As many tiles along m as along n.  Extents are multiples of eight, so that
+ * operands are read as they lie, and the last tiles are not whole. */
+static uint32_t tiles_aside(const struct tandem_device *device)
 {
-    struct plan plan;
-    const struct tandem_gemm gemm = {
-        .struct_size = sizeof(gemm),
+    uint32_t aside = 1;
+    while (aside * aside <= ROUNDS * device->routes.units)
+        aside++;
+    return aside;
+}
+
+static struct tandem_gemm gemm_of(const struct meter *meter, enum tile_id tile,
+                                  uint32_t dtype)
+{
+    int64_t aside = tiles_aside(meter->device);
+    int64_t m = aside * tiles[tile].m - 8, n = aside * tiles[tile].n - 16;
+    uint64_t of_a = (uint64_t)(m * DEPTH) * dtype_bytes(dtype);
+    uint64_t of_b = (uint64_t)(DEPTH * n) * dtype_bytes(dtype);
+    return (struct tandem_gemm){
+        .struct_size = sizeof(struct tandem_gemm),
         .dtype = dtype,
         .flags = TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_ROW_SCALED,
-        .m = SIDE,
-        .n = SIDE,
-        .k = SIDE,
+        .m = m,
+        .n = n,
+        .k = DEPTH,
         .batch = 1,
         .alpha = 1,
-        .a = {meter->memory, 0, SIDE, 0},
-        .b = {meter->memory, SIDE_BYTES, SIDE, 0},
-        .c = {meter->memory, 2 * SIDE_BYTES, SIDE, 0}};
+        .a = {meter->memory, 0, DEPTH, 0},
+        .b = {meter->memory, of_a, n, 0},
+        .c = {meter->memory, of_a + of_b, n, 0}};
+}
+
+static uint64_t gemm_bytes(const struct tandem_gemm *gemm)
+{
+    return gemm->c.byte_offset +
+           (uint64_t)(gemm->m * gemm->n) * dtype_bytes(gemm->dtype);
+}
+
+static enum tandem_status product_launch(struct meter *meter,
+                                         const struct tandem_gemm *gemm,
+                                         enum tile_id tile)
+{
+    struct plan plan;
     enum tandem_status status;
     do {
-        plan_product(&plan, &gemm, tile, WHOLE, NULL,
+        plan_product(&plan, gemm, tile, WHOLE, NULL,
                      meter->device->programs.group_log2);
         status = launch_plan(meter->stream, &plan);
     } while (status == TANDEM_NOT_READY && meter_left_ns(meter) > 0);
-    if (status == TANDEM_OK)
-        status = stream_synchronize(meter->stream, meter_left_ns(meter));
+    return status == TANDEM_OK
+               ? stream_synchronize(meter->stream, meter_left_ns(meter))
+               : status;
+}
+
+/* ---- its numbers ---- */
+
+static double value_at(uint32_t dtype, const void *memory, int64_t at)
+{
+    if (dtype == TANDEM_F32)
+        return (double)((const float *)memory)[at];
+    uint16_t bits = ((const uint16_t *)memory)[at];
+    return (double)(dtype == TANDEM_F16 ? f16_value(bits) : bf16_value(bits));
+}
+
+/* Numbers in [-1, 1), no tile's like another's: one that is computed in
+ * another's place, or with what is left of it, is found. */
+static void numbers_make(uint32_t dtype, void *out, int64_t count,
+                         uint32_t seed)
+{
+    for (int64_t i = 0; i < count; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        float value = (float)(int32_t)seed / 2147483648.0f;
+        if (dtype == TANDEM_F32)
+            ((float *)out)[i] = value;
+        else
+            ((uint16_t *)out)[i] = dtype == TANDEM_F16 ? f16_round(value)
+                                                       : bf16_round(value);
+    }
+}
+
+/* Row, or column, nth of those that are compared: so many of each tile of a
+ * size, not the same ones of each. */
+static int64_t sample_at(uint32_t nth, uint32_t size, int64_t extent)
+{
+    uint32_t band = size / SAMPLES;
+    int64_t at = (int64_t)nth * band + (nth * 2654435761u >> 16) % band;
+    return at < extent ? at : extent - 1;
+}
+
+struct sampled {
+    const struct tandem_gemm *gemm;
+    enum tile_id tile;
+    uint32_t count; /* of rows, and of columns */
+    void *memory;   /* both operands, as the device has them */
+    double *a, *b;  /* rows and columns, by k */
+    void *line;     /* a row of the result */
+};
+
+static bool sampled_make(struct sampled *sampled)
+{
+    const struct tandem_gemm *gemm = sampled->gemm;
+    const struct tile *tile = &tiles[sampled->tile];
+    size_t terms = (size_t)sampled->count * DEPTH;
+    sampled->memory = malloc(gemm->c.byte_offset);
+    sampled->a = malloc(terms * sizeof(double));
+    sampled->b = malloc(terms * sizeof(double));
+    sampled->line = malloc((size_t)gemm->n * dtype_bytes(gemm->dtype));
+    if (sampled->memory == NULL || sampled->a == NULL || sampled->b == NULL ||
+        sampled->line == NULL)
+        return false;
+    /* Others for each tile: the last one's results are still there. */
+    numbers_make(gemm->dtype, sampled->memory, (gemm->m + gemm->n) * DEPTH,
+                 sampled->tile);
+    const char *b = (const char *)sampled->memory + gemm->b.byte_offset;
+    for (uint32_t s = 0; s < sampled->count; s++) {
+        int64_t row = sample_at(s, tile->m, gemm->m);
+        int64_t column = sample_at(s, tile->n, gemm->n);
+        double *of_a = sampled->a + (size_t)s * DEPTH;
+        double *of_b = sampled->b + (size_t)s * DEPTH;
+        for (int64_t k = 0; k < DEPTH; k++) {
+            of_a[k] = value_at(gemm->dtype, sampled->memory, row * DEPTH + k);
+            of_b[k] = value_at(gemm->dtype, b, k * gemm->n + column);
+        }
+    }
+    return true;
+}
+
+static void sampled_end(struct sampled *sampled)
+{
+    free(sampled->memory);
+    free(sampled->a);
+    free(sampled->b);
+    free(sampled->line);
+}
+
+static bool element_right(const struct sampled *sampled, const double *a,
+                          const double *b, double got)
+{
+    uint32_t dtype = sampled->gemm->dtype;
+    double tolerance = proof_tolerance(
+        sampled->tile, tensor_format(sampled->gemm, sampled->tile));
+    double rounding = dtype == TANDEM_F16    ? F16_ROUNDING
+                      : dtype == TANDEM_BF16 ? BF16_ROUNDING
+                                             : 0;
+    double sum = 0, size = 0;
+    for (int64_t k = 0; k < DEPTH; k++) {
+        double term = a[k] * b[k];
+        sum += term;
+        size += fabs(term);
+    }
+    return fabs(got - sum) <= tolerance * size + rounding * fabs(sum);
+}
+
+/* Elements of every tile, by double. */
+static enum tandem_status sampled_judge(const struct sampled *sampled,
+                                        struct meter *meter)
+{
+    const struct tandem_gemm *gemm = sampled->gemm;
+    const struct tile *tile = &tiles[sampled->tile];
+    uint64_t line_bytes = (uint64_t)gemm->n * dtype_bytes(gemm->dtype);
+    enum tandem_status status = TANDEM_OK;
+    for (uint32_t i = 0; i < sampled->count && status == TANDEM_OK; i++) {
+        int64_t row = sample_at(i, tile->m, gemm->m);
+        status = transfer_download(
+            meter->stream, meter->memory,
+            gemm->c.byte_offset + (uint64_t)row * line_bytes, sampled->line,
+            line_bytes, 0, meter_left_ns(meter));
+        for (uint32_t j = 0; j < sampled->count && status == TANDEM_OK; j++) {
+            int64_t column = sample_at(j, tile->n, gemm->n);
+            double got = value_at(gemm->dtype, sampled->line, column);
+            if (!element_right(sampled, sampled->a + (size_t)i * DEPTH,
+                               sampled->b + (size_t)j * DEPTH, got))
+                status = message_set(TANDEM_FAILED,
+                                     "%s: a large product is wrong at "
+                                     "(%lld, %lld): %g",
+                                     tile->name, (long long)row,
+                                     (long long)column, got);
+        }
+    }
     return status;
+}
+
+/* A product in which each group has several tiles, one after the other: what
+ * the kernels' proof (proof.h), where they are built, is too small for. */
+static enum tandem_status product_try(struct meter *meter, enum tile_id tile,
+                                      uint32_t dtype)
+{
+    const struct tandem_gemm gemm = gemm_of(meter, tile, dtype);
+    struct sampled sampled = {.gemm = &gemm,
+                              .tile = tile,
+                              .count = SAMPLES * tiles_aside(meter->device)};
+    enum tandem_status status = TANDEM_OK;
+    if (!sampled_make(&sampled))
+        status = message_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
+    if (status == TANDEM_OK)
+        status = transfer_upload(meter->stream, meter->memory, 0,
+                                 sampled.memory, gemm.c.byte_offset, 0);
+    if (status == TANDEM_OK)
+        status = product_launch(meter, &gemm, tile);
+    if (status == TANDEM_OK)
+        status = sampled_judge(&sampled, meter);
+    sampled_end(&sampled);
+    return status;
+}
+
+/* ---- all ---- */
+
+/* Of the largest product. */
+static uint64_t bytes_wanted(struct tandem_device *device)
+{
+    const struct meter meter = {.device = device};
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < TILES; i++) {
+        struct tandem_gemm gemm = gemm_of(&meter, (enum tile_id)i, TANDEM_F32);
+        if (tiles[i].patched && gemm_bytes(&gemm) > most)
+            most = gemm_bytes(&gemm);
+    }
+    return most;
 }
 
 static enum tandem_status tiles_try(struct meter *meter)
@@ -74,9 +277,9 @@ enum tandem_status tune_patched(struct tandem_device *device,
     uint64_t end = budget_ns < UINT64_MAX - now ? now + budget_ns : UINT64_MAX;
     if (!device->hardware->wgmma)
         return TANDEM_OK;
-    enum tandem_status status =
-        meter_start(&meter, device, 3 * SIDE_BYTES, end);
-    if (status == TANDEM_OK && meter.bytes < 3 * SIDE_BYTES)
+    uint64_t bytes = bytes_wanted(device);
+    enum tandem_status status = meter_start(&meter, device, bytes, end);
+    if (status == TANDEM_OK && meter.bytes < bytes)
         status = message_set(TANDEM_OUT_OF_MEMORY,
                              "tune: no memory to try wgmma in");
     if (status != TANDEM_OK) {
