@@ -127,7 +127,8 @@ cl_int CL_API_CALL layer_clEnqueueNDRangeKernel(
                                               offset, global, local,
                                               wait_count, waits, event);
         if (error == CL_SUCCESS)
-            kernel_corrupt(queue, kernel);
+            kernel_corrupt(queue, kernel,
+                           fault_result(F_clEnqueueNDRangeKernel, name));
     }
     enqueued(error, &counts.kernels, 0, CL_FALSE, event);
     return error;

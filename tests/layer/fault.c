@@ -158,6 +158,17 @@ enum layer_fault fault_command(enum function function, const char *text,
     return fault;
 }
 
+bool fault_result(enum function function, const char *text)
+{
+    if (__atomic_load_n(&script.fault, __ATOMIC_RELAXED) != LAYER_FAULT_WRONG)
+        return false;
+    pthread_mutex_lock(&mutex);
+    const bool hit =
+        script.fault == LAYER_FAULT_WRONG && meant(function, text);
+    pthread_mutex_unlock(&mutex);
+    return hit;
+}
+
 bool fault_buffer(cl_int *out_code, uint64_t *out_times, bool *out_later)
 {
     bool hit = false;
@@ -192,7 +203,8 @@ const char *fault_build_log(void)
 static enum layer_fault fault_of(const char *name)
 {
     static const char *const names[] = {
-        "none", "call", "later", "lazy", "lazy-later", "hang", "endless"};
+        "none",       "call", "later",   "lazy",
+        "lazy-later", "hang", "endless", "wrong"};
 
     for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
         if (strcmp(name, names[i]) == 0)

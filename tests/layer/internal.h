@@ -72,6 +72,8 @@ bool fault_call(enum function function, const char *text, cl_int *out_code);
 /* Likewise for a command that is to be accepted: what becomes of it. */
 enum layer_fault fault_command(enum function function, const char *text,
                                cl_int *out_code);
+/* Whether what the command computed is to be spoiled. */
+bool fault_result(enum function function, const char *text);
 /* Whether a new buffer's memory is to fail at its first use. */
 bool fault_buffer(cl_int *out_code, uint64_t *out_times, bool *out_later);
 /* The log of the build that failed last, or NULL. */
@@ -115,9 +117,9 @@ void kernel_gone(cl_kernel kernel);
 #define KERNEL_ARGUMENTS 24u
 cl_uint kernel_memories(cl_kernel kernel, cl_mem *out_memories,
                         char *out_name, size_t name_room);
-/* After kernel was enqueued: spoils what it wrote, where the environment says
- * so. */
-void kernel_corrupt(cl_command_queue queue, cl_kernel kernel);
+/* After kernel was enqueued: spoils what it wrote, always or where the
+ * environment says so. */
+void kernel_corrupt(cl_command_queue queue, cl_kernel kernel, bool always);
 void corrupt_environment(void);
 
 /* ---- memo.c ---- */

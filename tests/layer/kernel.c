@@ -191,8 +191,9 @@ void corrupt_environment(void)
     corrupt_text = getenv("TANDEM_LAYER_CORRUPT");
 }
 
-/* The buffer that kernel writes, if its results are to be wrong. */
-static cl_mem corrupt_target(cl_kernel handle)
+/* The buffer that kernel writes, if its results are to be wrong; always: by
+ * the script. */
+static cl_mem corrupt_target(cl_kernel handle, bool always)
 {
     const struct kernel *kernel;
     const struct program *program;
@@ -201,7 +202,7 @@ static cl_mem corrupt_target(cl_kernel handle)
     pthread_mutex_lock(&mutex);
     kernel = kernel_find(handle);
     program = kernel ? program_find(kernel->program) : NULL;
-    if (kernel && (strstr(kernel->name, corrupt_text) ||
+    if (kernel && (always || strstr(kernel->name, corrupt_text) ||
                    (program && strstr(program->options, corrupt_text)))) {
         memory = kernel->arguments[0];
         for (cl_uint i = KERNEL_ARGUMENTS; i-- > 0 && !memory;)
@@ -212,15 +213,15 @@ static cl_mem corrupt_target(cl_kernel handle)
     return memory;
 }
 
-void kernel_corrupt(cl_command_queue queue, cl_kernel kernel)
+void kernel_corrupt(cl_command_queue queue, cl_kernel kernel, bool always)
 {
     const float wrong = 123.456f;
     cl_mem memory;
     size_t bytes = 0;
 
-    if (!corrupt_text)
+    if (!always && !corrupt_text)
         return;
-    memory = corrupt_target(kernel);
+    memory = corrupt_target(kernel, always);
     if (!memory || target.clGetMemObjectInfo(memory, CL_MEM_SIZE, sizeof bytes,
                                              &bytes, NULL) != CL_SUCCESS)
         return;

@@ -15,7 +15,7 @@
  *       the float 123.456: of argument 0, or, where that is no buffer (as in
  *       CLBlast's kernels), of the last argument that is.
  *   TANDEM_LAYER_FAULT=FAULT:FUNCTION:NTH:CODE[:TIMES]
- *       FAULT is call, later, lazy, lazy-later, hang or endless, as in
+ *       FAULT is call, later, lazy, lazy-later, hang, endless or wrong, as in
  *       layer.h; FUNCTION one of OpenCL's, or * for all; CODE a number, as
  *       -5; TIMES 1 unless given, 0 for ever.
  *   TANDEM_LAYER_TEXT=TEXT

@@ -60,7 +60,10 @@ enum layer_fault {
     /* The call does not return before layer_release. */
     LAYER_FAULT_HANG = 5,
     /* A command is accepted and does not end before layer_release. */
-    LAYER_FAULT_ENDLESS = 6
+    LAYER_FAULT_ENDLESS = 6,
+    /* A kernel runs, and then what it wrote is spoiled, as by
+     * TANDEM_LAYER_CORRUPT (layer.c). */
+    LAYER_FAULT_WRONG = 7
 };
 
 struct layer_script {
