@@ -57,19 +57,28 @@ static bool item_keep(struct kernel_list *list, struct kernel_item *item)
 }
 
 /* After work_describe, which makes a product's description. */
-static void item_form(struct kernel_item *item, enum kernel_form form)
+static void item_form(struct kernel_item *item, uint32_t forms)
 {
-    if (form != KERNEL_TRANSPOSED || item->work.c.op.gemm == NULL)
+    struct tandem_gemm *gemm = &item->work.gemm;
+
+    if (item->work.c.op.gemm == NULL)
         return;
-    item->work.gemm.flags = TANDEM_GEMM_TRANSPOSE_B;
-    item->work.gemm.b.ld = item->work.gemm.k;
-    item->work.gemm.b.batch_stride = item->work.gemm.n * item->work.gemm.k;
+    if ((forms & KERNEL_TRANSPOSED) != 0) {
+        gemm->flags = TANDEM_GEMM_TRANSPOSE_B;
+        gemm->b.ld = gemm->k;
+        gemm->b.batch_stride = gemm->n * gemm->k;
+    }
+    if ((forms & KERNEL_BIAS) != 0)
+        gemm->bias_kind = TANDEM_BIAS_PER_COLUMN;
+    if ((forms & KERNEL_RELU) != 0)
+        gemm->activation = TANDEM_OP_RELU;
+    if ((forms & KERNEL_GELU) != 0)
+        gemm->activation = TANDEM_OP_GELU;
 }
 
 /* What is there is judged; false: it is no work for this device. */
 static bool item_describe(struct kernel_list *list, struct kernel_item *item,
-                          const char *op, const char *shape,
-                          enum kernel_form form)
+                          const char *op, const char *shape, uint32_t forms)
 {
     struct opcase *c = &item->work.c;
     char error[OPCASE_ERROR_BYTES];
@@ -79,22 +88,22 @@ static bool item_describe(struct kernel_list *list, struct kernel_item *item,
     if (!shape_parse(shape, &rank, extents) ||
         !opcase_build(c, op, rank, extents, error))
         return false;
-    if (form == KERNEL_REPEATED && c->inputs > 0)
+    if ((forms & KERNEL_REPEATED) != 0 && c->inputs > 0)
         c->in[c->inputs - 1].strides[0] = 0;
     if (work_describe(&item->work, list->lane) != TANDEM_OK)
         return false;
-    item_form(item, form);
+    item_form(item, forms);
     return true;
 }
 
 bool kernels_add(struct kernel_list *list, const char *op, const char *shape,
-                 enum kernel_form form)
+                 uint32_t forms)
 {
     struct kernel_item *item = calloc(1, sizeof *item);
 
     if (item == NULL)
         return false;
-    if (!item_describe(list, item, op, shape, form)) {
+    if (!item_describe(list, item, op, shape, forms)) {
         free(item);
         return true;
     }

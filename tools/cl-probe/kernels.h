@@ -10,10 +10,14 @@
 
 #include <jansson.h>
 
+/* The last three, and TRANSPOSED, are of products. */
 enum kernel_form {
-    KERNEL_PLAIN,
-    KERNEL_REPEATED,  /* the last input is the same for each row */
-    KERNEL_TRANSPOSED /* of a product: b is [n][k] */
+    KERNEL_PLAIN = 0,
+    KERNEL_REPEATED = 1,   /* the last input is the same for each row */
+    KERNEL_TRANSPOSED = 2, /* b is [n][k] */
+    KERNEL_BIAS = 4,       /* one of each column is added */
+    KERNEL_RELU = 8,       /* what is done last */
+    KERNEL_GELU = 16
 };
 
 struct kernel_item;
@@ -28,10 +32,10 @@ struct kernel_list {
 void kernels_start(struct kernel_list *list, struct lane *lane);
 void kernels_finish(struct kernel_list *list);
 
-/* Has the kernels compiled in the background.  What the operator cannot take,
- * or the device does not serve, is left out.  false: no memory. */
+/* Has the kernels compiled in the background; forms: bits.  What the operator
+ * cannot take, or the device does not serve, is left out.  false: no memory. */
 bool kernels_add(struct kernel_list *list, const char *op, const char *shape,
-                 enum kernel_form form);
+                 uint32_t forms);
 /* Until all are there or have failed.  told (or NULL) is called when some have
  * come, with the fraction and the operator that is waited for.  false: the
  * device was lost. */

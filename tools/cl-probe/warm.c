@@ -61,6 +61,22 @@ static const char *const *shapes_of(const struct tandem_op_info *info)
 
 /* ---- the child's side ---- */
 
+/* As it is, and as layers of a network are; with b as it is, and as frameworks
+ * keep a weight. */
+static bool product_add(struct kernel_list *list, const char *name,
+                        const char *shape)
+{
+    static const uint32_t ends[] = {KERNEL_PLAIN, KERNEL_BIAS,
+                                    KERNEL_BIAS | KERNEL_RELU,
+                                    KERNEL_BIAS | KERNEL_GELU};
+    bool kept = true;
+
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0] && kept; i++)
+        kept = kernels_add(list, name, shape, ends[i]) &&
+               kernels_add(list, name, shape, ends[i] | KERNEL_TRANSPOSED);
+    return kept;
+}
+
 static bool operator_add(struct kernel_list *list,
                          const struct tandem_op_info *info)
 {
@@ -68,12 +84,14 @@ static bool operator_add(struct kernel_list *list,
     bool kept = true;
 
     for (size_t i = 0; shapes[i] != NULL && kept; i++) {
+        if (info->op_class == TANDEM_CLASS_GEMM) {
+            kept = product_add(list, info->name, shapes[i]);
+            continue;
+        }
         kept = kernels_add(list, info->name, shapes[i], KERNEL_PLAIN);
-        /* A vector beside a matrix; a weight as frameworks keep it. */
+        /* A vector beside a matrix. */
         if (kept && info->op_class == TANDEM_CLASS_BINARY && i > 0)
             kept = kernels_add(list, info->name, shapes[i], KERNEL_REPEATED);
-        if (kept && info->op_class == TANDEM_CLASS_GEMM)
-            kept = kernels_add(list, info->name, shapes[i], KERNEL_TRANSPOSED);
     }
     return kept;
 }
