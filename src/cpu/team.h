@@ -29,8 +29,8 @@ struct team_credit {
 uint32_t team_counted(uint32_t threads);
 
 /* Takes the times in which 2 of threads came together, those that count, and
- * those when all were asleep.  Of each time the least counts that was ever taken: threads may be late for many
- * reasons, and early for none. */
+ * those when all were asleep.  Of each time the least counts that was ever
+ * taken: threads may be late for many reasons, and early for none. */
 void team_measured(struct team_costs *known, double two, double all,
                    uint32_t threads, double cold);
 
