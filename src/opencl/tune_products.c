@@ -19,6 +19,9 @@
 #define CPU_SHALLOW 64
 #define CPU_DEEP 256
 #define FILLS 2u
+/* A product is timed where it takes so many times as long as the host takes for
+ * its launches. */
+#define HOST_HIDDEN 1.5
 /* What is bound by memory is timed where it takes longer than the host takes
  * to enqueue it: rows of a compute unit, and depths for so many; rows by k of
  * one group of each. */
@@ -35,11 +38,14 @@ struct work {
     enum tile_id tile;
     bool clblast;
     uint64_t bytes; /* that a, b and c take */
-    /* Each launch has the next of so many b's, one after the other. */
-    uint64_t b_bytes;
+    /* Each launch has the next of so many b's, one after the other, after a. */
+    uint64_t a_bytes, b_bytes;
     uint32_t copies, launches;
 };
 
+/* c is at the end of the memory, where the operands of most others do not
+ * reach, and no larger than they are: kernels that look for what is not finite
+ * would find it in products of products. */
 static void work_make(struct work *out, const struct meter *meter, int64_t m,
                       int64_t n, int64_t k, int64_t batch)
 {
@@ -51,6 +57,7 @@ static void work_make(struct work *out, const struct meter *meter, int64_t m,
     b = (b + 255) / 256 * 256;
     c = (c + 255) / 256 * 256;
     out->bytes = a + b + c;
+    out->a_bytes = a;
     out->b_bytes = b;
     out->copies = 1;
     out->gemm = (struct tandem_gemm){
@@ -61,10 +68,10 @@ static void work_make(struct work *out, const struct meter *meter, int64_t m,
         .n = n,
         .k = k,
         .batch = batch,
-        .alpha = 1,
+        .alpha = 1 / (float)k,
         .a = {meter->memory, 0, k, m * k},
-        .b = {meter->memory, a + c, k, k * n},
-        .c = {meter->memory, a, n, m * n}};
+        .b = {meter->memory, a, k, k * n},
+        .c = {meter->memory, meter->bytes - c, n, m * n}};
 }
 
 /* As many b's as the meter has memory for: what is bound by memory has to come
@@ -94,8 +101,7 @@ static enum tandem_status work_launch(struct meter *meter, void *argument)
     enum tandem_status status;
     if (work->copies > 1) {
         uint32_t nth = work->launches++ % work->copies;
-        work->gemm.b.byte_offset =
-            work->bytes - work->b_bytes + nth * work->b_bytes;
+        work->gemm.b.byte_offset = work->a_bytes + nth * work->b_bytes;
     }
     do {
         plan_product(&plan, &work->gemm, work->tile, WHOLE, NULL,
@@ -153,11 +159,16 @@ static enum tandem_status pair_launch(struct meter *meter, void *argument)
     return status == TANDEM_OK ? work_launch(meter, &pair[1]) : status;
 }
 
+/* What is counted apart of a product, and the host's part of a launch. */
+struct other_costs {
+    double launch_ns, bytes_per_ns, host_ns;
+};
+
 /* What a small kernel adds to a stream of longer ones, behind which the host's
- * part of it hides. */
+ * part of it hides; and that part. */
 static enum tandem_status tune_launch(struct meter *meter,
                                       const struct findings *findings,
-                                      double *out_ns)
+                                      struct other_costs *out)
 {
     struct work pair[2];
     uint32_t rows, columns;
@@ -171,10 +182,12 @@ static enum tandem_status tune_launch(struct meter *meter,
     enum tandem_status status = work_time(meter, &pair[0], &alone_ns);
     if (status == TANDEM_OK)
         status = meter_time(meter, pair_launch, pair, &both_ns);
+    if (status == TANDEM_OK)
+        status = work_time(meter, &pair[1], &out->host_ns);
     if (status != TANDEM_OK)
         return status;
-    *out_ns = both_ns > alone_ns + 1 ? both_ns - alone_ns : 1;
-    tell(findings, "launch", "", out_ns, 1);
+    out->launch_ns = both_ns > alone_ns + 1 ? both_ns - alone_ns : 1;
+    tell(findings, "launch", "", &out->launch_ns, 1);
     return TANDEM_OK;
 }
 
@@ -227,18 +240,19 @@ static struct kind kind_of(const struct meter *meter, enum tile_id tile,
         .share = product_share(&gemm, tile)};
 }
 
-/* What is counted apart of a product. */
-struct other_costs {
-    double launch_ns, bytes_per_ns;
-};
-
 static double packing_ns(const struct tandem_gemm *gemm, enum tile_id tile,
-                         const struct other_costs *other)
+                         const struct other_costs *other,
+                         uint32_t *out_launches)
 {
-    uint32_t launches;
     double bytes = (double)packing_moves(
-        gemm, tile, packing_needs(gemm, tile), &launches);
-    return launches * other->launch_ns + bytes / other->bytes_per_ns;
+        gemm, tile, packing_needs(gemm, tile), out_launches);
+    return *out_launches * other->launch_ns + bytes / other->bytes_per_ns;
+}
+
+/* Whether a kernel follows that does again what is marked. */
+static bool marks_follow(enum tile_id tile)
+{
+    return tiles[tile].strict || tiles[tile].tensor == TENSOR_PAIR;
 }
 
 /* So many groups of the tile. */
@@ -278,20 +292,51 @@ static uint32_t rounds_fit(const struct meter *meter, const struct kind *kind,
     return rounds;
 }
 
-/* The time of groups at a depth, and, of one more of k. */
+/* Makes depths as many times greater as it takes for the device, and not the
+ * host, to be what is timed, or as the meter's memory lets them be. */
+static enum tandem_status depths_raise(struct meter *meter,
+                                       const struct kind *kind,
+                                       uint32_t groups,
+                                       const struct other_costs *other,
+                                       int64_t depths[2])
+{
+    struct work work;
+    uint32_t packing;
+    double ns;
+    for (;;) {
+        work_groups(&work, meter, kind, groups, depths[0]);
+        enum tandem_status status = work_time(meter, &work, &ns);
+        packing_ns(&work.gemm, kind->tile, other, &packing);
+        uint32_t launches = packing + 1 + marks_follow(kind->tile);
+        if (status != TANDEM_OK ||
+            ns >= HOST_HIDDEN * launches * other->host_ns)
+            return status;
+        work_groups(&work, meter, kind, groups, 2 * depths[1]);
+        if (work.bytes > meter->bytes)
+            return TANDEM_OK;
+        depths[0] *= 2;
+        depths[1] *= 2;
+    }
+}
+
+/* The time of groups at the first depth, and, of one more of k.  May make the
+ * depths greater. */
 static enum tandem_status groups_time(struct meter *meter,
                                       const struct kind *kind,
-                                      uint32_t groups, const int64_t depths[2],
+                                      uint32_t groups, int64_t depths[2],
                                       const struct other_costs *other,
                                       double *out_ns, double *out_slope)
 {
     struct work work;
+    uint32_t packing;
     double ns[2] = {0, 0};
     enum tandem_status status = TANDEM_OK;
+    if (!kind->skinny)
+        status = depths_raise(meter, kind, groups, other, depths);
     for (uint32_t i = 0; i < 2 && status == TANDEM_OK; i++) {
         work_groups(&work, meter, kind, groups, depths[i]);
         status = work_time(meter, &work, &ns[i]);
-        ns[i] -= packing_ns(&work.gemm, kind->tile, other);
+        ns[i] -= packing_ns(&work.gemm, kind->tile, other, &packing);
     }
     if (status != TANDEM_OK)
         return status;
@@ -349,8 +394,8 @@ static enum tandem_status tune_tile(struct meter *meter, enum tile_id tile,
     if (status != TANDEM_OK)
         return status;
     cost[0] = first - cost[1] * (double)depths[0];
-    /* The kernel that does again what is marked is counted apart. */
-    if (tiles[tile].strict || tiles[tile].tensor == TENSOR_PAIR)
+    /* That is counted apart. */
+    if (marks_follow(tile))
         cost[0] -= other->launch_ns;
     cost[0] = cost[0] > 0 ? cost[0] : 0;
     /* No less than a profile may say. */
@@ -403,8 +448,8 @@ enum tandem_status tune_tiles(struct meter *meter,
                               const struct findings *findings, bool all)
 {
     uint64_t broken = atomic_load(&meter->device->routes.broken);
-    struct other_costs other = {0, 1e9};
-    enum tandem_status status = tune_launch(meter, findings, &other.launch_ns);
+    struct other_costs other = {0, 1e9, 0};
+    enum tandem_status status = tune_launch(meter, findings, &other);
     if (meter_goes_on(status))
         status = tune_bytes(meter, findings, &other.bytes_per_ns);
     /* First those that a process of its own tried, should time be short. */
