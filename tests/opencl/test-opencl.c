@@ -545,6 +545,33 @@ static void tile_note(void *user, const char *key, const char *value)
                                                     : 0;
 }
 
+/* The memory in which it was timed, which the pool has kept: operands between
+ * -1 and 1, and results of these that are no larger, so that no number of
+ * products makes one that is not finite. */
+static bool timed_on_small_numbers(struct tandem_device *device)
+{
+    enum { BYTES = 4 << 20 }; /* the most that the cap has room for */
+    struct tandem_memory_stats before = {.struct_size = sizeof(before)};
+    struct tandem_memory_stats after = before;
+    struct tandem_stream *stream = NULL;
+    struct tandem_buffer *buffer = NULL;
+    static float numbers[BYTES / sizeof(float)];
+    bool small = backend->stream_create(device, 0, &stream) == TANDEM_OK &&
+                 backend->memory_stats(device, &before) == TANDEM_OK &&
+                 backend->alloc(device, BYTES, &buffer) == TANDEM_OK &&
+                 backend->memory_stats(device, &after) == TANDEM_OK &&
+                 after.driver_alloc_count == before.driver_alloc_count &&
+                 backend->download(stream, buffer, 0, numbers, BYTES, 0,
+                                   TANDEM_FOREVER) == TANDEM_OK;
+    for (size_t i = 0; i < BYTES / sizeof(float) && small; i++)
+        small = fabsf(numbers[i]) <= 1;
+    if (buffer != NULL)
+        backend->free(buffer);
+    if (stream != NULL)
+        backend->stream_destroy(stream);
+    return small;
+}
+
 static int tune_narrow(void)
 {
     uint32_t count, seen = 0;
@@ -561,7 +588,10 @@ static int tune_narrow(void)
         return 4;
     enum tandem_status status =
         backend->tune(device, UINT64_C(4000000000), tile_note, &seen);
+    bool small = status != TANDEM_OK || timed_on_small_numbers(device);
     backend->close(device);
+    if (!small)
+        return 5;
     /* The first that is timed; none, where there was no time for any. */
     return status == TANDEM_OK && seen != 2 ? 0 : 3;
 }
