@@ -19,13 +19,21 @@
 #define LONG_NS UINT64_C(20000000)
 #define LONG_SAMPLES 3u
 
-/* Numbers in [-1, 1) of every digit, others at each call. */
+/* Not finite are halves with it and four more. */
+#define HALF_GREAT 0x4000u
+
+/* Numbers in [-1, 1) of every digit, others at each call; read as halves, in
+ * (-2, 2). */
 static void numbers_fill(float *out, size_t count)
 {
     uint64_t state = wait_clock() | 1u;
     for (size_t i = 0; i < count; i++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
-        out[i] = (float)(int32_t)(state >> 32) / 2147483648.0f;
+        float number = (float)(int32_t)(state >> 32) / 2147483648.0f;
+        uint32_t bits;
+        memcpy(&bits, &number, sizeof(bits));
+        bits &= ~HALF_GREAT;
+        memcpy(&out[i], &bits, sizeof(bits));
     }
 }
 

@@ -52,6 +52,7 @@ static void work_make(struct work *out, const struct meter *meter, int64_t m,
     uint64_t a = (uint64_t)(m * k * batch) * sizeof(float);
     uint64_t b = (uint64_t)(k * n * batch) * sizeof(float);
     uint64_t c = (uint64_t)(m * n * batch) * sizeof(float);
+    uint64_t end = meter->bytes / 256 * 256;
     memset(out, 0, sizeof(*out));
     a = (a + 255) / 256 * 256;
     b = (b + 255) / 256 * 256;
@@ -71,7 +72,7 @@ static void work_make(struct work *out, const struct meter *meter, int64_t m,
         .alpha = 1 / (float)k,
         .a = {meter->memory, 0, k, m * k},
         .b = {meter->memory, a, k, k * n},
-        .c = {meter->memory, meter->bytes - c, n, m * n}};
+        .c = {meter->memory, end - c, n, m * n}};
 }
 
 /* As many b's as the meter has memory for: what is bound by memory has to come
@@ -293,26 +294,28 @@ static uint32_t rounds_fit(const struct meter *meter, const struct kind *kind,
 }
 
 /* Makes depths as many times greater as it takes for the device, and not the
- * host, to be what is timed, or as the meter's memory lets them be. */
+ * host, to be what is timed, or as memory and time let them be. */
 static enum tandem_status depths_raise(struct meter *meter,
                                        const struct kind *kind,
                                        uint32_t groups,
                                        const struct other_costs *other,
                                        int64_t depths[2])
 {
-    struct work work;
-    uint32_t packing;
-    double ns;
     for (;;) {
+        struct work work;
+        uint32_t packing;
+        double ns;
         work_groups(&work, meter, kind, groups, depths[0]);
-        enum tandem_status status = work_time(meter, &work, &ns);
         packing_ns(&work.gemm, kind->tile, other, &packing);
         uint32_t launches = packing + 1 + marks_follow(kind->tile);
+        enum tandem_status status = work_time(meter, &work, &ns);
         if (status != TANDEM_OK ||
             ns >= HOST_HIDDEN * launches * other->host_ns)
             return status;
+        /* Packed operands take memory, too. */
         work_groups(&work, meter, kind, groups, 2 * depths[1]);
-        if (work.bytes > meter->bytes)
+        if (meter_left_ns(meter) == 0 ||
+            work_time(meter, &work, &ns) != TANDEM_OK)
             return TANDEM_OK;
         depths[0] *= 2;
         depths[1] *= 2;
