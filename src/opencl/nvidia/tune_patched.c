@@ -119,6 +119,7 @@ static int64_t sample_at(uint32_t nth, uint32_t size, int64_t extent)
     return at < extent ? at : extent - 1;
 }
 
+/* Has room for any patched tile's. */
 struct sampled {
     const struct tandem_gemm *gemm;
     enum tile_id tile;
@@ -128,18 +129,32 @@ struct sampled {
     void *line;     /* a row of the result */
 };
 
-static bool sampled_make(struct sampled *sampled)
+static bool sampled_start(struct sampled *out, const struct meter *meter)
+{
+    uint64_t operands = 0, line = 0;
+    for (uint32_t i = 0; i < TILES; i++) {
+        struct tandem_gemm gemm = gemm_of(meter, (enum tile_id)i, TANDEM_F32);
+        if (!tiles[i].patched)
+            continue;
+        if (gemm.c.byte_offset > operands)
+            operands = gemm.c.byte_offset;
+        if ((uint64_t)gemm.n * sizeof(float) > line)
+            line = (uint64_t)gemm.n * sizeof(float);
+    }
+    out->count = SAMPLES * tiles_aside(meter->device);
+    size_t terms = (size_t)out->count * DEPTH;
+    out->memory = malloc(operands);
+    out->a = malloc(terms * sizeof(double));
+    out->b = malloc(terms * sizeof(double));
+    out->line = malloc(line);
+    return out->memory != NULL && out->a != NULL && out->b != NULL &&
+           out->line != NULL;
+}
+
+static void sampled_make(struct sampled *sampled)
 {
     const struct tandem_gemm *gemm = sampled->gemm;
     const struct tile *tile = &tiles[sampled->tile];
-    size_t terms = (size_t)sampled->count * DEPTH;
-    sampled->memory = malloc(gemm->c.byte_offset);
-    sampled->a = malloc(terms * sizeof(double));
-    sampled->b = malloc(terms * sizeof(double));
-    sampled->line = malloc((size_t)gemm->n * dtype_bytes(gemm->dtype));
-    if (sampled->memory == NULL || sampled->a == NULL || sampled->b == NULL ||
-        sampled->line == NULL)
-        return false;
     /* Others for each tile: the last one's results are still there. */
     numbers_make(gemm->dtype, sampled->memory, (gemm->m + gemm->n) * DEPTH,
                  sampled->tile);
@@ -154,7 +169,6 @@ static bool sampled_make(struct sampled *sampled)
             of_b[k] = value_at(gemm->dtype, b, k * gemm->n + column);
         }
     }
-    return true;
 }
 
 static void sampled_end(struct sampled *sampled)
@@ -214,24 +228,21 @@ static enum tandem_status sampled_judge(const struct sampled *sampled,
 
 /* A product in which each group has several tiles, one after the other: what
  * the kernels' proof (proof.h), where they are built, is too small for. */
-static enum tandem_status product_try(struct meter *meter, enum tile_id tile,
-                                      uint32_t dtype)
+static enum tandem_status product_try(struct meter *meter,
+                                      struct sampled *sampled,
+                                      enum tile_id tile, uint32_t dtype)
 {
     const struct tandem_gemm gemm = gemm_of(meter, tile, dtype);
-    struct sampled sampled = {.gemm = &gemm,
-                              .tile = tile,
-                              .count = SAMPLES * tiles_aside(meter->device)};
-    enum tandem_status status = TANDEM_OK;
-    if (!sampled_make(&sampled))
-        status = message_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
-    if (status == TANDEM_OK)
-        status = transfer_upload(meter->stream, meter->memory, 0,
-                                 sampled.memory, gemm.c.byte_offset, 0);
+    sampled->gemm = &gemm;
+    sampled->tile = tile;
+    sampled_make(sampled);
+    enum tandem_status status =
+        transfer_upload(meter->stream, meter->memory, 0, sampled->memory,
+                        gemm.c.byte_offset, 0);
     if (status == TANDEM_OK)
         status = product_launch(meter, &gemm, tile);
     if (status == TANDEM_OK)
-        status = sampled_judge(&sampled, meter);
-    sampled_end(&sampled);
+        status = sampled_judge(sampled, meter);
     return status;
 }
 
@@ -250,7 +261,8 @@ static uint64_t bytes_wanted(struct tandem_device *device)
     return most;
 }
 
-static enum tandem_status tiles_try(struct meter *meter)
+static enum tandem_status tiles_try(struct meter *meter,
+                                    struct sampled *sampled)
 {
     static const uint32_t halves[] = {TANDEM_F16, TANDEM_BF16};
     enum tandem_status status = TANDEM_OK;
@@ -258,11 +270,13 @@ static enum tandem_status tiles_try(struct meter *meter)
         if (!tiles[i].patched)
             continue;
         if (tiles[i].tensor != TENSOR_HALF)
-            status = product_try(meter, (enum tile_id)i, TANDEM_F32);
+            status =
+                product_try(meter, sampled, (enum tile_id)i, TANDEM_F32);
         for (uint32_t h = 0; h < 2 && tiles[i].tensor == TENSOR_HALF &&
                              status == TANDEM_OK;
              h++)
-            status = product_try(meter, (enum tile_id)i, halves[h]);
+            status =
+                product_try(meter, sampled, (enum tile_id)i, halves[h]);
     }
     return status;
 }
@@ -272,6 +286,7 @@ enum tandem_status tune_patched(struct tandem_device *device,
                                 const struct findings *findings)
 {
     struct meter meter;
+    struct sampled sampled = {0};
     uint64_t stamp = verdict_stamp(device->hardware);
     uint64_t now = wait_clock();
     uint64_t end = budget_ns < UINT64_MAX - now ? now + budget_ns : UINT64_MAX;
@@ -282,17 +297,22 @@ enum tandem_status tune_patched(struct tandem_device *device,
     if (status == TANDEM_OK && meter.bytes < bytes)
         status = message_set(TANDEM_OUT_OF_MEMORY,
                              "tune: no memory to try wgmma in");
+    if (status == TANDEM_OK && !sampled_start(&sampled, &meter))
+        status = message_set(TANDEM_OUT_OF_MEMORY,
+                             "tune: no host memory to try wgmma in");
     if (status != TANDEM_OK) {
+        sampled_end(&sampled);
         meter_end(&meter);
         return status;
     }
     tell(findings, VERDICT_TRIED, stamp);
-    status = tiles_try(&meter);
+    status = tiles_try(&meter, &sampled);
     if (status != TANDEM_OK)
         device_log(device, TANDEM_LOG_WARNING,
                    "%s: matrix products do without wgmma: %s",
                    device->hardware->info.name, message_get());
     tell(findings, status == TANDEM_OK ? VERDICT_RIGHT : VERDICT_WRONG, stamp);
+    sampled_end(&sampled);
     meter_end(&meter);
     return TANDEM_OK;
 }
