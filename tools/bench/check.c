@@ -179,20 +179,28 @@ static double expected_cross_entropy(const struct opcase *c, uint64_t index)
                            (index % columns == label));
 }
 
-/* Output number output, of the first step, where x is what all inputs hold. */
-static double expected_step(const struct opcase *c, uint32_t output, double x)
+/* What seed_step puts at an index of an optimizer's input: w, g, m or v. */
+static float step_value(uint64_t index, uint32_t input)
+{
+    return seed_value(index + input * 1009);
+}
+
+/* Output number output of the first step. */
+static double expected_step(const struct opcase *c, uint32_t output,
+                            uint64_t index)
 {
     const double *f = c->floats;
     bool adam = c->op.id == TANDEM_OP_ADAM;
-    double m = f[1] * x + (1 - f[1]) * x, v = f[2] * x + (1 - f[2]) * x * x;
+    double w = (double)step_value(index, 0), g = (double)step_value(index, 1);
+    double m = (double)step_value(index, 2), v = (double)step_value(index, 3);
 
-    if (!adam)
-        m = f[1] * x + (1 - f[2]) * x;
+    m = f[1] * m + (1 - f[adam ? 1 : 2]) * g;
+    v = f[2] * v + (1 - f[2]) * g * g;
     if (output > 0)
         return output == 1 ? m : v;
     if (!adam)
-        return x - f[0] * m;
-    return x - f[0] * m / (1 - f[1]) / (sqrt(v / (1 - f[2])) + f[3]);
+        return w - f[0] * m;
+    return w - f[0] * m / (1 - f[1]) / (sqrt(v / (1 - f[2])) + f[3]);
 }
 
 static double expected_unary(const struct opcase *c, double x)
@@ -253,7 +261,7 @@ static double expected(const struct opcase *c, uint32_t output, uint64_t index)
     case TANDEM_CLASS_CROSS_ENTROPY:
         return expected_cross_entropy(c, index);
     case TANDEM_CLASS_OPTIMIZER:
-        return expected_step(c, output, (double)seed_value(index));
+        return expected_step(c, output, index);
     default:
         return expected_unary(c, (double)seed_value(index));
     }
@@ -301,14 +309,41 @@ static bool check_range(struct bench *bench, struct work *work,
     return true;
 }
 
+/* The inputs of an optimizer, which update some of them, are no longer alike
+ * where they are looked at. */
+static enum tandem_status seed_step(struct work *work, uint64_t first,
+                                    uint64_t count)
+{
+    struct lane *lane = work->lane;
+    enum tandem_status status = TANDEM_OK;
+
+    for (uint32_t i = 1; i < work->c.inputs && status == TANDEM_OK; i++) {
+        float values[SPOT];
+
+        for (uint64_t j = 0; j < count; j++)
+            values[j] = step_value(first + j, i);
+        status = lane->backend->upload(lane->stream, work->c.in[i].buffer,
+                                       first * sizeof *values, values,
+                                       count * sizeof *values, 0);
+    }
+    return status;
+}
+
 bool check_work(struct bench *bench, struct work *work)
 {
     const struct opcase *c = &work->c;
     uint64_t elements = (uint64_t)desc_elements(&c->out[0]), count = SPOT;
+    enum tandem_status status = TANDEM_OK;
     double inputs = 0;
     uint64_t ns;
 
-    if (work_stream(work, 1, &ns) != TANDEM_OK) {
+    if (c->info->op_class == TANDEM_CLASS_OPTIMIZER) {
+        count = count < elements ? count : elements;
+        status = seed_step(work, 0, count);
+        if (status == TANDEM_OK)
+            status = seed_step(work, elements - count, count);
+    }
+    if (status != TANDEM_OK || work_stream(work, 1, &ns) != TANDEM_OK) {
         bench_fail(bench, "%s", work->lane->backend->last_error());
         return false;
     }

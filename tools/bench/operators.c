@@ -52,8 +52,9 @@ bool bench_case(struct bench *bench, struct opcase *c)
     return true;
 }
 
-/* Integers of seed_index for each input of them. */
-static enum tandem_status seed_indices(struct work *work)
+/* Integers of seed_index for each input of them.  Where memory is short, in
+ * which no plugin had a part, true is in *out_host. */
+static enum tandem_status seed_indices(struct work *work, bool *out_host)
 {
     struct lane *lane = work->lane;
     enum tandem_status status = TANDEM_OK;
@@ -66,6 +67,7 @@ static enum tandem_status seed_indices(struct work *work)
         if (in->dtype != TANDEM_I32)
             continue;
         indices = malloc(count * sizeof *indices);
+        *out_host = indices == NULL;
         if (indices == NULL)
             return TANDEM_OUT_OF_MEMORY;
         for (uint64_t j = 0; j < count; j++)
@@ -80,21 +82,24 @@ static enum tandem_status seed_indices(struct work *work)
 bool bench_work(struct bench *bench, struct work *work)
 {
     enum tandem_status status;
+    bool host = false;
 
     memset(work, 0, sizeof *work);
     if (!bench_case(bench, &work->c))
         return false;
     status = work_begin(work, &bench->lane);
     if (status == TANDEM_OK) {
-        status = seed_indices(work);
+        status = seed_indices(work, &host);
         if (status == TANDEM_OK)
             return true;
         work_destroy(work);
     }
+    const char *error =
+        host ? "no host memory for indices" : bench->lane.backend->last_error();
     if (status == TANDEM_UNSUPPORTED || status == TANDEM_OUT_OF_MEMORY)
-        bench_absent(bench, "%s", bench->lane.backend->last_error());
+        bench_absent(bench, "%s", error);
     else
-        bench_fail(bench, "%s", bench->lane.backend->last_error());
+        bench_fail(bench, "%s", error);
     return false;
 }
 
