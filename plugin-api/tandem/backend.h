@@ -514,7 +514,7 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *                     that wait for work so long say TANDEM_NOT_READY (300000;
  *                     0: never)
  *   profile           the plugin's own section of the profile, JSON text
- *   try               "1": tune only tries what may crash or hang the driver
+ *   try               "1": no patched program is used; tune only tries those
  *   test.fault        TANDEM_CAP_FAULT_INJECTION only: "launch:N:STATUS", the
  *                     N-th launch (from 1) succeeds and then fails on the
  *                     device with the numeric status STATUS; "wait:N" makes

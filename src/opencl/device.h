@@ -61,7 +61,7 @@ struct tandem_device {
     struct programs programs;
     struct routes routes; /* of matrix products */
     enum verdict verdict; /* the profile's, of patched programs */
-    bool tries;           /* the open key "try": tune does nothing else */
+    bool tries;           /* the open key "try": none is used but by tune */
     struct parameters parameters; /* CLBlast's, from the profile */
     struct tandem_device *next; /* of the open devices */
 };
