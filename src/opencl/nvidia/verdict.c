@@ -25,7 +25,8 @@ uint64_t verdict_stamp(const struct platform_device *hardware)
         kernel_common,         kernel_wgmma,          kernel_pack,
         hardware->info.name,   hardware->info.vendor, hardware->info.driver,
         hardware->info.platform, hardware->version};
-    uint64_t hash = cache_hash(CACHE_HASH_SEED, PATCH_REVISION);
+    uint64_t hash =
+        cache_hash(CACHE_HASH_SEED, PATCH_REVISION " " TRIAL_REVISION);
     for (uint32_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         hash = cache_hash(hash, parts[i]);
     for (uint32_t i = 0; i < TILES; i++) {

@@ -7,8 +7,8 @@
  *   wrong STAMP   something failed
  *   right STAMP   all was as it should be
  *
- * the stamp being a hash of the device, its driver, and our kernels.  Any
- * thread.
+ * the stamp being a hash of the device, its driver, our kernels, and how they
+ * are tried.  Any thread.
  */
 #ifndef TANDEM_OPENCL_NVIDIA_VERDICT_H
 #define TANDEM_OPENCL_NVIDIA_VERDICT_H
@@ -28,6 +28,9 @@ enum verdict {
 };
 
 #define VERDICT_BYTES 32u
+/* Of how they are tried (tune_patched.c): what another one called right has to
+ * be tried anew. */
+#define TRIAL_REVISION "2"
 
 uint64_t verdict_stamp(const struct platform_device *hardware);
 /* verdict: one of the last three. */
