@@ -400,7 +400,7 @@ enum tandem_bias {
  * op(a) is m x k, op(b) k x n, c m x n.  Where beta is 0, c is not read (NaN
  * in it does not spread), else it is a residual, of c's dtype, added before the
  * activation; where k is 0 the product is 0.  c must not overlap a, b or bias.
- * batch >= 1; of c 0 as batch_stride with batch > 1 is an error.  m, n, k >= 0.
+ * batch >= 1; c's batch_stride may be 0 where batch is 1 alone.  m, n, k >= 0.
  *
  * a and b are of one dtype, c and bias of another or the same; each may be f32
  * or, with TANDEM_CAP_16_BIT_FLOATS, f16 or bf16.  Whatever they are, the sum

@@ -19,8 +19,8 @@
 #define LONG_NS UINT64_C(20000000)
 #define LONG_SAMPLES 3u
 
-/* Not finite are halves with it and four more. */
-#define HALF_GREAT 0x4000u
+/* The highest bit of a half's exponent: without it a half is finite. */
+#define HALF_TOP_EXPONENT 0x4000u
 
 /* Numbers in [-1, 1) of every digit, others at each call; read as halves, in
  * (-2, 2). */
@@ -32,7 +32,7 @@ static void numbers_fill(float *out, size_t count)
         float number = (float)(int32_t)(state >> 32) / 2147483648.0f;
         uint32_t bits;
         memcpy(&bits, &number, sizeof(bits));
-        bits &= ~HALF_GREAT;
+        bits &= ~HALF_TOP_EXPONENT;
         memcpy(&out[i], &bits, sizeof(bits));
     }
 }
