@@ -8,8 +8,8 @@
 # memory in bytes, and what else is worth knowing.  Everything is written into
 # $work, below the build directory.
 
-# and ours UNIT, which says whether it is for that vendor.  spilling is a pattern
-# of kernels that may use scratch.
+# and ours UNIT, which says whether it is for that vendor, and spilling TARGET,
+# which prints a pattern of kernels that may use scratch.
 
 # Every variant that the plugin can ask for, for work-groups of $1 items, or
 # the choice that a seed, $2, makes of them.
@@ -36,7 +36,7 @@ target_check() {
         fi
         sed "s/^/$target ${unit%.cl} /" "$work/$unit.kernels"
     done < "$work/list"
-    cat "$work"/*.kernels | awk -v target="$target" -v spilling="$spilling" '
+    cat "$work"/*.kernels | awk -v target="$target" -v spilling="$(spilling "$target")" '
         { kernels++ }
         $2 != 0 && $1 !~ spilling { print target ": " $1 " uses " $2 " bytes of scratch"; bad = 1 }
         END { print target ": " kernels + 0 " kernels"; exit bad }' || result=1
