@@ -10,8 +10,9 @@
  *          across 0                      across 1
  *   out 0: 0 1 2 3   out 1: 4 5 6 7      out 0: 0 2 4 6   out 1: 1 3 5 7
  *
- * Few outputs with many elements are split over groups: first writes one
- * partial result per split, last joins them.
+ * Few outputs with many elements are split over groups, each of which writes
+ * a partial result.  join_splits joins them; or, JOINED, the group that comes
+ * last does: by then all are there, and their order is that of the splits.
  */
 #ifndef TANDEM_EMBEDDED
 #include "common.cl"
@@ -30,6 +31,9 @@
 #define DOT 11
 #ifndef REDUCTION
 #define REDUCTION SUM
+#endif
+#ifndef JOINED
+#define JOINED 0
 #endif
 
 #define SUMMING                                                                \
@@ -390,8 +394,38 @@ static inline result_t part_result(part a, ulong count)
 #define INPUT_BUFFERS __global const float *in
 #endif
 
+/* A lane's share of the splits of its row. */
+static inline part splits_part(__global const part *partial,
+                               const struct place *at, uint splits,
+                               ulong outputs)
+{
+    struct running none;
+    lane_clear(&none);
+    part own = lane_part(&none);
+    if (at->row < outputs)
+        for (uint j = at->lane; j < splits; j += at->lanes)
+            own = part_join(own, partial[j * outputs + at->row]);
+    return own;
+}
+
+/* Whoever sees, in any group, what an item writes after it, sees what was
+ * written before it, by those too whom the item met at a barrier. */
+#if SHUFFLE == 1
+#define FENCE_GROUPS __asm__ volatile("membar.gl;" : : : "memory")
+#else
+#define FENCE_GROUPS mem_fence(CLK_GLOBAL_MEM_FENCE)
+#endif
+#define MEET barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+
+/* A counter for each group of outputs, 0 before and after. */
+#if JOINED
+#define COUNTERS volatile __global uint *arrived,
+#else
+#define COUNTERS
+#endif
+
 KERNEL void reduce(__global result_t *out, __global part *partial,
-                   INPUT_BUFFERS, const struct reduce p)
+                   INPUT_BUFFERS, COUNTERS const struct reduce p)
 {
     __local part parts[GROUP];
     struct place at =
@@ -441,12 +475,31 @@ KERNEL void reduce(__global result_t *out, __global part *partial,
         }
     }
     part all = lanes_join(lane_part(&own), parts, at.lanes, at.step);
-    if (at.lane != 0 || at.row >= p.outputs)
-        return;
-    if (p.splits > 1) {
+    bool first = at.lane == 0 && at.row < p.outputs;
+    if (first && p.splits > 1)
         partial[at.split * p.outputs + at.row] = all;
-        return;
+#if JOINED
+    __local uint last[1];
+    MEET;
+    if (get_local_id(0) == 0) {
+        ulong of = get_group_id(0) - at.split * p.output_groups;
+        FENCE_GROUPS;
+        last[0] = atomic_inc(arrived + of) == p.splits - 1;
+        FENCE_GROUPS;
+        if (last[0])
+            arrived[of] = 0;
     }
+    MEET;
+    if (!last[0])
+        return;
+    all = lanes_join(splits_part(partial, &at, p.splits, p.outputs), parts,
+                     at.lanes, at.step);
+#else
+    if (p.splits > 1)
+        return;
+#endif
+    if (!first)
+        return;
     long to = (long)p.out_offset;
     WALK(to, (index_t)at.row, p.kept, p.kept_rank, p.out_strides);
     out[to] = part_result(all, p.count);
@@ -458,12 +511,7 @@ KERNEL void join_splits(__global result_t *out, __global const part *partial,
     __local part parts[GROUP];
     struct place at =
         place_of(p.lanes_log2, p.across, 1, p.output_groups);
-    struct running none;
-    lane_clear(&none);
-    part own = lane_part(&none);
-    if (at.row < p.outputs)
-        for (uint j = at.lane; j < p.splits; j += at.lanes)
-            own = part_join(own, partial[j * p.outputs + at.row]);
+    part own = splits_part(partial, &at, p.splits, p.outputs);
     part all = lanes_join(own, parts, at.lanes, at.step);
     if (at.lane != 0 || at.row >= p.outputs)
         return;

@@ -321,6 +321,8 @@ static enum tandem_status read_options(struct tandem_device *device,
             device->tries = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "test.cache") == 0)
             device->cache.forced = strcmp(from->values[i], "1") == 0;
+        if (strcmp(from->keys[i], "test.groups_meet") == 0)
+            device->groups_meet = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "test.transfers") == 0 &&
             !haul_force(&device->haul, from->values[i]))
             status = message_set(TANDEM_INVALID_ARGUMENT,
@@ -363,6 +365,7 @@ enum tandem_status device_open(uint32_t index,
         return message_set(TANDEM_OUT_OF_MEMORY, "open: out of host memory");
     device->index = index;
     device->hardware = hardware;
+    device->groups_meet = hardware->nvidia;
     if (hardware->nvidia)
         atomic_store(&device->waits, WAITS_BUSY);
     cache_start(&device->cache);

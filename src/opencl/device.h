@@ -53,6 +53,7 @@ struct tandem_device {
     uint64_t stuck_ns;
     atomic_int shares_memory; /* import.c: unknown, yes, no */
     _Atomic uint32_t waits;   /* wait.c: enum waits */
+    bool groups_meet; /* as in struct request */
     pthread_mutex_t mutex; /* streams, next_stream_id */
     struct tandem_stream *streams;
     uint64_t next_stream_id;

@@ -182,6 +182,48 @@ static bool step_shows(const struct step *step,
     return false;
 }
 
+/* The stream's counters, made and cleared if need be. */
+static enum tandem_status counters_ready(struct tandem_stream *stream)
+{
+    static const cl_uint zero = 0;
+    const size_t bytes = PLAN_COUNTERS * sizeof(zero);
+    if (stream->counters != NULL && atomic_load(&stream->counters_clear))
+        return TANDEM_OK;
+    enum tandem_status status = TANDEM_OK;
+    if (stream->counters == NULL)
+        status = buffer_create(stream->device, bytes, true, &stream->counters);
+    if (status == TANDEM_OK)
+        status = stream_use(stream, stream->counters);
+    if (status != TANDEM_OK)
+        return status;
+    /* Before it is done, as another thread may find a failure meanwhile. */
+    atomic_store(&stream->counters_clear, true);
+    cl_mem mem = stream->counters->mem;
+    cl_int code = clEnqueueFillBuffer(stream->queue, mem, &zero, sizeof(zero),
+                                      0, bytes, 0, NULL, NULL);
+    if (code != CL_SUCCESS && stream_relieve(stream, code))
+        code = clEnqueueFillBuffer(stream->queue, mem, &zero, sizeof(zero), 0,
+                                   bytes, 0, NULL, NULL);
+    if (code != CL_SUCCESS) {
+        atomic_store(&stream->counters_clear, false);
+        return status_from_cl(stream->device, code, "clEnqueueFillBuffer");
+    }
+    stream_issue(stream);
+    stream_used(stream, stream->counters, true);
+    return TANDEM_OK;
+}
+
+/* What the planner left open. */
+static void step_bind(const struct tandem_stream *stream, struct step *step,
+                      struct tandem_buffer *temp)
+{
+    if (step->counters != 0)
+        step->buffers[step->counters] = stream->counters;
+    for (uint32_t i = 0; i < step->buffer_count; i++)
+        if (step->buffers[i] == NULL)
+            step->buffers[i] = temp;
+}
+
 enum tandem_status launch_steps(struct tandem_stream *stream, struct plan *plan,
                                 struct tandem_buffer *temp)
 {
@@ -189,9 +231,7 @@ enum tandem_status launch_steps(struct tandem_stream *stream, struct plan *plan,
     bool shows = false; /* a result, of which a part is missing */
     for (uint32_t i = 0; i < plan->steps && status == TANDEM_OK; i++) {
         struct step *step = &plan->step[i];
-        for (uint32_t j = 0; j < step->buffer_count; j++)
-            if (step->buffers[j] == NULL)
-                step->buffers[j] = temp;
+        step_bind(stream, step, temp);
         status = step_launch(stream, step);
         if (status != TANDEM_OK && shows)
             status = stream_fail(stream, status);
@@ -211,6 +251,9 @@ enum tandem_status launch_plan(struct tandem_stream *stream, struct plan *plan)
             status = stream_kernel(stream, &plan->step[i], &kernel);
     if (status == TANDEM_OK && plan->temp_bytes != 0)
         status = buffer_create(stream->device, plan->temp_bytes, true, &temp);
+    for (uint32_t i = 0; i < plan->steps && status == TANDEM_OK; i++)
+        if (plan->step[i].counters != 0)
+            status = counters_ready(stream);
     if (status == TANDEM_OK)
         status = launch_steps(stream, plan, temp);
     if (temp != NULL)
@@ -266,6 +309,7 @@ enum tandem_status launch_op(struct tandem_stream *stream,
         status = inputs_poisoned(request);
     if (status != TANDEM_OK)
         return status;
+    request->groups_meet = device->groups_meet;
     do {
         request->group_log2 = device->programs.group_log2;
         status = plan_make(&plan, request);

@@ -25,6 +25,7 @@ static enum tandem_status plan_of(struct tandem_device *device,
 {
     request->hardware = device->hardware;
     request->group_log2 = device->programs.group_log2;
+    request->groups_meet = device->groups_meet;
     return plan_make(plan, request);
 }
 
@@ -33,8 +34,11 @@ enum tandem_status operator_supports(
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
     const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
-    struct request request = {NULL,    0,           op,          inputs,
-                              outputs, input_count, output_count};
+    struct request request = {.op = op,
+                              .inputs = inputs,
+                              .outputs = outputs,
+                              .input_count = input_count,
+                              .output_count = output_count};
     struct plan plan;
     enum tandem_status status = judge(device, &request);
     if (status != TANDEM_OK || is_gemm(op))
@@ -47,8 +51,11 @@ enum tandem_status operator_prepare(
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
     const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
-    struct request request = {NULL,    0,           op,          inputs,
-                              outputs, input_count, output_count};
+    struct request request = {.op = op,
+                              .inputs = inputs,
+                              .outputs = outputs,
+                              .input_count = input_count,
+                              .output_count = output_count};
     struct plan plan;
     enum tandem_status status = judge(device, &request);
     if (status == TANDEM_OK)
@@ -78,8 +85,11 @@ enum tandem_status operator_ready(
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
     const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
-    struct request request = {NULL,    0,           op,          inputs,
-                              outputs, input_count, output_count};
+    struct request request = {.op = op,
+                              .inputs = inputs,
+                              .outputs = outputs,
+                              .input_count = input_count,
+                              .output_count = output_count};
     struct plan plan;
     enum tandem_status status = judge(device, &request);
     if (status == TANDEM_OK && is_gemm(op))
@@ -100,13 +110,12 @@ enum tandem_status operator_launch(
     enum tandem_status status = stream_check(stream);
     if (status != TANDEM_OK)
         return status;
-    struct request request = {stream->device->hardware,
-                              0,
-                              op,
-                              inputs,
-                              outputs,
-                              input_count,
-                              output_count};
+    struct request request = {.hardware = stream->device->hardware,
+                              .op = op,
+                              .inputs = inputs,
+                              .outputs = outputs,
+                              .input_count = input_count,
+                              .output_count = output_count};
     if (is_gemm(op))
         return op->gemm != NULL ? gemm_launch(stream, op->gemm)
                                 : message_set(TANDEM_INVALID_ARGUMENT,

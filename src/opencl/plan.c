@@ -49,6 +49,7 @@ struct step *plan_step(struct plan *plan, uint64_t key, uint32_t param_bytes)
     step->groups = 0;
     step->buffer_count = 0;
     step->written = 0;
+    step->counters = 0;
     step->param_bytes = param_bytes;
     memset(step->params, 0, param_bytes);
     return step;

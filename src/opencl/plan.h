@@ -17,6 +17,8 @@ struct platform_device;
 #define STEP_BUFFERS 8u
 #define STEP_PARAM_BYTES 1024u
 #define PLAN_STEPS 5u
+/* Of a stream, each an uint, 0 before and after every kernel. */
+#define PLAN_COUNTERS 1024u
 
 /* The kernels of cl/. */
 enum kernel_id {
@@ -49,7 +51,8 @@ enum kernel_id {
     KERNEL_PAD = 26,
     KERNEL_WGMMA = 27,
     KERNEL_PACK_HELD = 28,
-    KERNEL_IDS = 29
+    KERNEL_REDUCE_JOINED = 29,
+    KERNEL_IDS = 30
 };
 
 /* OpenCL C types, as they stand in a key. */
@@ -179,6 +182,8 @@ struct step {
      * written: those that the kernel writes. */
     struct tandem_buffer *buffers[STEP_BUFFERS];
     uint32_t buffer_count, written;
+    /* Which of them, NULL, is the stream's counters (stream.h); 0: none. */
+    uint32_t counters;
     uint32_t param_bytes;
     /* KERNEL_COPY_BUFFER: buffers[0] from buffers[1]. */
     uint64_t target_offset, source_offset, bytes;
@@ -199,6 +204,9 @@ struct request {
     const struct tandem_tensor_desc *const *inputs;
     const struct tandem_tensor_desc *const *outputs;
     uint32_t input_count, output_count;
+    /* Groups may see what others of the same kernel wrote: on NVIDIA GPUs, by
+     * an instruction; OpenCL C 1.2 does not promise it. */
+    bool groups_meet;
 };
 
 enum tandem_status plan_elementwise(struct plan *plan,

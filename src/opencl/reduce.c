@@ -25,6 +25,9 @@
  * columns whose values are quick to join, whole groups of them. */
 #define ACROSS_LOG2 5u
 #define LONG_ELEMENTS 4096u
+/* A lane of a group that joins splits has so many at most, as it reads them
+ * while nobody else works. */
+#define JOINED_TURNS 16u
 /* So many outputs keep a device busy with eight lanes each to join splits. */
 #define JOIN_ACROSS 4096u
 
@@ -196,6 +199,14 @@ static void plan_join(struct plan *plan, const struct request *request,
     step_buffer(step, NULL, false);
 }
 
+/* Whether the group that comes last joins the splits. */
+static bool joined(const struct reduce *by, const struct request *request)
+{
+    return request->groups_meet && by->splits > 1 &&
+           by->splits <= JOINED_TURNS << by->lanes_log2 &&
+           by->output_groups <= PLAN_COUNTERS;
+}
+
 enum tandem_status plan_reduce(struct plan *plan, const struct request *request)
 {
     uint32_t op = request->op->id;
@@ -219,6 +230,13 @@ enum tandem_status plan_reduce(struct plan *plan, const struct request *request)
         return TANDEM_OK;
     step->buffers[1] = NULL;
     plan->temp_bytes = (uint64_t)out->splits * out->outputs * part_bytes(op);
+    if (joined(out, request)) {
+        step->key = kernel_key(KERNEL_REDUCE_JOINED, reduction, wide,
+                               request->group_log2);
+        step->counters = step->buffer_count;
+        step_buffer(step, NULL, true);
+        return TANDEM_OK;
+    }
     plan_join(
         plan, request, out,
         kernel_key(KERNEL_JOIN_SPLITS, reduction, wide, request->group_log2));

@@ -94,6 +94,8 @@ enum tandem_status stream_fail(struct tandem_stream *stream,
     snprintf(stream->message, sizeof(stream->message), "%s", message_get());
     pthread_mutex_unlock(&message_mutex);
     atomic_store(&stream->status, (uint32_t)status);
+    /* A kernel may have ended between. */
+    atomic_store(&stream->counters_clear, false);
     pool_poison(stream->device, stream->id, atomic_load(&stream->completed),
                 status);
     return status;
@@ -339,6 +341,8 @@ void stream_leave(struct tandem_stream *stream)
         return;
     staging_finish(stream);
     readback_finish(stream);
+    if (stream->counters != NULL)
+        buffer_destroy(stream->counters);
     stream_kernels_free(stream);
     clReleaseCommandQueue(stream->queue);
     handle_free(&streams, stream);

@@ -51,6 +51,8 @@ struct tandem_stream {
     struct gemm_memo memos[GEMM_MEMOS];
     struct staging staging;
     struct readback readback;
+    struct tandem_buffer *counters; /* PLAN_COUNTERS; NULL: not made */
+    atomic_bool counters_clear;     /* all 0 */
     struct tandem_stream *previous, *next;
 };
 

@@ -25,6 +25,7 @@ static const struct {
     [KERNEL_GATHER] = {"gather.cl", kernel_gather, "gather"},
     [KERNEL_OPTIMIZER] = {"optimizer.cl", kernel_optimizer, "update"},
     [KERNEL_REDUCE] = {"reduce.cl", kernel_reduce, "reduce"},
+    [KERNEL_REDUCE_JOINED] = {"reduce.cl", kernel_reduce, "reduce"},
     [KERNEL_JOIN_SPLITS] = {"reduce.cl", kernel_reduce, "join_splits"},
     [KERNEL_SOFTMAX] = {"softmax.cl", kernel_softmax, "held"},
     [KERNEL_SOFTMAX_PART] = {"softmax.cl", kernel_softmax, "part"},
@@ -305,8 +306,10 @@ void variant_describe(struct variant_text *out, uint64_t key,
         append(out, " -DADAM=%d", KEY_OP(key) == TANDEM_OP_ADAM);
         break;
     case KERNEL_REDUCE:
+    case KERNEL_REDUCE_JOINED:
     case KERNEL_JOIN_SPLITS:
-        append(out, " -DREDUCTION=%u", KEY_OP(key));
+        append(out, " -DREDUCTION=%u -DJOINED=%d", KEY_OP(key),
+               kernel == KERNEL_REDUCE_JOINED);
         break;
     case KERNEL_SOFTMAX:
     case KERNEL_SOFTMAX_PART:

@@ -10,6 +10,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -18,7 +19,11 @@
 
 static struct workload work;
 
-static const char *const pairs[] = {"cache_dir", sweep_cache, NULL};
+/* As a GPU, reductions are joined as NVIDIA's are. */
+static const char *const processor[] = {"cache_dir", sweep_cache, NULL};
+static const char *const gpu[] = {"cache_dir", sweep_cache,
+                                  "test.groups_meet", "1", NULL};
+static const char *const *pairs = processor;
 
 static void details(void)
 {
@@ -148,5 +153,7 @@ int main(int argc, char **argv)
                                                  .later = 30,
                                                  .lazy = 10};
 
+    if (getenv("TANDEM_LAYER_GPU") != NULL)
+        pairs = gpu;
     return sweep_main(argc, argv, &subject);
 }

@@ -120,8 +120,11 @@ static void call_try(struct search *search, uint32_t scalars)
                  row->outputs, NULL, NULL) != TANDEM_OK)
         return;
     search->valid = true;
-    if (plan_make(&plan, request) == TANDEM_OK)
-        plan_add(search->keys, &plan);
+    for (int meet = 0; meet < 2; meet++) {
+        request->groups_meet = meet != 0;
+        if (plan_make(&plan, request) == TANDEM_OK)
+            plan_add(search->keys, &plan);
+    }
 }
 
 /* ---- all calls of an operator ---- */

@@ -18,7 +18,8 @@
 static struct tandem_device device;
 static struct tandem_stream stream;
 static struct tandem_buffer memory[2], temporary;
-static uint32_t enqueued, refused_at, failures, destroyed;
+static uint32_t enqueued, refused_at, failures, destroyed, cleared;
+static bool clear_refused;
 
 cl_int CL_API_CALL clEnqueueNDRangeKernel(
     cl_command_queue queue, cl_kernel kernel, cl_uint rank,
@@ -39,6 +40,23 @@ cl_int CL_API_CALL clEnqueueCopyBuffer(cl_command_queue queue, cl_mem from,
     (void)from, (void)to, (void)from_offset, (void)to_offset, (void)bytes;
     return clEnqueueNDRangeKernel(queue, NULL, 1, NULL, NULL, NULL, events,
                                   wait, event);
+}
+
+cl_int CL_API_CALL clEnqueueFillBuffer(cl_command_queue queue, cl_mem buffer,
+                                       const void *pattern,
+                                       size_t pattern_bytes, size_t offset,
+                                       size_t bytes, cl_uint events,
+                                       const cl_event *wait, cl_event *event)
+{
+    (void)queue, (void)buffer, (void)events, (void)wait, (void)event;
+    ck_assert_uint_eq(pattern_bytes, sizeof(cl_uint));
+    ck_assert_uint_eq(*(const cl_uint *)pattern, 0);
+    ck_assert_uint_eq(offset, 0);
+    ck_assert_uint_eq(bytes, PLAN_COUNTERS * sizeof(cl_uint));
+    if (clear_refused)
+        return CL_OUT_OF_RESOURCES;
+    cleared++;
+    return CL_SUCCESS;
 }
 
 cl_int CL_API_CALL clSetKernelArg(cl_kernel kernel, cl_uint index,
@@ -207,10 +225,47 @@ START_TEST(partials_that_are_left_show_nowhere)
 }
 END_TEST
 
+/* A kernel that counts in the stream's counters, which are temporary here. */
+static enum tandem_status counted(void)
+{
+    static struct plan plan;
+    plan.steps = 0;
+    plan.temp_bytes = 64;
+    step_add(&plan, KERNEL_REDUCE_JOINED, TO_RESULT | TO_PARTIALS);
+    plan.step[0].buffers[2] = NULL;
+    plan.step[0].counters = 2;
+    enqueued = 0;
+    refused_at = UINT32_MAX;
+    return launch_plan(&stream, &plan);
+}
+
+START_TEST(counters_are_cleared_before_they_count)
+{
+    memset(&stream, 0, sizeof(stream));
+    stream.device = &device;
+    cleared = 0;
+    clear_refused = true;
+    ck_assert_int_eq(counted(), TANDEM_FAILED);
+    ck_assert_uint_eq(enqueued, 0);
+    clear_refused = false;
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(counted(), TANDEM_OK);
+        ck_assert_uint_eq(enqueued, 1);
+        ck_assert_uint_eq(cleared, 1);
+    }
+    /* As a failure of the stream's leaves it. */
+    stream.counters_clear = false;
+    ck_assert_int_eq(counted(), TANDEM_OK);
+    ck_assert_uint_eq(cleared, 2);
+    stream_kernels_free(&stream);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("launch");
     tcase_add_test(tests, a_result_left_half_way_stays_on_the_stream);
     tcase_add_test(tests, partials_that_are_left_show_nowhere);
+    tcase_add_test(tests, counters_are_cleared_before_they_count);
     return runner_run_case("launch", tests);
 }

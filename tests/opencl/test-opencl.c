@@ -232,6 +232,74 @@ START_TEST(small_tiles_sum_slices_apart)
 }
 END_TEST
 
+/* Sums of whole numbers, which no order rounds: two streams take turns, each
+ * with counters of its own, and every launch gives a result, of what it was
+ * given: each begins one element later. */
+START_TEST(splits_are_joined_by_the_last_group)
+{
+    enum { ROWS = 2, COLUMNS = 60013, TURNS = 50 };
+    static float x[ROWS * COLUMNS + 2 * TURNS], got[2 * TURNS][ROWS];
+    static const float poison[ROWS] = {-1.0f, -1.0f};
+    const int64_t ints[] = {2, 0};
+    const struct tandem_op op = {.struct_size = sizeof(op),
+                                 .id = TANDEM_OP_SUM,
+                                 .ints = ints,
+                                 .int_count = 2};
+    struct tandem_device *device = device_new("test.groups_meet", "1");
+    struct tandem_stream *streams[2];
+    struct tandem_buffer *from, *to[2];
+    for (int i = 0; i < ROWS * COLUMNS + 2 * TURNS; i++)
+        x[i] = (float)(i * 7919 % 251);
+    expect_ok(backend->alloc(device, sizeof(x), &from), "alloc");
+    for (int i = 0; i < 2; i++) {
+        expect_ok(backend->stream_create(device, 0, &streams[i]),
+                  "stream_create");
+        expect_ok(backend->alloc(device, sizeof(poison), &to[i]), "alloc");
+    }
+    expect_ok(backend->upload(streams[0], from, 0, x, sizeof(x), 0), "upload");
+    expect_ok(backend->stream_synchronize(streams[0], TANDEM_FOREVER),
+              "stream_synchronize");
+    for (int turn = 0; turn < 2 * TURNS; turn++) {
+        const int on = turn % 2;
+        const struct tandem_tensor_desc input = {from,
+                                                 (uint64_t)turn * sizeof(float),
+                                                 TANDEM_F32,
+                                                 2,
+                                                 {ROWS, COLUMNS},
+                                                 {COLUMNS, 1}};
+        const struct tandem_tensor_desc output = {to[on], 0,      TANDEM_F32,
+                                                  1,      {ROWS}, {1}};
+        const struct tandem_tensor_desc *inputs[] = {&input};
+        const struct tandem_tensor_desc *outputs[] = {&output};
+        expect_ok(
+            backend->upload(streams[on], to[on], 0, poison, sizeof(poison), 0),
+            "upload");
+        expect_ok(backend->launch(streams[on], &op, inputs, 1, outputs, 1),
+                  "launch");
+        expect_ok(backend->download(streams[on], to[on], 0, got[turn],
+                                    sizeof(poison), TANDEM_TRANSFER_ASYNC,
+                                    TANDEM_FOREVER),
+                  "download");
+    }
+    for (int i = 0; i < 2; i++)
+        expect_ok(backend->stream_synchronize(streams[i], TANDEM_FOREVER),
+                  "stream_synchronize");
+    for (int turn = 0; turn < 2 * TURNS; turn++)
+        for (int row = 0; row < ROWS; row++) {
+            double want = 0;
+            for (int i = 0; i < COLUMNS; i++)
+                want += (double)x[turn + row * COLUMNS + i];
+            ck_assert_double_eq((double)got[turn][row], want);
+        }
+    for (int i = 0; i < 2; i++) {
+        backend->free(to[i]);
+        backend->stream_destroy(streams[i]);
+    }
+    backend->free(from);
+    backend->close(device);
+}
+END_TEST
+
 /* A product of memory that lies four bytes past where CLBlast's vectors begin:
  * its kernels would end the process. */
 START_TEST(imported_memory_lies_anywhere)
@@ -526,6 +594,7 @@ static Suite *suite_make(void)
     tcase_add_test(cases, cap_is_kept);
     tcase_add_test(cases, fixed_paths_are_kept_without_memory);
     tcase_add_test(cases, small_tiles_sum_slices_apart);
+    tcase_add_test(cases, splits_are_joined_by_the_last_group);
     tcase_add_test(cases, imported_memory_is_shared);
     tcase_add_test(cases, imported_memory_lies_anywhere);
     tcase_add_test(cases, lines_far_apart_are_transposed);

@@ -10,6 +10,7 @@
 #include "../common/runner.h"
 #include "product.h"
 #include "opencl/plan.h"
+#include "opencl/platform.h"
 #include "opencl/product.h"
 
 START_TEST(no_more_is_packed_than_is_counted)
@@ -77,10 +78,65 @@ START_TEST(sheared_tiles_count_what_they_work_out)
 }
 END_TEST
 
+/* A sum of rows, or of columns, on a device of 64 multiprocessors whose groups
+ * may see what others wrote. */
+static uint32_t sum_steps(int64_t rows, int64_t columns, int64_t axes)
+{
+    static struct platform_device hardware;
+    static struct plan plan;
+    const int64_t ints[] = {axes, 0};
+    const struct tandem_op op = {.struct_size = sizeof(op),
+                                 .id = TANDEM_OP_SUM,
+                                 .ints = ints,
+                                 .int_count = 2};
+    const struct tandem_tensor_desc input = {.dtype = TANDEM_F32,
+                                             .rank = 2,
+                                             .shape = {rows, columns},
+                                             .strides = {columns, 1}};
+    const struct tandem_tensor_desc output = {
+        .dtype = TANDEM_F32,
+        .rank = 1,
+        .shape = {axes == 1 ? columns : rows},
+        .strides = {1}};
+    const struct tandem_tensor_desc *inputs[] = {&input};
+    const struct tandem_tensor_desc *outputs[] = {&output};
+    const struct request request = {.hardware = &hardware,
+                                    .group_log2 = 8,
+                                    .op = &op,
+                                    .inputs = inputs,
+                                    .outputs = outputs,
+                                    .input_count = 1,
+                                    .output_count = 1,
+                                    .groups_meet = true};
+    hardware.info.kind = TANDEM_DEVICE_GPU;
+    hardware.info.compute_units = 64;
+    plan.steps = 0;
+    ck_assert_int_eq(plan_reduce(&plan, &request), TANDEM_OK);
+    if (KEY_KERNEL(plan.step[0].key) == KERNEL_REDUCE_JOINED) {
+        ck_assert_ptr_null(plan.step[0].buffers[1]);
+        ck_assert_uint_eq(plan.step[0].counters, 3);
+    } else {
+        ck_assert_uint_eq(plan.step[0].counters, 0);
+    }
+    return plan.steps;
+}
+
+START_TEST(the_last_group_joins_what_is_quick_to_join)
+{
+    ck_assert_uint_eq(sum_steps(1, 10000, 2), 1); /* nothing to join */
+    ck_assert_uint_eq(sum_steps(1, 1000000, 2), 1);
+    ck_assert_uint_eq(sum_steps(3, 1000000, 2), 1);
+    ck_assert_uint_eq(sum_steps(1000, 1000, 1), 1);
+    /* 128 splits by one lane. */
+    ck_assert_uint_eq(sum_steps(4096, 4096, 1), 2);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("plan");
     tcase_add_test(tests, no_more_is_packed_than_is_counted);
     tcase_add_test(tests, sheared_tiles_count_what_they_work_out);
+    tcase_add_test(tests, the_last_group_joins_what_is_quick_to_join);
     return runner_run_case("plan", tests);
 }
