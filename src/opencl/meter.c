@@ -15,6 +15,8 @@
 #define BATCH_NS UINT64_C(500000)
 #define MOST_LAUNCHES 256u
 #define SAMPLES 7u
+/* Batches that turn out to be small, of one measurement. */
+#define MOST_SMALL 8u
 /* What takes longer is timed less often. */
 #define LONG_NS UINT64_C(20000000)
 #define LONG_SAMPLES 3u
@@ -143,24 +145,23 @@ enum tandem_status meter_time(struct meter *meter, meter_fn launch, void *work,
         *out_ns = (double)ns;
         return TANDEM_OK;
     }
-    /* Launched alone it took the wait's time, too: that is looked at once. */
-    uint32_t count = batch_of(ns);
-    uint32_t most = ns < LONG_NS ? SAMPLES : LONG_SAMPLES, taken = 0;
-    bool looked = count == 1;
+    /* Launched alone it took the wait's time, too, or something had come
+     * between: a batch that turns out to be small is not counted. */
+    uint32_t count = batch_of(ns), taken = 0, small = 0;
+    uint32_t most = ns < LONG_NS ? SAMPLES : LONG_SAMPLES;
     do {
         status = launch_many(meter, launch, work, count, &ns);
         samples[taken] = (double)ns / count;
-        if (looked)
-            taken++;
-        else
+        if (ns < BATCH_NS / 2 && count < MOST_LAUNCHES && small++ < MOST_SMALL)
             count = batch_of(ns / count);
-        looked = true;
+        else
+            taken++;
     } while (status == TANDEM_OK && taken < most && meter_left_ns(meter) > 0);
     if (status != TANDEM_OK)
         return status;
     taken += taken == 0;
     qsort(samples, taken, sizeof(samples[0]), compare);
-    *out_ns = samples[taken / 2];
+    *out_ns = samples[taken / 4];
     return TANDEM_OK;
 }
 

@@ -28,8 +28,9 @@ enum tandem_status meter_start(struct meter *meter,
 void meter_end(struct meter *meter);
 /* ns until the deadline; 0 past it. */
 uint64_t meter_left_ns(const struct meter *meter);
-/* The median time of launching the work once in a stream of launches; the
- * first one, which may compile, is not in it. */
+/* The time of launching the work once in a stream of launches: the lower
+ * quartile of several, as whatever else the machine does only adds to it.  The
+ * first launch, which may compile, is not in it. */
 enum tandem_status meter_time(struct meter *meter, meter_fn launch, void *work,
                               double *out_ns);
 /* Whether a failure of one kind of work leaves the device well. */
