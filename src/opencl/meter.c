@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Timing; see meter.h. */
+#include <config.h>
+
 #include "opencl/meter.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "opencl/device.h"
 #include "opencl/transfer.h"
@@ -17,6 +20,10 @@
 #define SAMPLES 7u
 /* Batches that turn out to be small, of one measurement. */
 #define MOST_SMALL 8u
+/* Where something else gets the processor meanwhile, batches are made shorter,
+ * as that comes at some length; and so many are tried. */
+#define SHORT_BATCH_NS UINT64_C(60000)
+#define MOST_SPOILT 24u
 /* What takes longer is timed less often. */
 #define LONG_NS UINT64_C(20000000)
 #define LONG_SAMPLES 3u
@@ -124,10 +131,22 @@ static int compare(const void *x, const void *y)
 }
 
 /* As many launches of ns as fill a batch. */
-static uint32_t batch_of(uint64_t ns)
+static uint32_t batch_of(uint64_t batch_ns, uint64_t ns)
 {
-    uint64_t count = BATCH_NS / (ns + 1) + 1;
+    uint64_t count = batch_ns / (ns + 1) + 1;
     return count < MOST_LAUNCHES ? (uint32_t)count : MOST_LAUNCHES;
+}
+
+/* How often others got this thread's processor, whose turn may be of 4 ms,
+ * while it had something to do.  On a processor's device these may be its
+ * own. */
+static long times_spoilt(const struct meter *meter)
+{
+    struct rusage usage;
+    if (meter->device->hardware->info.kind == TANDEM_DEVICE_CPU ||
+        getrusage(RUSAGE_THREAD, &usage) != 0)
+        return 0;
+    return usage.ru_nivcsw;
 }
 
 enum tandem_status meter_time(struct meter *meter, meter_fn launch, void *work,
@@ -147,19 +166,38 @@ enum tandem_status meter_time(struct meter *meter, meter_fn launch, void *work,
     }
     /* Launched alone it took the wait's time, too, or something had come
      * between: a batch that turns out to be small is not counted. */
-    uint32_t count = batch_of(ns), taken = 0, small = 0;
+    uint64_t batch_ns = BATCH_NS;
+    uint32_t count = batch_of(batch_ns, ns), taken = 0, small = 0, spoilt = 0;
     uint32_t most = ns < LONG_NS ? SAMPLES : LONG_SAMPLES;
     do {
+        long before = times_spoilt(meter);
         status = launch_many(meter, launch, work, count, &ns);
         samples[taken] = (double)ns / count;
-        if (ns < BATCH_NS / 2 && count < MOST_LAUNCHES && small++ < MOST_SMALL)
-            count = batch_of(ns / count);
-        else
+        if (times_spoilt(meter) != before && spoilt < MOST_SPOILT) {
+            spoilt++;
+            batch_ns = batch_ns / 2 > SHORT_BATCH_NS ? batch_ns / 2
+                                                     : SHORT_BATCH_NS;
+            count = (count + 1) / 2;
+        } else if (ns < batch_ns / 2 && count < MOST_LAUNCHES &&
+                   small < MOST_SMALL) {
+            small++;
+            count = batch_of(batch_ns, ns / count);
+        } else {
             taken++;
-    } while (status == TANDEM_OK && taken < most && meter_left_ns(meter) > 0);
+        }
+    } while (status == TANDEM_OK && taken < most && spoilt < MOST_SPOILT &&
+             meter_left_ns(meter) > 0);
     if (status != TANDEM_OK)
         return status;
-    taken += taken == 0;
+    if (spoilt == MOST_SPOILT) {
+        meter->spoilt++;
+        return message_set(TANDEM_FAILED,
+                           "tune: the processors are busy with something "
+                           "else, which shows in all times: measure again "
+                           "when they are not");
+    }
+    if (taken == 0)
+        return message_set(TANDEM_FAILED, "tune: the time is used up");
     qsort(samples, taken, sizeof(samples[0]), compare);
     *out_ns = samples[taken / 4];
     return TANDEM_OK;

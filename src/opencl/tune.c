@@ -82,5 +82,11 @@ enum tandem_status tune_device(struct tandem_device *device,
     if (status == TANDEM_OK && meter_left_ns(&meter) > 2 * QUICK_NS)
         status = search(&meter, &findings, &times);
     meter_end(&meter);
+    if (status == TANDEM_OK && meter.spoilt > 0)
+        status = message_set(TANDEM_FAILED,
+                             "tune: %u measurements have no end, as the "
+                             "processors are busy with something else: "
+                             "measure again when they are not",
+                             meter.spoilt);
     return status;
 }

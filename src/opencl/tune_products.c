@@ -20,8 +20,8 @@
 #define CPU_DEEP 256
 #define FILLS 2u
 /* A product is timed where it takes so many times as long as the host takes for
- * its launches, as it took for a small one before: it may be slower now. */
-#define HOST_HIDDEN 3.0
+ * its launches. */
+#define HOST_HIDDEN 1.5
 /* What is bound by memory is timed where it takes longer than the host takes
  * to enqueue it: rows of a compute unit, and depths for so many; rows by k of
  * one group of each. */
@@ -294,7 +294,9 @@ static uint32_t rounds_fit(const struct meter *meter, const struct kind *kind,
 }
 
 /* Makes depths as many times greater as it takes for the device, and not the
- * host, to be what is timed, or as memory and time let them be. */
+ * host, to be what is timed, or as memory lets them be.  TANDEM_FAILED where no
+ * time is left, which a compile may have taken: what the host is timed at is no
+ * cost. */
 static enum tandem_status depths_raise(struct meter *meter,
                                        const struct kind *kind,
                                        uint32_t groups,
@@ -313,9 +315,10 @@ static enum tandem_status depths_raise(struct meter *meter,
             ns >= HOST_HIDDEN * launches * other->host_ns)
             return status;
         /* Packed operands take memory, too. */
+        if (meter_left_ns(meter) == 0)
+            return message_set(TANDEM_FAILED, "tune: the time is used up");
         work_groups(&work, meter, kind, groups, 2 * depths[1]);
-        if (meter_left_ns(meter) == 0 ||
-            work_time(meter, &work, &ns) != TANDEM_OK)
+        if (work_time(meter, &work, &ns) != TANDEM_OK)
             return TANDEM_OK;
         depths[0] *= 2;
         depths[1] *= 2;
@@ -453,8 +456,11 @@ enum tandem_status tune_tiles(struct meter *meter,
     uint64_t broken = atomic_load(&meter->device->routes.broken);
     struct other_costs other = {0, 1e9, 0};
     enum tandem_status status = tune_launch(meter, findings, &other);
-    if (meter_goes_on(status))
+    if (status == TANDEM_OK)
         status = tune_bytes(meter, findings, &other.bytes_per_ns);
+    /* They are part of what a tile is found to cost. */
+    if (status != TANDEM_OK)
+        return meter_goes_on(status) ? TANDEM_OK : status;
     /* First those that a process of its own tried, should time be short. */
     for (uint32_t i = 0; i < 2 * TILES && meter_goes_on(status); i++) {
         const struct tile *tile = &tiles[i % TILES];
