@@ -394,19 +394,15 @@ static inline result_t part_result(part a, ulong count)
 #define INPUT_BUFFERS __global const float *in
 #endif
 
-/* A lane's share of the splits of its row. */
-static inline part splits_part(__global const part *partial,
-                               const struct place *at, uint splits,
-                               ulong outputs)
-{
-    struct running none;
-    lane_clear(&none);
-    part own = lane_part(&none);
-    if (at->row < outputs)
-        for (uint j = at->lane; j < splits; j += at->lanes)
-            own = part_join(own, partial[j * outputs + at->row]);
-    return own;
-}
+/* A lane's share of the splits of its row.  A function that gave it back would
+ * leave an intrinsic, once inlined, which oclgrind 21.10 does not know. */
+#define SPLITS_PART(own)                                                       \
+    struct running none;                                                       \
+    lane_clear(&none);                                                         \
+    part own = lane_part(&none);                                               \
+    if (at.row < p.outputs)                                                    \
+        for (uint s_ = at.lane; s_ < p.splits; s_ += at.lanes)                 \
+            own = part_join(own, partial[s_ * p.outputs + at.row]);
 
 /* Whoever sees, in any group, what an item writes after it, sees what was
  * written before it, by those too whom the item met at a barrier. */
@@ -492,8 +488,8 @@ KERNEL void reduce(__global result_t *out, __global part *partial,
     MEET;
     if (!last[0])
         return;
-    all = lanes_join(splits_part(partial, &at, p.splits, p.outputs), parts,
-                     at.lanes, at.step);
+    SPLITS_PART(joined)
+    all = lanes_join(joined, parts, at.lanes, at.step);
 #else
     if (p.splits > 1)
         return;
@@ -511,7 +507,7 @@ KERNEL void join_splits(__global result_t *out, __global const part *partial,
     __local part parts[GROUP];
     struct place at =
         place_of(p.lanes_log2, p.across, 1, p.output_groups);
-    part own = splits_part(partial, &at, p.splits, p.outputs);
+    SPLITS_PART(own)
     part all = lanes_join(own, parts, at.lanes, at.step);
     if (at.lane != 0 || at.row >= p.outputs)
         return;
