@@ -2,7 +2,7 @@
 /*
  * Reductions.  Every output has lanes work-items of one group, which walk its
  * elements in turn, sixteen loads under way at a time, and are joined by a
- * tree: one fixed order, no atomics, so the same bits every time.
+ * tree: one fixed order, no atomics on values, so the same bits every time.
  *
  *   across 0: the lanes of an output are neighbours (the reduced axis is the
  *             contiguous one);  1: neighbours belong to neighbouring outputs

@@ -168,8 +168,8 @@ static void describe_limits(struct platform_device *out, struct asked *asked)
                            CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
 }
 
-/* Tensor cores take TF32 from compute capability 8.0 on; wgmma is a thing of
- * 9.0 alone. */
+/* PTX promises an order of what groups write from compute capability 7.0 on;
+ * tensor cores take TF32 from 8.0 on; wgmma is a thing of 9.0 alone. */
 static void describe_nvidia(struct platform_device *out,
                             const char *extensions)
 {
@@ -177,6 +177,7 @@ static void describe_nvidia(struct platform_device *out,
     if (!out->nvidia || !listed(extensions, "cl_nv_device_attribute_query"))
         return;
     uint64_t major = number_if(out->id, DEVICE_COMPUTE_CAPABILITY_MAJOR_NV);
+    out->groups_meet = major >= 7;
     out->tensor_cores = major >= 8;
     out->wgmma = major == 9 &&
                  number_if(out->id, DEVICE_COMPUTE_CAPABILITY_MINOR_NV) == 0;

@@ -365,7 +365,7 @@ enum tandem_status device_open(uint32_t index,
         return message_set(TANDEM_OUT_OF_MEMORY, "open: out of host memory");
     device->index = index;
     device->hardware = hardware;
-    device->groups_meet = hardware->nvidia;
+    device->groups_meet = hardware->groups_meet;
     if (hardware->nvidia)
         atomic_store(&device->waits, WAITS_BUSY);
     cache_start(&device->cache);

@@ -156,11 +156,13 @@ enum tandem_status meter_time(struct meter *meter, meter_fn launch, void *work,
     uint64_t ns;
     *out_ns = 0;
     enum tandem_status status = launch_many(meter, launch, work, 1, &ns);
+    const long before = times_spoilt(meter);
     if (status == TANDEM_OK)
         status = launch_many(meter, launch, work, 1, &ns);
     if (status != TANDEM_OK)
         return status;
-    if (meter->enough_ns > 0 && (double)ns > 2 * meter->enough_ns) {
+    if (meter->enough_ns > 0 && (double)ns > 2 * meter->enough_ns &&
+        times_spoilt(meter) == before) {
         *out_ns = (double)ns;
         return TANDEM_OK;
     }
@@ -170,10 +172,10 @@ enum tandem_status meter_time(struct meter *meter, meter_fn launch, void *work,
     uint32_t count = batch_of(batch_ns, ns), taken = 0, small = 0, spoilt = 0;
     uint32_t most = ns < LONG_NS ? SAMPLES : LONG_SAMPLES;
     do {
-        long before = times_spoilt(meter);
+        const long had = times_spoilt(meter);
         status = launch_many(meter, launch, work, count, &ns);
         samples[taken] = (double)ns / count;
-        if (times_spoilt(meter) != before && spoilt < MOST_SPOILT) {
+        if (times_spoilt(meter) != had && spoilt < MOST_SPOILT) {
             spoilt++;
             batch_ns = batch_ns / 2 > SHORT_BATCH_NS ? batch_ns / 2
                                                      : SHORT_BATCH_NS;
@@ -189,7 +191,7 @@ enum tandem_status meter_time(struct meter *meter, meter_fn launch, void *work,
              meter_left_ns(meter) > 0);
     if (status != TANDEM_OK)
         return status;
-    if (spoilt == MOST_SPOILT) {
+    if (spoilt == MOST_SPOILT && taken < LONG_SAMPLES) {
         meter->spoilt++;
         return message_set(TANDEM_FAILED,
                            "tune: the processors are busy with something "

@@ -32,8 +32,8 @@ uint64_t meter_left_ns(const struct meter *meter);
 /* The time of launching the work once in a stream of launches: the lower
  * quartile of several, as whatever else the machine does only adds to it.  The
  * first launch, which may compile, is not in it, nor are launches while which
- * others got this thread's processor.  TANDEM_FAILED: they always do, or the
- * time was up before there was a measurement. */
+ * others got this thread's processor.  TANDEM_FAILED: they nearly always do, or
+ * the time was up before there was a measurement. */
 enum tandem_status meter_time(struct meter *meter, meter_fn launch, void *work,
                               double *out_ns);
 /* Whether a failure of one kind of work leaves the device well. */

@@ -204,8 +204,9 @@ struct request {
     const struct tandem_tensor_desc *const *inputs;
     const struct tandem_tensor_desc *const *outputs;
     uint32_t input_count, output_count;
-    /* Groups may see what others of the same kernel wrote: on NVIDIA GPUs, by
-     * an instruction; OpenCL C 1.2 does not promise it. */
+    /* Groups may see what others of the same kernel wrote: on NVIDIA GPUs, from
+     * compute capability 7.0 on, by an instruction; OpenCL C 1.2 does not
+     * promise it. */
     bool groups_meet;
 };
 

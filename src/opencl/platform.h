@@ -19,6 +19,7 @@ struct platform_device {
     bool subgroups; /* Intel's, whose work-items exchange registers */
     bool unified; /* shares the host's memory, by its own word */
     bool correct_divide;
+    bool groups_meet; /* as in plan.h's struct request */
     bool tensor_cores; /* NVIDIA's, for TF32 */
     bool wgmma; /* compute capability 9.0, alone */
     uint32_t group_limit; /* work-items along a group's first axis */

@@ -93,9 +93,10 @@ enum tandem_status stream_fail(struct tandem_stream *stream,
     pthread_mutex_lock(&message_mutex);
     snprintf(stream->message, sizeof(stream->message), "%s", message_get());
     pthread_mutex_unlock(&message_mutex);
-    atomic_store(&stream->status, (uint32_t)status);
-    /* A kernel may have ended between. */
+    /* A kernel may have ended between.  Before the status: whoever takes that
+     * may launch again. */
     atomic_store(&stream->counters_clear, false);
+    atomic_store(&stream->status, (uint32_t)status);
     pool_poison(stream->device, stream->id, atomic_load(&stream->completed),
                 status);
     return status;

@@ -79,14 +79,16 @@ enum tandem_status tune_device(struct tandem_device *device,
         status = tune_tiles(&meter, &findings, budget_ns >= ALL_NS);
     if (status == TANDEM_OK)
         status = tune_clblast_times(&meter, &findings, &times);
+    /* A candidate that cannot be timed is left out: others are as good. */
+    const uint32_t spoilt = meter.spoilt;
     if (status == TANDEM_OK && meter_left_ns(&meter) > 2 * QUICK_NS)
         status = search(&meter, &findings, &times);
     meter_end(&meter);
-    if (status == TANDEM_OK && meter.spoilt > 0)
+    if (status == TANDEM_OK && spoilt > 0)
         status = message_set(TANDEM_FAILED,
                              "tune: %u measurements have no end, as the "
                              "processors are busy with something else: "
                              "measure again when they are not",
-                             meter.spoilt);
+                             spoilt);
     return status;
 }

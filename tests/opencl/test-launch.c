@@ -17,7 +17,8 @@
 
 static struct tandem_device device;
 static struct tandem_stream stream;
-static struct tandem_buffer memory[2], temporary;
+static struct tandem_buffer memory[2], temporary, counters;
+static const void *last_of_three; /* what a kernel has for its third buffer */
 static uint32_t enqueued, refused_at, failures, destroyed, cleared;
 static bool clear_refused;
 
@@ -62,7 +63,9 @@ cl_int CL_API_CALL clEnqueueFillBuffer(cl_command_queue queue, cl_mem buffer,
 cl_int CL_API_CALL clSetKernelArg(cl_kernel kernel, cl_uint index,
                                   size_t bytes, const void *value)
 {
-    (void)kernel, (void)index, (void)bytes, (void)value;
+    (void)kernel, (void)bytes;
+    if (index == 2)
+        last_of_three = value;
     return CL_SUCCESS;
 }
 
@@ -128,8 +131,9 @@ enum tandem_status buffer_create(struct tandem_device *of, uint64_t bytes,
                                  bool internal,
                                  struct tandem_buffer **out_buffer)
 {
-    (void)of, (void)bytes, (void)internal;
-    *out_buffer = &temporary;
+    (void)of, (void)internal;
+    *out_buffer = bytes == PLAN_COUNTERS * sizeof(cl_uint) ? &counters
+                                                           : &temporary;
     return TANDEM_OK;
 }
 
@@ -225,7 +229,7 @@ START_TEST(partials_that_are_left_show_nowhere)
 }
 END_TEST
 
-/* A kernel that counts in the stream's counters, which are temporary here. */
+/* A kernel that counts in the stream's counters. */
 static enum tandem_status counted(void)
 {
     static struct plan plan;
@@ -252,6 +256,8 @@ START_TEST(counters_are_cleared_before_they_count)
         ck_assert_int_eq(counted(), TANDEM_OK);
         ck_assert_uint_eq(enqueued, 1);
         ck_assert_uint_eq(cleared, 1);
+        ck_assert_ptr_eq(last_of_three, &counters.mem);
+        stream_kernels_free(&stream);
     }
     /* As a failure of the stream's leaves it. */
     stream.counters_clear = false;

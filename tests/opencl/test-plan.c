@@ -78,9 +78,12 @@ START_TEST(sheared_tiles_count_what_they_work_out)
 }
 END_TEST
 
-/* A sum of rows, or of columns, on a device of 64 multiprocessors whose groups
- * may see what others wrote. */
-static uint32_t sum_steps(int64_t rows, int64_t columns, int64_t axes)
+enum way { UNSPLIT, JOINED, APART };
+
+/* How rows, or columns, are summed on a device whose groups may see what others
+ * wrote. */
+static enum way sum_way(uint32_t units, int64_t rows, int64_t columns,
+                        int64_t axes)
 {
     static struct platform_device hardware;
     static struct plan plan;
@@ -109,26 +112,30 @@ static uint32_t sum_steps(int64_t rows, int64_t columns, int64_t axes)
                                     .output_count = 1,
                                     .groups_meet = true};
     hardware.info.kind = TANDEM_DEVICE_GPU;
-    hardware.info.compute_units = 64;
+    hardware.info.compute_units = units;
     plan.steps = 0;
     ck_assert_int_eq(plan_reduce(&plan, &request), TANDEM_OK);
     if (KEY_KERNEL(plan.step[0].key) == KERNEL_REDUCE_JOINED) {
+        ck_assert_uint_eq(plan.steps, 1);
         ck_assert_ptr_null(plan.step[0].buffers[1]);
         ck_assert_uint_eq(plan.step[0].counters, 3);
-    } else {
-        ck_assert_uint_eq(plan.step[0].counters, 0);
+        return JOINED;
     }
-    return plan.steps;
+    ck_assert_uint_eq(plan.step[0].counters, 0);
+    return plan.steps == 1 ? UNSPLIT : APART;
 }
 
 START_TEST(the_last_group_joins_what_is_quick_to_join)
 {
-    ck_assert_uint_eq(sum_steps(1, 10000, 2), 1); /* nothing to join */
-    ck_assert_uint_eq(sum_steps(1, 1000000, 2), 1);
-    ck_assert_uint_eq(sum_steps(3, 1000000, 2), 1);
-    ck_assert_uint_eq(sum_steps(1000, 1000, 1), 1);
-    /* 128 splits by one lane. */
-    ck_assert_uint_eq(sum_steps(4096, 4096, 1), 2);
+    ck_assert_uint_eq(sum_way(64, 1, 10000, 2), UNSPLIT);
+    ck_assert_uint_eq(sum_way(64, 1, 1000000, 2), JOINED);
+    ck_assert_uint_eq(sum_way(64, 3, 1000000, 2), JOINED);
+    ck_assert_uint_eq(sum_way(64, 1000, 1000, 1), JOINED);
+    /* More splits than one lane is to join. */
+    ck_assert_uint_eq(sum_way(64, 4096, 4096, 1), APART);
+    /* As many groups of outputs as there are counters, and one more. */
+    ck_assert_uint_eq(sum_way(132, PLAN_COUNTERS, 100000, 2), JOINED);
+    ck_assert_uint_eq(sum_way(132, PLAN_COUNTERS + 1, 100000, 2), APART);
 }
 END_TEST
 
