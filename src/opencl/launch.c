@@ -10,6 +10,7 @@
 
 #include "common/operator.h"
 #include "opencl/status.h"
+#include "opencl/transfer.h"
 
 #define FIRST_SLOTS 64u
 
@@ -192,25 +193,15 @@ static enum tandem_status counters_ready(struct tandem_stream *stream)
     enum tandem_status status = TANDEM_OK;
     if (stream->counters == NULL)
         status = buffer_create(stream->device, bytes, true, &stream->counters);
-    if (status == TANDEM_OK)
-        status = stream_use(stream, stream->counters);
     if (status != TANDEM_OK)
         return status;
     /* Before it is done, as another thread may find a failure meanwhile. */
     atomic_store(&stream->counters_clear, true);
-    cl_mem mem = stream->counters->mem;
-    cl_int code = clEnqueueFillBuffer(stream->queue, mem, &zero, sizeof(zero),
-                                      0, bytes, 0, NULL, NULL);
-    if (code != CL_SUCCESS && stream_relieve(stream, code))
-        code = clEnqueueFillBuffer(stream->queue, mem, &zero, sizeof(zero), 0,
-                                   bytes, 0, NULL, NULL);
-    if (code != CL_SUCCESS) {
+    status = transfer_fill(stream, stream->counters, 0, bytes, &zero,
+                           sizeof(zero));
+    if (status != TANDEM_OK)
         atomic_store(&stream->counters_clear, false);
-        return status_from_cl(stream->device, code, "clEnqueueFillBuffer");
-    }
-    stream_issue(stream);
-    stream_used(stream, stream->counters, true);
-    return TANDEM_OK;
+    return status;
 }
 
 /* What the planner left open. */

@@ -314,9 +314,9 @@ static enum tandem_status depths_raise(struct meter *meter,
         if (status != TANDEM_OK ||
             ns >= HOST_HIDDEN * launches * other->host_ns)
             return status;
-        /* Packed operands take memory, too. */
         if (meter_left_ns(meter) == 0)
             return message_set(TANDEM_FAILED, "tune: the time is used up");
+        /* Packed operands take memory, too. */
         work_groups(&work, meter, kind, groups, 2 * depths[1]);
         if (work_time(meter, &work, &ns) != TANDEM_OK)
             return TANDEM_OK;

@@ -134,14 +134,14 @@ static void append_elementwise(struct variant_text *out, uint64_t key)
 static void append_product(struct variant_text *out, uint64_t key, bool nvidia)
 {
     const struct tile *tile = &tiles[KEY_TILE(key)];
-    uint32_t steps = tile->m * tile->n / 128 >= 128 ? 2 : 4;
+    const uint32_t item_m = tile->m / 8, item_n = tile->n / 16;
+    const uint32_t others = item_m * item_n >= 128 ? 2 : 4;
     append(out,
            " -DITEM_M=%u -DITEM_N=%u -DSLICE=%u -DA_OUTER=%u -DB_OUTER=%u "
            "-DA_VECTOR=%u -DB_VECTOR=%u -DUNROLL=%u",
-           tile->m / 8, tile->n / 16, tile->slice, KEY_A_OUTER(key),
-           KEY_B_OUTER(key), KEY_VECTOR(key) != 0 ? 4 : 1,
-           KEY_SECOND_VECTOR(key) != 0 ? 4 : 1,
-           nvidia ? tile->slice : steps);
+           item_m, item_n, tile->slice, KEY_A_OUTER(key), KEY_B_OUTER(key),
+           KEY_VECTOR(key) != 0 ? 4 : 1, KEY_SECOND_VECTOR(key) != 0 ? 4 : 1,
+           nvidia ? tile->slice : others);
 }
 
 /* Two or four warps of 64 rows. */

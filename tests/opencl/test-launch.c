@@ -12,6 +12,7 @@
 #include "../common/runner.h"
 #include "opencl/launch.h"
 #include "opencl/status.h"
+#include "opencl/transfer.h"
 
 /* ---- what launch.c calls ---- */
 
@@ -43,21 +44,21 @@ cl_int CL_API_CALL clEnqueueCopyBuffer(cl_command_queue queue, cl_mem from,
                                   wait, event);
 }
 
-cl_int CL_API_CALL clEnqueueFillBuffer(cl_command_queue queue, cl_mem buffer,
-                                       const void *pattern,
-                                       size_t pattern_bytes, size_t offset,
-                                       size_t bytes, cl_uint events,
-                                       const cl_event *wait, cl_event *event)
+enum tandem_status transfer_fill(struct tandem_stream *on,
+                                 struct tandem_buffer *buffer, uint64_t offset,
+                                 uint64_t bytes, const void *pattern,
+                                 uint32_t pattern_bytes)
 {
-    (void)queue, (void)buffer, (void)events, (void)wait, (void)event;
+    (void)on;
+    ck_assert_ptr_eq(buffer, &counters);
     ck_assert_uint_eq(pattern_bytes, sizeof(cl_uint));
     ck_assert_uint_eq(*(const cl_uint *)pattern, 0);
     ck_assert_uint_eq(offset, 0);
     ck_assert_uint_eq(bytes, PLAN_COUNTERS * sizeof(cl_uint));
     if (clear_refused)
-        return CL_OUT_OF_RESOURCES;
+        return TANDEM_FAILED;
     cleared++;
-    return CL_SUCCESS;
+    return TANDEM_OK;
 }
 
 cl_int CL_API_CALL clSetKernelArg(cl_kernel kernel, cl_uint index,
