@@ -74,7 +74,9 @@ static void plan_add(struct keys *keys, const struct plan *plan)
 
 /* ---- one call ---- */
 
-static void tensor_arrange(struct tandem_tensor_desc *tensor,
+/* False where the elements are more than can be counted, as an index makes them
+ * of gathered rows. */
+static bool tensor_arrange(struct tandem_tensor_desc *tensor,
                            enum arrangement how)
 {
     int64_t step = how == PADDED ? 2 : 1;
@@ -83,8 +85,10 @@ static void tensor_arrange(struct tandem_tensor_desc *tensor,
     for (uint32_t i = 0; i < tensor->rank; i++) {
         uint32_t axis = how == REVERSED ? i : tensor->rank - 1 - i;
         tensor->strides[axis] = step;
-        step *= tensor->shape[axis];
+        if (__builtin_mul_overflow(step, tensor->shape[axis], &step))
+            return false;
     }
+    return true;
 }
 
 static void inputs_fill(struct search *search, const struct sample *sample,
@@ -112,9 +116,9 @@ static void call_try(struct search *search, uint32_t scalars)
         row->floats + (uint32_t)__builtin_popcount(scalars);
     for (uint32_t i = 0; i < row->outputs; i++) {
         if (infer_output(&search->op, search->inputs, row->inputs, i,
-                         &search->results[i]) != TANDEM_OK)
+                         &search->results[i]) != TANDEM_OK ||
+            !tensor_arrange(&search->results[i], CONTIGUOUS))
             return;
-        tensor_arrange(&search->results[i], CONTIGUOUS);
     }
     if (check_op(&search->op, search->inputs, row->inputs, search->outputs,
                  row->outputs, NULL, NULL) != TANDEM_OK)
