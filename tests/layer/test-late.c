@@ -13,6 +13,9 @@
 #define INVALID_EVENT (-58)  /* the one call's */
 #define ILLEGAL_ACCESS (-9999) /* NVIDIA's: the device is lost */
 
+/* Elements enough for several groups. */
+#define LONG 120000
+
 static struct tandem_buffer *a, *b, *c;
 static float ramp_values[N];
 
@@ -261,6 +264,48 @@ START_TEST(another_stream_goes_on)
 }
 END_TEST
 
+/* How often a sum whose splits meet has had its counters cleared. */
+static uint64_t clears_of_a_sum(void)
+{
+    const struct tandem_tensor_desc ones = vector(c, LONG),
+                                    total = {a, 0, TANDEM_F32, 0, {0}, {0}};
+    const struct tandem_tensor_desc *operand = &ones;
+    const int64_t all[2] = {1, 0};
+    const float want = LONG;
+    const uint64_t before = plug_counts(&plug).fills;
+
+    ck_assert_msg(launch(&work, TANDEM_OP_SUM, NULL, 0, all, 2, &operand, 1,
+                         &total) &&
+                      holds(&work, a, &want, 1, "a sum of ones"),
+                  "%s %s", work.failed, work.wrong);
+    return plug_counts(&plug).fills - before;
+}
+
+/* What failed may have left them anywhere. */
+START_TEST(counters_are_cleared_after_a_failure)
+{
+    const float one = 1.0f;
+
+    device_new("test.groups_meet", "1");
+    b = ramp_new();
+    ck_assert_int_eq(unary(TANDEM_OP_NEG, b), TANDEM_OK);
+    ck_assert(buffer_new(&work, sizeof one, &a));
+    ck_assert(buffer_new(&work, LONG * sizeof one, &c));
+    ck_assert_int_eq(
+        plug.api->fill(work.stream, c, 0, LONG * sizeof one, &one, 4),
+        TANDEM_OK);
+    ck_assert_uint_eq(clears_of_a_sum(), 1);
+    ck_assert_uint_eq(clears_of_a_sum(), 0);
+    script(LAYER_FAULT_LATER, "clEnqueueNDRangeKernel", NULL, INVALID_EVENT);
+    ck_assert_int_eq(unary(TANDEM_OP_NEG, b), TANDEM_OK);
+    ck_assert_int_eq(synchronize(), TANDEM_FAILED);
+    plug.script_set(NULL);
+    ck_assert_uint_eq(clears_of_a_sum(), 1);
+    ck_assert_uint_eq(clears_of_a_sum(), 0);
+    end();
+}
+END_TEST
+
 START_TEST(a_lost_device_stays_lost)
 {
     fail_late(ILLEGAL_ACCESS);
@@ -300,6 +345,7 @@ int main(void)
     tcase_add_test(tests, poison_is_cured_by_an_upload);
     tcase_add_test(tests, work_behind_a_failure_is_not_done);
     tcase_add_test(tests, another_stream_goes_on);
+    tcase_add_test(tests, counters_are_cleared_after_a_failure);
     tcase_add_test(tests, a_lost_device_stays_lost);
     return single_main(suite);
 }
