@@ -267,10 +267,11 @@ static struct wait_layer_counts counts_get(void)
     return layer_counts ? layer_counts() : none;
 }
 
-/* A sleep is a question or none; of a driver that is busy in its own waits
- * there are none of these, and questions at full speed for 100 us, then every
- * 10 us to 0.5 ms (docs/manners.md): some thousands in a second, where asking
- * without a pause would be as many in some milliseconds. */
+/* A driver that sleeps is waited in once or twice, and asked before or after.
+ * One that is busy is not waited in, but asked: at full speed for 100 us, which
+ * is some thousand times at most, and then between sleeps of 10 us to 0.5 ms
+ * (docs/manners.md).  Without these it would be asked more often than this
+ * within some milliseconds. */
 static bool counts_good(struct wait_layer_counts counts, double wall)
 {
     if (driver_busy)
