@@ -7,11 +7,15 @@
  * part   a longer row, or one of several axes, is cut into splits of chunk
  *        elements, a group each, which leave their moments ...
  * write  ... of which each split finds those of the row, and writes
+ *
+ * Squares of what is large, or small beside epsilon's root, leave f32's range:
+ * such rows are summed in steps (range.cl), and written once more.
  */
 #define IN_STEP p.in_steps[0]
 #define OUT_STEP p.out_steps[0]
 #define NOTHING 0.0f
 #include "rows.cl"
+#include "range.cl"
 
 /* 1: rms_norm. */
 #ifndef RMS
@@ -30,12 +34,86 @@ struct norm {
 
 #if RMS
 #define AFFINE __global const float *restrict scale,
-#define BIAS(x) (float4)(0.0f)
 #else
 #define AFFINE                                                                 \
     __global const float *restrict scale, __global const float *restrict bias,
-#define BIAS(x) (x)
 #endif
+
+/* Beside an epsilon from here on squares may vanish. */
+#define LEAST_EPSILON 0x1p-48f
+/* x less a mean beyond this may be infinite. */
+#define MOST_MEAN 0x1p100f
+/* Of what is subnormal a digit less than the last is lost, which times so much
+ * is within the allowance; what is not LITTLE has all its digits. */
+#define MOST_SCALE 16.0f
+#define LITTLE 0x1p-100f
+
+/* epsilon as the mean square of elements that were divided by STEP_UP steps
+ * times.  Where it is 0 beside them, what they are less their mean may be so,
+ * too, but not what it is divided by. */
+static inline float epsilon_at(float epsilon, int steps)
+{
+    if (steps == 0)
+        return epsilon;
+    if (steps < 0)
+        return epsilon * STEP_UP * STEP_UP;
+    return epsilon > 0.0f ? fmax(epsilon * STEP_DOWN * STEP_DOWN, 0x1p-126f)
+                          : 0.0f;
+}
+
+
+/* What is known of a row when it is written: an element times unit, less mean,
+ * times factor, is to be divided by STEP_UP steps times; and whether all that
+ * was written without unit and steps is wrong. */
+struct finish {
+    float unit, mean, factor;
+    int steps;
+    bool all;
+};
+
+/* The bits of all scales: those from 2 on set the first one of an exponent. */
+#define SCALE_BIT 0x40000000u
+static inline float finish_one(float h, float scale, float bias, uint *bits)
+{
+    *bits |= as_uint(scale);
+#if RMS
+    return h * scale;
+#else
+    return fma(h, scale, bias);
+#endif
+}
+static inline float4 finish_four(float4 h, float4 scale, float4 bias,
+                                 uint *bits)
+{
+    uint4 each = as_uint4(scale);
+    *bits |= each.s0 | each.s1 | each.s2 | each.s3;
+#if RMS
+    return h * scale;
+#else
+    return fma(h, scale, bias);
+#endif
+}
+/* Whether elements of a lane have to be looked at again. */
+static inline bool finish_again(const struct finish *f, uint bits)
+{
+    return f->all || (bits & SCALE_BIT) != 0;
+}
+/* Whether what was written of x is wrong, and what is right. */
+static inline bool finish_wrong(const struct finish *f, float x, float scale)
+{
+    return f->all || (fabs(scale) > MOST_SCALE &&
+                      fabs((x * f->unit - f->mean) * f->factor) < LITTLE);
+}
+static inline float finish_right(const struct finish *f, float x, float scale,
+                                 float bias)
+{
+    float y = RMS ? x : x * f->unit - f->mean;
+    int n = -88 * f->steps;
+    float h = product_of(y, f->factor, 1.0f, n);
+    if (fabs(h) < LITTLE)
+        return product_of(y, f->factor, scale, n) + bias;
+    return RMS ? h * scale : fma(h, scale, bias);
+}
 
 /* ---- rows of one axis that are kept ---- */
 
@@ -49,7 +127,10 @@ struct norm {
 #else
 #define CENTER CENTER_EACH
 #endif
+#define SHRINK(k) CAT(x, k) *= STEP_DOWN;
 #define SQUARE(k) sums += CAT(x, k) * CAT(x, k);
+#define ADD_AGAIN(k) sums += CAT(x, k) * STEP_DOWN;
+#define SQUARE_AGAIN(k) sums += (CAT(x, k) * step) * (CAT(x, k) * step);
 /* Of rows that are not strided, scale and bias are not, either. */
 #if ACCESS == STRIDED
 #define SCALE(j) scale[p.scale_offset + (long)(j)*p.scale_steps[0]]
@@ -64,27 +145,64 @@ struct norm {
 #define SHIFT(j) bias[p.bias_offset + (j)]
 #endif
 #if RMS
-#define AFFINE_ONE(y, j) ((y)*SCALE(j))
+#define SHIFT_AT(j) 0.0f
+#define SHIFT_FOUR(j) (float4)(0.0f)
 #else
-#define AFFINE_ONE(y, j) ((y)*SCALE(j) + SHIFT(j))
+#define SHIFT_AT(j) SHIFT(j)
+#define SHIFT_FOUR(j) FOUR(bias, p.bias_offset + (j))
 #endif
-#define RESULT_ONE(x, j) AFFINE_ONE((x)*factor, j)
+#define RESULT_ONE(x, j)                                                       \
+    finish_one((x)*f.factor, SCALE(j), SHIFT_AT(j), &bits)
 #if ACCESS == VECTORS
 #define RESULT_FOUR(x, j)                                                      \
-    (x) * factor *FOUR(scale, p.scale_offset + (j)) +                          \
-        BIAS(FOUR(bias, p.bias_offset + (j)))
+    finish_four((x)*f.factor, FOUR(scale, p.scale_offset + (j)),               \
+                SHIFT_FOUR(j), &bits)
 #else
 #define RESULT_FOUR(x, j)                                                      \
     (float4)(RESULT_ONE(x.s0, (j)), RESULT_ONE(x.s1, (j) + 1),                 \
              RESULT_ONE(x.s2, (j) + 2), RESULT_ONE(x.s3, (j) + 3))
 #endif
+/* Element j of a row as it was, and where its result is. */
+#if ACCESS == STAGED
+#define ELEMENT(j) in[begin + in_skew + nth * count + (j)]
+#define TARGET(j) own[j]
+#elif ACCESS == STRIDED
+#define ELEMENT(j) in[from + (long)(j)*IN_STEP]
+#define TARGET(j) out[to + (long)(j)*OUT_STEP]
+#else
+#define ELEMENT(j) in[from + (j)]
+#define TARGET(j) out[to + (j)]
+#endif
+#define WRITE_AGAIN(j)                                                         \
+    if (finish_wrong(&f, ELEMENT(j), SCALE(j)))                                \
+        TARGET(j) = finish_right(&f, ELEMENT(j), SCALE(j), SHIFT_AT(j));
+
+/* The sum of the squares of a row, divided by STEP_UP steps times before: plain
+ * is a lane's own. */
+#define SQUARES_FIND                                                           \
+    bool vanishing = p.epsilon < LEAST_EPSILON;                                \
+    float plain = sum4(sums), again = plain, step = 1.0f;                      \
+    if (!isfinite(plain))                                                      \
+        step = STEP_DOWN;                                                      \
+    else if (vanishing && plain < SMALL_SUM)                                   \
+        step = STEP_UP;                                                        \
+    if (step != 1.0f) {                                                        \
+        sums = (float4)(0.0f);                                                 \
+        EACH(SQUARE_AGAIN)                                                     \
+        again = sum4(sums);                                                    \
+    }                                                                          \
+    float4 all = span_of(plain, again, step);                                  \
+    all = spans_join(all, squares, at.lanes, 1);                               \
+    bool small = vanishing && all.x < SMALL_SUM;                               \
+    f.steps = small ? -1 : isfinite(all.x) ? 0 : 1;                            \
+    float square = small ? all.z : isfinite(all.x) ? all.x : all.y;
 
 KERNEL void held(__global float *out, __global const float *in, AFFINE
                  const struct norm p)
 {
-    __local float squares[GROUP];
+    __local float4 squares[GROUP];
 #if !RMS
-    __local float means[GROUP];
+    __local float2 means[GROUP];
 #endif
     STAGE_DECLARE
     struct place at = PLACE_FIND(0);
@@ -92,17 +210,41 @@ KERNEL void held(__global float *out, __global const float *in, AFFINE
     uint count = ROW_COUNT;
     STAGE_FILL
     float4 sums = (float4)(0.0f);
+    struct finish f = {1.0f, 0.0f, 0.0f, 0, false};
+    uint bits = 0;
     HOLD_ALL
 #if !RMS
     EACH(ADD)
-    float mean = ROW_SUM(sums, means) / (float)p.count;
+    float2 total = (float2)(sum4(sums), sum4(sums) * STEP_DOWN);
+    if (!isfinite(total.x)) {
+        sums = (float4)(0.0f);
+        EACH(ADD_AGAIN)
+        total.y = sum4(sums);
+    }
+    total = pairs_join(total, means, at.lanes, 1);
+    float mean = total.x / (float)p.count;
+    if (!(fabs(mean) <= MOST_MEAN)) {
+        f.unit = STEP_DOWN;
+        mean = total.y / (float)p.count;
+        EACH(SHRINK)
+    }
+    f.mean = mean;
     sums = (float4)(0.0f);
     EACH(CENTER)
 #endif
     EACH(SQUARE)
-    float square = ROW_SUM(sums, squares);
-    float factor = 1.0f / sqrt(square / (float)p.count + p.epsilon);
+    SQUARES_FIND
+    f.factor = 1.0f / sqrt(square / (float)p.count +
+                           epsilon_at(p.epsilon,
+                                      f.steps + (f.unit == 1.0f ? 0 : 1)));
+    f.all = f.steps != 0;
     EACH(WRITE)
+    if (inside && finish_again(&f, bits))
+        for (uint k = 0; k < HELD; ++k)
+            for (uint c = 0; c < 4; ++c)
+                if (THERE(k, c)) {
+                    WRITE_AGAIN(PLACE(k, c))
+                }
     STAGE_EMPTY
 }
 
@@ -111,7 +253,8 @@ KERNEL void held(__global float *out, __global const float *in, AFFINE
 #if ACCESS == VECTORS || ACCESS == STRIDED || ACCESS == LINED
 
 /* Of some elements: x how many, y their mean (0 in rms_norm), z the sum of the
- * squares of what they differ from it by. */
+ * squares of what they differ from it by; w the steps by which they were
+ * divided before (range.cl), -1 where there are none. */
 static inline float4 moments_join(float4 a, float4 b)
 {
     float n = a.x + b.x;
@@ -120,9 +263,33 @@ static inline float4 moments_join(float4 a, float4 b)
     return (float4)(n, (a.x * a.y + b.x * b.y) / whole,
                     a.z + b.z + apart * apart * (a.x * b.x / whole), 0.0f);
 }
+/* Moments in steps from w on, and joined whatever their steps. */
+static inline float4 moments_at(float4 a, float w)
+{
+    float unit = a.w == w ? 1.0f : a.w + 1.0f == w ? STEP_DOWN : 0.0f;
+    return (float4)(a.x, a.y * unit, a.z * unit * unit, w);
+}
+static inline float4 moments_meet(float4 a, float4 b)
+{
+    float w = fmax(a.w, b.w);
+    float4 both = moments_join(moments_at(a, w), moments_at(b, w));
+    both.w = w;
+    return both;
+}
 static inline float4 lanes_join(float4 own, __local float4 *parts, uint lanes,
                                 uint step)
-    LANES_BODY(moments_join, from_lane4)
+    LANES_BODY(moments_meet, from_lane4)
+
+/* What a lane's elements are to be multiplied by, in other moments: within
+ * these bounds those of 2^35 lanes are joined without loss. */
+static inline float moments_step(float4 a, float epsilon)
+{
+    if (!(fabs(a.y) <= 0x1p40f && a.z <= 0x1p90f))
+        return STEP_DOWN;
+    return epsilon < LEAST_EPSILON && fabs(a.y) < 0x1p-45f && a.z < 0x1p-90f
+               ? STEP_UP
+               : 1.0f;
+}
 
 static inline float4 moments_of(float16 x)
 {
@@ -153,6 +320,13 @@ static inline float4 moments_of_four(float4 x)
 #endif
 }
 
+/* From an element of a lane in its split to the next one. */
+#if ACCESS == VECTORS
+#define LANE_NEXT(j) ((((j)-first) & 3) == 3 ? 4 * SPLIT_LANES - 3 : 1)
+#else
+#define LANE_NEXT(j) SPLIT_LANES
+#endif
+
 KERNEL void part(__global float4 *parts, __global const float *in,
                  const struct norm p)
 {
@@ -165,6 +339,7 @@ KERNEL void part(__global float4 *parts, __global const float *in,
     PART_SHIFT_FIND
     SPLIT_FIND
     float4 own = (float4)(0.0f);
+    long first = j;
 #if ACCESS == VECTORS
     const long next = 4 * SPLIT_LANES;
     for (; j + 3 * next < end; j += 4 * next) {
@@ -208,10 +383,32 @@ KERNEL void part(__global float4 *parts, __global const float *in,
         own = moments_join(own, moments_of_one(in[i]));
     }
 #endif
+    own.w = own.x > 0.0f ? 0.0f : -1.0f;
+    float step = moments_step(own, p.epsilon);
+    if (own.x > 0.0f && step != 1.0f) {
+        own = (float4)(0.0f);
+        for (j = first; j < end; j += LANE_NEXT(j))
+            if (j >= 0) {
+                long i = from;
+                WALK(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
+                own = moments_join(own, moments_of_one(in[i] * step));
+            }
+        own.w = step == STEP_DOWN ? 1.0f : -1.0f;
+    }
     own = lanes_join(own, joined, at.lanes, 1);
     if (at.lane == 0 && inside)
         parts[at.split * p.rows + at.row] = own;
 }
+
+#if RMS
+#define AFFINE_FIND(b, j)
+#define BIAS_AT(b) 0.0f
+#else
+#define AFFINE_FIND(b, j)                                                      \
+    long b = (long)p.bias_offset;                                              \
+    WALK(b, (index_t)(j), p.affine, p.affine_rank, p.bias_steps);
+#define BIAS_AT(b) bias[b]
+#endif
 
 KERNEL void write(__global float *out, __global const float *in, AFFINE
                   __global const float4 *parts, const struct norm p)
@@ -219,22 +416,24 @@ KERNEL void write(__global float *out, __global const float *in, AFFINE
     __local float4 joined[GROUP];
     struct place at = place_of(p.lanes_log2, 0, p.splits, p.row_groups);
     ROW_FIND
-    float4 own = (float4)(0.0f);
+    float4 own = (float4)(0.0f, 0.0f, 0.0f, -1.0f);
+    uint bits = 0;
     if (inside)
         for (uint i = at.lane; i < p.splits; i += at.lanes)
-            own = moments_join(own, parts[i * p.rows + at.row]);
+            own = moments_meet(own, parts[i * p.rows + at.row]);
     own = lanes_join(own, joined, at.lanes, 1);
-    float factor = 1.0f / sqrt(own.z / (float)p.count + p.epsilon);
+    int steps = p.count > 0 ? (int)own.w : 0;
+    struct finish f = {1.0f, own.y, 0.0f, steps, steps != 0};
+    f.factor = 1.0f / sqrt(own.z / (float)p.count +
+                           epsilon_at(p.epsilon, steps));
     SPLIT_FIND
+    long first = j;
 #if ACCESS == VECTORS
     for (; j < end; j += 4 * SPLIT_LANES)
-        FOUR_AT(out, to + j) =
-            (FOUR(in, from + j) - own.y) * factor *
-                FOUR(scale, p.scale_offset + j) +
-            BIAS(FOUR(bias, p.bias_offset + j));
+        FOUR_AT(out, to + j) = RESULT_FOUR(FOUR(in, from + j) - own.y, j);
 #elif ACCESS == LINED
 #define RESULT_AHEAD(k)                                                        \
-    AFFINE_ONE((AHEAD(k) - own.y) * factor, j + (k)*lanes)
+    RESULT_ONE(AHEAD(k) - own.y, j + (k)*lanes)
 #define RESULT_HOLD(k) float y##k = RESULT_AHEAD(k);
 #define RESULT_PUT(k) (out + (to + j))[(k)*lanes] = y##k;
     const long lanes = SPLIT_LANES;
@@ -253,7 +452,7 @@ KERNEL void write(__global float *out, __global const float *in, AFFINE
     (float4)(AHEAD(k), AHEAD((k) + 1), AHEAD((k) + 2), AHEAD((k) + 3))
 #define PUT_AHEAD(x, k)                                                        \
     out[to + (long)(j + (k)*at.lanes) * p.out_steps[0]] =                      \
-        AFFINE_ONE((x)*factor, j + (k)*at.lanes);
+        RESULT_ONE(x, j + (k)*at.lanes);
     bool line = p.reduced_rank == 1 && p.affine_rank == 1;
     for (; line && j + 7 * (long)at.lanes < end; j += 8 * at.lanes) {
         float4 a = LINE_AHEAD(0) - own.y, b = LINE_AHEAD(4) - own.y;
@@ -267,14 +466,28 @@ KERNEL void write(__global float *out, __global const float *in, AFFINE
         WALK(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
         WALK(o, (index_t)j, p.reduced, p.reduced_rank, p.out_steps);
         WALK(s, (index_t)j, p.affine, p.affine_rank, p.scale_steps);
-        float y = (in[i] - own.y) * factor * scale[s];
-#if !RMS
-        long b = (long)p.bias_offset;
-        WALK(b, (index_t)j, p.affine, p.affine_rank, p.bias_steps);
-        y += bias[b];
-#endif
-        out[o] = y;
+        AFFINE_FIND(b, j)
+        out[o] = finish_one((in[i] - own.y) * f.factor, scale[s], BIAS_AT(b),
+                            &bits);
     }
 #endif
+    if (!finish_again(&f, bits))
+        return;
+#if !RMS
+    /* The mean is in steps, too. */
+    f.unit = steps == 0 ? 1.0f : steps > 0 ? STEP_DOWN : STEP_UP;
+    f.steps = 0;
+#endif
+    for (j = first; j < end; j += LANE_NEXT(j)) {
+        if (j < 0)
+            continue;
+        long i = from, o = to, s = (long)p.scale_offset;
+        WALK(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
+        WALK(o, (index_t)j, p.reduced, p.reduced_rank, p.out_steps);
+        WALK(s, (index_t)j, p.affine, p.affine_rank, p.scale_steps);
+        AFFINE_FIND(b, j)
+        if (finish_wrong(&f, in[i], scale[s]))
+            out[o] = finish_right(&f, in[i], scale[s], BIAS_AT(b));
+    }
 }
 #endif

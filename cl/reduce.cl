@@ -17,6 +17,7 @@
 #ifndef TANDEM_EMBEDDED
 #include "common.cl"
 #endif
+#include "range.cl"
 
 #define SUM 1
 #define MEAN 2
@@ -65,10 +66,16 @@ struct reduce {
 /* The sum and what its roundings lost: the error does not grow with the count.
  * A sum that is not finite has lost NaN. */
 #define NEUTRAL 0.0f
+#define SQUARES (REDUCTION != SUM && REDUCTION != MEAN)
 struct running {
     float sum, lost;
 };
-typedef float part;
+/* range.cl */
+#if SQUARES
+typedef float4 part;
+#else
+typedef float2 part;
+#endif
 
 static inline void lane_clear(struct running *l)
 {
@@ -95,13 +102,66 @@ static inline void lane_take16(struct running *l, float16 x, index_t index,
 {
     lane_add(l, sum16(SUMMAND(x)));
 }
-static inline part lane_part(const struct running *l)
+static inline float lane_sum(const struct running *l)
 {
     return isfinite(l->sum) ? l->sum + l->lost : l->sum;
 }
-static inline part part_join(part a, part b)
+/* again: the sum of elements times step. */
+static inline part part_of(float plain, float again, float step)
 {
-    return a + b;
+#if SQUARES
+    return span_of(plain, again, step);
+#else
+    return (part)(plain, step == STEP_DOWN ? again : plain * STEP_DOWN);
+#endif
+}
+static inline part lane_part(const struct running *l)
+{
+    float plain = lane_sum(l);
+    return part_of(plain, plain, 1.0f);
+}
+
+/* What the elements of a lane are to be multiplied by, in another sum. */
+static inline float lane_step(float plain)
+{
+    if (!isfinite(plain))
+        return STEP_DOWN;
+    return SQUARES && fabs(plain) < SMALL_SUM ? STEP_UP : 1.0f;
+}
+
+/* The product of x and y, each of them times step: neither what is infinite nor
+ * a zero may meet what is so by its scaling alone. */
+static inline float product_again(float x, float y, float step)
+{
+    float plain = x * y, apart = (x * step) * (y * step);
+    if (step == STEP_DOWN)
+        return isfinite(plain)   ? plain * step * step
+               : isfinite(apart) ? apart
+                                 : plain;
+    bool less = fabs(x) < fabs(y);
+    float low = less ? x : y, high = less ? y : x;
+    return fabs(plain) < 0x1p-60f ? (low * step) * high * step
+                                  : plain * step * step;
+}
+#if REDUCTION == DOT
+#define TERM_AGAIN(i, j, step) product_again(in[i], other[j], step)
+#else
+#define TERM_AGAIN(i, j, step) SUMMAND(in[i] * (step))
+#endif
+
+/* The sum that is in range, of elements that were divided by unit. */
+static inline float part_value(part a, float *unit)
+{
+    *unit = STEP_UP;
+    if (!isfinite(a.x))
+        return a.y;
+    *unit = STEP_DOWN;
+#if SQUARES
+    if (fabs(a.x) < SMALL_SUM && isfinite(a.z))
+        return a.z;
+#endif
+    *unit = 1.0f;
+    return a.x;
 }
 #elif ARG
 /* The best value and its index, NONE where there is no element. */
@@ -281,9 +341,79 @@ static inline part part_join(part a, part b)
     float z = b.x != largest ? b.y * exp(b.x - largest) : b.y;
     return (part)(largest, y + z);
 }
+#elif REDUCTION == PROD
+/* A number in [1, 2), or 0, an infinity or NaN, times 2^exponent.  Exponents
+ * are whole and end at 2^24, so that a float has them all. */
+#define NEUTRAL 1.0f
+#define MOST_EXPONENT 0x1p24f
+struct running {
+    float value;
+    int exponent;
+};
+typedef float2 part; /* the number and its exponent */
+
+static inline void lane_clear(struct running *l)
+{
+    l->value = 1.0f;
+    l->exponent = 0;
+}
+/* x is below 2^100, and so is the exponent's change. */
+static inline void lane_multiply(struct running *l, float x, int exponent)
+{
+    int n = l->exponent + exponent;
+    l->value = normalized(l->value * x, &n);
+    l->exponent = clamp(n, -(int)MOST_EXPONENT, (int)MOST_EXPONENT);
+}
+static inline void lane_take(struct running *l, float x, index_t index)
+{
+    int n = 0;
+    float y = normalized(x, &n);
+    lane_multiply(l, y, n);
+}
+static inline void lane_take4(struct running *l, float4 x)
+{
+    lane_take(l, x.s0, 0);
+    lane_take(l, x.s1, 0);
+    lane_take(l, x.s2, 0);
+    lane_take(l, x.s3, 0);
+}
+static inline void lane_take16(struct running *l, float16 x, index_t index,
+                               index_t four, index_t one)
+{
+    uint16 bits = as_uint16(x);
+    uint16 fields = bits >> 23 & 255;
+    uint8 rare8 = max(fields.lo - 1, fields.hi - 1);
+    uint4 rare4 = max(rare8.lo, rare8.hi);
+    if (max(max(rare4.s0, rare4.s1), max(rare4.s2, rare4.s3)) >= 254) {
+        /* There is a 0, a subnormal, an infinity or NaN. */
+        lane_take4(l, x.lo.lo);
+        lane_take4(l, x.lo.hi);
+        lane_take4(l, x.hi.lo);
+        lane_take4(l, x.hi.hi);
+        return;
+    }
+    float16 y = as_float16((bits & 0x807fffff) | 0x3f800000);
+    float8 y8 = y.lo * y.hi;
+    float4 y4 = y8.lo * y8.hi;
+    uint8 n8 = fields.lo + fields.hi;
+    uint4 n4 = n8.lo + n8.hi;
+    lane_multiply(l, (y4.s0 * y4.s1) * (y4.s2 * y4.s3),
+                  (int)((n4.s0 + n4.s1) + (n4.s2 + n4.s3)) - 16 * 127);
+}
+static inline part lane_part(const struct running *l)
+{
+    return (part)(l->value, (float)l->exponent);
+}
+static inline part part_join(part a, part b)
+{
+    float value = a.x * b.x, exponent = a.y + b.y;
+    bool large = fabs(value) >= 2.0f;
+    return (part)(large ? value * 0.5f : value,
+                  clamp(large ? exponent + 1.0f : exponent, -MOST_EXPONENT,
+                        MOST_EXPONENT));
+}
 #else
-#define NEUTRAL                                                                \
-    (REDUCTION == PROD ? 1.0f : REDUCTION == MAX ? -INFINITY : INFINITY)
+#define NEUTRAL (REDUCTION == MAX ? -INFINITY : INFINITY)
 struct running {
     float value;
 };
@@ -295,9 +425,7 @@ static inline void lane_clear(struct running *l)
 }
 static inline part part_join(part a, part b)
 {
-    return REDUCTION == PROD  ? a * b
-           : REDUCTION == MAX ? nan_max(a, b)
-                              : nan_min(a, b);
+    return REDUCTION == MAX ? nan_max(a, b) : nan_min(a, b);
 }
 static inline void lane_take(struct running *l, float x, index_t index)
 {
@@ -310,7 +438,6 @@ static inline float joined4(float4 x)
 static inline void lane_take16(struct running *l, float16 x, index_t index,
                                index_t four, index_t one)
 {
-#if REDUCTION != PROD
     /* fmax and fmin pass over NaN. */
     if (!isnan(sum16(x)) && l->value == l->value) {
         float8 y = REDUCTION == MAX ? fmax(x.lo, x.hi) : fmin(x.lo, x.hi);
@@ -320,7 +447,6 @@ static inline void lane_take16(struct running *l, float16 x, index_t index,
                                     : fmin(l->value, fmin(w.x, w.y));
         return;
     }
-#endif
     float low = part_join(joined4(x.lo.lo), joined4(x.lo.hi));
     float high = part_join(joined4(x.hi.lo), joined4(x.hi.hi));
     l->value = part_join(l->value, part_join(low, high));
@@ -333,14 +459,22 @@ static inline part lane_part(const struct running *l)
 
 #if ARG
 #define EXCHANGE part_from_lane
-#elif REDUCTION == LOG_SUM_EXP
+#elif REDUCTION == LOG_SUM_EXP || REDUCTION == PROD
 #define EXCHANGE from_lane2
 #else
 #define EXCHANGE from_lane
 #endif
+#if SUMMING && SQUARES
+#define part_join span_join
+#define lanes_join spans_join
+#elif SUMMING
+#define part_join pair_join
+#define lanes_join pairs_join
+#else
 static inline part lanes_join(part own, __local part *parts, uint lanes,
                               uint step)
     LANES_BODY(part_join, EXCHANGE)
+#endif
 
 static inline result_t part_result(part a, ulong count)
 {
@@ -348,10 +482,19 @@ static inline result_t part_result(part a, ulong count)
     return (long)a.index;
 #elif REDUCTION == LOG_SUM_EXP
     return a.x + log(a.y);
+#elif REDUCTION == PROD
+    return scaled(a.x, (int)clamp(a.y, -1024.0f, 1024.0f));
+#elif SUMMING
+    float unit, value = part_value(a, &unit);
+#if REDUCTION == L2
+    return sqrt(value) * unit;
+#elif SQUARES
+    return value * unit * unit;
 #elif REDUCTION == MEAN
-    return a / (float)count;
-#elif REDUCTION == L2
-    return sqrt(a);
+    return value / (float)count * unit;
+#else
+    return value * unit;
+#endif
 #else
     return a;
 #endif
@@ -394,6 +537,44 @@ static inline result_t part_result(part a, ulong count)
 #define INPUT_BUFFERS __global const float *in
 #endif
 
+#if REDUCTION == DOT
+#define OTHER_FIND(o, j)                                                       \
+    long o = (long)p.other_offset;                                             \
+    WALK(o, (index_t)(j), p.reduced, p.reduced_rank, p.other_strides);
+#else
+#define OTHER_FIND(o, j)
+#endif
+
+/* The elements of a lane, from begin on and below end, summed once more where
+ * the first sum has left the range. */
+#if SUMMING
+#define LANE_AGAIN(all)                                                        \
+    float step = lane_step(all.x);                                             \
+    if (step != 1.0f) {                                                        \
+        ulong count = end - begin, fours = p.vector ? count / 4 * 4 : 0;       \
+        ulong k = fours > 0 ? at.lane * 4 : at.lane;                           \
+        lane_clear(&own);                                                      \
+        if (k >= fours)                                                        \
+            k = fours + at.lane;                                               \
+        while (k < count) {                                                    \
+            long i = base;                                                     \
+            WALK(i, (index_t)(begin + k), p.reduced, p.reduced_rank,           \
+                 p.reduced_strides);                                           \
+            OTHER_FIND(o, begin + k)                                           \
+            lane_add(&own, TERM_AGAIN(i, o, step));                            \
+            if (k >= fours)                                                    \
+                k += lanes;                                                    \
+            else if ((k & 3) != 3)                                             \
+                ++k;                                                           \
+            else if ((k += 4 * lanes - 3) >= fours)                            \
+                k = fours + at.lane;                                           \
+        }                                                                      \
+        all = part_of(all.x, lane_sum(&own), step);                            \
+    }
+#else
+#define LANE_AGAIN(all)
+#endif
+
 /* A lane's share of the splits of its row.  A function that gave it back would
  * leave an intrinsic, once inlined, which oclgrind 21.10 does not know. */
 #define SPLITS_PART(own)                                                       \
@@ -428,6 +609,7 @@ KERNEL void reduce(__global result_t *out, __global part *partial,
         place_of(p.lanes_log2, p.across, p.splits, p.output_groups);
     struct running own;
     lane_clear(&own);
+    part all = lane_part(&own);
     if (at.row < p.outputs) {
         long base = (long)p.in_offset;
         WALK(base, (index_t)at.row, p.kept, p.kept_rank, p.in_strides);
@@ -463,14 +645,13 @@ KERNEL void reduce(__global result_t *out, __global part *partial,
         for (; j < end; j += lanes) {
             long i = base;
             WALK(i, (index_t)j, p.reduced, p.reduced_rank, p.reduced_strides);
-#if REDUCTION == DOT
-            long o = (long)p.other_offset;
-            WALK(o, (index_t)j, p.reduced, p.reduced_rank, p.other_strides);
-#endif
+            OTHER_FIND(o, j)
             lane_take(&own, TERM(i, o), (index_t)j);
         }
+        all = lane_part(&own);
+        LANE_AGAIN(all)
     }
-    part all = lanes_join(lane_part(&own), parts, at.lanes, at.step);
+    all = lanes_join(all, parts, at.lanes, at.step);
     bool first = at.lane == 0 && at.row < p.outputs;
     if (first && p.splits > 1)
         partial[at.split * p.outputs + at.row] = all;

@@ -55,25 +55,41 @@ struct softmax {
 /* What all results of a row need of the sum. */
 #if FORM == LOG_SOFTMAX
 #define SHARE(sum) cell log_sum = log(sum);
+#elif FORM == GRADIENT
+#define SHARE(sum) cell share = p.scale / (sum);
 #else
 #define SHARE(sum) cell share = 1.0f / (sum);
 #endif
-/* The result of element j: x the element, e its e^(x - largest). */
+/* What results have of an element, and the term of the sum that it makes:
+ * e^(x - largest), or of that the root, as a gradient's scale lifts what is far
+ * below f32's range. */
+#if FORM == GRADIENT
+#define EXP(x) exp(0.5f * ((x) - largest))
+#define TERM(e) ((e) * (e))
+#else
+#define EXP(x) exp((x) - largest)
+#define TERM(e) (e)
+#endif
+/* The result of element j: x the element, e its EXP. */
 #if FORM == LOG_SOFTMAX
 #define RESULT(x, e, j) ((x - largest) - log_sum)
 #elif FORM == GRADIENT
 #define RESULT(x, e, j)                                                        \
-    (valid ? p.scale * (e * share - ((long)(j) == label ? 1.0f : 0.0f)) : NAN)
+    (valid ? gradient(e, share, (long)(j) == label ? p.scale : 0.0f) : NAN)
+static inline float gradient(float e, float share, float less)
+{
+    return e * share * e - less;
+}
 #else
 #define RESULT(x, e, j) ((e)*share)
 #endif
-/* e^(x - largest) takes the place of x, unless that is needed, or registers are
+/* EXP takes the place of x, unless that is needed, or registers are
  * few. */
 #define KEEPS_TERMS (FORM != LOG_SOFTMAX && FORM != LOSS && HELD <= 16)
 #if KEEPS_TERMS
 #define RESULT_ONE(x, j) RESULT(x, x, j)
 #else
-#define RESULT_ONE(x, j) RESULT(x, exp((x) - largest), j)
+#define RESULT_ONE(x, j) RESULT(x, EXP(x), j)
 #endif
 #if ACCESS == COLUMNS
 #define RESULT_FOUR(x, j) RESULT_ONE(x, j)
@@ -89,8 +105,8 @@ struct softmax {
 #if ACCESS == STAGED
 #define ADD_ONE(x, k, c)                                                       \
     if (SOME(k, c)) {                                                          \
-        float e = exp(x.s##c - largest);                                       \
-        terms.s##c += e;                                                       \
+        float e = EXP(x.s##c);                                                 \
+        terms.s##c += TERM(e);                                                 \
         x.s##c = KEEPS_TERMS ? e : x.s##c;                                     \
     }
 #define ADD(k)                                                                 \
@@ -98,8 +114,8 @@ struct softmax {
     ADD_ONE(CAT(x, k), k, 2) ADD_ONE(CAT(x, k), k, 3)
 #elif KEEPS_TERMS
 #define ADD(k)                                                                 \
-    CAT(x, k) = exp(CAT(x, k) - largest);                                      \
-    terms += CAT(x, k);
+    CAT(x, k) = EXP(CAT(x, k));                                                \
+    terms += TERM(CAT(x, k));
 #else
 #define ADD(k) terms += exp(CAT(x, k) - largest);
 #endif
@@ -184,7 +200,7 @@ static inline float2 lanes_join(float2 own, __local float2 *parts, uint lanes,
 #define PUT4_IF(x, j)                                                          \
     PUT_IF_AT(x.s0, j) PUT_IF_AT(x.s1, (j) + APART)                            \
     PUT_IF_AT(x.s2, (j) + 2 * APART) PUT_IF_AT(x.s3, (j) + 3 * APART)
-#define RESULT_AT(x, j) RESULT(x, exp(x - largest), j)
+#define RESULT_AT(x, j) RESULT(x, EXP(x), j)
 #define RESULT4_AT(x, j)                                                       \
     (float4)(RESULT_AT(x.s0, (j)), RESULT_AT(x.s1, (j) + 1),                   \
              RESULT_AT(x.s2, (j) + 2), RESULT_AT(x.s3, (j) + 3))

@@ -89,5 +89,9 @@ int main(void)
         text_print(row->formula);
         printf(" | %s, %g | %s |\n", row->metric, row->tolerance, row->cost);
     }
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        perror("standard output");
+        return 1;
+    }
     return 0;
 }

@@ -31,5 +31,7 @@ int main(void)
         return fprintf(stderr, "%s\n", tandem_last_error()), 1;
     printf("c[0][0] = %g, computed by %s:%u\n", (double)c[0], backend, index);
     tandem_context_destroy(tandem);
+    if (fclose(stdout) != 0)
+        return perror("standard output"), 1;
     return 0;
 }

@@ -115,5 +115,9 @@ int main(int argc, char **argv)
     gemm_run(device, stream);
     backend->stream_destroy(stream);
     backend->close(device);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        perror("standard output");
+        return 1;
+    }
     return 0;
 }

@@ -14,8 +14,9 @@
  *              it.  Fields are appended, never moved or removed, within one
  *              major version; a reader treats a field beyond struct_size as
  *              zero, a callee that fills a struct writes no byte beyond it.
- *              A struct that is shorter than version 1.0 had it (the
- *              TANDEM_..._BYTES_1_0 below) is TANDEM_INVALID_ARGUMENT.
+ *              A struct shorter than version 1.0 had it (TANDEM_..._BYTES_1_0
+ *              below; one to be filled: than a size_t; 0 was forgotten) is
+ *              TANDEM_INVALID_ARGUMENT.
  *              struct tandem_tensor_desc and struct tandem_matrix are frozen
  *              for the major version and carry no size.
  *   Units      Sizes and offsets are bytes unless the name says elements;
@@ -40,6 +41,7 @@
  *              except TANDEM_DEVICE_LOST, which is never cleared.  Reading a
  *              poisoned buffer, or using it as an input, returns the error;
  *              an upload or fill that overwrites all of it cures it.
+ *   Flags      A bit that the callee does not know is TANDEM_INVALID_ARGUMENT.
  *   NULL       Destroy and free functions accept NULL.  Any other NULL, where
  *              the comment does not allow it, is TANDEM_INVALID_ARGUMENT.
  *
@@ -334,12 +336,11 @@ enum tandem_op_id {
 
 struct tandem_gemm;
 
-
 /* An operator with its attributes.
- *
  * ints and floats hold the attributes in the order of the operator table.
- * Fewer than the table lists is TANDEM_INVALID_ARGUMENT; attributes that a
- * later minor version appends mean "as before" when absent.
+ * Fewer than it lists is TANDEM_INVALID_ARGUMENT, and so is a choice (keepdims,
+ * tanh_form, nesterov, decoupled) that is neither 0 nor 1.  What a later minor
+ * version appends means "as before" when absent.
  *
  * Scalars: an element-wise binary or ternary operator (classes BINARY,
  * COMPARE, LOGICAL, TERNARY) takes a NULL in place of an input; the k-th NULL
@@ -399,7 +400,8 @@ enum tandem_bias {
 /* c = activation(alpha * op(a) op(b) + beta * c + bias), for each batch.
  * op(a) is m x k, op(b) k x n, c m x n.  Where beta is 0, c is not read (NaN
  * in it does not spread), else it is a residual, of c's dtype, added before the
- * activation; where k is 0 the product is 0.  c must not overlap a, b or bias.
+ * activation; where k or alpha is 0 the product is 0, a and b are not read.
+ * alpha and beta are rounded to f32 first.  c must not overlap a, b or bias.
  * batch >= 1; c's batch_stride may be 0 where batch is 1 alone.  m, n, k >= 0.
  *
  * a and b are of one dtype, c and bias of another or the same; each may be f32
@@ -418,7 +420,7 @@ struct tandem_gemm {
     uint32_t bias_kind;  /* enum tandem_bias */
     uint32_t activation; /* TANDEM_OP_INVALID (none) or RELU, LEAKY_RELU,
                             SIGMOID, TANH, GELU, SWISH */
-    double activation_alpha; /* LEAKY_RELU's slope; GELU: 1 is the tanh form */
+    double activation_alpha; /* LEAKY_RELU's slope; GELU: 1 tanh form, 0 erf */
     uint32_t c_dtype;        /* of c and bias; 0: dtype */
     uint32_t reserved;       /* 0 */
 };
@@ -597,7 +599,6 @@ struct tandem_backend {
     const char *(*last_error)(void);
 
     /* -- devices -- */
-
     /* R [blocks: driver start]  The number of devices, found anew only at the
      * first call.  Where there is none: TANDEM_NO_DEVICE, and the message says
      * what is missing and what would bring it. */
@@ -619,7 +620,6 @@ struct tandem_backend {
                                tandem_tune_fn sink, void *user);
 
     /* -- memory -- */
-
     /* R  A buffer of at least bytes bytes (0 is allowed), its start aligned to
      * 64 or more, its content undefined.  Taken from the pool if it can be;
      * out of memory trims the pool and tries once more.  TANDEM_NOT_READY: the
@@ -729,7 +729,6 @@ struct tandem_backend {
                                const struct tandem_gemm *gemm);
 
     /* -- streams and events -- */
-
     /* R */
     enum tandem_status (*stream_create)(struct tandem_device *device,
                                         uint32_t flags,

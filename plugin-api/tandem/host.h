@@ -37,6 +37,12 @@
  *              returned makes the tensors that it should have written give
  *              that error wherever they are read or used, until they are
  *              written again.
+ *   Growth     A struct that begins with struct_size grows as backend.h says.
+ *              The caller sets struct_size to sizeof of the struct in every
+ *              struct that he passes, those that are filled for him too.  What
+ *              is shorter than the first version had it (0: forgotten) is
+ *              TANDEM_INVALID_ARGUMENT, of structs that are filled what does
+ *              not hold struct_size itself.
  *   Handles    A freed, foreign or NULL handle is TANDEM_INVALID_ARGUMENT.
  *              Destroy functions accept NULL.
  *   Fork       A child process that inherits a context gets
@@ -55,7 +61,8 @@
  * Environment (read by secure_getenv, at tandem_context_create):
  *   TANDEM_PLUGIN_PATH    directories to search before the installed one
  *   TANDEM_DEVICE         run everything on this device ("cpu", "opencl",
- *                         "opencl:1"), as tandem_context_force_device
+ *                         "opencl:1"), as tandem_context_force_device; one that
+ *                         there is not is an error, never another device
  *   TANDEM_BACKENDS       names of the backends to load, by commas (all)
  *   TANDEM_PROFILE        directory of the profiles, before the default ones
  *   TANDEM_DETERMINISTIC  1: placement, kernels and GEMM path are fixed
@@ -124,7 +131,7 @@ struct tandem_context_options {
     /* Directory of the profiles; NULL: TANDEM_PROFILE, then
      * $XDG_CACHE_HOME/tandem (else ~/.cache/tandem), then the system's. */
     const char *profile_path;
-    const char *device; /* as TANDEM_DEVICE; NULL: the environment, else any */
+    const char *device; /* before TANDEM_DEVICE; NULL: that one, else any */
     /* Passed to every plugin's open, after the library's own; see backend.h. */
     const char *const *open_keys;
     const char *const *open_values;
@@ -142,9 +149,18 @@ struct tandem_context_options {
     uint32_t reserved;
 };
 
+/* The least struct_size of what a caller fills: through the last field of the
+ * first version. */
+#define TANDEM_CONTEXT_OPTIONS_BYTES_0_1 \
+    TANDEM_BYTES_THROUGH(struct tandem_context_options, log_user)
+
 /* Loads the plugins that it finds.  A plugin that cannot be used is logged
- * and left out; TANDEM_NO_DEVICE only where none is left.  options may be
- * NULL.  Touches no device. */
+ * and left out; TANDEM_NO_DEVICE where none is left, and where the device that
+ * options or TANDEM_DEVICE name cannot be: it is no name of a device, or its
+ * plugin is not loaded.  Whether the plugin has a device of that number is
+ * known only once its driver is started: where not, the first operator, and
+ * each one after it, is TANDEM_NO_DEVICE.  The messages name what is wrong, and
+ * what there is.  options may be NULL.  Touches no device. */
 enum tandem_status
 tandem_context_create(const struct tandem_context_options *options,
                       struct tandem_context **out_context);
@@ -181,6 +197,12 @@ enum tandem_status tandem_device_calibrated(struct tandem_context *context,
 enum tandem_status tandem_device_profile(struct tandem_context *context,
                                          uint32_t device,
                                          const char **out_path);
+/* Profiles that were found and are not used, each with the reason, as "PATH: it
+ * was measured with another driver"; NULL where there is none.  Valid as long
+ * as the context. */
+enum tandem_status
+tandem_device_refused_profile(struct tandem_context *context, uint32_t device,
+                              const char **out_why);
 /* 1 where the device's profile says that it computes the operator wrong
  * (tandem_profile_reject), so that it is not run there. */
 enum tandem_status tandem_device_rejects(struct tandem_context *context,
@@ -326,6 +348,8 @@ struct tandem_matmul_options {
     double activation_alpha;
     uint32_t device; /* TANDEM_ANY_DEVICE: chosen */
 };
+#define TANDEM_MATMUL_OPTIONS_BYTES_0_1 \
+    TANDEM_BYTES_THROUGH(struct tandem_matmul_options, device)
 /* options NULL: alpha 1, beta 0, no bias, no activation, any device. */
 enum tandem_status tandem_matmul(struct tandem_context *context,
                                  const struct tandem_matmul_options *options,
@@ -352,7 +376,10 @@ struct tandem_candidate {
     uint32_t device;
     uint32_t status; /* TANDEM_OK: could run it; else why not */
     uint32_t ready;  /* 0: a compile is due or under way */
-    uint32_t reserved;
+    /* 1: the device's costs of this class of operators were measured; 0: they
+     * are guesses, and but for the CPU plugin's these do not compete where
+     * another candidate that could run it has 1. */
+    uint32_t measured;
     /* The parts of predicted_ns: waiting for work that holds the data, moving
      * what is not resident, launching, running, and bringing outputs that the
      * caller is expected to read home.  Compiling is in the background and

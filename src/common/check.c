@@ -7,6 +7,7 @@
 #include "common/message.h"
 #include "common/operator.h"
 #include "common/shape.h"
+#include "common/struct_size.h"
 
 /* A call under judgement. */
 struct call {
@@ -27,6 +28,37 @@ static bool in_place_allowed(const struct operator_row *row)
 {
     return row->op_class >= TANDEM_CLASS_UNARY &&
            row->op_class <= TANDEM_CLASS_OPTIMIZER;
+}
+
+enum tandem_status check_flags(const char *what, uint32_t flags, uint32_t known)
+{
+    if ((flags & ~known) == 0)
+        return TANDEM_OK;
+    return message_set(TANDEM_INVALID_ARGUMENT, "%s: flags 0x%x has unknown "
+                       "bits: 0x%x are known",
+                       what, (unsigned)flags, (unsigned)known);
+}
+
+/* An attribute that is a choice between two, beside keepdims. */
+static enum tandem_status check_choice(const struct call *call)
+{
+    static const struct {
+        uint32_t id, place;
+        const char *name;
+    } choices[] = {{TANDEM_OP_GELU, 0, "tanh_form"},
+                   {TANDEM_OP_SGD, 0, "nesterov"},
+                   {TANDEM_OP_ADAM, 1, "decoupled"}};
+    for (uint32_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        if (call->row->id != choices[i].id)
+            continue;
+        int64_t value = call->op->ints[choices[i].place];
+        if (value != 0 && value != 1)
+            return message_set(TANDEM_INVALID_ARGUMENT,
+                               "%s: %s is %lld, neither 0 nor 1",
+                               call->row->name, choices[i].name,
+                               (long long)value);
+    }
+    return TANDEM_OK;
 }
 
 static enum tandem_status check_attributes(const struct call *call)
@@ -50,7 +82,9 @@ static enum tandem_status check_attributes(const struct call *call)
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "adam: steps count from 1, got step %lld",
                            (long long)op->ints[0]);
-    return TANDEM_OK;
+    enum tandem_status status =
+        check_flags(row->name, op->flags, TANDEM_OP_RELAXED_DETERMINISM);
+    return status == TANDEM_OK ? check_choice(call) : status;
 }
 
 /* Whether the operands are all there, the attributes too, and each operand's
@@ -393,10 +427,10 @@ static enum tandem_status find_row(const struct tandem_op *op,
 {
     if (op == NULL)
         return message_set(TANDEM_INVALID_ARGUMENT, "the operator is NULL");
-    if (op->struct_size < TANDEM_OP_BYTES_1_0)
-        return message_set(TANDEM_INVALID_ARGUMENT,
-                           "the operator's struct_size %zu is below %zu",
-                           op->struct_size, TANDEM_OP_BYTES_1_0);
+    enum tandem_status status = struct_size_check(
+        "op", "tandem_op", op->struct_size, TANDEM_OP_BYTES_1_0);
+    if (status != TANDEM_OK)
+        return status;
     *out_row = operator_row(op->id);
     if (op->id == TANDEM_OP_INVALID || op->id >= TANDEM_OP_LIMIT)
         return message_set(TANDEM_INVALID_ARGUMENT,

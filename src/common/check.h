@@ -34,9 +34,16 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
                               memory_span_fn span, const void *user);
 /* The dtype of c and bias. */
 uint32_t gemm_c_dtype(const struct tandem_gemm *gemm);
+/* alpha or beta as products take it: rounded to f32. */
+double gemm_factor(double value);
 /* A gemm that check_gemm accepted, however short its caller's: with all fields
- * of this version, c_dtype saying what it stands for. */
+ * of this version, c_dtype saying what it stands for, alpha and beta rounded to
+ * f32, so that what is 0 to one reader is 0 to all. */
 void gemm_complete(struct tandem_gemm *out, const struct tandem_gemm *gemm);
+
+/* Flags of which all must be in known; what: "upload". */
+enum tandem_status check_flags(const char *what, uint32_t flags,
+                               uint32_t known);
 
 /* A transfer's range against a buffer of bytes bytes. */
 enum tandem_status check_range(const char *what, uint64_t offset,

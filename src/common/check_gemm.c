@@ -8,6 +8,7 @@
 #include "common/extent.h"
 #include "common/message.h"
 #include "common/operator.h"
+#include "common/struct_size.h"
 
 /* One operand of the product: its tensor and, once found, where it lies. */
 struct operand {
@@ -23,6 +24,14 @@ uint32_t gemm_c_dtype(const struct tandem_gemm *gemm)
     return there && gemm->c_dtype != 0 ? gemm->c_dtype : gemm->dtype;
 }
 
+double gemm_factor(double value)
+{
+    /* volatile: of two neighbours GCC 12 makes a vector, which it does not
+     * round. */
+    volatile float rounded = (float)value;
+    return rounded;
+}
+
 void gemm_complete(struct tandem_gemm *out, const struct tandem_gemm *gemm)
 {
     memset(out, 0, sizeof(*out));
@@ -31,6 +40,8 @@ void gemm_complete(struct tandem_gemm *out, const struct tandem_gemm *gemm)
                                             : sizeof(*out));
     out->struct_size = sizeof(*out);
     out->c_dtype = gemm_c_dtype(gemm);
+    out->alpha = gemm_factor(gemm->alpha);
+    out->beta = gemm_factor(gemm->beta);
 }
 
 static void set_matrix(struct operand *operand, const char *name,
@@ -52,12 +63,18 @@ static void set_matrix(struct operand *operand, const char *name,
 static enum tandem_status check_activation(const struct tandem_gemm *gemm)
 {
     switch (gemm->activation) {
+    case TANDEM_OP_GELU:
+        if (gemm->activation_alpha == 0 || gemm->activation_alpha == 1)
+            return TANDEM_OK;
+        return message_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: activation_alpha %g chooses no form of gelu: "
+                           "0 is the erf form, 1 the tanh form",
+                           gemm->activation_alpha);
     case TANDEM_OP_INVALID:
     case TANDEM_OP_RELU:
     case TANDEM_OP_LEAKY_RELU:
     case TANDEM_OP_SIGMOID:
     case TANDEM_OP_TANH:
-    case TANDEM_OP_GELU:
     case TANDEM_OP_SWISH:
         return TANDEM_OK;
     default:
@@ -90,15 +107,14 @@ static enum tandem_status check_numbers(const struct tandem_gemm *gemm)
                            "and batch %lld at least 1",
                            (long long)gemm->m, (long long)gemm->n,
                            (long long)gemm->k, (long long)gemm->batch);
-    if ((gemm->flags & ~15u) != 0)
-        return message_set(TANDEM_INVALID_ARGUMENT,
-                           "gemm: flags 0x%x has unknown bits",
-                           (unsigned)gemm->flags);
+    enum tandem_status status = check_flags("gemm", gemm->flags, 15u);
+    if (status != TANDEM_OK)
+        return status;
     if (gemm->bias_kind > TANDEM_BIAS_PER_ROW)
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "gemm: there is no kind of bias %u",
                            (unsigned)gemm->bias_kind);
-    enum tandem_status status = check_dtype("a and b", gemm->dtype);
+    status = check_dtype("a and b", gemm->dtype);
     if (status == TANDEM_OK)
         status = check_dtype("c", gemm_c_dtype(gemm));
     return status == TANDEM_OK ? check_activation(gemm) : status;
@@ -167,12 +183,14 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
 {
     struct operand operands[4];
     uint32_t count = 3;
-    if (gemm == NULL || gemm->struct_size < TANDEM_GEMM_BYTES_1_0)
+    if (gemm == NULL)
         return message_set(TANDEM_INVALID_ARGUMENT,
-                           "gemm: the description is NULL or its struct_size "
-                           "is below %zu",
-                           TANDEM_GEMM_BYTES_1_0);
-    enum tandem_status status = check_numbers(gemm);
+                           "gemm: the description is NULL");
+    enum tandem_status status =
+        struct_size_check("gemm", "tandem_gemm", gemm->struct_size,
+                          TANDEM_GEMM_BYTES_1_0);
+    if (status == TANDEM_OK)
+        status = check_numbers(gemm);
     if (status != TANDEM_OK)
         return status;
     bool at = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;

@@ -8,6 +8,7 @@
 #include "common/icd.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,24 +55,38 @@ void icd_list_finish(struct icd_list *list)
     *list = (struct icd_list){0};
 }
 
+/* What becomes of the .icd files. */
+struct search {
+    struct icd_list *list;
+    bool useless; /* the list is of those that name no library */
+};
+
+static bool why(char *out_library, const char *text)
+{
+    snprintf(out_library, ICD_TEXT_MAX, "%s", text);
+    return false;
+}
+
 bool icd_file_read(const char *path, char *out_library)
 {
     struct stat status;
     FILE *file;
     bool good;
 
+    if (stat(path, &status) != 0)
+        return why(out_library, strerror(errno));
     /* A pipe, say, would keep us waiting. */
-    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
-        return false;
+    if (!S_ISREG(status.st_mode))
+        return why(out_library, "it is no regular file");
     file = fopen(path, "re");
     if (file == NULL)
-        return false;
+        return why(out_library, strerror(errno));
     good = fgets(out_library, (int)ICD_TEXT_MAX, file) != NULL;
     fclose(file);
-    if (!good)
-        return false;
-    out_library[strcspn(out_library, "\n")] = '\0';
-    return out_library[0] != '\0';
+    if (good)
+        out_library[strcspn(out_library, "\n")] = '\0';
+    return (good && out_library[0] != '\0') ||
+           why(out_library, "its first line names no library");
 }
 
 static bool has_suffix(const char *name)
@@ -82,12 +97,14 @@ static bool has_suffix(const char *name)
 }
 
 /* What cannot be read, the loader leaves out, too. */
-static bool file_add(struct icd_list *list, const char *path)
+static bool file_add(const struct search *search, const char *path)
 {
     char library[ICD_TEXT_MAX];
+    const bool useless = !icd_file_read(path, library);
 
-    return !icd_file_read(path, library) || list->count == ICD_COUNT_MAX ||
-           icd_list_add(list, path, library);
+    return useless != search->useless ||
+           search->list->count == ICD_COUNT_MAX ||
+           icd_list_add(search->list, path, library);
 }
 
 static int is_icd(const struct dirent *entry)
@@ -95,7 +112,7 @@ static int is_icd(const struct dirent *entry)
     return has_suffix(entry->d_name);
 }
 
-static bool directory_add(struct icd_list *list, const char *directory)
+static bool directory_add(const struct search *search, const char *directory)
 {
     char path[ICD_TEXT_MAX];
     struct dirent **entries = NULL;
@@ -107,7 +124,7 @@ static bool directory_add(struct icd_list *list, const char *directory)
                                     entries[i]->d_name);
 
         if (length > 0 && (size_t)length < sizeof(path))
-            good = good && file_add(list, path);
+            good = good && file_add(search, path);
         free(entries[i]);
     }
     free(entries);
@@ -115,23 +132,23 @@ static bool directory_add(struct icd_list *list, const char *directory)
 }
 
 /* OCL_ICD_VENDORS where it is no directory. */
-static bool single_add(struct icd_list *list, const char *name,
+static bool single_add(const struct search *search, const char *name,
                        const char *directory)
 {
     char path[ICD_TEXT_MAX];
-    const uint32_t before = list->count;
+    const uint32_t before = search->list->count;
     bool good = true;
 
     if (!has_suffix(name))
-        return icd_list_add(list, name, name);
+        return search->useless || icd_list_add(search->list, name, name);
     if (strchr(name, '/') == NULL &&
         snprintf(path, sizeof(path), "%s/%s", directory, name) <
             (int)sizeof(path))
-        good = file_add(list, path);
-    return good && (list->count > before || file_add(list, name));
+        good = file_add(search, path);
+    return good && (search->list->count > before || file_add(search, name));
 }
 
-static bool vendors_add(struct icd_list *list)
+static bool vendors_add(const struct search *search)
 {
     const char *vendors = environment_get("OCL_ICD_VENDORS");
     const char *directory = environment_get("OPENCL_VENDOR_PATH");
@@ -140,10 +157,10 @@ static bool vendors_add(struct icd_list *list)
     if (directory == NULL)
         directory = ICD_DIRECTORY;
     if (vendors == NULL)
-        return directory_add(list, directory);
+        return directory_add(search, directory);
     if (stat(vendors, &status) == 0 && S_ISDIR(status.st_mode))
-        return directory_add(list, vendors);
-    return single_add(list, vendors, directory);
+        return directory_add(search, vendors);
+    return single_add(search, vendors, directory);
 }
 
 static bool libraries_add(struct icd_list *list, const char *names)
@@ -167,9 +184,22 @@ static bool libraries_add(struct icd_list *list, const char *names)
 
 bool icd_list_find(struct icd_list *out)
 {
+    const struct search search = {out, false};
+
     *out = (struct icd_list){0};
-    if (vendors_add(out) &&
+    if (vendors_add(&search) &&
         libraries_add(out, environment_get("OCL_ICD_FILENAMES")))
+        return true;
+    icd_list_finish(out);
+    return false;
+}
+
+bool icd_list_find_useless(struct icd_list *out)
+{
+    const struct search search = {out, true};
+
+    *out = (struct icd_list){0};
+    if (vendors_add(&search))
         return true;
     icd_list_finish(out);
     return false;

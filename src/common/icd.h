@@ -38,6 +38,10 @@ struct icd_list {
  * the list is empty. */
 bool icd_list_find(struct icd_list *out);
 
+/* The .icd files there that name no library, which the loader leaves out; of
+ * these, library is why.  As icd_list_find. */
+bool icd_list_find_useless(struct icd_list *out);
+
 /* Adds a copy; false: out of memory, or there are ICD_COUNT_MAX. */
 bool icd_list_add(struct icd_list *list, const char *file,
                   const char *library);
@@ -46,7 +50,7 @@ bool icd_list_add(struct icd_list *list, const char *file,
 bool icd_list_has(const struct icd_list *list, const char *library);
 
 /* Reads which library an .icd file names; room for ICD_TEXT_MAX.  false where
- * it names none. */
+ * it names none, and then why it does not. */
 bool icd_file_read(const char *path, char *out_library);
 
 /* Frees the list's content. */

@@ -138,6 +138,17 @@ static bool walk_link(struct walk *walk, int file, const struct stat *status,
     return target[0] != '/' || walk_root(walk, why);
 }
 
+/* The umask has no say; where the mode is right, the file system need not be
+ * able to change it. */
+static bool part_mode_set(int directory, const char *part, mode_t mode)
+{
+    struct stat status;
+
+    return (fstatat(directory, part, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+            (status.st_mode & 0777) == mode) ||
+           fchmodat(directory, part, mode, 0) == 0;
+}
+
 static int part_open(int directory, const char *part, enum trust_use use)
 {
     const int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
@@ -146,8 +157,8 @@ static int part_open(int directory, const char *part, enum trust_use use)
     if (file >= 0 || errno != ENOENT || use == TRUST_READ)
         return file;
     if (mkdirat(directory, part, 0700) == 0) {
-        /* The umask has no say. */
-        if (use == TRUST_PUBLISH && fchmodat(directory, part, 0755, 0) != 0)
+        if (!part_mode_set(directory, part,
+                           use == TRUST_PUBLISH ? 0755 : 0700))
             return -1;
     } else if (errno != EEXIST) {
         return -1;

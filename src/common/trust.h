@@ -19,7 +19,8 @@
 
 enum trust_use {
     TRUST_READ,    /* may be a sticky directory, as /tmp is */
-    TRUST_WRITE,   /* made where it is missing (mode 0700), and not sticky */
+    /* Made where it is missing, of mode 0700 whatever the umask; not sticky. */
+    TRUST_WRITE,
     TRUST_PUBLISH, /* likewise, but made for others to read (mode 0755) */
 };
 
@@ -46,7 +47,7 @@ struct trust_part {
 
 enum trust_replacing {
     TRUST_DURABLE = 1, /* on the disk, too, before it returns */
-    TRUST_PUBLIC = 2   /* of mode 0644, whatever the umask, not 0600 */
+    TRUST_PUBLIC = 2   /* of mode 0644, not 0600; the umask has no say */
 };
 
 /* Puts a file in the place of name, whole or not at all; how: bits of enum

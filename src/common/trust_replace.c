@@ -124,10 +124,21 @@ static bool parts_write(int file, const struct trust_part *parts, size_t count)
     return good;
 }
 
+/* The umask has no say; where the mode is right, the file system need not be
+ * able to change it. */
+static bool mode_set(int file, mode_t mode)
+{
+    struct stat status;
+
+    return (fstat(file, &status) == 0 && (status.st_mode & 0777) == mode) ||
+           fchmod(file, mode) == 0;
+}
+
 bool trust_replace(int directory, const char *name,
                    const struct trust_part *parts, size_t count, unsigned how,
                    char *out_why, size_t why_bytes)
 {
+    const mode_t mode = (how & TRUST_PUBLIC) != 0 ? 0644 : 0600;
     char temporary[NAME_MAX + 1];
     bool good;
     int error, file;
@@ -139,8 +150,7 @@ bool trust_replace(int directory, const char *name,
         snprintf(out_why, why_bytes, "it cannot be made: %s", strerror(errno));
         return false;
     }
-    good = parts_write(file, parts, count) &&
-           ((how & TRUST_PUBLIC) == 0 || fchmod(file, 0644) == 0) &&
+    good = parts_write(file, parts, count) && mode_set(file, mode) &&
            ((how & TRUST_DURABLE) == 0 || fsync(file) == 0);
     error = errno;
     if (close(file) != 0 && good) {

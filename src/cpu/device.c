@@ -12,6 +12,7 @@
 #include "common/decimal.h"
 #include "common/message.h"
 #include "common/processor.h"
+#include "common/struct_size.h"
 #include "cpu/blas.h"
 #include "cpu/cpu.h"
 
@@ -98,18 +99,20 @@ enum tandem_status device_describe(uint32_t index,
                                    struct tandem_device_info *out_info)
 {
     struct tandem_device_info info;
-    if (out_info == NULL || out_info->struct_size < sizeof(size_t))
+    if (out_info == NULL)
         return message_set(TANDEM_INVALID_ARGUMENT,
-                           "device_describe: out_info is NULL or has no "
-                           "struct_size");
+                           "device_describe: out_info is NULL");
+    enum tandem_status status =
+        struct_size_check("device_describe: out_info", "tandem_device_info",
+                          out_info->struct_size, sizeof(size_t));
+    if (status != TANDEM_OK)
+        return status;
     if (index != 0)
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "device_describe: there is no device %u; there is 1",
                            (unsigned)index);
     info_fill(&info);
-    info.struct_size = out_info->struct_size;
-    memcpy(out_info, &info,
-           info.struct_size < sizeof info ? info.struct_size : sizeof info);
+    struct_size_fill(out_info, &info, sizeof info);
     return TANDEM_OK;
 }
 
@@ -138,10 +141,11 @@ settings_read(const struct tandem_open_options *options, struct settings *out)
     memset(out, 0, sizeof *out);
     if (options == NULL)
         return TANDEM_OK;
-    if (options->struct_size < TANDEM_OPEN_OPTIONS_BYTES_1_0)
-        return message_set(TANDEM_INVALID_ARGUMENT,
-                           "open: the options' struct_size %zu is below %zu",
-                           options->struct_size, TANDEM_OPEN_OPTIONS_BYTES_1_0);
+    enum tandem_status status = struct_size_check(
+        "open: options", "tandem_open_options", options->struct_size,
+        TANDEM_OPEN_OPTIONS_BYTES_1_0);
+    if (status != TANDEM_OK)
+        return status;
     if (options->count > 0 &&
         (options->keys == NULL || options->values == NULL))
         return message_set(TANDEM_INVALID_ARGUMENT,
@@ -149,7 +153,7 @@ settings_read(const struct tandem_open_options *options, struct settings *out)
                            (unsigned)options->count);
     for (uint32_t i = 0; i < options->count; i++) {
         const char *key = options->keys[i], *value = options->values[i];
-        enum tandem_status status = TANDEM_OK;
+        status = TANDEM_OK;
         if (key == NULL || value == NULL)
             return message_set(TANDEM_INVALID_ARGUMENT,
                                "open: key or value %u is NULL", (unsigned)i);

@@ -56,6 +56,10 @@ typedef void (*row_fn)(const struct row *row);
 /* Rows that a column kernel adds in f32 before it goes to f64. */
 #define COLUMN_ROWS 32
 
+/* Of what is subnormal a digit less than the last is lost, which times so much
+ * is within the norms' allowance. */
+#define NORM_SCALE 16.0f
+
 struct kernels {
     const char *name;
     row_fn rows[TANDEM_OP_LIMIT]; /* classes UNARY to OPTIMIZER */
@@ -65,7 +69,9 @@ struct kernels {
     float (*min)(const float *x, int64_t n);
     double (*sum)(const float *x, int64_t n);
     double (*sum_square)(const float *x, int64_t n);
-    double (*product)(const float *x, int64_t n);
+    /* A number within cpu/factor.h's range, whose exponent is added to
+     * *exponent. */
+    double (*product)(const float *x, int64_t n, float *exponent);
     double (*dot)(const float *a, const float *b, int64_t n);
     /* sum e^(x - m) */
     double (*sum_exp)(const float *x, int64_t n, float m);
@@ -81,8 +87,10 @@ struct kernels {
 
     /* sum (x - m)^2, of f32 differences */
     double (*square_about)(const float *x, int64_t n, float m);
-    /* y = (x - m) factor scale + bias; bias NULL: none; y may be x. */
-    void (*norm_row)(float *y, const float *x, int64_t n, float m,
+    /* y = (x - m) factor scale + bias; bias NULL: none; y may be x.  Whether a
+     * scale may be more than NORM_SCALE: then (x - m) factor may have lost
+     * digits that the result should have. */
+    bool (*norm_row)(float *y, const float *x, int64_t n, float m,
                      float factor, const float *scale, const float *bias);
 
     /* Over rows x columns with stride elements from row to row, into one
@@ -96,7 +104,8 @@ struct kernels {
     void (*column_sum_square)(const float *x, int64_t rows, int64_t stride,
                               int64_t columns, double *accumulators);
     void (*column_product)(const float *x, int64_t rows, int64_t stride,
-                           int64_t columns, double *accumulators);
+                           int64_t columns, double *accumulators,
+                           float *exponents);
     /* y = e^(x - m[column]), and their sums; y NULL: the sums alone. */
     void (*column_exp)(float *y, int64_t y_stride, const float *x, int64_t rows,
                        int64_t stride, int64_t columns, const float *m,

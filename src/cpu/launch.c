@@ -114,6 +114,11 @@ static bool row_fill(struct row *row, struct params *params, float *scalar,
         work->input_count != shortcut->inputs || out == NULL ||
         out->dtype != (compares ? TANDEM_BOOL : TANDEM_F32))
         return false;
+    /* gelu has the one attribute there that may be wrong. */
+    if ((op->flags & ~(uint32_t)TANDEM_OP_RELAXED_DETERMINISM) != 0 ||
+        (shortcut->ints > 0 && op->int_count > 0 && op->ints != NULL &&
+         (op->ints[0] & ~INT64_C(1)) != 0))
+        return false;
     int64_t n = dense_elements(out);
     if (n == 0 || n > FAST_ELEMENTS)
         return false;

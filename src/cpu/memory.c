@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/message.h"
+#include "common/struct_size.h"
 #include "cpu/cpu.h"
 
 #define BLOCK_ALIGNMENT 64u
@@ -274,16 +275,17 @@ enum tandem_status memory_stats(struct tandem_device *device,
     enum tandem_status status = device_check(device);
     if (status != TANDEM_OK)
         return status;
-    if (out_stats == NULL || out_stats->struct_size < sizeof(size_t))
+    if (out_stats == NULL)
         return message_set(TANDEM_INVALID_ARGUMENT,
-                           "memory_stats: out_stats is NULL or has no "
-                           "struct_size");
+                           "memory_stats: out_stats is NULL");
+    status = struct_size_check("memory_stats: out_stats", "tandem_memory_stats",
+                               out_stats->struct_size, sizeof(size_t));
+    if (status != TANDEM_OK)
+        return status;
     pthread_mutex_lock(&device->mutex);
     struct tandem_memory_stats stats = device->memory.stats;
     pthread_mutex_unlock(&device->mutex);
-    stats.struct_size = out_stats->struct_size;
-    memcpy(out_stats, &stats,
-           stats.struct_size < sizeof stats ? stats.struct_size : sizeof stats);
+    struct_size_fill(out_stats, &stats, sizeof stats);
     return TANDEM_OK;
 }
 

@@ -27,18 +27,6 @@ static double factor_of(const struct norm *norm, double square)
     return 1.0 / sqrt(square / n + norm->epsilon);
 }
 
-static void row_dense(const struct norm *norm, const float *x, float *y)
-{
-    const struct kernels *kernels = norm->kernels;
-    int64_t n = norm->layout.reduced.elements;
-    float mean = 0;
-    if (norm->bias != NULL)
-        mean = (float)(kernels->sum(x, n) / (double)n);
-    double square = kernels->square_about(x, n, mean);
-    kernels->norm_row(y, x, n, mean, (float)factor_of(norm, square),
-                      norm->scale, norm->bias);
-}
-
 /* The elements of a row, one after the other, with the places of their scale
  * and bias. */
 struct walk {
@@ -86,17 +74,69 @@ static void row_strided(const struct norm *norm, const float *x, float *y)
     }
 }
 
+/* Beyond these, what f32 has of a row is not enough for its norm. */
+#define MOST_MEAN 0x1p100f
+#define MOST_FACTOR 0x1p100
+
+/* Once more, in f64, those elements that a scale lifts from where f32 has no
+ * digits for them. */
+static void row_lift(const struct norm *norm, const float *x, float *y,
+                     float mean, double factor)
+{
+    for (int64_t i = 0; i < norm->layout.reduced.elements; i++) {
+        double h = (double)(x[i] - mean) * factor;
+        if (h != 0 && fabs(h) < 0x1p-100 &&
+            fabsf(norm->scale[i]) > NORM_SCALE)
+            y[i] = (float)(h * (double)norm->scale[i] +
+                           (norm->bias != NULL ? (double)norm->bias[i] : 0.0));
+    }
+}
+
+/* Whether a scale is larger than NORM_SCALE: found out when it is asked for. */
+struct scales {
+    bool known, large;
+};
+
+static bool scales_large(struct scales *scales, const struct norm *norm)
+{
+    int64_t n = norm->layout.reduced.elements;
+    if (!scales->known)
+        scales->large = !(norm->kernels->max(norm->scale, n) <= NORM_SCALE &&
+                          norm->kernels->min(norm->scale, n) >= -NORM_SCALE);
+    scales->known = true;
+    return scales->large;
+}
+
+static void row_dense(const struct norm *norm, const float *x, float *y,
+                      struct scales *scales)
+{
+    const struct kernels *kernels = norm->kernels;
+    int64_t n = norm->layout.reduced.elements;
+    float mean = 0;
+    if (norm->bias != NULL)
+        mean = (float)(kernels->sum(x, n) / (double)n);
+    double factor = factor_of(norm, kernels->square_about(x, n, mean));
+    if (fabsf(mean) > MOST_MEAN || factor > MOST_FACTOR ||
+        factor < 1 / MOST_FACTOR)
+        row_strided(norm, x, y);
+    else if (kernels->norm_row(y, x, n, mean, (float)factor, norm->scale,
+                               norm->bias) &&
+             scales_large(scales, norm))
+        row_lift(norm, x, y, mean, factor);
+}
+
 static void rows_run(const void *context, int64_t first, int64_t end)
 {
     const struct norm *norm = context;
     const struct layout *kept = &norm->layout.kept;
+    struct scales scales = {false, false};
     struct cursor cursor;
     cursor_seek(&cursor, kept, first);
     for (int64_t i = first; i < end; i++) {
         const float *x = norm->in + cursor.offsets[1];
         float *y = norm->out + cursor.offsets[0];
         if (norm->dense)
-            row_dense(norm, x, y);
+            row_dense(norm, x, y, &scales);
         else
             row_strided(norm, x, y);
         cursor_move(&cursor, kept, kept->rank - 1, 1);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cpu/factor.h"
 #include "cpu/reduce-columns.h"
 #include "cpu/reduce.h"
 
@@ -35,7 +36,8 @@ struct band {
     int64_t width;
     bool shifted;               /* log_sum_exp's second pass, by extremes[0] */
     double *values;  /* width for each chunk */
-    float *extremes; /* likewise; of one chunk in the second pass */
+    float *extremes; /* likewise; of one chunk in the second pass; of products
+                        the values' exponents (cpu/factor.h) */
 };
 
 static double *values_of(const struct band *band, int64_t chunk)
@@ -77,7 +79,8 @@ static void rows_add(const struct band *band, int64_t chunk, const float *x,
         kernels->column_sum(x, rows, stride, width, values_of(band, chunk));
         break;
     case TANDEM_OP_PROD:
-        kernels->column_product(x, rows, stride, width, values_of(band, chunk));
+        kernels->column_product(x, rows, stride, width, values_of(band, chunk),
+                                extremes_of(band, chunk));
         break;
     case TANDEM_OP_REDUCE_MIN:
         kernels->column_min(x, rows, stride, width, extremes_of(band, chunk));
@@ -105,8 +108,10 @@ static void accumulators_start(const struct band *band, int64_t chunk)
     for (int64_t i = 0; i < band->width; i++) {
         values_of(band, chunk)[i] = op == TANDEM_OP_PROD ? 1.0 : 0.0;
         if (!band->shifted)
-            extremes_of(band, chunk)[i] =
-                op == TANDEM_OP_REDUCE_MIN ? INFINITY : -INFINITY;
+            extremes_of(band, chunk)[i] = op == TANDEM_OP_PROD ? 0.0f
+                                          : op == TANDEM_OP_REDUCE_MIN
+                                              ? INFINITY
+                                              : -INFINITY;
     }
 }
 
@@ -144,10 +149,14 @@ static void chunks_join(const struct band *band)
             continue;
         }
         for (int64_t i = 0; i < band->width; i++)
-            if (columns->op == TANDEM_OP_PROD)
-                band->values[i] *= values_of(band, chunk)[i];
-            else
+            if (columns->op == TANDEM_OP_PROD) {
+                band->extremes[i] += extremes_of(band, chunk)[i];
+                band->values[i] = factor_normalized(
+                    band->values[i] * values_of(band, chunk)[i],
+                    &band->extremes[i]);
+            } else {
                 band->values[i] += values_of(band, chunk)[i];
+            }
     }
 }
 

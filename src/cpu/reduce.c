@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cpu/cpu.h"
+#include "cpu/factor.h"
 #include "cpu/reduce-columns.h"
 #include "cpu/reduce.h"
 
@@ -88,7 +89,8 @@ double line_sum_exp(const struct kernels *kernels, const float *x, int64_t step,
 struct partial {
     const struct kernels *kernels;
     uint32_t op;
-    float extreme; /* max or min; and the m of log_sum_exp's second pass */
+    float extreme; /* max or min; the m of log_sum_exp's second pass; and
+                      value's exponent in a product (cpu/factor.h) */
     bool started, shifted;
     double value;  /* sum or product */
     int64_t found; /* arg reductions */
@@ -127,6 +129,13 @@ static void extreme_add(struct partial *partial, float x)
     partial->started = true;
 }
 
+static void product_join(struct partial *partial, double value, float exponent)
+{
+    partial->extreme += exponent;
+    partial->value =
+        factor_normalized(partial->value * value, &partial->extreme);
+}
+
 static bool piece_reduce(void *state, const float *x, int64_t n,
                          int64_t position)
 {
@@ -139,7 +148,7 @@ static bool piece_reduce(void *state, const float *x, int64_t n,
         extreme_add(partial, wants_min(partial->op) ? kernels->min(x, n)
                                                     : kernels->max(x, n));
     else if (partial->op == TANDEM_OP_PROD)
-        partial->value *= kernels->product(x, n);
+        product_join(partial, kernels->product(x, n, &partial->extreme), 0);
     else if (partial->op == TANDEM_OP_SUM || partial->op == TANDEM_OP_MEAN)
         partial->value += kernels->sum(x, n);
     else
@@ -161,7 +170,7 @@ static void partial_join(struct partial *partial, const struct partial *later)
     if (wants_extreme(partial->op) && !partial->shifted)
         extreme_add(partial, later->extreme);
     else if (partial->op == TANDEM_OP_PROD)
-        partial->value *= later->value;
+        product_join(partial, later->value, later->extreme);
     else
         partial->value += later->value;
 }
@@ -234,6 +243,8 @@ float reduction_finish(uint32_t op, double value, float extreme, int64_t n)
                    : (float)((double)extreme + log(value));
     case TANDEM_OP_MEAN:
         return (float)(value / (double)n);
+    case TANDEM_OP_PROD:
+        return (float)factor_value(value, extreme);
     case TANDEM_OP_L2:
         return (float)sqrt(value);
     default:

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "common/float16.h"
+#include "cpu/factor.h"
 #include "cpu/kernels.h"
 
 static float larger(float a, float b)
@@ -52,11 +53,14 @@ static double row_sum_square(const float *x, int64_t n)
     return sum;
 }
 
-static double row_product(const float *x, int64_t n)
+static double row_product(const float *x, int64_t n, float *exponent)
 {
     double product = 1;
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
         product *= x[i];
+        if (factor_outside(product))
+            product = factor_normalized(product, exponent);
+    }
     return product;
 }
 
@@ -121,13 +125,16 @@ static double row_square_about(const float *x, int64_t n, float m)
     return sum;
 }
 
-static void row_norm(float *y, const float *x, int64_t n, float m,
+static bool row_norm(float *y, const float *x, int64_t n, float m,
                      float factor, const float *scale, const float *bias)
 {
+    bool large = false;
     for (int64_t i = 0; i < n; i++) {
         float h = (x[i] - m) * factor;
         y[i] = bias != NULL ? fmaf(h, scale[i], bias[i]) : h * scale[i];
+        large |= fabsf(scale[i]) > NORM_SCALE;
     }
+    return large;
 }
 
 #define COLUMN(name, type, expression)                                         \
@@ -145,7 +152,18 @@ COLUMN(max, float, larger(a, x[i]))
 COLUMN(min, float, smaller(a, x[i]))
 COLUMN(sum, double, a + x[i])
 COLUMN(sum_square, double, a + (double)x[i] * x[i])
-COLUMN(product, double, a *x[i])
+
+static void column_product(const float *x, int64_t rows, int64_t stride,
+                           int64_t columns, double *accumulators,
+                           float *exponents)
+{
+    for (int64_t row = 0; row < rows; row++, x += stride)
+        for (int64_t i = 0; i < columns; i++) {
+            double a = accumulators[i] * x[i];
+            accumulators[i] =
+                factor_outside(a) ? factor_normalized(a, &exponents[i]) : a;
+        }
+}
 
 static void column_exp(float *y, int64_t y_stride, const float *x, int64_t rows,
                        int64_t stride, int64_t columns, const float *m,

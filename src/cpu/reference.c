@@ -38,8 +38,8 @@ static double sign(double x)
 
 static double clip(double x, double low, double high)
 {
-    double at_least = x < low ? low : x;
-    return at_least > high ? high : at_least;
+    double at_least = x >= low || isnan(x) ? x : low;
+    return at_least <= high || isnan(at_least) ? at_least : high;
 }
 
 /* Not fmin, which hides NaN. */

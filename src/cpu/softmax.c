@@ -221,6 +221,21 @@ static void losses_run(const void *context, int64_t first, int64_t end)
     }
 }
 
+/* e^x is 0 below this, or has lost digits. */
+#define LEAST_EXPONENT (-87.0f)
+
+/* Once more, in f64, those gradients of a row that a scale lifts from where f32
+ * has no digits for their probability. */
+static void gradients_lift(const struct cross_entropy *work, float *y,
+                           const float *x, float m, double factor)
+{
+    for (int64_t i = 0; i < work->classes; i++) {
+        double d = (double)x[i * work->class_stride] - m;
+        if (d < LEAST_EXPONENT)
+            y[i * work->out_class_stride] = (float)(exp(d) * factor);
+    }
+}
+
 static void gradients_run(const void *context, int64_t first, int64_t end)
 {
     const struct cross_entropy *work = context;
@@ -238,6 +253,8 @@ static void gradients_run(const void *context, int64_t first, int64_t end)
                               work->classes, m);
         line_scale(work->kernels, y, step, work->classes,
                    (float)(work->scale / sum));
+        if (fabsf(work->scale) > 1.0f)
+            gradients_lift(work, y, x, m, work->scale / sum);
         y[label * step] -= work->scale;
     }
 }

@@ -7,6 +7,7 @@
 
 #include <time.h>
 
+#include "common/check.h"
 #include "common/message.h"
 #include "cpu/cpu.h"
 
@@ -23,10 +24,9 @@ enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
     enum tandem_status status = device_check(device);
     if (status != TANDEM_OK)
         return status;
-    if ((flags & ~(uint32_t)TANDEM_STREAM_PROFILING) != 0)
-        return message_set(TANDEM_INVALID_ARGUMENT,
-                           "stream_create: unknown flags 0x%x",
-                           (unsigned)flags);
+    status = check_flags("stream_create", flags, TANDEM_STREAM_PROFILING);
+    if (status != TANDEM_OK)
+        return status;
     struct tandem_stream *stream =
         owned_new(&stream_pool, device, &device->streams);
     if (stream == NULL)

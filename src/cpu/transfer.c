@@ -30,15 +30,6 @@ static enum tandem_status transfer_check(const char *what,
     return message_set(status, "%s: %s", what, why);
 }
 
-static enum tandem_status flags_check(const char *what, uint32_t flags,
-                                      uint32_t known)
-{
-    if ((flags & ~known) == 0)
-        return TANDEM_OK;
-    return message_set(TANDEM_INVALID_ARGUMENT, "%s: unknown flags 0x%x", what,
-                       (unsigned)flags);
-}
-
 enum tandem_status transfer_upload(struct tandem_stream *stream,
                                    struct tandem_buffer *buffer,
                                    uint64_t offset, const void *source,
@@ -47,7 +38,7 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
     enum tandem_status status =
         transfer_check("upload", stream, buffer, offset, bytes);
     if (status == TANDEM_OK)
-        status = flags_check("upload", flags, TANDEM_TRANSFER_ASYNC);
+        status = check_flags("upload", flags, TANDEM_TRANSFER_ASYNC);
     if (status != TANDEM_OK || bytes == 0)
         return status;
     if (source == NULL)
@@ -69,7 +60,7 @@ enum tandem_status transfer_download(struct tandem_stream *stream,
     enum tandem_status status =
         transfer_check("download", stream, buffer, offset, bytes);
     if (status == TANDEM_OK)
-        status = flags_check("download", flags, TANDEM_TRANSFER_ASYNC);
+        status = check_flags("download", flags, TANDEM_TRANSFER_ASYNC);
     if (status != TANDEM_OK || bytes == 0)
         return status;
     if (target == NULL)
@@ -173,7 +164,7 @@ enum tandem_status transfer_map(struct tandem_stream *stream,
     if (status == TANDEM_OK)
         status = check_range("map", offset, bytes, buffer->bytes);
     if (status == TANDEM_OK)
-        status = flags_check("map", flags, TANDEM_MAP_READ | TANDEM_MAP_WRITE);
+        status = check_flags("map", flags, TANDEM_MAP_READ | TANDEM_MAP_WRITE);
     if (status != TANDEM_OK)
         return status;
     if (flags == 0)

@@ -216,6 +216,15 @@ static bool better(double ns, uint32_t id, double best_ns,
     return best == NULL || ns < best_ns || (ns == best_ns && id < best->id);
 }
 
+uint32_t chooser_rivals(const struct tandem_context *context,
+                        uint32_t cost_class, uint32_t candidates)
+{
+    const uint32_t measured = candidates & context->measured[cost_class];
+
+    return measured == 0 ? candidates
+                         : measured | (candidates & context->bounded);
+}
+
 struct device *chooser_pick(struct tandem_context *context,
                             struct record *record, uint32_t candidates)
 {
@@ -225,6 +234,7 @@ struct device *chooser_pick(struct tandem_context *context,
     uint32_t first = work != NULL && work->last != 0 ? work->last - 1 : 0;
 
     candidates &= ~(record->failed | record->unready);
+    candidates = chooser_rivals(context, record->query.cost_class, candidates);
     while (candidates != 0) {
         /* What won last time first: most others then need no closer look. */
         const uint32_t id = candidates >> first & 1
@@ -291,11 +301,13 @@ static double resident_ns(const struct prediction *prediction)
 static double gain_find(struct record *record, const struct device *device)
 {
     const struct tandem_context *context = device->context;
+    const uint32_t rivals =
+        chooser_rivals(context, record->query.cost_class,
+                       context->usable & ~record->failed);
     double best = INFINITY;
 
     for (uint32_t i = 0; i < context->device_count; i++) {
-        if (i == device->id || !(context->usable >> i & 1) ||
-            (record->failed >> i & 1))
+        if (i == device->id || !(rivals >> i & 1))
             continue;
         if (!(record->predicted >> i & 1))
             chooser_predict(record, context->devices[i]);
@@ -366,7 +378,9 @@ void chooser_launched(struct record *record, struct device *device)
     if (record->query.work != NULL)
         record->query.work->last = device->id + 1;
     if (!context->deterministic) {
-        losers &= ~(record->failed | record->unready);
+        losers &= chooser_rivals(context, record->query.cost_class,
+                                 context->usable & ~(record->failed |
+                                                     record->unready));
         while (losers != 0 && !record->forced) {
             const struct device *loser =
                 context->devices[(uint32_t)__builtin_ctz(losers)];

@@ -110,10 +110,16 @@ void chooser_work(const struct query *query, const struct device *device,
  * debt: the storages may be gone. */
 void chooser_predict(struct record *record, const struct device *device);
 
+/* Those of the candidates (a mask) that compete for operators of a cost class:
+ * all of them, or, where its costs were measured on some, these, and the CPU
+ * plugin, whose guessed costs are no less than its true ones. */
+uint32_t chooser_rivals(const struct tandem_context *context,
+                        uint32_t cost_class, uint32_t candidates);
+
 /* The best of the devices in candidates (a mask) that have no bit in
  * record->failed or record->unready; the first of equal ones; NULL where
- * there is none.  Devices that cannot win whatever the transfers are not
- * predicted. */
+ * there is none.  Only chooser_rivals of them compete.  Devices that cannot
+ * win whatever the transfers are not predicted. */
 struct device *chooser_pick(struct tandem_context *context,
                             struct record *record, uint32_t candidates);
 

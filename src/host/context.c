@@ -8,6 +8,7 @@
 #include "common/message.h"
 #include "common/processor.h"
 #include "host/device.h"
+#include "host/forced.h"
 #include "host/loader.h"
 #include "host/options.h"
 #include "host/path.h"
@@ -232,18 +233,14 @@ tandem_context_create(const struct tandem_context_options *options,
                       struct tandem_context **out_context)
 {
     static uint32_t serials;
-    struct tandem_context_options own = {0};
+    struct tandem_context_options own;
     struct tandem_context *context;
     enum tandem_status status;
 
     if (out_context == NULL)
         return message_set(TANDEM_INVALID_ARGUMENT, "out_context: NULL");
     *out_context = NULL;
-    if (options != NULL)
-        memcpy(&own, options,
-               options->struct_size < sizeof(own) ? options->struct_size
-                                                  : sizeof(own));
-    status = options_check(&own);
+    status = options_read(options, &own);
     if (status != TANDEM_OK)
         return status;
     if (!fork_watch() || (context = handle_new(&context_pool)) == NULL)
@@ -260,6 +257,8 @@ tandem_context_create(const struct tandem_context_options *options,
         processor_name(context->host_cpu, sizeof(context->host_cpu));
         status = loader_run(context, own.plugin_path);
     }
+    if (status == TANDEM_OK)
+        status = forced_check(context);
     if (status != TANDEM_OK) {
         context_free(context);
         return status;

@@ -61,9 +61,13 @@ struct tandem_context {
     uint32_t usable;  /* bit d: device d may be chosen */
     uint32_t sharing; /* bit d: device d computes in host memory, */
     uint32_t importing; /* or can, where the memory suits it */
+    /* By cost class, bit d: device d's costs of it were measured. */
+    uint32_t measured[TANDEM_COST_CLASSES];
+    uint32_t bounded; /* bit d: where not, device d is no slower than guessed */
     /* By operator, bit d: device d computes it wrong, by its profile. */
     uint32_t rejecting[TANDEM_OP_LIMIT];
     char *forced_name; /* not yet looked up, or NULL */
+    bool forced_by_environment;
     uint32_t forced;
     bool measure;
     tandem_observer_fn observer;

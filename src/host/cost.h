@@ -71,6 +71,7 @@ struct cost_model {
     struct gemm_surface gemm;
     double gemm_flops_per_ns; /* where there is no surface */
     bool measured;            /* something of it was: it is no default */
+    uint32_t measured_classes; /* bit c: the costs of cost class c were */
     /* Operators whose results were found wrong: bit id % 64 of word id / 64.
      * They are never run on the device, whatever they would cost. */
     uint64_t rejected[TANDEM_OP_LIMIT / 64];

@@ -10,7 +10,6 @@
 #include "host/answer.h"
 #include "host/profile.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,6 +122,13 @@ static enum tandem_status device_add(struct tandem_context *context,
         if (cost_rejects(&device->cost, op))
             context->rejecting[op] |= 1u << device->id;
     }
+    for (uint32_t i = 0; i < TANDEM_COST_CLASSES; i++) {
+        if (device->cost.measured_classes >> i & 1)
+            context->measured[i] |= 1u << device->id;
+    }
+    /* See cost.c for what is guessed of it. */
+    if (strcmp(backend->name, "cpu") == 0)
+        context->bounded |= 1u << device->id;
     context->devices[context->device_count++] = device;
     if (!device->duplicate)
         context->usable |= 1u << device->id;
@@ -137,9 +143,32 @@ static enum tandem_status device_add(struct tandem_context *context,
     return TANDEM_OK;
 }
 
+/* Once all devices are known: those that are not chosen beside others, for
+ * want of measurements. */
+static void unmeasured_tell(const struct tandem_context *context)
+{
+    bool measured = false;
+
+    for (uint32_t i = 0; i < context->device_count; i++)
+        measured |= context->devices[i]->calibrated;
+    for (uint32_t i = 0; i < context->device_count && measured; i++) {
+        const struct device *device = context->devices[i];
+
+        if (!device->calibrated && !device->duplicate &&
+            !(context->bounded >> device->id & 1))
+            log_message(&context->log, TANDEM_LOG_WARNING,
+                        "%s: not calibrated: it is not chosen where a "
+                        "calibrated device serves the operator; run cl-probe "
+                        "--calibrate",
+                        device->label);
+    }
+}
+
 enum tandem_status devices_enumerate(struct tandem_context *context,
                                      uint32_t backend_count)
 {
+    const bool more = context->backends_enumerated < backend_count;
+
     while (context->backends_enumerated < backend_count) {
         const struct backend *backend =
             &context->backends[context->backends_enumerated];
@@ -169,6 +198,8 @@ enum tandem_status devices_enumerate(struct tandem_context *context,
         context->indices_enumerated = 0;
         context->backends_enumerated++;
     }
+    if (more && context->backends_enumerated == context->backend_count)
+        unmeasured_tell(context);
     return TANDEM_OK;
 }
 
@@ -189,66 +220,6 @@ enum tandem_status device_get(struct tandem_context *context, uint32_t id,
                            context->device_count);
     *out_device = context->devices[id];
     return TANDEM_OK;
-}
-
-/* Why the plugin of that name, or its device, is not there. */
-static const char *absence_explain(const struct tandem_context *context,
-                                   const char *name, size_t length, bool loaded)
-{
-    char own[BACKEND_NAME_BYTES + 16], file[BACKEND_NAME_BYTES + 16];
-
-    if (length < BACKEND_NAME_BYTES) {
-        snprintf(own, sizeof(own), "%.*s: ", (int)length, name);
-        snprintf(file, sizeof(file), "/tandem-%.*s.so: ", (int)length, name);
-        for (uint32_t i = 0; i < context->problem_count; i++) {
-            const char *problem = context->problems[i];
-
-            if (strncmp(problem, own, length + 2) == 0 ||
-                strstr(problem, file) != NULL)
-                return problem;
-        }
-    }
-    return loaded ? "the plugin is loaded, but has no such device"
-                  : "no plugin of that name is loaded";
-}
-
-enum tandem_status device_find(struct tandem_context *context,
-                               const char *name, struct device **out_device)
-{
-    const char *colon = strchr(name, ':');
-    const size_t length = colon != NULL ? (size_t)(colon - name) : strlen(name);
-    unsigned long index = 0;
-    uint32_t backend = 0;
-    char *end = NULL;
-    enum tandem_status status = TANDEM_OK;
-
-    *out_device = NULL;
-    if (colon != NULL) {
-        index = strtoul(colon + 1, &end, 10);
-        if (colon[1] < '0' || colon[1] > '9' || *end != '\0')
-            index = ULONG_MAX;
-    }
-    while (backend < context->backend_count &&
-           (strncmp(context->backends[backend].name, name, length) != 0 ||
-            context->backends[backend].name[length] != '\0'))
-        backend++;
-    if (backend < context->backend_count)
-        status = devices_enumerate(context, backend + 1);
-    if (status != TANDEM_OK)
-        return status;
-    for (uint32_t i = 0; i < context->device_count; i++) {
-        struct device *device = context->devices[i];
-
-        if (device->backend == &context->backends[backend] &&
-            device->index == index) {
-            *out_device = device;
-            return TANDEM_OK;
-        }
-    }
-    return message_set(TANDEM_NO_DEVICE, "there is no device \"%.64s\": %s",
-                       name,
-                       absence_explain(context, name, length,
-                                       backend < context->backend_count));
 }
 
 /* ---- opening --------------------------------------------------------------- */
@@ -362,6 +333,7 @@ void device_finish(struct device *device)
         device->table->close(device->handle);
     gemm_finish(&device->cost.gemm);
     free(device->profile);
+    free(device->refused);
     free(device->tuning);
     free(device);
 }

@@ -52,6 +52,7 @@ struct device {
 
     struct cost_model cost;
     char *profile; /* the file that cost was read from, or NULL */
+    char *refused; /* why others, that were found, are not used, or NULL */
     char *tuning; /* the plugin's section of the profile, JSON text, or NULL */
     struct tandem_device_info info;
     char label[BACKEND_NAME_BYTES + 12]; /* "opencl:0" */
@@ -64,9 +65,6 @@ enum tandem_status devices_enumerate(struct tandem_context *context,
 /* A device by its number, enumerating first. */
 enum tandem_status device_get(struct tandem_context *context, uint32_t id,
                               struct device **out_device);
-/* By "opencl" or "opencl:1": TANDEM_NO_DEVICE where there is none. */
-enum tandem_status device_find(struct tandem_context *context,
-                               const char *name, struct device **out_device);
 
 /* Opens it if it is not open.  On failure it is left out from then on, but for
  * want of memory only when it happened again and again. */

@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include "common/message.h"
+#include "common/struct_size.h"
 #include "host/run.h"
 
 #include <pthread.h>
@@ -90,6 +91,9 @@ static void candidate_fill(struct record *record, const struct device *device,
     out->device = device->id;
     out->status = device_status(record, device);
     out->ready = !(record->unready >> device->id & 1);
+    out->measured = device->context->measured[record->query.cost_class] >>
+                        device->id &
+                    1;
     out->wait_ns = prediction->wait_ns;
     out->transfer_ns = prediction->transfer_ns;
     out->launch_ns = prediction->launch_ns;
@@ -135,23 +139,18 @@ static enum tandem_status out_check(const struct tandem_explanation *out)
 {
     if (out == NULL)
         return message_set(TANDEM_INVALID_ARGUMENT, "out: NULL");
-    if (out->struct_size < sizeof(out->struct_size))
-        return message_set(TANDEM_INVALID_ARGUMENT,
-                           "out: struct_size %zu is not set",
-                           out->struct_size);
-    return TANDEM_OK;
+    return struct_size_check("out", "tandem_explanation", out->struct_size,
+                             sizeof(out->struct_size));
 }
 
 static void out_fill(struct tandem_context *context, struct record *record,
                      struct tandem_explanation *out)
 {
-    const size_t bytes = out->struct_size;
     struct tandem_explanation full;
 
     memset(&full, 0, sizeof(full));
     explanation_fill(context, record, &full);
-    memcpy(out, &full, bytes < sizeof(full) ? bytes : sizeof(full));
-    out->struct_size = bytes;
+    struct_size_fill(out, &full, sizeof(full));
 }
 
 enum tandem_status tandem_explain(struct tandem_context *context,

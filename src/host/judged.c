@@ -33,6 +33,14 @@ static uint64_t input_serial(const struct call *call, uint32_t input)
     return call->inputs[input] != NULL ? call->inputs[input]->serial : 0;
 }
 
+/* 0 and 1 are forms, with kernels of their own; 2: it is no form. */
+static int64_t gelu_form(const struct tandem_gemm *gemm)
+{
+    if (gemm->activation != TANDEM_OP_GELU || gemm->activation_alpha == 0)
+        return 0;
+    return gemm->activation_alpha == 1 ? 1 : 2;
+}
+
 /* The k-th number beside the tensors that decides. */
 static int64_t attribute(const struct call *call, uint32_t k)
 {
@@ -45,7 +53,8 @@ static int64_t attribute(const struct call *call, uint32_t k)
         return call->op->ints[k];
     if (k == 0)
         return gemm->flags | (int64_t)gemm->activation << 32;
-    return gemm->bias_kind | (int64_t)(gemm->beta != 0) << 32;
+    return gemm->bias_kind | (int64_t)(gemm->beta != 0) << 32 |
+           (int64_t)(gemm->alpha != 0) << 33 | gelu_form(gemm) << 34;
 }
 
 static uint32_t attribute_count(const struct call *call)
@@ -152,6 +161,7 @@ static struct device *home_choose(struct tandem_context *context,
         context->usable & ~context->rejecting[judged->key.op];
     struct device *home = home_find(context, usable);
     struct query query;
+    uint32_t rivals;
 
     judged->home = NULL;
     if (home == NULL)
@@ -159,13 +169,17 @@ static struct device *home_choose(struct tandem_context *context,
     judged_query(judged, &query);
     judged->usable = context->usable;
     chooser_work(&query, home, &judged->launch_ns, &judged->run_ns);
+    rivals = chooser_rivals(context, judged->cost_class, usable);
+    if (!(rivals >> home->id & 1))
+        return NULL;
     for (uint32_t i = 0; i < context->device_count; i++) {
         const struct device *device = context->devices[i];
         double launch_ns, run_ns;
 
+        if (device == home || !(rivals >> i & 1))
+            continue;
         chooser_work(&query, device, &launch_ns, &run_ns);
-        if (device != home && (usable >> i & 1) &&
-            launch_ns + run_ns < judged->launch_ns + judged->run_ns)
+        if (launch_ns + run_ns < judged->launch_ns + judged->run_ns)
             return NULL;
     }
     judged->home = home;

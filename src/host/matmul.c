@@ -4,7 +4,9 @@
  */
 #include <config.h>
 
+#include "common/check.h"
 #include "common/message.h"
+#include "common/struct_size.h"
 #include "host/run.h"
 
 #include <inttypes.h>
@@ -211,8 +213,14 @@ enum tandem_status call_make_matmul(struct call *call,
 {
     struct tandem_matmul_options own = {.device = TANDEM_ANY_DEVICE,
                                         .alpha = 1};
-    enum tandem_status status;
+    enum tandem_status status = TANDEM_OK;
 
+    if (options != NULL)
+        status = struct_size_check(
+            "matmul: options", "tandem_matmul_options", options->struct_size,
+            TANDEM_MATMUL_OPTIONS_BYTES_0_1);
+    if (status != TANDEM_OK)
+        return status;
     if (options != NULL)
         memcpy(&own, options,
                options->struct_size < sizeof(own) ? options->struct_size
@@ -227,8 +235,8 @@ enum tandem_status call_make_matmul(struct call *call,
     memset(gemm, 0, sizeof(*gemm));
     gemm->struct_size = sizeof(*gemm);
     gemm->flags = own.flags;
-    gemm->alpha = own.alpha;
-    gemm->beta = own.beta;
+    gemm->alpha = gemm_factor(own.alpha);
+    gemm->beta = gemm_factor(own.beta);
     gemm->activation = own.activation;
     gemm->activation_alpha = own.activation_alpha;
     status = gemm_make(a, b, c, gemm);

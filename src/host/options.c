@@ -5,6 +5,7 @@
 #include "host/options.h"
 #include "common/decimal.h"
 #include "common/message.h"
+#include "common/struct_size.h"
 #include "host/path.h"
 
 #include <stdlib.h>
@@ -37,7 +38,8 @@ static bool open_pairs_keep(struct tandem_context *context,
     return true;
 }
 
-enum tandem_status options_check(const struct tandem_context_options *options)
+static enum tandem_status
+options_check(const struct tandem_context_options *options)
 {
     if (options->open_count > 64)
         return message_set(TANDEM_INVALID_ARGUMENT,
@@ -55,6 +57,25 @@ enum tandem_status options_check(const struct tandem_context_options *options)
                                "options: open key or value %u is NULL", i);
     }
     return TANDEM_OK;
+}
+
+enum tandem_status options_read(const struct tandem_context_options *options,
+                                struct tandem_context_options *out)
+{
+    enum tandem_status status = TANDEM_OK;
+
+    memset(out, 0, sizeof(*out));
+    if (options == NULL)
+        return TANDEM_OK;
+    status = struct_size_check("options", "tandem_context_options",
+                               options->struct_size,
+                               TANDEM_CONTEXT_OPTIONS_BYTES_0_1);
+    if (status != TANDEM_OK)
+        return status;
+    memcpy(out, options,
+           options->struct_size < sizeof(*out) ? options->struct_size
+                                               : sizeof(*out));
+    return options_check(out);
 }
 
 static void hang_limit_read(struct tandem_context *context,
@@ -110,6 +131,7 @@ enum tandem_status options_keep(struct tandem_context *context,
         options->deterministic == 1 ||
         (deterministic != NULL && strcmp(deterministic, "1") == 0);
     context->measure = options->measure == 1;
+    context->forced_by_environment = device == NULL;
     if (device == NULL)
         device = environment_get("TANDEM_DEVICE");
     if (profiles == NULL)

@@ -8,8 +8,10 @@
 
 #include "host/context.h"
 
-/* TANDEM_OK, or what is wrong with them. */
-enum tandem_status options_check(const struct tandem_context_options *options);
+/* Fills out with the caller's options, which may be NULL or of an older header;
+ * TANDEM_OK, or what is wrong with them. */
+enum tandem_status options_read(const struct tandem_context_options *options,
+                                struct tandem_context_options *out);
 
 /* Fills the context with copies.  What is wrong in the environment is logged
  * and ignored: it is not the caller's mistake. */

@@ -8,12 +8,14 @@
 #include "common/shelter.h"
 #include "host/path.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define PLACES 3u
+#define REFUSED_BYTES_MAX 16384u
 
 /* ---- keys --------------------------------------------------------------------- */
 
@@ -80,23 +82,47 @@ void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
 
 /* ---- reading -------------------------------------------------------------------- */
 
+/* What is found and not used, for cl-probe --list; without memory, nothing. */
+__attribute__((format(printf, 2, 3))) static void
+refusal_note(struct device *device, const char *format, ...)
+{
+    const size_t used = device->refused != NULL ? strlen(device->refused) : 0;
+    char text[PATH_BYTES + TRUST_WHY_BYTES + 16];
+    va_list arguments;
+    char *grown;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    if (used + strlen(text) + 3 > REFUSED_BYTES_MAX)
+        return;
+    grown = realloc(device->refused, used + strlen(text) + 3);
+    if (grown == NULL)
+        return;
+    device->refused = grown;
+    sprintf(grown + used, "%s%s", used > 0 ? "; " : "", text);
+}
+
 /* Where profiles are looked for. */
 struct place {
     const char *path;
     int directory; /* -1: none, or not to be trusted */
 };
 
-static struct place place_open(const struct log *log, const char *path)
+static struct place place_open(struct device *device, const char *path)
 {
+    const struct log *log = &device->context->log;
     char why[TRUST_WHY_BYTES];
     struct place place = {path, -1};
 
     if (path == NULL)
         return place;
     place.directory = trust_directory(path, TRUST_READ, why, sizeof(why));
-    if (place.directory < 0 && why[0] != '\0')
+    if (place.directory < 0 && why[0] != '\0') {
         log_message(log, TANDEM_LOG_WARNING, "no profiles from %s: %s", path,
                     why);
+        refusal_note(device, "%s: %s", path, why);
+    }
     return place;
 }
 
@@ -133,6 +159,7 @@ static bool file_load(struct device *device, const struct profile_key *key,
         log_message(log, TANDEM_LOG_WARNING, "%s: profile ignored: %s", path,
                     why);
     if (fit != PROFILE_FITS) {
+        refusal_note(device, "%s: %s", path, why);
         free(kept);
         return false;
     }
@@ -240,7 +267,7 @@ void profile_load(struct device *device)
     profile_key_make(device, &key);
     profile_file_name(&key, name, sizeof(name), &names.prefix);
     for (uint32_t i = 0; i < PLACES; i++)
-        places[i] = place_open(&context->log, paths[i]);
+        places[i] = place_open(device, paths[i]);
     for (uint32_t i = 0; i < PLACES && !found; i++)
         found = places[i].directory >= 0 &&
                 file_load(device, &key, &places[i], name, true, &told);

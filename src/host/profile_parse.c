@@ -104,6 +104,8 @@ static bool curves_parse(json_t *curves, struct cost_model *model,
         if (!curve_parse(value, &model->curves[index]))
             return problem_set(problem, "no valid points for the curve", name);
         model->measured = true;
+        if (index < TANDEM_COST_CLASSES)
+            model->measured_classes |= 1u << index;
     }
     return true;
 }
@@ -145,8 +147,11 @@ static bool gemm_parse(const json_t *array, struct cost_model *model,
     good = good && gemm_build(&model->gemm, points, (uint32_t)count,
                               floor_ns);
     free(points);
-    model->measured |= good;
-    return good || problem_set(problem, "no valid points of", "gemm");
+    if (!good)
+        return problem_set(problem, "no valid points of", "gemm");
+    model->measured = true;
+    model->measured_classes |= 1u << TANDEM_COST_GEMM;
+    return true;
 }
 
 /* Names of operators; one that is not known is a later version's. */
@@ -242,6 +247,22 @@ static bool key_fits(const struct profile_key *key, const json_t *root,
                       text_equal(device, "host_cpu", key->host_cpu));
 }
 
+static void foreign_explain(const struct profile_key *key, const json_t *root,
+                            bool exact, char *out_why, size_t why_bytes)
+{
+    const json_t *device = json_object_get(root, "device");
+    const char *driver = json_string_value(json_object_get(device, "driver"));
+
+    if (exact || driver == NULL || strcmp(driver, key->driver) == 0)
+        snprintf(out_why, why_bytes,
+                 "it has the name of this device's, but was not made for it");
+    else
+        snprintf(out_why, why_bytes,
+                 "it was measured with the driver \"%.128s\", and this is "
+                 "\"%.128s\": run cl-probe --calibrate",
+                 driver, key->driver);
+}
+
 enum profile_fit profile_parse(const char *text, size_t bytes,
                                const struct profile_key *key, bool exact,
                                struct cost_model *model, char **out_tuning,
@@ -260,8 +281,7 @@ enum profile_fit profile_parse(const char *text, size_t bytes,
         snprintf(out_why, why_bytes, "it is not of format %d", PROFILE_FORMAT);
     } else if (!key_fits(key, root, exact)) {
         fit = PROFILE_FOREIGN;
-        snprintf(out_why, why_bytes,
-                 "it has the name of this device's, but was not made for it");
+        foreign_explain(key, root, exact, out_why, why_bytes);
     } else if (model_parse(root, model, out_tuning, &problem)) {
         fit = PROFILE_FITS;
     }

@@ -6,10 +6,10 @@
 #include <config.h>
 
 #include "common/message.h"
+#include "host/forced.h"
 #include "host/judged.h"
 #include "host/run.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static struct operand *operand_add(struct operand *operands, uint32_t *count,
@@ -181,24 +181,16 @@ enum tandem_status query_locate(struct query *query)
     return TANDEM_OK;
 }
 
-static enum tandem_status forced_find(struct call *call,
-                                      struct device **out_forced)
+static enum tandem_status device_settle(struct call *call,
+                                        struct device **out_forced)
 {
     struct tandem_context *context = call->context;
+    const enum tandem_status status = forced_find(context);
     uint32_t id = call->device;
 
     *out_forced = NULL;
-    if (context->forced_name != NULL) {
-        struct device *device;
-        const enum tandem_status status =
-            device_find(context, context->forced_name, &device);
-
-        if (status != TANDEM_OK)
-            return status;
-        context->forced = device->id;
-        free(context->forced_name);
-        context->forced_name = NULL;
-    }
+    if (status != TANDEM_OK)
+        return status;
     if (id == TANDEM_ANY_DEVICE)
         id = context->forced;
     if (id == TANDEM_ANY_DEVICE)
@@ -226,7 +218,7 @@ enum tandem_status call_start(struct call *call, struct record *record,
     enum tandem_status status = call_judge(call, query, out_judged);
 
     if (status == TANDEM_OK)
-        status = forced_find(call, out_forced);
+        status = device_settle(call, out_forced);
     if (status != TANDEM_OK)
         return status;
     record->chosen = TANDEM_ANY_DEVICE;

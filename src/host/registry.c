@@ -5,7 +5,9 @@
 #include <config.h>
 
 #include "common/message.h"
+#include "common/struct_size.h"
 #include "host/device.h"
+#include "host/named.h"
 #include "host/storage.h"
 #include "host/wait.h"
 
@@ -55,23 +57,17 @@ enum tandem_status tandem_device_describe(struct tandem_context *context,
                                           struct tandem_device_info *out_info)
 {
     struct device *found;
-    const enum tandem_status status =
+    enum tandem_status status =
         device_enter(context, device, out_info, &found);
-    size_t bytes;
 
     if (status != TANDEM_OK)
         return status;
-    bytes = out_info->struct_size;
-    if (bytes < sizeof(bytes)) {
-        context_unlock(context);
-        return message_set(TANDEM_INVALID_ARGUMENT,
-                           "out_info: struct_size %zu is not set", bytes);
-    }
-    memcpy(out_info, &found->info,
-           bytes < sizeof(found->info) ? bytes : sizeof(found->info));
-    out_info->struct_size = bytes;
+    status = struct_size_check("out_info", "tandem_device_info",
+                               out_info->struct_size, sizeof(size_t));
+    if (status == TANDEM_OK)
+        struct_size_fill(out_info, &found->info, sizeof(found->info));
     context_unlock(context);
-    return TANDEM_OK;
+    return status;
 }
 
 enum tandem_status tandem_device_name(struct tandem_context *context,
@@ -141,6 +137,23 @@ enum tandem_status tandem_device_profile(struct tandem_context *context,
     if (status != TANDEM_OK)
         return status;
     *out_path = found->profile;
+    context_unlock(context);
+    return TANDEM_OK;
+}
+
+enum tandem_status
+tandem_device_refused_profile(struct tandem_context *context, uint32_t device,
+                              const char **out_why)
+{
+    struct device *found;
+    enum tandem_status status;
+
+    if (out_why != NULL)
+        *out_why = NULL;
+    status = device_enter(context, device, out_why, &found);
+    if (status != TANDEM_OK)
+        return status;
+    *out_why = found->refused;
     context_unlock(context);
     return TANDEM_OK;
 }

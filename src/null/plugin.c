@@ -70,6 +70,18 @@ static enum tandem_status device_count(uint32_t *out_count)
     return TANDEM_OK;
 }
 
+/* A struct that is to be filled.  0 is a struct_size that was forgotten. */
+static enum tandem_status struct_check(const void *out, const char *what)
+{
+    if (out == NULL)
+        return fail(TANDEM_INVALID_ARGUMENT, "%s is NULL", what);
+    if (*(const size_t *)out < sizeof(size_t))
+        return fail(TANDEM_INVALID_ARGUMENT,
+                    "%s->struct_size is %zu: set it to sizeof *%s", what,
+                    *(const size_t *)out, what);
+    return TANDEM_OK;
+}
+
 /* The host may know a longer or a shorter struct than this plugin: no byte
  * beyond its struct_size is written, and the rest of what it knows is 0. */
 static void struct_fill(void *out, const void *from, size_t bytes)
@@ -96,9 +108,8 @@ static enum tandem_status device_describe(uint32_t index,
         .max_work_group = 1,
         .duplicate_of = -1,
     };
-    if (out_info == NULL || out_info->struct_size < sizeof(size_t))
-        return fail(TANDEM_INVALID_ARGUMENT,
-                    "device_describe: out_info is NULL or has no struct_size");
+    if (struct_check(out_info, "out_info") != TANDEM_OK)
+        return TANDEM_INVALID_ARGUMENT;
     if (index != 0)
         return fail(TANDEM_INVALID_ARGUMENT,
                     "device_describe: there is no device %u; there is 1",
@@ -172,12 +183,15 @@ options_read(const struct tandem_open_options *options, uint64_t *out_cap_bytes)
     *out_cap_bytes = 0;
     if (options == NULL)
         return TANDEM_OK;
-    if (options->struct_size < TANDEM_OPEN_OPTIONS_BYTES_1_0 ||
-        (options->count > 0 &&
-         (options->keys == NULL || options->values == NULL)))
+    if (options->struct_size < TANDEM_OPEN_OPTIONS_BYTES_1_0)
         return fail(TANDEM_INVALID_ARGUMENT,
-                    "open: the options are too short, or keys or values is "
-                    "NULL");
+                    "open: options.struct_size is %zu: set it to "
+                    "sizeof(struct tandem_open_options)",
+                    options->struct_size);
+    if (options->count > 0 &&
+        (options->keys == NULL || options->values == NULL))
+        return fail(TANDEM_INVALID_ARGUMENT,
+                    "open: keys or values of the options is NULL");
     for (uint32_t i = 0; i < options->count; i++) {
         if (options->keys[i] == NULL || options->values[i] == NULL)
             return fail(TANDEM_INVALID_ARGUMENT,
@@ -223,9 +237,8 @@ static enum tandem_status memory_stats(struct tandem_device *device,
     struct object *owner = object_get(device, DEVICE);
     if (owner == NULL)
         return TANDEM_INVALID_ARGUMENT;
-    if (out_stats == NULL || out_stats->struct_size < sizeof(size_t))
-        return fail(TANDEM_INVALID_ARGUMENT,
-                    "memory_stats: out_stats is NULL or has no struct_size");
+    if (struct_check(out_stats, "out_stats") != TANDEM_OK)
+        return TANDEM_INVALID_ARGUMENT;
     pthread_mutex_lock(&mutex);
     struct_fill(out_stats, &owner->stats, sizeof owner->stats);
     pthread_mutex_unlock(&mutex);
@@ -302,6 +315,15 @@ static enum tandem_status range_get(const char *what,
     return TANDEM_OK;
 }
 
+static enum tandem_status flags_check(const char *what, uint32_t flags,
+                                      uint32_t known)
+{
+    if ((flags & ~known) == 0)
+        return TANDEM_OK;
+    return fail(TANDEM_INVALID_ARGUMENT, "%s: flags 0x%x has unknown bits",
+                what, (unsigned)flags);
+}
+
 /* Done at once is right for TANDEM_TRANSFER_ASYNC too. */
 static enum tandem_status upload(struct tandem_stream *stream,
                                  struct tandem_buffer *buffer, uint64_t offset,
@@ -311,7 +333,8 @@ static enum tandem_status upload(struct tandem_stream *stream,
     unsigned char *memory;
     enum tandem_status status =
         range_get("upload", stream, buffer, offset, bytes, &memory);
-    (void)flags;
+    if (status == TANDEM_OK)
+        status = flags_check("upload", flags, TANDEM_TRANSFER_ASYNC);
     if (status != TANDEM_OK || bytes == 0)
         return status;
     if (source == NULL)
@@ -329,7 +352,8 @@ static enum tandem_status download(struct tandem_stream *stream,
     unsigned char *memory;
     enum tandem_status status =
         range_get("download", stream, buffer, offset, bytes, &memory);
-    (void)flags;
+    if (status == TANDEM_OK)
+        status = flags_check("download", flags, TANDEM_TRANSFER_ASYNC);
     (void)timeout_ns;
     if (status != TANDEM_OK || bytes == 0)
         return status;
@@ -416,8 +440,9 @@ supports(struct tandem_device *device, const struct tandem_op *op,
         (input_count > 0 && inputs == NULL) ||
         (output_count > 0 && outputs == NULL))
         return fail(TANDEM_INVALID_ARGUMENT,
-                    "the operator is NULL, too short or unknown, or its "
-                    "operands are NULL");
+                    "the operator is NULL or unknown, its struct_size is not "
+                    "set to sizeof(struct tandem_op), or its operands are "
+                    "NULL");
     return fail(TANDEM_UNSUPPORTED,
                 "operator number %u: the null plugin serves none",
                 (unsigned)op->id);
@@ -443,7 +468,8 @@ static enum tandem_status gemm(struct tandem_stream *stream,
         return TANDEM_INVALID_ARGUMENT;
     if (product == NULL || product->struct_size < TANDEM_GEMM_BYTES_1_0)
         return fail(TANDEM_INVALID_ARGUMENT,
-                    "gemm: the product is NULL or too short");
+                    "gemm: the product is NULL, or its struct_size is not set "
+                    "to sizeof(struct tandem_gemm)");
     return fail(TANDEM_UNSUPPORTED, "gemm: the null plugin serves none");
 }
 
@@ -460,7 +486,6 @@ static enum tandem_status stream_create(struct tandem_device *device,
                                         uint32_t flags,
                                         struct tandem_stream **out_stream)
 {
-    (void)flags; /* TANDEM_STREAM_PROFILING needs TANDEM_CAP_PROFILING */
     if (out_stream == NULL)
         return fail(TANDEM_INVALID_ARGUMENT,
                     "stream_create: out_stream is NULL");
@@ -468,6 +493,11 @@ static enum tandem_status stream_create(struct tandem_device *device,
     struct object *owner = object_get(device, DEVICE);
     if (owner == NULL)
         return TANDEM_INVALID_ARGUMENT;
+    /* Profiling is of use with TANDEM_CAP_PROFILING alone. */
+    enum tandem_status status =
+        flags_check("stream_create", flags, TANDEM_STREAM_PROFILING);
+    if (status != TANDEM_OK)
+        return status;
     *out_stream = object_new(owner, STREAM);
     return *out_stream != NULL ? TANDEM_OK : TANDEM_OUT_OF_MEMORY;
 }

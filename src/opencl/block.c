@@ -29,9 +29,14 @@ static uint32_t class_of(uint64_t bytes, uint64_t *out_bytes)
     return log2 * 8u + (uint32_t)(steps - 8u);
 }
 
-static struct block *block_take(struct pool *pool, uint32_t size_class)
+/* NULL where there is none; of the pool's own sizes all of a class are of as
+ * many bytes. */
+static struct block *block_take(struct pool *pool, uint32_t size_class,
+                                uint64_t bytes)
 {
     struct block *block = pool->cached[size_class];
+    if (block != NULL && block->bytes != bytes)
+        return NULL;
     if (block != NULL) {
         pool->cached[size_class] = block->next;
         pool->stats.cached_bytes -= block->bytes;
@@ -73,7 +78,8 @@ static struct block *detach(struct pool *pool, uint64_t keep_bytes)
     for (uint32_t i = POOL_CLASSES; i-- > 0;)
         while (pool->stats.cached_bytes > keep_bytes &&
                pool->cached[i] != NULL) {
-            struct block *block = block_take(pool, i);
+            struct block *block =
+                block_take(pool, i, pool->cached[i]->bytes);
             block->next = list;
             list = block;
         }
@@ -234,8 +240,10 @@ enum tandem_status block_get(struct tandem_device *device, uint64_t bytes,
         return message_set(TANDEM_OUT_OF_MEMORY, "alloc: no device has %llu "
                            "bytes",
                            (unsigned long long)bytes);
+    if (pool->exact)
+        block_bytes = bytes != 0 ? bytes : 1;
     pthread_mutex_lock(&pool->mutex);
-    struct block *block = block_take(pool, size_class);
+    struct block *block = block_take(pool, size_class, block_bytes);
     if (block != NULL)
         pool->stats.used_bytes += block->bytes;
     pthread_mutex_unlock(&pool->mutex);

@@ -37,6 +37,7 @@ struct pool {
     struct pinned *pinned;         /* of host_alloc */
     struct late *late;             /* late.c's */
     uint64_t next_address;
+    bool exact; /* for tests: blocks have the bytes that were asked for */
     struct tandem_memory_stats stats;
     /* kept.c's: the most that it may have, what it has, in the order of use,
      * and operands that were seen once. */

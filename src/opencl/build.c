@@ -17,6 +17,7 @@
 #include "opencl/proof.h"
 #include "opencl/status.h"
 #include "opencl/variant.h"
+#include "opencl/warmup.h"
 
 /* A compiler whose files other processes use at the same time may fail now and
  * then; so each build is tried so often, with pauses. */
@@ -228,33 +229,18 @@ static enum tandem_status check_group(struct tandem_device *device,
                        1u << log2);
 }
 
-/* Runs kernel over no elements, so that nothing is left to compile. */
+/* So that nothing is left to compile.  A kernel that was proved has run. */
 static enum tandem_status trial_launch(struct tandem_device *device,
-                                       cl_kernel kernel,
-                                       const struct variant *variant)
+                                       cl_kernel kernel, uint64_t key)
 {
-    static const unsigned char nothing[STEP_PARAM_BYTES];
-    size_t size = (size_t)1 << KEY_GROUP_LOG2(variant->key);
+    struct sample *sample = malloc(sizeof(*sample));
     cl_int code = CL_SUCCESS;
-    cl_command_queue queue =
-        clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
-    if (code != CL_SUCCESS)
-        return status_from_cl(device, code, "clCreateCommandQueue");
-    cl_mem scratch =
-        clCreateBuffer(device->context, CL_MEM_READ_WRITE, 4096, NULL, &code);
-    for (uint32_t i = 0; code == CL_SUCCESS && i < variant->buffer_count; i++)
-        code = clSetKernelArg(kernel, i, sizeof(scratch), &scratch);
-    if (code == CL_SUCCESS)
-        code = clSetKernelArg(kernel, variant->buffer_count,
-                              variant->param_bytes, nothing);
-    if (code == CL_SUCCESS)
-        code = clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &size, &size, 0,
-                                      NULL, NULL);
-    if (code == CL_SUCCESS)
-        code = clFinish(queue);
-    if (scratch != NULL)
-        clReleaseMemObject(scratch);
-    clReleaseCommandQueue(queue);
+    if (sample == NULL)
+        return message_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
+    if (sample_make(sample, key, device->hardware))
+        code = warmup_run(device->context, device->hardware->id, kernel,
+                          sample);
+    free(sample);
     return status_from_cl(device, code, "a kernel's trial launch");
 }
 
@@ -272,10 +258,11 @@ static enum tandem_status build_sheltered(struct tandem_device *device,
     if (code != CL_SUCCESS)
         return status_from_cl(device, code, "clCreateKernel");
     status = check_group(device, kernel, variant->key);
-    if (status == TANDEM_OK && proof_wanted(variant->key))
+    bool proved = status == TANDEM_OK && proof_wanted(variant->key);
+    if (proved)
         status = proof_run(device, kernel, variant->key);
-    if (status == TANDEM_OK && trial)
-        status = trial_launch(device, kernel, variant);
+    if (status == TANDEM_OK && trial && !proved)
+        status = trial_launch(device, kernel, variant->key);
     clReleaseKernel(kernel);
     if (status == TANDEM_OK)
         variant->program = program;

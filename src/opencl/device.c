@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/decimal.h"
+#include "common/struct_size.h"
 #include "opencl/adrift.h"
 #include "opencl/cache.h"
 #include "opencl/clblast.h"
@@ -279,10 +280,11 @@ static enum tandem_status read_options(struct tandem_device *device,
     device->stuck_ns = stuck_ms * 1000000u;
     if (from == NULL)
         return TANDEM_OK;
-    if (from->struct_size < TANDEM_OPEN_OPTIONS_BYTES_1_0)
-        return message_set(TANDEM_INVALID_ARGUMENT,
-                           "open: options.struct_size is %zu",
-                           from->struct_size);
+    status = struct_size_check("open: options", "tandem_open_options",
+                               from->struct_size,
+                               TANDEM_OPEN_OPTIONS_BYTES_1_0);
+    if (status != TANDEM_OK)
+        return status;
     if (from->count != 0 && (from->keys == NULL || from->values == NULL))
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "open: options has %u keys, but keys or values is "
@@ -321,6 +323,8 @@ static enum tandem_status read_options(struct tandem_device *device,
             device->tries = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "test.cache") == 0)
             device->cache.forced = strcmp(from->values[i], "1") == 0;
+        if (strcmp(from->keys[i], "test.exact") == 0)
+            device->pool.exact = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "test.groups_meet") == 0)
             device->groups_meet = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "test.transfers") == 0 &&

@@ -97,21 +97,23 @@ static enum tandem_status way_prepare(struct tandem_device *device,
 {
     enum tandem_status status = TANDEM_OK;
     if (way->clblast)
-        status = program_prepare_gemm(device, clblast_key(gemm));
+        status = program_prepare(device, clblast_key(gemm));
     for (uint32_t i = 0; i < way->plan.steps && status == TANDEM_OK; i++)
         if (key_compiles(way->plan.step[i].key))
-            status = program_prepare(device, &way->plan.step[i]);
+            status = program_prepare(device, way->plan.step[i].key);
     return status;
 }
 
 enum tandem_status gemm_prepare(struct tandem_device *device,
                                 const struct tandem_gemm *gemm)
 {
+    struct tandem_gemm whole;
     struct way way;
     if (nothing(gemm))
         return TANDEM_OK;
-    way_find(&way, device, gemm);
-    return way_prepare(device, gemm, &way);
+    gemm_complete(&whole, gemm);
+    way_find(&way, device, &whole);
+    return way_prepare(device, &whole, &way);
 }
 
 static enum tandem_status way_ready(struct tandem_device *device,
@@ -130,16 +132,18 @@ static enum tandem_status way_ready(struct tandem_device *device,
 enum tandem_status gemm_ready(struct tandem_device *device,
                               const struct tandem_gemm *gemm)
 {
+    struct tandem_gemm whole;
     struct way way;
     if (nothing(gemm))
         return TANDEM_OK;
-    way_find(&way, device, gemm);
-    enum tandem_status status = way_ready(device, gemm, &way);
-    while (way_broken(device, gemm, &way, status)) {
-        way_find(&way, device, gemm);
-        status = way_prepare(device, gemm, &way);
+    gemm_complete(&whole, gemm);
+    way_find(&way, device, &whole);
+    enum tandem_status status = way_ready(device, &whole, &way);
+    while (way_broken(device, &whole, &way, status)) {
+        way_find(&way, device, &whole);
+        status = way_prepare(device, &whole, &way);
         if (status == TANDEM_OK)
-            status = way_ready(device, gemm, &way);
+            status = way_ready(device, &whole, &way);
     }
     return status;
 }
@@ -223,13 +227,17 @@ static enum tandem_status way_launch(struct tandem_stream *stream,
 }
 
 enum tandem_status gemm_launch(struct tandem_stream *stream,
-                               const struct tandem_gemm *gemm)
+                               const struct tandem_gemm *given)
 {
     struct way way;
+    struct tandem_gemm whole;
+    const struct tandem_gemm *gemm = &whole;
     struct span_user user = {stream->device, "gemm"};
-    enum tandem_status status = check_gemm(gemm, launch_span, &user);
-    if (status == TANDEM_OK)
-        status = check_poison(gemm);
+    enum tandem_status status = check_gemm(given, launch_span, &user);
+    if (status != TANDEM_OK)
+        return status;
+    gemm_complete(&whole, given);
+    status = check_poison(gemm);
     if (status != TANDEM_OK || nothing(gemm))
         return status;
     status = way_kernels(stream, gemm, &way);

@@ -222,7 +222,7 @@ void import_prepare(struct tandem_device *device)
         return;
     for (uint32_t i = 0; i < plan.steps; i++)
         if (key_compiles(plan.step[i].key))
-            program_prepare(device, &plan.step[i]);
+            program_prepare(device, plan.step[i].key);
 }
 
 static bool shares_memory(struct tandem_device *device)

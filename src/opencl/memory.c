@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/struct_size.h"
 #include "opencl/device.h"
 #include "opencl/kept.h"
 #include "opencl/status.h"
@@ -156,13 +157,11 @@ void pool_finish(struct tandem_device *device)
 
 void pool_stats(struct tandem_device *device, struct tandem_memory_stats *out)
 {
-    size_t bytes = out->struct_size;
     pthread_mutex_lock(&device->pool.mutex);
     struct tandem_memory_stats stats = device->pool.stats;
     pthread_mutex_unlock(&device->pool.mutex);
     stats.kernel_count = programs_count(&device->programs);
-    stats.struct_size = bytes;
-    memcpy(out, &stats, bytes < sizeof(stats) ? bytes : sizeof(stats));
+    struct_size_fill(out, &stats, sizeof(stats));
 }
 
 bool buffer_live(const struct tandem_buffer *buffer)

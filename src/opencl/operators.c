@@ -66,7 +66,7 @@ enum tandem_status operator_prepare(
         status = plan_of(device, &request, &plan);
     for (uint32_t i = 0; status == TANDEM_OK && i < plan.steps; i++)
         if (KEY_KERNEL(plan.step[i].key) != KERNEL_COPY_BUFFER)
-            status = program_prepare(device, &plan.step[i]);
+            status = program_prepare(device, plan.step[i].key);
     return status;
 }
 
@@ -76,7 +76,7 @@ static enum tandem_status step_ready(struct tandem_device *device,
     enum tandem_status status = program_ready(device, step->key);
     /* It may have been prepared for larger groups than turned out to do. */
     if (status == TANDEM_NOT_READY && programs_regrouped(device))
-        program_prepare(device, step);
+        program_prepare(device, step->key);
     return status;
 }
 

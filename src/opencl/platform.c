@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/icd.h"
 #include "common/message.h"
 #include "opencl/describe.h"
 #include "opencl/device.h"
@@ -132,16 +133,38 @@ static void search(void)
     mark_twins();
 }
 
+/* The loader has found none: there is no driver, or none that serves. */
+static enum tandem_status no_platform(void)
+{
+    struct icd_list drivers;
+    uint32_t count = 0;
+
+    if (icd_list_find(&drivers)) {
+        /* Not what a variable names as a library. */
+        for (uint32_t i = 0; i < drivers.count; i++)
+            count += strcmp(drivers.icds[i].file, drivers.icds[i].library) != 0;
+        icd_list_finish(&drivers);
+    }
+    if (count > 0)
+        return message_set(
+            TANDEM_NO_DEVICE,
+            "no OpenCL driver of those that are registered (%u .icd files) "
+            "offers a platform: libraries are missing, or find no hardware "
+            "that they serve; cl-probe --list says what is wrong with each",
+            count);
+    return message_set(
+        TANDEM_NO_DEVICE,
+        "no OpenCL driver is installed (no .icd file was found): install "
+        "your GPU's, on Debian nvidia-opencl-icd, intel-opencl-icd or "
+        "mesa-opencl-icd, or pocl-opencl-icd for the CPU");
+}
+
 static enum tandem_status no_device(void)
 {
     if (refusal != TANDEM_OK)
         return message_set(refusal, "%s", refusal_text);
     if (search_code == CL_PLATFORM_NOT_FOUND_KHR)
-        return message_set(
-            TANDEM_NO_DEVICE,
-            "no OpenCL driver is installed (no .icd file was found): install "
-            "your GPU's, on Debian nvidia-opencl-icd, intel-opencl-icd or "
-            "mesa-opencl-icd, or pocl-opencl-icd for the CPU");
+        return no_platform();
     if (passing(search_code))
         return message_set(TANDEM_OUT_OF_MEMORY,
                            "an OpenCL driver has no memory to list its "

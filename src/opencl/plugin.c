@@ -9,6 +9,7 @@
 
 #include "common/check.h"
 #include "common/shelter.h"
+#include "common/struct_size.h"
 #include "config.h"
 #include "opencl/device.h"
 #include "opencl/import.h"
@@ -41,19 +42,18 @@ static enum tandem_status entry_describe(uint32_t index,
 {
     if (out_info == NULL)
         return null_argument("device_describe: out_info");
-    size_t bytes = out_info->struct_size;
-    if (bytes < sizeof(size_t))
-        return message_set(TANDEM_INVALID_ARGUMENT,
-                           "device_describe: struct_size is %zu", bytes);
+    enum tandem_status status =
+        struct_size_check("device_describe: out_info", "tandem_device_info",
+                          out_info->struct_size, sizeof(size_t));
+    if (status != TANDEM_OK)
+        return status;
     struct shelter host;
     shelter_enter(&host);
     const struct platform_device *device = platform_at(index);
     shelter_leave(&host);
     if (device == NULL)
         return TANDEM_NO_DEVICE;
-    memcpy(out_info, &device->info,
-           bytes < sizeof(device->info) ? bytes : sizeof(device->info));
-    out_info->struct_size = bytes;
+    struct_size_fill(out_info, &device->info, sizeof(device->info));
     return TANDEM_OK;
 }
 
@@ -228,10 +228,12 @@ static enum tandem_status entry_stats(struct tandem_device *device,
     enum tandem_status status = device_check(device);
     if (status != TANDEM_OK)
         return status;
-    if (out_stats == NULL || out_stats->struct_size < sizeof(size_t))
-        return message_set(TANDEM_INVALID_ARGUMENT,
-                           "memory_stats: out_stats is NULL or its "
-                           "struct_size too small");
+    if (out_stats == NULL)
+        return null_argument("memory_stats: out_stats");
+    status = struct_size_check("memory_stats: out_stats", "tandem_memory_stats",
+                               out_stats->struct_size, sizeof(size_t));
+    if (status != TANDEM_OK)
+        return status;
     pool_stats(device, out_stats);
     return TANDEM_OK;
 }
@@ -261,6 +263,8 @@ static enum tandem_status entry_stream_create(struct tandem_device *device,
         return null_argument("stream_create: out_stream");
     *out_stream = NULL;
     enum tandem_status status = device_check(device);
+    if (status == TANDEM_OK)
+        status = check_flags("stream_create", flags, TANDEM_STREAM_PROFILING);
     if (status != TANDEM_OK)
         return status;
     struct shelter host;

@@ -141,15 +141,10 @@ static enum tandem_status variant_want(struct tandem_device *device,
     return status;
 }
 
-static struct variant *variant_of(struct programs *programs,
-                                  const struct step *step)
+static struct variant *variant_of(struct programs *programs, uint64_t key)
 {
     pthread_mutex_lock(&programs->mutex);
-    struct variant *variant = variant_find(programs, step->key);
-    if (variant != NULL && variant->state == BUILD_NONE) {
-        variant->buffer_count = step->buffer_count;
-        variant->param_bytes = step->param_bytes;
-    }
+    struct variant *variant = variant_find(programs, key);
     pthread_mutex_unlock(&programs->mutex);
     return variant;
 }
@@ -161,7 +156,7 @@ enum tandem_status program_kernel(struct tandem_device *device,
     struct variant_text text;
     cl_int code = CL_SUCCESS;
     *out_kernel = NULL;
-    struct variant *variant = variant_of(&device->programs, step);
+    struct variant *variant = variant_of(&device->programs, step->key);
     if (variant == NULL)
         return TANDEM_OUT_OF_MEMORY;
     enum tandem_status status = variant_want(device, variant);
@@ -172,22 +167,9 @@ enum tandem_status program_kernel(struct tandem_device *device,
     return status_from_cl(device, code, "clCreateKernel");
 }
 
-enum tandem_status program_prepare(struct tandem_device *device,
-                                   const struct step *step)
+enum tandem_status program_prepare(struct tandem_device *device, uint64_t key)
 {
-    struct variant *variant = variant_of(&device->programs, step);
-    if (variant == NULL)
-        return TANDEM_OUT_OF_MEMORY;
-    compile_queue(device, variant);
-    return TANDEM_OK;
-}
-
-enum tandem_status program_prepare_gemm(struct tandem_device *device,
-                                        uint64_t key)
-{
-    pthread_mutex_lock(&device->programs.mutex);
-    struct variant *variant = variant_find(&device->programs, key);
-    pthread_mutex_unlock(&device->programs.mutex);
+    struct variant *variant = variant_of(&device->programs, key);
     if (variant == NULL)
         return TANDEM_OUT_OF_MEMORY;
     compile_queue(device, variant);

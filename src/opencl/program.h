@@ -32,9 +32,8 @@ struct variant {
     enum tandem_status status; /* of BUILD_FAILED */
     uint32_t failures;         /* not for lack of memory */
     char message[256];
-    uint32_t buffer_count, param_bytes; /* for the trial launch */
-    cl_program program;                 /* the table's reference */
-    struct variant *chain;              /* of its bucket */
+    cl_program program;    /* the table's reference */
+    struct variant *chain; /* of its bucket */
     struct variant *next_job;
     uint64_t since_ns; /* of BUILD_RUNNING, in a thread of ours */
     bool listed; /* among the jobs */
@@ -78,11 +77,9 @@ uint64_t programs_count(struct programs *programs);
 enum tandem_status program_kernel(struct tandem_device *device,
                                   const struct step *step,
                                   cl_kernel *out_kernel);
-/* Queues a build of the step's variant unless it is done or under way. */
-enum tandem_status program_prepare(struct tandem_device *device,
-                                   const struct step *step);
-enum tandem_status program_prepare_gemm(struct tandem_device *device,
-                                        uint64_t key);
+/* Queues a build of the key's variant, or of CLBlast's kernels, unless it is
+ * done or under way. */
+enum tandem_status program_prepare(struct tandem_device *device, uint64_t key);
 /* OK, NOT_READY, or the status of a failed build. */
 enum tandem_status program_ready(struct tandem_device *device, uint64_t key);
 /* A product has run: CLBlast's kernels are there. */
@@ -90,8 +87,8 @@ void program_mark_ready(struct tandem_device *device, uint64_t key);
 
 /* ---- build.c's ---- */
 
-/* Builds the variant's program; with trial, launches it once on scratch
- * data.  Locks nothing but for the tables. */
+/* Builds the variant's program; with trial, launches it once on its sample
+ * (sample.h).  Locks nothing but for the tables. */
 enum tandem_status variant_build(struct tandem_device *device,
                                  struct variant *variant, bool trial);
 /* Releases all programs; no worker is left. */

@@ -60,11 +60,28 @@ static uint32_t reduction_of(uint32_t op)
     return 0;
 }
 
+/* Of a part of cl/reduce.cl. */
 static uint32_t part_bytes(uint32_t op)
 {
-    if (op == TANDEM_OP_ARGMAX || op == TANDEM_OP_ARGMIN)
+    switch (op) {
+    case TANDEM_OP_REDUCE_MAX:
+    case TANDEM_OP_REDUCE_MIN:
+        return 4;
+    case TANDEM_OP_SUM:
+    case TANDEM_OP_MEAN:
+    case TANDEM_OP_PROD:
+    case TANDEM_OP_LOG_SUM_EXP:
+        return 8;
+    default:
         return 16;
-    return op == TANDEM_OP_LOG_SUM_EXP ? 8 : 4;
+    }
+}
+
+/* Whether lanes are joined by a few additions, or the like. */
+static bool quick_to_join(uint32_t op)
+{
+    return op != TANDEM_OP_ARGMAX && op != TANDEM_OP_ARGMIN &&
+           op != TANDEM_OP_LOG_SUM_EXP;
 }
 
 static void layouts_of(struct layout_reduction *out,
@@ -94,8 +111,7 @@ static uint32_t lanes_log2(uint64_t count, uint32_t op)
     uint32_t least =
         op == TANDEM_OP_LOG_SUM_EXP ? EXP_LANES_LOG2 : COSTLY_LANES_LOG2;
     fewer = fewer > least ? fewer : least;
-    /* A single float is quick to join. */
-    return part_bytes(op) == 4 || lanes < fewer ? lanes : fewer;
+    return quick_to_join(op) || lanes < fewer ? lanes : fewer;
 }
 
 /* Lanes for one output, and how many groups share its elements. */
@@ -109,7 +125,7 @@ static void divide_work(struct reduce *out, const struct layout_reduction *by,
                   inner_stride(&by->kept, 1) < inner_stride(&by->reduced, 0);
     if (out->across) {
         uint32_t side = log2_ceil(out->outputs);
-        bool whole = part_bytes(request->op->id) == 4 &&
+        bool whole = quick_to_join(request->op->id) &&
                      out->count >= LONG_ELEMENTS;
         uint32_t limit = whole ? group_log2 : ACROSS_LOG2;
         side = side < limit ? side : limit;

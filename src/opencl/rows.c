@@ -14,15 +14,8 @@
  * shorter ones. */
 #define LONG_GROUP_LOG2 10u
 #define LONG_ELEMENTS 32768u
-/* Shorter rows go through local memory. */
-#define STAGED_ELEMENTS 48u
-/* So many lanes read a whole line of the cache at a time. */
-#define LINE_LOG2 3u
-/* ROWS_LINED: elements of a sector, as in cl/rows.cl; how many elements a
- * work-item keeps before more of them share a row; and how many fours at most,
- * for which cl/common.cl has macros. */
-#define LINE 8u
-#define LINED_EACH 20u
+/* ROWS_LINED: how many fours a work-item keeps at most, for which cl/common.cl
+ * has macros. */
 #define LINED_MOST 16u
 /* A lane of a split takes sixteen elements so many times. */
 #define MOST_TURNS 8u
@@ -64,7 +57,7 @@ static bool dense(const struct layout *kept, uint32_t operand, uint64_t count)
 enum rows_access rows_unaligned(const struct rows *rows,
                                 const struct layout *kept)
 {
-    if (rows->count < STAGED_ELEMENTS)
+    if (rows->count < ROWS_STAGED_ELEMENTS)
         return dense(kept, 0, rows->count) && dense(kept, 1, rows->count)
                    ? ROWS_STAGED
                    : ROWS_STRIDED;
@@ -113,8 +106,8 @@ static uint32_t lanes_of(uint32_t vectors_log2, uint32_t least,
 uint32_t rows_staged_lanes_log2(uint64_t count)
 {
     /* Rows of whole lines would meet in the same banks of local memory. */
-    return lanes_of(log2_ceil((count + 3) / 4), count % 4 == 0 ? LINE_LOG2 : 0,
-                    STAGED_LOG2);
+    return lanes_of(log2_ceil((count + 3) / 4),
+                    count % 4 == 0 ? ROWS_LINE_LOG2 : 0, STAGED_LOG2);
 }
 
 static uint32_t lanes_wanted(const struct rows *rows, enum rows_access access,
@@ -123,20 +116,20 @@ static uint32_t lanes_wanted(const struct rows *rows, enum rows_access access,
     if (access == ROWS_STAGED)
         return rows_staged_lanes_log2(rows->count);
     bool line = access != ROWS_COLUMNS && !rows->across;
-    return lanes_of(vectors_log2, line ? LINE_LOG2 : 0, HELD_LOG2);
+    return lanes_of(vectors_log2, line ? ROWS_LINE_LOG2 : 0, HELD_LOG2);
 }
 
 /* Elements of a row and, where these begin before it, of others. */
 static uint64_t elements_of(const struct rows *rows, enum rows_access access)
 {
-    return rows->count + (access == ROWS_LINED ? LINE - 1u : 0u);
+    return rows->count + (access == ROWS_LINED ? ROWS_LINE - 1u : 0u);
 }
 
-/* As few lanes as need not keep more than LINED_EACH elements. */
+/* As few lanes as need not keep more than ROWS_LINED_EACH elements. */
 static uint32_t lined_lanes_log2(uint64_t elements, uint32_t most)
 {
-    uint32_t lanes = most < LINE_LOG2 ? most : LINE_LOG2;
-    while (lanes < most && elements > (uint64_t)LINED_EACH << lanes)
+    uint32_t lanes = most < ROWS_LINE_LOG2 ? most : ROWS_LINE_LOG2;
+    while (lanes < most && elements > (uint64_t)ROWS_LINED_EACH << lanes)
         lanes++;
     return lanes;
 }
@@ -164,7 +157,7 @@ static bool divide_held(struct rows *out, enum rows_access access,
     return (int32_t)log2_ceil(held) <= keep_log2 && !idle &&
            (access != ROWS_STAGED || lanes <= most) &&
            (access != ROWS_LINED ||
-            (lanes >= LINE_LOG2 && held <= LINED_MOST));
+            (lanes >= ROWS_LINE_LOG2 && held <= LINED_MOST));
 }
 
 /* As many splits as keep the device busy, and as keep the error small. */
@@ -194,7 +187,7 @@ bool rows_divide(struct rows *out, enum rows_access access, uint32_t most_log2,
 {
     out->splits = 1;
     if (access == ROWS_LINED)
-        out->skews = skew_of(request->outputs[0], LINE);
+        out->skews = skew_of(request->outputs[0], ROWS_LINE);
     if (out->count > 0 && divide_held(out, access, most_log2, keep_log2,
                                       request, out_key))
         return true;

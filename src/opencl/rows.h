@@ -35,6 +35,15 @@ bool rows_divide(struct rows *out, enum rows_access access, uint32_t most_log2,
 #define ROWS_KEEP_LOG2 3
 /* How many work-items share a row of ROWS_STAGED. */
 uint32_t rows_staged_lanes_log2(uint64_t count);
+/* Shorter rows that are not in vectors go through local memory. */
+#define ROWS_STAGED_ELEMENTS 48
+/* Elements of a sector, as in cl/rows.cl; so many lanes read a whole line of
+ * the cache at a time. */
+#define ROWS_LINE_LOG2 3u
+#define ROWS_LINE (1 << ROWS_LINE_LOG2)
+/* Elements that a work-item of ROWS_LINED keeps before more of them share a
+ * row. */
+#define ROWS_LINED_EACH 20
 /* Rows of fours side by side of which a group has at least so many. */
 #define ROWS_COLUMNS_LOG2 3u
 

@@ -149,6 +149,8 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
 {
     enum tandem_status status =
         range_begin(stream, buffer, offset, bytes, "upload");
+    if (status == TANDEM_OK)
+        status = check_flags("upload", flags, TANDEM_TRANSFER_ASYNC);
     if (status != TANDEM_OK || bytes == 0)
         return status;
     if (source == NULL)
@@ -251,6 +253,8 @@ enum tandem_status transfer_download(struct tandem_stream *stream,
     enum tandem_status status =
         range_begin(stream, buffer, offset, bytes, "download");
     if (status == TANDEM_OK)
+        status = check_flags("download", flags, TANDEM_TRANSFER_ASYNC);
+    if (status == TANDEM_OK)
         status = buffer_poisoned(buffer);
     if (status != TANDEM_OK || bytes == 0)
         return status;
@@ -351,6 +355,9 @@ enum tandem_status transfer_fill(struct tandem_stream *stream,
     return TANDEM_OK;
 }
 
+/* Where a map of no bytes is, of which drivers know nothing. */
+static char nothing;
+
 enum tandem_status transfer_map(struct tandem_stream *stream,
                                 struct tandem_buffer *buffer, uint64_t offset,
                                 uint64_t bytes, uint32_t flags,
@@ -358,14 +365,22 @@ enum tandem_status transfer_map(struct tandem_stream *stream,
 {
     enum tandem_status status =
         range_begin(stream, buffer, offset, bytes, "map");
+    if (status == TANDEM_OK)
+        status =
+            check_flags("map", flags, TANDEM_MAP_READ | TANDEM_MAP_WRITE);
     if (status == TANDEM_OK && (flags & TANDEM_MAP_READ) != 0)
         status = buffer_poisoned(buffer);
     if (status != TANDEM_OK)
         return status;
-    if (bytes == 0 || (flags & (TANDEM_MAP_READ | TANDEM_MAP_WRITE)) == 0)
+    if (flags == 0)
         return message_set(TANDEM_INVALID_ARGUMENT,
-                           "map: bytes %llu or flags %u is 0",
-                           (unsigned long long)bytes, flags);
+                           "map: flags are 0; TANDEM_MAP_READ or "
+                           "TANDEM_MAP_WRITE is needed");
+    if (bytes == 0) {
+        atomic_fetch_add(&buffer->maps, 1);
+        *out_memory = &nothing;
+        return TANDEM_OK;
+    }
     cl_map_flags how = (flags & TANDEM_MAP_READ) != 0 ? CL_MAP_READ : 0;
     how |= (flags & TANDEM_MAP_WRITE) != 0 ? CL_MAP_WRITE : 0;
     cl_int code = CL_SUCCESS;
@@ -403,6 +418,10 @@ enum tandem_status transfer_unmap(struct tandem_stream *stream,
         atomic_load(&buffer->maps) == 0 || memory == NULL)
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "unmap: buffer %p is not mapped", (void *)buffer);
+    if (memory == &nothing) {
+        atomic_fetch_sub(&buffer->maps, 1);
+        return TANDEM_OK;
+    }
     cl_int code = clEnqueueUnmapMemObject(stream->queue, buffer->mem, memory, 0,
                                           NULL, NULL);
     if (code != CL_SUCCESS)

@@ -220,6 +220,14 @@ START_TEST(test_directories_are_made)
     ck_assert_uint_eq(status.st_mode & 07777, 0700);
     ck_assert_int_eq(stat(at("a/b/c"), &status), 0);
     ck_assert_uint_eq(status.st_mode & 07777, 0700);
+    /* A umask that takes everything leaves what its owner can use. */
+    umask(0777);
+    directory_good(at("shut/d"), TRUST_WRITE);
+    umask(0);
+    ck_assert_int_eq(stat(at("shut"), &status), 0);
+    ck_assert_uint_eq(status.st_mode & 07777, 0700);
+    ck_assert_int_eq(stat(at("shut/d"), &status), 0);
+    ck_assert_uint_eq(status.st_mode & 07777, 0700);
 }
 END_TEST
 
@@ -469,8 +477,12 @@ START_TEST(test_replacing)
     text_is("file", "first");
     ck_assert_int_eq(stat(at("place/file"), &status), 0);
     ck_assert_uint_eq(status.st_mode & 07777, 0600);
+    umask(0777);
     ck_assert(text_replace("file", "second"));
+    umask(0);
     text_is("file", "second");
+    ck_assert_int_eq(stat(at("place/file"), &status), 0);
+    ck_assert_uint_eq(status.st_mode & 07777, 0600);
     /* Not what a link points to. */
     text_write(at("elsewhere"), "elsewhere");
     ck_assert_int_eq(symlink(at("elsewhere"), at("place/link")), 0);

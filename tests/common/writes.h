@@ -18,4 +18,13 @@ void writes_limit(size_t bytes);
  * killed. */
 void writes_kill(void);
 
+/* What was done to files since the process began.  fsync() and renameat() are
+ * ours, too. */
+struct writes_seen {
+    unsigned files;       /* that got another name by renameat */
+    unsigned unsynced;    /* of these: without fsync since their last write */
+    unsigned directories; /* on which fsync was called */
+};
+struct writes_seen writes_seen(void);
+
 #endif

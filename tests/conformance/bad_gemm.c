@@ -4,6 +4,7 @@
  */
 #include "contract.h"
 
+#include <math.h>
 #include <string.h>
 
 #define GROUP "bad-gemm"
@@ -44,6 +45,8 @@ static void product_set(struct product *p)
     }
 
 SPOIL(gemm_null, p->pointer = NULL)
+SPOIL(size_zero, p->gemm.struct_size = 0)
+SPOIL(size_short, p->gemm.struct_size = TANDEM_GEMM_BYTES_1_0 - 1)
 SPOIL(dtype_bool, p->gemm.dtype = TANDEM_BOOL)
 SPOIL(dtype_unknown, p->gemm.dtype = 0x7777)
 SPOIL(c_dtype_bool, p->gemm.c_dtype = TANDEM_BOOL)
@@ -78,6 +81,18 @@ SPOIL(bias_unkind, p->gemm.bias_kind = TANDEM_BIAS_NONE)
 SPOIL(bias_past, p->gemm.bias_byte_offset = BYTES - 16)
 SPOIL(activation_add, p->gemm.activation = TANDEM_OP_ADD)
 SPOIL(activation_unknown, p->gemm.activation = 99)
+static void gelu(struct product *p, double form)
+{
+    p->gemm.activation = TANDEM_OP_GELU;
+    p->gemm.activation_alpha = form;
+}
+
+SPOIL(gelu_half, gelu(p, 0.5))
+SPOIL(gelu_two, gelu(p, 2))
+SPOIL(gelu_minus, gelu(p, -1))
+SPOIL(gelu_tiny, gelu(p, 1e-300))
+SPOIL(gelu_nan, gelu(p, (double)NAN))
+SPOIL(flags_unknown, p->gemm.flags = 1u << 4)
 SPOIL(overlaps_a, p->gemm.c.byte_offset = 40)
 SPOIL(overlaps_b, p->gemm.c.byte_offset = 508)
 SPOIL(overlaps_bias, p->gemm.c.byte_offset = 2048)
@@ -90,6 +105,8 @@ static const struct spoilt {
     bool buffers, either;
 } spoilts[] = {
     {"gemm NULL", gemm_null, false, false},
+    {"gemm with a struct_size of 0", size_zero, false, false},
+    {"gemm with a struct_size that is too small", size_short, false, false},
     {"gemm of bool", dtype_bool, false, true},
     {"gemm of an unknown dtype", dtype_unknown, false, false},
     {"gemm into bool", c_dtype_bool, false, true},
@@ -123,6 +140,12 @@ static const struct spoilt {
     {"gemm with bias past the end", bias_past, true, false},
     {"gemm with the activation add", activation_add, false, true},
     {"gemm with an unknown activation", activation_unknown, false, true},
+    {"gemm with form 0.5 of gelu", gelu_half, false, false},
+    {"gemm with form 2 of gelu", gelu_two, false, false},
+    {"gemm with form -1 of gelu", gelu_minus, false, false},
+    {"gemm with form 1e-300 of gelu", gelu_tiny, false, false},
+    {"gemm with form NaN of gelu", gelu_nan, false, false},
+    {"gemm with flags that there are not", flags_unknown, false, false},
     {"gemm with c over a", overlaps_a, true, false},
     {"gemm with c over b", overlaps_b, true, false},
     {"gemm with c over bias", overlaps_bias, true, false},

@@ -136,6 +136,9 @@ SPOIL(op_null, p->op_pointer = NULL)
 SPOIL(op_unknown, p->op.id = 99)
 SPOIL(op_zero, p->op.id = 0)
 SPOIL(op_huge, p->op.id = 4000000000u)
+SPOIL(op_sizeless, p->op.struct_size = 0)
+SPOIL(op_short, p->op.struct_size = TANDEM_OP_BYTES_1_0 - 1)
+SPOIL(op_flags, p->op.flags = 1u << 31)
 SPOIL(op_fused, p->op.id = TANDEM_OP_FUSED)
 SPOIL(inputs_null, p->in_array = NULL)
 SPOIL(outputs_null, p->out_array = NULL)
@@ -173,6 +176,11 @@ SPOIL(axes_two_of_three, (p->ins[0].rank = 3, p->ins[0].shape[2] = 1,
 SPOIL(perm_repeats, p->ints[0] = 0)
 SPOIL(perm_large, p->ints[1] = 2)
 SPOIL(step_zero, p->ints[0] = 0)
+SPOIL(first_two, p->ints[0] = 2)
+SPOIL(first_minus, p->ints[0] = -1)
+SPOIL(first_large, p->ints[0] = INT64_C(1) << 32)
+SPOIL(second_two, p->ints[1] = 2)
+SPOIL(second_minus, p->ints[1] = -1)
 SPOIL(reduce_of_none, p->ins[0].shape[1] = 0)
 SPOIL(buffer_null, p->ins[0].buffer = NULL)
 SPOIL(output_buffer_null, p->outs[0].buffer = NULL)
@@ -214,7 +222,11 @@ static const struct spoilt {
     {"an unknown operator", TANDEM_OP_NEG, op_unknown, NAMELESS | EITHER},
     {"operator 0", TANDEM_OP_NEG, op_zero, NAMELESS | EITHER},
     {"operator 4000000000", TANDEM_OP_NEG, op_huge, NAMELESS | EITHER},
+    {"a struct_size of 0", TANDEM_OP_NEG, op_sizeless, NAMELESS},
+    {"a struct_size that is too small", TANDEM_OP_NEG, op_short, NAMELESS},
     {"the reserved operator", TANDEM_OP_NEG, op_fused, NAMELESS | EITHER},
+    {"flags that there are not", TANDEM_OP_NEG, op_flags, 0},
+    {"flags that there are not", TANDEM_OP_SUM, op_flags, 0},
     {"no array of inputs", TANDEM_OP_NEG, inputs_null, 0},
     {"no array of outputs", TANDEM_OP_NEG, outputs_null, 0},
     {"a NULL input", TANDEM_OP_NEG, input_null, 0},
@@ -260,11 +272,16 @@ static const struct spoilt {
     {"attributes at NULL", TANDEM_OP_ELU, floats_null, 0},
     {"an attribute too few", TANDEM_OP_CLIP, floats_few, 0},
     {"an attribute too few", TANDEM_OP_GELU, ints_few, 0},
+    {"form 2", TANDEM_OP_GELU, first_two, 0},
+    {"form -1", TANDEM_OP_GELU, first_minus, 0},
+    {"form 2^32", TANDEM_OP_GELU, first_large, 0},
     {"attributes at NULL", TANDEM_OP_ARGMIN, ints_null, 0},
     {"shapes that differ", TANDEM_OP_RELU_GRAD, shape_differs, 0},
     {"an axis too large", TANDEM_OP_SUM, axes_large, 0},
     {"no axes", TANDEM_OP_SUM, axes_none, 0},
     {"negative axes", TANDEM_OP_SUM, axes_negative, 0},
+    {"keepdims 2", TANDEM_OP_SUM, second_two, 0},
+    {"keepdims -1", TANDEM_OP_ARGMAX, second_minus, 0},
     {"an attribute too few", TANDEM_OP_SUM, ints_few, 0},
     {"another output shape", TANDEM_OP_SUM, output_differs, 0},
     {"the maximum of nothing", TANDEM_OP_REDUCE_MAX, reduce_of_none, 0},
@@ -293,7 +310,11 @@ static const struct spoilt {
     {"an attribute too few", TANDEM_OP_ADAM, floats_few, 0},
     {"too few inputs", TANDEM_OP_ADAM, inputs_few, 0},
     {"too few outputs", TANDEM_OP_ADAM, outputs_few, 0},
+    {"decoupled 2", TANDEM_OP_ADAM, second_two, 0},
+    {"decoupled -1", TANDEM_OP_ADAM, second_minus, 0},
     {"shapes that differ", TANDEM_OP_SGD, shape_differs, 0},
+    {"nesterov 2", TANDEM_OP_SGD, first_two, 0},
+    {"nesterov -1", TANDEM_OP_SGD, first_minus, 0},
 };
 #define SPOILTS (sizeof(spoilts) / sizeof(spoilts[0]))
 

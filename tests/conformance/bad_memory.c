@@ -72,6 +72,8 @@ static void bad_upload(struct suite *suite, struct pair *pair)
             api->upload(s, b, 8, host, UINT64_MAX - 4, 0));
     REFUSED("upload to a foreign buffer",
             api->upload(s, pair->other_buffer, 0, host, 4, 0));
+    REFUSED("upload with unknown flags",
+            api->upload(s, b, 0, host + 4, 4, 1u << 31));
 }
 
 static void bad_download(struct suite *suite, struct pair *pair)
@@ -90,6 +92,8 @@ static void bad_download(struct suite *suite, struct pair *pair)
             api->download(s, b, UINT64_MAX - 1, host, 1, 0, t));
     REFUSED("download of a foreign buffer",
             api->download(s, pair->other_buffer, 0, host, 4, 0, t));
+    REFUSED("download with unknown flags",
+            api->download(s, b, 0, host, 4, 1u << 31, t));
 }
 
 static void bad_copy_fill(struct suite *suite, struct pair *pair)
@@ -135,11 +139,18 @@ static void bad_create(struct suite *suite, struct pair *pair)
     EXPECT(suite, stream == NULL);
     REFUSED("stream_create into NULL",
             api->stream_create(suite->device, 0, NULL));
+    stream = pair->stream;
+    REFUSED("stream_create with unknown flags",
+            api->stream_create(suite->device, 1u << 31, &stream));
+    EXPECT(suite, stream == NULL);
     REFUSED("event_record of no stream", api->event_record(NULL, &event));
     EXPECT(suite, event == NULL);
     REFUSED("event_record into NULL", api->event_record(pair->stream, NULL));
     REFUSED("memory_stats of no device", api->memory_stats(NULL, &stats));
     REFUSED("memory_stats into NULL", api->memory_stats(suite->device, NULL));
+    stats.struct_size = 0;
+    REFUSED("memory_stats into a struct_size of 0",
+            api->memory_stats(suite->device, &stats));
 }
 
 static void bad_stream(struct suite *suite, struct pair *pair)
@@ -213,6 +224,10 @@ static void bad_map(struct suite *suite, struct pair *pair)
     REFUSED("map into NULL", api->map(s, pair->buffer, 0, 64, read, t, NULL));
     REFUSED("map past the end",
             api->map(s, pair->buffer, 4000, 97, read, t, &memory));
+    REFUSED("map with no flags",
+            api->map(s, pair->buffer, 0, 64, 0, t, &memory));
+    REFUSED("map with unknown flags",
+            api->map(s, pair->buffer, 0, 64, read | 1u << 31, t, &memory));
     REFUSED("map of a foreign buffer",
             api->map(s, pair->other_buffer, 0, 64, read, t, &memory));
     REFUSED("unmap of what is not mapped",

@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #define D LAYOUT_DENSE
 #define IN(layout)                                                             \
@@ -346,6 +347,34 @@ static void powers_run(struct suite *suite, const struct op_row *row)
     }
 }
 
+/* Bounds of clip that are no numbers, or out of order. */
+static void bounds_run(struct suite *suite, const struct op_row *row)
+{
+    static const double nan = (double)NAN, infinite = (double)INFINITY;
+    const double bounds[][2] = {{nan, 1},  {-1, nan},
+                                {nan, nan}, {-infinite, infinite},
+                                {1, -1},   {infinite, -infinite}};
+    static const int64_t shape[1] = {1023};
+
+    for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
+        struct call call;
+        if (!case_begin(suite, row->name, "bounds %g %g", bounds[i][0],
+                        bounds[i][1]))
+            continue;
+        call_init(&call, row);
+        memcpy(call.floats, bounds[i], sizeof(bounds[i]));
+        operand_init(&call.inputs[0], &suite->random, TANDEM_F32, 1, shape, D,
+                     false);
+        operand_fill(&call.inputs[0], &suite->random, row->id);
+        specials_fill(suite, &call);
+        operand_init(&call.outputs[0], &suite->random, TANDEM_F32, 1, shape, D,
+                     true);
+        call_run(suite, &call);
+        call_finish(&call);
+        case_end(suite);
+    }
+}
+
 /* A form that nobody thought of. */
 static void random_form_run(struct suite *suite, const struct op_row *row,
                             uint32_t number, struct random *random)
@@ -423,6 +452,8 @@ static void operator_run(struct suite *suite, const struct op_row *row)
         random_form_run(suite, row, i, &choice);
     if (row->id == TANDEM_OP_POW)
         powers_run(suite, row);
+    if (row->id == TANDEM_OP_CLIP)
+        bounds_run(suite, row);
 }
 
 void cases_elementwise(struct suite *suite)

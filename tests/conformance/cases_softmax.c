@@ -15,6 +15,7 @@ static const struct row_form forms[] = {
     {"[70001]", false, false, 1, {70001}, D, D, D, 3, 0},
     {"[3,40004]", false, false, 2, {3, 40004}, D, D, D, 3, 0},
     {"[20,300]", false, false, 2, {20, 300}, D, D, D, 3, 0},
+    {"[4,3858]", false, false, 2, {4, 3858}, D, D, D, 3, 0},
     {"[7,3000]", false, false, 2, {7, 3000}, D, D, D, 3, 0},
     {"[128,10]", true, false, 2, {128, 10}, D, D, D, 4, 0},
     {"[300,20]", false, false, 2, {300, 20}, D, D, D, 3, 0},

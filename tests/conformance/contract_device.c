@@ -134,12 +134,22 @@ static void case_bad_open(struct suite *suite)
                    TANDEM_INVALID_ARGUMENT, NULL, "describe into NULL");
     expect_refusal(suite, &refusals, suite->api.device_count(NULL),
                    TANDEM_INVALID_ARGUMENT, NULL, "device_count into NULL");
+    info.struct_size = 0;
+    expect_refusal(suite, &refusals, suite->api.device_describe(index, &info),
+                   TANDEM_INVALID_ARGUMENT, NULL,
+                   "describe into a struct_size of 0");
     expect_refusal(suite, &refusals, suite->api.open(index, NULL, NULL),
                    TANDEM_INVALID_ARGUMENT, NULL, "open into NULL");
     device = (struct tandem_device *)(void *)suite;
     expect_refusal(suite, &refusals, suite->api.open(index, &options, &device),
                    TANDEM_INVALID_ARGUMENT, NULL,
                    "open with one option and no keys");
+    EXPECT(suite, device == NULL);
+    device = (struct tandem_device *)(void *)suite;
+    options = (struct tandem_open_options){.struct_size = 0};
+    expect_refusal(suite, &refusals, suite->api.open(index, &options, &device),
+                   TANDEM_INVALID_ARGUMENT, NULL,
+                   "open with options whose struct_size is 0");
     EXPECT(suite, device == NULL);
     case_end(suite);
 }

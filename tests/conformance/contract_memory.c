@@ -315,6 +315,22 @@ static void case_import_unaligned(struct suite *suite)
     free(memory);
 }
 
+/* Of no bytes, wherever it begins. */
+static void map_nothing(struct suite *suite, struct vector *vector,
+                        uint32_t flags)
+{
+    for (uint64_t at = 0; at <= 4000; at += 2000) {
+        void *memory = NULL;
+
+        if (EXPECT_OK(suite, suite->api.map(suite->stream, vector->buffer, at,
+                                            0, flags, SUITE_TIMEOUT_NS,
+                                            &memory)) &&
+            EXPECT(suite, memory != NULL))
+            EXPECT_OK(suite, suite->api.unmap(suite->stream, vector->buffer,
+                                              memory));
+    }
+}
+
 static void map_use(struct suite *suite, struct vector *vector)
 {
     uint32_t flags = TANDEM_MAP_READ | TANDEM_MAP_WRITE;
@@ -339,6 +355,7 @@ static void map_use(struct suite *suite, struct vector *vector)
     for (int i = 0; i < 200; i++)
         ((float *)memory)[i] -= 10.0f;
     EXPECT_OK(suite, suite->api.unmap(suite->stream, vector->buffer, memory));
+    map_nothing(suite, vector, flags);
     EXPECT_OK(suite, launch_add(suite, NULL, vector, vector, -10.0));
     if (!EXPECT_OK(suite, vector_download(suite, NULL, vector)))
         return;

@@ -43,6 +43,9 @@ static void matrix_init(struct matrix *matrix, uint32_t dtype, int64_t rows,
     matrix->desc.batch_stride = repeat ? 0 : rows * matrix->desc.ld + pad;
     matrix->desc.byte_offset = lead * bytes;
     elements = lead + matrix->batch * (rows * matrix->desc.ld + pad) + 16;
+    if (operands_tight() && matrix->batch * rows * columns > 0)
+        elements = lead + (matrix->batch - 1) * matrix->desc.batch_stride +
+                   (rows - 1) * matrix->desc.ld + columns;
     matrix->bytes = (uint64_t)elements * bytes;
     matrix->image = must_allocate(matrix->bytes);
     matrix->result = must_allocate(matrix->bytes);
@@ -133,7 +136,7 @@ static void matrices_init(struct product *product)
     matrix_fill(&product->a, random, f->special, f->positive, f->scale);
     matrix_fill(&product->b, random, f->special, f->positive, f->scale);
     matrix_fill(&product->bias, random, false, false, 0.0);
-    if (f->beta != 0.0) /* else c stays NaN: it must not be read */
+    if ((float)f->beta != 0.0f) /* else c stays NaN: it must not be read */
         matrix_fill(&product->c, random, false, false, 0.0);
 }
 

@@ -32,6 +32,8 @@ struct gemm_form {
 #define ROW TANDEM_BIAS_PER_ROW
 /* An alpha of 0. */
 #define ZERO (-1e301)
+/* An alpha or a beta that is 0 as f32. */
+#define TO_ZERO 1e-300
 /* An alpha that is chosen so that c's dtype just holds half of the products. */
 #define NEAR_LARGEST (-1e300)
 

@@ -7,35 +7,27 @@
  */
 #include "config.h"
 
+#include "operand.h"
+#include "options.h"
 #include "suite.h"
 #include "table.h"
 
+#include "../../tools/common/output.h"
+
 #include <dlfcn.h>
-#include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum exit_code {
-    EXIT_PASSED = 0,
-    EXIT_FAILED = 1,
-    EXIT_USAGE = 2,
-    EXIT_SKIPPED = 77
-};
-
-static const struct group {
-    const char *name; /* NULL: operators by their own names */
-    void (*run)(struct suite *suite);
-    const char *about;
-} groups[] = {
+const struct group groups[GROUP_COUNT] = {
     {NULL, cases_elementwise, NULL},
     {NULL, cases_move, NULL},
     {NULL, cases_reduce, NULL},
     {NULL, cases_softmax, NULL},
     {NULL, cases_norm, NULL},
+    {NULL, cases_magnitude, NULL},
     {NULL, cases_optimizer, NULL},
     {NULL, cases_gemm, NULL},
     {"device", contract_device, "the table, describe, open and close"},
@@ -50,8 +42,6 @@ static const struct group {
     {"bad-launch", bad_input_launch, "bad input to supports and launch"},
     {"bad-gemm", bad_input_gemm, "bad input to gemm"},
 };
-
-#define GROUP_COUNT (sizeof(groups) / sizeof(groups[0]))
 
 static const struct suite *watched;
 
@@ -77,162 +67,6 @@ static void crash_report(int number)
         _exit(EXIT_FAILED);
     signal(number, SIG_DFL);
     raise(number);
-}
-
-static void usage_print(FILE *file)
-{
-    fprintf(file,
-            "Usage: tandem-conformance [OPTION]... PLUGIN.so [OP]\n"
-            "Runs the conformance suite against a Tandem backend plugin.\n"
-            "OP is an operator's name, \"operators\" for all of these, or a "
-            "group of\ncases; without it all run.\n\n"
-            "  -k, --device INDEX      the device, 0 where not given\n"
-            "      --seed NUMBER       seed of shapes and values, 1 where not "
-            "given\n"
-            "      --level brief|quick|full\n"
-            "                      a seeded choice of cases, of few kernels or "
-            "more, or all\n"
-            "      --option KEY=VALUE  passed to the plugin's open; may be "
-            "repeated\n"
-            "      --case TEXT         only cases whose name contains TEXT\n"
-            "      --list              print the cases and run none\n"
-            "      --json              one JSON object a line for each case\n"
-            "  -v, --verbose           one line for each case\n"
-            "  -h, --help              this text\n"
-            "  -V, --version           the version\n\n"
-            "Exit status: 0 all passed, 1 something failed, 2 usage, 77 there "
-            "is no\nsuch device.\n\nGroups:\n");
-    for (uint32_t i = 0; i < GROUP_COUNT; i++)
-        if (groups[i].name != NULL)
-            fprintf(file, "  %-12s %s\n", groups[i].name, groups[i].about);
-}
-
-static bool number_parse(const char *text, uint64_t *out_number)
-{
-    char *end;
-
-    errno = 0;
-    *out_number = strtoull(text, &end, 0);
-    return errno == 0 && end != text && *end == '\0' && text[0] != '-';
-}
-
-static bool pair_add(struct suite_options *options, char *text)
-{
-    char *equals = strchr(text, '=');
-
-    if (equals == NULL || equals == text ||
-        options->open_count == SUITE_MAX_OPTIONS)
-        return false;
-    *equals = '\0';
-    options->open_keys[options->open_count] = text;
-    options->open_values[options->open_count++] = equals + 1;
-    return true;
-}
-
-enum long_option {
-    OPTION_SEED = 256,
-    OPTION_LEVEL,
-    OPTION_OPTION,
-    OPTION_CASE,
-    OPTION_LIST,
-    OPTION_JSON
-};
-
-static const struct option long_options[] = {
-    {"device", required_argument, NULL, 'k'},
-    {"seed", required_argument, NULL, OPTION_SEED},
-    {"level", required_argument, NULL, OPTION_LEVEL},
-    {"option", required_argument, NULL, OPTION_OPTION},
-    {"case", required_argument, NULL, OPTION_CASE},
-    {"list", no_argument, NULL, OPTION_LIST},
-    {"json", no_argument, NULL, OPTION_JSON},
-    {"verbose", no_argument, NULL, 'v'},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},
-    {NULL, 0, NULL, 0},
-};
-
-/* False: the option or its value is not understood. */
-static bool option_take(struct suite_options *options, int option)
-{
-    uint64_t number;
-
-    switch (option) {
-    case 'k':
-        if (!number_parse(optarg, &number) || number > UINT32_MAX)
-            return false;
-        options->device = (uint32_t)number;
-        return true;
-    case OPTION_SEED:
-        return number_parse(optarg, &options->seed);
-    case OPTION_LEVEL:
-        options->full = strcmp(optarg, "full") == 0;
-        options->brief = strcmp(optarg, "brief") == 0;
-        return options->full || options->brief || strcmp(optarg, "quick") == 0;
-    case OPTION_OPTION:
-        return pair_add(options, optarg);
-    case OPTION_CASE:
-        options->filter = optarg;
-        return true;
-    case OPTION_LIST:
-        options->list = true;
-        return true;
-    case OPTION_JSON:
-        options->json = true;
-        return true;
-    case 'v':
-        options->verbose = true;
-        return true;
-    default:
-        return false;
-    }
-}
-
-static bool only_known(const char *only)
-{
-    for (uint32_t i = 0; i < GROUP_COUNT; i++)
-        if (groups[i].name != NULL && strcmp(groups[i].name, only) == 0)
-            return true;
-    return op_find_name(only) != NULL;
-}
-
-/* Ends the program on a mistake. */
-static void options_parse(int argc, char **argv, struct suite_options *options)
-{
-    int option;
-
-    while ((option = getopt_long(argc, argv, "k:vhV", long_options, NULL)) !=
-           -1) {
-        if (option == 'h') {
-            usage_print(stdout);
-            exit(EXIT_PASSED);
-        }
-        if (option == 'V') {
-            printf("tandem-conformance %s\n", PACKAGE_VERSION);
-            exit(EXIT_PASSED);
-        }
-        if (!option_take(options, option)) {
-            if (option != '?')
-                fprintf(stderr, "tandem-conformance: bad value: %s\n", optarg);
-            usage_print(stderr);
-            exit(EXIT_USAGE);
-        }
-    }
-    if (argc - optind < 1 || argc - optind > 2) {
-        usage_print(stderr);
-        exit(EXIT_USAGE);
-    }
-    options->plugin = argv[optind];
-    options->only = argv[optind + 1];
-    if (options->only != NULL && strcmp(options->only, "operators") == 0) {
-        options->operators = true;
-        options->only = NULL;
-    }
-    if (options->only != NULL && !only_known(options->only)) {
-        fprintf(stderr, "tandem-conformance: %s: no such operator or group\n",
-                options->only);
-        exit(EXIT_USAGE);
-    }
 }
 
 /* dlopen looks into the system's directories for a name without a slash. */
@@ -321,7 +155,7 @@ static enum exit_code device_refused(struct suite *suite, const char *call,
 {
     fprintf(stderr, "tandem-conformance: %s: %s: %s\n", call,
             status_text(status), plugin_message(suite));
-    return status == TANDEM_NO_DEVICE ? EXIT_SKIPPED : EXIT_FAILED;
+    return status == TANDEM_NO_DEVICE ? EXIT_NO_DEVICE : EXIT_FAILED;
 }
 
 static enum exit_code device_open(struct suite *suite)
@@ -334,7 +168,7 @@ static enum exit_code device_open(struct suite *suite)
     if (suite->options->device >= count) {
         fprintf(stderr, "tandem-conformance: device %u: there are %u\n",
                 suite->options->device, count);
-        return EXIT_SKIPPED;
+        return EXIT_NO_DEVICE;
     }
     suite->info.struct_size = sizeof(suite->info);
     status = suite->api.device_describe(suite->options->device, &suite->info);
@@ -384,19 +218,42 @@ static void closing_print(const struct suite *suite)
            (unsigned long long)suite->skipped);
 }
 
+/* A run of nothing shows nothing: says what matched no case. */
+static enum exit_code result_code(const struct suite *suite)
+{
+    const struct suite_options *options = suite->options;
+
+    if (suite->passed + suite->failed + suite->skipped + suite->listed > 0)
+        return suite->failed != 0 ? EXIT_FAILED : EXIT_PASSED;
+    fprintf(stderr, PROGRAM ": no case of %s",
+            options->only != NULL ? options->only : "any group");
+    if (options->filter != NULL)
+        fprintf(stderr, " has \"%s\" in its name", options->filter);
+    fprintf(stderr, " at level %s, seed %llu: --list prints the names\n",
+            options->full    ? "full"
+            : options->brief ? "brief"
+                             : "quick",
+            (unsigned long long)options->seed);
+    return EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
     struct suite_options options = {.seed = 1};
     struct suite suite = {.options = &options};
     enum exit_code code;
 
+    output_begin();
     /* So that nothing is lost where a plugin crashes. */
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
-    options_parse(argc, argv, &options);
+    if (!options_parse(argc, argv, &options, &code))
+        return output_end(PROGRAM, (int)code, EXIT_FAILED);
     if (options.list) {
         groups_run(&suite);
-        return EXIT_PASSED;
+        return output_end(PROGRAM, (int)result_code(&suite), EXIT_FAILED);
     }
+    if (options.tight)
+        operands_tighten();
     suite.terminal = isatty(STDERR_FILENO) != 0;
     watched = &suite;
     if (!plugin_load(&suite))
@@ -413,9 +270,9 @@ int main(int argc, char **argv)
         groups_run(&suite);
         closing_print(&suite);
         suite.api.stream_destroy(suite.stream);
-        code = suite.failed != 0 ? EXIT_FAILED : EXIT_PASSED;
+        code = result_code(&suite);
     }
     if (suite.device != NULL)
         suite.api.close(suite.device);
-    return (int)code;
+    return output_end(PROGRAM, (int)code, EXIT_FAILED);
 }

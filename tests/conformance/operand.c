@@ -11,6 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool tight;
+
+void operands_tighten(void)
+{
+    tight = true;
+}
+
+bool operands_tight(void)
+{
+    return tight;
+}
+
 void *must_allocate(uint64_t bytes)
 {
     void *memory = calloc(1, bytes == 0 ? 1 : bytes);
@@ -182,14 +194,25 @@ static void offsets_fill(struct operand *operand)
     }
 }
 
-void operand_init(struct operand *operand, struct random *random,
-                  uint32_t dtype, uint32_t rank, const int64_t *shape,
-                  enum operand_layout layout, bool output)
+/* The buffer, of which the tensor takes before elements up to (0, ..., 0) and
+ * after from there on. */
+static void memory_make(struct operand *operand, int64_t before, int64_t after,
+                        int64_t lead, int64_t trail)
 {
-    uint32_t bytes = TANDEM_DTYPE_BYTES(dtype);
-    struct arrangement a;
-    int64_t before, after;
+    uint32_t bytes = TANDEM_DTYPE_BYTES(operand->desc.dtype);
 
+    operand->desc.byte_offset = (uint64_t)(lead + before) * bytes;
+    operand->bytes = (uint64_t)(lead + before + after + trail) * bytes;
+    operand->offsets =
+        must_allocate((uint64_t)operand->elements * sizeof(int64_t));
+    operand->image = must_allocate(operand->bytes);
+    memset(operand->image, OPERAND_GAP, operand->bytes);
+    offsets_fill(operand);
+}
+
+static void desc_make(struct operand *operand, uint32_t dtype, uint32_t rank,
+                      const int64_t *shape)
+{
     memset(operand, 0, sizeof(*operand));
     operand->present = true;
     operand->desc.dtype = dtype;
@@ -197,15 +220,39 @@ void operand_init(struct operand *operand, struct random *random,
     for (uint32_t i = 0; i < rank; i++)
         operand->desc.shape[i] = shape[i];
     operand->elements = shape_count(rank, shape);
-    arrange(&a, random, rank, bytes, layout, output);
+}
+
+void operand_init(struct operand *operand, struct random *random,
+                  uint32_t dtype, uint32_t rank, const int64_t *shape,
+                  enum operand_layout layout, bool output)
+{
+    struct arrangement a;
+    int64_t before, after;
+
+    desc_make(operand, dtype, rank, shape);
+    arrange(&a, random, rank, TANDEM_DTYPE_BYTES(dtype), layout, output);
+    if (tight)
+        a.trail = 0;
     after = strides_fill(&operand->desc, &a, random, &before);
-    operand->desc.byte_offset = (uint64_t)(a.lead + before) * bytes;
-    operand->bytes = (uint64_t)(a.lead + before + after + a.trail) * bytes;
-    operand->offsets =
-        must_allocate((uint64_t)operand->elements * sizeof(int64_t));
-    operand->image = must_allocate(operand->bytes);
-    memset(operand->image, OPERAND_GAP, operand->bytes);
-    offsets_fill(operand);
+    memory_make(operand, before, after, a.lead, a.trail);
+}
+
+void operand_init_strided(struct operand *operand, uint32_t dtype,
+                          uint32_t rank, const int64_t *shape,
+                          const int64_t *strides, int64_t lead, int64_t trail)
+{
+    int64_t before = 0, after = 1;
+
+    desc_make(operand, dtype, rank, shape);
+    for (uint32_t i = 0; i < rank; i++) {
+        int64_t reach = (at_least_one(shape[i]) - 1) * strides[i];
+
+        operand->desc.strides[i] = strides[i];
+        before += reach < 0 ? -reach : 0;
+        after += reach > 0 ? reach : 0;
+    }
+    memory_make(operand, before, operand->elements == 0 ? 0 : after, lead,
+                trail);
 }
 
 void operand_scalar(struct operand *operand, double value)

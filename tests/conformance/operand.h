@@ -40,10 +40,19 @@ struct operand {
 /* Ends the program where memory is out. */
 void *must_allocate(uint64_t bytes);
 
+/* From now on, nothing lies behind an operand in its buffer. */
+void operands_tighten(void);
+bool operands_tight(void);
+
 /* shape is copied; every byte of the image is OPERAND_GAP. */
 void operand_init(struct operand *operand, struct random *random,
                   uint32_t dtype, uint32_t rank, const int64_t *shape,
                   enum operand_layout layout, bool output);
+/* Likewise with these strides, lead elements before all that the tensor reaches
+ * and trail after it. */
+void operand_init_strided(struct operand *operand, uint32_t dtype,
+                          uint32_t rank, const int64_t *shape,
+                          const int64_t *strides, int64_t lead, int64_t trail);
 void operand_scalar(struct operand *operand, double value);
 void operand_finish(struct operand *operand);
 

@@ -72,9 +72,8 @@ static bool real_accepts(double want, double tolerance, double got,
         return isnan(want) && isnan(got);
     if (isinf(want))
         return got == want;
-    if (isinf(got)) /* a value near the end of f32 may round beyond it */
-        return (got > 0.0) == (want > 0.0) &&
-               fabs(want) + tolerance > (double)FLT_MAX;
+    if (isinf(got)) /* what may be beyond the end of f32 rounds so */
+        return (got > 0.0 ? want : -want) + tolerance > (double)FLT_MAX;
     *out_error = got == want ? 0.0 : fabs(got - want) / tolerance;
     if (*out_error <= 1.0)
         return true;

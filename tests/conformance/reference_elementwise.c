@@ -41,8 +41,8 @@ static double sign_of(double x)
 
 static double clip(double x, double low, double high)
 {
-    if (isnan(x))
-        return x;
+    if (isnan(x) || isnan(low) || isnan(high))
+        return (double)NAN;
     x = x < low ? low : x;
     return x > high ? high : x;
 }

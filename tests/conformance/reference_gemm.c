@@ -200,13 +200,16 @@ static void element_fill(const struct tandem_gemm *gemm, const unsigned char *c,
     int64_t i = (at[0] * gemm->m + at[1]) * gemm->n + at[2];
     double before = 0.0, added, more;
 
-    if (gemm->beta != 0.0)
+    if ((float)gemm->beta != 0.0f)
         before = gemm->beta * matrix_at(&gemm->c, c_dtype_of(gemm), c, at[0],
                                         at[1], at[2]);
     added = bias_at(gemm, bias, at[1], at[2]);
+    /* What a and b hold does not matter then. */
+    if (gemm->k == 0 || (float)gemm->alpha == 0.0f)
+        sum = scale = largest = 0.0;
     more = allowed(gemm, fabs(gemm->alpha) * scale, largest);
     scale = fabs(gemm->alpha) * scale + fabs(before) + fabs(added);
-    sum = gemm->k == 0 ? 0.0 : gemm->alpha * sum;
+    sum *= gemm->alpha;
     out->real[i] = activated(gemm, sum + before + added);
     out->tolerance[i] = tolerance_of(gemm, scale, more, out->real[i]);
 }

@@ -12,7 +12,9 @@
 #include <stdlib.h>
 
 struct slot {
-    long double sum, magnitude, product, exponentials;
+    long double sum, magnitude, exponentials;
+    long double product; /* times 2^exponent */
+    int64_t exponent;
     double max, min, largest; /* largest finite |x| */
     int64_t count, max_at, min_at;
     bool nan;
@@ -42,9 +44,13 @@ static int64_t *slots_of(const struct dense *in, uint32_t axes,
 
 static void slot_add(struct slot *slot, double x, long double summand)
 {
+    int exponent = 0;
+
     slot->sum += summand;
     slot->magnitude += fabsl(summand);
-    slot->product *= x;
+    slot->product = frexpl(slot->product * x, &exponent);
+    if (isfinite(slot->product))
+        slot->exponent += exponent;
     if (isfinite(x) && fabs(x) > slot->largest)
         slot->largest = fabs(x);
     if (isnan(x)) {
@@ -114,6 +120,15 @@ static double log_sum(const struct slot *slot)
     return (double)(slot->max + logl(slot->exponentials));
 }
 
+static double product_of(const struct slot *slot)
+{
+    int64_t exponent = slot->exponent > 4096    ? 4096
+                       : slot->exponent < -4096 ? -4096
+                                                : slot->exponent;
+
+    return (double)ldexpl(slot->product, (int)exponent);
+}
+
 static double slot_value(uint32_t id, const struct slot *slot,
                          double *out_scale)
 {
@@ -125,7 +140,7 @@ static double slot_value(uint32_t id, const struct slot *slot,
         *out_scale = (double)(slot->magnitude / n);
         return (double)(slot->sum / n);
     case TANDEM_OP_PROD:
-        return (double)slot->product;
+        return product_of(slot);
     case TANDEM_OP_REDUCE_MAX:
         return slot->nan ? (double)NAN : slot->max;
     case TANDEM_OP_REDUCE_MIN:

@@ -51,6 +51,7 @@ bool case_begin(struct suite *suite, const char *group, const char *format, ...)
         strstr(suite->name, suite->options->filter) == NULL)
         return false;
     if (suite->options->list) {
+        suite->listed++;
         printf("%s: %s\n", suite->group, suite->name);
         return false;
     }

@@ -32,6 +32,7 @@ struct suite_options {
     bool full, list, json, verbose;
     bool brief; /* few kernels: for drivers whose compiler takes long */
     bool operators; /* these alone, not the other groups */
+    bool tight; /* nothing lies behind an operand in its buffer */
     uint32_t open_count; /* key=value for open */
     const char *open_keys[SUITE_MAX_OPTIONS];
     const char *open_values[SUITE_MAX_OPTIONS];
@@ -45,6 +46,7 @@ struct suite {
     struct tandem_device *device;
     struct tandem_stream *stream;
     uint64_t passed, failed, skipped;
+    uint64_t listed; /* with options->list, instead */
 
     /* The case under way. */
     struct random random; /* seeded by the run's seed and the case's name */
@@ -99,6 +101,7 @@ void cases_move(struct suite *suite);
 void cases_reduce(struct suite *suite);
 void cases_softmax(struct suite *suite);
 void cases_norm(struct suite *suite);
+void cases_magnitude(struct suite *suite);
 void cases_optimizer(struct suite *suite);
 void cases_gemm(struct suite *suite);
 void contract_device(struct suite *suite);

@@ -104,6 +104,59 @@ START_TEST(child_works_alone)
 }
 END_TEST
 
+struct blocked {
+    struct pool *pool;
+    struct count count;
+    atomic_int working, released;
+};
+
+static void tasks_block(const void *work, int64_t first, int64_t end)
+{
+    struct blocked *blocked = *(struct blocked *const *)work;
+    struct count *count = &blocked->count;
+    tasks_count(&count, first, end);
+    atomic_fetch_add(&blocked->working, 1);
+    while (!atomic_load(&blocked->released))
+        nanosleep(&rest, NULL);
+}
+
+static void *blocked_main(void *argument)
+{
+    struct blocked *blocked = argument;
+    /* Of a kind whose rate is known, so that others are called to help. */
+    pool_run(blocked->pool, 1, tasks_block, &blocked, TASKS, 1000);
+    return NULL;
+}
+
+/* A child that was forked while a job of another thread was under way has
+ * neither that thread nor the helpers in it. */
+START_TEST(child_of_a_pool_at_work)
+{
+    static struct count count;
+    static struct blocked blocked;
+    pthread_t caller;
+    int status = -1;
+    blocked.pool = pool_create(2);
+    tasks_are_done(blocked.pool, &count, TASKS, 3);
+    pthread_create(&caller, NULL, blocked_main, &blocked);
+    while (atomic_load(&blocked.working) == 0)
+        nanosleep(&rest, NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        tasks_are_done(blocked.pool, &count, TASKS, 3);
+        pool_destroy(blocked.pool);
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    atomic_store(&blocked.released, 1);
+    pthread_join(caller, NULL);
+    ck_assert_int_eq(status, 0);
+    tasks_are_done(blocked.pool, &count, TASKS, 3);
+    pool_destroy(blocked.pool);
+}
+END_TEST
+
 static cpu_set_t allowed_set(void)
 {
     cpu_set_t set;
@@ -377,6 +430,12 @@ int main(void)
     tcase_add_loop_test(tests, each_task_once, 0, 4);
     tcase_add_test(tests, callers_side_by_side);
     tcase_add_test(tests, child_works_alone);
+    /* Such a child may wait for the sanitizer's own locks. */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    tcase_add_test(tests, child_of_a_pool_at_work);
+#else
+    (void)child_of_a_pool_at_work;
+#endif
     tcase_add_test(tests, thread_keeps_off);
     tcase_add_test(tests, none_is_left_to_go_to);
     tcase_add_test(tests, new_affinity_stays);

@@ -149,6 +149,24 @@ static struct tandem_context *scripted(const struct script *cpu,
     return context_new(NULL);
 }
 
+static void parts_add_up(const struct tandem_explanation *e)
+{
+    double best = INFINITY;
+    uint32_t device = TANDEM_ANY_DEVICE;
+
+    for (uint32_t i = 0; i < e->candidate_count; i++) {
+        const struct tandem_candidate *c = &e->candidates[i];
+
+        near(c->predicted_ns, c->wait_ns + c->transfer_ns + c->launch_ns +
+                                  c->run_ns + c->return_ns);
+        if (c->status == TANDEM_OK && c->predicted_ns < best) {
+            best = c->predicted_ns;
+            device = c->device;
+        }
+    }
+    ck_assert_uint_eq(e->chosen, device);
+}
+
 /* ---- crossovers ---- */
 
 #define GPU_FIXED 10000.0
@@ -249,6 +267,49 @@ START_TEST(test_products_flip)
 }
 END_TEST
 
+/* A batch of products takes one launch, and the rest of a product each. */
+START_TEST(test_batched_products)
+{
+    static const int64_t batches[] = {1, 2, 7, 64};
+    const int64_t batch = batches[_i], m = 16, n = 256, k = 16;
+    const int64_t a_shape[] = {batch, m, k}, b_shape[] = {batch, k, n};
+    const int64_t c_shape[] = {batch, m, n};
+    const double work = (double)(m * n * k);
+    float *zeros = calloc((size_t)(batch * k * n), sizeof(*zeros));
+    struct script cpu = script_free(), gpu = script_free();
+    struct tandem_explanation e = {.struct_size = sizeof e};
+    struct tandem_context *context;
+    struct tandem_tensor *a, *b, *c;
+    uint32_t sim;
+
+    ck_assert_ptr_nonnull(zeros);
+    cpu.gemm_base = 1;
+    cpu.launch = 100;
+    gpu.gemm_base = 0.25;
+    gpu.gemm_fixed = 3 * work;
+    gpu.launch = 2.5 * work;
+    context = scripted(&cpu, &gpu);
+    sim = device_named(context, "sim");
+    OK(tandem_tensor_create(context, TANDEM_F32, 3, a_shape, &a));
+    OK(tandem_tensor_create(context, TANDEM_F32, 3, b_shape, &b));
+    OK(tandem_tensor_create(context, TANDEM_F32, 3, c_shape, &c));
+    OK(tandem_tensor_write(a, zeros, (uint64_t)(batch * m * k) * 4));
+    OK(tandem_tensor_write(b, zeros, (uint64_t)(batch * k * n) * 4));
+    OK(tandem_explain_matmul(context, NULL, a, b, c, &e));
+    parts_add_up(&e);
+    near(candidate_of(&e, 0)->launch_ns, 100);
+    ck_assert_double_eq_tol(candidate_of(&e, 0)->run_ns,
+                            (double)batch * (work - 100), 1e-4 * work);
+    near(candidate_of(&e, sim)->launch_ns, 2.5 * work);
+    ck_assert_double_eq_tol(candidate_of(&e, sim)->run_ns / work,
+                            0.75 * (double)batch, 1e-4 * (double)batch);
+    /* The launch is paid for by many. */
+    ck_assert_uint_eq(e.chosen, batch > 10 ? sim : 0);
+    tandem_context_destroy(context);
+    free(zeros);
+}
+END_TEST
+
 START_TEST(test_strided_operands_use_the_strided_curve)
 {
     struct script cpu = script_free(), gpu = script_free();
@@ -287,24 +348,6 @@ static void parts_script(struct script *cpu, struct script *gpu)
     gpu->download = (struct script_line){20000, 0.75};
 }
 
-static void parts_add_up(const struct tandem_explanation *e)
-{
-    double best = INFINITY;
-    uint32_t device = TANDEM_ANY_DEVICE;
-
-    for (uint32_t i = 0; i < e->candidate_count; i++) {
-        const struct tandem_candidate *c = &e->candidates[i];
-
-        near(c->predicted_ns, c->wait_ns + c->transfer_ns + c->launch_ns +
-                                  c->run_ns + c->return_ns);
-        if (c->status == TANDEM_OK && c->predicted_ns < best) {
-            best = c->predicted_ns;
-            device = c->device;
-        }
-    }
-    ck_assert_uint_eq(e->chosen, device);
-}
-
 START_TEST(test_parts_match_the_script)
 {
     struct script cpu, gpu;
@@ -337,6 +380,8 @@ START_TEST(test_parts_match_the_script)
     near(c->run_ns, 900 + 0.25 * 12000 - 700);
     near(c->transfer_ns, 2 * line_at(gpu.upload, 4000));
     near(c->wait_ns, 0);
+    /* Wrapped memory is read, unless it was found not to be. */
+    near(c->return_ns, gpu.sync + line_at(gpu.download, 4000));
 
     /* One input less to move, then none. */
     OK(tandem_tensor_prefetch(call.inputs[0], sim));
@@ -388,7 +433,7 @@ START_TEST(test_a_read_is_expected_and_predicted)
 {
     struct script cpu, gpu;
     struct tandem_context *context;
-    struct described call;
+    struct described call, other;
     struct tandem_explanation e;
     uint32_t sim;
 
@@ -406,6 +451,20 @@ START_TEST(test_a_read_is_expected_and_predicted)
     near(candidate_of(&e, sim)->return_ns,
          gpu.sync + line_at(gpu.download, 4000));
     near(candidate_of(&e, 0)->return_ns, 0);
+    /* What reads it, and what writes another tensor, owes nothing for it. */
+    other = call;
+    other.inputs[0] = call.outputs[0];
+    other.outputs[0] = vector_new(context, 1000);
+    e = explained(context, &other);
+    parts_add_up(&e);
+    near(candidate_of(&e, sim)->return_ns, 0);
+    /* Nor does one whose results were overwritten unread, often enough. */
+    for (int i = 0; i < 10; i++)
+        OK(tandem_run_on(context, sim, &call.op, call.inputs, 1, call.outputs,
+                         1));
+    e = explained(context, &call);
+    parts_add_up(&e);
+    near(candidate_of(&e, sim)->return_ns, 0);
     tandem_context_destroy(context);
 }
 END_TEST
@@ -719,6 +778,7 @@ int main(void)
                         CLASSES);
     tcase_add_loop_test(tests, test_products_flip, 0,
                         2 * (int)(sizeof products / sizeof *products));
+    tcase_add_loop_test(tests, test_batched_products, 0, 4);
     tcase_add_test(tests, test_strided_operands_use_the_strided_curve);
     tcase_add_test(tests, test_parts_match_the_script);
     tcase_add_test(tests, test_waiting_and_downloading_are_predicted);

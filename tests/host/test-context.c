@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "support.h"
 
@@ -209,26 +211,81 @@ START_TEST(test_the_option_forces_a_device)
 }
 END_TEST
 
-START_TEST(test_forcing_a_device_that_is_not_there)
+static void error_has(const char *text)
 {
-    float x = 1, y = 2;
-    struct tandem_context *context = NULL;
-    struct tandem_tensor *tx, *ty;
+    ck_assert_msg(strstr(tandem_last_error(), text) != NULL,
+                  "no \"%s\" in \"%s\"", text, tandem_last_error());
+}
+
+/* What names no device, or a plugin that is not loaded, is told as the context
+ * is created, with what there is. */
+START_TEST(test_a_device_that_cannot_be)
+{
+    static const struct {
+        const char *name, *told;
+    } cases[] = {
+        {"frobnicate", "there is no device \"frobnicate\": no plugin"},
+        {"frobnicate:1", "there is no device \"frobnicate:1\": no plugin"},
+        {"cp", "there is no device \"cp\": no plugin"},
+        {"cpu:", "\"cpu:\", which is no device's name"},
+        {"cpu:x", "\"cpu:x\", which is no device's name"},
+        {"cpu:-1", "\"cpu:-1\", which is no device's name"},
+        {"cpu:1 ", "\"cpu:1 \", which is no device's name"},
+        {"cpu:99999999999999999999", "which is no device's name"},
+        {":0", "\":0\", which is no device's name"},
+    };
+    struct tandem_context *context;
     struct tandem_context_options options = {.struct_size = sizeof options,
-                                             .device = "opencl:77",
                                              .plugin_path =
                                                  scratch_path("plugins")};
 
-    /* At the latest where the device is needed. */
-    if (tandem_context_create(&options, &context) == TANDEM_OK) {
-        tx = vector_wrap(context, &x, 1);
-        ty = vector_wrap(context, &y, 1);
-        FAILS(TANDEM_NO_DEVICE, tandem_unary(context, TANDEM_OP_NEG, tx, ty));
-        ck_assert_float_eq(y, 2);
-        tandem_context_destroy(context);
-    } else {
-        ck_assert_str_ne(tandem_last_error(), "");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        setenv("TANDEM_DEVICE", cases[i].name, 1);
+        options.device = NULL;
+        FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
+        ck_assert_ptr_null(context);
+        error_has("TANDEM_DEVICE");
+        error_has(cases[i].told);
+        error_has("loaded: cpu, sim");
+        setenv("TANDEM_DEVICE", "cpu", 1);
+        options.device = cases[i].name;
+        FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
+        error_has("the option device");
+        error_has(cases[i].told);
     }
+    /* The option comes first. */
+    setenv("TANDEM_DEVICE", "frobnicate", 1);
+    options.device = "cpu";
+    OK(tandem_context_create(&options, &context));
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* Whether the plugin has a device of that number, only its driver knows: told
+ * where the device is needed, each time, and nothing runs elsewhere. */
+START_TEST(test_forcing_a_device_that_is_not_there)
+{
+    float x = 1, y = 2;
+    struct tandem_context *context;
+    struct tandem_tensor *tx, *ty;
+
+    setenv("TANDEM_SIM_DEVICES", "2", 1);
+    setenv("TANDEM_DEVICE", "sim:7", 1);
+    context = context_new(NULL);
+    tx = vector_wrap(context, &x, 1);
+    ty = vector_wrap(context, &y, 1);
+    for (int i = 0; i < 2; i++) {
+        FAILS(TANDEM_NO_DEVICE, tandem_unary(context, TANDEM_OP_NEG, tx, ty));
+        error_has("TANDEM_DEVICE: there is no device \"sim:7\": the plugin "
+                  "has sim:0, sim:1");
+        ck_assert_float_eq(y, 2);
+    }
+    /* Until another is. */
+    OK(tandem_context_force_device(context, TANDEM_ANY_DEVICE));
+    OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
+    OK(tandem_tensor_sync(ty, TANDEM_FOREVER));
+    ck_assert_float_eq(y, -1);
+    tandem_context_destroy(context);
 }
 END_TEST
 
@@ -318,17 +375,24 @@ END_TEST
 START_TEST(test_options_may_be_absent_or_short)
 {
     struct tandem_context *context = NULL;
-    struct tandem_context_options options;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t bytes = TANDEM_CONTEXT_OPTIONS_BYTES_0_1;
+    struct tandem_context_options *options;
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     setenv("TANDEM_PLUGIN_PATH", scratch_path("plugins"), 1);
     OK(tandem_context_create(NULL, &context));
     ck_assert_uint_eq(device_named(context, "cpu"), 0);
     tandem_context_destroy(context);
-    /* Fields past struct_size are not read. */
-    memset(&options, 0xff, sizeof options);
-    options.struct_size = sizeof options.struct_size;
-    OK(tandem_context_create(&options, &context));
+    /* Fields past struct_size are not read: there is no memory. */
+    ck_assert_ptr_ne(pages, MAP_FAILED);
+    ck_assert_int_eq(mprotect(pages + page, page, PROT_NONE), 0);
+    options = (void *)(pages + page - bytes);
+    options->struct_size = bytes;
+    OK(tandem_context_create(options, &context));
     tandem_context_destroy(context);
+    ck_assert_int_eq(munmap(pages, 2 * page), 0);
     tandem_context_destroy(NULL);
 }
 END_TEST
@@ -425,6 +489,7 @@ int main(void)
     tcase_add_test(tests, test_devices_that_are_not_there);
     tcase_add_test(tests, test_the_environment_forces_a_device);
     tcase_add_test(tests, test_the_option_forces_a_device);
+    tcase_add_test(tests, test_a_device_that_cannot_be);
     tcase_add_test(tests, test_forcing_a_device_that_is_not_there);
     tcase_add_test(tests, test_force_device);
     tcase_add_test(tests, test_nothing_is_calibrated_without_a_profile);

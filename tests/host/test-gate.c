@@ -303,6 +303,7 @@ START_TEST(test_unknown_names_are_another_version_s)
 
     gpu_favour();
     rejected_write("[\"frobnicate\", \"\", \"exp\"]");
+    log_forget();
     context = context_new(NULL);
     FAILS(TANDEM_UNSUPPORTED,
           run_on(context, device_named(context, "sim"), TANDEM_OP_EXP));

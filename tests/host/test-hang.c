@@ -19,20 +19,27 @@
 static const struct tandem_op negate = {.struct_size = sizeof negate,
                                         .id = TANDEM_OP_NEG};
 
-/* The first launch on sim:0 never ends. */
-static struct tandem_context *hanging(uint32_t hang_ms)
+/* The first launch on sim:0 never ends; with fault it fails once it is
+ * released. */
+static struct tandem_context *failing(uint32_t hang_ms, const char *fault)
 {
-    static const char *const keys[] = {"sim.hang", "sim.hang_device"};
-    static const char *const values[] = {"1", "0"};
+    static const char *const keys[] = {"sim.hang", "sim.hang_device",
+                                       "test.fault"};
+    const char *const values[] = {"1", "0", fault};
     const struct tandem_context_options options = {
         .struct_size = sizeof options,
         .open_keys = keys,
         .open_values = values,
-        .open_count = 2,
+        .open_count = fault != NULL ? 3 : 2,
         .hang_ms = hang_ms,
         .log_level = TANDEM_LOG_DEBUG};
 
     return context_new(&options);
+}
+
+static struct tandem_context *hanging(uint32_t hang_ms)
+{
+    return failing(hang_ms, NULL);
 }
 
 struct vectors {
@@ -235,6 +242,7 @@ struct stuck {
     struct vectors *v;
     enum tandem_status (*call)(struct vectors *v);
     enum tandem_status status;
+    int ended;
 };
 
 static void *stuck_run(void *argument)
@@ -242,6 +250,7 @@ static void *stuck_run(void *argument)
     struct stuck *stuck = argument;
 
     stuck->status = stuck->call(stuck->v);
+    __atomic_store_n(&stuck->ended, 1, __ATOMIC_RELEASE);
     return NULL;
 }
 
@@ -253,8 +262,11 @@ static pthread_t stuck_start(struct stuck *stuck)
 
     ck_assert_int_eq(pthread_create(&thread, NULL, stuck_run, stuck), 0);
     while (counters_read(0).waits == before ||
-           !__atomic_load_n(&stuck->v->started, __ATOMIC_ACQUIRE))
+           !__atomic_load_n(&stuck->v->started, __ATOMIC_ACQUIRE)) {
+        ck_assert_msg(!__atomic_load_n(&stuck->ended, __ATOMIC_ACQUIRE),
+                      "it did not wait");
         usleep(1000);
+    }
     return thread;
 }
 
@@ -279,6 +291,11 @@ static enum tandem_status stuck_write(struct vectors *v)
         status = tandem_tensor_write(view, v->x, sizeof v->x / 2);
     tandem_tensor_destroy(view);
     return status;
+}
+
+static enum tandem_status stuck_overwrite(struct vectors *v)
+{
+    return tandem_tensor_write(v->ty, v->x, sizeof v->x);
 }
 
 static enum tandem_status stuck_synchronize(struct vectors *v)
@@ -315,7 +332,7 @@ static void others_go_on(struct vectors *v)
 static void goes_on_beside(enum tandem_status (*call)(struct vectors *v))
 {
     struct vectors v;
-    struct stuck stuck = {&v, call, TANDEM_FAILED};
+    struct stuck stuck = {&v, call, TANDEM_FAILED, 0};
     pthread_t thread;
 
     setenv("TANDEM_SIM_DEVICES", "2", 1);
@@ -365,7 +382,7 @@ START_TEST(test_a_device_that_another_thread_waits_for)
 {
     struct script cpu = script_free(), gpu = script_free();
     struct vectors v;
-    struct stuck stuck = {&v, stuck_alone, TANDEM_OK};
+    struct stuck stuck = {&v, stuck_alone, TANDEM_OK, 0};
     pthread_t thread;
 
     v.started = 0;
@@ -388,8 +405,8 @@ END_TEST
 START_TEST(test_two_readers_of_one_tensor)
 {
     struct vectors v;
-    struct stuck stuck[2] = {{&v, stuck_read, TANDEM_FAILED},
-                             {&v, stuck_read, TANDEM_FAILED}};
+    struct stuck stuck[2] = {{&v, stuck_read, TANDEM_FAILED, 0},
+                             {&v, stuck_read, TANDEM_FAILED, 0}};
     struct sim_counters before;
     pthread_t threads[2];
 
@@ -406,6 +423,76 @@ START_TEST(test_two_readers_of_one_tensor)
     }
     ck_assert_uint_eq(counters_since(0, &before).downloads, 1);
     ck_assert_float_eq(v.y[3], -4);
+    tandem_context_destroy(v.context);
+}
+END_TEST
+
+/* Who waited for another's read that failed hears of it, too. */
+START_TEST(test_two_readers_of_a_tensor_that_failed)
+{
+    struct vectors v;
+    struct stuck stuck[2] = {{&v, stuck_read, TANDEM_OK, 0},
+                             {&v, stuck_read, TANDEM_OK, 0}};
+    pthread_t threads[2];
+
+    vectors_start(&v, failing(UINT32_MAX, "launch:1:7"));
+    threads[0] = stuck_start(&stuck[0]);
+    ck_assert_int_eq(pthread_create(&threads[1], NULL, stuck_run, &stuck[1]),
+                     0);
+    usleep(20000);
+    hangs_release();
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        ck_assert_int_eq(stuck[i].status, TANDEM_FAILED);
+    }
+    tandem_context_destroy(v.context);
+}
+END_TEST
+
+/* What another thread wrote while this one waited for the device is not
+ * overwritten by what the device had made before. */
+START_TEST(test_a_write_beside_a_wait_is_seen)
+{
+    struct vectors v;
+    struct stuck stuck = {&v, stuck_run_on_cpu, TANDEM_FAILED, 0};
+    float written[N], read[N];
+    pthread_t thread;
+
+    vectors_start(&v, hanging(UINT32_MAX));
+    thread = stuck_start(&stuck);
+    for (int i = 0; i < N; i++)
+        written[i] = 100.0f + (float)i;
+    OK(tandem_tensor_write(v.ty, written, sizeof written));
+    hangs_release();
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(stuck.status, TANDEM_OK);
+    OK(tandem_tensor_read(v.ty, read, sizeof read, TANDEM_FOREVER));
+    for (int i = 0; i < N; i++)
+        ck_assert_float_eq(read[i], -written[i]);
+    tandem_context_destroy(v.context);
+}
+END_TEST
+
+/* A read that ran out of time may still be writing the tensor's memory: who
+ * writes that next waits. */
+START_TEST(test_a_write_after_a_read_that_ran_out)
+{
+    struct vectors v;
+    struct stuck stuck = {&v, stuck_overwrite, TANDEM_FAILED, 0};
+    struct sim_counters before;
+    float read[N];
+    pthread_t thread;
+
+    vectors_start(&v, hanging(UINT32_MAX));
+    FAILS(TANDEM_NOT_READY, tandem_tensor_sync(v.ty, 1000000));
+    before = counters_read(0);
+    thread = stuck_start(&stuck);
+    hangs_release();
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(stuck.status, TANDEM_OK);
+    ck_assert_uint_ge(counters_since(0, &before).waits, 1);
+    OK(tandem_tensor_read(v.ty, read, sizeof read, TANDEM_FOREVER));
+    ck_assert_mem_eq(read, v.x, sizeof read);
     tandem_context_destroy(v.context);
 }
 END_TEST
@@ -430,5 +517,8 @@ int main(void)
     tcase_add_test(tests, test_others_go_on_beside_a_synchronize);
     tcase_add_test(tests, test_a_device_that_another_thread_waits_for);
     tcase_add_test(tests, test_two_readers_of_one_tensor);
+    tcase_add_test(tests, test_two_readers_of_a_tensor_that_failed);
+    tcase_add_test(tests, test_a_write_beside_a_wait_is_seen);
+    tcase_add_test(tests, test_a_write_after_a_read_that_ran_out);
     return suite_run(suite);
 }

@@ -74,6 +74,10 @@ static const char *const wrong_parts[] = {
     "\"gemm\": [[1, 1, 1, -1]]",
     "\"gemm\": [[0, 1, 1, 1]]",
     "\"gemm\": [[1, 1, 1]]",
+    "\"gemm\": [[1, 1, 1, 5, 5]]",
+    "\"gemm\": [[1, 1, 1, 5], [2, 2, 2, 5, \"a\"]]",
+    "\"curves\": {\"exp\": [[1, 4, 4]]}",
+    "\"curves\": {\"exp\": [[1]]}",
     "\"gemm\": {\"m\": 1}",
     "\"gemm\": [[9e18, 9e18, 9e18, 1]]",
 };
@@ -547,6 +551,20 @@ START_TEST(test_a_writer_that_is_killed)
 }
 END_TEST
 
+/* A machine that loses its power must not leave a name without content. */
+START_TEST(test_a_profile_is_on_the_disk_before_its_name)
+{
+    const struct writes_seen before = writes_seen();
+    struct writes_seen after;
+
+    good_save();
+    after = writes_seen();
+    ck_assert_uint_ge(after.files, before.files + 1);
+    ck_assert_uint_eq(after.unsynced, before.unsynced);
+    ck_assert_uint_ge(after.directories, before.directories + 1);
+}
+END_TEST
+
 static struct tandem_profile *revision_new(struct tandem_context *context,
                                            uint32_t device)
 {
@@ -642,19 +660,23 @@ END_TEST
 
 START_TEST(test_modes)
 {
+    static const mode_t masks[] = {0, 0777};
     const char *path;
     struct stat status;
 
-    umask(0);
     setenv("XDG_CACHE_HOME", scratch_path("new/cache"), 1);
-    path = good_save();
-    ck_assert_int_eq(stat(path, &status), 0);
-    ck_assert_uint_eq(status.st_mode & 07777, 0600);
-    ck_assert_int_eq(stat(scratch_path("new"), &status), 0);
-    ck_assert_uint_eq(status.st_mode & 07777, 0700);
-    ck_assert_int_eq(stat(scratch_path("new/cache/tandem"), &status), 0);
-    ck_assert_uint_eq(status.st_mode & 07777, 0700);
-    directory_remove(scratch_path("new"));
+    for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
+        umask(masks[i]);
+        path = good_save();
+        umask(0);
+        ck_assert_int_eq(stat(path, &status), 0);
+        ck_assert_uint_eq(status.st_mode & 07777, 0600);
+        ck_assert_int_eq(stat(scratch_path("new"), &status), 0);
+        ck_assert_uint_eq(status.st_mode & 07777, 0700);
+        ck_assert_int_eq(stat(scratch_path("new/cache/tandem"), &status), 0);
+        ck_assert_uint_eq(status.st_mode & 07777, 0700);
+        directory_remove(scratch_path("new"));
+    }
 }
 END_TEST
 
@@ -731,6 +753,7 @@ int main(void)
     tcase_add_test(tests, test_a_stale_file);
     tcase_add_test(tests, test_a_file_that_is_too_large);
     tcase_add_test(tests, test_a_writer_that_is_killed);
+    tcase_add_test(tests, test_a_profile_is_on_the_disk_before_its_name);
     tcase_add_test(tests, test_writers_keep_what_others_wrote);
     tcase_add_test(tests,
                    test_a_new_profile_keeps_what_was_judged_meanwhile);

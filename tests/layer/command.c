@@ -37,14 +37,20 @@ static void *stale(void *mapped)
     cl_int CL_API_CALL layer_##name parameters                               \
     {                                                                        \
         const cl_mem uses[2] = {first, second};                              \
+        struct hold_waits held;                                              \
         cl_int error;                                                        \
                                                                              \
         if (fault_call(F_##name, NULL, &error))                              \
             return error;                                                    \
         command_waits(queue, wait_count, waits);                             \
         if (!command_diverted(F_##name, NULL, queue, uses, 2, blocking,      \
-                              event, &error))                                \
+                              event, &error)) {                              \
+            shadow_before(queue, uses, 2, false);                            \
+            hold_begin(queue, blocking, &wait_count, &waits, &held);         \
             error = target.name arguments;                                   \
+            shadow_after(queue, uses, 2, false);                             \
+            hold_done(queue, blocking, event);                               \
+        }                                                                    \
         enqueued(error, &counts.counter, bytes, blocking, event);            \
         return error;                                                        \
     }
@@ -116,6 +122,7 @@ cl_int CL_API_CALL layer_clEnqueueNDRangeKernel(
     char name[64];
     const cl_uint memory_count =
         kernel_memories(kernel, memories, name, sizeof name);
+    struct hold_waits held;
     cl_int error;
 
     if (fault_call(F_clEnqueueNDRangeKernel, name, &error))
@@ -123,9 +130,13 @@ cl_int CL_API_CALL layer_clEnqueueNDRangeKernel(
     command_waits(queue, wait_count, waits);
     if (!command_diverted(F_clEnqueueNDRangeKernel, name, queue, memories,
                           memory_count, CL_FALSE, event, &error)) {
+        shadow_before(queue, memories, memory_count, true);
+        hold_begin(queue, CL_FALSE, &wait_count, &waits, &held);
         error = target.clEnqueueNDRangeKernel(queue, kernel, dimensions,
                                               offset, global, local,
                                               wait_count, waits, event);
+        shadow_after(queue, memories, memory_count, true);
+        hold_done(queue, CL_FALSE, event);
         if (error == CL_SUCCESS)
             kernel_corrupt(queue, kernel,
                            fault_result(F_clEnqueueNDRangeKernel, name));
@@ -140,6 +151,7 @@ void *CL_API_CALL layer_clEnqueueMapBuffer(
     cl_command_queue queue, cl_mem buffer, cl_bool blocking,
     cl_map_flags flags, size_t offset, size_t size, WAITS, cl_int *error)
 {
+    struct hold_waits held;
     cl_int own = CL_SUCCESS;
     void *mapped = NULL;
 
@@ -149,11 +161,13 @@ void *CL_API_CALL layer_clEnqueueMapBuffer(
         return NULL;
     }
     if (!command_diverted(F_clEnqueueMapBuffer, NULL, queue, &buffer, 1,
-                          blocking, event, &own))
+                          blocking, event, &own)) {
+        hold_begin(queue, blocking, &wait_count, &waits, &held);
         mapped =
             target.clEnqueueMapBuffer(queue, buffer, blocking, flags, offset,
                                       size, wait_count, waits, event, &own);
-    else if (own == CL_SUCCESS)
+        hold_done(queue, blocking, event);
+    } else if (own == CL_SUCCESS)
         mapped = target.clEnqueueMapBuffer(queue, buffer, CL_FALSE, flags,
                                            offset, size, 0, NULL, NULL, NULL);
     enqueued(own, &counts.maps, size, blocking, event);

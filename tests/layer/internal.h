@@ -105,6 +105,35 @@ void buffer_gone(cl_mem buffer);
 void event_gone(cl_event event);
 void queue_gone(cl_command_queue queue);
 
+/* ---- hold.c: commands that do not begin yet ---- */
+
+#define HOLD_WAITS 8u
+struct hold_waits {
+    cl_event events[HOLD_WAITS];
+};
+/* Around the driver's call; what it is to wait for may be in out. */
+void hold_begin(cl_command_queue queue, cl_bool blocking, cl_uint *wait_count,
+                const cl_event **waits, struct hold_waits *out);
+void hold_done(cl_command_queue queue, cl_bool blocking, const cl_event *event);
+void hold_flush(cl_command_queue queue);
+void hold_wait(cl_command_queue queue);
+/* flushes: the wait does, else its caller has. */
+void hold_wait_event(cl_event event, bool flushes);
+void hold_question(cl_event event);
+void hold_event_gone(cl_event event);
+void hold_queue_gone(cl_command_queue queue);
+
+/* ---- shadow.c: copies of the host's memory ---- */
+
+cl_mem_flags shadow_flags(cl_mem_flags flags);
+void shadow_created(cl_mem buffer, cl_mem_flags flags, void *host, size_t size);
+void shadow_gone(cl_mem buffer);
+/* Around a command, a kernel or another one. */
+void shadow_before(cl_command_queue queue, const cl_mem *memories,
+                   cl_uint memory_count, bool kernel);
+void shadow_after(cl_command_queue queue, const cl_mem *memories,
+                  cl_uint memory_count, bool kernel);
+
 /* ---- kernel.c: what kernels are made of, and wrong results ---- */
 
 void program_built(cl_program program, const char *options);
@@ -121,6 +150,10 @@ cl_uint kernel_memories(cl_kernel kernel, cl_mem *out_memories,
  * environment says so. */
 void kernel_corrupt(cl_command_queue queue, cl_kernel kernel, bool always);
 void corrupt_environment(void);
+
+/* ---- fence.c ---- */
+
+void fence_environment(void);
 
 /* ---- memo.c ---- */
 

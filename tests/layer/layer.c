@@ -26,11 +26,19 @@
  *       the plugin goes the ways of GPUs too.
  *   TANDEM_LAYER_STALE=1
  *       What the host writes by a map does not all reach the device.
- *   TANDEM_LAYER_SHADOW=1
- *       What the host gives a buffer as its memory is copied, and used no more.
+ *   TANDEM_LAYER_SHADOW=HOW
+ *       What the host gives a buffer as its memory is copied, and used no more
+ *       (HOW is 1); or looked at before each command (in), or written after
+ *       each (out).  Or both, but of kernels the one alone (in-kernels,
+ *       out-kernels), or the first time alone (once-kernels).
+ *   TANDEM_LAYER_PRELUDE=TEXT
+ *       Begins the source of each program.
  *   TANDEM_LAYER_MEMO=1
  *       The driver makes one context for each device and builds each program
  *       once; see memo.c.
+ *   TANDEM_LAYER_FENCE=1
+ *       Buffers end where memory ends: what a kernel touches past them ends the
+ *       process; see fence.c.
  *
  * Any thread.
  */
@@ -92,6 +100,7 @@ clInitLayer(cl_uint entries, const cl_icd_dispatch *target_dispatch,
     fault_environment();
     corrupt_environment();
     memo_environment();
+    fence_environment();
     *out_entries = sizeof layer / sizeof(void *);
     *out_dispatch = &layer;
     return CL_SUCCESS;

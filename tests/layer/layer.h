@@ -34,6 +34,8 @@ struct layer_counts {
     uint64_t markers; /* and barriers */
     uint64_t waits;   /* clFinish, clWaitForEvents, blocking transfers */
     uint64_t builds;
+    /* Commands that somebody waits for and nobody flushed (layer_hold). */
+    uint64_t unflushed;
     uint64_t bytes; /* of the calls that read, write, map and copy buffers */
     /* Since the script was set: calls of any function, calls that could have
      * followed the script (those of its function), and those that did. */
@@ -93,6 +95,14 @@ typedef void (*layer_script_fn)(const struct layer_script *);
 /* Lets go all that hangs or does not end, and ends the script. */
 LAYER_EXPORT void layer_release(void);
 typedef void (*layer_release_fn)(void);
+enum layer_hold {
+    LAYER_HOLD_NONE = 0,
+    LAYER_HOLD_FLUSH = 1, /* a command begins once it is flushed ... */
+    LAYER_HOLD_WAIT = 2   /* ... and somebody waits for anything */
+};
+/* From now on; what was held begins. */
+LAYER_EXPORT void layer_hold(enum layer_hold wanted);
+typedef void (*layer_hold_fn)(enum layer_hold);
 /* How many calls hang now. */
 LAYER_EXPORT uint64_t layer_hanging(void);
 typedef uint64_t (*layer_hanging_fn)(void);

@@ -51,19 +51,46 @@ CREATES(LAYER_QUEUE, cl_command_queue, clCreateCommandQueueWithProperties,
         (cl_context context, cl_device_id device,
          const cl_queue_properties *properties, cl_int *error),
         (context, device, properties, error))
-/* A driver that keeps a copy of the host's memory, where the environment wants
- * it. */
-static cl_mem_flags shadowed(cl_mem_flags flags)
+/* What the environment wants before all sources: one more string, where there
+ * is room for it, in memory that a thread's next call uses again. */
+#define MOST_STRINGS 16u
+static const char *prelude(cl_uint string_count)
 {
-    if (!(flags & CL_MEM_USE_HOST_PTR) || !getenv("TANDEM_LAYER_SHADOW"))
-        return flags;
-    return (flags & ~(cl_mem_flags)CL_MEM_USE_HOST_PTR) | CL_MEM_COPY_HOST_PTR;
+    return string_count + 1 < MOST_STRINGS ? getenv("TANDEM_LAYER_PRELUDE")
+                                           : NULL;
 }
 
-CREATES(LAYER_MEMORY, cl_mem, clCreateBuffer, NULL, buffer_created(created),
+static cl_uint prelude_count(cl_uint string_count)
+{
+    return string_count + (prelude(string_count) != NULL);
+}
+
+static const char **prelude_strings(cl_uint string_count, const char **strings)
+{
+    static _Thread_local const char *texts[MOST_STRINGS];
+
+    texts[0] = prelude(string_count);
+    for (cl_uint i = 0; texts[0] && i < string_count; i++)
+        texts[i + 1] = strings[i];
+    return texts[0] ? texts : strings;
+}
+
+static const size_t *prelude_lengths(cl_uint string_count,
+                                     const size_t *lengths)
+{
+    static _Thread_local size_t longer[MOST_STRINGS];
+
+    if (!prelude(string_count) || !lengths)
+        return lengths;
+    memcpy(longer + 1, lengths, string_count * sizeof *lengths);
+    return longer;
+}
+
+CREATES(LAYER_MEMORY, cl_mem, clCreateBuffer, NULL,
+        (buffer_created(created), shadow_created(created, flags, host, size)),
         (cl_context context, cl_mem_flags flags, size_t size, void *host,
          cl_int *error),
-        (context, shadowed(flags), size, host, error))
+        (context, shadow_flags(flags), size, host, error))
 CREATES(LAYER_MEMORY, cl_mem, clCreateBufferWithProperties, NULL,
         buffer_created(created),
         (cl_context context, const cl_mem_properties *properties,
@@ -80,7 +107,9 @@ CREATES(LAYER_MEMORY, cl_mem, clCreateImage, NULL, (void)0,
 CREATES(LAYER_PROGRAM, cl_program, clCreateProgramWithSource, NULL, (void)0,
         (cl_context context, cl_uint string_count, const char **strings,
          const size_t *lengths, cl_int *error),
-        (context, string_count, strings, lengths, error))
+        (context, prelude_count(string_count),
+         prelude_strings(string_count, strings),
+         prelude_lengths(string_count, lengths), error))
 CREATES(LAYER_PROGRAM, cl_program, clCreateProgramWithBinary, NULL, (void)0,
         (cl_context context, cl_uint device_count, const cl_device_id *devices,
          const size_t *lengths, const unsigned char **binaries,
@@ -171,11 +200,13 @@ RETAINS(LAYER_SAMPLER, cl_sampler, clRetainSampler)
 
 RELEASES(LAYER_CONTEXT, cl_context, clReleaseContext, (void)0)
 RELEASES(LAYER_QUEUE, cl_command_queue, clReleaseCommandQueue,
-         queue_gone(handle))
-RELEASES(LAYER_MEMORY, cl_mem, clReleaseMemObject, buffer_gone(handle))
+         (queue_gone(handle), hold_queue_gone(handle)))
+RELEASES(LAYER_MEMORY, cl_mem, clReleaseMemObject,
+         (buffer_gone(handle), shadow_gone(handle)))
 RELEASES(LAYER_PROGRAM, cl_program, clReleaseProgram, program_gone(handle))
 RELEASES(LAYER_KERNEL, cl_kernel, clReleaseKernel, kernel_gone(handle))
-RELEASES(LAYER_EVENT, cl_event, clReleaseEvent, event_gone(handle))
+RELEASES(LAYER_EVENT, cl_event, clReleaseEvent,
+         (event_gone(handle), hold_event_gone(handle)))
 RELEASES(LAYER_SAMPLER, cl_sampler, clReleaseSampler, (void)0)
 
 /* ---- questions, and what has no object ---- */
@@ -219,7 +250,16 @@ PASSES(clGetKernelWorkGroupInfo,
 PASSES(clGetEventProfilingInfo,
        (cl_event event, cl_profiling_info name, ROOM),
        (event, name, room, value, out_size))
-PASSES(clFlush, (cl_command_queue queue), (queue))
+
+cl_int CL_API_CALL layer_clFlush(cl_command_queue queue)
+{
+    cl_int error;
+
+    if (fault_call(F_clFlush, NULL, &error))
+        return error;
+    hold_flush(queue);
+    return target.clFlush(queue);
+}
 
 /* A processor says that it is a GPU where the environment wants it. */
 cl_int CL_API_CALL layer_clGetDeviceInfo(cl_device_id device,

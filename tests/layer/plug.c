@@ -40,6 +40,7 @@ void plug_layer(struct plug *plug)
         !find(layer, "layer_script_set", &plug->script_set) ||
         !find(layer, "layer_release", &plug->release) ||
         !find(layer, "layer_hanging", &plug->hanging) ||
+        !find(layer, "layer_hold", &plug->hold) ||
         !find(layer, "layer_function", &plug->function) ||
         !find(layer, "layer_failed", &plug->failed) ||
         !find(layer, "layer_codes", &plug->codes)) {

@@ -20,6 +20,7 @@ struct plug {
     layer_script_fn script_set;
     layer_release_fn release;
     layer_hanging_fn hanging;
+    layer_hold_fn hold;
     layer_function_fn function;
     layer_failed_fn failed;
     layer_codes_fn codes;

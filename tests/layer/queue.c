@@ -255,6 +255,7 @@ cl_int CL_API_CALL layer_clFinish(cl_command_queue queue)
         return code;
     count(&counts.waits, 1);
     told = queue_told(queue);
+    hold_wait(queue);
     code = target.clFinish(queue);
     return told != CL_SUCCESS ? told : code;
 }
@@ -319,6 +320,8 @@ cl_int CL_API_CALL layer_clWaitForEvents(cl_uint event_count,
         else if (code < 0)
             return CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
     }
+    for (cl_uint i = 0; i < event_count; i++)
+        hold_wait_event(waits[i], true);
     return target.clWaitForEvents(event_count, waits);
 }
 
@@ -330,6 +333,8 @@ cl_int CL_API_CALL layer_clGetEventInfo(cl_event event, cl_event_info name,
 
     if (fault_call(F_clGetEventInfo, NULL, &code))
         return code;
+    if (name == CL_EVENT_COMMAND_EXECUTION_STATUS)
+        hold_question(event);
     code = target.clGetEventInfo(event, name, room, value, out_size);
     if (code == CL_SUCCESS && value &&
         name == CL_EVENT_COMMAND_EXECUTION_STATUS) {
@@ -388,6 +393,7 @@ cl_int CL_API_CALL layer_clSetEventCallback(
     if (!callback)
         return CL_OUT_OF_HOST_MEMORY;
     *callback = (struct callback){notify, user, event};
+    hold_wait_event(event, false);
     code = target.clSetEventCallback(event, type, call_back, callback);
     if (code != CL_SUCCESS)
         free(callback);

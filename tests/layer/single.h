@@ -36,6 +36,10 @@ enum tandem_status ready_until(uint32_t id);
 enum tandem_status synchronize(void);
 /* The last message has text in it. */
 void said(const char *text);
+/* Runs this program in a process of its own, on a device that says it is a GPU
+ * (devices are looked at once), unless that is what runs; its exit status.
+ * Before OpenCL is used. */
+int single_as_gpu(void);
 int single_main(Suite *suite);
 
 #endif

@@ -185,12 +185,27 @@ static void call_fails(const char *name, enum layer_fault fault,
     }
 }
 
+/* Of the cases since these numbers, half at least must have met their fault: a
+ * sweep that meets none shows nothing. */
+static void delivery_check(const char *name, uint64_t cases_before,
+                           uint64_t delivered_before)
+{
+    const uint64_t run = cases - cases_before;
+    const uint64_t met = delivered - delivered_before;
+
+    if (run > 0 && met * 2 >= run)
+        return;
+    failures++;
+    fprintf(stderr, "FAIL %s: %" PRIu64 " of %" PRIu64 " cases met a fault\n",
+            name, met, run);
+}
+
 /* Each nth from 1 to most, or some of them by chance. */
 static void sweep(const char *name, enum layer_fault fault, uint64_t most,
                   uint64_t times, uint64_t some)
 {
     const uint64_t rounds = thorough || some > most ? most : some;
-    const uint64_t start = cases, start_ms = now_ms();
+    const uint64_t start = cases, start_ms = now_ms(), met = delivered;
 
     for (uint64_t i = 1; i <= rounds; i++) {
         call_fails(name, fault, NULL,
@@ -203,11 +218,13 @@ static void sweep(const char *name, enum layer_fault fault, uint64_t most,
                    (now_ms() - start_ms) / 1000);
         fflush(stdout);
     }
+    delivery_check(name, start, met);
 }
 
 /* Every function once at least. */
 static void sweep_functions(const struct profile *profile)
 {
+    const uint64_t start = cases, met = delivered;
     const char *name;
     uint64_t calls;
 
@@ -215,6 +232,7 @@ static void sweep_functions(const struct profile *profile)
         if (profile->of[i] > 0)
             call_fails("function", LAYER_FAULT_CALL, name,
                        1 + random_below(profile->of[i]), 1, false);
+    delivery_check("function", start, met);
 }
 
 static void on_alarm(int signal_number)
@@ -237,8 +255,11 @@ static void by_hand(char **from)
         .spare_releases = strcmp(from[3], "1") != 0,
         .build_log = "scripted failure"};
 
+    const uint64_t start = cases, met = delivered;
+
     describe("by hand", &script);
     case_run(&script);
+    delivery_check("by hand", start, met);
 }
 
 static int chosen(int count, char **names, const char *name)

@@ -36,7 +36,7 @@ static struct plug plug;
 static struct workload work;
 static struct told *told; /* shared with the children */
 static char label[256];
-static uint64_t cases, failures;
+static uint64_t cases, delivered, failures;
 
 static void wrong(const char *what)
 {
@@ -127,6 +127,7 @@ static void one_case(const struct layer_script *script)
     if (pid < 0 || waitpid(pid, &state, 0) != pid || state != 0)
         snprintf(told->wrong, sizeof told->wrong, "the process ended by %d",
                  state);
+    delivered += told->faults > 0;
     if (!told->wrong[0])
         return;
     failures++;
@@ -176,7 +177,12 @@ int main(void)
         if (all || n % 8 == seed % 8)
             call_fails(n, UINT64_MAX, seed + (uint32_t)n, all);
     }
-    printf("%" PRIu64 " calls, %" PRIu64 " cases, %" PRIu64 " failures\n",
-           calls, cases, failures);
+    printf("%" PRIu64 " calls, %" PRIu64 " cases, %" PRIu64
+           " of them with a fault, %" PRIu64 " failures\n",
+           calls, cases, delivered, failures);
+    if (delivered * 2 < cases) {
+        fprintf(stderr, "FAIL: most cases met no fault\n");
+        return 1;
+    }
     return failures > 0;
 }

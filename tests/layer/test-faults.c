@@ -62,6 +62,23 @@ static void work_again(void)
         sweep_report("the device does not work afterwards, nor is it lost");
 }
 
+/* All sections have freed what they had: nothing is counted as used, whatever
+ * failed.  When: before which end of the case. */
+static void none_used(const char *when)
+{
+    struct tandem_memory_stats stats = {.struct_size = sizeof stats};
+    char text[WORKLOAD_TEXT];
+
+    if (work.lost ||
+        work.api->memory_stats(work.device, &stats) != TANDEM_OK ||
+        (stats.used_bytes == 0 && stats.buffer_count == 0))
+        return;
+    snprintf(text, sizeof text,
+             "%" PRIu64 " bytes of %" PRIu64 " buffers are in use %s",
+             stats.used_bytes, stats.buffer_count, when);
+    sweep_report(text);
+}
+
 /* Every call says so; step notes what does not. */
 static void still_lost(void)
 {
@@ -113,6 +130,8 @@ static void one_case(const struct layer_script *script)
     faults_before = plug_counts(&plug).faults;
     if (opened)
         workload_run(&work, section_done);
+    if (opened)
+        none_used("under the fault");
     if (script->nth == 0 && work.failures > 0)
         sweep_report("the workload fails by itself");
     lost = opened && work.lost;
@@ -123,6 +142,7 @@ static void one_case(const struct layer_script *script)
     sweep_fault_ends();
     if (opened && work.device) {
         lost ? still_lost() : work_again();
+        none_used("afterwards");
         workload_close(&work);
     }
     if (lost || early || !opened) {

@@ -42,7 +42,6 @@ enum others { SAME, LEADING_AXIS, OTHERS };
 
 struct search {
     struct keys *keys;
-    struct platform_device hardware;
     struct request request;
     struct tandem_op op;
     double floats[8];
@@ -335,20 +334,18 @@ static void products_try(struct search *search)
 /* ---- all operators ---- */
 
 static void search_start(struct search *search, struct keys *keys,
+                         const struct platform_device *hardware,
                          uint32_t group_log2)
 {
     memset(search, 0, sizeof(*search));
     search->keys = keys;
-    search->hardware.correct_divide = true;
-    search->hardware.info.kind = TANDEM_DEVICE_GPU;
-    search->hardware.info.compute_units = 64;
     for (size_t i = 0; i < COUNT(search->floats); i++)
         search->floats[i] = 0.5;
     for (uint32_t i = 0; i < TANDEM_MAX_OPERANDS; i++)
         search->outputs[i] = &search->results[i];
     search->op.struct_size = sizeof(search->op);
     search->op.floats = search->floats;
-    search->request.hardware = &search->hardware;
+    search->request.hardware = hardware;
     search->request.group_log2 = group_log2;
     search->request.op = &search->op;
     search->request.inputs = search->inputs;
@@ -369,7 +366,8 @@ static bool every_kernel(const struct keys *keys)
     return true;
 }
 
-bool keys_find(struct keys *out, uint32_t group_log2)
+bool keys_find(struct keys *out, const struct platform_device *hardware,
+               uint32_t group_log2)
 {
     struct search search;
     out->count = 0;
@@ -378,7 +376,7 @@ bool keys_find(struct keys *out, uint32_t group_log2)
         fprintf(stderr, "out of memory\n");
         return false;
     }
-    search_start(&search, out, group_log2);
+    search_start(&search, out, hardware, group_log2);
     for (uint32_t i = 0; (search.row = operator_row_at(i)) != NULL; i++) {
         search.op.id = search.row->id;
         search.valid = false;

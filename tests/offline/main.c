@@ -8,10 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "opencl/platform.h"
 #include "variants.h"
 
 int main(int argc, char **argv)
 {
+    const struct platform_device hardware = {
+        .correct_divide = true,
+        .info = {.kind = TANDEM_DEVICE_GPU, .compute_units = 64}};
     struct keys keys;
     uint32_t items = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 256;
 
@@ -19,7 +23,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s DIRECTORY [WORK-ITEMS [SEED]]\n", argv[0]);
         return 2;
     }
-    bool done = keys_find(&keys, (uint32_t)__builtin_ctz(items));
+    bool done = keys_find(&keys, &hardware, (uint32_t)__builtin_ctz(items));
     if (argc > 3)
         done = done && keys_choose(&keys, strtoull(argv[3], NULL, 10));
     done = done && units_write(argv[1], &keys);

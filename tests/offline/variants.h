@@ -10,16 +10,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct platform_device;
+
 /* Keys of opencl/plan.h, each once, in the order of their finding. */
 struct keys {
     uint64_t *key;
     uint32_t count;
 };
 
-/* The keys that the planners make for work-groups of 1 << group_log2.  false,
- * with a line on stderr, where an operator or a kernel has none: then what is
- * tried here does not reach it. */
-bool keys_find(struct keys *out, uint32_t group_log2);
+/* The keys that the planners make for hardware and work-groups of
+ * 1 << group_log2.  false, with a line on stderr, where an operator or a kernel
+ * has none: then what is tried here does not reach it. */
+bool keys_find(struct keys *out, const struct platform_device *hardware,
+               uint32_t group_log2);
 
 /* Keeps a choice by chance in which, for each kernel, every value of each part
  * of its keys occurs: each operator, dtype of an operand, width of indices, way

@@ -69,12 +69,70 @@ START_TEST(sheared_tiles_count_what_they_work_out)
     /* Nor here, but as many lines before the first are. */
     ck_assert(transpose_wide(8, 100, 0x0c000001, 0, TANDEM_U8));
     ck_assert(transpose_wide(9, 200000001, 200000001, 0, TANDEM_F32));
+    ck_assert(transpose_wide(8, 100, -0x0c000001, 0, TANDEM_U8));
+    ck_assert(transpose_wide(64, 100, -(1 << 25), 1, TANDEM_U8));
+    ck_assert(!transpose_wide(64, 100, -(1 << 20), 1, TANDEM_U8));
     ck_assert(!transpose_wide(64, 100, 1 << 24, 1, TANDEM_F32));
     /* A tile is worked out whole, of few lines and of few rows. */
     ck_assert(!transpose_wide(8, 100, (1 << 23) + 1, 0, TANDEM_U8));
     ck_assert(transpose_wide(8, 100, (1 << 24) + 1, 0, TANDEM_U8));
     ck_assert(!transpose_wide((1 << 23) + 1, 8, 8, 0, TANDEM_U8));
     ck_assert(transpose_wide((1 << 24) + 1, 8, 8, 0, TANDEM_U8));
+}
+END_TEST
+
+/* Whether y = op(x) of a shape counts in 64 bits, x having these strides, or y
+ * where turned; the other one has no gaps. */
+static bool strided_wide(uint32_t id, const int64_t *shape,
+                         const int64_t *strides, bool turned)
+{
+    const struct platform_device hardware = {.info.compute_units = 4};
+    const struct tandem_op op = {.struct_size = sizeof(op), .id = id};
+    struct tandem_tensor_desc gaps = {.dtype = TANDEM_F32, .rank = 3};
+    struct tandem_tensor_desc none = gaps;
+    int64_t elements = 1;
+    for (uint32_t i = 3; i-- > 0;) {
+        gaps.shape[i] = none.shape[i] = shape[i];
+        gaps.strides[i] = strides[i];
+        none.strides[i] = elements;
+        elements *= shape[i];
+    }
+    const struct tandem_tensor_desc *inputs[] = {turned ? &none : &gaps};
+    const struct tandem_tensor_desc *outputs[] = {turned ? &gaps : &none};
+    const struct request request = {.hardware = &hardware,
+                                    .group_log2 = 8,
+                                    .op = &op,
+                                    .inputs = inputs,
+                                    .outputs = outputs,
+                                    .input_count = 1,
+                                    .output_count = 1};
+    struct plan plan = {.steps = 0};
+    ck_assert_int_eq(plan_make(&plan, &request), TANDEM_OK);
+    ck_assert_uint_ne(KEY_KERNEL(plan.step[0].key), KERNEL_FLAT);
+    return KEY_WIDE(plan.step[0].key) != 0;
+}
+
+/* 2^31 elements back are as far as 2^31 on, and what goes back along one axis
+ * does not bring nearer what goes on along another. */
+START_TEST(strides_reach_as_far_back_as_on)
+{
+    static const int64_t shape[] = {5, 6, 7};
+    static const struct {
+        int64_t strides[3];
+        bool wide;
+    } cases[] = {
+        {{1 << 28, 100, 1}, false},       {{1 << 29, 100, 1}, true},
+        {{-(1 << 28), 100, 1}, false},    {{-(1 << 29), 100, 1}, true},
+        {{1 << 28, -(1 << 28), 1}, true}, {{-(1 << 28), 1 << 28, 1}, true},
+        {{1000, 100, -(1 << 29)}, true},  {{1000, -(1 << 29), 7}, true},
+        {{1000, -(1 << 28), 7}, false},
+    };
+    static const uint32_t ids[] = {TANDEM_OP_NEG, TANDEM_OP_COPY};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (size_t k = 0; k < 4; k++)
+            ck_assert_msg(strided_wide(ids[k % 2], shape, cases[i].strides,
+                                       k / 2 != 0) == cases[i].wide,
+                          "case %zu, %zu", i, k);
 }
 END_TEST
 
@@ -144,6 +202,7 @@ int main(void)
     TCase *tests = tcase_create("plan");
     tcase_add_test(tests, no_more_is_packed_than_is_counted);
     tcase_add_test(tests, sheared_tiles_count_what_they_work_out);
+    tcase_add_test(tests, strides_reach_as_far_back_as_on);
     tcase_add_test(tests, the_last_group_joins_what_is_quick_to_join);
     return runner_run_case("plan", tests);
 }

@@ -272,6 +272,31 @@ START_TEST(tiles_that_fill_no_wave_are_parted)
 }
 END_TEST
 
+/* In how many parts, by the bytes a ns that the device moves. */
+static uint32_t splits_at(const char *bytes, int64_t size, int64_t k)
+{
+    take("bytes", bytes);
+    return choice(size, size, k).division.splits;
+}
+
+START_TEST(parts_are_written_read_and_joined)
+{
+    start(true);
+    take("tile.strict-large", "1000 70 60");
+    take("launch", "1000");
+    uint32_t free_of_cost = splits_at("1000000", 128, 65536);
+    uint32_t cheap = splits_at("10", 128, 65536);
+    uint32_t dear = splits_at("1", 128, 65536);
+    ck_assert_uint_gt(free_of_cost, cheap);
+    ck_assert_uint_gt(cheap, dear);
+    ck_assert_uint_eq(splits_at("0.001", 128, 65536), 1);
+    /* Of the last tiles alone, only theirs: at a rate at which it would not be
+     * worth the memory of all. */
+    ck_assert_uint_gt(splits_at("300", 1536, 1536), 1);
+    ck_assert_uint_eq(splits_at("1", 1536, 1536), 1);
+}
+END_TEST
+
 /* Products of the same extents. */
 static struct tandem_gemm relative(uint32_t which)
 {
@@ -638,6 +663,7 @@ int main(void)
     tcase_add_test(tests, alignment_goes_by_the_dtype);
     tcase_add_test(tests, single_elements_take_longer);
     tcase_add_test(tests, tiles_that_fill_no_wave_are_parted);
+    tcase_add_test(tests, parts_are_written_read_and_joined);
     tcase_add_test(tests, routes_are_remembered_by_all_that_counts);
     tcase_add_test(tests, long_lines_are_remembered);
     tcase_add_test(tests, an_epilogue_is_remembered_and_so_is_what_is_broken);

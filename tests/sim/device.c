@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/message.h"
+#include "common/struct_size.h"
 #include "internal.h"
 
 struct handle_pool device_pool = HANDLE_POOL(struct sim_device, 0x53494d44u);
@@ -90,11 +91,13 @@ enum tandem_status device_describe(uint32_t index,
     uint32_t count;
     enum tandem_status status;
 
-    if (!out_info || out_info->struct_size < sizeof out_info->struct_size)
+    if (!out_info)
         return message_set(TANDEM_INVALID_ARGUMENT,
-                           "device_describe: out_info is NULL or its "
-                           "struct_size is not set");
-    status = device_count(&count);
+                           "device_describe: out_info is NULL");
+    status = struct_size_check("out_info", "tandem_device_info",
+                               out_info->struct_size, sizeof(size_t));
+    if (status == TANDEM_OK)
+        status = device_count(&count);
     if (status != TANDEM_OK)
         return status;
     if (index >= count)
@@ -103,9 +106,7 @@ enum tandem_status device_describe(uint32_t index,
                            count);
     memset(&info, 0, sizeof info);
     info_fill(index, &info);
-    info.struct_size = out_info->struct_size;
-    memcpy(out_info, &info,
-           info.struct_size < sizeof info ? info.struct_size : sizeof info);
+    struct_size_fill(out_info, &info, sizeof info);
     return TANDEM_OK;
 }
 
@@ -239,15 +240,15 @@ enum tandem_status device_memory_stats(struct tandem_device *handle,
     if (!handle_live(&device_pool, device))
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "memory_stats: device is NULL or was closed");
-    if (!out_stats || out_stats->struct_size < sizeof out_stats->struct_size)
+    if (!out_stats)
         return message_set(TANDEM_INVALID_ARGUMENT,
-                           "memory_stats: out_stats is NULL or its "
-                           "struct_size is not set");
+                           "memory_stats: out_stats is NULL");
+    if (struct_size_check("out_stats", "tandem_memory_stats",
+                          out_stats->struct_size, sizeof(size_t)) != TANDEM_OK)
+        return TANDEM_INVALID_ARGUMENT;
     pthread_mutex_lock(&device->mutex);
     stats = device->stats;
     pthread_mutex_unlock(&device->mutex);
-    stats.struct_size = out_stats->struct_size;
-    memcpy(out_stats, &stats,
-           stats.struct_size < sizeof stats ? stats.struct_size : sizeof stats);
+    struct_size_fill(out_stats, &stats, sizeof stats);
     return TANDEM_OK;
 }

@@ -232,8 +232,10 @@ enum tandem_status transfer_upload(struct tandem_stream *handle,
 
     if (!source && bytes)
         return message_set(TANDEM_INVALID_ARGUMENT, "upload: source is NULL");
-    status = transfer_begin("upload", handle, buffer_handle, offset, bytes,
-                            &stream, &buffer);
+    status = check_flags("upload", flags, TANDEM_TRANSFER_ASYNC);
+    if (status == TANDEM_OK)
+        status = transfer_begin("upload", handle, buffer_handle, offset, bytes,
+                                &stream, &buffer);
     if (status != TANDEM_OK || bytes == 0)
         return status != TANDEM_OK ? status
                                    : device_unlock(stream->device, TANDEM_OK);
@@ -319,8 +321,10 @@ enum tandem_status transfer_download(struct tandem_stream *handle,
 
     if (!target && bytes)
         return message_set(TANDEM_INVALID_ARGUMENT, "download: target is NULL");
-    status = transfer_begin("download", handle, buffer_handle, offset, bytes,
-                            &stream, &buffer);
+    status = check_flags("download", flags, TANDEM_TRANSFER_ASYNC);
+    if (status == TANDEM_OK)
+        status = transfer_begin("download", handle, buffer_handle, offset,
+                                bytes, &stream, &buffer);
     if (status != TANDEM_OK || bytes == 0)
         return status != TANDEM_OK ? status
                                    : device_unlock(stream->device, TANDEM_OK);

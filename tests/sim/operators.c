@@ -298,9 +298,7 @@ static enum tandem_status gemm_enqueue(struct sim_stream *stream,
     if (!command)
         return TANDEM_OUT_OF_MEMORY;
     own = &command->gemm;
-    memcpy(own, gemm,
-           gemm->struct_size < sizeof *own ? gemm->struct_size : sizeof *own);
-    own->struct_size = sizeof *own;
+    gemm_complete(own, gemm);
     status = gemm_operand(command, "a", &own->a.buffer, false);
     if (status == TANDEM_OK)
         status = gemm_operand(command, "b", &own->b.buffer, false);

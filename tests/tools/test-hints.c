@@ -90,6 +90,7 @@ START_TEST(gpus_and_their_drivers_are_named)
     pci("0000:05:00.0", "0x030000\n", "0x1234\n"); /* an emulator's */
     pci("0000:06:00.0", "", "nonsense");
     ck_assert_int_eq(mkdir(path("empty"), 0755), 0);
+    setenv("OCL_ICD_VENDORS", path("empty"), 1);
     hints_gpus(sentences, path("*"));
     ck_assert_uint_eq(json_array_size(sentences), 3);
     ck_assert(says(sentences, "NVIDIA (PCI 0000:01:00.0)",
@@ -97,6 +98,17 @@ START_TEST(gpus_and_their_drivers_are_named)
     ck_assert(says(sentences, "AMD (PCI 0000:02:00.0)", "mesa-opencl-icd"));
     ck_assert(says(sentences, "Intel (PCI 0000:03:00.0)", "intel-opencl-icd"));
     json_decref(sentences);
+    /* One that is registered need not be installed. */
+    put("amd.icd", "/opt/rocm/lib/libamdocl64.so\n", 0644);
+    setenv("OCL_ICD_VENDORS", path("amd.icd"), 1);
+    sentences = json_array();
+    hints_gpus(sentences, path("*"));
+    ck_assert(says(sentences, "NVIDIA (PCI 0000:01:00.0)",
+                   "nvidia-opencl-icd"));
+    ck_assert(says(sentences, "AMD (PCI 0000:02:00.0)", "amd.icd)"));
+    ck_assert(!says(sentences, "AMD (PCI 0000:02:00.0)", "mesa-opencl-icd"));
+    json_decref(sentences);
+    unsetenv("OCL_ICD_VENDORS");
 }
 END_TEST
 

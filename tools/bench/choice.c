@@ -135,7 +135,7 @@ static void print_points(struct bench *bench, const struct point *points,
                          size_t count, uint32_t device_count)
 {
     char shape[160], name[DEVICE_NAME_BYTES], text[2][TEXT_BYTES];
-    struct table table = {0};
+    struct table table = {.fold = 3};
 
     table_row(&table);
     table_cell(&table, "operator");

@@ -160,7 +160,7 @@ static void print_differences(const json_t *earlier, const json_t *now,
 
 size_t document_compare(const json_t *earlier, const json_t *now, FILE *out)
 {
-    struct tally tally = {.same = 0};
+    struct tally tally = {.table.fold = 1};
     const json_t *row;
     size_t i;
 

@@ -1,219 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tandem-bench: how fast Tandem is against what it stands on, in one run, as
- * ratios with both figures.  This file reads the command line.
+ * ratios with both figures.
  */
 #include <config.h>
 
 #include "document.h"
 #include "first.h"
+#include "options.h"
 #include "run.h"
 
+#include "../common/output.h"
+
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-enum {
-    EXIT_FAILED = 1,
-    EXIT_USAGE = 2,
-    EXIT_NO_DEVICE = 3,
-    EXIT_SLOWER = 4
-};
-
-struct command {
-    struct bench bench;
-    struct selection selection;
-    enum document_format format;
-    const char *from, *compare, *output;
-    bool list;
-};
-
-static void print_help(FILE *out)
-{
-    fputs("Usage: tandem-bench [OPTION]... [SUITE]...\n"
-          "Compares Tandem with what it stands on and prints ratios.\n"
-          "\n"
-          "  --device=NAME    this device alone: cpu, opencl, opencl:1; any: "
-          "the\n"
-          "                   library's choice\n"
-          "  --scale=SCALE    tiny, small, full; else small on a CPU, full on "
-          "a GPU\n"
-          "  --only=TEXT      rows alone whose name has TEXT\n"
-          "  --option=KEY=VALUE  passed on as devices are opened; may be "
-          "repeated\n"
-          "  --samples=N      turns of each side, 9 or more (9)\n"
-          "  --seed=N         of the suite choice (1)\n"
-          "  --points         prints each point of the suite choice\n"
-          "  --list           what would be measured (--scale=full), nothing "
-          "more\n"
-          "  --from=FILE      prints the result in FILE, measures nothing\n"
-          "  --compare=FILE   then prints what changed since the result in "
-          "FILE\n"
-          "  --format=FORMAT  text, json, markdown, svg\n"
-          "  --json           --format=json\n"
-          "  --output=FILE    writes to FILE, not to standard output\n"
-          "  --help           this text\n"
-          "  --version        the version\n"
-          "\n"
-          "Suites (all where none is named):\n",
-          out);
-    for (size_t i = 0; i < SUITE_COUNT; i++)
-        fprintf(out, "  %-12s %s\n", suites[i].name, suites[i].about);
-    fputs("\nspeed: above 1 is faster than the reference.\n"
-          "Exit status: 0 all ran, 1 a result was wrong, a call failed or a "
-          "file cannot\nbe read or written, 2 wrong usage or no row that "
-          "--only names, 3 there is no\ndevice, or none of the name given, 4 "
-          "--compare found something slower beyond\nthe spread.\n",
-          out);
-}
-
-static bool read_number(const char *text, uint64_t least, uint64_t most,
-                        uint64_t *out)
-{
-    char *end;
-
-    errno = 0;
-    *out = strtoull(text, &end, 10);
-    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 &&
-           *out >= least && *out <= most;
-}
-
-/* The index of the word among count; -1: not there. */
-static int word_index(const char *word, const char *const *words, int count)
-{
-    while (count-- > 0)
-        if (strcmp(words[count], word) == 0)
-            return count;
-    return -1;
-}
-
-static bool take_suite(struct selection *selection, const char *name)
-{
-    const struct suite *suite = suite_find(name);
-
-    if (suite != NULL)
-        return selection->suites[suite - suites] = selection->any_suite = true;
-    fprintf(stderr, "tandem-bench: there is no suite \"%s\"\n", name);
-    return false;
-}
-
-/* "KEY=VALUE", taken apart in place. */
-static bool take_pair(struct opening *opening, char *text)
-{
-    char *equals = strchr(text, '=');
-
-    if (equals == NULL || equals == text || opening->count == OPENING_MOST)
-        return false;
-    *equals = '\0';
-    opening->keys[opening->count] = text;
-    opening->values[opening->count++] = equals + 1;
-    return true;
-}
-
-/* Options with a pair, a number or a word of a few; false: not understood. */
-static bool take_value(int option, struct command *command)
-{
-    uint64_t number = 0;
-    int word;
-
-    switch (option) {
-    case 'k':
-        return take_pair(&command->bench.opening, optarg);
-    case 'n':
-        if (!read_number(optarg, MIN_SAMPLES, MAX_SAMPLES, &number))
-            return false;
-        command->bench.samples = (uint32_t)number;
-        return true;
-    case 's':
-        return read_number(optarg, 0, INT64_MAX, &command->bench.seed);
-    case 'S':
-        command->selection.scale = word_index(optarg, scale_names, SCALES);
-        return command->selection.scale >= 0;
-    default:
-        word = word_index(optarg, format_names, FORMATS);
-        command->format = word < 0 ? FORMAT_TEXT : (enum document_format)word;
-        return word >= 0;
-    }
-}
-
-/* -1: go on; else the exit status. */
-static int take_option(int option, struct command *command)
-{
-    switch (option) {
-    case 'd':
-        command->selection.device = optarg;
-        return -1;
-    case 'O':
-        command->selection.only = optarg;
-        return -1;
-    case 'r':
-        command->from = optarg;
-        return -1;
-    case 'c':
-        command->compare = optarg;
-        return -1;
-    case 'o':
-        command->output = optarg;
-        return -1;
-    case 'l':
-        command->list = true;
-        return -1;
-    case 'p':
-        command->bench.print_points = true;
-        return -1;
-    case 'j':
-        command->format = FORMAT_JSON;
-        return -1;
-    case 'h':
-        print_help(stdout);
-        return 0;
-    case 'V':
-        printf("tandem-bench (Tandem) %s\n", tandem_version());
-        return 0;
-    case '?':
-        return EXIT_USAGE;
-    default:
-        if (take_value(option, command))
-            return -1;
-        fprintf(stderr, "tandem-bench: \"%s\" will not do here\n", optarg);
-        return EXIT_USAGE;
-    }
-}
-
-static int read_options(int argc, char **argv, struct command *command)
-{
-    static const struct option options[] = {
-        {"device", required_argument, NULL, 'd'},
-        {"scale", required_argument, NULL, 'S'},
-        {"only", required_argument, NULL, 'O'},
-        {"option", required_argument, NULL, 'k'},
-        {"samples", required_argument, NULL, 'n'},
-        {"seed", required_argument, NULL, 's'},
-        {"points", no_argument, NULL, 'p'},
-        {"list", no_argument, NULL, 'l'},
-        {"from", required_argument, NULL, 'r'},
-        {"compare", required_argument, NULL, 'c'},
-        {"format", required_argument, NULL, 'f'},
-        {"json", no_argument, NULL, 'j'},
-        {"output", required_argument, NULL, 'o'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},
-        {NULL, 0, NULL, 0},
-    };
-    int option, status = -1;
-
-    while (status < 0 &&
-           (option = getopt_long(argc, argv, "hV", options, NULL)) != -1)
-        status = take_option(option, command);
-    for (; status < 0 && optind < argc; optind++)
-        if (!take_suite(&command->selection, argv[optind]))
-            status = EXIT_USAGE;
-    return status;
-}
-
-/* ---- what is asked for ---- */
 
 /* Whether --only left one of count rows at least; complains where not. */
 static bool found_rows(const struct command *command, size_t count)
@@ -335,7 +136,7 @@ static int run_command(struct command *command, FILE *out)
     return status;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     struct command command = {.bench = {.samples = MIN_SAMPLES, .seed = 1},
                               .selection = {.scale = -1}};
@@ -344,12 +145,9 @@ int main(int argc, char **argv)
 
     if (argc > 1 && strcmp(argv[1], FIRST_OPTION) == 0)
         return first_main(argc, argv);
-    status = read_options(argc, argv, &command);
-    if (status >= 0) {
-        if (status == EXIT_USAGE)
-            fputs("Try \"tandem-bench --help\".\n", stderr);
+    status = options_read(argc, argv, &command);
+    if (status >= 0)
         return status;
-    }
     if (command.output != NULL)
         out = fopen(command.output, "w");
     if (out == NULL) {
@@ -358,9 +156,13 @@ int main(int argc, char **argv)
         return EXIT_FAILED;
     }
     status = run_command(&command, out);
-    if (ferror(out) || fclose(out) != 0) {
-        fprintf(stderr, "tandem-bench: the output cannot be written\n");
+    if (out != stdout && !output_close(out, "tandem-bench", command.output))
         status = EXIT_FAILED;
-    }
     return status;
+}
+
+int main(int argc, char **argv)
+{
+    output_begin();
+    return output_end("tandem-bench", run(argc, argv), EXIT_FAILED);
 }

@@ -16,7 +16,7 @@ static void markdown_table(const struct table *table, FILE *out)
     for (size_t row = 0; row < table->rows; row++) {
         fputs("|", out);
         for (size_t column = 0; column < table->columns; column++) {
-            const char *text = table->cells[row][column];
+            const char *text = table->row[row].cells[column];
 
             fprintf(out, " %s |", text == NULL ? "" : text);
         }
@@ -147,7 +147,7 @@ static void print_reasons(const json_t *rows, const char *device,
 static void print_suite(const json_t *rows, const char *device,
                         const char *suite, bool markdown, FILE *out)
 {
-    struct table table = {0};
+    struct table table = {.fold = 3}; /* a line for each reference */
     const json_t *row;
     size_t i;
 

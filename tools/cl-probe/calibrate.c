@@ -41,6 +41,7 @@ int probe_calibrate(const struct probe_options *options)
     const struct campaign campaign = {
         .verb = "calibrate",
         .limit_s = options->quick ? QUICK_LIMIT_S : FULL_LIMIT_S,
+        .saves = true,
         /* A quick one keeps what an earlier one found. */
         .tries = !options->quick,
         .body = measure_body,

@@ -6,6 +6,7 @@
 
 #include "campaign.h"
 #include "devices.h"
+#include "place.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -51,30 +52,14 @@ void campaign_revise(const struct campaign_request *request,
 
 /* ---- the parent's side ---- */
 
-static bool has_operators(const json_t *device)
-{
-    const json_t *caps = json_object_get(device, "capabilities");
-
-    for (size_t i = 0; i < json_array_size(caps); i++)
-        if (strcmp(json_string_value(json_array_get(caps, i)),
-                   "core operators") == 0)
-            return true;
-    return false;
-}
-
 /* Says so where the device is left out. */
 static bool device_wanted(const struct probe_options *options,
                           const json_t *device)
 {
-    bool serves = has_operators(device);
-
-    if (serves && (options->device != NULL ||
-                   json_is_null(json_object_get(device, "duplicate_of"))))
+    if (options->device != NULL ||
+        json_is_null(json_object_get(device, "duplicate_of")))
         return true;
-    if (!serves && !options->json)
-        printf("%s does not serve the operators: left out\n",
-               device_text(device, "name"));
-    else if (!options->json)
+    if (!options->json)
         printf("%s is %s seen through another driver: left out\n",
                device_text(device, "name"),
                device_text(device, "duplicate_of"));
@@ -143,10 +128,15 @@ static json_t *devices_run(const struct probe_options *options,
 int campaign_run(const struct probe_options *options,
                  const struct campaign *campaign)
 {
+    char why[1024];
     int status;
-    json_t *found = devices_find(options, options->device, &status);
-    json_t *results;
+    json_t *found, *results;
 
+    if (campaign->saves && !place_try(why, sizeof why)) {
+        probe_complain("%s", why);
+        return PROBE_FAILED;
+    }
+    found = devices_find(options, options->device, &status);
     if (found == NULL)
         return status;
     status = json_is_true(json_object_get(found, "failed")) ? PROBE_FAILED

@@ -14,6 +14,7 @@ struct campaign {
     const char *verb; /* "calibrate" */
     unsigned limit_s; /* a child's, unless the options say otherwise */
     bool tries; /* campaign_try comes first */
+    bool saves; /* profiles: nothing is done where none can be written */
     /* The child's work; its argument is a struct campaign_request. */
     child_fn body;
     /* Parent process, after each device: what else belongs to it, and what is
@@ -32,10 +33,10 @@ struct campaign_request {
     bool processor; /* the host's own, which compiles for itself */
 };
 
-/* [blocks] Parent process: the devices that the options name and that serve
- * the operators; the same hardware seen through another driver only when it is
- * asked for by name.  Prints { "results", "problems" } in JSON, a result that
- * failed being { "device", "error" }.  Returns the exit status. */
+/* [blocks] Parent process: the devices that the options name; the same hardware
+ * seen through another driver only when it is asked for by name.  Prints
+ * { "results", "problems" } in JSON, a result that failed being
+ * { "device", "error" }.  Returns the exit status. */
 int campaign_run(const struct probe_options *options,
                  const struct campaign *campaign);
 

@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -109,6 +110,8 @@ static void child_begin(pid_t parent)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
+    /* What the parent could not write is not the child's to write. */
+    __fpurge(stdout);
     dup2(STDERR_FILENO, STDOUT_FILENO);
 }
 

@@ -10,6 +10,7 @@
 #include "probe.h"
 
 #include "../common/table.h"
+#include "common/driver_record.h"
 #include "common/environment.h"
 #include "common/trust.h"
 
@@ -22,29 +23,49 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define PROGRAM_DIGITS 32u
+#define PROGRAM_SUFFIX ".clbin"
+#define PROFILE_DIGITS 16u
+
 struct clearing {
     int directory;
     json_int_t removed, bytes, kept, failed;
 };
 
-static bool is_program(const char *name)
+/* Whether name ends with that many digits of a number, and then suffix. */
+static bool numbered(const char *name, size_t digits, const char *suffix)
 {
-    const size_t length = strlen(name);
+    const size_t length = strlen(name), end = digits + strlen(suffix);
 
-    return length > 6 && strcmp(name + length - 6, ".clbin") == 0;
+    return length >= end &&
+           strspn(name + length - end, "0123456789abcdef") == digits &&
+           strcmp(name + length - end + digits, suffix) == 0;
 }
 
+bool probe_is_program(const char *name)
+{
+    return strlen(name) == PROGRAM_DIGITS + strlen(PROGRAM_SUFFIX) &&
+           numbered(name, PROGRAM_DIGITS, PROGRAM_SUFFIX);
+}
+
+/* A profile, "BACKEND-DEVICE-NUMBER.json", or the record of drivers. */
+static bool is_measured(const char *name)
+{
+    return numbered(name, PROFILE_DIGITS, ".json") ||
+           strcmp(name, DRIVER_RECORD_NAME) == 0;
+}
+
+/* What others put there is left alone, and not counted. */
 static void clear_entry(struct clearing *clearing, const char *name)
 {
     struct stat status;
 
     if (fstatat(clearing->directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
-        S_ISDIR(status.st_mode))
+        !S_ISREG(status.st_mode))
         return;
-    if (!is_program(name)) {
-        clearing->kept++;
+    clearing->kept += is_measured(name);
+    if (!probe_is_program(name))
         return;
-    }
     if (unlinkat(clearing->directory, name, 0) == 0) {
         clearing->removed++;
         clearing->bytes += (json_int_t)status.st_size;

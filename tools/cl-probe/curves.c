@@ -8,101 +8,80 @@
 #include "../common/clock.h"
 #include "../common/statistics.h"
 #include "measure.h"
+#include "sample.h"
 
-#define FIRST_ELEMENTS (INT64_C(1) << 6)
-#define LAST_ELEMENTS (INT64_C(1) << 26)
 /* Up to here whatever the time. */
 #define ALWAYS_ELEMENTS (INT64_C(1) << 16)
-#define ROW 1024       /* of reductions, softmax and norms */
 #define LATE_GROWTH 16 /* when compilers took long: sizes may need others */
-#define SHORT_ROW 64   /* no more than FIRST_ELEMENTS */
+#define LONG_ROWS (INT64_C(1) << 10) /* from here on rows are of one length */
 /* From here a compiler is slow: one length of row must do. */
 #define SLOW_COMPILE_NS (NS_PER_S / 2)
 
-enum curve_shape { SHAPE_FLAT, SHAPE_ROWS, SHAPE_SQUARE, SHAPE_SHORT_ROWS };
-
-static const struct curve_row {
-    const char *curve, *op;
-    enum curve_shape shape;
-} curve_rows[] = {
-    {"elementwise", "add", SHAPE_FLAT},
-    {"exp", "exp", SHAPE_FLAT},
-    {"heavy", "gelu", SHAPE_FLAT},
-    {"reduce", "reduce_sum", SHAPE_ROWS},
-    {"softmax", "softmax", SHAPE_ROWS},
-    {"norm", "layer_norm", SHAPE_ROWS},
-    {"strided", "transpose", SHAPE_SQUARE},
-    {"gather", "gather", SHAPE_SHORT_ROWS},
-    {"optimizer", "adam", SHAPE_FLAT},
+/* In the order of measuring. */
+static const uint32_t classes[] = {
+    TANDEM_COST_ELEMENTWISE, TANDEM_COST_EXP,     TANDEM_COST_HEAVY,
+    TANDEM_COST_REDUCE,      TANDEM_COST_SOFTMAX, TANDEM_COST_NORM,
+    TANDEM_COST_STRIDED,     TANDEM_COST_GATHER,  TANDEM_COST_OPTIMIZER,
 };
 
-static uint32_t make_shape(enum curve_shape kind, int64_t elements,
-                           int64_t shape[2])
-{
-    int64_t side = 1;
-
-    switch (kind) {
-    case SHAPE_FLAT:
-        shape[0] = elements;
-        return 1;
-    case SHAPE_ROWS:
-        /* Two lengths of row: each may be a kernel to be compiled. */
-        shape[1] = elements < ROW ? SHORT_ROW : ROW;
-        break;
-    case SHAPE_SHORT_ROWS:
-        shape[1] = SHORT_ROW;
-        break;
-    case SHAPE_SQUARE:
-        while (side * side < elements)
-            side *= 2;
-        shape[1] = side;
-        break;
-    }
-    shape[0] = elements / shape[1];
-    return 2;
-}
+/* A curve being measured with one operator. */
+struct curve_run {
+    struct session *session;
+    const struct sample *sample;
+    const char *curve;
+    int64_t growth;
+    double expected_ns; /* of one launch of the next size; 0 unknown */
+    uint32_t points;
+    bool more; /* a larger size may follow */
+};
 
 /* What the next size should take, buffers included, against the time left. */
-static bool size_fits(const struct session *session, const struct work *last,
-                      const struct timing *timing, int64_t growth)
+static bool size_fits(const struct curve_run *run, const struct work *last,
+                      const struct timing *timing)
 {
-    double launch = timing->ns * (double)growth;
-    double batch = (double)session->plan.batch_ns;
-    double needed = (double)last->setup_ns * (double)growth + 3 * launch +
+    double growth = (double)run->growth;
+    double launch = timing->ns * growth;
+    double batch = (double)run->session->plan.batch_ns;
+    double needed = (double)last->setup_ns * growth + 3 * launch +
                     (launch > batch ? launch : 2 * batch);
 
-    return needed < (double)step_left_ns(session);
+    return needed < (double)step_left_ns(run->session);
 }
 
-/* *out_more: a larger size may follow. */
-static enum tandem_status measure_size(struct session *session,
-                                       const struct curve_row *row,
-                                       int64_t elements, int64_t growth,
-                                       bool first, double *expected_ns,
-                                       bool *out_more)
+static enum tandem_status work_measure(struct curve_run *run,
+                                       struct work *work, int64_t elements)
 {
-    struct work work;
+    struct session *session = run->session;
     struct timing timing;
-    int64_t shape[2] = {0, 1};
-    uint32_t rank = make_shape(row->shape, elements, shape);
-    enum tandem_status status =
-        work_create(&work, &session->lane, row->op, rank, shape);
+    enum tandem_status status = session_time(session, work, run->points == 0,
+                                             run->expected_ns, &timing);
 
-    *out_more = false;
-    if (status == TANDEM_UNSUPPORTED || status == TANDEM_OUT_OF_MEMORY) {
-        session_skip(session, row->curve);
-        return TANDEM_OK;
-    }
     if (status != TANDEM_OK)
         return status;
-    status = session_time(session, &work, first, *expected_ns, &timing);
-    if (status == TANDEM_OK) {
-        session_point(session, row->curve, work.c.bytes, timing.ns);
-        *expected_ns = timing.ns * (double)growth;
-        *out_more = work.c.bytes * (double)growth <=
-                        (double)session->max_bytes &&
-                    (size_fits(session, &work, &timing, growth) ||
-                     elements < ALWAYS_ELEMENTS);
+    session_point(session, run->curve, work->c.bytes, timing.ns);
+    run->points++;
+    run->expected_ns = timing.ns * (double)run->growth;
+    run->more &= size_fits(run, work, &timing) || elements < ALWAYS_ELEMENTS;
+    return TANDEM_OK;
+}
+
+static enum tandem_status measure_size(struct curve_run *run, int64_t elements)
+{
+    struct session *session = run->session;
+    struct work work;
+    enum tandem_status status =
+        sample_create(run->sample, &session->lane, elements, &work);
+
+    run->more = work.c.bytes * (double)run->growth <=
+                (double)session->max_bytes;
+    /* Of this size; others may be served. */
+    if (status == TANDEM_UNSUPPORTED)
+        return TANDEM_OK;
+    if (status == TANDEM_OK)
+        status = work_measure(run, &work, elements);
+    if (status != TANDEM_OK) {
+        run->more = false;
+        status = session_failed(session, run->curve, status);
     }
     work_destroy(&work);
     return status;
@@ -114,26 +93,50 @@ static bool compiles_slowly(const struct session *session)
            session->compile_ns[0] > (double)SLOW_COMPILE_NS;
 }
 
-static enum tandem_status measure_curve(struct session *session,
-                                        const struct curve_row *row)
+static bool has_rows(uint32_t cost_class)
 {
-    /* A transpose of a square grows by 4.  Coarser steps than 2 would miss
-     * where a device begins to share work among its cores. */
-    int64_t growth = row->shape == SHAPE_SQUARE ? 4 : 2;
-    enum tandem_status status = TANDEM_OK;
-    int64_t first = FIRST_ELEMENTS;
-    double expected_ns = 0;
-    bool more = true;
+    return cost_class == TANDEM_COST_REDUCE ||
+           cost_class == TANDEM_COST_SOFTMAX || cost_class == TANDEM_COST_NORM;
+}
 
-    if (row->shape == SHAPE_ROWS && session->quick && compiles_slowly(session))
-        first = ROW;
-    step_begin(session, WEIGHT_CURVE, row->curve);
-    for (int64_t elements = first;
-         elements <= LAST_ELEMENTS && more && status == TANDEM_OK;
-         elements *= session_late(session) ? LATE_GROWTH : growth)
-        status = measure_size(session, row, elements, growth,
-                              elements == first, &expected_ns, &more);
+static enum tandem_status measure_sizes(struct curve_run *run)
+{
+    struct session *session = run->session;
+    enum tandem_status status = TANDEM_OK;
+    int64_t elements = SAMPLE_FIRST;
+
+    if (has_rows(run->sample->cost_class) && session->quick &&
+        compiles_slowly(session))
+        elements = LONG_ROWS;
+    do {
+        status = measure_size(run, elements);
+        elements *= session_late(session) ? LATE_GROWTH : run->growth;
+    } while (elements <= SAMPLE_LAST && run->more && status == TANDEM_OK);
+    return status;
+}
+
+/* With the first operator of the class that the device serves, and the next
+ * where that one fails. */
+static enum tandem_status measure_curve(struct session *session,
+                                        uint32_t cost_class)
+{
+    struct sample sample = {.cost_class = cost_class};
+    struct curve_run run = {.session = session,
+                            .sample = &sample,
+                            .curve = sample_curve(cost_class)};
+    enum tandem_status status = TANDEM_OK;
+
+    /* A square grows by 4.  Coarser steps than 2 would miss where a device
+     * begins to share work among its cores. */
+    run.growth = cost_class == TANDEM_COST_STRIDED ? 4 : 2;
+    step_begin(session, WEIGHT_CURVE, run.curve);
+    while (status == TANDEM_OK && run.points == 0 && sample_next(&sample))
+        if (sample_served(&sample, &session->lane) != 0)
+            status = measure_sizes(&run);
     step_end(session);
+    if (status == TANDEM_OK)
+        session_measured(session, run.curve,
+                         run.points > 0 ? sample.info->name : NULL);
     return status;
 }
 
@@ -141,10 +144,10 @@ enum tandem_status measure_curves(struct session *session)
 {
     enum tandem_status status = TANDEM_OK;
 
-    for (size_t i = 0; i < sizeof curve_rows / sizeof curve_rows[0]; i++) {
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
         if (status != TANDEM_OK)
             return status;
-        status = measure_curve(session, &curve_rows[i]);
+        status = measure_curve(session, classes[i]);
     }
     if (status == TANDEM_OK && session->compile_count > 0 &&
         (session->lane.info.caps & TANDEM_CAP_COMPILES) != 0)

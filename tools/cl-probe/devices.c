@@ -181,7 +181,7 @@ static json_t *device_json(struct tandem_context *context, uint32_t device)
     struct tandem_device_info info = {.struct_size = sizeof info};
     char name[DEVICE_NAME_BYTES];
     const char *backend = "";
-    const char *profile = NULL;
+    const char *profile = NULL, *refused = NULL;
     uint32_t index, calibrated = 0;
     json_t *out;
 
@@ -192,6 +192,7 @@ static json_t *device_json(struct tandem_context *context, uint32_t device)
         return NULL;
     tandem_device_calibrated(context, device, &calibrated);
     tandem_device_profile(context, device, &profile);
+    tandem_device_refused_profile(context, device, &refused);
     out = describe(&info);
     json_object_set_new(out, "name", json_string(name));
     json_object_set_new(out, "backend", json_string(backend));
@@ -203,6 +204,8 @@ static json_t *device_json(struct tandem_context *context, uint32_t device)
     json_object_set_new(out, "half_arithmetic", half_json(profile));
     json_object_set_new(out, "profile",
                         profile ? text_json(profile) : json_null());
+    json_object_set_new(out, "profile_refused",
+                        refused ? text_json(refused) : json_null());
     return out;
 }
 

@@ -12,6 +12,7 @@
 #include "driver_record.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,17 +34,78 @@ static void choose_driver(const struct icd *icd)
     setenv("OCL_ICD_FILENAMES", icd->library, 1);
 }
 
-/* Why there is no device. */
-static json_t *excuse_json(struct tandem_context *context,
-                           const struct icd *icd)
+/* Why the driver's library cannot be used. */
+static json_t *library_json(const struct icd *icd, const char *error,
+                            const char **out_state)
 {
-    const char *problem = tandem_context_problem(context, 0);
-    json_t *text;
+    const size_t length = strlen(icd->library);
+    const bool own = strncmp(error, icd->library, length) == 0 &&
+                     error[length] == ':';
 
-    if (icd != NULL && dlopen(icd->library, RTLD_LAZY) == NULL)
-        problem = dlerror();
-    text = problem != NULL ? json_string(problem) : NULL;
-    return text != NULL ? text : json_string("it lists no device");
+    if (own && strstr(error, strerror(ENOENT)) != NULL) {
+        *out_state = "missing";
+        return child_text("its library is not installed: %s", error);
+    }
+    *out_state = "unloadable";
+    if (own && strstr(error, strerror(EACCES)) != NULL)
+        return child_text("its library may not be read by this user: %s",
+                          error);
+    return child_text("its library does not load: %s", error);
+}
+
+/* The driver's platforms, as the loader asks for them; -1: it is no driver. */
+static int platforms_count(void *library)
+{
+    typedef void *(*address_fn)(const char *name);
+    typedef int (*platforms_fn)(uint32_t room, void **out, uint32_t *out_count);
+    address_fn address;
+    platforms_fn platforms;
+    uint32_t count = 0;
+
+    *(void **)&address = dlsym(library, "clGetExtensionFunctionAddress");
+    if (address == NULL)
+        return -1;
+    *(void **)&platforms = address("clIcdGetPlatformIDsKHR");
+    if (platforms == NULL)
+        return -1;
+    return platforms(0, NULL, &count) == 0 ? (int)count : 0;
+}
+
+/* Why there is no device. */
+static json_t *excuse_json(const struct icd *icd, const char **out_state)
+{
+    void *library = dlopen(icd->library, RTLD_LAZY);
+    const char *hint = "";
+    int platforms;
+
+    if (library == NULL)
+        return library_json(icd, dlerror(), out_state);
+    if (strstr(icd->library, "usticl") != NULL &&
+        getenv("RUSTICL_ENABLE") == NULL)
+        hint = "; it serves what RUSTICL_ENABLE names, as radeonsi or "
+               "llvmpipe, and that is not set";
+    platforms = platforms_count(library);
+    if (platforms < 0)
+        return child_text("its library is no OpenCL driver: it has no "
+                          "clIcdGetPlatformIDsKHR");
+    if (platforms == 0)
+        return child_text("it loads, but offers no platform, and so no "
+                          "device: there is no hardware that it serves, or "
+                          "this user may not use it%s",
+                          hint);
+    return child_text("it loads, but offers no device that Tandem can use%s",
+                      hint);
+}
+
+/* What there is to say of no device. */
+static void answer_empty(struct child_link *link, const struct icd *icd)
+{
+    const char *state = "empty";
+    json_t *message = icd != NULL ? excuse_json(icd, &state)
+                                  : json_string("there is no device");
+
+    child_answer(link, json_pack("{s:i, s:s, s:o}", "devices", 0, "state",
+                                 state, "message", message));
 }
 
 static void driver_body(void *argument, struct child_link *link)
@@ -61,10 +123,11 @@ static void driver_body(void *argument, struct child_link *link)
         child_fail(link, "%s", tandem_last_error());
         return;
     }
-    child_answer(link,
-                 json_pack("{s:i, s:o}", "devices", (int)count, "message",
-                           count > 0 ? json_string("")
-                                     : excuse_json(context, test->icd)));
+    if (count == 0)
+        answer_empty(link, test->icd);
+    else
+        child_answer(link, json_pack("{s:i, s:s, s:s}", "devices", (int)count,
+                                     "state", "ok", "message", ""));
     tandem_context_destroy(context);
 }
 
@@ -87,13 +150,11 @@ static bool breaks(const struct driver_test *test, json_t *driver,
     if (broken)
         snprintf(out_what, what_bytes, "%s", outcome.what);
     if (driver != NULL) {
-        const bool empty = device_number(result, "devices") == 0;
-
-        json_object_set_new(driver, "state",
-                            json_string(broken           ? "broken"
-                                        : result == NULL ? "untested"
-                                        : empty          ? "empty"
-                                                         : "ok"));
+        json_object_set_new(
+            driver, "state",
+            json_string(broken           ? "broken"
+                        : result == NULL ? "untested"
+                                         : device_text(result, "state")));
         json_object_set_new(
             driver, "devices",
             json_integer((json_int_t)device_number(result, "devices")));
@@ -171,6 +232,23 @@ static uint32_t test_each(struct driver_test *test, json_t *found,
     return broken;
 }
 
+/* The files that name no driver. */
+static void add_useless(json_t *drivers)
+{
+    struct icd_list list;
+
+    if (!icd_list_find_useless(&list))
+        return;
+    for (uint32_t i = 0; i < list.count; i++)
+        json_array_append_new(
+            drivers,
+            json_pack("{s:o, s:s, s:s, s:i, s:s}", "file",
+                      child_text("%s", list.icds[i].file), "library", "",
+                      "state", "unreadable", "devices", 0, "message",
+                      list.icds[i].library));
+    icd_list_finish(&list);
+}
+
 bool drivers_check(const struct probe_options *options, json_t *found)
 {
     struct driver_test test = {.options = options};
@@ -184,6 +262,7 @@ bool drivers_check(const struct probe_options *options, json_t *found)
         return true;
     verdicts_begin(&verdicts);
     good = test_each(&test, found, &list, &verdicts) == 0;
+    add_useless(json_object_get(found, "drivers"));
     if (good && list.count > 1) {
         test.icd = NULL;
         if (breaks(&test, NULL, what, sizeof what)) {

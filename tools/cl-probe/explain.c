@@ -111,10 +111,9 @@ static json_t *candidate_json(struct question *q,
                               const struct tandem_candidate *candidate)
 {
     char name[DEVICE_NAME_BYTES] = "";
-    uint32_t calibrated = 0, rejected = 0;
+    uint32_t rejected = 0;
 
     device_name(q->context, candidate->device, name);
-    tandem_device_calibrated(q->context, candidate->device, &calibrated);
     tandem_device_rejects(q->context, candidate->device, q->c.op.id,
                           &rejected);
     return json_pack(
@@ -124,7 +123,7 @@ static json_t *candidate_json(struct question *q,
             ? "ok"
             : tandem_status_name((enum tandem_status)candidate->status),
         "rejected", rejected != 0, "ready", candidate->ready != 0,
-        "calibrated", calibrated != 0,
+        "calibrated", candidate->measured != 0,
         "wait_ns", candidate->wait_ns, "transfer_ns", candidate->transfer_ns,
         "launch_ns", candidate->launch_ns, "run_ns", candidate->run_ns,
         "return_ns", candidate->return_ns, "compile_ns", candidate->compile_ns,
@@ -184,7 +183,7 @@ static void row_candidate(struct table *table, const json_t *answer,
     table_row(table);
     table_cell(table, "%s %s", chosen ? "*" : " ", name);
     if (strcmp(device_text(candidate, "status"), "ok") != 0) {
-        table_cell(table, "%s",
+        table_text(table, "%s",
                    json_is_true(json_object_get(candidate, "rejected"))
                        ? "wrong, as cl-probe --verify found"
                        : device_text(candidate, "status"));
@@ -204,13 +203,14 @@ static void row_candidate(struct table *table, const json_t *answer,
                    : "guessed");
 }
 
-static void print_answer(const json_t *answer)
+static void print_answer(const struct probe_options *options,
+                         const json_t *answer)
 {
     static const char *const headings[] = {
         "  device", "wait",      "transfer", "launch",    "run",
         "return",   "predicted", "ready",    "calibrated"};
     const json_t *candidates = json_object_get(answer, "candidates");
-    struct table table = {0};
+    struct table table = {.fold = 6}; /* the sum, and what is behind it */
     char text[TEXT_BYTES];
 
     printf("%s of %s, %s read and written, data on %s%s\n\n",
@@ -227,7 +227,8 @@ static void print_answer(const json_t *answer)
     table_destroy(&table);
     printf("\nchosen: %s%s\n", device_text(answer, "chosen"),
            json_is_true(json_object_get(answer, "forced"))
-               ? " (TANDEM_DEVICE says so)"
+               ? options->device != NULL ? " (--device says so)"
+                                         : " (TANDEM_DEVICE says so)"
                : "");
 }
 
@@ -266,14 +267,23 @@ static bool read_question(struct question *q)
     return true;
 }
 
+/* --device stands for TANDEM_DEVICE, and comes before it; NULL: neither. */
+static const char *forced_device(const struct probe_options *options)
+{
+    if (options->device != NULL)
+        return options->device;
+    return options->forced != NULL && options->forced[0] != '\0'
+               ? options->forced
+               : NULL;
+}
+
 static int explain(struct question *q)
 {
     const struct probe_options *options = q->options;
     struct child_outcome outcome;
 
-    /* --device is TANDEM_DEVICE. */
-    if (options->device != NULL)
-        setenv("TANDEM_DEVICE", options->device, 1);
+    if (forced_device(options) != NULL)
+        setenv("TANDEM_DEVICE", forced_device(options), 1);
     child_run(explain_body, q,
               options->time_limit_s ? options->time_limit_s : EXPLAIN_LIMIT_S,
               NULL, &outcome);
@@ -284,7 +294,7 @@ static int explain(struct question *q)
     if (options->json)
         probe_print_json(json_incref(outcome.result));
     else
-        print_answer(outcome.result);
+        print_answer(options, outcome.result);
     child_outcome_destroy(&outcome);
     return PROBE_OK;
 }
@@ -303,7 +313,7 @@ int probe_explain(const struct probe_options *options)
         probe_complain("there is no device; cl-probe --list says what is "
                        "missing");
     else if (has_device(found, options->resident) &&
-             has_device(found, options->device))
+             has_device(found, forced_device(options)))
         status = explain(&question);
     json_decref(found);
     return status;

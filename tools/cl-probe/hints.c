@@ -73,36 +73,69 @@ static unsigned long file_number(const char *directory, const char *name)
     return strtoul(text, NULL, 16);
 }
 
+/* The driver of a library with one of the names, by blanks, in its own. */
+static bool registered(const char *names, char *out_file, size_t bytes)
+{
+    struct icd_list list;
+    bool found = false;
+
+    if (!icd_list_find(&list))
+        return false;
+    for (uint32_t i = 0; i < list.count && !found; i++) {
+        for (const char *name = names; *name != '\0' && !found;) {
+            const size_t length = strcspn(name, " ");
+
+            found = memmem(list.icds[i].library, strlen(list.icds[i].library),
+                           name, length) != NULL;
+            name += length + strspn(name + length, " ");
+        }
+        if (found)
+            snprintf(out_file, bytes, "%s", list.icds[i].file);
+    }
+    icd_list_finish(&list);
+    return found;
+}
+
 static void hint_gpu(json_t *sentences, const char *directory)
 {
     static const struct {
         unsigned long vendor;
-        const char *name, *driver;
+        const char *name, *libraries, *driver;
     } vendors[] = {
-        {0x10de, "NVIDIA",
+        {0x10de, "NVIDIA", "nvidia-opencl",
          "libnvidia-opencl.so.1, a part of NVIDIA's driver (Debian: "
          "nvidia-opencl-icd; Ubuntu: libnvidia-compute; Arch: "
          "opencl-nvidia)"},
-        {0x1002, "AMD",
+        {0x1002, "AMD", "amdocl RusticlOpenCL",
          "libRusticlOpenCL.so.1 of Mesa, with RUSTICL_ENABLE=radeonsi (Debian, "
          "Ubuntu: mesa-opencl-icd; Fedora: mesa-libOpenCL), or libamdocl64.so "
          "of AMD's ROCm"},
-        {0x8086, "Intel",
+        {0x8086, "Intel", "igdrcl",
          "libigdrcl.so, Intel's compute runtime (Debian, Ubuntu: "
          "intel-opencl-icd; Fedora: intel-opencl; Arch: "
          "intel-compute-runtime)"},
     };
     const unsigned long vendor = file_number(directory, "vendor");
+    char file[ICD_TEXT_MAX];
 
     /* Class 3 is displays. */
     if (file_number(directory, "class") >> 16 != 3)
         return;
-    for (size_t i = 0; i < sizeof vendors / sizeof vendors[0]; i++)
-        if (vendors[i].vendor == vendor)
+    for (size_t i = 0; i < sizeof vendors / sizeof vendors[0]; i++) {
+        const char *address = strrchr(directory, '/') + 1;
+
+        if (vendors[i].vendor != vendor)
+            continue;
+        if (registered(vendors[i].libraries, file, sizeof file))
+            add(sentences,
+                "there is a GPU of %s (PCI %.32s), and its OpenCL driver is "
+                "registered (%.200s): what came of it stands among the drivers",
+                vendors[i].name, address, file);
+        else
             add(sentences,
                 "there is a GPU of %s (PCI %.32s): its OpenCL driver is %s",
-                vendors[i].name, strrchr(directory, '/') + 1,
-                vendors[i].driver);
+                vendors[i].name, address, vendors[i].driver);
+    }
 }
 
 void hints_gpus(json_t *sentences, const char *pattern)

@@ -6,16 +6,22 @@
 #include <config.h>
 
 #include "../common/table.h"
+#include "../common/wrap.h"
 #include "devices.h"
 #include "hints.h"
 
 #include <stdio.h>
 #include <string.h>
 
+/* Where what a heading says begins. */
+#define COLUMN 30
+
 static void line(const char *heading, const char *text)
 {
-    if (text[0] != '\0')
-        printf("  %-28s%s\n", heading, text);
+    if (text[0] == '\0')
+        return;
+    printf("  %-*s", COLUMN - 2, heading);
+    text_wrap(stdout, text, COLUMN, COLUMN, output_columns(stdout));
 }
 
 static void line_bytes(const json_t *device, const char *heading,
@@ -108,8 +114,30 @@ static void print_device(const json_t *device)
     line_half(device);
     line("Duplicate Of", device_text(device, "duplicate_of"));
     line_calibrated(device);
+    line("Profiles Refused", device_text(device, "profile_refused"));
     line_names(device, "Wrong, Not Used", "rejected");
     printf("\n");
+}
+
+/* "LIBRARY: what is true of it". */
+static void driver_row(struct table *table, const json_t *driver)
+{
+    const char *state = device_text(driver, "state");
+    const char *library = device_text(driver, "library");
+    const char *between = library[0] != '\0' ? ": " : "";
+    const double devices = device_number(driver, "devices");
+
+    table_row(table);
+    table_cell(table, "%s", device_text(driver, "file"));
+    /* Why it could not be tested is among what is not usable. */
+    if (strcmp(state, "untested") == 0)
+        table_text(table, "%s%suntested", library, between);
+    else if (strcmp(state, "ok") == 0)
+        table_text(table, "%s%s%.0f device%s", library, between, devices,
+                   devices == 1 ? "" : "s");
+    else
+        table_text(table, "%s%s%s: %s", library, between, state,
+                   device_text(driver, "message"));
 }
 
 static void print_drivers(const json_t *drivers)
@@ -119,24 +147,8 @@ static void print_drivers(const json_t *drivers)
     if (json_array_size(drivers) == 0)
         return;
     printf("OpenCL drivers\n");
-    for (size_t i = 0; i < json_array_size(drivers); i++) {
-        const json_t *driver = json_array_get(drivers, i);
-        const char *state = device_text(driver, "state");
-        const char *message = device_text(driver, "message");
-        const double devices = device_number(driver, "devices");
-
-        table_row(&table);
-        table_cell(&table, "  %s", device_text(driver, "file"));
-        table_cell(&table, "%s", device_text(driver, "library"));
-        /* Why it could not be tested is among what is not usable. */
-        if (strcmp(state, "untested") == 0)
-            table_cell(&table, "untested");
-        else if (message[0] != '\0')
-            table_cell(&table, "%s: %s", state, message);
-        else
-            table_cell(&table, "%.0f device%s", devices,
-                       devices == 1 ? "" : "s");
-    }
+    for (size_t i = 0; i < json_array_size(drivers); i++)
+        driver_row(&table, json_array_get(drivers, i));
     table_print(&table, stdout);
     table_destroy(&table);
     printf("\n");
@@ -147,8 +159,11 @@ static void print_sentences(const char *heading, const json_t *sentences)
     if (json_array_size(sentences) == 0)
         return;
     printf("%s\n", heading);
-    for (size_t i = 0; i < json_array_size(sentences); i++)
-        printf("  %s\n", json_string_value(json_array_get(sentences, i)));
+    for (size_t i = 0; i < json_array_size(sentences); i++) {
+        printf("  ");
+        text_wrap(stdout, json_string_value(json_array_get(sentences, i)), 2,
+                  4, output_columns(stdout));
+    }
     printf("\n");
 }
 

@@ -7,6 +7,8 @@
 
 #include "probe.h"
 
+#include "../common/output.h"
+
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -41,9 +43,7 @@ enum long_option {
     OPTION_TIME_LIMIT,
     OPTION_DRIVER_LIMIT,
     OPTION_JSON,
-    OPTION_VERBOSE,
-    OPTION_HELP,
-    OPTION_VERSION
+    OPTION_VERBOSE
 };
 
 static const struct option long_options[] = {
@@ -64,8 +64,8 @@ static const struct option long_options[] = {
     {"driver-limit", required_argument, NULL, OPTION_DRIVER_LIMIT},
     {"json", no_argument, NULL, OPTION_JSON},
     {"verbose", no_argument, NULL, OPTION_VERBOSE},
-    {"help", no_argument, NULL, OPTION_HELP},
-    {"version", no_argument, NULL, OPTION_VERSION},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
 };
 
@@ -103,7 +103,8 @@ static const char help[] =
     "                     devices (10)\n"
     "  --json             answer in JSON\n"
     "  --verbose          say more on standard error\n"
-    "  --help, --version  this text; the version\n"
+    "  -h, --help         this text\n"
+    "  -V, --version      the version\n"
     "\n"
     "Exit status: 0 all well, 1 a device or a check failed, 2 wrong usage,\n"
     "3 there is no device, or none of the name given.\n";
@@ -280,36 +281,53 @@ static bool check_options(struct probe_options *options, enum mode mode,
     return true;
 }
 
-int main(int argc, char **argv)
+static int run_mode(enum mode mode, const struct probe_options *options)
 {
-    struct probe_options options = {0};
+    switch (mode) {
+    case MODE_CALIBRATE:
+        return probe_calibrate(options);
+    case MODE_TUNE:
+        return probe_tune(options);
+    case MODE_VERIFY:
+        return probe_verify(options);
+    case MODE_WARM:
+        return probe_warm(options);
+    case MODE_CLEAR_CACHE:
+        return probe_clear_cache(options);
+    case MODE_EXPLAIN:
+        return probe_explain(options);
+    default:
+        return probe_list(options);
+    }
+}
+
+static int run(int argc, char **argv)
+{
+    struct probe_options options = {.forced = secure_getenv("TANDEM_DEVICE")};
     enum mode mode = MODE_NONE;
     int option;
 
+    /* Children load one plugin each, and ask about all devices. */
+    unsetenv("TANDEM_DEVICE");
     while ((option = getopt_long(argc, argv, "hV", long_options, NULL)) != -1) {
-        if (option == OPTION_HELP || option == 'h')
-            return fputs(help, stdout) < 0;
-        if (option == OPTION_VERSION || option == 'V')
-            return printf("cl-probe (Tandem) %s\n", tandem_version()) < 0;
+        if (option == 'h') {
+            fputs(help, stdout);
+            return PROBE_OK;
+        }
+        if (option == 'V') {
+            printf("cl-probe (Tandem) %s\n", tandem_version());
+            return PROBE_OK;
+        }
         if (!take_option(option, &options, &mode))
             return usage();
     }
     if (!check_options(&options, mode, argc, argv))
         return usage();
-    switch (mode) {
-    case MODE_CALIBRATE:
-        return probe_calibrate(&options);
-    case MODE_TUNE:
-        return probe_tune(&options);
-    case MODE_VERIFY:
-        return probe_verify(&options);
-    case MODE_WARM:
-        return probe_warm(&options);
-    case MODE_CLEAR_CACHE:
-        return probe_clear_cache(&options);
-    case MODE_EXPLAIN:
-        return probe_explain(&options);
-    default:
-        return probe_list(&options);
-    }
+    return run_mode(mode, &options);
+}
+
+int main(int argc, char **argv)
+{
+    output_begin();
+    return output_end("cl-probe", run(argc, argv), PROBE_FAILED);
 }

@@ -128,6 +128,26 @@ void session_skip(struct session *session, const char *what)
                           child_text("%s: %s", what, why));
 }
 
+enum tandem_status session_failed(struct session *session, const char *what,
+                                  enum tandem_status status)
+{
+    if (status == TANDEM_DEVICE_LOST || status == TANDEM_NOT_READY)
+        return status;
+    session_skip(session, what);
+    return TANDEM_OK;
+}
+
+void session_measured(struct session *session, const char *what,
+                      const char *op)
+{
+    if (op != NULL)
+        json_object_set_new(json_object_get(session->result, "operators"),
+                            what, json_string(op));
+    else
+        json_array_append_new(json_object_get(session->result, "unserved"),
+                              json_string(what));
+}
+
 /* A quarter of the device's memory, and of one allocation's room, at most. */
 static uint64_t working_set(const struct tandem_device_info *info)
 {
@@ -208,9 +228,10 @@ void measure_body(void *argument, struct child_link *link)
     session.prebuilt = prebuild(request, link);
     if (!campaign_open(request, link, &context, &session.lane))
         return;
-    session.result = json_pack("{s:s, s:{}, s:{}, s:[], s:{}, s:[]}", "device",
-                               request->name, "scalars", "curves", "gemm",
-                               "tuning", "skipped");
+    session.result =
+        json_pack("{s:s, s:{}, s:{}, s:{}, s:[], s:{}, s:[], s:[]}", "device",
+                  request->name, "operators", "scalars", "curves", "gemm",
+                  "tuning", "skipped", "unserved");
     if (tandem_profile_create(context, request->device, &session.profile) ==
         TANDEM_OK)
         session_run(&session, start_ns);

@@ -59,6 +59,14 @@ void session_product(struct session *session, int64_t m, int64_t n, int64_t k,
                      double ns);
 /* What could not be measured, and why: the plugin's last message. */
 void session_skip(struct session *session, const char *what);
+/* Likewise, where a call of the plugin failed: TANDEM_OK, or its status where
+ * nothing more can be had of the device. */
+enum tandem_status session_failed(struct session *session, const char *what,
+                                  enum tandem_status status);
+/* The operator that a curve, or "launch" or "gemm", was measured with; NULL:
+ * the device serves none. */
+void session_measured(struct session *session, const char *what,
+                      const char *op);
 
 /* The steps.  A status that is not TANDEM_OK ends the device: a step that the
  * device does not serve is skipped with TANDEM_OK. */

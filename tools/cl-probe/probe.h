@@ -19,6 +19,7 @@ enum probe_exit {
 
 struct probe_options {
     const char *device;   /* restricts to one; NULL: all */
+    const char *forced;   /* --explain: TANDEM_DEVICE, which main unsets */
     const char *resident; /* --explain: where the data lies; NULL: the host */
     const char *op, *shape; /* --explain; --verify, --warm: op alone, or NULL */
     const char *system; /* --warm: the directory for all users, or NULL */
@@ -46,6 +47,10 @@ int probe_warm(const struct probe_options *options);
 enum tandem_status probe_context(const struct probe_options *options,
                                  const char *backends,
                                  struct tandem_context **out_context);
+
+/* Whether a file of a cache is a compiled program by its name, which is a
+ * number of 32 digits and ".clbin". */
+bool probe_is_program(const char *name);
 
 /* "cl-probe: ..." on standard error. */
 void probe_complain(const char *format, ...)

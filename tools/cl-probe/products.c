@@ -102,17 +102,21 @@ enum tandem_status measure_products(struct session *session)
     session->plan.batches = BATCHES;
     step_begin(session, WEIGHT_PRODUCTS, "gemm");
     for (size_t i = 0; i < count; i++) {
-        double next = product_work(&products[i]);
+        double next = product_work(&products[i]), expected_ns = 0;
 
-        if (i > 0)
-            ns *= next / done;
-        if (i > 0 && ns * 4 > (double)step_left_ns(session))
+        if (done > 0)
+            expected_ns = ns * next / done;
+        if (expected_ns * 4 > (double)step_left_ns(session))
             break;
         if (late && !product_small(&products[i]))
             continue;
-        status = measure_product(session, &products[i], i == 0, &ns);
+        status = measure_product(session, &products[i], done == 0,
+                                 &expected_ns);
+        if (status == TANDEM_UNSUPPORTED)
+            continue; /* of this size; others may be served */
         if (status != TANDEM_OK)
             break;
+        ns = expected_ns;
         done = next;
         if (!late && session_late(session)) {
             late = true;
@@ -120,9 +124,11 @@ enum tandem_status measure_products(struct session *session)
         }
     }
     step_end(session);
-    if (status == TANDEM_UNSUPPORTED || status == TANDEM_OUT_OF_MEMORY) {
-        session_skip(session, "gemm");
+    if (status != TANDEM_OK && status != TANDEM_UNSUPPORTED)
+        status = session_failed(session, "gemm", status);
+    else
         status = TANDEM_OK;
-    }
+    if (status == TANDEM_OK)
+        session_measured(session, "gemm", done > 0 ? "gemm" : NULL);
     return status;
 }

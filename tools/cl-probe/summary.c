@@ -128,7 +128,7 @@ static void print_rates(const json_t *results)
         {"add", "elementwise"},         {"exp", "exp"},
         {"softmax", "softmax"},         {"transpose", "strided"},
     };
-    struct table table = {0};
+    struct table table = {.fold = 5}; /* transfers; operators */
 
     table_row(&table);
     table_cell(&table, "device");
@@ -248,6 +248,18 @@ static void print_crossovers(const json_t *results)
     table_destroy(&table);
 }
 
+/* What programs therefore never run there beside a device that has it. */
+static void print_unserved(const json_t *result)
+{
+    const json_t *names = json_object_get(result, "unserved");
+
+    for (size_t i = 0; i < json_array_size(names); i++)
+        printf("%s%s", i == 0 ? "  not served: " : ", ",
+               json_string_value(json_array_get(names, i)));
+    if (json_array_size(names) > 0)
+        printf("\n");
+}
+
 static void print_paths(const json_t *results)
 {
     for (size_t r = 0; r < json_array_size(results); r++) {
@@ -262,6 +274,7 @@ static void print_paths(const json_t *results)
         printf("%s: %.1f s, written to %s\n", device_text(result, "device"),
                device_number(result, "seconds"),
                device_text(result, "profile"));
+        print_unserved(result);
         for (size_t i = 0; i < json_array_size(skipped); i++)
             printf("  not measured: %s\n",
                    json_string_value(json_array_get(skipped, i)));

@@ -179,6 +179,7 @@ int probe_tune(const struct probe_options *options)
     const struct campaign campaign = {
         .verb = "tune",
         .limit_s = budget_of(options) + AFTER_S,
+        .saves = true,
         .tries = true,
         .body = tune_body,
         .then = tune_print,

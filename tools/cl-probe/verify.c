@@ -9,6 +9,7 @@
 #include "child.h"
 #include "devices.h"
 #include "gate.h"
+#include "place.h"
 #include "verify.h"
 
 #include <dlfcn.h>
@@ -304,7 +305,7 @@ static json_t *verify_all(const struct probe_options *options,
 
 int probe_verify(const struct probe_options *options)
 {
-    char program[VERIFY_PATH_BYTES];
+    char program[VERIFY_PATH_BYTES], why[1024];
     int status;
     json_t *found, *results;
 
@@ -317,6 +318,9 @@ int probe_verify(const struct probe_options *options)
                        "is not beside cl-probe");
         return PROBE_FAILED;
     }
+    if (!place_try(why, sizeof why))
+        probe_complain("warning: what is found wrong cannot be noted: %s",
+                       why);
     found = devices_find(options, options->device, &status);
     if (found == NULL)
         return status;

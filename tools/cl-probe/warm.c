@@ -176,11 +176,10 @@ static void programs_count(const char *path, json_int_t *out_count,
 
     *out_count = *out_bytes = 0;
     while (entries != NULL && (entry = readdir(entries)) != NULL) {
-        const size_t length = strlen(entry->d_name);
-
-        if (length <= 6 || strcmp(entry->d_name + length - 6, ".clbin") != 0 ||
+        if (!probe_is_program(entry->d_name) ||
             fstatat(dirfd(entries), entry->d_name, &status,
-                    AT_SYMLINK_NOFOLLOW) != 0)
+                    AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISREG(status.st_mode))
             continue;
         ++*out_count;
         *out_bytes += (json_int_t)status.st_size;

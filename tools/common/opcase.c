@@ -252,6 +252,14 @@ void opcase_reduce_axes(struct opcase *c, uint32_t axes)
     c->bytes += desc_bytes(&c->out[0]);
 }
 
+void opcase_turn_input(struct opcase *c)
+{
+    struct tandem_tensor_desc *in = &c->in[0];
+
+    in->strides[0] = 1;
+    in->strides[1] = in->shape[0];
+}
+
 /* Attributes that any formula takes. */
 static void set_attributes(struct opcase *c)
 {

@@ -43,6 +43,9 @@ char *shape_text(char *out, uint32_t rank, const int64_t *shape);
 bool opcase_build(struct opcase *c, const char *name, uint32_t rank,
                   const int64_t *shape, char error[OPCASE_ERROR_BYTES]);
 
+/* Makes the first input, a square, a transposed view. */
+void opcase_turn_input(struct opcase *c);
+
 /* Lets a reduction of the case take the axes of the mask instead. */
 void opcase_reduce_axes(struct opcase *c, uint32_t axes);
 

@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "cpu/factor.h"
 #include "cpu/simd/room.h"
 #include "cpu/simd/vector.h"
 
@@ -106,46 +107,73 @@ static void column_sum(const float *x, int64_t rows, int64_t stride,
     }
 }
 
-#define WIDE(name, step, rest)                                                 \
-    static void name##_block(const float *x, int64_t rows, int64_t stride,     \
-                             int64_t columns, double *accumulators)            \
-    {                                                                          \
-        int64_t i = 0;                                                         \
-        for (; i + LANES <= columns; i += LANES) {                             \
-            vd a = vd_load(accumulators + i);                                  \
-            vd b = vd_load(accumulators + i + LANES / 2);                      \
-            for (int64_t row = 0; row < rows; row++) {                         \
-                vf p = vf_load(x + row * stride + i);                          \
-                vd low = vd_low(p), high = vd_high(p);                         \
-                a = step(low, a);                                              \
-                b = step(high, b);                                             \
-            }                                                                  \
-            vd_store(accumulators + i, a);                                     \
-            vd_store(accumulators + i + LANES / 2, b);                         \
-        }                                                                      \
-        for (; i < columns; i++)                                               \
-            for (int64_t row = 0; row < rows; row++) {                         \
-                double p = x[row * stride + i];                                \
-                accumulators[i] = rest;                                        \
-            }                                                                  \
-    }                                                                          \
-    static void column_##name(const float *x, int64_t rows, int64_t stride,    \
-                              int64_t columns, double *accumulators)           \
-    {                                                                          \
-        for (int64_t done = 0; done < rows; done += COLUMN_ROWS)               \
-            name##_block(x + done * stride,                                    \
-                         rows - done < COLUMN_ROWS ? rows - done               \
-                                                   : COLUMN_ROWS,              \
-                         stride, columns, accumulators);                       \
-    }
-
-static inline vd square_add(vd x, vd a)
+static void sum_square_block(const float *x, int64_t rows, int64_t stride,
+                             int64_t columns, double *accumulators)
 {
-    return vd_fma(x, x, a);
+    int64_t i = 0;
+    for (; i + LANES <= columns; i += LANES) {
+        vd a = vd_load(accumulators + i);
+        vd b = vd_load(accumulators + i + LANES / 2);
+        for (int64_t row = 0; row < rows; row++) {
+            vf p = vf_load(x + row * stride + i);
+            vd low = vd_low(p), high = vd_high(p);
+            a = vd_fma(low, low, a);
+            b = vd_fma(high, high, b);
+        }
+        vd_store(accumulators + i, a);
+        vd_store(accumulators + i + LANES / 2, b);
+    }
+    for (; i < columns; i++)
+        for (int64_t row = 0; row < rows; row++) {
+            double p = x[row * stride + i];
+            accumulators[i] = fma(p, p, accumulators[i]);
+        }
 }
 
-WIDE(sum_square, square_add, fma(p, p, accumulators[i]))
-WIDE(product, vd_mul, p *accumulators[i])
+static void column_sum_square(const float *x, int64_t rows, int64_t stride,
+                              int64_t columns, double *accumulators)
+{
+    for (int64_t done = 0; done < rows; done += COLUMN_ROWS)
+        sum_square_block(x + done * stride,
+                         rows - done < COLUMN_ROWS ? rows - done : COLUMN_ROWS,
+                         stride, columns, accumulators);
+}
+
+/* FACTORS rows at most. */
+static void product_block(const float *x, int64_t rows, int64_t stride,
+                          int64_t columns, double *accumulators)
+{
+    int64_t i = 0;
+    for (; i + LANES <= columns; i += LANES) {
+        vd a = vd_load(accumulators + i);
+        vd b = vd_load(accumulators + i + LANES / 2);
+        for (int64_t row = 0; row < rows; row++) {
+            vf p = vf_load(x + row * stride + i);
+            a = vd_mul(vd_low(p), a);
+            b = vd_mul(vd_high(p), b);
+        }
+        vd_store(accumulators + i, a);
+        vd_store(accumulators + i + LANES / 2, b);
+    }
+    for (; i < columns; i++)
+        for (int64_t row = 0; row < rows; row++)
+            accumulators[i] *= x[row * stride + i];
+}
+
+static void column_product(const float *x, int64_t rows, int64_t stride,
+                           int64_t columns, double *accumulators,
+                           float *exponents)
+{
+    for (int64_t done = 0; done < rows; done += FACTORS) {
+        product_block(x + done * stride,
+                      rows - done < FACTORS ? rows - done : FACTORS, stride,
+                      columns, accumulators);
+        for (int64_t i = 0; i < columns; i++)
+            if (factor_outside(accumulators[i]))
+                accumulators[i] =
+                    factor_normalized(accumulators[i], &exponents[i]);
+    }
+}
 
 static void column_exp(float *y, int64_t y_stride, const float *x, int64_t rows,
                        int64_t stride, int64_t columns, const float *m,

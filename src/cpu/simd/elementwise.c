@@ -6,6 +6,8 @@
  */
 #include "config.h"
 
+#include <math.h>
+
 #include "cpu/simd/room.h"
 #include "cpu/simd/vector.h"
 
@@ -153,7 +155,7 @@ UNARY(sigmoid, NOTHING, vf_div(vf_set(1), logistic_denominator(x)))
 UNARY(relu, NOTHING, relu(x))
 UNARY(leaky_relu, vf alpha = F(0), leaky_relu(x, alpha))
 UNARY(elu, vf alpha = F(0), elu(x, alpha))
-UNARY(clip, vf low = F(0); vf high = F(1), clip(x, low, high))
+UNARY(clip_within, vf low = F(0); vf high = F(1), clip(x, low, high))
 UNARY(swish, NOTHING, vf_div(x, logistic_denominator(x)))
 UNARY(gelu_erf, NOTHING, gelu_erf(x))
 UNARY(gelu_tanh, NOTHING, gelu_tanh(x))
@@ -167,6 +169,18 @@ static void row_gelu(const struct row *row)
         row_gelu_tanh(row);
     else
         row_gelu_erf(row);
+}
+
+/* The machine's max and min pass over a bound that is NaN. */
+static void row_clip(const struct row *row)
+{
+    float *out = row->out[0];
+    if (!isnan(row->params->f[0]) && !isnan(row->params->f[1])) {
+        row_clip_within(row);
+        return;
+    }
+    for (int64_t i = 0; i < row->n; i++)
+        out[i] = NAN;
 }
 
 /* ---- two inputs --------------------------------------------------------- */

@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "cpu/factor.h"
 #include "cpu/simd/room.h"
 #include "cpu/simd/vector.h"
 
@@ -215,16 +216,42 @@ static double row_sum_square(const float *x, int64_t n)
     return vd_sum(vd_add(vd_add(a, b), vd_add(c, d)));
 }
 
-static double row_product(const float *x, int64_t n)
+/* Brings lanes that are about to leave f64's range back. */
+static void lanes_normalize(vd *a, vd *b, float *exponent)
+{
+    double lanes[LANES];
+    bool outside = false;
+    vd_store(lanes, *a);
+    vd_store(lanes + LANES / 2, *b);
+    for (int i = 0; i < LANES; i++)
+        outside |= factor_outside(lanes[i]);
+    if (!outside)
+        return;
+    for (int i = 0; i < LANES; i++)
+        lanes[i] = factor_normalized(lanes[i], exponent);
+    *a = vd_load(lanes);
+    *b = vd_load(lanes + LANES / 2);
+}
+
+static double row_product(const float *x, int64_t n, float *exponent)
 {
     vd a = vd_set(1), b = a;
-    for (int64_t i = 0; i < n; i += LANES) {
-        vf p = n - i >= LANES ? vf_load(x + i)
-                              : vf_load_part(x + i, n - i, vf_set(1));
-        a = vd_mul(a, vd_low(p));
-        b = vd_mul(b, vd_high(p));
+    double lanes[LANES], product = 1;
+    for (int64_t i = 0; i < n;) {
+        for (int factors = 0; factors < FACTORS && i < n; factors++) {
+            vf p = n - i >= LANES ? vf_load(x + i)
+                                  : vf_load_part(x + i, n - i, vf_set(1));
+            a = vd_mul(a, vd_low(p));
+            b = vd_mul(b, vd_high(p));
+            i += LANES;
+        }
+        lanes_normalize(&a, &b, exponent);
     }
-    return vd_product(vd_mul(a, b));
+    vd_store(lanes, a);
+    vd_store(lanes + LANES / 2, b);
+    for (int i = 0; i < LANES; i++)
+        product = factor_normalized(product * lanes[i], exponent);
+    return product;
 }
 
 /* ---- softmax rows ------------------------------------------------------- */
@@ -291,25 +318,34 @@ static void row_shift(float *y, const float *x, int64_t n, float m, float l)
     }
 }
 
-static void row_norm(float *y, const float *x, int64_t n, float m,
+/* From 2 on the exponent's first bit is set, as it is in 2 itself. */
+static bool row_norm(float *y, const float *x, int64_t n, float m,
                      float factor, const float *scale, const float *bias)
 {
-    vf mean = vf_set(m), f = vf_set(factor), zero = vf_set(0);
+    vf mean = vf_set(m), f = vf_set(factor), zero = vf_set(0), bits = zero;
+    float lanes[LANES];
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) {
         vf h = vf_mul(vf_sub(vf_load(x + i), mean), f);
         vf s = vf_load(scale + i);
+        bits = vf_or(bits, s);
         vf_store(y + i, bias != NULL ? vf_fma(h, s, vf_load(bias + i))
                                      : vf_mul(h, s));
     }
     if (i < n) {
         vf h = vf_mul(vf_sub(vf_load_part(x + i, n - i, zero), mean), f);
         vf s = vf_load_part(scale + i, n - i, zero);
+        bits = vf_or(bits, s);
         vf_store_part(y + i, n - i,
                       bias != NULL
                           ? vf_fma(h, s, vf_load_part(bias + i, n - i, zero))
                           : vf_mul(h, s));
     }
+    vf_store(lanes, vf_abs(bits));
+    bool large = false;
+    for (int k = 0; k < LANES; k++)
+        large |= !(lanes[k] < 2.0f);
+    return large;
 }
 
 void ISA(reduce_kernels)(struct kernels *table)

@@ -76,14 +76,6 @@ static inline double vd_sum(vd x)
             lanes[i] += lanes[i + n];
     return lanes[0];
 }
-static inline double vd_product(vd x)
-{
-    double lanes[LANES / 2], product = 1;
-    vd_store(lanes, x);
-    for (int i = 0; i < LANES / 2; i++)
-        product *= lanes[i];
-    return product;
-}
 
 /* ---- transcendentals ---------------------------------------------------- */
 

@@ -121,6 +121,10 @@ static inline vf vf_scale(vf x, vf n)
     return _mm256_mul_ps(_mm256_mul_ps(x, _mm256_castsi256_ps(half)),
                          _mm256_castsi256_ps(rest));
 }
+static inline vf vf_or(vf a, vf b)
+{
+    return _mm256_or_ps(a, b);
+}
 static inline vf vf_xor(vf a, vf b)
 {
     return _mm256_xor_ps(a, b);

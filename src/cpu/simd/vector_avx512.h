@@ -107,6 +107,10 @@ static inline vf vf_scale(vf x, vf n)
 {
     return _mm512_scalef_ps(x, n);
 }
+static inline vf vf_or(vf a, vf b)
+{
+    return _mm512_or_ps(a, b);
+}
 static inline vf vf_xor(vf a, vf b)
 {
     return _mm512_xor_ps(a, b);

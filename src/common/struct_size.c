@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The struct_size of structs that cross by pointer. */
+#include "common/struct_size.h"
+#include "common/message.h"
+
+#include <string.h>
+
+enum tandem_status struct_size_check(const char *what, const char *type,
+                                     size_t bytes, size_t least)
+{
+    if (bytes >= least)
+        return TANDEM_OK;
+    return message_set(TANDEM_INVALID_ARGUMENT,
+                       "%s.struct_size is %zu, below %zu: set it to "
+                       "sizeof(struct %s)",
+                       what, bytes, least, type);
+}
+
+void struct_size_fill(void *out, const void *from, size_t from_bytes)
+{
+    size_t bytes;
+
+    memcpy(&bytes, out, sizeof bytes);
+    memcpy(out, from, bytes < from_bytes ? bytes : from_bytes);
+    memcpy(out, &bytes, sizeof bytes);
+}

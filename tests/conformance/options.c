@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading the command line; see options.h.
+ */
+#include "config.h"
+
+#include "options.h"
+#include "table.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void usage_print(void)
+{
+    fputs("Usage: tandem-conformance [OPTION]... PLUGIN.so [OP]\n"
+          "Runs the conformance suite against a Tandem backend plugin.\n"
+          "OP is an operator's name, \"operators\" for all of these, or a "
+          "group of\ncases; without it all run.\n\n"
+          "  -k, --device INDEX      the device, 0 where not given\n"
+          "      --seed NUMBER       seed of shapes and values, 1 where not "
+          "given\n"
+          "      --level brief|quick|full\n"
+          "                          a seeded choice of cases, of few kernels "
+          "or more,\n"
+          "                          or all\n"
+          "      --option KEY=VALUE  passed to the plugin's open; may be "
+          "repeated\n"
+          "      --tight             operands end where their buffers do\n"
+          "      --case TEXT         only cases whose name contains TEXT\n"
+          "      --list              print the cases and run none\n"
+          "      --json              one JSON object a line for each case\n"
+          "  -v, --verbose           one line for each case\n"
+          "  -h, --help              this text\n"
+          "  -V, --version           the version\n\n"
+          "Exit status: 0 all passed, 1 something failed, 2 wrong usage, or "
+          "no\nplugin of this ABI, 3 there is no such device.\n\n"
+          "Groups:\n",
+          stdout);
+    for (uint32_t i = 0; i < GROUP_COUNT; i++)
+        if (groups[i].name != NULL)
+            printf("  %-12s %s\n", groups[i].name, groups[i].about);
+}
+
+/* What is wrong with the command line; false. */
+__attribute__((format(printf, 1, 2))) static bool complain(const char *format,
+                                                           ...)
+{
+    va_list arguments;
+
+    fputs(PROGRAM ": ", stderr);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    return false;
+}
+
+static bool take_number(const char *name, uint64_t most, uint64_t *out_number)
+{
+    char *end;
+
+    errno = 0;
+    *out_number = strtoull(optarg, &end, 0);
+    if (errno == 0 && optarg[0] >= '0' && optarg[0] <= '9' && *end == '\0' &&
+        *out_number <= most)
+        return true;
+    return complain("--%s wants a whole number from 0 to %llu, not \"%s\"",
+                    name, (unsigned long long)most, optarg);
+}
+
+static bool take_level(struct suite_options *options)
+{
+    options->full = strcmp(optarg, "full") == 0;
+    options->brief = strcmp(optarg, "brief") == 0;
+    return options->full || options->brief || strcmp(optarg, "quick") == 0 ||
+           complain("--level wants brief, quick or full, not \"%s\"", optarg);
+}
+
+/* "KEY=VALUE", taken apart in place. */
+static bool take_pair(struct suite_options *options, char *text)
+{
+    char *equals = strchr(text, '=');
+
+    if (equals == NULL || equals == text)
+        return complain("--option wants KEY=VALUE, as in isa=avx2, not \"%s\"",
+                        text);
+    if (options->open_count == SUITE_MAX_OPTIONS)
+        return complain("--option \"%s\" is one too many: %u are taken", text,
+                        SUITE_MAX_OPTIONS);
+    *equals = '\0';
+    options->open_keys[options->open_count] = text;
+    options->open_values[options->open_count++] = equals + 1;
+    return true;
+}
+
+enum long_option {
+    OPTION_SEED = 256,
+    OPTION_LEVEL,
+    OPTION_OPTION,
+    OPTION_TIGHT,
+    OPTION_CASE,
+    OPTION_LIST,
+    OPTION_JSON
+};
+
+static const struct option long_options[] = {
+    {"device", required_argument, NULL, 'k'},
+    {"seed", required_argument, NULL, OPTION_SEED},
+    {"level", required_argument, NULL, OPTION_LEVEL},
+    {"option", required_argument, NULL, OPTION_OPTION},
+    {"tight", no_argument, NULL, OPTION_TIGHT},
+    {"case", required_argument, NULL, OPTION_CASE},
+    {"list", no_argument, NULL, OPTION_LIST},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"verbose", no_argument, NULL, 'v'},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {NULL, 0, NULL, 0},
+};
+
+/* False, having complained: the option or its value is not understood. */
+static bool option_take(struct suite_options *options, int option)
+{
+    uint64_t number;
+
+    switch (option) {
+    case 'k':
+        if (!take_number("device", UINT32_MAX, &number))
+            return false;
+        options->device = (uint32_t)number;
+        return true;
+    case OPTION_SEED:
+        return take_number("seed", UINT64_MAX, &options->seed);
+    case OPTION_LEVEL:
+        return take_level(options);
+    case OPTION_OPTION:
+        return take_pair(options, optarg);
+    case OPTION_TIGHT:
+        options->tight = true;
+        return true;
+    case OPTION_CASE:
+        options->filter = optarg;
+        return true;
+    case OPTION_LIST:
+        options->list = true;
+        return true;
+    case OPTION_JSON:
+        options->json = true;
+        return true;
+    case 'v':
+        options->verbose = true;
+        return true;
+    default:
+        return false; /* getopt complained */
+    }
+}
+
+static bool only_known(const char *only)
+{
+    for (uint32_t i = 0; i < GROUP_COUNT; i++)
+        if (groups[i].name != NULL && strcmp(groups[i].name, only) == 0)
+            return true;
+    return op_find_name(only) != NULL;
+}
+
+static bool operands_take(int argc, char **argv, struct suite_options *options)
+{
+    if (argc - optind < 1)
+        return complain("which plugin? PLUGIN.so is missing");
+    if (argc - optind > 2)
+        return complain("\"%s\" is not understood", argv[optind + 2]);
+    options->plugin = argv[optind];
+    options->only = argv[optind + 1];
+    if (options->only != NULL && strcmp(options->only, "operators") == 0) {
+        options->operators = true;
+        options->only = NULL;
+    }
+    return options->only == NULL || only_known(options->only) ||
+           complain("%s: no such operator or group (--help lists the groups)",
+                    options->only);
+}
+
+static bool usage_fail(enum exit_code *out_code)
+{
+    fputs("Try \"" PROGRAM " --help\".\n", stderr);
+    *out_code = EXIT_USAGE;
+    return false;
+}
+
+bool options_parse(int argc, char **argv, struct suite_options *options,
+                   enum exit_code *out_code)
+{
+    int option;
+
+    *out_code = EXIT_PASSED;
+    while ((option = getopt_long(argc, argv, "k:vhV", long_options, NULL)) !=
+           -1) {
+        if (option == 'h') {
+            usage_print();
+            return false;
+        }
+        if (option == 'V') {
+            printf(PROGRAM " (Tandem) %s\n", PACKAGE_VERSION);
+            return false;
+        }
+        if (!option_take(options, option))
+            return usage_fail(out_code);
+    }
+    return operands_take(argc, argv, options) || usage_fail(out_code);
+}

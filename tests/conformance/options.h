@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command line of tandem-conformance.  Main thread.
+ */
+#ifndef TANDEM_CONFORMANCE_OPTIONS_H
+#define TANDEM_CONFORMANCE_OPTIONS_H
+
+#include "suite.h"
+
+#define PROGRAM "tandem-conformance"
+
+enum exit_code {
+    EXIT_PASSED = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_NO_DEVICE = 3
+};
+
+/* The groups of cases, in the order in which they run. */
+struct group {
+    const char *name; /* NULL: operators by their own names */
+    void (*run)(struct suite *suite);
+    const char *about;
+};
+#define GROUP_COUNT 19
+extern const struct group groups[GROUP_COUNT];
+
+/* Reads the command line.  false: the program ends with *out_code, --help or
+ * --version having been printed, or what is wrong said on standard error.  The
+ * texts are argv's. */
+bool options_parse(int argc, char **argv, struct suite_options *options,
+                   enum exit_code *out_code);
+
+#endif

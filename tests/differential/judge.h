@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether what a plugin made of a problem is right: its statuses, every byte of
+ * its buffers, and its numbers by the operator's metric.  Pure functions.
+ */
+#ifndef TANDEM_DIFFERENTIAL_JUDGE_H
+#define TANDEM_DIFFERENTIAL_JUDGE_H
+
+#include "backend.h"
+#include "conformance/reference.h"
+
+/* What is expected of a problem's outputs; computed once for all plugins. */
+struct judge {
+    const struct problem *problem;
+    bool computed, subnormal;
+    /* As the inputs are, and with subnormal inputs taken for zeros. */
+    struct expected expected[2][PROBLEM_OPERANDS];
+    /* Elements of output 0 whose partial results may leave f32's range, where
+     * the header promises no number; NULL: none. */
+    bool *outside;
+};
+
+void judge_init(struct judge *judge, const struct problem *problem);
+void judge_finish(struct judge *judge);
+
+/* Writes what is wrong, "" if nothing is; caps: of the device. */
+void judge_attempt(struct judge *judge, const struct attempt *attempt,
+                   uint32_t caps, char *text, size_t size);
+
+const char *status_name(enum tandem_status status);
+
+/* range.c: fills outside (one an element of the only output), and widens
+ * tolerances by what subnormal products may lose. */
+void range_find(const struct problem *problem, const struct dense *inputs,
+                struct expected *expected, bool **out_outside);
+
+#endif
