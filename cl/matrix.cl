@@ -30,6 +30,7 @@
 struct product {
     ulong a_offset, b_offset, c_offset, bias_offset;
     ulong partial_offset, marks_offset;
+    ulong maps_offset; /* wgmma.cl: as marks_offset, in uints */
     ulong plane; /* batch m n */
     long a_ld, b_ld, c_ld, a_batch, b_batch, c_batch;
     long bias_row, bias_column; /* strides of bias: 1 or 0 */

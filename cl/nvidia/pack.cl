@@ -250,8 +250,9 @@ static inline void piece_write(__local uint4 *line, uint piece, uint turn,
 static inline void piece_write(__local uint4 *line, uint piece, uint turn,
                                const source_t *x, int scale)
 {
-    line[piece ^ turn] =
-        (uint4)(as_uint(x[0]), as_uint(x[1]), as_uint(x[2]), as_uint(x[3]));
+    line[piece ^ turn] = (uint4)(tf32_of(as_uint(x[0])), tf32_of(as_uint(x[1])),
+                                 tf32_of(as_uint(x[2])),
+                                 tf32_of(as_uint(x[3])));
 }
 #else
 static inline void piece_write(__local uint4 *line, uint piece, uint turn,

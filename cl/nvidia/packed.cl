@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What pack.cl writes, and tensor.cl and wgmma.cl read: f16, bf16, f32 cut to
- * TF32, or f32 as pairs of halves, or of TF32 numbers. */
+/* What pack.cl writes, and tensor.cl and wgmma.cl read: f16, bf16, f32 rounded
+ * to TF32, or f32 as pairs of halves, or of TF32 numbers. */
 #ifndef TANDEM_PACKED_CL
 #define TANDEM_PACKED_CL
 
 #define FORMAT_F16 0
 #define FORMAT_BF16 1
-#define FORMAT_TF32 2 /* f32, of which mma reads the upper 19 bits */
+#define FORMAT_TF32 2
 #define FORMAT_PAIR 3
 #define FORMAT_SPLIT 4
 #ifndef FORMAT
@@ -31,5 +31,23 @@
 /* Elements of pairs of TF32 numbers are multiplied by it, so that the smallest
  * have a low part too. */
 #define SPLIT_SCALE 0x1p36f
+
+#if FORMAT == FORMAT_TF32
+/* The nearest TF32 number, of two the larger, as bits of an f32, of which
+ * tensor cores read the upper 19. */
+#ifdef EMULATED
+static inline uint tf32_of(uint x)
+{
+    return (x & 0x7f800000u) == 0x7f800000u ? x : (x + 0x1000u) & 0xffffe000u;
+}
+#else
+static inline uint tf32_of(uint x)
+{
+    uint out;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(out) : "f"(as_float(x)));
+    return out;
+}
+#endif
+#endif
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Matrix products on the tensor cores of NVIDIA GPUs from compute capability
- * 8.0 on: of f16, bf16, f32 cut to TF32, and of f32 as pairs of halves.
+ * 8.0 on: of f16, bf16, f32 rounded to TF32, and of f32 as pairs of halves.
  *
  * A slice of a tile's rows, 128 bytes along k, comes into local memory by
  * asynchronous copies, STAGES - 1 slices ahead.  Its pieces of 16 bytes lie in
@@ -209,6 +209,15 @@ static inline void rows_load(uint *out, uint first, uint lies, uint size,
     else
         load_blocks(out, (first ^ (part * 32)) + rows * 16 * LINE);
 }
+/* What is packed was rounded there. */
+static inline void words_round(uint *words, uint lies)
+{
+#if FORMAT == FORMAT_TF32
+    if (lies != LIES_PACKED)
+        REPEAT (e, 4)
+            words[e] = tf32_of(words[e]);
+#endif
+}
 static inline void x_rows_load(uint *out, uint first, uint lies, uint size,
                                uint rows, uint part)
 {
@@ -219,6 +228,7 @@ static inline void x_rows_load(uint *out, uint first, uint lies, uint size,
                                               BYTES);
     else
         rows_load(out, first, lies, size, rows, part);
+    words_round(out, lies);
 }
 static inline void y_rows_load(uint *out, uint first, uint lies, uint size,
                                uint rows, uint part)
@@ -229,6 +239,7 @@ static inline void y_rows_load(uint *out, uint first, uint lies, uint size,
                                (part * 8 + e % 2 * 4) * size * BYTES);
     else
         rows_load(out, first, lies, size, rows, part);
+    words_round(out, lies);
 }
 #if TURNED
 #define X_LOAD(out, i, part)                                                   \

@@ -6,6 +6,40 @@
 #ifndef TANDEM_WARPGROUP_CL
 #define TANDEM_WARPGROUP_CL
 
+#ifdef EMULATED
+/* Whoever loads this program has them. */
+uint window_of(__local const void *at);
+void barrier_start(uint at, uint arrivals);
+void barrier_arrive(uint at);
+void barrier_expect(uint at, uint bytes);
+void barrier_wait(uint at, uint parity);
+void consumers_barrier(uint items);
+bool consumers_vote(uint items, uint x);
+void warp_wait(void);
+uint multiprocessors(void);
+void copy_bulk(uint to, __global const void *from, uint bytes, uint barrier_at);
+void map_show(__global const uint *map);
+void copy_box(uint to, __global const uint *map, uint k, uint row, uint plane,
+              uint barrier_at);
+void copy_async(uint to, __global const void *from, uint bytes);
+void copies_arrive(uint barrier_at);
+void emulated_multiply(uint format, float *sum, ulong a, ulong b, uint columns,
+                       uint across, uint add);
+#define address_of(at) window_of(at)
+#define consumers_wait() consumers_barrier(CONSUMERS)
+#define consumers_any(x) consumers_vote(CONSUMERS, x)
+#define copies_end() ((void)0)
+#define memory_show() ((void)0)
+#define REGISTERS(change, count) ((void)0)
+#define MULTIPLY(d, a, b, add)                                                 \
+    emulated_multiply(FORMAT, d, a, b, TILE_N,                                 \
+                      (A_LIES == LIES_ACROSS) | (B_LIES == LIES_ACROSS) << 1,  \
+                      add)
+#define MULTIPLY_BEGIN() ((void)0)
+#define MULTIPLY_COMMIT() ((void)0)
+#define MULTIPLY_WAIT(d, pending) ((void)(d))
+
+#else
 /* ---- instructions of every compute capability 9.0 ---- */
 
 static inline uint address_of(__local const void *at)
@@ -91,6 +125,26 @@ static inline void copy_bulk(uint to, __global const void *from, uint bytes,
                  : "memory");
 }
 
+/* What this work-item wrote of a map is there for the copies that it starts. */
+static inline void map_show(__global const uint *map)
+{
+    asm volatile("fence.proxy.tensormap::generic.release.gpu;\n"
+                 "fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(
+                     map)
+                 : "memory");
+}
+
+/* A map's box from (k, row) of a plane on. */
+static inline void copy_box(uint to, __global const uint *map, uint k, uint row,
+                            uint plane, uint barrier_at)
+{
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile."
+                 "mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], "
+                 "[%5];" ::"r"(to),
+                 "l"(map), "r"(k), "r"(row), "r"(plane), "r"(barrier_at)
+                 : "memory");
+}
+
 /* Starts to copy sixteen bytes, of which the first are read and the others
  * are 0. */
 static inline void copy_async(uint to, __global const void *from, uint bytes)
@@ -106,6 +160,12 @@ static inline void copies_arrive(uint barrier_at)
     asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(
                      barrier_at)
                  : "memory");
+}
+
+/* Until this work-item's copies are there. */
+static inline void copies_end(void)
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
 /* What work-items wrote, and copied, to local memory is there for bulk copies
@@ -187,6 +247,8 @@ static inline void memory_show(void)
                  : OUT(d)                                                      \
                  : "n"(pending)                                                \
                  : "memory")
+
+#endif
 
 /* Lines of 128 bytes whose pieces lie as pack.cl puts them, from a local
  * address on: eight of them are 1024 bytes; of lines across k, those of the

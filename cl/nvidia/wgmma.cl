@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Matrix products through wgmma, on NVIDIA GPUs of compute capability 9.0: of
- * f16, bf16, f32 cut to TF32, and of f32 as pairs of halves or of TF32 numbers.
- * Operands are packed by pack.cl, whose blocks lie as wgmma wants them, unless
- * they are halves, or lie along k, in whole pieces of sixteen bytes.
+ * f16, bf16, f32 rounded to TF32, and of f32 as pairs of halves or of TF32
+ * numbers.  Operands are packed by pack.cl, whose blocks lie as wgmma wants
+ * them, unless they are halves, or lie along k, in whole pieces of sixteen
+ * bytes; f32 that does comes by the copy engine, which rounds it.
  *
  * The driver's compiler does not know the instructions of sm_90a.  So they
  * stand in comments that begin with //@, with their operands, which get into
@@ -29,6 +30,7 @@
 #endif
 #include "matrix.cl"
 #include "nvidia/packed.cl"
+#include "nvidia/tensormap.cl"
 
 #define IS_PAIR (FORMAT == FORMAT_PAIR || FORMAT == FORMAT_SPLIT)
 #define LINE 128
@@ -48,12 +50,14 @@
 #define PIECE (16 / BYTES)
 /* Barriers count the copies of all work-items that make some, and those of
  * blocks. */
-#define ANY_DIRECT (A_LIES != LIES_PACKED || B_LIES != LIES_PACKED)
-#define ANY_PACKED (A_LIES == LIES_PACKED || B_LIES == LIES_PACKED)
-#define COPIES ((ANY_DIRECT ? COPIERS : 0) + (ANY_PACKED ? 1 : 0))
-#define PACKED_BYTES                                                           \
-    ((A_LIES == LIES_PACKED ? A_STAGE : 0) +                                   \
-     (B_LIES == LIES_PACKED ? B_STAGE : 0))
+#define IS_MAPPED(lies) (FORMAT == FORMAT_TF32 && (lies) == LIES_ALONG)
+#define IS_BULK(lies) ((lies) == LIES_PACKED || IS_MAPPED(lies))
+#define ANY_MAPPED (IS_MAPPED(A_LIES) || IS_MAPPED(B_LIES))
+#define ANY_BULK (IS_BULK(A_LIES) || IS_BULK(B_LIES))
+#define ANY_DIRECT (!IS_BULK(A_LIES) || !IS_BULK(B_LIES))
+#define COPIES ((ANY_DIRECT ? COPIERS : 0) + (ANY_BULK ? 1 : 0))
+#define BULK_BYTES                                                             \
+    ((IS_BULK(A_LIES) ? A_STAGE : 0) + (IS_BULK(B_LIES) ? B_STAGE : 0))
 /* As many as 192 KiB of local memory hold. */
 #ifndef STAGES
 #define STAGES (1536 / (TILE_M + TILE_N))
@@ -76,6 +80,8 @@
 #define CONSUMERS 256
 #define CONSUMER_WARPS (CONSUMERS / 32)
 #define COPIERS 256
+/* Groups at work, each with two maps: as in src/opencl/nvidia/tensor.c. */
+#define MOST_GROUPS 512u
 /* Together half of all registers, for half of the work-items. */
 #if ANY_DIRECT
 #define FEW_REGISTERS 56
@@ -288,9 +294,15 @@ static inline ulong slice_step(uint lies, ulong line_bytes)
                                  : LINE;
 }
 
-#define OPERAND_COPY(to, from, lies, size, rows, line_bytes)                   \
+/* batch: what lies between planes of the operand, 0 if all are one. */
+#define OPERAND_COPY(to, from, lies, size, first, rows, line_bytes, batch_,    \
+                     map)                                                      \
     do {                                                                       \
-        if (lies != LIES_PACKED)                                               \
+        if (IS_MAPPED(lies)) {                                                 \
+            if (leads)                                                         \
+                copy_box(to, map, k, first, (batch_) == 0 ? 0 : tile->batch,   \
+                         full + stage * 8);                                    \
+        } else if (lies != LIES_PACKED)                                        \
             lines_copy(to, from, lies, size, rows, line_bytes, depth);         \
         else if (leads)                                                        \
             blocks_copy(to, from, size, blocks_step, full + stage * 8);        \
@@ -300,9 +312,9 @@ static inline ulong slice_step(uint lies, ulong line_bytes)
 /* A tile's slices, by the work-items that do not multiply; turn: the next
  * stage, and which time it comes. */
 INLINE void slices_copy(uint a_to, uint b_to, __global const uchar *a,
-                        __global const uchar *b, const struct tile *tile,
-                        uint full, uint empty, uint2 *turn,
-                        const struct product *p)
+                        __global const uchar *b, __global const uint *maps,
+                        const struct tile *tile, uint full, uint empty,
+                        uint2 *turn, const struct product *p)
 {
     const bool leads = get_local_id(0) == CONSUMERS;
     const uint first_m = tile->m * TILE_M, first_n = tile->n * TILE_N;
@@ -317,17 +329,33 @@ INLINE void slices_copy(uint a_to, uint b_to, __global const uchar *a,
     for (uint k = tile->begin; k < tile->end; k += SLICE) {
         const uint depth = tile->end - k;
         barrier_wait(empty + stage * 8, parity);
-        if (ANY_PACKED && leads)
-            barrier_expect(full + stage * 8, PACKED_BYTES);
-        OPERAND_COPY(a_to + stage * A_STAGE, a, A_LIES, TILE_M, p->m - first_m,
-                     a_line);
-        OPERAND_COPY(b_to + stage * B_STAGE, b, B_LIES, TILE_N, p->n - first_n,
-                     b_line);
+        if (ANY_BULK && leads)
+            barrier_expect(full + stage * 8, BULK_BYTES);
+        OPERAND_COPY(a_to + stage * A_STAGE, a, A_LIES, TILE_M, first_m,
+                     p->m - first_m, a_line, p->a_batch, maps);
+        OPERAND_COPY(b_to + stage * B_STAGE, b, B_LIES, TILE_N, first_n,
+                     p->n - first_n, b_line, p->b_batch, maps + MAP_WORDS);
         if (ANY_DIRECT)
             copies_arrive(full + stage * 8);
         STAGE_NEXT();
     }
     *turn = (uint2)(stage, parity);
+}
+
+/* This group's maps, by the work-item that starts its copies. */
+static inline void maps_write(__global uint *maps, __global const uchar *a,
+                              __global const uchar *b, const struct product *p)
+{
+    if (IS_MAPPED(A_LIES)) {
+        map_write(maps, (ulong)(a + p->a_offset * BYTES), p->k, p->m,
+                  p->batch, p->a_ld * BYTES, p->a_batch * BYTES, TILE_M);
+        map_show(maps);
+    }
+    if (IS_MAPPED(B_LIES)) {
+        map_write(maps + MAP_WORDS, (ulong)(b + p->b_offset * BYTES), p->k,
+                  p->n, p->batch, p->b_ld * BYTES, p->b_batch * BYTES, TILE_N);
+        map_show(maps + MAP_WORDS);
+    }
 }
 
 /* ---- sums ---- */
@@ -504,7 +532,10 @@ KERNEL void wgmma(__global C_T *c, __global float *partial,
     const uint a_to = address_of(shared), b_to = a_to + STAGES * A_STAGE;
     const uint full = address_of(barriers), empty = full + STAGES * 8;
     const uint groups = p.whole + p.parted * p.splits;
-    const uint step = min((uint)get_num_groups(0), multiprocessors());
+    const uint step =
+        min(min((uint)get_num_groups(0), multiprocessors()), MOST_GROUPS);
+    __global uint *maps =
+        marks + p.maps_offset + get_group_id(0) * (2 * MAP_WORDS);
     if (get_group_id(0) >= step)
         return;
     if (id == 0) {
@@ -518,17 +549,19 @@ KERNEL void wgmma(__global C_T *c, __global float *partial,
     if (id >= CONSUMERS) {
         REGISTERS("dec", FEW_REGISTERS);
         uint2 turn = (uint2)(0, 1);
+        if (ANY_MAPPED && id == CONSUMERS)
+            maps_write(maps, a_all, b_all, &p);
         for (uint at = get_group_id(0); at < groups; at += step) {
             const struct tile tile = tile_of(at, &p);
             slices_copy(
                 a_to, b_to,
                 a_all + (p.a_offset + (ulong)tile.batch * p.a_batch) * BYTES,
                 b_all + (p.b_offset + (ulong)tile.batch * p.b_batch) * BYTES,
-                &tile, full, empty, &turn, &p);
+                maps, &tile, full, empty, &turn, &p);
         }
         /* Their memory is not another group's while they are under way. */
         if (ANY_DIRECT)
-            asm volatile("cp.async.wait_all;" ::: "memory");
+            copies_end();
         return;
     }
     REGISTERS("inc", MANY_REGISTERS);

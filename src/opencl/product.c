@@ -337,7 +337,8 @@ static uint64_t partial_bytes(const struct product *params)
     return params->splits * sums * sizeof(float);
 }
 
-/* A kernel's step; the temporary holds marks and partial results. */
+/* A kernel's step; the temporary holds marks, or tensor maps, and partial
+ * results. */
 static void plan_tiles(struct plan *plan, const struct tandem_gemm *gemm,
                        uint64_t key, const struct product *params, bool marks)
 {
@@ -389,6 +390,19 @@ static void plan_promote(struct plan *plan, struct product *params,
                         sizeof(float);
 }
 
+/* Where tensor maps are written, if the kernel has any. */
+static bool plan_maps(struct plan *plan, uint64_t key, struct product *params)
+{
+    uint64_t bytes = tensor_map_bytes(key, groups_of(params));
+    if (bytes == 0)
+        return false;
+    plan->temp_bytes = (plan->temp_bytes + TENSOR_MAP_ALIGN - 1) /
+                       TENSOR_MAP_ALIGN * TENSOR_MAP_ALIGN;
+    params->maps_offset = plan->temp_bytes / sizeof(uint32_t);
+    plan->temp_bytes += bytes;
+    return true;
+}
+
 /* All after what the temporary holds already.  from: gemm with operands as the
  * tile reads them. */
 static void plan_kernels(struct plan *plan, const struct tandem_gemm *gemm,
@@ -410,6 +424,8 @@ static void plan_kernels(struct plan *plan, const struct tandem_gemm *gemm,
         params.parted += params.whole;
         params.whole = 0;
     }
+    uint64_t key = tensor ? tensor_key(gemm, tile) : key_of(from, tile, true);
+    bool maps = plan_maps(plan, key, &params);
     params.partial_offset = plan->temp_bytes / sizeof(float);
     if (params.parted > 0) {
         params.flags |= PARTS;
@@ -417,9 +433,7 @@ static void plan_kernels(struct plan *plan, const struct tandem_gemm *gemm,
     }
     plan_promote(plan, &params, tile);
     params.marks_offset = plan->temp_bytes / sizeof(uint32_t);
-    plan_tiles(plan, from,
-               tensor ? tensor_key(gemm, tile) : key_of(from, tile, true),
-               &params, marks);
+    plan_tiles(plan, from, key, &params, marks || maps);
     if (marks) {
         /* Of pairs, what is not finite is not packed. */
         const struct tandem_gemm *plain = tensor ? gemm : from;

@@ -12,6 +12,7 @@
 struct product {
     uint64_t a_offset, b_offset, c_offset, bias_offset;
     uint64_t partial_offset, marks_offset;
+    uint64_t maps_offset;
     uint64_t plane;
     int64_t a_ld, b_ld, c_ld, a_batch, b_batch, c_batch;
     int64_t bias_row, bias_column;

@@ -12,17 +12,15 @@
 
 #define STACK_BYTES 65536u
 #define WARP 32u
+#define IDLE_ROUNDS 16u
 #define WARPS (MOST_ITEMS / WARP)
-
-/* As in cl/nvidia/packed.cl. */
-enum { FORMAT_F16 = 0, FORMAT_BF16 = 1, FORMAT_TF32 = 2 };
 
 static struct {
     ucontext_t start, fiber[MOST_ITEMS];
     char *stack[MOST_ITEMS];
     bool done[MOST_ITEMS];
     uint32_t items, now, left;
-    uint64_t group;
+    uint64_t group, groups, runs;
     void (*body)(void *);
     void *argument;
     /* Of the group's barrier. */
@@ -31,6 +29,7 @@ static struct {
     uint32_t handed[2][MOST_ITEMS][6];
     uint64_t turns[MOST_ITEMS], warp_turns[WARPS];
     uint64_t misaligned;
+    uint64_t idle; /* turns since anything came */
 } machine;
 
 /* ---- fibers ---- */
@@ -42,9 +41,18 @@ static void item_next(void)
     while (machine.done[machine.now]);
 }
 
-static void item_yield(void)
+void item_progress(void)
+{
+    machine.idle = 0;
+}
+
+void item_yield(void)
 {
     uint32_t was = machine.now;
+    if (machine.idle++ > IDLE_ROUNDS * machine.items) {
+        printf("all items wait, and for ever\n");
+        exit(1);
+    }
     item_next();
     if (machine.now != was)
         swapcontext(&machine.fiber[was], &machine.fiber[machine.now]);
@@ -53,6 +61,7 @@ static void item_yield(void)
 static void item_run(void)
 {
     machine.body(machine.argument);
+    item_progress();
     machine.done[machine.now] = true;
     if (--machine.left == 0)
         setcontext(&machine.start);
@@ -74,6 +83,7 @@ static void group_run(void)
 {
     machine.left = machine.items;
     machine.waiting = 0;
+    machine.runs++;
     memset(machine.turns, 0, sizeof(machine.turns));
     memset(machine.warp_turns, 0, sizeof(machine.warp_turns));
     for (uint32_t i = 0; i < machine.items; i++) {
@@ -100,6 +110,7 @@ bool groups_run(uint64_t groups, uint32_t items, void (*body)(void *),
     machine.items = items;
     machine.body = body;
     machine.argument = argument;
+    machine.groups = groups;
     for (machine.group = 0; machine.group < groups; machine.group++)
         group_run();
     return true;
@@ -110,6 +121,21 @@ uint64_t copies_misaligned(void)
     return machine.misaligned;
 }
 
+void copy_misaligned(void)
+{
+    machine.misaligned++;
+}
+
+uint32_t item_now(void)
+{
+    return machine.now;
+}
+
+uint64_t group_run_now(void)
+{
+    return machine.runs;
+}
+
 /* ---- OpenCL's functions, by the names that clang gives them ---- */
 
 /* Programs that are loaded look for them. */
@@ -118,6 +144,8 @@ uint64_t copies_misaligned(void)
 size_t get_local_id(uint32_t) __asm__("_Z12get_local_idj");
 size_t get_group_id(uint32_t) __asm__("_Z12get_group_idj");
 size_t get_global_id(uint32_t) __asm__("_Z13get_global_idj");
+size_t get_num_groups(uint32_t) __asm__("_Z14get_num_groupsj");
+int32_t isfinite_float(float) __asm__("_Z8isfinitef");
 void barrier(uint32_t) __asm__("_Z7barrierj");
 uint32_t min_uint(uint32_t, uint32_t) __asm__("_Z3minjj");
 uint32_t max_uint(uint32_t, uint32_t) __asm__("_Z3maxjj");
@@ -144,10 +172,22 @@ size_t get_global_id(uint32_t axis)
     return machine.group * machine.items + machine.now;
 }
 
+size_t get_num_groups(uint32_t axis)
+{
+    (void)axis;
+    return machine.groups;
+}
+
+int32_t isfinite_float(float x)
+{
+    return isfinite(x) ? 1 : 0;
+}
+
 void barrier(uint32_t fence)
 {
     uint32_t passed = machine.passed;
     (void)fence;
+    item_progress();
     if (++machine.waiting == machine.items) {
         machine.waiting = 0;
         machine.passed++;
@@ -203,9 +243,15 @@ float float_of(uint16_t x);
 /* The upper halves of local memory's addresses, which are all the same. */
 static uintptr_t above;
 
-static char *local_at(uint32_t address)
+char *local_at(uint32_t address)
 {
     return (char *)(above | address);
+}
+
+uint32_t local_address(const void *at)
+{
+    above = (uintptr_t)at & ~(uintptr_t)UINT32_MAX;
+    return (uint32_t)(uintptr_t)at;
 }
 
 /* No more aligned than tensor.cl asks for. */
@@ -213,8 +259,7 @@ uint32_t address_of(const uint32_t *at)
 {
     if ((uintptr_t)at % 256 != 0)
         machine.misaligned++;
-    above = (uintptr_t)at & ~(uintptr_t)UINT32_MAX;
-    return (uint32_t)(uintptr_t)at;
+    return local_address(at);
 }
 
 void copy_async(uint32_t to, const void *from, uint32_t bytes)
@@ -235,11 +280,18 @@ static uint32_t (*warp_hand(const uint32_t *words, size_t count))[6]
 {
     uint32_t item = machine.now, warp = item / WARP;
     uint64_t turn = machine.turns[item]++;
+    item_progress();
     memcpy(machine.handed[turn % 2][item], words, count * sizeof(*words));
     machine.warp_turns[warp]++;
     while (machine.warp_turns[warp] < (turn + 1) * WARP)
         item_yield();
     return &machine.handed[turn % 2][warp * WARP];
+}
+
+void warp_meet(void)
+{
+    const uint32_t nothing = 0;
+    warp_hand(&nothing, 1);
 }
 
 void load_blocks(uint32_t *out, uint32_t from)
@@ -277,10 +329,10 @@ void load_two(uint32_t *out, uint32_t from)
     memcpy(out, local_at(from), 2 * sizeof(*out));
 }
 
-static double element(uint32_t format, uint32_t word, uint32_t odd)
+double operand_value(uint32_t format, uint32_t word, uint32_t odd)
 {
     float value;
-    if (format == FORMAT_TF32)
+    if (format == FORMAT_TF32 || format == FORMAT_SPLIT)
         word &= 0xffffe000u;
     else if (format == FORMAT_BF16)
         word = odd ? word & 0xffff0000u : word << 16;
@@ -297,7 +349,7 @@ static double warp_element(uint32_t format, uint32_t (*warp)[6], uint32_t place,
     uint32_t pair = format == FORMAT_TF32 ? 1 : 2;
     uint32_t upper = k / (4 * pair), lane = row % 8 * 4 + k / pair % 4;
     uint32_t word = place + (rows == 16 ? row / 8 + upper * 2 : upper);
-    return element(format, warp[lane][word], k % pair);
+    return operand_value(format, warp[lane][word], k % pair);
 }
 
 void emulated_product(uint32_t format, float *sum, const uint32_t *a,

@@ -173,6 +173,8 @@ struct product_case {
 
 #define TA TANDEM_GEMM_TRANSPOSE_A
 #define TB TANDEM_GEMM_TRANSPOSE_B
+/* No flag of gemm's: all batches have one a. */
+#define ONE_A (1u << 31)
 
 static const struct product_case cases[] = {
     /* Rows along k, and across it; edges of tiles, slices and pieces. */
@@ -200,6 +202,23 @@ static const struct product_case cases[] = {
     /* Sums that are saved: of whole tiles, and of chunks. */
     {"half-medium", 131, 3, 3300, 1, 0, 2, {0}, 0, UNIFORM, TANDEM_BF16, 1},
     {"half-large", 8, 8, 1600, 1, TB, 1, {0}, 0, UNIFORM, TANDEM_F16, 0},
+    /* By wgmma.  Of TF32 the copy engine brings what lies along k: pads, edges
+     * of tiles and slices, chunks, batches, one operand or both. */
+    {"wgmma-tf32-large", 300, 140, 100, 1, TB, 1, {4, 8, 3}, 0, UNIFORM, 0, 0},
+    {"wgmma-tf32-large", 260, 132, 132, 2, TB, 2, {0, 4, 0}, 2, UNIFORM, 0, 3},
+    {"wgmma-tf32-medium", 132, 129, 68, 3, TB, 1, {0, 4, 1}, 0, UNIFORM, 0, 0},
+    {"wgmma-tf32-medium", 70, 260, 101, 2, 0, 1, {3, 0, 0}, 0, UNIFORM, 0, 0},
+    {"wgmma-tf32-medium", 5, 9, 36, 1, TA | TB, 1, {0}, -1, UNIFORM, 0, 0},
+    {"wgmma-tf32-medium", 3, 5, 8, 1, TB, 1, {0}, 0, INFINITE, 0, 0},
+    {"wgmma-tf32-medium", 140, 20, 64, 4, TB | ONE_A, 1, {0}, 0, UNIFORM, 0, 0},
+    {"wgmma-split-medium", 130, 67, 100, 2, 0, 2, {1, 0, 0}, 0, SCALED, 0, 1},
+    {"wgmma-split-large", 140, 132, 70, 1, TB, 1, {0}, 1, INFINITE, 0, 0},
+    {"wgmma-pair-large", 140, 130, 100, 1, TA, 1, {0}, 0, SCALED, 0, 0},
+    {"wgmma-pair-medium", 67, 65, 96, 2, TB, 2, {0}, 0.5f, INFINITE, 0, 0},
+    {"wgmma-half-large", 136, 130, 200, 2, TB, 1, {0}, 0, UNIFORM, TANDEM_F16,
+     0},
+    {"wgmma-half-medium", 136, 72, 600, 1, TA, 2, {0}, 1, UNIFORM,
+     TANDEM_BF16, 0},
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
@@ -239,13 +258,14 @@ struct product_run {
     enum tile_id tile;
     struct matrix a, b, c;
     float *before; /* c's elements */
+    bool mapped[OPERANDS]; /* rounded by the copy engine */
 };
 
 static float *a_at(const struct product_run *run, int64_t batch, int64_t row,
                    int64_t k)
 {
     bool turned = (run->of->flags & TA) != 0;
-    return run->a.elements + batch * run->a.plane +
+    return run->a.elements + batch * run->gemm.a.batch_stride +
            (turned ? k * run->a.ld + row : row * run->a.ld + k);
 }
 
@@ -328,7 +348,7 @@ static bool run_make(struct product_run *run, const struct product_case *of)
     run->gemm = (struct tandem_gemm){
         .struct_size = sizeof(run->gemm),
         .dtype = TANDEM_F32,
-        .flags = of->flags | TANDEM_GEMM_ALLOW_TF32 |
+        .flags = (of->flags & ~ONE_A) | TANDEM_GEMM_ALLOW_TF32 |
                  TANDEM_GEMM_ALLOW_ROW_SCALED,
         .m = of->m,
         .n = of->n,
@@ -336,10 +356,15 @@ static bool run_make(struct product_run *run, const struct product_case *of)
         .batch = of->batch,
         .alpha = 1,
         .beta = of->beta,
-        .a = {&run->a.buffer, 0, run->a.ld, run->a.plane},
+        .a = {&run->a.buffer, 0, run->a.ld,
+              (of->flags & ONE_A) != 0 ? 0 : run->a.plane},
         .b = {&run->b.buffer, 0, run->b.ld, run->b.plane},
         .c = {&run->c.buffer, 0, run->c.ld, run->c.plane},
         .c_dtype = TANDEM_F32};
+    uint64_t key = tensor_key(&run->gemm, run->tile);
+    bool maps = KEY_KERNEL(key) == KERNEL_WGMMA;
+    run->mapped[OPERAND_A] = maps && KEY_A_LIES(key) == LIES_ALONG;
+    run->mapped[OPERAND_B] = maps && KEY_B_LIES(key) == LIES_ALONG;
     pads_set(&run->a, of->pad[0], of->batch);
     pads_set(&run->b, of->pad[1], of->batch);
     numbers_set(run);
@@ -360,17 +385,30 @@ static void run_free(struct product_run *run)
     free(run->before);
 }
 
-/* TF32 keeps eleven digits, here cut off; the error of pairs is as backend.h
- * says, and both are added in f32. */
+/* As TF32, of eleven digits: the nearest, of two the larger, or where the copy
+ * engine rounds, the even one. */
+static double operand_read(const struct product_run *run, enum operand_id id,
+                           float x)
+{
+    uint32_t word;
+    if (tiles[run->tile].tensor != TENSOR_TF32 || !isfinite(x))
+        return (double)x;
+    memcpy(&word, &x, sizeof(word));
+    word += run->mapped[id] ? 0xfffu + (word >> 13 & 1u) : 0x1000u;
+    word &= 0xffffe000u;
+    memcpy(&x, &word, sizeof(word));
+    return (double)x;
+}
+
+/* The error of pairs is as backend.h says; all are added in f32. */
 static double tolerance(const struct product_run *run, double sizes,
                         double a_most, double b_most)
 {
     double k = (double)run->of->k;
     double added = (8 + 2 * sqrt(k)) * 0x1p-24 * sizes;
-    if (tiles[run->tile].tensor == TENSOR_HALF)
+    if (tiles[run->tile].tensor == TENSOR_HALF ||
+        tiles[run->tile].tensor == TENSOR_TF32)
         return added;
-    if (tiles[run->tile].tensor == TENSOR_TF32)
-        return added + 0x1p-9 * sizes;
     return added + 0x1p-21 * sizes + 0x1p-38 * k * a_most * b_most + 0x1p-146;
 }
 
@@ -381,7 +419,8 @@ static bool element_right(const struct product_run *run, int64_t batch,
     int64_t at = batch * run->c.plane + i * run->c.ld + j;
     double got = run->c.elements[at];
     for (int64_t k = 0; k < run->of->k; k++) {
-        double x = *a_at(run, batch, i, k), y = *b_at(run, batch, j, k);
+        double x = operand_read(run, OPERAND_A, *a_at(run, batch, i, k));
+        double y = operand_read(run, OPERAND_B, *b_at(run, batch, j, k));
         sum += x * y;
         sizes += fabs(x * y);
         a_most = fmax(a_most, fabs(x));

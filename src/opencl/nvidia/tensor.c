@@ -73,6 +73,30 @@ static bool matrix_aligned(const struct tandem_matrix *matrix,
            (gemm->batch == 1 || matrix->batch_stride % piece == 0);
 }
 
+/* As in cl/nvidia/wgmma.cl and cl/nvidia/tensormap.cl. */
+#define MOST_GROUPS 512u
+#define MAP_BYTES 128u
+#define MAP_STEP_LIMIT (INT64_C(1) << 36)
+
+/* Whether a tensor map can say how far apart its planes are; lines are less. */
+static bool map_reaches(const struct tandem_matrix *matrix,
+                        const struct tandem_gemm *gemm)
+{
+    return gemm->batch == 1 ||
+           matrix->batch_stride <
+               MAP_STEP_LIMIT / (int64_t)dtype_bytes(gemm->dtype);
+}
+
+uint64_t tensor_map_bytes(uint64_t key, uint64_t groups)
+{
+    bool mapped = KEY_KERNEL(key) == KERNEL_WGMMA &&
+                  KEY_FORMAT(key) == FORMAT_TF32 &&
+                  (KEY_A_LIES(key) == LIES_ALONG ||
+                   KEY_B_LIES(key) == LIES_ALONG);
+    uint64_t at_work = groups < MOST_GROUPS ? groups : MOST_GROUPS;
+    return mapped ? at_work * OPERANDS * MAP_BYTES : 0;
+}
+
 /* How tensor.cl reads it, unless it is packed all the same. */
 static enum lies lies_of(const struct tandem_gemm *gemm, enum operand_id id)
 {
@@ -105,9 +129,10 @@ static struct source source_of(const struct tandem_gemm *gemm,
                       ? 1
                       : (uint32_t)gemm->batch;
     out.lies = lies_of(gemm, id);
-    /* wgmma takes halves alone across k. */
+    /* wgmma takes halves alone across k, and other f32 by a tensor map. */
     if (of->tensor == TENSOR_PAIR || of->tensor == TENSOR_SPLIT ||
-        (of->patched && of->tensor == TENSOR_TF32 && out.lies == LIES_ACROSS))
+        (of->patched && of->tensor == TENSOR_TF32 &&
+         (out.lies == LIES_ACROSS || !map_reaches(out.operand.matrix, gemm))))
         out.lies = LIES_PACKED;
     return out;
 }

@@ -27,6 +27,10 @@ bool tensor_fits(const struct tandem_gemm *gemm, enum tile_id tile);
 uint32_t tensor_traits(const struct tandem_gemm *gemm);
 /* The key of the tile's kernel, but for what is done last. */
 uint64_t tensor_key(const struct tandem_gemm *gemm, enum tile_id tile);
+/* What a kernel's tensor maps take of the temporary, at a multiple of
+ * TENSOR_MAP_ALIGN, where so many groups are launched; 0: it has none. */
+uint64_t tensor_map_bytes(uint64_t key, uint64_t groups);
+#define TENSOR_MAP_ALIGN 64u
 /* What packing.h says of all tiles. */
 uint32_t tensor_needs(const struct tandem_gemm *gemm, enum tile_id tile);
 uint64_t tensor_moves(const struct tandem_gemm *gemm, enum tile_id tile,
