@@ -173,6 +173,16 @@ static inline float finish_right(const struct finish *f, float x, float scale,
 #define ELEMENT(j) in[from + (j)]
 #define TARGET(j) out[to + (j)]
 #endif
+/* For a lane's places in the row, one after the other. */
+#if ACCESS == LINED
+#define OWN_EACH(j)                                                            \
+    _Pragma("unroll 1") for (int j = FIRST_PLACE; j < (int)count;              \
+                             j += 1 << LANES_LOG2) if (j >= 0)
+#else
+#define OWN_EACH(j)                                                            \
+    _Pragma("unroll 1") for (uint i_ = 0, j; i_ < 4 * HELD; ++i_)              \
+        if (j = PLACE(i_ / 4, i_ % 4), THERE(i_ / 4, i_ % 4))
+#endif
 #define WRITE_AGAIN(j)                                                         \
     if (finish_wrong(&f, ELEMENT(j), SCALE(j)))                                \
         TARGET(j) = finish_right(&f, ELEMENT(j), SCALE(j), SHIFT_AT(j));
@@ -240,11 +250,8 @@ KERNEL void held(__global float *out, __global const float *in, AFFINE
     f.all = f.steps != 0;
     EACH(WRITE)
     if (inside && finish_again(&f, bits))
-        for (uint k = 0; k < HELD; ++k)
-            for (uint c = 0; c < 4; ++c)
-                if (THERE(k, c)) {
-                    WRITE_AGAIN(PLACE(k, c))
-                }
+        OWN_EACH(j)
+            WRITE_AGAIN(j)
     STAGE_EMPTY
 }
 

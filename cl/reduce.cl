@@ -464,15 +464,23 @@ static inline part lane_part(const struct running *l)
 #else
 #define EXCHANGE from_lane
 #endif
-#if SUMMING && SQUARES
-#define part_join span_join
-#define lanes_join spans_join
-#elif SUMMING
-#define part_join pair_join
-#define lanes_join pairs_join
-#else
+#if SUMMING
+static inline part part_join(part a, part b)
+{
+    return a + b;
+}
+#endif
 static inline part lanes_join(part own, __local part *parts, uint lanes,
                               uint step)
+#if SUMMING && SQUARES
+{
+    return spans_join(own, parts, lanes, step);
+}
+#elif SUMMING
+{
+    return pairs_join(own, parts, lanes, step);
+}
+#else
     LANES_BODY(part_join, EXCHANGE)
 #endif
 
