@@ -67,7 +67,7 @@ START_TEST(test_what_fits_is_one_line_a_row)
     print(&table);
     ck_assert_str_eq(written, "  device        up    down\n"
                               "  cpu     1.5 GB/s  2 GB/s\n"
-                              "  opencl         -        \n");
+                              "  opencl         -\n");
 }
 END_TEST
 

@@ -187,14 +187,17 @@ static size_t line_print(const struct table_row *row, size_t column,
 {
     const size_t cells = row_cells(row), line = layout->line[column];
     size_t at = line == 0 ? INDENT : FOLDED, end = column, start = at;
-    bool empty = true;
+    size_t last = column; /* behind it nothing stands */
 
     for (; end < cells && layout->line[end] == line; end++)
-        empty = empty && row->cells[end][0] == '\0';
-    if (empty && (line > 0 || end < cells))
+        if (row->cells[end][0] != '\0')
+            last = end + 1;
+    if (last == column && (line > 0 || end < cells))
         return end;
+    if (row->text && end == cells)
+        last = end;
     blanks_print(out, at);
-    for (size_t i = column; i < end; i++) {
+    for (size_t i = column; i < last; i++) {
         const size_t width = text_columns(row->cells[i]);
         const size_t pad =
             layout->widths[i] > width ? layout->widths[i] - width : 0;
@@ -203,11 +206,11 @@ static size_t line_print(const struct table_row *row, size_t column,
         if (i > column)
             blanks_print(out, GAP + pad);
         fputs(row->cells[i], out);
-        if (i == column && i + 1 < end)
+        if (i == column && i + 1 < last)
             blanks_print(out, pad);
         at += (i > column ? GAP : 0) + width;
         start = at + pad + GAP;
-        at += i + 1 < end ? pad : 0;
+        at += i + 1 < last ? pad : 0;
     }
     if (row->text && end == cells)
         text_print(row->cells[cells], at, start, layout->terminal, out);
