@@ -27,6 +27,10 @@ class Options(ctypes.Structure):
         ("deterministic", ctypes.c_uint32),
         ("log_level", ctypes.c_uint32),
         ("measure", ctypes.c_uint32),
+        ("log", ctypes.c_void_p),
+        ("log_user", ctypes.c_void_p),
+        ("hang_ms", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
     ]
 
 
