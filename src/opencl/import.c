@@ -245,7 +245,8 @@ enum tandem_status import_memory(struct tandem_device *device, void *memory,
         return message_set(TANDEM_UNSUPPORTED,
                            "import_host: %s has memory of its own",
                            hardware->info.name);
-    if (!cpu && ((uintptr_t)memory % PAGE_BYTES != 0 || bytes % SIZE_UNIT != 0))
+    if (bytes > 0 && !cpu &&
+        ((uintptr_t)memory % PAGE_BYTES != 0 || bytes % SIZE_UNIT != 0))
         return message_set(TANDEM_UNSUPPORTED,
                            "import_host: memory %p of %llu bytes is not "
                            "aligned to %u, or no multiple of %u: %s would copy",

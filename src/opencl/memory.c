@@ -71,6 +71,10 @@ enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
     return TANDEM_OK;
 }
 
+/* Where imports of no bytes lie, which no driver makes: nothing is read or
+ * written there. */
+static _Alignas(64) unsigned char empty_import[64];
+
 enum tandem_status buffer_import(struct tandem_device *device, void *memory,
                                  uint64_t bytes,
                                  struct tandem_buffer **out_buffer)
@@ -81,9 +85,12 @@ enum tandem_status buffer_import(struct tandem_device *device, void *memory,
     if (buffer == NULL)
         return message_set(TANDEM_OUT_OF_MEMORY,
                            "import_host: out of host memory");
+    if (bytes == 0)
+        memory = empty_import;
     buffer->mem =
         clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
-                       (size_t)bytes, memory, &code);
+                       bytes > 0 ? (size_t)bytes : sizeof(empty_import), memory,
+                       &code);
     if (code != CL_SUCCESS) {
         handle_free(&buffers, buffer);
         return status_from_cl(device, code, "clCreateBuffer of host memory");

@@ -186,9 +186,8 @@ static enum tandem_status entry_import(struct tandem_device *device,
     enum tandem_status status = device_check(device);
     if (status != TANDEM_OK)
         return status;
-    if (memory == NULL || bytes == 0)
-        return message_set(TANDEM_INVALID_ARGUMENT,
-                           "import_host: memory is NULL or bytes is 0");
+    if (memory == NULL && bytes > 0)
+        return null_argument("import_host: memory");
     struct shelter host;
     shelter_enter(&host);
     status = import_memory(device, memory, bytes, out_buffer);
