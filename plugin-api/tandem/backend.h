@@ -667,8 +667,8 @@ struct tandem_backend {
     void (*host_free)(struct tandem_device *device, void *memory);
     /* O  A buffer over the caller's memory, without a copy; the memory must
      * outlive it, and the caller leaves it alone while work that uses it is
-     * under way.  Aligned to the element it will hold.  Fallback, and the
-     * answer where it cannot be done without a copy: TANDEM_UNSUPPORTED. */
+     * under way.  Aligned to the element it will hold; of 0 bytes, any or NULL.
+     * Fallback, and what cannot be done without a copy: TANDEM_UNSUPPORTED. */
     enum tandem_status (*import_host)(struct tandem_device *device,
                                       void *memory, uint64_t bytes,
                                       struct tandem_buffer **out_buffer);
@@ -718,8 +718,9 @@ struct tandem_backend {
      * The descriptors and op may be changed as soon as it returns.  An output
      * of an element-wise operator (classes UNARY to TERNARY, GRADIENT,
      * OPTIMIZER) may be exactly one of its inputs: same buffer, offset, shape
-     * and strides.  Any other overlap of an output, with an input, another
-     * output or itself, is TANDEM_INVALID_ARGUMENT. */
+     * and strides.  Any other output that shares a byte with an input, another
+     * output or itself is TANDEM_INVALID_ARGUMENT.  Disjoint slices, transposed
+     * too, of one tensor are served; other strides may be refused in doubt. */
     enum tandem_status (*launch)(
         struct tandem_stream *stream, const struct tandem_op *op,
         const struct tandem_tensor_desc *const *inputs, uint32_t input_count,

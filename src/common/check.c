@@ -3,9 +3,9 @@
 #include <stdio.h>
 
 #include "common/check.h"
-#include "common/extent.h"
 #include "common/message.h"
 #include "common/operator.h"
+#include "common/overlap.h"
 #include "common/shape.h"
 #include "common/struct_size.h"
 
@@ -370,7 +370,7 @@ static bool overlap(const struct tandem_tensor_desc *a, const struct place *at,
 {
     if (at->first >= bt->end || bt->first >= at->end)
         return false;
-    return !tensors_interleave(a, b, (int64_t)(at->origin - bt->origin));
+    return !tensors_disjoint(a, b, (int64_t)(at->origin - bt->origin));
 }
 
 static enum tandem_status check_output(const struct call *call, uint32_t number,

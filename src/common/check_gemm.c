@@ -5,9 +5,9 @@
 
 #include "common/check.h"
 
-#include "common/extent.h"
 #include "common/message.h"
 #include "common/operator.h"
+#include "common/overlap.h"
 #include "common/struct_size.h"
 
 /* One operand of the product: its tensor and, once found, where it lies. */
@@ -171,8 +171,8 @@ static enum tandem_status check_overlap(const struct operand *c,
                                         const struct operand *other)
 {
     if (c->first >= other->end || other->first >= c->end ||
-        tensors_interleave(&c->tensor, &other->tensor,
-                           (int64_t)(c->origin - other->origin)))
+        tensors_disjoint(&c->tensor, &other->tensor,
+                         (int64_t)(c->origin - other->origin)))
         return TANDEM_OK;
     return message_set(TANDEM_INVALID_ARGUMENT, "gemm: c overlaps %s",
                        strchr(other->name, ' ') + 1);
@@ -217,8 +217,7 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
                            "gemm: there is a buffer for bias, whose kind is "
                            "none");
     }
-    if (gemm->m > 0 && gemm->n > 0 &&
-        tensor_overlaps_itself(&operands[0].tensor))
+    if (tensor_overlaps_itself(&operands[0].tensor))
         return message_set(TANDEM_INVALID_ARGUMENT,
                            "gemm: the matrices of c overlap one another "
                            "(batch stride %lld)",
