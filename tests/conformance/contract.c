@@ -111,25 +111,38 @@ enum tandem_status launch_add(struct suite *suite, struct tandem_stream *stream,
     return status;
 }
 
-bool needs_add(struct suite *suite, struct tandem_device *device)
+/* supports of launch_add over so many elements. */
+static enum tandem_status add_supports(struct suite *suite,
+                                       struct tandem_device *device,
+                                       int64_t elements)
 {
-    struct tandem_tensor_desc desc = flat_desc(NULL, TANDEM_F32, 64);
+    struct tandem_tensor_desc desc = flat_desc(NULL, TANDEM_F32, elements);
     const struct tandem_tensor_desc *ins[] = {&desc, NULL}, *outs[] = {&desc};
     double value = 1.0;
     struct tandem_op op = {.struct_size = sizeof(op),
                            .id = TANDEM_OP_ADD,
                            .float_count = 1,
                            .floats = &value};
-    enum tandem_status status = suite->api.supports(
-        device == NULL ? suite->device : device, &op, ins, 2, outs, 1);
 
-    if (status == TANDEM_OK)
-        return true;
-    if (status == TANDEM_UNSUPPORTED)
-        case_skip(suite, "needs the operator add");
-    else
-        expect(suite, status, TANDEM_OK, "supports(add with a scalar)");
-    return false;
+    return suite->api.supports(device == NULL ? suite->device : device, &op,
+                               ins, 2, outs, 1);
+}
+
+bool needs_add(struct suite *suite, struct tandem_device *device)
+{
+    static const int64_t lengths[] = {1, 64, 777, 1000, 4096, 300000};
+
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        enum tandem_status status = add_supports(suite, device, lengths[i]);
+
+        if (status == TANDEM_UNSUPPORTED)
+            case_skip(suite, "needs the operator add, of any length");
+        else if (!expect(suite, status, TANDEM_OK, "supports(add, a scalar)"))
+            return false;
+        if (status != TANDEM_OK)
+            return false;
+    }
+    return true;
 }
 
 bool needs_cap(struct suite *suite, uint32_t cap, const char *name)
@@ -181,6 +194,8 @@ bool expect_refusal(struct suite *suite, struct refusals *refusals,
         case_fail(suite, "%s: refused without a message", what);
         return false;
     }
+    if (!suite->options->strict)
+        return true;
     if (about != NULL && strstr(message, about) == NULL)
         case_fail(suite, "%s: the message does not name %s: %s", what, about,
                   message);

@@ -47,9 +47,10 @@ struct tandem_memory_stats stats_read(struct suite *suite,
                                       struct tandem_device *device);
 void sleep_ms(unsigned ms);
 
-/* A call was refused as it must be: status, with a message that is not empty,
- * contains about (NULL: anything) and differs from those of other mistakes
- * whose what begins with the same word (a function's or operator's name). */
+/* A call was refused as it must be: status, with a message that is not empty;
+ * with --strict one that contains about (NULL: anything) and differs from those
+ * of other mistakes whose what begins with the same word (a function's or
+ * operator's name). */
 #define REFUSALS 128u
 struct refusals {
     uint32_t count;

@@ -154,6 +154,11 @@ static void case_cap(struct suite *suite)
                    suite_open(suite, "memory_cap_bytes", "16777216", &device)))
         goto out;
     stats = stats_read(suite, device);
+    if (stats.cap_bytes == 0 && !suite->options->strict) {
+        case_skip(suite, "the cap is ignored, as it may be");
+        suite->api.close(device);
+        goto out;
+    }
     EXPECT(suite, stats.cap_bytes == 16u * MIB);
     expect(suite, suite->api.alloc(device, 17u * MIB, &more),
            TANDEM_OUT_OF_MEMORY, "alloc of 17 MiB under a cap of 16");
@@ -322,12 +327,12 @@ static void map_nothing(struct suite *suite, struct vector *vector,
     for (uint64_t at = 0; at <= 4000; at += 2000) {
         void *memory = NULL;
 
-        if (EXPECT_OK(suite, suite->api.map(suite->stream, vector->buffer, at,
-                                            0, flags, SUITE_TIMEOUT_NS,
-                                            &memory)) &&
+        if (EXPECT_OK(suite,
+                      suite->api.map(suite->stream, vector->buffer, at, 0,
+                                     flags, SUITE_TIMEOUT_NS, &memory)) &&
             EXPECT(suite, memory != NULL))
-            EXPECT_OK(suite, suite->api.unmap(suite->stream, vector->buffer,
-                                              memory));
+            EXPECT_OK(suite,
+                      suite->api.unmap(suite->stream, vector->buffer, memory));
     }
 }
 

@@ -100,6 +100,20 @@ static void case_protocol(struct suite *suite, uint32_t id)
     case_end(suite);
 }
 
+/* Whether the device serves it; the case is skipped where not. */
+static bool needs_question(struct suite *suite, struct tandem_device *device,
+                           const struct question *question)
+{
+    enum tandem_status status = ask(device, suite->api.supports, question);
+
+    if (status == TANDEM_UNSUPPORTED)
+        case_skip(suite, "needs the operator %s",
+                  op_find(question->op.id)->name);
+    else
+        expect(suite, status, TANDEM_OK, "supports of what is launched");
+    return status == TANDEM_OK;
+}
+
 /* Right after prepare, while a compile may be under way. */
 static void case_launch_meanwhile(struct suite *suite)
 {
@@ -112,7 +126,7 @@ static void case_launch_meanwhile(struct suite *suite)
         return;
     question_set(&question, TANDEM_OP_ABS);
     if (EXPECT_OK(suite, suite_open(suite, NULL, NULL, &device)) &&
-        needs_add(suite, device) &&
+        needs_add(suite, device) && needs_question(suite, device, &question) &&
         EXPECT_OK(suite, suite->api.stream_create(device, 0, &stream)) &&
         vector_new(suite, device, stream, &a, 777, 0.0f, -1.0f)) {
         if (suite->api.prepare != NULL)

@@ -16,30 +16,35 @@
 
 static void usage_print(void)
 {
-    fputs("Usage: tandem-conformance [OPTION]... PLUGIN.so [OP]\n"
-          "Runs the conformance suite against a Tandem backend plugin.\n"
-          "OP is an operator's name, \"operators\" for all of these, or a "
-          "group of\ncases; without it all run.\n\n"
-          "  -k, --device INDEX      the device, 0 where not given\n"
-          "      --seed NUMBER       seed of shapes and values, 1 where not "
-          "given\n"
-          "      --level brief|quick|full\n"
-          "                          a seeded choice of cases, of few kernels "
-          "or more,\n"
-          "                          or all\n"
-          "      --option KEY=VALUE  passed to the plugin's open; may be "
-          "repeated\n"
-          "      --tight             operands end where their buffers do\n"
-          "      --case TEXT         only cases whose name contains TEXT\n"
-          "      --list              print the cases and run none\n"
-          "      --json              one JSON object a line for each case\n"
-          "  -v, --verbose           one line for each case\n"
-          "  -h, --help              this text\n"
-          "  -V, --version           the version\n\n"
-          "Exit status: 0 all passed, 1 something failed, 2 wrong usage, or "
-          "no\nplugin of this ABI, 3 there is no such device.\n\n"
-          "Groups:\n",
-          stdout);
+    fputs(
+        "Usage: tandem-conformance [OPTION]... PLUGIN.so [OP]\n"
+        "Runs the conformance suite against a Tandem backend plugin.\n"
+        "OP is an operator's name, \"operators\" for all of these, or a "
+        "group of\ncases; without it all run.\n\n"
+        "  -k, --device INDEX      the device, 0 where not given\n"
+        "      --seed NUMBER       seed of shapes and values, 1 where not "
+        "given\n"
+        "      --level brief|quick|full\n"
+        "                          a seeded choice of cases, of few kernels "
+        "or more,\n"
+        "                          or all\n"
+        "      --option KEY=VALUE  passed to the plugin's open; may be "
+        "repeated\n"
+        "      --strict            ask what Tandem's own plugins keep beyond "
+        "the header:\n                          distinct messages that name "
+        "the "
+        "operator, caps, which\n                          status comes first\n"
+        "      --tight             operands end where their buffers do\n"
+        "      --case TEXT         only cases whose name contains TEXT\n"
+        "      --list              print the cases and run none\n"
+        "      --json              one JSON object a line for each case\n"
+        "  -v, --verbose           one line for each case\n"
+        "  -h, --help              this text\n"
+        "  -V, --version           the version\n\n"
+        "Exit status: 0 all passed, 1 something failed, 2 wrong usage, or "
+        "no\nplugin of this ABI, 3 there is no such device.\n\n"
+        "Groups:\n",
+        stdout);
     for (uint32_t i = 0; i < GROUP_COUNT; i++)
         if (groups[i].name != NULL)
             printf("  %-12s %s\n", groups[i].name, groups[i].about);
@@ -101,6 +106,7 @@ enum long_option {
     OPTION_SEED = 256,
     OPTION_LEVEL,
     OPTION_OPTION,
+    OPTION_STRICT,
     OPTION_TIGHT,
     OPTION_CASE,
     OPTION_LIST,
@@ -112,6 +118,7 @@ static const struct option long_options[] = {
     {"seed", required_argument, NULL, OPTION_SEED},
     {"level", required_argument, NULL, OPTION_LEVEL},
     {"option", required_argument, NULL, OPTION_OPTION},
+    {"strict", no_argument, NULL, OPTION_STRICT},
     {"tight", no_argument, NULL, OPTION_TIGHT},
     {"case", required_argument, NULL, OPTION_CASE},
     {"list", no_argument, NULL, OPTION_LIST},
@@ -139,6 +146,9 @@ static bool option_take(struct suite_options *options, int option)
         return take_level(options);
     case OPTION_OPTION:
         return take_pair(options, optarg);
+    case OPTION_STRICT:
+        options->strict = true;
+        return true;
     case OPTION_TIGHT:
         options->tight = true;
         return true;

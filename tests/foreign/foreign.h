@@ -15,6 +15,11 @@
  *   slow=US        each product takes so many microseconds more
  *   devices=N      has so many devices (1), which are alike
  *   lose=N         on device 0 the N-th launch (from 1) loses the device
+ *   terse          every message is the same
+ *   order          calls what is invalid unsupported where it may
+ *   wrong          adds one to each result of add
+ *   offset         ignores where an upload begins
+ *   status         calls buffers of others unsupported
  *   fail=OP        each launch of this operator fails
  */
 #ifndef TANDEM_TESTS_FOREIGN_H
@@ -61,6 +66,8 @@ void op_compute(const struct tandem_op *op,
 enum tandem_status product_check(const struct tandem_gemm *gemm,
                                  const struct object *device);
 void product_compute(const struct tandem_gemm *gemm);
+/* TANDEM_UNSUPPORTED for what is invalid, where FOREIGN wants it so. */
+enum tandem_status disorder(enum tandem_status status);
 /* Whether FOREIGN leaves the operator in. */
 bool op_wanted(const char *name);
 

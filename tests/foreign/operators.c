@@ -25,6 +25,13 @@ bool op_wanted(const char *name)
     return wish("only") == NULL;
 }
 
+enum tandem_status disorder(enum tandem_status status)
+{
+    return status == TANDEM_INVALID_ARGUMENT && wish("order") != NULL
+               ? fail(TANDEM_UNSUPPORTED, "not served, or not valid")
+               : status;
+}
+
 static uint32_t inputs_of(uint32_t id)
 {
     switch (id) {
@@ -59,8 +66,7 @@ static enum tandem_status tensor_range(const struct tandem_tensor_desc *tensor,
     if (elements == 0)
         return TANDEM_OK;
     if (first < 0 || last >= (__int128)1 << 62)
-        return fail(TANDEM_INVALID_ARGUMENT,
-                    "strides reach out of any buffer");
+        return fail(TANDEM_INVALID_ARGUMENT, "strides reach out of any buffer");
     *out = (struct range){(uint64_t)first, (uint64_t)last + sizeof(float)};
     return TANDEM_OK;
 }
@@ -114,8 +120,10 @@ static enum tandem_status tensor_check(const struct tandem_tensor_desc *tensor,
         return status;
     buffer = object_get(tensor->buffer, KIND_BUFFER);
     if (buffer == NULL || buffer->device != device)
-        return fail(TANDEM_INVALID_ARGUMENT, "a tensor's buffer is none of "
-                                             "this device");
+        return fail(wish("status") != NULL ? TANDEM_UNSUPPORTED
+                                           : TANDEM_INVALID_ARGUMENT,
+                    "a tensor's buffer is none of "
+                    "this device");
     if (tensor->byte_offset % sizeof(float) != 0 || range.end > buffer->bytes)
         return fail(TANDEM_INVALID_ARGUMENT, "a tensor leaves its buffer, or "
                                              "begins within an element");
@@ -129,8 +137,7 @@ static bool broadcasts(const struct tandem_tensor_desc *input,
     for (uint32_t i = 0; i < input->rank; i++) {
         const uint32_t from = input->rank - 1 - i, to = output->rank - 1 - i;
 
-        if (input->shape[from] != 1 &&
-            input->shape[from] != output->shape[to])
+        if (input->shape[from] != 1 && input->shape[from] != output->shape[to])
             return false;
     }
     return true;
@@ -171,8 +178,7 @@ static bool same_view(const struct tandem_tensor_desc *a,
 {
     return a->byte_offset == b->byte_offset && a->rank == b->rank &&
            memcmp(a->shape, b->shape, a->rank * sizeof(a->shape[0])) == 0 &&
-           memcmp(a->strides, b->strides,
-                  a->rank * sizeof(a->strides[0])) == 0;
+           memcmp(a->strides, b->strides, a->rank * sizeof(a->strides[0])) == 0;
 }
 
 /* Whether two elements of it may be in one place: not, where axes, by rising
@@ -257,13 +263,16 @@ operands_check(const struct tandem_op *op,
 {
     enum tandem_status status = scalars_check(op, inputs, count);
 
+    if (count > 1)
+        status = disorder(status);
+
     for (uint32_t i = 0; i < count && status == TANDEM_OK; i++)
         if (inputs[i] != NULL)
             status = tensor_check(inputs[i], device);
     if (status == TANDEM_OK)
         status = tensor_check(output, device);
     if (status == TANDEM_OK)
-        status = shapes_check(inputs, count, output);
+        status = disorder(shapes_check(inputs, count, output));
     for (uint32_t i = 0; i < count && status == TANDEM_OK; i++)
         if (inputs[i] != NULL)
             status = shape_served(inputs[i]);
@@ -278,13 +287,14 @@ enum tandem_status op_check(const struct tandem_op *op,
                             const struct tandem_tensor_desc *const *inputs,
                             uint32_t input_count,
                             const struct tandem_tensor_desc *const *outputs,
-                            uint32_t output_count,
-                            const struct object *device)
+                            uint32_t output_count, const struct object *device)
 {
     uint32_t count;
 
     if (op == NULL || op->struct_size < TANDEM_OP_BYTES_1_0)
         return fail(TANDEM_INVALID_ARGUMENT, "op is NULL or too short");
+    if (op->flags != 0)
+        return fail(TANDEM_INVALID_ARGUMENT, "unknown flags");
     count = inputs_of(op->id);
     if (count == 0)
         return fail(TANDEM_UNSUPPORTED, "this operator is not served");
@@ -310,7 +320,7 @@ static float *element(const struct tandem_tensor_desc *tensor,
 static float compute(uint32_t id, float a, float b)
 {
     if (id == TANDEM_OP_ADD)
-        return a + b;
+        return a + b + (wish("wrong") != NULL ? 1 : 0);
     if (id == TANDEM_OP_MUL)
         return a * b;
     return isnan(a) || a > 0 ? a : 0;

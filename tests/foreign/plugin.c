@@ -46,7 +46,8 @@ enum tandem_status fail(enum tandem_status status, const char *format, ...)
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(message, sizeof(message), format, arguments);
+    vsnprintf(message, sizeof(message), wish("terse") != NULL ? "no" : format,
+              arguments);
     va_end(arguments);
     return status;
 }
@@ -293,10 +294,11 @@ static enum tandem_status upload(struct tandem_stream *stream,
                                  uint32_t flags)
 {
     unsigned char *memory;
-    enum tandem_status status =
-        range_get(stream, buffer, offset, bytes, &memory);
+    enum tandem_status status = range_get(
+        stream, buffer, wish("offset") != NULL ? 0 : offset, bytes, &memory);
 
-    (void)flags;
+    if ((flags & ~(uint32_t)TANDEM_TRANSFER_ASYNC) != 0)
+        return fail(TANDEM_INVALID_ARGUMENT, "unknown flags");
     if (status != TANDEM_OK || bytes == 0)
         return status;
     if (source == NULL)
@@ -315,7 +317,8 @@ static enum tandem_status download(struct tandem_stream *stream,
     enum tandem_status status =
         range_get(stream, buffer, offset, bytes, &memory);
 
-    (void)flags;
+    if ((flags & ~(uint32_t)TANDEM_TRANSFER_ASYNC) != 0)
+        return fail(TANDEM_INVALID_ARGUMENT, "unknown flags");
     (void)timeout_ns;
     if (status != TANDEM_OK || bytes == 0)
         return status;
@@ -370,8 +373,7 @@ static enum tandem_status fill(struct tandem_stream *stream,
 static enum tandem_status
 supports(struct tandem_device *device, const struct tandem_op *op,
          const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-         const struct tandem_tensor_desc *const *outputs,
-         uint32_t output_count)
+         const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
     struct object *owner;
     enum tandem_status status = usable(device, KIND_DEVICE, &owner);
@@ -394,8 +396,8 @@ static enum tandem_status launch_begin(struct object *device, const char *op)
 {
     const char *failing = wish("fail");
 
-    if (device->index == 0 && ++device->launches >= wish_number("lose",
-                                                                UINT64_MAX)) {
+    if (device->index == 0 &&
+        ++device->launches >= wish_number("lose", UINT64_MAX)) {
         device->lost = true;
         return fail(TANDEM_DEVICE_LOST, "the device is gone");
     }
@@ -446,10 +448,11 @@ static enum tandem_status stream_create(struct tandem_device *device,
     struct object *owner;
     enum tandem_status status;
 
-    (void)flags;
     if (out_stream == NULL)
         return fail(TANDEM_INVALID_ARGUMENT, "out_stream is NULL");
     *out_stream = NULL;
+    if ((flags & ~(uint32_t)TANDEM_STREAM_PROFILING) != 0)
+        return fail(TANDEM_INVALID_ARGUMENT, "unknown flags");
     status = usable(device, KIND_DEVICE, &owner);
     if (status != TANDEM_OK)
         return status;

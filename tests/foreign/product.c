@@ -18,10 +18,10 @@ static void views_of(const struct tandem_gemm *gemm, struct view out[3])
     const bool ta = gemm->flags & TANDEM_GEMM_TRANSPOSE_A;
     const bool tb = gemm->flags & TANDEM_GEMM_TRANSPOSE_B;
 
-    out[0] = (struct view){&gemm->a, ta ? gemm->k : gemm->m,
-                           ta ? gemm->m : gemm->k};
-    out[1] = (struct view){&gemm->b, tb ? gemm->n : gemm->k,
-                           tb ? gemm->k : gemm->n};
+    out[0] =
+        (struct view){&gemm->a, ta ? gemm->k : gemm->m, ta ? gemm->m : gemm->k};
+    out[1] =
+        (struct view){&gemm->b, tb ? gemm->n : gemm->k, tb ? gemm->k : gemm->n};
     out[2] = (struct view){&gemm->c, gemm->m, gemm->n};
 }
 
@@ -34,8 +34,9 @@ static enum tandem_status view_check(const struct view *view, int64_t batch,
     *out_end = 0;
     if (matrix->ld < view->columns || matrix->ld < 1 ||
         matrix->batch_stride < 0)
-        return fail(TANDEM_INVALID_ARGUMENT, "a leading dimension or batch "
-                                             "stride is too small");
+        return disorder(fail(TANDEM_INVALID_ARGUMENT,
+                             "a leading dimension or batch stride is too "
+                             "small"));
     if (view->rows > 0 && view->columns > 0)
         *out_end = ((__int128)(batch - 1) * matrix->batch_stride +
                     (__int128)(view->rows - 1) * matrix->ld + view->columns) *
@@ -46,8 +47,7 @@ static enum tandem_status view_check(const struct view *view, int64_t batch,
 static enum tandem_status buffer_check(const struct view *view, __int128 end,
                                        const struct object *device)
 {
-    const struct object *buffer =
-        object_get(view->matrix->buffer, KIND_BUFFER);
+    const struct object *buffer = object_get(view->matrix->buffer, KIND_BUFFER);
 
     if (buffer == NULL || buffer->device != device)
         return fail(TANDEM_INVALID_ARGUMENT, "a matrix' buffer is none of this "
@@ -61,9 +61,8 @@ static enum tandem_status buffer_check(const struct view *view, __int128 end,
 
 static bool batches_overlap(const struct tandem_gemm *gemm, __int128 end)
 {
-    const __int128 each =
-        end / (int)sizeof(float) -
-        (__int128)(gemm->batch - 1) * gemm->c.batch_stride;
+    const __int128 each = end / (int)sizeof(float) -
+                          (__int128)(gemm->batch - 1) * gemm->c.batch_stride;
 
     return gemm->batch > 1 && end > 0 && gemm->c.batch_stride < each;
 }
@@ -103,8 +102,8 @@ static enum tandem_status product_served(const struct tandem_gemm *gemm)
     if (!op_wanted("gemm"))
         return fail(TANDEM_UNSUPPORTED, "gemm is not served");
     if (gemm->dtype != TANDEM_F32 ||
-        (gemm->struct_size >= TANDEM_BYTES_THROUGH(struct tandem_gemm,
-                                                   c_dtype) &&
+        (gemm->struct_size >=
+             TANDEM_BYTES_THROUGH(struct tandem_gemm, c_dtype) &&
          gemm->c_dtype != 0 && gemm->c_dtype != TANDEM_F32))
         return fail(TANDEM_UNSUPPORTED, "a dtype other than f32");
     if (gemm->bias_kind != TANDEM_BIAS_NONE ||
@@ -127,7 +126,13 @@ enum tandem_status product_check(const struct tandem_gemm *gemm,
     if (gemm == NULL || gemm->struct_size < TANDEM_GEMM_BYTES_1_0)
         return fail(TANDEM_INVALID_ARGUMENT, "gemm is NULL or too short");
     if (gemm->m < 0 || gemm->n < 0 || gemm->k < 0 || gemm->batch < 1)
-        return fail(TANDEM_INVALID_ARGUMENT, "a negative side or no batch");
+        return disorder(
+            fail(TANDEM_INVALID_ARGUMENT, "a negative side or no batch"));
+    if ((gemm->flags &
+         ~(uint32_t)(TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B |
+                     TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_ROW_SCALED)) !=
+        0)
+        return fail(TANDEM_INVALID_ARGUMENT, "unknown flags");
     status = product_served(gemm);
     return status == TANDEM_OK ? views_check(gemm, device) : status;
 }
@@ -149,17 +154,17 @@ static void batch_compute(const struct tandem_gemm *gemm, int64_t batch)
     const int64_t b_row = tb ? 1 : gemm->b.ld, b_column = tb ? gemm->b.ld : 1;
     const float *a = start(&gemm->a, batch), *b = start(&gemm->b, batch);
     float *c = start(&gemm->c, batch);
+    const double alpha = (float)gemm->alpha, beta = (float)gemm->beta;
 
     for (int64_t i = 0; i < gemm->m; i++)
         for (int64_t j = 0; j < gemm->n; j++) {
             float *out = c + i * gemm->c.ld + j;
             double sum = 0;
 
-            for (int64_t p = 0; p < gemm->k; p++)
+            for (int64_t p = 0; alpha != 0 && p < gemm->k; p++)
                 sum += (double)a[i * a_row + p * a_column] *
                        (double)b[p * b_row + j * b_column];
-            *out = (float)(gemm->alpha * sum +
-                           (gemm->beta != 0 ? gemm->beta * (double)*out : 0));
+            *out = (float)(alpha * sum + (beta != 0 ? beta * (double)*out : 0));
         }
 }
 
