@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The last error message of the calling thread. */
+#ifdef HAVE_CONFIG_H
 #include "config.h"
+#endif
 
 #include "common/message.h"
 #include "common/shelter.h"

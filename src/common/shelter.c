@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Leaving the host's threads as they were; see shelter.h. */
+#ifdef HAVE_CONFIG_H
 #include "config.h"
+#endif
 
 #include "common/shelter.h"
 

@@ -24,6 +24,13 @@
 
 #include <tandem/backend.h>
 
+/* With -DWITH_CHECKS, and the files of common/ that the guide lists, each call
+ * is judged by the rules of the header before it is looked at. */
+#ifdef WITH_CHECKS
+#include "common/check.h"
+#include "common/message.h"
+#endif
+
 #define MEMORY_BYTES ((uint64_t)1 << 32)
 
 /* Everything that the host holds a handle of.  The header leaves struct
@@ -46,7 +53,11 @@ static _Thread_local char message[256];
 
 static const char *last_error(void)
 {
+#ifdef WITH_CHECKS
+    return message_get();
+#else
     return message;
+#endif
 }
 
 /* Leaves a message for the calling thread and gives back status. */
@@ -57,6 +68,9 @@ fail(enum tandem_status status, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
+#ifdef WITH_CHECKS
+    message_set(status, "%s", message);
+#endif
     return status;
 }
 
@@ -121,7 +135,8 @@ static enum tandem_status device_describe(uint32_t index,
 /* ---- handles ------------------------------------------------------------ */
 
 /* A live object of a kind; NULL, with a message, for any other pointer.  A
- * list is enough to start with; src/common/handle.h has a faster way. */
+ * list is enough to start with; a table with a lock for each part of it is
+ * faster. */
 static struct object *object_get(const void *handle, enum kind kind)
 {
     static const char *const names[] = {"device", "stream", "event", "buffer"};
@@ -436,13 +451,20 @@ supports(struct tandem_device *device, const struct tandem_op *op,
     if (object_get(device, DEVICE) == NULL)
         return TANDEM_INVALID_ARGUMENT;
     if (op == NULL || op->struct_size < TANDEM_OP_BYTES_1_0 ||
-        !op_known(op->id) ||
-        (input_count > 0 && inputs == NULL) ||
+        !op_known(op->id) || (input_count > 0 && inputs == NULL) ||
         (output_count > 0 && outputs == NULL))
         return fail(TANDEM_INVALID_ARGUMENT,
                     "the operator is NULL or unknown, its struct_size is not "
                     "set to sizeof(struct tandem_op), or its operands are "
                     "NULL");
+#ifdef WITH_CHECKS
+    /* NULL: buffers are not looked at.  In launch, pass a function that says
+     * where a buffer lies. */
+    enum tandem_status status =
+        check_op(op, inputs, input_count, outputs, output_count, NULL, NULL);
+    if (status != TANDEM_OK)
+        return status;
+#endif
     return fail(TANDEM_UNSUPPORTED,
                 "operator number %u: the null plugin serves none",
                 (unsigned)op->id);
