@@ -231,6 +231,34 @@ static inline float2 from_lane2(float2 x, uint mask)
         return parts[id - lane * step];                                        \
     }
 
+/* Whether x holds for any work-item of the group, all of which call it.  seen:
+ * one word of local memory, of this call's own. */
+#if SHUFFLE == 1
+static inline bool group_any(bool x, __local uint *seen)
+{
+    uint any;
+    __asm__ volatile("{ .reg .pred own, all;\n"
+                     "setp.ne.u32 own, %1, 0;\n"
+                     "bar.red.or.pred all, 0, own;\n"
+                     "selp.u32 %0, 1, 0, all; }"
+                     : "=r"(any)
+                     : "r"((uint)x)
+                     : "memory");
+    return any != 0;
+}
+#else
+static inline bool group_any(bool x, __local uint *seen)
+{
+    if (get_local_id(0) == 0)
+        *seen = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (x)
+        atomic_or(seen, 1u);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return *seen != 0;
+}
+#endif
+
 static inline float plus(float a, float b)
 {
     return a + b;

@@ -41,8 +41,6 @@ struct norm {
 
 /* Beside an epsilon from here on squares may vanish. */
 #define LEAST_EPSILON 0x1p-48f
-/* x less a mean beyond this may be infinite. */
-#define MOST_MEAN 0x1p100f
 /* Of what is subnormal a digit less than the last is lost, which times so much
  * is within the allowance; what is not LITTLE has all its digits. */
 #define MOST_SCALE 16.0f
@@ -62,20 +60,17 @@ static inline float epsilon_at(float epsilon, int steps)
 }
 
 
-/* What is known of a row when it is written: an element times unit, less mean,
- * times factor, is to be divided by STEP_UP steps times; and whether all that
- * was written without unit and steps is wrong. */
+/* What is known of a row when it is written once more: of an element x, h is
+ * (x unit - mean) factor 2^n, or in rms_norm x factor 2^n. */
 struct finish {
     float unit, mean, factor;
-    int steps;
-    bool all;
+    int n;
 };
 
-/* The bits of all scales: those from 2 on set the first one of an exponent. */
-#define SCALE_BIT 0x40000000u
-static inline float finish_one(float h, float scale, float bias, uint *bits)
+/* most: the largest scale so far. */
+static inline float finish_one(float h, float scale, float bias, float *most)
 {
-    *bits |= as_uint(scale);
+    *most = fmax(*most, fabs(scale));
 #if RMS
     return h * scale;
 #else
@@ -83,35 +78,23 @@ static inline float finish_one(float h, float scale, float bias, uint *bits)
 #endif
 }
 static inline float4 finish_four(float4 h, float4 scale, float4 bias,
-                                 uint *bits)
+                                 float *most)
 {
-    uint4 each = as_uint4(scale);
-    *bits |= each.s0 | each.s1 | each.s2 | each.s3;
+    float4 size = fabs(scale);
+    *most = fmax(fmax(fmax(size.s0, size.s1), fmax(size.s2, size.s3)), *most);
 #if RMS
     return h * scale;
 #else
     return fma(h, scale, bias);
 #endif
 }
-/* Whether elements of a lane have to be looked at again. */
-static inline bool finish_again(const struct finish *f, uint bits)
-{
-    return f->all || (bits & SCALE_BIT) != 0;
-}
-/* Whether what was written of x is wrong, and what is right. */
-static inline bool finish_wrong(const struct finish *f, float x, float scale)
-{
-    return f->all || (fabs(scale) > MOST_SCALE &&
-                      fabs((x * f->unit - f->mean) * f->factor) < LITTLE);
-}
 static inline float finish_right(const struct finish *f, float x, float scale,
                                  float bias)
 {
     float y = RMS ? x : x * f->unit - f->mean;
-    int n = -88 * f->steps;
-    float h = product_of(y, f->factor, 1.0f, n);
+    float h = product_of(y, f->factor, 1.0f, f->n);
     if (fabs(h) < LITTLE)
-        return product_of(y, f->factor, scale, n) + bias;
+        return product_of(y, f->factor, scale, f->n) + bias;
     return RMS ? h * scale : fma(h, scale, bias);
 }
 
@@ -127,10 +110,11 @@ static inline float finish_right(const struct finish *f, float x, float scale,
 #else
 #define CENTER CENTER_EACH
 #endif
-#define SHRINK(k) CAT(x, k) *= STEP_DOWN;
 #define SQUARE(k) sums += CAT(x, k) * CAT(x, k);
-#define ADD_AGAIN(k) sums += CAT(x, k) * STEP_DOWN;
-#define SQUARE_AGAIN(k) sums += (CAT(x, k) * step) * (CAT(x, k) * step);
+/* Whether an element has few digits left before it is scaled. */
+#define FIND_LITTLE(k)                                                         \
+    little = little || any((CAT(x, k) != 0.0f) &                               \
+                           (fabs(CAT(x, k) * factor) < LITTLE));
 /* Of rows that are not strided, scale and bias are not, either. */
 #if ACCESS == STRIDED
 #define SCALE(j) scale[p.scale_offset + (long)(j)*p.scale_steps[0]]
@@ -152,11 +136,11 @@ static inline float finish_right(const struct finish *f, float x, float scale,
 #define SHIFT_FOUR(j) FOUR(bias, p.bias_offset + (j))
 #endif
 #define RESULT_ONE(x, j)                                                       \
-    finish_one((x)*f.factor, SCALE(j), SHIFT_AT(j), &bits)
+    finish_one((x)*factor, SCALE(j), SHIFT_AT(j), &most)
 #if ACCESS == VECTORS
 #define RESULT_FOUR(x, j)                                                      \
-    finish_four((x)*f.factor, FOUR(scale, p.scale_offset + (j)),               \
-                SHIFT_FOUR(j), &bits)
+    finish_four((x)*factor, FOUR(scale, p.scale_offset + (j)), SHIFT_FOUR(j),  \
+                &most)
 #else
 #define RESULT_FOUR(x, j)                                                      \
     (float4)(RESULT_ONE(x.s0, (j)), RESULT_ONE(x.s1, (j) + 1),                 \
@@ -183,75 +167,77 @@ static inline float finish_right(const struct finish *f, float x, float scale,
     _Pragma("unroll 1") for (uint i_ = 0, j; i_ < 4 * HELD; ++i_)              \
         if (j = PLACE(i_ / 4, i_ % 4), THERE(i_ / 4, i_ % 4))
 #endif
-#define WRITE_AGAIN(j)                                                         \
-    if (finish_wrong(&f, ELEMENT(j), SCALE(j)))                                \
-        TARGET(j) = finish_right(&f, ELEMENT(j), SCALE(j), SHIFT_AT(j));
-
-/* The sum of the squares of a row, divided by STEP_UP steps times before: plain
- * is a lane's own. */
-#define SQUARES_FIND                                                           \
-    bool vanishing = p.epsilon < LEAST_EPSILON;                                \
-    float plain = sum4(sums), again = plain, step = 1.0f;                      \
-    if (!isfinite(plain))                                                      \
-        step = STEP_DOWN;                                                      \
-    else if (vanishing && plain < SMALL_SUM)                                   \
-        step = STEP_UP;                                                        \
-    if (step != 1.0f) {                                                        \
-        sums = (float4)(0.0f);                                                 \
-        EACH(SQUARE_AGAIN)                                                     \
-        again = sum4(sums);                                                    \
-    }                                                                          \
-    float4 all = span_of(plain, again, step);                                  \
-    all = spans_join(all, squares, at.lanes, 1);                               \
-    bool small = vanishing && all.x < SMALL_SUM;                               \
-    f.steps = small ? -1 : isfinite(all.x) ? 0 : 1;                            \
-    float square = small ? all.z : isfinite(all.x) ? all.x : all.y;
 
 KERNEL void held(__global float *out, __global const float *in, AFFINE
                  const struct norm p)
 {
-    __local float4 squares[GROUP];
+    __local float squares[GROUP];
 #if !RMS
-    __local float2 means[GROUP];
+    __local float means[GROUP];
 #endif
+    __local uint seen[1];
     STAGE_DECLARE
     struct place at = PLACE_FIND(0);
     ROW_FIND
     uint count = ROW_COUNT;
     STAGE_FILL
     float4 sums = (float4)(0.0f);
-    struct finish f = {1.0f, 0.0f, 0.0f, 0, false};
-    uint bits = 0;
+    float most = 0.0f;
     HOLD_ALL
 #if !RMS
     EACH(ADD)
-    float2 total = (float2)(sum4(sums), sum4(sums) * STEP_DOWN);
-    if (!isfinite(total.x)) {
-        sums = (float4)(0.0f);
-        EACH(ADD_AGAIN)
-        total.y = sum4(sums);
-    }
-    total = pairs_join(total, means, at.lanes, 1);
-    float mean = total.x / (float)p.count;
-    if (!(fabs(mean) <= MOST_MEAN)) {
-        f.unit = STEP_DOWN;
-        mean = total.y / (float)p.count;
-        EACH(SHRINK)
-    }
-    f.mean = mean;
+    float mean = lanes_sum(sum4(sums), means, at.lanes, 1) / (float)p.count;
     sums = (float4)(0.0f);
     EACH(CENTER)
 #endif
     EACH(SQUARE)
-    SQUARES_FIND
-    f.factor = 1.0f / sqrt(square / (float)p.count +
-                           epsilon_at(p.epsilon,
-                                      f.steps + (f.unit == 1.0f ? 0 : 1)));
-    f.all = f.steps != 0;
+    float square = lanes_sum(sum4(sums), squares, at.lanes, 1);
+    float factor = 1.0f / sqrt(square / (float)p.count + p.epsilon);
     EACH(WRITE)
-    if (inside && finish_again(&f, bits))
-        OWN_EACH(j)
-            WRITE_AGAIN(j)
+    bool again = !isfinite(square) ||
+                 (p.epsilon < LEAST_EPSILON && square < SMALL_SUM);
+    if (most > MOST_SCALE) {
+        bool little = false;
+        EACH(FIND_LITTLE)
+        again = again || little;
+    }
+    if (group_any(inside && again, seen)) {
+        /* All in units of the largest element; what is infinite, or NaN,
+         * stays. */
+        float largest = 0.0f, sum = 0.0f;
+        int exponent = 0;
+        struct finish f = {1.0f, 0.0f, 0.0f, 0};
+        if (inside)
+            OWN_EACH(j)
+                largest = fmax(largest, fabs(ELEMENT(j)));
+        largest = normalized(lanes_max(largest, squares, at.lanes, 1),
+                             &exponent);
+        int up = clamp(-exponent, -126, 120);
+        f.unit = power_of_two(up);
+#if !RMS
+        if (inside)
+            OWN_EACH(j)
+                sum += ELEMENT(j) * f.unit;
+        f.mean = lanes_sum(sum, means, at.lanes, 1) / (float)p.count;
+        sum = 0.0f;
+#endif
+        if (inside)
+            OWN_EACH(j) {
+                float apart = ELEMENT(j) * f.unit - f.mean;
+                sum += apart * apart;
+            }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        sum = lanes_sum(sum, squares, at.lanes, 1) / (float)p.count;
+        float epsilon = p.epsilon > 0.0f
+                            ? fmax(p.epsilon * f.unit * f.unit, 0x1p-126f)
+                            : 0.0f;
+        bool beside = isfinite(epsilon);
+        f.factor = 1.0f / sqrt(beside ? sum + epsilon : p.epsilon);
+        f.n = (beside ? 0 : -up) + (RMS ? up : 0);
+        if (inside && again)
+            OWN_EACH(j)
+                TARGET(j) = finish_right(&f, ELEMENT(j), SCALE(j), SHIFT_AT(j));
+    }
     STAGE_EMPTY
 }
 
@@ -285,10 +271,13 @@ static inline float4 moments_meet(float4 a, float4 b)
 }
 static inline float4 lanes_join(float4 own, __local float4 *parts, uint lanes,
                                 uint step)
+    LANES_BODY(moments_join, from_lane4)
+static inline float4 lanes_meet(float4 own, __local float4 *parts, uint lanes,
+                                uint step)
     LANES_BODY(moments_meet, from_lane4)
 
-/* What a lane's elements are to be multiplied by, in other moments: within
- * these bounds those of 2^35 lanes are joined without loss. */
+/* What a split's elements are to be multiplied by, in other moments: within
+ * these bounds those of 2^35 splits are joined without loss. */
 static inline float moments_step(float4 a, float epsilon)
 {
     if (!(fabs(a.y) <= 0x1p40f && a.z <= 0x1p90f))
@@ -338,6 +327,7 @@ KERNEL void part(__global float4 *parts, __global const float *in,
                  const struct norm p)
 {
     __local float4 joined[GROUP];
+    __local uint seen[1];
     struct place at = place_of(p.lanes_log2, 0, p.splits, p.row_groups);
     long from = (long)p.in_offset;
     bool inside = at.row < p.rows;
@@ -390,19 +380,23 @@ KERNEL void part(__global float4 *parts, __global const float *in,
         own = moments_join(own, moments_of_one(in[i]));
     }
 #endif
-    own.w = own.x > 0.0f ? 0.0f : -1.0f;
-    float step = moments_step(own, p.epsilon);
-    if (own.x > 0.0f && step != 1.0f) {
-        own = (float4)(0.0f);
-        for (j = first; j < end; j += LANE_NEXT(j))
-            if (j >= 0) {
-                long i = from;
-                WALK(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
-                own = moments_join(own, moments_of_one(in[i] * step));
-            }
-        own.w = step == STEP_DOWN ? 1.0f : -1.0f;
-    }
     own = lanes_join(own, joined, at.lanes, 1);
+    float step = own.x > 0.0f ? moments_step(own, p.epsilon) : 1.0f;
+    if (group_any(step != 1.0f, seen)) {
+        float4 again = (float4)(0.0f);
+        if (step != 1.0f)
+            for (j = first; j < end; j += LANE_NEXT(j))
+                if (j >= 0) {
+                    long i = from;
+                    WALK(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
+                    again = moments_join(again, moments_of_one(in[i] * step));
+                }
+        again = lanes_join(again, joined, at.lanes, 1);
+        again.w = step == STEP_DOWN ? 1.0f : -1.0f;
+        own = step != 1.0f ? again : own;
+    }
+    if (own.x == 0.0f)
+        own.w = -1.0f;
     if (at.lane == 0 && inside)
         parts[at.split * p.rows + at.row] = own;
 }
@@ -421,18 +415,29 @@ KERNEL void write(__global float *out, __global const float *in, AFFINE
                   __global const float4 *parts, const struct norm p)
 {
     __local float4 joined[GROUP];
+    __local uint seen[1];
     struct place at = place_of(p.lanes_log2, 0, p.splits, p.row_groups);
     ROW_FIND
-    float4 own = (float4)(0.0f, 0.0f, 0.0f, -1.0f);
-    uint bits = 0;
+    float4 own = (float4)(0.0f);
+    float most = 0.0f;
+    bool stepped = false;
     if (inside)
-        for (uint i = at.lane; i < p.splits; i += at.lanes)
-            own = moments_meet(own, parts[i * p.rows + at.row]);
+        for (uint i = at.lane; i < p.splits; i += at.lanes) {
+            float4 moments = parts[i * p.rows + at.row];
+            stepped = stepped || (moments.x > 0.0f && moments.w != 0.0f);
+            own = moments_join(own, moments);
+        }
     own = lanes_join(own, joined, at.lanes, 1);
+    if (group_any(stepped, seen)) {
+        own = (float4)(0.0f, 0.0f, 0.0f, -1.0f);
+        if (inside)
+            for (uint i = at.lane; i < p.splits; i += at.lanes)
+                own = moments_meet(own, parts[i * p.rows + at.row]);
+        own = lanes_meet(own, joined, at.lanes, 1);
+    }
     int steps = p.count > 0 ? (int)own.w : 0;
-    struct finish f = {1.0f, own.y, 0.0f, steps, steps != 0};
-    f.factor = 1.0f / sqrt(own.z / (float)p.count +
-                           epsilon_at(p.epsilon, steps));
+    float factor = 1.0f / sqrt(own.z / (float)p.count +
+                               epsilon_at(p.epsilon, steps));
     SPLIT_FIND
     long first = j;
 #if ACCESS == VECTORS
@@ -474,17 +479,14 @@ KERNEL void write(__global float *out, __global const float *in, AFFINE
         WALK(o, (index_t)j, p.reduced, p.reduced_rank, p.out_steps);
         WALK(s, (index_t)j, p.affine, p.affine_rank, p.scale_steps);
         AFFINE_FIND(b, j)
-        out[o] = finish_one((in[i] - own.y) * f.factor, scale[s], BIAS_AT(b),
-                            &bits);
+        out[o] = finish_one((in[i] - own.y) * factor, scale[s], BIAS_AT(b),
+                            &most);
     }
 #endif
-    if (!finish_again(&f, bits))
+    if (steps == 0 && most <= MOST_SCALE)
         return;
-#if !RMS
-    /* The mean is in steps, too. */
-    f.unit = steps == 0 ? 1.0f : steps > 0 ? STEP_DOWN : STEP_UP;
-    f.steps = 0;
-#endif
+    struct finish f = {steps == 0 ? 1.0f : steps > 0 ? STEP_DOWN : STEP_UP,
+                       own.y, factor, RMS ? -88 * steps : 0};
     for (j = first; j < end; j += LANE_NEXT(j)) {
         if (j < 0)
             continue;
@@ -493,7 +495,8 @@ KERNEL void write(__global float *out, __global const float *in, AFFINE
         WALK(o, (index_t)j, p.reduced, p.reduced_rank, p.out_steps);
         WALK(s, (index_t)j, p.affine, p.affine_rank, p.scale_steps);
         AFFINE_FIND(b, j)
-        if (finish_wrong(&f, in[i], scale[s]))
+        if (steps != 0 || (fabs(scale[s]) > MOST_SCALE &&
+                           fabs((in[i] - own.y) * factor) < LITTLE))
             out[o] = finish_right(&f, in[i], scale[s], BIAS_AT(b));
     }
 }

@@ -3,11 +3,11 @@
  * Sums and products of which a part on the way leaves the range of f32 though
  * the result does not: what reduce.cl and norm.cl share.
  *
- * A work-item sums as ever.  Where its sum is not finite it sums once more,
+ * A row is summed as ever.  Where its sum is not finite it is summed once more,
  * with elements times STEP_DOWN, and where a sum of squares or of products is
  * so small that its terms have lost digits, times STEP_UP; ordinary elements
- * never come to that.  Parts carry the sum at each size, and what joined them
- * last takes the one that is in range.
+ * never come to that.  Parts of a row carry the steps by which their elements
+ * were divided: 1, 0 or -1.
  */
 #ifndef TANDEM_RANGE_CL
 #define TANDEM_RANGE_CL
@@ -23,37 +23,6 @@
 /* Terms of a sum from here on are too large to have lost digits that count:
  * 2^40 of them may each be off by 2^-126. */
 #define SMALL_SUM 0x1p-64f
-
-/* Of a row, or of what a lane has of it: x the sum of squares or of products, y
- * that of what is made of elements times STEP_DOWN, z times STEP_UP. */
-static inline float4 span_of(float plain, float again, float step)
-{
-    return (float4)(plain,
-                    step == STEP_DOWN ? again : plain * STEP_DOWN * STEP_DOWN,
-                    step == STEP_UP ? again : plain * STEP_UP * STEP_UP, 0.0f);
-}
-static inline float4 span_join(float4 a, float4 b)
-{
-    return a + b;
-}
-/* Of sums of the elements themselves: x and y. */
-static inline float2 pair_join(float2 a, float2 b)
-{
-    return a + b;
-}
-#ifdef WIDTH
-static inline float4 span_from_lane(float4 a, uint mask)
-{
-    return (float4)(from_lane(a.x, mask), from_lane(a.y, mask),
-                    from_lane(a.z, mask), 0.0f);
-}
-#endif
-static inline float4 spans_join(float4 own, __local float4 *parts, uint lanes,
-                                uint step)
-    LANES_BODY(span_join, span_from_lane)
-static inline float2 pairs_join(float2 own, __local float2 *parts, uint lanes,
-                                uint step)
-    LANES_BODY(pair_join, from_lane2)
 
 /* 2^n, n from -126 to 127. */
 static inline float power_of_two(int n)

@@ -70,12 +70,10 @@ struct reduce {
 struct running {
     float sum, lost;
 };
-/* range.cl */
-#if SQUARES
-typedef float4 part;
-#else
-typedef float2 part;
-#endif
+typedef float part;
+/* Of a split: its sum, and the steps by which elements were divided before
+ * (range.cl). */
+typedef float2 kept_t;
 
 static inline void lane_clear(struct running *l)
 {
@@ -102,31 +100,39 @@ static inline void lane_take16(struct running *l, float16 x, index_t index,
 {
     lane_add(l, sum16(SUMMAND(x)));
 }
-static inline float lane_sum(const struct running *l)
+static inline part lane_part(const struct running *l)
 {
     return isfinite(l->sum) ? l->sum + l->lost : l->sum;
 }
-/* again: the sum of elements times step. */
-static inline part part_of(float plain, float again, float step)
+static inline part part_join(part a, part b)
 {
-#if SQUARES
-    return span_of(plain, again, step);
-#else
-    return (part)(plain, step == STEP_DOWN ? again : plain * STEP_DOWN);
-#endif
-}
-static inline part lane_part(const struct running *l)
-{
-    float plain = lane_sum(l);
-    return part_of(plain, plain, 1.0f);
+    return a + b;
 }
 
-/* What the elements of a lane are to be multiplied by, in another sum. */
-static inline float lane_step(float plain)
+/* The steps by which a row's elements are to be divided, in another sum. */
+static inline float steps_wanted(float plain)
 {
     if (!isfinite(plain))
-        return STEP_DOWN;
-    return SQUARES && fabs(plain) < SMALL_SUM ? STEP_UP : 1.0f;
+        return 1.0f;
+    return SQUARES && fabs(plain) < SMALL_SUM ? -1.0f : 0.0f;
+}
+static inline float step_of(float steps)
+{
+    return steps > 0.0f ? STEP_DOWN : steps < 0.0f ? STEP_UP : 1.0f;
+}
+/* A sum of what was divided by so many steps more, or less. */
+static inline float stepped(float sum, float steps)
+{
+    float step = step_of(steps);
+    if (fabs(steps) > 1.0f)
+        return steps > 0.0f ? 0.0f * sum : sum;
+    return SQUARES ? sum * step * step : sum * step;
+}
+/* Whether again, the sum of elements in so many steps, counts, not the plain
+ * one: what is large and cancels out has no place there. */
+static inline bool again_counts(float again, float steps)
+{
+    return steps > 0.0f || (steps < 0.0f && isfinite(again));
 }
 
 /* The product of x and y, each of them times step: neither what is infinite nor
@@ -149,20 +155,6 @@ static inline float product_again(float x, float y, float step)
 #define TERM_AGAIN(i, j, step) SUMMAND(in[i] * (step))
 #endif
 
-/* The sum that is in range, of elements that were divided by unit. */
-static inline float part_value(part a, float *unit)
-{
-    *unit = STEP_UP;
-    if (!isfinite(a.x))
-        return a.y;
-    *unit = STEP_DOWN;
-#if SQUARES
-    if (fabs(a.x) < SMALL_SUM && isfinite(a.z))
-        return a.z;
-#endif
-    *unit = 1.0f;
-    return a.x;
-}
 #elif ARG
 /* The best value and its index, NONE where there is no element. */
 #define NEUTRAL (REDUCTION == ARG_MAX ? -INFINITY : INFINITY)
@@ -464,27 +456,15 @@ static inline part lane_part(const struct running *l)
 #else
 #define EXCHANGE from_lane
 #endif
-#if SUMMING
-static inline part part_join(part a, part b)
-{
-    return a + b;
-}
-#endif
 static inline part lanes_join(part own, __local part *parts, uint lanes,
                               uint step)
-#if SUMMING && SQUARES
-{
-    return spans_join(own, parts, lanes, step);
-}
-#elif SUMMING
-{
-    return pairs_join(own, parts, lanes, step);
-}
-#else
     LANES_BODY(part_join, EXCHANGE)
-#endif
 
-static inline result_t part_result(part a, ulong count)
+#if !SUMMING
+typedef part kept_t;
+#endif
+/* steps: of a sum, those of its elements. */
+static inline result_t part_result(part a, float steps, ulong count)
 {
 #if ARG
     return (long)a.index;
@@ -493,15 +473,15 @@ static inline result_t part_result(part a, ulong count)
 #elif REDUCTION == PROD
     return scaled(a.x, (int)clamp(a.y, -1024.0f, 1024.0f));
 #elif SUMMING
-    float unit, value = part_value(a, &unit);
+    float unit = step_of(-steps);
 #if REDUCTION == L2
-    return sqrt(value) * unit;
+    return sqrt(a) * unit;
 #elif SQUARES
-    return value * unit * unit;
+    return a * unit * unit;
 #elif REDUCTION == MEAN
-    return value / (float)count * unit;
+    return a / (float)count * unit;
 #else
-    return value * unit;
+    return a * unit;
 #endif
 #else
     return a;
@@ -553,15 +533,27 @@ static inline result_t part_result(part a, ulong count)
 #define OTHER_FIND(o, j)
 #endif
 
-/* The elements of a lane, from begin on and below end, summed once more where
- * the first sum has left the range. */
 #if SUMMING
-#define LANE_AGAIN(all)                                                        \
-    float step = lane_step(all.x);                                             \
-    if (step != 1.0f) {                                                        \
-        ulong count = end - begin, fours = p.vector ? count / 4 * 4 : 0;       \
-        ulong k = fours > 0 ? at.lane * 4 : at.lane;                           \
+/* Rows whose sums have left the range are summed once more. */
+#define SUM_AGAIN(all, steps)                                                  \
+    float steps = at.row < p.outputs ? steps_wanted(all) : 0.0f;               \
+    if (group_any(steps != 0.0f, seen)) {                                      \
         lane_clear(&own);                                                      \
+        if (steps != 0.0f)                                                     \
+            SHARE_AGAIN(step_of(steps))                                        \
+        part again = lanes_join(lane_part(&own), parts, at.lanes, at.step);    \
+        steps = again_counts(again, steps) ? steps : 0.0f;                     \
+        all = steps != 0.0f ? again : all;                                     \
+    }
+/* A lane's elements of its row. */
+#define SHARE_AGAIN(factor)                                                    \
+    {                                                                          \
+        long base = (long)p.in_offset;                                         \
+        WALK(base, (index_t)at.row, p.kept, p.kept_rank, p.in_strides);        \
+        ulong begin = at.split * p.chunk, lanes = at.lanes;                    \
+        ulong count = min(begin + p.chunk, p.count) - begin;                   \
+        ulong fours = p.vector ? count / 4 * 4 : 0;                            \
+        ulong k = fours > 0 ? at.lane * 4 : at.lane;                           \
         if (k >= fours)                                                        \
             k = fours + at.lane;                                               \
         while (k < count) {                                                    \
@@ -569,7 +561,7 @@ static inline result_t part_result(part a, ulong count)
             WALK(i, (index_t)(begin + k), p.reduced, p.reduced_rank,           \
                  p.reduced_strides);                                           \
             OTHER_FIND(o, begin + k)                                           \
-            lane_add(&own, TERM_AGAIN(i, o, step));                            \
+            lane_add(&own, TERM_AGAIN(i, o, factor));                          \
             if (k >= fours)                                                    \
                 k += lanes;                                                    \
             else if ((k & 3) != 3)                                             \
@@ -577,10 +569,30 @@ static inline result_t part_result(part a, ulong count)
             else if ((k += 4 * lanes - 3) >= fours)                            \
                 k = fours + at.lane;                                           \
         }                                                                      \
-        all = part_of(all.x, lane_sum(&own), step);                            \
+    }
+#define KEPT(all, steps) (kept_t)(all, steps)
+#define KEPT_JOIN(own, kept) own + stepped(kept.x, -kept.y)
+#define RESULT(all, steps) part_result(all, steps, p.count)
+/* Likewise of splits' sums. */
+#define JOIN_AGAIN(all, steps)                                                 \
+    float steps = at.row < p.outputs ? steps_wanted(all) : 0.0f;               \
+    if (group_any(steps != 0.0f, seen)) {                                      \
+        part again = 0.0f;                                                     \
+        if (steps != 0.0f)                                                     \
+            for (uint s_ = at.lane; s_ < p.splits; s_ += at.lanes) {           \
+                kept_t kept = partial[s_ * p.outputs + at.row];                \
+                again += stepped(kept.x, steps - kept.y);                      \
+            }                                                                  \
+        again = lanes_join(again, parts, at.lanes, at.step);                   \
+        steps = again_counts(again, steps) ? steps : 0.0f;                     \
+        all = steps != 0.0f ? again : all;                                     \
     }
 #else
-#define LANE_AGAIN(all)
+#define SUM_AGAIN(all, steps)
+#define JOIN_AGAIN(all, steps)
+#define KEPT(all, steps) all
+#define KEPT_JOIN(own, kept) part_join(own, kept)
+#define RESULT(all, steps) part_result(all, 0.0f, p.count)
 #endif
 
 /* A lane's share of the splits of its row.  A function that gave it back would
@@ -591,7 +603,7 @@ static inline result_t part_result(part a, ulong count)
     part own = lane_part(&none);                                               \
     if (at.row < p.outputs)                                                    \
         for (uint s_ = at.lane; s_ < p.splits; s_ += at.lanes)                 \
-            own = part_join(own, partial[s_ * p.outputs + at.row]);
+            own = KEPT_JOIN(own, partial[s_ * p.outputs + at.row]);
 
 /* Whoever sees, in any group, what an item writes after it, sees what was
  * written before it, by those too whom the item met at a barrier. */
@@ -609,15 +621,17 @@ static inline result_t part_result(part a, ulong count)
 #define COUNTERS
 #endif
 
-KERNEL void reduce(__global result_t *out, __global part *partial,
+KERNEL void reduce(__global result_t *out, __global kept_t *partial,
                    INPUT_BUFFERS, COUNTERS const struct reduce p)
 {
     __local part parts[GROUP];
+#if SUMMING
+    __local uint seen[1];
+#endif
     struct place at =
         place_of(p.lanes_log2, p.across, p.splits, p.output_groups);
     struct running own;
     lane_clear(&own);
-    part all = lane_part(&own);
     if (at.row < p.outputs) {
         long base = (long)p.in_offset;
         WALK(base, (index_t)at.row, p.kept, p.kept_rank, p.in_strides);
@@ -656,13 +670,12 @@ KERNEL void reduce(__global result_t *out, __global part *partial,
             OTHER_FIND(o, j)
             lane_take(&own, TERM(i, o), (index_t)j);
         }
-        all = lane_part(&own);
-        LANE_AGAIN(all)
     }
-    all = lanes_join(all, parts, at.lanes, at.step);
+    part all = lanes_join(lane_part(&own), parts, at.lanes, at.step);
+    SUM_AGAIN(all, steps)
     bool first = at.lane == 0 && at.row < p.outputs;
     if (first && p.splits > 1)
-        partial[at.split * p.outputs + at.row] = all;
+        partial[at.split * p.outputs + at.row] = KEPT(all, steps);
 #if JOINED
     __local uint last[1];
     MEET;
@@ -679,7 +692,10 @@ KERNEL void reduce(__global result_t *out, __global part *partial,
         return;
     SPLITS_PART(joined)
     all = lanes_join(joined, parts, at.lanes, at.step);
+    JOIN_AGAIN(all, joined_steps)
+#define STEPS joined_steps
 #else
+#define STEPS steps
     if (p.splits > 1)
         return;
 #endif
@@ -687,20 +703,24 @@ KERNEL void reduce(__global result_t *out, __global part *partial,
         return;
     long to = (long)p.out_offset;
     WALK(to, (index_t)at.row, p.kept, p.kept_rank, p.out_strides);
-    out[to] = part_result(all, p.count);
+    out[to] = RESULT(all, STEPS);
 }
 
-KERNEL void join_splits(__global result_t *out, __global const part *partial,
+KERNEL void join_splits(__global result_t *out, __global const kept_t *partial,
                         const struct reduce p)
 {
     __local part parts[GROUP];
+#if SUMMING
+    __local uint seen[1];
+#endif
     struct place at =
         place_of(p.lanes_log2, p.across, 1, p.output_groups);
     SPLITS_PART(own)
     part all = lanes_join(own, parts, at.lanes, at.step);
+    JOIN_AGAIN(all, steps)
     if (at.lane != 0 || at.row >= p.outputs)
         return;
     long to = (long)p.out_offset;
     WALK(to, (index_t)at.row, p.kept, p.kept_rank, p.out_strides);
-    out[to] = part_result(all, p.count);
+    out[to] = RESULT(all, steps);
 }

@@ -19,6 +19,10 @@
 #ifndef FORM
 #define FORM SOFTMAX
 #endif
+/* 1: of a gradient whose scale is large (plan.h). */
+#ifndef LIFTS
+#define LIFTS 0
+#endif
 /* The type of labels. */
 #ifndef LABEL
 #define LABEL int
@@ -55,15 +59,15 @@ struct softmax {
 /* What all results of a row need of the sum. */
 #if FORM == LOG_SOFTMAX
 #define SHARE(sum) cell log_sum = log(sum);
-#elif FORM == GRADIENT
+#elif LIFTS
 #define SHARE(sum) cell share = p.scale / (sum);
 #else
 #define SHARE(sum) cell share = 1.0f / (sum);
 #endif
 /* What results have of an element, and the term of the sum that it makes:
- * e^(x - largest), or of that the root, as a gradient's scale lifts what is far
- * below f32's range. */
-#if FORM == GRADIENT
+ * e^(x - largest), or of that the root, where a gradient's scale lifts what is
+ * far below f32's range. */
+#if LIFTS
 #define EXP(x) exp(0.5f * ((x) - largest))
 #define TERM(e) ((e) * (e))
 #else
@@ -73,6 +77,9 @@ struct softmax {
 /* The result of element j: x the element, e its EXP. */
 #if FORM == LOG_SOFTMAX
 #define RESULT(x, e, j) ((x - largest) - log_sum)
+#elif FORM == GRADIENT && !LIFTS
+#define RESULT(x, e, j)                                                        \
+    (valid ? p.scale * (e * share - ((long)(j) == label ? 1.0f : 0.0f)) : NAN)
 #elif FORM == GRADIENT
 #define RESULT(x, e, j)                                                        \
     (valid ? gradient(e, share, (long)(j) == label ? p.scale : 0.0f) : NAN)

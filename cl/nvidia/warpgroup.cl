@@ -18,7 +18,8 @@ bool consumers_vote(uint items, uint x);
 void warp_wait(void);
 uint multiprocessors(void);
 void copy_bulk(uint to, __global const void *from, uint bytes, uint barrier_at);
-void map_show(__global const uint *map);
+void maps_show(void);
+void map_take(__global const uint *map);
 void copy_box(uint to, __global const uint *map, uint k, uint row, uint plane,
               uint barrier_at);
 void copy_async(uint to, __global const void *from, uint bytes);
@@ -125,11 +126,15 @@ static inline void copy_bulk(uint to, __global const void *from, uint bytes,
                  : "memory");
 }
 
-/* What this work-item wrote of a map is there for the copies that it starts. */
-static inline void map_show(__global const uint *map)
+/* What this work-item wrote of maps is there for the copies that it starts
+ * after it has taken the map. */
+static inline void maps_show(void)
 {
-    asm volatile("fence.proxy.tensormap::generic.release.gpu;\n"
-                 "fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(
+    asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
+}
+static inline void map_take(__global const uint *map)
+{
+    asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(
                      map)
                  : "memory");
 }

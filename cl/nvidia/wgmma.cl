@@ -346,16 +346,21 @@ INLINE void slices_copy(uint a_to, uint b_to, __global const uchar *a,
 static inline void maps_write(__global uint *maps, __global const uchar *a,
                               __global const uchar *b, const struct product *p)
 {
-    if (IS_MAPPED(A_LIES)) {
+    if (IS_MAPPED(A_LIES))
         map_write(maps, (ulong)(a + p->a_offset * BYTES), p->k, p->m,
                   p->batch, p->a_ld * BYTES, p->a_batch * BYTES, TILE_M);
-        map_show(maps);
-    }
-    if (IS_MAPPED(B_LIES)) {
+    if (IS_MAPPED(B_LIES))
         map_write(maps + MAP_WORDS, (ulong)(b + p->b_offset * BYTES), p->k,
                   p->n, p->batch, p->b_ld * BYTES, p->b_batch * BYTES, TILE_N);
-        map_show(maps + MAP_WORDS);
-    }
+    maps_show();
+}
+
+static inline void maps_take(__global const uint *maps)
+{
+    if (IS_MAPPED(A_LIES))
+        map_take(maps);
+    if (IS_MAPPED(B_LIES))
+        map_take(maps + MAP_WORDS);
 }
 
 /* ---- sums ---- */
@@ -545,12 +550,14 @@ KERNEL void wgmma(__global C_T *c, __global float *partial,
         }
         memory_show();
     }
+    if (ANY_MAPPED && id == CONSUMERS)
+        maps_write(maps, a_all, b_all, &p);
     barrier(CLK_LOCAL_MEM_FENCE);
     if (id >= CONSUMERS) {
         REGISTERS("dec", FEW_REGISTERS);
         uint2 turn = (uint2)(0, 1);
         if (ANY_MAPPED && id == CONSUMERS)
-            maps_write(maps, a_all, b_all, &p);
+            maps_take(maps);
         for (uint at = get_group_id(0); at < groups; at += step) {
             const struct tile tile = tile_of(at, &p);
             slices_copy(

@@ -113,6 +113,13 @@ static inline uint64_t key_tanh(bool tanh_form)
 {
     return (uint64_t)tanh_form << 33;
 }
+/* Of a gradient of a loss, in its place: whether its scale lifts what is below
+ * f32's range. */
+#define KEY_LIFTS(key) KEY_TANH(key)
+static inline uint64_t key_lifts(bool lifts)
+{
+    return key_tanh(lifts);
+}
 /* Whether a kernel's groups are of one size, whatever a device prefers. */
 static inline bool key_tiled(uint64_t key)
 {

@@ -60,20 +60,18 @@ static uint32_t reduction_of(uint32_t op)
     return 0;
 }
 
-/* Of a part of cl/reduce.cl. */
+/* Of kept_t in cl/reduce.cl. */
 static uint32_t part_bytes(uint32_t op)
 {
     switch (op) {
     case TANDEM_OP_REDUCE_MAX:
     case TANDEM_OP_REDUCE_MIN:
         return 4;
-    case TANDEM_OP_SUM:
-    case TANDEM_OP_MEAN:
-    case TANDEM_OP_PROD:
-    case TANDEM_OP_LOG_SUM_EXP:
-        return 8;
-    default:
+    case TANDEM_OP_ARGMAX:
+    case TANDEM_OP_ARGMIN:
         return 16;
+    default:
+        return 8;
     }
 }
 

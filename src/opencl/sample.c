@@ -7,6 +7,7 @@
  */
 #include "opencl/sample.h"
 
+#include <float.h>
 #include <string.h>
 
 #include "common/operator.h"
@@ -239,6 +240,7 @@ static bool try_softmax(struct search *search, const struct operator_row *row,
     bool loss = row->id == TANDEM_OP_CROSS_ENTROPY;
     const int64_t shape[] = {columns ? count : 1, columns ? 4 : count};
     search->ints[0] = columns ? 0 : 1;
+    search->floats[0] = KEY_LIFTS(search->key) != 0 ? (double)FLT_MAX : 1;
     tensor_set(search, 0, TANDEM_F32, loss ? 1 : 2, shape, LIE_DENSE);
     tensor_set(search, 1, TANDEM_F32, 2, shape, row_lie(access));
     tensor_set(search, 2, sample_dtype(search->key, 1), 1, shape, LIE_DENSE);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans for cl/softmax.cl. */
+#include <math.h>
 #include <string.h>
 
 #include "common/operator.h"
@@ -12,6 +13,9 @@
 #define WIDE_ROWS 256u
 /* A work-item may have 255 registers. */
 #define NVIDIA_KEEP_LOG2 5
+/* A scale of a gradient up to which what subnormal numbers lose is within the
+ * allowance. */
+#define MOST_SCALE 16.0f
 /* As in cl/softmax.cl. */
 struct softmax {
     struct rows by;
@@ -213,6 +217,7 @@ enum tandem_status plan_softmax(struct plan *plan,
         key_access(access);
     if (access == ROWS_STAGED)
         options |= key_count(softmax.by.count);
+    options |= key_lifts(fabsf(softmax.scale) > MOST_SCALE);
     if (request->input_count > 1)
         options |= key_type(1, type_of(request->inputs[1]->dtype));
     if (!held) {

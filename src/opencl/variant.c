@@ -314,8 +314,8 @@ void variant_describe(struct variant_text *out, uint64_t key,
     case KERNEL_SOFTMAX:
     case KERNEL_SOFTMAX_PART:
     case KERNEL_SOFTMAX_WRITE:
-        append(out, " -DFORM=%u -DLABEL=%s", KEY_OP(key),
-               KEY_TYPE(key, 1) == TYPE_LONG ? "long" : "int");
+        append(out, " -DFORM=%u -DLIFTS=%u -DLABEL=%s", KEY_OP(key),
+               KEY_LIFTS(key), KEY_TYPE(key, 1) == TYPE_LONG ? "long" : "int");
         append_rows(out, key);
         break;
     case KERNEL_NORM:

@@ -158,6 +158,11 @@ static void attributes_try(struct search *search)
         search->op.ints = attributes[i];
         search->op.int_count = COUNT(attributes[i]);
         layouts_try(search);
+        if (search->row->op_class != TANDEM_CLASS_CROSS_ENTROPY)
+            continue;
+        search->floats[0] = 1e9; /* a gradient's scale */
+        layouts_try(search);
+        search->floats[0] = 0.5;
     }
 }
 
