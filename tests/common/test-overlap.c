@@ -279,6 +279,25 @@ START_TEST(far_views_overlap)
 }
 END_TEST
 
+/* They share bytes, but not where the search begins, and it is given up. */
+START_TEST(what_is_not_found_out_overlaps)
+{
+    struct tandem_tensor_desc a = {.byte_offset = 84,
+                                   .dtype = TANDEM_BF16,
+                                   .rank = 2,
+                                   .shape = {31, 39},
+                                   .strides = {64, -79}};
+    struct tandem_tensor_desc b = {.byte_offset = 92,
+                                   .dtype = TANDEM_U8,
+                                   .rank = 2,
+                                   .shape = {12, 30},
+                                   .strides = {-68, 15}};
+
+    ck_assert(share_bytes(&a, &b, MIDDLE));
+    ck_assert(!apart(&a, &b));
+}
+END_TEST
+
 /* ---- the time ---- */
 
 /* The shortest of some trials, by the processor's time. */
@@ -336,6 +355,7 @@ int main(int argc, char **argv)
     tcase_add_test(cases, what_is_called_disjoint_is);
     tcase_add_test(cases, large_views_are_told_apart);
     tcase_add_test(cases, far_views_overlap);
+    tcase_add_test(cases, what_is_not_found_out_overlaps);
     if (argc > 2) {
         rounds = (uint32_t)strtoul(argv[1], NULL, 10);
         state = strtoull(argv[2], NULL, 10);
