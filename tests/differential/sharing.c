@@ -126,6 +126,18 @@ static enum verdict worse(enum verdict a, enum verdict b)
     return a == VERDICT_OPEN ? a : b;
 }
 
+/* Of few axes: of those no search for a shared byte is given up. */
+static bool few_axes(const struct operand *a, const struct operand *b)
+{
+    uint32_t axes = 0;
+
+    for (uint32_t i = 0; i < a->desc.rank; i++)
+        axes += a->desc.shape[i] > 1;
+    for (uint32_t i = 0; i < b->desc.rank; i++)
+        axes += b->desc.shape[i] > 1;
+    return axes <= 2;
+}
+
 static enum verdict pair_judge(const struct problem *p, uint32_t output,
                                uint32_t other)
 {
@@ -139,7 +151,9 @@ static enum verdict pair_judge(const struct problem *p, uint32_t output,
         if (same_places(a, b))
             return VERDICT_OPEN;
     }
-    return operands_meet(a, b) ? VERDICT_INVALID : VERDICT_OPEN;
+    if (operands_meet(a, b))
+        return VERDICT_INVALID;
+    return few_axes(a, b) ? VERDICT_SERVED : VERDICT_OPEN;
 }
 
 /* best: what is to be answered where nothing overlaps. */
