@@ -63,7 +63,8 @@ enum tandem_status tune_device(struct tandem_device *device,
                                void *user)
 {
     struct meter meter;
-    const struct findings findings = {sink, user};
+    struct chosen chosen;
+    struct findings findings = {sink, user};
     uint32_t times = 0;
     uint64_t now = wait_clock();
     uint64_t end = budget_ns < UINT64_MAX - now ? now + budget_ns : UINT64_MAX;
@@ -74,6 +75,8 @@ enum tandem_status tune_device(struct tandem_device *device,
     enum tandem_status status = fp16_tune(device, &findings);
     if (!meter_goes_on(status))
         return status;
+    chosen_start(&chosen, device, &findings);
+    findings = chosen.findings;
     status = meter_start(&meter, device, scratch_bytes(device), end);
     if (status == TANDEM_OK)
         status = tune_tiles(&meter, &findings, budget_ns >= ALL_NS);
@@ -84,6 +87,8 @@ enum tandem_status tune_device(struct tandem_device *device,
     if (status == TANDEM_OK && meter_left_ns(&meter) > 2 * QUICK_NS)
         status = search(&meter, &findings, &times);
     meter_end(&meter);
+    if (status == TANDEM_OK)
+        chosen_tell(&chosen);
     if (status == TANDEM_OK && spoilt > 0)
         status = message_set(TANDEM_FAILED,
                              "tune: %u measurements have no end, as the "

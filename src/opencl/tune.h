@@ -7,6 +7,7 @@
 #include <tandem/backend.h>
 
 #include "opencl/meter.h"
+#include "opencl/route.h"
 
 /* Where findings go. */
 struct findings {
@@ -33,6 +34,17 @@ enum tandem_status tune_clblast_times(struct meter *meter,
 enum tandem_status tune_patched(struct tandem_device *device,
                                 uint64_t budget_ns,
                                 const struct findings *findings);
+/* tune_routes.c: passes findings on, and tells then which kernels they choose
+ * for some squares, as gemm.chosen.DTYPE: for people, nobody reads it back. */
+struct chosen {
+    struct findings findings; /* to be given to what finds */
+    struct findings told;
+    struct routes routes;
+};
+void chosen_start(struct chosen *chosen, struct tandem_device *device,
+                  const struct findings *findings);
+void chosen_note(void *user, const char *key, const char *value);
+void chosen_tell(struct chosen *chosen);
 /* tune_search.c: CLBlast's parameters. */
 enum tandem_status tune_search(struct meter *meter,
                                const struct findings *findings);

@@ -260,6 +260,33 @@ static void print_unserved(const json_t *result)
         printf("\n");
 }
 
+/* Which kernels its costs choose for products of some sizes, and whether a
+ * search could make these faster. */
+static void print_routes(const json_t *result)
+{
+    static const char *const dtypes[] = {"f32", "tf32", "f16"};
+    const json_t *tuning = json_object_get(result, "tuning");
+    bool clblast = false, any = false;
+
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        char key[32];
+        const char *chosen;
+
+        snprintf(key, sizeof key, "gemm.chosen.%s", dtypes[i]);
+        chosen = json_string_value(json_object_get(tuning, key));
+        if (chosen == NULL)
+            continue;
+        printf("  products of %s: %s\n", dtypes[i], chosen);
+        clblast = clblast || strstr(chosen, "clblast") != NULL;
+        any = true;
+    }
+    if (clblast)
+        printf("  cl-probe --tune searches faster parameters for clblast's\n");
+    else if (any)
+        printf("  cl-probe --tune would search for CLBlast, which none of "
+               "these needs\n");
+}
+
 static void print_paths(const json_t *results)
 {
     for (size_t r = 0; r < json_array_size(results); r++) {
@@ -274,6 +301,7 @@ static void print_paths(const json_t *results)
         printf("%s: %.1f s, written to %s\n", device_text(result, "device"),
                device_number(result, "seconds"),
                device_text(result, "profile"));
+        print_routes(result);
         print_unserved(result);
         for (size_t i = 0; i < json_array_size(skipped); i++)
             printf("  not measured: %s\n",
