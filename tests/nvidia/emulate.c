@@ -240,17 +240,19 @@ void emulated_product(uint32_t format, float *sum, const uint32_t *a,
 uint16_t half_of(float x);
 float float_of(uint16_t x);
 
-/* The upper halves of local memory's addresses, which are all the same. */
-static uintptr_t above;
+/* The place in local memory that was said last: others are less than 2 GiB
+ * away, maybe on the other side of a multiple of 4 GiB. */
+static const char *base;
 
 char *local_at(uint32_t address)
 {
-    return (char *)(above | address);
+    int32_t apart = (int32_t)(address - (uint32_t)(uintptr_t)base);
+    return (char *)(uintptr_t)(base + apart);
 }
 
 uint32_t local_address(const void *at)
 {
-    above = (uintptr_t)at & ~(uintptr_t)UINT32_MAX;
+    base = at;
     return (uint32_t)(uintptr_t)at;
 }
 
