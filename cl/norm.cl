@@ -46,9 +46,9 @@ struct norm {
 #define MOST_SCALE 16.0f
 #define LITTLE 0x1p-100f
 
-/* epsilon as the mean square of elements that were divided by STEP_UP steps
- * times.  Where it is 0 beside them, what they are less their mean may be so,
- * too, but not what it is divided by. */
+/* epsilon beside the mean square of elements that were divided by STEP_UP steps
+ * times.  One that is not 0 stays so: the elements may be all alike, and then
+ * 0 is divided by its root. */
 static inline float epsilon_at(float epsilon, int steps)
 {
     if (steps == 0)
@@ -58,7 +58,6 @@ static inline float epsilon_at(float epsilon, int steps)
     return epsilon > 0.0f ? fmax(epsilon * STEP_DOWN * STEP_DOWN, 0x1p-126f)
                           : 0.0f;
 }
-
 
 /* What is known of a row when it is written once more: of an element x, h is
  * (x unit - mean) factor 2^n, or in rms_norm x factor 2^n. */

@@ -37,9 +37,9 @@ enum tandem_status tune_patched(struct tandem_device *device,
 /* tune_routes.c: passes findings on, and tells then which kernels they choose
  * for some squares, as gemm.chosen.DTYPE: for people, nobody reads it back. */
 struct chosen {
-    struct findings findings; /* to be given to what finds */
-    struct findings told;
-    struct routes routes;
+    struct findings findings; /* for the measuring: they pass through here */
+    struct findings told;     /* where they go then */
+    struct routes routes;     /* with the costs that were found */
 };
 void chosen_start(struct chosen *chosen, struct tandem_device *device,
                   const struct findings *findings);
