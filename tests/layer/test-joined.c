@@ -13,16 +13,21 @@
 #define COLUMNS 32
 
 /* Each waits for another one to arrive, and the last but one until the last has
- * joined; not for ever, as groups may come one after another. */
+ * begun to join, and so long that it is over; not for ever, as groups may come
+ * one after another. */
 static const char lingers[] =
     "__attribute__((unused))\n"
     "static uint late_inc(volatile __global uint *p, uint splits)\n"
     "{\n"
     "    uint before = atomic_inc(p), after = before + 1;\n"
-    "    for (uint i = 0; after < splits && i < 30000000u; i++) {\n"
-    "        uint now = *p;\n"
-    "        if (now == 0 || (now > after && after + 1 < splits))\n"
+    "    uint left = after < splits ? 30000000u : 0u, now;\n"
+    "    while (left > 0) {\n"
+    "        --left;\n"
+    "        now = *p;\n"
+    "        if (now > after && after + 1 < splits)\n"
     "            break;\n"
+    "        if (now == 0)\n"
+    "            left = min(left, 4000000u);\n"
     "    }\n"
     "    return before;\n"
     "}\n"
