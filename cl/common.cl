@@ -234,17 +234,22 @@ static inline float2 from_lane2(float2 x, uint mask)
 /* Whether x holds for any work-item of the group, all of which call it.  seen:
  * one word of local memory, of this call's own. */
 #if SHUFFLE == 1
+#define VOTE(name, instruction)                                                \
+    static inline bool name(bool x)                                            \
+    {                                                                          \
+        uint any;                                                              \
+        __asm__ volatile("{ .reg .pred own, all; setp.ne.u32 own, %1, 0; "     \
+                         instruction " selp.u32 %0, 1, 0, all; }"              \
+                         : "=r"(any)                                           \
+                         : "r"((uint)x)                                        \
+                         : "memory");                                          \
+        return any != 0;                                                       \
+    }
+VOTE(group_vote, "bar.red.or.pred all, 0, own;")
+VOTE(warp_vote, "vote.sync.any.pred all, own, 0xffffffff;")
 static inline bool group_any(bool x, __local uint *seen)
 {
-    uint any;
-    __asm__ volatile("{ .reg .pred own, all;\n"
-                     "setp.ne.u32 own, %1, 0;\n"
-                     "bar.red.or.pred all, 0, own;\n"
-                     "selp.u32 %0, 1, 0, all; }"
-                     : "=r"(any)
-                     : "r"((uint)x)
-                     : "memory");
-    return any != 0;
+    return group_vote(x);
 }
 #else
 static inline bool group_any(bool x, __local uint *seen)
@@ -258,6 +263,21 @@ static inline bool group_any(bool x, __local uint *seen)
     return *seen != 0;
 }
 #endif
+
+/* Likewise, as far as joins (LANES_BODY) of lanes and step take part in one
+ * another: where x holds for one of them, all of those may join again.  x is
+ * the same, to the bit, for all lanes of a row.  (Where lanes is GROUP that is
+ * x; but PoCL 3.1 then loses values that are held across the next barrier.) */
+static inline bool rows_any(bool x, __local uint *seen, uint lanes, uint step)
+{
+#if SHUFFLE == 1 && defined WIDTH
+    if (lanes == GROUP)
+        return x;
+    if (lanes * step <= WIDTH)
+        return warp_vote(x);
+#endif
+    return group_any(x, seen);
+}
 
 static inline float plus(float a, float b)
 {

@@ -87,6 +87,12 @@ static inline float4 finish_four(float4 h, float4 scale, float4 bias,
     return fma(h, scale, bias);
 #endif
 }
+/* Whether x has lost digits that its scale, of rows in no steps, brings up. */
+static inline bool finish_lost(const struct finish *f, float x, float scale)
+{
+    return fabs(scale) > MOST_SCALE &&
+           fabs((x - f->mean) * f->factor) < LITTLE;
+}
 static inline float finish_right(const struct finish *f, float x, float scale,
                                  float bias)
 {
@@ -110,10 +116,6 @@ static inline float finish_right(const struct finish *f, float x, float scale,
 #define CENTER CENTER_EACH
 #endif
 #define SQUARE(k) sums += CAT(x, k) * CAT(x, k);
-/* Whether an element has few digits left before it is scaled. */
-#define FIND_LITTLE(k)                                                         \
-    little = little || any((CAT(x, k) != 0.0f) &                               \
-                           (fabs(CAT(x, k) * factor) < LITTLE));
 /* Of rows that are not strided, scale and bias are not, either. */
 #if ACCESS == STRIDED
 #define SCALE(j) scale[p.scale_offset + (long)(j)*p.scale_steps[0]]
@@ -195,12 +197,16 @@ KERNEL void held(__global float *out, __global const float *in, AFFINE
     EACH(WRITE)
     bool again = !isfinite(square) ||
                  (p.epsilon < LEAST_EPSILON && square < SMALL_SUM);
-    if (most > MOST_SCALE) {
-        bool little = false;
-        EACH(FIND_LITTLE)
-        again = again || little;
+    if (most > MOST_SCALE && inside && !again) {
+#if RMS
+        float mean = 0.0f;
+#endif
+        struct finish f = {1.0f, mean, factor, 0};
+        OWN_EACH(j)
+            if (finish_lost(&f, ELEMENT(j), SCALE(j)))
+                TARGET(j) = finish_right(&f, ELEMENT(j), SCALE(j), SHIFT_AT(j));
     }
-    if (group_any(inside && again, seen)) {
+    if (rows_any(inside && again, seen, at.lanes, 1)) {
         /* All in units of the largest element; what is infinite, or NaN,
          * stays. */
         float largest = 0.0f, sum = 0.0f;
@@ -253,7 +259,7 @@ static inline float4 moments_join(float4 a, float4 b)
     float whole = max(n, 1.0f);
     float apart = b.y - a.y;
     return (float4)(n, (a.x * a.y + b.x * b.y) / whole,
-                    a.z + b.z + apart * apart * (a.x * b.x / whole), 0.0f);
+                    a.z + b.z + apart * apart * (a.x * b.x / whole), a.w + b.w);
 }
 /* Moments in steps from w on, and joined whatever their steps. */
 static inline float4 moments_at(float4 a, float w)
@@ -419,15 +425,15 @@ KERNEL void write(__global float *out, __global const float *in, AFFINE
     ROW_FIND
     float4 own = (float4)(0.0f);
     float most = 0.0f;
-    bool stepped = false;
     if (inside)
         for (uint i = at.lane; i < p.splits; i += at.lanes) {
             float4 moments = parts[i * p.rows + at.row];
-            stepped = stepped || (moments.x > 0.0f && moments.w != 0.0f);
+            /* How many are in steps. */
+            moments.w = moments.x > 0.0f && moments.w != 0.0f ? 1.0f : 0.0f;
             own = moments_join(own, moments);
         }
     own = lanes_join(own, joined, at.lanes, 1);
-    if (group_any(stepped, seen)) {
+    if (rows_any(own.w > 0.0f, seen, at.lanes, 1)) {
         own = (float4)(0.0f, 0.0f, 0.0f, -1.0f);
         if (inside)
             for (uint i = at.lane; i < p.splits; i += at.lanes)
@@ -494,8 +500,7 @@ KERNEL void write(__global float *out, __global const float *in, AFFINE
         WALK(o, (index_t)j, p.reduced, p.reduced_rank, p.out_steps);
         WALK(s, (index_t)j, p.affine, p.affine_rank, p.scale_steps);
         AFFINE_FIND(b, j)
-        if (steps != 0 || (fabs(scale[s]) > MOST_SCALE &&
-                           fabs((in[i] - own.y) * factor) < LITTLE))
+        if (steps != 0 || finish_lost(&f, in[i], scale[s]))
             out[o] = finish_right(&f, in[i], scale[s], BIAS_AT(b));
     }
 }

@@ -37,17 +37,25 @@ static inline float scaled(float x, int n)
     return x * power_of_two(most) * power_of_two(all - most);
 }
 
-/* x as one in [1, 2) times a power of two, which is added to n; 0, infinities
- * and NaN stay. */
+/* x, which is not subnormal, as one in [1, 2) times a power of two, which is
+ * added to n; 0, infinities and NaN stay. */
+static inline float normalized_normal(float x, int *n)
+{
+    uint bits = as_uint(x);
+    uint field = bits >> 23 & 255;
+    if (field - 1 >= 254)
+        return x;
+    *n += (int)field - 127;
+    return as_float((bits & 0x807fffff) | 0x3f800000);
+}
+/* Likewise any x. */
 static inline float normalized(float x, int *n)
 {
-    bool subnormal = fabs(x) < 0x1p-126f;
-    uint bits = as_uint(subnormal ? x * 0x1p24f : x);
-    uint field = bits >> 23 & 255;
-    if (field == 0 || field == 255)
-        return x;
-    *n += (int)field - (subnormal ? 151 : 127);
-    return as_float((bits & 0x807fffff) | 0x3f800000);
+    if (fabs(x) < 0x1p-126f && x != 0.0f) {
+        x *= 0x1p24f;
+        *n -= 24;
+    }
+    return normalized_normal(x, n);
 }
 
 /* x y z 2^n, whatever the size of a product of two. */
@@ -55,7 +63,8 @@ static inline float product_of(float x, float y, float z, int n)
 {
     float a = normalized(x, &n), b = normalized(y, &n), c = normalized(z, &n);
     float ab = normalized(a * b, &n);
-    return scaled(normalized(ab * c, &n), n);
+    float abc = normalized(ab * c, &n);
+    return scaled(abc, n);
 }
 
 #endif

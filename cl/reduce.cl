@@ -349,18 +349,20 @@ static inline void lane_clear(struct running *l)
     l->value = 1.0f;
     l->exponent = 0;
 }
-/* x is below 2^100, and so is the exponent's change. */
+/* x is 0, NaN, infinite, or from 2^-126 to 2^100, and the exponent's change
+ * below 2^12. */
 static inline void lane_multiply(struct running *l, float x, int exponent)
 {
     int n = l->exponent + exponent;
-    l->value = normalized(l->value * x, &n);
+    l->value = normalized_normal(l->value * x, &n);
     l->exponent = clamp(n, -(int)MOST_EXPONENT, (int)MOST_EXPONENT);
 }
 static inline void lane_take(struct running *l, float x, index_t index)
 {
     int n = 0;
-    float y = normalized(x, &n);
-    lane_multiply(l, y, n);
+    if (!(fabs(x) >= 0x1p-126f && fabs(x) < 0x1p100f))
+        x = normalized(x, &n);
+    lane_multiply(l, x, n);
 }
 static inline void lane_take4(struct running *l, float4 x)
 {
@@ -369,9 +371,26 @@ static inline void lane_take4(struct running *l, float4 x)
     lane_take(l, x.s2, 0);
     lane_take(l, x.s3, 0);
 }
+/* Products of two elements of which four make no subnormal number, and nothing
+ * infinite: from 2^-31 to 2^31, as twice their bits. */
+#define PAIR_LEAST (96u << 24)
+#define PAIR_END (158u << 24)
 static inline void lane_take16(struct running *l, float16 x, index_t index,
                                index_t four, index_t one)
 {
+    float8 pairs = x.lo * x.hi;
+    uint8 sizes8 = as_uint8(pairs) * 2 - PAIR_LEAST;
+    uint4 sizes4 = max(sizes8.lo, sizes8.hi);
+    uint2 sizes2 = max(sizes4.lo, sizes4.hi);
+    if (max(sizes2.s0, sizes2.s1) < PAIR_END - PAIR_LEAST) {
+        float4 fours = pairs.lo * pairs.hi;
+        float2 eights = fours.lo * fours.hi;
+        int n = 0;
+        float low = normalized_normal(eights.s0, &n);
+        float high = normalized_normal(eights.s1, &n);
+        lane_multiply(l, low * high, n);
+        return;
+    }
     uint16 bits = as_uint16(x);
     uint16 fields = bits >> 23 & 255;
     uint8 rare8 = max(fields.lo - 1, fields.hi - 1);
@@ -537,7 +556,7 @@ static inline result_t part_result(part a, float steps, ulong count)
 /* Rows whose sums have left the range are summed once more. */
 #define SUM_AGAIN(all, steps)                                                  \
     float steps = at.row < p.outputs ? steps_wanted(all) : 0.0f;               \
-    if (group_any(steps != 0.0f, seen)) {                                      \
+    if (rows_any(steps != 0.0f, seen, at.lanes, at.step)) {                    \
         lane_clear(&own);                                                      \
         if (steps != 0.0f)                                                     \
             SHARE_AGAIN(step_of(steps))                                        \
@@ -576,7 +595,7 @@ static inline result_t part_result(part a, float steps, ulong count)
 /* Likewise of splits' sums. */
 #define JOIN_AGAIN(all, steps)                                                 \
     float steps = at.row < p.outputs ? steps_wanted(all) : 0.0f;               \
-    if (group_any(steps != 0.0f, seen)) {                                      \
+    if (rows_any(steps != 0.0f, seen, at.lanes, at.step)) {                    \
         part again = 0.0f;                                                     \
         if (steps != 0.0f)                                                     \
             for (uint s_ = at.lane; s_ < p.splits; s_ += at.lanes) {           \
