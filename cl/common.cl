@@ -231,6 +231,8 @@ static inline float2 from_lane2(float2 x, uint mask)
         return parts[id - lane * step];                                        \
     }
 
+#define RARELY(x) __builtin_expect((x), 0)
+
 /* Whether x holds for any work-item of the group, all of which call it.  seen:
  * one word of local memory, of this call's own. */
 #if SHUFFLE == 1

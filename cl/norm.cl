@@ -197,6 +197,11 @@ KERNEL void held(__global float *out, __global const float *in, AFFINE
     EACH(WRITE)
     bool again = !isfinite(square) ||
                  (p.epsilon < LEAST_EPSILON && square < SMALL_SUM);
+    bool again_any = rows_any(inside && again, seen, at.lanes, 1);
+#if ACCESS != STAGED
+    if (!again_any && most <= MOST_SCALE)
+        return;
+#endif
     if (most > MOST_SCALE && inside && !again) {
 #if RMS
         float mean = 0.0f;
@@ -206,7 +211,7 @@ KERNEL void held(__global float *out, __global const float *in, AFFINE
             if (finish_lost(&f, ELEMENT(j), SCALE(j)))
                 TARGET(j) = finish_right(&f, ELEMENT(j), SCALE(j), SHIFT_AT(j));
     }
-    if (rows_any(inside && again, seen, at.lanes, 1)) {
+    if (again_any) {
         /* All in units of the largest element; what is infinite, or NaN,
          * stays. */
         float largest = 0.0f, sum = 0.0f;
@@ -387,7 +392,7 @@ KERNEL void part(__global float4 *parts, __global const float *in,
 #endif
     own = lanes_join(own, joined, at.lanes, 1);
     float step = own.x > 0.0f ? moments_step(own, p.epsilon) : 1.0f;
-    if (group_any(step != 1.0f, seen)) {
+    if (RARELY(group_any(step != 1.0f, seen))) {
         float4 again = (float4)(0.0f);
         if (step != 1.0f)
             for (j = first; j < end; j += LANE_NEXT(j))
@@ -433,7 +438,7 @@ KERNEL void write(__global float *out, __global const float *in, AFFINE
             own = moments_join(own, moments);
         }
     own = lanes_join(own, joined, at.lanes, 1);
-    if (rows_any(own.w > 0.0f, seen, at.lanes, 1)) {
+    if (RARELY(rows_any(own.w > 0.0f, seen, at.lanes, 1))) {
         own = (float4)(0.0f, 0.0f, 0.0f, -1.0f);
         if (inside)
             for (uint i = at.lane; i < p.splits; i += at.lanes)

@@ -391,25 +391,10 @@ static inline void lane_take16(struct running *l, float16 x, index_t index,
         lane_multiply(l, low * high, n);
         return;
     }
-    uint16 bits = as_uint16(x);
-    uint16 fields = bits >> 23 & 255;
-    uint8 rare8 = max(fields.lo - 1, fields.hi - 1);
-    uint4 rare4 = max(rare8.lo, rare8.hi);
-    if (max(max(rare4.s0, rare4.s1), max(rare4.s2, rare4.s3)) >= 254) {
-        /* There is a 0, a subnormal, an infinity or NaN. */
-        lane_take4(l, x.lo.lo);
-        lane_take4(l, x.lo.hi);
-        lane_take4(l, x.hi.lo);
-        lane_take4(l, x.hi.hi);
-        return;
-    }
-    float16 y = as_float16((bits & 0x807fffff) | 0x3f800000);
-    float8 y8 = y.lo * y.hi;
-    float4 y4 = y8.lo * y8.hi;
-    uint8 n8 = fields.lo + fields.hi;
-    uint4 n4 = n8.lo + n8.hi;
-    lane_multiply(l, (y4.s0 * y4.s1) * (y4.s2 * y4.s3),
-                  (int)((n4.s0 + n4.s1) + (n4.s2 + n4.s3)) - 16 * 127);
+    lane_take4(l, x.lo.lo);
+    lane_take4(l, x.lo.hi);
+    lane_take4(l, x.hi.lo);
+    lane_take4(l, x.hi.hi);
 }
 static inline part lane_part(const struct running *l)
 {
@@ -556,7 +541,7 @@ static inline result_t part_result(part a, float steps, ulong count)
 /* Rows whose sums have left the range are summed once more. */
 #define SUM_AGAIN(all, steps)                                                  \
     float steps = at.row < p.outputs ? steps_wanted(all) : 0.0f;               \
-    if (rows_any(steps != 0.0f, seen, at.lanes, at.step)) {                    \
+    if (RARELY(rows_any(steps != 0.0f, seen, at.lanes, at.step))) {            \
         lane_clear(&own);                                                      \
         if (steps != 0.0f)                                                     \
             SHARE_AGAIN(step_of(steps))                                        \
@@ -595,7 +580,7 @@ static inline result_t part_result(part a, float steps, ulong count)
 /* Likewise of splits' sums. */
 #define JOIN_AGAIN(all, steps)                                                 \
     float steps = at.row < p.outputs ? steps_wanted(all) : 0.0f;               \
-    if (rows_any(steps != 0.0f, seen, at.lanes, at.step)) {                    \
+    if (RARELY(rows_any(steps != 0.0f, seen, at.lanes, at.step))) {            \
         part again = 0.0f;                                                     \
         if (steps != 0.0f)                                                     \
             for (uint s_ = at.lane; s_ < p.splits; s_ += at.lanes) {           \
