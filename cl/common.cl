@@ -80,13 +80,19 @@ static inline uint quotient(uint n, uint multiplier, uint shift)
 
 /* Adds to offset the place of index in a space of rank axes. */
 #define WALK(offset, start, space, rank, strides)                              \
+    WALK_AXES("unroll", offset, start, space, rank, strides)
+/* Likewise where it seldom is done: ptxas brings the constants of an unrolled
+ * loop forward to where all items pass. */
+#define WALK_ROLLED(offset, start, space, rank, strides)                       \
+    WALK_AXES("unroll 1", offset, start, space, rank, strides)
+#define WALK_AXES(loop, offset, start, space, rank, strides)                   \
     do {                                                                       \
         index_t left_ = (start);                                               \
         if ((rank) == 1) {                                                     \
             offset += (long)left_ * (strides)[0];                              \
             break;                                                             \
         }                                                                      \
-        _Pragma("unroll") for (uint axis_ = 0; axis_ < AXES; ++axis_)          \
+        _Pragma(loop) for (uint axis_ = 0; axis_ < AXES; ++axis_)              \
         {                                                                      \
             if (axis_ >= (rank))                                               \
                 continue;                                                      \

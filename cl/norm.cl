@@ -326,13 +326,6 @@ static inline float4 moments_of_four(float4 x)
 #endif
 }
 
-/* From an element of a lane in its split to the next one. */
-#if ACCESS == VECTORS
-#define LANE_NEXT(j) ((((j)-first) & 3) == 3 ? 4 * SPLIT_LANES - 3 : 1)
-#else
-#define LANE_NEXT(j) SPLIT_LANES
-#endif
-
 KERNEL void part(__global float4 *parts, __global const float *in,
                  const struct norm p)
 {
@@ -346,7 +339,6 @@ KERNEL void part(__global float4 *parts, __global const float *in,
     PART_SHIFT_FIND
     SPLIT_FIND
     float4 own = (float4)(0.0f);
-    long first = j;
 #if ACCESS == VECTORS
     const long next = 4 * SPLIT_LANES;
     for (; j + 3 * next < end; j += 4 * next) {
@@ -395,10 +387,11 @@ KERNEL void part(__global float4 *parts, __global const float *in,
     if (RARELY(group_any(step != 1.0f, seen))) {
         float4 again = (float4)(0.0f);
         if (step != 1.0f)
-            for (j = first; j < end; j += LANE_NEXT(j))
+            for (j = begin + (long)at.lane; j < end; j += SPLIT_LANES)
                 if (j >= 0) {
                     long i = from;
-                    WALK(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
+                    WALK_ROLLED(i, (index_t)j, p.reduced, p.reduced_rank,
+                                p.in_steps);
                     again = moments_join(again, moments_of_one(in[i] * step));
                 }
         again = lanes_join(again, joined, at.lanes, 1);
@@ -412,13 +405,20 @@ KERNEL void part(__global float4 *parts, __global const float *in,
 }
 
 #if RMS
-#define AFFINE_FIND(b, j)
+#define AFFINE_FIND(walk, b, j)
 #define BIAS_AT(b) 0.0f
 #else
-#define AFFINE_FIND(b, j)                                                      \
+#define AFFINE_FIND(walk, b, j)                                                \
     long b = (long)p.bias_offset;                                              \
-    WALK(b, (index_t)(j), p.affine, p.affine_rank, p.bias_steps);
+    walk(b, (index_t)(j), p.affine, p.affine_rank, p.bias_steps);
 #define BIAS_AT(b) bias[b]
+#endif
+
+/* From an element of a lane in its split to the next one. */
+#if ACCESS == VECTORS
+#define LANE_NEXT(j) ((((j)-first) & 3) == 3 ? 4 * SPLIT_LANES - 3 : 1)
+#else
+#define LANE_NEXT(j) SPLIT_LANES
 #endif
 
 KERNEL void write(__global float *out, __global const float *in, AFFINE
@@ -488,7 +488,7 @@ KERNEL void write(__global float *out, __global const float *in, AFFINE
         WALK(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
         WALK(o, (index_t)j, p.reduced, p.reduced_rank, p.out_steps);
         WALK(s, (index_t)j, p.affine, p.affine_rank, p.scale_steps);
-        AFFINE_FIND(b, j)
+        AFFINE_FIND(WALK, b, j)
         out[o] = finish_one((in[i] - own.y) * factor, scale[s], BIAS_AT(b),
                             &most);
     }
@@ -501,12 +501,16 @@ KERNEL void write(__global float *out, __global const float *in, AFFINE
         if (j < 0)
             continue;
         long i = from, o = to, s = (long)p.scale_offset;
-        WALK(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
-        WALK(o, (index_t)j, p.reduced, p.reduced_rank, p.out_steps);
-        WALK(s, (index_t)j, p.affine, p.affine_rank, p.scale_steps);
-        AFFINE_FIND(b, j)
-        if (steps != 0 || finish_lost(&f, in[i], scale[s]))
-            out[o] = finish_right(&f, in[i], scale[s], BIAS_AT(b));
+        WALK_ROLLED(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
+        float x = in[i];
+        WALK_ROLLED(s, (index_t)j, p.affine, p.affine_rank, p.scale_steps);
+        float scaled = scale[s];
+        if (steps == 0 && !finish_lost(&f, x, scaled))
+            continue;
+        AFFINE_FIND(WALK_ROLLED, b, j)
+        float shift = BIAS_AT(b);
+        WALK_ROLLED(o, (index_t)j, p.reduced, p.reduced_rank, p.out_steps);
+        out[o] = finish_right(&f, x, scaled, shift);
     }
 }
 #endif

@@ -530,11 +530,11 @@ static inline result_t part_result(part a, float steps, ulong count)
 #endif
 
 #if REDUCTION == DOT
-#define OTHER_FIND(o, j)                                                       \
+#define OTHER_FIND(walk, o, j)                                                 \
     long o = (long)p.other_offset;                                             \
-    WALK(o, (index_t)(j), p.reduced, p.reduced_rank, p.other_strides);
+    walk(o, (index_t)(j), p.reduced, p.reduced_rank, p.other_strides);
 #else
-#define OTHER_FIND(o, j)
+#define OTHER_FIND(walk, o, j)
 #endif
 
 #if SUMMING
@@ -549,29 +549,18 @@ static inline result_t part_result(part a, float steps, ulong count)
         steps = again_counts(again, steps) ? steps : 0.0f;                     \
         all = steps != 0.0f ? again : all;                                     \
     }
-/* A lane's elements of its row. */
+/* A lane's share of its row; not the elements that it had before. */
 #define SHARE_AGAIN(factor)                                                    \
     {                                                                          \
         long base = (long)p.in_offset;                                         \
-        WALK(base, (index_t)at.row, p.kept, p.kept_rank, p.in_strides);        \
-        ulong begin = at.split * p.chunk, lanes = at.lanes;                    \
-        ulong count = min(begin + p.chunk, p.count) - begin;                   \
-        ulong fours = p.vector ? count / 4 * 4 : 0;                            \
-        ulong k = fours > 0 ? at.lane * 4 : at.lane;                           \
-        if (k >= fours)                                                        \
-            k = fours + at.lane;                                               \
-        while (k < count) {                                                    \
+        WALK_ROLLED(base, (index_t)at.row, p.kept, p.kept_rank, p.in_strides); \
+        index_t end = (index_t)min((at.split + 1) * p.chunk, p.count);         \
+        for (index_t k = (index_t)(at.split * p.chunk) + (index_t)at.lane;     \
+             k < end; k += (index_t)at.lanes) {                                \
             long i = base;                                                     \
-            WALK(i, (index_t)(begin + k), p.reduced, p.reduced_rank,           \
-                 p.reduced_strides);                                           \
-            OTHER_FIND(o, begin + k)                                           \
+            WALK_ROLLED(i, k, p.reduced, p.reduced_rank, p.reduced_strides);   \
+            OTHER_FIND(WALK_ROLLED, o, k)                                      \
             lane_add(&own, TERM_AGAIN(i, o, factor));                          \
-            if (k >= fours)                                                    \
-                k += lanes;                                                    \
-            else if ((k & 3) != 3)                                             \
-                ++k;                                                           \
-            else if ((k += 4 * lanes - 3) >= fours)                            \
-                k = fours + at.lane;                                           \
         }                                                                      \
     }
 #define KEPT(all, steps) (kept_t)(all, steps)
@@ -671,7 +660,7 @@ KERNEL void reduce(__global result_t *out, __global kept_t *partial,
         for (; j < end; j += lanes) {
             long i = base;
             WALK(i, (index_t)j, p.reduced, p.reduced_rank, p.reduced_strides);
-            OTHER_FIND(o, j)
+            OTHER_FIND(WALK, o, j)
             lane_take(&own, TERM(i, o), (index_t)j);
         }
     }

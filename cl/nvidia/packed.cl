@@ -33,21 +33,23 @@
 #define SPLIT_SCALE 0x1p36f
 
 #if FORMAT == FORMAT_TF32
-/* The nearest TF32 number, of two the larger, as bits of an f32, of which
- * tensor cores read the upper 19. */
+/* The nearest TF32 number, as an f32, of which tensor cores read the upper 19
+ * bits; of two, the one that is larger or (cvt.rn) even.  cvt.rn is one
+ * instruction, from compute capability 9.0 on. */
+static inline uint tf32_of(uint x)
+{
 #ifdef EMULATED
-static inline uint tf32_of(uint x)
-{
     return (x & 0x7f800000u) == 0x7f800000u ? x : (x + 0x1000u) & 0xffffe000u;
-}
 #else
-static inline uint tf32_of(uint x)
-{
     uint out;
+#if TF32_TO_EVEN
+    asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(out) : "f"(as_float(x)));
+#else
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(out) : "f"(as_float(x)));
-    return out;
-}
 #endif
+    return out;
+#endif
+}
 #endif
 
 #endif

@@ -209,15 +209,6 @@ static inline void rows_load(uint *out, uint first, uint lies, uint size,
     else
         load_blocks(out, (first ^ (part * 32)) + rows * 16 * LINE);
 }
-/* What is packed was rounded there. */
-static inline void words_round(uint *words, uint lies)
-{
-#if FORMAT == FORMAT_TF32
-    if (lies != LIES_PACKED)
-        REPEAT (e, 4)
-            words[e] = tf32_of(words[e]);
-#endif
-}
 static inline void x_rows_load(uint *out, uint first, uint lies, uint size,
                                uint rows, uint part)
 {
@@ -228,7 +219,6 @@ static inline void x_rows_load(uint *out, uint first, uint lies, uint size,
                                               BYTES);
     else
         rows_load(out, first, lies, size, rows, part);
-    words_round(out, lies);
 }
 static inline void y_rows_load(uint *out, uint first, uint lies, uint size,
                                uint rows, uint part)
@@ -239,7 +229,6 @@ static inline void y_rows_load(uint *out, uint first, uint lies, uint size,
                                (part * 8 + e % 2 * 4) * size * BYTES);
     else
         rows_load(out, first, lies, size, rows, part);
-    words_round(out, lies);
 }
 #if TURNED
 #define X_LOAD(out, i, part)                                                   \
@@ -254,6 +243,24 @@ static inline void y_rows_load(uint *out, uint first, uint lies, uint size,
 #endif
 
 /* ---- sums ---- */
+
+#if FORMAT == FORMAT_TF32
+/* What is packed was rounded there.  The rest as it is multiplied: as it is
+ * read, the products would wait for it. */
+static inline void words_round(uint *words, uint lies)
+{
+    if (lies != LIES_PACKED)
+        REPEAT (e, 4)
+            words[e] = tf32_of(words[e]);
+}
+#define ROUND(now, i)                                                          \
+    words_round(x[now][0][i], TURNED ? B_LIES : A_LIES);                       \
+    if (i == 0)                                                                \
+        REPEAT (j, Y_BLOCKS / 2)                                               \
+            words_round(y[now][0][j], TURNED ? A_LIES : B_LIES);
+#else
+#define ROUND(now, i)
+#endif
 
 /* Adds a part's products, while the next part's blocks are read. */
 #if FORMAT == FORMAT_PAIR
@@ -288,6 +295,7 @@ static inline void y_rows_load(uint *out, uint first, uint lies, uint size,
         REPEAT (j, Y_BLOCKS / 2)                                               \
             if (j % X_BLOCKS == i)                                             \
                 Y_LOAD(y[then][0][j], j, after);                               \
+        ROUND(now, i)                                                          \
         REPEAT (j, Y_BLOCKS)                                                   \
             block_add(sum[i][j], x[now][0][i], y[now][0][j / 2] + j % 2 * 2);  \
     }

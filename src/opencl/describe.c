@@ -169,7 +169,8 @@ static void describe_limits(struct platform_device *out, struct asked *asked)
 }
 
 /* PTX promises an order of what groups write from compute capability 7.0 on;
- * tensor cores take TF32 from 8.0 on; wgmma is a thing of 9.0 alone. */
+ * tensor cores take TF32 from 8.0 on, and cvt rounds to it to the nearest, of
+ * two the even one, from 9.0 on; wgmma is a thing of 9.0 alone. */
 static void describe_nvidia(struct platform_device *out,
                             const char *extensions)
 {
@@ -179,6 +180,7 @@ static void describe_nvidia(struct platform_device *out,
     uint64_t major = number_if(out->id, DEVICE_COMPUTE_CAPABILITY_MAJOR_NV);
     out->groups_meet = major >= 7;
     out->tensor_cores = major >= 8;
+    out->tf32_to_even = major >= 9;
     out->wgmma = major == 9 &&
                  number_if(out->id, DEVICE_COMPUTE_CAPABILITY_MINOR_NV) == 0;
 }

@@ -21,6 +21,7 @@ struct platform_device {
     bool correct_divide;
     bool groups_meet; /* as in plan.h's struct request */
     bool tensor_cores; /* NVIDIA's, for TF32 */
+    bool tf32_to_even; /* converts f32 to TF32 by one instruction */
     bool wgmma; /* compute capability 9.0, alone */
     uint32_t group_limit; /* work-items along a group's first axis */
     /* The context of all opens, and how many there are: device.c's. */

@@ -200,6 +200,13 @@ static void append_tensor(struct variant_text *out, uint64_t key)
            tile->group_log2 == 8 ? 1536 / (tile->m + tile->n) : 4);
 }
 
+/* To TF32. */
+static void append_rounding(struct variant_text *out,
+                            const struct platform_device *hardware)
+{
+    append(out, " -DTF32_TO_EVEN=%d", hardware->tf32_to_even);
+}
+
 static void append_wgmma(struct variant_text *out, uint64_t key)
 {
     const struct tile *tile = &tiles[KEY_TILE(key)];
@@ -337,6 +344,7 @@ void variant_describe(struct variant_text *out, uint64_t key,
     case KERNEL_TENSOR:
         append_dtypes(out, key);
         append_tensor(out, key);
+        append_rounding(out, hardware);
         append_activation(out, key);
         break;
     case KERNEL_WGMMA:
@@ -348,6 +356,7 @@ void variant_describe(struct variant_text *out, uint64_t key,
     case KERNEL_PACK:
     case KERNEL_PACK_HELD:
         append(out, " -DFORMAT=%u", KEY_FORMAT(key));
+        append_rounding(out, hardware);
         break;
     case KERNEL_PAD:
         append(out, " -DBITS=%s", type_name(key, 0));
