@@ -237,7 +237,12 @@ static inline float2 from_lane2(float2 x, uint mask)
         return parts[id - lane * step];                                        \
     }
 
+/* PoCL 3.1 loses values held across the barriers of such a block. */
+#if SHUFFLE == 1
 #define RARELY(x) __builtin_expect((x), 0)
+#else
+#define RARELY(x) (x)
+#endif
 
 /* Whether x holds for any work-item of the group, all of which call it.  seen:
  * one word of local memory, of this call's own. */
@@ -279,12 +284,25 @@ static inline bool group_any(bool x, __local uint *seen)
 static inline bool rows_any(bool x, __local uint *seen, uint lanes, uint step)
 {
 #if SHUFFLE == 1 && defined WIDTH
-    if (lanes == GROUP)
+    if (lanes == GROUP) {
+        if (x)
+            barrier(CLK_LOCAL_MEM_FENCE);
         return x;
+    }
     if (lanes * step <= WIDTH)
         return warp_vote(x);
 #endif
     return group_any(x, seen);
+}
+/* Among those whom rows_any sent on: between two joins by the same local
+ * memory. */
+static inline void rows_meet(uint lanes, uint step)
+{
+#if SHUFFLE == 1 && defined WIDTH
+    if (lanes * step <= WIDTH)
+        return;
+#endif
+    barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 static inline float plus(float a, float b)

@@ -236,7 +236,7 @@ KERNEL void held(__global float *out, __global const float *in, AFFINE
                 float apart = ELEMENT(j) * f.unit - f.mean;
                 sum += apart * apart;
             }
-        barrier(CLK_LOCAL_MEM_FENCE);
+        rows_meet(at.lanes, 1);
         sum = lanes_sum(sum, squares, at.lanes, 1) / (float)p.count;
         float epsilon = p.epsilon > 0.0f
                             ? fmax(p.epsilon * f.unit * f.unit, 0x1p-126f)

@@ -357,44 +357,44 @@ static inline void lane_multiply(struct running *l, float x, int exponent)
     l->value = normalized_normal(l->value * x, &n);
     l->exponent = clamp(n, -(int)MOST_EXPONENT, (int)MOST_EXPONENT);
 }
-static inline void lane_take(struct running *l, float x, index_t index)
+/* Any x. */
+static inline void lane_add(struct running *l, float x)
 {
     int n = 0;
-    if (!(fabs(x) >= 0x1p-126f && fabs(x) < 0x1p100f))
-        x = normalized(x, &n);
+    x = normalized(x, &n);
     lane_multiply(l, x, n);
 }
-static inline void lane_take4(struct running *l, float4 x)
+/* Whether a product has lost digits: of elements and products of those, twice
+ * their bits, from 2^-126 on and below 2^127.  Where there is another, the
+ * lane's product is NaN, and the row is multiplied again. */
+#define SIZE_LEAST (1u << 24)
+#define SIZE_END (254u << 24)
+#define SIZE(x) (as_uint(x) * 2 - SIZE_LEAST)
+static inline void lane_check(struct running *l, uint size)
 {
-    lane_take(l, x.s0, 0);
-    lane_take(l, x.s1, 0);
-    lane_take(l, x.s2, 0);
-    lane_take(l, x.s3, 0);
+    l->value = size < SIZE_END - SIZE_LEAST ? l->value : NAN;
 }
-/* Products of two elements of which four make no subnormal number, and nothing
- * infinite: from 2^-31 to 2^31, as twice their bits. */
-#define PAIR_LEAST (96u << 24)
-#define PAIR_END (158u << 24)
+static inline void lane_take(struct running *l, float x, index_t index)
+{
+    lane_multiply(l, x, 0);
+    lane_check(l, SIZE(x));
+}
 static inline void lane_take16(struct running *l, float16 x, index_t index,
                                index_t four, index_t one)
 {
     float8 pairs = x.lo * x.hi;
-    uint8 sizes8 = as_uint8(pairs) * 2 - PAIR_LEAST;
-    uint4 sizes4 = max(sizes8.lo, sizes8.hi);
-    uint2 sizes2 = max(sizes4.lo, sizes4.hi);
-    if (max(sizes2.s0, sizes2.s1) < PAIR_END - PAIR_LEAST) {
-        float4 fours = pairs.lo * pairs.hi;
-        float2 eights = fours.lo * fours.hi;
-        int n = 0;
-        float low = normalized_normal(eights.s0, &n);
-        float high = normalized_normal(eights.s1, &n);
-        lane_multiply(l, low * high, n);
-        return;
-    }
-    lane_take4(l, x.lo.lo);
-    lane_take4(l, x.lo.hi);
-    lane_take4(l, x.hi.lo);
-    lane_take4(l, x.hi.hi);
+    float4 fours = pairs.lo * pairs.hi;
+    float2 eights = fours.lo * fours.hi;
+    uint8 sizes8 = as_uint8(pairs) * 2 - SIZE_LEAST;
+    uint4 sizes4 = as_uint4(fours) * 2 - SIZE_LEAST;
+    uint2 sizes2 = as_uint2(eights) * 2 - SIZE_LEAST;
+    sizes4 = max(sizes4, max(sizes8.lo, sizes8.hi));
+    sizes2 = max(sizes2, max(sizes4.lo, sizes4.hi));
+    int n = 0;
+    float low = normalized_normal(eights.s0, &n);
+    float high = normalized_normal(eights.s1, &n);
+    lane_multiply(l, low * high, n);
+    lane_check(l, max(sizes2.s0, sizes2.s1));
 }
 static inline part lane_part(const struct running *l)
 {
@@ -537,20 +537,8 @@ static inline result_t part_result(part a, float steps, ulong count)
 #define OTHER_FIND(walk, o, j)
 #endif
 
-#if SUMMING
-/* Rows whose sums have left the range are summed once more. */
-#define SUM_AGAIN(all, steps)                                                  \
-    float steps = at.row < p.outputs ? steps_wanted(all) : 0.0f;               \
-    if (RARELY(rows_any(steps != 0.0f, seen, at.lanes, at.step))) {            \
-        lane_clear(&own);                                                      \
-        if (steps != 0.0f)                                                     \
-            SHARE_AGAIN(step_of(steps))                                        \
-        part again = lanes_join(lane_part(&own), parts, at.lanes, at.step);    \
-        steps = again_counts(again, steps) ? steps : 0.0f;                     \
-        all = steps != 0.0f ? again : all;                                     \
-    }
 /* A lane's share of its row; not the elements that it had before. */
-#define SHARE_AGAIN(factor)                                                    \
+#define SHARE_AGAIN(term)                                                      \
     {                                                                          \
         long base = (long)p.in_offset;                                         \
         WALK_ROLLED(base, (index_t)at.row, p.kept, p.kept_rank, p.in_strides); \
@@ -560,8 +548,21 @@ static inline result_t part_result(part a, float steps, ulong count)
             long i = base;                                                     \
             WALK_ROLLED(i, k, p.reduced, p.reduced_rank, p.reduced_strides);   \
             OTHER_FIND(WALK_ROLLED, o, k)                                      \
-            lane_add(&own, TERM_AGAIN(i, o, factor));                          \
+            lane_add(&own, term);                                              \
         }                                                                      \
+    }
+
+#if SUMMING
+/* Rows whose sums have left the range are summed once more. */
+#define SUM_AGAIN(all, steps)                                                  \
+    float steps = at.row < p.outputs ? steps_wanted(all) : 0.0f;               \
+    if (RARELY(rows_any(steps != 0.0f, seen, at.lanes, at.step))) {            \
+        lane_clear(&own);                                                      \
+        if (steps != 0.0f)                                                     \
+            SHARE_AGAIN(TERM_AGAIN(i, o, step_of(steps)))                      \
+        part again = lanes_join(lane_part(&own), parts, at.lanes, at.step);    \
+        steps = again_counts(again, steps) ? steps : 0.0f;                     \
+        all = steps != 0.0f ? again : all;                                     \
     }
 #define KEPT(all, steps) (kept_t)(all, steps)
 #define KEPT_JOIN(own, kept) own + stepped(kept.x, -kept.y)
@@ -581,7 +582,20 @@ static inline result_t part_result(part a, float steps, ulong count)
         all = steps != 0.0f ? again : all;                                     \
     }
 #else
+#if REDUCTION == PROD
+/* Rows with elements that are no factors of a plain product. */
+#define SUM_AGAIN(all, steps)                                                  \
+    bool lost = at.row < p.outputs && isnan(all.x);                            \
+    if (RARELY(rows_any(lost, seen, at.lanes, at.step))) {                     \
+        lane_clear(&own);                                                      \
+        if (lost)                                                              \
+            SHARE_AGAIN(in[i])                                                 \
+        part again = lanes_join(lane_part(&own), parts, at.lanes, at.step);    \
+        all = lost ? again : all;                                              \
+    }
+#else
 #define SUM_AGAIN(all, steps)
+#endif
 #define JOIN_AGAIN(all, steps)
 #define KEPT(all, steps) all
 #define KEPT_JOIN(own, kept) part_join(own, kept)
@@ -618,7 +632,7 @@ KERNEL void reduce(__global result_t *out, __global kept_t *partial,
                    INPUT_BUFFERS, COUNTERS const struct reduce p)
 {
     __local part parts[GROUP];
-#if SUMMING
+#if SUMMING || REDUCTION == PROD
     __local uint seen[1];
 #endif
     struct place at =
@@ -703,7 +717,7 @@ KERNEL void join_splits(__global result_t *out, __global const kept_t *partial,
                         const struct reduce p)
 {
     __local part parts[GROUP];
-#if SUMMING
+#if SUMMING || REDUCTION == PROD
     __local uint seen[1];
 #endif
     struct place at =
