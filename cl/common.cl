@@ -161,6 +161,10 @@ static inline float sum16(float16 x)
 
 #if SHUFFLE == 1 && GROUP >= 32
 #define WIDTH 32u
+#ifdef EMULATED
+/* Whoever loads this program has them. */
+float from_lane(float x, uint mask);
+#else
 static inline float from_lane(float x, uint mask)
 {
     uint y;
@@ -169,6 +173,7 @@ static inline float from_lane(float x, uint mask)
                      : "r"(as_uint(x)), "r"(mask));
     return as_float(y);
 }
+#endif
 #elif SHUFFLE == 2 && GROUP >= 32
 #pragma OPENCL EXTENSION cl_intel_subgroups : enable
 #define WIDTH get_max_sub_group_size()
@@ -247,6 +252,10 @@ static inline float2 from_lane2(float2 x, uint mask)
 /* Whether x holds for any work-item of the group, all of which call it.  seen:
  * one word of local memory, of this call's own. */
 #if SHUFFLE == 1
+#ifdef EMULATED
+bool group_vote(bool x);
+bool warp_vote(bool x);
+#else
 #define VOTE(name, instruction)                                                \
     static inline bool name(bool x)                                            \
     {                                                                          \
@@ -260,6 +269,7 @@ static inline float2 from_lane2(float2 x, uint mask)
     }
 VOTE(group_vote, "bar.red.or.pred all, 0, own;")
 VOTE(warp_vote, "vote.sync.any.pred all, own, 0xffffffff;")
+#endif
 static inline bool group_any(bool x, __local uint *seen)
 {
     return group_vote(x);

@@ -25,6 +25,7 @@ static struct {
     void *argument;
     /* Of the group's barrier. */
     uint32_t waiting, passed;
+    bool vote;
     /* What an item hands to its warp, in turns; how often it did. */
     uint32_t handed[2][MOST_ITEMS][6];
     uint64_t turns[MOST_ITEMS], warp_turns[WARPS];
@@ -83,6 +84,7 @@ static void group_run(void)
 {
     machine.left = machine.items;
     machine.waiting = 0;
+    machine.vote = false;
     machine.runs++;
     memset(machine.turns, 0, sizeof(machine.turns));
     memset(machine.warp_turns, 0, sizeof(machine.warp_turns));
@@ -226,6 +228,62 @@ float fma_float(float a, float b, float c)
     return fmaf(a, b, c);
 }
 
+/* ---- common.cl's ---- */
+
+float from_lane(float x, uint32_t mask);
+bool group_vote(bool x);
+bool warp_vote(bool x);
+
+/* Hands count words to the warp; when all items have, what they handed.  An
+ * item is one turn ahead of others at most. */
+static uint32_t (*warp_hand(const uint32_t *words, size_t count))[6]
+{
+    uint32_t item = machine.now, warp = item / WARP;
+    uint64_t turn = machine.turns[item]++;
+    item_progress();
+    memcpy(machine.handed[turn % 2][item], words, count * sizeof(*words));
+    machine.warp_turns[warp]++;
+    while (machine.warp_turns[warp] < (turn + 1) * WARP)
+        item_yield();
+    return &machine.handed[turn % 2][warp * WARP];
+}
+
+void warp_meet(void)
+{
+    const uint32_t nothing = 0;
+    warp_hand(&nothing, 1);
+}
+
+float from_lane(float x, uint32_t mask)
+{
+    uint32_t lane = machine.now % WARP, word;
+    memcpy(&word, &x, sizeof(word));
+    word = warp_hand(&word, 1)[lane ^ mask][0];
+    memcpy(&x, &word, sizeof(x));
+    return x;
+}
+
+bool warp_vote(bool x)
+{
+    const uint32_t word = x;
+    uint32_t(*handed)[6] = warp_hand(&word, 1);
+    bool any = false;
+    for (uint32_t i = 0; i < WARP; i++)
+        any = any || handed[i][0] != 0;
+    return any;
+}
+
+bool group_vote(bool x)
+{
+    machine.vote = machine.vote || x;
+    barrier(0);
+    bool any = machine.vote;
+    barrier(0);
+    machine.vote = false;
+    barrier(0);
+    return any;
+}
+
 /* ---- mma.cl's ---- */
 
 uint32_t address_of(const uint32_t *at);
@@ -274,26 +332,6 @@ void copy_async(uint32_t to, const void *from, uint32_t bytes)
 
 void copies_commit(void)
 {
-}
-
-/* Hands count words to the warp; when all items have, what they handed.  An
- * item is one turn ahead of others at most. */
-static uint32_t (*warp_hand(const uint32_t *words, size_t count))[6]
-{
-    uint32_t item = machine.now, warp = item / WARP;
-    uint64_t turn = machine.turns[item]++;
-    item_progress();
-    memcpy(machine.handed[turn % 2][item], words, count * sizeof(*words));
-    machine.warp_turns[warp]++;
-    while (machine.warp_turns[warp] < (turn + 1) * WARP)
-        item_yield();
-    return &machine.handed[turn % 2][warp * WARP];
-}
-
-void warp_meet(void)
-{
-    const uint32_t nothing = 0;
-    warp_hand(&nothing, 1);
 }
 
 void load_blocks(uint32_t *out, uint32_t from)

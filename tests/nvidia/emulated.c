@@ -4,159 +4,21 @@
  * NVIDIA GPUs, compiles their kernels for this processor into DIRECTORY, runs
  * them step by step, and compares with the same in double.
  */
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "common/float16.h"
 #include "emulate.h"
-#include "opencl/kernels.h"
 #include "opencl/memory.h"
-#include "opencl/platform.h"
 #include "opencl/product.h"
-#include "opencl/variant.h"
+#include "program.h"
 
 #define GROUP_LOG2 8u
-#define MOST_WORDS 64
-#define MOST_KERNELS 64u
 
-static const char *directory;
-static char *const *compiler; /* and its options; ended by NULL */
-
-/* ---- kernels ---- */
-
-typedef void run_function(void *const *buffers, const void *params);
-
-static struct {
-    uint64_t key;
-    run_function *run;
-} kernels[MOST_KERNELS];
-static uint32_t kernel_count;
-
-static bool command_run(char *const *words)
-{
-    int status = -1;
-    pid_t child = fork();
-    if (child == 0) {
-        execvp(words[0], words);
-        _exit(127);
-    }
-    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
-}
-
-/* The source, and a function that calls the kernel with a step's buffers and
- * parameters. */
-static bool source_write(const char *path, const struct variant_text *text,
-                         uint32_t buffers)
-{
-    char name[64], type[64] = "";
-    snprintf(name, sizeof(name), "KERNEL void %s(", text->function);
-    const char *at = strstr(text->source, name);
-    const char *params = at != NULL ? strstr(at, "const struct ") : NULL;
-    if (params == NULL || sscanf(params, "const struct %60[a-z]", type) != 1)
-        return false;
-    FILE *file = fopen(path, "we");
-    if (file == NULL)
-        return false;
-    fprintf(file, "%s%s\nvoid run(__global void **b, __global const void *p)\n"
-                  "{\n    %s(",
-            kernel_common, text->source, text->function);
-    for (uint32_t i = 0; i < buffers; i++)
-        fprintf(file, "b[%u], ", i);
-    fprintf(file, "*(__global const struct %s *)p);\n}\n", type);
-    return fclose(file) == 0;
-}
-
-static run_function *kernel_build(const struct step *step)
-{
-    char source[4096], object[4096], *words[MOST_WORDS + 1];
-    const struct platform_device hardware = {.correct_divide = true};
-    struct variant_text text;
-    uint32_t count = 0;
-    variant_describe(&text, step->key, &hardware);
-    snprintf(source, sizeof(source), "%s/%u.cl", directory, kernel_count);
-    snprintf(object, sizeof(object), "%s/%u.so", directory, kernel_count);
-    if (!source_write(source, &text, step->buffer_count))
-        return NULL;
-    while (compiler[count] != NULL && count < MOST_WORDS / 2) {
-        words[count] = compiler[count];
-        count++;
-    }
-    char *rest = NULL;
-    for (char *word = strtok_r(text.options, " ", &rest);
-         word != NULL && count < MOST_WORDS - 3;
-         word = strtok_r(NULL, " ", &rest))
-        words[count++] = word;
-    words[count++] = source;
-    words[count++] = "-o";
-    words[count++] = object;
-    words[count] = NULL;
-    if (!command_run(words))
-        return NULL;
-    void *library = dlopen(object, RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL) {
-        fprintf(stderr, "%s\n", dlerror());
-        return NULL;
-    }
-    run_function *run;
-    *(void **)&run = dlsym(library, "run");
-    return run;
-}
-
-static run_function *kernel_of(const struct step *step)
-{
-    uint32_t i = 0;
-    while (i < kernel_count && kernels[i].key != step->key)
-        i++;
-    if (i < kernel_count)
-        return kernels[i].run;
-    if (kernel_count == MOST_KERNELS)
-        return NULL;
-    kernels[i].key = step->key;
-    kernels[i].run = kernel_build(step);
-    kernel_count++;
-    return kernels[i].run;
-}
-
-/* ---- steps ---- */
-
-struct call {
-    run_function *run;
-    void *buffers[STEP_BUFFERS];
-    const void *params;
-};
-
-static void item_call(void *argument)
-{
-    const struct call *call = argument;
-    call->run(call->buffers, call->params);
-}
-
-/* A buffer's bytes are at its address. */
-static bool plan_run(const struct plan *plan, void *temporary)
-{
-    for (uint32_t i = 0; i < plan->steps; i++) {
-        const struct step *step = &plan->step[i];
-        struct call call = {.run = kernel_of(step), .params = step->params};
-        if (call.run == NULL) {
-            fprintf(stderr, "step %u does not compile\n", i);
-            return false;
-        }
-        for (uint32_t j = 0; j < step->buffer_count; j++)
-            call.buffers[j] = step->buffers[j] != NULL
-                                  ? (void *)step->buffers[j]->mem
-                                  : temporary;
-        if (!groups_run(step->groups, 1u << KEY_GROUP_LOG2(step->key),
-                        item_call, &call))
-            return false;
-    }
-    return true;
-}
+static struct compiler compiler;
 
 /* ---- products ---- */
 
@@ -471,7 +333,7 @@ static bool case_run(const struct product_case *of)
                                                        : ALL_TILES},
                      NULL, GROUP_LOG2);
         temporary = aligned_alloc(256, (plan.temp_bytes + 511) / 256 * 256);
-        right = temporary != NULL && plan_run(&plan, temporary) &&
+        right = temporary != NULL && plan_run(&compiler, &plan, temporary) &&
                 run_right(&run);
     }
     free(temporary);
@@ -489,13 +351,13 @@ static bool case_run(const struct product_case *of)
 
 int main(int argc, char **argv)
 {
+    static const struct platform_device hardware = {.correct_divide = true};
     bool right = true;
     if (argc < 3) {
         fprintf(stderr, "usage: %s DIRECTORY COMPILER OPTION...\n", argv[0]);
         return 2;
     }
-    directory = argv[1];
-    compiler = argv + 2;
+    compiler = (struct compiler){argv[1], argv + 2, &hardware};
     for (uint32_t i = 0; i < CASES; i++)
         right = case_run(&cases[i]) && right;
     if (copies_misaligned() != 0) {

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Included before kernels that are compiled for this processor: OpenCL's
+ * functions of numbers and of vectors as clang's own, which need no library of
+ * OpenCL's.
+ */
+#define fmax(a, b) __builtin_elementwise_max(a, b)
+#define fmin(a, b) __builtin_elementwise_min(a, b)
+#define max(a, b) __builtin_elementwise_max(a, b)
+#define min(a, b) __builtin_elementwise_min(a, b)
+#define clamp(x, least, most) min(max(x, least), most)
+#define fabs(x) __builtin_elementwise_abs(x)
+#define sqrt(x) __builtin_elementwise_sqrt(x)
+#define exp(x) __builtin_elementwise_exp(x)
+#define log(x) __builtin_elementwise_log(x)
+#define fma(a, b, c) __builtin_elementwise_fma(a, b, c)
+#define isnan(x) ((x) != (x))
+#define mul_hi(a, b) ((uint)((ulong)(a) * (b) >> 32))
