@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "host/profile_draft.h"
+#include "common/lock.h"
 #include "common/message.h"
 #include "common/operator.h"
 #include "common/shelter.h"
@@ -15,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -205,22 +205,9 @@ void tandem_profile_destroy(struct tandem_profile *profile)
 
 /* ---- what others have saved meanwhile ----------------------------------------- */
 
-/* So long another's lock is waited for, which is held for a moment. */
-#define LOCK_TRIES 500
-#define LOCK_PAUSE_NS 10000000
-
-/* Until directory is closed; without it, the last to save wins. */
-static void directory_lock(int directory)
-{
-    const struct timespec pause = {0, LOCK_PAUSE_NS};
-
-    for (int i = 0; i < LOCK_TRIES; i++) {
-        if (flock(directory, LOCK_EX | LOCK_NB) == 0 ||
-            (errno != EWOULDBLOCK && errno != EINTR))
-            return;
-        nanosleep(&pause, NULL);
-    }
-}
+/* So long another's lock is waited for, which is held for a moment.  Without
+ * it, the last to save wins. */
+#define LOCK_MS 5000u
 
 /* Whether the draft has left a member as it was. */
 static bool member_kept(const json_t *begun, const json_t *draft,
@@ -348,7 +335,8 @@ static enum tandem_status draft_save(const struct tandem_profile *profile,
     enum tandem_status status = TANDEM_OK;
     char *text;
 
-    directory_lock(directory);
+    const int lock = lock_take(directory, LOCK_MS);
+
     text = draft_text(profile, directory);
     if (text != NULL)
         whole = (struct trust_part){text, strlen(text)};
@@ -363,6 +351,7 @@ static enum tandem_status draft_save(const struct tandem_profile *profile,
         status = message_set(TANDEM_FAILED, "%s/%s: %s", path, profile->file,
                              why);
     free(text);
+    lock_release(lock);
     close(directory);
     return status;
 }

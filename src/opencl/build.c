@@ -102,6 +102,18 @@ static enum tandem_status build_source(struct tandem_device *device,
     return status;
 }
 
+static enum tandem_status build_anew(struct tandem_device *device,
+                                     const struct variant_text *text,
+                                     bool stores, cl_program *out_program)
+{
+    enum tandem_status status = build_source(device, text, out_program);
+    if (status == TANDEM_OK && text->patched)
+        status = patched_build(device, text, out_program);
+    if (status == TANDEM_OK && stores)
+        cache_store(device, text, *out_program);
+    return status;
+}
+
 /* From the disk, else from source. */
 static enum tandem_status build(struct tandem_device *device,
                                 const struct variant_text *text,
@@ -110,11 +122,15 @@ static enum tandem_status build(struct tandem_device *device,
     *out_program = cache_load(device, text);
     if (*out_program != NULL)
         return TANDEM_OK;
-    enum tandem_status status = build_source(device, text, out_program);
-    if (status == TANDEM_OK && text->patched)
-        status = patched_build(device, text, out_program);
-    if (status == TANDEM_OK)
-        cache_store(device, text, *out_program);
+    bool waited;
+    int turn = cache_turn_take(device, &waited);
+    enum tandem_status status = TANDEM_OK;
+    if (waited)
+        *out_program = cache_load(device, text);
+    if (*out_program == NULL)
+        status = build_anew(device, text, cache_turn_stores(device, turn),
+                            out_program);
+    cache_turn_end(turn);
     return status;
 }
 

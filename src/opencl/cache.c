@@ -27,6 +27,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/lock.h"
 #include "common/trust.h"
 #include "opencl/cache_file.h"
 #include "opencl/device.h"
@@ -42,7 +43,8 @@ void cache_start(struct cache *cache)
     *cache = (struct cache){.directory = -1,
                             .system = -1,
                             .system_path = strdup(STATEDIR),
-                            .cap_bytes = CACHE_CAP_BYTES};
+                            .cap_bytes = CACHE_CAP_BYTES,
+                            .turn_ms = CACHE_TURN_MS};
 }
 
 /* Whether another process may load what the driver gives as a binary, and
@@ -252,6 +254,45 @@ static void cap_keep(const struct cache *cache)
         bytes -= list[i].bytes;
     }
     free(list);
+}
+
+/* As PoCL gives a program's binary, it reads a directory of its cache that
+ * another process's compiler may have moved away, and dies of it (3.1: of 64
+ * processes that begin with empty caches, up to 15); builds fail as well. */
+int cache_turn_take(struct tandem_device *device, bool *out_waited)
+{
+    char why[TRUST_WHY_BYTES];
+    struct cache *cache = &device->cache;
+    *out_waited = false;
+    if (!device->hardware->pocl || cache->path == NULL)
+        return -1;
+    int directory = trust_directory(
+        cache->path, cache->shared ? TRUST_PUBLISH : TRUST_WRITE, why,
+        sizeof(why));
+    if (directory < 0)
+        return -1;
+    int turn = lock_take(directory, 0);
+    if (turn < 0 && !atomic_load(&cache->late)) {
+        turn = lock_take(directory, cache->turn_ms);
+        *out_waited = turn >= 0;
+    }
+    close(directory);
+    if (turn < 0 && !atomic_exchange(&cache->late, true))
+        device_log(device, TANDEM_LOG_INFO,
+                   "%s: another process compiles, or there are no locks: what "
+                   "is compiled now is not kept",
+                   cache->path);
+    return turn;
+}
+
+void cache_turn_end(int turn)
+{
+    lock_release(turn);
+}
+
+bool cache_turn_stores(const struct tandem_device *device, int turn)
+{
+    return !device->hardware->pocl || turn >= 0;
 }
 
 unsigned char *cache_binary_fetch(cl_program program, size_t most,

@@ -3,6 +3,7 @@
 #ifndef TANDEM_OPENCL_CACHE_H
 #define TANDEM_OPENCL_CACHE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,9 +21,13 @@ struct cache {
     uint64_t cap_bytes; /* of all programs in it */
     bool forced;        /* even where the driver's own cache serves better */
     bool shared;        /* what is written is for all users */
+    uint32_t turn_ms;   /* so long others' turns are waited for */
+    atomic_bool late;   /* once it was in vain: no longer */
 };
 
 #define CACHE_CAP_BYTES ((uint64_t)256 << 20)
+/* Many processes compile a kernel each before one comes again. */
+#define CACHE_TURN_MS 60000u
 
 /* No directory, and the system's where it is when nobody says otherwise. */
 void cache_start(struct cache *cache);
@@ -34,6 +39,14 @@ void cache_close(struct tandem_device *device);
 /* A built program, or NULL where the disk has none that works. */
 cl_program cache_load(struct tandem_device *device,
                       const struct variant_text *text);
+/* Where one process at a time is to compile and to ask for binaries: until
+ * cache_turn_end, others with the same path do not.  -1: none is needed, or
+ * there was none in turn_ms.  *out_waited: others had theirs meanwhile, and may
+ * have stored programs. */
+int cache_turn_take(struct tandem_device *device, bool *out_waited);
+void cache_turn_end(int turn);
+/* Whether with that turn a program's binary may be asked for. */
+bool cache_turn_stores(const struct tandem_device *device, int turn);
 /* Keeps program for the next process; failures are logged and harmless. */
 void cache_store(struct tandem_device *device, const struct variant_text *text,
                  cl_program program);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/shelter.h"
+#include "opencl/cache.h"
 #include "opencl/status.h"
 
 /* What a call of CLBlast takes, in its own terms: by columns, so that
@@ -114,25 +115,32 @@ static enum tandem_status warm_once(struct tandem_device *device,
 enum tandem_status clblast_warm(struct tandem_device *device, bool batched)
 {
     const size_t small = 16, large = 1024;
+    /* CLBlast asks for its programs' binaries, too. */
+    bool waited;
+    int turn = cache_turn_take(device, &waited);
     parameters_prove(device, batched);
     bool both = device->hardware->info.kind != TANDEM_DEVICE_CPU;
     size_t most = both ? large : small;
     cl_int code = CL_SUCCESS;
     cl_command_queue queue =
         clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
-    if (code != CL_SUCCESS)
-        return status_from_cl(device, code, "clCreateCommandQueue");
-    cl_mem memory =
-        clCreateBuffer(device->context, CL_MEM_READ_WRITE,
-                       3 * most * most * sizeof(float), NULL, &code);
-    enum tandem_status status = status_from_cl(device, code, "clCreateBuffer");
+    enum tandem_status status =
+        status_from_cl(device, code, "clCreateCommandQueue");
+    cl_mem memory = NULL;
+    if (status == TANDEM_OK) {
+        memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE,
+                                3 * most * most * sizeof(float), NULL, &code);
+        status = status_from_cl(device, code, "clCreateBuffer");
+    }
     if (status == TANDEM_OK)
         status = warm_once(device, queue, memory, small, batched);
     if (status == TANDEM_OK && both)
         status = warm_once(device, queue, memory, large, batched);
     if (memory != NULL)
         clReleaseMemObject(memory);
-    clReleaseCommandQueue(queue);
+    if (queue != NULL)
+        clReleaseCommandQueue(queue);
+    cache_turn_end(turn);
     return status;
 }
 
@@ -237,12 +245,16 @@ enum tandem_status clblast_product(struct tandem_stream *stream,
     /* CLBlast compiles at a product's first call. */
     bool cold = program_ready(stream->device, clblast_key(gemm)) != TANDEM_OK;
     struct shelter host;
+    bool waited;
+    int turn = -1;
     if (cold) {
         shelter_enter(&host);
+        turn = cache_turn_take(stream->device, &waited);
         parameters_prove(stream->device, gemm->batch > 1);
     }
     status = gemm->batch > 1 ? product_batched(stream, gemm, &product)
                              : product_single(stream, gemm, &product);
+    cache_turn_end(turn);
     if (cold)
         shelter_leave(&host);
     for (uint32_t i = 0; i < 3; i++)

@@ -323,6 +323,8 @@ static enum tandem_status read_options(struct tandem_device *device,
             device->tries = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "test.cache") == 0)
             device->cache.forced = strcmp(from->values[i], "1") == 0;
+        if (strcmp(from->keys[i], "test.turn_ms") == 0)
+            device->cache.turn_ms = (uint32_t)atoi(from->values[i]);
         if (strcmp(from->keys[i], "test.exact") == 0)
             device->pool.exact = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "test.groups_meet") == 0)
