@@ -29,11 +29,15 @@ static void case_order(struct suite *suite)
     case_end(suite);
 }
 
+#define PASSES 20
+
 /* Passes the vector between two streams, each waiting for the other. */
 static void ping_pong(struct suite *suite, struct vector *a,
                       struct tandem_stream *one, struct tandem_stream *two)
 {
-    for (int i = 0; i < 20; i++) {
+    struct tandem_event *kept[PASSES] = {NULL};
+
+    for (int i = 0; i < PASSES; i++) {
         struct tandem_stream *from = i % 2 ? two : one;
         struct tandem_stream *to = i % 2 ? one : two;
         struct tandem_event *event = NULL;
@@ -41,11 +45,18 @@ static void ping_pong(struct suite *suite, struct vector *a,
         for (int k = 0; k < 5; k++)
             EXPECT_OK(suite, launch_add(suite, from, a, a, 1.0));
         if (!EXPECT_OK(suite, suite->api.event_record(from, &event)))
-            return;
+            break;
         EXPECT_OK(suite, suite->api.stream_wait_event(to, event));
-        suite->api.event_destroy(event); /* the wait stays */
+        /* The wait stays; the header does not say so. */
+        if (suite->options->strict)
+            suite->api.event_destroy(event);
+        else
+            kept[i] = event;
     }
-    vector_holds(suite, one, a, 100.0f, 1.0f, "a chain over two streams");
+    vector_holds(suite, one, a, 5.0f * PASSES, 1.0f,
+                 "a chain over two streams");
+    for (int i = 0; i < PASSES; i++)
+        suite->api.event_destroy(kept[i]);
 }
 
 static void case_across(struct suite *suite)
@@ -233,10 +244,13 @@ static void case_destroy_busy(struct suite *suite)
         vector_new(suite, NULL, stream, &a, N, 0.0f, 1.0f)) {
         for (int i = 0; i < 20; i++)
             EXPECT_OK(suite, launch_add(suite, stream, &a, &a, 1.0));
-        EXPECT_OK(suite, suite->api.event_record(stream, &event));
+        /* It outlives its stream; the header does not say so. */
+        if (suite->options->strict)
+            EXPECT_OK(suite, suite->api.event_record(stream, &event));
         suite->api.stream_destroy(stream);
         stream = NULL;
-        EXPECT_OK(suite, suite->api.event_wait(event, SUITE_TIMEOUT_NS));
+        if (event != NULL)
+            EXPECT_OK(suite, suite->api.event_wait(event, SUITE_TIMEOUT_NS));
         vector_holds(suite, NULL, &a, 20.0f, 1.0f, "the work");
     }
     suite->api.event_destroy(event);
