@@ -123,6 +123,169 @@ START_TEST(test_operators_take_tensors_without_elements)
 }
 END_TEST
 
+/* An operator whose operands, inputs first, have shapes of their own.  Outputs
+ * that have elements become 0. */
+struct operand {
+    uint32_t dtype, rank;
+    int64_t rows, columns;
+};
+#define F(...)                                                                 \
+    {                                                                          \
+        TANDEM_F32, __VA_ARGS__                                                \
+    }
+#define LABELS(count)                                                          \
+    {                                                                          \
+        TANDEM_I32, 1, count, 1                                                \
+    }
+static const struct several {
+    uint32_t id, inputs, outputs;
+    struct operand operands[7];
+    uint32_t int_count, float_count;
+    int64_t ints[2];
+    double floats[5];
+} several[] = {
+    {TANDEM_OP_WHERE,
+     3,
+     1,
+     {{TANDEM_BOOL, 2, 0, 3}, F(2, 0, 3), F(2, 0, 3), F(2, 0, 3)},
+     0,
+     0,
+     {0},
+     {0}},
+    {TANDEM_OP_RELU_GRAD,
+     2,
+     1,
+     {F(2, 3, 0), F(2, 3, 0), F(2, 3, 0)},
+     0,
+     0,
+     {0},
+     {0}},
+    {TANDEM_OP_LAYER_NORM,
+     3,
+     1,
+     {F(2, 0, 3), F(1, 3, 1), F(1, 3, 1), F(2, 0, 3)},
+     1,
+     1,
+     {1},
+     {1e-5}},
+    {TANDEM_OP_LAYER_NORM,
+     3,
+     1,
+     {F(2, 3, 0), F(1, 0, 1), F(1, 0, 1), F(2, 3, 0)},
+     1,
+     1,
+     {1},
+     {1e-5}},
+    {TANDEM_OP_RMS_NORM,
+     2,
+     1,
+     {F(2, 0, 3), F(1, 3, 1), F(2, 0, 3)},
+     1,
+     1,
+     {1},
+     {1e-5}},
+    {TANDEM_OP_RMS_NORM,
+     2,
+     1,
+     {F(2, 3, 0), F(1, 0, 1), F(2, 3, 0)},
+     1,
+     1,
+     {1},
+     {1e-5}},
+    {TANDEM_OP_GATHER, 2, 1, {F(2, 5, 2), LABELS(0), F(2, 0, 2)}, 1, 0, {0},
+     {0}},
+    {TANDEM_OP_GATHER, 2, 1, {F(2, 5, 0), LABELS(3), F(2, 3, 0)}, 1, 0, {0},
+     {0}},
+    {TANDEM_OP_ARGMAX,
+     1,
+     1,
+     {F(2, 0, 3), {TANDEM_I64, 1, 0, 1}},
+     2,
+     0,
+     {2, 0},
+     {0}},
+    {TANDEM_OP_DOT, 2, 1, {F(1, 0, 1), F(1, 0, 1), F(0, 1, 1)}, 0, 0, {0},
+     {0}},
+    {TANDEM_OP_CROSS_ENTROPY,
+     2,
+     1,
+     {F(2, 0, 5), LABELS(0), F(1, 0, 1)},
+     0,
+     0,
+     {0},
+     {0}},
+    {TANDEM_OP_CROSS_ENTROPY_GRAD,
+     2,
+     1,
+     {F(2, 0, 5), LABELS(0), F(2, 0, 5)},
+     0,
+     1,
+     {0},
+     {1}},
+    {TANDEM_OP_SGD,
+     3,
+     2,
+     {F(1, 0, 1), F(1, 0, 1), F(1, 0, 1), F(1, 0, 1), F(1, 0, 1)},
+     1,
+     4,
+     {0},
+     {0.1, 0.9, 0, 0}},
+    {TANDEM_OP_ADAM,
+     4,
+     3,
+     {F(1, 0, 1), F(1, 0, 1), F(1, 0, 1), F(1, 0, 1), F(1, 0, 1), F(1, 0, 1),
+      F(1, 0, 1)},
+     2,
+     5,
+     {1, 0},
+     {0.1, 0.9, 0.999, 1e-8, 0}},
+};
+
+static void several_run(const struct several *one, uint32_t device, bool null)
+{
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = one->id,
+                                 .int_count = one->int_count,
+                                 .ints = one->ints,
+                                 .float_count = one->float_count,
+                                 .floats = one->floats};
+    struct tandem_tensor *tensors[7];
+    uint32_t count = one->inputs + one->outputs;
+    int32_t labels[8] = {0};
+    float written = 7;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct operand *of = &one->operands[i];
+        int64_t elements = elements_of(of->rank, of->rows, of->columns);
+        void *at = of->dtype == TANDEM_I32 ? (void *)labels
+                   : i >= one->inputs      ? (void *)result
+                                           : (void *)memory;
+
+        tensors[i] = wrap(null && elements == 0 ? NULL : at, of->dtype,
+                          of->rank, of->rows, of->columns);
+        if (i >= one->inputs && elements > 0)
+            written = 0;
+        if (i < one->inputs)
+            OK(tandem_tensor_prefetch(tensors[i], device));
+    }
+    OK(tandem_run_on(context, device, &op, tensors, one->inputs,
+                     tensors + one->inputs, one->outputs));
+    for (uint32_t i = one->inputs; i < count; i++)
+        OK(tandem_tensor_sync(tensors[i], TANDEM_FOREVER));
+    ck_assert_float_eq(result[0], written);
+    for (uint32_t i = 0; i < count; i++)
+        tandem_tensor_destroy(tensors[i]);
+}
+
+START_TEST(test_operators_of_several_operands_take_them)
+{
+    const struct several *one = &several[_i / (2 * DEVICES)];
+
+    several_run(one, device_named(context, names[_i / 2 % DEVICES]),
+                _i % 2 != 0);
+}
+END_TEST
+
 START_TEST(test_products_take_matrices_without_elements)
 {
     static const int64_t sizes[][3] = {
@@ -162,6 +325,9 @@ int main(void)
     tcase_add_checked_fixture(tests, context_setup, context_teardown);
     tcase_add_loop_test(tests, test_operators_take_tensors_without_elements, 0,
                         2 * DEVICES * (int)(sizeof rows / sizeof *rows));
+    tcase_add_loop_test(tests, test_operators_of_several_operands_take_them, 0,
+                        2 * DEVICES *
+                            (int)(sizeof several / sizeof *several));
     tcase_add_loop_test(tests, test_products_take_matrices_without_elements, 0,
                         2 * DEVICES * 4);
     suite_add_tcase(suite, tests);
