@@ -82,9 +82,14 @@ static inline uint quotient(uint n, uint multiplier, uint shift)
 #define WALK(offset, start, space, rank, strides)                              \
     WALK_AXES("unroll", offset, start, space, rank, strides)
 /* Likewise where it seldom is done: ptxas brings the constants of an unrolled
- * loop forward to where all items pass. */
+ * loop forward to where all items pass.  Other compilers keep arrays that a
+ * loop indexes in private memory. */
+#if SHUFFLE == 1
 #define WALK_ROLLED(offset, start, space, rank, strides)                       \
     WALK_AXES("unroll 1", offset, start, space, rank, strides)
+#else
+#define WALK_ROLLED WALK
+#endif
 #define WALK_AXES(loop, offset, start, space, rank, strides)                   \
     do {                                                                       \
         index_t left_ = (start);                                               \

@@ -717,7 +717,7 @@ KERNEL void join_splits(__global result_t *out, __global const kept_t *partial,
                         const struct reduce p)
 {
     __local part parts[GROUP];
-#if SUMMING || REDUCTION == PROD
+#if SUMMING
     __local uint seen[1];
 #endif
     struct place at =
