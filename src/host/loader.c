@@ -11,6 +11,7 @@
 #include "host/path.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,16 +146,64 @@ static void plugin_refuse(struct tandem_context *context, int directory,
                     error, library_hint(error), missing);
 }
 
+/* The plugins that this process has loaded.  A context takes from here what is
+ * there: dlopen ends the child of a fork that came while another thread, a
+ * driver's say, was loading a library (glibc 2.36). */
+struct loaded {
+    struct loaded *next;
+    void *library;
+    char path[];
+};
+static struct loaded *_Atomic all_loaded;
+
+static void *loaded_find(const char *path)
+{
+    const struct loaded *known = atomic_load(&all_loaded);
+
+    while (known != NULL && strcmp(known->path, path) != 0)
+        known = known->next;
+    return known != NULL ? known->library : NULL;
+}
+
+/* Without memory the next context asks the system again. */
+static void loaded_add(const char *path, void *library)
+{
+    const size_t bytes = strlen(path) + 1;
+    struct loaded *own;
+
+    if (loaded_find(path) != NULL ||
+        (own = malloc(sizeof(*own) + bytes)) == NULL)
+        return;
+    memcpy(own->path, path, bytes);
+    own->library = library;
+    own->next = atomic_load(&all_loaded);
+    while (!atomic_compare_exchange_weak(&all_loaded, &own->next, own))
+        continue;
+}
+
 /* Loaded by its path, so that debuggers and dladdr know it by that: nobody who
  * may not change the file itself can change what the path leads to, because
  * its directories were judged as well (docs/trust.md). */
+static void *library_open(const char *path)
+{
+    void *library = loaded_find(path);
+    struct shelter host;
+
+    if (library != NULL)
+        return library;
+    /* A plugin's libraries may start threads as they are loaded. */
+    shelter_enter(&host);
+    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    shelter_leave(&host);
+    return library;
+}
+
 static void plugin_load(struct tandem_context *context, int directory,
                         const char *name, const char *path)
 {
     char why[TRUST_WHY_BYTES];
     const char *problem = why;
     const int file = trust_file(directory, name, why, sizeof(why));
-    struct shelter host;
     void *library;
 
     if (file >= 0) {
@@ -166,10 +215,7 @@ static void plugin_load(struct tandem_context *context, int directory,
                         problem[0] != '\0' ? problem : "it is gone");
         return;
     }
-    /* A plugin's libraries may start threads as they are loaded. */
-    shelter_enter(&host);
-    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    shelter_leave(&host);
+    library = library_open(path);
     if (library == NULL) {
         plugin_refuse(context, directory, name, path);
         return;
@@ -178,7 +224,10 @@ static void plugin_load(struct tandem_context *context, int directory,
     if (problem != NULL) {
         context_problem(context, TANDEM_LOG_WARNING, "%s: not used: %s", path,
                         problem);
-        dlclose(library);
+        if (loaded_find(path) == NULL)
+            dlclose(library);
+    } else {
+        loaded_add(path, library);
     }
 }
 

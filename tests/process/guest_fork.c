@@ -6,6 +6,7 @@
  */
 #include <config.h>
 
+#include <link.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,6 +125,27 @@ static void child_closes(const char *device)
     guest_end(&guest);
 }
 
+/* Another thread was loading a library, as glibc tells debuggers. */
+static void child_of_loading(const char *device)
+{
+    const ElfW(Dyn) *entry = _DYNAMIC;
+
+    while (entry->d_tag != DT_DEBUG)
+        entry++;
+    ((struct r_debug *)entry->d_un.d_ptr)->r_state = RT_ADD;
+    child_of_used_works(device);
+}
+
+static int fork_while_loading(const char *device)
+{
+    guest_begin(&guest, device);
+    guest_work(&guest);
+    for (int by_exit = 0; by_exit < 2; by_exit++)
+        in_child(child_of_loading, device, by_exit);
+    guest_end(&guest);
+    return 0;
+}
+
 static int fork_after(const char *device)
 {
     guest_begin(&guest, device);
@@ -211,6 +233,7 @@ const struct guest_mode fork_modes[] = {
     {"fork-before-devices", fork_before_devices},
     {"fork-after", fork_after},
     {"fork-after-listing", fork_after_listing},
+    {"fork-while-loading", fork_while_loading},
     {"fork-with-threads", fork_with_threads},
     {NULL, NULL},
 };
