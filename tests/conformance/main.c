@@ -28,6 +28,7 @@ const struct group groups[GROUP_COUNT] = {
     {NULL, cases_softmax, NULL},
     {NULL, cases_norm, NULL},
     {NULL, cases_magnitude, NULL},
+    {NULL, cases_single, NULL},
     {NULL, cases_optimizer, NULL},
     {NULL, cases_gemm, NULL},
     {"device", contract_device, "the table, describe, open and close"},

@@ -22,7 +22,7 @@ struct group {
     void (*run)(struct suite *suite);
     const char *about;
 };
-#define GROUP_COUNT 19
+#define GROUP_COUNT 20
 extern const struct group groups[GROUP_COUNT];
 
 /* Reads the command line.  false: the program ends with *out_code, --help or

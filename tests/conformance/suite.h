@@ -103,6 +103,7 @@ void cases_reduce(struct suite *suite);
 void cases_softmax(struct suite *suite);
 void cases_norm(struct suite *suite);
 void cases_magnitude(struct suite *suite);
+void cases_single(struct suite *suite);
 void cases_optimizer(struct suite *suite);
 void cases_gemm(struct suite *suite);
 void contract_device(struct suite *suite);
