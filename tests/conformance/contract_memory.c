@@ -295,6 +295,38 @@ static void case_import(struct suite *suite)
     case_end(suite);
 }
 
+/* Of no bytes, at NULL or anywhere: what else it takes of buffers is taken. */
+static void case_import_empty(struct suite *suite)
+{
+    static char bytes[8];
+    void *const places[] = {NULL, bytes, bytes + 1};
+
+    if (!case_begin(suite, GROUP, "import_host of 0 bytes"))
+        return;
+    if (suite->api.import_host == NULL)
+        case_skip(suite, "import_host is left to the loader");
+    for (uint32_t i = 0; suite->api.import_host != NULL && i < 3; i++) {
+        struct vector empty = {NULL, 0, NULL};
+        enum tandem_status status = suite->api.import_host(
+            suite->device, places[i], 0, &empty.buffer);
+
+        if (status == TANDEM_UNSUPPORTED) {
+            EXPECT(suite, empty.buffer == NULL);
+            case_skip(suite, "import_host: %s", plugin_message(suite));
+            continue;
+        }
+        if (!expect(suite, status, TANDEM_OK, "import_host"))
+            continue;
+        EXPECT_OK(suite, suite->api.upload(suite->stream, empty.buffer, 0,
+                                           bytes, 0, 0));
+        if (needs_add(suite, NULL))
+            EXPECT_OK(suite, launch_add(suite, NULL, &empty, &empty, 2.0));
+        stream_finish(suite, NULL);
+        suite->api.free(empty.buffer);
+    }
+    case_end(suite);
+}
+
 static void case_import_unaligned(struct suite *suite)
 {
     float *memory = must_allocate(4200 * sizeof(float));
@@ -466,6 +498,7 @@ void contract_memory(struct suite *suite)
     case_host_alloc(suite);
     case_import(suite);
     case_import_unaligned(suite);
+    case_import_empty(suite);
     case_map(suite);
     case_map_busy(suite);
     case_free_busy(suite);
