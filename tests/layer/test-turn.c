@@ -7,10 +7,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "single.h"
@@ -25,6 +28,26 @@ static int directory_open(void)
     ck_assert(made == 0 || errno == EEXIST);
     ck_assert_int_ge(opened, 0);
     return opened;
+}
+
+static char aside[4096];
+
+/* All that is kept, from one directory to the other. */
+static void files_move(const char *from, const char *to)
+{
+    DIR *stream = opendir(from);
+    const struct dirent *entry;
+    char old[2 * 4096], new[2 * 4096];
+
+    ck_assert_ptr_nonnull(stream);
+    while ((entry = readdir(stream))) {
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(old, sizeof old, "%s/%s", from, entry->d_name);
+        snprintf(new, sizeof new, "%s/%s", to, entry->d_name);
+        ck_assert_int_eq(rename(old, new), 0);
+    }
+    closedir(stream);
 }
 
 static unsigned files_kept(void)
@@ -116,6 +139,30 @@ START_TEST(what_is_compiled_in_turn_is_kept)
 }
 END_TEST
 
+/* As another process that compiles the same: it ends its turn once that is
+ * kept. */
+static void *other_compiles(void *turn)
+{
+    nanosleep(&(struct timespec){0, 500000000}, NULL);
+    files_move(aside, directory);
+    close(*(const int *)turn);
+    return NULL;
+}
+
+START_TEST(what_was_compiled_meanwhile_is_found)
+{
+    int other = directory_open();
+    pthread_t thread;
+
+    files_move(directory, aside);
+    ck_assert_uint_eq(files_kept(), 0);
+    ck_assert_int_eq(flock(other, LOCK_EX), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, other_compiles, &other), 0);
+    ck_assert(!work_done("60000"));
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("turn");
@@ -127,10 +174,15 @@ int main(void)
     if (!plug_start(&plug))
         return 77;
     plug_cache(directory, sizeof directory, "turn");
+    plug_cache(aside, sizeof aside, "turn-aside");
+    if (mkdir(aside, 0700) != 0 && errno != EEXIST)
+        return 99;
     suite_add_tcase(suite, tests);
     tcase_add_test(tests, no_binary_is_asked_for_without_the_turn);
     tcase_add_test(tests, what_is_compiled_in_turn_is_kept);
+    tcase_add_test(tests, what_was_compiled_meanwhile_is_found);
     status = single_main(suite);
+    plug_cache_remove(aside);
     plug_cache_remove(directory);
     return status;
 }
