@@ -156,7 +156,7 @@ enum tandem_status buffer_import(struct tandem_device *handle, void *memory,
     status = device_lock(handle, &device);
     if (status != TANDEM_OK)
         return status;
-    if (!memory)
+    if (!memory && bytes > 0)
         return device_unlock(device, message_set(TANDEM_INVALID_ARGUMENT,
                                                  "import_host: memory is "
                                                  "NULL"));
