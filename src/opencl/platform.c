@@ -44,6 +44,18 @@ static void note_failure(cl_int code)
         search_code = code;
 }
 
+/* Returns true if an earlier platform listed this device. */
+static bool is_listed(cl_device_id id)
+{
+    for (uint32_t i = 0; i < device_total; i++)
+        if (devices[i].id == id)
+            return true;
+    return false;
+}
+
+/* Adds the platform's devices to the list. Devices that are already in the list
+ * are dropped, because ocl-icd returns a platform once for each .icd file that
+ * names its library. */
 static void platform_search(cl_platform_id platform)
 {
     cl_device_id ids[MAX_DEVICES];
@@ -57,6 +69,8 @@ static void platform_search(cl_platform_id platform)
         count = MAX_DEVICES;
     for (cl_uint i = 0; i < count && device_total < MAX_DEVICES; i++) {
         struct platform_device *device = &devices[device_total];
+        if (is_listed(ids[i]))
+            continue;
         if (describe_device(device, platform, ids[i], &code))
             device_total++;
         note_failure(code);

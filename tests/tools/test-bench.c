@@ -10,8 +10,10 @@
 #include <check.h>
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../common/runner.h"
 #ifdef BENCH_OPENCL
@@ -267,16 +269,44 @@ START_TEST(operands_come_back_as_they_went)
 END_TEST
 
 #ifdef BENCH_OPENCL
-/* PoCL shows the processor twice, if it is there and asked to. */
+/* Makes a directory that registers PoCL twice. */
+static void vendors_make(char *directory)
+{
+    static const char pocl[] = "/etc/OpenCL/vendors/pocl.icd";
+
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    for (int i = 0; i < 2; i++) {
+        char path[PATH_MAX];
+
+        snprintf(path, sizeof path, "%s/%d.icd", directory, i);
+        ck_assert_int_eq(symlink(pocl, path), 0);
+    }
+}
+
+static void vendors_remove(const char *directory)
+{
+    for (int i = 0; i < 2; i++) {
+        char path[PATH_MAX];
+
+        snprintf(path, sizeof path, "%s/%d.icd", directory, i);
+        unlink(path);
+    }
+    rmdir(directory);
+}
+
+/* POCL_DEVICES makes PoCL list the processor as two devices. Two .icd files
+ * make the loader return PoCL's platform twice, which must add no device. */
 START_TEST(equal_devices_are_told_apart)
 {
     struct tandem_context *context;
     struct tandem_device_info infos[2] = {{.struct_size = sizeof *infos},
                                           {.struct_size = sizeof *infos}};
-    uint32_t devices[2];
+    uint32_t devices[2], third;
     cl_device_id found[2];
-    char plugins[PATH_MAX];
+    char plugins[PATH_MAX], vendors[] = "bench-vendors-XXXXXX";
 
+    vendors_make(vendors);
+    setenv("OCL_ICD_VENDORS", vendors, 1);
     setenv("POCL_DEVICES", "pthread pthread", 1);
     ck_assert_ptr_nonnull(realpath(".libs", plugins));
     setenv("TANDEM_PLUGIN_PATH", plugins, 1);
@@ -284,8 +314,11 @@ START_TEST(equal_devices_are_told_apart)
     if (tandem_device_find(context, "opencl", &devices[0]) != TANDEM_OK ||
         tandem_device_find(context, "opencl:1", &devices[1]) != TANDEM_OK) {
         tandem_context_destroy(context);
+        vendors_remove(vendors);
         return;
     }
+    ck_assert_int_eq(tandem_device_find(context, "opencl:2", &third),
+                     TANDEM_NO_DEVICE);
     for (int i = 0; i < 2; i++) {
         tandem_device_describe(context, devices[i], &infos[i]);
         found[i] = reference_find(infos[i].platform, infos[i].name,
@@ -295,6 +328,7 @@ START_TEST(equal_devices_are_told_apart)
     ck_assert_ptr_ne(found[0], found[1]);
     ck_assert_ptr_null(reference_find(infos[0].platform, infos[0].name, 2));
     tandem_context_destroy(context);
+    vendors_remove(vendors);
 }
 END_TEST
 #endif

@@ -29,12 +29,25 @@ static bool same_platform(cl_platform_id platform, const char *text)
     return strncmp(value, text, 120) == 0;
 }
 
+/* Returns true if `device` is among the first `count` of `seen`. */
+static bool is_seen(const cl_device_id *seen, cl_uint count,
+                    cl_device_id device)
+{
+    for (cl_uint i = 0; i < count; i++)
+        if (seen[i] == device)
+            return true;
+    return false;
+}
+
+/* The plugin lists a device once, even if the driver is registered twice and
+ * the loader returns its platform twice. Repeated devices are not counted
+ * here either. */
 cl_device_id reference_find(const char *platform, const char *name,
                             uint32_t equals)
 {
     cl_platform_id platforms[MAX_FOUND];
-    cl_device_id devices[MAX_FOUND];
-    cl_uint platform_count = 0, count;
+    cl_device_id devices[MAX_FOUND], seen[MAX_FOUND];
+    cl_uint platform_count = 0, count, seen_count = 0;
 
     if (clGetPlatformIDs(MAX_FOUND, platforms, &platform_count) != CL_SUCCESS)
         return NULL;
@@ -44,9 +57,14 @@ cl_device_id reference_find(const char *platform, const char *name,
             clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, MAX_FOUND,
                            devices, &count) != CL_SUCCESS)
             continue;
-        for (cl_uint d = 0; d < count; d++)
-            if (same_text(devices[d], CL_DEVICE_NAME, name) && equals-- == 0)
+        for (cl_uint d = 0; d < count && seen_count < MAX_FOUND; d++) {
+            if (!same_text(devices[d], CL_DEVICE_NAME, name) ||
+                is_seen(seen, seen_count, devices[d]))
+                continue;
+            if (seen_count == equals)
                 return devices[d];
+            seen[seen_count++] = devices[d];
+        }
     }
     return NULL;
 }
