@@ -50,7 +50,7 @@ static bool waits_for_compiler(const struct tandem_explanation *explanation,
 void tally_observe(void *user, const struct tandem_explanation *explanation,
                    bool after)
 {
-    const struct tandem_op_info *info = tandem_op_info(explanation->op);
+    const struct tandem_op_info *info = tandem_op_by_id(explanation->op);
     struct tally *tally = user;
     struct tally_cell *cell;
 

@@ -117,8 +117,8 @@ struct tandem_op_info {
     double tolerance;
     const char *name, *int_names, *float_names, *formula;
 };
-/* NULL where there is no such operator. */
-const struct tandem_op_info *tandem_op_info(uint32_t id);
+/* Returns the row of an operator, or NULL if there is no such operator. */
+const struct tandem_op_info *tandem_op_by_id(uint32_t id);
 const struct tandem_op_info *tandem_op_by_name(const char *name);
 
 /* ---- context -------------------------------------------------------------- */

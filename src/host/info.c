@@ -47,7 +47,7 @@ const char *tandem_status_name(enum tandem_status status)
 static const struct tandem_op_info infos[TANDEM_OP_LIMIT] = {
     TANDEM_OPERATORS(OP_INFO)};
 
-const struct tandem_op_info *tandem_op_info(uint32_t id)
+const struct tandem_op_info *tandem_op_by_id(uint32_t id)
 {
     return id < TANDEM_OP_LIMIT && infos[id].id != 0 ? &infos[id] : NULL;
 }
@@ -57,5 +57,5 @@ const struct tandem_op_info *tandem_op_by_name(const char *name)
     const struct operator_row *row =
         name != NULL ? operator_row_by_name(name) : NULL;
 
-    return row != NULL ? tandem_op_info(row->id) : NULL;
+    return row != NULL ? tandem_op_by_id(row->id) : NULL;
 }

@@ -88,7 +88,7 @@ static void describe_shapes(struct tandem_context *context,
 static struct described described(struct tandem_context *context,
                                   const struct class_case *of, int64_t n)
 {
-    const struct tandem_op_info *info = tandem_op_info(of->op);
+    const struct tandem_op_info *info = tandem_op_by_id(of->op);
     struct described out = {.op = {.struct_size = sizeof out.op, .id = of->op}};
 
     out.input_count = info->input_count;
@@ -208,7 +208,7 @@ START_TEST(test_every_class_flips_at_its_crossover)
         ck_assert_uint_eq(e.cost_class, of->cost_class);
         ck_assert_uint_eq(e.op, of->op);
         ck_assert_msg(e.chosen == (call.bytes < crossover ? 0 : sim),
-                      "%s of %lld: device %u", tandem_op_info(of->op)->name,
+                      "%s of %lld: device %u", tandem_op_by_id(of->op)->name,
                       (long long)n, e.chosen);
         near(candidate_of(&e, 0)->predicted_ns, call.bytes);
         near(candidate_of(&e, sim)->predicted_ns,

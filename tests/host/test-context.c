@@ -56,7 +56,7 @@ END_TEST
 
 #define ROW(ID, number, op_name, op_class_, inputs, outputs, ints, n_ints,   \
             floats, n_floats, cost, metric_, tolerance_, required_, formula_) \
-    info = tandem_op_info(number);                                           \
+    info = tandem_op_by_id(number);                                           \
     ck_assert_ptr_nonnull(info);                                             \
     ck_assert_ptr_eq(info, tandem_op_by_name(op_name));                      \
     ck_assert_uint_eq(info->struct_size, sizeof *info);                      \
@@ -80,10 +80,10 @@ START_TEST(test_operator_table)
     const struct tandem_op_info *info;
 
     TANDEM_OPERATORS(ROW)
-    ck_assert_ptr_null(tandem_op_info(TANDEM_OP_INVALID));
-    ck_assert_ptr_null(tandem_op_info(TANDEM_OP_LIMIT));
-    ck_assert_ptr_null(tandem_op_info(UINT32_MAX));
-    ck_assert_ptr_null(tandem_op_info(99));
+    ck_assert_ptr_null(tandem_op_by_id(TANDEM_OP_INVALID));
+    ck_assert_ptr_null(tandem_op_by_id(TANDEM_OP_LIMIT));
+    ck_assert_ptr_null(tandem_op_by_id(UINT32_MAX));
+    ck_assert_ptr_null(tandem_op_by_id(99));
     ck_assert_ptr_null(tandem_op_by_name("no such operator"));
     ck_assert_ptr_null(tandem_op_by_name(""));
     ck_assert_ptr_null(tandem_op_by_name(NULL));

@@ -67,7 +67,7 @@ static enum tandem_status run(struct tandem_context *context, uint32_t device,
                               uint32_t id)
 {
     const struct tandem_op op = {.struct_size = sizeof op, .id = id};
-    const struct tandem_op_info *info = tandem_op_info(id);
+    const struct tandem_op_info *info = tandem_op_by_id(id);
     struct tandem_matmul_options options = {.struct_size = sizeof options,
                                             .alpha = 1,
                                             .device = device};

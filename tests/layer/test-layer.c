@@ -76,7 +76,7 @@ static void one(const struct kept *kept, uint32_t id, struct tandem_tensor *in,
     struct tandem_op op = {.struct_size = sizeof op, .id = id};
 
     if (id == TANDEM_OP_SUM || id == TANDEM_OP_SOFTMAX) {
-        op.int_count = tandem_op_info(id)->int_count;
+        op.int_count = tandem_op_by_id(id)->int_count;
         op.ints = id == TANDEM_OP_SUM ? axes : axes + 1;
     }
     OK(tandem_run_on(kept->context, kept->device, &op, &in, 1, &out, 1));

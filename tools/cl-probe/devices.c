@@ -151,7 +151,7 @@ static json_t *rejected_json(struct tandem_context *context, uint32_t device)
     json_t *out = json_array();
 
     for (uint32_t op = 0; op < TANDEM_OP_LIMIT; op++) {
-        const struct tandem_op_info *info = tandem_op_info(op);
+        const struct tandem_op_info *info = tandem_op_by_id(op);
         uint32_t rejects = 0;
 
         if (info != NULL &&

@@ -72,7 +72,7 @@ bool sample_next(struct sample *sample)
     for (; sample->next < 2 * TANDEM_OP_LIMIT; sample->next++) {
         const uint32_t id = sample->next % TANDEM_OP_LIMIT;
 
-        sample->info = tandem_op_info(sample->next == 0 ? first : id);
+        sample->info = tandem_op_by_id(sample->next == 0 ? first : id);
         if (sample->next == 0 ||
             (id != first && stands_for(sample->info, sample->cost_class,
                                        sample->next >= TANDEM_OP_LIMIT))) {

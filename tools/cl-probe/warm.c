@@ -101,7 +101,7 @@ static bool operators_add(struct kernel_list *list, const char *only)
     bool kept = true;
 
     for (uint32_t id = 1; id < TANDEM_OP_LIMIT && kept; id++) {
-        const struct tandem_op_info *info = tandem_op_info(id);
+        const struct tandem_op_info *info = tandem_op_by_id(id);
 
         if (info != NULL && info->required != 0 &&
             (only == NULL || strcmp(only, info->name) == 0))
