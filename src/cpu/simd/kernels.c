@@ -8,7 +8,7 @@
 void ISA(kernels)(struct kernels *table)
 {
     table->name = ISA_NAME;
-#ifndef __AVX512F__ /* which keeps AVX2's */
+#ifndef TANDEM_SIMD_AVX512 /* AVX-512 keeps the transposes of AVX2 */
     ISA(transpose_kernels)(table);
 #endif
     ISA(elementwise_rows)(table->rows);

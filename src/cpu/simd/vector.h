@@ -32,12 +32,27 @@
 #ifndef TANDEM_CPU_SIMD_VECTOR_H
 #define TANDEM_CPU_SIMD_VECTOR_H
 
-#if defined(__AVX512F__)
+/* The build defines one macro for each SIMD library.  The compiler's own macros
+ * only tell whether CFLAGS took the instruction set away again. */
+#if defined(TANDEM_SIMD_AVX512)
+#if !defined(__AVX512F__) || !defined(__AVX512DQ__) ||                         \
+    !defined(__AVX512BW__) || !defined(__AVX512VL__) || !defined(__F16C__) ||  \
+    !defined(__FMA__)
+#error "CFLAGS disable AVX-512, which this file needs: remove -mno-avx512f and \
+the like; the library chooses the instruction set at run time"
+#endif
 #include "cpu/simd/vector_avx512.h"
-#elif defined(__AVX2__)
+#elif defined(TANDEM_SIMD_AVX2)
+#if !defined(__AVX2__) || !defined(__FMA__) || !defined(__F16C__)
+#error "CFLAGS disable AVX2, FMA or F16C, which this file needs: remove \
+-mno-avx2 and the like; the library chooses the instruction set at run time"
+#endif
 #include "cpu/simd/vector_avx2.h"
-#else
+#elif defined(TANDEM_SIMD_NEON)
 #include "cpu/simd/vector_neon.h"
+#else
+#error "the build must define TANDEM_SIMD_AVX2, TANDEM_SIMD_AVX512 or \
+TANDEM_SIMD_NEON"
 #endif
 
 /* ---- made of the above, for all ----------------------------------------- */
