@@ -4,19 +4,27 @@
 #define TANDEM_TESTS_COMMON_RUNNER_H
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-/* Runs the suite and frees it; main's result.  CK_NOFORK for what uses OpenCL,
- * which does not survive a fork; else CK_FORK_GETENV. */
+/* Runs the suite, frees it and returns main's result: a failure if a test
+ * failed or none ran, as when CK_RUN_CASE names no case.  `forks` is CK_NOFORK
+ * for tests that use OpenCL, which does not survive a fork, and otherwise
+ * CK_FORK_GETENV. */
 static inline int runner_run(Suite *suite, enum fork_status forks)
 {
     SRunner *runner = srunner_create(suite);
-    int failed;
+    int failed, ran;
 
     srunner_set_fork_status(runner, forks);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
+    ran = srunner_ntests_run(runner);
     srunner_free(runner);
+    if (ran == 0) {
+        fputs("no test ran\n", stderr);
+        return EXIT_FAILURE;
+    }
     return failed != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

@@ -15,13 +15,14 @@
 #include "common/check.h"
 #include "common/overlap.h"
 #include "runner.h"
+#include "seed.h"
 
 #define BYTES 16384u
 #define MIDDLE 8192
 #define BASE_BYTES 1024
 
 static uint32_t rounds = 50000;
-static uint64_t state = 1;
+static uint64_t state;
 
 /* Below limit. */
 static int64_t draw(int64_t limit)
@@ -351,6 +352,7 @@ int main(int argc, char **argv)
 {
     TCase *cases = tcase_create("overlap");
 
+    state = test_seed();
     tcase_add_test(cases, slices_of_one_tensor_are_told_apart);
     tcase_add_test(cases, what_is_called_disjoint_is);
     tcase_add_test(cases, large_views_are_told_apart);

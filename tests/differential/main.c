@@ -22,6 +22,7 @@ enum exit_code {
     EXIT_PASSED = 0,
     EXIT_FAILED = 1,
     EXIT_USAGE = 2,
+    EXIT_NOTHING_COMPUTED = 4,
     EXIT_SKIPPED = 77
 };
 
@@ -42,6 +43,8 @@ struct run {
     struct backend backends[BACKENDS];
     uint32_t count;
     uint64_t done, failures, refused;
+    uint64_t valid;    /* cases whose call is valid and required */
+    uint64_t computed; /* cases that at least one plugin computed */
     bool terminal;
 };
 
@@ -65,7 +68,8 @@ static void usage_print(FILE *file)
             "  -v, --verbose           one line for each case\n"
             "  -h, --help              this text\n"
             "  -V, --version           the version\n\n"
-            "Exit status: 0 no case failed, 1 some did, 2 usage, 77 there is "
+            "Exit status: 0 no case failed, 1 some did, 2 usage, 4 there were "
+            "valid calls and\nthe plugins computed none of them, 77 there is "
             "no such device.\n");
 }
 
@@ -286,6 +290,13 @@ static void case_run(struct run *run, uint64_t number)
         run->failures++;
     if (attempts[0].launch != TANDEM_OK)
         run->refused++;
+    run->valid += problem.verdict == VERDICT_SERVED;
+    for (uint32_t i = 0; i < run->count; i++) {
+        if (attempts[i].launch == TANDEM_OK) {
+            run->computed++;
+            break;
+        }
+    }
     if (run->options.verbose)
         verbose_print(&problem, &attempts[0]);
     run->done++;
@@ -316,6 +327,21 @@ static enum exit_code backends_open(struct run *run, char **paths)
     return EXIT_PASSED;
 }
 
+/* Returns the exit status of the run.  A run of invalid calls alone is a test
+ * of the statuses, as when one of them is repeated. */
+static enum exit_code result_code(const struct run *run)
+{
+    if (run->failures > 0)
+        return EXIT_FAILED;
+    if (run->valid == 0 || run->computed > 0)
+        return EXIT_PASSED;
+    fprintf(stderr,
+            "differential: nothing was computed: the plugins declined all "
+            "%" PRIu64 " valid calls\n",
+            run->valid);
+    return EXIT_NOTHING_COMPUTED;
+}
+
 int main(int argc, char **argv)
 {
     static struct run run;
@@ -338,8 +364,7 @@ int main(int argc, char **argv)
                " failures, %" PRIu64 " refused\n",
                run.options.seed, run.options.first, run.done, run.failures,
                run.refused);
-        if (run.failures > 0)
-            code = EXIT_FAILED;
+        code = result_code(&run);
     }
     for (uint32_t i = 0; i < run.count; i++)
         backend_close(&run.backends[i]);

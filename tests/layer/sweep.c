@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../common/seed.h"
 #include "heap.h"
 
 /* Of a case: that it took so long is told. */
@@ -303,15 +304,14 @@ static void sweep_all(int argc, char **argv, const struct profile *profile)
 
 int sweep_main(int argc, char **argv, const struct sweep_subject *of)
 {
-    const char *text = getenv("CONFORMANCE_SEED");
+    const char *text = getenv("TANDEM_TEST_LONG");
     const uint64_t start_ms = now_ms();
     struct profile profile;
     char name[64];
 
     subject = of;
     signal(SIGALRM, on_alarm);
-    seed = text ? strtoull(text, NULL, 10) : 1;
-    text = getenv("TANDEM_TEST_LONG");
+    seed = test_seed();
     thorough = text && strcmp(text, "1") == 0;
     setenv("TANDEM_LAYER_MEMO", "1", 0);
     snprintf(name, sizeof name, "%s%s", subject->name,

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../common/seed.h"
 #include "plug.h"
 #include "workload.h"
 
@@ -159,8 +160,7 @@ int main(void)
     const struct layer_script nothing = {.fault = LAYER_FAULT_CALL};
     uint64_t calls;
 
-    text = getenv("CONFORMANCE_SEED");
-    const uint32_t seed = text ? (uint32_t)atoi(text) : 1;
+    const uint32_t seed = (uint32_t)test_seed();
 
     told = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE,
                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -15,6 +15,7 @@
 #include "opencl/nvidia/verdict.h"
 #include "opencl/platform.h"
 #include "opencl/route.h"
+#include "../common/seed.h"
 
 #define HEAD                                                                   \
     "// made by a compiler\n.version 9.0\n"                                    \
@@ -118,6 +119,8 @@ START_TEST(other_instructions_are_refused)
 }
 END_TEST
 
+static uint32_t seed;
+
 /* Cut anywhere, with any byte changed, and of random lines: nothing past the
  * end is read or written, which the sanitizers see. */
 START_TEST(hostile_texts_do_no_harm)
@@ -128,7 +131,6 @@ START_TEST(hostile_texts_do_no_harm)
         ".target", ".reqntid ", "//"};
     const char *why;
     char text[sizeof(PTX)];
-    uint32_t seed = 1;
     for (size_t cut = 0; cut < sizeof(PTX); cut++)
         free(patched(PTX, cut, &why));
     for (size_t i = 0; i + 1 < sizeof(PTX); i++)
@@ -287,6 +289,7 @@ END_TEST
 int main(void)
 {
     TCase *tests = tcase_create("patched");
+    seed = (uint32_t)test_seed();
     tcase_add_test(tests, marked_instructions_come_to_life);
     tcase_add_test(tests, other_texts_are_refused);
     tcase_add_test(tests, other_instructions_are_refused);

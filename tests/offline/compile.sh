@@ -39,7 +39,7 @@ target_check() {
     cat "$work"/*.kernels | awk -v target="$target" -v spilling="$(spilling "$target")" '
         { kernels++ }
         $2 != 0 && $1 !~ spilling { print target ": " $1 " uses " $2 " bytes of scratch"; bad = 1 }
-        END { print target ": " kernels + 0 " kernels"; exit bad }' || result=1
+        END { print target ": " kernels + 0 " kernels"; exit bad || !kernels }' || result=1
     return $result
 }
 

@@ -67,6 +67,10 @@ int main(int count, char **words)
     uint32_t devices;
     bool good = true;
 
+    if (operations == 0) {
+        fputs("stress: OPERATIONS must be a positive number\n", stderr);
+        return 2;
+    }
     if (tandem_context_create(NULL, &context) != TANDEM_OK ||
         tandem_device_count(context, &devices) != TANDEM_OK) {
         fprintf(stderr, "stress: %s\n", tandem_last_error());
