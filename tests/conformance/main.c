@@ -219,13 +219,23 @@ static void closing_print(const struct suite *suite)
            (unsigned long long)suite->skipped);
 }
 
-/* A run of nothing shows nothing: says what matched no case. */
+/* Returns the exit status of the run.  A run in which no case passed and none
+ * failed has tested nothing: the function prints the reason. */
 static enum exit_code result_code(const struct suite *suite)
 {
     const struct suite_options *options = suite->options;
 
-    if (suite->passed + suite->failed + suite->skipped + suite->listed > 0)
-        return suite->failed != 0 ? EXIT_FAILED : EXIT_PASSED;
+    if (suite->failed != 0)
+        return EXIT_FAILED;
+    if (suite->passed + suite->listed != 0)
+        return EXIT_PASSED;
+    if (suite->skipped != 0) {
+        fprintf(stderr,
+                PROGRAM ": no case passed: all %llu were skipped; --verbose "
+                        "prints why\n",
+                (unsigned long long)suite->skipped);
+        return EXIT_NOTHING_PASSED;
+    }
     fprintf(stderr, PROGRAM ": no case of %s",
             options->only != NULL ? options->only : "any group");
     if (options->filter != NULL)
@@ -235,7 +245,7 @@ static enum exit_code result_code(const struct suite *suite)
             : options->brief ? "brief"
                              : "quick",
             (unsigned long long)options->seed);
-    return EXIT_FAILED;
+    return EXIT_NOTHING_PASSED;
 }
 
 int main(int argc, char **argv)

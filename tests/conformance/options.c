@@ -41,8 +41,10 @@ static void usage_print(void)
         "  -v, --verbose           one line for each case\n"
         "  -h, --help              this text\n"
         "  -V, --version           the version\n\n"
-        "Exit status: 0 all passed, 1 something failed, 2 wrong usage, or "
-        "no\nplugin of this ABI, 3 there is no such device.\n\n"
+        "Exit status: 0 no case failed and at least one passed, 1 a case "
+        "failed,\n2 wrong usage, or no plugin of this ABI, 3 there is no such "
+        "device, 4 no case\npassed and none failed: all were skipped, or "
+        "none was selected.\n\n"
         "Groups:\n",
         stdout);
     for (uint32_t i = 0; i < GROUP_COUNT; i++)

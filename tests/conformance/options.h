@@ -13,7 +13,8 @@ enum exit_code {
     EXIT_PASSED = 0,
     EXIT_FAILED = 1,
     EXIT_USAGE = 2,
-    EXIT_NO_DEVICE = 3
+    EXIT_NO_DEVICE = 3,
+    EXIT_NOTHING_PASSED = 4 /* no case ran, or all were skipped */
 };
 
 /* The groups of cases, in the order in which they run. */

@@ -158,7 +158,8 @@ static void print_differences(const json_t *earlier, const json_t *now,
     }
 }
 
-size_t document_compare(const json_t *earlier, const json_t *now, FILE *out)
+size_t document_compare(const json_t *earlier, const json_t *now, FILE *out,
+                        size_t *out_common)
 {
     struct tally tally = {.table.fold = 1};
     const json_t *row;
@@ -192,5 +193,6 @@ size_t document_compare(const json_t *earlier, const json_t *now, FILE *out)
             "status, %zu new, %zu not in this run\n",
             tally.slower, tally.faster, tally.same, tally.other, tally.added,
             tally.gone);
+    *out_common = json_array_size(json_object_get(now, "rows")) - tally.added;
     return tally.slower;
 }

@@ -61,9 +61,11 @@ void tables_print(const json_t *document, bool markdown, FILE *out);
 /* The fraction of the limit of each row, by device and suite. */
 void plot_print(const json_t *document, FILE *out);
 
-/* Prints what differs from the earlier one by more than the spread of both,
- * and what is no longer there; how many rows became slower. */
-size_t document_compare(const json_t *earlier, const json_t *now, FILE *out);
+/* Prints the rows whose times differ by more than the spread of both results,
+ * and the rows that only the earlier result has.  Returns the number of rows
+ * that became slower; *out_common is the number of rows that both have. */
+size_t document_compare(const json_t *earlier, const json_t *now, FILE *out,
+                        size_t *out_common);
 
 /* ---- rows ---- */
 

@@ -16,13 +16,19 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether --only left one of count rows at least; complains where not. */
+/* Returns true if at least one row was selected; otherwise prints what selected
+ * none. */
 static bool found_rows(const struct command *command, size_t count)
 {
-    if (count > 0 || command->selection.only == NULL)
+    if (count > 0)
         return true;
-    fprintf(stderr, "tandem-bench: no row has \"%s\" in its name here\n",
-            command->selection.only);
+    if (command->selection.only != NULL)
+        fprintf(stderr, "tandem-bench: no row has \"%s\" in its name here\n",
+                command->selection.only);
+    else
+        fputs("tandem-bench: no row ran: the selected suites have no row for "
+              "the selected devices\n",
+              stderr);
     return false;
 }
 
@@ -95,12 +101,19 @@ static int compare(const struct command *command, const json_t *document,
                    FILE *text)
 {
     json_t *earlier = document_read(command->compare);
-    size_t slower;
+    size_t slower, common;
 
     if (earlier == NULL)
         return EXIT_FAILED;
-    slower = document_compare(earlier, document, text);
+    slower = document_compare(earlier, document, text, &common);
     json_decref(earlier);
+    if (common == 0) {
+        fprintf(stderr,
+                "tandem-bench: %s has no row of this run, so nothing was "
+                "compared\n",
+                command->compare);
+        return EXIT_FAILED;
+    }
     return slower > 0 ? EXIT_SLOWER : 0;
 }
 

@@ -48,9 +48,10 @@ static void print_help(FILE *out)
         fprintf(out, "  %-12s %s\n", suites[i].name, suites[i].about);
     fputs("\nspeed: above 1 is faster than the reference.\n"
           "Exit status: 0 all ran, 1 a result was wrong, a call failed or a "
-          "file cannot\nbe read or written, 2 wrong usage or no row that "
-          "--only names, 3 there is no\ndevice, or none of the name given, 4 "
-          "--compare found something slower beyond\nthe spread.\n",
+          "file cannot\nbe read or written, or has no row of this run to "
+          "--compare, 2 wrong usage or no\nrow was selected, 3 there is no "
+          "device, or none of the name given, 4 --compare\nfound something "
+          "slower beyond the spread.\n",
           out);
 }
 

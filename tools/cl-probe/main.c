@@ -106,8 +106,9 @@ static const char help[] =
     "  -h, --help         this text\n"
     "  -V, --version      the version\n"
     "\n"
-    "Exit status: 0 all well, 1 a device or a check failed, 2 wrong usage,\n"
-    "3 there is no device, or none of the name given.\n";
+    "Exit status: 0 all well, 1 a device or a check failed, or --verify could\n"
+    "check no operator of a device, 2 wrong usage, 3 there is no device, or\n"
+    "none of the name given.\n";
 
 void probe_complain(const char *format, ...)
 {

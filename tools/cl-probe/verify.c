@@ -23,6 +23,8 @@
 
 #define VERIFY_LIMIT_S 1800u
 #define FAILURES_KEPT 50
+/* The exit status of tandem-conformance if every case was skipped. */
+#define SUITE_NOTHING_PASSED 4
 
 struct verification {
     const struct probe_options *options;
@@ -167,7 +169,9 @@ static void take_line(struct verification *v, const char *text,
 
 static void answer(struct verification *v, struct child_link *link, int state)
 {
-    bool judged = WIFEXITED(state) && WEXITSTATUS(state) <= 1;
+    bool judged = WIFEXITED(state) &&
+                  (WEXITSTATUS(state) <= 1 ||
+                   WEXITSTATUS(state) == SUITE_NOTHING_PASSED);
 
     if (!judged || v->passed + v->failed + v->skipped == 0 ||
         (WEXITSTATUS(state) == 1 && v->failed == 0)) {
@@ -282,6 +286,29 @@ bool verify_good(const json_t *result)
            device_number(result, "failed") == 0;
 }
 
+/* Marks a result as an error if no case of an operator passed or failed. */
+static void operators_require(json_t *result)
+{
+    const char *name;
+    json_t *counts;
+    double skipped = 0;
+
+    if (json_object_get(result, "error") != NULL ||
+        device_number(result, "failed") > 0)
+        return;
+    json_object_foreach(json_object_get(result, "groups"), name, counts) {
+        if (tandem_op_by_name(name) == NULL)
+            continue;
+        if (device_number(counts, "passed") > 0)
+            return;
+        skipped += device_number(counts, "skipped");
+    }
+    json_object_set_new(result, "error",
+                        json_sprintf("no operator was checked: the device "
+                                     "declined all %.0f cases of operators",
+                                     skipped));
+}
+
 static json_t *verify_all(const struct probe_options *options,
                           const json_t *devices, const char *program,
                           int *out_status)
@@ -293,6 +320,7 @@ static json_t *verify_all(const struct probe_options *options,
             verify_device(options, json_array_get(devices, i), program,
                           options->op);
 
+        operators_require(result);
         if (!verify_good(result))
             *out_status = PROBE_FAILED;
         if (!options->json)
