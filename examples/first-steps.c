@@ -11,14 +11,16 @@ int main(void)
                                             .activation = TANDEM_OP_RELU,
                                             .device = TANDEM_ANY_DEVICE};
     struct tandem_explanation why = {.struct_size = sizeof(why)};
-    struct tandem_context *tandem;
+    struct tandem_context *tandem = NULL;
     struct tandem_tensor *ta, *tb, *tc;
     const char *backend;
     uint32_t index;
+    int failed;
 
     for (int i = 0; i < 512 * 512; i++)
         a[i] = b[i] = (float)(i % 7);
-    if (tandem_context_create(NULL, &tandem) ||
+    failed =
+        tandem_context_create(NULL, &tandem) ||
         tandem_tensor_wrap(tandem, a, TANDEM_F32, 2, square, NULL, 0, &ta) ||
         tandem_tensor_wrap(tandem, b, TANDEM_F32, 2, square, NULL, 0, &tb) ||
         tandem_tensor_wrap(tandem, c, TANDEM_F32, 2, square, NULL, 0, &tc) ||
@@ -27,11 +29,14 @@ int main(void)
         tandem_matmul(tandem, &options, ta, tb, tc) || /* does not wait */
         tandem_tensor_sync(tc, TANDEM_FOREVER) ||      /* c holds relu(a b) */
         tandem_explain(tandem, &why) ||
-        tandem_device_name(tandem, why.chosen, &backend, &index))
-        return fprintf(stderr, "%s\n", tandem_last_error()), 1;
-    printf("c[0][0] = %g, computed by %s:%u\n", (double)c[0], backend, index);
-    tandem_context_destroy(tandem);
+        tandem_device_name(tandem, why.chosen, &backend, &index);
+    if (failed)
+        fprintf(stderr, "%s\n", tandem_last_error());
+    else
+        printf("c[0][0] = %g, computed by %s:%u\n", (double)c[0], backend,
+               index);
+    tandem_context_destroy(tandem); /* before main returns, always */
     if (fclose(stdout) != 0)
         return perror("standard output"), 1;
-    return 0;
+    return failed;
 }

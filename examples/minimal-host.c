@@ -10,14 +10,18 @@
 #include <tandem/backend.h>
 
 static const struct tandem_backend *backend;
+static struct tandem_device *device;
 
-/* Ends the program where a call of the plugin failed. */
+/* Ends the program if a call of the plugin failed. The device is closed first,
+ * because its driver may still compile or compute in other threads. */
 static void need(enum tandem_status status, const char *what)
 {
     if (status == TANDEM_OK)
         return;
     fprintf(stderr, "%s: status %d: %s\n", what, (int)status,
             backend->last_error());
+    if (device != NULL)
+        backend->close(device);
     exit(1);
 }
 
@@ -40,8 +44,7 @@ static void plugin_load(const char *path)
 }
 
 /* y = x + x, then y = relu(y), without a wait between the two. */
-static void elementwise_run(struct tandem_device *device,
-                            struct tandem_stream *stream)
+static void elementwise_run(struct tandem_stream *stream)
 {
     const float x[4] = {-1.0f, 0.5f, 2.0f, -3.0f};
     float y[4];
@@ -68,7 +71,7 @@ static void elementwise_run(struct tandem_device *device,
 }
 
 /* c = a b for two matrices of 2 x 2. */
-static void gemm_run(struct tandem_device *device, struct tandem_stream *stream)
+static void gemm_run(struct tandem_stream *stream)
 {
     const float a[4] = {1.0f, 2.0f, 3.0f, 4.0f};
     const float b[4] = {5.0f, 6.0f, 7.0f, 8.0f};
@@ -97,7 +100,6 @@ static void gemm_run(struct tandem_device *device, struct tandem_stream *stream)
 int main(int argc, char **argv)
 {
     struct tandem_device_info info = {.struct_size = sizeof(info)};
-    struct tandem_device *device;
     struct tandem_stream *stream;
     uint32_t count;
 
@@ -111,8 +113,8 @@ int main(int argc, char **argv)
     need(backend->open(0, NULL, &device), "open");
     need(backend->stream_create(device, 0, &stream), "stream_create");
     printf("%s: %s\n", backend->name, info.name);
-    elementwise_run(device, stream);
-    gemm_run(device, stream);
+    elementwise_run(stream);
+    gemm_run(stream);
     backend->stream_destroy(stream);
     backend->close(device);
     if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -611,8 +611,9 @@ struct tandem_backend {
     enum tandem_status (*open)(uint32_t index,
                                const struct tandem_open_options *options,
                                struct tandem_device **out_device);
-    /* R [blocks]  Waits for the device's work, frees all that belongs to it:
-     * its streams, events, buffers and graphs become invalid. */
+    /* R [blocks]  Waits for the device's work, frees its streams, events,
+     * buffers and graphs.  Call it before exit or the end of main: a driver
+     * may crash there while it still compiles or computes. */
     void (*close)(struct tandem_device *device);
     /* O [blocks]  Searches for better parameters for at most budget_ns and
      * passes each finding to sink.  Fallback: TANDEM_UNSUPPORTED. */

@@ -51,12 +51,16 @@
  *              devices open at first use.  Where the parent listed or used
  *              them, OpenCL's are left out in the child.
  *   Process    The library never aborts, exits, prints, forks or installs a
- *              signal or exit handler.  A process may end with contexts open
- *              and work under way.  BLAS, CLBlast and drivers end themselves
- *              in exit: from when it is called no thread may be in a product or
- *              use OpenCL, but for handlers of atexit that were registered
- *              after the context's first operator.  Of a process that forked
- *              while threads used OpenCL the child ends by _exit.
+ *              signal or exit handler.  Call tandem_context_destroy before
+ *              main returns or exit is called, on error paths too, if a device
+ *              other than the CPU plugin's may have been used: BLAS, CLBlast
+ *              and drivers end themselves in exit, and some crash there while
+ *              their own threads still compile or compute.  From when exit is
+ *              called no thread may be in a product or use OpenCL, but for
+ *              handlers of atexit that were registered after the context's
+ *              first operator.  _exit and quick_exit are safe at any time.  Of
+ *              a process that forked while threads used OpenCL the child ends
+ *              by _exit.
  *
  * Environment (read by secure_getenv, at tandem_context_create):
  *   TANDEM_PLUGIN_PATH    directories to search before the installed one
@@ -168,7 +172,8 @@ tandem_context_create(const struct tandem_context_options *options,
 /* [blocks]  Waits for all work, brings nothing back to wrapped memory (call
  * tandem_tensor_sync first), closes devices, frees tensors.  A device that
  * keeps it waiting for hang_ms is left as it is, with the memory that its work
- * uses. */
+ * uses.  The wait includes compilations that have begun; those that have not
+ * begun are dropped. */
 void tandem_context_destroy(struct tandem_context *context);
 
 /* [blocks: driver start, at first use]  The devices that there are.  So does

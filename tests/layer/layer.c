@@ -39,11 +39,16 @@
  *   TANDEM_LAYER_FENCE=1
  *       Buffers end where memory ends: what a kernel touches past them ends the
  *       process; see fence.c.
+ *   TANDEM_LAYER_LEAVES=1
+ *       At exit the layer prints how many contexts the program left open.
  *
  * Any thread.
  */
 #include "internal.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 cl_icd_dispatch target;
@@ -61,6 +66,21 @@ void layer_counts_read(struct layer_counts *out_counts)
     for (size_t i = 0; i < sizeof copy / sizeof *copy; i++)
         copy[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
     memcpy(out_counts, copy, sizeof copy);
+}
+
+/* Tells a test from outside whether the program closed its devices before it
+ * ended: drivers may crash if it did not. */
+__attribute__((destructor)) static void leaves_report(void)
+{
+    struct layer_counts now;
+
+    if (!getenv("TANDEM_LAYER_LEAVES"))
+        return;
+    layer_counts_read(&now);
+    fprintf(stderr, "layer: %" PRIu64 " contexts created, %" PRIu64
+            " left open\n", now.created[LAYER_CONTEXT],
+            now.created[LAYER_CONTEXT] + now.retained[LAYER_CONTEXT] -
+                now.released[LAYER_CONTEXT]);
 }
 
 LAYER_EXPORT CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info name,

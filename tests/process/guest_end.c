@@ -21,6 +21,16 @@ static int closed(const char *device)
     return 0;
 }
 
+/* The first launch is still under way, and perhaps being compiled, when the
+ * context is destroyed. */
+static int closed_at_once(const char *device)
+{
+    guest_begin(&guest, device);
+    guest_start(&guest);
+    guest_end(&guest);
+    return 0;
+}
+
 static int returned(const char *device)
 {
     guest_begin(&guest, device);
@@ -184,6 +194,7 @@ static int main_ends_first(const char *device)
 
 const struct guest_mode end_modes[] = {
     {"closed", closed},
+    {"closed-at-once", closed_at_once},
     {"returned", returned},
     {"exited", exited},
     {"exited-at-once", exited_at_once},
