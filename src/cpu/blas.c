@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "common/atfork.h"
+#include "common/message.h"
 
 /* ---- forks -------------------------------------------------------------- */
 
@@ -42,8 +43,11 @@ static void fork_prepare(void)
         nanosleep(&pause, NULL);
 }
 
+static void threads_stopped(void);
+
 static void fork_parent(void)
 {
+    threads_stopped();
     atomic_fetch_sub(&forks, 1);
     if (atomic_load(&holder) != pthread_self())
         return;
@@ -59,6 +63,7 @@ static void fork_child(void)
     atomic_store(&holder, (pthread_t)0);
     atomic_store(&inside, 0);
     atomic_store(&forks, 0);
+    threads_stopped();
     threads_inherit();
 }
 
@@ -93,6 +98,9 @@ void blas_leave(void)
 #include <string.h>
 #include <strings.h>
 
+#include "common/shelter.h"
+#include "common/threads.h"
+
 static _Atomic uint32_t users;
 static int found; /* the process's number, while there are users */
 /* In a child after fork, whose parent had users: found is not set again. */
@@ -102,6 +110,57 @@ static void threads_inherit(void)
 {
     if (atomic_exchange(&users, 0) > 0)
         atomic_store(&inherited, true);
+}
+
+/* Set by a fork, until the system was seen to let OpenBLAS start its threads
+ * again. */
+static atomic_bool stopped;
+
+static void threads_stopped(void)
+{
+    atomic_store(&stopped, true);
+}
+
+/* The threads that OpenBLAS would start, the calling one not counted.  Called
+ * with mutex held. */
+static uint32_t threads_missing(void)
+{
+    int threads = openblas_get_num_threads();
+    if ((atomic_load(&users) > 0 || atomic_load(&inherited)) && found > threads)
+        threads = found;
+    return threads > 1 ? (uint32_t)threads - 1 : 0;
+}
+
+/* Called with mutex held. */
+static bool threads_can_restart(void)
+{
+    struct shelter host;
+    if (!atomic_load(&stopped))
+        return true;
+    shelter_enter(&host);
+    bool can = threads_can_start(threads_missing());
+    shelter_leave(&host);
+    if (can)
+        atomic_store(&stopped, false);
+    return can;
+}
+
+enum tandem_status blas_ready(void)
+{
+    if (!atomic_load_explicit(&stopped, memory_order_relaxed))
+        return TANDEM_OK;
+    pthread_mutex_lock(&mutex);
+    bool can = threads_can_restart();
+    uint32_t missing = threads_missing();
+    pthread_mutex_unlock(&mutex);
+    if (can)
+        return TANDEM_OK;
+    return message_set(TANDEM_OUT_OF_MEMORY,
+                       "gemm: OpenBLAS must start %u threads again after a "
+                       "fork, but the system refuses them because of "
+                       THREADS_LIMITS "; raise it, or set "
+                       "OPENBLAS_NUM_THREADS=1 in the environment",
+                       (unsigned)missing);
 }
 
 bool blas_limit(uint32_t threads)
@@ -122,7 +181,9 @@ bool blas_limit(uint32_t threads)
 void blas_release(void)
 {
     pthread_mutex_lock(&mutex);
-    if (atomic_fetch_sub(&users, 1) == 1)
+    /* A number that cannot be set again stays low. */
+    bool can = threads_can_restart();
+    if (atomic_fetch_sub(&users, 1) == 1 && can)
         openblas_set_num_threads(found);
     pthread_mutex_unlock(&mutex);
 }
@@ -177,6 +238,15 @@ bool blas_complain(const char *level, char *out, size_t bytes)
 
 static void threads_inherit(void)
 {
+}
+
+static void threads_stopped(void)
+{
+}
+
+enum tandem_status blas_ready(void)
+{
+    return TANDEM_OK;
 }
 
 /* Another CBLAS keeps the number that it has. */

@@ -11,17 +11,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <tandem/backend.h>
+
 /* Lets products use at most threads until blas_release.  False where they do
- * so already: then there is nothing to release. */
+ * so already: then there is nothing to release.  Call blas_ready first. */
 bool blas_limit(uint32_t threads);
 void blas_release(void);
+
+/* OpenBLAS ends its threads before a fork, and the next call starts them again,
+ * in the parent as in the child.  If the system refuses one, OpenBLAS prints to
+ * stderr and raises SIGINT.  Returns TANDEM_OK if that cannot happen, else
+ * TANDEM_OUT_OF_MEMORY with a message. */
+enum tandem_status blas_ready(void);
 
 /* Each call of the CBLAS is between these: a fork waits for those under way,
  * and they for it, for at most a while.  The child would find the locks that it
  * takes as other threads left them, and wait for ever, in exit too. */
 void blas_enter(void);
 void blas_leave(void);
-/* Has forks wait so from now on; false: no memory. */
+/* Has forks wait so from now on, and blas_ready know of them; false: no
+ * memory. */
 bool blas_watch(void);
 
 /* Why products are slower than they need be: the CBLAS took kernels for less

@@ -167,6 +167,8 @@ enum tandem_status gemm_run(struct tandem_stream *stream,
         status = check_gemm(gemm, buffer_span, stream->owned.device);
     if (status == TANDEM_OK)
         status = gemm_supports(gemm);
+    if (status == TANDEM_OK)
+        status = blas_ready();
     if (status != TANDEM_OK || gemm->m == 0 || gemm->n == 0)
         return status;
     struct tandem_device *device = stream->owned.device;

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "common/message.h"
+#include "cpu/blas.h"
 #include "cpu/cpu.h"
 
 static const struct tandem_backend backend = {
@@ -47,5 +48,8 @@ static const struct tandem_backend backend = {
 
 const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)
 {
+    /* OpenBLAS was just loaded: no fork after that is missed.  Opening a device
+     * tells if memory is out. */
+    blas_watch();
     return host_abi_major == TANDEM_ABI_MAJOR ? &backend : NULL;
 }

@@ -7,10 +7,12 @@
 #include "host/loader.h"
 #include "common/message.h"
 #include "common/shelter.h"
+#include "common/threads.h"
 #include "host/elf.h"
 #include "host/path.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,11 +45,66 @@ static const char *library_hint(const char *error)
     return "";
 }
 
+/* Room for the largest number of processors that Linux supports. */
+struct processors {
+    cpu_set_t sets[8192 / CPU_SETSIZE];
+};
+
+/* OpenBLAS starts one thread less than the processors that the loading thread
+ * may run on.  If the system refuses one of these threads, OpenBLAS prints to
+ * stderr and raises SIGINT. */
+enum thread_room {
+    THREADS_START,     /* or the calling thread has one processor anyway */
+    THREADS_PREVENTED, /* it has one processor until found is set again */
+    THREADS_REFUSED    /* a library that starts threads must not be loaded */
+};
+
+static enum thread_room thread_room(struct processors *out_found)
+{
+    const size_t bytes = sizeof(out_found->sets);
+    struct processors one;
+    const int here = sched_getcpu();
+    int count;
+
+    memset(out_found, 0, sizeof(*out_found));
+    memset(&one, 0, sizeof(one));
+    if (here < 0 || sched_getaffinity(0, bytes, out_found->sets) != 0)
+        return threads_can_start(1) ? THREADS_START : THREADS_REFUSED;
+    count = CPU_COUNT_S(bytes, out_found->sets);
+    if (count < 2 || threads_can_start((uint32_t)count - 1))
+        return THREADS_START;
+    CPU_SET_S(here, bytes, one.sets);
+    return sched_setaffinity(0, bytes, one.sets) == 0 ? THREADS_PREVENTED
+                                                      : THREADS_REFUSED;
+}
+
+/* Opens a library in a shelter, because it may start threads.  Sets *out_room;
+ * if it is THREADS_REFUSED, the library is not opened and dlerror says
+ * nothing. */
+static void *library_load(const char *path, int flags,
+                          enum thread_room *out_room)
+{
+    struct processors found;
+    struct shelter host;
+    void *library = NULL;
+
+    dlerror();
+    shelter_enter(&host);
+    *out_room = thread_room(&found);
+    if (*out_room != THREADS_REFUSED)
+        library = dlopen(path, flags);
+    if (*out_room == THREADS_PREVENTED)
+        sched_setaffinity(0, sizeof(found.sets), found.sets);
+    shelter_leave(&host);
+    return library;
+}
+
 /* What else the plugin needs and is not there, beside what error tells of. */
 static void missing_describe(int directory, const char *name,
                              const char *error, char *out, size_t out_bytes)
 {
     char needed[256], why[TRUST_WHY_BYTES];
+    enum thread_room room;
     const int file = trust_file(directory, name, why, sizeof(why));
     size_t used = 0;
 
@@ -59,7 +116,7 @@ static void missing_describe(int directory, const char *name,
 
         if (strstr(error, needed) != NULL)
             continue;
-        library = dlopen(needed, RTLD_LAZY | RTLD_LOCAL);
+        library = library_load(needed, RTLD_LAZY | RTLD_LOCAL, &room);
         if (library != NULL)
             dlclose(library);
         else if (used < out_bytes)
@@ -136,12 +193,12 @@ static void plugin_refuse(struct tandem_context *context, int directory,
 {
     const char *told = dlerror();
     char error[512], missing[512];
-    struct shelter host;
 
-    snprintf(error, sizeof(error), "%s", told != NULL ? told : "unknown error");
-    shelter_enter(&host);
+    snprintf(error, sizeof(error), "%s",
+             told != NULL ? told
+                          : "the system refuses new threads because of "
+                            THREADS_LIMITS);
     missing_describe(directory, name, error, missing, sizeof(missing));
-    shelter_leave(&host);
     context_problem(context, TANDEM_LOG_WARNING, "%s: not loaded: %s%s%s", path,
                     error, library_hint(error), missing);
 }
@@ -184,17 +241,19 @@ static void loaded_add(const char *path, void *library)
 /* Loaded by its path, so that debuggers and dladdr know it by that: nobody who
  * may not change the file itself can change what the path leads to, because
  * its directories were judged as well (docs/trust.md). */
-static void *library_open(const char *path)
+static void *library_open(struct tandem_context *context, const char *path)
 {
     void *library = loaded_find(path);
-    struct shelter host;
+    enum thread_room room;
 
     if (library != NULL)
         return library;
-    /* A plugin's libraries may start threads as they are loaded. */
-    shelter_enter(&host);
-    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    shelter_leave(&host);
+    library = library_load(path, RTLD_NOW | RTLD_LOCAL, &room);
+    if (room == THREADS_PREVENTED)
+        log_message(&context->log, TANDEM_LOG_WARNING,
+                    "%s: its libraries were loaded for one thread, because the "
+                    "system refuses new threads: " THREADS_LIMITS " is reached",
+                    path);
     return library;
 }
 
@@ -215,7 +274,7 @@ static void plugin_load(struct tandem_context *context, int directory,
                         problem[0] != '\0' ? problem : "it is gone");
         return;
     }
-    library = library_open(path);
+    library = library_open(context, path);
     if (library == NULL) {
         plugin_refuse(context, directory, name, path);
         return;
