@@ -611,9 +611,8 @@ struct tandem_backend {
     enum tandem_status (*open)(uint32_t index,
                                const struct tandem_open_options *options,
                                struct tandem_device **out_device);
-    /* R [blocks]  Waits for the device's work, frees its streams, events,
-     * buffers and graphs.  Call it before exit or the end of main: a driver
-     * may crash there while it still compiles or computes. */
+    /* R [blocks]  Waits for the device's work, frees all its objects.  Call it
+     * before exit: a driver that still compiles or computes may crash there. */
     void (*close)(struct tandem_device *device);
     /* O [blocks]  Searches for better parameters for at most budget_ns and
      * passes each finding to sink.  Fallback: TANDEM_UNSUPPORTED. */
