@@ -16,6 +16,11 @@
 
 /* Results of a matrix by a vector that are made together. */
 #define VECTOR_RESULTS 256
+/* The most lines for dot products, and the limits of vector_terms. */
+#define FEW_LINES 2
+#define ROW_TERMS 8192
+#define COLUMN_TERMS 2048
+#define ODD_COLUMN_TERMS 512
 
 static const float *matrix_data(const struct tandem_matrix *matrix)
 {
@@ -50,26 +55,107 @@ static bool by_vector(const struct tandem_gemm *gemm)
     return gemm->m == 1 || gemm->n == 1;
 }
 
-/* A matrix by a vector, n results: c, of one row or column, starts from 0 where
- * beta is, which makes nothing of what it holds. */
-static void vector_multiply(const struct tandem_gemm *gemm, const float *a,
-                            const float *b, float *c, int64_t n)
+/* A matrix-vector product: y[j] = alpha (sum over k of x and the matrix's line
+ * j) + beta y[j], for n <= VECTOR_RESULTS lines. */
+struct vector_product {
+    const float *matrix, *x;
+    float *y;
+    int64_t n, k, ld, x_step, y_step;
+    bool across; /* lines are columns of the matrix in memory, else rows */
+    float alpha, beta;
+};
+
+static struct vector_product vector_product_of(const struct tandem_gemm *gemm,
+                                               const float *a, const float *b,
+                                               float *c, int64_t n)
 {
     bool ta = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
     bool tb = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
-    bool row = gemm->m == 1; /* by b's columns, else by a's rows */
-    const struct tandem_matrix *matrix = row ? &gemm->b : &gemm->a;
-    bool across = row ? !tb : ta; /* the matrix lies by k */
-    int64_t step = row ? (ta ? gemm->a.ld : 1) : (tb ? 1 : gemm->b.ld);
-    if (gemm->beta == 0)
-        c_scale(c, gemm->c.ld, row ? 1 : n, row ? n : 1, 0);
+    bool row = gemm->m == 1; /* lines are b's columns, else a's rows */
+    return (struct vector_product){
+        .matrix = row ? b : a,
+        .x = row ? a : b,
+        .y = c,
+        .n = n,
+        .k = gemm->k,
+        .ld = row ? gemm->b.ld : gemm->a.ld,
+        .x_step = row ? (ta ? gemm->a.ld : 1) : (tb ? 1 : gemm->b.ld),
+        .y_step = row ? 1 : gemm->c.ld,
+        .across = row ? !tb : ta,
+        .alpha = (float)gemm->alpha,
+        .beta = (float)gemm->beta};
+}
+
+/* y = alpha (the sums over terms of k from number from on) + beta y. */
+static void vector_multiply(const struct vector_product *v, int64_t from,
+                            int64_t terms, float alpha, float beta, float *y,
+                            int64_t y_step)
+{
+    cblas_sgemv(CblasRowMajor, v->across ? CblasTrans : CblasNoTrans,
+                (int)(v->across ? terms : v->n),
+                (int)(v->across ? v->n : terms), alpha,
+                v->matrix + (v->across ? from * v->ld : from), (int)v->ld,
+                v->x + from * v->x_step, (int)v->x_step, beta, y, (int)y_step);
+}
+
+/* Whether the lines are few enough for dot products, and all elements of a line
+ * and of x lie side by side. */
+static bool by_dots(const struct vector_product *v)
+{
+    return v->n <= FEW_LINES && v->x_step == 1 && (!v->across || v->ld == 1);
+}
+
+static void dots_make(const struct vector_product *v, int64_t from,
+                      int64_t terms, float *y)
+{
+    for (int64_t j = 0; j < v->n; j++)
+        y[j] = cblas_sdot((int)terms, v->matrix + j * v->ld + from, 1,
+                          v->x + from, 1);
+}
+
+/*
+ * The terms that one call of the BLAS may sum in f32.  A sum of terms of one
+ * sign loses accuracy with its length.  Along rows OpenBLAS keeps 32 sums or
+ * more, of at most 256 terms then.  Across rows it adds four terms at a time,
+ * but one by one in the last n % 4 columns.
+ */
+static int64_t vector_terms(const struct vector_product *v)
+{
+    if (!v->across || by_dots(v))
+        return ROW_TERMS;
+    return v->n % 4 == 0 ? COLUMN_TERMS : ODD_COLUMN_TERMS;
+}
+
+static void vector_product_run(const struct vector_product *v)
+{
+    int64_t most = vector_terms(v);
+    float part[VECTOR_RESULTS];
+    double total[VECTOR_RESULTS];
     blas_enter();
-    cblas_sgemv(CblasRowMajor, across ? CblasTrans : CblasNoTrans,
-                (int)(across ? gemm->k : n),
-                (int)(across ? n : gemm->k), (float)gemm->alpha,
-                row ? b : a, (int)matrix->ld, row ? a : b, (int)step,
-                (float)gemm->beta, c, row ? 1 : (int)gemm->c.ld);
+    if (v->k <= most && !by_dots(v)) {
+        /* y starts from 0 where beta is 0, so that its NaNs are not read. */
+        c_scale(v->y, v->y_step, v->beta == 0 ? v->n : 0, 1, 0);
+        vector_multiply(v, 0, v->k, v->alpha, v->beta, v->y, v->y_step);
+        blas_leave();
+        return;
+    }
+    memset(total, 0, (size_t)v->n * sizeof total[0]);
+    for (int64_t from = 0; from < v->k; from += most) {
+        int64_t terms = v->k - from < most ? v->k - from : most;
+        memset(part, 0, (size_t)v->n * sizeof part[0]);
+        if (by_dots(v))
+            dots_make(v, from, terms, part);
+        else
+            vector_multiply(v, from, terms, 1, 0, part, 1);
+        for (int64_t j = 0; j < v->n; j++)
+            total[j] += part[j];
+    }
     blas_leave();
+    for (int64_t j = 0; j < v->n; j++) {
+        float *y = v->y + j * v->y_step;
+        double old = v->beta == 0 ? 0 : (double)v->beta * *y;
+        *y = (float)(v->alpha * total[j] + old);
+    }
 }
 
 /* n results of batch, from number from on. */
@@ -85,7 +171,9 @@ static void stretch_multiply(const struct product *product, int64_t batch,
                      : (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) == 0;
     int64_t skip = from * (!lines ? 1 : row ? gemm->b.ld : gemm->a.ld);
     c += from * (row ? 1 : gemm->c.ld);
-    vector_multiply(gemm, row ? a : a + skip, row ? b + skip : b, c, n);
+    struct vector_product v = vector_product_of(
+        gemm, row ? a : a + skip, row ? b + skip : b, c, n);
+    vector_product_run(&v);
     for (int64_t i = 0; !row && i < n; i++)
         product_row_finish(product, c + i * gemm->c.ld, from + i, 0, 1);
     if (row)

@@ -27,6 +27,11 @@
 #define WIDE_ROWS 512
 #define WIDE_COLUMNS 1024
 #define WIDE_DEPTHS 512
+/* The limits of slab_depth. */
+#define CHAIN_ELEMENTS 4096
+#define CHAIN_TERMS 512
+#define VECTOR_TERMS 4096
+#define FEW_ROWS 8
 /* A product of no more elements and such a depth is cut into parts of it. */
 #define PART_ELEMENTS 16384
 #define PART_LEAST 4096
@@ -150,12 +155,29 @@ static const float *operand_take(const struct region *region, float *room,
     return room;
 }
 
+/*
+ * How much of k one call of the CBLAS sums.  OpenBLAS blocks large products
+ * along k.  Its kernels for small ones add up all of k in one f32, which is too
+ * inaccurate for terms of one sign, or in the elements of vectors, where the
+ * operands' rows lie along k or are few.
+ */
+static int64_t slab_depth(const struct region *region)
+{
+    const struct tiles *tiles = region->tiles;
+    bool few = region->rows <= FEW_ROWS && region->columns <= FEW_ROWS;
+    if (tiles->widen_ab != NULL)
+        return WIDE_DEPTHS;
+    if (region->rows * region->columns > CHAIN_ELEMENTS)
+        return region->depth;
+    return !tiles->ta && (tiles->tb || few) ? VECTOR_TERMS : CHAIN_TERMS;
+}
+
 static void region_multiply(const struct region *region)
 {
     const struct tiles *tiles = region->tiles;
     const struct tandem_gemm *gemm = tiles->gemm;
     bool ta = tiles->ta, tb = tiles->tb;
-    int64_t slab = tiles->widen_ab == NULL ? region->depth : WIDE_DEPTHS;
+    int64_t slab = slab_depth(region);
     for (int64_t done = 0; done < region->depth; done += slab) {
         int64_t from = region->from + done;
         int64_t depth = least(slab, region->depth - done);
