@@ -61,6 +61,11 @@
  *              first operator.  _exit and quick_exit are safe at any time.  Of
  *              a process that forked while threads used OpenCL the child ends
  *              by _exit.
+ *   Signals    Threads that a call starts, those of BLAS and drivers too, block
+ *              every signal except those of faults.  SIGHUP, SIGINT, SIGQUIT
+ *              and SIGTERM stay open if they have no handler and the calling
+ *              thread does not block them.  A program that takes them by
+ *              sigwait or signalfd blocks them before its first call.
  *
  * Environment (read by secure_getenv, at tandem_context_create):
  *   TANDEM_PLUGIN_PATH    directories to search before the installed one

@@ -6,18 +6,33 @@
 
 #include "common/shelter.h"
 
+static bool has_handler(int number)
+{
+    struct sigaction action;
+    return sigaction(number, NULL, &action) != 0 ||
+           (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
+}
+
 /* A signal that a thread's own fault raises must stay open: blocked, it kills
  * the process without asking the host's handler, or the driver's.  SIGSYS is
- * how a sandbox answers a system call. */
+ * how a sandbox answers a system call.
+ * A signal that asks the process to end stays open if no handler could run in
+ * the wrong thread: a driver's or a CBLAS's threads never end, and may be the
+ * only ones left. */
 static void signals_block(sigset_t *out_before)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE,
                                  SIGILL,  SIGTRAP, SIGSYS};
+    static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     sigset_t all;
     sigfillset(&all);
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
         sigdelset(&all, faults[i]);
-    /* What the host has blocked stays so. */
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        if (!has_handler(ends[i]))
+            sigdelset(&all, ends[i]);
+    }
+    /* Signals that the host has blocked stay blocked. */
     pthread_sigmask(SIG_BLOCK, &all, out_before);
 }
 

@@ -188,7 +188,10 @@ void threads_blocked(const struct process_thread *threads, uint32_t count)
             const bool fault = n == SIGSEGV || n == SIGBUS || n == SIGFPE ||
                                n == SIGILL || n == SIGTRAP || n == SIGSYS;
 
-            if (fault || n == SIGKILL || n == SIGSTOP)
+            const bool end = n == SIGHUP || n == SIGINT || n == SIGQUIT ||
+                             n == SIGTERM;
+
+            if (fault || end || n == SIGKILL || n == SIGSTOP)
                 continue;
             ck_assert_msg(threads[i].blocked >> (n - 1) & 1,
                           "thread %d, \"%s\", does not block signal %d",

@@ -47,8 +47,8 @@ struct process_thread {
 };
 /* Every thread but the calling one. */
 uint32_t process_threads(struct process_thread *out);
-/* Asserts that each of these blocks every signal that does not come from a
- * fault of its own. */
+/* Asserts that each of these blocks every signal that neither comes from a
+ * fault of its own nor asks the process to end. */
 void threads_blocked(const struct process_thread *threads, uint32_t count);
 
 /* Open descriptors, and which of them an exec would close. */

@@ -192,6 +192,13 @@ static int main_ends_first(const char *device)
     pthread_exit(NULL);
 }
 
+/* What remains are threads of BLAS and drivers, if any: SIGTERM ends them. */
+static int main_ends_closed(const char *device)
+{
+    closed(device);
+    pthread_exit(NULL);
+}
+
 const struct guest_mode end_modes[] = {
     {"closed", closed},
     {"closed-at-once", closed_at_once},
@@ -210,5 +217,6 @@ const struct guest_mode end_modes[] = {
     {"threads-at-work", threads_at_work},
     {"exit-by-a-thread", exit_by_a_thread},
     {"main-ends-first", main_ends_first},
+    {"main-ends-closed", main_ends_closed},
     {NULL, NULL},
 };

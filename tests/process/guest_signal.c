@@ -94,7 +94,7 @@ static uint64_t blocked_of(const char *thread)
     snprintf(path, sizeof path, "/proc/self/task/%.20s/status", thread);
     file = fopen(path, "re");
     if (!file)
-        return UINT64_MAX; /* it ended */
+        return 0; /* it ended */
     while (fgets(line, sizeof line, file))
         if (sscanf(line, "SigBlk: %llx", &mask) == 1)
             break;
@@ -102,11 +102,25 @@ static uint64_t blocked_of(const char *thread)
     return mask;
 }
 
-/* How many threads there are besides the host's; each blocks what it can. */
-static int helpers_check(void)
+/* The signals that ask a process to end. */
+static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+static uint64_t ends_mask(void)
+{
+    uint64_t mask = 0;
+
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        mask |= UINT64_C(1) << (ends[i] - 1);
+    return mask;
+}
+
+/* Returns how many threads there are besides the host's.  Each must block what
+ * it can, except the signals in `open`, which it must not block. */
+static int helpers_check(uint64_t open)
 {
     DIR *tasks = opendir("/proc/self/task");
     const struct dirent *entry;
+    uint64_t blocked;
     int count = 0;
 
     MUST(tasks != NULL);
@@ -114,33 +128,44 @@ static int helpers_check(void)
         if (entry->d_name[0] == '.' ||
             strtol(entry->d_name, NULL, 10) == syscall(SYS_gettid))
             continue;
-        MUST((~blocked_of(entry->d_name) & blockable()) == 0);
+        blocked = blocked_of(entry->d_name);
+        if (blocked == 0)
+            continue; /* it ended */
+        MUST((blocked & blockable()) == (blockable() & ~open));
         count++;
     }
     closedir(tasks);
     return count;
 }
 
-/* The host's thread blocks the signal for a while: no helper takes it. */
-static int helpers_block(const char *device)
+/* Begins, starts every helper there can be, and checks their masks. */
+static void helpers_start(struct guest *guest, const char *device,
+                          uint64_t open)
 {
     const int64_t n = 1 << 22;
     float *data = calloc((size_t)n, sizeof *data);
     struct tandem_tensor *big = NULL;
-    struct guest guest;
-    sigset_t alarm;
-    int helpers;
 
     MUST(data != NULL);
-    guest_begin(&guest, device);
-    guest_work(&guest);
-    OK(tandem_tensor_wrap(guest.context, data, TANDEM_F32, 1, &n, NULL, 0,
+    guest_begin(guest, device);
+    guest_work(guest);
+    OK(tandem_tensor_wrap(guest->context, data, TANDEM_F32, 1, &n, NULL, 0,
                           &big));
     for (int i = 0; i < 8; i++) /* large enough for every helper */
-        OK(tandem_unary(guest.context, TANDEM_OP_EXP, big, big));
+        OK(tandem_unary(guest->context, TANDEM_OP_EXP, big, big));
     OK(tandem_tensor_sync(big, TANDEM_FOREVER));
-    helpers = helpers_check();
-    dprintf(STDOUT_FILENO, "%d helpers\n", helpers);
+    dprintf(STDOUT_FILENO, "%d helpers\n", helpers_check(open));
+    tandem_tensor_destroy(big);
+    free(data);
+}
+
+/* The host's thread blocks the signal for a while: no helper takes it. */
+static int helpers_block(const char *device)
+{
+    struct guest guest;
+    sigset_t alarm;
+
+    helpers_start(&guest, device, ends_mask());
     sigemptyset(&alarm);
     sigaddset(&alarm, SIGALRM);
     MUST(pthread_sigmask(SIG_BLOCK, &alarm, NULL) == 0);
@@ -153,9 +178,35 @@ static int helpers_block(const char *device)
         guest_work(&guest);
     MUST(elsewhere == 0);
     alarms(0, 0);
-    tandem_tensor_destroy(big);
     guest_end(&guest);
-    free(data);
+    return 0;
+}
+
+/* The host handles the signals that ask it to end: no helper takes them. */
+static int helpers_block_handled(const char *device)
+{
+    struct sigaction action = {.sa_handler = on_alarm};
+    struct guest guest;
+
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        MUST(sigaction(ends[i], &action, NULL) == 0);
+    helpers_start(&guest, device, 0);
+    guest_end(&guest);
+    return 0;
+}
+
+/* The host blocks the signals that ask it to end, to wait for them. */
+static int helpers_block_inherited(const char *device)
+{
+    struct guest guest;
+    sigset_t set;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        sigaddset(&set, ends[i]);
+    MUST(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0);
+    helpers_start(&guest, device, 0);
+    guest_end(&guest);
     return 0;
 }
 
@@ -197,6 +248,8 @@ const struct guest_mode signal_modes[] = {
     {"signals", signals},
     {"signals-restart", signals_restart},
     {"helpers-block", helpers_block},
+    {"helpers-block-handled", helpers_block_handled},
+    {"helpers-block-inherited", helpers_block_inherited},
     {"timeout", timeout},
     {NULL, NULL},
 };
