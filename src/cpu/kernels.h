@@ -55,6 +55,8 @@ typedef void (*row_fn)(const struct row *row);
 #define PACK_ELEMENTS 512
 /* Rows that a column kernel adds in f32 before it goes to f64. */
 #define COLUMN_ROWS 32
+/* Rows whose numbers f32 holds exactly. */
+#define FIND_ROWS 4096
 
 /* Of what is subnormal a digit less than the last is lost, which times so much
  * is within the norms' allowance. */
@@ -110,6 +112,13 @@ struct kernels {
     void (*column_exp)(float *y, int64_t y_stride, const float *x, int64_t rows,
                        int64_t stride, int64_t columns, const float *m,
                        double *accumulators);
+    /* The first winner of each column: if a row beats best[column], its value
+     * becomes best[column] and its number found[column].  NaN beats every
+     * number, and nothing beats NaN.  At most FIND_ROWS rows. */
+    void (*column_argmax)(const float *x, int64_t rows, int64_t stride,
+                          int64_t columns, float *best, float *found);
+    void (*column_argmin)(const float *x, int64_t rows, int64_t stride,
+                          int64_t columns, float *best, float *found);
 
     /* y[c * y_stride + r] = x[r * x_stride + c] of 4-byte elements. */
     void (*transpose4)(uint32_t *y, int64_t y_stride, const uint32_t *x,

@@ -191,34 +191,33 @@ static void band_run(const struct columns *columns, const float *start,
                              layout->reduced.elements);
 }
 
-/* The first winners of a band of columns; NaN wins for good. */
+/* Stores the first winners of a band of columns. */
 static void band_find(const struct columns *columns, const float *start,
                       int64_t *out, int64_t width)
 {
+    const struct kernels *kernels = columns->kernels;
     const struct layout_reduction *layout = columns->layout;
-    const struct layout *rows = &layout->reduced;
-    bool wants_min = columns->op == TANDEM_OP_ARGMIN;
+    int64_t rows = layout->reduced.elements; /* of the one reduced axis */
+    int64_t stride = layout->reduced.strides[0][layout->reduced.rank - 1];
     int64_t step = layout->kept.strides[0][layout->kept.rank - 1];
     float best[COLUMNS];
-    int64_t found[COLUMNS];
-    struct cursor cursor;
-    cursor_seek(&cursor, rows, 0);
+    float found[COLUMNS]; /* -1 if the block of rows has no new winner */
     for (int64_t i = 0; i < width; i++) {
         best[i] = start[i];
-        found[i] = 0;
+        out[i * step] = 0;
     }
-    for (int64_t row = 0; row < rows->elements; row++) {
-        const float *x = start + cursor.offsets[0];
-        for (int64_t i = 0; i < width; i++) {
-            bool wins = wants_min ? !(x[i] >= best[i]) : !(x[i] <= best[i]);
-            wins = wins && !isnan(best[i]);
-            best[i] = wins ? x[i] : best[i];
-            found[i] = wins ? row : found[i];
-        }
-        cursor_move(&cursor, rows, rows->rank - 1, 1);
+    for (int64_t done = 0; done < rows; done += FIND_ROWS) {
+        int64_t block = rows - done < FIND_ROWS ? rows - done : FIND_ROWS;
+        for (int64_t i = 0; i < width; i++)
+            found[i] = -1;
+        (columns->op == TANDEM_OP_ARGMIN
+             ? kernels->column_argmin
+             : kernels->column_argmax)(start + done * stride, block, stride,
+                                       width, best, found);
+        for (int64_t i = 0; i < width; i++)
+            if (found[i] >= 0)
+                out[i * step] = done + (int64_t)found[i];
     }
-    for (int64_t i = 0; i < width; i++)
-        out[i * step] = found[i];
 }
 
 static void bands_run(const void *context, int64_t first, int64_t end)

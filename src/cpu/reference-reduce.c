@@ -153,6 +153,26 @@ COLUMN(min, float, smaller(a, x[i]))
 COLUMN(sum, double, a + x[i])
 COLUMN(sum_square, double, a + (double)x[i] * x[i])
 
+/* Without branches, so that the compiler can vectorize the loops. */
+#define COLUMN_FIND(name, at_least)                                            \
+    static void column_##name(const float *x, int64_t rows, int64_t stride,    \
+                              int64_t columns, float *restrict best,           \
+                              float *restrict found)                           \
+    {                                                                          \
+        for (int64_t row = 0; row < rows; row++, x += stride) {                \
+            float number = (float)row;                                         \
+            for (int64_t i = 0; i < columns; i++) {                            \
+                float value = x[i], old = best[i], last = found[i];            \
+                bool wins = (old == old) & !(old at_least value);              \
+                best[i] = wins ? value : old;                                  \
+                found[i] = wins ? number : last;                               \
+            }                                                                  \
+        }                                                                      \
+    }
+
+COLUMN_FIND(argmax, >=)
+COLUMN_FIND(argmin, <=)
+
 static void column_product(const float *x, int64_t rows, int64_t stride,
                            int64_t columns, double *accumulators,
                            float *exponents)
@@ -219,6 +239,8 @@ void kernels_generic(struct kernels *table)
         .norm_row = row_norm,
         .column_max = column_max,
         .column_min = column_min,
+        .column_argmax = column_argmax,
+        .column_argmin = column_argmin,
         .column_sum = column_sum,
         .column_sum_square = column_sum_square,
         .column_product = column_product,

@@ -17,6 +17,14 @@ static inline vf lanes_load(const float *p, int64_t n)
     return n >= LANES ? vf_load(p) : vf_load_part(p, n, vf_set(0));
 }
 
+static inline void lanes_store(float *p, int64_t n, vf x)
+{
+    if (n >= LANES)
+        vf_store(p, x);
+    else
+        vf_store_part(p, n, x);
+}
+
 /* Adds a vector to n accumulators. */
 static inline void lanes_add(double *accumulators, int64_t n, vf x)
 {
@@ -45,10 +53,7 @@ static inline void lanes_add(double *accumulators, int64_t n, vf x)
                 a = raw(a, p);                                                 \
             }                                                                  \
             a = vf_select(vf_nan(nan), nan, a);                                \
-            if (n >= LANES)                                                    \
-                vf_store(accumulators + i, a);                                 \
-            else                                                               \
-                vf_store_part(accumulators + i, n, a);                         \
+            lanes_store(accumulators + i, n, a);                               \
         }                                                                      \
     }                                                                          \
     static void column_##name(const float *x, int64_t rows, int64_t stride,    \
@@ -63,6 +68,52 @@ static inline void lanes_add(double *accumulators, int64_t n, vf x)
 
 EXTREME(max, vf_max_raw)
 EXTREME(min, vf_min_raw)
+
+/* Works on two vectors of columns at a time, because each row depends on the
+ * row before.  The last vectors may overlap: finding a winner again changes
+ * nothing. */
+#define FIND(name, beats)                                                      \
+    static void column_##name(const float *x, int64_t rows, int64_t stride,    \
+                              int64_t columns, float *best, float *found)      \
+    {                                                                          \
+        int64_t n = columns < LANES ? columns : LANES, last = columns - n;     \
+        for (int64_t done = 0; done < rows; done += COLUMN_ROWS) {             \
+            int64_t end =                                                      \
+                rows - done < COLUMN_ROWS ? rows : done + COLUMN_ROWS;         \
+            for (int64_t next = 0; next < columns; next += 2 * LANES) {        \
+                int64_t i = next < last ? next : last;                         \
+                int64_t j = next + LANES < last ? next + LANES : last;         \
+                vf a = lanes_load(best + i, n), b = lanes_load(best + j, n);   \
+                vf a_row = lanes_load(found + i, n);                           \
+                vf b_row = lanes_load(found + j, n);                           \
+                for (int64_t row = done; row < end; row++) {                   \
+                    vf number = vf_set((float)row);                            \
+                    vf p = lanes_load(x + row * stride + i, n);                \
+                    vf q = lanes_load(x + row * stride + j, n);                \
+                    vm p_wins = beats(p, a), q_wins = beats(q, b);             \
+                    if (vm_bits(vm_or(p_wins, q_wins)) == 0)                   \
+                        continue;                                              \
+                    p_wins = vm_and(p_wins, vf_compare(a, a, EQ_OQ));          \
+                    q_wins = vm_and(q_wins, vf_compare(b, b, EQ_OQ));          \
+                    a = vf_select(p_wins, p, a);                               \
+                    b = vf_select(q_wins, q, b);                               \
+                    a_row = vf_select(p_wins, number, a_row);                  \
+                    b_row = vf_select(q_wins, number, b_row);                  \
+                }                                                              \
+                lanes_store(best + i, n, a);                                   \
+                lanes_store(best + j, n, b);                                   \
+                lanes_store(found + i, n, a_row);                              \
+                lanes_store(found + j, n, b_row);                              \
+            }                                                                  \
+        }                                                                      \
+    }
+
+/* Both are also true if x or y is NaN. */
+#define ABOVE(x, y) vf_compare(x, y, NLE_UQ)
+#define BELOW(x, y) vf_compare(y, x, NLE_UQ)
+
+FIND(argmax, ABOVE)
+FIND(argmin, BELOW)
 
 /* Sums rows <= COLUMN_ROWS rows of n columns, n <= LANES. */
 static inline vf lanes_sum(const float *x, int64_t rows, int64_t stride,
@@ -188,10 +239,8 @@ static void column_exp(float *y, int64_t y_stride, const float *x, int64_t rows,
                 vf p = lanes_load(x + row * stride + i, n);
                 vf e = vf_exp(vf_sub(p, shift));
                 sum = vf_add(sum, e);
-                if (y != NULL && n >= LANES)
-                    vf_store(y + row * y_stride + i, e);
-                else if (y != NULL)
-                    vf_store_part(y + row * y_stride + i, n, e);
+                if (y != NULL)
+                    lanes_store(y + row * y_stride + i, n, e);
             }
             lanes_add(accumulators + i, n, sum);
         }
@@ -202,6 +251,8 @@ void ISA(column_kernels)(struct kernels *table)
 {
     table->column_max = column_max;
     table->column_min = column_min;
+    table->column_argmax = column_argmax;
+    table->column_argmin = column_argmin;
     table->column_sum = column_sum;
     table->column_sum_square = column_sum_square;
     table->column_product = column_product;

@@ -150,6 +150,10 @@ static inline vm vm_or(vm a, vm b)
 {
     return _mm256_or_ps(a, b);
 }
+static inline vm vm_and(vm a, vm b)
+{
+    return _mm256_and_ps(a, b);
+}
 static inline uint32_t vm_bits(vm mask)
 {
     return (uint32_t)_mm256_movemask_ps(mask);

@@ -136,6 +136,10 @@ static inline vm vm_or(vm a, vm b)
 {
     return (vm)(a | b);
 }
+static inline vm vm_and(vm a, vm b)
+{
+    return (vm)(a & b);
+}
 static inline uint32_t vm_bits(vm mask)
 {
     return mask;

@@ -176,6 +176,10 @@ static inline vm vm_or(vm a, vm b)
 {
     return vorrq_u32(a, b);
 }
+static inline vm vm_and(vm a, vm b)
+{
+    return vandq_u32(a, b);
+}
 static inline uint32_t vm_bits(vm mask)
 {
     static const uint32_t bits[LANES] = {1, 2, 4, 8};
