@@ -86,14 +86,14 @@ static struct vector_product vector_product_of(const struct tandem_gemm *gemm,
         .beta = (float)gemm->beta};
 }
 
-/* y = alpha (the sums over terms of k from number from on) + beta y. */
+/* y = the sums over terms of k from number from on + beta y. */
 static void vector_multiply(const struct vector_product *v, int64_t from,
-                            int64_t terms, float alpha, float beta, float *y,
+                            int64_t terms, float beta, float *y,
                             int64_t y_step)
 {
     cblas_sgemv(CblasRowMajor, v->across ? CblasTrans : CblasNoTrans,
                 (int)(v->across ? terms : v->n),
-                (int)(v->across ? v->n : terms), alpha,
+                (int)(v->across ? v->n : terms), 1,
                 v->matrix + (v->across ? from * v->ld : from), (int)v->ld,
                 v->x + from * v->x_step, (int)v->x_step, beta, y, (int)y_step);
 }
@@ -132,10 +132,12 @@ static void vector_product_run(const struct vector_product *v)
     float part[VECTOR_RESULTS];
     double total[VECTOR_RESULTS];
     blas_enter();
-    if (v->k <= most && !by_dots(v)) {
+    /* A BLAS may multiply x by alpha first, where that can overflow or
+     * underflow although the product does neither. */
+    if (v->k <= most && v->alpha == 1 && !by_dots(v)) {
         /* y starts from 0 where beta is 0, so that its NaNs are not read. */
         c_scale(v->y, v->y_step, v->beta == 0 ? v->n : 0, 1, 0);
-        vector_multiply(v, 0, v->k, v->alpha, v->beta, v->y, v->y_step);
+        vector_multiply(v, 0, v->k, v->beta, v->y, v->y_step);
         blas_leave();
         return;
     }
@@ -146,7 +148,7 @@ static void vector_product_run(const struct vector_product *v)
         if (by_dots(v))
             dots_make(v, from, terms, part);
         else
-            vector_multiply(v, from, terms, 1, 0, part, 1);
+            vector_multiply(v, from, terms, 0, part, 1);
         for (int64_t j = 0; j < v->n; j++)
             total[j] += part[j];
     }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reductions, norms, softmax and cross-entropy of values from 1e-38 to 3e38:
- * of one magnitude, of all at once, and such that what is on the way to a
- * result is out of f32's range where the result is not.
+ * Reductions, norms, softmax, cross-entropy and matrix products of values from
+ * 1e-38 to 3e38: of one magnitude, of all at once, and such that what is on the
+ * way to a result is out of f32's range where the result is not.
  */
 #include "call.h"
+#include "gemm_form.h"
 #include "number.h"
 #include "row_form.h"
 
@@ -384,6 +385,34 @@ static void losses_run(struct suite *suite, const struct op_row *row)
                     loss_run(suite, row, scales[i], widths[k], classes[c]);
 }
 
+/* ---- matrix products ---- */
+
+/* Products of a and b are in f32's range, but products of alpha and either one
+ * are not. */
+static void products_run(struct suite *suite)
+{
+    static const struct gemm_form forms[] = {
+        {SIZES(1, 40, 12)},
+        {SIZES(1, 16, 4), .flags = TB, .batch = 2},
+        {SIZES(3, 1, 7), .flags = TA, .beta = -0.5},
+        {SIZES(41, 1, 12), .bias = ROW},
+        {SIZES(20, 24, 28), .flags = TB},
+        {SIZES(1, 40, 12), .dtype = TANDEM_BF16},
+    };
+    static const struct {
+        double alpha, tilt;
+    } scales[] = {{700, 0x1p120}, {700, 0x1p-120}, {0x1p-80, 0x1p-80}};
+
+    for (uint32_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+        for (uint32_t k = 0; k < sizeof(scales) / sizeof(scales[0]); k++) {
+            struct gemm_form form = forms[i];
+
+            form.alpha = scales[k].alpha;
+            form.tilt = scales[k].tilt;
+            gemm_form_run(suite, &form);
+        }
+}
+
 void cases_magnitude(struct suite *suite)
 {
     for (uint32_t i = 0; i < op_table_count; i++) {
@@ -408,6 +437,9 @@ void cases_magnitude(struct suite *suite)
             break;
         case TANDEM_CLASS_CROSS_ENTROPY:
             losses_run(suite, row);
+            break;
+        case TANDEM_CLASS_GEMM:
+            products_run(suite);
             break;
         default:
             break;

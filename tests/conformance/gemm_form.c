@@ -78,10 +78,8 @@ static void matrix_fill(struct matrix *matrix, struct random *random,
     int64_t at[3] = {0, 0, 0};
 
     for (int64_t i = 0; i < shape_count(3, shape); i++) {
-        double value = element_value(random, special, positive);
+        double value = scale * element_value(random, special, positive);
 
-        if (scale != 0.0)
-            value *= scale;
         bits_write(matrix_element(matrix, matrix->image, at[0], at[1], at[2]),
                    bytes, bits_from_real(matrix->dtype, value));
         index_next(3, shape, at);
@@ -124,6 +122,8 @@ static void matrices_init(struct product *product)
     struct random *random = &product->suite->random;
     uint32_t dtype = f->dtype != 0 ? f->dtype : TANDEM_F32;
     uint32_t c_dtype = f->c_dtype != 0 ? f->c_dtype : dtype;
+    double scale = f->scale != 0.0 ? f->scale : 1.0;
+    double tilt = f->tilt != 0.0 ? f->tilt : 1.0;
 
     matrix_init(&product->a, dtype, ta ? f->k : f->m, ta ? f->m : f->k,
                 f->batch, f->pad[0], (f->repeat & 1u) != 0, f->lead);
@@ -133,11 +133,11 @@ static void matrices_init(struct product *product)
                 f->lead);
     matrix_init(&product->bias, c_dtype, 1, f->bias == ROW ? f->m : f->n, 1, 0,
                 true, f->lead);
-    matrix_fill(&product->a, random, f->special, f->positive, f->scale);
-    matrix_fill(&product->b, random, f->special, f->positive, f->scale);
-    matrix_fill(&product->bias, random, false, false, 0.0);
+    matrix_fill(&product->a, random, f->special, f->positive, scale * tilt);
+    matrix_fill(&product->b, random, f->special, f->positive, scale / tilt);
+    matrix_fill(&product->bias, random, false, false, 1.0);
     if ((float)f->beta != 0.0f) /* else c stays NaN: it must not be read */
-        matrix_fill(&product->c, random, false, false, 0.0);
+        matrix_fill(&product->c, random, false, false, 1.0);
 }
 
 /* The products' deviation is the root of k. */
@@ -291,12 +291,14 @@ static void form_run(struct suite *suite, const struct gemm_form *form)
 {
     struct product product = {.suite = suite, .form = form};
     const struct op_row *activation = op_find(form->activation);
-    char c_text[16];
+    char c_text[16], tilt[24] = "";
 
     snprintf(c_text, sizeof(c_text), "%s ", dtype_text(form->c_dtype));
+    if (form->tilt != 0.0)
+        snprintf(tilt, sizeof(tilt), " tilt %g", form->tilt);
     if (!case_begin(suite, "gemm",
                     "%s%s%s%s%lldx%lldx%lld batch %lld%s%s alpha %g beta %g "
-                    "pad %d,%d,%d lead %u repeat %u bias %u %s%s%s",
+                    "pad %d,%d,%d lead %u repeat %u bias %u %s%s%s%s",
                     form->flags & TANDEM_GEMM_ALLOW_TF32         ? "tf32 "
                     : form->flags & TANDEM_GEMM_ALLOW_ROW_SCALED ? "scaled "
                                                                  : "",
@@ -312,7 +314,7 @@ static void form_run(struct suite *suite, const struct gemm_form *form)
                     form->special    ? " specials"
                     : form->positive ? " positive"
                                      : "",
-                    form->old ? " old" : ""))
+                    form->old ? " old" : "", tilt))
         return;
     product_run(&product);
     matrix_finish(suite, &product.a);

@@ -20,6 +20,7 @@ struct gemm_form {
     bool special;   /* NaN and infinite elements in a and b */
     bool positive;  /* elements of a and b from 1 to 2, of all digits */
     double scale;   /* of a's and b's elements; 0: 1 */
+    double tilt;    /* multiplies a's elements, divides b's; 0: 1 */
     uint32_t dtype; /* of a and b; 0: f32 */
     uint32_t c_dtype; /* of c and bias; 0: dtype */
     bool old;         /* as a caller of version 1.0 passes it */
