@@ -401,7 +401,7 @@ static void products_run(struct suite *suite)
     };
     static const struct {
         double alpha, tilt;
-    } scales[] = {{700, 0x1p120}, {700, 0x1p-120}, {0x1p-80, 0x1p-80}};
+    } scales[] = {{1e10, 0x1p100}, {1e10, 0x1p-100}, {0x1p-80, 0x1p-80}};
 
     for (uint32_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
         for (uint32_t k = 0; k < sizeof(scales) / sizeof(scales[0]); k++) {
