@@ -123,7 +123,8 @@ struct tandem_graph;  /* a captured sequence of launches */
  * version.  byte_offset is where element (0, ..., 0) lies; strides are in
  * elements and may be 0 or negative; every element must lie inside the
  * buffer.  An empty shape (rank 0) is one element; a 0 in the shape makes the
- * tensor empty, and then nothing is read or written. */
+ * tensor empty, and then nothing is read or written.  Strides that no element's
+ * place depends on are ignored. */
 struct tandem_tensor_desc {
     struct tandem_buffer *buffer;
     uint64_t byte_offset;
@@ -349,8 +350,7 @@ struct tandem_gemm;
  *
  * program is room for fused expressions (operator TANDEM_OP_FUSED), passed as
  * data of program_bytes bytes; it is NULL for every operator of this minor
- * version.  gemm is set for TANDEM_OP_GEMM alone, where supports, prepare and
- * ready take a product by it. */
+ * version.  gemm is set for TANDEM_OP_GEMM alone: supports, prepare, ready. */
 struct tandem_op {
     size_t struct_size;
     uint32_t id;    /* enum tandem_op_id */
@@ -370,13 +370,14 @@ enum tandem_op_flags {
 };
 
 /* One matrix operand, row-major: element (i, j) of batch b lies at
- * byte_offset + (b * batch_stride + i * ld + j) * bytes of an element.
+ * byte_offset + (b * batch_stride + i * ld + j) * bytes of an element.  ld and
+ * batch_stride are ignored if no element's place depends on them.
  * Frozen for the major version. */
 struct tandem_matrix {
     struct tandem_buffer *buffer;
     uint64_t byte_offset;
     int64_t ld;           /* elements from row to row, >= columns as stored */
-    int64_t batch_stride; /* elements from batch to batch; 0 repeats */
+    int64_t batch_stride; /* elements from batch to batch, >= 0; 0 repeats */
 };
 
 enum tandem_gemm_flags {
@@ -491,8 +492,7 @@ enum tandem_log_level {
 
 /* Called from any thread, also from the plugin's own, with signals blocked,
  * the "C" locale and the default floating-point environment maybe; must not
- * call back into the plugin.  message is one line without a newline, valid for
- * the call. */
+ * call back into the plugin.  message, valid for the call, has no newline. */
 typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
                               const char *message);
 
@@ -736,8 +736,7 @@ struct tandem_backend {
                                         struct tandem_stream **out_stream);
     /* R [blocks: the stream's work]. */
     void (*stream_destroy)(struct tandem_stream *stream);
-    /* R  TANDEM_OK: idle.  TANDEM_NOT_READY: work under way.  Else the sticky
-     * error, which stays. */
+    /* R  TANDEM_OK: idle.  TANDEM_NOT_READY: busy.  Else the sticky error. */
     enum tandem_status (*stream_query)(struct tandem_stream *stream);
     /* R [blocks]  Waits, reports the sticky error and clears it. */
     enum tandem_status (*stream_synchronize)(struct tandem_stream *stream,
@@ -761,8 +760,7 @@ struct tandem_backend {
     enum tandem_status (*event_elapsed)(struct tandem_event *start,
                                         struct tandem_event *end,
                                         uint64_t *out_ns);
-    /* R [blocks]  stream_synchronize on every stream of the device; the first
-     * error found. */
+    /* R [blocks]  stream_synchronize on all streams; the first error found. */
     enum tandem_status (*synchronize)(struct tandem_device *device,
                                       uint64_t timeout_ns);
 

@@ -344,11 +344,19 @@ enum tandem_status tandem_run_on(struct tandem_context *context,
 
 /* c = activation(alpha a b + beta c + bias): by beta a residual in c, of its
  * dtype, is added before the activation.  a and b have rank 2, or rank 3 with a
- * batch (equal, or 1, which repeats); any strides, so a transposed view is a
- * transposed product: of the last two strides one must be 1, unless that axis
- * has one element.  c's last stride is 1.  bias: NULL, [n] or [m, 1].  a and b
- * are of one dtype, c and bias of another or the same: f32, f16 or bf16, where
- * a sum over k is one of f32 (struct tandem_gemm). */
+ * batch (equal to c's, or 1, which repeats); bias is NULL, [n] or [m, 1].  Any
+ * size may be 0, that of the batch too.  a and b are of one dtype, c and bias
+ * of another or the same: f32, f16 or bf16, where a sum over k is one of f32
+ * (struct tandem_gemm).
+ *
+ * a, b and bias may have any strides.  No copy is made if one of the last two
+ * strides of a matrix is 1, so that a transposed view is a transposed product,
+ * the other is at least the length of the axis of stride 1, and the stride of
+ * the batch is not negative; bias must be contiguous for that.  Any other input
+ * is first copied by the operator COPY, on the same device if the options name
+ * one; an observer sees that operator, too.  The last stride of c must be 1,
+ * that of its rows at least n, and that of its batch not negative.  Strides of
+ * axes with one element, and of empty tensors, are ignored. */
 struct tandem_matmul_options {
     size_t struct_size;
     double alpha, beta;
@@ -416,7 +424,8 @@ struct tandem_explanation {
  * context.  out->struct_size is set by the caller. */
 enum tandem_status tandem_explain(struct tandem_context *context,
                                   struct tandem_explanation *out);
-/* What would be chosen, without running it. */
+/* What would be chosen, without running it.  tandem_explain_matmul makes the
+ * copies that tandem_matmul would make. */
 enum tandem_status tandem_explain_op(struct tandem_context *context,
                                      const struct tandem_op *op,
                                      struct tandem_tensor *const *inputs,

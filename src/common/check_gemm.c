@@ -32,6 +32,29 @@ double gemm_factor(double value)
     return rounded;
 }
 
+/* Replaces strides that no address depends on and that would not be valid. */
+static void settle_matrix(struct tandem_matrix *matrix, int64_t batch,
+                          int64_t rows, int64_t columns)
+{
+    bool empty = batch < 1 || rows < 1 || columns < 1;
+    int64_t least = columns > 1 ? columns : 1;
+    if ((empty || rows == 1) && matrix->ld < least)
+        matrix->ld = least;
+    if ((empty || batch == 1) && matrix->batch_stride < 0)
+        matrix->batch_stride = 0;
+}
+
+static void settle_gemm(struct tandem_gemm *gemm)
+{
+    bool at = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
+    bool bt = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
+    settle_matrix(&gemm->a, gemm->batch, at ? gemm->k : gemm->m,
+                  at ? gemm->m : gemm->k);
+    settle_matrix(&gemm->b, gemm->batch, bt ? gemm->n : gemm->k,
+                  bt ? gemm->k : gemm->n);
+    settle_matrix(&gemm->c, gemm->batch, gemm->m, gemm->n);
+}
+
 void gemm_complete(struct tandem_gemm *out, const struct tandem_gemm *gemm)
 {
     memset(out, 0, sizeof(*out));
@@ -42,6 +65,7 @@ void gemm_complete(struct tandem_gemm *out, const struct tandem_gemm *gemm)
     out->c_dtype = gemm_c_dtype(gemm);
     out->alpha = gemm_factor(gemm->alpha);
     out->beta = gemm_factor(gemm->beta);
+    settle_gemm(out);
 }
 
 static void set_matrix(struct operand *operand, const char *name,
@@ -49,6 +73,8 @@ static void set_matrix(struct operand *operand, const char *name,
                        const struct tandem_matrix *matrix, int64_t rows,
                        int64_t columns)
 {
+    struct tandem_matrix settled = *matrix;
+    settle_matrix(&settled, gemm->batch, rows, columns);
     operand->name = name;
     operand->tensor = (struct tandem_tensor_desc){
         .buffer = matrix->buffer,
@@ -56,7 +82,7 @@ static void set_matrix(struct operand *operand, const char *name,
         .dtype = dtype,
         .rank = 3,
         .shape = {gemm->batch, rows, columns},
-        .strides = {matrix->batch_stride, matrix->ld, 1},
+        .strides = {settled.batch_stride, settled.ld, 1},
     };
 }
 

@@ -4,9 +4,16 @@
 
 #include <string.h>
 
+/* Arithmetic that wraps around, because strides that no address depends on may
+ * have any value. */
 static int64_t magnitude(int64_t value)
 {
-    return value < 0 ? -value : value;
+    return value < 0 ? (int64_t)(0 - (uint64_t)value) : value;
+}
+
+static int64_t product(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
 /* Appends an axis inside those there are, merging it with the innermost where
@@ -20,7 +27,7 @@ static void append_axis(struct layout *layout, int64_t extent,
     bool merge = layout->rank > 0;
     uint32_t last = layout->rank - 1;
     for (uint32_t i = 0; merge && i < layout->operands; i++)
-        merge = layout->strides[i][last] == strides[i] * extent;
+        merge = layout->strides[i][last] == product(strides[i], extent);
     uint32_t axis = merge ? last : layout->rank++;
     layout->shape[axis] = merge ? layout->shape[axis] * extent : extent;
     for (uint32_t i = 0; i < layout->operands; i++)
@@ -205,8 +212,8 @@ void layout_gather(struct layout *out, const struct tandem_tensor_desc *data,
         append_axis(out, output->shape[i], strides);
     }
     close_axes(out);
-    *out_axis_stride = data->strides[along];
     *out_axis_elements = data->shape[along];
+    *out_axis_stride = *out_axis_elements > 1 ? data->strides[along] : 0;
 }
 
 void layout_permute(struct tandem_tensor_desc *out,

@@ -15,6 +15,8 @@
 
 #include <stdlib.h>
 
+#include "common/check.h"
+
 #define TERMS (2u * TANDEM_MAX_RANK)
 /* Values that are tried before the search is given up. */
 #define STEPS 256u
@@ -241,21 +243,13 @@ static bool runs_make(struct runs *out, const struct tandem_tensor_desc *tensor)
     return true;
 }
 
-static bool has_elements(const struct tandem_tensor_desc *tensor)
-{
-    bool some = true;
-    for (uint32_t i = 0; i < tensor->rank; i++)
-        some = some && tensor->shape[i] != 0;
-    return some;
-}
-
 bool tensors_disjoint(const struct tandem_tensor_desc *a,
                       const struct tandem_tensor_desc *b,
                       int64_t distance_bytes)
 {
     struct runs of_a, of_b;
     struct search search;
-    if (!has_elements(a) || !has_elements(b))
+    if (!tensor_has_elements(a) || !tensor_has_elements(b))
         return true;
     if (!runs_make(&of_a, a) || !runs_make(&of_b, b) ||
         distance_bytes > REACH_MAX || distance_bytes < -REACH_MAX)
@@ -298,7 +292,7 @@ bool tensor_overlaps_itself(const struct tandem_tensor_desc *tensor)
     struct search search;
     bool nested = true;
     int64_t reach = 0;
-    if (!has_elements(tensor))
+    if (!tensor_has_elements(tensor))
         return false;
     axes.count = search.count = search.steps = 0;
     for (uint32_t i = 0; i < tensor->rank; i++)

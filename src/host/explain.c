@@ -255,14 +255,14 @@ tandem_explain_matmul(struct tandem_context *context,
                       struct tandem_tensor *a, struct tandem_tensor *b,
                       struct tandem_tensor *c, struct tandem_explanation *out)
 {
-    struct tandem_tensor *tensors[4];
-    struct tandem_gemm gemm;
-    struct tandem_op op;
-    struct call call;
-    enum tandem_status status = call_make_matmul(&call, context, options, a, b,
-                                                 c, tensors, &gemm, &op);
+    struct matmul matmul;
+    enum tandem_status status =
+        call_make_matmul(&matmul, context, options, a, b, c);
 
     if (status == TANDEM_OK)
         status = out_check(out);
-    return status == TANDEM_OK ? call_explain(&call, out) : status;
+    if (status == TANDEM_OK)
+        status = call_explain(&matmul.call, out);
+    call_end_matmul(&matmul);
+    return status;
 }

@@ -26,6 +26,16 @@ struct call {
     const struct tandem_tensor_desc *output_descs[TANDEM_MAX_OPERANDS];
 };
 
+/* A product that a caller asked for, as a call. */
+struct matmul {
+    struct call call;
+    struct tandem_op op;
+    struct tandem_gemm gemm;
+    struct tandem_tensor *tensors[4]; /* a, b, bias or NULL, c */
+    /* Copies that stand for inputs, or NULL. */
+    struct tandem_tensor *copies[3];
+};
+
 /* Judges handles and counts of op's operands and fills call. */
 enum tandem_status call_make(struct call *call, struct tandem_context *context,
                              uint32_t device, const struct tandem_op *op,
@@ -33,17 +43,16 @@ enum tandem_status call_make(struct call *call, struct tandem_context *context,
                              uint32_t input_count,
                              struct tandem_tensor *const *outputs,
                              uint32_t output_count);
-/* matmul.c: likewise for a product; tensors gets the operands, gemm and op the
- * product. */
-enum tandem_status call_make_matmul(struct call *call,
+/* matmul.c: likewise for a product.  Copies inputs whose strides a struct
+ * tandem_gemm cannot express.  Locks. */
+enum tandem_status call_make_matmul(struct matmul *matmul,
                                     struct tandem_context *context,
                                     const struct tandem_matmul_options *options,
                                     struct tandem_tensor *a,
                                     struct tandem_tensor *b,
-                                    struct tandem_tensor *c,
-                                    struct tandem_tensor **tensors,
-                                    struct tandem_gemm *gemm,
-                                    struct tandem_op *op);
+                                    struct tandem_tensor *c);
+/* Frees the copies, whatever call_make_matmul returned.  Locks. */
+void call_end_matmul(struct matmul *matmul);
 
 /* call.c: whether the operator is valid with these operands.  Locked. */
 enum tandem_status call_check(const struct call *call);

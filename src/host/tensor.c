@@ -137,16 +137,14 @@ static bool reach_find(uint32_t rank, const int64_t *shape,
                        int64_t *out_after)
 {
     *out_before = 0;
+    *out_after = -1;
+    if (shape_elements(rank, shape) == 0)
+        return true;
     *out_after = 0;
     for (uint32_t i = 0; i < rank; i++) {
         int64_t far;
         int64_t *side = strides[i] < 0 ? out_before : out_after;
 
-        if (shape[i] == 0) {
-            *out_before = 0;
-            *out_after = -1;
-            return true;
-        }
         if (__builtin_mul_overflow(shape[i] - 1, strides[i], &far) ||
             __builtin_add_overflow(*side, far, side))
             return false;

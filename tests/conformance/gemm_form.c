@@ -52,6 +52,16 @@ static void matrix_init(struct matrix *matrix, uint32_t dtype, int64_t rows,
     memset(matrix->image, OPERAND_GAP, matrix->bytes);
 }
 
+static void strides_spoil(struct matrix *matrix)
+{
+    const bool empty = matrix->batch * matrix->rows * matrix->columns == 0;
+
+    if (empty || matrix->rows == 1)
+        matrix->desc.ld = INT64_MIN;
+    if (empty || matrix->batch == 1)
+        matrix->desc.batch_stride = -3;
+}
+
 static unsigned char *matrix_element(const struct matrix *matrix,
                                      unsigned char *image, int64_t batch,
                                      int64_t row, int64_t column)
@@ -133,6 +143,11 @@ static void matrices_init(struct product *product)
                 f->lead);
     matrix_init(&product->bias, c_dtype, 1, f->bias == ROW ? f->m : f->n, 1, 0,
                 true, f->lead);
+    if (f->junk) {
+        strides_spoil(&product->a);
+        strides_spoil(&product->b);
+        strides_spoil(&product->c);
+    }
     matrix_fill(&product->a, random, f->special, f->positive, scale * tilt);
     matrix_fill(&product->b, random, f->special, f->positive, scale / tilt);
     matrix_fill(&product->bias, random, false, false, 1.0);
@@ -298,7 +313,7 @@ static void form_run(struct suite *suite, const struct gemm_form *form)
         snprintf(tilt, sizeof(tilt), " tilt %g", form->tilt);
     if (!case_begin(suite, "gemm",
                     "%s%s%s%s%lldx%lldx%lld batch %lld%s%s alpha %g beta %g "
-                    "pad %d,%d,%d lead %u repeat %u bias %u %s%s%s%s",
+                    "pad %d,%d,%d lead %u repeat %u bias %u %s%s%s%s%s",
                     form->flags & TANDEM_GEMM_ALLOW_TF32         ? "tf32 "
                     : form->flags & TANDEM_GEMM_ALLOW_ROW_SCALED ? "scaled "
                                                                  : "",
@@ -314,7 +329,8 @@ static void form_run(struct suite *suite, const struct gemm_form *form)
                     form->special    ? " specials"
                     : form->positive ? " positive"
                                      : "",
-                    form->old ? " old" : "", tilt))
+                    form->old ? " old" : "", tilt,
+                    form->junk ? " junk" : ""))
         return;
     product_run(&product);
     matrix_finish(suite, &product.a);

@@ -24,6 +24,7 @@ struct gemm_form {
     uint32_t dtype; /* of a and b; 0: f32 */
     uint32_t c_dtype; /* of c and bias; 0: dtype */
     bool old;         /* as a caller of version 1.0 passes it */
+    bool junk;        /* strides that no address depends on are negative */
 };
 
 #define SIZES(M, N, K) .m = (M), .n = (N), .k = (K)

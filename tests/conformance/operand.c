@@ -148,12 +148,26 @@ static void arrange(struct arrangement *a, struct random *random, uint32_t rank,
     }
 }
 
+/* A stride that no address depends on. */
+static int64_t stride_junk(struct random *random)
+{
+    switch (random_below(random, 4)) {
+    case 0:
+        return INT64_MIN;
+    case 1:
+        return INT64_MAX;
+    default:
+        return random_between(random, -50, 50);
+    }
+}
+
 /* Fills the strides; *out_before and the result are the elements before and
  * from element (0, ..., 0) that the tensor reaches. */
 static int64_t strides_fill(struct tandem_tensor_desc *desc,
                             const struct arrangement *a, struct random *random,
                             int64_t *out_before)
 {
+    const bool empty = shape_count(desc->rank, desc->shape) == 0;
     int64_t stride = a->step, after = 1;
 
     *out_before = 0;
@@ -166,8 +180,8 @@ static int64_t strides_fill(struct tandem_tensor_desc *desc,
             continue;
         }
         desc->strides[axis] = stride;
-        if (n == 1 && a->junk)
-            desc->strides[axis] = random_between(random, -50, 50);
+        if (a->junk && (n == 1 || empty))
+            desc->strides[axis] = stride_junk(random);
         else if (a->negative & (1u << axis)) {
             desc->strides[axis] = -stride;
             *out_before += (n - 1) * stride;

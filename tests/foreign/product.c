@@ -32,15 +32,16 @@ static enum tandem_status view_check(const struct view *view, int64_t batch,
     const struct tandem_matrix *matrix = view->matrix;
 
     *out_end = 0;
-    if (matrix->ld < view->columns || matrix->ld < 1 ||
-        matrix->batch_stride < 0)
+    if (view->rows == 0 || view->columns == 0)
+        return TANDEM_OK;
+    if ((view->rows > 1 && matrix->ld < view->columns) ||
+        (batch > 1 && matrix->batch_stride < 0))
         return disorder(fail(TANDEM_INVALID_ARGUMENT,
                              "a leading dimension or batch stride is too "
                              "small"));
-    if (view->rows > 0 && view->columns > 0)
-        *out_end = ((__int128)(batch - 1) * matrix->batch_stride +
-                    (__int128)(view->rows - 1) * matrix->ld + view->columns) *
-                   (int)sizeof(float);
+    *out_end = ((__int128)(batch - 1) * matrix->batch_stride +
+                (__int128)(view->rows - 1) * matrix->ld + view->columns) *
+               (int)sizeof(float);
     return TANDEM_OK;
 }
 
