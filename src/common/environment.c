@@ -9,18 +9,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-const char *environment_get(const char *name)
+/* NULL where the variable is not set, or must not be read. */
+static const char *value_get(const char *name)
 {
 #ifdef HAVE_SECURE_GETENV
-    const char *value = secure_getenv(name);
+    return secure_getenv(name);
 #else
     /* What cannot be read safely is not read. */
-    const char *value = NULL;
-
     (void)name;
+    return NULL;
 #endif
+}
+
+const char *environment_get(const char *name)
+{
+    const char *value = value_get(name);
 
     return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+bool environment_is_empty(const char *name)
+{
+    const char *value = value_get(name);
+
+    return value != NULL && value[0] == '\0';
 }
 
 bool environment_cache(char *out_path, size_t bytes)

@@ -12,6 +12,9 @@
 /* secure_getenv; an empty value counts as none. */
 const char *environment_get(const char *name);
 
+/* Returns true if the variable is set to an empty value. */
+bool environment_is_empty(const char *name);
+
 /* The user's cache directory, $XDG_CACHE_HOME/tandem or ~/.cache/tandem; false
  * where neither is known. */
 bool environment_cache(char *out_path, size_t bytes);

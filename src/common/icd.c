@@ -148,19 +148,30 @@ static bool single_add(const struct search *search, const char *name,
     return good && (search->list->count > before || file_add(search, name));
 }
 
-static bool vendors_add(const struct search *search)
+const char *icd_place(const char **out_variable)
 {
     const char *vendors = environment_get("OCL_ICD_VENDORS");
     const char *directory = environment_get("OPENCL_VENDOR_PATH");
+
+    *out_variable = vendors != NULL     ? "OCL_ICD_VENDORS"
+                    : directory != NULL ? "OPENCL_VENDOR_PATH"
+                                        : NULL;
+    return vendors != NULL     ? vendors
+           : directory != NULL ? directory
+                               : ICD_DIRECTORY;
+}
+
+static bool vendors_add(const struct search *search)
+{
+    const char *directory = environment_get("OPENCL_VENDOR_PATH");
+    const char *variable, *place = icd_place(&variable);
     struct stat status;
 
-    if (directory == NULL)
-        directory = ICD_DIRECTORY;
-    if (vendors == NULL)
-        return directory_add(search, directory);
-    if (stat(vendors, &status) == 0 && S_ISDIR(status.st_mode))
-        return directory_add(search, vendors);
-    return single_add(search, vendors, directory);
+    if (environment_get("OCL_ICD_VENDORS") == NULL ||
+        (stat(place, &status) == 0 && S_ISDIR(status.st_mode)))
+        return directory_add(search, place);
+    return single_add(search, place,
+                      directory != NULL ? directory : ICD_DIRECTORY);
 }
 
 static bool libraries_add(struct icd_list *list, const char *names)

@@ -34,6 +34,10 @@ struct icd_list {
     uint32_t count;
 };
 
+/* The directory or file in which drivers are looked for; *out_variable is the
+ * environment variable that names it, or NULL.  Ignores OCL_ICD_FILENAMES. */
+const char *icd_place(const char **out_variable);
+
 /* The drivers, in the order of their files' names.  false: out of memory, and
  * the list is empty. */
 bool icd_list_find(struct icd_list *out);

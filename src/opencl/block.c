@@ -113,30 +113,40 @@ static enum tandem_status block_touch(struct tandem_device *device, cl_mem mem,
                      out_code);
 }
 
-static enum tandem_status no_block(struct tandem_device *device, uint64_t bytes,
+/* asked: the bytes that the caller asked for, of a block of as many or more. */
+static enum tandem_status no_block(struct tandem_device *device, uint64_t asked,
                                    cl_int code)
 {
+    const struct tandem_device_info *info = &device->hardware->info;
     enum tandem_status status = status_from_cl(device, code, "clCreateBuffer");
-    if (status != TANDEM_OUT_OF_MEMORY)
+    if (status != TANDEM_OUT_OF_MEMORY || code == CL_OUT_OF_HOST_MEMORY)
         return status;
+    if (asked > info->max_alloc_bytes)
+        return message_set(
+            status,
+            "alloc: %llu bytes are more than the largest allocation of %s, "
+            "%llu bytes (CL_DEVICE_MAX_MEM_ALLOC_SIZE): use smaller buffers",
+            (unsigned long long)asked, info->name,
+            (unsigned long long)info->max_alloc_bytes);
     return message_set(
         status,
         "alloc: %s has no %llu bytes in one piece (limit %llu): free buffers "
         "or use smaller ones",
-        device->hardware->info.name, (unsigned long long)bytes,
-        (unsigned long long)device->hardware->info.max_alloc_bytes);
+        info->name, (unsigned long long)asked,
+        (unsigned long long)info->max_alloc_bytes);
 }
 
 /* Memory of the driver that is there. */
 static enum tandem_status memory_make(struct tandem_device *device,
-                                      uint64_t bytes, cl_mem *out_mem)
+                                      uint64_t asked, uint64_t bytes,
+                                      cl_mem *out_mem)
 {
     cl_int code = CL_SUCCESS;
     *out_mem = NULL;
     cl_mem mem = clCreateBuffer(device->context, CL_MEM_READ_WRITE,
                                 (size_t)bytes, NULL, &code);
     if (code != CL_SUCCESS)
-        return no_block(device, bytes, code);
+        return no_block(device, asked, code);
     enum tandem_status status = block_touch(device, mem, bytes, &code);
     if (status == TANDEM_NOT_READY)
         return message_set(status,
@@ -146,7 +156,7 @@ static enum tandem_status memory_make(struct tandem_device *device,
                            device->hardware->info.name,
                            (unsigned long long)bytes);
     if (status == TANDEM_OK && code != CL_SUCCESS)
-        status = no_block(device, bytes, code);
+        status = no_block(device, asked, code);
     if (status == TANDEM_OK)
         *out_mem = mem;
     else
@@ -155,7 +165,8 @@ static enum tandem_status memory_make(struct tandem_device *device,
 }
 
 static enum tandem_status driver_block(struct tandem_device *device,
-                                       uint64_t bytes, uint32_t size_class,
+                                       uint64_t asked, uint64_t bytes,
+                                       uint32_t size_class,
                                        struct block **out_block)
 {
     *out_block = NULL;
@@ -164,7 +175,7 @@ static enum tandem_status driver_block(struct tandem_device *device,
         return message_set(TANDEM_OUT_OF_MEMORY, "alloc: out of host memory");
     block->bytes = bytes;
     block->size_class = size_class;
-    enum tandem_status status = memory_make(device, bytes, &block->mem);
+    enum tandem_status status = memory_make(device, asked, bytes, &block->mem);
     if (status == TANDEM_OK)
         *out_block = block;
     else
@@ -199,7 +210,8 @@ static enum tandem_status reserve(struct tandem_device *device, uint64_t bytes,
 }
 
 static enum tandem_status block_new(struct tandem_device *device,
-                                    uint64_t bytes, uint32_t size_class,
+                                    uint64_t asked, uint64_t bytes,
+                                    uint32_t size_class,
                                     struct block **out_block)
 {
     struct pool *pool = &device->pool;
@@ -212,10 +224,10 @@ static enum tandem_status block_new(struct tandem_device *device,
     blocks_release(over);
     if (status != TANDEM_OK)
         return status;
-    status = driver_block(device, bytes, size_class, out_block);
+    status = driver_block(device, asked, bytes, size_class, out_block);
     if (status == TANDEM_OUT_OF_MEMORY) {
         pool_trim(device, 0);
-        status = driver_block(device, bytes, size_class, out_block);
+        status = driver_block(device, asked, bytes, size_class, out_block);
     }
     pthread_mutex_lock(&pool->mutex);
     if (status == TANDEM_OK) {
@@ -240,6 +252,10 @@ enum tandem_status block_get(struct tandem_device *device, uint64_t bytes,
         return message_set(TANDEM_OUT_OF_MEMORY, "alloc: no device has %llu "
                            "bytes",
                            (unsigned long long)bytes);
+    /* The class's size may be more than the device allocates at once. */
+    uint64_t most = device->hardware->info.max_alloc_bytes;
+    if (block_bytes > most && bytes <= most && bytes != 0)
+        block_bytes = most;
     if (pool->exact)
         block_bytes = bytes != 0 ? bytes : 1;
     pthread_mutex_lock(&pool->mutex);
@@ -248,7 +264,7 @@ enum tandem_status block_get(struct tandem_device *device, uint64_t bytes,
         pool->stats.used_bytes += block->bytes;
     pthread_mutex_unlock(&pool->mutex);
     if (block == NULL)
-        return block_new(device, block_bytes, size_class, out_block);
+        return block_new(device, bytes, block_bytes, size_class, out_block);
     *out_block = block;
     return TANDEM_OK;
 }

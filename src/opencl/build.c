@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/pocl.h"
 #include "common/shelter.h"
 #include "opencl/cache.h"
 #include "opencl/device.h"
@@ -49,9 +50,13 @@ static enum tandem_status build_failed(struct tandem_device *device,
     if (code == CL_OUT_OF_RESOURCES) /* of the compiler, not of a kernel */
         code = CL_BUILD_PROGRAM_FAILURE;
     enum tandem_status status = status_from_cl(device, code, "clBuildProgram");
-    char first[160];
+    char first[160], why[POCL_WHY_BYTES] = "";
     snprintf(first, sizeof(first), "%.150s", log);
     first[strcspn(first, "\n")] = '\0';
+    if (device->hardware->pocl && !pocl_cache_is_writable(why, sizeof(why)))
+        return message_set(status, "clBuildProgram of %s failed (%d): PoCL "
+                                   "compiles nothing, because %s",
+                           text->file, code, why);
     return message_set(status, "clBuildProgram of %s failed (%d): %s",
                        text->file, code, first);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Drivers on record; see driver.h.  Called under platform.c's mutex.
+ * Drivers that crash; see driver.h.  Called under platform.c's mutex.
  */
 #include <config.h>
 
@@ -13,6 +13,7 @@
 #include "common/driver_record.h"
 #include "common/environment.h"
 #include "common/message.h"
+#include "common/pocl.h"
 #include "common/trust.h"
 
 static char warning[TRUST_WHY_BYTES + 64];
@@ -39,6 +40,30 @@ static enum tandem_status refuse(const struct driver_record *record)
         icd->file, icd->library, others, record->what, record->when);
 }
 
+static enum tandem_status out_of_memory(void)
+{
+    return message_set(TANDEM_OUT_OF_MEMORY,
+                       "no memory to list the OpenCL drivers");
+}
+
+/* PoCL aborts already when the ICD loader starts. */
+static enum tandem_status pocl_check(void)
+{
+    char why[POCL_WHY_BYTES];
+    struct icd_list drivers;
+    bool found = false;
+
+    if (!pocl_aborts(why, sizeof(why)))
+        return TANDEM_OK;
+    if (!icd_list_find(&drivers))
+        return out_of_memory();
+    for (uint32_t i = 0; i < drivers.count; i++)
+        found |= strstr(drivers.icds[i].library, "pocl") != NULL;
+    icd_list_finish(&drivers);
+    return found ? message_set(TANDEM_FAILED, "OpenCL is left alone: %s", why)
+                 : TANDEM_OK;
+}
+
 enum tandem_status driver_check(void)
 {
     char cache[PATH_MAX], why[TRUST_WHY_BYTES];
@@ -47,8 +72,10 @@ enum tandem_status driver_check(void)
     const struct driver_record *match;
     struct driver_records records;
     struct icd_list drivers;
-    enum tandem_status status = TANDEM_OK;
+    enum tandem_status status = pocl_check();
 
+    if (status != TANDEM_OK)
+        return status;
     if (wish != NULL && strcmp(wish, "ignore") == 0)
         return TANDEM_OK;
     if (driver_records_find(has_cache ? cache : NULL, STATEDIR, &records,
@@ -58,8 +85,7 @@ enum tandem_status driver_check(void)
     if (records.count == 0)
         goto done;
     if (!icd_list_find(&drivers)) {
-        status = message_set(TANDEM_OUT_OF_MEMORY,
-                             "no memory to list the OpenCL drivers");
+        status = out_of_memory();
         goto done;
     }
     match = driver_records_match(&records, &drivers);

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/icd.h"
 #include "common/message.h"
+#include "opencl/absence.h"
 #include "opencl/describe.h"
 #include "opencl/device.h"
 #include "opencl/driver.h"
@@ -27,6 +27,8 @@ static cl_int search_code;
 /* Why no OpenCL call was made; or TANDEM_OK. */
 static enum tandem_status refusal;
 static char refusal_text[512];
+/* The platforms without a device. */
+static struct absence absence;
 static uint32_t device_total;
 static struct platform_device devices[MAX_DEVICES];
 
@@ -53,28 +55,47 @@ static bool is_listed(cl_device_id id)
     return false;
 }
 
+static const char *name_get(cl_platform_id platform, char *out_name,
+                            size_t bytes)
+{
+    if (clGetPlatformInfo(platform, CL_PLATFORM_NAME, bytes, out_name, NULL) !=
+        CL_SUCCESS)
+        snprintf(out_name, bytes, "unknown");
+    return out_name;
+}
+
 /* Adds the platform's devices to the list. Devices that are already in the list
  * are dropped, because ocl-icd returns a platform once for each .icd file that
  * names its library. */
-static void platform_search(cl_platform_id platform)
+static void devices_add(cl_platform_id platform, cl_device_id *ids,
+                        cl_uint count)
 {
-    cl_device_id ids[MAX_DEVICES];
-    cl_uint count = 0;
-    cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, ids,
-                                 &count);
-    note_failure(code);
-    if (code != CL_SUCCESS)
-        return;
-    if (count > MAX_DEVICES)
-        count = MAX_DEVICES;
     for (cl_uint i = 0; i < count && device_total < MAX_DEVICES; i++) {
         struct platform_device *device = &devices[device_total];
+        cl_int code;
         if (is_listed(ids[i]))
             continue;
         if (describe_device(device, platform, ids[i], &code))
             device_total++;
+        else
+            absence.unusable++;
         note_failure(code);
     }
+}
+
+static void platform_search(cl_platform_id platform)
+{
+    cl_device_id ids[MAX_DEVICES];
+    const uint32_t before = device_total;
+    cl_uint count = 0;
+    char name[128];
+    cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, ids,
+                                 &count);
+    note_failure(code);
+    if (code == CL_SUCCESS)
+        devices_add(platform, ids, count < MAX_DEVICES ? count : MAX_DEVICES);
+    if (device_total == before)
+        absence_add(&absence, name_get(platform, name, sizeof(name)));
 }
 
 static int rank_of(const struct platform_device *device)
@@ -139,6 +160,7 @@ static void search(void)
     if (count > MAX_PLATFORMS)
         count = MAX_PLATFORMS;
     device_total = 0;
+    absence = (struct absence){0};
     for (cl_uint i = 0; i < count; i++)
         platform_search(platforms[i]);
     if (device_total != 0)
@@ -147,38 +169,12 @@ static void search(void)
     mark_twins();
 }
 
-/* The loader has found none: there is no driver, or none that serves. */
-static enum tandem_status no_platform(void)
-{
-    struct icd_list drivers;
-    uint32_t count = 0;
-
-    if (icd_list_find(&drivers)) {
-        /* Not what a variable names as a library. */
-        for (uint32_t i = 0; i < drivers.count; i++)
-            count += strcmp(drivers.icds[i].file, drivers.icds[i].library) != 0;
-        icd_list_finish(&drivers);
-    }
-    if (count > 0)
-        return message_set(
-            TANDEM_NO_DEVICE,
-            "no OpenCL driver of those that are registered (%u .icd files) "
-            "offers a platform: libraries are missing, or find no hardware "
-            "that they serve; cl-probe --list says what is wrong with each",
-            count);
-    return message_set(
-        TANDEM_NO_DEVICE,
-        "no OpenCL driver is installed (no .icd file was found): install "
-        "your GPU's, on Debian nvidia-opencl-icd, intel-opencl-icd or "
-        "mesa-opencl-icd, or pocl-opencl-icd for the CPU");
-}
-
 static enum tandem_status no_device(void)
 {
     if (refusal != TANDEM_OK)
         return message_set(refusal, "%s", refusal_text);
     if (search_code == CL_PLATFORM_NOT_FOUND_KHR)
-        return no_platform();
+        return absence_of_platforms();
     if (passing(search_code))
         return message_set(TANDEM_OUT_OF_MEMORY,
                            "an OpenCL driver has no memory to list its "
@@ -186,14 +182,10 @@ static enum tandem_status no_device(void)
                            search_code);
     if (search_code != CL_SUCCESS)
         return message_set(TANDEM_NO_DEVICE,
-                           "an OpenCL driver failed with %d when it was asked "
-                           "for its devices; check its installation",
-                           search_code);
-    return message_set(TANDEM_NO_DEVICE,
-                       "the OpenCL drivers list no usable device: check that "
-                       "/dev/dri/renderD* or /dev/nvidia* can be read (groups "
-                       "render and video), or install pocl-opencl-icd for "
-                       "the CPU");
+                           "an OpenCL driver (of %s) failed with %d when it "
+                           "was asked for its devices; check its installation",
+                           absence.names, search_code);
+    return absence_of_devices(&absence);
 }
 
 enum tandem_status platform_count(uint32_t *out_count)

@@ -99,13 +99,21 @@ static const struct code *code_find(const struct code *codes, int value)
     return codes;
 }
 
-static const char *advice(enum tandem_status status)
+static const char *advice(enum tandem_status status, int value)
 {
-    return status == TANDEM_DEVICE_LOST
-               ? "; the device is lost: close it and open another"
-           : status == TANDEM_OUT_OF_MEMORY
-               ? "; free buffers, or use smaller ones"
-               : "";
+    if (status == TANDEM_DEVICE_LOST)
+        return "; the device is lost: close it and open another";
+    if (status != TANDEM_OUT_OF_MEMORY)
+        return "";
+    switch (value) {
+    case CL_OUT_OF_HOST_MEMORY:
+        return "; the driver found no memory of the host";
+    case CL_INVALID_BUFFER_SIZE:
+        return "; the buffer is larger than the device allows: use smaller "
+               "ones";
+    default:
+        return "; free buffers, or use smaller ones";
+    }
 }
 
 static enum tandem_status report(struct tandem_device *device,
@@ -121,7 +129,7 @@ static enum tandem_status report(struct tandem_device *device,
                        code->name != NULL ? code->name : "an unknown error",
                        value, device != NULL ? " on " : "",
                        device != NULL ? device->hardware->info.name : "",
-                       advice(status));
+                       advice(status, value));
 }
 
 enum tandem_status status_from_cl(struct tandem_device *device, cl_int code,

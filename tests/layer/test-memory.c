@@ -3,6 +3,8 @@
  * Memory that the driver refuses, and buffers of which a part was written: what
  * is counted and what is told.  As a processor and as a GPU.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +13,7 @@
 #define MIB ((uint64_t)1 << 20)
 #define INVALID_VALUE (-30)     /* the one call's */
 #define OUT_OF_MEMORY (-4)      /* CL_MEM_OBJECT_ALLOCATION_FAILURE */
+#define OUT_OF_HOST_MEMORY (-6)
 #define LARGE ((size_t)3 << 19) /* three chunks of staging memory */
 #define MOST ((size_t)4 << 20)  /* all of that */
 
@@ -91,6 +94,61 @@ START_TEST(what_a_cap_refuses_is_not_counted)
     plug.api->free(kept);
     ck_assert_int_eq(plug.api->alloc(work.device, 3 * MIB, &buffer), TANDEM_OK);
     plug.api->free(buffer);
+    end();
+}
+END_TEST
+
+/* ---- what is told ---- */
+
+static void unsaid(const char *text)
+{
+    ck_assert_msg(strstr(plug.api->last_error(), text) == NULL,
+                  "\"%s\" says \"%s\"", plug.api->last_error(), text);
+}
+
+/* Whatever size classes the pool has, what is asked for decides. */
+START_TEST(the_largest_allocation_is_named)
+{
+    struct tandem_device_info info = {.struct_size = sizeof info};
+    struct tandem_buffer *buffer;
+    char asked[64], most[64];
+
+    device_new(NULL, NULL);
+    ck_assert_int_eq(plug.api->device_describe(0, &info), TANDEM_OK);
+    snprintf(asked, sizeof asked, "alloc: %" PRIu64 " bytes are more",
+             info.max_alloc_bytes + 1);
+    snprintf(most, sizeof most, "%" PRIu64 " bytes (CL_DEVICE_MAX_MEM",
+             info.max_alloc_bytes);
+    ck_assert_int_eq(
+        plug.api->alloc(work.device, info.max_alloc_bytes + 1, &buffer),
+        TANDEM_OUT_OF_MEMORY);
+    said(asked);
+    said(most);
+    unsaid("free buffers");
+    if (plug.api->alloc(work.device, info.max_alloc_bytes, &buffer) ==
+        TANDEM_OK) {
+        plug.api->free(buffer);
+        ck_assert_int_eq(plug.api->trim(work.device, 0), TANDEM_OK);
+    } else { /* a machine with less memory than the driver says */
+        snprintf(asked, sizeof asked, "no %" PRIu64 " bytes in one piece",
+                 info.max_alloc_bytes);
+        said(asked);
+    }
+    end();
+}
+END_TEST
+
+START_TEST(missing_host_memory_is_no_reason_to_free_buffers)
+{
+    struct tandem_buffer *buffer;
+
+    device_new(NULL, NULL);
+    script(LAYER_FAULT_CALL, "clCreateBuffer", NULL, OUT_OF_HOST_MEMORY);
+    ck_assert_int_eq(plug.api->alloc(work.device, MIB, &buffer),
+                     TANDEM_OUT_OF_MEMORY);
+    said("the driver found no memory of the host");
+    unsaid("free buffers");
+    plug.script_set(NULL);
     end();
 }
 END_TEST
@@ -231,6 +289,8 @@ int main(void)
     tcase_add_test(tests, refused_memory_is_not_counted);
     tcase_add_test(tests, memory_that_is_not_there_is_not_counted);
     tcase_add_test(tests, what_a_cap_refuses_is_not_counted);
+    tcase_add_test(tests, the_largest_allocation_is_named);
+    tcase_add_test(tests, missing_host_memory_is_no_reason_to_free_buffers);
     tcase_add_loop_test(tests, an_upload_that_fails_midway_is_told, 2, 4);
     tcase_add_test(tests, an_upload_that_fails_at_once_leaves_all);
     tcase_add_loop_test(tests, a_large_upload_that_fails_is_told, 0, 4);

@@ -121,6 +121,35 @@ START_TEST(a_build_that_fails_says_why)
 }
 END_TEST
 
+/* PoCL reads the variable once, when it lists its devices. */
+START_TEST(a_build_without_pocls_cache_says_so)
+{
+    const char *cache = getenv("POCL_CACHE_DIR");
+    char *saved = cache != NULL ? strdup(cache) : NULL;
+    struct tandem_device_info info = {.struct_size = sizeof info};
+    struct tandem_buffer *buffer;
+
+    device_new(NULL, NULL);
+    ck_assert_int_eq(plug.api->device_describe(0, &info), TANDEM_OK);
+    buffer = ramp_new();
+    setenv("POCL_CACHE_DIR", "/dev/null/cache", 1);
+    script(LAYER_FAULT_CALL, "clBuildProgram", "-DOP=op_erf ",
+           -11 /* CL_BUILD_PROGRAM_FAILURE */);
+    ck_assert_int_eq(unary(TANDEM_OP_ERF, buffer), TANDEM_FAILED);
+    said(strstr(info.platform, "Portable Computing") != NULL
+             ? "/dev/null/cache (from POCL_CACHE_DIR) cannot be written"
+             : "line 1 is wrong");
+    plug.script_set(NULL);
+    if (saved != NULL)
+        setenv("POCL_CACHE_DIR", saved, 1);
+    else
+        unsetenv("POCL_CACHE_DIR");
+    free(saved);
+    workload_close(&work);
+    none_left();
+}
+END_TEST
+
 START_TEST(work_that_does_not_end)
 {
     struct tandem_buffer *buffer;
@@ -177,6 +206,7 @@ int main(void)
     tcase_add_test(tests, a_build_that_never_ends);
     tcase_add_test(tests, close_leaves_a_build_that_never_ends);
     tcase_add_test(tests, a_build_that_fails_says_why);
+    tcase_add_test(tests, a_build_without_pocls_cache_says_so);
     tcase_add_test(tests, work_that_does_not_end);
     tcase_add_test(tests, close_leaves_work_that_does_not_end);
     return single_main(suite);

@@ -674,7 +674,8 @@ static int no_driver(void)
     if (backend == NULL)
         return 2;
     enum tandem_status status = backend->device_count(&count);
-    bool said = strstr(backend->last_error(), "pocl-opencl-icd") != NULL;
+    bool said = strstr(backend->last_error(),
+                       "OCL_ICD_VENDORS is set to \"/nonexistent\"") != NULL;
     return status == TANDEM_NO_DEVICE && count == 0 && said ? 0 : 3;
 }
 

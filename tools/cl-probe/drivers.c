@@ -8,6 +8,7 @@
 
 #include "child.h"
 #include "common/icd.h"
+#include "common/pocl.h"
 #include "devices.h"
 #include "driver_record.h"
 
@@ -75,15 +76,20 @@ static int platforms_count(void *library)
 static json_t *excuse_json(const struct icd *icd, const char **out_state)
 {
     void *library = dlopen(icd->library, RTLD_LAZY);
-    const char *hint = "";
+    char why[POCL_WHY_BYTES], hint[POCL_WHY_BYTES + 2] = "";
     int platforms;
 
     if (library == NULL)
         return library_json(icd, dlerror(), out_state);
     if (strstr(icd->library, "usticl") != NULL &&
         getenv("RUSTICL_ENABLE") == NULL)
-        hint = "; it serves what RUSTICL_ENABLE names, as radeonsi or "
-               "llvmpipe, and that is not set";
+        snprintf(hint, sizeof hint,
+                 "; it serves what RUSTICL_ENABLE names, as radeonsi or "
+                 "llvmpipe, and that is not set");
+    if (strstr(icd->library, "pocl") != NULL) {
+        pocl_explain_absence(why, sizeof why);
+        snprintf(hint, sizeof hint, "; %s", why);
+    }
     platforms = platforms_count(library);
     if (platforms < 0)
         return child_text("its library is no OpenCL driver: it has no "

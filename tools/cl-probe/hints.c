@@ -6,7 +6,6 @@
 
 #include "hints.h"
 
-#include "common/environment.h"
 #include "common/icd.h"
 
 #include <errno.h>
@@ -34,7 +33,7 @@ add(json_t *sentences, const char *format, ...)
 
 void hints_drivers(json_t *sentences)
 {
-    const char *vendors = environment_get("OCL_ICD_VENDORS");
+    const char *variable, *place = icd_place(&variable);
     struct icd_list list;
     uint32_t count;
 
@@ -42,17 +41,17 @@ void hints_drivers(json_t *sentences)
         return;
     count = list.count;
     icd_list_finish(&list);
-    if (vendors != NULL)
+    if (variable != NULL)
         add(sentences,
-            "OCL_ICD_VENDORS is set to %.200s: only the drivers named there "
-            "are looked for%s",
-            vendors, count == 0 ? ", and there is none" : "");
+            "%s is set to %.200s: only the drivers named there are looked "
+            "for%s",
+            variable, place, count == 0 ? ", and there is none" : "");
     else if (count == 0)
         add(sentences,
-            "no OpenCL driver is registered: there is no .icd file in "
-            ICD_DIRECTORY "; install the driver of your GPU, or PoCL, which "
-            "runs on any CPU (Debian, Ubuntu: pocl-opencl-icd; Fedora, Arch: "
-            "pocl)");
+            "no OpenCL driver is registered: there is no .icd file that names "
+            "a library in " ICD_DIRECTORY "; install the driver of your GPU, "
+            "or PoCL, which runs on any CPU (Debian, Ubuntu: pocl-opencl-icd; "
+            "Fedora, Arch: pocl)");
 }
 
 /* ---- hardware ---- */
