@@ -65,16 +65,4 @@ static inline uint16_t bf16_round(float x)
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-/* An integer in 24 digits, the last of which is odd where others are lost:
- * what that is rounded to in 22 digits or fewer is what x is. */
-static inline float integer_odd(int64_t x)
-{
-    uint64_t size = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
-    int shift = size >> 24 != 0 ? 40 - __builtin_clzll(size) : 0;
-    uint64_t kept = size >> shift;
-    kept |= kept << shift != size;
-    float value = (float)kept * (float)(UINT64_C(1) << shift);
-    return x < 0 ? -value : value;
-}
-
 #endif

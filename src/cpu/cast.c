@@ -6,7 +6,7 @@
  */
 #include "config.h"
 
-#include "common/float16.h"
+#include "cpu/cast.h"
 #include "cpu/cpu.h"
 #include "cpu/elementwise.h"
 
@@ -15,93 +15,22 @@
 typedef void (*cast_fn)(void *to, int64_t to_step, const void *from,
                         int64_t from_step, int64_t n);
 
-/* 2^31 and 2^63 are f32 values, the largest integers below are not: hence >=.
- * Each comparison is false for NaN. */
-static inline int32_t f32_to_i32(float x)
-{
-    return x >= 0x1p31f    ? INT32_MAX
-           : x >= -0x1p31f ? (int32_t)x
-           : x < 0         ? INT32_MIN
-                           : 0;
-}
-
-static inline int64_t f32_to_i64(float x)
-{
-    return x >= 0x1p63f    ? INT64_MAX
-           : x >= -0x1p63f ? (int64_t)x
-           : x < 0         ? INT64_MIN
-                           : 0;
-}
-
-static inline uint8_t f32_to_u8(float x)
-{
-    return x >= 255.0f ? 255 : x > 0 ? (uint8_t)x : 0;
-}
-
-static inline int32_t i64_to_i32(int64_t x)
-{
-    return x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : (int32_t)x;
-}
-
-static inline uint8_t i64_to_u8(int64_t x)
-{
-    return x > 255 ? 255 : x < 0 ? 0 : (uint8_t)x;
-}
-
-#define CAST(from_name, from_type, to_name, to_type, expression)               \
-    static void from_name##_##to_name(void *to, int64_t to_step,               \
-                                      const void *from, int64_t from_step,     \
-                                      int64_t n)                               \
+#define STRIDED_CAST(from_name, from_type, to_name, to_type, expression)       \
+    static void from_name##_##to_name(void *restrict to, int64_t to_step,      \
+                                      const void *restrict from,               \
+                                      int64_t from_step, int64_t n)            \
     {                                                                          \
         const from_type *in = from;                                            \
         to_type *out = to;                                                     \
-        if (to_step == 1 && from_step == 1) {                                  \
-            for (int64_t i = 0; i < n; i++) {                                  \
-                from_type x = in[i];                                           \
-                out[i] = (to_type)(expression);                                \
-            }                                                                  \
-            return;                                                            \
-        }                                                                      \
         for (int64_t i = 0; i < n; i++) {                                      \
             from_type x = in[i * from_step];                                   \
             out[i * to_step] = (to_type)(expression);                          \
         }                                                                      \
     }
 
-CAST(f32, float, f32, float, x)
-CAST(f32, float, i32, int32_t, f32_to_i32(x))
-CAST(f32, float, i64, int64_t, f32_to_i64(x))
-CAST(f32, float, u8, uint8_t, f32_to_u8(x))
-CAST(f32, float, bool, uint8_t, x != 0)
-CAST(i32, int32_t, f32, float, x)
-CAST(i32, int32_t, i32, int32_t, x)
-CAST(i32, int32_t, i64, int64_t, x)
-CAST(i32, int32_t, u8, uint8_t, i64_to_u8(x))
-CAST(i32, int32_t, bool, uint8_t, x != 0)
-CAST(i64, int64_t, f32, float, x)
-CAST(i64, int64_t, i32, int32_t, i64_to_i32(x))
-CAST(i64, int64_t, i64, int64_t, x)
-CAST(i64, int64_t, u8, uint8_t, i64_to_u8(x))
-CAST(i64, int64_t, bool, uint8_t, x != 0)
-CAST(u8, uint8_t, f32, float, x)
-CAST(u8, uint8_t, i32, int32_t, x)
-CAST(u8, uint8_t, i64, int64_t, x)
-CAST(u8, uint8_t, u8, uint8_t, x)
-CAST(u8, uint8_t, bool, uint8_t, x != 0)
-CAST(i32, int32_t, odd, float, integer_odd(x))
-CAST(i64, int64_t, odd, float, integer_odd(x))
+CASTS(STRIDED_CAST)
 
-/* f32, i32, i64, u8 (which bool is read as, holding 0 or 1), bool. */
-static const cast_fn casts[4][5] = {
-    {f32_f32, f32_i32, f32_i64, f32_u8, f32_bool},
-    {i32_f32, i32_i32, i32_i64, i32_u8, i32_bool},
-    {i64_f32, i64_i32, i64_i64, i64_u8, i64_bool},
-    {u8_f32, u8_i32, u8_i64, u8_u8, u8_bool},
-};
-
-/* To the f32 that a bf16 is rounded from.  (An integer of more digits than f32
- * has is past the largest f16.) */
-static const cast_fn odds[4] = {f32_f32, i32_odd, i64_odd, u8_f32};
+static const cast_fn casts[CAST_SOURCES][CAST_TARGETS] = CAST_TABLE;
 
 static uint32_t dtype_place(uint32_t dtype)
 {
@@ -123,7 +52,9 @@ static uint32_t dtype_place(uint32_t dtype)
 
 struct cast {
     struct layout layout;
-    cast_fn fn; /* of the operands as they are, or of f32 in their place */
+    /* Of the operands as they are, or of f32 in their place. */
+    cast_fn strided;
+    dense_cast_fn dense;
     void (*widen)(float *y, const uint16_t *x, int64_t n);  /* NULL: as is */
     void (*narrow)(uint16_t *y, const float *x, int64_t n); /* likewise */
     unsigned char *base[2];
@@ -139,6 +70,15 @@ static void move(uint16_t *to, int64_t to_step, const uint16_t *from,
         to[i * to_step] = from[i * from_step];
 }
 
+static void steps_cast(const struct cast *cast, void *to, int64_t to_step,
+                       const void *from, int64_t from_step, int64_t n)
+{
+    if (to_step == 1 && from_step == 1)
+        cast->dense(to, from, n);
+    else
+        cast->strided(to, to_step, from, from_step, n);
+}
+
 /* At most PACK_ELEMENTS, one side at least of 16 bits. */
 static void piece_cast(const struct cast *cast, void *to, int64_t to_step,
                        const void *from, int64_t from_step, int64_t n)
@@ -147,7 +87,7 @@ static void piece_cast(const struct cast *cast, void *to, int64_t to_step,
     float wide[PACK_ELEMENTS];
     if (cast->widen != NULL) {
         bool at_once =
-            to_step == 1 && cast->narrow == NULL && cast->fn == f32_f32;
+            to_step == 1 && cast->narrow == NULL && cast->strided == u32_u32;
         if (from_step != 1)
             move(packed, 1, from, from_step, n);
         cast->widen(at_once ? to : wide, from_step != 1 ? packed : from, n);
@@ -157,11 +97,11 @@ static void piece_cast(const struct cast *cast, void *to, int64_t to_step,
         from_step = 1;
     }
     if (cast->narrow == NULL) {
-        cast->fn(to, to_step, from, from_step, n);
+        steps_cast(cast, to, to_step, from, from_step, n);
         return;
     }
-    if (cast->fn != f32_f32 || from_step != 1) {
-        cast->fn(wide, 1, from, from_step, n);
+    if (cast->strided != u32_u32 || from_step != 1) {
+        steps_cast(cast, wide, 1, from, from_step, n);
         from = wide;
     }
     cast->narrow(to_step != 1 ? packed : to, from, n);
@@ -176,7 +116,7 @@ static void line_cast(const struct cast *cast, unsigned char *to,
     int64_t to_bytes = to_step * (int64_t)cast->bytes[0];
     int64_t from_bytes = from_step * (int64_t)cast->bytes[1];
     if (cast->widen == NULL && cast->narrow == NULL) {
-        cast->fn(to, to_step, from, from_step, n);
+        steps_cast(cast, to, to_step, from, from_step, n);
         return;
     }
     for (int64_t i = 0; i < n; i += PACK_ELEMENTS)
@@ -214,16 +154,21 @@ static void cast_rows(const void *context, int64_t first, int64_t end)
 static void cast_choose(struct cast *cast, const struct kernels *kernels,
                         uint32_t from, uint32_t to)
 {
-    uint32_t place = dtype_place(from);
-    place = place == 4 ? 3 : place;
-    cast->widen = from == TANDEM_F16    ? kernels->f16_widen
+    uint32_t source = dtype_place(from), target = dtype_place(to);
+    bool f16_copy = from == TANDEM_F16 && to == TANDEM_F16;
+    source = source == 4 ? 3 : source;
+    if (f16_copy || (to == TANDEM_BF16 && source != 0))
+        target = 5;
+    cast->widen = f16_copy              ? NULL
+                  : from == TANDEM_F16  ? kernels->f16_widen
                   : from == TANDEM_BF16 ? kernels->bf16_widen
                                         : NULL;
-    cast->narrow = to == TANDEM_F16    ? kernels->f16_narrow
+    cast->narrow = target == 5         ? NULL
+                   : to == TANDEM_F16  ? kernels->f16_narrow
                    : to == TANDEM_BF16 ? kernels->bf16_narrow
                                        : NULL;
-    cast->fn = to == TANDEM_BF16 ? odds[place]
-                                 : casts[place][dtype_place(to)];
+    cast->strided = casts[source][target];
+    cast->dense = kernels->casts[source][target];
 }
 
 void cast_run(const struct work *work)

@@ -43,10 +43,14 @@ typedef void (*row_fn)(const struct row *row);
     X(LEAKY_RELU, leaky_relu) X(ELU, elu) X(CLIP, clip) X(SWISH, swish)        \
     X(GELU, gelu) X(SOFTPLUS, softplus) X(MISH, mish)                          \
     X(HARDSWISH, hardswish) X(ADD, add) X(SUB, sub) X(MUL, mul) X(DIV, div)    \
-    X(POW, pow) X(MIN, min) X(MAX, max) X(EQUAL, equal)                        \
-    X(NOT_EQUAL, not_equal) X(LESS, less) X(LESS_EQUAL, less_equal)            \
-    X(GREATER, greater) X(GREATER_EQUAL, greater_equal) X(WHERE, where)        \
-    X(FMA, fma) X(RELU_GRAD, relu_grad)
+    X(POW, pow) X(MIN, min) X(MAX, max) X(WHERE, where) X(FMA, fma)            \
+    X(RELU_GRAD, relu_grad)
+/* Those whose rows loops.h has. */
+#define BOOL_ROWS(X)                                                           \
+    X(EQUAL, equal) X(NOT_EQUAL, not_equal) X(LESS, less)                      \
+    X(LESS_EQUAL, less_equal) X(GREATER, greater)                              \
+    X(GREATER_EQUAL, greater_equal) X(AND, and) X(OR, or) X(XOR, xor)          \
+    X(NOT, not)
 
 /* As an X above: the file's row_<name> goes into its place in rows. */
 #define ROW_FILL(number, name) rows[TANDEM_OP_##number] = row_##name;
@@ -61,6 +65,11 @@ typedef void (*row_fn)(const struct row *row);
 /* Of what is subnormal a digit less than the last is lost, which times so much
  * is within the norms' allowance. */
 #define NORM_SCALE 16.0f
+
+/* Casts n dense elements to another place. */
+typedef void (*dense_cast_fn)(void *to, const void *from, int64_t n);
+#define CAST_SOURCES 4
+#define CAST_TARGETS 6
 
 struct kernels {
     const char *name;
@@ -129,6 +138,9 @@ struct kernels {
     void (*bf16_widen)(float *y, const uint16_t *x, int64_t n);
     void (*f16_narrow)(uint16_t *y, const float *x, int64_t n);
     void (*bf16_narrow)(uint16_t *y, const float *x, int64_t n);
+
+    /* As cpu/cast.h's table. */
+    const dense_cast_fn (*casts)[CAST_TARGETS];
 };
 
 /* Fill table (whole, or what they replace). */

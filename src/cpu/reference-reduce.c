@@ -10,6 +10,7 @@
 #include "common/float16.h"
 #include "cpu/factor.h"
 #include "cpu/kernels.h"
+#include "cpu/loops.h"
 
 static float larger(float a, float b)
 {
@@ -252,4 +253,5 @@ void kernels_generic(struct kernels *table)
         .bf16_narrow = bf16_narrow,
     };
     reference_rows(table->rows);
+    loop_kernels(table);
 }

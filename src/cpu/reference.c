@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "cpu/kernels.h"
+#include "cpu/binary.h"
 
 #define SQRT1_2 0.70710678118654752440
 #define SQRT_2_OVER_PI 0.79788456080286535588
@@ -104,58 +104,15 @@ UNARY(softplus, softplus(x))
 UNARY(mish, x *tanh(softplus(x)))
 UNARY(hardswish, hardswish(x))
 
-#define BINARY(name, type, expression)                                         \
-    static void row_##name(const struct row *row)                              \
-    {                                                                          \
-        const float *a = row->in[0], *b = row->in[1];                          \
-        type *out = row->out[0];                                               \
-        int64_t a_step = STEP(row, 0), b_step = STEP(row, 1);                  \
-        for (int64_t i = 0; i < row->n; i++) {                                 \
-            float x = a[i * a_step], y = b[i * b_step];                        \
-            out[i] = (type)(expression);                                       \
-        }                                                                      \
-    }
-
-BINARY(add, float, x + y)
-BINARY(sub, float, x - y)
-BINARY(mul, float, x *y)
-BINARY(div, float, x / y)
-BINARY(pow, float, pow(x, y))
-BINARY(min, float, smaller(x, y))
-BINARY(max, float, larger(x, y))
-BINARY(equal, uint8_t, x == y)
-BINARY(not_equal, uint8_t, x != y)
-BINARY(less, uint8_t, x < y)
-BINARY(less_equal, uint8_t, x <= y)
-BINARY(greater, uint8_t, x > y)
-BINARY(greater_equal, uint8_t, x >= y)
+BINARY(add, float, float, x + y)
+BINARY(sub, float, float, x - y)
+BINARY(mul, float, float, x *y)
+BINARY(div, float, float, x / y)
+BINARY(pow, float, float, pow(x, y))
+BINARY(min, float, float, smaller(x, y))
+BINARY(max, float, float, larger(x, y))
 /* Inputs dy, x. */
-BINARY(relu_grad, float, y <= 0 ? 0.0f : x)
-
-#define LOGICAL(name, expression)                                              \
-    static void row_##name(const struct row *row)                              \
-    {                                                                          \
-        const uint8_t *a = row->in[0], *b = row->in[1];                        \
-        uint8_t *out = row->out[0];                                            \
-        int64_t a_step = STEP(row, 0), b_step = STEP(row, 1);                  \
-        for (int64_t i = 0; i < row->n; i++) {                                 \
-            uint8_t x = a[i * a_step] != 0, y = b[i * b_step] != 0;            \
-            out[i] = (uint8_t)(expression);                                    \
-        }                                                                      \
-    }
-
-LOGICAL(and, x &y)
-LOGICAL(or, x | y)
-LOGICAL(xor, x ^ y)
-
-static void row_not(const struct row *row)
-{
-    const uint8_t *in = row->in[0];
-    uint8_t *out = row->out[0];
-    int64_t step = STEP(row, 0);
-    for (int64_t i = 0; i < row->n; i++)
-        out[i] = in[i * step] == 0;
-}
+BINARY(relu_grad, float, float, y <= 0 ? 0.0f : x)
 
 static void row_where(const struct row *row)
 {
@@ -163,8 +120,15 @@ static void row_where(const struct row *row)
     const float *a = row->in[1], *b = row->in[2];
     float *out = row->out[0];
     int64_t step = STEP(row, 0), a_step = STEP(row, 1), b_step = STEP(row, 2);
-    for (int64_t i = 0; i < row->n; i++)
-        out[i] = condition[i * step] != 0 ? a[i * a_step] : b[i * b_step];
+    int64_t n = row->n;
+    for (int64_t i = 0; row->constants == 0 && i < n; i++) {
+        float x = a[i], y = b[i];
+        out[i] = condition[i] != 0 ? x : y;
+    }
+    for (int64_t i = 0; row->constants != 0 && i < n; i++) {
+        float x = a[i * a_step], y = b[i * b_step];
+        out[i] = condition[i * step] != 0 ? x : y;
+    }
 }
 
 static void row_fma(const struct row *row)
@@ -221,10 +185,6 @@ static void row_adam(const struct row *row)
 void reference_rows(row_fn *rows)
 {
     ROWS_OF_ALL_LEVELS(ROW_FILL)
-    rows[TANDEM_OP_AND] = row_and;
-    rows[TANDEM_OP_OR] = row_or;
-    rows[TANDEM_OP_XOR] = row_xor;
-    rows[TANDEM_OP_NOT] = row_not;
     rows[TANDEM_OP_SGD] = row_sgd;
     rows[TANDEM_OP_ADAM] = row_adam;
 }

@@ -229,43 +229,6 @@ BINARY(max, vf_max(a, b))
 /* Inputs dy, x. */
 BINARY(relu_grad, vf_select(vf_compare(b, vf_set(0), LE_OQ), vf_set(0), a))
 
-/* The bytes of a partial vector go through the stack. */
-static inline void bytes_store_part(uint8_t *out, int64_t n, vm mask)
-{
-    uint8_t bytes[LANES];
-    vm_store_bytes(bytes, mask);
-    for (int64_t i = 0; i < n; i++)
-        out[i] = bytes[i];
-}
-
-#define COMPARE(name, how)                                                     \
-    static void row_##name(const struct row *row)                              \
-    {                                                                          \
-        const float *pa = row->in[0], *pb = row->in[1];                        \
-        uint8_t *out = row->out[0];                                            \
-        int64_t n = row->n, i = 0;                                             \
-        bool a_repeats = (row->constants & 1u) != 0;                           \
-        bool b_repeats = (row->constants & 2u) != 0;                           \
-        vf a = vf_set(*pa), b = vf_set(*pb);                                   \
-        for (; i + LANES <= n; i += LANES) {                                   \
-            a = a_repeats ? a : vf_load(pa + i);                               \
-            b = b_repeats ? b : vf_load(pb + i);                               \
-            vm_store_bytes(out + i, vf_compare(a, b, how));                    \
-        }                                                                      \
-        if (i < n) {                                                           \
-            a = a_repeats ? a : PART(pa);                                      \
-            b = b_repeats ? b : PART(pb);                                      \
-            bytes_store_part(out + i, n - i, vf_compare(a, b, how));           \
-        }                                                                      \
-    }
-
-COMPARE(equal, EQ_OQ)
-COMPARE(not_equal, NEQ_UQ)
-COMPARE(less, LT_OQ)
-COMPARE(less_equal, LE_OQ)
-COMPARE(greater, GT_OQ)
-COMPARE(greater_equal, GE_OQ)
-
 /* ---- three inputs ------------------------------------------------------- */
 
 static vm condition_load_part(const uint8_t *p, int64_t n)

@@ -2,6 +2,7 @@
 /* The table of this instruction set. */
 #include "config.h"
 
+#include "cpu/loops.h"
 #include "cpu/simd/room.h"
 #include "cpu/simd/vector.h"
 
@@ -16,4 +17,5 @@ void ISA(kernels)(struct kernels *table)
     ISA(reduce_kernels)(table);
     ISA(column_kernels)(table);
     ISA(float16_kernels)(table);
+    loop_kernels(table);
 }

@@ -21,8 +21,7 @@
  *              (not a <= b)
  *   vf_select  a where the mask is set, else b
  *   vm_bits    one bit a lane
- *   vm_store_bytes, vm_load_bytes   LANES bytes, each 1 or 0; the mask of those
- *              that are not 0
+ *   vm_load_bytes   the mask of those of LANES bytes that are not 0
  *   vf_scale   x 2^n, n an integer from -126 to 129
  *   vd_low, vd_high   either half of a vf
  *   vf_transpose   LANES vectors, as the rows of a square (AVX-512 has none:

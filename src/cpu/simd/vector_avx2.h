@@ -158,15 +158,6 @@ static inline uint32_t vm_bits(vm mask)
 {
     return (uint32_t)_mm256_movemask_ps(mask);
 }
-static inline void vm_store_bytes(uint8_t *p, vm mask)
-{
-    __m256i lanes = _mm256_castps_si256(mask);
-    __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(lanes),
-                                    _mm256_extracti128_si256(lanes, 1));
-    __m128i bytes =
-        _mm_and_si128(_mm_packs_epi16(words, words), _mm_set1_epi8(1));
-    _mm_storel_epi64((__m128i *)(void *)p, bytes);
-}
 static inline vm vm_load_bytes(const uint8_t *p)
 {
     __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)p);

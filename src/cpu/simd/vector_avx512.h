@@ -144,11 +144,6 @@ static inline uint32_t vm_bits(vm mask)
 {
     return mask;
 }
-static inline void vm_store_bytes(uint8_t *p, vm mask)
-{
-    _mm_storeu_si128((__m128i *)(void *)p,
-                     _mm_maskz_set1_epi8((__mmask16)mask, 1));
-}
 static inline vm vm_load_bytes(const uint8_t *p)
 {
     __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)p);

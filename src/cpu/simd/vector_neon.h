@@ -185,13 +185,6 @@ static inline uint32_t vm_bits(vm mask)
     static const uint32_t bits[LANES] = {1, 2, 4, 8};
     return vaddvq_u32(vandq_u32(mask, vld1q_u32(bits)));
 }
-static inline void vm_store_bytes(uint8_t *p, vm mask)
-{
-    uint16x4_t words = vmovn_u32(vshrq_n_u32(mask, 31));
-    uint8x8_t bytes = vmovn_u16(vcombine_u16(words, words));
-    uint32_t four = vget_lane_u32(vreinterpret_u32_u8(bytes), 0);
-    memcpy(p, &four, sizeof(four));
-}
 static inline vm vm_load_bytes(const uint8_t *p)
 {
     uint32_t four;
