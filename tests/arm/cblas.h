@@ -45,4 +45,13 @@ static inline void cblas_sgemv(enum CBLAS_ORDER order,
                 across ? m : n, alpha, a, lda, x, step_x, beta, y, step_y);
 }
 
+static inline float cblas_sdot(int n, const float *x, int step_x,
+                               const float *y, int step_y)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)x[i * step_x] * y[i * step_y];
+    return (float)sum;
+}
+
 #endif
