@@ -11,28 +11,37 @@
 
 #include "common/float16.h"
 
-/* GCC vectorizes no conversion of a number that only some elements reach,
- * because it might raise an exception.  Casts to integers therefore clamp x to
- * what the type holds, and replace the result for other x. */
-static inline float clamp(float x, float low, float high)
+/* GCC does not vectorize a conversion that only some elements reach, because it
+ * might raise an exception.  Casts to integers therefore convert every element
+ * after clamping it, and then replace the results of large numbers and NaN.
+ *
+ * Returns x clamped to the range from low, which is negative, to high, which is
+ * positive; both are the bits of an f32.  NaN becomes one of them.  The bits of
+ * f32 are compared instead of their values, because vectors have a minimum of
+ * integers: a negative number with larger bits is smaller, and a positive one
+ * with larger bits is larger. */
+static inline float clamp(float x, uint32_t low, int32_t high)
 {
-    float above = x > low ? x : low; /* low if x is NaN */
-    return above < high ? above : high;
+    uint32_t bits = float_bits(x);
+    bits = bits < low ? bits : low;
+    int32_t number = (int32_t)bits;
+    number = number < high ? number : high;
+    return float_of_bits((uint32_t)number);
 }
 
 static inline int32_t f32_to_i32(float x)
 {
-    int32_t y = (int32_t)clamp(x, -0x1p31f, 0x1.fffffep30f);
-    y = x >= 0x1p31f ? INT32_MAX : y;
-    return x != x ? 0 : y;
+    int32_t y = (int32_t)clamp(x, 0xcf000000u, 0x4effffff);
+    int32_t other = x == x ? INT32_MAX : 0;
+    return x < 0x1p31f ? y : other;
 }
 
 static inline int64_t f32_to_i64(float x)
 {
 #if defined(TANDEM_SIMD_AVX512) || defined(TANDEM_SIMD_NEON)
-    int64_t y = (int64_t)clamp(x, -0x1p63f, 0x1.fffffep62f);
-    y = x >= 0x1p63f ? INT64_MAX : y;
-    return x != x ? 0 : y;
+    int64_t y = (int64_t)clamp(x, 0xdf000000u, 0x5effffff);
+    int64_t other = x == x ? INT64_MAX : 0;
+    return x < 0x1p63f ? y : other;
 #else /* no vectors convert to 64 bits */
     return x >= 0x1p63f    ? INT64_MAX
            : x >= -0x1p63f ? (int64_t)x
@@ -41,7 +50,6 @@ static inline int64_t f32_to_i64(float x)
 #endif
 }
 
-/* Clamps the bits: f32 that are not negative have the order of their bits. */
 static inline uint8_t f32_to_u8(float x)
 {
     int32_t bits = (int32_t)float_bits(x);
@@ -78,7 +86,8 @@ static inline uint16_t i32_to_bf16(int32_t x)
 /* Rounds to f32 towards zero and sets the last bit if that is inexact. */
 static inline uint16_t i64_to_bf16(int64_t x)
 {
-    float nearest = clamp((float)x, -0x1p63f, 0x1.fffffep62f);
+    float nearest = (float)x;
+    nearest = nearest < 0x1p63f ? nearest : 0x1.fffffep62f;
     int64_t excess = (int64_t)nearest - x;
     uint32_t bits = float_bits(nearest);
     bits -= (excess != 0) & ((excess ^ x) >= 0); /* away from zero */

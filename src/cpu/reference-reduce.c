@@ -6,36 +6,22 @@
 #include "config.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "common/float16.h"
 #include "cpu/factor.h"
 #include "cpu/kernels.h"
 #include "cpu/loops.h"
 
-static float larger(float a, float b)
+/* Without branches, so that the compiler can vectorize the loops. */
+static inline float larger(float a, float b)
 {
-    return a > b || isnan(a) ? a : b;
+    return ((a > b) | (a != a)) ? a : b;
 }
 
-static float smaller(float a, float b)
+static inline float smaller(float a, float b)
 {
-    return a < b || isnan(a) ? a : b;
-}
-
-static float row_max(const float *x, int64_t n)
-{
-    float value = x[0];
-    for (int64_t i = 1; i < n; i++)
-        value = larger(value, x[i]);
-    return value;
-}
-
-static float row_min(const float *x, int64_t n)
-{
-    float value = x[0];
-    for (int64_t i = 1; i < n; i++)
-        value = smaller(value, x[i]);
-    return value;
+    return ((a < b) | (a != a)) ? a : b;
 }
 
 static double row_sum(const float *x, int64_t n)
@@ -154,7 +140,27 @@ COLUMN(min, float, smaller(a, x[i]))
 COLUMN(sum, double, a + x[i])
 COLUMN(sum_square, double, a + (double)x[i] * x[i])
 
-/* Without branches, so that the compiler can vectorize the loops. */
+/* A row as columns: element i is in column i % WIDTH. */
+#define WIDTH 64
+#define ROW_EXTREME(name, better)                                              \
+    static float row_##name(const float *x, int64_t n)                         \
+    {                                                                          \
+        float values[WIDTH], value = x[0];                                     \
+        int64_t rows = n / WIDTH;                                              \
+        for (int64_t i = rows * WIDTH; i < n; i++)                             \
+            value = better(value, x[i]);                                       \
+        if (rows == 0)                                                         \
+            return value;                                                      \
+        memcpy(values, x, sizeof values);                                      \
+        column_##name(x + WIDTH, rows - 1, WIDTH, WIDTH, values);              \
+        for (int64_t i = 0; i < WIDTH; i++)                                    \
+            value = better(value, values[i]);                                  \
+        return value;                                                          \
+    }
+
+ROW_EXTREME(max, larger)
+ROW_EXTREME(min, smaller)
+
 #define COLUMN_FIND(name, at_least)                                            \
     static void column_##name(const float *x, int64_t rows, int64_t stride,    \
                               int64_t columns, float *restrict best,           \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tandem-bench cpu: small additions against a C loop: through the CPU
- * plugin's launch, and through the library with its choice of a device.
+ * tandem-bench cpu: operators against a C loop: through the CPU plugin's
+ * launch, and additions also through the library with its choice of a device.
  */
 #include <config.h>
 
@@ -16,49 +16,90 @@
 
 static _Alignas(64) float x[MAX_ELEMENTS], y[MAX_ELEMENTS], z[MAX_ELEMENTS];
 
-/* The loop as its user would have it compiled: vectorised, for the machine
- * that it runs on. */
+/* Loops as their user would have them compiled: vectorised, for the machine
+ * that they run on. */
 #if defined(__GNUC__) && !defined(__clang__)
-#define LOOP __attribute__((noinline, optimize("O3")))
+#define OPTIMIZED __attribute__((noinline, optimize("O3")))
 #else
-#define LOOP __attribute__((noinline))
-#endif
-#define LOOP_BODY                                                             \
-    for (int64_t i = 0; i < n; i++)                                           \
-        c[i] = a[i] + b[i]
-
-LOOP static void loop_plain(const float *restrict a, const float *restrict b,
-                            float *restrict c, int64_t n)
-{
-    LOOP_BODY;
-}
-
-#ifdef __x86_64__
-LOOP __attribute__((target("avx2"))) static void
-loop_avx2(const float *restrict a, const float *restrict b, float *restrict c,
-          int64_t n)
-{
-    LOOP_BODY;
-}
+#define OPTIMIZED __attribute__((noinline))
 #endif
 
-static void loop_add(const float *a, const float *b, float *c, int64_t n)
-{
+typedef void (*loop_fn)(const void *a, const void *b, void *c, int64_t n);
+
+#define VARIANT(name, type, out_type, statement)                              \
+    static void name(const type *restrict a, const type *restrict b,          \
+                     out_type *restrict c, int64_t n)                         \
+    {                                                                         \
+        (void)b;                                                              \
+        statement;                                                            \
+    }
 #ifdef __x86_64__
-    if (__builtin_cpu_supports("avx2")) {
-        loop_avx2(a, b, c, n);
-        return;
+#define LOOP(name, type, out_type, statement)                                 \
+    OPTIMIZED VARIANT(name##_plain, type, out_type, statement)                \
+    OPTIMIZED __attribute__((target("avx2")))                                 \
+    VARIANT(name##_avx2, type, out_type, statement)                           \
+    static void loop_##name(const void *a, const void *b, void *c, int64_t n) \
+    {                                                                         \
+        if (__builtin_cpu_supports("avx2"))                                   \
+            name##_avx2(a, b, c, n);                                          \
+        else                                                                  \
+            name##_plain(a, b, c, n);                                         \
+    }
+#else
+#define LOOP(name, type, out_type, statement)                                 \
+    OPTIMIZED VARIANT(name##_plain, type, out_type, statement)                \
+    static void loop_##name(const void *a, const void *b, void *c, int64_t n) \
+    {                                                                         \
+        name##_plain(a, b, c, n);                                             \
     }
 #endif
-    loop_plain(a, b, c, n);
-}
+#define EACH(expression)                                                      \
+    for (int64_t i = 0; i < n; i++)                                           \
+        c[i] = (expression)
 
-static double bare(void *elements, uint64_t count)
+LOOP(add, float, float, EACH(a[i] + b[i]))
+LOOP(equal, float, uint8_t, EACH(a[i] == b[i]))
+LOOP(and, uint8_t, uint8_t, EACH((a[i] != 0) & (b[i] != 0)))
+LOOP(cast, float, int32_t, EACH((int32_t)a[i]))
+
+/* Of each column of a square. */
+LOOP(argmax, float, int64_t, {
+    float best[256];
+    for (int64_t j = 0; j < n; j++) {
+        best[j] = a[j];
+        c[j] = 0;
+    }
+    for (int64_t i = 1; i < n; i++)
+        for (int64_t j = 0; j < n; j++)
+            if (a[i * n + j] > best[j]) {
+                best[j] = a[i * n + j];
+                c[j] = i;
+            }
+})
+
+static const struct {
+    const char *op, *shape, *detail;
+    loop_fn loop;
+} cases[] = {
+    {"add", "16", "", loop_add},          {"add", "1024", "", loop_add},
+    {"add", "65536", "", loop_add},       {"equal", "65536", "", loop_equal},
+    {"and", "65536", "", loop_and},       {"cast", "65536", "", loop_cast},
+    {"argmax", "256x256", "axis=0", loop_argmax},
+};
+#define CASES (sizeof cases / sizeof cases[0])
+
+struct bare {
+    loop_fn loop;
+    int64_t elements;
+};
+
+static double bare_run(void *argument, uint64_t count)
 {
+    const struct bare *bare = argument;
     uint64_t start = clock_now_ns();
 
     for (uint64_t i = 0; i < count; i++) {
-        loop_add(x, y, z, *(const int64_t *)elements);
+        bare->loop(x, y, z, bare->elements);
         __asm__ volatile("" : : "r"(z) : "memory");
     }
     return (double)(clock_now_ns() - start) / (double)count;
@@ -66,12 +107,46 @@ static double bare(void *elements, uint64_t count)
 
 void cpu_list(struct list *list)
 {
-    static const char *const shapes[] = {"16", "1024", "65536"};
-
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-        list_add(list, "add", shapes[i], "", "stream");
-        list_add(list, "add", shapes[i], "", "library");
+    for (size_t i = 0; i < CASES; i++) {
+        list_add(list, cases[i].op, cases[i].shape, cases[i].detail, "stream");
+        if (cases[i].loop == loop_add)
+            list_add(list, cases[i].op, cases[i].shape, cases[i].detail,
+                     "library");
     }
+}
+
+static bool download(struct lane *lane, const struct tandem_tensor_desc *from,
+                     void *to)
+{
+    return lane->backend->download(lane->stream, from->buffer, 0, to,
+                                   (uint64_t)desc_bytes(from), 0,
+                                   TANDEM_FOREVER) == TANDEM_OK;
+}
+
+/* Compares the operator's result with that of the loop on the same inputs. */
+static bool loop_check(struct bench *bench, struct work *work,
+                       const struct bare *bare)
+{
+    static _Alignas(64) float inputs[2][MAX_ELEMENTS], result[MAX_ELEMENTS];
+    const struct opcase *c = &work->c;
+    struct lane *lane = work->lane;
+    uint64_t ns;
+
+    for (uint32_t i = 0; i < c->inputs; i++)
+        if (!download(lane, &c->in[i], inputs[i])) {
+            bench_fail(bench, "%s", lane->backend->last_error());
+            return false;
+        }
+    if (work_stream(work, 1, &ns) != TANDEM_OK ||
+        !download(lane, &c->out[0], result)) {
+        bench_fail(bench, "%s", lane->backend->last_error());
+        return false;
+    }
+    bare->loop(inputs[0], inputs[1], z, bare->elements);
+    if (memcmp(result, z, (size_t)desc_bytes(&c->out[0])) == 0)
+        return true;
+    bench_fail(bench, "wrong: the result is not that of a C loop");
+    return false;
 }
 
 /* The library without a device named: its decision is a part of it. */
@@ -92,19 +167,22 @@ static void compare_library(struct bench *bench, struct contest *contest)
 void cpu_run(struct bench *bench)
 {
     struct contest contest = {.unit = "ns", .limit = "C loop", .most = 20000};
-    int64_t elements = bench->row->shape[0];
+    struct bare bare = {.elements = bench->row->shape[0]};
     struct work work;
 
+    for (size_t i = 0; i < CASES; i++)
+        if (strcmp(cases[i].op, bench->row->op) == 0)
+            bare.loop = cases[i].loop;
     for (uint32_t i = 0; i < MAX_ELEMENTS; i++) {
         x[i] = seed_value(i);
         y[i] = seed_value(i + 1);
     }
     contest_add(&contest, "Tandem", work_run, &work);
-    contest_add(&contest, "C loop", bare, &elements);
+    contest_add(&contest, "C loop", bare_run, &bare);
     if (strcmp(bench->row->mode, "library") == 0) {
         compare_library(bench, &contest);
     } else if (bench_work(bench, &work)) {
-        if (check_work(bench, &work))
+        if (loop_check(bench, &work, &bare))
             bench_contest(bench, &contest);
         work_destroy(&work);
     }

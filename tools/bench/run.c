@@ -41,7 +41,7 @@ const struct suite suites[SUITE_COUNT] = {
      reports_list, reports_run},
     {"pool", "opencl", false, "alloc + free against clCreateBuffer",
      OPENCL_SUITE(pool)},
-    {"cpu", "cpu", false, "small additions on the CPU against a C loop",
+    {"cpu", "cpu", false, "operators on the CPU against a C loop",
      cpu_list, cpu_run},
     {"choice", NULL, true, "predicted against measured, and the choice",
      choice_list, choice_run},
