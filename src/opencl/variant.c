@@ -288,11 +288,12 @@ void variant_describe(struct variant_text *out, uint64_t key,
     out->options[0] = '\0';
     append(out,
            "-cl-std=CL1.2 -DTANDEM_EMBEDDED -DGROUP=%u -DWIDE=%u -DSHUFFLE=%u"
-           "%s",
+           "%s%s",
            1u << KEY_GROUP_LOG2(key), KEY_WIDE(key),
            hardware->nvidia      ? 1u
            : hardware->subgroups ? 2u
                                  : 0u,
+           hardware->info.kind == TANDEM_DEVICE_CPU ? " -DCPU=1" : "",
            hardware->correct_divide && !divides_loosely(key)
                ? " -cl-fp32-correctly-rounded-divide-sqrt"
                : "");
