@@ -49,6 +49,10 @@ KERNEL void epilogue(__global C_T *c, __global const C_T *bias,
     c[at] = C_ROUND(ACTIVATION(x, p.slope, 0.0f));
 }
 
+/* The terms of a partial sum, which starts from 0, so that k terms of one sign
+ * are not all rounded in one direction. */
+#define CHAIN 256
+
 struct multiply {
     ulong elements;
     ulong a_offset, b_offset, c_offset, bias_offset;
@@ -72,10 +76,15 @@ KERNEL void multiply(__global C_T *c, __global const AB_T *a,
     b += (long)p.b_offset + (long)batch * p.b_batch + (long)column * p.b_column;
     c += (long)p.c_offset + (long)batch * p.batch_stride + (long)row * p.ld +
          column;
-    float sum = 0.0f;
-    for (ulong k = 0; k < p.k; ++k, a += p.a_step, b += p.b_step)
-        sum = fma(AB_VALUE(*a), AB_VALUE(*b), sum);
-    float x = p.alpha * sum;
+    float total = 0.0f;
+    for (ulong first = 0; first < p.k; first += CHAIN) {
+        ulong end = min(first + CHAIN, p.k);
+        float sum = 0.0f;
+        for (ulong k = first; k < end; ++k, a += p.a_step, b += p.b_step)
+            sum = fma(AB_VALUE(*a), AB_VALUE(*b), sum);
+        total += sum;
+    }
+    float x = p.alpha * total;
     if (p.beta != 0.0f)
         x += p.beta * C_VALUE(*c);
     if (p.has_bias)

@@ -42,7 +42,7 @@ struct product {
     uint whole, parted;  /* tiles of one group, and of several */
     uint tile_m, tile_n; /* a tile's extents */
     uint tiles;          /* of a batch: tiles_m tiles_n */
-    /* SAVES: slices after which, and where. */
+    /* SAVES: slices after which (tensor.cl), and where. */
     uint promote, reserved;
     ulong saved_offset;
 };
@@ -60,7 +60,7 @@ struct product {
 #define PARTS 8u
 /* skinny.cl: c's rows are those of the second operand. */
 #define SWAPPED 16u
-/* tensor.cl: sums are saved meanwhile. */
+/* Sums (tensor.cl) or totals (product.cl) are saved at saved_offset. */
 #define SAVES 32u
 
 INLINE float finish(float sum, float old, float bias, float alpha,

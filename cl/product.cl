@@ -25,8 +25,10 @@
 
 /* Whether a slice is summed by itself before it joins the rest: of k steps, a
  * sum then has the roundings of k / SLICE + SLICE.  That takes the registers of
- * the sums once more, which larger items do not have. */
+ * the sums once more, which larger items do not have: these add their sums to
+ * totals in global memory after CHAIN terms. */
 #define APART (ITEM_M * ITEM_N <= 16)
+#define CHAIN 256
 
 #define ROWS 8
 #define COLUMNS 16
@@ -360,6 +362,97 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
     }
 }
 
+/* The place of an item's first total, and in *line the distance of its rows:
+ * where the sums go in the end, or at saved_offset where that is no f32 of its
+ * own to be overwritten. */
+INLINE __global float *totals_of(__global C_T *c, __global float *partial,
+                                 const struct tile *tile, uint y, uint x,
+                                 const struct product *p, long *line)
+{
+    const uint row = tile->m * TILE_M + y * 4, column = tile->n * TILE_N + x * 4;
+    if (tile->parted && p->whole > 0) {
+        *line = TILE_N;
+        return partial + p->partial_offset +
+               ((ulong)tile->part * TILE_M + y * 4) * TILE_N + x * 4;
+    }
+    if (tile->parted || (p->flags & SAVES) != 0) {
+        const ulong plane = tile->parted ? tile->plane : tile->batch;
+        *line = p->n;
+        return partial +
+               (tile->parted ? p->partial_offset : p->saved_offset) +
+               (plane * p->m + row) * p->n + column;
+    }
+    *line = p->c_ld;
+    return (__global float *)c + (long)p->c_offset +
+           (long)tile->batch * p->c_batch + (long)row * p->c_ld + column;
+}
+
+/* Adds the sums to the totals, but for the first, and begins new ones; or, the
+ * last time, ends with the totals.  Four rows are read before any of them is
+ * written, so that one does not wait for another.  edge: rows and columns from
+ * the tile's first to the result's last, in local memory so that no compiler
+ * keeps all comparisons with them in registers from the kernel's start on. */
+INLINE void totals_add(float (*sum)[ITEM_N], __global float *total, long line,
+                       bool first, bool last, const struct tile *tile, uint y,
+                       uint x, __local const uint *edge,
+                       const struct product *p)
+{
+    const bool fours = tile_in_fours(tile, p);
+    const int rows = (int)(edge[0] - y * 4), columns = (int)(edge[1] - x * 4);
+#pragma unroll
+    for (int i = 0; i < ITEM_M; i += 4) {
+        float4 old[4][ITEM_N / 4];
+#pragma unroll
+        for (int r = 0; r < 4; ++r)
+#pragma unroll
+            for (int j = 0; j < ITEM_N / 4; ++j) {
+                const int left = i * ROWS + r < rows && !first
+                                     ? columns - j * 4 * COLUMNS
+                                     : 0;
+                __global const float *at = total + r * line + j * 4 * COLUMNS;
+                old[r][j] = (float4)(0.0f);
+                if (fours && left > 0) {
+                    old[r][j] = *(__global const float4 *)at;
+                } else if (!fours) {
+                    old[r][j].s0 = left > 0 ? at[0] : 0.0f;
+                    old[r][j].s1 = left > 1 ? at[1] : 0.0f;
+                    old[r][j].s2 = left > 2 ? at[2] : 0.0f;
+                    old[r][j].s3 = left > 3 ? at[3] : 0.0f;
+                }
+            }
+#pragma unroll
+        for (int r = 0; r < 4; ++r)
+#pragma unroll
+            for (int j = 0; j < ITEM_N / 4; ++j) {
+                const int left = i * ROWS + r < rows && !last
+                                     ? columns - j * 4 * COLUMNS
+                                     : 0;
+                __global float *at = total + r * line + j * 4 * COLUMNS;
+                const float4 own =
+                    old[r][j] + (float4)(sum[i + r][j * 4], sum[i + r][j * 4 + 1],
+                                         sum[i + r][j * 4 + 2],
+                                         sum[i + r][j * 4 + 3]);
+                if (fours && left > 0) {
+                    *(__global float4 *)at = own;
+                } else if (!fours) {
+                    if (left > 0)
+                        at[0] = own.s0;
+                    if (left > 1)
+                        at[1] = own.s1;
+                    if (left > 2)
+                        at[2] = own.s2;
+                    if (left > 3)
+                        at[3] = own.s3;
+                }
+                sum[i + r][j * 4] = last ? own.s0 : 0.0f;
+                sum[i + r][j * 4 + 1] = last ? own.s1 : 0.0f;
+                sum[i + r][j * 4 + 2] = last ? own.s2 : 0.0f;
+                sum[i + r][j * 4 + 3] = last ? own.s3 : 0.0f;
+            }
+        total += 4 * ROWS * line;
+    }
+}
+
 KERNEL void product(__global C_T *c, __global float *partial,
                     __global const AB_T *a, __global const AB_T *b,
                     __global const C_T *bias, __global const uint *marks,
@@ -367,6 +460,7 @@ KERNEL void product(__global C_T *c, __global float *partial,
 {
     __local float a_slices[2][SLICE][A_LINE] __attribute__((aligned(16)));
     __local float b_slices[2][SLICE][B_LINE] __attribute__((aligned(16)));
+    __local uint edge[2];
     if ((p.flags & ONLY_MARKED) && marks[p.marks_offset + get_group_id(0)] == 0)
         return;
     uint id = get_local_id(0);
@@ -431,9 +525,14 @@ KERNEL void product(__global C_T *c, __global float *partial,
 
     /* Of whom all sums are past the edge, has nothing to multiply. */
     const bool busy = y * 4 < p.m - first_m && x * 4 < p.n - first_n;
+    const bool totals = !APART && end - begin > CHAIN;
     uint slot = 0;
     FETCH(begin);
     STORE(0);
+    if (id == 0) {
+        edge[0] = p.m - first_m;
+        edge[1] = p.n - first_n;
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint k = begin; k < end; k += SLICE) {
         bool more = k + SLICE < end;
@@ -443,6 +542,12 @@ KERNEL void product(__global C_T *c, __global float *partial,
             fold(total, sum);
         if (busy)
             multiply(sum, a_slices[slot], b_slices[slot], y, x);
+        if (totals && ((k + SLICE - begin) % CHAIN == 0 || !more)) {
+            long line;
+            __global float *at = totals_of(c, partial, &tile, y, x, &p, &line);
+            totals_add(sum, at, line, k < begin + CHAIN, !more, &tile, y, x,
+                       edge, &p);
+        }
         if (more) {
             slot ^= 1;
             STORE(slot);

@@ -255,6 +255,25 @@ INLINE void turn_add(float (*sum)[NARROW], const float4 *wide, turn_x own)
 #endif
 }
 
+/* Terms that an item sums before it adds them to its totals, so that k terms of
+ * one sign are not all rounded in one direction, and how much of k has them.
+ * Variants of many sums have no registers for totals: they are given no more
+ * than that of k. */
+#define CHAIN 256
+#define CHAIN_DEPTH (CHAIN * LANES)
+#define TOTALS (!W_OUTER || NARROW == 1)
+
+INLINE void totals_add(float (*total)[NARROW], float (*sum)[NARROW])
+{
+#pragma unroll
+    for (uint i = 0; i < ITEM; ++i)
+#pragma unroll
+        for (uint s = 0; s < NARROW; ++s) {
+            total[i][s] += sum[i][s];
+            sum[i][s] = 0.0f;
+        }
+}
+
 /* ---- the sums of a set ---- */
 
 /* Through warps first, where there are any: what is left is PARTS_LEFT parts
@@ -449,12 +468,12 @@ KERNEL void skinny(__global C_T *c, __global float *partial,
     }
 #endif
 
-    float sum[ITEM][NARROW];
+    float sum[ITEM][NARROW], total[ITEM][NARROW];
 #pragma unroll
     for (uint i = 0; i < ITEM; ++i)
 #pragma unroll
         for (uint s = 0; s < NARROW; ++s)
-            sum[i][s] = 0.0f;
+            sum[i][s] = total[i][s] = 0.0f;
 #pragma unroll
     for (uint u = 0; u < TURNS; ++u)
 #pragma unroll
@@ -475,6 +494,8 @@ KERNEL void skinny(__global C_T *c, __global float *partial,
                 wide[u][i] = W_LOAD(k + DEPTH, u, i);
             own_x[u] = X_TURN(k + DEPTH, u);
         }
+        if (TOTALS && (k + DEPTH) % CHAIN_DEPTH == 0)
+            totals_add(total, sum);
     }
 #else
     uint slot = 0;
@@ -499,8 +520,12 @@ KERNEL void skinny(__global C_T *c, __global float *partial,
             X_STORE(slot);
             barrier(CLK_LOCAL_MEM_FENCE);
         }
+        if (TOTALS && (k + DEPTH) % CHAIN_DEPTH == 0)
+            totals_add(total, sum);
     }
 #endif
+    if (TOTALS)
+        totals_add(sum, total);
 
     sets_join(sum, shared, set, lane);
     store_block(c, partial, bias, tile, shared, &p);

@@ -9,6 +9,10 @@
 
 #include "opencl/stream.h"
 
+/* A k that CLBlast takes at once; a longer one is passed in slabs, no shorter
+ * than half of it. */
+#define CLBLAST_SLAB 512
+
 /* Before any other call of CLBlast's. */
 void clblast_begin(cl_command_queue *queue);
 /* Whether the memory of gemm's matrices lies as CLBlast's vectors need it:

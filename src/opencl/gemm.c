@@ -221,7 +221,7 @@ static enum tandem_status way_launch(struct tandem_stream *stream,
         stream->device->routes.fixed ||
         atomic_load(&stream->status) != TANDEM_OK)
         return status;
-    plan_product(&way->plan, gemm, TILE_MEDIUM, WHOLE, NULL,
+    plan_product(&way->plan, gemm, TILE_SMALL, WHOLE, NULL,
                  stream->device->programs.group_log2);
     return launch_plan(stream, &way->plan);
 }

@@ -390,6 +390,24 @@ static void plan_promote(struct plan *plan, struct product *params,
                         sizeof(float);
 }
 
+/* Terms that an item of cl/product.cl's larger tiles sums before it adds them
+ * to its totals: CHAIN there. */
+#define CHAIN 256u
+
+/* The totals lie where the sums are stored, which takes a c of f32 whose
+ * elements are not read; or in the temporary. */
+static void plan_totals(struct plan *plan, const struct tandem_gemm *gemm,
+                        struct product *params, enum tile_id plain)
+{
+    bool own = gemm_c_dtype(gemm) == TANDEM_F32 && params->beta == 0;
+    if (plain == TILE_SMALL || own || params->whole == 0 || params->k <= CHAIN)
+        return;
+    params->flags |= SAVES;
+    plan->temp_bytes = (plan->temp_bytes + 15) / 16 * 16;
+    params->saved_offset = plan->temp_bytes / sizeof(float);
+    plan->temp_bytes += params->plane * sizeof(float);
+}
+
 /* Where tensor maps are written, if the kernel has any. */
 static bool plan_maps(struct plan *plan, uint64_t key, struct product *params)
 {
@@ -432,6 +450,8 @@ static void plan_kernels(struct plan *plan, const struct tandem_gemm *gemm,
         plan->temp_bytes += partial_bytes(&params);
     }
     plan_promote(plan, &params, tile);
+    if (!tensor && !tiles[tile].strict)
+        plan_totals(plan, gemm, &params, tile);
     params.marks_offset = plan->temp_bytes / sizeof(uint32_t);
     plan_tiles(plan, from, key, &params, marks || maps);
     if (marks) {
@@ -439,10 +459,11 @@ static void plan_kernels(struct plan *plan, const struct tandem_gemm *gemm,
         const struct tandem_gemm *plain = tensor ? gemm : from;
         plan->temp_bytes += groups_of(&params) * sizeof(uint32_t);
         params.flags |= ONLY_MARKED;
+        plan_totals(plan, gemm, &params, tiles[tile].plain);
         operands_fill(&params, plain);
         plan_tiles(plan, plain, key_of(plain, tiles[tile].plain, !tensor),
                    &params, true);
-        params.flags &= ~ONLY_MARKED;
+        params.flags &= ~(ONLY_MARKED | SAVES);
     }
     if ((params.flags & PARTS) != 0)
         product_join(plan, gemm, &params, group_log2);

@@ -7,13 +7,16 @@
 
 #include "common/check.h"
 #include "common/decimal.h"
+#include "opencl/clblast.h"
 #include "opencl/nvidia/tensor.h"
 #include "opencl/packing.h"
 #include "opencl/platform.h"
 #include "opencl/skinny.h"
 
-/* Sums of fewer terms are more accurate in plain f32. */
+/* Sums of fewer terms are more accurate in plain f32; one group must not add up
+ * more, which for a = 0.7, b = 1 is off by 0.66 of what backend.h allows. */
 #define STRICT_K 256
+#define STRICT_MOST_K 65536
 
 /* What plain tiles take where elements are read one by one: 1.2 to 1.4 on an
  * H200. */
@@ -219,6 +222,10 @@ static double predict(const struct routes *routes,
 {
     const struct tile *tile = &tiles[route->tile];
     double ns = routes->costs.tiles[route->tile].start_ns;
+    bool whole = route->division.parted < tiles_all;
+    if (tile->strict &&
+        (double)gemm->k > STRICT_MOST_K * (whole ? 1.0 : route->division.splits))
+        return 1e30;
     if (tile->narrow != 0)
         ns = skinny_cost(routes, gemm, route->tile)->start_ns +
              skinny_ns(routes, gemm, tiles_all, route);
@@ -353,9 +360,14 @@ void route_choose(struct routes *routes, const struct tandem_gemm *gemm,
             out_route->clblast = true;
         return;
     }
-    /* Costs that are built in mean nothing beside measured ones. */
-    if (either && routes->costs.measured == 0 && routes->prefer_clblast)
-        return;
+    /* Costs that are built in mean nothing beside measured ones.  But CLBlast
+     * has to take a long k in slabs, where these tiles are faster on PoCL. */
+    if (either && routes->costs.measured == 0 && routes->prefer_clblast) {
+        if (gemm->k <= CLBLAST_SLAB)
+            return;
+        broken |= ~(uint64_t)(1u << TILE_SMALL | 1u << TILE_MEDIUM |
+                              1u << TILE_SKINNY_1);
+    }
     struct route ours = *out_route; /* where there is none */
     double limit = either && routes->costs.measured != 0
                        ? clblast_best(routes, gemm)

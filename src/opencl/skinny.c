@@ -134,10 +134,26 @@ static void sides_fill(struct product *out, const struct sides *sides,
     out->flags |= sides->swapped ? SWAPPED : 0;
 }
 
+/* Terms that an item of the variants without totals may sum: CHAIN of
+ * cl/skinny.cl. */
+#define CHAIN 256u
+
+/* The splits after which none sums more of them; or as many as there may be. */
+static uint32_t splits_least(const struct sides *sides, enum tile_id tile)
+{
+    uint64_t depth = CHAIN * shape_of(sides, tile)->lanes;
+    uint64_t splits = ((uint64_t)sides->wide.depth + depth - 1) / depth;
+    if (!sides->wide.outer || tiles[tile].narrow == 1)
+        return 1;
+    return splits < MOST_SPLITS ? (uint32_t)splits : MOST_SPLITS;
+}
+
 void plan_skinny(struct plan *plan, const struct tandem_gemm *gemm,
                  enum tile_id tile, uint32_t splits, uint32_t group_log2)
 {
     struct sides sides = sides_of(gemm);
+    uint32_t least = splits_least(&sides, tile);
+    splits = splits > least ? splits : least;
     struct product params;
     product_fill(&params, gemm, skinny_depth(gemm, tile), splits);
     sides_fill(&params, &sides, TANDEM_DTYPE_BYTES(gemm->dtype), tile);

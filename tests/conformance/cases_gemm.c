@@ -95,6 +95,53 @@ static const struct gemm_form forms[] = {
 };
 #define FORM_COUNT (sizeof(forms) / sizeof(forms[0]))
 
+/*
+ * Long sums of products whose rounding errors have one direction: by kernels
+ * for one result, few rows or columns, small and large products; split along k
+ * and whole.
+ */
+static const struct gemm_form long_sums[] = {
+    {SIZES(1, 1, 1024), .always = true},
+    {SIZES(1, 1, 16384), .always = true},
+    {SIZES(1, 1, 262144)},
+    {SIZES(1, 33, 16384)},
+    {SIZES(1, 67, 2048), .always = true},
+    {SIZES(1, 64, 65536), .flags = TB},
+    {SIZES(33, 1, 16384), .flags = TA},
+    {SIZES(3, 5, 65536), .full_only = true},
+    {SIZES(4, 300, 8192), .full_only = true},
+    {SIZES(300, 16, 8192), .flags = TA, .full_only = true},
+    {SIZES(33, 35, 1024), .always = true},
+    {SIZES(33, 35, 4097), .flags = TA | TB, .beta = 1},
+    {SIZES(130, 257, 2048), .flags = TB},
+    {SIZES(7, 5, 16384), .batch = 3, .full_only = true},
+    {SIZES(65, 66, 16384), .full_only = true},
+    {SIZES(130, 70, 4096), .dtype = TANDEM_F16, .c_dtype = TANDEM_F32,
+     .full_only = true},
+    {SIZES(1, 70, 16384), .dtype = TANDEM_BF16, .c_dtype = TANDEM_F32,
+     .full_only = true},
+};
+#define LONG_SUM_COUNT (sizeof(long_sums) / sizeof(long_sums[0]))
+
+static void long_sums_run(struct suite *suite)
+{
+    static const enum gemm_pattern patterns[] = {
+        PATTERN_CONSTANT, PATTERN_PERIODIC, PATTERN_ALTERNATING};
+    bool full = suite->options->full, brief = suite->options->brief;
+
+    for (uint32_t i = 0; i < LONG_SUM_COUNT; i++) {
+        if (!full && (long_sums[i].full_only ||
+                      (brief && !long_sums[i].always)))
+            continue;
+        for (uint32_t j = 0; j < sizeof(patterns) / sizeof(patterns[0]); j++) {
+            struct gemm_form form = long_sums[i];
+
+            form.pattern = patterns[j];
+            gemm_form_run(suite, &form);
+        }
+    }
+}
+
 /* A product with a narrow side: what kernels of their own serve. */
 static void narrow_form_run(struct suite *suite, struct random *random)
 {
@@ -166,6 +213,7 @@ void cases_gemm(struct suite *suite)
             (suite->options->filter != NULL && !brief))
             gemm_form_run(suite, &forms[i]);
     }
+    long_sums_run(suite);
     for (uint32_t i = 0; i < (full ? 200u : brief ? 3u : 8u); i++)
         gemm_random_run(suite, &choice, 0, 0);
     for (uint32_t i = 0; i < (full ? 300u : brief ? 8u : 24u); i++)

@@ -96,6 +96,36 @@ static void matrix_fill(struct matrix *matrix, struct random *random,
     }
 }
 
+/* The element of a pattern at k; in_b: of b, else of a. */
+static double pattern_value(enum gemm_pattern pattern, bool in_b, int64_t k)
+{
+    static const double period[] = {0.7, 1.3, 0.1, 1.9, 1.1, 0.3, 1.7};
+
+    if (pattern == PATTERN_PERIODIC)
+        return period[(in_b ? 3 * k + 1 : k) % 7];
+    if (pattern == PATTERN_ALTERNATING && in_b)
+        return k % 2 == 0 ? 1.0 : -1.0;
+    return in_b ? 1.0 : 0.7;
+}
+
+/* along_rows: k counts the rows of the stored matrix, else the columns. */
+static void matrix_fill_pattern(struct matrix *matrix,
+                                enum gemm_pattern pattern, bool in_b,
+                                bool along_rows)
+{
+    uint32_t bytes = TANDEM_DTYPE_BYTES(matrix->dtype);
+    int64_t shape[3] = {matrix->batch, matrix->rows, matrix->columns};
+    int64_t at[3] = {0, 0, 0};
+
+    for (int64_t i = 0; i < shape_count(3, shape); i++) {
+        double value = pattern_value(pattern, in_b, along_rows ? at[1] : at[2]);
+
+        bits_write(matrix_element(matrix, matrix->image, at[0], at[1], at[2]),
+                   bytes, bits_from_real(matrix->dtype, value));
+        index_next(3, shape, at);
+    }
+}
+
 static void matrix_finish(struct suite *suite, struct matrix *matrix)
 {
     suite->api.free(matrix->desc.buffer);
@@ -148,8 +178,13 @@ static void matrices_init(struct product *product)
         strides_spoil(&product->b);
         strides_spoil(&product->c);
     }
-    matrix_fill(&product->a, random, f->special, f->positive, scale * tilt);
-    matrix_fill(&product->b, random, f->special, f->positive, scale / tilt);
+    if (f->pattern != PATTERN_RANDOM) {
+        matrix_fill_pattern(&product->a, f->pattern, false, ta);
+        matrix_fill_pattern(&product->b, f->pattern, true, !tb);
+    } else {
+        matrix_fill(&product->a, random, f->special, f->positive, scale * tilt);
+        matrix_fill(&product->b, random, f->special, f->positive, scale / tilt);
+    }
     matrix_fill(&product->bias, random, false, false, 1.0);
     if ((float)f->beta != 0.0f) /* else c stays NaN: it must not be read */
         matrix_fill(&product->c, random, false, false, 1.0);
@@ -306,6 +341,8 @@ static void form_run(struct suite *suite, const struct gemm_form *form)
 {
     struct product product = {.suite = suite, .form = form};
     const struct op_row *activation = op_find(form->activation);
+    static const char *const patterns[] = {"", " constant", " periodic",
+                                           " alternating"};
     char c_text[16], tilt[24] = "";
 
     snprintf(c_text, sizeof(c_text), "%s ", dtype_text(form->c_dtype));
@@ -313,7 +350,7 @@ static void form_run(struct suite *suite, const struct gemm_form *form)
         snprintf(tilt, sizeof(tilt), " tilt %g", form->tilt);
     if (!case_begin(suite, "gemm",
                     "%s%s%s%s%lldx%lldx%lld batch %lld%s%s alpha %g beta %g "
-                    "pad %d,%d,%d lead %u repeat %u bias %u %s%s%s%s%s",
+                    "pad %d,%d,%d lead %u repeat %u bias %u %s%s%s%s%s%s",
                     form->flags & TANDEM_GEMM_ALLOW_TF32         ? "tf32 "
                     : form->flags & TANDEM_GEMM_ALLOW_ROW_SCALED ? "scaled "
                                                                  : "",
@@ -329,7 +366,7 @@ static void form_run(struct suite *suite, const struct gemm_form *form)
                     form->special    ? " specials"
                     : form->positive ? " positive"
                                      : "",
-                    form->old ? " old" : "", tilt,
+                    patterns[form->pattern], form->old ? " old" : "", tilt,
                     form->junk ? " junk" : ""))
         return;
     product_run(&product);

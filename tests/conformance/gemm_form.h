@@ -7,6 +7,17 @@
 
 #include "suite.h"
 
+/*
+ * Elements of a and b that random ones do not stand for: rounding errors of
+ * sums of products with one sign add up instead of averaging out.
+ */
+enum gemm_pattern {
+    PATTERN_RANDOM,
+    PATTERN_CONSTANT,   /* a = 0.7, b = 1 */
+    PATTERN_PERIODIC,   /* positive, repeats along k */
+    PATTERN_ALTERNATING /* a = 0.7, the sign of b alternates along k */
+};
+
 struct gemm_form {
     int64_t m, n, k;
     int64_t batch; /* 0: 1 */
@@ -23,6 +34,7 @@ struct gemm_form {
     double tilt;    /* multiplies a's elements, divides b's; 0: 1 */
     uint32_t dtype; /* of a and b; 0: f32 */
     uint32_t c_dtype; /* of c and bias; 0: dtype */
+    enum gemm_pattern pattern;
     bool old;         /* as a caller of version 1.0 passes it */
     bool junk;        /* strides that no address depends on are negative */
 };
