@@ -32,15 +32,15 @@ double gemm_factor(double value)
     return rounded;
 }
 
-/* Replaces strides that no address depends on and that would not be valid. */
+/* Replaces strides that no address depends on by the least valid ones, so that
+ * nothing else depends on them either. */
 static void settle_matrix(struct tandem_matrix *matrix, int64_t batch,
                           int64_t rows, int64_t columns)
 {
     bool empty = batch < 1 || rows < 1 || columns < 1;
-    int64_t least = columns > 1 ? columns : 1;
-    if ((empty || rows == 1) && matrix->ld < least)
-        matrix->ld = least;
-    if ((empty || batch == 1) && matrix->batch_stride < 0)
+    if (empty || rows == 1)
+        matrix->ld = columns > 1 ? columns : 1;
+    if (empty || batch == 1)
         matrix->batch_stride = 0;
 }
 

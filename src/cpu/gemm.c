@@ -28,7 +28,8 @@ static const float *matrix_data(const struct tandem_matrix *matrix)
                                          matrix->byte_offset);
 }
 
-enum tandem_status gemm_supports(const struct tandem_gemm *gemm)
+/* gemm is complete. */
+static enum tandem_status check_sizes(const struct tandem_gemm *gemm)
 {
     int64_t largest = gemm->m > gemm->n ? gemm->m : gemm->n;
     const int64_t others[] = {gemm->k, gemm->a.ld, gemm->b.ld, gemm->c.ld};
@@ -40,6 +41,13 @@ enum tandem_status gemm_supports(const struct tandem_gemm *gemm)
                        "gemm: a dimension of %lld is more than the BLAS's "
                        "integers hold (%d)",
                        (long long)largest, INT_MAX);
+}
+
+enum tandem_status gemm_supports(const struct tandem_gemm *gemm)
+{
+    struct tandem_gemm whole;
+    gemm_complete(&whole, gemm);
+    return check_sizes(&whole);
 }
 
 /* c = beta c, where there is nothing to multiply. */
@@ -248,29 +256,36 @@ static void product_prepare(struct product *out, const struct tandem_gemm *gemm,
 
 /* ---- the call ----------------------------------------------------------- */
 
-enum tandem_status gemm_run(struct tandem_stream *stream,
-                            const struct tandem_gemm *gemm)
+/* gemm is complete, and the floating-point environment the plugin's. */
+static enum tandem_status product_run(struct tandem_device *device,
+                                      const struct tandem_gemm *gemm)
 {
     struct product product;
-    enum tandem_status status = stream_check(stream);
-    if (status == TANDEM_OK)
-        status = check_gemm(gemm, buffer_span, stream->owned.device);
-    if (status == TANDEM_OK)
-        status = gemm_supports(gemm);
+    enum tandem_status status = check_sizes(gemm);
     if (status == TANDEM_OK)
         status = blas_ready();
     if (status != TANDEM_OK || gemm->m == 0 || gemm->n == 0)
         return status;
-    struct tandem_device *device = stream->owned.device;
+    product_prepare(&product, gemm, device->kernels);
+    bool wide = gemm->dtype == TANDEM_F32 && gemm->c_dtype == TANDEM_F32;
+    if (!wide || !by_vector(gemm) || gemm->k == 0 || (float)gemm->alpha == 0)
+        return tiles_run(device, &product);
+    vectors_run(&product, device->pool);
+    return TANDEM_OK;
+}
+
+enum tandem_status gemm_run(struct tandem_stream *stream,
+                            const struct tandem_gemm *gemm)
+{
     struct tandem_gemm whole;
+    enum tandem_status status = stream_check(stream);
+    if (status == TANDEM_OK)
+        status = check_gemm(gemm, buffer_span, stream->owned.device);
+    if (status != TANDEM_OK)
+        return status;
     struct float_env host = float_env_enter();
     gemm_complete(&whole, gemm);
-    product_prepare(&product, &whole, device->kernels);
-    bool wide = whole.dtype == TANDEM_F32 && whole.c_dtype == TANDEM_F32;
-    if (wide && by_vector(&whole) && whole.k > 0 && (float)whole.alpha != 0)
-        vectors_run(&product, device->pool);
-    else
-        status = tiles_run(device, &product);
+    status = product_run(stream->owned.device, &whole);
     float_env_leave(host);
     return status;
 }

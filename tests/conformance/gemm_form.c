@@ -52,14 +52,16 @@ static void matrix_init(struct matrix *matrix, uint32_t dtype, int64_t rows,
     memset(matrix->image, OPERAND_GAP, matrix->bytes);
 }
 
+/* Far too small a stride, or far too large a one, where it is ignored. */
 static void strides_spoil(struct matrix *matrix)
 {
     const bool empty = matrix->batch * matrix->rows * matrix->columns == 0;
+    const bool large = matrix->columns % 2 != 0;
 
     if (empty || matrix->rows == 1)
-        matrix->desc.ld = INT64_MIN;
+        matrix->desc.ld = large ? INT64_MAX : INT64_MIN;
     if (empty || matrix->batch == 1)
-        matrix->desc.batch_stride = -3;
+        matrix->desc.batch_stride = large ? INT64_MAX : -3;
 }
 
 static unsigned char *matrix_element(const struct matrix *matrix,

@@ -36,7 +36,7 @@ struct gemm_form {
     uint32_t c_dtype; /* of c and bias; 0: dtype */
     enum gemm_pattern pattern;
     bool old;         /* as a caller of version 1.0 passes it */
-    bool junk;        /* strides that no address depends on are negative */
+    bool junk;        /* strides that no address depends on are not valid */
 };
 
 #define SIZES(M, N, K) .m = (M), .n = (N), .k = (K)

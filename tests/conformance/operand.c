@@ -259,7 +259,9 @@ void operand_init_strided(struct operand *operand, uint32_t dtype,
 
     desc_make(operand, dtype, rank, shape);
     for (uint32_t i = 0; i < rank; i++) {
-        int64_t reach = (at_least_one(shape[i]) - 1) * strides[i];
+        /* Strides of an empty tensor may be anything. */
+        int64_t reach =
+            operand->elements == 0 ? 0 : (shape[i] - 1) * strides[i];
 
         operand->desc.strides[i] = strides[i];
         before += reach < 0 ? -reach : 0;

@@ -33,6 +33,17 @@ static void sizes_draw(struct tandem_gemm *gemm, struct random *random)
             *sizes[i] = (*sizes[i] + 3) / 4 * 4;
 }
 
+/* Replaces, at times, the stride of an axis of so many elements if no address
+ * depends on it. */
+static void stride_ignored(struct random *random, int64_t elements,
+                           int64_t axis, int64_t *stride)
+{
+    static const int64_t others[] = {INT64_MIN, -3, 0, INT64_MAX};
+
+    if ((elements == 0 || axis == 1) && random_once_in(random, 4))
+        *stride = others[random_below(random, 4)];
+}
+
 /* One matrix operand, rows x columns as stored. */
 static void matrix_make(struct problem *p, struct random *random,
                         uint32_t place, uint32_t dtype, int64_t rows,
@@ -66,6 +77,8 @@ static void matrix_make(struct problem *p, struct random *random,
     out->byte_offset = p->operands[place].desc.byte_offset;
     out->ld = strides[1];
     out->batch_stride = strides[0];
+    stride_ignored(random, batch * rows * columns, rows, &out->ld);
+    stride_ignored(random, batch * rows * columns, batch, &out->batch_stride);
 }
 
 static void bias_make(struct problem *p, struct random *random, uint32_t dtype)

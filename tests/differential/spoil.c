@@ -296,15 +296,22 @@ static bool spoil_gemm_flags(struct problem *p, struct random *random)
 
 static bool spoil_gemm_ld(struct problem *p, struct random *random)
 {
+    static const uint32_t places[3] = {0, 1, 3};
     struct tandem_matrix *matrices[3] = {&p->gemm.a, &p->gemm.b, &p->gemm.c};
-    struct tandem_matrix *matrix = matrices[random_below(random, 3)];
+    uint64_t which = random_below(random, 3);
+    struct tandem_matrix *matrix = matrices[which];
+    const int64_t *shape = p->operands[places[which]].desc.shape;
+    bool rows = random_once_in(random, 2);
 
     if (!is_gemm(p) || p->gemm.m < 1 || p->gemm.n < 1 || p->gemm.k < 1)
         return false;
-    if (random_once_in(random, 2))
+    /* No address depends on the stride of one row or of one matrix. */
+    if (rows && shape[1] > 1)
         matrix->ld = -random_between(random, 0, 3);
-    else
+    else if (!rows && shape[0] > 1)
         matrix->batch_stride = -random_between(random, 1, 3);
+    else
+        return false;
     return true;
 }
 
