@@ -200,9 +200,10 @@ enum tandem_op_class {
 /* How a result may differ from the reference r, computed in float64 from the
  * same inputs; eps = 2^-24, half the distance from 1 to the next f32; t is
  * the table's tolerance; u(r) the distance of neighbouring f32 values at r.
- * Subnormal inputs and results may be flushed to zero, and where a result is
- * subnormal every metric but EXACT and ULP allows 8 * 2^-149 at least.  (Of
- * f32 and bf16; f16's subnormals are no small numbers in f32, and are kept.)
+ * Subnormal inputs and results may be flushed to zero, a result also if only r
+ * less its tolerance is subnormal; where r is subnormal every metric but EXACT
+ * and ULP allows 8 * 2^-149 at least.  (Of f32 and bf16; f16's subnormals are
+ * no small numbers in f32, and are kept.)
  * swish, gelu, mish and hardswish of -inf may be 0 or NaN; log_sum_exp of a
  * row that holds +inf and no NaN is +inf, of all -inf it is -inf.
  *   EXACT    same value, NaN for NaN, zeros of either sign alike

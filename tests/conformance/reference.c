@@ -48,6 +48,13 @@ static bool exact_accepts(uint32_t dtype, double want, double got)
            (got == 0.0 && fabs(rounded) < (double)FLT_MIN);
 }
 
+/* Returns true if got is 0 and a number within the tolerance is subnormal: that
+ * may be flushed. */
+static bool flushed(double want, double tolerance, double got)
+{
+    return got == 0.0 && fabs(want) - tolerance < (double)FLT_MIN;
+}
+
 /* Whether got is what some number within the tolerance is rounded to. */
 static bool narrow_accepts(uint32_t dtype, double want, double tolerance,
                            double got, double *out_error)
@@ -59,7 +66,7 @@ static bool narrow_accepts(uint32_t dtype, double want, double tolerance,
         return got == want;
     return (got >= real_rounded(dtype, want - tolerance) &&
             got <= real_rounded(dtype, want + tolerance)) ||
-           (got == 0.0 && fabs(want) < (double)FLT_MIN);
+           flushed(want, tolerance, got);
 }
 
 static bool real_accepts(double want, double tolerance, double got,
@@ -75,9 +82,7 @@ static bool real_accepts(double want, double tolerance, double got,
     if (isinf(got)) /* what may be beyond the end of f32 rounds so */
         return (got > 0.0 ? want : -want) + tolerance > (double)FLT_MAX;
     *out_error = got == want ? 0.0 : fabs(got - want) / tolerance;
-    if (*out_error <= 1.0)
-        return true;
-    return got == 0.0 && fabs(want) < (double)FLT_MIN;
+    return *out_error <= 1.0 || flushed(want, tolerance, got);
 }
 
 static double tolerance_at(const struct expected *expected, int64_t element)
