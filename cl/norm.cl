@@ -193,9 +193,10 @@ KERNEL void held(__global float *out, __global const float *in, AFFINE
 #endif
     EACH(SQUARE)
     float square = lanes_sum(sum4(sums), squares, at.lanes, 1);
-    float factor = 1.0f / sqrt(square / (float)p.count + p.epsilon);
+    float below = square / (float)p.count + p.epsilon;
+    float factor = 1.0f / sqrt(below);
     EACH(WRITE)
-    bool again = !isfinite(square) ||
+    bool again = !isfinite(below) ||
                  (p.epsilon < LEAST_EPSILON && square < SMALL_SUM);
     bool again_any = rows_any(inside && again, seen, at.lanes, 1);
 #if ACCESS != STAGED

@@ -26,7 +26,8 @@ struct optimizer {
     float rate, decay;
     float beta1, rest1; /* momentum, 1 - dampening; beta1, 1 - beta1 */
     float beta2, rest2;
-    float scale1, scale2; /* 1 - beta1^step and 1 - beta2^step */
+    float rate1;       /* rate / (1 - beta1^step) */
+    float correction2; /* 1 / (1 - beta2^step) */
     float epsilon, reserved1;
     ulong offset[8];
     struct extents space;
@@ -43,7 +44,7 @@ struct optimizer {
     X(5);                                                                      \
     X(6)
 #define BUFFERS                                                                \
-    __global float *w1, __global float *m1, __global float *v1,               \
+    __global float *w1, __global float *m1, __global float *v1,                \
         __global const float *w0, __global const float *g0,                    \
         __global const float *m0, __global const float *v0
 #define LOAD(T, at)                                                            \
@@ -51,14 +52,41 @@ struct optimizer {
     T g = *(__global const T *)(g0 + at[4]);                                   \
     T m = *(__global const T *)(m0 + at[5]);                                   \
     T v = *(__global const T *)(v0 + at[6])
-#define STEP                                                                   \
+/* Mean squares within these bounds keep their digits, as do their terms, and
+ * may be corrected for their bias.  The root of others is found in other units,
+ * and both sides of the quotient are widened alike.  The mean square of a
+ * finite v and a finite g is finite. */
+#define LEAST_SQUARE 0x1p-100f
+#define MOST_SQUARE 0x1p60f
+#define ANY_float(x) (x)
+#define ANY_float4(x) any(x)
+#define UNIT(T, large, small)                                                  \
+    (square > MOST_SQUARE    ? (T)(large)                                      \
+     : square < LEAST_SQUARE ? (T)(small)                                      \
+                             : (T)(1.0f))
+#define SQUARE(v, g) (p.beta2 * (v) + p.rest2 * (g) * (g))
+#define ROOT(square) sqrt((square) * p.correction2)
+#define STEP(T)                                                                \
     if (p.variant)                                                             \
         w -= p.rate * p.decay * w;                                             \
     else                                                                       \
         g += p.decay * w;                                                      \
     m = p.beta1 * m + p.rest1 * g;                                             \
-    v = p.beta2 * v + p.rest2 * g * g;                                         \
-    w -= p.rate * (m / p.scale1) / (sqrt(v / p.scale2) + p.epsilon)
+    T square = SQUARE(v, g), quotient;                                         \
+    T within = clamp(square, LEAST_SQUARE, MOST_SQUARE);                       \
+    if (RARELY(ANY_##T(within != square))) {                                   \
+        T unit = UNIT(T, 0x1p-70f, 0x1p96f);                                   \
+        T wide = UNIT(T, 0x1p-1f, 0x1p24f);                                    \
+        T root = ROOT(SQUARE(v * unit * unit, g * unit)) *                     \
+                 UNIT(T, 0x1p69f, 0x1p-72f);                                   \
+        quotient = m * wide / (root + p.epsilon * wide);                       \
+        v = v <= FLT_MAX && fabs(g) <= FLT_MAX ? fmin(square, (T)(FLT_MAX))    \
+                                               : square;                       \
+    } else {                                                                   \
+        quotient = m / (ROOT(square) + p.epsilon);                             \
+        v = square;                                                            \
+    }                                                                          \
+    w -= p.rate1 * quotient
 #define STORE(T, at)                                                           \
     *(__global T *)(w1 + at[0]) = w;                                           \
     *(__global T *)(m1 + at[1]) = m;                                           \
@@ -71,13 +99,13 @@ struct optimizer {
     X(3);                                                                      \
     X(4)
 #define BUFFERS                                                                \
-    __global float *w1, __global float *m1, __global const float *w0,         \
+    __global float *w1, __global float *m1, __global const float *w0,          \
         __global const float *g0, __global const float *m0
 #define LOAD(T, at)                                                            \
     T w = *(__global const T *)(w0 + at[2]);                                   \
     T g = *(__global const T *)(g0 + at[3]);                                   \
     T m = *(__global const T *)(m0 + at[4])
-#define STEP                                                                   \
+#define STEP(T)                                                                \
     g += p.decay * w;                                                          \
     m = p.beta1 * m + p.rest1 * g;                                             \
     w -= p.rate * (p.variant ? g + p.beta1 * m : m)
@@ -99,7 +127,7 @@ KERNEL void update(BUFFERS, const struct optimizer p)
     if (p.vector && (ulong)item * 4 + 4 <= p.elements) {
         EACH_OPERAND(PLACE_FLAT);
         LOAD(float4, at);
-        STEP;
+        STEP(float4);
         STORE(float4, at);
         return;
     }
@@ -108,7 +136,7 @@ KERNEL void update(BUFFERS, const struct optimizer p)
     for (ulong i = first; i < end; ++i) {
         EACH_OPERAND(PLACE);
         LOAD(float, at);
-        STEP;
+        STEP(float);
         STORE(float, at);
     }
 }

@@ -324,7 +324,7 @@ X(LAYER_NORM, 102, "layer_norm", NORM, 3, 1, "axis", 1, "epsilon", 1, NORM, SCAL
 X(RMS_NORM,   103, "rms_norm",   NORM, 2, 1, "axis", 1, "epsilon", 1, NORM, SCALE, 16, 1, "inputs x scale: x scale / (mean x^2 + epsilon)^(1/2); s = |result|") \
 X(RELU_GRAD,  100, "relu_grad", GRADIENT, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "0 where x <= 0, else dy; inputs dy, x") \
 X(SGD,        110, "sgd",       OPTIMIZER, 3, 2, "nesterov", 1, "lr,momentum,dampening,weight_decay", 4, OPTIMIZER, SCALE, 8, 1, "inputs w g m, outputs w m: d = g + weight_decay w; m = momentum m + (1 - dampening) d; w -= lr (nesterov ? d + momentum m : m)") \
-X(ADAM,       111, "adam",      OPTIMIZER, 4, 3, "step,decoupled", 2, "lr,beta1,beta2,eps,weight_decay", 5, OPTIMIZER, SCALE, 32, 1, "inputs w g m v, outputs w m v: decoupled ? w -= lr weight_decay w : g += weight_decay w; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr (m / (1 - beta1^step)) / ((v / (1 - beta2^step))^(1/2) + eps); step from 1") \
+X(ADAM,       111, "adam",      OPTIMIZER, 4, 3, "step,decoupled", 2, "lr,beta1,beta2,eps,weight_decay", 5, OPTIMIZER, SCALE, 32, 1, "inputs w g m v, outputs w m v: decoupled ? w -= lr weight_decay w : g += weight_decay w; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr (m / (1 - beta1^step)) / ((v / (1 - beta2^step))^(1/2) + eps); step from 1; w takes v before it is rounded to f32, where a v of finite numbers is at most the largest f32") \
 X(GEMM,       120, "gemm",      GEMM, 0, 0, "", 0, "", 0, GEMM, GEMM, 8, 1, "activation(alpha op(a) op(b) + beta c + bias)") \
 X(FUSED,      200, "fused",     FUSED, 0, 0, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 0, "an element-wise expression given as data; reserved")
 
@@ -342,7 +342,9 @@ struct tandem_gemm;
  * ints and floats hold the attributes in the order of the operator table.
  * Fewer than it lists is TANDEM_INVALID_ARGUMENT, and so is a choice (keepdims,
  * tanh_form, nesterov, decoupled) that is neither 0 nor 1.  What a later minor
- * version appends means "as before" when absent.
+ * version appends means "as before" when absent.  floats are rounded to f32.
+ * Except for the bounds of clip, that makes none 0 or infinite, and a positive
+ * epsilon (eps of adam) is at least 2^-126.
  *
  * Scalars: an element-wise binary or ternary operator (classes BINARY,
  * COMPARE, LOGICAL, TERNARY) takes a NULL in place of an input; the k-th NULL
@@ -660,8 +662,7 @@ struct tandem_backend {
                                struct tandem_buffer *buffer, uint64_t offset,
                                uint64_t bytes, const void *pattern,
                                uint32_t pattern_bytes);
-    /* O  Host memory that transfers fastest, aligned to 4096.  Fallback:
-     * ordinary memory. */
+    /* O  Host memory for fast transfers, 4096-aligned.  Fallback: ordinary. */
     enum tandem_status (*host_alloc)(struct tandem_device *device,
                                      uint64_t bytes, void **out_memory);
     /* O  Frees what host_alloc gave.  NULL exactly when host_alloc is. */

@@ -60,7 +60,14 @@ bool tensor_extent(const struct tandem_tensor_desc *tensor, uint64_t *out_first,
 
 /* Elements of a valid shape. */
 int64_t shape_elements(uint32_t rank, const int64_t *shape);
-bool tensor_has_elements(const struct tandem_tensor_desc *tensor);
+static inline bool
+tensor_has_elements(const struct tandem_tensor_desc *tensor)
+{
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        if (tensor->shape[i] == 0)
+            return false;
+    return true;
+}
 /* Fills row-major strides. */
 void shape_strides(uint32_t rank, const int64_t *shape, int64_t *strides);
 /* Whether the strides are row-major (axes of one element do not matter). */

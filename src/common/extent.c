@@ -51,14 +51,6 @@ void shape_strides(uint32_t rank, const int64_t *shape, int64_t *strides)
     }
 }
 
-bool tensor_has_elements(const struct tandem_tensor_desc *tensor)
-{
-    for (uint32_t i = 0; i < tensor->rank; i++)
-        if (tensor->shape[i] == 0)
-            return false;
-    return true;
-}
-
 bool tensor_contiguous(const struct tandem_tensor_desc *tensor)
 {
     int64_t stride = 1;
@@ -80,15 +72,15 @@ bool tensor_extent(const struct tandem_tensor_desc *tensor, uint64_t *out_first,
     *out_first = *out_end = tensor->byte_offset;
     if (tensor->byte_offset > INT64_MAX)
         return false;
-    if (!tensor_has_elements(tensor))
-        return true;
     for (uint32_t i = 0; i < tensor->rank; i++) {
         int64_t reach = 0;
+        if (tensor->shape[i] == 0)
+            return true;
         if (__builtin_mul_overflow(tensor->shape[i] - 1, tensor->strides[i],
                                    &reach) ||
             __builtin_add_overflow(reach < 0 ? low : high, reach,
                                    reach < 0 ? &low : &high))
-            return false;
+            return !tensor_has_elements(tensor);
     }
     if (__builtin_mul_overflow(low, bytes, &first) ||
         __builtin_add_overflow(first, (int64_t)tensor->byte_offset, &first) ||

@@ -118,3 +118,19 @@ uint32_t dtype_bytes(uint32_t dtype)
         return 0;
     }
 }
+
+float attribute_outside_f32(double value)
+{
+    float rounded = (float)value;
+    if (isinf(rounded) && !isinf(value))
+        return copysignf(FLT_MAX, rounded);
+    if (rounded == 0 && value != 0)
+        return copysignf(0x1p-149f, rounded);
+    return rounded;
+}
+
+float epsilon_f32(double value)
+{
+    return value > 0 && value < (double)FLT_MIN ? FLT_MIN
+                                                : attribute_f32(value);
+}

@@ -5,6 +5,9 @@
 #ifndef TANDEM_COMMON_OPERATOR_H
 #define TANDEM_COMMON_OPERATOR_H
 
+#include <float.h>
+#include <math.h>
+
 #include <tandem/backend.h>
 
 struct operator_row {
@@ -30,5 +33,19 @@ const char *operator_name(uint32_t id);
 const char *dtype_name(uint32_t dtype);
 /* 0 for an unknown dtype. */
 uint32_t dtype_bytes(uint32_t dtype);
+
+/* An attribute that is no normal f32. */
+float attribute_outside_f32(double value);
+/* A float attribute as f32: rounded, but neither to 0 nor to infinity. */
+static inline float attribute_f32(double value)
+{
+    double size = fabs(value);
+    return size >= (double)FLT_MIN && size <= (double)FLT_MAX
+               ? (float)value
+               : attribute_outside_f32(value);
+}
+/* An epsilon as f32: if it is positive, at least the smallest normal number,
+ * because a device may flush subnormal ones. */
+float epsilon_f32(double value);
 
 #endif

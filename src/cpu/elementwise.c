@@ -43,14 +43,14 @@ static void adam_params(struct params *out, const struct tandem_op *op)
     const double *f = op->floats;
     double step = (double)op->ints[0];
     out->flag = op->ints[1] != 0;
-    out->f[0] = (float)f[0];
-    out->f[1] = (float)f[1];
-    out->f[2] = (float)(1.0 - f[1]);
-    out->f[3] = (float)f[2];
-    out->f[4] = (float)(1.0 - f[2]);
-    out->f[5] = (float)f[3];
-    out->f[6] = (float)f[4];
-    out->f[7] = (float)(1.0 / (1.0 - pow(f[1], step)));
+    out->f[0] = attribute_f32(f[0]);
+    out->f[1] = attribute_f32(f[1]);
+    out->f[2] = attribute_f32(1.0 - f[1]);
+    out->f[3] = attribute_f32(f[2]);
+    out->f[4] = attribute_f32(1.0 - f[2]);
+    out->f[5] = epsilon_f32(f[3]);
+    out->f[6] = attribute_f32(f[4]);
+    out->f[7] = attribute_f32(f[0] / (1.0 - pow(f[1], step)));
     out->f[8] = (float)(1.0 / (1.0 - pow(f[2], step)));
 }
 
@@ -59,7 +59,7 @@ void elementwise_params(struct params *out, const struct tandem_op *op)
     switch (op->id) {
     case TANDEM_OP_LEAKY_RELU:
     case TANDEM_OP_ELU:
-        out->f[0] = (float)op->floats[0];
+        out->f[0] = attribute_f32(op->floats[0]);
         break;
     case TANDEM_OP_CLIP:
         out->f[0] = (float)op->floats[0];
@@ -70,10 +70,10 @@ void elementwise_params(struct params *out, const struct tandem_op *op)
         break;
     case TANDEM_OP_SGD:
         out->flag = op->ints[0] != 0;
-        out->f[0] = (float)op->floats[0];
-        out->f[1] = (float)op->floats[1];
-        out->f[2] = (float)(1.0 - op->floats[2]);
-        out->f[3] = (float)op->floats[3];
+        out->f[0] = attribute_f32(op->floats[0]);
+        out->f[1] = attribute_f32(op->floats[1]);
+        out->f[2] = attribute_f32(1.0 - op->floats[2]);
+        out->f[3] = attribute_f32(op->floats[3]);
         break;
     case TANDEM_OP_ADAM:
         adam_params(out, op);

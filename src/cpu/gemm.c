@@ -11,6 +11,7 @@
 
 #include "common/float_env.h"
 #include "common/message.h"
+#include "common/operator.h"
 #include "cpu/blas.h"
 #include "cpu/gemm.h"
 
@@ -249,7 +250,7 @@ static void product_prepare(struct product *out, const struct tandem_gemm *gemm,
     if (gemm->bias_kind != TANDEM_BIAS_NONE)
         out->bias = (const float *)(const void *)(gemm->bias->base +
                                                   gemm->bias_byte_offset);
-    out->params.f[0] = (float)gemm->activation_alpha;
+    out->params.f[0] = attribute_f32(gemm->activation_alpha);
     out->params.flag =
         gemm->activation == TANDEM_OP_GELU && gemm->activation_alpha == 1.0;
 }

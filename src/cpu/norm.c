@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "common/operator.h"
 #include "cpu/cpu.h"
 #include "cpu/reduce.h"
 
@@ -147,7 +148,7 @@ void norm_run(const struct work *work)
 {
     struct norm norm = {
         .kernels = work->device->kernels,
-        .epsilon = (double)(float)work->op->floats[0],
+        .epsilon = (double)epsilon_f32(work->op->floats[0]),
     };
     const struct layout_norm *layout = &norm.layout;
     layout_norm(&norm.layout, work->inputs, work->input_count,

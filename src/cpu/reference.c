@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "cpu/binary.h"
@@ -156,8 +157,14 @@ static void row_sgd(const struct row *row)
     }
 }
 
+/* Keeps the mean square of finite gradients finite. */
+static float square_store(double square)
+{
+    return square > FLT_MAX && !isinf(square) ? FLT_MAX : (float)square;
+}
+
 /* f: lr, beta1, 1 - beta1, beta2, 1 - beta2, eps, weight_decay,
- * 1 / (1 - beta1^step), 1 / (1 - beta2^step). */
+ * lr / (1 - beta1^step), 1 / (1 - beta2^step). */
 static void row_adam(const struct row *row)
 {
     const float *w = row->in[0], *g = row->in[1], *m = row->in[2],
@@ -175,8 +182,8 @@ static void row_adam(const struct row *row)
         double square = (double)f[3] * v[i] + f[4] * gradient * gradient;
         double step = mean * f[7] / (sqrt(square * f[8]) + f[5]);
         out_m[i] = (float)mean;
-        out_v[i] = (float)square;
-        out_w[i] = (float)(weight - f[0] * step);
+        out_v[i] = square_store(square);
+        out_w[i] = (float)(weight - step);
     }
 }
 

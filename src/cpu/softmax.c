@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "common/operator.h"
 #include "cpu/cpu.h"
 #include "cpu/reduce-columns.h"
 #include "cpu/reduce.h"
@@ -278,7 +279,7 @@ void cross_entropy_run(const struct work *work)
         .out_stride = out->strides[0],
         .out_class_stride =
             gradient && logits->shape[1] > 1 ? out->strides[1] : 1,
-        .scale = gradient ? (float)work->op->floats[0] : 0.0f,
+        .scale = gradient ? attribute_f32(work->op->floats[0]) : 0.0f,
     };
     pool_run(work->device->pool, work->op->id,
              gradient ? gradients_run : losses_run,

@@ -98,8 +98,10 @@ static uint32_t values_fill(float *value, const struct request *request)
     const struct tandem_op *op = request->op;
     uint32_t given = 0, next = 0;
     if (request->input_count == 1) {
+        bool bounds = op->id == TANDEM_OP_CLIP;
         for (uint32_t i = 0; i < 2 && i < op->float_count; i++)
-            value[2 + i] = (float)op->floats[i];
+            value[2 + i] = bounds ? (float)op->floats[i]
+                                  : attribute_f32(op->floats[i]);
         return 0;
     }
     bool logical = operator_row(op->id)->op_class == TANDEM_CLASS_LOGICAL;

@@ -2,6 +2,7 @@
 /* Plans for cl/gemm.cl: what is done to a product before it is read, and whole
  * products in the simplest way. */
 #include "common/check.h"
+#include "common/operator.h"
 #include "opencl/plan.h"
 
 /* As in cl/gemm.cl. */
@@ -52,7 +53,7 @@ void plan_epilogue(struct plan *plan, const struct tandem_gemm *gemm,
     step_buffer(step, gemm->bias != NULL ? gemm->bias : gemm->c.buffer, false);
     out->elements = elements;
     out->scale = scale;
-    out->slope = (float)gemm->activation_alpha;
+    out->slope = attribute_f32(gemm->activation_alpha);
     out->c_offset =
         gemm->c.byte_offset / TANDEM_DTYPE_BYTES(gemm_c_dtype(gemm));
     out->bias_offset =
@@ -106,7 +107,7 @@ void plan_multiply(struct plan *plan, const struct tandem_gemm *gemm,
         .bias_row = gemm->bias_kind == TANDEM_BIAS_PER_ROW,
         .alpha = (float)gemm->alpha,
         .beta = (float)gemm->beta,
-        .slope = (float)gemm->activation_alpha,
+        .slope = attribute_f32(gemm->activation_alpha),
         .has_bias = gemm->bias_kind != TANDEM_BIAS_NONE};
     step_items(step, elements);
 }

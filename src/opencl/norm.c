@@ -58,7 +58,7 @@ static void fill(struct norm *out, const struct layout_norm *by,
     out->kept_rank = by->kept.rank;
     out->reduced_rank = by->reduced.rank;
     out->affine_rank = by->affine.rank;
-    out->epsilon = (float)request->op->floats[0];
+    out->epsilon = epsilon_f32(request->op->floats[0]);
     out->out_offset = element_offset(request->outputs[0]);
     out->in_offset = element_offset(request->inputs[0]);
     out->scale_offset = element_offset(request->inputs[1]);

@@ -2,6 +2,7 @@
 /* Plans for cl/optimizer.cl. */
 #include <math.h>
 
+#include "common/operator.h"
 #include "opencl/plan.h"
 
 /* As in cl/optimizer.cl; strides has as many rows as there are operands. */
@@ -11,7 +12,7 @@ struct optimizer {
     float rate, decay;
     float beta1, rest1;
     float beta2, rest2;
-    float scale1, scale2;
+    float rate1, correction2;
     float epsilon, reserved1;
     uint64_t offset[8];
     struct extents space;
@@ -22,26 +23,27 @@ struct optimizer {
 static void fill_sgd(struct optimizer *out, const struct tandem_op *op)
 {
     out->variant = op->ints[0] != 0;
-    out->rate = (float)op->floats[0];
-    out->beta1 = (float)op->floats[1];
-    out->rest1 = (float)(1.0 - op->floats[2]);
-    out->decay = (float)op->floats[3];
+    out->rate = attribute_f32(op->floats[0]);
+    out->beta1 = attribute_f32(op->floats[1]);
+    out->rest1 = attribute_f32(1.0 - op->floats[2]);
+    out->decay = attribute_f32(op->floats[3]);
 }
 
 /* Adam: step, decoupled; lr, beta1, beta2, eps, weight_decay. */
 static void fill_adam(struct optimizer *out, const struct tandem_op *op)
 {
+    const double *f = op->floats;
     double step = (double)op->ints[0];
     out->variant = op->ints[1] != 0;
-    out->rate = (float)op->floats[0];
-    out->beta1 = (float)op->floats[1];
-    out->rest1 = (float)(1.0 - op->floats[1]);
-    out->beta2 = (float)op->floats[2];
-    out->rest2 = (float)(1.0 - op->floats[2]);
-    out->epsilon = (float)op->floats[3];
-    out->decay = (float)op->floats[4];
-    out->scale1 = (float)(1.0 - pow(op->floats[1], step));
-    out->scale2 = (float)(1.0 - pow(op->floats[2], step));
+    out->rate = attribute_f32(f[0]);
+    out->beta1 = attribute_f32(f[1]);
+    out->rest1 = attribute_f32(1.0 - f[1]);
+    out->beta2 = attribute_f32(f[2]);
+    out->rest2 = attribute_f32(1.0 - f[2]);
+    out->epsilon = epsilon_f32(f[3]);
+    out->decay = attribute_f32(f[4]);
+    out->rate1 = attribute_f32(f[0] / (1.0 - pow(f[1], step)));
+    out->correction2 = (float)(1.0 / (1.0 - pow(f[2], step)));
 }
 
 static void fill_operands(struct step *step, struct optimizer *out,

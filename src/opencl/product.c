@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/check.h"
+#include "common/operator.h"
 #include "opencl/memory.h"
 #include "opencl/nvidia/tensor.h"
 #include "opencl/packing.h"
@@ -255,7 +256,7 @@ void product_fill(struct product *out, const struct tandem_gemm *gemm,
     out->batch = (uint32_t)gemm->batch;
     out->alpha = (float)gemm->alpha;
     out->beta = (float)gemm->beta;
-    out->slope = (float)gemm->activation_alpha;
+    out->slope = attribute_f32(gemm->activation_alpha);
     out->flags = gemm->bias_kind != TANDEM_BIAS_NONE ? HAS_BIAS : 0;
     if (matrix_aligned(&gemm->c, gemm_c_dtype(gemm), gemm->batch) &&
         gemm->n % 4 == 0)

@@ -129,7 +129,7 @@ static void fill(struct softmax *out, const struct layout_reduction *by,
     out->in_offset = element_offset(input);
     out->out_offset = element_offset(output);
     if (form == FORM_GRADIENT)
-        out->scale = (float)request->op->floats[0];
+        out->scale = attribute_f32(request->op->floats[0]);
     if (form == FORM_LOSS || form == FORM_GRADIENT) {
         const struct tandem_tensor_desc *labels = request->inputs[1];
         out->label_offset = element_offset(labels);

@@ -8,6 +8,7 @@
 #include "inputs.h"
 #include "number.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -375,6 +376,34 @@ static void bounds_run(struct suite *suite, const struct op_row *row)
     }
 }
 
+/* Slopes that f32 does not hold: none is 0 or infinite.  No subnormal inputs,
+ * which the largest slopes would lift to where their digits count. */
+static void slopes_run(struct suite *suite, const struct op_row *row)
+{
+    static const double slopes[] = {1e-46, -1e-46, 1e-320, 1e39, -1e300};
+    static const float specials[] = {-INFINITY, INFINITY, NAN, -0.0f, -FLT_MAX,
+                                     -1e-30f};
+    static const int64_t shape[1] = {1023};
+
+    for (size_t i = 0; i < sizeof(slopes) / sizeof(slopes[0]); i++) {
+        struct call call;
+        if (!case_begin(suite, row->name, "slope %g", slopes[i]))
+            continue;
+        call_init(&call, row);
+        call.floats[0] = slopes[i];
+        operand_init(&call.inputs[0], &suite->random, TANDEM_F32, 1, shape, D,
+                     false);
+        operand_fill_normal(&call.inputs[0], &suite->random, 1.0, 0.0);
+        for (int64_t k = 0; k < 6; k++)
+            operand_set(&call.inputs[0], k, bits_from_float(specials[k]));
+        operand_init(&call.outputs[0], &suite->random, TANDEM_F32, 1, shape, D,
+                     true);
+        call_run(suite, &call);
+        call_finish(&call);
+        case_end(suite);
+    }
+}
+
 /* A form that nobody thought of. */
 static void random_form_run(struct suite *suite, const struct op_row *row,
                             uint32_t number, struct random *random)
@@ -454,6 +483,8 @@ static void operator_run(struct suite *suite, const struct op_row *row)
         powers_run(suite, row);
     if (row->id == TANDEM_OP_CLIP)
         bounds_run(suite, row);
+    if (row->id == TANDEM_OP_LEAKY_RELU || row->id == TANDEM_OP_ELU)
+        slopes_run(suite, row);
 }
 
 void cases_elementwise(struct suite *suite)

@@ -373,7 +373,7 @@ static void loss_run(struct suite *suite, const struct op_row *row,
 
 static void losses_run(struct suite *suite, const struct op_row *row)
 {
-    static const double scales[] = {1, 1e10, -1e30, 3e38, 1e-30};
+    static const double scales[] = {1, 1e10, -1e30, 3e38, 1e-30, 1e39, 1e-46};
     static const double widths[] = {100, 170, 250};
     static const int64_t classes[] = {10, 100, 1021, 40004};
     uint32_t next = (uint32_t)suite->options->seed;

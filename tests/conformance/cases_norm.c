@@ -3,6 +3,7 @@
  * layer_norm and rms_norm over the last axes: short and long rows, strides,
  * large means, rows without spread, special values.
  */
+#include "call.h"
 #include "inputs.h"
 #include "number.h"
 #include "row_form.h"
@@ -55,13 +56,72 @@ static void values_fill(struct operand *operand, struct random *random,
                         bits_from_float(specials[random_u64(random) % 5]));
 }
 
+/* ---- epsilons that f32 does not hold ---- */
+
+/* Rows of zeros, of one value, of size and -size, and of ordinary values. */
+static void rows_fill(struct operand *operand, struct random *random,
+                      int64_t count, float size)
+{
+    operand_fill_normal(operand, random, 1.0, 0.0);
+    for (int64_t i = 0; i < operand->elements; i++) {
+        const float values[] = {0.0f, 3.0f, size, i % 2 ? size : -size};
+
+        if (i / count < 4)
+            operand_set(operand, i, bits_from_float(values[i / count]));
+    }
+}
+
+static void epsilon_run(struct suite *suite, const struct op_row *row,
+                        double epsilon, int64_t count,
+                        enum operand_layout layout)
+{
+    const int64_t shape[2] = {5, count};
+    struct call call;
+
+    if (!case_begin(suite, row->name, "epsilon %g [5,%d]%s", epsilon,
+                    (int)count, layout == D ? "" : " any"))
+        return;
+    call_init(&call, row);
+    call.ints[0] = 1;
+    call.floats[0] = epsilon;
+    operand_init(&call.inputs[0], &suite->random, TANDEM_F32, 2, shape, layout,
+                 true);
+    rows_fill(&call.inputs[0], &suite->random, count,
+              epsilon > 1.0 ? 1e18f : 1e-30f);
+    for (uint32_t i = 1; i < row->inputs; i++) {
+        operand_init(&call.inputs[i], &suite->random, TANDEM_F32, 1, &count,
+                     layout, false);
+        operand_fill_normal(&call.inputs[i], &suite->random, 1, 0);
+    }
+    operand_init(&call.outputs[0], &suite->random, TANDEM_F32, 2, shape, layout,
+                 true);
+    call_run(suite, &call);
+    call_finish(&call);
+    case_end(suite);
+}
+
+static void epsilons_run(struct suite *suite, const struct op_row *row)
+{
+    static const double epsilons[] = {1e-46, 5e-324, 1e-40, 1e300};
+    static const int64_t counts[] = {7, 768, 1021, 33333, 40004};
+    bool brief = suite->options->brief;
+
+    for (uint32_t i = 0; i < sizeof(epsilons) / sizeof(epsilons[0]); i++)
+        for (uint32_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
+            if (!brief || i == 0 || (i == 3 && k == 0))
+                epsilon_run(suite, row, epsilons[i], counts[k], D);
+    epsilon_run(suite, row, 1e-46, 35, ANY);
+}
+
 void cases_norm(struct suite *suite)
 {
     for (uint32_t i = 0; i < op_table_count; i++) {
         const struct op_row *row = &op_table[i];
 
-        if (row->op_class == TANDEM_CLASS_NORM &&
-            group_selected(suite, row->name))
-            row_forms_run(suite, row, forms, FORM_COUNT, values_fill);
+        if (row->op_class != TANDEM_CLASS_NORM ||
+            !group_selected(suite, row->name))
+            continue;
+        row_forms_run(suite, row, forms, FORM_COUNT, values_fill);
+        epsilons_run(suite, row);
     }
 }

@@ -7,6 +7,7 @@
 #include "inputs.h"
 #include "number.h"
 
+#include <float.h>
 #include <math.h>
 
 /* Which outputs lie over the inputs of the same letter. */
@@ -183,6 +184,132 @@ static void steps_run(struct suite *suite, const struct op_row *row)
     case_end(suite);
 }
 
+/* ---- gradients whose squares leave f32's range, attributes that do ---- */
+
+/* What a state and its gradient are like. */
+struct extreme {
+    const char *name;
+    double g, m, v; /* sizes; m and v of 0: a fresh state */
+    int64_t step;
+    double eps;
+};
+
+static const struct extreme extremes[] = {
+    {"1e-25", 1e-25, 0, 0, 1, 0},
+    {"1e-25 epsilon 1e-46", 1e-25, 0, 0, 1, 1e-46},
+    {"1e-25 epsilon 1e-8", 1e-25, 0, 0, 1, 1e-8},
+    {"1e-36", 1e-36, 0, 0, 1, 0},
+    {"1e-16", 1e-16, 0, 0, 1, 0},
+    {"1e19", 1e19, 0, 0, 1, 1e-8},
+    {"1e30", 1e30, 0, 0, 1, 1e-8},
+    {"1e30 epsilon 1e300", 1e30, 0, 0, 1, 1e300},
+    {"3e38", 3.4e38, 0, 0, 1, 1e-8},
+    {"1e30 after 1e20", 1e30, 1e20, 3.4e38, 2, 1e-8},
+    {"1 after 1e30", 1, 1e30, 3.4e38, 3, 1e-8},
+    {"1e-25 after 1e-19", 1e-25, 1e-19, 1e-37, 2, 0},
+    {"1e-12 after 1e-15", 1e-12, 1e-15, 1e-30, 1000, 0},
+    {"1e-3 after 1e-20", 1e-3, 1e-20, 1e-38, 1000, 1e-30},
+    {"0 epsilon 1e-46", 0, 0, 0, 1, 1e-46},
+    {"0 epsilon 1e-40", 0, 0, 0, 1, 1e-40},
+};
+
+/* size, or somewhat more, of any sign. */
+static double value_near(struct random *random, double size)
+{
+    double x = fmin(size * random_uniform(random, 1.0, 1.1), FLT_MAX);
+
+    return random_once_in(random, 2) ? -x : x;
+}
+
+/* Every 37th element is an ordinary one, every 41st has a gradient that is no
+ * number or infinite; every second weight is 0, so that the step is all. */
+static void extreme_fill(struct call *call, struct random *random,
+                         const struct extreme *extreme)
+{
+    static const float specials[] = {NAN, INFINITY, -INFINITY};
+    struct operand *inputs = call->inputs;
+
+    for (int64_t i = 0; i < inputs[0].elements; i++) {
+        bool usual = i % 37 == 36;
+        double g = value_near(random, usual ? 0.1 : extreme->g);
+        double m = value_near(random, usual ? 0.1 : extreme->m);
+        double v = fabs(value_near(random, usual ? 0.01 : extreme->v));
+
+        if (i % 41 == 40)
+            g = specials[i % 3];
+        double w = i % 2 ? 0.0 : random_normal(random);
+        const double values[] = {w, g, m, v};
+
+        for (uint32_t k = 0; k < 4; k++)
+            operand_set(&inputs[k], i, bits_from_float((float)values[k]));
+    }
+}
+
+static void extreme_run(struct suite *suite, const struct op_row *row,
+                        const struct extreme *extreme,
+                        enum operand_layout layout)
+{
+    static const int64_t shape[2] = {9, 119};
+    struct call call;
+
+    if (!case_begin(suite, row->name, "gradient %s%s", extreme->name,
+                    layout == D ? "" : " strided"))
+        return;
+    call_init(&call, row);
+    adam_attributes(&call, 0);
+    call.ints[0] = extreme->step;
+    call.floats[3] = extreme->eps;
+    for (uint32_t i = 0; i < row->inputs; i++)
+        operand_init(&call.inputs[i], &suite->random, TANDEM_F32, 2, shape,
+                     layout, true);
+    extreme_fill(&call, &suite->random, extreme);
+    for (uint32_t k = 0; k < row->outputs; k++)
+        call.alias[k] = renewed(k);
+    call_run(suite, &call);
+    call_finish(&call);
+    case_end(suite);
+}
+
+/* Factors too large for f32, of what is 0. */
+static void factor_run(struct suite *suite, const struct op_row *row,
+                       uint32_t place, double factor)
+{
+    static const int64_t shape[1] = {37};
+    struct call call;
+
+    if (!case_begin(suite, row->name, "attribute %u of %g", place, factor))
+        return;
+    call_init(&call, row);
+    attributes_fill(&call, 0);
+    call.floats[place] = factor;
+    for (uint32_t i = 0; i < row->inputs; i++) {
+        operand_init(&call.inputs[i], &suite->random, TANDEM_F32, 1, shape, D,
+                     true);
+        for (int64_t e = 0; e < shape[0]; e++)
+            operand_set(&call.inputs[i], e, 0);
+    }
+    for (uint32_t k = 0; k < row->outputs; k++)
+        operand_init(&call.outputs[k], &suite->random, TANDEM_F32, 1, shape, D,
+                     true);
+    call_run(suite, &call);
+    call_finish(&call);
+    case_end(suite);
+}
+
+static void extremes_run(struct suite *suite, const struct op_row *row)
+{
+    bool adam = row->id == TANDEM_OP_ADAM;
+
+    for (uint32_t i = 0; adam && i < sizeof(extremes) / sizeof(*extremes);
+         i++) {
+        extreme_run(suite, row, &extremes[i], D);
+        if (!suite->options->brief || i % 4 == 0)
+            extreme_run(suite, row, &extremes[i], LAYOUT_RANDOM);
+    }
+    factor_run(suite, row, 0, 1e39);
+    factor_run(suite, row, adam ? 4 : 3, -1e300);
+}
+
 static void operator_run(struct suite *suite, const struct op_row *row)
 {
     bool full = suite->options->full || suite->options->filter != NULL;
@@ -198,6 +325,7 @@ static void operator_run(struct suite *suite, const struct op_row *row)
                 form_run(suite, row, &forms[i], variant);
         }
     steps_run(suite, row);
+    extremes_run(suite, row);
 }
 
 void cases_optimizer(struct suite *suite)

@@ -33,6 +33,23 @@ void expected_finish(struct expected *expected)
     memset(expected, 0, sizeof(*expected));
 }
 
+double reference_attribute(double value)
+{
+    double size = fabs(value);
+
+    if (size == 0.0 || !(size < (double)INFINITY) ||
+        (size >= (double)FLT_MIN && size <= (double)FLT_MAX))
+        return value;
+    size = (double)(float)fmin(size, (double)FLT_MAX);
+    return copysign(fmax(size, 0x1p-149), value);
+}
+
+double reference_epsilon(double value)
+{
+    return value > 0.0 ? fmax(reference_attribute(value), (double)FLT_MIN)
+                       : value;
+}
+
 double reference_ulp(double tolerance, double real)
 {
     return tolerance * float_spacing(real);

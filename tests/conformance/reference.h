@@ -65,6 +65,11 @@ void reference_optimizer(const struct reference *call, struct expected *out);
 
 /* 2 eps of the metrics. */
 #define REFERENCE_2EPS 0x1p-23
+/* A float attribute as an operator counts with it: itself, except that f32's
+ * smallest and largest stand for what is nearer to 0 and further from it. */
+double reference_attribute(double value);
+/* An epsilon: at least 2^-126 if it is positive. */
+double reference_epsilon(double value);
 /* subnormal_tolerance of the metrics that are relative to a scale. */
 #define REFERENCE_SUBNORMAL (8 * 0x1p-149)
 double reference_ulp(double tolerance, double real);

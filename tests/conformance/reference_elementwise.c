@@ -65,7 +65,7 @@ static double unary_simple(uint32_t id, double x, const double *floats)
     case TANDEM_OP_RELU:
         return x <= 0.0 ? 0.0 : x;
     case TANDEM_OP_LEAKY_RELU:
-        return x >= 0.0 ? x : floats[0] * x;
+        return x >= 0.0 ? x : reference_attribute(floats[0]) * x;
     case TANDEM_OP_CLIP:
         return clip(x, (double)(float)floats[0], (double)(float)floats[1]);
     default: /* hardswish */
@@ -104,7 +104,9 @@ double reference_unary(uint32_t id, double x, const int64_t *ints,
     case TANDEM_OP_SIGMOID:
         return (double)sigmoid(y);
     case TANDEM_OP_ELU:
-        return x >= 0.0 ? x : (double)((long double)floats[0] * expm1l(y));
+        return x >= 0.0 ? x
+                        : (double)((long double)reference_attribute(floats[0]) *
+                                   expm1l(y));
     case TANDEM_OP_SWISH:
         return (double)(y * sigmoid(y));
     case TANDEM_OP_GELU:

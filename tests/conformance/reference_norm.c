@@ -28,7 +28,8 @@ static struct moments moments_of(const struct dense *in, int64_t begin,
 
         square += d * d;
     }
-    row.divisor = sqrtl(square / count + (long double)(float)epsilon);
+    row.divisor =
+        sqrtl(square / count + (long double)(float)reference_epsilon(epsilon));
     return row;
 }
 

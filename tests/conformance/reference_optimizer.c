@@ -7,6 +7,7 @@
  */
 #include "reference.h"
 
+#include <float.h>
 #include <math.h>
 
 struct step {
@@ -25,7 +26,8 @@ static void sgd(const struct reference *call, int64_t i, struct step *w,
                 struct step *m)
 {
     const double *f = call->floats;
-    long double lr = f[0], momentum = f[1], rest = 1.0L - f[2], decay = f[3];
+    long double lr = reference_attribute(f[0]), momentum = f[1];
+    long double rest = 1.0L - f[2], decay = reference_attribute(f[3]);
     long double g = dense_real(&call->inputs[1], i);
     long double old_m = dense_real(&call->inputs[2], i);
     struct step d, u;
@@ -48,8 +50,9 @@ static void adam(const struct reference *call, int64_t i, struct step *w,
                  struct step *m, struct step *v)
 {
     const double *f = call->floats;
-    long double lr = f[0], beta1 = f[1], beta2 = f[2], eps = f[3];
-    long double decay = f[4], step = call->ints[0];
+    long double lr = reference_attribute(f[0]), beta1 = f[1], beta2 = f[2];
+    long double eps = reference_epsilon(f[3]);
+    long double decay = reference_attribute(f[4]), step = call->ints[0];
     long double correct1 = 1.0L - powl(beta1, step);
     long double correct2 = 1.0L - powl(beta2, step);
     long double g = dense_real(&call->inputs[1], i);
@@ -77,6 +80,17 @@ static void adam(const struct reference *call, int64_t i, struct step *w,
     w->value -= update;
 }
 
+/* A v that is finite stays so. */
+static void saturate(struct step *v)
+{
+    const long double most = FLT_MAX;
+
+    if (v->value > most && v->value < (long double)INFINITY) {
+        v->scale = v->value > 2 * most ? 0 : most;
+        v->value = most;
+    }
+}
+
 void reference_optimizer(const struct reference *call, struct expected *out)
 {
     int64_t n = call->inputs[0].elements;
@@ -92,6 +106,7 @@ void reference_optimizer(const struct reference *call, struct expected *out)
             sgd(call, i, &w, &m);
         } else {
             adam(call, i, &w, &m, &v);
+            saturate(&v);
             step_store(call, &out[2], i, v);
         }
         step_store(call, &out[0], i, w);

@@ -272,7 +272,8 @@ static void loss_gradient(const struct reference *call, const struct slot *slot,
     const struct dense *in = &call->inputs[0];
     int64_t c = in->shape[1], row = i / c;
     int64_t label = dense_integer(&call->inputs[1], row);
-    double x = dense_real(in, i), scale = call->floats[0];
+    double x = dense_real(in, i);
+    double scale = reference_attribute(call->floats[0]);
     double p = softmax_value(false, slot, x);
     double hot = label == i % c ? 1.0 : 0.0;
 

@@ -2,6 +2,9 @@
 /* SGD with momentum and Adam in vectors; attributes as in ../reference.c. */
 #include "config.h"
 
+#include <float.h>
+#include <string.h>
+
 #include "cpu/simd/room.h"
 #include "cpu/simd/vector.h"
 
@@ -37,32 +40,97 @@ static void row_sgd(const struct row *row)
     }
 }
 
+/* Mean squares within these bounds keep their digits, as do their terms, and
+ * may be corrected for their bias. */
+#define LEAST_SQUARE 0x1p-100f
+#define MOST_SQUARE 0x1p60f
+
+/* Returns false if a lane is out of these bounds or NaN. */
+static inline bool squares_ordinary(vf square)
+{
+    vf within = vf_min_raw(vf_max_raw(square, vf_set(LEAST_SQUARE)),
+                           vf_set(MOST_SQUARE));
+    return vm_bits(vf_compare(within, square, NEQ_UQ)) == 0;
+}
+
+/* f: as in ../reference.c, here and below. */
+static inline vf mean_square(const float *f, vf v, vf gradient)
+{
+    return vf_fma(vf_set(f[3]), v,
+                  vf_mul(vf_mul(vf_set(f[4]), gradient), gradient));
+}
+
+static inline vf mean_root(const float *f, vf square)
+{
+    return vf_sqrt(vf_mul(square, vf_set(f[8])));
+}
+
+/* large or small where the square is so, else 1. */
+static inline vf unit_of(vf square, float large, float small)
+{
+    return vf_select(vf_compare(square, vf_set(MOST_SQUARE), GT_OQ),
+                     vf_set(large),
+                     vf_select(vf_compare(square, vf_set(LEAST_SQUARE), LT_OQ),
+                               vf_set(small), vf_set(1)));
+}
+
+/* mean / (root + eps) where some lane's square is out of range: its root is
+ * found in other units, and both sides of the quotient are widened alike. */
+static inline vf quotient_any(const float *f, vf v, vf gradient, vf mean,
+                              vf square)
+{
+    vf unit = unit_of(square, 0x1p-70f, 0x1p96f);
+    vf wide = unit_of(square, 0x1p-1f, 0x1p24f);
+    vf scaled = mean_square(f, vf_mul(vf_mul(v, unit), unit),
+                            vf_mul(gradient, unit));
+    return vf_div(vf_mul(mean, wide),
+                  vf_fma(mean_root(f, scaled),
+                         unit_of(square, 0x1p69f, 0x1p-72f),
+                         vf_mul(vf_set(f[5]), wide)));
+}
+
+/* The mean square of a finite v and a finite gradient is finite. */
+static inline vf square_store(vf square, vf v, vf gradient)
+{
+    vf largest = vf_set(FLT_MAX);
+    vf larger = vf_max_raw(v, vf_abs(gradient));
+    return vf_select(vf_compare(larger, largest, LE_OQ),
+                     vf_min_raw(largest, square), square);
+}
+
 static void row_adam(const struct row *row)
 {
     const float *w = row->in[0], *g = row->in[1], *m = row->in[2],
                 *v = row->in[3];
-    const float *f = row->params->f;
     float *out_w = row->out[0], *out_m = row->out[1], *out_v = row->out[2];
+    float f[9]; /* a copy, which no output may overlap */
+    memcpy(f, row->params->f, sizeof(f));
     bool decoupled = row->params->flag;
-    vf rate = vf_set(-f[0]), eps = vf_set(f[5]);
+    vf rate = vf_set(-f[7]), eps = vf_set(f[5]);
     vf shrink = vf_set(decoupled ? -f[0] * f[6] : 0.0f);
     vf decay = vf_set(decoupled ? 0.0f : f[6]);
     for (int64_t i = 0; i < row->n; i += LANES) {
         int64_t n = row->n - i;
         vf weight = part(w + i, n), gradient = part(g + i, n);
+        /* Lanes behind the end have an ordinary square. */
+        vf old = n >= LANES ? vf_load(v + i)
+                            : vf_load_part(v + i, n, vf_set(1));
         if (decoupled)
             weight = vf_fma(shrink, weight, weight);
         else
             gradient = vf_fma(decay, weight, gradient);
         vf mean = vf_fma(vf_set(f[1]), part(m + i, n),
                          vf_mul(vf_set(f[2]), gradient));
-        vf square = vf_fma(vf_set(f[3]), part(v + i, n),
-                           vf_mul(vf_mul(vf_set(f[4]), gradient), gradient));
-        vf root = vf_sqrt(vf_mul(square, vf_set(f[8])));
-        vf step = vf_div(vf_mul(mean, vf_set(f[7])), vf_add(root, eps));
+        vf square = mean_square(f, old, gradient), quotient;
+        if (__builtin_expect(squares_ordinary(square), 1)) {
+            quotient = vf_div(mean, vf_add(mean_root(f, square), eps));
+        } else {
+            quotient = quotient_any(f, old, gradient, mean, square);
+            square = square_store(square, old, gradient);
+        }
         part_store(out_m + i, n, mean);
         part_store(out_v + i, n, square);
-        part_store(out_w + i, n, vf_fma(rate, step, weight));
+        part_store(out_w + i, n, vf_fma(rate, quotient, weight));
     }
 }
 
