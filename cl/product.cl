@@ -179,6 +179,15 @@ INLINE void multiply(float (*sum)[ITEM_N],
     }
 }
 
+INLINE void sums_clear(float (*sum)[ITEM_N])
+{
+#pragma unroll
+    for (uint i = 0; i < ITEM_M; ++i)
+#pragma unroll
+        for (uint j = 0; j < ITEM_N; ++j)
+            sum[i][j] = 0.0f;
+}
+
 /* Adds sums to others, and begins new ones. */
 INLINE void fold(float (*total)[ITEM_N], float (*sum)[ITEM_N])
 {
@@ -369,7 +378,8 @@ INLINE __global float *totals_of(__global C_T *c, __global float *partial,
                                  const struct tile *tile, uint y, uint x,
                                  const struct product *p, long *line)
 {
-    const uint row = tile->m * TILE_M + y * 4, column = tile->n * TILE_N + x * 4;
+    const uint row = tile->m * TILE_M + y * 4;
+    const uint column = tile->n * TILE_N + x * 4;
     if (tile->parted && p->whole > 0) {
         *line = TILE_N;
         return partial + p->partial_offset +
@@ -387,9 +397,14 @@ INLINE __global float *totals_of(__global C_T *c, __global float *partial,
            (long)tile->batch * p->c_batch + (long)row * p->c_ld + column;
 }
 
+/* Rows of sums that take 16 registers, and where an item's row i lies below its
+ * first. */
+#define BATCH (16 / ITEM_N)
+#define DOWN(i) ((i) / 4 * 4 * ROWS + (i) % 4)
+
 /* Adds the sums to the totals, but for the first, and begins new ones; or, the
- * last time, ends with the totals.  Four rows are read before any of them is
- * written, so that one does not wait for another.  edge: rows and columns from
+ * last time, ends with the totals.  A batch of rows is read before any of them
+ * is written, so that one does not wait for another.  edge: rows and columns from
  * the tile's first to the result's last, in local memory so that no compiler
  * keeps all comparisons with them in registers from the kernel's start on. */
 INLINE void totals_add(float (*sum)[ITEM_N], __global float *total, long line,
@@ -400,13 +415,13 @@ INLINE void totals_add(float (*sum)[ITEM_N], __global float *total, long line,
     const bool fours = tile_in_fours(tile, p);
     const int rows = (int)(edge[0] - y * 4), columns = (int)(edge[1] - x * 4);
 #pragma unroll
-    for (int i = 0; i < ITEM_M; i += 4) {
-        float4 old[4][ITEM_N / 4];
+    for (int i = 0; i < ITEM_M; i += BATCH) {
+        float4 old[BATCH][ITEM_N / 4];
 #pragma unroll
-        for (int r = 0; r < 4; ++r)
+        for (int r = 0; r < BATCH; ++r)
 #pragma unroll
             for (int j = 0; j < ITEM_N / 4; ++j) {
-                const int left = i * ROWS + r < rows && !first
+                const int left = DOWN(i) + r < rows && !first
                                      ? columns - j * 4 * COLUMNS
                                      : 0;
                 __global const float *at = total + r * line + j * 4 * COLUMNS;
@@ -421,17 +436,17 @@ INLINE void totals_add(float (*sum)[ITEM_N], __global float *total, long line,
                 }
             }
 #pragma unroll
-        for (int r = 0; r < 4; ++r)
+        for (int r = 0; r < BATCH; ++r)
 #pragma unroll
             for (int j = 0; j < ITEM_N / 4; ++j) {
-                const int left = i * ROWS + r < rows && !last
+                const int left = DOWN(i) + r < rows && !last
                                      ? columns - j * 4 * COLUMNS
                                      : 0;
                 __global float *at = total + r * line + j * 4 * COLUMNS;
                 const float4 own =
-                    old[r][j] + (float4)(sum[i + r][j * 4], sum[i + r][j * 4 + 1],
-                                         sum[i + r][j * 4 + 2],
-                                         sum[i + r][j * 4 + 3]);
+                    old[r][j] +
+                    (float4)(sum[i + r][j * 4], sum[i + r][j * 4 + 1],
+                             sum[i + r][j * 4 + 2], sum[i + r][j * 4 + 3]);
                 if (fours && left > 0) {
                     *(__global float4 *)at = own;
                 } else if (!fours) {
@@ -449,7 +464,7 @@ INLINE void totals_add(float (*sum)[ITEM_N], __global float *total, long line,
                 sum[i + r][j * 4 + 2] = last ? own.s2 : 0.0f;
                 sum[i + r][j * 4 + 3] = last ? own.s3 : 0.0f;
             }
-        total += 4 * ROWS * line;
+        total += (DOWN(i + BATCH) - DOWN(i)) * line;
     }
 }
 
@@ -517,11 +532,8 @@ KERNEL void product(__global C_T *c, __global float *partial,
     uint y = block / 2 * 4 + ((lane >> 1 & 1) | (lane >> 3 & 2));
 
     float sum[ITEM_M][ITEM_N], total[ITEM_M][ITEM_N];
-#pragma unroll
-    for (uint i = 0; i < ITEM_M; ++i)
-#pragma unroll
-        for (uint j = 0; j < ITEM_N; ++j)
-            sum[i][j] = total[i][j] = 0.0f;
+    sums_clear(sum);
+    sums_clear(total);
 
     /* Of whom all sums are past the edge, has nothing to multiply. */
     const bool busy = y * 4 < p.m - first_m && x * 4 < p.n - first_n;

@@ -263,6 +263,15 @@ INLINE void turn_add(float (*sum)[NARROW], const float4 *wide, turn_x own)
 #define CHAIN_DEPTH (CHAIN * LANES)
 #define TOTALS (!W_OUTER || NARROW == 1)
 
+INLINE void sums_clear(float (*sum)[NARROW])
+{
+#pragma unroll
+    for (uint i = 0; i < ITEM; ++i)
+#pragma unroll
+        for (uint s = 0; s < NARROW; ++s)
+            sum[i][s] = 0.0f;
+}
+
 INLINE void totals_add(float (*total)[NARROW], float (*sum)[NARROW])
 {
 #pragma unroll
@@ -467,13 +476,9 @@ KERNEL void skinny(__global C_T *c, __global float *partial,
         x_at[r] = X_OUTER ? k * (uint)p.b_ld + row : row * (uint)p.b_ld + k;
     }
 #endif
-
     float sum[ITEM][NARROW], total[ITEM][NARROW];
-#pragma unroll
-    for (uint i = 0; i < ITEM; ++i)
-#pragma unroll
-        for (uint s = 0; s < NARROW; ++s)
-            sum[i][s] = total[i][s] = 0.0f;
+    sums_clear(sum);
+    sums_clear(total);
 #pragma unroll
     for (uint u = 0; u < TURNS; ++u)
 #pragma unroll
@@ -526,7 +531,6 @@ KERNEL void skinny(__global C_T *c, __global float *partial,
 #endif
     if (TOTALS)
         totals_add(sum, total);
-
     sets_join(sum, shared, set, lane);
     store_block(c, partial, bias, tile, shared, &p);
 }

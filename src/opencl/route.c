@@ -222,9 +222,9 @@ static double predict(const struct routes *routes,
 {
     const struct tile *tile = &tiles[route->tile];
     double ns = routes->costs.tiles[route->tile].start_ns;
-    bool whole = route->division.parted < tiles_all;
-    if (tile->strict &&
-        (double)gemm->k > STRICT_MOST_K * (whole ? 1.0 : route->division.splits))
+    bool all = route->division.parted >= tiles_all;
+    double group_k = (double)gemm->k / (all ? route->division.splits : 1);
+    if (tile->strict && group_k > STRICT_MOST_K)
         return 1e30;
     if (tile->narrow != 0)
         ns = skinny_cost(routes, gemm, route->tile)->start_ns +

@@ -27,13 +27,18 @@ static void start(bool nvidia)
 START_TEST(without_measurements_the_rule_holds)
 {
     start(false);
-    ck_assert(choice(1024, 1024, 1024).clblast);
+    ck_assert(choice(1024, 1024, 512).clblast);
     start(true);
-    ck_assert(!choice(1024, 1024, 1024).clblast);
-    /* CLBlast alone measured: what ours cost here is not known. */
+    ck_assert(!choice(1024, 1024, 512).clblast);
+    /* CLBlast would have to take a long k in slabs. */
     start(false);
+    ck_assert_int_eq(choice(1024, 1024, 513).tile, TILE_MEDIUM);
+    ck_assert_int_eq(choice(33, 35, 1024).tile, TILE_SMALL);
+    ck_assert_int_eq(choice(1, 1000, 4096).tile, TILE_SKINNY_1);
+    ck_assert(!choice(1024, 1024, 513).clblast);
+    /* CLBlast alone measured: what ours cost here is not known. */
     take("clblast", "1024 1024 1024 1 1000000000");
-    ck_assert(choice(1024, 1024, 1024).clblast);
+    ck_assert(choice(1024, 1024, 512).clblast);
     /* Ours alone: likewise, of CLBlast. */
     start(false);
     take("tile.small", "1 1 1");
