@@ -404,9 +404,10 @@ INLINE __global float *totals_of(__global C_T *c, __global float *partial,
 
 /* Adds the sums to the totals, but for the first, and begins new ones; or, the
  * last time, ends with the totals.  A batch of rows is read before any of them
- * is written, so that one does not wait for another.  edge: rows and columns from
- * the tile's first to the result's last, in local memory so that no compiler
- * keeps all comparisons with them in registers from the kernel's start on. */
+ * is written, so that one does not wait for another.  edge: rows and columns
+ * from the tile's first to the result's last, in local memory so that no
+ * compiler keeps all comparisons with them in registers from the kernel's start
+ * on. */
 INLINE void totals_add(float (*sum)[ITEM_N], __global float *total, long line,
                        bool first, bool last, const struct tile *tile, uint y,
                        uint x, __local const uint *edge,
