@@ -65,11 +65,12 @@ struct softmax {
 #define SHARE(sum) cell share = 1.0f / (sum);
 #endif
 /* What results have of an element, and the term of the sum that it makes:
- * e^(x - largest), or of that the root, where a gradient's scale lifts what is
- * far below f32's range. */
+ * e^(x - largest), or its fourth root if a gradient's scale lifts numbers far
+ * below f32's range: the square root may be subnormal where the result is
+ * not. */
 #if LIFTS
-#define EXP(x) exp(0.5f * ((x) - largest))
-#define TERM(e) ((e) * (e))
+#define EXP(x) exp(0.25f * ((x) - largest))
+#define TERM(e) ((e) * (e) * ((e) * (e)))
 #else
 #define EXP(x) exp((x) - largest)
 #define TERM(e) (e)
@@ -85,7 +86,7 @@ struct softmax {
     (valid ? gradient(e, share, (long)(j) == label ? p.scale : 0.0f) : NAN)
 static inline float gradient(float e, float share, float less)
 {
-    return e * share * e - less;
+    return e * share * e * e * e - less;
 }
 #else
 #define RESULT(x, e, j) ((e)*share)
