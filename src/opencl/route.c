@@ -25,6 +25,9 @@
 /* What one row takes by a wide operand of 16 bits: 0.3 to 0.55 there. */
 #define HALF_ROW_SHARE 0.55
 
+/* Rows and columns of a result for which CLBlast is faster on PoCL. */
+#define TINY_SIDE 16
+
 /* More partial results than this are never worth their memory. */
 #define MOST_PARTIAL_BYTES ((double)(256u << 20))
 
@@ -361,9 +364,12 @@ void route_choose(struct routes *routes, const struct tandem_gemm *gemm,
         return;
     }
     /* Costs that are built in mean nothing beside measured ones.  But CLBlast
-     * has to take a long k in slabs, where these tiles are faster on PoCL. */
+     * has to take a long k in slabs, where these tiles are faster on PoCL, but
+     * for results that are much smaller than a tile. */
     if (either && routes->costs.measured == 0 && routes->prefer_clblast) {
-        if (gemm->k <= CLBLAST_SLAB)
+        bool tiny = gemm->m <= TINY_SIDE && gemm->n <= TINY_SIDE &&
+                    gemm->m > 1 && gemm->n > 1;
+        if (gemm->k <= CLBLAST_SLAB || tiny)
             return;
         broken |= ~(uint64_t)(1u << TILE_SMALL | 1u << TILE_MEDIUM |
                               1u << TILE_SKINNY_1);

@@ -36,6 +36,7 @@ START_TEST(without_measurements_the_rule_holds)
     ck_assert_int_eq(choice(33, 35, 1024).tile, TILE_SMALL);
     ck_assert_int_eq(choice(1, 1000, 4096).tile, TILE_SKINNY_1);
     ck_assert(!choice(1024, 1024, 513).clblast);
+    ck_assert(choice(16, 16, 4096).clblast);
     /* CLBlast alone measured: what ours cost here is not known. */
     take("clblast", "1024 1024 1024 1 1000000000");
     ck_assert(choice(1024, 1024, 512).clblast);
