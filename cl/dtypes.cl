@@ -17,6 +17,9 @@
 #ifndef AB_DTYPE
 #define AB_DTYPE f32
 #endif
+/* The most terms of a partial sum of a product.  Each begins at 0, because a
+ * long f32 sum of terms of one sign is rounded in one direction. */
+#define PARTIAL_TERMS 256
 #define C_T CAT(C_DTYPE, _t)
 #define C_T4 CAT(C_DTYPE, _t4)
 #define C_VALUE CAT(C_DTYPE, _value)

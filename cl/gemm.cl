@@ -49,10 +49,6 @@ KERNEL void epilogue(__global C_T *c, __global const C_T *bias,
     c[at] = C_ROUND(ACTIVATION(x, p.slope, 0.0f));
 }
 
-/* The terms of a partial sum, which starts from 0, so that k terms of one sign
- * are not all rounded in one direction. */
-#define CHAIN 256
-
 struct multiply {
     ulong elements;
     ulong a_offset, b_offset, c_offset, bias_offset;
@@ -77,8 +73,8 @@ KERNEL void multiply(__global C_T *c, __global const AB_T *a,
     c += (long)p.c_offset + (long)batch * p.batch_stride + (long)row * p.ld +
          column;
     float total = 0.0f;
-    for (ulong first = 0; first < p.k; first += CHAIN) {
-        ulong end = min(first + CHAIN, p.k);
+    for (ulong first = 0; first < p.k; first += PARTIAL_TERMS) {
+        ulong end = min(first + PARTIAL_TERMS, p.k);
         float sum = 0.0f;
         for (ulong k = first; k < end; ++k, a += p.a_step, b += p.b_step)
             sum = fma(AB_VALUE(*a), AB_VALUE(*b), sum);

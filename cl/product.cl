@@ -26,9 +26,8 @@
 /* Whether a slice is summed by itself before it joins the rest: of k steps, a
  * sum then has the roundings of k / SLICE + SLICE.  That takes the registers of
  * the sums once more, which larger items do not have: these add their sums to
- * totals in global memory after CHAIN terms. */
+ * totals in global memory after PARTIAL_TERMS. */
 #define APART (ITEM_M * ITEM_N <= 16)
-#define CHAIN 256
 
 #define ROWS 8
 #define COLUMNS 16
@@ -371,9 +370,9 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
     }
 }
 
-/* The place of an item's first total, and in *line the distance of its rows:
- * where the sums go in the end, or at saved_offset where that is no f32 of its
- * own to be overwritten. */
+/* The address of an item's first total, and in *line the distance of its rows.
+ * Totals are kept where the item stores its result, or at saved_offset (SAVES)
+ * if that place is not f32 or holds a c that beta still needs. */
 INLINE __global float *totals_of(__global C_T *c, __global float *partial,
                                  const struct tile *tile, uint y, uint x,
                                  const struct product *p, long *line)
@@ -402,12 +401,12 @@ INLINE __global float *totals_of(__global C_T *c, __global float *partial,
 #define BATCH (16 / ITEM_N)
 #define DOWN(i) ((i) / 4 * 4 * ROWS + (i) % 4)
 
-/* Adds the sums to the totals, but for the first, and begins new ones; or, the
- * last time, ends with the totals.  A batch of rows is read before any of them
- * is written, so that one does not wait for another.  edge: rows and columns
- * from the tile's first to the result's last, in local memory so that no
- * compiler keeps all comparisons with them in registers from the kernel's start
- * on. */
+/* Adds the sums to the totals and clears them.  The first time there are no
+ * totals to read; the last time the sums become the totals.  A batch of rows is
+ * read before any of them is written, so that one does not wait for another.
+ * edge: rows and columns from the tile's first to the result's last.  It is in
+ * local memory because compilers otherwise compute all comparisons with it
+ * before the loop and keep them in registers. */
 INLINE void totals_add(float (*sum)[ITEM_N], __global float *total, long line,
                        bool first, bool last, const struct tile *tile, uint y,
                        uint x, __local const uint *edge,
@@ -538,7 +537,7 @@ KERNEL void product(__global C_T *c, __global float *partial,
 
     /* Of whom all sums are past the edge, has nothing to multiply. */
     const bool busy = y * 4 < p.m - first_m && x * 4 < p.n - first_n;
-    const bool totals = !APART && end - begin > CHAIN;
+    const bool totals = !APART && end - begin > PARTIAL_TERMS;
     uint slot = 0;
     FETCH(begin);
     STORE(0);
@@ -555,11 +554,11 @@ KERNEL void product(__global C_T *c, __global float *partial,
             fold(total, sum);
         if (busy)
             multiply(sum, a_slices[slot], b_slices[slot], y, x);
-        if (totals && ((k + SLICE - begin) % CHAIN == 0 || !more)) {
+        if (totals && ((k + SLICE - begin) % PARTIAL_TERMS == 0 || !more)) {
             long line;
             __global float *at = totals_of(c, partial, &tile, y, x, &p, &line);
-            totals_add(sum, at, line, k < begin + CHAIN, !more, &tile, y, x,
-                       edge, &p);
+            totals_add(sum, at, line, k < begin + PARTIAL_TERMS, !more, &tile,
+                       y, x, edge, &p);
         }
         if (more) {
             slot ^= 1;

@@ -255,12 +255,9 @@ INLINE void turn_add(float (*sum)[NARROW], const float4 *wide, turn_x own)
 #endif
 }
 
-/* Terms that an item sums before it adds them to its totals, so that k terms of
- * one sign are not all rounded in one direction, and how much of k has them.
- * Variants of many sums have no registers for totals: they are given no more
- * than that of k. */
-#define CHAIN 256
-#define CHAIN_DEPTH (CHAIN * LANES)
+/* How much of k has an item's PARTIAL_TERMS.  Variants of many sums have no
+ * registers for totals: they are given no more than that of k. */
+#define PARTIAL_DEPTH (PARTIAL_TERMS * LANES)
 #define TOTALS (!W_OUTER || NARROW == 1)
 
 INLINE void sums_clear(float (*sum)[NARROW])
@@ -499,7 +496,7 @@ KERNEL void skinny(__global C_T *c, __global float *partial,
                 wide[u][i] = W_LOAD(k + DEPTH, u, i);
             own_x[u] = X_TURN(k + DEPTH, u);
         }
-        if (TOTALS && (k + DEPTH) % CHAIN_DEPTH == 0)
+        if (TOTALS && (k + DEPTH) % PARTIAL_DEPTH == 0)
             totals_add(total, sum);
     }
 #else
@@ -525,7 +522,7 @@ KERNEL void skinny(__global C_T *c, __global float *partial,
             X_STORE(slot);
             barrier(CLK_LOCAL_MEM_FENCE);
         }
-        if (TOTALS && (k + DEPTH) % CHAIN_DEPTH == 0)
+        if (TOTALS && (k + DEPTH) % PARTIAL_DEPTH == 0)
             totals_add(total, sum);
     }
 #endif

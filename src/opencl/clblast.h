@@ -9,8 +9,8 @@
 
 #include "opencl/stream.h"
 
-/* A k that CLBlast takes at once; a longer one is passed in slabs, no shorter
- * than half of it. */
+/* Up to this k CLBlast is called once.  A longer k is cut into slabs, which may
+ * be longer than this. */
 #define CLBLAST_SLAB 512
 
 /* Before any other call of CLBlast's. */

@@ -391,17 +391,14 @@ static void plan_promote(struct plan *plan, struct product *params,
                         sizeof(float);
 }
 
-/* Terms that an item of cl/product.cl's larger tiles sums before it adds them
- * to its totals: CHAIN there. */
-#define CHAIN 256u
-
-/* The totals lie where the sums are stored, which takes a c of f32 whose
- * elements are not read; or in the temporary. */
+/* Makes room for the totals of cl/product.cl's larger tiles in the temporary,
+ * unless they can be kept in c: if it is f32 and not read (beta is 0). */
 static void plan_totals(struct plan *plan, const struct tandem_gemm *gemm,
                         struct product *params, enum tile_id plain)
 {
-    bool own = gemm_c_dtype(gemm) == TANDEM_F32 && params->beta == 0;
-    if (plain == TILE_SMALL || own || params->whole == 0 || params->k <= CHAIN)
+    bool in_c = gemm_c_dtype(gemm) == TANDEM_F32 && params->beta == 0;
+    if (plain == TILE_SMALL || in_c || params->whole == 0 ||
+        params->k <= PARTIAL_TERMS)
         return;
     params->flags |= SAVES;
     plan->temp_bytes = (plan->temp_bytes + 15) / 16 * 16;

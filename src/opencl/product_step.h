@@ -34,6 +34,9 @@ struct product {
 #define SWAPPED 16u
 #define SAVES 32u
 
+/* As in cl/dtypes.cl. */
+#define PARTIAL_TERMS 256u
+
 /* a or b as the kernels see it: rows of m, or n, by k. */
 struct operand {
     const struct tandem_matrix *matrix;

@@ -13,9 +13,10 @@
 #include "opencl/platform.h"
 #include "opencl/skinny.h"
 
-/* Sums of fewer terms are more accurate in plain f32; one group must not add up
- * more, which for a = 0.7, b = 1 is off by 0.66 of what backend.h allows. */
+/* Sums of fewer terms are more accurate in plain f32. */
 #define STRICT_K 256
+/* The most terms that one group of a strict tile adds up.  Of 262144 terms with
+ * a = 0.7, b = 1 the sum is off by 1.32 of the bound in backend.h. */
 #define STRICT_MOST_K 65536
 
 /* What plain tiles take where elements are read one by one: 1.2 to 1.4 on an
@@ -363,9 +364,9 @@ void route_choose(struct routes *routes, const struct tandem_gemm *gemm,
             out_route->clblast = true;
         return;
     }
-    /* Costs that are built in mean nothing beside measured ones.  But CLBlast
-     * has to take a long k in slabs, where these tiles are faster on PoCL, but
-     * for results that are much smaller than a tile. */
+    /* Built-in costs cannot be compared with measured ones, so CLBlast serves.
+     * But it takes a long k in slabs, where these tiles are faster on PoCL,
+     * except for results that are much smaller than a tile. */
     if (either && routes->costs.measured == 0 && routes->prefer_clblast) {
         bool tiny = gemm->m <= TINY_SIDE && gemm->n <= TINY_SIDE &&
                     gemm->m > 1 && gemm->n > 1;

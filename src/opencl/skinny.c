@@ -134,14 +134,11 @@ static void sides_fill(struct product *out, const struct sides *sides,
     out->flags |= sides->swapped ? SWAPPED : 0;
 }
 
-/* Terms that an item of the variants without totals may sum: CHAIN of
- * cl/skinny.cl. */
-#define CHAIN 256u
-
-/* The splits after which none sums more of them; or as many as there may be. */
+/* The splits after which an item of the variants without totals sums no more
+ * than PARTIAL_TERMS; or as many as there may be. */
 static uint32_t splits_least(const struct sides *sides, enum tile_id tile)
 {
-    uint64_t depth = CHAIN * shape_of(sides, tile)->lanes;
+    uint64_t depth = PARTIAL_TERMS * shape_of(sides, tile)->lanes;
     uint64_t splits = ((uint64_t)sides->wide.depth + depth - 1) / depth;
     if (!sides->wide.outer || tiles[tile].narrow == 1)
         return 1;
