@@ -255,10 +255,11 @@ INLINE void turn_add(float (*sum)[NARROW], const float4 *wide, turn_x own)
 #endif
 }
 
-/* How much of k has an item's PARTIAL_TERMS.  Variants of many sums have no
- * registers for totals: they are given no more than that of k. */
+/* The depth of k in which an item adds PARTIAL_TERMS products to each sum.
+ * Variants with many sums have no registers for totals: the host splits k so
+ * that each group gets at most PARTIAL_DEPTH of it (skinny.c: has_totals). */
 #define PARTIAL_DEPTH (PARTIAL_TERMS * LANES)
-#define TOTALS (!W_OUTER || NARROW == 1)
+#define TOTALS (NARROW == 1 || (!W_OUTER && (NARROW < 16 || VECTOR == 4)))
 
 INLINE void sums_clear(float (*sum)[NARROW])
 {

@@ -134,13 +134,25 @@ static void sides_fill(struct product *out, const struct sides *sides,
     out->flags |= sides->swapped ? SWAPPED : 0;
 }
 
-/* The splits after which an item of the variants without totals sums no more
- * than PARTIAL_TERMS; or as many as there may be. */
-static uint32_t splits_least(const struct sides *sides, enum tile_id tile)
+/* Returns true if the kernel adds up its partial sums itself (TOTALS in
+ * cl/skinny.cl). */
+static bool has_totals(const struct tandem_gemm *gemm,
+                       const struct sides *sides, enum tile_id tile)
+{
+    if (tiles[tile].narrow == 1)
+        return true;
+    return !sides->wide.outer &&
+           (tiles[tile].narrow < 16 || operand_fours(gemm, &sides->wide));
+}
+
+/* Returns the least number of splits with which no sum of a kernel without
+ * totals has more than PARTIAL_TERMS terms, at most MOST_SPLITS. */
+static uint32_t splits_least(const struct tandem_gemm *gemm,
+                             const struct sides *sides, enum tile_id tile)
 {
     uint64_t depth = PARTIAL_TERMS * shape_of(sides, tile)->lanes;
     uint64_t splits = ((uint64_t)sides->wide.depth + depth - 1) / depth;
-    if (!sides->wide.outer || tiles[tile].narrow == 1)
+    if (has_totals(gemm, sides, tile))
         return 1;
     return splits < MOST_SPLITS ? (uint32_t)splits : MOST_SPLITS;
 }
@@ -149,7 +161,7 @@ void plan_skinny(struct plan *plan, const struct tandem_gemm *gemm,
                  enum tile_id tile, uint32_t splits, uint32_t group_log2)
 {
     struct sides sides = sides_of(gemm);
-    uint32_t least = splits_least(&sides, tile);
+    uint32_t least = splits_least(gemm, &sides, tile);
     splits = splits > least ? splits : least;
     struct product params;
     product_fill(&params, gemm, skinny_depth(gemm, tile), splits);

@@ -111,6 +111,7 @@ static const struct gemm_form long_sums[] = {
     {SIZES(3, 5, 65536), .full_only = true},
     {SIZES(4, 300, 8192), .full_only = true},
     {SIZES(300, 16, 8192), .flags = TA, .full_only = true},
+    {SIZES(16, 17, 1048575), .flags = TB, .full_only = true},
     {SIZES(33, 35, 1024), .always = true},
     {SIZES(33, 35, 4097), .flags = TA | TB, .beta = 1},
     {SIZES(130, 257, 2048), .flags = TB},
