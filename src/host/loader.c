@@ -21,7 +21,8 @@
 
 #define PLUGINS_MAX 16u
 
-/* Which package brings a library that a plugin was linked with. */
+/* Returns which packages contain the missing library that a message of dlerror
+ * names, or "" if the library is not known. */
 static const char *library_hint(const char *error)
 {
     static const struct {
@@ -78,11 +79,10 @@ static enum thread_room thread_room(struct processors *out_found)
                                                       : THREADS_REFUSED;
 }
 
-/* Opens a library in a shelter, because it may start threads.  Sets *out_room;
- * if it is THREADS_REFUSED, the library is not opened and dlerror says
- * nothing. */
-static void *library_load(const char *path, int flags,
-                          enum thread_room *out_room)
+/* Opens a plugin in a shelter, because its libraries may start threads.  Returns
+ * NULL on failure.  Sets *out_room; if *out_room is THREADS_REFUSED, dlopen was
+ * not called and dlerror returns NULL. */
+static void *library_load(const char *path, enum thread_room *out_room)
 {
     struct processors found;
     struct shelter host;
@@ -92,39 +92,11 @@ static void *library_load(const char *path, int flags,
     shelter_enter(&host);
     *out_room = thread_room(&found);
     if (*out_room != THREADS_REFUSED)
-        library = dlopen(path, flags);
+        library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (*out_room == THREADS_PREVENTED)
         sched_setaffinity(0, sizeof(found.sets), found.sets);
     shelter_leave(&host);
     return library;
-}
-
-/* What else the plugin needs and is not there, beside what error tells of. */
-static void missing_describe(int directory, const char *name,
-                             const char *error, char *out, size_t out_bytes)
-{
-    char needed[256], why[TRUST_WHY_BYTES];
-    enum thread_room room;
-    const int file = trust_file(directory, name, why, sizeof(why));
-    size_t used = 0;
-
-    out[0] = '\0';
-    if (file < 0)
-        return;
-    for (uint32_t i = 0; elf_needed(file, i, needed, sizeof(needed)); i++) {
-        void *library;
-
-        if (strstr(error, needed) != NULL)
-            continue;
-        library = library_load(needed, RTLD_LAZY | RTLD_LOCAL, &room);
-        if (library != NULL)
-            dlclose(library);
-        else if (used < out_bytes)
-            used += (size_t)snprintf(out + used, out_bytes - used,
-                                     "; %s is missing, too%s", needed,
-                                     library_hint(needed));
-    }
-    close(file);
 }
 
 /* Whether TANDEM_BACKENDS, names separated by commas, lets a plugin in. */
@@ -187,20 +159,16 @@ static const char *backend_add(struct tandem_context *context,
     return NULL;
 }
 
-/* After a dlopen that failed. */
-static void plugin_refuse(struct tandem_context *context, int directory,
-                          const char *name, const char *path)
+/* Reports a plugin that dlopen could not load.  If libraries are missing, dlerror
+ * names the first one. */
+static void plugin_refuse(struct tandem_context *context, const char *path)
 {
-    const char *told = dlerror();
-    char error[512], missing[512];
+    const char *error = dlerror();
 
-    snprintf(error, sizeof(error), "%s",
-             told != NULL ? told
-                          : "the system refuses new threads because of "
-                            THREADS_LIMITS);
-    missing_describe(directory, name, error, missing, sizeof(missing));
-    context_problem(context, TANDEM_LOG_WARNING, "%s: not loaded: %s%s%s", path,
-                    error, library_hint(error), missing);
+    if (error == NULL)
+        error = "the system refuses new threads because of " THREADS_LIMITS;
+    context_problem(context, TANDEM_LOG_WARNING, "%s: not loaded: %s%s", path,
+                    error, library_hint(error));
 }
 
 /* The plugins that this process has loaded.  A context takes from here what is
@@ -248,7 +216,7 @@ static void *library_open(struct tandem_context *context, const char *path)
 
     if (library != NULL)
         return library;
-    library = library_load(path, RTLD_NOW | RTLD_LOCAL, &room);
+    library = library_load(path, &room);
     if (room == THREADS_PREVENTED)
         log_message(&context->log, TANDEM_LOG_WARNING,
                     "%s: its libraries were loaded for one thread, because the "
@@ -276,7 +244,7 @@ static void plugin_load(struct tandem_context *context, int directory,
     }
     library = library_open(context, path);
     if (library == NULL) {
-        plugin_refuse(context, directory, name, path);
+        plugin_refuse(context, path);
         return;
     }
     problem = backend_add(context, path, library, why, sizeof(why));
