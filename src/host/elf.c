@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compares the segments of a shared object with the size of its file; see elf.h.
+ * Compares the segments of a shared object with the size of its file; see
+ * elf.h.
  */
 #include <config.h>
 

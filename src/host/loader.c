@@ -79,9 +79,9 @@ static enum thread_room thread_room(struct processors *out_found)
                                                       : THREADS_REFUSED;
 }
 
-/* Opens a plugin in a shelter, because its libraries may start threads.  Returns
- * NULL on failure.  Sets *out_room; if *out_room is THREADS_REFUSED, dlopen was
- * not called and dlerror returns NULL. */
+/* Opens a plugin in a shelter, because its libraries may start threads.
+ * Returns NULL on failure.  Sets *out_room; if *out_room is THREADS_REFUSED,
+ * dlopen was not called and dlerror returns NULL. */
 static void *library_load(const char *path, enum thread_room *out_room)
 {
     struct processors found;
@@ -159,8 +159,8 @@ static const char *backend_add(struct tandem_context *context,
     return NULL;
 }
 
-/* Reports a plugin that dlopen could not load.  If libraries are missing, dlerror
- * names the first one. */
+/* Reports a plugin that dlopen could not load.  If libraries are missing,
+ * dlerror names the first one. */
 static void plugin_refuse(struct tandem_context *context, const char *path)
 {
     const char *error = dlerror();
