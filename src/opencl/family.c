@@ -92,36 +92,6 @@ static bool any_fits(const uint32_t *v, const struct family_limits *limits)
     return true;
 }
 
-static bool gemv_fits(const uint32_t *v, const struct family_limits *limits)
-{
-    return holds(limits, v[0], v[0]);
-}
-
-enum { VW, WGS, WPT };
-
-static bool gemv_fast_fits(const uint32_t *v,
-                           const struct family_limits *limits)
-{
-    return multiple(v[WPT], v[VW]) && holds(limits, v[WGS], v[WGS]);
-}
-
-static bool gemv_rotated_fits(const uint32_t *v,
-                              const struct family_limits *limits)
-{
-    return multiple(v[WPT], v[VW]) && v[WGS] >= v[WPT] &&
-           holds(limits, v[WGS], v[WGS] + v[WPT] * v[WGS]);
-}
-
-static bool dot_fits(const uint32_t *v, const struct family_limits *limits)
-{
-    return holds(limits, v[0] > v[1] ? v[0] : v[1], v[0]);
-}
-
-static bool axpy_fits(const uint32_t *v, const struct family_limits *limits)
-{
-    return holds(limits, v[WGS], 0);
-}
-
 /* ---- the spaces ---- */
 
 const struct family families[FAMILIES] = {
@@ -188,34 +158,6 @@ const struct family families[FAMILIES] = {
                               {"PADTRA_TILE", 4, {8, 16, 32, 64}},
                               {"PADTRA_WPT", 5, {1, 2, 4, 8, 16}}},
                              padtranspose_fits},
-    [FAMILY_GEMV] = {"Xgemv",
-                     2,
-                     {{"WGS1", 4, {32, 64, 128, 256}},
-                      {"WPT1", 3, {1, 2, 4}}},
-                     gemv_fits},
-    [FAMILY_GEMV_FAST] = {"XgemvFast",
-                          3,
-                          {{"VW2", 4, {1, 2, 4, 8}},
-                           {"WGS2", 5, {16, 32, 64, 128, 256}},
-                           {"WPT2", 3, {1, 2, 4}}},
-                          gemv_fast_fits},
-    [FAMILY_GEMV_ROTATED] = {"XgemvFastRot",
-                             3,
-                             {{"VW3", 4, {1, 2, 4, 8}},
-                              {"WGS3", 4, {16, 32, 64, 128}},
-                              {"WPT3", 6, {1, 2, 4, 8, 16, 32}}},
-                             gemv_rotated_fits},
-    [FAMILY_DOT] = {"Xdot",
-                    2,
-                    {{"WGS1", 6, {32, 64, 128, 256, 512, 1024}},
-                     {"WGS2", 6, {32, 64, 128, 256, 512, 1024}}},
-                    dot_fits},
-    [FAMILY_AXPY] = {"Xaxpy",
-                     3,
-                     {{"VW", 4, {1, 2, 4, 8}},
-                      {"WGS", 6, {64, 128, 256, 512, 1024, 2048}},
-                      {"WPT", 4, {1, 2, 4, 8}}},
-                     axpy_fits},
 };
 
 enum family_id family_find(const char *name)

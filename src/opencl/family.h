@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The families of parameters of CLBlast's f32 kernels: their names, the values
- * that each may take, and what must hold between them.  The spaces are those
- * that CLBlast's tuners publish; of Xgemm's two kernels the first (GEMMK 0),
- * since the second one's strided batches need square tiles.  Pure functions;
- * any thread.
+ * The parameters of the f32 kernels that CLBlast's GEMM runs.  CLBlast groups
+ * the parameters into families, one family per kernel.  This file lists each
+ * family's parameters, their allowed values and the conditions between them.
+ * The allowed values are those of CLBlast's tuners.  Only the first of Xgemm's
+ * two kernels (GEMMK 0) is used, because the second one needs square tiles for
+ * strided batches.  Pure functions; any thread may call them.
  */
 #ifndef TANDEM_OPENCL_FAMILY_H
 #define TANDEM_OPENCL_FAMILY_H
@@ -21,18 +22,11 @@ enum family_id {
     FAMILY_PAD,
     FAMILY_TRANSPOSE,
     FAMILY_PADTRANSPOSE,
-    /* Those above are what matrix products use. */
-    FAMILY_PRODUCTS,
-    FAMILY_GEMV = FAMILY_PRODUCTS,
-    FAMILY_GEMV_FAST,
-    FAMILY_GEMV_ROTATED,
-    FAMILY_DOT,
-    FAMILY_AXPY,
     FAMILIES
 };
 
 #define FAMILY_PARAMETERS 16u
-#define FAMILY_VALUES 6u
+#define FAMILY_VALUES 5u
 /* Text of a set, all of it. */
 #define FAMILY_TEXT_BYTES 256u
 

@@ -137,16 +137,15 @@ static void applied_undo(struct applied *applied)
 void parameters_apply(struct tandem_device *device)
 {
     const struct parameters *parameters = &device->parameters;
-    uint32_t wanted = parameters->given & ((1u << FAMILY_PRODUCTS) - 1);
     bool whole = true;
-    if (wanted == 0)
+    if (parameters->given == 0)
         return;
     clblast_begin(&device->utility);
     pthread_mutex_lock(&mutex);
     struct applied *applied = applied_of(device->hardware->id);
     bool bad = applied != NULL && applied->bad;
-    for (uint32_t i = 0; i < FAMILY_PRODUCTS && applied != NULL && !bad; i++)
-        if ((wanted >> i & 1u) != 0)
+    for (uint32_t i = 0; i < FAMILIES && applied != NULL && !bad; i++)
+        if ((parameters->given >> i & 1u) != 0)
             whole &= applied_change(applied, (enum family_id)i,
                                     &parameters->sets[i]);
     pthread_mutex_unlock(&mutex);

@@ -24,8 +24,9 @@ struct parameters {
     struct parameter_set sets[FAMILIES];
 };
 
-/* Takes a key without "clblast."; false where value is not a set that fits
- * the hardware.  Families of a later version are none of ours. */
+/* Takes the parameters of the family `key`, without its prefix "clblast.".
+ * Returns false if `value` is not a parameter set that fits the hardware.
+ * Ignores families that this version does not know and returns true. */
 bool parameters_take(struct parameters *parameters,
                      const struct platform_device *hardware, const char *key,
                      const char *value);

@@ -14,14 +14,14 @@
 
 #define ALPHA 1.5f
 #define BETA 0.5f
-/* Elements of the small cases' operands. */
-#define SMALL_ELEMENTS (UINT64_C(1) << 20)
+/* Each operand of a small case fits this number of elements. */
+#define SMALL_ELEMENTS (UINT64_C(1) << 17)
 #define LEAST_SIDE 256
 /* Direct products are small: CLBlast's own tuner's size. */
 #define DIRECT_SIDE 256
 #define TOLERANCE 32.0 /* of eps times the sum of the magnitudes */
 
-/* Sizes of a call: a matrix of m columns' length and n columns, and k. */
+/* The sizes of a call: the result has n columns of m elements. */
 struct size {
     int64_t m, n, k;
 };
@@ -108,16 +108,6 @@ static int call_copy(const struct trial *trial, const struct size *size,
         NULL);
 }
 
-static int call_gemv(const struct trial *trial, const struct size *size,
-                     bool turn)
-{
-    return CLBlastSgemv(
-        CLBlastLayoutColMajor, turn ? CLBlastTransposeYes : CLBlastTransposeNo,
-        (size_t)size->m, (size_t)size->n, ALPHA, trial->x->mem, 0,
-        (size_t)size->m, trial->y->mem, 0, 1, BETA, trial->z->mem, 0, 1,
-        &trial->meter->stream->queue, NULL);
-}
-
 static int call_gemm(const struct trial *trial, const struct size *size)
 {
     return CLBlastSgemm(CLBlastLayoutColMajor, CLBlastTransposeNo,
@@ -130,7 +120,6 @@ static int call_gemm(const struct trial *trial, const struct size *size)
 
 static int call_family(const struct trial *trial, const struct size *size)
 {
-    cl_command_queue *queue = &trial->meter->stream->queue;
     switch (trial->family) {
     case FAMILY_COPY:
     case FAMILY_PAD:
@@ -138,28 +127,16 @@ static int call_family(const struct trial *trial, const struct size *size)
     case FAMILY_TRANSPOSE:
     case FAMILY_PADTRANSPOSE:
         return call_copy(trial, size, true);
-    case FAMILY_GEMV:
-    case FAMILY_GEMV_FAST:
-        return call_gemv(trial, size, false);
-    case FAMILY_GEMV_ROTATED:
-        return call_gemv(trial, size, true);
-    case FAMILY_DOT:
-        return CLBlastSdot((size_t)(size->m * size->n), trial->z->mem, 0,
-                           trial->x->mem, 0, 1, trial->y->mem, 0, 1, queue,
-                           NULL);
-    case FAMILY_AXPY:
-        return CLBlastSaxpy((size_t)(size->m * size->n), ALPHA, trial->x->mem,
-                            0, 1, trial->z->mem, 0, 1, queue, NULL);
     default:
         return call_gemm(trial, size);
     }
 }
 
-/* What the family's kernel does only where no tile divides the sizes. */
+/* Returns true if CLBlast runs the family's kernel only for matrices whose
+ * sides are not multiples of the tile. */
 static bool family_uneven(enum family_id family)
 {
-    return family == FAMILY_PAD || family == FAMILY_PADTRANSPOSE ||
-           family == FAMILY_GEMV;
+    return family == FAMILY_PAD || family == FAMILY_PADTRANSPOSE;
 }
 
 static enum tandem_status call(const struct trial *trial,
@@ -182,14 +159,15 @@ static enum tandem_status call(const struct trial *trial,
 
 /* ---- right? ---- */
 
-/* Element i of what the small case gives, and the sum of its terms'
- * magnitudes; z: what was there before. */
+/* Computes element `i` of the small case's result in double precision.
+ * `out_scale` receives the sum of the magnitudes of its terms. */
 static double expected(const struct trial *trial, const struct size *size,
-                       const float *z, int64_t i, double *out_scale)
+                       int64_t i, double *out_scale)
 {
-    const float *x = trial->host[0], *y = trial->host[1];
-    int64_t m = size->m, n = size->n, terms, x_at, x_step, y_at = 0;
-    double sum = 0, scale = 0, factor = (double)ALPHA;
+    const float *x = trial->host[0], *y = trial->host[1], *z = trial->host[2];
+    int64_t m = size->m, n = size->n, x_at = i % m, y_at = i / m * size->k;
+    const double factor = (double)ALPHA;
+    double sum = (double)BETA * (double)z[i], scale = fabs(sum);
     switch (trial->family) {
     case FAMILY_COPY:
     case FAMILY_PAD:
@@ -200,70 +178,24 @@ static double expected(const struct trial *trial, const struct size *size,
         x_at = i % n * m + i / n;
         *out_scale = fabs(factor * (double)x[x_at]);
         return factor * (double)x[x_at];
-    case FAMILY_AXPY:
-        sum = factor * (double)x[i];
-        *out_scale = fabs(sum) + fabs((double)z[i]);
-        return sum + (double)z[i];
-    case FAMILY_GEMV:
-    case FAMILY_GEMV_FAST:
-        x_at = i, x_step = m, terms = n;
-        break;
-    case FAMILY_GEMV_ROTATED:
-        x_at = i * m, x_step = 1, terms = m;
-        break;
-    case FAMILY_DOT:
-        x_at = 0, x_step = 1, terms = m * n, factor = 1;
-        break;
     default:
-        x_at = i % m, x_step = m, terms = size->k, y_at = i / m * size->k;
+        break;
     }
-    for (int64_t j = 0; j < terms; j++) {
-        double term =
-            factor * (double)x[x_at + j * x_step] * (double)y[y_at + j];
+    for (int64_t j = 0; j < size->k; j++) {
+        double term = factor * (double)x[x_at + j * m] * (double)y[y_at + j];
         sum += term;
         scale += fabs(term);
-    }
-    if (trial->family != FAMILY_DOT) {
-        sum += (double)BETA * (double)z[i];
-        scale += fabs((double)BETA * (double)z[i]);
     }
     *out_scale = scale;
     return sum;
 }
 
-/* The operands' elements, and those of the result. */
-static int64_t result_count(const struct trial *trial, const struct size *size)
-{
-    switch (trial->family) {
-    case FAMILY_DOT:
-        return 1;
-    case FAMILY_GEMV:
-    case FAMILY_GEMV_FAST:
-        return size->m;
-    case FAMILY_GEMV_ROTATED:
-        return size->n;
-    default:
-        return size->m * size->n;
-    }
-}
-
 static struct size small_size(enum family_id family)
 {
-    switch (family) {
-    case FAMILY_XGEMM:
-    case FAMILY_DIRECT:
-    case FAMILY_ROUTINE:
+    if (family <= FAMILY_ROUTINE)
         return (struct size){264, 139, 137};
-    case FAMILY_PAD:
-    case FAMILY_PADTRANSPOSE:
-    case FAMILY_GEMV:
-        return (struct size){250, 243, 1};
-    case FAMILY_COPY:
-    case FAMILY_TRANSPOSE:
-        return (struct size){256, 256, 1};
-    default:
-        return (struct size){1024, 1024, 1};
-    }
+    return family_uneven(family) ? (struct size){250, 243, 1}
+                                 : (struct size){256, 256, 1};
 }
 
 static void numbers_fill(float *out, size_t count, uint32_t seed)
@@ -279,7 +211,7 @@ static enum tandem_status judge(struct trial *trial, const struct size *size,
 {
     for (int64_t i = 0; i < count; i++) {
         double scale;
-        double want = expected(trial, size, trial->host[2], i, &scale);
+        double want = expected(trial, size, i, &scale);
         if (!(fabs((double)got[i] - want) <= TOLERANCE * 0x1p-24 * scale))
             return message_set(TANDEM_FAILED,
                                "%s: element %lld is %g, not %g",
@@ -294,19 +226,16 @@ enum tandem_status trial_check(struct trial *trial)
     struct size size = small_size(trial->family);
     struct meter *meter = trial->meter;
     struct tandem_buffer *buffers[3] = {trial->x, trial->y, trial->z};
-    int64_t count = result_count(trial, &size);
+    int64_t count = size.m * size.n;
     uint64_t bytes = (uint64_t)count * sizeof(float);
     enum tandem_status status = TANDEM_OK;
     float *got = malloc(bytes);
     if (got == NULL)
         return message_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
     for (uint32_t i = 0; i < 3 && status == TANDEM_OK; i++) {
-        uint64_t all = (uint64_t)(size.m * size.n);
-        uint64_t elements =
-            trial->family <= FAMILY_ROUTINE ? UINT64_C(1) << 17 : all;
-        numbers_fill(trial->host[i], elements, i + 1);
+        numbers_fill(trial->host[i], SMALL_ELEMENTS, i + 1);
         status = transfer_upload(meter->stream, buffers[i], 0, trial->host[i],
-                                 elements * sizeof(float), 0);
+                                 SMALL_ELEMENTS * sizeof(float), 0);
     }
     if (status == TANDEM_OK)
         status = call(trial, &size);

@@ -137,7 +137,10 @@ END_TEST
 
 START_TEST(others_are_let_be)
 {
-    open_with("{\"clblast.Later\": \"X=1\", \"else\": \"y\"}", "0");
+    /* Xgemv is a kernel of CLBlast that no operator uses. */
+    open_with("{\"clblast.Later\": \"X=1\", \"else\": \"y\", "
+              "\"clblast.Xgemv\": \"WGS1=64 WPT1=1\"}",
+              "0");
     multiply();
     ck_assert_uint_eq(warnings, 0);
     close_device();
