@@ -15,7 +15,6 @@ struct pair {
     struct tandem_device *other;
     struct tandem_stream *stream, *other_stream;
     struct tandem_buffer *buffer, *other_buffer;
-    struct refusals refusals;
     unsigned char host[2 * BYTES];
 };
 
@@ -51,8 +50,7 @@ static void pair_close(struct suite *suite, struct pair *pair)
 }
 
 #define REFUSED(what, call)                                                    \
-    expect_refusal(suite, &pair->refusals, call, TANDEM_INVALID_ARGUMENT,      \
-                   NULL, what)
+    expect_refusal(suite, call, TANDEM_INVALID_ARGUMENT, what)
 
 static void bad_upload(struct suite *suite, struct pair *pair)
 {

@@ -47,18 +47,9 @@ struct tandem_memory_stats stats_read(struct suite *suite,
                                       struct tandem_device *device);
 void sleep_ms(unsigned ms);
 
-/* A call was refused as it must be: status, with a message that is not empty;
- * with --strict one that contains about (NULL: anything) and differs from those
- * of other mistakes whose what begins with the same word (a function's or
- * operator's name). */
-#define REFUSALS 128u
-struct refusals {
-    uint32_t count;
-    char messages[REFUSALS][512];
-    const char *whats[REFUSALS]; /* must live as long */
-};
-bool expect_refusal(struct suite *suite, struct refusals *refusals,
-                    enum tandem_status got, enum tandem_status want,
-                    const char *about, const char *what);
+/* Fails the case and returns false unless the call `what` was refused with the
+ * status `want` and left a message. */
+bool expect_refusal(struct suite *suite, enum tandem_status got,
+                    enum tandem_status want, const char *what);
 
 #endif

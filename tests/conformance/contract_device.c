@@ -116,39 +116,36 @@ static void case_bad_open(struct suite *suite)
     struct tandem_open_options options = {.struct_size = sizeof(options),
                                           .count = 1};
     uint32_t index = suite->options->device;
-    struct refusals refusals = {0};
     enum tandem_status status;
 
     if (!case_begin(suite, GROUP, "bad input to describe and open"))
         return;
     status = suite->api.open(UINT32_MAX, NULL, &device);
     if (status != TANDEM_NO_DEVICE)
-        expect_refusal(suite, &refusals, status, TANDEM_INVALID_ARGUMENT, NULL,
+        expect_refusal(suite, status, TANDEM_INVALID_ARGUMENT,
                        "open of device 4294967295");
     EXPECT(suite, device == NULL);
     status = suite->api.device_describe(UINT32_MAX, &info);
     if (status != TANDEM_NO_DEVICE)
-        expect_refusal(suite, &refusals, status, TANDEM_INVALID_ARGUMENT, NULL,
+        expect_refusal(suite, status, TANDEM_INVALID_ARGUMENT,
                        "describe of device 4294967295");
-    expect_refusal(suite, &refusals, suite->api.device_describe(index, NULL),
-                   TANDEM_INVALID_ARGUMENT, NULL, "describe into NULL");
-    expect_refusal(suite, &refusals, suite->api.device_count(NULL),
-                   TANDEM_INVALID_ARGUMENT, NULL, "device_count into NULL");
+    expect_refusal(suite, suite->api.device_describe(index, NULL),
+                   TANDEM_INVALID_ARGUMENT, "describe into NULL");
+    expect_refusal(suite, suite->api.device_count(NULL),
+                   TANDEM_INVALID_ARGUMENT, "device_count into NULL");
     info.struct_size = 0;
-    expect_refusal(suite, &refusals, suite->api.device_describe(index, &info),
-                   TANDEM_INVALID_ARGUMENT, NULL,
-                   "describe into a struct_size of 0");
-    expect_refusal(suite, &refusals, suite->api.open(index, NULL, NULL),
-                   TANDEM_INVALID_ARGUMENT, NULL, "open into NULL");
+    expect_refusal(suite, suite->api.device_describe(index, &info),
+                   TANDEM_INVALID_ARGUMENT, "describe into a struct_size of 0");
+    expect_refusal(suite, suite->api.open(index, NULL, NULL),
+                   TANDEM_INVALID_ARGUMENT, "open into NULL");
     device = (struct tandem_device *)(void *)suite;
-    expect_refusal(suite, &refusals, suite->api.open(index, &options, &device),
-                   TANDEM_INVALID_ARGUMENT, NULL,
-                   "open with one option and no keys");
+    expect_refusal(suite, suite->api.open(index, &options, &device),
+                   TANDEM_INVALID_ARGUMENT, "open with one option and no keys");
     EXPECT(suite, device == NULL);
     device = (struct tandem_device *)(void *)suite;
     options = (struct tandem_open_options){.struct_size = 0};
-    expect_refusal(suite, &refusals, suite->api.open(index, &options, &device),
-                   TANDEM_INVALID_ARGUMENT, NULL,
+    expect_refusal(suite, suite->api.open(index, &options, &device),
+                   TANDEM_INVALID_ARGUMENT,
                    "open with options whose struct_size is 0");
     EXPECT(suite, device == NULL);
     case_end(suite);

@@ -30,10 +30,6 @@ static void usage_print(void)
         "                          or all\n"
         "      --option KEY=VALUE  passed to the plugin's open; may be "
         "repeated\n"
-        "      --strict            ask what Tandem's own plugins keep beyond "
-        "the header:\n                          distinct messages that name "
-        "the "
-        "operator, caps, which\n                          status comes first\n"
         "      --tight             operands end where their buffers do\n"
         "      --case TEXT         only cases whose name contains TEXT\n"
         "      --list              print the cases and run none\n"
@@ -108,7 +104,6 @@ enum long_option {
     OPTION_SEED = 256,
     OPTION_LEVEL,
     OPTION_OPTION,
-    OPTION_STRICT,
     OPTION_TIGHT,
     OPTION_CASE,
     OPTION_LIST,
@@ -120,7 +115,6 @@ static const struct option long_options[] = {
     {"seed", required_argument, NULL, OPTION_SEED},
     {"level", required_argument, NULL, OPTION_LEVEL},
     {"option", required_argument, NULL, OPTION_OPTION},
-    {"strict", no_argument, NULL, OPTION_STRICT},
     {"tight", no_argument, NULL, OPTION_TIGHT},
     {"case", required_argument, NULL, OPTION_CASE},
     {"list", no_argument, NULL, OPTION_LIST},
@@ -148,9 +142,6 @@ static bool option_take(struct suite_options *options, int option)
         return take_level(options);
     case OPTION_OPTION:
         return take_pair(options, optarg);
-    case OPTION_STRICT:
-        options->strict = true;
-        return true;
     case OPTION_TIGHT:
         options->tight = true;
         return true;

@@ -32,7 +32,6 @@ struct suite_options {
     bool full, list, json, verbose;
     bool brief; /* few kernels: for drivers whose compiler takes long */
     bool operators; /* these alone, not the other groups */
-    bool strict; /* what the header does not promise, too */
     bool tight; /* nothing lies behind an operand in its buffer */
     uint32_t open_count; /* key=value for open */
     const char *open_keys[SUITE_MAX_OPTIONS];

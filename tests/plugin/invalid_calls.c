@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Invalid calls of launch and gemm.  Tandem's own plugins call them invalid
+ * even if they would not serve them, supports and prepare see the same mistakes
+ * as launch, and each message names the operator and differs from those of
+ * other mistakes.  The conformance suite tests that nothing is written.
+ */
+#include <config.h>
+
+#include "plugin.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void status_check(const struct bench *bench, enum tandem_status status,
+                         uint32_t flags, const char *function, const char *call)
+{
+    const bool unsupported =
+        status == TANDEM_UNSUPPORTED && (flags & MAYBE_LATER);
+
+    ck_assert_msg(status == TANDEM_INVALID_ARGUMENT || unsupported,
+                  "%s: %s, %s: status %d: %s", bench->plugin->name, function,
+                  call, (int)status,
+                  status != TANDEM_OK ? bench->api->last_error() : "");
+}
+
+static void name_check(const struct bench *bench, const char *name,
+                       const char *call)
+{
+    ck_assert_msg(strstr(bench->api->last_error(), name) != NULL,
+                  "%s: %s, %s: the message does not name the operator: %s",
+                  bench->plugin->name, name, call, bench->api->last_error());
+}
+
+/* ---- launch ---- */
+
+static enum tandem_status supports(const struct bench *bench,
+                                   const struct mistaken_call *p)
+{
+    return bench->api->supports(bench->device, p->op_pointer, p->in_array,
+                                p->in_count, p->out_array, p->out_count);
+}
+
+static enum tandem_status prepare(const struct bench *bench,
+                                  const struct mistaken_call *p)
+{
+    return bench->api->prepare(bench->device, p->op_pointer, p->in_array,
+                               p->in_count, p->out_array, p->out_count);
+}
+
+static enum tandem_status launch(const struct bench *bench,
+                                 const struct mistaken_call *p)
+{
+    return bench->api->launch(bench->stream, p->op_pointer, p->in_array,
+                              p->in_count, p->out_array, p->out_count);
+}
+
+static void call_check(const struct bench *bench, struct refusals *refusals,
+                       struct mistaken_call *p,
+                       const struct call_mistake *mistake)
+{
+    const char *name = op_find(mistake->op)->name;
+    const enum tandem_status launched = launch(bench, p);
+
+    status_check(bench, launched, mistake->flags, name, mistake->name);
+    message_check(refusals, bench, name, mistake->name);
+    if (!(mistake->flags & UNNAMED))
+        name_check(bench, name, mistake->name);
+    if (mistake->flags & IN_BUFFER)
+        return;
+    ck_assert_msg(supports(bench, p) == launched, "%s: supports of %s, %s",
+                  bench->plugin->name, name, mistake->name);
+    if (bench->api->prepare != NULL)
+        ck_assert_msg(prepare(bench, p) == launched, "%s: prepare of %s, %s",
+                      bench->plugin->name, name, mistake->name);
+}
+
+START_TEST(invalid_launches)
+{
+    static struct refusals refusals;
+    struct mistaken_call call;
+    struct bench bench;
+
+    bench_open(&bench, (uint32_t)_i);
+    memset(&refusals, 0, sizeof(refusals));
+    call.buffer = bench.buffer;
+    call.foreign = bench.foreign;
+    call.freed = bench.freed;
+    for (uint32_t i = 0; bench.plugin->has_operators && i < CALL_MISTAKES;
+         i++) {
+        mistaken_call_reset(&call, op_find(call_mistakes[i].op));
+        OK(&bench, supports(&bench, &call));
+        call_mistakes[i].make(&call);
+        call_check(&bench, &refusals, &call, &call_mistakes[i]);
+    }
+    bench_close(&bench);
+}
+END_TEST
+
+/* ---- overlaps ---- */
+
+static void shifted(struct mistaken_call *p)
+{
+    p->outs[0].byte_offset = p->ins[0].byte_offset + 4;
+}
+
+static void in_place(struct mistaken_call *p)
+{
+    p->outs[0].byte_offset = p->ins[0].byte_offset;
+}
+
+static void over_itself(struct mistaken_call *p)
+{
+    p->outs[0].strides[0] = 3;
+}
+
+START_TEST(invalid_overlaps)
+{
+    static const struct call_mistake overlaps[] = {
+        {"an output one element after its input", TANDEM_OP_NEG, shifted,
+         IN_BUFFER},
+        {"an output with rows that overlap", TANDEM_OP_NEG, over_itself,
+         IN_BUFFER},
+        {"a sum in place", TANDEM_OP_SUM, in_place, IN_BUFFER},
+        {"softmax in place", TANDEM_OP_SOFTMAX, in_place, IN_BUFFER},
+        {"a transposition in place", TANDEM_OP_TRANSPOSE, in_place, IN_BUFFER},
+    };
+    static struct refusals refusals;
+    struct mistaken_call call;
+    struct bench bench;
+
+    bench_open(&bench, (uint32_t)_i);
+    memset(&refusals, 0, sizeof(refusals));
+    call.buffer = bench.buffer;
+    for (size_t i = 0; bench.plugin->has_operators &&
+                       i < sizeof(overlaps) / sizeof(overlaps[0]);
+         i++) {
+        mistaken_call_reset(&call, op_find(overlaps[i].op));
+        overlaps[i].make(&call);
+        call_check(&bench, &refusals, &call, &overlaps[i]);
+    }
+    bench_close(&bench);
+}
+END_TEST
+
+/* ---- gemm ---- */
+
+static void gemm_check(const struct bench *bench, struct refusals *refusals,
+                       struct mistaken_gemm *p,
+                       const struct gemm_mistake *mistake)
+{
+    const struct tandem_op op = {
+        .struct_size = sizeof(op), .id = TANDEM_OP_GEMM, .gemm = p->pointer};
+    const enum tandem_status launched =
+        bench->api->gemm(bench->stream, p->pointer);
+
+    status_check(bench, launched, mistake->flags, "gemm", mistake->name);
+    message_check(refusals, bench, "gemm", mistake->name);
+    name_check(bench, "gemm", mistake->name);
+    if (mistake->flags & IN_BUFFER)
+        return;
+    ck_assert_msg(bench->api->supports(bench->device, &op, NULL, 0, NULL, 0) ==
+                      launched,
+                  "%s: supports of %s", bench->plugin->name, mistake->name);
+    if (bench->api->prepare != NULL)
+        ck_assert_msg(bench->api->prepare(bench->device, &op, NULL, 0, NULL,
+                                          0) == launched,
+                      "%s: prepare of %s", bench->plugin->name, mistake->name);
+}
+
+START_TEST(invalid_products)
+{
+    static struct refusals refusals;
+    struct mistaken_gemm product = {.plain = false};
+    struct bench bench;
+
+    bench_open(&bench, (uint32_t)_i);
+    memset(&refusals, 0, sizeof(refusals));
+    product.buffer = bench.buffer;
+    product.foreign = bench.foreign;
+    product.freed = bench.freed;
+    for (uint32_t i = 0; bench.plugin->has_operators && i < GEMM_MISTAKES;
+         i++) {
+        mistaken_gemm_reset(&product);
+        gemm_mistakes[i].make(&product);
+        gemm_check(&bench, &refusals, &product, &gemm_mistakes[i]);
+    }
+    bench_close(&bench);
+}
+END_TEST
+
+TCase *invalid_calls_case(uint32_t plugins)
+{
+    TCase *tests = tcase_create("invalid calls");
+
+    tcase_add_loop_test(tests, invalid_launches, 0, (int)plugins);
+    tcase_add_loop_test(tests, invalid_overlaps, 0, (int)plugins);
+    tcase_add_loop_test(tests, invalid_products, 0, (int)plugins);
+    return tests;
+}

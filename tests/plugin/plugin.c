@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loading the plugins under test; see plugin.h. */
+#include "plugin.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct {
+    const char *name;
+    bool has_operators;
+} candidates[] = {{"cpu", true}, {"null", false}, {"opencl", true}};
+#define CANDIDATES (sizeof(candidates) / sizeof(candidates[0]))
+
+static struct plugin plugins[CANDIDATES];
+static uint32_t plugin_count;
+
+/* Ends the process if the file is not a plugin. */
+static const struct tandem_backend *plugin_load(const char *path)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *symbol =
+        library != NULL ? dlsym(library, TANDEM_BACKEND_QUERY_SYMBOL) : NULL;
+    tandem_backend_query_fn query;
+
+    if (symbol == NULL) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(EXIT_FAILURE);
+    }
+    /* ISO C has no cast from void * to a function pointer. */
+    memcpy(&query, &symbol, sizeof(query));
+    return query(TANDEM_ABI_MAJOR);
+}
+
+uint32_t plugins_load(bool *out_complete)
+{
+    for (size_t i = 0; i < CANDIDATES; i++) {
+        struct plugin *plugin = &plugins[plugin_count];
+        char path[64];
+        uint32_t devices;
+
+        snprintf(path, sizeof(path), ".libs/tandem-%s.so", candidates[i].name);
+        if (access(path, R_OK) != 0) {
+            fprintf(stderr, "%s was not built\n", path);
+            continue;
+        }
+        plugin->name = candidates[i].name;
+        plugin->has_operators = candidates[i].has_operators;
+        plugin->api = plugin_load(path);
+        if (plugin->api->device_count(&devices) != TANDEM_OK) {
+            fprintf(stderr, "%s: %s\n", path, plugin->api->last_error());
+            continue;
+        }
+        plugin_count++;
+    }
+    *out_complete = plugin_count == CANDIDATES;
+    return plugin_count;
+}
+
+const struct plugin *plugin_at(uint32_t index)
+{
+    return &plugins[index];
+}
+
+void bench_open(struct bench *bench, uint32_t plugin)
+{
+    const struct tandem_backend *api = plugins[plugin].api;
+
+    *bench = (struct bench){.plugin = &plugins[plugin], .api = api};
+    OK(bench, api->open(0, NULL, &bench->device));
+    OK(bench, api->open(0, NULL, &bench->other));
+    OK(bench, api->stream_create(bench->device, 0, &bench->stream));
+    OK(bench, api->stream_create(bench->other, 0, &bench->other_stream));
+    OK(bench, api->alloc(bench->device, BENCH_BYTES, &bench->buffer));
+    OK(bench, api->alloc(bench->other, BENCH_BYTES, &bench->foreign));
+    OK(bench, api->alloc(bench->device, BENCH_BYTES, &bench->freed));
+    api->free(bench->freed);
+}
+
+void bench_close(struct bench *bench)
+{
+    bench->api->close(bench->device);
+    bench->api->close(bench->other);
+}
+
+void message_check(struct refusals *refusals, const struct bench *bench,
+                   const char *function, const char *call)
+{
+    const uint32_t count = refusals->count++;
+    char *message;
+
+    ck_assert_uint_lt(count, MAX_REFUSALS);
+    refusals->functions[count] = function;
+    snprintf(refusals->calls[count], sizeof(refusals->calls[0]), "%s", call);
+    message = refusals->messages[count];
+    snprintf(message, sizeof(refusals->messages[0]), "%s",
+             bench->api->last_error());
+    ck_assert_msg(message[0] != '\0', "%s: %s, %s: no message",
+                  bench->plugin->name, function, call);
+    for (uint32_t i = 0; i < count; i++)
+        ck_assert_msg(strcmp(refusals->functions[i], function) != 0 ||
+                          strcmp(refusals->messages[i], message) != 0,
+                      "%s: %s, %s: the message is also that of \"%s\": %s",
+                      bench->plugin->name, function, call, refusals->calls[i],
+                      message);
+}
