@@ -101,7 +101,7 @@ END_TEST
 /* ---- events ---- */
 
 #define ELEMENTS 20011
-#define PASSES 20
+#define ROUNDS 10
 #define LAUNCHES 5
 
 static struct tandem_buffer *zeros_new(const struct bench *bench)
@@ -117,9 +117,9 @@ static struct tandem_buffer *zeros_new(const struct bench *bench)
     return buffer;
 }
 
-/* Enqueues LAUNCHES launches that add 1 to each element. */
-static void increment(const struct bench *bench, struct tandem_stream *stream,
-                      struct tandem_buffer *buffer)
+/* Enqueues element = element op value, where op is add or mul. */
+static void launch(const struct bench *bench, struct tandem_stream *stream,
+                   struct tandem_buffer *buffer, uint32_t id, double value)
 {
     const struct tandem_tensor_desc desc = {.buffer = buffer,
                                             .dtype = TANDEM_F32,
@@ -127,14 +127,20 @@ static void increment(const struct bench *bench, struct tandem_stream *stream,
                                             .shape = {ELEMENTS},
                                             .strides = {1}};
     const struct tandem_tensor_desc *ins[] = {&desc, NULL}, *outs[] = {&desc};
-    const double one = 1;
     const struct tandem_op op = {.struct_size = sizeof(op),
-                                 .id = TANDEM_OP_ADD,
+                                 .id = id,
                                  .float_count = 1,
-                                 .floats = &one};
+                                 .floats = &value};
 
+    OK(bench, bench->api->launch(stream, &op, ins, 2, outs, 1));
+}
+
+/* Enqueues LAUNCHES launches that add 1 to each element. */
+static void increment(const struct bench *bench, struct tandem_stream *stream,
+                      struct tandem_buffer *buffer)
+{
     for (int i = 0; i < LAUNCHES; i++)
-        OK(bench, bench->api->launch(stream, &op, ins, 2, outs, 1));
+        launch(bench, stream, buffer, TANDEM_OP_ADD, 1);
 }
 
 static void elements_check(const struct bench *bench,
@@ -152,29 +158,41 @@ static void elements_check(const struct bench *bench,
                          (double)expected);
 }
 
-/* Two streams take turns at one buffer.  Each event is destroyed as soon as the
- * other stream was told to wait for it. */
+/* Makes later work of `to` wait for an event of `from`, and destroys the event
+ * at once. */
+static void follow(const struct bench *bench, struct tandem_stream *to,
+                   struct tandem_stream *from)
+{
+    struct tandem_event *event;
+
+    OK(bench, bench->api->event_record(from, &event));
+    OK(bench, bench->api->stream_wait_event(to, event));
+    bench->api->event_destroy(event);
+}
+
+/* Two streams take turns at one buffer: one adds LAUNCHES, the other doubles.
+ * The result depends on the order. */
 START_TEST(a_wait_outlives_its_event)
 {
-    struct tandem_stream *streams[2];
+    struct tandem_stream *adds, *doubles;
     struct tandem_buffer *buffer;
     struct bench bench;
+    float expected = 0;
 
     bench_open(&bench, (uint32_t)_i);
     if (!bench.plugin->has_operators)
         goto out;
-    for (int i = 0; i < 2; i++)
-        OK(&bench, bench.api->stream_create(bench.device, 0, &streams[i]));
+    OK(&bench, bench.api->stream_create(bench.device, 0, &adds));
+    OK(&bench, bench.api->stream_create(bench.device, 0, &doubles));
     buffer = zeros_new(&bench);
-    for (int i = 0; i < PASSES; i++) {
-        struct tandem_event *event;
-
-        increment(&bench, streams[i % 2], buffer);
-        OK(&bench, bench.api->event_record(streams[i % 2], &event));
-        OK(&bench, bench.api->stream_wait_event(streams[(i + 1) % 2], event));
-        bench.api->event_destroy(event);
+    for (int i = 0; i < ROUNDS; i++) {
+        increment(&bench, adds, buffer);
+        follow(&bench, doubles, adds);
+        launch(&bench, doubles, buffer, TANDEM_OP_MUL, 2);
+        follow(&bench, adds, doubles);
+        expected = 2 * (expected + LAUNCHES);
     }
-    elements_check(&bench, streams[PASSES % 2], buffer, PASSES * LAUNCHES);
+    elements_check(&bench, adds, buffer, expected);
 out:
     bench_close(&bench);
 }
