@@ -45,11 +45,20 @@
  *              not hold struct_size itself.
  *   Handles    A freed, foreign or NULL handle is TANDEM_INVALID_ARGUMENT.
  *              Destroy functions accept NULL.
- *   Fork       A child process that inherits a context gets
- *              TANDEM_DEVICE_LOST from every call with it, and may create a
- *              context of its own.  Creating a context touches no OpenCL:
- *              devices open at first use.  Where the parent listed or used
- *              them, OpenCL's are left out in the child.
+ *   Fork       In a child process, every call with a context of the parent
+ *              returns TANDEM_DEVICE_LOST.  The child may create its own
+ *              context.  If the parent had listed or used its devices, that
+ *              context has no OpenCL devices.  tandem_context_create does not
+ *              start OpenCL; the first use of a device does.
+ *              Restriction: If another thread loads a shared library during
+ *              the fork, the child must not create a context, because dlopen
+ *              may abort the child or never return.  Such a child may call
+ *              functions with handles that it inherited, which return
+ *              TANDEM_DEVICE_LOST, and may destroy the handles.  Such a child
+ *              must end by exec or _exit.  tandem_context_create loads
+ *              libraries.  OpenCL drivers load libraries when they start and
+ *              when a kernel is compiled or runs for the first time, also in
+ *              threads of this library or of the driver.
  *   Process    The library never aborts, exits, prints, forks or installs a
  *              signal or exit handler.  Call tandem_context_destroy before
  *              main returns or exit is called, on error paths too, if a device

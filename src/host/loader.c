@@ -13,7 +13,6 @@
 
 #include <dlfcn.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,47 +170,14 @@ static void plugin_refuse(struct tandem_context *context, const char *path)
                     error, library_hint(error));
 }
 
-/* The plugins that this process has loaded.  A context takes from here what is
- * there: dlopen ends the child of a fork that came while another thread, a
- * driver's say, was loading a library (glibc 2.36). */
-struct loaded {
-    struct loaded *next;
-    void *library;
-    char path[];
-};
-static struct loaded *_Atomic all_loaded;
-
-static void *loaded_find(const char *path)
-{
-    const struct loaded *known = atomic_load(&all_loaded);
-
-    while (known != NULL && strcmp(known->path, path) != 0)
-        known = known->next;
-    return known != NULL ? known->library : NULL;
-}
-
-/* Without memory the next context asks the system again. */
-static void loaded_add(const char *path, void *library)
-{
-    const size_t bytes = strlen(path) + 1;
-    struct loaded *own;
-
-    if (loaded_find(path) != NULL ||
-        (own = malloc(sizeof(*own) + bytes)) == NULL)
-        return;
-    memcpy(own->path, path, bytes);
-    own->library = library;
-    own->next = atomic_load(&all_loaded);
-    while (!atomic_compare_exchange_weak(&all_loaded, &own->next, own))
-        continue;
-}
-
-/* Loaded by its path, so that debuggers and dladdr know it by that: nobody who
- * may not change the file itself can change what the path leads to, because
- * its directories were judged as well (docs/trust.md). */
+/* Opens the plugin at path; returns NULL on failure.  Only a plugin that is not
+ * loaded yet may start threads, so RTLD_NOLOAD comes first.  The plugin is
+ * opened by its path, so that debuggers and dladdr show the path.  Only a user
+ * who may change the file itself can change what the path refers to, because
+ * the directories were checked, too (docs/trust.md). */
 static void *library_open(struct tandem_context *context, const char *path)
 {
-    void *library = loaded_find(path);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
     enum thread_room room;
 
     if (library != NULL)
@@ -251,10 +217,7 @@ static void plugin_load(struct tandem_context *context, int directory,
     if (problem != NULL) {
         context_problem(context, TANDEM_LOG_WARNING, "%s: not used: %s", path,
                         problem);
-        if (loaded_find(path) == NULL)
-            dlclose(library);
-    } else {
-        loaded_add(path, library);
+        dlclose(library);
     }
 }
 
