@@ -439,8 +439,7 @@ enum tandem_device_kind {
 
 enum tandem_device_caps {
     TANDEM_CAP_F64 = 1u << 0,
-    /* Computes in f16 itself, not only with numbers stored so, by its driver's
-     * word.  (cl-probe tries it, too: drivers do and do not say so.) */
+    /* Computes in f16; some devices only with scalars, without functions. */
     TANDEM_CAP_F16 = 1u << 1,
     /* Computes on host memory where it lies: import_host costs no copy. */
     TANDEM_CAP_HOST_MEMORY = 1u << 2,
@@ -484,6 +483,7 @@ struct tandem_device_info {
     /* The index of the device of this backend that is the same hardware seen
      * through another driver and is listed before, or -1. */
     int32_t duplicate_of;
+    char quirks[1024]; /* known ones of the driver, separated by "; " */
 };
 
 enum tandem_log_level {

@@ -74,6 +74,7 @@ void answer_info(struct tandem_device_info *info, uint32_t index)
     text_mend(info->driver, sizeof(info->driver));
     text_mend(info->pci, sizeof(info->pci));
     text_mend(info->extensions, sizeof(info->extensions));
+    text_mend(info->quirks, sizeof(info->quirks));
     if (info->kind < TANDEM_DEVICE_CPU ||
         info->kind > TANDEM_DEVICE_ACCELERATOR)
         info->kind = TANDEM_DEVICE_ACCELERATOR;

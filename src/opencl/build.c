@@ -16,6 +16,7 @@
 #include "opencl/nvidia/patched.h"
 #include "opencl/plan.h"
 #include "opencl/proof.h"
+#include "opencl/quirks.h"
 #include "opencl/status.h"
 #include "opencl/variant.h"
 #include "opencl/warmup.h"
@@ -53,7 +54,8 @@ static enum tandem_status build_failed(struct tandem_device *device,
     char first[160], why[POCL_WHY_BYTES] = "";
     snprintf(first, sizeof(first), "%.150s", log);
     first[strcspn(first, "\n")] = '\0';
-    if (device->hardware->pocl && !pocl_cache_is_writable(why, sizeof(why)))
+    if ((device->hardware->quirks & QUIRK_CACHE_REQUIRED) != 0 &&
+        !pocl_cache_is_writable(why, sizeof(why)))
         return message_set(status, "clBuildProgram of %s failed (%d): PoCL "
                                    "compiles nothing, because %s",
                            text->file, code, why);
@@ -212,8 +214,8 @@ static enum tandem_status check_local_memory(struct tandem_device *device,
                                            sizeof(bytes), &bytes, NULL);
     if (code != CL_SUCCESS)
         return status_from_cl(device, code, "clGetKernelWorkGroupInfo");
-    /* NVIDIA's driver gives groups more than it says. */
-    if (bytes <= most || device->hardware->nvidia)
+    if (bytes <= most ||
+        (device->hardware->quirks & QUIRK_LOCAL_MEMORY_UNDERREPORTED) != 0)
         return TANDEM_OK;
     return message_set(TANDEM_FAILED,
                        "a kernel needs %llu bytes of local memory; there are "
@@ -231,9 +233,9 @@ static enum tandem_status check_group(struct tandem_device *device,
                                            sizeof(most), &most, NULL);
     if (code != CL_SUCCESS)
         return status_from_cl(device, code, "clGetKernelWorkGroupInfo");
-    /* NVIDIA's driver says 256 of kernels that it made for larger groups. */
-    bool larger = device->hardware->nvidia &&
-                  KEY_GROUP_LOG2(key) > device->programs.group_log2;
+    bool larger =
+        (device->hardware->quirks & QUIRK_GROUP_SIZE_UNDERREPORTED) != 0 &&
+        KEY_GROUP_LOG2(key) > device->programs.group_log2;
     if (most >= (size_t)1 << KEY_GROUP_LOG2(key) || larger)
         return check_local_memory(device, kernel);
     if (KEY_GROUP_LOG2(key) == 0 || key_tiled(key))

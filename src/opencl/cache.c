@@ -33,6 +33,7 @@
 #include "opencl/device.h"
 #include "opencl/kernels.h"
 #include "opencl/nvidia/patch.h"
+#include "opencl/quirks.h"
 
 /* Room for the longest of each part: six texts of a device's description, the
  * options, the numbers and line ends. */
@@ -45,13 +46,6 @@ void cache_start(struct cache *cache)
                             .system_path = strdup(STATEDIR),
                             .cap_bytes = CACHE_CAP_BYTES,
                             .turn_ms = CACHE_TURN_MS};
-}
-
-/* Whether another process may load what the driver gives as a binary, and
- * gains by it. */
-static bool gives_binaries(const struct platform_device *hardware)
-{
-    return !hardware->rusticl;
 }
 
 static void own_open(struct tandem_device *device)
@@ -85,12 +79,13 @@ void cache_open(struct tandem_device *device)
 {
     struct cache *cache = &device->cache;
     const struct platform_device *hardware = device->hardware;
-    bool gives = gives_binaries(hardware);
-    bool wanted = cache->shared ? gives : gives && !hardware->pocl;
-    if (cache->path != NULL && (wanted || cache->forced))
+    bool loadable = (hardware->quirks & QUIRK_BINARY_FATAL) == 0;
+    bool cheap = (hardware->quirks & QUIRK_BINARY_SLOW) == 0;
+    if (cache->path != NULL &&
+        ((loadable && (cache->shared || cheap)) || cache->forced))
         own_open(device);
     if (cache->system_path != NULL && !cache->shared &&
-        (gives || cache->forced))
+        (loadable || cache->forced))
         system_open(device);
 }
 
@@ -264,7 +259,8 @@ int cache_turn_take(struct tandem_device *device, bool *out_waited)
     char why[TRUST_WHY_BYTES];
     struct cache *cache = &device->cache;
     *out_waited = false;
-    if (!device->hardware->pocl || cache->path == NULL)
+    if ((device->hardware->quirks & QUIRK_BINARY_RACE) == 0 ||
+        cache->path == NULL)
         return -1;
     int directory = trust_directory(
         cache->path, cache->shared ? TRUST_PUBLISH : TRUST_WRITE, why,
@@ -292,7 +288,7 @@ void cache_turn_end(int turn)
 
 bool cache_turn_stores(const struct tandem_device *device, int turn)
 {
-    return !device->hardware->pocl || turn >= 0;
+    return (device->hardware->quirks & QUIRK_BINARY_RACE) == 0 || turn >= 0;
 }
 
 unsigned char *cache_binary_fetch(cl_program program, size_t most,

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opencl/quirks.h"
+
 /* Extensions that change what the plugin does, or what its users can. */
 static const char *const notable[] = {"cl_khr_fp16",
                                       "cl_khr_fp64",
@@ -168,21 +170,28 @@ static void describe_limits(struct platform_device *out, struct asked *asked)
                            CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
 }
 
-/* PTX promises an order of what groups write from compute capability 7.0 on;
- * tensor cores take TF32 from 8.0 on, and cvt rounds to it to the nearest, of
- * two the even one, from 9.0 on; wgmma is a thing of 9.0 alone. */
-static void describe_nvidia(struct platform_device *out,
-                            const char *extensions)
+/* Returns ten times the compute capability, for example 53 for 5.3. Returns 0
+ * if the device is not NVIDIA's, or if the driver does not tell. */
+static uint32_t compute_capability(const struct platform_device *device,
+                                   const char *extensions)
 {
-    out->nvidia = strstr(out->info.platform, "NVIDIA") != NULL;
-    if (!out->nvidia || !listed(extensions, "cl_nv_device_attribute_query"))
-        return;
-    uint64_t major = number_if(out->id, DEVICE_COMPUTE_CAPABILITY_MAJOR_NV);
-    out->groups_meet = major >= 7;
-    out->tensor_cores = major >= 8;
-    out->tf32_to_even = major >= 9;
-    out->wgmma = major == 9 &&
-                 number_if(out->id, DEVICE_COMPUTE_CAPABILITY_MINOR_NV) == 0;
+    if (!device->nvidia || !listed(extensions, "cl_nv_device_attribute_query"))
+        return 0;
+    return (uint32_t)(10 * number_if(device->id,
+                                     DEVICE_COMPUTE_CAPABILITY_MAJOR_NV) +
+                      number_if(device->id,
+                                DEVICE_COMPUTE_CAPABILITY_MINOR_NV));
+}
+
+/* PTX orders the writes of different groups from compute capability 7.0 on.
+ * Tensor cores take TF32 from 8.0 on. The instruction cvt rounds to TF32, to
+ * the nearest and ties to even, from 9.0 on. Only 9.0 has wgmma. */
+static void describe_nvidia(struct platform_device *out, uint32_t capability)
+{
+    out->groups_meet = capability >= 70;
+    out->tensor_cores = capability >= 80;
+    out->tf32_to_even = capability >= 90;
+    out->wgmma = capability == 90;
 }
 
 static bool usable(struct asked *asked)
@@ -232,15 +241,18 @@ bool describe_device(struct platform_device *out, cl_platform_id platform,
     if (listed(extensions, "cl_khr_device_uuid"))
         clGetDeviceInfo(id, DEVICE_UUID_KHR, sizeof(info->uuid), info->uuid,
                         NULL);
-    describe_nvidia(out, extensions);
-    out->pocl = strstr(info->platform, "Portable Computing") != NULL;
-    out->rusticl = strstr(info->platform, "rusticl") != NULL;
+    out->nvidia = strstr(info->platform, "NVIDIA") != NULL;
+    uint32_t capability = compute_capability(out, extensions);
+    describe_nvidia(out, capability);
+    out->quirks = quirks_find(info, capability);
     out->subgroups = listed(extensions, "cl_intel_subgroups") &&
                      info->kind == TANDEM_DEVICE_GPU;
     info->caps = TANDEM_CAP_ASYNC | TANDEM_CAP_COMPILES | TANDEM_CAP_PROFILING |
                  TANDEM_CAP_CORE_OPERATORS | TANDEM_CAP_16_BIT_FLOATS;
     info->caps |= listed(extensions, "cl_khr_fp64") ? TANDEM_CAP_F64 : 0;
-    info->caps |= listed(extensions, "cl_khr_fp16") ? TANDEM_CAP_F16 : 0;
+    if (listed(extensions, "cl_khr_fp16") ||
+        (out->quirks & QUIRK_F16_UNLISTED) != 0)
+        info->caps |= TANDEM_CAP_F16;
     /* A CPU device computes in the host's memory; others are believed only
      * after a round trip, at import_host. */
     if (info->kind == TANDEM_DEVICE_CPU)

@@ -19,6 +19,7 @@
 #include "opencl/kept.h"
 #include "opencl/late.h"
 #include "opencl/pinned.h"
+#include "opencl/quirks.h"
 #include "opencl/section.h"
 #include "opencl/status.h"
 #include "opencl/stream.h"
@@ -372,7 +373,7 @@ enum tandem_status device_open(uint32_t index,
     device->index = index;
     device->hardware = hardware;
     device->groups_meet = hardware->groups_meet;
-    if (hardware->nvidia)
+    if ((hardware->quirks & QUIRK_BUSY_WAIT) != 0)
         atomic_store(&device->waits, WAITS_BUSY);
     cache_start(&device->cache);
     device->haul.forced = -1;

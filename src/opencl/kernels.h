@@ -6,7 +6,6 @@
 extern const char kernel_common[];
 extern const char kernel_copy[];
 extern const char kernel_elementwise[];
-extern const char kernel_fp16[];
 extern const char kernel_gather[];
 extern const char kernel_gemm[];
 extern const char kernel_norm[];

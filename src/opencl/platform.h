@@ -15,7 +15,8 @@ struct platform_device {
     cl_device_id id;
     struct tandem_device_info info;
     char version[128]; /* of the platform */
-    bool nvidia, pocl, rusticl;
+    bool nvidia;
+    uint32_t quirks; /* Set of enum quirk. */
     bool subgroups; /* Intel's, whose work-items exchange registers */
     bool unified; /* shares the host's memory, by its own word */
     bool correct_divide;

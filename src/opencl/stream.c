@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams: in-order queues, their errors, and whose memory waits for whom. */
 #include "opencl/adrift.h"
+#include "opencl/quirks.h"
 #include "opencl/readback.h"
 #include "opencl/stream.h"
 
@@ -206,16 +207,17 @@ enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
                : wait_failed(stream, status, start_ns, timeout_ns);
 }
 
-/* By a marker, as clFinish does not tell with every driver that something has
- * failed, nor can it be left.  NVIDIA's tells, and is the quickest wait for
- * what is brief. */
+/* Uses a marker, because clFinish does not report failed commands with every
+ * driver and has no timeout.  Where clFinish does report them, it is the
+ * fastest wait for short work. */
 static enum tandem_status finish_enqueue(struct tandem_stream *stream,
                                          uint64_t timeout_ns,
                                          cl_event *out_event)
 {
     *out_event = NULL;
-    if (timeout_ns != TANDEM_FOREVER || !stream->device->hardware->nvidia ||
-        !wait_brief(stream))
+    const uint32_t quirks = stream->device->hardware->quirks;
+    if (timeout_ns != TANDEM_FOREVER ||
+        (quirks & QUIRK_FINISH_REPORTS_ERRORS) == 0 || !wait_brief(stream))
         return stream_mark(stream, out_event);
     return status_from_cl(stream->device, clFinish(stream->queue), "clFinish");
 }

@@ -4,7 +4,6 @@
 
 #include "opencl/clblast.h"
 #include "opencl/device.h"
-#include "opencl/fp16.h"
 
 /* Products of 4096, and CLBlast's copies of their operands; on a processor,
  * of 1024. */
@@ -72,12 +71,10 @@ enum tandem_status tune_device(struct tandem_device *device,
         return TANDEM_OK;
     if (device->tries)
         return tune_patched(device, budget_ns, &findings);
-    enum tandem_status status = fp16_tune(device, &findings);
-    if (!meter_goes_on(status))
-        return status;
     chosen_start(&chosen, device, &findings);
     findings = chosen.findings;
-    status = meter_start(&meter, device, scratch_bytes(device), end);
+    enum tandem_status status =
+        meter_start(&meter, device, scratch_bytes(device), end);
     if (status == TANDEM_OK)
         status = tune_tiles(&meter, &findings, budget_ns >= ALL_NS);
     if (status == TANDEM_OK)

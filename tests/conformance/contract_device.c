@@ -61,6 +61,7 @@ static void case_describe(struct suite *suite)
     EXPECT(suite, memchr(info->pci, 0, sizeof(info->pci)) != NULL);
     EXPECT(suite,
            memchr(info->extensions, 0, sizeof(info->extensions)) != NULL);
+    EXPECT(suite, memchr(info->quirks, 0, sizeof(info->quirks)) != NULL);
     EXPECT(suite, info->memory_bytes > 0 && info->max_alloc_bytes > 0);
     EXPECT(suite, info->duplicate_of >= -1);
     case_end(suite);

@@ -100,6 +100,7 @@ START_TEST(test_garbage_from_describe)
     ck_assert_str_eq(info.driver, expected);
     ck_assert_uint_eq(strlen(info.pci), sizeof info.pci - 1);
     ck_assert_uint_eq(strlen(info.extensions), sizeof info.extensions - 1);
+    ck_assert_uint_eq(strlen(info.quirks), sizeof info.quirks - 1);
     OK(tandem_profile_create(context, bad, &profile));
     OK(tandem_profile_point(profile, "exp", 10, 77));
     OK(tandem_profile_save(profile, NULL, path, sizeof path));

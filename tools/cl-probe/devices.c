@@ -98,6 +98,21 @@ static json_t *text_json(const char *text)
     return json != NULL ? json : json_string("(not valid text)");
 }
 
+/* Returns an array of the texts that "; " separates in `quirks`. */
+static json_t *quirks_json(const char *quirks)
+{
+    json_t *out = json_array();
+
+    while (*quirks != '\0') {
+        const char *end = strstr(quirks, "; ");
+        size_t length = end != NULL ? (size_t)(end - quirks) : strlen(quirks);
+
+        json_array_append_new(out, json_stringn(quirks, length));
+        quirks += end != NULL ? length + 2 : length;
+    }
+    return out;
+}
+
 static void set_limits(json_t *out, const struct tandem_device_info *info)
 {
     const struct {
@@ -130,6 +145,7 @@ static json_t *describe(const struct tandem_device_info *info)
     json_object_set_new(out, "pci", text_json(info->pci));
     json_object_set_new(out, "extensions", text_json(info->extensions));
     json_object_set_new(out, "capabilities", caps_json(info->caps));
+    json_object_set_new(out, "quirks", quirks_json(info->quirks));
     set_limits(out, info);
     return out;
 }
@@ -163,19 +179,6 @@ static json_t *rejected_json(struct tandem_context *context, uint32_t device)
     return out;
 }
 
-/* What the plugin's section of the profile says: true, false, or null. */
-static json_t *half_json(const char *profile)
-{
-    json_t *root = profile != NULL ? json_load_file(profile, 0, NULL) : NULL;
-    const char *seen = json_string_value(
-        json_object_get(json_object_get(root, "tuning"), "fp16"));
-    json_t *out = seen == NULL ? json_null()
-                               : json_boolean(strcmp(seen, "1") == 0);
-
-    json_decref(root);
-    return out;
-}
-
 static json_t *device_json(struct tandem_context *context, uint32_t device)
 {
     struct tandem_device_info info = {.struct_size = sizeof info};
@@ -201,7 +204,6 @@ static json_t *device_json(struct tandem_context *context, uint32_t device)
                         duplicate_json(backend, info.duplicate_of));
     json_object_set_new(out, "calibrated", json_boolean(calibrated));
     json_object_set_new(out, "rejected", rejected_json(context, device));
-    json_object_set_new(out, "half_arithmetic", half_json(profile));
     json_object_set_new(out, "profile",
                         profile ? text_json(profile) : json_null());
     json_object_set_new(out, "profile_refused",

@@ -74,23 +74,14 @@ static void line_calibrated(const json_t *device)
     line("Calibrated", text);
 }
 
-/* What the driver says of half arithmetic, and what was seen. */
-static void line_half(const json_t *device)
+/* Prints each quirk on a line of its own. */
+static void lines_quirks(const json_t *device)
 {
-    const json_t *seen = json_object_get(device, "half_arithmetic");
-    bool listed = strstr(device_text(device, "extensions"), "cl_khr_fp16");
+    const json_t *quirks = json_object_get(device, "quirks");
 
-    if (strcmp(device_text(device, "backend"), "opencl") != 0)
-        return;
-    line("Half Arithmetic",
-         json_is_true(seen) ? listed ? "yes, verified"
-                                     : "yes, verified; not in the driver's list"
-         : json_is_false(seen)
-             ? listed ? "in the driver's list, but found missing or wrong"
-                      : "no"
-         : listed ? "in the driver's list, not verified"
-                  : "not in the driver's list, not tried (cl-probe --calibrate "
-                    "tries)");
+    for (size_t i = 0; i < json_array_size(quirks); i++)
+        line(i == 0 ? "Driver Quirks" : "",
+             json_string_value(json_array_get(quirks, i)));
 }
 
 static void print_device(const json_t *device)
@@ -111,7 +102,7 @@ static void print_device(const json_t *device)
     line_count(device, "Max Clock Frequency", "clock_mhz", " MHz");
     line_names(device, "Capabilities", "capabilities");
     line("Extensions Used", device_text(device, "extensions"));
-    line_half(device);
+    lines_quirks(device);
     line("Duplicate Of", device_text(device, "duplicate_of"));
     line_calibrated(device);
     line("Profiles Refused", device_text(device, "profile_refused"));

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of driver quirks; see quirks.h. */
+#include "opencl/quirks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NVIDIA "NVIDIA"
+#define POCL "Portable Computing"
+#define RUSTICL "rusticl"
+
+/* A quirk and the conditions of the devices that have it.  A device must meet
+ * every condition.  A condition that is 0 or NULL always holds. */
+struct quirk_row {
+    enum quirk quirk;
+    const char *platform;            /* Part of the platform's name. */
+    unsigned long min_driver;        /* Major version of the driver. */
+    uint32_t min_compute_capability; /* Ten times NVIDIA's number. */
+    const char *missing_extension;   /* The driver does not list it. */
+    const char *behaviour;           /* Must not contain "; ". */
+    const char *source; /* A public thread, or where we recorded it. */
+};
+
+static const struct quirk_row rows[] = {
+    /* The compiler needs "#pragma OPENCL EXTENSION cl_khr_fp16 : enable". It
+     * has no vectors of halves and no math functions for half. The driver
+     * version is the one from which OpenCL-Wrapper uses half. The compute
+     * capability is from the table of arithmetic instructions in NVIDIA's CUDA
+     * C++ Programming Guide. */
+    {.quirk = QUIRK_F16_UNLISTED,
+     .platform = NVIDIA,
+     .min_driver = 520,
+     .min_compute_capability = 53,
+     .missing_extension = "cl_khr_fp16",
+     .behaviour = "computes with scalars of type half without listing "
+                  "cl_khr_fp16",
+     .source = "CLBlast#570"},
+    {.quirk = QUIRK_LOCAL_MEMORY_UNDERREPORTED,
+     .platform = NVIDIA,
+     .behaviour = "runs kernels that use more local memory than "
+                  "CL_DEVICE_LOCAL_MEM_SIZE",
+     .source = "observed"},
+    {.quirk = QUIRK_GROUP_SIZE_UNDERREPORTED,
+     .platform = NVIDIA,
+     .behaviour = "reports a CL_KERNEL_WORK_GROUP_SIZE of 256 for kernels that "
+                  "it compiled for larger groups",
+     .source = "observed"},
+    {.quirk = QUIRK_FINISH_REPORTS_ERRORS,
+     .platform = NVIDIA,
+     .behaviour = "clFinish reports failed commands, and is the fastest wait "
+                  "for short work",
+     .source = "observed"},
+    {.quirk = QUIRK_BUSY_WAIT,
+     .platform = NVIDIA,
+     .behaviour = "clFinish and clWaitForEvents keep a processor busy",
+     .source = "openmm#1541"},
+    {.quirk = QUIRK_BINARY_SLOW,
+     .platform = POCL,
+     .behaviour = "takes longer to return a program's binary than to compile "
+                  "the program",
+     .source = "pyopencl#738"},
+    {.quirk = QUIRK_BINARY_RACE,
+     .platform = POCL,
+     .behaviour = "can crash when it returns a program's binary while another "
+                  "process compiles",
+     .source = "docs/cold-start.md"},
+    {.quirk = QUIRK_CACHE_REQUIRED,
+     .platform = POCL,
+     .behaviour = "compiles nothing if it cannot write to its cache directory",
+     .source = "docs/drivers.md"},
+    {.quirk = QUIRK_BINARY_FATAL,
+     .platform = RUSTICL,
+     .behaviour = "ends the process when it loads a program binary that it "
+                  "does not know",
+     .source = "docs/trust.md"},
+};
+
+static bool row_matches(const struct quirk_row *row,
+                        const struct tandem_device_info *info,
+                        uint32_t compute_capability)
+{
+    return strstr(info->platform, row->platform) != NULL &&
+           strtoul(info->driver, NULL, 10) >= row->min_driver &&
+           compute_capability >= row->min_compute_capability &&
+           (row->missing_extension == NULL ||
+            strstr(info->extensions, row->missing_extension) == NULL);
+}
+
+uint32_t quirks_find(struct tandem_device_info *info,
+                     uint32_t compute_capability)
+{
+    uint32_t found = 0;
+    size_t used = 0;
+    info->quirks[0] = '\0';
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct quirk_row *row = &rows[i];
+        const char *separator = found != 0 ? "; " : "";
+        if (!row_matches(row, info, compute_capability))
+            continue;
+        found |= (uint32_t)row->quirk;
+        if (used < sizeof(info->quirks))
+            used += (size_t)snprintf(
+                info->quirks + used, sizeof(info->quirks) - used, "%s%s (%s)",
+                separator, row->behaviour, row->source);
+    }
+    return found;
+}
