@@ -51,6 +51,42 @@ static const char introduction[] =
     " |\n"
     "|---|---|---|---|---|---|---|---|\n";
 
+static const char order_of_operations[] =
+    "\n"
+    "## Sums and products\n"
+    "\n"
+    "Reductions and `dot` add or multiply their elements in an unspecified"
+    " order. The\n"
+    "order depends only on the device, the shapes, the strides and the"
+    " byte offsets, so\n"
+    "that the same call gives the same bits every time.\n"
+    "\n"
+    "**Sums** (`reduce_sum`, `reduce_mean`, `reduce_sum_square`,"
+    " `reduce_l2`, `dot`): The\n"
+    "error bound holds even if a partial sum leaves the range of f32. For"
+    " example, the sum\n"
+    "of 3e38, 3e38 and -3e38 is 3e38, and `reduce_l2` of 1e-25 and 1e-25"
+    " is 1.41e-25. If\n"
+    "the result itself is above the largest f32, it is infinite. The CPU"
+    " plugin adds\n"
+    "partial sums in float64. The OpenCL plugin adds in f32. It adds a row"
+    " a second time\n"
+    "with scaled elements if the sum is not finite, or if a sum of squares"
+    " or products is\n"
+    "below 2^-64.\n"
+    "\n"
+    "**Products** (`reduce_prod`): Partial products are rounded to f32."
+    " Let P be the product\n"
+    "of all finite |x| > 1, and Q the product of all nonzero |x| < 1. If P"
+    " > 2^127 or\n"
+    "Q < 2^-125, a partial product may overflow or become subnormal in"
+    " some order. The\n"
+    "result is then unspecified: it may be any number, an infinity or NaN."
+    " In any case, the\n"
+    "result is NaN if an x is NaN, or if one x is 0 and another is"
+    " infinite. If a product\n"
+    "may leave this range, add the logarithms of its factors instead.\n";
+
 /* In Markdown: a bar would end the cell. */
 static void text_print(const char *text)
 {
@@ -89,6 +125,7 @@ int main(void)
         text_print(row->formula);
         printf(" | %s, %g | %s |\n", row->metric, row->tolerance, row->cost);
     }
+    fputs(order_of_operations, stdout);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         perror("standard output");
         return 1;

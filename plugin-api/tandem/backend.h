@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * tandem/backend.h - the contract between a host and a compute backend plugin.
+/* tandem/backend.h - the contract between a host and a compute backend plugin.
  *
  * A plugin is one shared object that exports one function,
  * tandem_backend_query(), which returns a table of functions.  This header is
@@ -45,8 +44,7 @@
  *   NULL       Destroy and free functions accept NULL.  Any other NULL, where
  *              the comment does not allow it, is TANDEM_INVALID_ARGUMENT.
  *
- * Version history: the file CHANGES beside this header.
- */
+ * Version history: the file CHANGES beside this header. */
 #ifndef TANDEM_BACKEND_H
 #define TANDEM_BACKEND_H
 
@@ -210,14 +208,21 @@ enum tandem_op_class {
  *   ULP      t * u(r)
  *   TAIL     t * u(r) + 2^-20 * |x|
  *   SUM      (t + log2 n) * 2 eps * s: n summands, s the sum of their
- *            magnitudes (divided or rooted as the result is)
+ *            magnitudes (divided or rooted as the result is).  This holds even
+ *            if a partial sum leaves the range of f32
  *   LOGSUM   (t + log2 n) * 2 eps * max(1, |r|, largest |x| of the row)
  *   SOFTMAX  (t + log2 n + |x - max x|) * 2 eps * |r|
- *   PRODUCT  (t + n) * 2 eps * |r|
+ *   PRODUCT  (t + n) * 2 eps * |r|: n factors.  Partial products are rounded to
+ *            f32.  The result is unspecified (any number, infinity or NaN) if
+ *            the product of all finite |x| > 1 is above 2^127, or that of all
+ *            nonzero |x| < 1 is below 2^-125.  In any case it is NaN if an x is
+ *            NaN, or if one x is 0 and another is infinite
  *   GEMM     (t + 2 sqrt k) * 2 eps * s, s = |alpha| sum |a||b| + |beta c| +
  *            |bias|; activations at most double it.  A c of 16 bits is the
  *            rounding of a number that is so near
- *   SCALE    t * 2 eps * s, s the sum of the magnitudes of the terms */
+ *   SCALE    t * 2 eps * s, s the sum of the magnitudes of the terms
+ * The order of additions and multiplications in REDUCE and DOT is unspecified,
+ * but fixed for one device, shapes, strides and byte offsets. */
 enum tandem_metric {
     TANDEM_METRIC_EXACT = 1,
     TANDEM_METRIC_ULP = 2,
@@ -516,8 +521,7 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *   deterministic     "1": one kernel and GEMM path, whatever tuning says
  *   stuck_after_ms    OpenCL plugin: builds, and at close work, that have not
  *                     ended by then are given up, and calls without a timeout
- *                     that wait for work so long say TANDEM_NOT_READY (300000;
- *                     0: never)
+ *                     that wait so long say TANDEM_NOT_READY (300000; 0: never)
  *   profile           the plugin's own section of the profile, JSON text
  *   try               "1": no patched program is used; tune only tries those
  *   test.fault        TANDEM_CAP_FAULT_INJECTION only: "launch:N:STATUS", the
@@ -526,14 +530,12 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *                     the N-th wait never end (its timeout does)
  *   test.gemm         OpenCL plugin: the kernels of matrix products: "clblast",
  *                     or one of ours by its name ("large", "medium", "small",
- *                     "skinny-1", ...; docs/tuning.md), in how many splits
- *                     of k, and how many of the last tiles those are of, if not
- *                     all: "small:4", "large:3:2"
+ *                     "skinny-1", ...; docs/tuning.md), in how many splits of
+ *                     k, and for how many last tiles: "small:4", "large:3:2"
  *   test.transfers    OpenCL plugin: how large transfers go: "direct", "ring",
  *                     "mapped" or "staged" (docs/transfers.md)
  *   test.cache        "1": compiled programs are kept in cache_dir even where
- *                     the driver's own cache does better
- */
+ *                     the driver's own cache does better */
 struct tandem_open_options {
     size_t struct_size;
     uint32_t count; /* of keys and of values */
@@ -587,10 +589,8 @@ typedef void (*tandem_tune_fn)(void *user, const char *key, const char *value);
     TANDEM_BYTES_THROUGH(struct tandem_open_options, log_user)
 
 /* ---- the table ------------------------------------------------------------
- *
  * R: required.  O: optional; a plugin may leave it NULL, and the loader of
- * libtandem puts a fallback there, so that its call sites never test.
- */
+ * libtandem puts a fallback there, so that its call sites never test. */
 struct tandem_backend {
     size_t struct_size;
     uint32_t abi_major, abi_minor;

@@ -193,14 +193,11 @@ static double usual_value(struct random *random, uint32_t op,
     }
 }
 
-/* The product of a long row must stay in range: factors near 1. */
 static double factor_value(struct random *random, enum values values, int64_t n)
 {
-    double spread = 4.0 / sqrt((double)(n < 16 ? 16 : n));
-    double factor = exp(random_normal(random) * spread);
+    double factor = input_factor(random, n);
 
-    return values == VALUES_NEGATIVE || random_once_in(random, 3) ? -factor
-                                                                  : factor;
+    return values == VALUES_NEGATIVE ? -fabs(factor) : factor;
 }
 
 static double special_value(struct random *random, uint32_t op, double usual)

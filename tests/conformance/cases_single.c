@@ -35,17 +35,13 @@ static const float singles[] = {NAN, INFINITY, -INFINITY, -0.0f, 0x1p-140f};
 static void ordinary_fill(struct operand *operand, struct random *random,
                           uint32_t op, int64_t n)
 {
-    double spread = 4.0 / sqrt((double)(n < 16 ? 16 : n));
-
     if (op != TANDEM_OP_PROD) {
         operand_fill_normal(operand, random, 1, 0);
         return;
     }
-    /* Their product stays in range. */
     for (int64_t i = 0; i < operand->elements; i++)
         operand_set(operand, i,
-                    bits_from_float(
-                        (float)exp(random_normal(random) * spread)));
+                    bits_from_float((float)input_factor(random, n)));
 }
 
 /* Of rows of n elements, step apart, one element each. */

@@ -191,6 +191,15 @@ void operand_fill_normal(struct operand *operand, struct random *random,
             bits_from_float((float)(random_normal(random) * scale + shift)));
 }
 
+double input_factor(struct random *random, int64_t n)
+{
+    bool large = n <= 64 || random_below(random, (uint64_t)n) < 64;
+    double factor =
+        exp2(random_normal(random) * (large ? 1.0 : 32.0 / (double)n));
+
+    return random_once_in(random, 3) ? -factor : factor;
+}
+
 void operand_fill_bits(struct operand *operand, struct random *random)
 {
     bool truth = operand->desc.dtype == TANDEM_BOOL;

@@ -29,6 +29,11 @@ void operand_fill_ties(struct operand *operand, struct random *random,
 /* Normal values times scale plus shift. */
 void operand_fill_normal(struct operand *operand, struct random *random,
                          double scale, double shift);
+/* Returns one of n factors whose product is specified: no partial product
+ * leaves the range of f32.  About 64 of the factors are spread over a few
+ * powers of two, and the others differ from 1 by about 32 / n.  One factor in
+ * three is negative. */
+double input_factor(struct random *random, int64_t n);
 /* Any bits. */
 void operand_fill_bits(struct operand *operand, struct random *random);
 

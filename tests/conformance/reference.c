@@ -30,6 +30,7 @@ void expected_finish(struct expected *expected)
     free(expected->real);
     free(expected->tolerance);
     free(expected->integer);
+    free(expected->unspecified);
     memset(expected, 0, sizeof(*expected));
 }
 
@@ -126,6 +127,9 @@ bool expected_accepts(const struct expected *expected, int64_t element,
             return isnan(got);
         return bits == (uint64_t)expected->integer[element];
     default:
+        if (expected->unspecified != NULL && expected->unspecified[element] &&
+            !isnan(expected->real[element]))
+            return true;
         if (expected->exact)
             return exact_accepts(dtype, expected->real[element], got);
         if (dtype_has_16_bits(dtype))

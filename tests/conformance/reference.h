@@ -27,6 +27,9 @@ struct expected {
      * than a relative metric allows. */
     double subnormal_tolerance;
     int64_t *integer; /* or bits */
+    /* True for an element whose value backend.h does not specify: any value is
+     * accepted, unless real is NaN.  NULL if all elements are specified. */
+    bool *unspecified;
 };
 
 void expected_init(struct expected *expected, enum expected_kind kind,

@@ -15,6 +15,9 @@ struct slot {
     long double sum, magnitude, exponentials;
     long double product; /* times 2^exponent */
     int64_t exponent;
+    /* log2 of the product of all finite |x| above 1, and of all nonzero |x|
+     * below 1: P and Q of TANDEM_METRIC_PRODUCT. */
+    double log2_above, log2_below;
     double max, min, largest; /* largest finite |x| */
     int64_t count, max_at, min_at;
     bool nan;
@@ -42,15 +45,30 @@ static int64_t *slots_of(const struct dense *in, uint32_t axes,
     return slots;
 }
 
-static void slot_add(struct slot *slot, double x, long double summand)
+static void slot_multiply(struct slot *slot, double x)
 {
+    double size = fabs(x);
     int exponent = 0;
 
-    slot->sum += summand;
-    slot->magnitude += fabsl(summand);
     slot->product = frexpl(slot->product * x, &exponent);
     if (isfinite(slot->product))
         slot->exponent += exponent;
+    if (size > 1.0 && isfinite(size))
+        slot->log2_above += log2(size);
+    if (size > 0.0 && size < 1.0)
+        slot->log2_below += log2(size);
+}
+
+/* Returns true if a partial product may leave the normal range of f32. */
+static bool product_unspecified(const struct slot *slot)
+{
+    return slot->log2_above > 127.0 || slot->log2_below < -125.0;
+}
+
+static void slot_add(struct slot *slot, double x, long double summand)
+{
+    slot->sum += summand;
+    slot->magnitude += fabsl(summand);
     if (isfinite(x) && fabs(x) > slot->largest)
         slot->largest = fabs(x);
     if (isnan(x)) {
@@ -100,6 +118,8 @@ static struct slot *slots_gather(const struct reference *call,
         if (id == TANDEM_OP_DOT)
             summand *= dense_real(&call->inputs[1], i);
         slot_add(&slots[slot_of[i]], x, summand);
+        if (id == TANDEM_OP_PROD)
+            slot_multiply(&slots[slot_of[i]], x);
     }
     return slots;
 }
@@ -192,6 +212,8 @@ void reference_reduce(const struct reference *call, struct expected *out)
     expected_init(out, arg ? EXPECTED_INTEGER : EXPECTED_REAL, count);
     out->exact = row->metric == TANDEM_METRIC_EXACT;
     out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+    if (row->metric == TANDEM_METRIC_PRODUCT)
+        out->unspecified = must_allocate((uint64_t)count);
     for (int64_t i = 0; i < count; i++) {
         double scale;
 
@@ -202,6 +224,8 @@ void reference_reduce(const struct reference *call, struct expected *out)
         }
         out->real[i] = slot_value(row->id, &slots[i], &scale);
         out->tolerance[i] = slot_tolerance(row, &slots[i], out->real[i], scale);
+        if (out->unspecified != NULL)
+            out->unspecified[i] = product_unspecified(&slots[i]);
     }
     free(slots);
     free(slot_of);

@@ -15,8 +15,8 @@ struct judge {
     bool computed, subnormal;
     /* As the inputs are, and with subnormal inputs taken for zeros. */
     struct expected expected[2][PROBLEM_OPERANDS];
-    /* Elements of output 0 whose partial results may leave f32's range, where
-     * the header promises no number; NULL: none. */
+    /* True for an element of GEMM's c whose partial results may leave the range
+     * of f32: any value is accepted.  NULL for other operators. */
     bool *outside;
 };
 
@@ -29,9 +29,10 @@ void judge_attempt(struct judge *judge, const struct attempt *attempt,
 
 const char *status_name(enum tandem_status status);
 
-/* range.c: fills outside (one an element of the only output), and widens
- * tolerances by what subnormal products may lose. */
-void range_find(const struct problem *problem, const struct dense *inputs,
-                struct expected *expected, bool **out_outside);
+/* Sets *out_outside to an array with one entry for each element of c of a GEMM:
+ * true if a partial result may leave the range of f32.  The caller frees it.
+ * Widens the tolerances by what subnormal products may lose.  In range.c. */
+void range_find(const struct problem *problem, struct expected *expected,
+                bool **out_outside);
 
 #endif
