@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sums and products of which a part on the way leaves the range of f32 though
- * the result does not: what reduce.cl and norm.cl share.
+ * Sums whose partial sums leave the range of f32 though the result does not:
+ * what reduce.cl and norm.cl share.
  *
  * A row is summed as ever.  Where its sum is not finite it is summed once more,
  * with elements times STEP_DOWN, and where a sum of squares or of products is
@@ -37,25 +37,21 @@ static inline float scaled(float x, int n)
     return x * power_of_two(most) * power_of_two(all - most);
 }
 
-/* x, which is not subnormal, as one in [1, 2) times a power of two, which is
- * added to n; 0, infinities and NaN stay. */
-static inline float normalized_normal(float x, int *n)
-{
-    uint bits = as_uint(x);
-    uint field = bits >> 23 & 255;
-    if (field - 1 >= 254)
-        return x;
-    *n += (int)field - 127;
-    return as_float((bits & 0x807fffff) | 0x3f800000);
-}
-/* Likewise any x. */
+/* Returns x divided by the power of two that brings |x| into [1, 2), and adds
+ * the exponent of that power to *n.  Returns 0, infinities and NaN unchanged,
+ * and leaves *n as it is for them. */
 static inline float normalized(float x, int *n)
 {
     if (fabs(x) < 0x1p-126f && x != 0.0f) {
         x *= 0x1p24f;
         *n -= 24;
     }
-    return normalized_normal(x, n);
+    uint bits = as_uint(x);
+    uint field = bits >> 23 & 255;
+    if (field - 1 >= 254)
+        return x;
+    *n += (int)field - 127;
+    return as_float((bits & 0x807fffff) | 0x3f800000);
 }
 
 /* x y z 2^n, whatever the size of a product of two. */

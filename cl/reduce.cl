@@ -333,83 +333,10 @@ static inline part part_join(part a, part b)
     float z = b.x != largest ? b.y * exp(b.x - largest) : b.y;
     return (part)(largest, y + z);
 }
-#elif REDUCTION == PROD
-/* A number in [1, 2), or 0, an infinity or NaN, times 2^exponent.  Exponents
- * are whole and end at 2^24, so that a float has them all. */
-#define NEUTRAL 1.0f
-#define MOST_EXPONENT 0x1p24f
-struct running {
-    float value;
-    int exponent;
-};
-typedef float2 part; /* the number and its exponent */
-
-static inline void lane_clear(struct running *l)
-{
-    l->value = 1.0f;
-    l->exponent = 0;
-}
-/* x is 0, NaN, infinite, or from 2^-126 to 2^100, and the exponent's change
- * below 2^12. */
-static inline void lane_multiply(struct running *l, float x, int exponent)
-{
-    int n = l->exponent + exponent;
-    l->value = normalized_normal(l->value * x, &n);
-    l->exponent = clamp(n, -(int)MOST_EXPONENT, (int)MOST_EXPONENT);
-}
-/* Any x. */
-static inline void lane_add(struct running *l, float x)
-{
-    int n = 0;
-    x = normalized(x, &n);
-    lane_multiply(l, x, n);
-}
-/* Whether a product has lost digits: of elements and products of those, twice
- * their bits, from 2^-126 on and below 2^127.  Where there is another, the
- * lane's product is NaN, and the row is multiplied again. */
-#define SIZE_LEAST (1u << 24)
-#define SIZE_END (254u << 24)
-#define SIZE(x) (as_uint(x) * 2 - SIZE_LEAST)
-static inline void lane_check(struct running *l, uint size)
-{
-    l->value = size < SIZE_END - SIZE_LEAST ? l->value : NAN;
-}
-static inline void lane_take(struct running *l, float x, index_t index)
-{
-    lane_multiply(l, x, 0);
-    lane_check(l, SIZE(x));
-}
-static inline void lane_take16(struct running *l, float16 x, index_t index,
-                               index_t four, index_t one)
-{
-    float8 pairs = x.lo * x.hi;
-    float4 fours = pairs.lo * pairs.hi;
-    float2 eights = fours.lo * fours.hi;
-    uint8 sizes8 = as_uint8(pairs) * 2 - SIZE_LEAST;
-    uint4 sizes4 = as_uint4(fours) * 2 - SIZE_LEAST;
-    uint2 sizes2 = as_uint2(eights) * 2 - SIZE_LEAST;
-    sizes4 = max(sizes4, max(sizes8.lo, sizes8.hi));
-    sizes2 = max(sizes2, max(sizes4.lo, sizes4.hi));
-    int n = 0;
-    float low = normalized_normal(eights.s0, &n);
-    float high = normalized_normal(eights.s1, &n);
-    lane_multiply(l, low * high, n);
-    lane_check(l, max(sizes2.s0, sizes2.s1));
-}
-static inline part lane_part(const struct running *l)
-{
-    return (part)(l->value, (float)l->exponent);
-}
-static inline part part_join(part a, part b)
-{
-    float value = a.x * b.x, exponent = a.y + b.y;
-    bool large = fabs(value) >= 2.0f;
-    return (part)(large ? value * 0.5f : value,
-                  clamp(large ? exponent + 1.0f : exponent, -MOST_EXPONENT,
-                        MOST_EXPONENT));
-}
 #else
-#define NEUTRAL (REDUCTION == MAX ? -INFINITY : INFINITY)
+/* The product, the maximum or the minimum of the elements so far. */
+#define NEUTRAL                                                                \
+    (REDUCTION == PROD ? 1.0f : REDUCTION == MAX ? -INFINITY : INFINITY)
 struct running {
     float value;
 };
@@ -421,12 +348,24 @@ static inline void lane_clear(struct running *l)
 }
 static inline part part_join(part a, part b)
 {
-    return REDUCTION == MAX ? nan_max(a, b) : nan_min(a, b);
+    return REDUCTION == PROD  ? a * b
+           : REDUCTION == MAX ? nan_max(a, b)
+                              : nan_min(a, b);
 }
 static inline void lane_take(struct running *l, float x, index_t index)
 {
     l->value = part_join(l->value, x);
 }
+#if REDUCTION == PROD
+static inline void lane_take16(struct running *l, float16 x, index_t index,
+                               index_t four, index_t one)
+{
+    float8 y = x.lo * x.hi;
+    float4 z = y.lo * y.hi;
+    float2 w = z.lo * z.hi;
+    l->value *= w.x * w.y;
+}
+#else
 static inline float joined4(float4 x)
 {
     return part_join(part_join(x.s0, x.s1), part_join(x.s2, x.s3));
@@ -447,6 +386,7 @@ static inline void lane_take16(struct running *l, float16 x, index_t index,
     float high = part_join(joined4(x.hi.lo), joined4(x.hi.hi));
     l->value = part_join(l->value, part_join(low, high));
 }
+#endif
 static inline part lane_part(const struct running *l)
 {
     return l->value;
@@ -455,7 +395,7 @@ static inline part lane_part(const struct running *l)
 
 #if ARG
 #define EXCHANGE part_from_lane
-#elif REDUCTION == LOG_SUM_EXP || REDUCTION == PROD
+#elif REDUCTION == LOG_SUM_EXP
 #define EXCHANGE from_lane2
 #else
 #define EXCHANGE from_lane
@@ -474,8 +414,6 @@ static inline result_t part_result(part a, float steps, ulong count)
     return (long)a.index;
 #elif REDUCTION == LOG_SUM_EXP
     return a.x + log(a.y);
-#elif REDUCTION == PROD
-    return scaled(a.x, (int)clamp(a.y, -1024.0f, 1024.0f));
 #elif SUMMING
     float unit = step_of(-steps);
 #if REDUCTION == L2
@@ -537,8 +475,10 @@ static inline result_t part_result(part a, float steps, ulong count)
 #define OTHER_FIND(walk, o, j)
 #endif
 
-/* A lane's share of its row; not the elements that it had before. */
-#define SHARE_AGAIN(term)                                                      \
+#if SUMMING
+/* Adds the scaled elements of a lane's share of its row to `own`.  The lane may
+ * get other elements than in the first pass. */
+#define SHARE_AGAIN(step)                                                      \
     {                                                                          \
         long base = (long)p.in_offset;                                         \
         WALK_ROLLED(base, (index_t)at.row, p.kept, p.kept_rank, p.in_strides); \
@@ -548,18 +488,17 @@ static inline result_t part_result(part a, float steps, ulong count)
             long i = base;                                                     \
             WALK_ROLLED(i, k, p.reduced, p.reduced_rank, p.reduced_strides);   \
             OTHER_FIND(WALK_ROLLED, o, k)                                      \
-            lane_add(&own, term);                                              \
+            lane_add(&own, TERM_AGAIN(i, o, step));                            \
         }                                                                      \
     }
 
-#if SUMMING
 /* Rows whose sums have left the range are summed once more. */
 #define SUM_AGAIN(all, steps)                                                  \
     float steps = at.row < p.outputs ? steps_wanted(all) : 0.0f;               \
     if (RARELY(rows_any(steps != 0.0f, seen, at.lanes, at.step))) {            \
         lane_clear(&own);                                                      \
         if (steps != 0.0f)                                                     \
-            SHARE_AGAIN(TERM_AGAIN(i, o, step_of(steps)))                      \
+            SHARE_AGAIN(step_of(steps))                                        \
         part again = lanes_join(lane_part(&own), parts, at.lanes, at.step);    \
         steps = again_counts(again, steps) ? steps : 0.0f;                     \
         all = steps != 0.0f ? again : all;                                     \
@@ -582,20 +521,7 @@ static inline result_t part_result(part a, float steps, ulong count)
         all = steps != 0.0f ? again : all;                                     \
     }
 #else
-#if REDUCTION == PROD
-/* Rows with elements that are no factors of a plain product. */
-#define SUM_AGAIN(all, steps)                                                  \
-    bool lost = at.row < p.outputs && isnan(all.x);                            \
-    if (RARELY(rows_any(lost, seen, at.lanes, at.step))) {                     \
-        lane_clear(&own);                                                      \
-        if (lost)                                                              \
-            SHARE_AGAIN(in[i])                                                 \
-        part again = lanes_join(lane_part(&own), parts, at.lanes, at.step);    \
-        all = lost ? again : all;                                              \
-    }
-#else
 #define SUM_AGAIN(all, steps)
-#endif
 #define JOIN_AGAIN(all, steps)
 #define KEPT(all, steps) all
 #define KEPT_JOIN(own, kept) part_join(own, kept)
@@ -632,7 +558,7 @@ KERNEL void reduce(__global result_t *out, __global kept_t *partial,
                    INPUT_BUFFERS, COUNTERS const struct reduce p)
 {
     __local part parts[GROUP];
-#if SUMMING || REDUCTION == PROD
+#if SUMMING
     __local uint seen[1];
 #endif
     struct place at =

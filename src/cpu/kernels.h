@@ -80,9 +80,8 @@ struct kernels {
     float (*min)(const float *x, int64_t n);
     double (*sum)(const float *x, int64_t n);
     double (*sum_square)(const float *x, int64_t n);
-    /* A number within cpu/factor.h's range, whose exponent is added to
-     * *exponent. */
-    double (*product)(const float *x, int64_t n, float *exponent);
+    /* Multiplies in f32. */
+    float (*product)(const float *x, int64_t n);
     double (*dot)(const float *a, const float *b, int64_t n);
     /* sum e^(x - m) */
     double (*sum_exp)(const float *x, int64_t n, float m);
@@ -115,8 +114,7 @@ struct kernels {
     void (*column_sum_square)(const float *x, int64_t rows, int64_t stride,
                               int64_t columns, double *accumulators);
     void (*column_product)(const float *x, int64_t rows, int64_t stride,
-                           int64_t columns, double *accumulators,
-                           float *exponents);
+                           int64_t columns, float *accumulators);
     /* y = e^(x - m[column]), and their sums; y NULL: the sums alone. */
     void (*column_exp)(float *y, int64_t y_stride, const float *x, int64_t rows,
                        int64_t stride, int64_t columns, const float *m,

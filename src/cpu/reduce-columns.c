@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/factor.h"
 #include "cpu/reduce-columns.h"
 #include "cpu/reduce.h"
 
@@ -34,20 +33,20 @@ struct band {
     const struct columns *columns;
     const float *start;
     int64_t width;
-    bool shifted;               /* log_sum_exp's second pass, by extremes[0] */
-    double *values;  /* width for each chunk */
-    float *extremes; /* likewise; of one chunk in the second pass; of products
-                        the values' exponents (cpu/factor.h) */
+    bool shifted;  /* True in the second pass of log_sum_exp. */
+    double *sums;  /* `width` sums for each chunk. */
+    float *values; /* `width` products, maxima or minima for each chunk.  In the
+                    * second pass of log_sum_exp, the maxima of all chunks. */
 };
 
-static double *values_of(const struct band *band, int64_t chunk)
+static double *sums_of(const struct band *band, int64_t chunk)
 {
-    return band->values + chunk * band->width;
+    return band->sums + chunk * band->width;
 }
 
-static float *extremes_of(const struct band *band, int64_t chunk)
+static float *values_of(const struct band *band, int64_t chunk)
 {
-    return band->extremes + chunk * band->width;
+    return band->values + chunk * band->width;
 }
 
 bool columns_suit(const struct layout_reduction *layout)
@@ -59,12 +58,13 @@ bool columns_suit(const struct layout_reduction *layout)
            layout->reduced.elements > 1;
 }
 
-static bool wants_extreme(const struct band *band)
+/* Returns true if this pass computes `values`, false if it computes `sums`. */
+static bool computes_values(const struct band *band)
 {
     uint32_t op = band->columns->op;
     return !band->shifted &&
-           (op == TANDEM_OP_REDUCE_MAX || op == TANDEM_OP_REDUCE_MIN ||
-            op == TANDEM_OP_LOG_SUM_EXP);
+           (op == TANDEM_OP_PROD || op == TANDEM_OP_REDUCE_MAX ||
+            op == TANDEM_OP_REDUCE_MIN || op == TANDEM_OP_LOG_SUM_EXP);
 }
 
 /* rows rows, stride elements apart, into row chunk of the accumulators. */
@@ -76,42 +76,42 @@ static void rows_add(const struct band *band, int64_t chunk, const float *x,
     switch (band->columns->op) {
     case TANDEM_OP_SUM:
     case TANDEM_OP_MEAN:
-        kernels->column_sum(x, rows, stride, width, values_of(band, chunk));
+        kernels->column_sum(x, rows, stride, width, sums_of(band, chunk));
         break;
     case TANDEM_OP_PROD:
-        kernels->column_product(x, rows, stride, width, values_of(band, chunk),
-                                extremes_of(band, chunk));
+        kernels->column_product(x, rows, stride, width,
+                                values_of(band, chunk));
         break;
     case TANDEM_OP_REDUCE_MIN:
-        kernels->column_min(x, rows, stride, width, extremes_of(band, chunk));
+        kernels->column_min(x, rows, stride, width, values_of(band, chunk));
         break;
     case TANDEM_OP_REDUCE_MAX:
-        kernels->column_max(x, rows, stride, width, extremes_of(band, chunk));
+        kernels->column_max(x, rows, stride, width, values_of(band, chunk));
         break;
     case TANDEM_OP_LOG_SUM_EXP:
         if (band->shifted)
             kernels->column_exp(NULL, 0, x, rows, stride, width,
-                                band->extremes, values_of(band, chunk));
+                                band->values, sums_of(band, chunk));
         else
             kernels->column_max(x, rows, stride, width,
-                                extremes_of(band, chunk));
+                                values_of(band, chunk));
         break;
     default:
         kernels->column_sum_square(x, rows, stride, width,
-                                   values_of(band, chunk));
+                                   sums_of(band, chunk));
     }
 }
 
 static void accumulators_start(const struct band *band, int64_t chunk)
 {
     uint32_t op = band->columns->op;
+    float start = op == TANDEM_OP_PROD         ? 1.0f
+                  : op == TANDEM_OP_REDUCE_MIN ? INFINITY
+                                               : -INFINITY;
     for (int64_t i = 0; i < band->width; i++) {
-        values_of(band, chunk)[i] = op == TANDEM_OP_PROD ? 1.0 : 0.0;
+        sums_of(band, chunk)[i] = 0.0;
         if (!band->shifted)
-            extremes_of(band, chunk)[i] = op == TANDEM_OP_PROD ? 0.0f
-                                          : op == TANDEM_OP_REDUCE_MIN
-                                              ? INFINITY
-                                              : -INFINITY;
+            values_of(band, chunk)[i] = start;
     }
 }
 
@@ -144,19 +144,12 @@ static void chunks_join(const struct band *band)
 {
     const struct columns *columns = band->columns;
     for (int64_t chunk = 1; chunk < columns->chunks; chunk++) {
-        if (wants_extreme(band)) {
-            rows_add(band, 0, extremes_of(band, chunk), 1, 0);
+        if (computes_values(band)) {
+            rows_add(band, 0, values_of(band, chunk), 1, 0);
             continue;
         }
         for (int64_t i = 0; i < band->width; i++)
-            if (columns->op == TANDEM_OP_PROD) {
-                band->extremes[i] += extremes_of(band, chunk)[i];
-                band->values[i] = factor_normalized(
-                    band->values[i] * values_of(band, chunk)[i],
-                    &band->extremes[i]);
-            } else {
-                band->values[i] += values_of(band, chunk)[i];
-            }
+            band->sums[i] += sums_of(band, chunk)[i];
     }
 }
 
@@ -176,10 +169,10 @@ static void band_run(const struct columns *columns, const float *start,
                      float *out, int64_t width)
 {
     const struct layout_reduction *layout = columns->layout;
-    double values[ACCUMULATORS];
-    float extremes[ACCUMULATORS];
+    double sums[ACCUMULATORS];
+    float values[ACCUMULATORS];
     int64_t step = layout->kept.strides[0][layout->kept.rank - 1];
-    struct band band = {columns, start, width, false, values, extremes};
+    struct band band = {columns, start, width, false, sums, values};
     band_pass(&band);
     if (columns->op == TANDEM_OP_LOG_SUM_EXP) {
         band.shifted = true;
@@ -187,7 +180,7 @@ static void band_run(const struct columns *columns, const float *start,
     }
     for (int64_t i = 0; i < width; i++)
         out[i * step] =
-            reduction_finish(columns->op, values[i], extremes[i],
+            reduction_finish(columns->op, sums[i], values[i],
                              layout->reduced.elements);
 }
 

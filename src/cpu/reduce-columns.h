@@ -18,7 +18,9 @@ bool columns_suit(const struct layout_reduction *layout);
 void columns_run(const struct work *work, const struct layout_reduction *layout,
                  const float *in, float *out);
 
-/* reduce.c: the result of one reduction of n elements. */
-float reduction_finish(uint32_t op, double value, float extreme, int64_t n);
+/* Returns the f32 result of a reduction of n elements; defined in reduce.c.
+ * value is their product, maximum or minimum.  Operators that need no sum or no
+ * value ignore it. */
+float reduction_finish(uint32_t op, double sum, float value, int64_t n);
 
 #endif

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "cpu/cpu.h"
-#include "cpu/factor.h"
 #include "cpu/reduce-columns.h"
 #include "cpu/reduce.h"
 
@@ -85,15 +84,15 @@ double line_sum_exp(const struct kernels *kernels, const float *x, int64_t step,
 
 /* ---- one result --------------------------------------------------------- */
 
-/* What a reduction has of one chunk. */
+/* Partial result over the elements of one chunk. */
 struct partial {
     const struct kernels *kernels;
     uint32_t op;
-    float extreme; /* max or min; the m of log_sum_exp's second pass; and
-                      value's exponent in a product (cpu/factor.h) */
+    float value; /* Maximum, minimum or product.  In the second pass of
+                  * log_sum_exp, the maximum of all chunks. */
     bool started, shifted;
-    double value;  /* sum or product */
-    int64_t found; /* arg reductions */
+    double sum;
+    int64_t found; /* Index of the result of an arg reduction. */
 };
 
 static bool wants_extreme(uint32_t op)
@@ -114,26 +113,19 @@ static void partial_start(struct partial *partial,
     memset(partial, 0, sizeof *partial);
     partial->kernels = kernels;
     partial->op = op;
-    partial->value = op == TANDEM_OP_PROD ? 1.0 : 0.0;
+    partial->value = op == TANDEM_OP_PROD ? 1.0f : 0.0f;
 }
 
 static void extreme_add(struct partial *partial, float x)
 {
-    float pair[2] = {partial->extreme, x};
+    float pair[2] = {partial->value, x};
     if (!partial->started)
-        partial->extreme = x;
+        partial->value = x;
     else
-        partial->extreme = wants_min(partial->op)
-                               ? partial->kernels->min(pair, 2)
-                               : partial->kernels->max(pair, 2);
+        partial->value = wants_min(partial->op)
+                             ? partial->kernels->min(pair, 2)
+                             : partial->kernels->max(pair, 2);
     partial->started = true;
-}
-
-static void product_join(struct partial *partial, double value, float exponent)
-{
-    partial->extreme += exponent;
-    partial->value =
-        factor_normalized(partial->value * value, &partial->extreme);
 }
 
 static bool piece_reduce(void *state, const float *x, int64_t n,
@@ -143,23 +135,23 @@ static bool piece_reduce(void *state, const float *x, int64_t n,
     const struct kernels *kernels = partial->kernels;
     (void)position;
     if (partial->shifted)
-        partial->value += kernels->sum_exp(x, n, partial->extreme);
+        partial->sum += kernels->sum_exp(x, n, partial->value);
     else if (wants_extreme(partial->op))
         extreme_add(partial, wants_min(partial->op) ? kernels->min(x, n)
                                                     : kernels->max(x, n));
     else if (partial->op == TANDEM_OP_PROD)
-        product_join(partial, kernels->product(x, n, &partial->extreme), 0);
+        partial->value *= kernels->product(x, n);
     else if (partial->op == TANDEM_OP_SUM || partial->op == TANDEM_OP_MEAN)
-        partial->value += kernels->sum(x, n);
+        partial->sum += kernels->sum(x, n);
     else
-        partial->value += kernels->sum_square(x, n);
+        partial->sum += kernels->sum_square(x, n);
     return true;
 }
 
 static bool piece_find(void *state, const float *x, int64_t n, int64_t position)
 {
     struct partial *partial = state;
-    int64_t at = partial->kernels->find(x, n, partial->extreme);
+    int64_t at = partial->kernels->find(x, n, partial->value);
     partial->found = position + at;
     return at == n;
 }
@@ -168,11 +160,11 @@ static bool piece_find(void *state, const float *x, int64_t n, int64_t position)
 static void partial_join(struct partial *partial, const struct partial *later)
 {
     if (wants_extreme(partial->op) && !partial->shifted)
-        extreme_add(partial, later->extreme);
+        extreme_add(partial, later->value);
     else if (partial->op == TANDEM_OP_PROD)
-        product_join(partial, later->value, later->extreme);
+        partial->value *= later->value;
     else
-        partial->value += later->value;
+        partial->sum += later->sum;
 }
 
 struct reduction {
@@ -230,25 +222,22 @@ static void chunks_reduce(const struct reduction *reduction, const float *start,
         partial_join(partial, &partials[i]);
 }
 
-/* The f32 result of a partial over n elements. */
-float reduction_finish(uint32_t op, double value, float extreme, int64_t n)
+float reduction_finish(uint32_t op, double sum, float value, int64_t n)
 {
     switch (op) {
+    case TANDEM_OP_PROD:
     case TANDEM_OP_REDUCE_MAX:
     case TANDEM_OP_REDUCE_MIN:
-        return extreme;
+        return value;
     case TANDEM_OP_LOG_SUM_EXP:
-        return isinf(extreme) || isnan(extreme)
-                   ? extreme
-                   : (float)((double)extreme + log(value));
+        return isinf(value) || isnan(value) ? value
+                                            : (float)((double)value + log(sum));
     case TANDEM_OP_MEAN:
-        return (float)(value / (double)n);
-    case TANDEM_OP_PROD:
-        return (float)factor_value(value, extreme);
+        return (float)(sum / (double)n);
     case TANDEM_OP_L2:
-        return (float)sqrt(value);
+        return (float)sqrt(sum);
     default:
-        return (float)value;
+        return (float)sum;
     }
 }
 
@@ -265,12 +254,12 @@ static void result_make(const struct reduction *reduction, const float *start,
         ((int64_t *)reduction->out)[out_offset] = partial.found;
         return;
     }
-    if (reduction->op == TANDEM_OP_LOG_SUM_EXP && isfinite(partial.extreme)) {
+    if (reduction->op == TANDEM_OP_LOG_SUM_EXP && isfinite(partial.value)) {
         partial.shifted = true;
         chunks_reduce(reduction, start, &partial);
     }
     ((float *)reduction->out)[out_offset] = reduction_finish(
-        reduction->op, partial.value, partial.extreme, layout->elements);
+        reduction->op, partial.sum, partial.value, layout->elements);
 }
 
 /* The result of a dense row by one kernel, as result_make would. */
@@ -278,23 +267,26 @@ static float row_reduce(const struct reduction *reduction, const float *x,
                         int64_t n)
 {
     const struct kernels *kernels = reduction->kernels;
-    double value = 0;
-    float extreme = 0;
+    double sum = 0;
+    float value = 0;
     switch (reduction->op) {
     case TANDEM_OP_REDUCE_MAX:
-        extreme = kernels->max(x, n);
+        value = kernels->max(x, n);
         break;
     case TANDEM_OP_REDUCE_MIN:
-        extreme = kernels->min(x, n);
+        value = kernels->min(x, n);
+        break;
+    case TANDEM_OP_PROD:
+        value = kernels->product(x, n);
         break;
     case TANDEM_OP_SUM:
     case TANDEM_OP_MEAN:
-        value = kernels->sum(x, n);
+        sum = kernels->sum(x, n);
         break;
     default:
-        value = kernels->sum_square(x, n);
+        sum = kernels->sum_square(x, n);
     }
-    return reduction_finish(reduction->op, value, extreme, n);
+    return reduction_finish(reduction->op, sum, value, n);
 }
 
 /* Whether row_reduce does it, for results in a line. */
@@ -306,7 +298,7 @@ static bool rows_suit(const struct reduction *reduction)
     return reduction->chunks == 1 && kept->rank == 1 && along->rank == 1 &&
            (along->strides[0][0] == 1 || along->elements == 1) &&
            op != TANDEM_OP_ARGMAX && op != TANDEM_OP_ARGMIN &&
-           op != TANDEM_OP_LOG_SUM_EXP && op != TANDEM_OP_PROD;
+           op != TANDEM_OP_LOG_SUM_EXP;
 }
 
 static void dense_rows_run(const void *context, int64_t first, int64_t end)

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "common/float16.h"
-#include "cpu/factor.h"
 #include "cpu/kernels.h"
 #include "cpu/loops.h"
 
@@ -38,17 +37,6 @@ static double row_sum_square(const float *x, int64_t n)
     for (int64_t i = 0; i < n; i++)
         sum += (double)x[i] * x[i];
     return sum;
-}
-
-static double row_product(const float *x, int64_t n, float *exponent)
-{
-    double product = 1;
-    for (int64_t i = 0; i < n; i++) {
-        product *= x[i];
-        if (factor_outside(product))
-            product = factor_normalized(product, exponent);
-    }
-    return product;
 }
 
 static double row_dot(const float *a, const float *b, int64_t n)
@@ -137,6 +125,7 @@ static bool row_norm(float *y, const float *x, int64_t n, float m,
 
 COLUMN(max, float, larger(a, x[i]))
 COLUMN(min, float, smaller(a, x[i]))
+COLUMN(product, float, a * x[i])
 COLUMN(sum, double, a + x[i])
 COLUMN(sum_square, double, a + (double)x[i] * x[i])
 
@@ -157,6 +146,24 @@ COLUMN(sum_square, double, a + (double)x[i] * x[i])
             value = better(value, values[i]);                                  \
         return value;                                                          \
     }
+
+/* Multiplies WIDTH columns of elements independently, so that the compiler can
+ * vectorize the loop. */
+static float row_product(const float *x, int64_t n)
+{
+    float values[WIDTH], product = 1.0f;
+    int64_t rows = n / WIDTH;
+    for (int64_t i = 0; i < WIDTH; i++)
+        values[i] = 1.0f;
+    column_product(x, rows, WIDTH, WIDTH, values);
+    for (int64_t i = rows * WIDTH; i < n; i++)
+        product *= x[i];
+    if (rows == 0)
+        return product;
+    for (int64_t i = 0; i < WIDTH; i++)
+        product *= values[i];
+    return product;
+}
 
 ROW_EXTREME(max, larger)
 ROW_EXTREME(min, smaller)
@@ -179,18 +186,6 @@ ROW_EXTREME(min, smaller)
 
 COLUMN_FIND(argmax, >=)
 COLUMN_FIND(argmin, <=)
-
-static void column_product(const float *x, int64_t rows, int64_t stride,
-                           int64_t columns, double *accumulators,
-                           float *exponents)
-{
-    for (int64_t row = 0; row < rows; row++, x += stride)
-        for (int64_t i = 0; i < columns; i++) {
-            double a = accumulators[i] * x[i];
-            accumulators[i] =
-                factor_outside(a) ? factor_normalized(a, &exponents[i]) : a;
-        }
-}
 
 static void column_exp(float *y, int64_t y_stride, const float *x, int64_t rows,
                        int64_t stride, int64_t columns, const float *m,

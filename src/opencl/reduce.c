@@ -64,6 +64,7 @@ static uint32_t reduction_of(uint32_t op)
 static uint32_t part_bytes(uint32_t op)
 {
     switch (op) {
+    case TANDEM_OP_PROD:
     case TANDEM_OP_REDUCE_MAX:
     case TANDEM_OP_REDUCE_MIN:
         return 4;

@@ -8,7 +8,6 @@
 
 #include <math.h>
 
-#include "cpu/factor.h"
 #include "cpu/simd/room.h"
 #include "cpu/simd/vector.h"
 
@@ -68,6 +67,27 @@ static inline void lanes_add(double *accumulators, int64_t n, vf x)
 
 EXTREME(max, vf_max_raw)
 EXTREME(min, vf_min_raw)
+
+static void product_block(const float *x, int64_t rows, int64_t stride,
+                          int64_t columns, float *accumulators)
+{
+    for (int64_t i = 0; i < columns; i += LANES) {
+        int64_t n = columns - i;
+        vf a = lanes_load(accumulators + i, n);
+        for (int64_t row = 0; row < rows; row++)
+            a = vf_mul(a, lanes_load(x + row * stride + i, n));
+        lanes_store(accumulators + i, n, a);
+    }
+}
+
+static void column_product(const float *x, int64_t rows, int64_t stride,
+                           int64_t columns, float *accumulators)
+{
+    for (int64_t done = 0; done < rows; done += COLUMN_ROWS)
+        product_block(x + done * stride,
+                      rows - done < COLUMN_ROWS ? rows - done : COLUMN_ROWS,
+                      stride, columns, accumulators);
+}
 
 /* Works on two vectors of columns at a time, because each row depends on the
  * row before.  The last vectors may overlap: finding a winner again changes
@@ -188,42 +208,6 @@ static void column_sum_square(const float *x, int64_t rows, int64_t stride,
         sum_square_block(x + done * stride,
                          rows - done < COLUMN_ROWS ? rows - done : COLUMN_ROWS,
                          stride, columns, accumulators);
-}
-
-/* FACTORS rows at most. */
-static void product_block(const float *x, int64_t rows, int64_t stride,
-                          int64_t columns, double *accumulators)
-{
-    int64_t i = 0;
-    for (; i + LANES <= columns; i += LANES) {
-        vd a = vd_load(accumulators + i);
-        vd b = vd_load(accumulators + i + LANES / 2);
-        for (int64_t row = 0; row < rows; row++) {
-            vf p = vf_load(x + row * stride + i);
-            a = vd_mul(vd_low(p), a);
-            b = vd_mul(vd_high(p), b);
-        }
-        vd_store(accumulators + i, a);
-        vd_store(accumulators + i + LANES / 2, b);
-    }
-    for (; i < columns; i++)
-        for (int64_t row = 0; row < rows; row++)
-            accumulators[i] *= x[row * stride + i];
-}
-
-static void column_product(const float *x, int64_t rows, int64_t stride,
-                           int64_t columns, double *accumulators,
-                           float *exponents)
-{
-    for (int64_t done = 0; done < rows; done += FACTORS) {
-        product_block(x + done * stride,
-                      rows - done < FACTORS ? rows - done : FACTORS, stride,
-                      columns, accumulators);
-        for (int64_t i = 0; i < columns; i++)
-            if (factor_outside(accumulators[i]))
-                accumulators[i] =
-                    factor_normalized(accumulators[i], &exponents[i]);
-    }
 }
 
 static void column_exp(float *y, int64_t y_stride, const float *x, int64_t rows,

@@ -9,7 +9,6 @@
 
 #include <math.h>
 
-#include "cpu/factor.h"
 #include "cpu/simd/room.h"
 #include "cpu/simd/vector.h"
 
@@ -192,8 +191,8 @@ static double row_square_about(const float *x, int64_t n, float m)
     return sum;
 }
 
-/* In f64 throughout: squares and products leave the range of f32 long before
- * their root, or the next factor, brings them back. */
+/* Uses f64 throughout, because squares leave the range of f32 long before their
+ * root does. */
 static double row_sum_square(const float *x, int64_t n)
 {
     vd a = vd_zero(), b = vd_zero(), c = vd_zero(), d = vd_zero();
@@ -216,41 +215,25 @@ static double row_sum_square(const float *x, int64_t n)
     return vd_sum(vd_add(vd_add(a, b), vd_add(c, d)));
 }
 
-/* Brings lanes that are about to leave f64's range back. */
-static void lanes_normalize(vd *a, vd *b, float *exponent)
+/* Four chains of multiplications hide the latency. */
+static float row_product(const float *x, int64_t n)
 {
-    double lanes[LANES];
-    bool outside = false;
-    vd_store(lanes, *a);
-    vd_store(lanes + LANES / 2, *b);
-    for (int i = 0; i < LANES; i++)
-        outside |= factor_outside(lanes[i]);
-    if (!outside)
-        return;
-    for (int i = 0; i < LANES; i++)
-        lanes[i] = factor_normalized(lanes[i], exponent);
-    *a = vd_load(lanes);
-    *b = vd_load(lanes + LANES / 2);
-}
-
-static double row_product(const float *x, int64_t n, float *exponent)
-{
-    vd a = vd_set(1), b = a;
-    double lanes[LANES], product = 1;
-    for (int64_t i = 0; i < n;) {
-        for (int factors = 0; factors < FACTORS && i < n; factors++) {
-            vf p = n - i >= LANES ? vf_load(x + i)
-                                  : vf_load_part(x + i, n - i, vf_set(1));
-            a = vd_mul(a, vd_low(p));
-            b = vd_mul(b, vd_high(p));
-            i += LANES;
-        }
-        lanes_normalize(&a, &b, exponent);
+    vf one = vf_set(1), a = one, b = one, c = one, d = one;
+    float lanes[LANES], product = 1;
+    int64_t i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        a = vf_mul(a, vf_load(x + i));
+        b = vf_mul(b, vf_load(x + i + LANES));
+        c = vf_mul(c, vf_load(x + i + 2 * LANES));
+        d = vf_mul(d, vf_load(x + i + 3 * LANES));
     }
-    vd_store(lanes, a);
-    vd_store(lanes + LANES / 2, b);
-    for (int i = 0; i < LANES; i++)
-        product = factor_normalized(product * lanes[i], exponent);
+    for (; i + LANES <= n; i += LANES)
+        a = vf_mul(a, vf_load(x + i));
+    if (i < n)
+        b = vf_mul(b, vf_load_part(x + i, n - i, one));
+    vf_store(lanes, vf_mul(vf_mul(a, b), vf_mul(c, d)));
+    for (i = 0; i < LANES; i++)
+        product *= lanes[i];
     return product;
 }
 

@@ -169,10 +169,6 @@ static inline vd vd_zero(void)
 {
     return _mm256_setzero_pd();
 }
-static inline vd vd_set(double x)
-{
-    return _mm256_set1_pd(x);
-}
 static inline vd vd_low(vf x)
 {
     return _mm256_cvtps_pd(_mm256_castps256_ps128(x));
@@ -192,10 +188,6 @@ static inline void vd_store(double *p, vd x)
 static inline vd vd_add(vd a, vd b)
 {
     return _mm256_add_pd(a, b);
-}
-static inline vd vd_mul(vd a, vd b)
-{
-    return _mm256_mul_pd(a, b);
 }
 static inline vd vd_fma(vd a, vd b, vd c)
 {

@@ -153,10 +153,6 @@ static inline vd vd_zero(void)
 {
     return _mm512_setzero_pd();
 }
-static inline vd vd_set(double x)
-{
-    return _mm512_set1_pd(x);
-}
 static inline vd vd_low(vf x)
 {
     return _mm512_cvtps_pd(_mm512_castps512_ps256(x));
@@ -176,10 +172,6 @@ static inline void vd_store(double *p, vd x)
 static inline vd vd_add(vd a, vd b)
 {
     return _mm512_add_pd(a, b);
-}
-static inline vd vd_mul(vd a, vd b)
-{
-    return _mm512_mul_pd(a, b);
 }
 static inline vd vd_fma(vd a, vd b, vd c)
 {

@@ -197,10 +197,6 @@ static inline vd vd_zero(void)
 {
     return vdupq_n_f64(0);
 }
-static inline vd vd_set(double x)
-{
-    return vdupq_n_f64(x);
-}
 static inline vd vd_low(vf x)
 {
     return vcvt_f64_f32(vget_low_f32(x));
@@ -220,10 +216,6 @@ static inline void vd_store(double *p, vd x)
 static inline vd vd_add(vd a, vd b)
 {
     return vaddq_f64(a, b);
-}
-static inline vd vd_mul(vd a, vd b)
-{
-    return vmulq_f64(a, b);
 }
 static inline vd vd_fma(vd a, vd b, vd c)
 {
