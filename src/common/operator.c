@@ -9,17 +9,13 @@
     {number,                                                                  \
      TANDEM_CLASS_##class,                                                    \
      TANDEM_COST_##cost,                                                      \
-     TANDEM_METRIC_##metric,                                                  \
      inputs,                                                                  \
      outputs,                                                                 \
      ints,                                                                    \
      floats,                                                                  \
-     required,                                                                \
-     tolerance,                                                               \
      name,                                                                    \
      int_names,                                                               \
-     float_names,                                                             \
-     formula},
+     float_names},
 static const struct operator_row rows[] = {TANDEM_OPERATORS(ROW)};
 #undef ROW
 

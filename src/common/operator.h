@@ -14,11 +14,8 @@ struct operator_row {
     uint32_t id;
     uint32_t op_class;   /* enum tandem_op_class */
     uint32_t cost_class; /* enum tandem_cost_class */
-    uint32_t metric;     /* enum tandem_metric */
     uint32_t inputs, outputs, ints, floats;
-    uint32_t required;
-    double tolerance;
-    const char *name, *int_names, *float_names, *formula;
+    const char *name, *int_names, *float_names;
 };
 
 /* NULL where there is no such operator. */

@@ -204,7 +204,7 @@ static bool reachable(struct search *search, uint32_t at, int64_t distance)
 /* A tensor's bytes: contiguous runs from start on, one for each value of its
  * axes; strides in bytes, positive and falling. */
 struct runs {
-    int64_t start, bytes, reach;
+    int64_t start, bytes;
     uint32_t count;
     struct term axes[TANDEM_MAX_RANK];
 };

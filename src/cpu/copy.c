@@ -21,7 +21,7 @@ struct copy {
     unsigned char *base[2];
     uint32_t bytes[2]; /* of an element, both alike */
     /* Tiled: the last two axes are walked in tiles. */
-    int64_t row_tiles, column_tiles;
+    int64_t row_tiles;
     int64_t chunks;
 };
 

@@ -51,14 +51,6 @@ enum tandem_status gemm_supports(const struct tandem_gemm *gemm)
     return check_sizes(&whole);
 }
 
-/* c = beta c, where there is nothing to multiply. */
-static void c_scale(float *c, int64_t ld, int64_t m, int64_t n, float beta)
-{
-    for (int64_t i = 0; i < m; i++, c += ld)
-        for (int64_t j = 0; j < n; j++)
-            c[j] = beta == 0 ? 0.0f : c[j] * beta;
-}
-
 static bool by_vector(const struct tandem_gemm *gemm)
 {
     return gemm->m == 1 || gemm->n == 1;
@@ -144,8 +136,9 @@ static void vector_product_run(const struct vector_product *v)
     /* A BLAS may multiply x by alpha first, where that can overflow or
      * underflow although the product does neither. */
     if (v->k <= most && v->alpha == 1 && !by_dots(v)) {
-        /* y starts from 0 where beta is 0, so that its NaNs are not read. */
-        c_scale(v->y, v->y_step, v->beta == 0 ? v->n : 0, 1, 0);
+        /* If beta is 0, the BLAS may still read y, so clear any NaN first. */
+        for (int64_t j = 0; j < v->n && v->beta == 0; j++)
+            v->y[j * v->y_step] = 0;
         vector_multiply(v, 0, v->k, v->beta, v->y, v->y_step);
         blas_leave();
         return;

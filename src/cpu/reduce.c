@@ -26,8 +26,15 @@ static void line_pack(float *to, const float *from, int64_t step, int64_t n)
         to[i] = from[i * step];
 }
 
-void span_visit(const struct layout *layout, const float *start, int64_t first,
-                int64_t end, piece_fn fn, void *state)
+/* Takes `n` contiguous elements, the first of which is element `position` of
+ * the operand.  Returns false to end the visit. */
+typedef bool (*piece_fn)(void *state, const float *x, int64_t n,
+                         int64_t position);
+
+/* Calls `fn` for the elements first <= i < end of the layout's operand 0, which
+ * begins at `start`. */
+static void span_visit(const struct layout *layout, const float *start,
+                       int64_t first, int64_t end, piece_fn fn, void *state)
 {
     float packed[PACK_ELEMENTS];
     uint32_t inner = layout->rank - 1;

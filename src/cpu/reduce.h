@@ -46,15 +46,6 @@ static inline void cursor_move(struct cursor *cursor,
     }
 }
 
-/* Sees n dense elements, the first of which is number position; false ends
- * the visit. */
-typedef bool (*piece_fn)(void *state, const float *x, int64_t n,
-                         int64_t position);
-
-/* Shows the elements first <= i < end of a layout's operand 0 at start. */
-void span_visit(const struct layout *layout, const float *start, int64_t first,
-                int64_t end, piece_fn fn, void *state);
-
 /* Over n elements step apart, dense or packed in pieces. */
 float line_max(const struct kernels *kernels, const float *x, int64_t step,
                int64_t n);

@@ -33,21 +33,21 @@ static void key_make(void)
     key_made = pthread_key_create(&key, records_free) == 0;
 }
 
-/* NULL: no memory. */
-static struct record *records_make(void)
+/* Allocates the records of this thread.  If memory is short, `records` stays
+ * NULL. */
+static void records_make(void)
 {
     struct record *made;
 
     pthread_once(&once, key_make);
     if (!key_made)
-        return NULL;
+        return;
     made = calloc(RECORDS, sizeof(*made));
     if (made == NULL || pthread_setspecific(key, made) != 0) {
         free(made);
-        return NULL;
+        return;
     }
     records = made;
-    return made;
 }
 
 static struct record *record_find(const struct tandem_context *context)

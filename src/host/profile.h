@@ -20,8 +20,6 @@
 #define PROFILE_NAME_BYTES 256u
 #define PROFILE_TUNING_MAX 4096u /* pairs, and bytes of one value */
 
-extern struct handle_pool profile_pool;
-
 /* What a profile is for. */
 struct profile_key {
     char backend[BACKEND_NAME_BYTES];

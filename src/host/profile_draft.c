@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-struct handle_pool profile_pool = HANDLE_POOL(struct tandem_profile,
-                                              0x5450524f);
+static struct handle_pool profile_pool =
+    HANDLE_POOL(struct tandem_profile, 0x5450524f);
 
 enum tandem_status draft_check(const struct tandem_profile *profile)
 {

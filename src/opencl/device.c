@@ -370,7 +370,6 @@ enum tandem_status device_open(uint32_t index,
     struct tandem_device *device = handle_new(&devices);
     if (device == NULL)
         return message_set(TANDEM_OUT_OF_MEMORY, "open: out of host memory");
-    device->index = index;
     device->hardware = hardware;
     device->groups_meet = hardware->groups_meet;
     if ((hardware->quirks & QUIRK_BUSY_WAIT) != 0)

@@ -36,7 +36,6 @@ enum waits { WAITS_UNKNOWN, WAITS_ASLEEP, WAITS_BUSY };
 
 struct tandem_device {
     struct handle handle;
-    uint32_t index;
     const struct platform_device *hardware;
     cl_context context; /* shared with other opens of the hardware */
     cl_command_queue utility; /* for what belongs to no stream */
@@ -64,7 +63,6 @@ struct tandem_device {
     enum verdict verdict; /* the profile's, of patched programs */
     bool tries;           /* the open key "try": none is used but by tune */
     struct parameters parameters; /* CLBlast's, from the profile */
-    struct tandem_device *next; /* of the open devices */
 };
 
 enum tandem_status device_open(uint32_t index,

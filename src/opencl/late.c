@@ -52,7 +52,9 @@ static struct late *take_ended(struct pool *pool)
     return list;
 }
 
-bool late_over(struct tandem_device *device)
+/* Gives back the memory of the late commands that have ended.  Returns true if
+ * none is left. */
+static bool late_over(struct tandem_device *device)
 {
     struct pool *pool = &device->pool;
     pthread_mutex_lock(&pool->mutex);

@@ -19,9 +19,8 @@ enum tandem_status late_wait(struct tandem_device *device,
                              cl_command_queue queue, cl_mem mem,
                              cl_event event, uint64_t limit_ns,
                              cl_int *out_code);
-/* Gives back what is late no more; whether that is all. */
-bool late_over(struct tandem_device *device);
-/* Likewise, with so much time for it. */
+/* Waits for the late commands, up to `limit_ns` for each, and gives back the
+ * memory of those that have ended.  Returns true if none is left. */
 bool late_finish(struct tandem_device *device, uint64_t limit_ns);
 
 #endif

@@ -21,7 +21,7 @@ static uint32_t first_group_log2(const struct tandem_device *device)
     return limit < GROUP_LOG2 ? limit : GROUP_LOG2;
 }
 
-enum tandem_status programs_start(struct tandem_device *device)
+void programs_start(struct tandem_device *device)
 {
     struct programs *programs = &device->programs;
     pthread_condattr_t clock;
@@ -31,7 +31,6 @@ enum tandem_status programs_start(struct tandem_device *device)
     pthread_cond_init(&programs->changed, &clock);
     pthread_condattr_destroy(&clock);
     programs->group_log2 = first_group_log2(device);
-    return TANDEM_OK;
 }
 
 bool programs_regrouped(const struct tandem_device *device)
@@ -63,7 +62,9 @@ uint64_t programs_count(struct programs *programs)
 
 /* ---- variants ---- */
 
-struct variant *variant_find(struct programs *programs, uint64_t key)
+/* Returns the variant of `key` and creates it if there is none.  Returns NULL
+ * if host memory is short.  The caller holds the mutex. */
+static struct variant *variant_find(struct programs *programs, uint64_t key)
 {
     uint32_t bucket =
         (uint32_t)((key * 0x9e3779b97f4a7c15u) >> 32) % VARIANT_BUCKETS;

@@ -65,7 +65,7 @@ struct programs {
     uint64_t built;
 };
 
-enum tandem_status programs_start(struct tandem_device *device);
+void programs_start(struct tandem_device *device);
 /* Releases all; no worker is left. */
 void programs_finish(struct tandem_device *device);
 /* Whether a kernel wanted smaller groups than the device allows. */
@@ -100,8 +100,6 @@ static inline uint32_t log2_floor(uint64_t value)
 
 /* ---- compile.c's ---- */
 
-/* Finds or makes; the mutex is held.  NULL: out of host memory. */
-struct variant *variant_find(struct programs *programs, uint64_t key);
 /* Nobody builds it, and it may be tried; the mutex is held. */
 bool variant_open(const struct variant *variant);
 void variant_settle(struct programs *programs, struct variant *variant,

@@ -43,7 +43,6 @@ struct chosen {
 };
 void chosen_start(struct chosen *chosen, struct tandem_device *device,
                   const struct findings *findings);
-void chosen_note(void *user, const char *key, const char *value);
 void chosen_tell(struct chosen *chosen);
 /* tune_search.c: CLBlast's parameters. */
 enum tandem_status tune_search(struct meter *meter,

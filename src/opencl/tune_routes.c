@@ -19,6 +19,16 @@ static const struct {
              {"tf32", TANDEM_F32, TANDEM_GEMM_ALLOW_TF32},
              {"f16", TANDEM_F16, 0}};
 
+/* Takes one result of the measurements: updates the costs that `user`, a struct
+ * chosen, chooses by, and passes the result on. */
+static void chosen_note(void *user, const char *key, const char *value)
+{
+    struct chosen *chosen = user;
+    if (strncmp(key, PREFIX, strlen(PREFIX)) == 0)
+        costs_take(&chosen->routes.costs, key + strlen(PREFIX), value);
+    chosen->told.sink(chosen->told.user, key, value);
+}
+
 void chosen_start(struct chosen *chosen, struct tandem_device *device,
                   const struct findings *findings)
 {
@@ -30,14 +40,6 @@ void chosen_start(struct chosen *chosen, struct tandem_device *device,
     atomic_store(&routes->broken, atomic_load(&device->routes.broken));
     chosen->told = *findings;
     chosen->findings = (struct findings){chosen_note, chosen};
-}
-
-void chosen_note(void *user, const char *key, const char *value)
-{
-    struct chosen *chosen = user;
-    if (strncmp(key, PREFIX, strlen(PREFIX)) == 0)
-        costs_take(&chosen->routes.costs, key + strlen(PREFIX), value);
-    chosen->told.sink(chosen->told.user, key, value);
 }
 
 static const char *route_name(struct routes *routes, int64_t size,

@@ -51,7 +51,8 @@ void call_finish(struct call *call)
     }
 }
 
-struct tandem_op call_op(const struct call *call)
+/* Returns the op that is passed to the plugin.  It points into the call. */
+static struct tandem_op call_op(const struct call *call)
 {
     struct tandem_op op = {.struct_size = sizeof(op),
                            .id = call->row->id,

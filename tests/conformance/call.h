@@ -26,9 +26,6 @@ struct call {
 void call_init(struct call *call, const struct op_row *row);
 void call_finish(struct call *call);
 
-/* The op as the plugin sees it; points into call. */
-struct tandem_op call_op(const struct call *call);
-
 /* Runs the call and fails the case where anything is wrong. */
 void call_run(struct suite *suite, struct call *call);
 

@@ -51,7 +51,7 @@ struct tandem_tensor_desc flat_desc(struct tandem_buffer *buffer,
     return desc;
 }
 
-struct tandem_tensor_desc vector_desc(const struct vector *vector)
+static struct tandem_tensor_desc vector_desc(const struct vector *vector)
 {
     return flat_desc(vector->buffer, TANDEM_F32, vector->elements);
 }

@@ -21,7 +21,6 @@ bool vector_new(struct suite *suite, struct tandem_device *device,
                 struct tandem_stream *stream, struct vector *vector,
                 int64_t elements, float first, float step);
 void vector_free(struct suite *suite, struct vector *vector);
-struct tandem_tensor_desc vector_desc(const struct vector *vector);
 /* Any contiguous tensor of rank 1. */
 struct tandem_tensor_desc flat_desc(struct tandem_buffer *buffer,
                                     uint32_t dtype, int64_t elements);

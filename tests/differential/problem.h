@@ -43,7 +43,6 @@ struct problem {
     uint32_t missing;   /* mask: the descriptor is NULL */
     uint32_t unbound;   /* mask: its buffer is NULL */
     bool memory_alone;  /* supports cannot see what is wrong */
-    bool values_free;   /* any value will do: out of f32's range */
     size_t struct_size; /* of the op */
 };
 

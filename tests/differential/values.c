@@ -172,8 +172,10 @@ static void reals_fill(struct operand *operand, const struct plan *plan,
     specials_set(operand, plan, random);
 }
 
-void values_indices(struct operand *operand, struct random *random,
-                    int64_t length, bool wrap)
+/* Fills the operand with indices or labels of an axis of `length` elements.
+ * Some are negative, and a few are out of range. */
+static void values_indices(struct operand *operand, struct random *random,
+                           int64_t length, bool wrap)
 {
     bool outside = random_once_in(random, 3);
 

@@ -14,9 +14,5 @@
 void values_make(struct problem *problem, struct random *random);
 /* GEMM's a, b, bias and c. */
 void values_make_product(struct problem *problem, struct random *random);
-/* Integers of indices or labels of an axis of length elements: some negative,
- * a few outside. */
-void values_indices(struct operand *operand, struct random *random,
-                    int64_t length, bool wrap);
 
 #endif

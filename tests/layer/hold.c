@@ -20,7 +20,6 @@
 struct held_queue {
     cl_command_queue queue;
     cl_event gate; /* NULL: open */
-    bool flushed;
     uint64_t needs; /* bit q: some of it waits for queues[q]'s */
 };
 
@@ -59,7 +58,7 @@ static struct held_queue *queue_get(cl_command_queue queue)
     if (!held)
         held = queue_find(NULL);
     if (held && !held->queue)
-        *held = (struct held_queue){queue, NULL, true, 0};
+        *held = (struct held_queue){queue, NULL, 0};
     return held;
 }
 
@@ -95,7 +94,6 @@ static void gates_open(struct held_queue *held)
 
 static void queue_flush(struct held_queue *held)
 {
-    held->flushed = true;
     for (int i = 0; i < EVENTS; i++)
         if (events[i].queue == held->queue)
             events[i] = (struct held_event){NULL, NULL};
@@ -181,7 +179,6 @@ void hold_begin(cl_command_queue queue, cl_bool blocking, cl_uint *wait_count,
         queue_flush(held);
         gates_open(held);
     } else if (held) {
-        held->flushed = false;
         if (!held->gate)
             held->gate = gate_new(queue);
         if (held->gate) {

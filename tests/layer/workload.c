@@ -179,7 +179,7 @@ bool upload(struct workload *work, struct tandem_buffer *buffer,
                 "upload");
 }
 
-bool near(float got, float want)
+static bool near(float got, float want)
 {
     return got == want ||
            fabsf(got - want) <= 1e-4f * fmaxf(1.0f, fabsf(want));

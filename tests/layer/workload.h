@@ -64,7 +64,6 @@ bool launch(struct workload *work, uint32_t id, const double *floats,
 /* out = a + by, over count elements. */
 bool launch_add(struct workload *work, struct tandem_buffer *out,
                 struct tandem_buffer *a, double by, int64_t count);
-bool near(float got, float want);
 
 /* sections.c, products.c: each true where it held. */
 bool section_memory(struct workload *work);

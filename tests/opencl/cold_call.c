@@ -20,7 +20,6 @@ struct cold {
     uint64_t seed, state;
     struct tandem_device *device;
     struct tandem_stream *stream;
-    bool nvidia;
     /* Of the call under way. */
     char text[200];
     struct tandem_buffer *buffers[OPERANDS];

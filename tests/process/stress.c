@@ -80,7 +80,6 @@ int main(int count, char **words)
         workers[i].context = context;
         workers[i].shared = maker->slots;
         workers[i].devices = devices;
-        workers[i].number = i;
         workers[i].random = seed * 1000 + i;
     }
     for (int i = 0; i < SHARED; i++)

@@ -29,7 +29,6 @@ struct worker {
     struct tandem_context *context;
     const struct slot *shared; /* SHARED of them */
     uint32_t devices;
-    uint32_t number;
     uint64_t random;
     uint64_t operations, wanted;
     struct slot slots[SLOTS];

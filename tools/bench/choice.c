@@ -28,7 +28,7 @@ static double empty_wait(struct bench *bench, uint32_t device)
     uint64_t ns = 0;
     bool ok;
 
-    if (lane_open(&lane, bench->context, device, 0) != TANDEM_OK)
+    if (lane_open(&lane, bench->context, device) != TANDEM_OK)
         return 0;
     ok = work_create(&work, &lane, "add", 1, shape) == TANDEM_OK;
     if (!ok) {

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Two blocks of memory, which the copier owns. */
 struct copier {
     uint64_t bytes;
     void *from, *to; /* on the host */
@@ -60,7 +61,21 @@ static bool copier_open(struct copier *copier, struct bench *bench)
 #endif
 }
 
-struct copier *copier_create(struct bench *bench, uint64_t bytes)
+static void copier_destroy(struct copier *copier)
+{
+    if (copier == NULL)
+        return;
+#ifdef BENCH_OPENCL
+    direct_free(copier->source);
+    direct_free(copier->target);
+#endif
+    free(copier->from);
+    free(copier->to);
+    free(copier);
+}
+
+/* Returns NULL and fails the run if the memory is not available. */
+static struct copier *copier_create(struct bench *bench, uint64_t bytes)
 {
     struct copier *copier = calloc(1, sizeof *copier);
 
@@ -73,19 +88,6 @@ struct copier *copier_create(struct bench *bench, uint64_t bytes)
                (unsigned long long)bytes);
     copier_destroy(copier);
     return NULL;
-}
-
-void copier_destroy(struct copier *copier)
-{
-    if (copier == NULL)
-        return;
-#ifdef BENCH_OPENCL
-    direct_free(copier->source);
-    direct_free(copier->target);
-#endif
-    free(copier->from);
-    free(copier->to);
-    free(copier);
 }
 
 static bool copy_all(struct copier *copier, uint64_t count)
@@ -111,7 +113,7 @@ static bool copy_all(struct copier *copier, uint64_t count)
     return true;
 }
 
-double copier_run(void *copier, uint64_t count)
+static double copier_run(void *copier, uint64_t count)
 {
     struct copier *c = copier;
     uint64_t start = clock_now_ns();

@@ -9,14 +9,6 @@
 
 #include "bench.h"
 
-struct copier; /* owns two blocks of memory */
-
-/* Copies of bytes bytes.  NULL, having failed the run, where it cannot be
- * had. */
-struct copier *copier_create(struct bench *bench, uint64_t bytes);
-void copier_destroy(struct copier *copier);
-/* A bench_fn over a copier. */
-double copier_run(void *copier, uint64_t count);
 /* "memcpy", "device copy". */
 const char *copier_name(const struct bench *bench);
 /* The contest, of ours so far, against a copy that reads and writes bytes bytes

@@ -68,7 +68,7 @@ static bool first_tandem(struct first *first,
     if (tandem_context_create(options, &context) != TANDEM_OK)
         return false;
     ok = tandem_device_find(context, device, &index) == TANDEM_OK &&
-         lane_open(&lane, context, index, 0) == TANDEM_OK;
+         lane_open(&lane, context, index) == TANDEM_OK;
     if (ok) {
         note(first, FIRST_OPENED);
         ok = lane_result(&lane, "add", 1, (int64_t[]){ELEMENTS});

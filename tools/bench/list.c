@@ -15,7 +15,8 @@
 
 const char *const scale_names[SCALES] = {"tiny", "small", "full"};
 
-double list_most_elements(const struct list *list)
+/* Returns the largest number of elements of a row at the list's scale. */
+static double most_elements(const struct list *list)
 {
     static const double most[SCALES] = {0x1p14, 0x1p22, 0x1p28};
 
@@ -24,7 +25,7 @@ double list_most_elements(const struct list *list)
 
 double list_fitting_elements(const struct list *list)
 {
-    double elements = list_most_elements(list);
+    double elements = most_elements(list);
 
     if (list->device == NULL)
         return elements;
@@ -35,7 +36,8 @@ double list_fitting_elements(const struct list *list)
     return elements;
 }
 
-double list_most_flops(const struct list *list)
+/* Returns the largest number of operations of a product at the list's scale. */
+static double most_flops(const struct list *list)
 {
     static const double most[SCALES] = {3e6, 4e9, 1.2e12};
 
@@ -50,8 +52,8 @@ static bool too_large(const struct list *list, const char *op, uint32_t rank,
     for (uint32_t axis = 0; axis < rank; axis++)
         product *= (double)shape[axis];
     if (strcmp(op, "gemm") == 0)
-        return 2 * product > list_most_flops(list);
-    return product > list_most_elements(list);
+        return 2 * product > most_flops(list);
+    return product > most_elements(list);
 }
 
 static void row_name(struct row *row)

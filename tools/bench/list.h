@@ -37,11 +37,9 @@ struct list {
     size_t left_out; /* too large for the scale */
 };
 
-/* What a row may at most take at the scale (list_fitting_elements: and with
- * three such operands, and a copy of them, on the device). */
+/* Returns the largest number of elements that a row may have at the list's
+ * scale so that three such operands and a copy of them fit the device. */
 double list_fitting_elements(const struct list *list);
-double list_most_elements(const struct list *list);
-double list_most_flops(const struct list *list);
 
 /* Adds a row.  shape as text: "4096x1000". */
 void list_add(struct list *list, const char *op, const char *shape,

@@ -406,7 +406,7 @@ static void kept_measure(struct bench *bench)
         bench_fail(bench, "%s", tandem_last_error());
         return;
     }
-    if (lane_open(&bench->lane, context, bench->device, 0) == TANDEM_OK)
+    if (lane_open(&bench->lane, context, bench->device) == TANDEM_OK)
         row_measure(bench);
     else
         bench_fail(bench, "%s", tandem_last_error());

@@ -188,7 +188,7 @@ static void run_device(struct bench *bench, const struct selection *selection,
     bench->device = device;
     bench->row = &opening;
     device_name(bench->context, device, bench->device_text);
-    if (lane_open(&bench->lane, bench->context, device, 0) != TANDEM_OK) {
+    if (lane_open(&bench->lane, bench->context, device) != TANDEM_OK) {
         bench_fail(bench, "%s", tandem_last_error());
         return;
     }

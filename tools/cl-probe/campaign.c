@@ -24,7 +24,7 @@ bool campaign_open(const struct campaign_request *request,
         return false;
     }
     child_progress(link, 0, "opening");
-    if (lane_open(out_lane, *out_context, request->device, 0) == TANDEM_OK)
+    if (lane_open(out_lane, *out_context, request->device) == TANDEM_OK)
         return true;
     child_fail(link, "%s", tandem_last_error());
     lane_close(out_lane);

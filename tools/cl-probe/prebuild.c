@@ -109,7 +109,7 @@ _Noreturn static void helper_main(const struct campaign_request *request,
     options.verbose = false;
     options.clblast = nth == count;
     if (probe_context(&options, request->backend, &context) == TANDEM_OK &&
-        lane_open(&lane, context, request->device, 0) == TANDEM_OK &&
+        lane_open(&lane, context, request->device) == TANDEM_OK &&
         (lane.info.caps & TANDEM_CAP_COMPILES) != 0) {
         if (nth == count)
             clblast_build(&lane);

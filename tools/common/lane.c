@@ -14,7 +14,7 @@
 #define SEED_BYTES (UINT64_C(1) << 20)
 
 enum tandem_status lane_open(struct lane *lane, struct tandem_context *context,
-                             uint32_t device, uint32_t stream_flags)
+                             uint32_t device)
 {
     enum tandem_status status;
 
@@ -26,8 +26,7 @@ enum tandem_status lane_open(struct lane *lane, struct tandem_context *context,
         status = tandem_device_backend(context, device, &lane->backend,
                                        &lane->device);
     if (status == TANDEM_OK)
-        status = lane->backend->stream_create(lane->device, stream_flags,
-                                              &lane->stream);
+        status = lane->backend->stream_create(lane->device, 0, &lane->stream);
     return status;
 }
 

@@ -19,7 +19,7 @@ struct lane {
 /* Opens the device if it is not open, and makes a stream.  Ends with
  * lane_close, before the context is destroyed. */
 enum tandem_status lane_open(struct lane *lane, struct tandem_context *context,
-                             uint32_t device, uint32_t stream_flags);
+                             uint32_t device);
 void lane_close(struct lane *lane);
 /* Waits for the lane's work. */
 enum tandem_status lane_synchronize(struct lane *lane);

@@ -24,7 +24,6 @@ struct opcase {
     int64_t index_limit; /* integer inputs are in [0, index_limit) */
     int64_t m, n, k, batch;
     double bytes;        /* read and written */
-    double flops;        /* of a product, else 0 */
 };
 
 #define OPCASE_ERROR_BYTES 256

@@ -223,6 +223,5 @@ enum tandem_status work_time(struct work *work, const struct timing_plan *plan,
     }
     summary = summarise(samples, batch);
     out->ns = summary.median;
-    out->spread = summary.spread;
     return status;
 }

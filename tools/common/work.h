@@ -52,8 +52,7 @@ struct timing_plan {
 #define TIMING_BATCHES 33
 
 struct timing {
-    double ns;     /* of one launch in a stream: the median */
-    double spread; /* what lies between the quartiles, as a fraction */
+    double ns;          /* of one launch in a stream: the median */
     uint64_t first_ns;  /* the first launch and its wait: compiles included */
     uint64_t second_ns; /* the second and its wait */
     uint64_t count;     /* launches of each batch */
