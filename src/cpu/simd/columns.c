@@ -68,25 +68,28 @@ static inline void lanes_add(double *accumulators, int64_t n, vf x)
 EXTREME(max, vf_max_raw)
 EXTREME(min, vf_min_raw)
 
-static void product_block(const float *x, int64_t rows, int64_t stride,
-                          int64_t columns, float *accumulators)
-{
-    for (int64_t i = 0; i < columns; i += LANES) {
-        int64_t n = columns - i;
-        vf a = lanes_load(accumulators + i, n);
-        for (int64_t row = 0; row < rows; row++)
-            a = vf_mul(a, lanes_load(x + row * stride + i, n));
-        lanes_store(accumulators + i, n, a);
-    }
-}
-
+/* Takes four rows at a time, so that the accumulators are loaded and stored
+ * once for four rows, and memory is read in order. */
 static void column_product(const float *x, int64_t rows, int64_t stride,
                            int64_t columns, float *accumulators)
 {
-    for (int64_t done = 0; done < rows; done += COLUMN_ROWS)
-        product_block(x + done * stride,
-                      rows - done < COLUMN_ROWS ? rows - done : COLUMN_ROWS,
-                      stride, columns, accumulators);
+    int64_t row = 0;
+    for (; row + 4 <= rows; row += 4, x += 4 * stride)
+        for (int64_t i = 0; i < columns; i += LANES) {
+            int64_t n = columns - i;
+            vf a = vf_mul(lanes_load(x + i, n), lanes_load(x + stride + i, n));
+            vf b = vf_mul(lanes_load(x + 2 * stride + i, n),
+                          lanes_load(x + 3 * stride + i, n));
+            vf old = lanes_load(accumulators + i, n);
+            lanes_store(accumulators + i, n, vf_mul(old, vf_mul(a, b)));
+        }
+    for (; row < rows; row++, x += stride)
+        for (int64_t i = 0; i < columns; i += LANES) {
+            int64_t n = columns - i;
+            vf old = lanes_load(accumulators + i, n);
+            lanes_store(accumulators + i, n,
+                        vf_mul(old, lanes_load(x + i, n)));
+        }
 }
 
 /* Works on two vectors of columns at a time, because each row depends on the
