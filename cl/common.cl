@@ -360,7 +360,7 @@ static inline struct place place_of(uint lanes_log2, uint across, uint splits,
     return at;
 }
 
-#include "functions.cl"
+#include "common/math.cl"
 
 /* ---- operators of one input; a and b are attributes ---- */
 
@@ -450,7 +450,7 @@ UNARY(rsqrt, rsqrt(x))
 UNARY(reciprocal, 1.0f / x)
 UNARY(exp, exp(x))
 UNARY(expm1, expm1_quick(x))
-UNARY(log, log_quick(x))
+UNARY(log, log_fast(x))
 UNARY(log1p, log1p_quick(x))
 UNARY_QUICK(sin)
 UNARY_QUICK(cos)

@@ -3,19 +3,19 @@
  * layer_norm and rms_norm: rows of elements less their mean (layer_norm alone)
  * over their root mean square, times scale, plus bias.
  *
- * held   the row is read once, and kept (rows.cl)
+ * held   the row is read once, and kept (row_access.cl)
  * part   a longer row, or one of several axes, is cut into splits of chunk
  *        elements, a group each, which leave their moments ...
  * write  ... of which each split finds those of the row, and writes
  *
  * Squares of what is large, or small beside epsilon's root, leave f32's range:
- * such rows are summed in steps (range.cl), and written once more.
+ * such rows are summed in steps (rescaled_sum.cl), and written once more.
  */
 #define IN_STEP p.in_steps[0]
 #define OUT_STEP p.out_steps[0]
 #define NOTHING 0.0f
-#include "rows.cl"
-#include "range.cl"
+#include "common/row_access.cl"
+#include "common/rescaled_sum.cl"
 
 /* 1: rms_norm. */
 #ifndef RMS
@@ -258,7 +258,7 @@ KERNEL void held(__global float *out, __global const float *in, AFFINE
 
 /* Of some elements: x how many, y their mean (0 in rms_norm), z the sum of the
  * squares of what they differ from it by; w the steps by which they were
- * divided before (range.cl), -1 where there are none. */
+ * divided before (rescaled_sum.cl), -1 where there are none. */
 static inline float4 moments_join(float4 a, float4 b)
 {
     float n = a.x + b.x;

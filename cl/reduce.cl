@@ -11,13 +11,14 @@
  *   out 0: 0 1 2 3   out 1: 4 5 6 7      out 0: 0 2 4 6   out 1: 1 3 5 7
  *
  * Few outputs with many elements are split over groups, each of which writes
- * a partial result.  join_splits joins them; or, JOINED, the group that comes
- * last does: by then all are there, and their order is that of the splits.
+ * a partial result.  combine_splits joins them; or, JOINED, the group that
+ * comes last does: by then all are there, and their order is that of the
+ * splits.
  */
 #ifndef TANDEM_EMBEDDED
 #include "common.cl"
 #endif
-#include "range.cl"
+#include "common/rescaled_sum.cl"
 
 #define SUM 1
 #define MEAN 2
@@ -72,7 +73,7 @@ struct running {
 };
 typedef float part;
 /* Of a split: its sum, and the steps by which elements were divided before
- * (range.cl). */
+ * (rescaled_sum.cl). */
 typedef float2 kept_t;
 
 static inline void lane_clear(struct running *l)
@@ -493,7 +494,7 @@ static inline result_t part_result(part a, float steps, ulong count)
     }
 
 /* Rows whose sums have left the range are summed once more. */
-#define SUM_AGAIN(all, steps)                                                  \
+#define SUM_RESCALED(all, steps)                                               \
     float steps = at.row < p.outputs ? steps_wanted(all) : 0.0f;               \
     if (RARELY(rows_any(steps != 0.0f, seen, at.lanes, at.step))) {            \
         lane_clear(&own);                                                      \
@@ -521,7 +522,7 @@ static inline result_t part_result(part a, float steps, ulong count)
         all = steps != 0.0f ? again : all;                                     \
     }
 #else
-#define SUM_AGAIN(all, steps)
+#define SUM_RESCALED(all, steps)
 #define JOIN_AGAIN(all, steps)
 #define KEPT(all, steps) all
 #define KEPT_JOIN(own, kept) part_join(own, kept)
@@ -605,7 +606,7 @@ KERNEL void reduce(__global result_t *out, __global kept_t *partial,
         }
     }
     part all = lanes_join(lane_part(&own), parts, at.lanes, at.step);
-    SUM_AGAIN(all, steps)
+    SUM_RESCALED(all, steps)
     bool first = at.lane == 0 && at.row < p.outputs;
     if (first && p.splits > 1)
         partial[at.split * p.outputs + at.row] = KEPT(all, steps);
@@ -639,8 +640,9 @@ KERNEL void reduce(__global result_t *out, __global kept_t *partial,
     out[to] = RESULT(all, STEPS);
 }
 
-KERNEL void join_splits(__global result_t *out, __global const kept_t *partial,
-                        const struct reduce p)
+KERNEL void combine_splits(__global result_t *out,
+                           __global const kept_t *partial,
+                           const struct reduce p)
 {
     __local part parts[GROUP];
 #if SUMMING

@@ -2,7 +2,7 @@
 /*
  * softmax, log_softmax, and cross-entropy with its gradient, over one axis.
  *
- * held   the row is read once, and kept (rows.cl)
+ * held   the row is read once, and kept (row_access.cl)
  * part   a longer row is cut into splits of chunk elements, a group each,
  *        which leave their largest element and sum of e^(x - largest) ...
  * write  ... of which each split finds those of the row, and writes
@@ -10,7 +10,7 @@
 #define IN_STEP p.in_stride
 #define OUT_STEP p.out_stride
 #define NOTHING -INFINITY
-#include "rows.cl"
+#include "common/row_access.cl"
 
 #define SOFTMAX 1
 #define LOG_SOFTMAX 2

@@ -27,8 +27,8 @@ int main(void)
         tandem_tensor_wrap(tandem, bias, TANDEM_F32, 1, row, NULL, 0,
                            &options.bias) ||
         tandem_matmul(tandem, &options, ta, tb, tc) || /* does not wait */
-        tandem_tensor_sync(tc, TANDEM_FOREVER) ||      /* c holds relu(a b) */
-        tandem_explain(tandem, &why) ||
+        tandem_tensor_sync(tc, TANDEM_TIMEOUT_INFINITE) || /* c = relu(a b) */
+        tandem_explain_last(tandem, &why) ||
         tandem_device_name(tandem, why.chosen, &backend, &index);
     if (failed)
         fprintf(stderr, "%s\n", tandem_last_error());

@@ -63,7 +63,7 @@ static void elementwise_run(struct tandem_stream *stream)
     need(backend->launch(stream, &relu, &result, 1, &result, 1),
          "launch relu");
     need(backend->download(stream, b.buffer, 0, y, sizeof(y), 0,
-                           TANDEM_FOREVER), "download");
+                           TANDEM_TIMEOUT_INFINITE), "download");
     printf("relu(x + x) = %g %g %g %g\n", (double)y[0], (double)y[1],
            (double)y[2], (double)y[3]);
     backend->free(a.buffer);
@@ -89,7 +89,7 @@ static void gemm_run(struct tandem_stream *stream)
     need(backend->upload(stream, gemm.b.buffer, 0, b, sizeof(b), 0), "upload");
     need(backend->gemm(stream, &gemm), "gemm");
     need(backend->download(stream, gemm.c.buffer, 0, c, sizeof(c), 0,
-                           TANDEM_FOREVER), "download");
+                           TANDEM_TIMEOUT_INFINITE), "download");
     printf("a b = %g %g / %g %g\n", (double)c[0], (double)c[1], (double)c[2],
            (double)c[3]);
     backend->free(gemm.a.buffer);

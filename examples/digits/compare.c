@@ -82,14 +82,14 @@ static bool contender_warm(struct contender *one)
 
     if (one->context == NULL)
         return true;
-    tandem_context_observe(one->context, tally_observe, &tally);
+    tandem_context_set_observer(one->context, tally_observe, &tally);
     do {
         memset(&tally, 0, sizeof(tally));
         if (!succeeded(one, network_train(one->network, &loss)))
             return false;
         one->warm_seconds = now_seconds() - start;
     } while (tally.waiting > 0 && one->warm_seconds < warm_seconds);
-    tandem_context_observe(one->context, NULL, NULL);
+    tandem_context_set_observer(one->context, NULL, NULL);
     epoch_start = now_seconds();
     if (!succeeded(one, network_train(one->network, &loss)))
         return false;

@@ -218,13 +218,13 @@ static void devices_print(struct tandem_context *context)
 
         tandem_device_name(context, i, &backend, &index);
         tandem_device_describe(context, i, &info);
-        tandem_device_calibrated(context, i, &calibrated);
+        tandem_device_is_calibrated(context, i, &calibrated);
         printf("  %s:%u  %s, %s\n", backend, index, info.name,
                calibrated ? "calibrated"
                           : "not calibrated (cl-probe --calibrate --quick)");
     }
-    for (uint32_t i = 0; tandem_context_problem(context, i) != NULL; i++)
-        printf("  not used: %s\n", tandem_context_problem(context, i));
+    for (uint32_t i = 0; tandem_context_load_error(context, i) != NULL; i++)
+        printf("  not used: %s\n", tandem_context_load_error(context, i));
 }
 
 /* One training; the network is the caller's to destroy. */
@@ -261,11 +261,11 @@ static bool epoch_measure(struct tandem_context *context,
     double accuracy;
 
     memset(timed, 0, sizeof(*timed));
-    tandem_context_observe(context, tally_observe, timed);
-    return succeeded("measuring", tandem_context_measure(context, 1)) &&
+    tandem_context_set_observer(context, tally_observe, timed);
+    return succeeded("measuring", tandem_context_set_timing(context, 1)) &&
            succeeded("measuring", network_train(network, &loss)) &&
            succeeded("measuring", network_accuracy(network, &accuracy)) &&
-           succeeded("measuring", tandem_context_measure(context, 0));
+           succeeded("measuring", tandem_context_set_timing(context, 0));
 }
 
 /* Splits by seed, trains, and leaves the least accuracy in *worst. */
@@ -300,12 +300,12 @@ static bool seeds_run(struct tandem_context *context,
     printf("Training: %u epochs of %u batches of %u\n", options->epochs,
            network_batches(table->count - (table->count + 2) / 5,
                            options->batch), options->batch);
-    tandem_context_observe(context, tally_observe, &runs);
+    tandem_context_set_observer(context, tally_observe, &runs);
     for (uint32_t i = 0; i < options->seed_count; i++)
         if (!seed_run(context, options, table, options->seeds[i],
                       i + 1 == options->seed_count ? &timed : NULL, out_worst))
             return false;
-    tandem_context_observe(context, NULL, NULL);
+    tandem_context_set_observer(context, NULL, NULL);
     printf("Placement: operators run in all trainings, then timed, each waited"
            " for, in one\nmore epoch; mean us of one\n");
     tally_print(context, &runs, &timed);

@@ -104,7 +104,7 @@ static void tensor_read(struct network *net, struct tandem_tensor *tensor,
 {
     if (net->status == TANDEM_OK)
         net->status = tandem_tensor_read(tensor, memory, bytes,
-                                         TANDEM_FOREVER);
+                                         TANDEM_TIMEOUT_INFINITE);
 }
 
 /* ---- operators ----------------------------------------------------------- */

@@ -23,9 +23,9 @@
  *   Threads    Any function that takes a device may be called from any
  *              thread at any time.  One stream is used by one thread at a
  *              time.  Events and buffers may be used from any thread.
- *   Blocking   Only functions marked [blocks] wait for device work.  Every
- *              wait takes a timeout in ns: 0 polls, TANDEM_FOREVER waits
- *              without limit; a wait that ran out returns TANDEM_NOT_READY.
+ *   Blocking   Only functions marked [blocks] wait for device work.  Their
+ *              timeouts are in ns; 0 polls, TANDEM_TIMEOUT_INFINITE never
+ *              expires.  An expired wait returns TANDEM_NOT_READY.
  *   Errors     Every fallible function returns a status and, when that is
  *              not TANDEM_OK, leaves a message for the calling thread
  *              (last_error).  Output pointers are set to NULL or zero on
@@ -39,7 +39,7 @@
  *              stream reports the error; stream_synchronize also clears it,
  *              except TANDEM_DEVICE_LOST, which is never cleared.  Reading a
  *              poisoned buffer, or using it as an input, returns the error;
- *              an upload or fill that overwrites all of it cures it.
+ *              an upload or fill that overwrites all of it clears the poison.
  *   Flags      A bit that the callee does not know is TANDEM_INVALID_ARGUMENT.
  *   NULL       Destroy and free functions accept NULL.  Any other NULL, where
  *              the comment does not allow it, is TANDEM_INVALID_ARGUMENT.
@@ -64,7 +64,7 @@ extern "C" {
 /* The most inputs, and the most outputs, that an operator may have. */
 #define TANDEM_MAX_OPERANDS 8u
 /* A timeout that never runs out. */
-#define TANDEM_FOREVER UINT64_MAX
+#define TANDEM_TIMEOUT_INFINITE UINT64_MAX
 
 /* ---- status ------------------------------------------------------------ */
 
@@ -146,7 +146,7 @@ struct tandem_tensor_desc {
  *   OPTIMIZER      F..., equal shapes; the outputs are the new values of
  *                  the inputs of the same letter, usually in place
  *   CAST           between f32, i32, i64, u8 and bool, shape kept; f16 and
- *                  bf16 too with TANDEM_CAP_16_BIT_FLOATS.  Float to integer
+ *                  bf16 too with TANDEM_CAP_F16_BF16_STORAGE.  Float to integer
  *                  truncates, saturates, NaN gives 0; integer to integer
  *                  saturates; to float rounds once, halves to even, past the
  *                  largest to infinity, NaN to NaN; to bool: x != 0
@@ -338,7 +338,7 @@ enum tandem_op_id {
 #define TANDEM_OP_ENUM(ID, number, ...) TANDEM_OP_##ID = number,
     TANDEM_OPERATORS(TANDEM_OP_ENUM)
 #undef TANDEM_OP_ENUM
-    TANDEM_OP_LIMIT = 256 /* ids are below this */
+    TANDEM_OP_ID_END = 256 /* ids are below this */
 };
 
 struct tandem_gemm;
@@ -374,7 +374,7 @@ struct tandem_op {
 
 enum tandem_op_flags {
     /* The same inputs need not give the same bits every time. */
-    TANDEM_OP_RELAXED_DETERMINISM = 1u << 0
+    TANDEM_OP_ALLOW_NONDETERMINISM = 1u << 0
 };
 
 /* One matrix operand, row-major: element (i, j) of batch b lies at
@@ -397,7 +397,7 @@ enum tandem_gemm_flags {
      * elements of its row of op(a) and its column of op(b), not to the products
      * that are its summands: at most 2^-21 of the sum of these, and 2^-38 k of
      * the product of those, beside the rounding of an f32 sum. */
-    TANDEM_GEMM_ALLOW_ROW_SCALED = 1u << 3
+    TANDEM_GEMM_ALLOW_NORMWISE_ERROR = 1u << 3
 };
 
 enum tandem_bias {
@@ -413,10 +413,9 @@ enum tandem_bias {
  * alpha and beta are rounded to f32 first.  c must not overlap a, b or bias.
  * batch >= 1; c's batch_stride may be 0 where batch is 1 alone.  m, n, k >= 0.
  *
- * a and b are of one dtype, c and bias of another or the same; each may be f32
- * or, with TANDEM_CAP_16_BIT_FLOATS, f16 or bf16.  Whatever they are, the sum
- * over k is one of f32, as are alpha, beta, bias and activation, and a c of 16
- * bits is rounded once, as by CAST, when all that is done. */
+ * a and b have one dtype, c and bias another or the same: f32 or, with
+ * TANDEM_CAP_F16_BF16_STORAGE, f16 or bf16.  The sum over k, alpha, beta, bias
+ * and activation are f32.  A c of 16 bits is rounded once, at the end. */
 struct tandem_gemm {
     size_t struct_size;
     uint32_t dtype; /* of a and b */
@@ -445,16 +444,16 @@ enum tandem_device_kind {
 enum tandem_device_caps {
     TANDEM_CAP_F64 = 1u << 0,
     /* Computes in f16; some devices only with scalars, without functions. */
-    TANDEM_CAP_F16 = 1u << 1,
+    TANDEM_CAP_F16_ARITHMETIC = 1u << 1,
     /* Computes on host memory where it lies: import_host costs no copy. */
-    TANDEM_CAP_HOST_MEMORY = 1u << 2,
+    TANDEM_CAP_ZERO_COPY_IMPORT = 1u << 2,
     /* launch returns before the work is done. */
     TANDEM_CAP_ASYNC = 1u << 3,
     /* Operators are compiled at first use: ask ready() before launch(). */
-    TANDEM_CAP_COMPILES = 1u << 4,
+    TANDEM_CAP_JIT_COMPILATION = 1u << 4,
     /* Streams made with TANDEM_STREAM_PROFILING time events on the device. */
     TANDEM_CAP_PROFILING = 1u << 5,
-    /* capture_begin, capture_end and graph_replay work. */
+    /* capture_begin, capture_end and graph_launch work. */
     TANDEM_CAP_CAPTURE = 1u << 6,
     /* Serves every operator that the table marks required.  A device without
      * it is asked by supports() for each. */
@@ -462,7 +461,7 @@ enum tandem_device_caps {
     /* open understands the key "test.fault": test plugins only. */
     TANDEM_CAP_FAULT_INJECTION = 1u << 8,
     /* CAST and GEMM take f16 and bf16. */
-    TANDEM_CAP_16_BIT_FLOATS = 1u << 9,
+    TANDEM_CAP_F16_BF16_STORAGE = 1u << 9,
     /* Its memory is the host's, if import_host finds nothing else. */
     TANDEM_CAP_UNIFIED_MEMORY = 1u << 10
 };
@@ -504,38 +503,38 @@ enum tandem_log_level {
 typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
                               const char *message);
 
-/* Keys that every plugin understands or ignores; unknown keys are ignored:
- *   cache_dir         directory for compiled programs; absent: no disk cache
- *   system_cache_dir  directory for compiled programs of all users, which is
- *                     read where cache_dir has none, and never written; "":
- *                     none; absent: the one that the plugin was built for
- *   cache_shared      "1": what is written to cache_dir is for all users to
- *                     read, drivers that keep programs by themselves included
- *   cache_cap_bytes   most that the programs in it may take; the oldest go
- *   memory_cap_bytes  most device memory that the plugin may hold
- *   packed_bytes      OpenCL plugin: most device memory for operands of GEMM
- *                     that are kept packed; 0: none (an eighth of the device's)
- *   num_threads       most CPU threads; 0: as many as the process may use
- *   isa               CPU plugin: highest instruction set, generic|avx2|avx512
- *                     or generic|neon
- *   deterministic     "1": one kernel and GEMM path, whatever tuning says
- *   stuck_after_ms    OpenCL plugin: builds, and at close work, that have not
- *                     ended by then are given up, and calls without a timeout
- *                     that wait so long say TANDEM_NOT_READY (300000; 0: never)
- *   profile           the plugin's own section of the profile, JSON text
- *   try               "1": no patched program is used; tune only tries those
- *   test.fault        TANDEM_CAP_FAULT_INJECTION only: "launch:N:STATUS", the
- *                     N-th launch (from 1) succeeds and then fails on the
- *                     device with the numeric status STATUS; "wait:N" makes
- *                     the N-th wait never end (its timeout does)
- *   test.gemm         OpenCL plugin: the kernels of matrix products: "clblast",
- *                     or one of ours by its name ("large", "medium", "small",
- *                     "skinny-1", ...; docs/tuning.md), in how many splits of
- *                     k, and for how many last tiles: "small:4", "large:3:2"
- *   test.transfers    OpenCL plugin: how large transfers go: "direct", "ring",
- *                     "mapped" or "staged" (docs/transfers.md)
- *   test.cache        "1": compiled programs are kept in cache_dir even where
- *                     the driver's own cache does better */
+/* Keys for open.  A plugin ignores keys that it does not know.
+ *   cache_dir              directory for compiled programs (default: no cache)
+ *   system_cache_dir       directory for the compiled programs of all users; it
+ *                          is read if cache_dir lacks a program, and never
+ *                          written; "" disables it (default: set at build time)
+ *   cache_world_readable   "1": all users may read what is written to cache_dir
+ *                          and to caches of drivers
+ *   cache_limit_bytes      limit of cache_dir; the oldest programs are deleted
+ *   memory_limit_bytes     limit of the device memory that the plugin holds
+ *   pack_cache_limit_bytes OpenCL: limit of memory for packed GEMM operands; 0:
+ *                          none (default: an eighth of the device memory)
+ *   num_threads            limit of CPU threads; 0: as many as the process has
+ *   isa                    CPU: highest instruction set, generic|avx2|avx512 or
+ *                          generic|neon
+ *   deterministic          "1": one kernel and GEMM path, whatever tuning says
+ *   blocking_timeout_ms    OpenCL: close abandons builds and commands that take
+ *                          longer; calls without a timeout that wait longer
+ *                          return TANDEM_NOT_READY (300000; 0: no limit)
+ *   profile                the plugin's own section of the profile, JSON text
+ *   try                    "1": tune runs only the sm_90a self-test, and GEMM
+ *                          uses no sm_90a program
+ *   test.fault             needs TANDEM_CAP_FAULT_INJECTION: "launch:N:STATUS",
+ *                          launch N (from 1) returns TANDEM_OK and fails later
+ *                          with STATUS; "wait:N", wait N ends by its timeout
+ *   test.gemm              OpenCL: "clblast" or the name of a GEMM kernel
+ *                          ("large", ...; docs/tuning.md), with the number of
+ *                          splits of k and of split tiles: "small:4",
+ *                          "large:3:2"
+ *   test.transfers         OpenCL: path of large transfers: "direct", "ring",
+ *                          "mapped" or "staged" (docs/transfers.md)
+ *   test.cache             "1": use cache_dir even if the driver has a cache
+ */
 struct tandem_open_options {
     size_t struct_size;
     uint32_t count; /* of keys and of values */
@@ -560,7 +559,7 @@ enum tandem_map_flags {
 };
 
 enum tandem_stream_flags {
-    TANDEM_STREAM_PROFILING = 1u << 0 /* event_elapsed works; slower */
+    TANDEM_STREAM_PROFILING = 1u << 0 /* event_elapsed_ns works; slower */
 };
 
 struct tandem_memory_stats {
@@ -576,17 +575,18 @@ struct tandem_memory_stats {
 };
 
 /* Receives what tune found, one pair at a time, for the profile's section. */
-typedef void (*tandem_tune_fn)(void *user, const char *key, const char *value);
+typedef void (*tandem_tuning_result_fn)(void *user, const char *key,
+                                        const char *value);
 
 /* The least struct_size of what a caller fills: through the last field of
  * version 1.0.  These never change within the major version. */
-#define TANDEM_BYTES_THROUGH(type, field) \
+#define TANDEM_SIZE_THROUGH(type, field) \
     (offsetof(type, field) + sizeof(((type *)0)->field))
-#define TANDEM_OP_BYTES_1_0 TANDEM_BYTES_THROUGH(struct tandem_op, gemm)
+#define TANDEM_OP_BYTES_1_0 TANDEM_SIZE_THROUGH(struct tandem_op, gemm)
 #define TANDEM_GEMM_BYTES_1_0 \
-    TANDEM_BYTES_THROUGH(struct tandem_gemm, activation_alpha)
+    TANDEM_SIZE_THROUGH(struct tandem_gemm, activation_alpha)
 #define TANDEM_OPEN_OPTIONS_BYTES_1_0 \
-    TANDEM_BYTES_THROUGH(struct tandem_open_options, log_user)
+    TANDEM_SIZE_THROUGH(struct tandem_open_options, log_user)
 
 /* ---- the table ------------------------------------------------------------
  * R: required.  O: optional; a plugin may leave it NULL, and the loader of
@@ -620,7 +620,7 @@ struct tandem_backend {
     /* O [blocks]  Searches for better parameters for at most budget_ns and
      * passes each finding to sink.  Fallback: TANDEM_UNSUPPORTED. */
     enum tandem_status (*tune)(struct tandem_device *device, uint64_t budget_ns,
-                               tandem_tune_fn sink, void *user);
+                               tandem_tuning_result_fn sink, void *user);
 
     /* -- memory -- */
     /* R  A buffer of at least bytes bytes (0 is allowed), its start aligned to
@@ -759,7 +759,7 @@ struct tandem_backend {
                                      uint64_t timeout_ns);
     /* O  Device time between two passed events of one profiling stream.
      * Fallback: TANDEM_UNSUPPORTED. */
-    enum tandem_status (*event_elapsed)(struct tandem_event *start,
+    enum tandem_status (*event_elapsed_ns)(struct tandem_event *start,
                                         struct tandem_event *end,
                                         uint64_t *out_ns);
     /* R [blocks]  stream_synchronize on all streams; the first error found. */
@@ -772,7 +772,7 @@ struct tandem_backend {
     enum tandem_status (*capture_begin)(struct tandem_stream *stream);
     enum tandem_status (*capture_end)(struct tandem_stream *stream,
                                       struct tandem_graph **out_graph);
-    enum tandem_status (*graph_replay)(struct tandem_stream *stream,
+    enum tandem_status (*graph_launch)(struct tandem_stream *stream,
                                        struct tandem_graph *graph);
     void (*graph_destroy)(struct tandem_graph *graph);
 };

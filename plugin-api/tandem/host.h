@@ -11,7 +11,7 @@
  *     tandem_tensor_wrap(context, x, TANDEM_F32, 1, shape, NULL, 0, &tx);
  *     tandem_tensor_wrap(context, y, TANDEM_F32, 1, shape, NULL, 0, &ty);
  *     tandem_unary(context, TANDEM_OP_RELU, tx, ty);
- *     tandem_tensor_sync(ty, TANDEM_FOREVER);        // y holds the result
+ *     tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE); // fills y
  *
  * Rules that hold for every function below
  *
@@ -21,16 +21,17 @@
  *              threads must not use one tensor at once unless both only read
  *              it.  No thread uses what another destroys.
  *   Blocking   Functions marked [blocks] wait for device work; timeouts are
- *              in ns, TANDEM_FOREVER waits without limit, and one that ran out
- *              is TANDEM_NOT_READY.  Those marked [may block] wait only where
- *              data must leave a device that still works on it, or where
- *              memory is to be written that a device still uses; a device
- *              that keeps them waiting for hang_ms (below) is lost from then
- *              on: its work is given up, others serve, and tensors whose only
- *              content it had give TANDEM_DEVICE_LOST until they are written
- *              again, those whose memory it may still write for ever.  What
- *              the plugin waits for inside alloc and upload has the plugin's
- *              limit (stuck_after_ms in backend.h, docs/faults.md).
+ *              in ns, TANDEM_TIMEOUT_INFINITE waits without limit, and one
+ *              that ran out is TANDEM_NOT_READY.  Those marked [may block]
+ *              wait only where data must leave a device that still works on
+ *              it, or where memory is to be written that a device still uses;
+ *              a device that keeps them waiting for hang_timeout_ms (below)
+ *              is lost from then on: its work is given up, others serve, and
+ *              tensors whose only content it had give TANDEM_DEVICE_LOST
+ *              until they are written again, those whose memory it may still
+ *              write for ever.  What the plugin waits for inside alloc and
+ *              upload has the plugin's limit (blocking_timeout_ms in
+ *              backend.h, docs/faults.md).
  *   Errors     As in backend.h: a status, and tandem_last_error() for the
  *              calling thread.  A call that returns an error has changed
  *              nothing and started no work.  Work that failed after its call
@@ -88,8 +89,8 @@
  *   TANDEM_NUM_THREADS    most threads of the CPU plugin, the caller's among
  *                         them (0: as many as the process may use); what is
  *                         not a number is ignored with a warning
- *   TANDEM_HANG_SECONDS   how long a device may keep an operator or a write
- *                         waiting before it counts as lost (60; 0: for ever)
+ *   TANDEM_HANG_TIMEOUT_SECONDS  how long a device may keep an operator or a
+ *                         write waiting before it counts as lost (60; 0: never)
  */
 #ifndef TANDEM_HOST_H
 #define TANDEM_HOST_H
@@ -156,21 +157,21 @@ struct tandem_context_options {
     uint32_t open_count;
     uint32_t deterministic; /* 1: as TANDEM_DETERMINISTIC */
     uint32_t log_level;     /* 0: TANDEM_LOG, else TANDEM_LOG_WARNING */
-    uint32_t measure;       /* 1: as tandem_context_measure */
+    uint32_t measure;       /* 1: as tandem_context_set_timing */
     tandem_log_fn log;      /* NULL: messages go nowhere */
     void *log_user;
     /* How long a call that has no timeout of its own waits for a device before
      * it counts as hung, and so as lost; longer where more work than that is
-     * predicted to be under way on it.  0: TANDEM_HANG_SECONDS; UINT32_MAX: no
-     * limit. */
-    uint32_t hang_ms;
+     * predicted to be under way on it.  0: TANDEM_HANG_TIMEOUT_SECONDS;
+     * UINT32_MAX: no limit. */
+    uint32_t hang_timeout_ms;
     uint32_t reserved;
 };
 
 /* The least struct_size of what a caller fills: through the last field of the
  * first version. */
 #define TANDEM_CONTEXT_OPTIONS_BYTES_0_1 \
-    TANDEM_BYTES_THROUGH(struct tandem_context_options, log_user)
+    TANDEM_SIZE_THROUGH(struct tandem_context_options, log_user)
 
 /* Loads the plugins that it finds.  A plugin that cannot be used is logged
  * and left out; TANDEM_NO_DEVICE where none is left, and where the device that
@@ -185,9 +186,9 @@ tandem_context_create(const struct tandem_context_options *options,
 
 /* [blocks]  Waits for all work, brings nothing back to wrapped memory (call
  * tandem_tensor_sync first), closes devices, frees tensors.  A device that
- * keeps it waiting for hang_ms is left as it is, with the memory that its work
- * uses.  The wait includes compilations that have begun; those that have not
- * begun are dropped. */
+ * keeps it waiting for hang_timeout_ms is left as it is, with the memory that
+ * its work uses.  The wait includes compilations that have begun; those that
+ * have not begun are dropped. */
 void tandem_context_destroy(struct tandem_context *context);
 
 /* [blocks: driver start, at first use]  The devices that there are.  So does
@@ -208,23 +209,23 @@ enum tandem_status tandem_device_name(struct tandem_context *context,
 enum tandem_status tandem_device_find(struct tandem_context *context,
                                       const char *name, uint32_t *out_device);
 /* 1 where a profile of this device with measured costs was found and read. */
-enum tandem_status tandem_device_calibrated(struct tandem_context *context,
+enum tandem_status tandem_device_is_calibrated(struct tandem_context *context,
                                             uint32_t device,
                                             uint32_t *out_calibrated);
 /* The file that the device's profile was read from; NULL where there is none.
  * Valid as long as the context. */
-enum tandem_status tandem_device_profile(struct tandem_context *context,
+enum tandem_status tandem_device_profile_path(struct tandem_context *context,
                                          uint32_t device,
                                          const char **out_path);
 /* Profiles that were found and are not used, each with the reason, as "PATH: it
  * was measured with another driver"; NULL where there is none.  Valid as long
  * as the context. */
 enum tandem_status
-tandem_device_refused_profile(struct tandem_context *context, uint32_t device,
+tandem_device_ignored_profiles(struct tandem_context *context, uint32_t device,
                               const char **out_why);
 /* 1 where the device's profile says that it computes the operator wrong
- * (tandem_profile_reject), so that it is not run there. */
-enum tandem_status tandem_device_rejects(struct tandem_context *context,
+ * (tandem_profile_set_op_blocked), so that it is not run there. */
+enum tandem_status tandem_device_is_op_blocked(struct tandem_context *context,
                                          uint32_t device, uint32_t op,
                                          uint32_t *out_rejects);
 /* [blocks: opens it]  The plugin's own table and open device, for callers that
@@ -235,7 +236,7 @@ tandem_device_backend(struct tandem_context *context, uint32_t device,
                       struct tandem_device **out_device);
 /* The plugins that were found and could not be used, and why: index from 0,
  * NULL past the last.  Valid as long as the context. */
-const char *tandem_context_problem(struct tandem_context *context,
+const char *tandem_context_load_error(struct tandem_context *context,
                                    uint32_t index);
 
 /* From here on every operator runs on device (TANDEM_ANY_DEVICE: chosen). */
@@ -243,12 +244,12 @@ enum tandem_status tandem_context_force_device(struct tandem_context *context,
                                                uint32_t device);
 /* Whether operators are timed (0 or 1): explanations then carry measured_ns.
  * Each operator is waited for, so it slows a program down. */
-enum tandem_status tandem_context_measure(struct tandem_context *context,
+enum tandem_status tandem_context_set_timing(struct tandem_context *context,
                                           uint32_t enable);
 /* [blocks]  Waits for the work of all devices; the first error found.  The
  * error of work that failed after its call had returned, and that nothing has
  * told since, is told here, once. */
-enum tandem_status tandem_synchronize(struct tandem_context *context,
+enum tandem_status tandem_context_synchronize(struct tandem_context *context,
                                       uint64_t timeout_ns);
 
 /* ---- tensors --------------------------------------------------------------- */
@@ -305,13 +306,13 @@ enum tandem_status tandem_tensor_read(struct tandem_tensor *tensor,
                                       void *memory, uint64_t bytes,
                                       uint64_t timeout_ns);
 /* [blocks]  Brings the host's copy up to date: the wrapped memory, or that of
- * tandem_tensor_data, then holds the result.  Waits for operators that only
- * read wrapped memory, too: the caller may then write it. */
+ * tandem_tensor_host_data, then holds the result.  Waits for operators that
+ * only read wrapped memory, too: the caller may then write it. */
 enum tandem_status tandem_tensor_sync(struct tandem_tensor *tensor,
                                       uint64_t timeout_ns);
 /* [blocks]  tandem_tensor_sync, and where element (0, ..., 0) lies on the
  * host.  Valid until the tensor is written or destroyed. */
-enum tandem_status tandem_tensor_data(struct tandem_tensor *tensor,
+enum tandem_status tandem_tensor_host_data(struct tandem_tensor *tensor,
                                       uint64_t timeout_ns,
                                       const void **out_memory);
 /* Declares that the caller wrote the wrapped memory: device copies go
@@ -343,7 +344,7 @@ enum tandem_status tandem_run(struct tandem_context *context,
 
 /* The same on a device of the caller's choice.  TANDEM_UNSUPPORTED where the
  * device does not serve it, or computes it wrong by its profile
- * (tandem_profile_reject); it is not run elsewhere then. */
+ * (tandem_profile_set_op_blocked); it is not run elsewhere then. */
 enum tandem_status tandem_run_on(struct tandem_context *context,
                                  uint32_t device, const struct tandem_op *op,
                                  struct tandem_tensor *const *inputs,
@@ -376,7 +377,7 @@ struct tandem_matmul_options {
     uint32_t device; /* TANDEM_ANY_DEVICE: chosen */
 };
 #define TANDEM_MATMUL_OPTIONS_BYTES_0_1 \
-    TANDEM_BYTES_THROUGH(struct tandem_matmul_options, device)
+    TANDEM_SIZE_THROUGH(struct tandem_matmul_options, device)
 /* options NULL: alpha 1, beta 0, no bias, no activation, any device. */
 enum tandem_status tandem_matmul(struct tandem_context *context,
                                  const struct tandem_matmul_options *options,
@@ -411,7 +412,7 @@ struct tandem_candidate {
      * what is not resident, launching, running, and bringing outputs that the
      * caller is expected to read home.  Compiling is in the background and
      * not a part. */
-    double wait_ns, transfer_ns, launch_ns, run_ns, return_ns, compile_ns;
+    double wait_ns, transfer_ns, launch_ns, run_ns, download_ns, compile_ns;
     double predicted_ns;
 };
 
@@ -431,7 +432,7 @@ struct tandem_explanation {
 
 /* The calling thread's last tandem_run, tandem_run_on or tandem_matmul in this
  * context.  out->struct_size is set by the caller. */
-enum tandem_status tandem_explain(struct tandem_context *context,
+enum tandem_status tandem_explain_last(struct tandem_context *context,
                                   struct tandem_explanation *out);
 /* What would be chosen, without running it.  tandem_explain_matmul makes the
  * copies that tandem_matmul would make. */
@@ -454,7 +455,7 @@ typedef void (*tandem_observer_fn)(void *user,
                                    const struct tandem_explanation *explanation,
                                    bool after);
 /* observer NULL: none.  Costs nothing when unset. */
-enum tandem_status tandem_context_observe(struct tandem_context *context,
+enum tandem_status tandem_context_set_observer(struct tandem_context *context,
                                           tandem_observer_fn observer,
                                           void *user);
 
@@ -472,25 +473,26 @@ enum tandem_status tandem_profile_create(struct tandem_context *context,
                                          uint32_t device,
                                          struct tandem_profile **out_profile);
 /* Likewise, but beginning with what the device's profile has now. */
-enum tandem_status tandem_profile_revise(struct tandem_context *context,
+enum tandem_status tandem_profile_edit(struct tandem_context *context,
                                          uint32_t device,
                                          struct tandem_profile **out_profile);
 void tandem_profile_destroy(struct tandem_profile *profile);
 /* Notes that the device computes an operator wrong (1), so that programs which
  * read the profile never run it there, or that it does not (0).  A profile
  * begins with what the device's profile has noted. */
-enum tandem_status tandem_profile_reject(struct tandem_profile *profile,
+enum tandem_status tandem_profile_set_op_blocked(struct tandem_profile *profile,
                                          uint32_t op, uint32_t rejected);
-enum tandem_status tandem_profile_scalar(struct tandem_profile *profile,
+enum tandem_status tandem_profile_set_scalar(struct tandem_profile *profile,
                                          const char *name, double value);
 /* Points may come in any order; a second one at the same x replaces it. */
-enum tandem_status tandem_profile_point(struct tandem_profile *profile,
-                                        const char *curve, double x, double ns);
-enum tandem_status tandem_profile_gemm(struct tandem_profile *profile,
+enum tandem_status
+tandem_profile_add_curve_point(struct tandem_profile *profile,
+                               const char *curve, double x, double ns);
+enum tandem_status tandem_profile_add_gemm_point(struct tandem_profile *profile,
                                        int64_t m, int64_t n, int64_t k,
                                        double ns);
 /* One key of the plugin's own section. */
-enum tandem_status tandem_profile_tuning(struct tandem_profile *profile,
+enum tandem_status tandem_profile_set_tuning(struct tandem_profile *profile,
                                          const char *key, const char *value);
 /* Writes to a temporary file and renames it over the profile of this device
  * in directory (NULL: the one that tandem_context_create reads first).
@@ -500,7 +502,7 @@ enum tandem_status tandem_profile_save(struct tandem_profile *profile,
                                        size_t path_bytes);
 /* The time that a device's profile predicts for a curve of it at x (as above),
  * or its default where it has none. */
-enum tandem_status tandem_device_cost(struct tandem_context *context,
+enum tandem_status tandem_device_predict_cost(struct tandem_context *context,
                                       uint32_t device, const char *curve,
                                       double x, double *out_ns);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The struct_size of structs that cross by pointer. */
 #include "common/struct_size.h"
-#include "common/message.h"
+#include "common/last_error.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@ enum tandem_status struct_size_check(const char *what, const char *type,
 {
     if (bytes >= least)
         return TANDEM_OK;
-    return message_set(TANDEM_INVALID_ARGUMENT,
+    return last_error_set(TANDEM_INVALID_ARGUMENT,
                        "%s.struct_size is %zu, below %zu: set it to "
                        "sizeof(struct %s)",
                        what, bytes, least, type);

@@ -11,9 +11,9 @@
 
 /* Returns true if count more threads with default attributes can exist at the
  * same time.  The function starts that many, ends them and waits until the
- * system has forgotten them.  Call it within a shelter (common/shelter.h):
- * the threads inherit the signal mask.  Another process can use up the same
- * limit after the call. */
+ * system has forgotten them.  Call it within a shelter
+ * (common/thread_state_guard.h): the threads inherit the signal mask.  Another
+ * process can use up the same limit after the call. */
 bool threads_can_start(uint32_t count);
 
 /* What limits the number of threads, for messages. */

@@ -10,11 +10,11 @@
 #include <string.h>
 
 #include "common/decimal.h"
-#include "common/message.h"
-#include "common/processor.h"
+#include "common/last_error.h"
+#include "common/cpu_info.h"
 #include "common/struct_size.h"
-#include "cpu/blas.h"
-#include "cpu/cpu.h"
+#include "cpu/gemm/blas_guard.h"
+#include "cpu/objects.h"
 
 struct handle_pool device_pool = HANDLE_POOL(struct tandem_device, 0x63646576u);
 
@@ -68,8 +68,8 @@ static void info_fill(struct tandem_device_info *info)
     char clock[32];
     memset(info, 0, sizeof *info);
     info->kind = TANDEM_DEVICE_CPU;
-    info->caps = TANDEM_CAP_HOST_MEMORY | TANDEM_CAP_PROFILING |
-                 TANDEM_CAP_CORE_OPERATORS | TANDEM_CAP_16_BIT_FLOATS;
+    info->caps = TANDEM_CAP_ZERO_COPY_IMPORT | TANDEM_CAP_PROFILING |
+                 TANDEM_CAP_CORE_OPERATORS | TANDEM_CAP_F16_BF16_STORAGE;
     processor_name(info->name, sizeof info->name);
     processor_value("vendor_id", info->vendor, sizeof info->vendor);
     snprintf(info->platform, sizeof info->platform, "CPU");
@@ -89,7 +89,7 @@ static void info_fill(struct tandem_device_info *info)
 enum tandem_status device_count(uint32_t *out_count)
 {
     if (out_count == NULL)
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "device_count: out_count is NULL");
     *out_count = 1;
     return TANDEM_OK;
@@ -100,7 +100,7 @@ enum tandem_status device_describe(uint32_t index,
 {
     struct tandem_device_info info;
     if (out_info == NULL)
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "device_describe: out_info is NULL");
     enum tandem_status status =
         struct_size_check("device_describe: out_info", "tandem_device_info",
@@ -108,7 +108,7 @@ enum tandem_status device_describe(uint32_t index,
     if (status != TANDEM_OK)
         return status;
     if (index != 0)
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "device_describe: there is no device %u; there is 1",
                            (unsigned)index);
     info_fill(&info);
@@ -130,7 +130,7 @@ static enum tandem_status number_parse(const char *key, const char *value,
 {
     if (decimal_read(value, out))
         return TANDEM_OK;
-    return message_set(TANDEM_INVALID_ARGUMENT,
+    return last_error_set(TANDEM_INVALID_ARGUMENT,
                        "open: the value \"%s\" of %s is not a number", value,
                        key);
 }
@@ -148,16 +148,16 @@ settings_read(const struct tandem_open_options *options, struct settings *out)
         return status;
     if (options->count > 0 &&
         (options->keys == NULL || options->values == NULL))
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "open: %u keys, but keys or values is NULL",
                            (unsigned)options->count);
     for (uint32_t i = 0; i < options->count; i++) {
         const char *key = options->keys[i], *value = options->values[i];
         status = TANDEM_OK;
         if (key == NULL || value == NULL)
-            return message_set(TANDEM_INVALID_ARGUMENT,
+            return last_error_set(TANDEM_INVALID_ARGUMENT,
                                "open: key or value %u is NULL", (unsigned)i);
-        if (strcmp(key, "memory_cap_bytes") == 0)
+        if (strcmp(key, "memory_limit_bytes") == 0)
             status = number_parse(key, value, &out->cap_bytes);
         else if (strcmp(key, "num_threads") == 0)
             status = number_parse(key, value, &out->threads);
@@ -173,7 +173,7 @@ enum tandem_status device_check(const struct tandem_device *device)
 {
     if (handle_live(&device_pool, device))
         return TANDEM_OK;
-    return message_set(TANDEM_INVALID_ARGUMENT, "the device is %s",
+    return last_error_set(TANDEM_INVALID_ARGUMENT, "the device is %s",
                        device == NULL ? "NULL" : "not open");
 }
 
@@ -197,10 +197,11 @@ enum tandem_status device_open(uint32_t index,
 {
     struct settings settings;
     if (out_device == NULL)
-        return message_set(TANDEM_INVALID_ARGUMENT, "open: out_device is NULL");
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                              "open: out_device is NULL");
     *out_device = NULL;
     if (index != 0)
-        return message_set(TANDEM_NO_DEVICE,
+        return last_error_set(TANDEM_NO_DEVICE,
                            "open: there is no device %u; there is 1",
                            (unsigned)index);
     enum tandem_status status = settings_read(options, &settings);
@@ -208,17 +209,17 @@ enum tandem_status device_open(uint32_t index,
         return status;
     const struct kernels *kernels = kernels_choose(settings.isa);
     if (kernels == NULL)
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "open: isa \"%s\" is none of this processor's "
                            "architecture; this one has %s",
                            settings.isa, kernels_levels());
     struct tandem_device *device = handle_new(&device_pool);
     struct pool *pool = pool_create(
         settings.threads > UINT32_MAX ? 0 : (uint32_t)settings.threads);
-    if (device == NULL || pool == NULL || !blas_watch()) {
+    if (device == NULL || pool == NULL || !blas_fork_guard_install()) {
         handle_free(&device_pool, device);
         pool_destroy(pool);
-        return message_set(TANDEM_OUT_OF_MEMORY,
+        return last_error_set(TANDEM_OUT_OF_MEMORY,
                            "open: no memory for a device");
     }
     pthread_mutex_init(&device->mutex, NULL);

@@ -7,11 +7,11 @@
  */
 #include "config.h"
 
-#include "common/float_env.h"
-#include "common/message.h"
-#include "common/operator.h"
-#include "cpu/cpu.h"
-#include "cpu/elementwise.h"
+#include "common/fp_environment.h"
+#include "common/last_error.h"
+#include "common/operator_table.h"
+#include "cpu/objects.h"
+#include "cpu/kernels/elementwise.h"
 
 /* More elements than this go by the walk that may use threads. */
 #define FAST_ELEMENTS 8192
@@ -21,13 +21,13 @@ enum tandem_status buffer_span(const void *user,
                                struct memory_span *out)
 {
     if (!handle_live(&buffer_pool, buffer))
-        return message_set(TANDEM_INVALID_ARGUMENT, "the buffer is %s",
+        return last_error_set(TANDEM_INVALID_ARGUMENT, "the buffer is %s",
                            buffer == NULL ? "NULL" : "not one, or was freed");
     if (buffer->owned.device != user)
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "the buffer is of another device");
     if (__atomic_load_n(&buffer->maps, __ATOMIC_RELAXED) != 0)
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "the buffer is mapped: unmap it first");
     out->base = (uint64_t)(uintptr_t)buffer->base;
     out->bytes = buffer->bytes;
@@ -40,7 +40,7 @@ enum tandem_status buffer_span(const void *user,
 struct shortcut {
     uint8_t op_class, inputs, ints, floats;
 };
-static const struct shortcut shortcuts[TANDEM_OP_LIMIT] = {
+static const struct shortcut shortcuts[TANDEM_OP_ID_END] = {
 #define SHORTCUT(ID, number, name, class, inputs, outputs, int_names, ints,    \
                  float_names, floats, ...)                                     \
     [number] = {TANDEM_CLASS_##class, inputs, ints, floats},
@@ -115,7 +115,7 @@ static bool row_fill(struct row *row, struct params *params, float *scalar,
         out->dtype != (compares ? TANDEM_BOOL : TANDEM_F32))
         return false;
     /* gelu has the one attribute there that may be wrong. */
-    if ((op->flags & ~(uint32_t)TANDEM_OP_RELAXED_DETERMINISM) != 0 ||
+    if ((op->flags & ~(uint32_t)TANDEM_OP_ALLOW_NONDETERMINISM) != 0 ||
         (shortcut->ints > 0 && op->int_count > 0 && op->ints != NULL &&
          (op->ints[0] & ~INT64_C(1)) != 0))
         return false;
@@ -170,7 +170,7 @@ static bool launch_fast(const struct work *work)
     struct params params;
     float scalar;
     if (work->op == NULL || work->op->struct_size < TANDEM_OP_BYTES_1_0 ||
-        work->op->id >= TANDEM_OP_LIMIT || work->inputs == NULL ||
+        work->op->id >= TANDEM_OP_ID_END || work->inputs == NULL ||
         work->outputs == NULL || work->output_count == 0)
         return false;
     row.constants = 0;

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/message.h"
+#include "common/last_error.h"
 #include "common/struct_size.h"
-#include "cpu/cpu.h"
+#include "cpu/objects.h"
 
 #define BLOCK_ALIGNMENT 64u
 #define PAGE_ALIGNMENT 4096u
@@ -139,7 +139,7 @@ enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
                                 struct tandem_buffer **out_buffer)
 {
     if (out_buffer == NULL)
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "alloc: out_buffer is NULL");
     *out_buffer = NULL;
     enum tandem_status status = device_check(device);
@@ -147,13 +147,13 @@ enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
         return status;
     uint64_t most = device->machine_bytes;
     if (bytes > most)
-        return message_set(TANDEM_OUT_OF_MEMORY,
+        return last_error_set(TANDEM_OUT_OF_MEMORY,
                            "alloc: %llu bytes are more than this machine's "
                            "memory of %llu",
                            (unsigned long long)bytes, (unsigned long long)most);
     struct tandem_buffer *buffer = handle_new(&buffer_pool);
     if (buffer == NULL)
-        return message_set(TANDEM_OUT_OF_MEMORY,
+        return last_error_set(TANDEM_OUT_OF_MEMORY,
                            "alloc: no memory for a buffer");
     buffer->owned.device = device;
     buffer->bytes = bytes;
@@ -167,7 +167,7 @@ enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
     pthread_mutex_unlock(&device->mutex);
     if (!filled) {
         handle_free(&buffer_pool, buffer);
-        return message_set(
+        return last_error_set(
             TANDEM_OUT_OF_MEMORY,
             "alloc: no room for %llu bytes: %llu in use, cap %llu "
             "(0: none)",
@@ -212,24 +212,24 @@ enum tandem_status memory_import_host(struct tandem_device *device,
                                       struct tandem_buffer **out_buffer)
 {
     if (out_buffer == NULL)
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "import_host: out_buffer is NULL");
     *out_buffer = NULL;
     enum tandem_status status = device_check(device);
     if (status != TANDEM_OK)
         return status;
     if (memory == NULL && bytes > 0)
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "import_host: memory is NULL with %llu bytes",
                            (unsigned long long)bytes);
     if (bytes > UINTPTR_MAX - (uintptr_t)memory)
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "import_host: %llu bytes reach past the end of the "
                            "address space",
                            (unsigned long long)bytes);
     struct tandem_buffer *buffer = handle_new(&buffer_pool);
     if (buffer == NULL)
-        return message_set(TANDEM_OUT_OF_MEMORY,
+        return last_error_set(TANDEM_OUT_OF_MEMORY,
                            "import_host: no memory for a buffer");
     buffer->owned.device = device;
     buffer->base = bytes > 0 ? memory : empty_import;
@@ -246,7 +246,7 @@ enum tandem_status memory_host_alloc(struct tandem_device *device,
                                      uint64_t bytes, void **out_memory)
 {
     if (out_memory == NULL)
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "host_alloc: out_memory is NULL");
     *out_memory = NULL;
     enum tandem_status status = device_check(device);
@@ -256,7 +256,7 @@ enum tandem_status memory_host_alloc(struct tandem_device *device,
         posix_memalign(out_memory, PAGE_ALIGNMENT,
                        bytes == 0 ? 1 : (size_t)bytes) != 0) {
         *out_memory = NULL;
-        return message_set(TANDEM_OUT_OF_MEMORY,
+        return last_error_set(TANDEM_OUT_OF_MEMORY,
                            "host_alloc: no room for %llu bytes",
                            (unsigned long long)bytes);
     }
@@ -276,7 +276,7 @@ enum tandem_status memory_stats(struct tandem_device *device,
     if (status != TANDEM_OK)
         return status;
     if (out_stats == NULL)
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "memory_stats: out_stats is NULL");
     status = struct_size_check("memory_stats: out_stats", "tandem_memory_stats",
                                out_stats->struct_size, sizeof(size_t));

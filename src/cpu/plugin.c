@@ -2,9 +2,9 @@
 /* The CPU plugin's table.  Any thread. */
 #include "config.h"
 
-#include "common/message.h"
-#include "cpu/blas.h"
-#include "cpu/cpu.h"
+#include "common/last_error.h"
+#include "cpu/gemm/blas_guard.h"
+#include "cpu/objects.h"
 
 static const struct tandem_backend backend = {
     .struct_size = sizeof backend,
@@ -42,7 +42,7 @@ static const struct tandem_backend backend = {
     .event_destroy = event_destroy,
     .event_query = event_query,
     .event_wait = event_wait,
-    .event_elapsed = event_elapsed,
+    .event_elapsed_ns = event_elapsed_ns,
     .synchronize = device_synchronize,
 };
 
@@ -50,6 +50,6 @@ const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)
 {
     /* OpenBLAS was just loaded: no fork after that is missed.  Opening a device
      * tells if memory is out. */
-    blas_watch();
+    blas_fork_guard_install();
     return host_abi_major == TANDEM_ABI_MAJOR ? &backend : NULL;
 }

@@ -7,9 +7,9 @@
 
 #include <time.h>
 
-#include "common/check.h"
-#include "common/message.h"
-#include "cpu/cpu.h"
+#include "common/argument_check.h"
+#include "common/last_error.h"
+#include "cpu/objects.h"
 
 struct handle_pool stream_pool = HANDLE_POOL(struct tandem_stream, 0x63737472u);
 struct handle_pool event_pool = HANDLE_POOL(struct tandem_event, 0x63657674u);
@@ -18,7 +18,7 @@ enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
                                  struct tandem_stream **out_stream)
 {
     if (out_stream == NULL)
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "stream_create: out_stream is NULL");
     *out_stream = NULL;
     enum tandem_status status = device_check(device);
@@ -30,7 +30,7 @@ enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
     struct tandem_stream *stream =
         owned_new(&stream_pool, device, &device->streams);
     if (stream == NULL)
-        return message_set(TANDEM_OUT_OF_MEMORY,
+        return last_error_set(TANDEM_OUT_OF_MEMORY,
                            "stream_create: no memory for a stream");
     stream->flags = flags;
     *out_stream = stream;
@@ -47,7 +47,7 @@ enum tandem_status stream_check(const struct tandem_stream *stream)
 {
     if (handle_live(&stream_pool, stream))
         return TANDEM_OK;
-    return message_set(TANDEM_INVALID_ARGUMENT, "the stream is %s",
+    return last_error_set(TANDEM_INVALID_ARGUMENT, "the stream is %s",
                        stream == NULL ? "NULL" : "not one, or was destroyed");
 }
 
@@ -67,7 +67,7 @@ static enum tandem_status event_check(const struct tandem_event *event)
 {
     if (handle_live(&event_pool, event))
         return TANDEM_OK;
-    return message_set(TANDEM_INVALID_ARGUMENT, "the event is %s",
+    return last_error_set(TANDEM_INVALID_ARGUMENT, "the event is %s",
                        event == NULL ? "NULL" : "not one, or was destroyed");
 }
 
@@ -78,7 +78,7 @@ enum tandem_status stream_wait_event(struct tandem_stream *stream,
     if (status == TANDEM_OK)
         status = event_check(event);
     if (status == TANDEM_OK && event->owned.device != stream->owned.device)
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "stream_wait_event: the event is of another device");
     return status;
 }
@@ -87,7 +87,7 @@ enum tandem_status event_record(struct tandem_stream *stream,
                                 struct tandem_event **out_event)
 {
     if (out_event == NULL)
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "event_record: out_event is NULL");
     *out_event = NULL;
     enum tandem_status status = stream_check(stream);
@@ -97,7 +97,7 @@ enum tandem_status event_record(struct tandem_stream *stream,
     struct tandem_event *event =
         owned_new(&event_pool, device, &device->events);
     if (event == NULL)
-        return message_set(TANDEM_OUT_OF_MEMORY,
+        return last_error_set(TANDEM_OUT_OF_MEMORY,
                            "event_record: no memory for an event");
     event->stream = stream;
     event->profiling = (stream->flags & TANDEM_STREAM_PROFILING) != 0;
@@ -128,12 +128,12 @@ enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns)
     return event_check(event);
 }
 
-enum tandem_status event_elapsed(struct tandem_event *start,
+enum tandem_status event_elapsed_ns(struct tandem_event *start,
                                  struct tandem_event *end, uint64_t *out_ns)
 {
     if (out_ns == NULL)
-        return message_set(TANDEM_INVALID_ARGUMENT,
-                           "event_elapsed: out_ns is NULL");
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "event_elapsed_ns: out_ns is NULL");
     *out_ns = 0;
     enum tandem_status status = event_check(start);
     if (status == TANDEM_OK)
@@ -141,12 +141,12 @@ enum tandem_status event_elapsed(struct tandem_event *start,
     if (status != TANDEM_OK)
         return status;
     if (start->stream != end->stream || !start->profiling || !end->profiling)
-        return message_set(TANDEM_INVALID_ARGUMENT,
-                           "event_elapsed: the events are not both of one "
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "event_elapsed_ns: the events are not both of one "
                            "stream made with TANDEM_STREAM_PROFILING");
     if (end->at_ns < start->at_ns)
-        return message_set(TANDEM_INVALID_ARGUMENT,
-                           "event_elapsed: the end was recorded before the "
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "event_elapsed_ns: the end was recorded before the "
                            "start");
     *out_ns = end->at_ns - start->at_ns;
     return TANDEM_OK;

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/message.h"
-#include "cpu/cpu.h"
+#include "common/last_error.h"
+#include "cpu/objects.h"
 
 /* Whether buffer is live, of the stream's device, unmapped, and holds the
  * range. */
@@ -27,7 +27,7 @@ static enum tandem_status transfer_check(const char *what,
     if (status == TANDEM_OK)
         return check_range(what, offset, bytes, span.bytes);
     snprintf(why, sizeof why, "%s", message_get());
-    return message_set(status, "%s: %s", what, why);
+    return last_error_set(status, "%s: %s", what, why);
 }
 
 enum tandem_status transfer_upload(struct tandem_stream *stream,
@@ -42,7 +42,7 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
     if (status != TANDEM_OK || bytes == 0)
         return status;
     if (source == NULL)
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "upload: source is NULL with %llu bytes",
                            (unsigned long long)bytes);
     /* The source may be the memory that the buffer was imported from. */
@@ -64,7 +64,7 @@ enum tandem_status transfer_download(struct tandem_stream *stream,
     if (status != TANDEM_OK || bytes == 0)
         return status;
     if (target == NULL)
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "download: target is NULL with %llu bytes",
                            (unsigned long long)bytes);
     memmove(target, buffer->base + offset, (size_t)bytes);
@@ -87,7 +87,7 @@ enum tandem_status transfer_copy(struct tandem_stream *stream,
     const unsigned char *from = source->base + source_offset;
     unsigned char *to = target->base + target_offset;
     if (from < to + bytes && to < from + bytes)
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "copy: %llu bytes from %llu and to %llu overlap",
                            (unsigned long long)bytes,
                            (unsigned long long)source_offset,
@@ -104,12 +104,12 @@ enum tandem_status transfer_fill(struct tandem_stream *stream,
     unsigned char copy[8];
     if (pattern == NULL || (pattern_bytes != 1 && pattern_bytes != 2 &&
                             pattern_bytes != 4 && pattern_bytes != 8))
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "fill: the pattern is NULL or of %u bytes; 1, 2, 4 "
                            "or 8 are served",
                            (unsigned)pattern_bytes);
     if (offset % pattern_bytes != 0 || bytes % pattern_bytes != 0)
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "fill: offset %llu or size %llu is no multiple of "
                            "the pattern's %u bytes",
                            (unsigned long long)offset,
@@ -142,11 +142,11 @@ static enum tandem_status mapped_check(const char *what,
     if (status != TANDEM_OK)
         return status;
     if (!handle_live(&buffer_pool, buffer))
-        return message_set(TANDEM_INVALID_ARGUMENT, "%s: the buffer is %s",
+        return last_error_set(TANDEM_INVALID_ARGUMENT, "%s: the buffer is %s",
                            what,
                            buffer == NULL ? "NULL" : "not one, or was freed");
     if (buffer->owned.device != stream->owned.device)
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "%s: the buffer is of another device", what);
     return TANDEM_OK;
 }
@@ -158,7 +158,8 @@ enum tandem_status transfer_map(struct tandem_stream *stream,
 {
     (void)timeout_ns;
     if (out_memory == NULL)
-        return message_set(TANDEM_INVALID_ARGUMENT, "map: out_memory is NULL");
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                              "map: out_memory is NULL");
     *out_memory = NULL;
     enum tandem_status status = mapped_check("map", stream, buffer);
     if (status == TANDEM_OK)
@@ -168,7 +169,7 @@ enum tandem_status transfer_map(struct tandem_stream *stream,
     if (status != TANDEM_OK)
         return status;
     if (flags == 0)
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "map: flags are 0; TANDEM_MAP_READ or "
                            "TANDEM_MAP_WRITE is needed");
     __atomic_fetch_add(&buffer->maps, 1, __ATOMIC_RELAXED);
@@ -185,7 +186,7 @@ enum tandem_status transfer_unmap(struct tandem_stream *stream,
     const unsigned char *at = memory;
     if (at == NULL || at < buffer->base || at > buffer->base + buffer->bytes ||
         __atomic_load_n(&buffer->maps, __ATOMIC_RELAXED) == 0)
-        return message_set(TANDEM_INVALID_ARGUMENT,
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "unmap: the memory is not of a map of this buffer");
     __atomic_fetch_sub(&buffer->maps, 1, __ATOMIC_RELAXED);
     return TANDEM_OK;

@@ -27,8 +27,8 @@
 /* With -DWITH_CHECKS, and the files of common/ that the guide lists, each call
  * is judged by the rules of the header before it is looked at. */
 #ifdef WITH_CHECKS
-#include "common/check.h"
-#include "common/message.h"
+#include "common/argument_check.h"
+#include "common/last_error.h"
 #endif
 
 #define MEMORY_BYTES ((uint64_t)1 << 32)
@@ -69,7 +69,7 @@ fail(enum tandem_status status, const char *format, ...)
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
 #ifdef WITH_CHECKS
-    message_set(status, "%s", message);
+    last_error_set(status, "%s", message);
 #endif
     return status;
 }
@@ -211,7 +211,7 @@ options_read(const struct tandem_open_options *options, uint64_t *out_cap_bytes)
         if (options->keys[i] == NULL || options->values[i] == NULL)
             return fail(TANDEM_INVALID_ARGUMENT,
                         "open: key or value %u is NULL", (unsigned)i);
-        if (strcmp(options->keys[i], "memory_cap_bytes") == 0)
+        if (strcmp(options->keys[i], "memory_limit_bytes") == 0)
             *out_cap_bytes = strtoull(options->values[i], NULL, 10);
     }
     return TANDEM_OK;
@@ -441,8 +441,8 @@ static bool op_known(uint32_t id)
     }
 }
 
-/* Start here: TANDEM_OK for what launch accepts; src/common/check.h judges
- * attributes, dtypes, shapes and aliasing for you. */
+/* Start here: TANDEM_OK for what launch accepts; src/common/argument_check.h
+ * judges attributes, dtypes, shapes and aliasing for you. */
 static enum tandem_status
 supports(struct tandem_device *device, const struct tandem_op *op,
          const struct tandem_tensor_desc *const *inputs, uint32_t input_count,

@@ -12,7 +12,7 @@ static bool digit(char c)
     return c >= '0' && c <= '9';
 }
 
-bool figure_read(const char **text, double *out)
+bool decimal_parse_double(const char **text, double *out)
 {
     const char *at = *text;
     double value = 0, unit = 1;

@@ -13,7 +13,7 @@
 /* Reads digits, with a point among or before them or none, and moves *text
  * past them and the spaces around them.  False where there are none, or too
  * many. */
-bool figure_read(const char **text, double *out);
+bool decimal_parse_double(const char **text, double *out);
 /* Appends value, from 0 to FIGURE_MAX, with as many as three digits after the
  * point; false, and nothing appended, where it does not fit. */
 bool figure_write(char *text, size_t bytes, double value);

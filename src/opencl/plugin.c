@@ -7,20 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/check.h"
-#include "common/shelter.h"
+#include "common/argument_check.h"
+#include "common/thread_state_guard.h"
 #include "common/struct_size.h"
 #include "config.h"
-#include "opencl/device.h"
-#include "opencl/import.h"
-#include "opencl/entries.h"
-#include "opencl/pinned.h"
-#include "opencl/transfer.h"
-#include "opencl/tune.h"
+#include "opencl/device/device.h"
+#include "opencl/transfer/host_import.h"
+#include "opencl/operator_entries.h"
+#include "opencl/memory/pinned_memory.h"
+#include "opencl/transfer/transfer.h"
+#include "opencl/tune/tune.h"
 
 static enum tandem_status null_argument(const char *what)
 {
-    return message_set(TANDEM_INVALID_ARGUMENT, "%s is NULL", what);
+    return last_error_set(TANDEM_INVALID_ARGUMENT, "%s is NULL", what);
 }
 
 /* ---- devices ---- */
@@ -31,7 +31,7 @@ static enum tandem_status entry_count(uint32_t *out_count)
         return null_argument("device_count: out_count");
     *out_count = 0;
     struct shelter host;
-    shelter_enter(&host);
+    thread_state_guard_enter(&host);
     enum tandem_status status = platform_count(out_count);
     shelter_leave(&host);
     return status;
@@ -48,7 +48,7 @@ static enum tandem_status entry_describe(uint32_t index,
     if (status != TANDEM_OK)
         return status;
     struct shelter host;
-    shelter_enter(&host);
+    thread_state_guard_enter(&host);
     const struct platform_device *device = platform_at(index);
     shelter_leave(&host);
     if (device == NULL)
@@ -64,15 +64,15 @@ static enum tandem_status entry_open(uint32_t index,
     if (out_device == NULL)
         return null_argument("open: out_device");
     struct shelter host;
-    shelter_enter(&host);
+    thread_state_guard_enter(&host);
     enum tandem_status status = device_open(index, options, out_device);
     shelter_leave(&host);
     return status;
 }
 
 static enum tandem_status entry_tune(struct tandem_device *device,
-                                     uint64_t budget_ns, tandem_tune_fn sink,
-                                     void *user)
+                                     uint64_t budget_ns,
+                                     tandem_tuning_result_fn sink, void *user)
 {
     enum tandem_status status = device_check(device);
     if (status != TANDEM_OK)
@@ -162,7 +162,7 @@ static enum tandem_status entry_host_alloc(struct tandem_device *device,
     if (status != TANDEM_OK)
         return status;
     struct shelter host;
-    shelter_enter(&host);
+    thread_state_guard_enter(&host);
     status = pinned_alloc(device, bytes, device_limit(device), out_memory);
     shelter_leave(&host);
     return status;
@@ -189,7 +189,7 @@ static enum tandem_status entry_import(struct tandem_device *device,
     if (memory == NULL && bytes > 0)
         return null_argument("import_host: memory");
     struct shelter host;
-    shelter_enter(&host);
+    thread_state_guard_enter(&host);
     status = import_memory(device, memory, bytes, out_buffer);
     shelter_leave(&host);
     return status;
@@ -267,7 +267,7 @@ static enum tandem_status entry_stream_create(struct tandem_device *device,
     if (status != TANDEM_OK)
         return status;
     struct shelter host;
-    shelter_enter(&host);
+    thread_state_guard_enter(&host);
     status = stream_create(device, flags, out_stream);
     shelter_leave(&host);
     return status;
@@ -295,8 +295,8 @@ static enum tandem_status entry_elapsed(struct tandem_event *start,
                                         struct tandem_event *end,
                                         uint64_t *out_ns)
 {
-    return out_ns != NULL ? event_elapsed(start, end, out_ns)
-                          : null_argument("event_elapsed: out_ns");
+    return out_ns != NULL ? event_elapsed_ns(start, end, out_ns)
+                          : null_argument("event_elapsed_ns: out_ns");
 }
 
 static enum tandem_status entry_synchronize(struct tandem_device *device,
@@ -346,7 +346,7 @@ static const struct tandem_backend backend = {
     .event_destroy = event_destroy,
     .event_query = entry_event_query,
     .event_wait = event_wait,
-    .event_elapsed = entry_elapsed,
+    .event_elapsed_ns = entry_elapsed,
     .synchronize = entry_synchronize};
 
 const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)

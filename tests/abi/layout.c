@@ -38,7 +38,7 @@ _Static_assert(TANDEM_ABI_MAJOR == 1, "the major version");
 _Static_assert(TANDEM_MAX_RANK == 8, "the largest rank");
 _Static_assert(TANDEM_MAX_OPERANDS == 8, "the most operands");
 _Static_assert(TANDEM_MAX_DEVICES == 16, "the most devices");
-_Static_assert(TANDEM_FOREVER == UINT64_MAX, "the endless timeout");
+_Static_assert(TANDEM_TIMEOUT_INFINITE == UINT64_MAX, "the endless timeout");
 _Static_assert(TANDEM_ANY_DEVICE == UINT32_MAX, "any device");
 _Static_assert(TANDEM_RESIDENT_HOST == 0x80000000u, "the host's bit");
 _Static_assert(sizeof(enum tandem_status) == 4, "an enumeration's size");

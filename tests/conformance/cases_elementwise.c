@@ -4,9 +4,9 @@
  * and gradients) over one table of forms: shapes, broadcasting, scalars,
  * strides, in place, special values.
  */
-#include "call.h"
+#include "launch_check.h"
 #include "inputs.h"
-#include "number.h"
+#include "element_value.h"
 
 #include <float.h>
 #include <math.h>

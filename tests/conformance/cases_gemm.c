@@ -3,7 +3,7 @@
  * gemm: shapes with 0, 1 and primes, transposes, leading dimensions, batches,
  * alpha and beta, bias and activation, dtypes; NaN where nothing may be read.
  */
-#include "gemm_form.h"
+#include "gemm_case.h"
 
 static const struct gemm_form forms[] = {
     {SIZES(64, 64, 64), .always = true},

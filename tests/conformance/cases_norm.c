@@ -3,10 +3,10 @@
  * layer_norm and rms_norm over the last axes: short and long rows, strides,
  * large means, rows without spread, special values.
  */
-#include "call.h"
+#include "launch_check.h"
 #include "inputs.h"
-#include "number.h"
-#include "row_form.h"
+#include "element_value.h"
+#include "row_case.h"
 
 #include <math.h>
 

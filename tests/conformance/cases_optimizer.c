@@ -3,9 +3,9 @@
  * Optimizers: one step over shapes, strides and attributes, in place and not,
  * and several steps in a row on the device's own state.
  */
-#include "call.h"
+#include "launch_check.h"
 #include "inputs.h"
-#include "number.h"
+#include "element_value.h"
 
 #include <float.h>
 #include <math.h>

@@ -3,9 +3,9 @@
  * Reductions, arg reductions and dot: every mask of axes of ranks up to 4,
  * kept and dropped, long rows and many short ones, strides, special values.
  */
-#include "call.h"
+#include "launch_check.h"
 #include "inputs.h"
-#include "number.h"
+#include "element_value.h"
 
 #include <math.h>
 #include <stdio.h>

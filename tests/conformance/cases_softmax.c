@@ -3,10 +3,10 @@
  * Softmax and log_softmax over each axis, softmax with cross-entropy and its
  * gradient.
  */
-#include "call.h"
+#include "launch_check.h"
 #include "inputs.h"
-#include "number.h"
-#include "row_form.h"
+#include "element_value.h"
+#include "row_case.h"
 
 static const struct row_form forms[] = {
     {"[1]", false, false, 1, {1}, D, D, D, 1, 0},

@@ -5,7 +5,7 @@
 #include "contract.h"
 
 #include "operand.h"
-#include "table.h"
+#include "operator_list.h"
 
 #include <stdio.h>
 #include <stdlib.h>

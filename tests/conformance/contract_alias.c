@@ -5,7 +5,7 @@
  */
 #include "contract.h"
 
-#include "table.h"
+#include "operator_list.h"
 
 #include <string.h>
 

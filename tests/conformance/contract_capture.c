@@ -39,7 +39,7 @@ static void case_replay(struct suite *suite)
         graph = captured(suite, &a, &b);
         vector_holds(suite, NULL, &a, 0.0f, 1.0f, "a after the capture");
         for (int i = 0; graph != NULL && i < 3; i++)
-            EXPECT_OK(suite, suite->api.graph_replay(suite->stream, graph));
+            EXPECT_OK(suite, suite->api.graph_launch(suite->stream, graph));
         vector_holds(suite, NULL, &a, 3.0f, 1.0f, "a");
         vector_holds(suite, NULL, &b, 13.0f, 1.0f, "b");
         suite->api.graph_destroy(graph);

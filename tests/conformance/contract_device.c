@@ -28,7 +28,7 @@ static void case_table(struct suite *suite)
     EXPECT(suite, (api->host_alloc == NULL) == (api->host_free == NULL));
     EXPECT(suite, (api->map == NULL) == (api->unmap == NULL));
     EXPECT(suite, (api->capture_begin == NULL) == (api->capture_end == NULL));
-    EXPECT(suite, (api->capture_begin == NULL) == (api->graph_replay == NULL));
+    EXPECT(suite, (api->capture_begin == NULL) == (api->graph_launch == NULL));
     EXPECT(suite, (api->capture_begin == NULL) == (api->graph_destroy == NULL));
     case_end(suite);
 }

@@ -148,10 +148,10 @@ static void case_cap(struct suite *suite)
     enum tandem_status status = TANDEM_OK;
     uint32_t count = 0;
 
-    if (!case_begin(suite, GROUP, "memory_cap_bytes is kept"))
+    if (!case_begin(suite, GROUP, "memory_limit_bytes is kept"))
         return;
-    if (!EXPECT_OK(suite,
-                   suite_open(suite, "memory_cap_bytes", "16777216", &device)))
+    if (!EXPECT_OK(suite, suite_open(suite, "memory_limit_bytes", "16777216",
+                                     &device)))
         goto out;
     stats = stats_read(suite, device);
     if (stats.cap_bytes == 0) {
@@ -275,14 +275,14 @@ static void case_import(struct suite *suite)
     if (!case_begin(suite, GROUP, "import_host shares the caller's memory"))
         return;
     if (suite->api.import_host == NULL) {
-        EXPECT(suite, !suite_has(suite, TANDEM_CAP_HOST_MEMORY));
+        EXPECT(suite, !suite_has(suite, TANDEM_CAP_ZERO_COPY_IMPORT));
         case_skip(suite, "import_host is left to the loader");
     } else if (needs_add(suite, NULL)) {
         memory = aligned_alloc(4096, 4096 * sizeof(float));
         status = suite->api.import_host(suite->device, memory,
                                         4096 * sizeof(float), &buffer);
         if (status == TANDEM_UNSUPPORTED) {
-            EXPECT(suite, !suite_has(suite, TANDEM_CAP_HOST_MEMORY));
+            EXPECT(suite, !suite_has(suite, TANDEM_CAP_ZERO_COPY_IMPORT));
             EXPECT(suite, buffer == NULL);
             case_skip(suite, "import_host: %s", plugin_message(suite));
         } else if (expect(suite, status, TANDEM_OK, "import_host")) {

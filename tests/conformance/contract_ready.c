@@ -4,7 +4,7 @@
  */
 #include "contract.h"
 
-#include "table.h"
+#include "operator_list.h"
 
 #define GROUP "ready"
 /* A device that compiles becomes ready within this, however slow its
@@ -76,7 +76,7 @@ static void case_protocol(struct suite *suite, uint32_t id)
         return;
     question_set(&question, id);
     if (suite->api.ready == NULL || suite->api.prepare == NULL) {
-        EXPECT(suite, !suite_has(suite, TANDEM_CAP_COMPILES));
+        EXPECT(suite, !suite_has(suite, TANDEM_CAP_JIT_COMPILATION));
         case_skip(suite, "prepare and ready are left to the loader");
     } else if (EXPECT_OK(suite, suite_open(suite, NULL, NULL, &device))) {
         status = ask(device, suite->api.supports, &question);

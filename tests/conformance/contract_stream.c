@@ -102,7 +102,7 @@ static void case_events(struct suite *suite)
         EXPECT_OK(suite, api->event_query(late));
         EXPECT_OK(suite, api->event_query(early));
         EXPECT_OK(suite, api->event_wait(early, 0));
-        EXPECT_OK(suite, api->event_wait(late, TANDEM_FOREVER));
+        EXPECT_OK(suite, api->event_wait(late, TANDEM_TIMEOUT_INFINITE));
         vector_holds(suite, NULL, &a, 20.0f, 1.0f, "the chain");
     }
     api->event_destroy(early);
@@ -179,7 +179,7 @@ static void elapsed_check(struct suite *suite, struct tandem_stream *stream,
         EXPECT_OK(suite, launch_add(suite, stream, a, a, 1.0)) &&
         EXPECT_OK(suite, api->event_record(stream, &end)) &&
         EXPECT_OK(suite, api->event_wait(end, SUITE_TIMEOUT_NS))) {
-        EXPECT_OK(suite, api->event_elapsed(start, end, &ns));
+        EXPECT_OK(suite, api->event_elapsed_ns(start, end, &ns));
         /* no clock is trusted here: only that it is one, and forwards */
         EXPECT(suite, ns < 3600ull * 1000000000ull);
     }
@@ -195,7 +195,7 @@ static void case_elapsed(struct suite *suite)
     if (!case_begin(suite, GROUP, "elapsed time of a profiling stream"))
         return;
     if (needs_cap(suite, TANDEM_CAP_PROFILING, "profiling") &&
-        needs_add(suite, NULL) && EXPECT(suite, suite->api.event_elapsed) &&
+        needs_add(suite, NULL) && EXPECT(suite, suite->api.event_elapsed_ns) &&
         EXPECT_OK(suite,
                   suite->api.stream_create(suite->device,
                                            TANDEM_STREAM_PROFILING, &stream)) &&
@@ -215,12 +215,13 @@ static void case_elapsed_refused(struct suite *suite)
 
     if (!case_begin(suite, GROUP, "elapsed time needs a profiling stream"))
         return;
-    if (suite->api.event_elapsed == NULL) {
-        case_skip(suite, "event_elapsed is left to the loader");
+    if (suite->api.event_elapsed_ns == NULL) {
+        case_skip(suite, "event_elapsed_ns is left to the loader");
     } else if (EXPECT_OK(suite,
                          suite->api.event_record(suite->stream, &event))) {
         stream_finish(suite, NULL);
-        EXPECT(suite, suite->api.event_elapsed(event, event, &ns) != TANDEM_OK);
+        EXPECT(suite,
+               suite->api.event_elapsed_ns(event, event, &ns) != TANDEM_OK);
         EXPECT(suite, ns == 0);
         suite->api.event_destroy(event);
     }

@@ -10,9 +10,9 @@
 #include "operand.h"
 #include "options.h"
 #include "suite.h"
-#include "table.h"
+#include "operator_list.h"
 
-#include "../../tools/common/output.h"
+#include "../../tools/common/program_output.h"
 
 #include <dlfcn.h>
 #include <signal.h>

@@ -11,7 +11,7 @@
 
 #include <tandem/backend.h>
 
-#include "table.h"
+#include "operator_list.h"
 
 /* Size of each buffer of the calls below. */
 #define MISTAKE_BYTES 4096u

@@ -4,7 +4,7 @@
  */
 #include "operand.h"
 
-#include "number.h"
+#include "element_value.h"
 
 #include <inttypes.h>
 #include <stdio.h>

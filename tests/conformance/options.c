@@ -5,7 +5,7 @@
 #include "config.h"
 
 #include "options.h"
-#include "table.h"
+#include "operator_list.h"
 
 #include <errno.h>
 #include <getopt.h>

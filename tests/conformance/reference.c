@@ -4,7 +4,7 @@
  */
 #include "reference.h"
 
-#include "number.h"
+#include "element_value.h"
 
 #include <float.h>
 #include <math.h>

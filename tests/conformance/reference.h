@@ -8,7 +8,7 @@
 #define TANDEM_CONFORMANCE_REFERENCE_H
 
 #include "operand.h"
-#include "table.h"
+#include "operator_list.h"
 
 enum expected_kind {
     EXPECTED_REAL,    /* real within tolerance */

@@ -5,7 +5,7 @@
  */
 #include "reference.h"
 
-#include "number.h"
+#include "element_value.h"
 
 #include <math.h>
 

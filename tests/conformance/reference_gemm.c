@@ -4,7 +4,7 @@
  */
 #include "reference.h"
 
-#include "number.h"
+#include "element_value.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static double allowed(const struct tandem_gemm *gemm, double scale,
     /* Digits of TF32, cut off or rounded. */
     if (gemm->flags & TANDEM_GEMM_ALLOW_TF32)
         more = 0x1p-9 * scale;
-    if (gemm->flags & TANDEM_GEMM_ALLOW_ROW_SCALED)
+    if (gemm->flags & TANDEM_GEMM_ALLOW_NORMWISE_ERROR)
         more += 0x1p-21 * scale + 0x1p-38 * (double)gemm->k *
                                       fabs(gemm->alpha) * largest;
     return more;

@@ -6,7 +6,7 @@
 #ifndef TANDEM_DIFFERENTIAL_BACKEND_H
 #define TANDEM_DIFFERENTIAL_BACKEND_H
 
-#include "problem.h"
+#include "random_call.h"
 
 #define BACKEND_OPTIONS 16u
 

@@ -7,7 +7,7 @@
  */
 #include "config.h"
 
-#include "judge.h"
+#include "result_check.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "opencl/platform.h"
+#include "opencl/device/device_enumeration.h"
 #include "variants.h"
 
 int main(int argc, char **argv)

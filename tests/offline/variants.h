@@ -12,7 +12,7 @@
 
 struct platform_device;
 
-/* Keys of opencl/plan.h, each once, in the order of their finding. */
+/* Keys of opencl/plan/plan.h, each once, in the order of their finding. */
 struct keys {
     uint64_t *key;
     uint32_t count;

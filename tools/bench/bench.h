@@ -2,25 +2,25 @@
 /*
  * tandem-bench: what its suites share.  Single-threaded.
  *
- * A suite lists its rows (list.h); a row, measured on a device, is a contest:
- * ours and its references take turns, and one JSON object of the result
- * (document.h) says what each took.
+ * A suite lists its rows (row_list.h); a row, measured on a device, is a
+ * contest: ours and its references take turns, and one JSON object of the
+ * result (result_document.h) says what each took.
  */
 #ifndef TANDEM_BENCH_H
 #define TANDEM_BENCH_H
 
-#include "../common/lane.h"
+#include "../common/device_session.h"
 #include "../common/statistics.h"
-#include "../common/work.h"
-#include "list.h"
-#include "opening.h"
+#include "../common/resident_op.h"
+#include "row_list.h"
+#include "open_options.h"
 
 #include <jansson.h>
 
 #define MIN_SAMPLES 9
 #define MAX_SAMPLES 99
 
-struct direct; /* direct.h */
+struct direct; /* raw_opencl.h */
 
 struct bench {
     uint32_t samples;
@@ -50,7 +50,7 @@ struct suite {
     bool any;            /* measures the library's choice, too */
     const char *about;
     void (*list)(struct list *list);
-    /* Measures bench->row: a bench_contest, bench_figure, bench_absent or
+    /* Measures bench->row: a bench_compare, bench_scalar, bench_absent or
      * bench_fail of it. */
     void (*run)(struct bench *bench);
 };
@@ -69,13 +69,13 @@ void gemm_run(struct bench *bench);
 void cold_list(struct list *list);
 void cold_run(struct bench *bench);
 void reports_list(struct list *list);
-void reports_run(struct bench *bench);
+void user_cases_run(struct bench *bench);
 void pool_list(struct list *list);
 void pool_run(struct bench *bench);
 void cpu_list(struct list *list);
 void cpu_run(struct bench *bench);
 void choice_list(struct list *list);
-void choice_run(struct bench *bench);
+void placement_run(struct bench *bench);
 
 /* ---- contests ---- */
 
@@ -101,7 +101,7 @@ struct contest {
 void contest_add(struct contest *contest, const char *name, bench_fn run,
                  void *argument);
 /* The sides warm up, then take turns. */
-void bench_contest(struct bench *bench, struct contest *contest);
+void bench_compare(struct bench *bench, struct contest *contest);
 
 /* Times taken elsewhere, as a side of the row; see bench_times. */
 struct times {
@@ -114,7 +114,7 @@ struct times {
 void bench_times(struct bench *bench, const char *name, const char *limit,
                  const struct times *times, size_t count);
 /* A result row of one figure. */
-void bench_figure(struct bench *bench, const char *name, const char *unit,
+void bench_scalar(struct bench *bench, const char *name, const char *unit,
                   double value);
 /* A result row that says why there is nothing to measure. */
 void bench_absent(struct bench *bench, const char *format, ...)

@@ -5,12 +5,12 @@
  */
 #include <config.h>
 
-#include "document.h"
-#include "first.h"
-#include "options.h"
-#include "run.h"
+#include "result_document.h"
+#include "cold_start_process.h"
+#include "command_line.h"
+#include "suite_runner.h"
 
-#include "../common/output.h"
+#include "../common/program_output.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ static int measure(struct command *command, json_t **out_document)
     struct bench *bench = &command->bench;
     const struct opening *asked = &bench->opening;
     /* Operands that are packed are so each time, but where a row says not. */
-    const char *keys[OPENING_MOST + 1] = {"packed_bytes"};
+    const char *keys[OPENING_MOST + 1] = {"pack_cache_limit_bytes"};
     const char *values[OPENING_MOST + 1] = {"0"};
     const struct tandem_context_options options = {
         .struct_size = sizeof options,

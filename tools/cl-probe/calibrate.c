@@ -5,9 +5,9 @@
  */
 #include <config.h>
 
-#include "devices.h"
-#include "measure.h"
-#include "summary.h"
+#include "device_list.h"
+#include "calibration_run.h"
+#include "calibration_report.h"
 #include "verify.h"
 
 #define QUICK_LIMIT_S 120u
@@ -48,5 +48,5 @@ int probe_calibrate(const struct probe_options *options)
         .print = summary_print,
     };
 
-    return campaign_run(options, &campaign);
+    return device_jobs_run(options, &campaign);
 }

@@ -5,11 +5,11 @@
  */
 #include <config.h>
 
-#include "../common/lane.h"
-#include "../common/opcase.h"
-#include "../common/table.h"
-#include "child.h"
-#include "devices.h"
+#include "../common/device_session.h"
+#include "../common/op_case.h"
+#include "../common/text_table.h"
+#include "child_process.h"
+#include "device_list.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,8 @@ static enum tandem_status place_on(struct question *q, uint32_t device,
     if (status == TANDEM_OK)
         status = tandem_run_on(q->context, device, &copy, &one, 1, &tensor, 1);
     if (status == TANDEM_OK)
-        status = tandem_synchronize(q->context, TANDEM_FOREVER);
+        status =
+            tandem_context_synchronize(q->context, TANDEM_TIMEOUT_INFINITE);
     tandem_tensor_destroy(one);
     return status;
 }
@@ -114,7 +115,7 @@ static json_t *candidate_json(struct question *q,
     uint32_t rejected = 0;
 
     device_name(q->context, candidate->device, name);
-    tandem_device_rejects(q->context, candidate->device, q->c.op.id,
+    tandem_device_is_op_blocked(q->context, candidate->device, q->c.op.id,
                           &rejected);
     return json_pack(
         "{s:s, s:s, s:b, s:b, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
@@ -122,12 +123,11 @@ static json_t *candidate_json(struct question *q,
         candidate->status == TANDEM_OK
             ? "ok"
             : tandem_status_name((enum tandem_status)candidate->status),
-        "rejected", rejected != 0, "ready", candidate->ready != 0,
-        "calibrated", candidate->measured != 0,
-        "wait_ns", candidate->wait_ns, "transfer_ns", candidate->transfer_ns,
-        "launch_ns", candidate->launch_ns, "run_ns", candidate->run_ns,
-        "return_ns", candidate->return_ns, "compile_ns", candidate->compile_ns,
-        "predicted_ns", candidate->predicted_ns);
+        "rejected", rejected != 0, "ready", candidate->ready != 0, "calibrated",
+        candidate->measured != 0, "wait_ns", candidate->wait_ns, "transfer_ns",
+        candidate->transfer_ns, "launch_ns", candidate->launch_ns, "run_ns",
+        candidate->run_ns, "download_ns", candidate->download_ns, "compile_ns",
+        candidate->compile_ns, "predicted_ns", candidate->predicted_ns);
 }
 
 static json_t *explanation_json(struct question *q,
@@ -175,7 +175,7 @@ static void row_candidate(struct table *table, const json_t *answer,
 {
     static const char *const parts[] = {"wait_ns",   "transfer_ns",
                                         "launch_ns", "run_ns",
-                                        "return_ns", "predicted_ns"};
+                                        "download_ns", "predicted_ns"};
     const char *name = device_text(candidate, "device");
     bool chosen = strcmp(name, device_text(answer, "chosen")) == 0;
     char text[TEXT_BYTES];

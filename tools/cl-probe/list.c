@@ -5,10 +5,10 @@
  */
 #include <config.h>
 
-#include "../common/table.h"
-#include "../common/wrap.h"
-#include "devices.h"
-#include "hints.h"
+#include "../common/text_table.h"
+#include "../common/text_wrap.h"
+#include "device_list.h"
+#include "missing_device_diagnosis.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -168,7 +168,7 @@ static void add_hints(json_t *found)
         if (strcmp(device_text(json_array_get(devices, i), "backend"),
                    "opencl") == 0)
             return;
-    hints_opencl(hints);
+    missing_opencl_diagnose(hints);
 }
 
 int probe_list(const struct probe_options *options)

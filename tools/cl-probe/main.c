@@ -5,9 +5,9 @@
  */
 #include <config.h>
 
-#include "probe.h"
+#include "cl_probe.h"
 
-#include "../common/output.h"
+#include "../common/program_output.h"
 
 #include <getopt.h>
 #include <stdarg.h>
@@ -140,7 +140,8 @@ enum tandem_status probe_context(const struct probe_options *options,
                                  const char *backends,
                                  struct tandem_context **out_context)
 {
-    const char *const keys[] = {"test.gemm", "cache_dir", "cache_shared"};
+    const char *const keys[] = {"test.gemm", "cache_dir",
+                                "cache_world_readable"};
     const char *const values[] = {"clblast", options->system, "1"};
     const uint32_t first = options->clblast ? 0 : 1;
     struct tandem_context_options context = {

@@ -6,8 +6,8 @@
  */
 #include <config.h>
 
-#include "devices.h"
-#include "measure.h"
+#include "device_list.h"
+#include "calibration_run.h"
 
 #include "../common/clock.h"
 
@@ -44,7 +44,7 @@ static void note_finding(void *user, const char *key, const char *value)
 {
     struct finder *finder = user;
 
-    if (tandem_profile_tuning(finder->profile, key, value) != TANDEM_OK)
+    if (tandem_profile_set_tuning(finder->profile, key, value) != TANDEM_OK)
         return;
     json_object_set_new(finder->found, key, json_string(value));
     if (finder->save)
@@ -185,5 +185,5 @@ int probe_tune(const struct probe_options *options)
         .then = tune_print,
     };
 
-    return campaign_run(options, &campaign);
+    return device_jobs_run(options, &campaign);
 }

@@ -6,10 +6,10 @@
  */
 #include <config.h>
 
-#include "child.h"
-#include "devices.h"
-#include "gate.h"
-#include "place.h"
+#include "child_process.h"
+#include "device_list.h"
+#include "op_blocklist_update.h"
+#include "profile_directory.h"
 #include "verify.h"
 
 #include <dlfcn.h>
@@ -257,7 +257,7 @@ json_t *verify_device(const struct probe_options *options,
     child_run(verify_body, &v, limit_s, &progress, &outcome);
     progress_end(&progress);
     result = outcome_json(name, &outcome);
-    gate_update(options, device, result);
+    op_blocklist_update(options, device, result);
     return result;
 }
 
@@ -346,7 +346,7 @@ int probe_verify(const struct probe_options *options)
                        "is not beside cl-probe");
         return PROBE_FAILED;
     }
-    if (!place_try(why, sizeof why))
+    if (!profile_directory_check(why, sizeof why))
         probe_complain("warning: what is found wrong cannot be noted: %s",
                        why);
     found = devices_find(options, options->device, &status);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checking what a device computes: the conformance suite, run against it, and
- * the gate (gate.h) that follows.  Parent process only.
+ * the gate (op_blocklist_update.h) that follows.  Parent process only.
  */
 #ifndef CL_PROBE_VERIFY_H
 #define CL_PROBE_VERIFY_H
 
-#include "probe.h"
+#include "cl_probe.h"
 
 #include <limits.h>
 

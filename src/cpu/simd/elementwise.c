@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "cpu/simd/room.h"
+#include "cpu/simd/simd_kernels.h"
 #include "cpu/simd/vector.h"
 
 /* y = expression of x; setup comes before the loop. */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "cpu/simd/room.h"
+#include "cpu/simd/simd_kernels.h"
 #include "cpu/simd/vector.h"
 
 /* A last part goes through memory of a whole vector. */

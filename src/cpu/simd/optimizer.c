@@ -5,7 +5,7 @@
 #include <float.h>
 #include <string.h>
 
-#include "cpu/simd/room.h"
+#include "cpu/simd/simd_kernels.h"
 #include "cpu/simd/vector.h"
 
 static inline vf part(const float *p, int64_t n)

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "cpu/simd/room.h"
+#include "cpu/simd/simd_kernels.h"
 #include "cpu/simd/vector.h"
 
 #define BLOCK (64 * LANES)

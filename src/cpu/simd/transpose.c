@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "cpu/simd/room.h"
+#include "cpu/simd/simd_kernels.h"
 #include "cpu/simd/vector.h"
 
 static inline void square_transpose(uint32_t *y, int64_t y_stride,

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Functions of one and two floats that the language's library has too, in
+ * fewer instructions and within 5 ULP, of powers 11.  Each goes one way for all
+ * x, as neighbours rarely go the same; what would need another way is rare, and
+ * left to the library: NAME_rare(x) says where NAME_quick(x) does not hold.
+ *
+ * Where no other source is named, the numbers are those of the function in the
+ * comment, fitted for the least relative error (Remez' exchange in 40 digits)
+ * and rounded to floats.  Constants in two or three parts are rounded down but
+ * for the last, so that -0 gives -0.
+ */
+#ifndef TANDEM_FUNCTIONS_CL
+#define TANDEM_FUNCTIONS_CL
+
+/* 2^x, perhaps 0 where it is subnormal, within 3 ULP; 1 / x for x from 1 to
+ * 2^126, within 2.5.  OpenCL promises that of exp2 and division, and PTX 2 and
+ * 1 ULP of ex2.approx.ftz and rcp.approx.ftz, which NVIDIA's compiler makes of
+ * these; of native_ functions elsewhere nobody promises anything. */
+#if SHUFFLE == 1
+#define QUICK_EXP2(x) native_exp2(x)
+#define QUICK_RECIPROCAL(x) native_recip(x)
+#else
+#define QUICK_EXP2(x) exp2(x)
+#define QUICK_RECIPROCAL(x) (1.0f / (x))
+#endif
+
+/* ---- sine and cosine ---- */
+
+#define sin_rare(x) (!(fabs(x) < 32768.0f))
+#define cos_rare sin_rare
+
+/* Turned by turns quarters: x = j pi / 2 + r, |r| <= pi / 4.  sin r is
+ * r + r^3 S(r^2) within 2^-28, cos r is 1 - r^2 / 2 + r^4 C(r^2) within
+ * 2^-33. */
+static inline float sin_turned(float x, uint turns)
+{
+    float t = fma(x, 0.636619747f, 12582912.0f); /* 1.5 2^23 rounds */
+    float j = t - 12582912.0f;
+    float r = fma(j, -1.57079625f, x);
+    r = fma(j, -7.54978942e-08f, r);
+    r = fma(j, -5.39030295e-15f, r);
+    uint quarter = as_uint(t) + turns;
+    float s = r * r;
+    float odd = fma(s, -0.00019518788f, 0.00833219197f);
+    odd = fma(s, odd, -0.166666552f);
+    odd = r * fma(s, odd, 1.0f);
+    float even = fma(s, 2.44323273e-05f, -0.00138873095f);
+    even = fma(s, even, 0.0416666456f);
+    even = fma(s, even, -0.5f);
+    even = fma(s, even, 1.0f);
+    float y = (quarter & 1u) != 0 ? even : odd;
+    return as_float(as_uint(y) ^ (quarter & 2u) << 30);
+}
+static inline float sin_quick(float x)
+{
+    return sin_turned(x, 0u);
+}
+static inline float cos_quick(float x)
+{
+    return sin_turned(x, 1u);
+}
+
+/* ---- logarithms ---- */
+
+/* x = 2^e (1 + r), |r| <= 1 / 3; ln(1 + r) is r + r^2 P(r) within 2^-24.9. */
+static inline float log_fast(float x)
+{
+    bool tiny = x < FLT_MIN;
+    int i = as_int(tiny ? x * 0x1p23f : x);
+    int e = (i - 0x3f2aaaab) & (int)0xff800000;
+    float r = as_float(i - e) - 1.0f;
+    float p = fma(r, 0.140263408f, -0.153885186f);
+    p = fma(r, p, 0.139958099f);
+    p = fma(r, p, -0.164159656f);
+    p = fma(r, p, 0.200111687f);
+    p = fma(r, p, -0.250078171f);
+    p = fma(r, p, 0.333331972f);
+    p = fma(r, p, -0.499999374f);
+    float whole = fma((float)e, 0x1p-23f, tiny ? -23.0f : 0.0f);
+    float y = fma(whole, 0.693147182f, fma(r * r, p, r));
+    /* Of what is infinite or NaN, itself; of what is below 0, NaN. */
+    y = x > 0.0f && x <= FLT_MAX ? y : fma(x, INFINITY, INFINITY);
+    return x == 0.0f ? -INFINITY : y;
+}
+
+/* 1 + x = 2^e (1 + r), r from -1/4 to 1/2; ln(1 + r) is r + r^2 P(r) within
+ * 2^-24.7.  The signs are such that -0 gives -0. */
+static inline float log1p_quick(float x)
+{
+    int e = (0x3fbfffff - as_int(x + 1.0f)) & (int)0xff800000; /* -e 2^23 */
+    float t = fma(as_float(0x40800000 + e), -0.25f, 1.0f);
+    float r = as_float(as_int(x) + e) - t;
+    float p = fma(r, 0.0541330464f, -0.120674275f);
+    p = fma(r, p, 0.149839267f);
+    p = fma(r, p, -0.16822806f);
+    p = fma(r, p, 0.199770764f);
+    p = fma(r, p, -0.24993442f);
+    p = fma(r, p, 0.333335489f);
+    p = fma(r, p, -0.500000596f);
+    float y = fma((float)e, -8.26295832e-08f, fma(r * r, p, r));
+    y = x > -1.0f && x <= FLT_MAX ? y : fma(x, INFINITY, INFINITY);
+    return x == -1.0f ? -INFINITY : y;
+}
+
+/* ---- e^x - 1 and what is made of it ---- */
+
+/* e^x - 1 for x from -20 to 89, as 2^j (1 + r + r^2 P(r)) - 1, |r| <= ln 2 / 2,
+ * within 2^-25.8. */
+static inline float expm1_within(float x)
+{
+    float t = fma(x, 1.44269502f, 12582912.0f);
+    float j = t - 12582912.0f;
+    float r = fma(j, 1.90465421e-09f, fma(j, -0.693147182f, x));
+    float p = fma(r, 0.0013882526f, 0.008366514f);
+    p = fma(r, p, 0.0416672006f);
+    p = fma(r, p, 0.166665435f);
+    p = fma(r, p, 0.49999997f);
+    p = fma(r * r, p, r);
+    /* 2^(j - 1), as 2^128 is too large. */
+    float power = as_float((as_int(t) << 23) + 0x3f000000);
+    float y = fma(power, p, power - 0.5f);
+    return y + y;
+}
+static inline float expm1_quick(float x)
+{
+    float y = x > 89.0f ? 89.0f : x;
+    y = y < -20.0f ? -20.0f : y;
+    return fabs(x) < 0x1p-25f ? x : expm1_within(y);
+}
+
+/* x + x^3 P(x^2) below 0.5, within 2^-25.8; else 1 - 2 / (e^2|x| + 1). */
+static inline float tanh_quick(float x)
+{
+    float a = fabs(x), s = x * x;
+    float near = fma(s, 0.0172569957f, -0.0530529544f);
+    near = fma(s, near, 0.133259878f);
+    near = fma(s, near, -0.333331496f);
+    near = a * fma(s, near, 1.0f);
+    float e = QUICK_EXP2(a * 2.88539004f);
+    float far = fma(-2.0f, QUICK_RECIPROCAL(e + 1.0f), 1.0f);
+    return copysign(a >= 0.5f ? far : near, x);
+}
+
+/* x P(x^2) below 0.5, within 2^-24; else 1 - 2^(|x| Q(|x|)), within 2^-25. */
+static inline float erf_quick(float x)
+{
+    float a = fabs(x), s = x * x;
+    float near = fma(s, 0.00471912371f, -0.0267578233f);
+    near = fma(s, near, 0.112828352f);
+    near = fma(s, near, -0.376126081f);
+    near = a * fma(s, near, 1.12837911f);
+    float b = fmin(a, 4.0f);
+    float far = fma(b, 0.000279002154f, -0.00444901688f);
+    far = fma(b, far, 0.0325676315f);
+    far = fma(b, far, -0.15134488f);
+    far = fma(b, far, -0.917419851f);
+    far = fma(b, far, -1.62804937f);
+    far = 1.0f - QUICK_EXP2(b * far);
+    return copysign(a >= 0.5f ? far : near, x);
+}
+
+/* max(x, 0) + ln(1 + e), e = e^-|x|; ln(1 + e) is e + e^2 P(e) within
+ * 2^-24.9. */
+static inline float softplus_quick(float x)
+{
+    float e = exp(-fabs(x));
+    float p = fma(e, 0.00536548207f, -0.0300685391f);
+    p = fma(e, p, 0.079209201f);
+    p = fma(e, p, -0.137542158f);
+    p = fma(e, p, 0.191538587f);
+    p = fma(e, p, -0.248572186f);
+    p = fma(e, p, 0.3332133f);
+    p = fma(e, p, -0.499996483f);
+    p = fma(e * e, p, e);
+    return fmax(x, 0.0f) + p;
+}
+
+/* tanh(ln(1 + e)) = n / (n + 2), n = e (e + 2). */
+static inline float mish_quick(float x)
+{
+    float e = exp(fmin(x, 20.0f));
+    float n = e * (e + 2.0f);
+    float y = x * (n * QUICK_RECIPROCAL(n + 2.0f));
+    return x == x ? y : x;
+}
+
+/* ---- powers ---- */
+
+#define pow_rare(a, b)                                                         \
+    (as_uint(fabs(a)) - 0x00800000u >= 0x7f000000u || !(fabs(b) <= 256.0f))
+
+/* a^b where b is what POW_PLAIN names, in few operations. */
+#define POW_PLAIN(b)                                                           \
+    (fabs(b) == 0.5f || (b) == 2.0f || (b) == 3.0f || (b) == 4.0f)
+static inline float4 pow_plain(float4 a, float b)
+{
+    if (fabs(b) == 0.5f) {
+        /* Of -infinity, that of infinity; of -0, that of 0, by its bits, as
+         * Mesa takes all roots for positive and fabs of them out. */
+        float4 root = sqrt(a == -INFINITY ? (float4)(INFINITY) : a);
+        root = as_float4(as_uint4(root) & 0x7fffffffu);
+        return b < 0.0f ? 1.0f / root : root;
+    }
+    float4 square = a * a;
+    return b == 2.0f ? square : square * (b == 3.0f ? a : square);
+}
+
+/* |a|^b = 2^(b (e + log2 m)), with log2 m, m from 1/2^(1/2) to 2^(1/2), in two
+ * floats: 2 / ln 2 (s + s^3 ...), s = (m - 1) / (m + 1). */
+static inline float pow_quick(float a, float b)
+{
+    int i = as_int(fabs(a));
+    int e = (i - 0x3f3504f3) & (int)0xff800000;
+    float u = as_float(i - e) - 1.0f;
+    float q = QUICK_RECIPROCAL(u + 2.0f);
+    float s = u * q;
+    /* u - 2 s is exact. */
+    float low = fma(-s, u, fma(-2.0f, s, u)) * q;
+    float t = s * s;
+    float p = fma(t, 0.43090564f, 0.576756418f);
+    p = fma(t, p, 0.961798251f);
+    p = fma(t, p, 3.85192607e-08f);
+    float x = s * 2.88539004f;
+    float x_low = fma(s, 2.88539004f, -x);
+    x_low = fma(low, 2.88539004f, x_low);
+    x_low = fma(s, p, x_low);
+    float whole = (float)e * 0x1p-23f;
+    float h = whole + x;
+    float l = (x - (h - whole)) + x_low;
+    float y = b * h;
+    float y_low = fma(b, l, fma(b, h, -y));
+    float z = y + y_low;
+    float z_low = y_low - (z - y);
+    float r = exp2(z) * fma(z_low, 0.693147182f, 1.0f);
+    /* Of negative a, the sign of (-1)^b. */
+    float w = b + 12582912.0f; /* 1.5 2^23 rounds */
+    bool broken = w - 12582912.0f != b;
+    r = as_float(as_uint(r) ^ (as_uint(w) << 31 & as_uint(a)));
+    return a < 0.0f && broken ? NAN : r;
+}
+
+#endif

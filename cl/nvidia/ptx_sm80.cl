@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Instructions of NVIDIA GPUs from compute capability 8.0 on, for kernels that
+ * multiply on tensor cores.  An address is one of local memory, in bytes; all
+ * items of a warp make a call together.
+ */
+#ifndef TANDEM_MMA_CL
+#define TANDEM_MMA_CL
+
+#include "nvidia/packed_layout.cl"
+
+#define REPEAT(i, count)                                                       \
+    _Pragma("unroll") for (uint i = 0; i < (count); ++i)
+
+#ifdef EMULATED
+/* Whoever loads this program has them. */
+uint address_of(__local const uint *at);
+void copy_async(uint to, __global const void *from, uint bytes);
+void copies_commit(void);
+void load_blocks(uint *out, uint from);
+void load_turned(uint *out, uint from);
+void emulated_product(uint format, float *sum, const uint *a, const uint *b,
+                      uint add);
+#define block_product(sum, a, b) emulated_product(FORMAT, sum, a, b, 0)
+#define block_add(sum, a, b) emulated_product(FORMAT, sum, a, b, 1)
+uint load_word(uint from);
+void load_two(uint *out, uint from);
+#define copies_wait(pending) barrier(CLK_LOCAL_MEM_FENCE)
+
+#else
+static inline uint address_of(__local const uint *at)
+{
+    return (uint)(ulong)at;
+}
+
+/* Starts to copy sixteen bytes, of which the first are read and the others
+ * are 0. */
+static inline void copy_async(uint to, __global const void *from, uint bytes)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
+                 "l"(from), "r"(bytes)
+                 : "memory");
+}
+
+static inline void copies_commit(void)
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Until all but the newest pending commits of every item are there. */
+#define copies_wait(pending)                                                   \
+    do {                                                                       \
+        asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");     \
+        barrier(CLK_LOCAL_MEM_FENCE);                                          \
+    } while (0)
+
+static inline uint load_word(uint from)
+{
+    uint out;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(out) : "r"(from) : "memory");
+    return out;
+}
+
+static inline void load_two(uint *out, uint from)
+{
+    asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];"
+                 : "=r"(out[0]), "=r"(out[1])
+                 : "r"(from)
+                 : "memory");
+}
+
+/* Four blocks of 8 lines of 16 bytes, whose addresses eight items each say: of
+ * each block an item gets the four bytes lane % 4 of line lane / 4. */
+static inline void load_blocks(uint *out, uint from)
+{
+    asm volatile(
+        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+        : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+        : "r"(from)
+        : "memory");
+}
+
+/* Likewise, of blocks of 8 by 8 two-byte elements, turned. */
+static inline void load_turned(uint *out, uint from)
+{
+    asm volatile(
+        "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+        : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+        : "r"(from)
+        : "memory");
+}
+
+#if FORMAT == FORMAT_TF32
+#define MMA "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+#elif FORMAT == FORMAT_BF16
+#define MMA "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+#else
+#define MMA "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+#endif
+
+/* sum = a b, and sum += a b, of 16 lines of a and 8 of b, 32 bytes along k. */
+static inline void block_product(float *sum, const uint *a, const uint *b)
+{
+    asm(MMA "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
+        : "=f"(sum[0]), "=f"(sum[1]), "=f"(sum[2]), "=f"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]),
+          "f"(0.0f));
+}
+static inline void block_add(float *sum, const uint *a, const uint *b)
+{
+    asm(MMA "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+#endif
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Judges a matrix product by the rules of backend.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/argument_check.h"
+
+#include "common/last_error.h"
+#include "common/operator_table.h"
+#include "common/tensor_overlap.h"
+#include "common/struct_size.h"
+
+/* One operand of the product: its tensor and, once found, where it lies. */
+struct operand {
+    const char *name; /* "gemm: a" */
+    struct tandem_tensor_desc tensor;
+    uint64_t first, end, origin;
+};
+
+uint32_t gemm_c_dtype(const struct tandem_gemm *gemm)
+{
+    bool there = gemm->struct_size >=
+                 TANDEM_SIZE_THROUGH(struct tandem_gemm, c_dtype);
+    return there && gemm->c_dtype != 0 ? gemm->c_dtype : gemm->dtype;
+}
+
+double gemm_factor(double value)
+{
+    /* volatile: of two neighbours GCC 12 makes a vector, which it does not
+     * round. */
+    volatile float rounded = (float)value;
+    return rounded;
+}
+
+/* Replaces strides that no address depends on by the least valid ones, so that
+ * nothing else depends on them either. */
+static void settle_matrix(struct tandem_matrix *matrix, int64_t batch,
+                          int64_t rows, int64_t columns)
+{
+    bool empty = batch < 1 || rows < 1 || columns < 1;
+    if (empty || rows == 1)
+        matrix->ld = columns > 1 ? columns : 1;
+    if (empty || batch == 1)
+        matrix->batch_stride = 0;
+}
+
+static void settle_gemm(struct tandem_gemm *gemm)
+{
+    bool at = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
+    bool bt = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
+    settle_matrix(&gemm->a, gemm->batch, at ? gemm->k : gemm->m,
+                  at ? gemm->m : gemm->k);
+    settle_matrix(&gemm->b, gemm->batch, bt ? gemm->n : gemm->k,
+                  bt ? gemm->k : gemm->n);
+    settle_matrix(&gemm->c, gemm->batch, gemm->m, gemm->n);
+}
+
+void gemm_args_normalize(struct tandem_gemm *out,
+                         const struct tandem_gemm *gemm)
+{
+    memset(out, 0, sizeof(*out));
+    memcpy(out, gemm,
+           gemm->struct_size < sizeof(*out) ? gemm->struct_size
+                                            : sizeof(*out));
+    out->struct_size = sizeof(*out);
+    out->c_dtype = gemm_c_dtype(gemm);
+    out->alpha = gemm_factor(gemm->alpha);
+    out->beta = gemm_factor(gemm->beta);
+    settle_gemm(out);
+}
+
+static void set_matrix(struct operand *operand, const char *name,
+                       const struct tandem_gemm *gemm, uint32_t dtype,
+                       const struct tandem_matrix *matrix, int64_t rows,
+                       int64_t columns)
+{
+    struct tandem_matrix settled = *matrix;
+    settle_matrix(&settled, gemm->batch, rows, columns);
+    operand->name = name;
+    operand->tensor = (struct tandem_tensor_desc){
+        .buffer = matrix->buffer,
+        .byte_offset = matrix->byte_offset,
+        .dtype = dtype,
+        .rank = 3,
+        .shape = {gemm->batch, rows, columns},
+        .strides = {settled.batch_stride, settled.ld, 1},
+    };
+}
+
+static enum tandem_status check_activation(const struct tandem_gemm *gemm)
+{
+    switch (gemm->activation) {
+    case TANDEM_OP_GELU:
+        if (gemm->activation_alpha == 0 || gemm->activation_alpha == 1)
+            return TANDEM_OK;
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: activation_alpha %g chooses no form of gelu: "
+                           "0 is the erf form, 1 the tanh form",
+                           gemm->activation_alpha);
+    case TANDEM_OP_INVALID:
+    case TANDEM_OP_RELU:
+    case TANDEM_OP_LEAKY_RELU:
+    case TANDEM_OP_SIGMOID:
+    case TANDEM_OP_TANH:
+    case TANDEM_OP_SWISH:
+        return TANDEM_OK;
+    default:
+        return last_error_set(TANDEM_UNSUPPORTED,
+                           "gemm: %s is no activation of a product",
+                           operator_name(gemm->activation));
+    }
+}
+
+/* dtype: of what is named. */
+static enum tandem_status check_dtype(const char *what, uint32_t dtype)
+{
+    if (dtype_bytes(dtype) == 0)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: unknown dtype 0x%x of %s", (unsigned)dtype,
+                           what);
+    if (dtype != TANDEM_F32 && dtype != TANDEM_F16 && dtype != TANDEM_BF16)
+        return last_error_set(TANDEM_UNSUPPORTED,
+                           "gemm: dtype %s of %s is not served; f32, f16 and "
+                           "bf16 are",
+                           dtype_name(dtype), what);
+    return TANDEM_OK;
+}
+
+static enum tandem_status check_numbers(const struct tandem_gemm *gemm)
+{
+    if (gemm->m < 0 || gemm->n < 0 || gemm->k < 0 || gemm->batch < 1)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: m %lld, n %lld, k %lld must not be negative "
+                           "and batch %lld at least 1",
+                           (long long)gemm->m, (long long)gemm->n,
+                           (long long)gemm->k, (long long)gemm->batch);
+    enum tandem_status status = check_flags("gemm", gemm->flags, 15u);
+    if (status != TANDEM_OK)
+        return status;
+    if (gemm->bias_kind > TANDEM_BIAS_PER_ROW)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: there is no kind of bias %u",
+                           (unsigned)gemm->bias_kind);
+    status = check_dtype("a and b", gemm->dtype);
+    if (status == TANDEM_OK)
+        status = check_dtype("c", gemm_c_dtype(gemm));
+    return status == TANDEM_OK ? check_activation(gemm) : status;
+}
+
+static enum tandem_status check_matrix(const struct operand *operand)
+{
+    const struct tandem_tensor_desc *tensor = &operand->tensor;
+    int64_t elements = 0;
+    if (tensor->strides[1] < 1 || tensor->strides[1] < tensor->shape[2])
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "%s: the leading dimension %lld is below its %lld "
+                           "columns",
+                           operand->name, (long long)tensor->strides[1],
+                           (long long)tensor->shape[2]);
+    if (tensor->strides[0] < 0)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "%s: the batch stride %lld is negative",
+                           operand->name, (long long)tensor->strides[0]);
+    return check_shape(operand->name, tensor->dtype, 3, tensor->shape,
+                       &elements);
+}
+
+static enum tandem_status find_operand(struct operand *operand,
+                                       address_range_fn span, const void *user)
+{
+    struct memory_span memory;
+    const struct tandem_tensor_desc *tensor = &operand->tensor;
+    if (tensor->buffer == NULL)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "%s has no buffer (NULL)", operand->name);
+    enum tandem_status status = span(user, tensor->buffer, &memory);
+    if (status != TANDEM_OK) {
+        char reason[256];
+        snprintf(reason, sizeof reason, "%s", message_get());
+        return last_error_set(status, "%s: %s", operand->name, reason);
+    }
+    if (!tensor_extent(tensor, &operand->first, &operand->end) ||
+        operand->end > memory.bytes ||
+        tensor->byte_offset % TANDEM_DTYPE_BYTES(tensor->dtype) != 0)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "%s at offset %llu reaches outside its buffer "
+                           "of %llu bytes, or is not aligned",
+                           operand->name,
+                           (unsigned long long)tensor->byte_offset,
+                           (unsigned long long)memory.bytes);
+    operand->first += memory.base;
+    operand->end += memory.base;
+    operand->origin = memory.base + tensor->byte_offset;
+    return TANDEM_OK;
+}
+
+static enum tandem_status check_overlap(const struct operand *c,
+                                        const struct operand *other)
+{
+    if (c->first >= other->end || other->first >= c->end ||
+        tensors_disjoint(&c->tensor, &other->tensor,
+                         (int64_t)(c->origin - other->origin)))
+        return TANDEM_OK;
+    return last_error_set(TANDEM_INVALID_ARGUMENT, "gemm: c overlaps %s",
+                       strchr(other->name, ' ') + 1);
+}
+
+enum tandem_status check_gemm(const struct tandem_gemm *gemm,
+                              address_range_fn span, const void *user)
+{
+    struct operand operands[4];
+    uint32_t count = 3;
+    if (gemm == NULL)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: the description is NULL");
+    enum tandem_status status =
+        struct_size_check("gemm", "tandem_gemm", gemm->struct_size,
+                          TANDEM_GEMM_BYTES_1_0);
+    if (status == TANDEM_OK)
+        status = check_numbers(gemm);
+    if (status != TANDEM_OK)
+        return status;
+    bool at = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
+    bool bt = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
+    set_matrix(&operands[0], "gemm: c", gemm, gemm_c_dtype(gemm), &gemm->c,
+               gemm->m, gemm->n);
+    set_matrix(&operands[1], "gemm: a", gemm, gemm->dtype, &gemm->a,
+               at ? gemm->k : gemm->m, at ? gemm->m : gemm->k);
+    set_matrix(&operands[2], "gemm: b", gemm, gemm->dtype, &gemm->b,
+               bt ? gemm->n : gemm->k, bt ? gemm->k : gemm->n);
+    for (uint32_t i = 0; i < count; i++)
+        if ((status = check_matrix(&operands[i])) != TANDEM_OK)
+            return status;
+    if (gemm->bias_kind != TANDEM_BIAS_NONE) {
+        int64_t size =
+            gemm->bias_kind == TANDEM_BIAS_PER_COLUMN ? gemm->n : gemm->m;
+        operands[count].name = "gemm: bias";
+        operands[count++].tensor = (struct tandem_tensor_desc){
+            .buffer = gemm->bias, .byte_offset = gemm->bias_byte_offset,
+            .dtype = gemm_c_dtype(gemm), .rank = 1, .shape = {size},
+            .strides = {1}};
+    } else if (span != NULL && gemm->bias != NULL) {
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: there is a buffer for bias, whose kind is "
+                           "none");
+    }
+    if (tensor_overlaps_itself(&operands[0].tensor))
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: the matrices of c overlap one another "
+                           "(batch stride %lld)",
+                           (long long)gemm->c.batch_stride);
+    for (uint32_t i = 0; span != NULL && i < count; i++)
+        if ((status = find_operand(&operands[i], span, user)) != TANDEM_OK)
+            return status;
+    for (uint32_t i = 1; span != NULL && i < count; i++)
+        if ((status = check_overlap(&operands[0], &operands[i])) != TANDEM_OK)
+            return status;
+    return TANDEM_OK;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files put in the place of others, whole or not at all; see secure_file.h.
+ *
+ * A writer makes a file of its own beside the one that it replaces and renames
+ * it.  One that was killed leaves that file; a later writer removes it.
+ */
+#include <config.h>
+
+#include "common/secure_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define UNFINISHED_SUFFIX ".part"
+/* No living writer leaves its file untouched for so long. */
+#define UNFINISHED_SECONDS 3600
+
+static bool unfinished(const char *name)
+{
+    const size_t suffix = sizeof(UNFINISHED_SUFFIX) - 1;
+    const size_t length = strlen(name);
+
+    return length > suffix &&
+           strcmp(name + length - suffix, UNFINISHED_SUFFIX) == 0;
+}
+
+/* Removes what writers left that were killed. */
+static void unfinished_sweep(int directory)
+{
+    const int own =
+        openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = own >= 0 ? fdopendir(own) : NULL;
+    const struct dirent *entry;
+    struct stat status;
+
+    while (stream != NULL && (entry = readdir(stream)) != NULL) {
+        if (unfinished(entry->d_name) &&
+            fstatat(directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) ==
+                0 &&
+            S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+            status.st_mtime < time(NULL) - UNFINISHED_SECONDS)
+            unlinkat(directory, entry->d_name, 0);
+    }
+    if (stream != NULL)
+        closedir(stream);
+    else if (own >= 0)
+        close(own);
+}
+
+/* A new file beside name that no other thread or process has. */
+static int unfinished_make(int directory, const char *name, char *out_name,
+                           size_t name_bytes)
+{
+    static unsigned serial;
+    int file = -1;
+
+    for (int i = 0; i < 100 && file < 0 && (i == 0 || errno == EEXIST); i++) {
+        const int length = snprintf(
+            out_name, name_bytes, "%s.%lx-%x" UNFINISHED_SUFFIX, name,
+            (unsigned long)getpid(),
+            __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED));
+
+        if (length < 0 || (size_t)length >= name_bytes) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        file = openat(directory, out_name,
+                      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                      0600);
+    }
+    return file;
+}
+
+static bool bytes_write(int file, const struct trust_part *part)
+{
+    const char *at = part->data;
+    size_t left = part->bytes;
+
+    while (left > 0) {
+        const ssize_t put = write(file, at, left);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return false;
+        at += put;
+        left -= (size_t)put;
+    }
+    return true;
+}
+
+/* The signal of RLIMIT_FSIZE ends a process that does not expect it, and the
+ * host does not know what we write.  So it is held up in this thread while the
+ * parts are written, and a write beyond the limit fails with EFBIG alone. */
+static bool parts_write(int file, const struct trust_part *parts, size_t count)
+{
+    const struct timespec now = {0};
+    sigset_t limit, host, pending;
+    bool good = true, was_pending;
+    int error;
+
+    sigemptyset(&limit);
+    sigaddset(&limit, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &limit, &host);
+    was_pending = sigpending(&pending) == 0 &&
+                  sigismember(&pending, SIGXFSZ) == 1;
+    for (size_t i = 0; i < count && good; i++)
+        good = bytes_write(file, &parts[i]);
+    error = errno;
+    while (!good && error == EFBIG && !was_pending &&
+           sigtimedwait(&limit, NULL, &now) < 0 && errno == EINTR)
+        ;
+    pthread_sigmask(SIG_SETMASK, &host, NULL);
+    errno = error;
+    return good;
+}
+
+/* The umask has no say; where the mode is right, the file system need not be
+ * able to change it. */
+static bool mode_set(int file, mode_t mode)
+{
+    struct stat status;
+
+    return (fstat(file, &status) == 0 && (status.st_mode & 0777) == mode) ||
+           fchmod(file, mode) == 0;
+}
+
+bool file_replace_atomically(int directory, const char *name,
+                   const struct trust_part *parts, size_t count, unsigned how,
+                   char *out_why, size_t why_bytes)
+{
+    const mode_t mode = (how & TRUST_PUBLIC) != 0 ? 0644 : 0600;
+    char temporary[NAME_MAX + 1];
+    bool good;
+    int error, file;
+
+    unfinished_sweep(directory);
+    file = unfinished_make(directory, name, temporary, sizeof(temporary));
+    out_why[0] = '\0';
+    if (file < 0) {
+        snprintf(out_why, why_bytes, "it cannot be made: %s", strerror(errno));
+        return false;
+    }
+    good = parts_write(file, parts, count) && mode_set(file, mode) &&
+           ((how & TRUST_DURABLE) == 0 || fsync(file) == 0);
+    error = errno;
+    if (close(file) != 0 && good) {
+        error = errno;
+        good = false;
+    }
+    if (good && renameat(directory, temporary, directory, name) != 0) {
+        error = errno;
+        good = false;
+    }
+    if (!good) {
+        unlinkat(directory, temporary, 0);
+        snprintf(out_why, why_bytes, "it cannot be written: %s",
+                 strerror(error));
+        return false;
+    }
+    /* The new name reaches the disk, too, where the system can. */
+    if ((how & TRUST_DURABLE) != 0)
+        (void)fsync(directory);
+    return true;
+}

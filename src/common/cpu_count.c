@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Quotas of control groups; see cpu_count.h.  A group's quota holds for those
+ * below it, so every directory from the process's group up to the mount is
+ * read.  In a container the group's path may be the machine's, of which the
+ * container sees the end of the path only, as the mount itself.
+ */
+#include "config.h"
+
+#include "common/cpu_count.h"
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATH_BYTES 4096u
+#define LINE_BYTES 2048u
+
+/* Where controllers of version 1 and 2 are mounted. */
+static const char *const mounts[] = {
+    "/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/cpu",
+    "/sys/fs/cgroup/cpu,cpuacct"};
+
+static bool line_read(const char *directory, const char *name, char *out,
+                      int bytes)
+{
+    char path[PATH_BYTES];
+    int length = snprintf(path, sizeof path, "%s/%s", directory, name);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return false;
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return false;
+    bool read = fgets(out, bytes, file) != NULL;
+    fclose(file);
+    return read;
+}
+
+/* The quota of one directory, where it has one below limit. */
+static uint32_t directory_quota(const char *directory, uint32_t limit)
+{
+    char text[64], length[64];
+    long long quota, period;
+    if (line_read(directory, "cpu.max", text, sizeof text)) {
+        if (sscanf(text, "%lld %lld", &quota, &period) != 2)
+            return limit; /* "max" */
+    } else if (!line_read(directory, "cpu.cfs_quota_us", text, sizeof text) ||
+               !line_read(directory, "cpu.cfs_period_us", length,
+                          sizeof length) ||
+               sscanf(text, "%lld", &quota) != 1 ||
+               sscanf(length, "%lld", &period) != 1) {
+        return limit;
+    }
+    if (quota <= 0 || period <= 0)
+        return limit;
+    long long count = quota / period + (quota % period != 0);
+    return count < (long long)limit ? (uint32_t)count : limit;
+}
+
+/* From the group up to the mount. */
+static uint32_t path_quota(const char *root, const char *mount,
+                           const char *group, uint32_t limit)
+{
+    char path[PATH_BYTES];
+    int top = snprintf(path, sizeof path, "%s%s", root, mount);
+    if (top < 0 || (size_t)top >= sizeof path)
+        return limit;
+    int length =
+        snprintf(path + top, sizeof path - (size_t)top, "%s", group);
+    if (length < 0 || (size_t)length >= sizeof path - (size_t)top)
+        path[top] = '\0';
+    for (;;) {
+        limit = directory_quota(path, limit);
+        char *slash = strrchr(path + top, '/');
+        if (slash == NULL)
+            return limit;
+        *slash = '\0';
+    }
+}
+
+/* The group of a line of /proc/self/cgroup, "number:controllers:path", where
+ * its controllers (none: version 2) are those of processor time. */
+static const char *line_group(char *line)
+{
+    char *names = strchr(line, ':');
+    char *path = names != NULL ? strchr(names + 1, ':') : NULL;
+    if (path == NULL)
+        return NULL;
+    *path++ = '\0';
+    path[strcspn(path, "\n")] = '\0';
+    if (*++names == '\0')
+        return path;
+    for (char *at = names, *next; at != NULL; at = next) {
+        next = strchr(at, ',');
+        if (next != NULL)
+            *next++ = '\0';
+        if (strcmp(at, "cpu") == 0)
+            return path;
+    }
+    return NULL;
+}
+
+uint32_t quota_processors(const char *root, uint32_t limit)
+{
+    char path[PATH_BYTES], line[LINE_BYTES];
+    int length = snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return limit;
+    FILE *file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        const char *group = line_group(line);
+        for (size_t i = 0;
+             group != NULL && i < sizeof mounts / sizeof mounts[0]; i++)
+            limit = path_quota(root, mounts[i], group, limit);
+    }
+    if (file != NULL)
+        fclose(file);
+    return limit;
+}
+
+uint32_t cpu_count_available(void)
+{
+    cpu_set_t set;
+    uint32_t count = 1;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        count = (uint32_t)CPU_COUNT(&set);
+    else if (sysconf(_SC_NPROCESSORS_ONLN) > 1)
+        count = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+    count = quota_processors("", count);
+    return count < 1 ? 1 : count;
+}

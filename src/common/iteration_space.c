@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Iteration spaces over checked descriptors. */
+#include "common/iteration_space.h"
+
+#include <string.h>
+
+/* Arithmetic that wraps around, because strides that no address depends on may
+ * have any value. */
+static int64_t magnitude(int64_t value)
+{
+    return value < 0 ? (int64_t)(0 - (uint64_t)value) : value;
+}
+
+static int64_t product(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a * (uint64_t)b);
+}
+
+/* Appends an axis inside those there are, merging it with the innermost where
+ * every operand walks both as one. */
+static void append_axis(struct layout *layout, int64_t extent,
+                        const int64_t *strides)
+{
+    layout->elements *= extent;
+    if (extent == 1)
+        return;
+    bool merge = layout->rank > 0;
+    uint32_t last = layout->rank - 1;
+    for (uint32_t i = 0; merge && i < layout->operands; i++)
+        merge = layout->strides[i][last] == product(strides[i], extent);
+    uint32_t axis = merge ? last : layout->rank++;
+    layout->shape[axis] = merge ? layout->shape[axis] * extent : extent;
+    for (uint32_t i = 0; i < layout->operands; i++)
+        layout->strides[i][axis] = strides[i];
+}
+
+/* One element, or none: an axis of its own, so that rank is at least 1. */
+static void close_axes(struct layout *layout)
+{
+    if (layout->elements != 0 && layout->rank > 0)
+        return;
+    layout->rank = 1;
+    layout->shape[0] = layout->elements != 0;
+    for (uint32_t i = 0; i < layout->operands; i++)
+        layout->strides[i][0] = 0;
+}
+
+static void start(struct layout *layout, uint32_t operands)
+{
+    layout->rank = 0;
+    layout->operands = operands;
+    layout->elements = 1;
+}
+
+/* The stride of operand along axis (counted as in lead); 0 where it repeats. */
+static int64_t aligned_stride(const struct tandem_tensor_desc *operand,
+                              uint32_t lead_rank, uint32_t axis)
+{
+    if (operand == NULL || axis + operand->rank < lead_rank)
+        return 0;
+    uint32_t own = axis + operand->rank - lead_rank;
+    return operand->shape[own] == 1 ? 0 : operand->strides[own];
+}
+
+/* The axes of lead, outermost first, by falling stride magnitude. */
+static void order_axes(const struct tandem_tensor_desc *lead, uint32_t *order)
+{
+    for (uint32_t i = 0; i < lead->rank; i++) {
+        uint32_t at = i;
+        while (at > 0 && magnitude(lead->strides[order[at - 1]]) <
+                             magnitude(lead->strides[i])) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = i;
+    }
+}
+
+void layout_broadcast(struct layout *out,
+                      const struct tandem_tensor_desc *const *operands,
+                      uint32_t count, bool keep_order)
+{
+    const struct tandem_tensor_desc *lead = operands[0];
+    uint32_t order[TANDEM_MAX_RANK];
+    int64_t strides[LAYOUT_OPERANDS];
+    for (uint32_t i = 0; i < lead->rank; i++)
+        order[i] = i;
+    if (!keep_order)
+        order_axes(lead, order);
+    start(out, count);
+    for (uint32_t i = 0; i < lead->rank; i++) {
+        for (uint32_t j = 0; j < count; j++)
+            strides[j] = aligned_stride(operands[j], lead->rank, order[i]);
+        append_axis(out, lead->shape[order[i]], strides);
+    }
+    close_axes(out);
+}
+
+void layout_elementwise(struct layout *out,
+                        const struct tandem_tensor_desc *const *inputs,
+                        uint32_t input_count,
+                        const struct tandem_tensor_desc *const *outputs,
+                        uint32_t output_count)
+{
+    const struct tandem_tensor_desc *operands[LAYOUT_OPERANDS];
+    for (uint32_t i = 0; i < output_count; i++)
+        operands[i] = outputs[i];
+    for (uint32_t i = 0; i < input_count; i++)
+        operands[output_count + i] = inputs[i];
+    layout_broadcast(out, operands, output_count + input_count, false);
+}
+
+bool layout_contiguous(const struct layout *layout, uint32_t operand)
+{
+    return layout->elements <= 1 ||
+           (layout->rank == 1 && layout->strides[operand][0] == 1);
+}
+
+bool layout_constant(const struct layout *layout, uint32_t operand)
+{
+    for (uint32_t i = 0; i < layout->rank; i++)
+        if (layout->strides[operand][i] != 0)
+            return false;
+    return true;
+}
+
+void layout_reduce(struct layout_reduction *out,
+                   const struct tandem_tensor_desc *input,
+                   const struct tandem_tensor_desc *output, uint32_t axes)
+{
+    bool keepdims = output->rank == input->rank;
+    uint32_t own = 0;
+    start(&out->kept, 2);
+    start(&out->reduced, 2);
+    for (uint32_t i = 0; i < input->rank; i++) {
+        int64_t strides[2] = {0, input->strides[i]};
+        if ((axes >> i & 1u) != 0) {
+            int64_t reduced[2] = {input->strides[i], 0};
+            append_axis(&out->reduced, input->shape[i], reduced);
+            own += keepdims;
+            continue;
+        }
+        strides[0] = output->strides[own++];
+        append_axis(&out->kept, input->shape[i], strides);
+    }
+    close_axes(&out->kept);
+    close_axes(&out->reduced);
+}
+
+void layout_softmax(struct layout_reduction *out,
+                    const struct tandem_tensor_desc *input,
+                    const struct tandem_tensor_desc *output, int64_t axis)
+{
+    uint32_t along = (uint32_t)(axis < 0 ? axis + input->rank : axis);
+    start(&out->kept, 2);
+    start(&out->reduced, 2);
+    for (uint32_t i = 0; i < input->rank; i++) {
+        int64_t kept[2] = {output->strides[i], input->strides[i]};
+        int64_t reduced[2] = {input->strides[i], output->strides[i]};
+        if (i == along)
+            append_axis(&out->reduced, input->shape[i], reduced);
+        else
+            append_axis(&out->kept, input->shape[i], kept);
+    }
+    close_axes(&out->kept);
+    close_axes(&out->reduced);
+}
+
+void layout_norm(struct layout_norm *out,
+                 const struct tandem_tensor_desc *const *inputs,
+                 uint32_t input_count, const struct tandem_tensor_desc *output,
+                 int64_t axis)
+{
+    const struct tandem_tensor_desc *input = inputs[0];
+    uint32_t first = (uint32_t)(axis < 0 ? axis + input->rank : axis);
+    start(&out->kept, 2);
+    start(&out->reduced, 2);
+    start(&out->affine, 2);
+    for (uint32_t i = 0; i < input->rank; i++) {
+        int64_t kept[2] = {output->strides[i], input->strides[i]};
+        int64_t reduced[2] = {input->strides[i], output->strides[i]};
+        if (i < first) {
+            append_axis(&out->kept, input->shape[i], kept);
+            continue;
+        }
+        int64_t affine[2] = {inputs[1]->strides[i - first], 0};
+        if (input_count > 2)
+            affine[1] = inputs[2]->strides[i - first];
+        append_axis(&out->reduced, input->shape[i], reduced);
+        append_axis(&out->affine, input->shape[i], affine);
+    }
+    close_axes(&out->kept);
+    close_axes(&out->reduced);
+    close_axes(&out->affine);
+}
+
+void layout_gather(struct layout *out, const struct tandem_tensor_desc *data,
+                   const struct tandem_tensor_desc *indices,
+                   const struct tandem_tensor_desc *output, int64_t axis,
+                   int64_t *out_axis_stride, int64_t *out_axis_elements)
+{
+    uint32_t along = (uint32_t)(axis < 0 ? axis + data->rank : axis);
+    start(out, 3);
+    for (uint32_t i = 0; i < output->rank; i++) {
+        int64_t strides[3] = {output->strides[i], 0, 0};
+        if (i < along)
+            strides[1] = data->strides[i];
+        else if (i < along + indices->rank)
+            strides[2] = indices->strides[i - along];
+        else
+            strides[1] = data->strides[i + 1 - indices->rank];
+        append_axis(out, output->shape[i], strides);
+    }
+    close_axes(out);
+    *out_axis_elements = data->shape[along];
+    *out_axis_stride = *out_axis_elements > 1 ? data->strides[along] : 0;
+}
+
+void layout_permute(struct tandem_tensor_desc *out,
+                    const struct tandem_tensor_desc *input,
+                    const int64_t *permutation)
+{
+    *out = *input;
+    for (uint32_t i = 0; i < input->rank; i++) {
+        out->shape[i] = input->shape[permutation[i]];
+        out->strides[i] = input->strides[permutation[i]];
+    }
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files that may be trusted; see secure_file.h.
+ *
+ * A path is walked part by part, from the root, with a descriptor of each
+ * directory; links are followed here, not by the system, so that every
+ * directory that had a say in where the path leads is judged.
+ */
+#include <config.h>
+
+#include "common/secure_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LINKS_MAX 40u /* as the system's own limit */
+
+struct why {
+    char *text;
+    size_t bytes;
+};
+
+static void why_system(const struct why *why, int error)
+{
+    snprintf(why->text, why->bytes, "%s",
+             error == ENOENT ? "" : strerror(error));
+}
+
+/* ---- judging ------------------------------------------------------------------ */
+
+static bool owner_trusted(const struct stat *status)
+{
+    return status->st_uid == 0 || status->st_uid == geteuid();
+}
+
+/* Everybody, or a group that is neither root's choice nor the owner's own: the
+ * private group of a user has the user's number. */
+static bool others_write(const struct stat *status)
+{
+    return (status->st_mode & S_IWOTH) != 0 ||
+           ((status->st_mode & S_IWGRP) != 0 && status->st_uid != 0 &&
+            status->st_gid != status->st_uid);
+}
+
+/* What is wrong with an owner and a mode; NULL if nothing is. */
+static const char *status_judge(const struct stat *status, bool sticky_serves)
+{
+    if (!owner_trusted(status))
+        return "belongs to another user, neither to root nor to this one";
+    if (others_write(status) &&
+        !(sticky_serves && (status->st_mode & S_ISVTX) != 0))
+        return "can be written by others";
+    return NULL;
+}
+
+/* ---- walking ------------------------------------------------------------------ */
+
+struct walk {
+    int directory;       /* where it is */
+    unsigned links;      /* followed so far */
+    char rest[PATH_MAX]; /* what is still to be walked */
+    char seen[PATH_MAX]; /* what was, for messages */
+};
+
+static bool walk_fail(const struct walk *walk, const struct why *why,
+                      const char *what)
+{
+    snprintf(why->text, why->bytes, "%.256s %s",
+             walk->seen[0] != '\0' ? walk->seen : "/", what);
+    return false;
+}
+
+static void walk_move(struct walk *walk, int directory)
+{
+    if (walk->directory >= 0)
+        close(walk->directory);
+    walk->directory = directory;
+}
+
+static bool walk_root(struct walk *walk, const struct why *why)
+{
+    const int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct stat status;
+    const char *problem;
+
+    walk->seen[0] = '\0';
+    walk_move(walk, root);
+    if (root < 0 || fstat(root, &status) != 0)
+        return walk_fail(walk, why, strerror(errno));
+    problem = status_judge(&status, true);
+    return problem == NULL || walk_fail(walk, why, problem);
+}
+
+/* Takes the first part of what is left; false at its end. */
+static bool walk_part(struct walk *walk, char *out_part)
+{
+    const char *start = walk->rest + strspn(walk->rest, "/");
+    const size_t length = strcspn(start, "/");
+
+    if (length == 0)
+        return false;
+    memcpy(out_part, start, length);
+    out_part[length] = '\0';
+    memmove(walk->rest, start + length, strlen(start + length) + 1);
+    return true;
+}
+
+static bool walk_last(const struct walk *walk)
+{
+    return walk->rest[strspn(walk->rest, "/")] == '\0';
+}
+
+/* Puts what the link at file says before what is left. */
+static bool walk_link(struct walk *walk, int file, const struct stat *status,
+                      const struct why *why)
+{
+    char target[PATH_MAX];
+    const ssize_t length = readlinkat(file, "", target, sizeof(target));
+    const size_t rest = strlen(walk->rest);
+
+    if (!owner_trusted(status))
+        return walk_fail(walk, why,
+                         "is another user's link, neither root's nor this "
+                         "one's");
+    if (length <= 0 || (size_t)length + rest + 2 > sizeof(walk->rest) ||
+        ++walk->links > LINKS_MAX)
+        return walk_fail(walk, why, "is a link that leads nowhere");
+    memmove(walk->rest + length + 1, walk->rest, rest + 1);
+    walk->rest[length] = '/';
+    memcpy(walk->rest, target, (size_t)length);
+    return target[0] != '/' || walk_root(walk, why);
+}
+
+/* The umask has no say; where the mode is right, the file system need not be
+ * able to change it. */
+static bool part_mode_set(int directory, const char *part, mode_t mode)
+{
+    struct stat status;
+
+    return (fstatat(directory, part, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+            (status.st_mode & 0777) == mode) ||
+           fchmodat(directory, part, mode, 0) == 0;
+}
+
+static int part_open(int directory, const char *part, enum trust_use use)
+{
+    const int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+    const int file = openat(directory, part, flags);
+
+    if (file >= 0 || errno != ENOENT || use == TRUST_READ)
+        return file;
+    if (mkdirat(directory, part, 0700) == 0) {
+        if (!part_mode_set(directory, part,
+                           use == TRUST_PUBLISH ? 0755 : 0700))
+            return -1;
+    } else if (errno != EEXIST) {
+        return -1;
+    }
+    return openat(directory, part, flags);
+}
+
+/* One part further: to the directory, or by the link, that it names. */
+static bool walk_step(struct walk *walk, const char *part, enum trust_use use,
+                      const struct why *why)
+{
+    const size_t seen = strlen(walk->seen);
+    const char *problem;
+    struct stat status;
+    int file;
+
+    file = part_open(walk->directory, part, use);
+    if (file < 0) {
+        why_system(why, errno);
+        return false;
+    }
+    if (seen + strlen(part) + 2 <= sizeof(walk->seen)) {
+        walk->seen[seen] = '/';
+        memcpy(walk->seen + seen + 1, part, strlen(part) + 1);
+    }
+    if (fstat(file, &status) != 0) {
+        why_system(why, errno);
+        close(file);
+        return false;
+    }
+    if (S_ISLNK(status.st_mode)) {
+        const bool good = walk_link(walk, file, &status, why);
+
+        close(file);
+        if (good && walk->seen[0] != '\0')
+            walk->seen[seen] = '\0';
+        return good;
+    }
+    walk_move(walk, file);
+    if (!S_ISDIR(status.st_mode))
+        return walk_fail(walk, why, "is no directory");
+    problem = status_judge(&status, use == TRUST_READ || !walk_last(walk));
+    return problem == NULL || walk_fail(walk, why, problem);
+}
+
+int secure_directory_open(const char *path, enum trust_use use, char *out_why,
+                    size_t why_bytes)
+{
+    const struct why why = {out_why, why_bytes};
+    struct walk walk = {.directory = -1};
+    char part[PATH_MAX];
+    bool good;
+    int directory = -1;
+
+    out_why[0] = '\0';
+    if (path[0] != '/' || strlen(path) >= sizeof(walk.rest)) {
+        snprintf(out_why, why_bytes, "it is %s",
+                 path[0] != '/' ? "relative" : "too long");
+        return -1;
+    }
+    memcpy(walk.rest, path, strlen(path) + 1);
+    good = walk_root(&walk, &why);
+    while (good && walk_part(&walk, part))
+        good = strcmp(part, ".") == 0 || walk_step(&walk, part, use, &why);
+    if (good) {
+        directory = openat(walk.directory, ".",
+                           O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (directory < 0)
+            why_system(&why, errno);
+    }
+    walk_move(&walk, -1);
+    return directory;
+}
+
+/* ---- reading ------------------------------------------------------------------ */
+
+/* A file that may be anything is opened so that nothing waits. */
+static int file_open(int directory, const char *name, struct stat *out_status,
+                     const struct why *why)
+{
+    const int file = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NOCTTY |
+                                                 O_NONBLOCK | O_CLOEXEC);
+    const char *problem = NULL;
+
+    why->text[0] = '\0';
+    if (file < 0) {
+        if (errno == ELOOP)
+            snprintf(why->text, why->bytes, "it is a link");
+        else
+            why_system(why, errno);
+        return -1;
+    }
+    if (fstat(file, out_status) != 0)
+        problem = strerror(errno);
+    else if (!S_ISREG(out_status->st_mode))
+        problem = "is no regular file";
+    else
+        problem = status_judge(out_status, false);
+    if (problem == NULL)
+        return file;
+    snprintf(why->text, why->bytes, "it %s", problem);
+    close(file);
+    return -1;
+}
+
+int trust_file(int directory, const char *name, char *out_why,
+               size_t why_bytes)
+{
+    const struct why why = {out_why, why_bytes};
+    struct stat status;
+
+    return file_open(directory, name, &status, &why);
+}
+
+/* Whether all bytes came. */
+static bool bytes_read(int file, char *data, size_t bytes)
+{
+    size_t done = 0;
+
+    while (done < bytes) {
+        const ssize_t got = read(file, data + done, bytes - done);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        done += (size_t)got;
+    }
+    return true;
+}
+
+char *trust_read(int directory, const char *name, size_t most,
+                 size_t *out_bytes, char *out_why, size_t why_bytes)
+{
+    const struct why why = {out_why, why_bytes};
+    struct stat status;
+    char *data = NULL;
+    const int file = file_open(directory, name, &status, &why);
+
+    *out_bytes = 0;
+    if (file < 0)
+        return NULL;
+    if ((uint64_t)status.st_size > most) {
+        snprintf(out_why, why_bytes, "it is larger than %zu bytes", most);
+    } else if ((data = malloc((size_t)status.st_size + 1)) == NULL) {
+        snprintf(out_why, why_bytes, "no memory to read it");
+    } else if (!bytes_read(file, data, (size_t)status.st_size)) {
+        snprintf(out_why, why_bytes, "it cannot be read whole");
+        free(data);
+        data = NULL;
+    } else {
+        data[status.st_size] = '\0';
+        *out_bytes = (size_t)status.st_size;
+    }
+    close(file);
+    return data;
+}

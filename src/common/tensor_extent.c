@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shapes, strides and the memory that they touch. */
+#include "common/argument_check.h"
+#include "common/last_error.h"
+#include "common/operator_table.h"
+
+enum tandem_status check_shape(const char *what, uint32_t dtype, uint32_t rank,
+                               const int64_t *shape, int64_t *out_elements)
+{
+    uint32_t bytes = dtype_bytes(dtype);
+    int64_t elements = 1, limit = 1;
+    if (bytes == 0)
+        return last_error_set(TANDEM_INVALID_ARGUMENT, "%s: unknown dtype 0x%x",
+                           what, (unsigned)dtype);
+    if (rank > TANDEM_MAX_RANK)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "%s: rank %u is above the maximum %u", what,
+                           (unsigned)rank, TANDEM_MAX_RANK);
+    for (uint32_t i = 0; i < rank; i++) {
+        if (shape[i] < 0)
+            return last_error_set(TANDEM_INVALID_ARGUMENT,
+                               "%s: axis %u has the negative size %lld", what,
+                               (unsigned)i, (long long)shape[i]);
+        elements *= shape[i] != 0;
+        if (shape[i] != 0 && __builtin_mul_overflow(limit, shape[i], &limit))
+            limit = INT64_MAX;
+    }
+    if (limit > INT64_MAX / bytes)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "%s: the shape has too many elements to address",
+                           what);
+    if (out_elements != NULL)
+        *out_elements = elements * limit;
+    return TANDEM_OK;
+}
+
+int64_t shape_elements(uint32_t rank, const int64_t *shape)
+{
+    int64_t elements = 1;
+    for (uint32_t i = 0; i < rank; i++)
+        elements *= shape[i];
+    return elements;
+}
+
+void shape_strides(uint32_t rank, const int64_t *shape, int64_t *strides)
+{
+    int64_t stride = 1;
+    for (uint32_t i = rank; i-- > 0;) {
+        strides[i] = stride;
+        stride *= shape[i] > 1 ? shape[i] : 1;
+    }
+}
+
+bool tensor_contiguous(const struct tandem_tensor_desc *tensor)
+{
+    int64_t stride = 1;
+    if (!tensor_has_elements(tensor))
+        return true;
+    for (uint32_t i = tensor->rank; i-- > 0;) {
+        if (tensor->shape[i] != 1 && tensor->strides[i] != stride)
+            return false;
+        stride *= tensor->shape[i];
+    }
+    return true;
+}
+
+bool tensor_extent(const struct tandem_tensor_desc *tensor, uint64_t *out_first,
+                   uint64_t *out_end)
+{
+    int64_t bytes = TANDEM_DTYPE_BYTES(tensor->dtype);
+    int64_t low = 0, high = 0, first = 0, end = 0;
+    *out_first = *out_end = tensor->byte_offset;
+    if (tensor->byte_offset > INT64_MAX)
+        return false;
+    for (uint32_t i = 0; i < tensor->rank; i++) {
+        int64_t reach = 0;
+        if (tensor->shape[i] == 0)
+            return true;
+        if (__builtin_mul_overflow(tensor->shape[i] - 1, tensor->strides[i],
+                                   &reach) ||
+            __builtin_add_overflow(reach < 0 ? low : high, reach,
+                                   reach < 0 ? &low : &high))
+            return !tensor_has_elements(tensor);
+    }
+    if (__builtin_mul_overflow(low, bytes, &first) ||
+        __builtin_add_overflow(first, (int64_t)tensor->byte_offset, &first) ||
+        __builtin_add_overflow(high, 1, &high) ||
+        __builtin_mul_overflow(high, bytes, &end) ||
+        __builtin_add_overflow(end, (int64_t)tensor->byte_offset, &end) ||
+        first < 0)
+        return false;
+    *out_first = (uint64_t)first;
+    *out_end = (uint64_t)end;
+    return true;
+}
+
+enum tandem_status check_range(const char *what, uint64_t offset,
+                               uint64_t bytes, uint64_t buffer_bytes)
+{
+    if (offset <= buffer_bytes && bytes <= buffer_bytes - offset)
+        return TANDEM_OK;
+    return last_error_set(TANDEM_INVALID_ARGUMENT,
+                       "%s: bytes %llu + %llu lie outside the buffer's %llu",
+                       what, (unsigned long long)offset,
+                       (unsigned long long)bytes,
+                       (unsigned long long)buffer_bytes);
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The threads of the CBLAS, and forks; see blas_guard.h. */
+#include "config.h"
+
+#include "cpu/gemm/blas_guard.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "common/atfork.h"
+#include "common/last_error.h"
+
+/* ---- forks -------------------------------------------------------------- */
+
+/* So often a fork looks whether no product is under way: without end it would
+ * wait where a signal's handler forks and came to a thread inside of one. */
+#define FORK_LOOKS 2000
+#define FORK_LOOK_NS 50000
+
+/* Held while the number of threads is changed, and over a fork. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uint32_t inside;  /* threads, of products */
+static _Atomic uint32_t forks;   /* under way */
+static _Atomic pthread_t holder; /* of mutex, among the threads that fork */
+
+static bool fork_ready(void)
+{
+    if (atomic_load(&holder) != pthread_self()) {
+        if (pthread_mutex_trylock(&mutex) != 0)
+            return false;
+        atomic_store(&holder, pthread_self());
+    }
+    return atomic_load(&inside) == 0;
+}
+
+/* Comes before the CBLAS's own handler, which is the older one. */
+static void fork_prepare(void)
+{
+    const struct timespec pause = {.tv_nsec = FORK_LOOK_NS};
+    atomic_fetch_add(&forks, 1);
+    for (int i = 0; i < FORK_LOOKS && !fork_ready(); i++)
+        nanosleep(&pause, NULL);
+}
+
+static void threads_stopped(void);
+
+static void fork_parent(void)
+{
+    threads_stopped();
+    atomic_fetch_sub(&forks, 1);
+    if (atomic_load(&holder) != pthread_self())
+        return;
+    atomic_store(&holder, (pthread_t)0);
+    pthread_mutex_unlock(&mutex);
+}
+
+static void threads_inherit(void);
+
+static void fork_child(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+    atomic_store(&holder, (pthread_t)0);
+    atomic_store(&inside, 0);
+    atomic_store(&forks, 0);
+    threads_stopped();
+    threads_inherit();
+}
+
+bool blas_fork_guard_install(void)
+{
+    static struct atfork once = ATFORK;
+    return atfork_once(&once, fork_prepare, fork_parent, fork_child);
+}
+
+void blas_enter(void)
+{
+    atomic_fetch_add(&inside, 1);
+    while (atomic_load(&forks) > 0) {
+        atomic_fetch_sub(&inside, 1);
+        pthread_mutex_lock(&mutex);
+        pthread_mutex_unlock(&mutex);
+        atomic_fetch_add(&inside, 1);
+    }
+}
+
+void blas_leave(void)
+{
+    atomic_fetch_sub(&inside, 1);
+}
+
+/* ---- threads ------------------------------------------------------------ */
+
+#ifdef HAVE_OPENBLAS_SET_NUM_THREADS
+
+#include <cblas.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "common/thread_state_guard.h"
+#include "common/threads.h"
+
+static _Atomic uint32_t users;
+static int found; /* the process's number, while there are users */
+/* In a child after fork, whose parent had users: found is not set again. */
+static atomic_bool inherited;
+
+static void threads_inherit(void)
+{
+    if (atomic_exchange(&users, 0) > 0)
+        atomic_store(&inherited, true);
+}
+
+/* Set by a fork, until the system was seen to let OpenBLAS start its threads
+ * again. */
+static atomic_bool stopped;
+
+static void threads_stopped(void)
+{
+    atomic_store(&stopped, true);
+}
+
+/* The threads that OpenBLAS would start, the calling one not counted.  Called
+ * with mutex held. */
+static uint32_t threads_missing(void)
+{
+    int threads = openblas_get_num_threads();
+    if ((atomic_load(&users) > 0 || atomic_load(&inherited)) && found > threads)
+        threads = found;
+    return threads > 1 ? (uint32_t)threads - 1 : 0;
+}
+
+/* Called with mutex held. */
+static bool threads_can_restart(void)
+{
+    struct shelter host;
+    if (!atomic_load(&stopped))
+        return true;
+    thread_state_guard_enter(&host);
+    bool can = threads_can_start(threads_missing());
+    shelter_leave(&host);
+    if (can)
+        atomic_store(&stopped, false);
+    return can;
+}
+
+enum tandem_status blas_ready(void)
+{
+    if (!atomic_load_explicit(&stopped, memory_order_relaxed))
+        return TANDEM_OK;
+    pthread_mutex_lock(&mutex);
+    bool can = threads_can_restart();
+    uint32_t missing = threads_missing();
+    pthread_mutex_unlock(&mutex);
+    if (can)
+        return TANDEM_OK;
+    return last_error_set(TANDEM_OUT_OF_MEMORY,
+                       "gemm: OpenBLAS must start %u threads again after a "
+                       "fork, but the system refuses them because of "
+                       THREADS_LIMITS "; raise it, or set "
+                       "OPENBLAS_NUM_THREADS=1 in the environment",
+                       (unsigned)missing);
+}
+
+bool blas_limit(uint32_t threads)
+{
+    if (atomic_load(&users) == 0 && !atomic_load(&inherited) &&
+        openblas_get_num_threads() <= (int)threads)
+        return false;
+    pthread_mutex_lock(&mutex);
+    if (atomic_load(&users) == 0 && !atomic_exchange(&inherited, false))
+        found = openblas_get_num_threads();
+    atomic_fetch_add(&users, 1);
+    if (openblas_get_num_threads() > (int)threads)
+        openblas_set_num_threads((int)threads);
+    pthread_mutex_unlock(&mutex);
+    return true;
+}
+
+void blas_release(void)
+{
+    pthread_mutex_lock(&mutex);
+    /* A number that cannot be set again stays low. */
+    bool can = threads_can_restart();
+    if (atomic_fetch_sub(&users, 1) == 1 && can)
+        openblas_set_num_threads(found);
+    pthread_mutex_unlock(&mutex);
+}
+
+/* Whether core is one of OpenBLAS's for AVX2 at least. */
+static bool core_is_wide(const char *core)
+{
+    static const char *const cores[] = {"Haswell",   "Zen",
+                                        "SkylakeX",  "Cooperlake",
+                                        "Excavator", "SapphireRapids"};
+    for (size_t i = 0; i < sizeof cores / sizeof cores[0]; i++)
+        if (strcasecmp(core, cores[i]) == 0)
+            return true;
+    return false;
+}
+
+bool blas_complain(const char *level, char *out, size_t bytes)
+{
+    const char *core = openblas_get_corename();
+    bool avx512 = strcmp(level, "avx512") == 0;
+    if ((!avx512 && strcmp(level, "avx2") != 0) || core_is_wide(core))
+        return false;
+    snprintf(out, bytes,
+             "matrix products are slow: OpenBLAS runs its %s kernels on this "
+             "%s processor, which it does not know; set OPENBLAS_CORETYPE=%s "
+             "in the environment, or install a newer OpenBLAS",
+             core, avx512 ? "AVX-512" : "AVX2",
+             avx512 ? "SkylakeX" : "Haswell");
+    return true;
+}
+
+void blas_name(char *out, size_t bytes)
+{
+    snprintf(out, bytes, " openblas:%s", openblas_get_corename());
+}
+
+#else
+
+void blas_name(char *out, size_t bytes)
+{
+    if (bytes > 0)
+        *out = '\0';
+}
+
+bool blas_complain(const char *level, char *out, size_t bytes)
+{
+    (void)level;
+    (void)out;
+    (void)bytes;
+    return false;
+}
+
+static void threads_inherit(void)
+{
+}
+
+static void threads_stopped(void)
+{
+}
+
+enum tandem_status blas_ready(void)
+{
+    return TANDEM_OK;
+}
+
+/* Another CBLAS keeps the number that it has. */
+bool blas_limit(uint32_t threads)
+{
+    (void)threads;
+    return false;
+}
+
+void blas_release(void)
+{
+}
+
+#endif

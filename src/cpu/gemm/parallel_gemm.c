@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Matrix products shared among threads: each makes regions of c of its own, or
+ * a part of a depth that is all there is to share, by the CBLAS on one thread.
+ * What two regions both need the CBLAS packs twice; but no core is left idle
+ * by a batch of small products or by one that is long and narrow, as they are
+ * by the CBLAS's own threads.  Operands of 16 bits are widened into rooms of
+ * the region, a slab of the depth at a time.
+ */
+#include "config.h"
+
+#include <cblas.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "cpu/gemm/blas_guard.h"
+#include "cpu/gemm/gemm.h"
+
+/* Regions are cut at multiples of what kernels take together. */
+#define GRAIN_ROWS 8
+#define GRAIN_COLUMNS 32
+/* Multiplications that are worth a region of their own. */
+#define REGION_LEAST 65536
+/* An element's packing by the CBLAS, in multiplications. */
+#define PACK_COST 16.0
+/* The sides and depths of operands that are widened together. */
+#define WIDE_ROWS 512
+#define WIDE_COLUMNS 1024
+#define WIDE_DEPTHS 512
+/* The limits of slab_depth. */
+#define CHAIN_ELEMENTS 4096
+#define CHAIN_TERMS 512
+#define VECTOR_TERMS 4096
+#define FEW_ROWS 8
+/* A product of no more elements and such a depth is cut into parts of it. */
+#define PART_ELEMENTS 16384
+#define PART_LEAST 4096
+#define PART_DEPTH 1024
+#define PARTS 64
+/* Of f32 in a line of the cache. */
+#define LINE 16
+/* Threads inside the CBLAS at a time: OpenBLAS complains of more than it was
+ * built for, which is 64 and more. */
+#define THREADS 64
+
+struct tiles {
+    struct product *product;
+    const struct tandem_gemm *gemm;
+    struct pool *pool;
+    void (*widen_ab)(float *y, const uint16_t *x, int64_t n); /* NULL: f32 */
+    void (*widen_c)(float *y, const uint16_t *x, int64_t n);
+    void (*narrow_c)(uint16_t *y, const float *x, int64_t n); /* NULL: f32 */
+    bool ta, tb;
+    int64_t threads;
+    /* Regions: their most rows, columns and depths, and how many. */
+    int64_t rows, columns, depth;
+    int64_t row_regions, column_regions, parts;
+    /* Rooms of one thread; 0 where a matrix itself is read or written. */
+    int64_t a_room, b_room, c_room;
+    struct tandem_buffer *memory;
+    float *rooms, *sums; /* sums: of parts, one after the other */
+    atomic_uchar *taken; /* THREADS places inside the CBLAS, and rooms */
+};
+
+/* A part of one product under way. */
+struct region {
+    const struct tiles *tiles;
+    int64_t batch, row, column, from; /* from: of the depths */
+    int64_t rows, columns, depth;
+    float *a, *b; /* rooms for a widened slab */
+    float *c;
+    int64_t ld;
+    float alpha, beta;
+    bool whole; /* of the depths: it is finished here */
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t pieces(int64_t n, int64_t piece)
+{
+    return (n + piece - 1) / piece;
+}
+
+static unsigned char *matrix_at(const struct tandem_matrix *matrix,
+                                uint32_t dtype, int64_t batch, int64_t row,
+                                int64_t column)
+{
+    int64_t at = batch * matrix->batch_stride + row * matrix->ld + column;
+    return matrix->buffer->base + matrix->byte_offset +
+           at * (int64_t)TANDEM_DTYPE_BYTES(dtype);
+}
+
+/* ---- a region ----------------------------------------------------------- */
+
+/* What beta multiplies: of 16 bits, or by itself where nothing is added. */
+static void rows_begin(const struct region *region, bool scaled)
+{
+    const struct tiles *tiles = region->tiles;
+    const struct tandem_gemm *gemm = tiles->gemm;
+    bool widened =
+        region->whole && tiles->narrow_c != NULL && region->beta != 0;
+    for (int64_t i = 0; (widened || scaled) && i < region->rows; i++) {
+        float *c = region->c + i * region->ld;
+        if (widened)
+            tiles->widen_c(c,
+                           (const uint16_t *)(const void *)matrix_at(
+                               &gemm->c, gemm->c_dtype, region->batch,
+                               region->row + i, region->column),
+                           region->columns);
+        for (int64_t j = 0; scaled && j < region->columns; j++)
+            c[j] = region->beta == 0 ? 0.0f : c[j] * region->beta;
+    }
+}
+
+/* Bias and activation, and c's own type. */
+static void rows_end(const struct region *region)
+{
+    const struct tiles *tiles = region->tiles;
+    const struct tandem_gemm *gemm = tiles->gemm;
+    if (gemm->bias_kind == TANDEM_BIAS_NONE &&
+        gemm->activation == TANDEM_OP_INVALID && tiles->narrow_c == NULL)
+        return;
+    for (int64_t i = 0; i < region->rows; i++) {
+        float *c = region->c + i * region->ld;
+        product_row_finish(tiles->product, c, region->row + i, region->column,
+                           region->columns);
+        if (tiles->narrow_c != NULL)
+            tiles->narrow_c((uint16_t *)(void *)matrix_at(
+                                &gemm->c, gemm->c_dtype, region->batch,
+                                region->row + i, region->column),
+                            c, region->columns);
+    }
+}
+
+/* rows by columns of an operand from row and column on, in f32; out_ld: their
+ * distance. */
+static const float *operand_take(const struct region *region, float *room,
+                                 const struct tandem_matrix *matrix,
+                                 int64_t row, int64_t column, int64_t rows,
+                                 int64_t columns, int *out_ld)
+{
+    const struct tiles *tiles = region->tiles;
+    const unsigned char *from =
+        matrix_at(matrix, tiles->gemm->dtype, region->batch, row, column);
+    *out_ld = (int)matrix->ld;
+    if (tiles->widen_ab == NULL)
+        return (const float *)(const void *)from;
+    const uint16_t *x = (const uint16_t *)(const void *)from;
+    for (int64_t i = 0; i < rows; i++)
+        tiles->widen_ab(room + i * columns, x + i * matrix->ld, columns);
+    *out_ld = (int)columns;
+    return room;
+}
+
+/*
+ * How much of k one call of the CBLAS sums.  OpenBLAS blocks large products
+ * along k.  Its kernels for small ones add up all of k in one f32, which is too
+ * inaccurate for terms of one sign, or in the elements of vectors, where the
+ * operands' rows lie along k or are few.
+ */
+static int64_t slab_depth(const struct region *region)
+{
+    const struct tiles *tiles = region->tiles;
+    bool few = region->rows <= FEW_ROWS && region->columns <= FEW_ROWS;
+    if (tiles->widen_ab != NULL)
+        return WIDE_DEPTHS;
+    if (region->rows * region->columns > CHAIN_ELEMENTS)
+        return region->depth;
+    return !tiles->ta && (tiles->tb || few) ? VECTOR_TERMS : CHAIN_TERMS;
+}
+
+static void region_multiply(const struct region *region)
+{
+    const struct tiles *tiles = region->tiles;
+    const struct tandem_gemm *gemm = tiles->gemm;
+    bool ta = tiles->ta, tb = tiles->tb;
+    int64_t slab = slab_depth(region);
+    for (int64_t done = 0; done < region->depth; done += slab) {
+        int64_t from = region->from + done;
+        int64_t depth = least(slab, region->depth - done);
+        int a_ld, b_ld;
+        const float *a = operand_take(
+            region, region->a, &gemm->a, ta ? from : region->row,
+            ta ? region->row : from, ta ? depth : region->rows,
+            ta ? region->rows : depth, &a_ld);
+        const float *b = operand_take(
+            region, region->b, &gemm->b, tb ? region->column : from,
+            tb ? from : region->column, tb ? region->columns : depth,
+            tb ? depth : region->columns, &b_ld);
+        blas_enter();
+        cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
+                    tb ? CblasTrans : CblasNoTrans, (int)region->rows,
+                    (int)region->columns, (int)depth, region->alpha, a, a_ld,
+                    b, b_ld, done == 0 ? region->beta : 1.0f, region->c,
+                    (int)region->ld);
+        blas_leave();
+    }
+}
+
+/* Number index of all regions, with the rooms of number slot. */
+static void region_start(const struct tiles *tiles, struct region *out,
+                         int64_t index, int64_t slot)
+{
+    const struct tandem_gemm *gemm = tiles->gemm;
+    int64_t part = index % tiles->parts;
+    memset(out, 0, sizeof *out);
+    out->tiles = tiles;
+    index /= tiles->parts;
+    out->column = index % tiles->column_regions * tiles->columns;
+    index /= tiles->column_regions;
+    out->row = index % tiles->row_regions * tiles->rows;
+    out->batch = index / tiles->row_regions;
+    out->rows = least(tiles->rows, gemm->m - out->row);
+    out->columns = least(tiles->columns, gemm->n - out->column);
+    out->from = part * tiles->depth;
+    out->depth = least(tiles->depth, gemm->k - out->from);
+    out->alpha = (float)gemm->alpha;
+    out->beta = (float)gemm->beta;
+    out->whole = tiles->parts == 1;
+    out->ld = out->columns;
+    if (tiles->memory != NULL) {
+        out->a = tiles->rooms +
+                 slot * (tiles->a_room + tiles->b_room + tiles->c_room);
+        out->b = out->a + tiles->a_room;
+        out->c = out->b + tiles->b_room;
+    }
+    if (!out->whole) {
+        out->c = tiles->sums +
+                 (out->batch * tiles->parts + part) * gemm->m * gemm->n +
+                 out->row * gemm->n + out->column;
+        out->ld = gemm->n;
+        out->alpha = 1;
+        out->beta = 0;
+    } else if (tiles->c_room == 0) {
+        out->c = (float *)(void *)matrix_at(&gemm->c, TANDEM_F32, out->batch,
+                                            out->row, out->column);
+        out->ld = gemm->c.ld;
+    }
+}
+
+static void regions_run(const void *context, int64_t first, int64_t end)
+{
+    const struct tiles *tiles = context;
+    bool product = tiles->gemm->k > 0 && (float)tiles->gemm->alpha != 0;
+    int64_t slot = 0;
+    while (atomic_exchange(&tiles->taken[slot], 1) != 0)
+        slot = slot + 1 < tiles->threads ? slot + 1 : 0;
+    for (int64_t index = first; index < end; index++) {
+        struct region region;
+        region_start(tiles, &region, index, slot);
+        rows_begin(&region, !product);
+        if (product)
+            region_multiply(&region);
+        if (region.whole)
+            rows_end(&region);
+    }
+    atomic_store(&tiles->taken[slot], 0);
+}
+
+/* Tasks are rows of all batches: c = alpha (the parts' sum) + beta c. */
+static void parts_join(const void *context, int64_t first, int64_t end)
+{
+    const struct tiles *tiles = context;
+    const struct tandem_gemm *gemm = tiles->gemm;
+    float alpha = (float)gemm->alpha, beta = (float)gemm->beta;
+    int64_t elements = gemm->m * gemm->n;
+    for (int64_t task = first; task < end; task++) {
+        struct region region = {.tiles = tiles,
+                                .batch = task / gemm->m,
+                                .row = task % gemm->m,
+                                .rows = 1,
+                                .columns = gemm->n,
+                                .ld = gemm->n,
+                                .beta = beta,
+                                .whole = true};
+        float *sum = tiles->sums + region.batch * tiles->parts * elements +
+                     region.row * gemm->n;
+        for (int64_t part = 1; part < tiles->parts; part++)
+            for (int64_t i = 0; i < gemm->n; i++)
+                sum[i] += sum[part * elements + i];
+        region.c = sum + elements; /* parts are two or more */
+        if (tiles->narrow_c == NULL)
+            region.c = (float *)(void *)matrix_at(&gemm->c, TANDEM_F32,
+                                                  region.batch, region.row, 0);
+        rows_begin(&region, false);
+        for (int64_t i = 0; i < gemm->n; i++)
+            region.c[i] =
+                alpha * sum[i] + (beta != 0 ? beta * region.c[i] : 0.0f);
+        rows_end(&region);
+    }
+}
+
+/* ---- cutting ------------------------------------------------------------ */
+
+/* The time of the last of threads to be done, in multiplications of one depth,
+ * with regions of rows by columns. */
+static double cut_cost(const struct tiles *tiles, int64_t threads, int64_t rows,
+                       int64_t columns)
+{
+    const struct tandem_gemm *gemm = tiles->gemm;
+    int64_t count = pieces(gemm->m, rows) * pieces(gemm->n, columns) *
+                    gemm->batch * tiles->parts;
+    double one = (double)rows * (double)columns +
+                 PACK_COST * (double)(rows + columns);
+    return one * (double)pieces(count, threads);
+}
+
+/* Cuts m and n into the regions that are done first. */
+static void regions_cut(struct tiles *tiles)
+{
+    const struct tandem_gemm *gemm = tiles->gemm;
+    bool wide = tiles->widen_ab == NULL && tiles->narrow_c == NULL;
+    int64_t most_rows = wide ? gemm->m : WIDE_ROWS;
+    int64_t most_columns = wide ? gemm->n : WIDE_COLUMNS;
+    double worth = (double)gemm->batch * (double)gemm->m * (double)gemm->n *
+                   (double)gemm->k / REGION_LEAST;
+    int64_t threads =
+        worth < (double)tiles->threads ? (int64_t)worth : tiles->threads;
+    double best = 0;
+    threads = threads > 1 ? threads : 1;
+    for (int64_t down = 1; down <= 4 * threads; down += 1 + down / 2) {
+        int64_t rows =
+            pieces(pieces(gemm->m, down), GRAIN_ROWS) * GRAIN_ROWS;
+        rows = least(rows, most_rows);
+        for (int64_t across = 1; across <= 4 * threads;
+             across += 1 + across / 2) {
+            int64_t columns = pieces(pieces(gemm->n, across), GRAIN_COLUMNS) *
+                              GRAIN_COLUMNS;
+            columns = least(columns, most_columns);
+            double cost = cut_cost(tiles, threads, rows, columns);
+            if (best != 0 && cost >= best)
+                continue;
+            best = cost;
+            tiles->rows = rows;
+            tiles->columns = columns;
+        }
+    }
+    tiles->rows = least(tiles->rows, gemm->m);
+    tiles->columns = least(tiles->columns, gemm->n);
+    tiles->row_regions = pieces(gemm->m, tiles->rows);
+    tiles->column_regions = pieces(gemm->n, tiles->columns);
+}
+
+/* Cuts the depth, where the product is all depth. */
+static void parts_cut(struct tiles *tiles, bool may)
+{
+    const struct tandem_gemm *gemm = tiles->gemm;
+    tiles->parts = 1;
+    tiles->depth = gemm->k;
+    if (!may || gemm->k < PART_LEAST || (float)gemm->alpha == 0 ||
+        gemm->m * gemm->n > PART_ELEMENTS)
+        return;
+    int64_t depth = pieces(gemm->k, PARTS);
+    tiles->depth = depth > PART_DEPTH ? depth : PART_DEPTH;
+    tiles->parts = pieces(gemm->k, tiles->depth);
+}
+
+static int64_t to_lines(int64_t elements)
+{
+    return pieces(elements, LINE) * LINE;
+}
+
+/* Room for the threads' regions, for the parts' sums and for bias, which is
+ * made f32 here; none where nothing of these is. */
+static enum tandem_status workspace_alloc(struct tiles *tiles,
+                                     struct tandem_device *device)
+{
+    const struct tandem_gemm *gemm = tiles->gemm;
+    int64_t depth = least(WIDE_DEPTHS, tiles->depth), slots = tiles->threads;
+    int64_t biases = gemm->bias_kind == TANDEM_BIAS_PER_COLUMN ? gemm->n
+                     : gemm->bias_kind == TANDEM_BIAS_PER_ROW  ? gemm->m
+                                                               : 0;
+    int64_t sums = 0;
+    if (tiles->widen_ab != NULL) {
+        tiles->a_room = to_lines(tiles->rows * depth);
+        tiles->b_room = to_lines(tiles->columns * depth);
+    }
+    if (tiles->parts > 1)
+        sums = to_lines(gemm->batch * tiles->parts * gemm->m * gemm->n);
+    else if (tiles->narrow_c != NULL)
+        tiles->c_room = to_lines(tiles->rows * tiles->columns);
+    if (tiles->narrow_c == NULL)
+        biases = 0;
+    int64_t rooms = slots * (tiles->a_room + tiles->b_room + tiles->c_room);
+    if (rooms + sums + biases == 0)
+        return TANDEM_OK;
+    uint64_t floats = (uint64_t)(rooms + sums + to_lines(biases));
+    enum tandem_status status =
+        memory_alloc(device, floats * sizeof(float), &tiles->memory);
+    if (status != TANDEM_OK)
+        return status;
+    tiles->rooms = (float *)(void *)tiles->memory->base;
+    tiles->sums = tiles->rooms + rooms;
+    float *bias = tiles->sums + sums;
+    if (biases > 0) {
+        tiles->widen_c(bias,
+                       (const uint16_t *)(const void *)(gemm->bias->base +
+                                                        gemm->bias_byte_offset),
+                       biases);
+        tiles->product->bias = bias;
+    }
+    return TANDEM_OK;
+}
+
+static void regions_multiply(struct tiles *tiles)
+{
+    const struct tandem_gemm *gemm = tiles->gemm;
+    bool limited = blas_limit(1);
+    pool_run(tiles->pool, POOL_PRODUCT, regions_run, tiles,
+             gemm->batch * tiles->row_regions * tiles->column_regions *
+                 tiles->parts,
+             tiles->rows * tiles->columns * (tiles->depth + 1));
+    if (tiles->parts > 1)
+        pool_run(tiles->pool, POOL_PRODUCT_JOIN, parts_join, tiles,
+                 gemm->batch * gemm->m, gemm->n * tiles->parts);
+    if (limited)
+        blas_release();
+}
+
+enum tandem_status parallel_gemm_run(struct tandem_device *device,
+                             struct product *product)
+{
+    const struct tandem_gemm *gemm = product->gemm;
+    const struct kernels *kernels = product->kernels;
+    bool bf16_c = gemm->c_dtype == TANDEM_BF16;
+    atomic_uchar taken[THREADS] = {0};
+    struct tiles tiles = {
+        .product = product,
+        .gemm = gemm,
+        .pool = device->pool,
+        .widen_ab = gemm->dtype == TANDEM_BF16  ? kernels->bf16_widen
+                    : gemm->dtype == TANDEM_F16 ? kernels->f16_widen
+                                                : NULL,
+        .widen_c = bf16_c ? kernels->bf16_widen : kernels->f16_widen,
+        .narrow_c = bf16_c                        ? kernels->bf16_narrow
+                    : gemm->c_dtype == TANDEM_F16 ? kernels->f16_narrow
+                                                  : NULL,
+        .ta = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0,
+        .tb = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0,
+        .threads = least(pool_threads(device->pool), THREADS),
+        .taken = taken};
+    parts_cut(&tiles, true);
+    regions_cut(&tiles);
+    enum tandem_status status = workspace_alloc(&tiles, device);
+    if (status == TANDEM_OUT_OF_MEMORY && tiles.widen_ab == NULL &&
+        tiles.narrow_c == NULL) {
+        /* f32 needs none but for parts. */
+        parts_cut(&tiles, false);
+        regions_cut(&tiles);
+        status = TANDEM_OK;
+    }
+    if (status == TANDEM_OK)
+        regions_multiply(&tiles);
+    memory_free(tiles.memory);
+    return status;
+}

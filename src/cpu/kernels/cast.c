@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Casts between f32, i32, i64, u8 and bool: truncating, saturating, NaN to 0;
+ * and of f16 and bf16 by way of f32, a piece at a time.  The caller's thread
+ * and the pool's.
+ */
+#include "config.h"
+
+#include "cpu/kernels/cast_element.h"
+#include "cpu/objects.h"
+#include "cpu/kernels/elementwise.h"
+
+#define CHUNK_ELEMENTS 2048
+
+typedef void (*cast_fn)(void *to, int64_t to_step, const void *from,
+                        int64_t from_step, int64_t n);
+
+#define STRIDED_CAST(from_name, from_type, to_name, to_type, expression)       \
+    static void from_name##_##to_name(void *restrict to, int64_t to_step,      \
+                                      const void *restrict from,               \
+                                      int64_t from_step, int64_t n)            \
+    {                                                                          \
+        const from_type *in = from;                                            \
+        to_type *out = to;                                                     \
+        for (int64_t i = 0; i < n; i++) {                                      \
+            from_type x = in[i * from_step];                                   \
+            out[i * to_step] = (to_type)(expression);                          \
+        }                                                                      \
+    }
+
+CASTS(STRIDED_CAST)
+
+static const cast_fn casts[CAST_SOURCES][CAST_TARGETS] = CAST_TABLE;
+
+static uint32_t dtype_place(uint32_t dtype)
+{
+    switch (dtype) {
+    case TANDEM_F32:
+    case TANDEM_F16:
+    case TANDEM_BF16:
+        return 0;
+    case TANDEM_I32:
+        return 1;
+    case TANDEM_I64:
+        return 2;
+    case TANDEM_U8:
+        return 3;
+    default:
+        return 4;
+    }
+}
+
+struct cast {
+    struct layout layout;
+    /* Of the operands as they are, or of f32 in their place. */
+    cast_fn strided;
+    dense_cast_fn dense;
+    void (*widen)(float *y, const uint16_t *x, int64_t n);  /* NULL: as is */
+    void (*narrow)(uint16_t *y, const float *x, int64_t n); /* likewise */
+    unsigned char *base[2];
+    uint32_t bytes[2];
+    int64_t chunks;
+};
+
+/* n elements from one step apart to another. */
+static void move(uint16_t *to, int64_t to_step, const uint16_t *from,
+                 int64_t from_step, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i * to_step] = from[i * from_step];
+}
+
+static void steps_cast(const struct cast *cast, void *to, int64_t to_step,
+                       const void *from, int64_t from_step, int64_t n)
+{
+    if (to_step == 1 && from_step == 1)
+        cast->dense(to, from, n);
+    else
+        cast->strided(to, to_step, from, from_step, n);
+}
+
+/* At most PACK_ELEMENTS, one side at least of 16 bits. */
+static void piece_cast(const struct cast *cast, void *to, int64_t to_step,
+                       const void *from, int64_t from_step, int64_t n)
+{
+    uint16_t packed[PACK_ELEMENTS];
+    float wide[PACK_ELEMENTS];
+    if (cast->widen != NULL) {
+        bool at_once =
+            to_step == 1 && cast->narrow == NULL && cast->strided == u32_u32;
+        if (from_step != 1)
+            move(packed, 1, from, from_step, n);
+        cast->widen(at_once ? to : wide, from_step != 1 ? packed : from, n);
+        if (at_once)
+            return;
+        from = wide;
+        from_step = 1;
+    }
+    if (cast->narrow == NULL) {
+        steps_cast(cast, to, to_step, from, from_step, n);
+        return;
+    }
+    if (cast->strided != u32_u32 || from_step != 1) {
+        steps_cast(cast, wide, 1, from, from_step, n);
+        from = wide;
+    }
+    cast->narrow(to_step != 1 ? packed : to, from, n);
+    if (to_step != 1)
+        move(to, to_step, packed, 1, n);
+}
+
+static void line_cast(const struct cast *cast, unsigned char *to,
+                      int64_t to_step, const unsigned char *from,
+                      int64_t from_step, int64_t n)
+{
+    int64_t to_bytes = to_step * (int64_t)cast->bytes[0];
+    int64_t from_bytes = from_step * (int64_t)cast->bytes[1];
+    if (cast->widen == NULL && cast->narrow == NULL) {
+        steps_cast(cast, to, to_step, from, from_step, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += PACK_ELEMENTS)
+        piece_cast(cast, to + i * to_bytes, to_step, from + i * from_bytes,
+                   from_step, n - i < PACK_ELEMENTS ? n - i : PACK_ELEMENTS);
+}
+
+static void cast_rows(const void *context, int64_t first, int64_t end)
+{
+    const struct cast *cast = context;
+    const struct layout *layout = &cast->layout;
+    uint32_t inner = layout->rank - 1;
+    int64_t extent = layout->shape[inner], index[TANDEM_MAX_RANK];
+    int64_t chunk = first % cast->chunks;
+    unsigned char *at[2];
+    layout_seek(layout, first / cast->chunks, index);
+    for (uint32_t i = 0; i < 2; i++)
+        at[i] = cast->base[i] +
+                layout_offset(layout, i, index) * (int64_t)cast->bytes[i];
+    for (int64_t task = first; task < end; task++) {
+        int64_t skip = chunk * CHUNK_ELEMENTS;
+        int64_t n =
+            extent - skip < CHUNK_ELEMENTS ? extent - skip : CHUNK_ELEMENTS;
+        int64_t to = layout->strides[0][inner],
+                from = layout->strides[1][inner];
+        line_cast(cast, at[0] + skip * to * (int64_t)cast->bytes[0], to,
+                  at[1] + skip * from * (int64_t)cast->bytes[1], from, n);
+        if (++chunk < cast->chunks)
+            continue;
+        chunk = 0;
+        layout_next(layout, index, at, cast->bytes);
+    }
+}
+
+static void cast_choose(struct cast *cast, const struct kernels *kernels,
+                        uint32_t from, uint32_t to)
+{
+    uint32_t source = dtype_place(from), target = dtype_place(to);
+    bool f16_copy = from == TANDEM_F16 && to == TANDEM_F16;
+    source = source == 4 ? 3 : source;
+    if (f16_copy || (to == TANDEM_BF16 && source != 0))
+        target = 5;
+    cast->widen = f16_copy              ? NULL
+                  : from == TANDEM_F16  ? kernels->f16_widen
+                  : from == TANDEM_BF16 ? kernels->bf16_widen
+                                        : NULL;
+    cast->narrow = target == 5         ? NULL
+                   : to == TANDEM_F16  ? kernels->f16_narrow
+                   : to == TANDEM_BF16 ? kernels->bf16_narrow
+                                       : NULL;
+    cast->strided = casts[source][target];
+    cast->dense = kernels->casts[source][target];
+}
+
+void cast_run(const struct work *work)
+{
+    struct cast cast;
+    const struct tandem_tensor_desc *operands[2] = {work->outputs[0],
+                                                    work->inputs[0]};
+    layout_broadcast(&cast.layout, operands, 2, false);
+    if (cast.layout.elements == 0)
+        return;
+    cast_choose(&cast, work->device->kernels, operands[1]->dtype,
+                operands[0]->dtype);
+    for (uint32_t i = 0; i < 2; i++) {
+        cast.base[i] = tensor_data(operands[i]);
+        cast.bytes[i] = TANDEM_DTYPE_BYTES(operands[i]->dtype);
+    }
+    int64_t extent = cast.layout.shape[cast.layout.rank - 1];
+    cast.chunks = (extent + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
+    pool_run(work->device->pool, TANDEM_OP_CAST, cast_rows, &cast,
+             cast.layout.elements / extent * cast.chunks,
+             (extent + cast.chunks - 1) / cast.chunks);
+}

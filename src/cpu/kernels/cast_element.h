@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The casts between f32, i32, i64, u8 and bool, and of integers to bf16, one
+ * element each.  cast.c makes loops of them for any strides, vectorized_loops.h
+ * those for dense rows.  Pure functions.
+ */
+#ifndef TANDEM_CPU_KERNELS_CAST_ELEMENT_H
+#define TANDEM_CPU_KERNELS_CAST_ELEMENT_H
+
+#include <stdbool.h>
+
+#include "common/float16.h"
+
+/* GCC does not vectorize a conversion that only some elements reach, because it
+ * might raise an exception.  Casts to integers therefore convert every element
+ * after clamping it, and then replace the results of large numbers and NaN.
+ *
+ * Returns x clamped to the range from low, which is negative, to high, which is
+ * positive; both are the bits of an f32.  NaN becomes one of them.  The bits of
+ * f32 are compared instead of their values, because vectors have a minimum of
+ * integers: a negative number with larger bits is smaller, and a positive one
+ * with larger bits is larger. */
+static inline float clamp(float x, uint32_t low, int32_t high)
+{
+    uint32_t bits = float_bits(x);
+    bits = bits < low ? bits : low;
+    int32_t number = (int32_t)bits;
+    number = number < high ? number : high;
+    return float_of_bits((uint32_t)number);
+}
+
+static inline int32_t f32_to_i32(float x)
+{
+    int32_t y = (int32_t)clamp(x, 0xcf000000u, 0x4effffff);
+    int32_t other = x == x ? INT32_MAX : 0;
+    return x < 0x1p31f ? y : other;
+}
+
+static inline int64_t f32_to_i64(float x)
+{
+#if defined(TANDEM_SIMD_AVX512) || defined(TANDEM_SIMD_NEON)
+    int64_t y = (int64_t)clamp(x, 0xdf000000u, 0x5effffff);
+    int64_t other = x == x ? INT64_MAX : 0;
+    return x < 0x1p63f ? y : other;
+#else /* no vectors convert to 64 bits */
+    return x >= 0x1p63f    ? INT64_MAX
+           : x >= -0x1p63f ? (int64_t)x
+           : x < 0         ? INT64_MIN
+                           : 0;
+#endif
+}
+
+static inline uint8_t f32_to_u8(float x)
+{
+    int32_t bits = (int32_t)float_bits(x);
+    bits = bits > 0x7f800000 ? 0 : bits; /* NaN */
+    bits = bits < 0 ? 0 : bits;
+    bits = bits > 0x437f0000 ? 0x437f0000 : bits; /* 255 */
+    return (uint8_t)(int32_t)float_of_bits((uint32_t)bits);
+}
+
+static inline int32_t i64_to_i32(int64_t x)
+{
+    return x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : (int32_t)x;
+}
+
+#define TO_U8(x) ((x) > 255 ? 255 : (x) < 0 ? 0 : (x))
+
+/* bf16_round of a number. */
+static inline uint16_t number_round(float x)
+{
+    uint32_t bits = float_bits(x);
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+/* Integers of more than 24 bits would be rounded twice, first to f32.  Bits far
+ * below the last one of a bf16 count only as being zero or not: they become a
+ * single bit, and f32 holds the rest. */
+static inline uint16_t i32_to_bf16(int32_t x)
+{
+    bool exact = (uint32_t)x + (1u << 24) <= 1u << 25;
+    int32_t low = x & (exact ? 0 : 0xff);
+    return number_round((float)((x ^ low) | (low != 0) << 7));
+}
+
+/* Rounds to f32 towards zero and sets the last bit if that is inexact. */
+static inline uint16_t i64_to_bf16(int64_t x)
+{
+    float nearest = (float)x;
+    nearest = nearest < 0x1p63f ? nearest : 0x1.fffffep62f;
+    int64_t excess = (int64_t)nearest - x;
+    uint32_t bits = float_bits(nearest);
+    bits -= (excess != 0) & ((excess ^ x) >= 0); /* away from zero */
+    return number_round(float_of_bits(bits | (excess != 0)));
+}
+
+/* X(from, its type, to, its type, expression of x) */
+#define CASTS(X)                                                               \
+    X(u32, uint32_t, u32, uint32_t, x)                                         \
+    X(f32, float, i32, int32_t, f32_to_i32(x))                                 \
+    X(f32, float, i64, int64_t, f32_to_i64(x))                                 \
+    X(f32, float, u8, uint8_t, f32_to_u8(x))                                   \
+    X(f32, float, bool, uint8_t, x != 0)                                       \
+    X(i32, int32_t, f32, float, x)                                             \
+    X(i32, int32_t, i64, int64_t, x)                                           \
+    X(i32, int32_t, u8, uint8_t, TO_U8(x))                                     \
+    X(i32, int32_t, bool, uint8_t, x != 0)                                     \
+    X(i32, int32_t, bf16, uint16_t, i32_to_bf16(x))                            \
+    X(i64, int64_t, f32, float, x)                                             \
+    X(i64, int64_t, i32, int32_t, i64_to_i32(x))                               \
+    X(i64, int64_t, i64, int64_t, x)                                           \
+    X(i64, int64_t, u8, uint8_t, TO_U8(x))                                     \
+    X(i64, int64_t, bool, uint8_t, x != 0)                                     \
+    X(i64, int64_t, bf16, uint16_t, i64_to_bf16(x))                            \
+    X(u8, uint8_t, f32, float, x)                                              \
+    X(u8, uint8_t, i32, int32_t, x)                                            \
+    X(u8, uint8_t, i64, int64_t, x)                                            \
+    X(u8, uint8_t, u8, uint8_t, x)                                             \
+    X(u8, uint8_t, bool, uint8_t, x != 0)                                      \
+    X(u8, uint8_t, bf16, uint16_t, float_bits(x) >> 16)                        \
+    X(f16, uint16_t, f16, uint16_t, x | ((x & 0x7fffu) > 0x7c00u ? 0x200u : 0))
+
+/* Rows: from f32, i32, i64, u8 (which a bool is read as, holding 0 or 1).
+ * Columns: to f32, i32, i64, u8, bool, bf16.  In place of f32 to bf16, which
+ * bf16_narrow does, there is f16 to f16. */
+#define CAST_TABLE                                                             \
+    {                                                                          \
+        {u32_u32, f32_i32, f32_i64, f32_u8, f32_bool, f16_f16},                \
+        {i32_f32, u32_u32, i32_i64, i32_u8, i32_bool, i32_bf16},               \
+        {i64_f32, i64_i32, i64_i64, i64_u8, i64_bool, i64_bf16},               \
+        {u8_f32, u8_i32, u8_i64, u8_u8, u8_bool, u8_bf16},                     \
+    }
+
+#endif

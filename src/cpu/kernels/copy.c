@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Strided copies and transposes of elements of 1, 2, 4 and 8 bytes.  Where
+ * source and target run along different axes the copy goes tile by tile, so
+ * that each cache line is used whole.  The caller's thread and the pool's.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "cpu/objects.h"
+#include "cpu/kernels/elementwise.h"
+
+/* Side of a tile, in elements, and elements of a row that a task takes. */
+#define TILE 64
+#define CHUNK_ELEMENTS 4096
+
+struct copy {
+    struct layout layout; /* target, source */
+    const struct kernels *kernels;
+    unsigned char *base[2];
+    uint32_t bytes[2]; /* of an element, both alike */
+    /* Tiled: the last two axes are walked in tiles. */
+    int64_t row_tiles;
+    int64_t chunks;
+};
+
+#define MOVE(type)                                                             \
+    for (int64_t i = 0; i < n; i++)                                            \
+    ((type *)to)[i * to_step] = ((const type *)from)[i * from_step]
+
+static void line_copy(void *to, int64_t to_step, const void *from,
+                      int64_t from_step, int64_t n, uint32_t bytes)
+{
+    if (to_step == 1 && from_step == 1) {
+        memcpy(to, from, (size_t)n * bytes);
+        return;
+    }
+    switch (bytes) {
+    case 1:
+        MOVE(uint8_t);
+        break;
+    case 2:
+        MOVE(uint16_t);
+        break;
+    case 4:
+        MOVE(uint32_t);
+        break;
+    default:
+        MOVE(uint64_t);
+    }
+}
+
+static void copy_lines(const void *context, int64_t first, int64_t end)
+{
+    const struct copy *copy = context;
+    const struct layout *layout = &copy->layout;
+    uint32_t inner = layout->rank - 1;
+    int64_t extent = layout->shape[inner], index[TANDEM_MAX_RANK];
+    int64_t chunk = first % copy->chunks, bytes = copy->bytes[0];
+    unsigned char *at[2];
+    layout_seek(layout, first / copy->chunks, index);
+    for (uint32_t i = 0; i < 2; i++)
+        at[i] = copy->base[i] + layout_offset(layout, i, index) * bytes;
+    for (int64_t task = first; task < end; task++) {
+        int64_t skip = chunk * CHUNK_ELEMENTS;
+        int64_t n =
+            extent - skip < CHUNK_ELEMENTS ? extent - skip : CHUNK_ELEMENTS;
+        int64_t to = layout->strides[0][inner],
+                from = layout->strides[1][inner];
+        line_copy(at[0] + skip * to * bytes, to, at[1] + skip * from * bytes,
+                  from, n, copy->bytes[0]);
+        if (++chunk < copy->chunks)
+            continue;
+        chunk = 0;
+        layout_next(layout, index, at, copy->bytes);
+    }
+}
+
+/* One tile: target rows are contiguous, source columns are. */
+static void tile_copy(const struct copy *copy, unsigned char *to,
+                      int64_t to_stride, const unsigned char *from,
+                      int64_t from_stride, int64_t rows, int64_t columns)
+{
+    int64_t bytes = copy->bytes[0];
+    if (bytes == 4) {
+        copy->kernels->transpose4((uint32_t *)(void *)to, to_stride,
+                                  (const uint32_t *)(const void *)from,
+                                  from_stride, columns, rows);
+        return;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        line_copy(to + i * to_stride * bytes, 1, from + i * bytes, from_stride,
+                  columns, copy->bytes[0]);
+}
+
+/* Tasks are bands of TILE target rows; axes rank - 2 and rank - 1 are the
+ * matrix, the others are walked outside. */
+static void copy_tiles(const void *context, int64_t first, int64_t end)
+{
+    const struct copy *copy = context;
+    struct layout outer = copy->layout;
+    uint32_t rows_axis = outer.rank - 2, columns_axis = outer.rank - 1;
+    int64_t rows = outer.shape[rows_axis], columns = outer.shape[columns_axis];
+    int64_t to_stride = outer.strides[0][rows_axis];
+    int64_t from_stride = outer.strides[1][columns_axis];
+    int64_t index[TANDEM_MAX_RANK], bytes = copy->bytes[0];
+    outer.rank--; /* layout_seek leaves the last axis out */
+    for (int64_t task = first; task < end; task++) {
+        int64_t row = task % copy->row_tiles * TILE;
+        int64_t height = rows - row < TILE ? rows - row : TILE;
+        layout_seek(&outer, task / copy->row_tiles, index);
+        unsigned char *to =
+            copy->base[0] +
+            (layout_offset(&outer, 0, index) + row * to_stride) * bytes;
+        const unsigned char *from =
+            copy->base[1] + (layout_offset(&outer, 1, index) + row) * bytes;
+        for (int64_t column = 0; column < columns; column += TILE) {
+            int64_t width = columns - column < TILE ? columns - column : TILE;
+            tile_copy(copy, to + column * bytes, to_stride,
+                      from + column * from_stride * bytes, from_stride, height,
+                      width);
+        }
+    }
+}
+
+/* Brings the axis along which the source is contiguous next to the innermost.
+ * False where there is none, or where tiles do not pay. */
+static bool layout_tile(struct layout *layout)
+{
+    uint32_t inner = layout->rank - 1;
+    if (layout->rank < 2 || layout->strides[0][inner] != 1 ||
+        layout->strides[1][inner] == 1 || layout->strides[1][inner] == 0 ||
+        layout->shape[inner] < 4)
+        return false;
+    for (uint32_t axis = 0; axis < inner; axis++) {
+        if (layout->strides[1][axis] != 1 || layout->shape[axis] < 4)
+            continue;
+        int64_t shape = layout->shape[axis];
+        int64_t to = layout->strides[0][axis];
+        for (uint32_t i = axis; i + 1 < inner; i++) {
+            layout->shape[i] = layout->shape[i + 1];
+            layout->strides[0][i] = layout->strides[0][i + 1];
+            layout->strides[1][i] = layout->strides[1][i + 1];
+        }
+        layout->shape[inner - 1] = shape;
+        layout->strides[0][inner - 1] = to;
+        layout->strides[1][inner - 1] = 1;
+        return true;
+    }
+    return false;
+}
+
+static void copy_between(const struct work *work,
+                         const struct tandem_tensor_desc *to,
+                         const struct tandem_tensor_desc *from)
+{
+    struct copy copy = {.kernels = work->device->kernels};
+    const struct tandem_tensor_desc *operands[2] = {to, from};
+    layout_broadcast(&copy.layout, operands, 2, false);
+    if (copy.layout.elements == 0)
+        return;
+    for (uint32_t i = 0; i < 2; i++) {
+        copy.base[i] = tensor_data(operands[i]);
+        copy.bytes[i] = TANDEM_DTYPE_BYTES(to->dtype);
+    }
+    if (layout_tile(&copy.layout)) {
+        int64_t rows = copy.layout.shape[copy.layout.rank - 2];
+        int64_t columns = copy.layout.shape[copy.layout.rank - 1];
+        copy.row_tiles = (rows + TILE - 1) / TILE;
+        pool_run(work->device->pool, work->op->id + POOL_VARIANT, copy_tiles,
+                 &copy,
+                 copy.layout.elements / (rows * columns) * copy.row_tiles,
+                 (rows + copy.row_tiles - 1) / copy.row_tiles * columns);
+        return;
+    }
+    int64_t extent = copy.layout.shape[copy.layout.rank - 1];
+    copy.chunks = (extent + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
+    pool_run(work->device->pool, work->op->id, copy_lines, &copy,
+             copy.layout.elements / extent * copy.chunks,
+             (extent + copy.chunks - 1) / copy.chunks);
+}
+
+void copy_run(const struct work *work)
+{
+    copy_between(work, work->outputs[0], work->inputs[0]);
+}
+
+void transpose_run(const struct work *work)
+{
+    struct tandem_tensor_desc permuted;
+    layout_permute(&permuted, work->inputs[0], work->op->ints);
+    copy_between(work, work->outputs[0], &permuted);
+}

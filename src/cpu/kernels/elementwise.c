@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Element-wise operators (classes UNARY to OPTIMIZER) over any strides: the
+ * walk over the outer axes, its division among threads, and the packing of
+ * what is not dense.  The caller's thread and the pool's.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "common/iteration_space.h"
+#include "common/operator_table.h"
+#include "cpu/objects.h"
+#include "cpu/kernels/elementwise.h"
+
+/* Elements that one task takes along the innermost axis: a page of memory. */
+#define CHUNK_ELEMENTS 1024
+/* Shorter rows are packed several at a time. */
+#define SHORT_ELEMENTS 128
+#define OPERANDS 7u
+
+struct walk {
+    struct layout layout;
+    row_fn fn;
+    uint32_t outputs, operands;
+    uint32_t constants; /* bit: an input that repeats along the row */
+    uint32_t packed;    /* bit: an operand that is not dense */
+    int64_t chunks;     /* tasks of each row */
+    unsigned char *base[OPERANDS]; /* outputs, then inputs */
+    uint32_t bytes[OPERANDS];      /* of an element */
+    struct params params;
+    union {
+        float f;
+        uint8_t b;
+    } scalars[4];
+};
+
+/* ---- attributes --------------------------------------------------------- */
+
+static void adam_params(struct params *out, const struct tandem_op *op)
+{
+    const double *f = op->floats;
+    double step = (double)op->ints[0];
+    out->flag = op->ints[1] != 0;
+    out->f[0] = attribute_f32(f[0]);
+    out->f[1] = attribute_f32(f[1]);
+    out->f[2] = attribute_f32(1.0 - f[1]);
+    out->f[3] = attribute_f32(f[2]);
+    out->f[4] = attribute_f32(1.0 - f[2]);
+    out->f[5] = epsilon_f32(f[3]);
+    out->f[6] = attribute_f32(f[4]);
+    out->f[7] = attribute_f32(f[0] / (1.0 - pow(f[1], step)));
+    out->f[8] = (float)(1.0 / (1.0 - pow(f[2], step)));
+}
+
+void elementwise_params(struct params *out, const struct tandem_op *op)
+{
+    switch (op->id) {
+    case TANDEM_OP_LEAKY_RELU:
+    case TANDEM_OP_ELU:
+        out->f[0] = attribute_f32(op->floats[0]);
+        break;
+    case TANDEM_OP_CLIP:
+        out->f[0] = (float)op->floats[0];
+        out->f[1] = (float)op->floats[1];
+        break;
+    case TANDEM_OP_GELU:
+        out->flag = op->ints[0] != 0;
+        break;
+    case TANDEM_OP_SGD:
+        out->flag = op->ints[0] != 0;
+        out->f[0] = attribute_f32(op->floats[0]);
+        out->f[1] = attribute_f32(op->floats[1]);
+        out->f[2] = attribute_f32(1.0 - op->floats[2]);
+        out->f[3] = attribute_f32(op->floats[3]);
+        break;
+    case TANDEM_OP_ADAM:
+        adam_params(out, op);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- packing ------------------------------------------------------------ */
+
+#define PACK(type)                                                             \
+    for (int64_t i = 0; i < n; i++)                                            \
+    memcpy((type *)to + i * to_step, (const type *)from + i * from_step,       \
+           sizeof(type))
+
+/* n elements from one stride to another. */
+static void elements_move(void *to, int64_t to_step, const void *from,
+                          int64_t from_step, int64_t n, uint32_t bytes)
+{
+    if (bytes == 4)
+        PACK(uint32_t);
+    else
+        PACK(uint8_t);
+}
+
+/* One element of a plane to the next piece, or back. */
+static inline void element_move(unsigned char *to, const unsigned char *from,
+                                uint32_t bytes)
+{
+    if (bytes == 4)
+        memcpy(to, from, 4);
+    else
+        *to = *from;
+}
+
+/* n elements of a plane (the two innermost axes as one), from number first,
+ * between operand i at base and a dense piece. */
+static void plane_move(const struct walk *walk, uint32_t i, unsigned char *base,
+                       unsigned char *piece, int64_t first, int64_t n,
+                       bool into_piece)
+{
+    uint32_t inner = walk->layout.rank - 1, bytes = walk->bytes[i];
+    int64_t extent = walk->layout.shape[inner];
+    int64_t step = walk->layout.strides[i][inner] * (int64_t)bytes;
+    int64_t outer = walk->layout.strides[i][inner - 1] * (int64_t)bytes;
+    int64_t column = first % extent;
+    unsigned char *line = base + first / extent * outer;
+    for (int64_t done = 0; done < n; line += outer, column = 0) {
+        int64_t end = extent - column < n - done ? extent : column + n - done;
+        for (; column < end; column++, done++, piece += bytes)
+            if (into_piece)
+                element_move(piece, line + column * step, bytes);
+            else
+                element_move(line + column * step, piece, bytes);
+    }
+}
+
+/* Runs elements first <= i < end of the plane at at[]. */
+static void plane_run(const struct walk *walk, unsigned char *const *at,
+                      int64_t first, int64_t end)
+{
+    uint32_t pieces[OPERANDS][PACK_ELEMENTS];
+    struct row row = {.constants = walk->constants, .params = &walk->params};
+    for (; first < end; first += row.n) {
+        row.n = end - first < PACK_ELEMENTS ? end - first : PACK_ELEMENTS;
+        for (uint32_t i = 0; i < walk->operands; i++) {
+            bool output = i < walk->outputs;
+            bool repeats =
+                !output && (walk->constants >> (i - walk->outputs) & 1u) != 0;
+            void *memory =
+                at[i] + (repeats ? 0 : first * (int64_t)walk->bytes[i]);
+            if ((walk->packed >> i & 1u) != 0) {
+                memory = pieces[i];
+                if (!output)
+                    plane_move(walk, i, at[i], memory, first, row.n, true);
+            }
+            if (output)
+                row.out[i] = memory;
+            else
+                row.in[i - walk->outputs] = memory;
+        }
+        walk->fn(&row);
+        for (uint32_t i = 0; i < walk->outputs; i++)
+            if ((walk->packed >> i & 1u) != 0)
+                plane_move(walk, i, at[i], (unsigned char *)pieces[i], first,
+                           row.n, false);
+    }
+}
+
+/* Runs n elements at at[] through dense pieces on the stack. */
+static void row_packed(const struct walk *walk, unsigned char *const *at,
+                       int64_t n)
+{
+    uint32_t pieces[OPERANDS][PACK_ELEMENTS];
+    uint32_t inner = walk->layout.rank - 1;
+    struct row row = {.constants = walk->constants, .params = &walk->params};
+    for (int64_t done = 0; done < n; done += row.n) {
+        unsigned char *from[OPERANDS];
+        row.n = n - done < PACK_ELEMENTS ? n - done : PACK_ELEMENTS;
+        for (uint32_t i = 0; i < walk->operands; i++) {
+            int64_t step = walk->layout.strides[i][inner];
+            bool output = i < walk->outputs;
+            from[i] = at[i] + done * step * (int64_t)walk->bytes[i];
+            void *memory = from[i];
+            if ((walk->packed >> i & 1u) != 0) {
+                memory = pieces[i];
+                if (!output)
+                    elements_move(memory, 1, from[i], step, row.n,
+                                  walk->bytes[i]);
+            }
+            if (output)
+                row.out[i] = memory;
+            else
+                row.in[i - walk->outputs] = memory;
+        }
+        walk->fn(&row);
+        for (uint32_t i = 0; i < walk->outputs; i++)
+            if ((walk->packed >> i & 1u) != 0)
+                elements_move(from[i], walk->layout.strides[i][inner],
+                              pieces[i], 1, row.n, walk->bytes[i]);
+    }
+}
+
+static void row_dense(const struct walk *walk, unsigned char *const *at,
+                      int64_t n)
+{
+    struct row row = {
+        .n = n, .constants = walk->constants, .params = &walk->params};
+    for (uint32_t i = 0; i < walk->outputs; i++)
+        row.out[i] = at[i];
+    for (uint32_t i = walk->outputs; i < walk->operands; i++)
+        row.in[i - walk->outputs] = at[i];
+    walk->fn(&row);
+}
+
+/* ---- the walk ----------------------------------------------------------- */
+
+static void walk_run(const void *context, int64_t first, int64_t end)
+{
+    const struct walk *walk = context;
+    const struct layout *layout = &walk->layout;
+    uint32_t inner = layout->rank - 1;
+    int64_t extent = layout->shape[inner], index[TANDEM_MAX_RANK];
+    unsigned char *start[OPERANDS], *at[OPERANDS];
+    int64_t line = first / walk->chunks, chunk = first % walk->chunks;
+    layout_seek(layout, line, index);
+    for (uint32_t i = 0; i < walk->operands; i++)
+        start[i] = walk->base[i] +
+                   layout_offset(layout, i, index) * (int64_t)walk->bytes[i];
+    while (first < end) {
+        int64_t chunks =
+            walk->chunks - chunk < end - first ? walk->chunks - chunk
+                                               : end - first;
+        int64_t skip = chunk * CHUNK_ELEMENTS, n = chunks * CHUNK_ELEMENTS;
+        n = extent - skip < n ? extent - skip : n;
+        for (uint32_t i = 0; i < walk->operands; i++)
+            at[i] = start[i] +
+                    skip * layout->strides[i][inner] * (int64_t)walk->bytes[i];
+        if (walk->packed != 0)
+            row_packed(walk, at, n);
+        else
+            row_dense(walk, at, n);
+        first += chunks;
+        chunk = 0;
+        layout_next(layout, index, start, walk->bytes);
+    }
+}
+
+/* The same where rows are short: tasks are chunks of the planes. */
+static void planes_run(const void *context, int64_t first, int64_t end)
+{
+    const struct walk *walk = context;
+    struct layout outer = walk->layout;
+    int64_t index[TANDEM_MAX_RANK];
+    int64_t plane = outer.shape[outer.rank - 1] * outer.shape[outer.rank - 2];
+    outer.rank--; /* layout_seek leaves the last axis out */
+    for (int64_t chunks; first < end; first += chunks) {
+        int64_t chunk = first % walk->chunks;
+        chunks = walk->chunks - chunk < end - first ? walk->chunks - chunk
+                                                    : end - first;
+        int64_t from = chunk * CHUNK_ELEMENTS,
+                to = from + chunks * CHUNK_ELEMENTS;
+        to = plane < to ? plane : to;
+        unsigned char *at[OPERANDS];
+        layout_seek(&outer, first / walk->chunks, index);
+        for (uint32_t i = 0; i < walk->operands; i++)
+            at[i] = walk->base[i] +
+                    layout_offset(&outer, i, index) * (int64_t)walk->bytes[i];
+        plane_run(walk, at, from, to);
+    }
+}
+
+/* How operand i is walked: as it lies, as a constant, or packed. */
+static void walk_judge(struct walk *walk, uint32_t i, bool constants,
+                       bool plane)
+{
+    const struct layout *layout = &walk->layout;
+    uint32_t inner = layout->rank - 1;
+    int64_t extent = layout->shape[inner], step = layout->strides[i][inner];
+    int64_t outer = plane ? layout->strides[i][inner - 1] : 0;
+    if (constants && i >= walk->outputs && step == 0 && outer == 0)
+        walk->constants |= 1u << (i - walk->outputs);
+    else if ((step != 1 && extent > 1) || (plane && outer != extent))
+        walk->packed |= 1u << i;
+}
+
+/* Operand i of the walk; tensor NULL: the scalar value. */
+static void walk_operand(struct walk *walk, uint32_t i,
+                         const struct tandem_tensor_desc *tensor, bool boolean,
+                         double value)
+{
+    if (tensor != NULL) {
+        walk->base[i] = tensor_data(tensor);
+        walk->bytes[i] = TANDEM_DTYPE_BYTES(tensor->dtype);
+        return;
+    }
+    uint32_t slot = i - walk->outputs;
+    if (boolean)
+        walk->scalars[slot].b = value != 0;
+    else
+        walk->scalars[slot].f = (float)value;
+    walk->base[i] = (unsigned char *)&walk->scalars[slot];
+    walk->bytes[i] = boolean ? 1 : 4;
+}
+
+static bool takes_constants(uint32_t op_class)
+{
+    return op_class >= TANDEM_CLASS_BINARY && op_class <= TANDEM_CLASS_TERNARY;
+}
+
+void elementwise_run(const struct work *work)
+{
+    struct walk walk;
+    const struct operator_row *about = operator_row(work->op->id);
+    uint32_t scalars = 0, op_class = about->op_class;
+    layout_elementwise(&walk.layout, work->inputs, work->input_count,
+                       work->outputs, work->output_count);
+    if (walk.layout.elements == 0)
+        return;
+    walk.fn = work->device->kernels->rows[work->op->id];
+    walk.outputs = work->output_count;
+    walk.operands = work->output_count + work->input_count;
+    walk.constants = walk.packed = 0;
+    memset(&walk.params, 0, sizeof walk.params);
+    elementwise_params(&walk.params, work->op);
+    int64_t extent = walk.layout.shape[walk.layout.rank - 1];
+    bool plane = walk.layout.rank > 1 && extent < SHORT_ELEMENTS;
+    for (uint32_t i = 0; i < walk.operands; i++) {
+        bool output = i < walk.outputs;
+        uint32_t place = output ? i : i - walk.outputs;
+        const struct tandem_tensor_desc *tensor =
+            output ? work->outputs[place] : work->inputs[place];
+        bool boolean = op_class == TANDEM_CLASS_LOGICAL ||
+                       (work->op->id == TANDEM_OP_WHERE && place == 0);
+        walk_operand(&walk, i, tensor, boolean,
+                     tensor == NULL ? work->op->floats[scalars++] : 0);
+        walk_judge(&walk, i, takes_constants(op_class), plane);
+    }
+    if (plane)
+        extent *= walk.layout.shape[walk.layout.rank - 2];
+    walk.chunks = (extent + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
+    pool_run(work->device->pool,
+             work->op->id + (walk.packed != 0 ? POOL_VARIANT : 0),
+             plane ? planes_run : walk_run, &walk,
+             walk.layout.elements / extent * walk.chunks,
+             (extent + walk.chunks - 1) / walk.chunks);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Walking the outer axes of a layout, and the attributes of element-wise
+ * operators.  Pure functions.
+ */
+#ifndef TANDEM_CPU_KERNELS_ELEMENTWISE_H
+#define TANDEM_CPU_KERNELS_ELEMENTWISE_H
+
+#include "common/iteration_space.h"
+#include "cpu/kernels/kernel_table.h"
+
+/* The attributes of a checked op in the form of its row; out is zeroed. */
+void elementwise_params(struct params *out, const struct tandem_op *op);
+
+/* The index, over all axes but the innermost, of row number line. */
+static inline void layout_seek(const struct layout *layout, int64_t line,
+                               int64_t *index)
+{
+    for (uint32_t axis = layout->rank - 1; axis-- > 0;) {
+        index[axis] = line % layout->shape[axis];
+        line /= layout->shape[axis];
+    }
+}
+
+/* Elements from an operand's start to the start of the row at index. */
+static inline int64_t layout_offset(const struct layout *layout,
+                                    uint32_t operand, const int64_t *index)
+{
+    int64_t offset = 0;
+    for (uint32_t axis = 0; axis + 1 < layout->rank; axis++)
+        offset += index[axis] * layout->strides[operand][axis];
+    return offset;
+}
+
+/* Moves index and the operands' pointers to the next row; after the last one
+ * they are at the first again. */
+static inline void layout_next(const struct layout *layout, int64_t *index,
+                               unsigned char **pointers, const uint32_t *bytes)
+{
+    for (uint32_t axis = layout->rank - 1; axis-- > 0;) {
+        bool wraps = ++index[axis] == layout->shape[axis];
+        int64_t steps = wraps ? 1 - layout->shape[axis] : 1;
+        for (uint32_t i = 0; i < layout->operands; i++)
+            pointers[i] += steps * layout->strides[i][axis] * (int64_t)bytes[i];
+        if (!wraps)
+            return;
+        index[axis] = 0;
+    }
+}
+
+#endif

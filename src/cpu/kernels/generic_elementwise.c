@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The element-wise operators in plain C: f32 in and out, computed in f64 by
+ * the C library, so that each result is the true one rounded once or nearly.
+ * Every machine has these; faster levels replace them row by row.
+ */
+#include "config.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "cpu/kernels/binary_rows.h"
+
+#define SQRT1_2 0.70710678118654752440
+#define SQRT_2_OVER_PI 0.79788456080286535588
+
+static double sigmoid(double x)
+{
+    return 1.0 / (1.0 + exp(-x));
+}
+
+static double softplus(double x)
+{
+    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+
+static double gelu(double x, bool tanh_form)
+{
+    if (tanh_form)
+        return 0.5 * x *
+               (1.0 + tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)));
+    return 0.5 * x * (1.0 + erf(x * SQRT1_2));
+}
+
+static double sign(double x)
+{
+    return x > 0 ? 1.0 : x < 0 ? -1.0 : x == 0 ? 0.0 : x;
+}
+
+static double clip(double x, double low, double high)
+{
+    double at_least = x >= low || isnan(x) ? x : low;
+    return at_least <= high || isnan(at_least) ? at_least : high;
+}
+
+/* Not fmin, which hides NaN. */
+static double hardswish(double x)
+{
+    double gate = x / 6.0 + 0.5;
+    return x * (gate < 0 ? 0.0 : gate > 1 ? 1.0 : gate);
+}
+
+static float smaller(float a, float b)
+{
+    return a < b || isnan(a) ? a : b;
+}
+
+static float larger(float a, float b)
+{
+    return a > b || isnan(a) ? a : b;
+}
+
+/* ---- rows --------------------------------------------------------------- */
+
+/* Input i advances with the row unless it repeats. */
+#define STEP(row, i) (((row)->constants >> (i)&1u) == 0)
+
+#define UNARY(name, expression)                                                \
+    static void row_##name(const struct row *row)                              \
+    {                                                                          \
+        const float *in = row->in[0], *f = row->params->f;                     \
+        float *out = row->out[0];                                              \
+        (void)f;                                                               \
+        for (int64_t i = 0; i < row->n; i++) {                                 \
+            double x = in[i];                                                  \
+            out[i] = (float)(expression);                                      \
+        }                                                                      \
+    }
+
+UNARY(neg, -x)
+UNARY(abs, fabs(x))
+UNARY(sign, sign(x))
+UNARY(floor, floor(x))
+UNARY(ceil, ceil(x))
+UNARY(round, rint(x))
+UNARY(sqrt, sqrt(x))
+UNARY(rsqrt, 1.0 / sqrt(x))
+UNARY(reciprocal, 1.0 / x)
+UNARY(exp, exp(x))
+UNARY(expm1, expm1(x))
+UNARY(log, log(x))
+UNARY(log1p, log1p(x))
+UNARY(sin, sin(x))
+UNARY(cos, cos(x))
+UNARY(tanh, tanh(x))
+UNARY(erf, erf(x))
+UNARY(sigmoid, sigmoid(x))
+UNARY(relu, x <= 0 ? 0.0 : x)
+UNARY(leaky_relu, x >= 0 ? x : f[0] * x)
+UNARY(elu, x >= 0 ? x : f[0] * expm1(x))
+UNARY(clip, clip(x, f[0], f[1]))
+UNARY(swish, x / (1.0 + exp(-x)))
+UNARY(gelu, gelu(x, row->params->flag))
+UNARY(softplus, softplus(x))
+UNARY(mish, x *tanh(softplus(x)))
+UNARY(hardswish, hardswish(x))
+
+BINARY(add, float, float, x + y)
+BINARY(sub, float, float, x - y)
+BINARY(mul, float, float, x *y)
+BINARY(div, float, float, x / y)
+BINARY(pow, float, float, pow(x, y))
+BINARY(min, float, float, smaller(x, y))
+BINARY(max, float, float, larger(x, y))
+/* Inputs dy, x. */
+BINARY(relu_grad, float, float, y <= 0 ? 0.0f : x)
+
+static void row_where(const struct row *row)
+{
+    const uint8_t *condition = row->in[0];
+    const float *a = row->in[1], *b = row->in[2];
+    float *out = row->out[0];
+    int64_t step = STEP(row, 0), a_step = STEP(row, 1), b_step = STEP(row, 2);
+    int64_t n = row->n;
+    for (int64_t i = 0; row->constants == 0 && i < n; i++) {
+        float x = a[i], y = b[i];
+        out[i] = condition[i] != 0 ? x : y;
+    }
+    for (int64_t i = 0; row->constants != 0 && i < n; i++) {
+        float x = a[i * a_step], y = b[i * b_step];
+        out[i] = condition[i * step] != 0 ? x : y;
+    }
+}
+
+static void row_fma(const struct row *row)
+{
+    const float *a = row->in[0], *b = row->in[1], *c = row->in[2];
+    float *out = row->out[0];
+    int64_t a_step = STEP(row, 0), b_step = STEP(row, 1), c_step = STEP(row, 2);
+    for (int64_t i = 0; i < row->n; i++)
+        out[i] = fmaf(a[i * a_step], b[i * b_step], c[i * c_step]);
+}
+
+/* f: lr, momentum, 1 - dampening, weight_decay. */
+static void row_sgd(const struct row *row)
+{
+    const float *w = row->in[0], *g = row->in[1], *m = row->in[2];
+    const float *f = row->params->f;
+    float *out_w = row->out[0], *out_m = row->out[1];
+    for (int64_t i = 0; i < row->n; i++) {
+        double old = w[i];
+        double d = g[i] + (double)f[3] * old;
+        double velocity = (double)f[1] * m[i] + (double)f[2] * d;
+        double step = row->params->flag ? d + f[1] * velocity : velocity;
+        out_m[i] = (float)velocity;
+        out_w[i] = (float)(old - f[0] * step);
+    }
+}
+
+/* Keeps the mean square of finite gradients finite. */
+static float square_store(double square)
+{
+    return square > FLT_MAX && !isinf(square) ? FLT_MAX : (float)square;
+}
+
+/* f: lr, beta1, 1 - beta1, beta2, 1 - beta2, eps, weight_decay,
+ * lr / (1 - beta1^step), 1 / (1 - beta2^step). */
+static void row_adam(const struct row *row)
+{
+    const float *w = row->in[0], *g = row->in[1], *m = row->in[2],
+                *v = row->in[3];
+    const float *f = row->params->f;
+    float *out_w = row->out[0], *out_m = row->out[1], *out_v = row->out[2];
+    bool decoupled = row->params->flag;
+    for (int64_t i = 0; i < row->n; i++) {
+        double weight = w[i], gradient = g[i];
+        if (decoupled)
+            weight -= (double)f[0] * f[6] * weight;
+        else
+            gradient += f[6] * weight;
+        double mean = (double)f[1] * m[i] + f[2] * gradient;
+        double square = (double)f[3] * v[i] + f[4] * gradient * gradient;
+        double step = mean * f[7] / (sqrt(square * f[8]) + f[5]);
+        out_m[i] = (float)mean;
+        out_v[i] = square_store(square);
+        out_w[i] = (float)(weight - step);
+    }
+}
+
+/* ---- the table ---------------------------------------------------------- */
+
+void generic_elementwise_kernels(row_fn *rows)
+{
+    ROWS_OF_ALL_LEVELS(ROW_FILL)
+    rows[TANDEM_OP_SGD] = row_sgd;
+    rows[TANDEM_OP_ADAM] = row_adam;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which instruction sets this machine has, and the table of kernels of each
+ * level.  Made once; any thread.
+ */
+#include "config.h"
+
+#include "cpu/kernels/kernel_table.h"
+
+#include <pthread.h>
+#include <string.h>
+#ifdef TANDEM_CPU_X86
+#include <cpuid.h>
+#endif
+
+/* What a processor of this architecture may have, each set with all those
+ * before it. */
+struct level {
+    const char *name;
+    bool (*present)(void);
+    void (*fill)(struct kernels *table);
+};
+
+static bool always(void)
+{
+    return true;
+}
+
+#ifdef TANDEM_CPU_X86
+/* Of this one not every compiler's builtin knows.  Its registers are AVX's. */
+static bool f16c_present(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
+/* The builtin asks the processor and the operating system. */
+static bool avx2_present(void)
+{
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           f16c_present();
+}
+
+static bool avx512_present(void)
+{
+    return __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+static const struct level levels[] = {
+    {"generic", always, kernels_generic},
+#ifdef TANDEM_CPU_X86
+    {"avx2", avx2_present, kernels_avx2},
+    {"avx512", avx512_present, kernels_avx512},
+#endif
+#ifdef TANDEM_CPU_NEON
+    {"neon", always, kernels_neon},
+#endif
+};
+#define LEVELS (sizeof levels / sizeof levels[0])
+
+static struct kernels tables[LEVELS];
+static size_t count; /* of tables that this machine can use */
+static char names[64];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void tables_make(void)
+{
+    for (count = 0; count < LEVELS && levels[count].present(); count++) {
+        if (count > 0)
+            tables[count] = tables[count - 1];
+        levels[count].fill(&tables[count]);
+        strcat(strcat(names, count > 0 ? " " : ""), levels[count].name);
+    }
+}
+
+const struct kernels *kernels_choose(const char *limit)
+{
+    pthread_once(&once, tables_make);
+    if (limit == NULL)
+        return &tables[count - 1];
+    for (size_t i = 0; i < LEVELS; i++)
+        if (strcmp(limit, levels[i].name) == 0)
+            return &tables[i < count ? i : count - 1];
+    return NULL;
+}
+
+const char *kernels_levels(void)
+{
+    pthread_once(&once, tables_make);
+    return names;
+}

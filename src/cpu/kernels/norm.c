@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * layer_norm and rms_norm.  Rows that are dense go through the inner loops of
+ * the instruction set; others, element by element.  The caller's thread and
+ * the pool's.
+ */
+#include "config.h"
+
+#include <math.h>
+
+#include "common/operator_table.h"
+#include "cpu/objects.h"
+#include "cpu/kernels/reduce.h"
+
+struct norm {
+    const struct kernels *kernels;
+    struct layout_norm layout;
+    const float *in, *scale, *bias; /* bias: NULL in rms_norm */
+    float *out;
+    double epsilon;
+    bool dense;
+};
+
+/* What a row is multiplied by. */
+static double factor_of(const struct norm *norm, double square)
+{
+    double n = (double)norm->layout.reduced.elements;
+    return 1.0 / sqrt(square / n + norm->epsilon);
+}
+
+/* The elements of a row, one after the other, with the places of their scale
+ * and bias. */
+struct walk {
+    struct cursor element, affine;
+    int64_t left;
+};
+
+static void walk_start(struct walk *walk, const struct norm *norm)
+{
+    cursor_seek(&walk->element, &norm->layout.reduced, 0);
+    cursor_seek(&walk->affine, &norm->layout.affine, 0);
+    walk->left = norm->layout.reduced.elements;
+}
+
+static void walk_move(struct walk *walk, const struct norm *norm)
+{
+    const struct layout *reduced = &norm->layout.reduced;
+    const struct layout *affine = &norm->layout.affine;
+    cursor_move(&walk->element, reduced, reduced->rank - 1, 1);
+    cursor_move(&walk->affine, affine, affine->rank - 1, 1);
+    walk->left--;
+}
+
+static void row_strided(const struct norm *norm, const float *x, float *y)
+{
+    struct walk walk;
+    double mean = 0, square = 0;
+    if (norm->bias != NULL) {
+        for (walk_start(&walk, norm); walk.left > 0; walk_move(&walk, norm))
+            mean += (double)x[walk.element.offsets[0]];
+        mean /= (double)norm->layout.reduced.elements;
+    }
+    for (walk_start(&walk, norm); walk.left > 0; walk_move(&walk, norm)) {
+        double d = (double)x[walk.element.offsets[0]] - mean;
+        square += d * d;
+    }
+    double factor = factor_of(norm, square);
+    for (walk_start(&walk, norm); walk.left > 0; walk_move(&walk, norm)) {
+        double d = (double)x[walk.element.offsets[0]] - mean;
+        double result = d * factor *
+                        (double)norm->scale[walk.affine.offsets[0]];
+        if (norm->bias != NULL)
+            result += (double)norm->bias[walk.affine.offsets[1]];
+        y[walk.element.offsets[1]] = (float)result;
+    }
+}
+
+/* Beyond these, what f32 has of a row is not enough for its norm. */
+#define MOST_MEAN 0x1p100f
+#define MOST_FACTOR 0x1p100
+
+/* Once more, in f64, those elements that a scale lifts from where f32 has no
+ * digits for them. */
+static void row_lift(const struct norm *norm, const float *x, float *y,
+                     float mean, double factor)
+{
+    for (int64_t i = 0; i < norm->layout.reduced.elements; i++) {
+        double h = (double)(x[i] - mean) * factor;
+        if (h != 0 && fabs(h) < 0x1p-100 &&
+            fabsf(norm->scale[i]) > NORM_SCALE)
+            y[i] = (float)(h * (double)norm->scale[i] +
+                           (norm->bias != NULL ? (double)norm->bias[i] : 0.0));
+    }
+}
+
+/* Whether a scale is larger than NORM_SCALE: found out when it is asked for. */
+struct scales {
+    bool known, large;
+};
+
+static bool scales_large(struct scales *scales, const struct norm *norm)
+{
+    int64_t n = norm->layout.reduced.elements;
+    if (!scales->known)
+        scales->large = !(norm->kernels->max(norm->scale, n) <= NORM_SCALE &&
+                          norm->kernels->min(norm->scale, n) >= -NORM_SCALE);
+    scales->known = true;
+    return scales->large;
+}
+
+static void row_dense(const struct norm *norm, const float *x, float *y,
+                      struct scales *scales)
+{
+    const struct kernels *kernels = norm->kernels;
+    int64_t n = norm->layout.reduced.elements;
+    float mean = 0;
+    if (norm->bias != NULL)
+        mean = (float)(kernels->sum(x, n) / (double)n);
+    double factor = factor_of(norm, kernels->square_about(x, n, mean));
+    if (fabsf(mean) > MOST_MEAN || factor > MOST_FACTOR ||
+        factor < 1 / MOST_FACTOR)
+        row_strided(norm, x, y);
+    else if (kernels->norm_row(y, x, n, mean, (float)factor, norm->scale,
+                               norm->bias) &&
+             scales_large(scales, norm))
+        row_lift(norm, x, y, mean, factor);
+}
+
+static void rows_run(const void *context, int64_t first, int64_t end)
+{
+    const struct norm *norm = context;
+    const struct layout *kept = &norm->layout.kept;
+    struct scales scales = {false, false};
+    struct cursor cursor;
+    cursor_seek(&cursor, kept, first);
+    for (int64_t i = first; i < end; i++) {
+        const float *x = norm->in + cursor.offsets[1];
+        float *y = norm->out + cursor.offsets[0];
+        if (norm->dense)
+            row_dense(norm, x, y, &scales);
+        else
+            row_strided(norm, x, y);
+        cursor_move(&cursor, kept, kept->rank - 1, 1);
+    }
+}
+
+void norm_run(const struct work *work)
+{
+    struct norm norm = {
+        .kernels = work->device->kernels,
+        .epsilon = (double)epsilon_f32(work->op->floats[0]),
+    };
+    const struct layout_norm *layout = &norm.layout;
+    layout_norm(&norm.layout, work->inputs, work->input_count,
+                work->outputs[0], work->op->ints[0]);
+    int64_t n = layout->reduced.elements;
+    if (layout->kept.elements == 0 || n == 0)
+        return;
+    norm.in = tensor_data(work->inputs[0]);
+    norm.scale = tensor_data(work->inputs[1]);
+    norm.bias = work->input_count > 2 ? tensor_data(work->inputs[2]) : NULL;
+    norm.out = tensor_data(work->outputs[0]);
+    norm.dense = layout_contiguous(&layout->reduced, 0) &&
+                 layout_contiguous(&layout->reduced, 1) &&
+                 layout_contiguous(&layout->affine, 0) &&
+                 (norm.bias == NULL || layout_contiguous(&layout->affine, 1));
+    pool_run(work->device->pool, work->op->id, rows_run, &norm,
+             layout->kept.elements, n);
+}

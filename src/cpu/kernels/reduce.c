@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reductions.  Two walks: along the reduced axes, one result at a time (rows),
+ * and across results that lie side by side (columns, column_reduce.c).  Long
+ * reductions are cut into chunks by their length alone, so that the sum does
+ * not depend on the threads.  The caller's thread and the pool's.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "cpu/objects.h"
+#include "cpu/kernels/column_reduce.h"
+#include "cpu/kernels/reduce.h"
+
+/* Elements of a chunk, and the most chunks of one result. */
+#define CHUNK_ELEMENTS 8192
+#define CHUNKS 256
+
+/* ---- pieces ------------------------------------------------------------- */
+
+static void line_pack(float *to, const float *from, int64_t step, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = from[i * step];
+}
+
+/* Takes `n` contiguous elements, the first of which is element `position` of
+ * the operand.  Returns false to end the visit. */
+typedef bool (*piece_fn)(void *state, const float *x, int64_t n,
+                         int64_t position);
+
+/* Calls `fn` for the elements first <= i < end of the layout's operand 0, which
+ * begins at `start`. */
+static void span_visit(const struct layout *layout, const float *start,
+                       int64_t first, int64_t end, piece_fn fn, void *state)
+{
+    float packed[PACK_ELEMENTS];
+    uint32_t inner = layout->rank - 1;
+    int64_t step = layout->strides[0][inner];
+    struct cursor cursor;
+    cursor_seek(&cursor, layout, first);
+    while (first < end) {
+        int64_t n = layout->shape[inner] - cursor.index[inner];
+        const float *x = start + cursor.offsets[0];
+        if (n > end - first)
+            n = end - first;
+        if (step != 1 && n > PACK_ELEMENTS)
+            n = PACK_ELEMENTS;
+        if (step != 1 && n > 1) {
+            line_pack(packed, x, step, n);
+            x = packed;
+        }
+        if (!fn(state, x, n, first))
+            return;
+        first += n;
+        cursor_move(&cursor, layout, inner, n);
+    }
+}
+
+float line_max(const struct kernels *kernels, const float *x, int64_t step,
+               int64_t n)
+{
+    float packed[PACK_ELEMENTS], pair[2] = {-INFINITY, -INFINITY};
+    if (step == 1)
+        return kernels->max(x, n);
+    for (int64_t done = 0; done < n; done += PACK_ELEMENTS) {
+        int64_t piece = n - done < PACK_ELEMENTS ? n - done : PACK_ELEMENTS;
+        line_pack(packed, x + done * step, step, piece);
+        pair[1] = kernels->max(packed, piece);
+        pair[0] = kernels->max(pair, 2);
+    }
+    return pair[0];
+}
+
+double line_sum_exp(const struct kernels *kernels, const float *x, int64_t step,
+                    int64_t n, float m)
+{
+    float packed[PACK_ELEMENTS];
+    double sum = 0;
+    if (step == 1)
+        return kernels->sum_exp(x, n, m);
+    for (int64_t done = 0; done < n; done += PACK_ELEMENTS) {
+        int64_t piece = n - done < PACK_ELEMENTS ? n - done : PACK_ELEMENTS;
+        line_pack(packed, x + done * step, step, piece);
+        sum += kernels->sum_exp(packed, piece, m);
+    }
+    return sum;
+}
+
+/* ---- one result --------------------------------------------------------- */
+
+/* Partial result over the elements of one chunk. */
+struct partial {
+    const struct kernels *kernels;
+    uint32_t op;
+    float value; /* Maximum, minimum or product.  In the second pass of
+                  * log_sum_exp, the maximum of all chunks. */
+    bool started, shifted;
+    double sum;
+    int64_t found; /* Index of the result of an arg reduction. */
+};
+
+static bool wants_extreme(uint32_t op)
+{
+    return op == TANDEM_OP_REDUCE_MAX || op == TANDEM_OP_REDUCE_MIN ||
+           op == TANDEM_OP_ARGMAX || op == TANDEM_OP_ARGMIN ||
+           op == TANDEM_OP_LOG_SUM_EXP;
+}
+
+static bool wants_min(uint32_t op)
+{
+    return op == TANDEM_OP_REDUCE_MIN || op == TANDEM_OP_ARGMIN;
+}
+
+static void partial_start(struct partial *partial,
+                          const struct kernels *kernels, uint32_t op)
+{
+    memset(partial, 0, sizeof *partial);
+    partial->kernels = kernels;
+    partial->op = op;
+    partial->value = op == TANDEM_OP_PROD ? 1.0f : 0.0f;
+}
+
+static void extreme_add(struct partial *partial, float x)
+{
+    float pair[2] = {partial->value, x};
+    if (!partial->started)
+        partial->value = x;
+    else
+        partial->value = wants_min(partial->op)
+                             ? partial->kernels->min(pair, 2)
+                             : partial->kernels->max(pair, 2);
+    partial->started = true;
+}
+
+static bool piece_reduce(void *state, const float *x, int64_t n,
+                         int64_t position)
+{
+    struct partial *partial = state;
+    const struct kernels *kernels = partial->kernels;
+    (void)position;
+    if (partial->shifted)
+        partial->sum += kernels->sum_exp(x, n, partial->value);
+    else if (wants_extreme(partial->op))
+        extreme_add(partial, wants_min(partial->op) ? kernels->min(x, n)
+                                                    : kernels->max(x, n));
+    else if (partial->op == TANDEM_OP_PROD)
+        partial->value *= kernels->product(x, n);
+    else if (partial->op == TANDEM_OP_SUM || partial->op == TANDEM_OP_MEAN)
+        partial->sum += kernels->sum(x, n);
+    else
+        partial->sum += kernels->sum_square(x, n);
+    return true;
+}
+
+static bool piece_find(void *state, const float *x, int64_t n, int64_t position)
+{
+    struct partial *partial = state;
+    int64_t at = partial->kernels->find(x, n, partial->value);
+    partial->found = position + at;
+    return at == n;
+}
+
+/* Joins a later chunk into partial. */
+static void partial_join(struct partial *partial, const struct partial *later)
+{
+    if (wants_extreme(partial->op) && !partial->shifted)
+        extreme_add(partial, later->value);
+    else if (partial->op == TANDEM_OP_PROD)
+        partial->value *= later->value;
+    else
+        partial->sum += later->sum;
+}
+
+struct reduction {
+    const struct kernels *kernels;
+    struct pool *pool; /* NULL: none for the chunks of a result */
+    uint32_t op;
+    struct layout_reduction layout;
+    const float *in;
+    void *out; /* f32, or i64 for arg reductions */
+    int64_t chunk, chunks;
+};
+
+struct chunk_work {
+    const struct reduction *reduction;
+    const float *start;
+    struct partial first; /* how each chunk starts */
+    struct partial *partials;
+};
+
+static void chunks_run(const void *context, int64_t first, int64_t end)
+{
+    const struct chunk_work *work = context;
+    const struct reduction *reduction = work->reduction;
+    const struct layout *layout = &reduction->layout.reduced;
+    for (int64_t i = first; i < end; i++) {
+        int64_t from = i * reduction->chunk;
+        int64_t to = layout->elements - from < reduction->chunk
+                         ? layout->elements
+                         : from + reduction->chunk;
+        work->partials[i] = work->first;
+        span_visit(layout, work->start, from, to, piece_reduce,
+                   &work->partials[i]);
+    }
+}
+
+/* partial, as started, over all of the reduced elements at start. */
+static void chunks_reduce(const struct reduction *reduction, const float *start,
+                          struct partial *partial)
+{
+    struct partial partials[CHUNKS];
+    struct chunk_work work = {reduction, start, *partial, partials};
+    if (reduction->chunks == 1) {
+        span_visit(&reduction->layout.reduced, start, 0,
+                   reduction->layout.reduced.elements, piece_reduce, partial);
+        return;
+    }
+    partials[0] = *partial; /* which compilers do not see chunks_run do */
+    if (reduction->pool != NULL)
+        pool_run(reduction->pool, reduction->op, chunks_run, &work,
+                 reduction->chunks, reduction->chunk);
+    else
+        chunks_run(&work, 0, reduction->chunks);
+    *partial = partials[0];
+    for (int64_t i = 1; i < reduction->chunks; i++)
+        partial_join(partial, &partials[i]);
+}
+
+float reduction_finish(uint32_t op, double sum, float value, int64_t n)
+{
+    switch (op) {
+    case TANDEM_OP_PROD:
+    case TANDEM_OP_REDUCE_MAX:
+    case TANDEM_OP_REDUCE_MIN:
+        return value;
+    case TANDEM_OP_LOG_SUM_EXP:
+        return isinf(value) || isnan(value) ? value
+                                            : (float)((double)value + log(sum));
+    case TANDEM_OP_MEAN:
+        return (float)(sum / (double)n);
+    case TANDEM_OP_L2:
+        return (float)sqrt(sum);
+    default:
+        return (float)sum;
+    }
+}
+
+static void result_make(const struct reduction *reduction, const float *start,
+                        int64_t out_offset)
+{
+    const struct layout *layout = &reduction->layout.reduced;
+    struct partial partial;
+    partial_start(&partial, reduction->kernels, reduction->op);
+    chunks_reduce(reduction, start, &partial);
+    if (reduction->op == TANDEM_OP_ARGMAX ||
+        reduction->op == TANDEM_OP_ARGMIN) {
+        span_visit(layout, start, 0, layout->elements, piece_find, &partial);
+        ((int64_t *)reduction->out)[out_offset] = partial.found;
+        return;
+    }
+    if (reduction->op == TANDEM_OP_LOG_SUM_EXP && isfinite(partial.value)) {
+        partial.shifted = true;
+        chunks_reduce(reduction, start, &partial);
+    }
+    ((float *)reduction->out)[out_offset] = reduction_finish(
+        reduction->op, partial.sum, partial.value, layout->elements);
+}
+
+/* The result of a dense row by one kernel, as result_make would. */
+static float row_reduce(const struct reduction *reduction, const float *x,
+                        int64_t n)
+{
+    const struct kernels *kernels = reduction->kernels;
+    double sum = 0;
+    float value = 0;
+    switch (reduction->op) {
+    case TANDEM_OP_REDUCE_MAX:
+        value = kernels->max(x, n);
+        break;
+    case TANDEM_OP_REDUCE_MIN:
+        value = kernels->min(x, n);
+        break;
+    case TANDEM_OP_PROD:
+        value = kernels->product(x, n);
+        break;
+    case TANDEM_OP_SUM:
+    case TANDEM_OP_MEAN:
+        sum = kernels->sum(x, n);
+        break;
+    default:
+        sum = kernels->sum_square(x, n);
+    }
+    return reduction_finish(reduction->op, sum, value, n);
+}
+
+/* Whether row_reduce does it, for results in a line. */
+static bool rows_suit(const struct reduction *reduction)
+{
+    const struct layout *kept = &reduction->layout.kept;
+    const struct layout *along = &reduction->layout.reduced;
+    uint32_t op = reduction->op;
+    return reduction->chunks == 1 && kept->rank == 1 && along->rank == 1 &&
+           (along->strides[0][0] == 1 || along->elements == 1) &&
+           op != TANDEM_OP_ARGMAX && op != TANDEM_OP_ARGMIN &&
+           op != TANDEM_OP_LOG_SUM_EXP;
+}
+
+static void dense_rows_run(const void *context, int64_t first, int64_t end)
+{
+    const struct reduction *reduction = context;
+    const struct layout *kept = &reduction->layout.kept;
+    int64_t n = reduction->layout.reduced.elements;
+    float *out = reduction->out;
+    for (int64_t i = first; i < end; i++)
+        out[i * kept->strides[0][0]] =
+            row_reduce(reduction, reduction->in + i * kept->strides[1][0], n);
+}
+
+static void results_run(const void *context, int64_t first, int64_t end)
+{
+    const struct reduction *reduction = context;
+    const struct layout *kept = &reduction->layout.kept;
+    struct cursor cursor;
+    cursor_seek(&cursor, kept, first);
+    for (int64_t i = first; i < end; i++) {
+        result_make(reduction, reduction->in + cursor.offsets[1],
+                    cursor.offsets[0]);
+        cursor_move(&cursor, kept, kept->rank - 1, 1);
+    }
+}
+
+/* ---- operators ---------------------------------------------------------- */
+
+static void rows_run(struct reduction *reduction, struct pool *pool)
+{
+    int64_t n = reduction->layout.reduced.elements;
+    int64_t results = reduction->layout.kept.elements;
+    reduction->chunk = CHUNK_ELEMENTS;
+    if (n > CHUNK_ELEMENTS * (int64_t)CHUNKS)
+        reduction->chunk = (n + CHUNKS - 1) / CHUNKS;
+    reduction->chunks = (n + reduction->chunk - 1) / reduction->chunk;
+    /* One level of threads: over the results, or within each. */
+    if (reduction->chunks > 1 && results < 32) {
+        reduction->pool = pool;
+        results_run(reduction, 0, results);
+        return;
+    }
+    reduction->pool = NULL;
+    pool_run(pool, reduction->op,
+             rows_suit(reduction) ? dense_rows_run : results_run, reduction,
+             results, n);
+}
+
+/* Every result of an empty reduction. */
+static void empty_run(const struct reduction *reduction)
+{
+    const struct layout *kept = &reduction->layout.kept;
+    float value = reduction->op == TANDEM_OP_MEAN          ? NAN
+                  : reduction->op == TANDEM_OP_PROD        ? 1.0f
+                  : reduction->op == TANDEM_OP_LOG_SUM_EXP ? -INFINITY
+                                                           : 0.0f;
+    struct cursor cursor;
+    cursor_seek(&cursor, kept, 0);
+    for (int64_t i = 0; i < kept->elements; i++) {
+        ((float *)reduction->out)[cursor.offsets[0]] = value;
+        cursor_move(&cursor, kept, kept->rank - 1, 1);
+    }
+}
+
+void reduce_run(const struct work *work)
+{
+    struct reduction reduction = {.kernels = work->device->kernels,
+                                  .op = work->op->id};
+    layout_reduce(&reduction.layout, work->inputs[0], work->outputs[0],
+                  (uint32_t)work->op->ints[0]);
+    if (reduction.layout.kept.elements == 0)
+        return;
+    reduction.in = tensor_data(work->inputs[0]);
+    reduction.out = tensor_data(work->outputs[0]);
+    if (reduction.layout.reduced.elements == 0)
+        empty_run(&reduction);
+    else if (columns_suit(&reduction.layout))
+        columns_run(work, &reduction.layout, reduction.in, reduction.out);
+    else
+        rows_run(&reduction, work->device->pool);
+}
+
+void argument_reduce_run(const struct work *work)
+{
+    struct reduction reduction = {.kernels = work->device->kernels,
+                                  .op = work->op->id};
+    layout_reduce(&reduction.layout, work->inputs[0], work->outputs[0],
+                  (uint32_t)work->op->ints[0]);
+    if (reduction.layout.kept.elements == 0)
+        return;
+    reduction.in = tensor_data(work->inputs[0]);
+    reduction.out = tensor_data(work->outputs[0]);
+    if (columns_suit(&reduction.layout))
+        columns_run(work, &reduction.layout, reduction.in, reduction.out);
+    else
+        rows_run(&reduction, work->device->pool);
+}
+
+/* ---- dot
+ * ----------------------------------------------------------------------------
+ */
+
+struct dot {
+    const struct kernels *kernels;
+    const float *a, *b;
+    int64_t a_step, b_step, n, chunk;
+    double *partials;
+};
+
+static void dot_chunks(const void *context, int64_t first, int64_t end)
+{
+    const struct dot *dot = context;
+    float a[PACK_ELEMENTS], b[PACK_ELEMENTS];
+    bool dense = dot->a_step == 1 && dot->b_step == 1;
+    for (int64_t i = first; i < end; i++) {
+        int64_t from = i * dot->chunk;
+        int64_t to = dot->n - from < dot->chunk ? dot->n : from + dot->chunk;
+        double sum = 0;
+        if (dense)
+            sum = dot->kernels->dot(dot->a + from, dot->b + from, to - from);
+        for (int64_t n; !dense && from < to; from += n) {
+            n = to - from < PACK_ELEMENTS ? to - from : PACK_ELEMENTS;
+            line_pack(a, dot->a + from * dot->a_step, dot->a_step, n);
+            line_pack(b, dot->b + from * dot->b_step, dot->b_step, n);
+            sum += dot->kernels->dot(a, b, n);
+        }
+        dot->partials[i] = sum;
+    }
+}
+
+void dot_run(const struct work *work)
+{
+    double partials[CHUNKS], sum = 0;
+    const struct tandem_tensor_desc *a = work->inputs[0], *b = work->inputs[1];
+    struct dot dot = {work->device->kernels, tensor_data(a), tensor_data(b),
+                      a->strides[0],         b->strides[0],  a->shape[0],
+                      CHUNK_ELEMENTS,        partials};
+    if (dot.n > CHUNK_ELEMENTS * (int64_t)CHUNKS)
+        dot.chunk = (dot.n + CHUNKS - 1) / CHUNKS;
+    int64_t chunks = (dot.n + dot.chunk - 1) / dot.chunk;
+    pool_run(work->device->pool, TANDEM_OP_DOT, dot_chunks, &dot, chunks,
+             dot.n < dot.chunk ? dot.n : dot.chunk);
+    for (int64_t i = 0; i < chunks; i++)
+        sum += partials[i];
+    *(float *)tensor_data(work->outputs[0]) = (float)sum;
+}

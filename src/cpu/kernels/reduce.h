@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Walking the kept and the reduced elements of a reduction.  Pure functions.
+ */
+#ifndef TANDEM_CPU_KERNELS_REDUCE_H
+#define TANDEM_CPU_KERNELS_REDUCE_H
+
+#include "common/iteration_space.h"
+#include "cpu/kernels/kernel_table.h"
+
+/* A place in a layout of at most two operands, every axis counted. */
+struct cursor {
+    int64_t index[TANDEM_MAX_RANK];
+    int64_t offsets[2]; /* elements from each operand's start */
+};
+
+static inline void cursor_seek(struct cursor *cursor,
+                               const struct layout *layout, int64_t element)
+{
+    cursor->offsets[0] = cursor->offsets[1] = 0;
+    for (uint32_t axis = layout->rank; axis-- > 0;) {
+        cursor->index[axis] = element % layout->shape[axis];
+        element /= layout->shape[axis];
+        for (uint32_t i = 0; i < 2; i++)
+            cursor->offsets[i] +=
+                cursor->index[axis] * layout->strides[i][axis];
+    }
+}
+
+/* Moves on by steps along axis and the axes outside it; the steps must not
+ * pass the end of the axis. */
+static inline void cursor_move(struct cursor *cursor,
+                               const struct layout *layout, uint32_t axis,
+                               int64_t steps)
+{
+    cursor->index[axis] += steps;
+    for (uint32_t i = 0; i < 2; i++)
+        cursor->offsets[i] += steps * layout->strides[i][axis];
+    while (cursor->index[axis] == layout->shape[axis] && axis > 0) {
+        for (uint32_t i = 0; i < 2; i++)
+            cursor->offsets[i] +=
+                layout->strides[i][axis - 1] -
+                layout->shape[axis] * layout->strides[i][axis];
+        cursor->index[axis--] = 0;
+        cursor->index[axis]++;
+    }
+}
+
+/* Over n elements step apart, dense or packed in pieces. */
+float line_max(const struct kernels *kernels, const float *x, int64_t step,
+               int64_t n);
+double line_sum_exp(const struct kernels *kernels, const float *x, int64_t step,
+                    int64_t n, float m);
+
+#endif

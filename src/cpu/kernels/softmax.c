@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Softmax, log-softmax, cross-entropy and its gradient.  Along rows, or across
+ * columns where neighbours of the axis' lines lie side by side.  The caller's
+ * thread and the pool's.
+ */
+#include "config.h"
+
+#include <math.h>
+
+#include "common/operator_table.h"
+#include "cpu/objects.h"
+#include "cpu/kernels/column_reduce.h"
+#include "cpu/kernels/reduce.h"
+
+/* Elements of a band of columns: it is read three times, so it should stay in
+ * the second-level cache. */
+#define BAND_ELEMENTS 131072
+
+struct softmax {
+    const struct kernels *kernels;
+    bool logarithm;
+    struct layout_reduction layout;
+    const float *in;
+    float *out;
+    int64_t bands, width; /* column walk: bands in a line, columns of a band */
+};
+
+/* y = e^(x - m) of n elements with strides, giving their sum. */
+static double line_exp(const struct kernels *kernels, float *y, int64_t y_step,
+                       const float *x, int64_t x_step, int64_t n, float m)
+{
+    float packed[PACK_ELEMENTS];
+    double sum = 0;
+    if (y_step == 1 && x_step == 1)
+        return kernels->exp_row(y, x, n, m);
+    for (int64_t done = 0; done < n; done += PACK_ELEMENTS) {
+        int64_t piece = n - done < PACK_ELEMENTS ? n - done : PACK_ELEMENTS;
+        for (int64_t i = 0; i < piece; i++)
+            packed[i] = x[(done + i) * x_step];
+        sum += kernels->exp_row(packed, packed, piece, m);
+        for (int64_t i = 0; i < piece; i++)
+            y[(done + i) * y_step] = packed[i];
+    }
+    return sum;
+}
+
+static void line_scale(const struct kernels *kernels, float *y, int64_t step,
+                       int64_t n, float scale)
+{
+    if (step == 1) {
+        kernels->scale_row(y, y, n, scale);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        y[i * step] *= scale;
+}
+
+static void line_shift(const struct kernels *kernels, float *y, int64_t y_step,
+                       const float *x, int64_t x_step, int64_t n, float m,
+                       float l)
+{
+    if (y_step == 1 && x_step == 1) {
+        kernels->shift_row(y, x, n, m, l);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        y[i * y_step] = (x[i * x_step] - m) - l;
+}
+
+static void rows_run(const void *context, int64_t first, int64_t end)
+{
+    const struct softmax *softmax = context;
+    const struct kernels *kernels = softmax->kernels;
+    const struct layout *kept = &softmax->layout.kept;
+    const struct layout *along = &softmax->layout.reduced;
+    int64_t n = along->shape[0];
+    int64_t x_step = n > 1 ? along->strides[0][0] : 1;
+    int64_t y_step = n > 1 ? along->strides[1][0] : 1;
+    struct cursor cursor;
+    cursor_seek(&cursor, kept, first);
+    for (int64_t i = first; i < end; i++) {
+        const float *x = softmax->in + cursor.offsets[1];
+        float *y = softmax->out + cursor.offsets[0];
+        float m = line_max(kernels, x, x_step, n);
+        if (softmax->logarithm) {
+            double sum = line_sum_exp(kernels, x, x_step, n, m);
+            line_shift(kernels, y, y_step, x, x_step, n, m, (float)log(sum));
+        } else {
+            double sum = line_exp(kernels, y, y_step, x, x_step, n, m);
+            line_scale(kernels, y, y_step, n, (float)(1.0 / sum));
+        }
+        cursor_move(&cursor, kept, kept->rank - 1, 1);
+    }
+}
+
+/* A band of columns: y = x op z, row by row, z one value a column. */
+static void band_apply(const struct softmax *softmax, uint32_t op, float *y,
+                       int64_t y_stride, const float *x, int64_t x_stride,
+                       int64_t width, const float *z)
+{
+    for (int64_t i = 0; i < softmax->layout.reduced.shape[0]; i++) {
+        struct row row = {
+            .n = width, .in = {x + i * x_stride, z}, .out = {y + i * y_stride}};
+        softmax->kernels->rows[op](&row);
+    }
+}
+
+static void band_run(const struct softmax *softmax, const float *x, float *y,
+                     int64_t width)
+{
+    const struct kernels *kernels = softmax->kernels;
+    const struct layout *along = &softmax->layout.reduced;
+    int64_t n = along->shape[0], x_stride = along->strides[0][0],
+            y_stride = along->strides[1][0];
+    float m[COLUMNS], factors[COLUMNS];
+    double sums[COLUMNS];
+    for (int64_t i = 0; i < width; i++) {
+        m[i] = -INFINITY;
+        sums[i] = 0;
+    }
+    kernels->column_max(x, n, x_stride, width, m);
+    kernels->column_exp(softmax->logarithm ? NULL : y, y_stride, x, n, x_stride,
+                        width, m, sums);
+    for (int64_t i = 0; i < width; i++)
+        factors[i] = (float)(softmax->logarithm ? log(sums[i]) : 1.0 / sums[i]);
+    if (!softmax->logarithm) {
+        band_apply(softmax, TANDEM_OP_MUL, y, y_stride, y, y_stride, width,
+                   factors);
+        return;
+    }
+    band_apply(softmax, TANDEM_OP_SUB, y, y_stride, x, x_stride, width, m);
+    band_apply(softmax, TANDEM_OP_SUB, y, y_stride, y, y_stride, width,
+               factors);
+}
+
+static void bands_run(const void *context, int64_t first, int64_t end)
+{
+    const struct softmax *softmax = context;
+    const struct layout *kept = &softmax->layout.kept;
+    int64_t extent = kept->shape[kept->rank - 1];
+    for (int64_t task = first; task < end; task++) {
+        int64_t column = task % softmax->bands * softmax->width;
+        int64_t width =
+            extent - column < softmax->width ? extent - column : softmax->width;
+        struct cursor cursor;
+        cursor_seek(&cursor, kept, task / softmax->bands * extent + column);
+        band_run(softmax, softmax->in + cursor.offsets[1],
+                 softmax->out + cursor.offsets[0], width);
+    }
+}
+
+void softmax_run(const struct work *work)
+{
+    struct softmax softmax = {
+        .kernels = work->device->kernels,
+        .logarithm = work->op->id == TANDEM_OP_LOG_SOFTMAX,
+    };
+    const struct layout *kept = &softmax.layout.kept;
+    layout_softmax(&softmax.layout, work->inputs[0], work->outputs[0],
+                   work->op->ints[0]);
+    int64_t n = softmax.layout.reduced.elements;
+    if (kept->elements == 0 || n == 0)
+        return;
+    softmax.in = tensor_data(work->inputs[0]);
+    softmax.out = tensor_data(work->outputs[0]);
+    int64_t extent = kept->shape[kept->rank - 1];
+    if (!columns_suit(&softmax.layout) ||
+        kept->strides[0][kept->rank - 1] != 1) {
+        pool_run(work->device->pool, work->op->id, rows_run, &softmax,
+                 kept->elements, n);
+        return;
+    }
+    softmax.width = BAND_ELEMENTS / n;
+    softmax.width = softmax.width < 64        ? 64
+                    : softmax.width > COLUMNS ? COLUMNS
+                                              : softmax.width;
+    softmax.bands = (extent + softmax.width - 1) / softmax.width;
+    pool_run(work->device->pool, work->op->id + POOL_VARIANT, bands_run,
+             &softmax,
+             kept->elements / extent * softmax.bands,
+             n * ((extent + softmax.bands - 1) / softmax.bands));
+}
+
+/* ---- cross-entropy ------------------------------------------------------ */
+
+struct cross_entropy {
+    const struct kernels *kernels;
+    const float *logits;
+    const void *labels;
+    float *out;
+    uint32_t label_bytes;
+    int64_t classes, row_stride, class_stride, label_stride, out_stride,
+        out_class_stride;
+    float scale; /* of the gradient */
+};
+
+/* The label of a row, -1 where it is outside. */
+static int64_t label_read(const struct cross_entropy *work, int64_t row)
+{
+    int64_t at = row * work->label_stride;
+    int64_t label = work->label_bytes == 8
+                        ? ((const int64_t *)work->labels)[at]
+                        : ((const int32_t *)work->labels)[at];
+    return label >= 0 && label < work->classes ? label : -1;
+}
+
+static void losses_run(const void *context, int64_t first, int64_t end)
+{
+    const struct cross_entropy *work = context;
+    for (int64_t row = first; row < end; row++) {
+        const float *x = work->logits + row * work->row_stride;
+        float *y = work->out + row * work->out_stride;
+        int64_t label = label_read(work, row);
+        *y = NAN;
+        if (label < 0)
+            continue;
+        float m = line_max(work->kernels, x, work->class_stride, work->classes);
+        double sum = line_sum_exp(work->kernels, x, work->class_stride,
+                                  work->classes, m);
+        *y = (float)(((double)m - x[label * work->class_stride]) + log(sum));
+    }
+}
+
+/* e^x is 0 below this, or has lost digits. */
+#define LEAST_EXPONENT (-87.0f)
+
+/* Once more, in f64, those gradients of a row that a scale lifts from where f32
+ * has no digits for their probability. */
+static void gradients_lift(const struct cross_entropy *work, float *y,
+                           const float *x, float m, double factor)
+{
+    for (int64_t i = 0; i < work->classes; i++) {
+        double d = (double)x[i * work->class_stride] - m;
+        if (d < LEAST_EXPONENT)
+            y[i * work->out_class_stride] = (float)(exp(d) * factor);
+    }
+}
+
+static void gradients_run(const void *context, int64_t first, int64_t end)
+{
+    const struct cross_entropy *work = context;
+    int64_t step = work->out_class_stride;
+    for (int64_t row = first; row < end; row++) {
+        const float *x = work->logits + row * work->row_stride;
+        float *y = work->out + row * work->out_stride;
+        int64_t label = label_read(work, row);
+        for (int64_t i = 0; label < 0 && i < work->classes; i++)
+            y[i * step] = NAN;
+        if (label < 0)
+            continue;
+        float m = line_max(work->kernels, x, work->class_stride, work->classes);
+        double sum = line_exp(work->kernels, y, step, x, work->class_stride,
+                              work->classes, m);
+        line_scale(work->kernels, y, step, work->classes,
+                   (float)(work->scale / sum));
+        if (fabsf(work->scale) > 1.0f)
+            gradients_lift(work, y, x, m, work->scale / sum);
+        y[label * step] -= work->scale;
+    }
+}
+
+void cross_entropy_run(const struct work *work)
+{
+    const struct tandem_tensor_desc *logits = work->inputs[0];
+    const struct tandem_tensor_desc *labels = work->inputs[1];
+    const struct tandem_tensor_desc *out = work->outputs[0];
+    bool gradient = work->op->id == TANDEM_OP_CROSS_ENTROPY_GRAD;
+    struct cross_entropy entropy = {
+        .kernels = work->device->kernels,
+        .logits = tensor_data(logits),
+        .labels = tensor_data(labels),
+        .out = tensor_data(out),
+        .label_bytes = TANDEM_DTYPE_BYTES(labels->dtype),
+        .classes = logits->shape[1],
+        .row_stride = logits->strides[0],
+        .class_stride = logits->shape[1] > 1 ? logits->strides[1] : 1,
+        .label_stride = labels->strides[0],
+        .out_stride = out->strides[0],
+        .out_class_stride =
+            gradient && logits->shape[1] > 1 ? out->strides[1] : 1,
+        .scale = gradient ? attribute_f32(work->op->floats[0]) : 0.0f,
+    };
+    pool_run(work->device->pool, work->op->id,
+             gradient ? gradients_run : losses_run,
+             &entropy, logits->shape[0],
+             logits->shape[1]);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the CPU plugin share: its objects, and the entries of its
+ * table.  Work runs inside the call that asks for it, so a stream has no queue
+ * and an event has passed when it is recorded.
+ */
+#ifndef TANDEM_CPU_OBJECTS_H
+#define TANDEM_CPU_OBJECTS_H
+
+#include <pthread.h>
+
+#include <tandem/backend.h>
+
+#include "common/argument_check.h"
+#include "common/handle_pool.h"
+#include "cpu/kernels/kernel_table.h"
+#include "cpu/threads/thread_pool.h"
+
+#define CPU_VERSION "0.1.0"
+
+/* Every handle begins so: where it is in the device's list of its kind. */
+struct owned {
+    struct handle handle;
+    struct tandem_device *device;
+    struct owned *next, *previous;
+};
+
+/* The blocks of one size class that wait to be used again. */
+struct free_block {
+    struct free_block *next;
+};
+#define MEMORY_CLASSES 192u
+
+/* Guarded by tandem_device.mutex. */
+struct memory {
+    struct free_block *free[MEMORY_CLASSES];
+    struct tandem_memory_stats stats;
+};
+
+struct tandem_device {
+    struct handle handle;
+    pthread_mutex_t mutex; /* lists and memory */
+    struct owned *streams, *events, *buffers;
+    struct memory memory;
+    uint64_t machine_bytes;        /* of memory; no allocation is larger */
+    const struct kernels *kernels; /* of the chosen instruction set */
+    struct pool *pool;
+};
+
+struct tandem_stream {
+    struct owned owned;
+    uint32_t flags;
+};
+
+struct tandem_event {
+    struct owned owned;
+    struct tandem_stream *stream; /* compared, never followed */
+    bool profiling;
+    uint64_t at_ns; /* profiling only */
+};
+
+struct tandem_buffer {
+    struct owned owned;
+    unsigned char *base;
+    uint64_t bytes;       /* that the caller asked for */
+    uint64_t block_bytes; /* that were taken; 0 where the memory is imported */
+    uint32_t size_class;  /* MEMORY_CLASSES: not kept for reuse */
+    uint32_t maps;        /* open ones; read and written atomically */
+};
+
+extern struct handle_pool device_pool, stream_pool, event_pool, buffer_pool;
+
+/* ---- device.c: called from any thread ----------------------------------- */
+
+enum tandem_status device_count(uint32_t *out_count);
+enum tandem_status device_describe(uint32_t index,
+                                   struct tandem_device_info *out_info);
+enum tandem_status device_open(uint32_t index,
+                               const struct tandem_open_options *options,
+                               struct tandem_device **out_device);
+void device_close(struct tandem_device *device);
+/* TANDEM_OK where device is open. */
+enum tandem_status device_check(const struct tandem_device *device);
+/* A new object of pool in the device's list; NULL when memory is out. */
+void *owned_new(struct handle_pool *pool, struct tandem_device *device,
+                struct owned **list);
+void owned_free(struct handle_pool *pool, struct owned **list, void *object);
+/* With the device's mutex held. */
+void owned_link(struct owned **list, struct owned *object);
+void owned_unlink(struct owned **list, struct owned *object);
+
+/* ---- memory.c ----------------------------------------------------------- */
+
+enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
+                                struct tandem_buffer **out_buffer);
+void memory_free(struct tandem_buffer *buffer);
+enum tandem_status memory_import_host(struct tandem_device *device,
+                                      void *memory, uint64_t bytes,
+                                      struct tandem_buffer **out_buffer);
+enum tandem_status memory_host_alloc(struct tandem_device *device,
+                                     uint64_t bytes, void **out_memory);
+void memory_host_free(struct tandem_device *device, void *memory);
+enum tandem_status memory_stats(struct tandem_device *device,
+                                struct tandem_memory_stats *out_stats);
+enum tandem_status memory_trim(struct tandem_device *device,
+                               uint64_t keep_bytes);
+/* Bytes of memory of this machine. */
+uint64_t memory_of_machine(void);
+
+/* ---- transfer.c --------------------------------------------------------- */
+
+enum tandem_status transfer_upload(struct tandem_stream *stream,
+                                   struct tandem_buffer *buffer,
+                                   uint64_t offset, const void *source,
+                                   uint64_t bytes, uint32_t flags);
+enum tandem_status transfer_download(struct tandem_stream *stream,
+                                     struct tandem_buffer *buffer,
+                                     uint64_t offset, void *target,
+                                     uint64_t bytes, uint32_t flags,
+                                     uint64_t timeout_ns);
+enum tandem_status transfer_copy(struct tandem_stream *stream,
+                                 struct tandem_buffer *target,
+                                 uint64_t target_offset,
+                                 struct tandem_buffer *source,
+                                 uint64_t source_offset, uint64_t bytes);
+enum tandem_status transfer_fill(struct tandem_stream *stream,
+                                 struct tandem_buffer *buffer, uint64_t offset,
+                                 uint64_t bytes, const void *pattern,
+                                 uint32_t pattern_bytes);
+enum tandem_status transfer_map(struct tandem_stream *stream,
+                                struct tandem_buffer *buffer, uint64_t offset,
+                                uint64_t bytes, uint32_t flags,
+                                uint64_t timeout_ns, void **out_memory);
+enum tandem_status transfer_unmap(struct tandem_stream *stream,
+                                  struct tandem_buffer *buffer, void *memory);
+
+/* ---- stream.c ----------------------------------------------------------- */
+
+enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
+                                 struct tandem_stream **out_stream);
+void stream_destroy(struct tandem_stream *stream);
+enum tandem_status stream_check(const struct tandem_stream *stream);
+enum tandem_status stream_query(struct tandem_stream *stream);
+enum tandem_status stream_synchronize(struct tandem_stream *stream,
+                                      uint64_t timeout_ns);
+enum tandem_status stream_wait_event(struct tandem_stream *stream,
+                                     struct tandem_event *event);
+enum tandem_status event_record(struct tandem_stream *stream,
+                                struct tandem_event **out_event);
+void event_destroy(struct tandem_event *event);
+enum tandem_status event_query(struct tandem_event *event);
+enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns);
+enum tandem_status event_elapsed_ns(struct tandem_event *start,
+                                 struct tandem_event *end, uint64_t *out_ns);
+enum tandem_status device_synchronize(struct tandem_device *device,
+                                      uint64_t timeout_ns);
+
+/* ---- launch.c ----------------------------------------------------------- */
+
+enum tandem_status launch_supports(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count);
+enum tandem_status launch_run(struct tandem_stream *stream,
+                              const struct tandem_op *op,
+                              const struct tandem_tensor_desc *const *inputs,
+                              uint32_t input_count,
+                              const struct tandem_tensor_desc *const *outputs,
+                              uint32_t output_count);
+
+/* ---- gemm.c ------------------------------------------------------------- */
+
+/* Whether this BLAS can take the checked product. */
+enum tandem_status gemm_supports(const struct tandem_gemm *gemm);
+enum tandem_status gemm_run(struct tandem_stream *stream,
+                            const struct tandem_gemm *gemm);
+
+/* ---- the operators: checked calls, in the caller's thread --------------- */
+
+/* One call of launch. */
+struct work {
+    struct tandem_device *device;
+    const struct tandem_op *op;
+    const struct tandem_tensor_desc *const *inputs, *const *outputs;
+    uint32_t input_count, output_count;
+};
+
+void elementwise_run(const struct work *work);
+void cast_run(const struct work *work);
+void copy_run(const struct work *work);
+void transpose_run(const struct work *work);
+void gather_run(const struct work *work);
+void norm_run(const struct work *work);
+void reduce_run(const struct work *work);
+void argument_reduce_run(const struct work *work);
+void dot_run(const struct work *work);
+void softmax_run(const struct work *work);
+void cross_entropy_run(const struct work *work);
+
+/* Where element (0, ..., 0) lies. */
+static inline void *tensor_data(const struct tandem_tensor_desc *tensor)
+{
+    return tensor->buffer->base + tensor->byte_offset;
+}
+
+/* address_range_fn over this plugin's buffers; user is the device. */
+enum tandem_status buffer_span(const void *user,
+                               const struct tandem_buffer *buffer,
+                               struct memory_span *out);
+
+#endif

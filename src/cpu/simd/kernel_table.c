@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of this instruction set. */
+#include "config.h"
+
+#include "cpu/kernels/vectorized_loops.h"
+#include "cpu/simd/simd_kernels.h"
+#include "cpu/simd/vector.h"
+
+void ISA(kernels)(struct kernels *table)
+{
+    table->name = ISA_NAME;
+#ifndef TANDEM_SIMD_AVX512 /* AVX-512 keeps the transposes of AVX2 */
+    ISA(transpose_kernels)(table);
+#endif
+    ISA(elementwise_rows)(table->rows);
+    ISA(optimizer_rows)(table->rows);
+    ISA(reduce_kernels)(table);
+    ISA(column_kernels)(table);
+    ISA(float16_kernels)(table);
+    loop_kernels(table);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this room give its tables, for each instruction set. */
+#ifndef TANDEM_CPU_SIMD_SIMD_KERNELS_H
+#define TANDEM_CPU_SIMD_SIMD_KERNELS_H
+
+#include "cpu/kernels/kernel_table.h"
+#include "cpu/simd/vector.h"
+
+void ISA(elementwise_rows)(row_fn *rows);
+void ISA(optimizer_rows)(row_fn *rows);
+void ISA(reduce_kernels)(struct kernels *table);
+void ISA(column_kernels)(struct kernels *table);
+void ISA(transpose_kernels)(struct kernels *table);
+void ISA(float16_kernels)(struct kernels *table);
+
+#endif

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Making and ending contexts; see context.h.
+ */
+#include <config.h>
+
+#include "host/context/context.h"
+#include "common/last_error.h"
+#include "common/cpu_info.h"
+#include "host/device/device.h"
+#include "host/device/forced_device.h"
+#include "host/loader/loader.h"
+#include "host/context/context_options.h"
+#include "host/context/directories.h"
+#include "host/tensor/storage.h"
+#include "host/tensor/tensor.h"
+#include "host/device/device_wait.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct handle_pool context_pool = HANDLE_POOL(struct tandem_context,
+                                              0x54434f4e);
+
+/* Calls that neither wait, compile nor start a device take less: a poll, too,
+ * waits for them. */
+#define LOCK_NS UINT64_C(5000000)
+
+/* Each thread's is at another address. */
+static __thread char thread_mark;
+
+enum tandem_status context_check(const struct tandem_context *context)
+{
+    if (!handle_live(&context_pool, context))
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "context: %s",
+                           context == NULL ? "NULL"
+                                           : "a destroyed or foreign handle");
+    if (context->generation != fork_generation)
+        return last_error_set(TANDEM_DEVICE_LOST,
+                           "the context was inherited through a fork: create "
+                           "one in this process");
+    return TANDEM_OK;
+}
+
+/* ---- clock, mutex --------------------------------------------------------------- */
+
+uint64_t clock_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t clock_deadline(uint64_t timeout_ns)
+{
+    uint64_t deadline;
+
+    if (timeout_ns == TANDEM_TIMEOUT_INFINITE ||
+        __builtin_add_overflow(clock_ns(), timeout_ns, &deadline))
+        return TANDEM_TIMEOUT_INFINITE;
+    return deadline;
+}
+
+uint64_t clock_left(uint64_t deadline_ns)
+{
+    uint64_t now;
+
+    if (deadline_ns == TANDEM_TIMEOUT_INFINITE)
+        return TANDEM_TIMEOUT_INFINITE;
+    now = clock_ns();
+    return deadline_ns > now ? deadline_ns - now : 0;
+}
+
+/* The mutex was locked. */
+static void thread_note(struct tandem_context *context)
+{
+    context->float_env = float_env_enter();
+    if (context->thread == &thread_mark)
+        return;
+    if (context->thread != NULL)
+        context->threaded = true;
+    else
+        context->thread = &thread_mark;
+}
+
+void context_lock(struct tandem_context *context)
+{
+    pthread_mutex_lock(&context->mutex);
+    thread_note(context);
+}
+
+bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns)
+{
+    struct timespec until;
+    uint64_t left;
+
+    if (pthread_mutex_trylock(&context->mutex) == 0) {
+        thread_note(context);
+        return true;
+    }
+    left = clock_left(deadline_ns);
+    if (left < LOCK_NS)
+        left = LOCK_NS;
+    if (left > UINT64_C(1000000000000000000)) {
+        context_lock(context);
+        return true;
+    }
+    clock_gettime(CLOCK_REALTIME, &until);
+    left += (uint64_t)until.tv_nsec;
+    until.tv_sec += (time_t)(left / 1000000000u);
+    until.tv_nsec = (long)(left % 1000000000u);
+    if (pthread_mutex_timedlock(&context->mutex, &until) != 0) {
+        last_error_set(TANDEM_NOT_READY,
+                    "another thread is in the context and compiles or starts "
+                    "a device");
+        return false;
+    }
+    thread_note(context);
+    return true;
+}
+
+void context_unlock(struct tandem_context *context)
+{
+    const struct float_env host = context->float_env;
+
+    pthread_mutex_unlock(&context->mutex);
+    float_env_leave(host);
+}
+
+bool context_sleep(struct tandem_context *context, uint64_t deadline_ns)
+{
+    const struct float_env host = context->float_env;
+    struct timespec until;
+    int result;
+
+    context->unlocks++;
+    if (deadline_ns == TANDEM_TIMEOUT_INFINITE) {
+        result = pthread_cond_wait(&context->freed, &context->mutex);
+    } else {
+        until.tv_sec = (time_t)(deadline_ns / 1000000000u);
+        until.tv_nsec = (long)(deadline_ns % 1000000000u);
+        result = pthread_cond_timedwait(&context->freed, &context->mutex,
+                                        &until);
+    }
+    context->float_env = host;
+    return result == 0;
+}
+
+static void locks_make(struct tandem_context *context)
+{
+    pthread_condattr_t clock;
+
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_mutex_init(&context->mutex, NULL);
+    pthread_cond_init(&context->freed, &clock);
+    pthread_condattr_destroy(&clock);
+}
+
+/* ---- problems --------------------------------------------------------------------- */
+
+void context_problem(struct tandem_context *context,
+                     enum tandem_log_level level, const char *format, ...)
+{
+    char line[1024];
+    char **problems;
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    log_message(&context->log, level, "%s", line);
+    problems = realloc(context->problems,
+                       (context->problem_count + 1) * sizeof(*problems));
+    if (problems == NULL)
+        return;
+    context->problems = problems;
+    problems[context->problem_count] = strdup(line);
+    if (problems[context->problem_count] != NULL)
+        context->problem_count++;
+}
+
+/* ---- creation ---------------------------------------------------------------------- */
+
+static void cache_find(struct tandem_context *context)
+{
+    char path[PATH_BYTES], why[TRUST_WHY_BYTES];
+    int directory;
+
+    if (!environment_cache(path, sizeof(path)))
+        return;
+    context->cache_path = strdup(path);
+    directory = path_writable(path, why, sizeof(why));
+    context->cache_usable = context->cache_path != NULL && directory >= 0;
+    if (directory >= 0)
+        close(directory);
+    else
+        log_message(&context->log, TANDEM_LOG_WARNING,
+                    "compiled programs and profiles are not kept in %s: %s",
+                    path, why);
+}
+
+static void locks_free(struct tandem_context *context)
+{
+    pthread_cond_destroy(&context->freed);
+    pthread_mutex_destroy(&context->mutex);
+}
+
+/* Accepts a half-built context. */
+static void context_free(struct tandem_context *context)
+{
+    for (uint32_t i = 0; i < context->problem_count; i++)
+        free(context->problems[i]);
+    free(context->problems);
+    free(context->backends);
+    free(context->cache_path);
+    options_free(context);
+    free(context->judged);
+    context->log.function = NULL; /* a plugin whose device hangs may log on */
+    if (context->generation == fork_generation)
+        locks_free(context);
+    handle_free(&context_pool, context);
+}
+
+enum tandem_status
+tandem_context_create(const struct tandem_context_options *options,
+                      struct tandem_context **out_context)
+{
+    static uint32_t serials;
+    struct tandem_context_options own;
+    struct tandem_context *context;
+    enum tandem_status status;
+
+    if (out_context == NULL)
+        return last_error_set(TANDEM_INVALID_ARGUMENT, "out_context: NULL");
+    *out_context = NULL;
+    status = options_read(options, &own);
+    if (status != TANDEM_OK)
+        return status;
+    if (!fork_watch() || (context = handle_new(&context_pool)) == NULL)
+        return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for a context");
+    context->generation = fork_generation;
+    context->serial = __atomic_add_fetch(&serials, 1, __ATOMIC_RELAXED);
+    context->forced = TANDEM_ANY_DEVICE;
+    context->next_address = UINT64_C(1) << 63;
+    locks_make(context);
+    status = options_keep(context, &own);
+    if (status == TANDEM_OK) {
+        path_environment_judge(&context->log);
+        cache_find(context);
+        processor_name(context->host_cpu, sizeof(context->host_cpu));
+        status = loader_run(context, own.plugin_path);
+    }
+    if (status == TANDEM_OK)
+        status = forced_check(context);
+    if (status != TANDEM_OK) {
+        context_free(context);
+        return status;
+    }
+    *out_context = context;
+    return TANDEM_OK;
+}
+
+void tandem_context_destroy(struct tandem_context *context)
+{
+    if (!handle_live(&context_pool, context))
+        return;
+    /* A child leaves the parent's devices alone: what they are made of may be
+     * in any state. */
+    if (context->generation == fork_generation) {
+        context_lock(context);
+        for (uint32_t i = 0; i < context->device_count; i++)
+            wait_idle(context->devices[i], WAIT_LIMIT);
+        tensors_free(context);
+        for (uint32_t i = context->device_count; i-- > 0;)
+            device_finish(context->devices[i]);
+        context_unlock(context);
+    }
+    context_free(context);
+}
+
+const char *tandem_context_load_error(struct tandem_context *context,
+                                   uint32_t index)
+{
+    const char *problem;
+
+    if (context_check(context) != TANDEM_OK)
+        return NULL;
+    context_lock(context);
+    problem =
+        index < context->problem_count ? context->problems[index] : NULL;
+    context_unlock(context);
+    return problem;
+}
+
+enum tandem_status tandem_context_set_timing(struct tandem_context *context,
+                                          uint32_t enable)
+{
+    enum tandem_status status = context_check(context);
+
+    if (status != TANDEM_OK)
+        return status;
+    if (enable > 1)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "enable: %u is neither 0 nor 1", enable);
+    context_lock(context);
+    context->measure = enable == 1;
+    context_unlock(context);
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_context_set_observer(struct tandem_context *context,
+                                          tandem_observer_fn observer,
+                                          void *user)
+{
+    enum tandem_status status = context_check(context);
+
+    if (status != TANDEM_OK)
+        return status;
+    context_lock(context);
+    context->observer = observer;
+    context->observer_user = user;
+    context_unlock(context);
+    return TANDEM_OK;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of a context; see options.h. */
+#include <config.h>
+
+#include "host/context/context_options.h"
+#include "common/decimal.h"
+#include "common/last_error.h"
+#include "common/struct_size.h"
+#include "host/context/directories.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How long a device may work before it counts as hung. */
+#define HANG_SECONDS 60u
+#define HANG_SECONDS_MAX 1000000000u
+
+/* A copy of text that is not NULL. */
+static bool text_keep(char **out, const char *text)
+{
+    *out = text != NULL ? strdup(text) : NULL;
+    return text == NULL || *out != NULL;
+}
+
+static bool open_pairs_keep(struct tandem_context *context,
+                            const struct tandem_context_options *options)
+{
+    context->open_pairs =
+        calloc(options->open_count, sizeof(*context->open_pairs));
+    if (context->open_pairs == NULL)
+        return options->open_count == 0;
+    context->open_count = options->open_count;
+    for (uint32_t i = 0; i < options->open_count; i++) {
+        if (!text_keep(&context->open_pairs[i].key, options->open_keys[i]) ||
+            !text_keep(&context->open_pairs[i].value, options->open_values[i]))
+            return false;
+    }
+    return true;
+}
+
+static enum tandem_status
+options_check(const struct tandem_context_options *options)
+{
+    if (options->open_count > 64)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "options: open_count is %u, at most 64 are taken",
+                           options->open_count);
+    if (options->open_count > 0 &&
+        (options->open_keys == NULL || options->open_values == NULL))
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "options: open_count is %u, but open_keys or "
+                           "open_values is NULL",
+                           options->open_count);
+    for (uint32_t i = 0; i < options->open_count; i++) {
+        if (options->open_keys[i] == NULL || options->open_values[i] == NULL)
+            return last_error_set(TANDEM_INVALID_ARGUMENT,
+                               "options: open key or value %u is NULL", i);
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status options_read(const struct tandem_context_options *options,
+                                struct tandem_context_options *out)
+{
+    enum tandem_status status = TANDEM_OK;
+
+    memset(out, 0, sizeof(*out));
+    if (options == NULL)
+        return TANDEM_OK;
+    status = struct_size_check("options", "tandem_context_options",
+                               options->struct_size,
+                               TANDEM_CONTEXT_OPTIONS_BYTES_0_1);
+    if (status != TANDEM_OK)
+        return status;
+    memcpy(out, options,
+           options->struct_size < sizeof(*out) ? options->struct_size
+                                               : sizeof(*out));
+    return options_check(out);
+}
+
+static void hang_limit_read(struct tandem_context *context,
+                            const struct tandem_context_options *options)
+{
+    const char *text = environment_get("TANDEM_HANG_TIMEOUT_SECONDS");
+    uint64_t seconds = HANG_SECONDS;
+
+    if (text != NULL &&
+        (!decimal_read(text, &seconds) || seconds > HANG_SECONDS_MAX)) {
+        seconds = HANG_SECONDS;
+        log_message(
+            &context->log, TANDEM_LOG_WARNING,
+            "TANDEM_HANG_TIMEOUT_SECONDS ignored: it is not a number from 0 to "
+            "%u",
+            HANG_SECONDS_MAX);
+    }
+    context->hang_ns =
+        seconds != 0 ? seconds * UINT64_C(1000000000) : TANDEM_TIMEOUT_INFINITE;
+    if (options->hang_timeout_ms == UINT32_MAX)
+        context->hang_ns = TANDEM_TIMEOUT_INFINITE;
+    else if (options->hang_timeout_ms != 0)
+        context->hang_ns = options->hang_timeout_ms * UINT64_C(1000000);
+}
+
+/* TANDEM_NUM_THREADS, where it is a number. */
+static const char *threads_wanted(const struct tandem_context *context)
+{
+    const char *text = environment_get("TANDEM_NUM_THREADS");
+    uint64_t threads;
+
+    if (text == NULL || decimal_read(text, &threads))
+        return text;
+    log_message(&context->log, TANDEM_LOG_WARNING,
+                "TANDEM_NUM_THREADS \"%.64s\" ignored: it is not a number of "
+                "threads (0: as many as the process may use)",
+                text);
+    return NULL;
+}
+
+enum tandem_status options_keep(struct tandem_context *context,
+                                const struct tandem_context_options *options)
+{
+    const char *deterministic = environment_get("TANDEM_DETERMINISTIC");
+    const char *device = options->device;
+    const char *profiles = options->profile_path;
+
+    context->log.function = options->log;
+    context->log.user = options->log_user;
+    context->log.level = options->log_level != 0
+                             ? options->log_level
+                             : log_level_parse(environment_get("TANDEM_LOG"));
+    context->deterministic =
+        options->deterministic == 1 ||
+        (deterministic != NULL && strcmp(deterministic, "1") == 0);
+    context->measure = options->measure == 1;
+    context->forced_by_environment = device == NULL;
+    if (device == NULL)
+        device = environment_get("TANDEM_DEVICE");
+    if (profiles == NULL)
+        profiles = environment_get("TANDEM_PROFILE");
+    if (profiles != NULL && profiles[0] != '/') {
+        log_message(&context->log, TANDEM_LOG_WARNING,
+                    "profile directory \"%.256s\" ignored: it is relative",
+                    profiles);
+        profiles = NULL;
+    }
+    hang_limit_read(context, options);
+    if (!text_keep(&context->forced_name, device) ||
+        !text_keep(&context->profile_path, profiles) ||
+        !text_keep(&context->num_threads, threads_wanted(context)) ||
+        !open_pairs_keep(context, options))
+        return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for a context");
+    return TANDEM_OK;
+}
+
+void options_free(struct tandem_context *context)
+{
+    for (uint32_t i = 0; i < context->open_count; i++) {
+        free(context->open_pairs[i].key);
+        free(context->open_pairs[i].value);
+    }
+    free(context->open_pairs);
+    free(context->profile_path);
+    free(context->num_threads);
+    free(context->forced_name);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The environment and the library's own directories; see directories.h.
+ */
+#include <config.h>
+
+#include "host/context/directories.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern char **environ;
+
+void path_environment_judge(const struct log *log)
+{
+    const char *cache = environment_get("XDG_CACHE_HOME");
+    char name[64];
+
+    if (cache != NULL && cache[0] != '/')
+        log_message(log, TANDEM_LOG_WARNING,
+                    "XDG_CACHE_HOME \"%.256s\" ignored: it is relative",
+                    cache);
+    for (char **at = environ; at != NULL && *at != NULL; at++) {
+        const size_t length = strcspn(*at, "=");
+
+        if ((strncmp(*at, "TANDEM_", 7) != 0 &&
+             strncmp(*at, "XDG_CACHE_HOME=", 15) != 0) ||
+            length >= sizeof(name) || (*at)[length] == '\0' ||
+            (*at)[length + 1] == '\0')
+            continue;
+        memcpy(name, *at, length);
+        name[length] = '\0';
+        if (environment_get(name) == NULL)
+            log_message(log, TANDEM_LOG_WARNING,
+                        "%s is not read: this program has more rights than "
+                        "its user",
+                        name);
+    }
+}
+
+int path_writable(const char *path, char *out_why, size_t why_bytes)
+{
+    const int directory =
+        secure_directory_open(path, TRUST_WRITE, out_why, why_bytes);
+
+    if (directory < 0 ||
+        faccessat(directory, ".", W_OK | X_OK, AT_EACCESS) == 0)
+        return directory;
+    snprintf(out_why, why_bytes, "%s", strerror(errno));
+    close(directory);
+    return -1;
+}
+
+/* ---- names ---------------------------------------------------------------------- */
+
+int path_compare(const void *left, const void *right)
+{
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+static bool name_add(struct path_names *names, size_t *room, const char *name)
+{
+    if (names->count == *room) {
+        const size_t more = *room > 0 ? 2 * *room : 16;
+        char **grown = realloc(names->names, more * sizeof(*grown));
+
+        if (grown == NULL)
+            return false;
+        names->names = grown;
+        *room = more;
+    }
+    names->names[names->count] = strdup(name);
+    if (names->names[names->count] == NULL)
+        return false;
+    names->count++;
+    return true;
+}
+
+bool path_list(int directory, bool (*wanted)(const char *name, void *user),
+               void *user, int (*compare)(const void *, const void *),
+               struct path_names *out)
+{
+    /* A descriptor of its own, for closedir and for where reading is at. */
+    const int own =
+        openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = own >= 0 ? fdopendir(own) : NULL;
+    struct dirent *entry;
+    size_t room = 0;
+    bool good = stream != NULL;
+
+    *out = (struct path_names){0};
+    while (good && (entry = readdir(stream)) != NULL) {
+        if (wanted(entry->d_name, user))
+            good = name_add(out, &room, entry->d_name);
+    }
+    if (out->count > 0)
+        qsort(out->names, out->count, sizeof(*out->names), compare);
+    if (stream != NULL)
+        closedir(stream);
+    else if (own >= 0)
+        close(own);
+    return good;
+}
+
+void path_names_free(struct path_names *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        free(names->names[i]);
+    free(names->names);
+    *names = (struct path_names){0};
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The log of a context; see log.h.
+ */
+#include <config.h>
+
+#include "host/context/log.h"
+#include "common/thread_state_guard.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void log_message(const struct log *log, enum tandem_log_level level,
+                 const char *format, ...)
+{
+    char line[1024];
+    locale_t locale;
+    va_list arguments;
+
+    if (log->function == NULL || (uint32_t)level > log->level)
+        return;
+    locale = shelter_locale();
+    va_start(arguments, format);
+    vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    shelter_locale_leave(locale);
+    for (char *c = line; *c != '\0'; c++) {
+        if (*c == '\n')
+            *c = ' ';
+    }
+    log->function(log->user, level, line);
+}
+
+void log_from_plugin(void *user, enum tandem_log_level level,
+                     const char *message)
+{
+    log_message(user, level, "%s", message != NULL ? message : "");
+}
+
+uint32_t log_level_parse(const char *text)
+{
+    static const struct {
+        const char *name;
+        uint32_t level;
+    } levels[] = {
+        {"none", 0},
+        {"error", TANDEM_LOG_ERROR},
+        {"warning", TANDEM_LOG_WARNING},
+        {"info", TANDEM_LOG_INFO},
+        {"debug", TANDEM_LOG_DEBUG},
+    };
+
+    for (size_t i = 0; text != NULL && i < sizeof(levels) / sizeof(levels[0]);
+         i++) {
+        if (strcmp(text, levels[i].name) == 0)
+            return levels[i].level;
+    }
+    return TANDEM_LOG_WARNING;
+}

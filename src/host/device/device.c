@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Devices of a context; see device.h.  The public functions over devices are
+ * in device_api.c.
+ */
+#include <config.h>
+
+#include "host/device/device.h"
+#include "common/last_error.h"
+#include "host/loader/plugin_reply.h"
+#include "host/profile/profile_reader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OPEN_KEYS_OWN 4u
+/* Attempts to open a device that may run out of memory: drivers say so, too,
+ * of what will never be. */
+#define OPEN_ATTEMPTS 8u
+
+/* *out_device stays NULL where the plugin cannot describe it. */
+static enum tandem_status device_new(struct tandem_context *context,
+                                     const struct backend *backend,
+                                     uint32_t index,
+                                     struct device **out_device)
+{
+    struct device *device = calloc(1, sizeof(*device));
+
+    *out_device = NULL;
+    if (device == NULL)
+        return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for %s:%u",
+                           backend->name, index);
+    device->context = context;
+    device->backend = backend;
+    device->table = &backend->table;
+    device->index = index;
+    device->id = context->device_count;
+    snprintf(device->label, sizeof(device->label), "%s:%u", backend->name,
+             index);
+    device->info.struct_size = sizeof(device->info);
+    device->info.duplicate_of = -1;
+    if (device->table->device_describe(index, &device->info) != TANDEM_OK) {
+        log_message(&context->log, TANDEM_LOG_WARNING,
+                    "%s: left out, it could not be described: %s",
+                    device->label, answer_error(device->table));
+        free(device);
+        return TANDEM_OK;
+    }
+    plugin_reply_sanitize_info(&device->info, index);
+    *out_device = device;
+    return TANDEM_OK;
+}
+
+/* ---- duplicates ------------------------------------------------------------ */
+
+/* The device, listed before, that it is once more; NULL where that is not
+ * there, or could not be opened. */
+static const struct device *device_original(const struct device *device)
+{
+    const struct tandem_context *context = device->context;
+
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        const struct device *other = context->devices[i];
+
+        if (other->backend == device->backend &&
+            (int64_t)other->index == device->info.duplicate_of &&
+            other->state != DEVICE_FAILED)
+            return other;
+    }
+    return NULL;
+}
+
+/* A device could not be opened: the same hardware may serve through the next
+ * driver that it is seen through. */
+static void duplicates_serve(struct tandem_context *context)
+{
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        struct device *device = context->devices[i];
+
+        if (!device->duplicate || device_original(device) != NULL)
+            continue;
+        device->duplicate = false;
+        context->usable |= 1u << device->id;
+        log_message(&context->log, TANDEM_LOG_INFO,
+                    "%s serves in the place of another", device->label);
+        return;
+    }
+}
+
+/* ---- finding --------------------------------------------------------------- */
+
+static enum tandem_status device_add(struct tandem_context *context,
+                                     const struct backend *backend,
+                                     uint32_t index)
+{
+    struct device *device;
+    enum tandem_status status;
+    uint32_t caps;
+
+    if (context->device_count == TANDEM_MAX_DEVICES) {
+        log_message(&context->log, TANDEM_LOG_WARNING,
+                    "%s:%u: left out, a context has at most %u devices",
+                    backend->name, index, TANDEM_MAX_DEVICES);
+        return TANDEM_OK;
+    }
+    status = device_new(context, backend, index, &device);
+    if (device == NULL)
+        return status;
+    caps = device->info.caps;
+    device->shares_host = caps & TANDEM_CAP_ZERO_COPY_IMPORT;
+    device->bit = device->shares_host ? HOST_BIT : 1u << device->id;
+    device->compiles = caps & TANDEM_CAP_JIT_COMPILATION;
+    device->async = caps & (TANDEM_CAP_ASYNC | TANDEM_CAP_FAULT_INJECTION) ||
+                    !device->shares_host;
+    device->duplicate = device_original(device) != NULL;
+    cost_defaults(
+        &device->cost, device->info.kind,
+        device->shares_host &&
+            !(caps & (TANDEM_CAP_ASYNC | TANDEM_CAP_JIT_COMPILATION)));
+    profile_load(device);
+    for (uint32_t op = 0; op < TANDEM_OP_ID_END; op++) {
+        if (cost_rejects(&device->cost, op))
+            context->rejecting[op] |= 1u << device->id;
+    }
+    for (uint32_t i = 0; i < TANDEM_COST_CLASSES; i++) {
+        if (device->cost.measured_classes >> i & 1)
+            context->measured[i] |= 1u << device->id;
+    }
+    /* See cost_model.c for what is guessed of it. */
+    if (strcmp(backend->name, "cpu") == 0)
+        context->bounded |= 1u << device->id;
+    context->devices[context->device_count++] = device;
+    if (!device->duplicate)
+        context->usable |= 1u << device->id;
+    if (device->shares_host)
+        context->sharing |= 1u << device->id;
+    else if (caps & TANDEM_CAP_UNIFIED_MEMORY)
+        context->importing |= 1u << device->id;
+    log_message(&context->log, TANDEM_LOG_INFO, "device %u: %s, %s%s%s",
+                device->id, device->label, device->info.name,
+                device->calibrated ? "" : ", not calibrated",
+                device->duplicate ? ", a duplicate" : "");
+    return TANDEM_OK;
+}
+
+/* Once all devices are known: those that are not chosen beside others, for
+ * want of measurements. */
+static void unmeasured_tell(const struct tandem_context *context)
+{
+    bool measured = false;
+
+    for (uint32_t i = 0; i < context->device_count; i++)
+        measured |= context->devices[i]->calibrated;
+    for (uint32_t i = 0; i < context->device_count && measured; i++) {
+        const struct device *device = context->devices[i];
+
+        if (!device->calibrated && !device->duplicate &&
+            !(context->bounded >> device->id & 1))
+            log_message(&context->log, TANDEM_LOG_WARNING,
+                        "%s: not calibrated: it is not chosen where a "
+                        "calibrated device serves the operator; run cl-probe "
+                        "--calibrate",
+                        device->label);
+    }
+}
+
+enum tandem_status devices_enumerate(struct tandem_context *context,
+                                     uint32_t backend_count)
+{
+    const bool more = context->backends_enumerated < backend_count;
+
+    while (context->backends_enumerated < backend_count) {
+        const struct backend *backend =
+            &context->backends[context->backends_enumerated];
+        uint32_t count = 0;
+        const enum tandem_status status = backend->table.device_count(&count);
+
+        if (status != TANDEM_OK) {
+            context_problem(context,
+                            status == TANDEM_NO_DEVICE ? TANDEM_LOG_INFO
+                                                       : TANDEM_LOG_WARNING,
+                            "%s: no devices: %s", backend->name,
+                            answer_error(&backend->table));
+            count = 0;
+        }
+        if (count > TANDEM_MAX_DEVICES) {
+            log_message(&context->log, TANDEM_LOG_WARNING,
+                        "%s: %u devices, only the first %u are looked at",
+                        backend->name, count, TANDEM_MAX_DEVICES);
+            count = TANDEM_MAX_DEVICES;
+        }
+        for (; context->indices_enumerated < count;
+             context->indices_enumerated++) {
+            if (device_add(context, backend, context->indices_enumerated) !=
+                TANDEM_OK)
+                return TANDEM_OUT_OF_MEMORY;
+        }
+        context->indices_enumerated = 0;
+        context->backends_enumerated++;
+    }
+    if (more && context->backends_enumerated == context->backend_count)
+        unmeasured_tell(context);
+    return TANDEM_OK;
+}
+
+enum tandem_status device_get(struct tandem_context *context, uint32_t id,
+                              struct device **out_device)
+{
+    enum tandem_status status = TANDEM_OK;
+
+    *out_device = NULL;
+    /* One that was found before: the other drivers need not be started. */
+    if (id >= context->device_count)
+        status = devices_enumerate(context, context->backend_count);
+    if (status != TANDEM_OK)
+        return status;
+    if (id >= context->device_count)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "device %u does not exist: this context has %u", id,
+                           context->device_count);
+    *out_device = context->devices[id];
+    return TANDEM_OK;
+}
+
+/* ---- opening --------------------------------------------------------------- */
+
+static uint32_t own_options(const struct device *device, const char **keys,
+                            const char **values)
+{
+    const struct tandem_context *context = device->context;
+    const struct {
+        const char *key, *value;
+    } own[OPEN_KEYS_OWN] = {
+        {"cache_dir", context->cache_usable ? context->cache_path : NULL},
+        {"num_threads", context->num_threads},
+        {"deterministic", context->deterministic ? "1" : NULL},
+        {"profile", device->tuning},
+    };
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < OPEN_KEYS_OWN; i++) {
+        if (own[i].value == NULL)
+            continue;
+        keys[count] = own[i].key;
+        values[count++] = own[i].value;
+    }
+    return count;
+}
+
+static enum tandem_status handle_open(struct device *device)
+{
+    struct tandem_context *context = device->context;
+    const uint32_t room = OPEN_KEYS_OWN + context->open_count;
+    const char **keys = calloc(2 * (size_t)room, sizeof(*keys));
+    struct tandem_open_options options = {
+        .struct_size = sizeof(options),
+        .log = log_from_plugin,
+        .log_user = &context->log,
+    };
+    enum tandem_status status;
+
+    if (keys == NULL)
+        return last_error_set(TANDEM_OUT_OF_MEMORY, "%s: no memory to open it",
+                           device->label);
+    options.keys = keys;
+    options.values = keys + room;
+    options.count = own_options(device, keys, keys + room);
+    for (uint32_t i = 0; i < context->open_count; i++) {
+        keys[options.count] = context->open_pairs[i].key;
+        keys[room + options.count++] = context->open_pairs[i].value;
+    }
+    status = answer_status(
+        device->table->open(device->index, &options, &device->handle));
+    free(keys);
+    if (status == TANDEM_OK && device->handle == NULL)
+        status = TANDEM_FAILED;
+    if (status == TANDEM_OK)
+        return TANDEM_OK;
+    device->handle = NULL; /* whatever is there: it is not open */
+    return last_error_set(status, "%s: could not be opened: %s", device->label,
+                       answer_error(device->table));
+}
+
+enum tandem_status device_open(struct device *device)
+{
+    struct tandem_context *context = device->context;
+    enum tandem_status status;
+
+    if (device->state == DEVICE_OPEN)
+        return TANDEM_OK;
+    if (device->state == DEVICE_GONE)
+        return last_error_set(TANDEM_DEVICE_LOST, "%s is lost", device->label);
+    if (device->state == DEVICE_FAILED)
+        return last_error_set(TANDEM_NO_DEVICE,
+                           "%s could not be opened earlier", device->label);
+    status = handle_open(device);
+    if (status == TANDEM_OK) {
+        status = answer_status(device->table->stream_create(
+            device->handle, 0, &device->stream));
+        if (status == TANDEM_OK && device->stream == NULL)
+            status = TANDEM_FAILED;
+        if (status != TANDEM_OK)
+            last_error_set(status, "%s: no stream could be made: %s",
+                        device->label, answer_error(device->table));
+    }
+    if (status != TANDEM_OK) {
+        if (device->handle != NULL)
+            device->table->close(device->handle);
+        device->handle = NULL;
+        device->stream = NULL;
+        if (status == TANDEM_OUT_OF_MEMORY &&
+            ++device->starved < OPEN_ATTEMPTS)
+            return status;
+        device->state = DEVICE_FAILED;
+        context->usable &= ~(1u << device->id);
+        log_message(&context->log, TANDEM_LOG_WARNING, "left out: %s",
+                    message_get());
+        duplicates_serve(context);
+        return status;
+    }
+    device->state = DEVICE_OPEN;
+    return TANDEM_OK;
+}
+
+void device_finish(struct device *device)
+{
+    if (device == NULL)
+        return;
+    /* What waits for work that hangs would hang, too. */
+    if (device->stream != NULL && !device->hung)
+        device->table->stream_destroy(device->stream);
+    if (device->handle != NULL && !device->hung)
+        device->table->close(device->handle);
+    gemm_finish(&device->cost.gemm);
+    free(device->profile);
+    free(device->refused);
+    free(device->tuning);
+    free(device);
+}
+
+/* ---- failures ----------------------------------------------------------------- */
+
+/* Its state is DEVICE_GONE from now on. */
+static void device_leave_out(struct device *device, const char *why)
+{
+    struct tandem_context *context = device->context;
+
+    device->state = DEVICE_GONE;
+    context->usable &= ~(1u << device->id);
+    device->adrift |= device->busy;
+    device->busy = false;
+    pthread_cond_broadcast(&context->freed);
+    log_message(&context->log, TANDEM_LOG_ERROR,
+                "%s is lost and left out from now on: %s", device->label, why);
+}
+
+void device_lose(struct device *device)
+{
+    if (device->state != DEVICE_GONE)
+        device_leave_out(device, answer_error(device->table));
+}
+
+/* With the message set. */
+static enum tandem_status device_hung(struct device *device)
+{
+    device->hung = true;
+    if (device->state != DEVICE_GONE)
+        device_leave_out(device, message_get());
+    return TANDEM_DEVICE_LOST;
+}
+
+enum tandem_status device_hang(struct device *device)
+{
+    const double seconds = (double)device->context->hang_ns * 1e-9;
+
+    if (device->state == DEVICE_GONE)
+        return last_error_set(TANDEM_DEVICE_LOST, "%s is lost", device->label);
+    last_error_set(
+        TANDEM_DEVICE_LOST,
+        "%s: its work did not end within %g s (TANDEM_HANG_TIMEOUT_SECONDS): "
+        "it counts as lost",
+        device->label, seconds);
+    return device_hung(device);
+}
+
+enum tandem_status device_failed(struct device *device,
+                                 enum tandem_status status, const char *what)
+{
+    status = answer_status(status);
+    /* Such calls have no timeout: the plugin gave up what it waited for. */
+    if (status == TANDEM_NOT_READY) {
+        last_error_set(TANDEM_DEVICE_LOST,
+                    "%s: %s had to wait for work that does not end (%s): it "
+                    "counts as lost",
+                    device->label, what, answer_error(device->table));
+        return device_hung(device);
+    }
+    last_error_set(status, "%s: %s failed: %s: %s", device->label, what,
+                status_name(status), answer_error(device->table));
+    if (status == TANDEM_DEVICE_LOST)
+        device_lose(device);
+    return status;
+}
+
+void device_mark_launches_unconfirmed(struct device *device)
+{
+    if (device->doubted == 0)
+        device->doubted_from = device->clean;
+    device->doubted = device->sequence;
+}
+
+void device_store_async_error(struct device *device, enum tandem_status status)
+{
+    struct tandem_context *context = device->context;
+    const char *why =
+        device->hung ? message_get() : answer_error(device->table);
+
+    device_mark_launches_unconfirmed(device);
+    log_message(&context->log, TANDEM_LOG_WARNING,
+                "%s: earlier work failed: %s", device->label, why);
+    if (context->late_status != TANDEM_OK)
+        return;
+    context->late_status = status;
+    snprintf(context->late_message, sizeof(context->late_message),
+             "%s: earlier work failed: %s: %s", device->label,
+             status_name(status), why);
+}
+
+void device_waited(struct device *device)
+{
+    struct tandem_context *context = device->context;
+
+    device->busy = false;
+    device->clean = device->sequence;
+    if (context->now_ns < device->busy_until_ns)
+        context->now_ns = device->busy_until_ns;
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The public functions over a context's devices.  Any thread.
+ */
+#include <config.h>
+
+#include "common/last_error.h"
+#include "common/struct_size.h"
+#include "host/device/device.h"
+#include "host/device/device_name.h"
+#include "host/tensor/storage.h"
+#include "host/device/device_wait.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Locks and finds the device; on failure unlocks again. */
+static enum tandem_status device_enter(struct tandem_context *context,
+                                       uint32_t id, const void *out,
+                                       struct device **out_device)
+{
+    enum tandem_status status = context_check(context);
+
+    if (status != TANDEM_OK)
+        return status;
+    if (out == NULL)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "NULL where the result goes");
+    context_lock(context);
+    status = device_get(context, id, out_device);
+    if (status != TANDEM_OK)
+        context_unlock(context);
+    return status;
+}
+
+enum tandem_status tandem_device_count(struct tandem_context *context,
+                                       uint32_t *out_count)
+{
+    enum tandem_status status = context_check(context);
+
+    if (out_count != NULL)
+        *out_count = 0;
+    if (status != TANDEM_OK)
+        return status;
+    if (out_count == NULL)
+        return last_error_set(TANDEM_INVALID_ARGUMENT, "out_count: NULL");
+    context_lock(context);
+    status = devices_enumerate(context, context->backend_count);
+    if (status == TANDEM_OK)
+        *out_count = context->device_count;
+    context_unlock(context);
+    return status;
+}
+
+enum tandem_status tandem_device_describe(struct tandem_context *context,
+                                          uint32_t device,
+                                          struct tandem_device_info *out_info)
+{
+    struct device *found;
+    enum tandem_status status =
+        device_enter(context, device, out_info, &found);
+
+    if (status != TANDEM_OK)
+        return status;
+    status = struct_size_check("out_info", "tandem_device_info",
+                               out_info->struct_size, sizeof(size_t));
+    if (status == TANDEM_OK)
+        struct_size_fill(out_info, &found->info, sizeof(found->info));
+    context_unlock(context);
+    return status;
+}
+
+enum tandem_status tandem_device_name(struct tandem_context *context,
+                                      uint32_t device, const char **out_backend,
+                                      uint32_t *out_index)
+{
+    struct device *found;
+    enum tandem_status status;
+
+    if (out_backend != NULL)
+        *out_backend = NULL;
+    status = device_enter(context, device,
+                          out_backend != NULL ? (const void *)out_index : NULL,
+                          &found);
+    if (status != TANDEM_OK)
+        return status;
+    *out_backend = found->backend->name;
+    *out_index = found->index;
+    context_unlock(context);
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_device_find(struct tandem_context *context,
+                                      const char *name, uint32_t *out_device)
+{
+    struct device *found;
+    enum tandem_status status = context_check(context);
+
+    if (out_device != NULL)
+        *out_device = TANDEM_ANY_DEVICE;
+    if (status != TANDEM_OK)
+        return status;
+    if (name == NULL || out_device == NULL)
+        return last_error_set(TANDEM_INVALID_ARGUMENT, "%s: NULL",
+                           name == NULL ? "name" : "out_device");
+    context_lock(context);
+    status = device_find(context, name, &found);
+    if (status == TANDEM_OK)
+        *out_device = found->id;
+    context_unlock(context);
+    return status;
+}
+
+enum tandem_status tandem_device_is_calibrated(struct tandem_context *context,
+                                            uint32_t device,
+                                            uint32_t *out_calibrated)
+{
+    struct device *found;
+    const enum tandem_status status =
+        device_enter(context, device, out_calibrated, &found);
+
+    if (status != TANDEM_OK)
+        return status;
+    *out_calibrated = found->calibrated;
+    context_unlock(context);
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_device_profile_path(struct tandem_context *context,
+                                         uint32_t device,
+                                         const char **out_path)
+{
+    struct device *found;
+    const enum tandem_status status =
+        device_enter(context, device, out_path, &found);
+
+    if (status != TANDEM_OK)
+        return status;
+    *out_path = found->profile;
+    context_unlock(context);
+    return TANDEM_OK;
+}
+
+enum tandem_status
+tandem_device_ignored_profiles(struct tandem_context *context, uint32_t device,
+                              const char **out_why)
+{
+    struct device *found;
+    enum tandem_status status;
+
+    if (out_why != NULL)
+        *out_why = NULL;
+    status = device_enter(context, device, out_why, &found);
+    if (status != TANDEM_OK)
+        return status;
+    *out_why = found->refused;
+    context_unlock(context);
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_device_is_op_blocked(struct tandem_context *context,
+                                         uint32_t device, uint32_t op,
+                                         uint32_t *out_rejects)
+{
+    struct device *found;
+    enum tandem_status status;
+
+    if (out_rejects != NULL)
+        *out_rejects = 0;
+    status = device_enter(context, device, out_rejects, &found);
+    if (status != TANDEM_OK)
+        return status;
+    if (op < TANDEM_OP_ID_END)
+        *out_rejects = cost_rejects(&found->cost, op);
+    else
+        status = last_error_set(TANDEM_INVALID_ARGUMENT,
+                             "op: there is no operator %u", op);
+    context_unlock(context);
+    return status;
+}
+
+enum tandem_status
+tandem_device_backend(struct tandem_context *context, uint32_t device,
+                      const struct tandem_backend **out_backend,
+                      struct tandem_device **out_device)
+{
+    struct device *found;
+    enum tandem_status status;
+
+    if (out_backend != NULL)
+        *out_backend = NULL;
+    if (out_device != NULL)
+        *out_device = NULL;
+    status = device_enter(context, device,
+                          out_backend != NULL ? (const void *)out_device : NULL,
+                          &found);
+    if (status != TANDEM_OK)
+        return status;
+    status = device_open(found);
+    if (status == TANDEM_OK) {
+        *out_backend = found->table;
+        *out_device = found->handle;
+    }
+    context_unlock(context);
+    return status;
+}
+
+enum tandem_status tandem_device_predict_cost(struct tandem_context *context,
+                                      uint32_t device, const char *curve,
+                                      double x, double *out_ns)
+{
+    struct device *found;
+    uint32_t index;
+    enum tandem_status status;
+
+    if (out_ns != NULL)
+        *out_ns = 0;
+    status = device_enter(context, device, out_ns, &found);
+    if (status != TANDEM_OK)
+        return status;
+    if (curve == NULL || !(x >= 0 && x <= COST_X_MAX)) {
+        status = curve == NULL
+                     ? last_error_set(TANDEM_INVALID_ARGUMENT, "curve: NULL")
+                     : last_error_set(TANDEM_INVALID_ARGUMENT,
+                                   "x: %g is not from 0 to %g", x, COST_X_MAX);
+    } else if ((index = cost_curve_find(curve)) < COST_CURVES) {
+        *out_ns = curve_at(&found->cost.curves[index], x);
+    } else if ((index = cost_scalar_find(curve)) < COST_SCALARS) {
+        *out_ns = found->cost.scalars[index];
+    } else {
+        status = last_error_set(TANDEM_INVALID_ARGUMENT,
+                             "curve: there is none named \"%.64s\"", curve);
+    }
+    context_unlock(context);
+    return status;
+}
+
+enum tandem_status tandem_context_force_device(struct tandem_context *context,
+                                               uint32_t device)
+{
+    struct device *found;
+    enum tandem_status status = context_check(context);
+
+    if (status != TANDEM_OK)
+        return status;
+    context_lock(context);
+    if (device != TANDEM_ANY_DEVICE)
+        status = device_get(context, device, &found);
+    if (status == TANDEM_OK) {
+        free(context->forced_name);
+        context->forced_name = NULL;
+        context->forced = device;
+    }
+    context_unlock(context);
+    return status;
+}
+
+/* ---- waiting for all ------------------------------------------------------------ */
+
+/* Waits for one device, and lets other threads use it meanwhile. */
+static enum tandem_status device_await(struct device *device,
+                                       uint64_t deadline_ns)
+{
+    enum tandem_status status = wait_free(device, deadline_ns);
+
+    if (status == TANDEM_OK && device->state == DEVICE_OPEN)
+        status = wait_enqueued(device, deadline_ns);
+    return status == TANDEM_OK ? wait_idle(device, deadline_ns) : status;
+}
+
+/* The error of work that failed after its call, told once. */
+static enum tandem_status late_take(struct tandem_context *context)
+{
+    const enum tandem_status status = context->late_status;
+
+    context->late_status = TANDEM_OK;
+    if (status != TANDEM_OK)
+        last_error_set(status, "%s", context->late_message);
+    return status;
+}
+
+enum tandem_status tandem_context_synchronize(struct tandem_context *context,
+                                      uint64_t timeout_ns)
+{
+    const uint64_t deadline = clock_deadline(timeout_ns);
+    enum tandem_status first = context_check(context);
+
+    if (first != TANDEM_OK)
+        return first;
+    if (!context_lock_until(context, deadline))
+        return TANDEM_NOT_READY;
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        struct device *device = context->devices[i];
+        enum tandem_status status;
+
+        if (device->state != DEVICE_OPEN)
+            continue;
+        status = device_await(device, deadline);
+        if (status == TANDEM_NOT_READY) {
+            first = first == TANDEM_OK ? status : first;
+        } else if (status != TANDEM_OK) {
+            device_store_async_error(device, status);
+        }
+    }
+    storages_free_pending(context);
+    if (first == TANDEM_OK)
+        first = late_take(context);
+    context_unlock(context);
+    return first;
+}

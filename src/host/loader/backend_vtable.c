@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies of plugins' tables: every entry of the present minor version is
+ * there, so that call sites never test.  Pure.
+ */
+#include <config.h>
+
+#include "host/loader/loader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum tandem_status tune_none(struct tandem_device *device,
+                                    uint64_t budget_ns,
+                                    tandem_tuning_result_fn sink, void *user)
+{
+    (void)device, (void)budget_ns, (void)sink, (void)user;
+    return TANDEM_UNSUPPORTED;
+}
+
+static enum tandem_status host_alloc_plain(struct tandem_device *device,
+                                           uint64_t bytes, void **out_memory)
+{
+    const uint64_t rounded = (bytes + 4095) / 4096 * 4096;
+
+    (void)device;
+    *out_memory = NULL;
+    if (rounded < bytes || rounded > SIZE_MAX ||
+        posix_memalign(out_memory, 4096, rounded > 0 ? rounded : 4096) != 0) {
+        *out_memory = NULL;
+        return TANDEM_OUT_OF_MEMORY;
+    }
+    return TANDEM_OK;
+}
+
+static void host_free_plain(struct tandem_device *device, void *memory)
+{
+    (void)device;
+    free(memory);
+}
+
+static enum tandem_status import_none(struct tandem_device *device,
+                                      void *memory, uint64_t bytes,
+                                      struct tandem_buffer **out_buffer)
+{
+    (void)device, (void)memory, (void)bytes;
+    *out_buffer = NULL;
+    return TANDEM_UNSUPPORTED;
+}
+
+static enum tandem_status map_none(struct tandem_stream *stream,
+                                   struct tandem_buffer *buffer,
+                                   uint64_t offset, uint64_t bytes,
+                                   uint32_t flags, uint64_t timeout_ns,
+                                   void **out_memory)
+{
+    (void)stream, (void)buffer, (void)offset, (void)bytes, (void)flags;
+    (void)timeout_ns;
+    *out_memory = NULL;
+    return TANDEM_UNSUPPORTED;
+}
+
+static enum tandem_status unmap_none(struct tandem_stream *stream,
+                                     struct tandem_buffer *buffer,
+                                     void *memory)
+{
+    (void)stream, (void)buffer, (void)memory;
+    return TANDEM_UNSUPPORTED;
+}
+
+static enum tandem_status trim_none(struct tandem_device *device,
+                                    uint64_t keep_bytes)
+{
+    (void)device, (void)keep_bytes;
+    return TANDEM_OK;
+}
+
+/* prepare and ready where an operator is always ready. */
+static enum tandem_status
+always_ready(struct tandem_device *device, const struct tandem_op *op,
+             const struct tandem_tensor_desc *const *inputs,
+             uint32_t input_count,
+             const struct tandem_tensor_desc *const *outputs,
+             uint32_t output_count)
+{
+    (void)device, (void)op, (void)inputs, (void)input_count, (void)outputs;
+    (void)output_count;
+    return TANDEM_OK;
+}
+
+static enum tandem_status elapsed_none(struct tandem_event *start,
+                                       struct tandem_event *end,
+                                       uint64_t *out_ns)
+{
+    (void)start, (void)end;
+    *out_ns = 0;
+    return TANDEM_UNSUPPORTED;
+}
+
+static enum tandem_status capture_begin_none(struct tandem_stream *stream)
+{
+    (void)stream;
+    return TANDEM_UNSUPPORTED;
+}
+
+static enum tandem_status capture_end_none(struct tandem_stream *stream,
+                                           struct tandem_graph **out_graph)
+{
+    (void)stream;
+    *out_graph = NULL;
+    return TANDEM_UNSUPPORTED;
+}
+
+static enum tandem_status replay_none(struct tandem_stream *stream,
+                                      struct tandem_graph *graph)
+{
+    (void)stream, (void)graph;
+    return TANDEM_UNSUPPORTED;
+}
+
+static void graph_destroy_none(struct tandem_graph *graph)
+{
+    (void)graph;
+}
+
+static const char *required_missing(const struct tandem_backend *table)
+{
+#define REQUIRED(entry)                                                        \
+    if (table->entry == NULL)                                                  \
+    return "its table lacks the required entry " #entry
+    REQUIRED(last_error);
+    REQUIRED(device_count);
+    REQUIRED(device_describe);
+    REQUIRED(open);
+    REQUIRED(close);
+    REQUIRED(alloc);
+    REQUIRED(free);
+    REQUIRED(upload);
+    REQUIRED(download);
+    REQUIRED(copy);
+    REQUIRED(fill);
+    REQUIRED(memory_stats);
+    REQUIRED(supports);
+    REQUIRED(launch);
+    REQUIRED(gemm);
+    REQUIRED(stream_create);
+    REQUIRED(stream_destroy);
+    REQUIRED(stream_query);
+    REQUIRED(stream_synchronize);
+    REQUIRED(stream_wait_event);
+    REQUIRED(event_record);
+    REQUIRED(event_destroy);
+    REQUIRED(event_query);
+    REQUIRED(event_wait);
+    REQUIRED(synchronize);
+#undef REQUIRED
+    if ((table->host_alloc == NULL) != (table->host_free == NULL))
+        return "its table has only one of host_alloc and host_free";
+    if ((table->map == NULL) != (table->unmap == NULL))
+        return "its table has only one of map and unmap";
+    return NULL;
+}
+
+static void fallbacks_fill(struct tandem_backend *table)
+{
+#define FALLBACK(entry, function)                                              \
+    if (table->entry == NULL)                                                  \
+    table->entry = function
+    FALLBACK(tune, tune_none);
+    FALLBACK(host_alloc, host_alloc_plain);
+    FALLBACK(host_free, host_free_plain);
+    FALLBACK(import_host, import_none);
+    FALLBACK(map, map_none);
+    FALLBACK(unmap, unmap_none);
+    FALLBACK(trim, trim_none);
+    FALLBACK(prepare, always_ready);
+    FALLBACK(ready, always_ready);
+    FALLBACK(event_elapsed_ns, elapsed_none);
+    if (table->capture_begin == NULL || table->capture_end == NULL ||
+        table->graph_launch == NULL || table->graph_destroy == NULL) {
+        table->capture_begin = capture_begin_none;
+        table->capture_end = capture_end_none;
+        table->graph_launch = replay_none;
+        table->graph_destroy = graph_destroy_none;
+    }
+#undef FALLBACK
+}
+
+static bool name_valid(const char *name)
+{
+    const size_t length =
+        strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
+
+    return length > 0 && length < BACKEND_NAME_BYTES && name[length] == '\0';
+}
+
+const char *backend_vtable_normalize(const struct tandem_backend *table,
+                       struct tandem_backend *out, char *why, size_t why_bytes)
+{
+    size_t bytes;
+    const char *missing;
+
+    memset(out, 0, sizeof(*out));
+    if (table == NULL) {
+        snprintf(why, why_bytes, "it does not serve version %u of the ABI",
+                 TANDEM_ABI_MAJOR);
+        return why;
+    }
+    bytes = table->struct_size;
+    if (bytes < offsetof(struct tandem_backend, last_error)) {
+        snprintf(why, why_bytes, "its table is cut short at %zu bytes",
+                 bytes);
+        return why;
+    }
+    if (table->abi_major != TANDEM_ABI_MAJOR) {
+        snprintf(why, why_bytes,
+                 "its table is of version %u of the ABI, not %u",
+                 table->abi_major, TANDEM_ABI_MAJOR);
+        return why;
+    }
+    memcpy(out, table, bytes < sizeof(*out) ? bytes : sizeof(*out));
+    /* The last pointer may have been cut in the middle. */
+    if (bytes < sizeof(*out)) {
+        const size_t whole = bytes / sizeof(void *) * sizeof(void *);
+
+        memset((char *)out + whole, 0, sizeof(*out) - whole);
+    }
+    out->struct_size = sizeof(*out);
+    if (out->name == NULL || !name_valid(out->name))
+        return "it has no valid name";
+    if (out->version == NULL || out->version[0] == '\0')
+        return "it has no version";
+    missing = required_missing(out);
+    if (missing != NULL)
+        return missing;
+    fallbacks_fill(out);
+    return NULL;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds truncated shared objects before the dynamic linker maps them: reading a
+ * mapped page past the end of the file kills the process with SIGBUS.  Any
+ * thread may call the function.
+ */
+#ifndef TANDEM_HOST_LOADER_ELF_CHECK_H
+#define TANDEM_HOST_LOADER_ELF_CHECK_H
+
+/* Returns NULL if the open file is a shared object for this architecture and
+ * contains all its segments.  Otherwise returns what is wrong with the file, as
+ * a static string. */
+const char *elf_problem(int file);
+
+#endif

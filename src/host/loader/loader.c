@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The plugin loader; see loader.h.
+ */
+#include <config.h>
+
+#include "host/loader/loader.h"
+#include "common/last_error.h"
+#include "common/thread_state_guard.h"
+#include "common/threads.h"
+#include "host/loader/elf_check.h"
+#include "host/context/directories.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PLUGINS_MAX 16u
+
+/* Returns which packages contain the missing library that a message of dlerror
+ * names, or "" if the library is not known. */
+static const char *library_hint(const char *error)
+{
+    static const struct {
+        const char *library, *hint;
+    } hints[] = {
+        {"libOpenCL.so", "; install ocl-icd-libopencl1 (Debian) or ocl-icd "
+                         "(Fedora) for it"},
+        {"libclblast.so", "; install libclblast1 (Debian) or clblast (Fedora) "
+                          "for it"},
+        {"libopenblas.so", "; install libopenblas0 (Debian) or openblas "
+                           "(Fedora) for it"},
+        {"libblis.so", "; install libblis4 (Debian) or blis (Fedora) for it"},
+        {"libsleef.so", "; install libsleef3 (Debian) or sleef (Fedora) for "
+                        "it"},
+    };
+
+    for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
+        if (strstr(error, hints[i].library) != NULL)
+            return hints[i].hint;
+    }
+    return "";
+}
+
+/* Room for the largest number of processors that Linux supports. */
+struct processors {
+    cpu_set_t sets[8192 / CPU_SETSIZE];
+};
+
+/* OpenBLAS starts one thread less than the processors that the loading thread
+ * may run on.  If the system refuses one of these threads, OpenBLAS prints to
+ * stderr and raises SIGINT. */
+enum thread_room {
+    THREADS_START,     /* or the calling thread has one processor anyway */
+    THREADS_PREVENTED, /* it has one processor until found is set again */
+    THREADS_REFUSED    /* a library that starts threads must not be loaded */
+};
+
+static enum thread_room thread_room(struct processors *out_found)
+{
+    const size_t bytes = sizeof(out_found->sets);
+    struct processors one;
+    const int here = sched_getcpu();
+    int count;
+
+    memset(out_found, 0, sizeof(*out_found));
+    memset(&one, 0, sizeof(one));
+    if (here < 0 || sched_getaffinity(0, bytes, out_found->sets) != 0)
+        return threads_can_start(1) ? THREADS_START : THREADS_REFUSED;
+    count = CPU_COUNT_S(bytes, out_found->sets);
+    if (count < 2 || threads_can_start((uint32_t)count - 1))
+        return THREADS_START;
+    CPU_SET_S(here, bytes, one.sets);
+    return sched_setaffinity(0, bytes, one.sets) == 0 ? THREADS_PREVENTED
+                                                      : THREADS_REFUSED;
+}
+
+/* Opens a plugin in a shelter, because its libraries may start threads.
+ * Returns NULL on failure.  Sets *out_room; if *out_room is THREADS_REFUSED,
+ * dlopen was not called and dlerror returns NULL. */
+static void *library_load(const char *path, enum thread_room *out_room)
+{
+    struct processors found;
+    struct shelter host;
+    void *library = NULL;
+
+    dlerror();
+    thread_state_guard_enter(&host);
+    *out_room = thread_room(&found);
+    if (*out_room != THREADS_REFUSED)
+        library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (*out_room == THREADS_PREVENTED)
+        sched_setaffinity(0, sizeof(found.sets), found.sets);
+    shelter_leave(&host);
+    return library;
+}
+
+/* Whether TANDEM_BACKENDS, names separated by commas, lets a plugin in. */
+static bool backend_wanted(const char *name, size_t length)
+{
+    const char *list = environment_get("TANDEM_BACKENDS");
+
+    if (list == NULL)
+        return true;
+    for (;;) {
+        const size_t part = strcspn(list, ",");
+
+        if (part == length && strncmp(list, name, length) == 0)
+            return true;
+        if (list[part] == '\0')
+            return false;
+        list += part + 1;
+    }
+}
+
+static bool backend_known(const struct tandem_context *context,
+                          const char *name)
+{
+    for (uint32_t i = 0; i < context->backend_count; i++) {
+        if (strcmp(context->backends[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Takes the plugin into the context; NULL, or why not. */
+static const char *backend_add(struct tandem_context *context,
+                               const char *path, void *library, char *why,
+                               size_t why_bytes)
+{
+    tandem_backend_query_fn query;
+    struct backend backend;
+    const char *problem;
+
+    *(void **)&query = dlsym(library, TANDEM_BACKEND_QUERY_SYMBOL);
+    if (query == NULL)
+        return "it is no Tandem plugin: it does not export "
+               "" TANDEM_BACKEND_QUERY_SYMBOL;
+    problem = backend_vtable_normalize(query(TANDEM_ABI_MAJOR), &backend.table,
+                                       why, why_bytes);
+    if (problem != NULL)
+        return problem;
+    if (backend_known(context, backend.table.name)) {
+        log_message(&context->log, TANDEM_LOG_INFO,
+                    "%s: a plugin named %s is already loaded, skipped", path,
+                    backend.table.name);
+        return NULL;
+    }
+    if (context->backend_count == PLUGINS_MAX)
+        return "too many plugins are loaded already";
+    snprintf(backend.name, sizeof(backend.name), "%s", backend.table.name);
+    context->backends[context->backend_count++] = backend;
+    log_message(&context->log, TANDEM_LOG_INFO, "loaded %s: %s %s", path,
+                backend.name, backend.table.version);
+    return NULL;
+}
+
+/* Reports a plugin that dlopen could not load.  If libraries are missing,
+ * dlerror names the first one. */
+static void plugin_refuse(struct tandem_context *context, const char *path)
+{
+    const char *error = dlerror();
+
+    if (error == NULL)
+        error = "the system refuses new threads because of " THREADS_LIMITS;
+    context_problem(context, TANDEM_LOG_WARNING, "%s: not loaded: %s%s", path,
+                    error, library_hint(error));
+}
+
+/* Opens the plugin at path; returns NULL on failure.  Only a plugin that is not
+ * loaded yet may start threads, so RTLD_NOLOAD comes first.  The plugin is
+ * opened by its path, so that debuggers and dladdr show the path.  Only a user
+ * who may change the file itself can change what the path refers to, because
+ * the directories were checked, too (docs/trust.md). */
+static void *library_open(struct tandem_context *context, const char *path)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    enum thread_room room;
+
+    if (library != NULL)
+        return library;
+    library = library_load(path, &room);
+    if (room == THREADS_PREVENTED)
+        log_message(&context->log, TANDEM_LOG_WARNING,
+                    "%s: its libraries were loaded for one thread, because the "
+                    "system refuses new threads: " THREADS_LIMITS " is reached",
+                    path);
+    return library;
+}
+
+static void plugin_load(struct tandem_context *context, int directory,
+                        const char *name, const char *path)
+{
+    char why[TRUST_WHY_BYTES];
+    const char *problem = why;
+    const int file = trust_file(directory, name, why, sizeof(why));
+    void *library;
+
+    if (file >= 0) {
+        problem = elf_problem(file);
+        close(file);
+    }
+    if (problem != NULL) {
+        context_problem(context, TANDEM_LOG_WARNING, "%s: not loaded: %s", path,
+                        problem[0] != '\0' ? problem : "it is gone");
+        return;
+    }
+    library = library_open(context, path);
+    if (library == NULL) {
+        plugin_refuse(context, path);
+        return;
+    }
+    problem = backend_add(context, path, library, why, sizeof(why));
+    if (problem != NULL) {
+        context_problem(context, TANDEM_LOG_WARNING, "%s: not used: %s", path,
+                        problem);
+        dlclose(library);
+    }
+}
+
+static bool plugin_name(const char *name, void *user)
+{
+    const size_t length = strlen(name);
+
+    (void)user;
+    return strncmp(name, "tandem-", 7) == 0 && length > 10 &&
+           strcmp(name + length - 3, ".so") == 0 &&
+           backend_wanted(name + 7, length - 10);
+}
+
+/* Byte order, but the CPU plugin before all others. */
+static int names_compare(const void *left, const void *right)
+{
+    const char *a = *(char *const *)left, *b = *(char *const *)right;
+    const int cpu = (strcmp(b, "tandem-cpu.so") == 0) -
+                    (strcmp(a, "tandem-cpu.so") == 0);
+
+    return cpu != 0 ? cpu : strcmp(a, b);
+}
+
+static void directory_load(struct tandem_context *context, const char *path)
+{
+    char file[PATH_BYTES], why[TRUST_WHY_BYTES];
+    struct path_names found;
+    const int directory =
+        secure_directory_open(path, TRUST_READ, why, sizeof(why));
+
+    if (directory < 0 && why[0] == '\0') {
+        log_message(&context->log, TANDEM_LOG_INFO,
+                    "no plugins from %s: there is no such directory", path);
+        return;
+    }
+    if (directory < 0) {
+        context_problem(context, TANDEM_LOG_WARNING, "no plugins from %s: %s",
+                        path, why);
+        return;
+    }
+    if (!path_list(directory, plugin_name, NULL, names_compare, &found))
+        context_problem(context, TANDEM_LOG_WARNING,
+                        "%s: not all of it could be read", path);
+    for (size_t i = 0; i < found.count; i++) {
+        const int length =
+            snprintf(file, sizeof(file), "%s/%s", path, found.names[i]);
+
+        if (length > 0 && (size_t)length < sizeof(file))
+            plugin_load(context, directory, found.names[i], file);
+    }
+    path_names_free(&found);
+    close(directory);
+}
+
+/* Each directory of a list separated by colons. */
+static void list_load(struct tandem_context *context, const char *list)
+{
+    char path[PATH_BYTES];
+
+    while (list != NULL) {
+        const char *end = strchr(list, ':');
+        const size_t length = end != NULL ? (size_t)(end - list) : strlen(list);
+
+        if (length == 0 || list[0] != '/' || length >= sizeof(path)) {
+            log_message(&context->log, TANDEM_LOG_WARNING,
+                        "element \"%.*s\" of the plugin path ignored: it is "
+                        "%s",
+                        length < 256 ? (int)length : 256, list,
+                        length == 0 ? "empty"
+                        : list[0] != '/' ? "relative"
+                                         : "too long");
+        } else {
+            memcpy(path, list, length);
+            path[length] = '\0';
+            directory_load(context, path);
+        }
+        list = end != NULL ? end + 1 : NULL;
+    }
+}
+
+/* The CPU plugin's devices come first, whichever directory it was in. */
+static void cpu_first(struct tandem_context *context)
+{
+    for (uint32_t i = 1; i < context->backend_count; i++) {
+        if (strcmp(context->backends[i].name, "cpu") == 0) {
+            const struct backend cpu = context->backends[i];
+
+            memmove(context->backends + 1, context->backends,
+                    i * sizeof(cpu));
+            context->backends[0] = cpu;
+            return;
+        }
+    }
+}
+
+enum tandem_status loader_run(struct tandem_context *context,
+                              const char *option_path)
+{
+    context->backends = calloc(PLUGINS_MAX, sizeof(*context->backends));
+    if (context->backends == NULL)
+        return last_error_set(TANDEM_OUT_OF_MEMORY,
+                           "no memory for the table of plugins");
+    list_load(context, option_path);
+    list_load(context, environment_get("TANDEM_PLUGIN_PATH"));
+    list_load(context, PLUGINDIR);
+    cpu_first(context);
+    if (context->backend_count == 0)
+        return last_error_set(TANDEM_NO_DEVICE,
+                           "no backend plugin could be loaded: %s",
+                           context->problem_count > 0
+                               ? context->problems[0]
+                               : "none was found in TANDEM_PLUGIN_PATH or in "
+                                 "" PLUGINDIR);
+    return TANDEM_OK;
+}

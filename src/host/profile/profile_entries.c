@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is written into a profile, entry by entry: only what its reader takes.
+ * One thread uses one profile at a time.
+ */
+#include <config.h>
+
+#include "host/profile/profile_writer.h"
+#include "common/last_error.h"
+#include "common/operator_table.h"
+
+#include <string.h>
+
+static enum tandem_status number_check(const char *what, double value,
+                                       double low, double high)
+{
+    if (value >= low && value <= high)
+        return TANDEM_OK;
+    return last_error_set(TANDEM_INVALID_ARGUMENT,
+                          "%s: %g is not from %g to %g", what, value, low,
+                          high);
+}
+
+enum tandem_status tandem_profile_set_scalar(struct tandem_profile *profile,
+                                         const char *name, double value)
+{
+    enum tandem_status status = draft_check(profile);
+
+    if (status == TANDEM_OK && name == NULL)
+        status = last_error_set(TANDEM_INVALID_ARGUMENT, "name: NULL");
+    if (status == TANDEM_OK && cost_scalar_find(name) == COST_SCALARS)
+        status = last_error_set(TANDEM_INVALID_ARGUMENT,
+                             "name: there is no scalar \"%.64s\"", name);
+    if (status == TANDEM_OK)
+        status = number_check(name, value, 0, COST_NS_MAX);
+    if (status == TANDEM_OK &&
+        json_object_set_new(profile->scalars, name, json_real(value)) != 0)
+        status = draft_memory_fail();
+    return status;
+}
+
+/* The place of x in a curve's rising points; *out_same: it is taken. */
+static size_t point_place(const json_t *points, double x, bool *out_same)
+{
+    const size_t count = json_array_size(points);
+
+    *out_same = false;
+    for (size_t i = 0; i < count; i++) {
+        const double at = json_number_value(
+            json_array_get(json_array_get(points, i), 0));
+
+        *out_same = at == x;
+        if (at >= x)
+            return i;
+    }
+    return count;
+}
+
+/* Puts a point in its place among those of a curve, or first where points is
+ * NULL.  false: no memory, nothing changed. */
+static bool point_put(struct tandem_profile *profile, const char *curve,
+                      json_t *points, size_t place, bool same, json_t *pair)
+{
+    if (pair == NULL)
+        return false;
+    if (same)
+        return json_array_set_new(points, place, pair) == 0;
+    if (points != NULL)
+        return json_array_insert_new(points, place, pair) == 0;
+    points = json_array();
+    if (json_array_append_new(points, pair) != 0) {
+        json_decref(points);
+        return false;
+    }
+    return draft_member_add(profile->curves, curve, points) != NULL;
+}
+
+enum tandem_status
+tandem_profile_add_curve_point(struct tandem_profile *profile,
+                               const char *curve, double x, double ns)
+{
+    enum tandem_status status = draft_check(profile);
+    json_t *points;
+    size_t place;
+    bool same;
+
+    if (status == TANDEM_OK && curve == NULL)
+        status = last_error_set(TANDEM_INVALID_ARGUMENT, "curve: NULL");
+    if (status == TANDEM_OK && cost_curve_find(curve) == COST_CURVES)
+        status = last_error_set(TANDEM_INVALID_ARGUMENT,
+                             "curve: there is none named \"%.64s\"", curve);
+    if (status == TANDEM_OK)
+        status = number_check("x", x, 0, COST_X_MAX);
+    if (status == TANDEM_OK)
+        status = number_check("ns", ns, 0, COST_NS_MAX);
+    if (status != TANDEM_OK)
+        return status;
+    points = json_object_get(profile->curves, curve);
+    place = point_place(points, x, &same);
+    if (!same && json_array_size(points) == CURVE_POINTS)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "curve: %s has %u points already", curve,
+                           CURVE_POINTS);
+    if (!point_put(profile, curve, points, place, same,
+                   json_pack("[f, f]", x, ns)))
+        return draft_memory_fail();
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_profile_add_gemm_point(struct tandem_profile *profile,
+                                       int64_t m, int64_t n, int64_t k,
+                                       double ns)
+{
+    enum tandem_status status = draft_check(profile);
+
+    if (status == TANDEM_OK)
+        status = number_check("m", (double)m, 1, COST_SIZE_MAX);
+    if (status == TANDEM_OK)
+        status = number_check("n", (double)n, 1, COST_SIZE_MAX);
+    if (status == TANDEM_OK)
+        status = number_check("k", (double)k, 1, COST_SIZE_MAX);
+    if (status == TANDEM_OK)
+        status = number_check("ns", ns, 1e-3, COST_NS_MAX);
+    if (status == TANDEM_OK && json_array_size(profile->gemm) == GEMM_POINTS)
+        status = last_error_set(TANDEM_INVALID_ARGUMENT,
+                             "gemm: it has %u points already", GEMM_POINTS);
+    if (status == TANDEM_OK &&
+        json_array_append_new(profile->gemm,
+                              json_pack("[I, I, I, f]", (json_int_t)m,
+                                        (json_int_t)n, (json_int_t)k, ns)) != 0)
+        status = draft_memory_fail();
+    return status;
+}
+
+/* Jansson does not say whether text or memory was what it wanted. */
+static bool text_utf8(const char *text)
+{
+    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+
+    while (*text != '\0') {
+        const unsigned char first = (unsigned char)*text++;
+        const uint32_t more =
+            first < 0x80 ? 0 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
+        uint32_t code = more == 0 ? first : first & (0x3fu >> more);
+
+        if ((first >= 0x80 && first < 0xc0) || first >= 0xf8)
+            return false;
+        for (uint32_t i = 0; i < more; i++, text++) {
+            if (((unsigned char)*text & 0xc0u) != 0x80)
+                return false;
+            code = code << 6 | ((unsigned char)*text & 0x3fu);
+        }
+        if (code < least[more] || code > 0x10ffff ||
+            (code >= 0xd800 && code < 0xe000))
+            return false;
+    }
+    return true;
+}
+
+enum tandem_status tandem_profile_set_tuning(struct tandem_profile *profile,
+                                         const char *key, const char *value)
+{
+    enum tandem_status status = draft_check(profile);
+
+    if (status == TANDEM_OK && (key == NULL || value == NULL))
+        status = last_error_set(TANDEM_INVALID_ARGUMENT, "%s: NULL",
+                             key == NULL ? "key" : "value");
+    if (status == TANDEM_OK && (strlen(value) > PROFILE_TUNING_MAX ||
+                                json_object_size(profile->tuning) >=
+                                    PROFILE_TUNING_MAX))
+        status = last_error_set(TANDEM_INVALID_ARGUMENT,
+                             "value of \"%.64s\": too long, or too many", key);
+    if (status == TANDEM_OK && !(text_utf8(key) && text_utf8(value)))
+        status = last_error_set(TANDEM_INVALID_ARGUMENT,
+                             "\"%.64s\": key or value is not UTF-8", key);
+    if (status == TANDEM_OK &&
+        json_object_set_new(profile->tuning, key, json_string(value)) != 0)
+        status = draft_memory_fail();
+    return status;
+}
+
+enum tandem_status tandem_profile_set_op_blocked(struct tandem_profile *profile,
+                                         uint32_t op, uint32_t rejected)
+{
+    const struct operator_row *row = operator_row(op);
+    enum tandem_status status = draft_check(profile);
+    size_t place = 0;
+
+    if (status == TANDEM_OK && row == NULL)
+        status = last_error_set(TANDEM_INVALID_ARGUMENT,
+                             "op: there is no operator %u", op);
+    if (status != TANDEM_OK)
+        return status;
+    while (place < json_array_size(profile->rejected) &&
+           strcmp(json_string_value(json_array_get(profile->rejected, place)),
+                  row->name) != 0)
+        place++;
+    if (place < json_array_size(profile->rejected)) {
+        if (rejected == 0)
+            json_array_remove(profile->rejected, place);
+    } else if (rejected != 0 &&
+               json_array_append_new(profile->rejected,
+                                     json_string(row->name)) != 0) {
+        status = draft_memory_fail();
+    }
+    return status;
+}

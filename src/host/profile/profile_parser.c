@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The content of a profile, judged number by number; see profile_reader.h.
+ * Pure.
+ */
+#include <config.h>
+
+#include "common/operator_table.h"
+#include "host/profile/profile_reader.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct problem {
+    char *text;
+    size_t bytes;
+};
+
+static bool problem_set(const struct problem *problem, const char *what,
+                        const char *name)
+{
+    snprintf(problem->text, problem->bytes, "%s \"%.64s\"", what, name);
+    return false;
+}
+
+/* A number from low to high. */
+static bool number_read(const json_t *value, double low, double high,
+                        double *out)
+{
+    if (!json_is_number(value))
+        return false;
+    *out = json_number_value(value);
+    return isfinite(*out) && *out >= low && *out <= high;
+}
+
+/* A whole one, so that no two that differ are too close to divide by what is
+ * between them. */
+static bool whole_read(const json_t *value, double low, double high,
+                       double *out)
+{
+    if (!number_read(value, low, high, out))
+        return false;
+    *out = floor(*out);
+    return true;
+}
+
+static bool scalars_parse(json_t *scalars, struct cost_model *model,
+                          const struct problem *problem)
+{
+    const char *name;
+    json_t *value;
+
+    if (scalars != NULL && !json_is_object(scalars))
+        return problem_set(problem, "no object for", "scalars");
+    json_object_foreach(scalars, name, value) {
+        const uint32_t index = cost_scalar_find(name);
+        double ns;
+
+        if (!number_read(value, 0, COST_NS_MAX, &ns))
+            return problem_set(problem, "no valid number for the scalar",
+                               name);
+        if (index < COST_SCALARS) {
+            model->scalars[index] = ns;
+            model->measured = true;
+        }
+    }
+    return true;
+}
+
+static bool curve_parse(const json_t *array, struct curve *curve)
+{
+    struct curve_point points[CURVE_POINTS];
+    const size_t count = json_array_size(array);
+
+    if (!json_is_array(array) || count == 0 || count > CURVE_POINTS)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *pair = json_array_get(array, i);
+
+        if (json_array_size(pair) != 2 ||
+            !whole_read(json_array_get(pair, 0), 0, COST_X_MAX,
+                        &points[i].x) ||
+            !number_read(json_array_get(pair, 1), 0, COST_NS_MAX,
+                         &points[i].ns))
+            return false;
+    }
+    curve_build(curve, points, (uint32_t)count);
+    return true;
+}
+
+static bool curves_parse(json_t *curves, struct cost_model *model,
+                         const struct problem *problem)
+{
+    const char *name;
+    json_t *value;
+
+    if (curves != NULL && !json_is_object(curves))
+        return problem_set(problem, "no object for", "curves");
+    json_object_foreach(curves, name, value) {
+        const uint32_t index = cost_curve_find(name);
+
+        if (index == COST_CURVES)
+            continue;
+        if (!curve_parse(value, &model->curves[index]))
+            return problem_set(problem, "no valid points for the curve", name);
+        model->measured = true;
+        if (index < TANDEM_COST_CLASSES)
+            model->measured_classes |= 1u << index;
+    }
+    return true;
+}
+
+static bool gemm_point_parse(const json_t *row, struct gemm_point *out)
+{
+    for (uint32_t axis = 0; axis < 3; axis++) {
+        if (!whole_read(json_array_get(row, axis), 1, COST_SIZE_MAX,
+                        &out->size[axis]))
+            return false;
+    }
+    return json_array_size(row) == 4 &&
+           number_read(json_array_get(row, 3), 1e-3, COST_NS_MAX, &out->ns);
+}
+
+static bool gemm_parse(const json_t *array, struct cost_model *model,
+                       const struct problem *problem)
+{
+    const size_t count = json_array_size(array);
+    struct gemm_point *points;
+    double floor_ns = INFINITY;
+    bool good = true;
+
+    if (array != NULL && !json_is_array(array))
+        return problem_set(problem, "no array for", "gemm");
+    if (count == 0)
+        return true;
+    if (count > GEMM_POINTS)
+        return problem_set(problem, "too many points of", "gemm");
+    points = calloc(count, sizeof(*points));
+    if (points == NULL)
+        return problem_set(problem, "no memory for", "gemm");
+    for (size_t i = 0; i < count && good; i++) {
+        good = gemm_point_parse(json_array_get(array, i), &points[i]);
+        floor_ns = fmin(floor_ns, points[i].ns);
+    }
+    /* Products smaller than those measured: on the processor they take less,
+     * elsewhere the driver's share stays. */
+    good = good && gemm_build(&model->gemm, points, (uint32_t)count,
+                              floor_ns);
+    free(points);
+    if (!good)
+        return problem_set(problem, "no valid points of", "gemm");
+    model->measured = true;
+    model->measured_classes |= 1u << TANDEM_COST_GEMM;
+    return true;
+}
+
+/* Names of operators; one that is not known is a later version's. */
+static bool rejected_parse(json_t *names, struct cost_model *model,
+                           const struct problem *problem)
+{
+    const size_t count = json_array_size(names);
+
+    if (names != NULL && (!json_is_array(names) || count > TANDEM_OP_ID_END))
+        return problem_set(problem, "no valid array for", "rejected");
+    for (size_t i = 0; i < count; i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+        const struct operator_row *row;
+
+        if (name == NULL)
+            return problem_set(problem, "no names in", "rejected");
+        row = operator_row_by_name(name);
+        if (row != NULL)
+            model->rejected[row->id / 64] |= UINT64_C(1) << row->id % 64;
+    }
+    return true;
+}
+
+/* The plugin's section as JSON text: strings alone. */
+static bool tuning_parse(json_t *tuning, char **out_text,
+                         const struct problem *problem)
+{
+    const char *key;
+    json_t *value;
+
+    if (tuning == NULL)
+        return true;
+    if (!json_is_object(tuning))
+        return problem_set(problem, "no object for", "tuning");
+    if (json_object_size(tuning) > PROFILE_TUNING_MAX)
+        return problem_set(problem, "too many pairs in", "tuning");
+    json_object_foreach(tuning, key, value) {
+        if (!json_is_string(value) ||
+            json_string_length(value) > PROFILE_TUNING_MAX)
+            return problem_set(problem, "no valid text for the parameter",
+                               key);
+    }
+    *out_text = json_dumps(tuning, JSON_COMPACT | JSON_SORT_KEYS);
+    return *out_text != NULL || problem_set(problem, "no memory for",
+                                            "tuning");
+}
+
+static bool model_parse(const json_t *root, struct cost_model *model,
+                        char **out_tuning, const struct problem *problem)
+{
+    struct cost_model *fresh = malloc(sizeof(*fresh));
+    bool good;
+
+    if (fresh == NULL)
+        return problem_set(problem, "no memory for", "profile");
+    *fresh = *model;
+    good = scalars_parse(json_object_get(root, "scalars"), fresh, problem) &&
+           curves_parse(json_object_get(root, "curves"), fresh, problem) &&
+           gemm_parse(json_object_get(root, "gemm"), fresh, problem) &&
+           rejected_parse(json_object_get(root, "rejected"), fresh, problem) &&
+           tuning_parse(json_object_get(root, "tuning"), out_tuning, problem);
+    if (good)
+        *model = *fresh;
+    else
+        gemm_finish(&fresh->gemm);
+    free(fresh);
+    return good;
+}
+
+/* ---- whose it is ------------------------------------------------------------------ */
+
+static bool text_equal(const json_t *object, const char *key, const char *text)
+{
+    const char *value = json_string_value(json_object_get(object, key));
+
+    return value != NULL && strcmp(value, text) == 0;
+}
+
+/* The same model and driver; exact: the same device, plugin and host. */
+static bool key_fits(const struct profile_key *key, const json_t *root,
+                     bool exact)
+{
+    const json_t *device = json_object_get(root, "device");
+
+    if (!text_equal(device, "backend", key->backend) ||
+        !text_equal(device, "name", key->name) ||
+        !text_equal(device, "driver", key->driver))
+        return false;
+    return !exact || (text_equal(device, "uuid", key->uuid) &&
+                      text_equal(device, "pci", key->pci) &&
+                      text_equal(device, "plugin_version",
+                                 key->plugin_version) &&
+                      text_equal(device, "host_cpu", key->host_cpu));
+}
+
+static void foreign_explain(const struct profile_key *key, const json_t *root,
+                            bool exact, char *out_why, size_t why_bytes)
+{
+    const json_t *device = json_object_get(root, "device");
+    const char *driver = json_string_value(json_object_get(device, "driver"));
+
+    if (exact || driver == NULL || strcmp(driver, key->driver) == 0)
+        snprintf(out_why, why_bytes,
+                 "it has the name of this device's, but was not made for it");
+    else
+        snprintf(out_why, why_bytes,
+                 "it was measured with the driver \"%.128s\", and this is "
+                 "\"%.128s\": run cl-probe --calibrate",
+                 driver, key->driver);
+}
+
+enum profile_fit profile_parse(const char *text, size_t bytes,
+                               const struct profile_key *key, bool exact,
+                               struct cost_model *model, char **out_tuning,
+                               char *out_why, size_t why_bytes)
+{
+    const struct problem problem = {out_why, why_bytes};
+    enum profile_fit fit = PROFILE_WRONG;
+    json_error_t error;
+    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+
+    *out_tuning = NULL;
+    if (root == NULL) {
+        snprintf(out_why, why_bytes, "line %d: %s", error.line, error.text);
+    } else if (json_integer_value(json_object_get(root, "format")) !=
+               PROFILE_FORMAT) {
+        snprintf(out_why, why_bytes, "it is not of format %d", PROFILE_FORMAT);
+    } else if (!key_fits(key, root, exact)) {
+        fit = PROFILE_MISMATCH;
+        foreign_explain(key, root, exact, out_why, why_bytes);
+    } else if (model_parse(root, model, out_tuning, &problem)) {
+        fit = PROFILE_FITS;
+    }
+    json_decref(root);
+    return fit;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finding and reading profiles; see profile_reader.h.
+ */
+#include <config.h>
+
+#include "host/profile/profile_reader.h"
+#include "common/thread_state_guard.h"
+#include "host/context/directories.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PLACES 3u
+#define REFUSED_BYTES_MAX 16384u
+
+/* ---- keys --------------------------------------------------------------------- */
+
+static void text_copy(char *out, size_t bytes, const char *text)
+{
+    snprintf(out, bytes, "%s", text);
+}
+
+void profile_key_make(const struct device *device, struct profile_key *out)
+{
+    const struct tandem_device_info *info = &device->info;
+    bool known = false;
+
+    memset(out, 0, sizeof(*out));
+    text_copy(out->backend, sizeof(out->backend), device->backend->name);
+    text_copy(out->name, sizeof(out->name), info->name);
+    text_copy(out->pci, sizeof(out->pci), info->pci);
+    text_copy(out->driver, sizeof(out->driver), info->driver);
+    text_copy(out->plugin_version, sizeof(out->plugin_version),
+              device->table->version);
+    text_copy(out->host_cpu, sizeof(out->host_cpu), device->context->host_cpu);
+    for (uint32_t i = 0; i < sizeof(info->uuid); i++) {
+        snprintf(out->uuid + 2 * i, 3, "%02x", info->uuid[i]);
+        known |= info->uuid[i] != 0;
+    }
+    if (!known)
+        out->uuid[0] = '\0';
+}
+
+/* FNV-1a over the text and its end. */
+static uint64_t hash_add(uint64_t hash, const char *text)
+{
+    do {
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    } while (*text++ != '\0');
+    return hash;
+}
+
+void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
+                       size_t *out_prefix)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    char name[sizeof(key->name)];
+    int length;
+
+    hash = hash_add(hash, key->uuid[0] != '\0' ? key->uuid : key->pci);
+    hash = hash_add(hash, key->driver);
+    hash = hash_add(hash, key->plugin_version);
+    hash = hash_add(hash, key->host_cpu);
+    text_copy(name, sizeof(name), key->name);
+    for (char *c = name; *c != '\0'; c++) {
+        const bool plain = (*c >= 'a' && *c <= 'z') ||
+                           (*c >= 'A' && *c <= 'Z') ||
+                           (*c >= '0' && *c <= '9');
+
+        if (!plain)
+            *c = '-';
+    }
+    length = snprintf(out, bytes, "%s-%s-", key->backend, name);
+    *out_prefix = (size_t)length;
+    snprintf(out + length, bytes - (size_t)length, "%016llx.json",
+             (unsigned long long)hash);
+}
+
+/* ---- reading -------------------------------------------------------------------- */
+
+/* What is found and not used, for cl-probe --list; without memory, nothing. */
+__attribute__((format(printf, 2, 3))) static void
+refusal_note(struct device *device, const char *format, ...)
+{
+    const size_t used = device->refused != NULL ? strlen(device->refused) : 0;
+    char text[PATH_BYTES + TRUST_WHY_BYTES + 16];
+    va_list arguments;
+    char *grown;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    if (used + strlen(text) + 3 > REFUSED_BYTES_MAX)
+        return;
+    grown = realloc(device->refused, used + strlen(text) + 3);
+    if (grown == NULL)
+        return;
+    device->refused = grown;
+    sprintf(grown + used, "%s%s", used > 0 ? "; " : "", text);
+}
+
+/* Where profiles are looked for. */
+struct place {
+    const char *path;
+    int directory; /* -1: none, or not to be trusted */
+};
+
+static struct place place_open(struct device *device, const char *path)
+{
+    const struct log *log = &device->context->log;
+    char why[TRUST_WHY_BYTES];
+    struct place place = {path, -1};
+
+    if (path == NULL)
+        return place;
+    place.directory = secure_directory_open(path, TRUST_READ, why, sizeof(why));
+    if (place.directory < 0 && why[0] != '\0') {
+        log_message(log, TANDEM_LOG_WARNING, "no profiles from %s: %s", path,
+                    why);
+        refusal_note(device, "%s: %s", path, why);
+    }
+    return place;
+}
+
+/* Whether this file served.  *foreign is set where it is another's. */
+static bool file_load(struct device *device, const struct profile_key *key,
+                      const struct place *place, const char *name, bool exact,
+                      bool *foreign)
+{
+    const struct log *log = &device->context->log;
+    char why[TRUST_WHY_BYTES], path[PATH_BYTES];
+    enum profile_fit fit = PROFILE_WRONG;
+    struct shelter host;
+    char *tuning = NULL, *kept;
+    size_t bytes;
+    char *text = trust_read(place->directory, name, PROFILE_BYTES_MAX, &bytes,
+                            why, sizeof(why));
+
+    if (text == NULL && why[0] == '\0')
+        return false;
+    snprintf(path, sizeof(path), "%s/%s", place->path, name);
+    kept = strdup(path);
+    if (kept == NULL) {
+        snprintf(why, sizeof(why), "no memory for its name");
+    } else if (text != NULL) {
+        /* Jansson reads numbers as the locale has them, and may overflow. */
+        thread_state_guard_enter(&host);
+        fit = profile_parse(text, bytes, key, exact, &device->cost, &tuning,
+                            why, sizeof(why));
+        shelter_leave(&host);
+    }
+    free(text);
+    *foreign |= fit == PROFILE_MISMATCH;
+    if (fit == PROFILE_WRONG || (fit == PROFILE_MISMATCH && exact))
+        log_message(log, TANDEM_LOG_WARNING, "%s: profile ignored: %s", path,
+                    why);
+    if (fit != PROFILE_FITS) {
+        refusal_note(device, "%s: %s", path, why);
+        free(kept);
+        return false;
+    }
+    device->calibrated = device->cost.measured;
+    device->profile = kept;
+    device->tuning = tuning;
+    log_message(log, TANDEM_LOG_INFO, "%s: profile %s%s", device->label, path,
+                exact ? "" : " (of the same model and driver)");
+    return true;
+}
+
+json_t *profile_content(int directory, const char *name,
+                        const struct profile_key *key, bool exact,
+                        char *out_why, size_t why_bytes)
+{
+    struct cost_model *scratch = calloc(1, sizeof(*scratch));
+    struct shelter host;
+    json_t *root = NULL;
+    char *tuning = NULL;
+    size_t bytes;
+    char *text = trust_read(directory, name, PROFILE_BYTES_MAX, &bytes,
+                            out_why, why_bytes);
+
+    if (text != NULL && scratch != NULL) {
+        thread_state_guard_enter(&host);
+        if (profile_parse(text, bytes, key, exact, scratch, &tuning, out_why,
+                          why_bytes) == PROFILE_FITS) {
+            gemm_finish(&scratch->gemm);
+            root = json_loadb(text, bytes, 0, NULL);
+        }
+        shelter_leave(&host);
+    }
+    free(tuning);
+    free(text);
+    free(scratch);
+    return root;
+}
+
+json_t *profile_read(const struct device *device, char *out_why,
+                     size_t why_bytes)
+{
+    const char *slash = strrchr(device->profile, '/');
+    char directory[PATH_BYTES];
+    struct profile_key key;
+    json_t *root = NULL;
+    int place;
+
+    snprintf(directory, sizeof(directory), "%.*s",
+             (int)(slash - device->profile), device->profile);
+    profile_key_make(device, &key);
+    place = secure_directory_open(directory, TRUST_READ, out_why, why_bytes);
+    if (place >= 0) {
+        root = profile_content(place, slash + 1, &key, false, out_why,
+                               why_bytes);
+        close(place);
+    }
+    return root;
+}
+
+struct model_names {
+    const char *own; /* the name of the exact profile */
+    size_t prefix;   /* of it that files of the same model share */
+};
+
+static bool model_name(const char *entry, void *user)
+{
+    const struct model_names *names = user;
+    const size_t length = strlen(entry);
+
+    return length > names->prefix + 5 &&
+           strncmp(entry, names->own, names->prefix) == 0 &&
+           strcmp(entry, names->own) != 0 &&
+           strcmp(entry + length - 5, ".json") == 0;
+}
+
+/* The first profile of the same model, by name, that serves. */
+static bool model_load(struct device *device, const struct profile_key *key,
+                       const struct place *place, struct model_names *names,
+                       bool *foreign)
+{
+    struct path_names entries;
+    bool found = false;
+
+    if (!path_list(place->directory, model_name, names, path_compare,
+                   &entries))
+        log_message(&device->context->log, TANDEM_LOG_WARNING,
+                    "not all profiles of %s could be listed", place->path);
+    for (size_t i = 0; i < entries.count && !found; i++)
+        found = file_load(device, key, place, entries.names[i], false, foreign);
+    path_names_free(&entries);
+    return found;
+}
+
+void profile_load(struct device *device)
+{
+    const struct tandem_context *context = device->context;
+    const char *const paths[PLACES] = {context->profile_path,
+                                       context->cache_path, STATEDIR};
+    struct place places[PLACES];
+    struct profile_key key;
+    char name[PROFILE_NAME_BYTES];
+    struct model_names names = {.own = name};
+    bool found = false, told = false, stale = false;
+
+    profile_key_make(device, &key);
+    profile_file_name(&key, name, sizeof(name), &names.prefix);
+    for (uint32_t i = 0; i < PLACES; i++)
+        places[i] = place_open(device, paths[i]);
+    for (uint32_t i = 0; i < PLACES && !found; i++)
+        found = places[i].directory >= 0 &&
+                file_load(device, &key, &places[i], name, true, &told);
+    for (uint32_t i = 0; i < PLACES && !found; i++)
+        found = places[i].directory >= 0 &&
+                model_load(device, &key, &places[i], &names, &stale);
+    if (!found && stale)
+        log_message(&context->log, TANDEM_LOG_WARNING,
+                    "%s: not calibrated: its model was, with another driver "
+                    "than %s; run cl-probe --calibrate",
+                    device->label, key.driver);
+    for (uint32_t i = 0; i < PLACES; i++) {
+        if (places[i].directory >= 0)
+            close(places[i].directory);
+    }
+}

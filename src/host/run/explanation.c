@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Explanations of where operators ran, and of where they would.  Any thread.
+ */
+#include <config.h>
+
+#include "common/last_error.h"
+#include "common/struct_size.h"
+#include "host/run/run.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A thread's records are on the heap: a library that is opened late finds
+ * little room for thread-local storage.  Contexts whose serials differ by a
+ * multiple of RECORDS share one. */
+#define RECORDS 4u
+
+static __thread struct record *records;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool key_made;
+
+static void records_free(void *made)
+{
+    free(made);
+    records = NULL;
+}
+
+static void key_make(void)
+{
+    key_made = pthread_key_create(&key, records_free) == 0;
+}
+
+/* Allocates the records of this thread.  If memory is short, `records` stays
+ * NULL. */
+static void records_make(void)
+{
+    struct record *made;
+
+    pthread_once(&once, key_make);
+    if (!key_made)
+        return;
+    made = calloc(RECORDS, sizeof(*made));
+    if (made == NULL || pthread_setspecific(key, made) != 0) {
+        free(made);
+        return;
+    }
+    records = made;
+}
+
+static struct record *record_find(const struct tandem_context *context)
+{
+    struct record *own = records;
+
+    return own != NULL ? &own[context->serial % RECORDS] : NULL;
+}
+
+struct record *record_get(const struct tandem_context *context)
+{
+    struct record *record;
+
+    if (records == NULL)
+        records_make();
+    record = record_find(context);
+    if (record == NULL)
+        return NULL;
+    record->context = context;
+    record->serial = context->serial;
+    return record;
+}
+
+/* Why device could not run it, or TANDEM_OK. */
+static uint32_t device_status(const struct record *record,
+                              const struct device *device)
+{
+    if (record->failed >> device->id & 1)
+        return record->status[device->id];
+    if (device->state == DEVICE_GONE)
+        return TANDEM_DEVICE_LOST;
+    return device->state == DEVICE_FAILED ? TANDEM_NO_DEVICE : TANDEM_OK;
+}
+
+static void candidate_fill(struct record *record, const struct device *device,
+                           struct tandem_candidate *out)
+{
+    const struct prediction *prediction = &record->predictions[device->id];
+
+    memset(out, 0, sizeof(*out));
+    out->device = device->id;
+    out->status = device_status(record, device);
+    out->ready = !(record->unready >> device->id & 1);
+    out->measured = device->context->measured[record->query.cost_class] >>
+                        device->id &
+                    1;
+    out->wait_ns = prediction->wait_ns;
+    out->transfer_ns = prediction->transfer_ns;
+    out->launch_ns = prediction->launch_ns;
+    out->run_ns = prediction->run_ns;
+    out->download_ns = prediction->download_ns;
+    out->predicted_ns = prediction->total_ns;
+    if (!out->ready)
+        out->compile_ns =
+            device->cost.scalars[record->query.cost_class == TANDEM_COST_GEMM
+                                     ? COST_GEMM_COMPILE
+                                     : COST_COMPILE];
+}
+
+void explanation_fill(struct tandem_context *context, struct record *record,
+                      struct tandem_explanation *out)
+{
+    const struct query *query = &record->query;
+
+    out->struct_size = sizeof(*out);
+    out->op = query->op;
+    out->cost_class = query->cost_class;
+    out->elements = query->elements;
+    out->bytes = query->bytes;
+    out->chosen = record->chosen;
+    out->forced = record->forced;
+    out->measured_ns = record->measured_ns;
+    out->candidate_count = 0;
+    out->reserved = 0;
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        const struct device *device = context->devices[i];
+
+        if (device->duplicate && record->chosen != i)
+            continue;
+        /* Those that could not win whatever the transfers. */
+        if (!(record->predicted >> i & 1))
+            chooser_predict(record, device);
+        candidate_fill(record, device,
+                       &out->candidates[out->candidate_count++]);
+    }
+}
+
+static enum tandem_status out_check(const struct tandem_explanation *out)
+{
+    if (out == NULL)
+        return last_error_set(TANDEM_INVALID_ARGUMENT, "out: NULL");
+    return struct_size_check("out", "tandem_explanation", out->struct_size,
+                             sizeof(out->struct_size));
+}
+
+static void out_fill(struct tandem_context *context, struct record *record,
+                     struct tandem_explanation *out)
+{
+    struct tandem_explanation full;
+
+    memset(&full, 0, sizeof(full));
+    explanation_fill(context, record, &full);
+    struct_size_fill(out, &full, sizeof(full));
+}
+
+enum tandem_status tandem_explain_last(struct tandem_context *context,
+                                  struct tandem_explanation *out)
+{
+    enum tandem_status status = context_check(context);
+    struct record *record;
+
+    if (status == TANDEM_OK)
+        status = out_check(out);
+    if (status != TANDEM_OK)
+        return status;
+    context_lock(context);
+    record = record_find(context);
+    if (record != NULL && record->context == context &&
+        record->serial == context->serial)
+        out_fill(context, record, out);
+    else
+        status = last_error_set(TANDEM_INVALID_ARGUMENT,
+                             "this thread ran no operator in this context, or "
+                             "its last one failed");
+    context_unlock(context);
+    return status;
+}
+
+/* Asks each device whether it serves the operator and is ready. */
+static void candidates_ask(struct call *call, struct record *record,
+                           const struct device *forced)
+{
+    struct tandem_context *context = call->context;
+
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        struct device *device = context->devices[i];
+        enum tandem_status status;
+
+        if ((device->duplicate && device != forced) ||
+            (record->failed >> i & 1))
+            continue;
+        status = call_supported(call, device);
+        if (status == TANDEM_OK && device->compiles)
+            status = call_ready(call, device);
+        if (status == TANDEM_NOT_READY) {
+            record->unready |= 1u << i;
+        } else if (status != TANDEM_OK) {
+            record->failed |= 1u << i;
+            record->status[i] = (uint8_t)status;
+        }
+    }
+}
+
+static enum tandem_status call_explain(struct call *call,
+                                       struct tandem_explanation *out)
+{
+    struct tandem_context *context = call->context;
+    struct record record;
+    struct judged *judged;
+    struct device *forced;
+    const struct device *chosen;
+    uint32_t unready;
+    enum tandem_status status;
+
+    context_lock(context);
+    status = call_start(call, &record, &forced, &judged);
+    if (status == TANDEM_OK) {
+        candidates_ask(call, &record, forced);
+        /* By cost: a compile is a matter of the moment. */
+        unready = record.unready;
+        record.unready = 0;
+        chosen = chooser_pick(context, &record, context->usable);
+        if (forced != NULL)
+            chosen = forced;
+        record.unready = unready;
+        if (chosen != NULL)
+            record.chosen = chosen->id;
+        out_fill(context, &record, out);
+    }
+    context_unlock(context);
+    return status;
+}
+
+enum tandem_status tandem_explain_op(struct tandem_context *context,
+                                     const struct tandem_op *op,
+                                     struct tandem_tensor *const *inputs,
+                                     uint32_t input_count,
+                                     struct tandem_tensor *const *outputs,
+                                     uint32_t output_count,
+                                     struct tandem_explanation *out)
+{
+    struct call call;
+    enum tandem_status status =
+        call_make(&call, context, TANDEM_ANY_DEVICE, op, inputs, input_count,
+                  outputs, output_count);
+
+    if (status == TANDEM_OK)
+        status = out_check(out);
+    return status == TANDEM_OK ? call_explain(&call, out) : status;
+}
+
+enum tandem_status
+tandem_explain_matmul(struct tandem_context *context,
+                      const struct tandem_matmul_options *options,
+                      struct tandem_tensor *a, struct tandem_tensor *b,
+                      struct tandem_tensor *c, struct tandem_explanation *out)
+{
+    struct matmul matmul;
+    enum tandem_status status =
+        call_make_matmul(&matmul, context, options, a, b, c);
+
+    if (status == TANDEM_OK)
+        status = out_check(out);
+    if (status == TANDEM_OK)
+        status = call_explain(&matmul.call, out);
+    call_end_matmul(&matmul);
+    return status;
+}

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Matrix products of tensors: shapes and strides become a struct tandem_gemm.
+ * An input whose strides it cannot express is copied first.
+ */
+#include <config.h>
+
+#include "common/argument_check.h"
+#include "common/last_error.h"
+#include "common/tensor_overlap.h"
+#include "common/struct_size.h"
+#include "host/run/run.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* A tensor of rank 2 or 3 as matrices. */
+struct matrices {
+    int64_t rows, columns, batch;
+    int64_t row_stride, column_stride, batch_stride;
+};
+
+static enum tandem_status matrices_read(const char *name,
+                                        const struct tandem_tensor *tensor,
+                                        struct matrices *out)
+{
+    const struct tandem_tensor_desc *desc = &tensor->desc;
+    const uint32_t rank = desc->rank;
+
+    *out = (struct matrices){0};
+    if (rank != 2 && rank != 3)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "matmul: %s: rank %u, but 2 or 3 is needed", name,
+                           rank);
+    out->rows = desc->shape[rank - 2];
+    out->columns = desc->shape[rank - 1];
+    out->row_stride = desc->strides[rank - 2];
+    out->column_stride = desc->strides[rank - 1];
+    out->batch = rank == 3 ? desc->shape[0] : 1;
+    out->batch_stride = rank == 3 ? desc->strides[0] : 0;
+    return TANDEM_OK;
+}
+
+/* For matrices of which nothing is read or written. */
+static void strides_forget(struct matrices *matrices)
+{
+    matrices->column_stride = 1;
+    matrices->row_stride = matrices->columns > 1 ? matrices->columns : 1;
+    matrices->batch_stride = 0;
+}
+
+static enum tandem_status c_strides_fail(const struct matrices *c)
+{
+    return last_error_set(TANDEM_INVALID_ARGUMENT,
+                       "matmul: c: strides %" PRId64 ", %" PRId64 ", %" PRId64
+                       " of %" PRId64 " x %" PRId64 " x %" PRId64
+                       ": the last must be 1, that of the rows at least %"
+                       PRId64 ", that of the batch not negative",
+                       c->batch_stride, c->row_stride, c->column_stride,
+                       c->batch, c->rows, c->columns, c->columns);
+}
+
+/* The leading dimension of an operand that is stored with `across` elements a
+ * row, `stride` from row to row, where there are `along` rows; 0: none. */
+static int64_t leading(int64_t along, int64_t across, int64_t stride)
+{
+    const int64_t least = across > 0 ? across : 1;
+
+    if (along <= 1)
+        return least;
+    return stride >= least ? stride : 0;
+}
+
+/* Fills out's ld and batch stride and reads off whether it is transposed.
+ * Returns false if a struct tandem_matrix cannot express the strides. */
+static bool matrix_make(const struct matrices *from, bool may_transpose,
+                        struct tandem_matrix *out, bool *out_transposed)
+{
+    int64_t ld = 0;
+
+    *out_transposed = false;
+    if (from->column_stride == 1 || from->columns <= 1)
+        ld = leading(from->rows, from->columns, from->row_stride);
+    if (ld == 0 && may_transpose &&
+        (from->row_stride == 1 || from->rows <= 1)) {
+        ld = leading(from->columns, from->rows, from->column_stride);
+        *out_transposed = ld != 0;
+    }
+    out->ld = ld;
+    out->batch_stride = from->batch > 1 ? from->batch_stride : 0;
+    return ld != 0 && out->batch_stride >= 0;
+}
+
+/* ---- copies ------------------------------------------------------------------ */
+
+/* Returns true if c shares a byte with an input, which a copy would hide. */
+static bool overlaps_c(const struct tandem_tensor *input,
+                       const struct tandem_tensor *c)
+{
+    const uint64_t input_origin = input->storage->address,
+                   c_origin = c->storage->address;
+    uint64_t first, end, c_first, c_end;
+
+    return tensor_extent(&input->desc, &first, &end) &&
+           tensor_extent(&c->desc, &c_first, &c_end) &&
+           input_origin + first < c_origin + c_end &&
+           c_origin + c_first < input_origin + end &&
+           !tensors_disjoint(&c->desc, &input->desc,
+                             (int64_t)(c_origin + c->desc.byte_offset -
+                                       input_origin -
+                                       input->desc.byte_offset));
+}
+
+/* Starts the copy of an input to a new tensor without gaps, which replaces it
+ * in matmul->tensors. */
+static enum tandem_status input_copy(struct matmul *matmul, uint32_t place,
+                                     const char *name, uint32_t device)
+{
+    struct tandem_tensor *from = matmul->tensors[place],
+                         **copy = &matmul->copies[place];
+    const struct tandem_op op = {.struct_size = sizeof(op),
+                                 .id = TANDEM_OP_COPY};
+    enum tandem_status status;
+
+    if (overlaps_c(from, matmul->tensors[3]))
+        return last_error_set(TANDEM_INVALID_ARGUMENT, "matmul: c overlaps %s",
+                           name);
+    status = tandem_tensor_create(from->context, from->desc.dtype,
+                                  from->desc.rank, from->desc.shape, copy);
+    if (status == TANDEM_OK)
+        status = tandem_run_on(from->context, device, &op, &from, 1, copy, 1);
+    if (status == TANDEM_OK)
+        matmul->tensors[place] = *copy;
+    return status;
+}
+
+void call_end_matmul(struct matmul *matmul)
+{
+    for (uint32_t i = 0; i < 3; i++)
+        tandem_tensor_destroy(matmul->copies[i]);
+}
+
+/* a or b in a product that has elements. */
+static enum tandem_status input_make(struct matmul *matmul, uint32_t place,
+                                     uint32_t device, const char *name,
+                                     struct matrices *from,
+                                     struct tandem_matrix *out,
+                                     bool *out_transposed)
+{
+    enum tandem_status status;
+
+    if (matrix_make(from, true, out, out_transposed))
+        return TANDEM_OK;
+    status = input_copy(matmul, place, name, device);
+    if (status != TANDEM_OK)
+        return status;
+    strides_forget(from);
+    matrix_make(from, true, out, out_transposed);
+    out->batch_stride = from->batch > 1 ? from->rows * from->columns : 0;
+    return TANDEM_OK;
+}
+
+/* ---- the product -------------------------------------------------------------- */
+
+static enum tandem_status bias_judge(const struct tandem_tensor *bias,
+                                     struct tandem_gemm *gemm)
+{
+    const struct tandem_tensor_desc *desc = &bias->desc;
+
+    if (desc->dtype != gemm->c_dtype)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "matmul: bias is %s, c %s: they must be alike",
+                           dtype_name(desc->dtype), dtype_name(gemm->c_dtype));
+    if (desc->rank == 1 && desc->shape[0] == gemm->n)
+        gemm->bias_kind = TANDEM_BIAS_PER_COLUMN;
+    else if (desc->rank == 2 && desc->shape[0] == gemm->m &&
+             desc->shape[1] == 1)
+        gemm->bias_kind = TANDEM_BIAS_PER_ROW;
+    else
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "matmul: bias: its shape is neither [%" PRId64
+                           "] nor [%" PRId64 ", 1]",
+                           gemm->n, gemm->m);
+    return TANDEM_OK;
+}
+
+static enum tandem_status shapes_check(const struct matrices *a,
+                                       const struct matrices *b,
+                                       const struct matrices *c)
+{
+    if (a->columns != b->rows || c->rows != a->rows ||
+        c->columns != b->columns)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "matmul: a is %" PRId64 " x %" PRId64
+                           ", b %" PRId64 " x %" PRId64 ", c %" PRId64
+                           " x %" PRId64,
+                           a->rows, a->columns, b->rows, b->columns, c->rows,
+                           c->columns);
+    if ((a->batch != c->batch && a->batch != 1) ||
+        (b->batch != c->batch && b->batch != 1))
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "matmul: batches of %" PRId64 ", %" PRId64
+                           " and %" PRId64 " for a, b and c",
+                           a->batch, b->batch, c->batch);
+    return TANDEM_OK;
+}
+
+/* Judges the live tensors a, b, c and perhaps bias, and fills all of gemm that
+ * does not depend on strides of inputs. */
+static enum tandem_status tensors_judge(const struct matmul *matmul,
+                                        struct matrices out[3],
+                                        struct tandem_gemm *gemm)
+{
+    static const char *const names[3] = {"a", "b", "c"};
+    struct tandem_tensor *const *tensors = matmul->tensors;
+    const struct tandem_tensor *const matrices[3] = {tensors[0], tensors[1],
+                                                     tensors[3]};
+    enum tandem_status status = TANDEM_OK;
+    bool transpose_c;
+
+    for (uint32_t i = 0; i < 3 && status == TANDEM_OK; i++)
+        status = matrices_read(names[i], matrices[i], &out[i]);
+    if (status == TANDEM_OK)
+        status = shapes_check(&out[0], &out[1], &out[2]);
+    if (status == TANDEM_OK && tensors[0]->desc.dtype != tensors[1]->desc.dtype)
+        status = last_error_set(TANDEM_INVALID_ARGUMENT,
+                             "matmul: a is %s, b %s: they must be alike",
+                             dtype_name(tensors[0]->desc.dtype),
+                             dtype_name(tensors[1]->desc.dtype));
+    if (status != TANDEM_OK)
+        return status;
+    for (uint32_t i = 0; i < 3; i++) {
+        if (matrices[i]->elements == 0 || tensors[3]->elements == 0)
+            strides_forget(&out[i]);
+    }
+    if (!matrix_make(&out[2], false, &gemm->c, &transpose_c))
+        return c_strides_fail(&out[2]);
+    gemm->dtype = tensors[0]->desc.dtype;
+    gemm->c_dtype = tensors[3]->desc.dtype;
+    gemm->m = out[2].rows;
+    gemm->n = out[2].columns;
+    gemm->k = out[0].columns;
+    gemm->batch = out[2].batch;
+    return tensors[2] != NULL ? bias_judge(tensors[2], gemm) : TANDEM_OK;
+}
+
+static void operand_place(const struct tandem_tensor *tensor,
+                          struct tandem_matrix *out)
+{
+    out->buffer = (struct tandem_buffer *)tensor->storage;
+    out->byte_offset = tensor->desc.byte_offset;
+}
+
+/* Copies inputs where it must, and fills the rest of gemm. */
+static enum tandem_status inputs_make(struct matmul *matmul, uint32_t device,
+                                      struct matrices *a, struct matrices *b,
+                                      struct tandem_gemm *gemm)
+{
+    struct tandem_tensor **tensors = matmul->tensors;
+    bool transpose_a, transpose_b;
+    enum tandem_status status = input_make(matmul, 0, device, "a", a, &gemm->a,
+                                           &transpose_a);
+
+    if (status == TANDEM_OK)
+        status = input_make(matmul, 1, device, "b", b, &gemm->b, &transpose_b);
+    if (status == TANDEM_OK && tensors[2] != NULL && tensors[3]->elements > 0 &&
+        tensors[2]->desc.shape[0] > 1 && tensors[2]->desc.strides[0] != 1)
+        status = input_copy(matmul, 2, "bias", device);
+    if (status != TANDEM_OK)
+        return status;
+    gemm->flags |= (transpose_a ? TANDEM_GEMM_TRANSPOSE_A : 0u) |
+                   (transpose_b ? TANDEM_GEMM_TRANSPOSE_B : 0u);
+    operand_place(tensors[0], &gemm->a);
+    operand_place(tensors[1], &gemm->b);
+    operand_place(tensors[3], &gemm->c);
+    if (tensors[2] != NULL) {
+        gemm->bias = (struct tandem_buffer *)tensors[2]->storage;
+        gemm->bias_byte_offset = tensors[2]->desc.byte_offset;
+    }
+    return TANDEM_OK;
+}
+
+/* A product without elements, of which nothing is read.  struct tandem_gemm has
+ * no batch of 0. */
+static void gemm_empty(struct tandem_gemm *gemm)
+{
+    gemm->m = gemm->n = gemm->k = 0;
+    gemm->batch = 1;
+}
+
+static enum tandem_status tensors_check(struct tandem_context *context,
+                                        struct tandem_tensor *a,
+                                        struct tandem_tensor *b,
+                                        struct tandem_tensor *c,
+                                        struct tandem_tensor *bias)
+{
+    enum tandem_status status = context_check(context);
+
+    if (status == TANDEM_OK)
+        status = tensor_check(a, context, "matmul: a");
+    if (status == TANDEM_OK)
+        status = tensor_check(b, context, "matmul: b");
+    if (status == TANDEM_OK)
+        status = tensor_check(c, context, "matmul: c");
+    if (status == TANDEM_OK && bias != NULL)
+        status = tensor_check(bias, context, "matmul: bias");
+    return status;
+}
+
+/* Reads the caller's options, or the defaults. */
+static enum tandem_status options_read(const struct tandem_matmul_options *from,
+                                       struct tandem_matmul_options *out)
+{
+    enum tandem_status status;
+
+    *out = (struct tandem_matmul_options){.device = TANDEM_ANY_DEVICE,
+                                          .alpha = 1};
+    if (from == NULL)
+        return TANDEM_OK;
+    status = struct_size_check("matmul: options", "tandem_matmul_options",
+                               from->struct_size,
+                               TANDEM_MATMUL_OPTIONS_BYTES_0_1);
+    if (status == TANDEM_OK)
+        memcpy(out, from,
+               from->struct_size < sizeof(*out) ? from->struct_size
+                                                : sizeof(*out));
+    return status;
+}
+
+static enum tandem_status gemm_make(struct matmul *matmul,
+                                    const struct tandem_matmul_options *options)
+{
+    struct tandem_gemm *gemm = &matmul->gemm;
+    struct matrices matrices[3];
+    enum tandem_status status;
+
+    if (options->flags & ~(uint32_t)(TANDEM_GEMM_ALLOW_TF32 |
+                                     TANDEM_GEMM_ALLOW_NORMWISE_ERROR))
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "matmul: flags 0x%x have unknown bits",
+                           options->flags);
+    memset(gemm, 0, sizeof(*gemm));
+    gemm->struct_size = sizeof(*gemm);
+    gemm->flags = options->flags;
+    gemm->alpha = gemm_factor(options->alpha);
+    gemm->beta = gemm_factor(options->beta);
+    gemm->activation = options->activation;
+    gemm->activation_alpha = options->activation_alpha;
+    status = tensors_judge(matmul, matrices, gemm);
+    if (status == TANDEM_OK)
+        status = inputs_make(matmul, options->device, &matrices[0],
+                             &matrices[1], gemm);
+    if (status == TANDEM_OK && matmul->tensors[3]->elements == 0)
+        gemm_empty(gemm);
+    return status;
+}
+
+enum tandem_status call_make_matmul(struct matmul *matmul,
+                                    struct tandem_context *context,
+                                    const struct tandem_matmul_options *options,
+                                    struct tandem_tensor *a,
+                                    struct tandem_tensor *b,
+                                    struct tandem_tensor *c)
+{
+    struct tandem_matmul_options own;
+    struct call *call = &matmul->call;
+    enum tandem_status status = options_read(options, &own);
+
+    memset(matmul->copies, 0, sizeof(matmul->copies));
+    if (status == TANDEM_OK)
+        status = tensors_check(context, a, b, c, own.bias);
+    if (status != TANDEM_OK)
+        return status;
+    matmul->tensors[0] = a;
+    matmul->tensors[1] = b;
+    matmul->tensors[2] = own.bias;
+    matmul->tensors[3] = c;
+    status = gemm_make(matmul, &own);
+    if (status != TANDEM_OK)
+        return status;
+    memset(&matmul->op, 0, sizeof(matmul->op));
+    matmul->op.struct_size = sizeof(matmul->op);
+    matmul->op.id = TANDEM_OP_GEMM;
+    matmul->op.gemm = &matmul->gemm;
+    memset(call, 0, sizeof(*call));
+    call->context = context;
+    call->row = operator_row(TANDEM_OP_GEMM);
+    call->op = &matmul->op;
+    call->inputs = matmul->tensors;
+    call->outputs = matmul->tensors + 3;
+    call->input_count = own.bias != NULL ? 3 : 2;
+    call->output_count = 1;
+    call->device = own.device;
+    call->gemm = &matmul->gemm;
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_matmul(struct tandem_context *context,
+                                 const struct tandem_matmul_options *options,
+                                 struct tandem_tensor *a,
+                                 struct tandem_tensor *b,
+                                 struct tandem_tensor *c)
+{
+    struct matmul matmul;
+    enum tandem_status status =
+        call_make_matmul(&matmul, context, options, a, b, c);
+
+    if (status == TANDEM_OK)
+        status = call_run(&matmul.call);
+    call_end_matmul(&matmul);
+    return status;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Judging of calls: handles, counts, shapes; see run.h.  Any thread, or locked
+ * where run.h says so.
+ */
+#include <config.h>
+
+#include "common/argument_check.h"
+#include "common/last_error.h"
+#include "host/run/run.h"
+
+#include <string.h>
+
+static bool tensor_good(const struct tandem_tensor *tensor,
+                        const struct tandem_context *context)
+{
+    return handle_live(&tensor_pool, tensor) && tensor->context == context;
+}
+
+static enum tandem_status operand_fail(const struct tandem_tensor *tensor,
+                                        const struct tandem_context *context,
+                                        const char *op, const char *side,
+                                        uint32_t index)
+{
+    char what[64];
+
+    memcpy(what, op, strnlen(op, 32) + 1);
+    what[strnlen(op, 32)] = '\0';
+    memcpy(what + strlen(what), side, strlen(side) + 1);
+    what[strlen(what) + 1] = '\0';
+    what[strlen(what)] = (char)('0' + index);
+    return tensor_check(tensor, context, what);
+}
+
+enum tandem_status call_make(struct call *call, struct tandem_context *context,
+                             uint32_t device, const struct tandem_op *op,
+                             struct tandem_tensor *const *inputs,
+                             uint32_t input_count,
+                             struct tandem_tensor *const *outputs,
+                             uint32_t output_count)
+{
+    if (!context_good(context))
+        return context_check(context);
+    if (op == NULL)
+        return last_error_set(TANDEM_INVALID_ARGUMENT, "op: NULL");
+    call->row = operator_row(op->id);
+    if (call->row == NULL)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "op: there is no operator %u", op->id);
+    if (op->id == TANDEM_OP_GEMM)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: products of tensors go through "
+                           "tandem_matmul");
+    if (input_count > TANDEM_MAX_OPERANDS || output_count > TANDEM_MAX_OPERANDS)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "%s: %u inputs and %u outputs, at most %u of each",
+                           call->row->name, input_count, output_count,
+                           TANDEM_MAX_OPERANDS);
+    if ((inputs == NULL && input_count > 0) ||
+        (outputs == NULL && output_count > 0))
+        return last_error_set(TANDEM_INVALID_ARGUMENT, "%s: %s: NULL",
+                           call->row->name,
+                           inputs == NULL ? "inputs" : "outputs");
+    call->context = context;
+    call->op = op;
+    call->inputs = inputs;
+    call->outputs = outputs;
+    call->input_count = input_count;
+    call->output_count = output_count;
+    call->device = device;
+    call->gemm = NULL;
+    for (uint32_t i = 0; i < input_count; i++) {
+        call->input_descs[i] = NULL;
+        if (inputs[i] == NULL)
+            continue;
+        if (!tensor_good(inputs[i], context))
+            return operand_fail(inputs[i], context, call->row->name,
+                                ": input ", i);
+        call->input_descs[i] = &inputs[i]->desc;
+    }
+    for (uint32_t i = 0; i < output_count; i++) {
+        if (!tensor_good(outputs[i], context))
+            return operand_fail(outputs[i], context, call->row->name,
+                                ": output ", i);
+        call->output_descs[i] = &outputs[i]->desc;
+    }
+    return TANDEM_OK;
+}
+
+/* A address_range_fn: a descriptor's buffer is its storage. */
+static enum tandem_status storage_span(const void *user,
+                                       const struct tandem_buffer *buffer,
+                                       struct memory_span *out)
+{
+    const struct storage *storage = (const struct storage *)buffer;
+
+    (void)user;
+    out->base = storage->address;
+    out->bytes = storage->bytes;
+    return TANDEM_OK;
+}
+
+enum tandem_status call_check(const struct call *call)
+{
+    enum tandem_status status;
+
+    call_buffers_set(call, TANDEM_ANY_DEVICE);
+    if (call->gemm != NULL)
+        status = check_gemm(call->gemm, storage_span, NULL);
+    else
+        status = check_op(call->op, call->input_descs, call->input_count,
+                          call->output_descs, call->output_count, storage_span,
+                          NULL);
+    if (status != TANDEM_OK)
+        return status;
+    for (uint32_t i = 0; i < call->output_count; i++) {
+        if (call->outputs[i]->storage->read_only)
+            return last_error_set(TANDEM_INVALID_ARGUMENT,
+                               "%s: output %u: its memory was wrapped "
+                               "read-only",
+                               call->row->name, i);
+    }
+    return TANDEM_OK;
+}

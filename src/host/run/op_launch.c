@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A call on one device: whether it serves it, its operands put there, the
+ * launch; see run.h.  Locked.
+ */
+#include <config.h>
+
+#include "common/last_error.h"
+#include "host/loader/plugin_reply.h"
+#include "host/run/run.h"
+#include "host/device/device_wait.h"
+
+#include <string.h>
+
+enum tandem_status call_supported(const struct call *call,
+                                  struct device *device)
+{
+    enum tandem_status status = device_open(device);
+
+    if (status != TANDEM_OK)
+        return status;
+    if (call->gemm != NULL)
+        status = device->table->supports(device->handle, call->op, NULL, 0,
+                                         NULL, 0);
+    else
+        status = device->table->supports(
+            device->handle, call->op, call->input_descs, call->input_count,
+            call->output_descs, call->output_count);
+    status = answer_status(status);
+    if (status != TANDEM_OK)
+        last_error_set(status, "%s: %s", device->label,
+                    answer_error(device->table));
+    return status;
+}
+
+enum tandem_status call_ready(const struct call *call, struct device *device)
+{
+    const struct tandem_backend *table = device->table;
+
+    if (call->gemm != NULL)
+        return table->ready(device->handle, call->op, NULL, 0, NULL, 0);
+    return table->ready(device->handle, call->op, call->input_descs,
+                        call->input_count, call->output_descs,
+                        call->output_count);
+}
+
+void call_prepare(const struct call *call, struct device *device)
+{
+    const struct tandem_backend *table = device->table;
+
+    if (call->gemm != NULL)
+        table->prepare(device->handle, call->op, NULL, 0, NULL, 0);
+    else
+        table->prepare(device->handle, call->op, call->input_descs,
+                       call->input_count, call->output_descs,
+                       call->output_count);
+}
+
+static enum tandem_status gemm_launch(const struct call *call,
+                                      struct device *device)
+{
+    struct tandem_gemm *gemm = call->gemm;
+
+    gemm->a.buffer = call_buffer(call->inputs[0], device->id);
+    gemm->b.buffer = call_buffer(call->inputs[1], device->id);
+    if (call->input_count > 2)
+        gemm->bias = call_buffer(call->inputs[2], device->id);
+    gemm->c.buffer = call_buffer(call->outputs[0], device->id);
+    return device->table->gemm(device->stream, gemm);
+}
+
+enum tandem_status call_launch_once(const struct call *call,
+                                    struct device *device)
+{
+    if (call->gemm != NULL)
+        return gemm_launch(call, device);
+    call_buffers_set(call, device->id);
+    return device->table->launch(device->stream, call->op, call->input_descs,
+                                 call->input_count, call->output_descs,
+                                 call->output_count);
+}
+
+/* Puts every operand where the device can use it.  May wait: then some may have
+ * been moved away again. */
+static enum tandem_status operands_place(const struct query *query,
+                                         struct device *device)
+{
+    enum tandem_status status = wait_free(device, WAIT_LIMIT);
+
+    if (status != TANDEM_OK)
+        return status;
+    for (uint32_t i = 0; i < query->operand_count; i++) {
+        const struct operand *operand = &query->operands[i];
+        struct storage *storage = operand->storage;
+
+        if ((storage->current & storage_bit(storage, device)) &&
+            storage->buffers[device->id] != NULL && storage->host_used == 0 &&
+            storage->host_writer == NULL && device->doubted == 0)
+            continue;
+        if (operand->read) {
+            status = storage_to_device(storage, device);
+        } else {
+            storage_buffer_renew(storage, device);
+            status = storage_buffer_make(storage, device);
+        }
+        /* Others that compute in host memory may be at it still. */
+        if (status == TANDEM_OK && operand->written &&
+            storage_shared(storage, device))
+            status = storage_host_release(storage,
+                                          storage_zero_copy_devices(storage) &
+                                              ~(1u << device->id),
+                                          WAIT_LIMIT);
+        if (status != TANDEM_OK)
+            return status;
+    }
+    return status;
+}
+
+/* Places the operands again and again until there was nothing to wait for. */
+static enum tandem_status operands_settle(struct record *record,
+                                          struct device *device)
+{
+    struct tandem_context *context = device->context;
+    uint64_t unlocks = context->unlocks;
+    enum tandem_status status = operands_place(&record->query, device);
+
+    while (unlocks != context->unlocks) {
+        /* It may be another call's by now. */
+        record->query.work = NULL;
+        if (status != TANDEM_OK)
+            return status;
+        if (device->state != DEVICE_OPEN)
+            return last_error_set(TANDEM_DEVICE_LOST, "%s is lost",
+                                  device->label);
+        unlocks = context->unlocks;
+        status = operands_place(&record->query, device);
+    }
+    return status;
+}
+
+/* What is written between bytes of others' can be brought home only where it
+ * is known. */
+static enum tandem_status outputs_claim(const struct call *call)
+{
+    enum tandem_status status = TANDEM_OK;
+
+    for (uint32_t i = 0; i < call->output_count && status == TANDEM_OK; i++) {
+        const struct tandem_tensor *output = call->outputs[i];
+
+        if (output->storage->gaps)
+            status =
+                storage_add_writable_layout(output->storage, &output->desc);
+    }
+    return status;
+}
+
+enum tandem_status call_launch(const struct call *call, struct record *record,
+                               struct device *device)
+{
+    enum tandem_status status = outputs_claim(call);
+
+    if (status != TANDEM_OK)
+        return status;
+    for (uint32_t attempt = 0;; attempt++) {
+        status = operands_settle(record, device);
+        if (status != TANDEM_OK)
+            return status;
+        status = call_launch_once(call, device);
+        if (status == TANDEM_OK)
+            return TANDEM_OK;
+        status = device_failed(device, status, call->row->name);
+        if (attempt > 0 || !wait_recover(device))
+            return status;
+        record->query.work = NULL;
+    }
+}
+
+/* The launch succeeded. */
+void call_launched(struct record *record, struct device *device)
+{
+    const struct query *query = &record->query;
+
+    device->sequence++;
+    if (!device->async)
+        device->clean = device->sequence;
+    chooser_launched(record, device);
+    for (uint32_t i = 0; i < query->operand_count; i++) {
+        const struct operand *operand = &query->operands[i];
+
+        if (device->async && storage_shared(operand->storage, device))
+            operand->storage->host_used |= 1u << device->id;
+        if (operand->read)
+            storage_device_reads(operand->storage, device, query->op);
+        if (operand->written)
+            storage_device_wrote(operand->storage, device);
+    }
+}

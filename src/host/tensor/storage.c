@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Storage: memory and its lifetime; see storage.h.  Moving is in transfer.c.
+ */
+#include <config.h>
+
+#include "host/tensor/storage.h"
+#include "common/last_error.h"
+#include "host/loader/plugin_reply.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HOST_ALIGNMENT 64u
+/* What a device that has memory of its own, if only by name, imports: whole
+ * pages, and no less than what it would transfer in a way for large ones; of
+ * the caller's, multiples of a unit. */
+#define PAGE_BYTES 4096u
+#define IMPORT_BYTES ((uint64_t)128 << 10)
+#define IMPORT_UNIT 64u
+
+/* Addresses for bytes of the library's own: new ones, until those in the upper
+ * half were all given out. */
+static uint64_t address_take(struct tandem_context *context, uint64_t bytes)
+{
+    const uint64_t start = UINT64_C(1) << 63;
+    const uint64_t room = (bytes / HOST_ALIGNMENT + 1) * HOST_ALIGNMENT;
+    uint64_t address = context->next_address;
+
+    if (address < start || room > UINT64_MAX - address)
+        address = start;
+    context->next_address = address + room;
+    return address;
+}
+
+struct storage *storage_new(struct tandem_context *context, uint64_t bytes,
+                            void *wrapped)
+{
+    struct storage *storage = calloc(1, sizeof(*storage));
+
+    if (storage == NULL)
+        return NULL;
+    storage->context = context;
+    storage->references = 1;
+    storage->bytes = bytes;
+    if (wrapped != NULL) {
+        storage->wrapped = true;
+        storage->host = wrapped;
+        storage->current = HOST_BIT;
+        storage->address = (uint64_t)(uintptr_t)wrapped;
+    } else {
+        storage->address = address_take(context, bytes);
+    }
+    return storage;
+}
+
+static void memory_free(struct storage *storage)
+{
+    struct claim *claim = storage->claims;
+
+    while (claim != NULL) {
+        struct claim *next = claim->next;
+
+        free(claim);
+        claim = next;
+    }
+    if (!storage->wrapped)
+        free(storage->host);
+    free(storage->staging);
+    free(storage);
+}
+
+static void buffer_free(struct storage *storage, uint32_t id)
+{
+    if (storage->buffers[id] != NULL)
+        storage->context->devices[id]->table->free(storage->buffers[id]);
+    storage->buffers[id] = NULL;
+    storage->imported &= ~(1u << id);
+}
+
+static void buffers_free(struct storage *storage)
+{
+    for (uint32_t i = 0; i < storage->context->device_count; i++)
+        buffer_free(storage, i);
+}
+
+/* Whether work that uses the host's memory may be under way. */
+static bool host_in_use(const struct storage *storage)
+{
+    const struct tandem_context *context = storage->context;
+
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        const struct device *device = context->devices[i];
+
+        /* What hangs may go on one day. */
+        if ((storage->host_used >> i & 1) &&
+            (device->busy || device->hung || device->adrift))
+            return true;
+    }
+    return false;
+}
+
+void storage_drop(struct storage *storage)
+{
+    if (storage == NULL || --storage->references > 0)
+        return;
+    if (storage->host_used != 0 && host_in_use(storage)) {
+        storage->next = storage->context->leaving;
+        storage->context->leaving = storage;
+        return;
+    }
+    buffers_free(storage);
+    memory_free(storage);
+}
+
+void storages_free_pending(struct tandem_context *context)
+{
+    struct storage **link = &context->leaving;
+
+    while (*link != NULL) {
+        struct storage *storage = *link;
+
+        if (host_in_use(storage)) {
+            link = &storage->next;
+            continue;
+        }
+        *link = storage->next;
+        buffers_free(storage);
+        memory_free(storage);
+    }
+}
+
+void storages_abandon(struct tandem_context *context)
+{
+    static struct storage *abandoned;
+    struct storage *last = context->leaving;
+
+    if (last == NULL)
+        return;
+    while (last->next != NULL)
+        last = last->next;
+    last->next = __atomic_load_n(&abandoned, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&abandoned, &last->next,
+                                        context->leaving, false,
+                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        continue;
+    context->leaving = NULL;
+}
+
+enum tandem_status storage_add_writable_layout(struct storage *storage,
+                                 const struct tandem_tensor_desc *desc)
+{
+    struct claim *claim;
+
+    for (claim = storage->claims; claim != NULL; claim = claim->next) {
+        const struct tandem_tensor_desc *old = &claim->desc;
+
+        if (old->byte_offset == desc->byte_offset &&
+            old->dtype == desc->dtype && old->rank == desc->rank &&
+            memcmp(old->shape, desc->shape, sizeof(desc->shape)) == 0 &&
+            memcmp(old->strides, desc->strides, sizeof(desc->strides)) == 0)
+            return TANDEM_OK;
+    }
+    claim = malloc(sizeof(*claim));
+    if (claim == NULL)
+        return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for a layout");
+    claim->desc = *desc;
+    claim->next = storage->claims;
+    storage->claims = claim;
+    return TANDEM_OK;
+}
+
+/* Where a device may import it, the last page is nobody else's either. */
+enum tandem_status storage_host_make(struct storage *storage)
+{
+    const size_t alignment =
+        storage->bytes < IMPORT_BYTES ? HOST_ALIGNMENT : PAGE_BYTES;
+    void *memory = NULL;
+    uint64_t bytes = storage->bytes > 0 ? storage->bytes : 1;
+
+    if (storage->host != NULL)
+        return TANDEM_OK;
+    bytes = (bytes + alignment - 1) / alignment * alignment;
+    if (bytes > SIZE_MAX - PAGE_BYTES ||
+        posix_memalign(&memory, alignment, (size_t)bytes) != 0)
+        return last_error_set(TANDEM_OUT_OF_MEMORY,
+                           "no host memory for a tensor of %" PRIu64 " bytes",
+                           storage->bytes);
+    storage->host = memory;
+    return TANDEM_OK;
+}
+
+bool storage_importable(const struct storage *storage)
+{
+    return storage->host != NULL && storage->bytes >= IMPORT_BYTES &&
+           !storage->read_only && !storage->gaps &&
+           (uintptr_t)storage->host % PAGE_BYTES == 0 &&
+           (!storage->wrapped || storage->bytes % IMPORT_UNIT == 0);
+}
+
+/* Has device use the host's copy where it can.  A device that cannot is not
+ * asked again. */
+static void buffer_import(struct storage *storage, struct device *device)
+{
+    struct tandem_context *context = storage->context;
+    struct tandem_buffer **buffer = &storage->buffers[device->id];
+    const uint64_t bytes =
+        (storage->bytes + IMPORT_UNIT - 1) / IMPORT_UNIT * IMPORT_UNIT;
+    enum tandem_status status;
+
+    if (!(context->importing >> device->id & 1) ||
+        !storage_importable(storage))
+        return;
+    status = answer_status(device->table->import_host(
+        device->handle, storage->host, bytes, buffer));
+    if (status == TANDEM_OK) {
+        storage->imported |= 1u << device->id;
+        return;
+    }
+    *buffer = NULL;
+    if (status != TANDEM_UNSUPPORTED)
+        return;
+    context->importing &= ~(1u << device->id);
+    log_message(&context->log, TANDEM_LOG_WARNING,
+                "%s: tensors are copied, though it should share the host's "
+                "memory: %s",
+                device->label, answer_error(device->table));
+}
+
+enum tandem_status storage_buffer_make(struct storage *storage,
+                                       struct device *device)
+{
+    struct tandem_buffer **buffer = &storage->buffers[device->id];
+    enum tandem_status status;
+
+    if (*buffer != NULL)
+        return TANDEM_OK;
+    status = device_open(device);
+    if (status != TANDEM_OK)
+        return status;
+    storage->written[device->id] = 0;
+    buffer_import(storage, device);
+    if (*buffer != NULL)
+        return TANDEM_OK;
+    if (device->shares_host) {
+        status = storage_host_make(storage);
+        if (status != TANDEM_OK)
+            return status;
+        status = device->table->import_host(device->handle, storage->host,
+                                            storage->bytes, buffer);
+    } else {
+        status = device->table->alloc(device->handle, storage->bytes, buffer);
+    }
+    if (status != TANDEM_OK) {
+        *buffer = NULL;
+        return device_failed(device, status,
+                             device->shares_host ? "importing host memory"
+                                                 : "allocating");
+    }
+    return TANDEM_OK;
+}
+
+void storage_settle_home(struct storage *storage, struct device *device)
+{
+    if (!(storage->context->importing >> device->id & 1) ||
+        storage_shared(storage, device) || !storage_importable(storage))
+        return;
+    buffer_free(storage, device->id);
+    storage->current &= ~device->bit;
+}
+
+void storage_buffer_renew(struct storage *storage, struct device *device)
+{
+    const uint64_t written = storage->written[device->id];
+
+    if (written <= device->doubted_from || written > device->doubted ||
+        storage->buffers[device->id] == NULL)
+        return;
+    buffer_free(storage, device->id);
+    if (storage->host_writer == device)
+        storage->host_writer = NULL;
+}
+
+/* A write made copies stale: a move on credit that did not earn its price makes
+ * the next one dearer, one that did makes it as cheap as at first. */
+static void moves_judge(struct storage *storage, uint32_t stale)
+{
+    if (!(storage->moved & stale))
+        return;
+    storage->moved &= ~stale;
+    if (storage->migration_saved_ns >= storage->migration_cost_ns)
+        storage->backoff = 0;
+    else if (storage->backoff < STORAGE_BACKOFF_MAX)
+        storage->backoff++;
+}
+
+void storage_host_wrote(struct storage *storage)
+{
+    /* What a device left in the host's copy may be poisoned in the plugin:
+     * a new buffer is not. */
+    if (storage->host_writer != NULL) {
+        buffer_free(storage, storage->host_writer->id);
+        storage->host_writer = NULL;
+    }
+    moves_judge(storage, UINT32_MAX);
+    memset(storage->migration_credit_ns, 0,
+           sizeof(storage->migration_credit_ns));
+    storage->current = HOST_BIT;
+    storage->poison = TANDEM_OK;
+    storage->produced = false;
+    storage->awaited = false;
+}
+
+void storage_host_read(struct storage *storage)
+{
+    if (!storage->produced)
+        return;
+    storage->produced = false;
+    storage->read_by_host = true;
+    storage->unread = 0;
+}
+
+void storage_device_wrote(struct storage *storage, struct device *device)
+{
+    const bool shared = storage_shared(storage, device);
+
+    storage->current = shared ? HOST_BIT : device->bit;
+    storage->poison = TANDEM_OK;
+    storage->written[device->id] = device->sequence;
+    if (storage->moved != 0)
+        moves_judge(storage, ~(1u << device->id));
+    if (storage->produced && storage->unread < UINT8_MAX)
+        storage->unread++;
+    storage->produced = true;
+    storage->awaited = true;
+    storage->host_writer = NULL;
+    if (shared && device->async) {
+        storage->host_writer = device;
+        storage->host_used |= 1u << device->id;
+    }
+}

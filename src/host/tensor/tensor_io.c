@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The content of tensors: written and read by the caller, brought home, sent
+ * ahead.
+ */
+#include <config.h>
+
+#include "common/argument_check.h"
+#include "common/last_error.h"
+#include "common/operator_table.h"
+#include "host/tensor/tensor.h"
+#include "host/device/device_wait.h"
+
+#include <inttypes.h>
+
+static enum tandem_status bytes_check(const struct tandem_tensor *tensor,
+                                      const void *memory, uint64_t bytes)
+{
+    if (bytes != tensor->bytes)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "bytes: %" PRIu64 ", but the tensor has %" PRIu64,
+                           bytes, tensor->bytes);
+    if (memory == NULL && bytes > 0)
+        return last_error_set(TANDEM_INVALID_ARGUMENT, "memory: NULL");
+    return TANDEM_OK;
+}
+
+/* ---- writing ---------------------------------------------------------------- */
+
+/* A device that has the only copies, to which a part can be written without
+ * bringing the rest home; or NULL.  Locked. */
+static struct device *part_device(const struct tandem_tensor *tensor)
+{
+    const struct storage *storage = tensor->storage;
+    struct device *device;
+
+    if (tensor_covers(tensor) || !tensor->contiguous || storage->gaps ||
+        storage->current == 0 || (storage->current & HOST_BIT))
+        return NULL;
+    device = storage->context
+                 ->devices[(uint32_t)__builtin_ctz(storage->current)];
+    return device->state == DEVICE_OPEN ? device : NULL;
+}
+
+/* TANDEM_OK without *out_done: it waited, look again. */
+static enum tandem_status part_write(const struct tandem_tensor *tensor,
+                                     struct device *device, const void *memory,
+                                     bool *recovered, bool *out_done)
+{
+    struct storage *storage = tensor->storage;
+    enum tandem_status status;
+
+    if (device->held)
+        return stream_owner_wait(device, WAIT_LIMIT);
+    status = device->table->upload(
+        device->stream, storage->buffers[device->id], tensor->desc.byte_offset,
+        memory, tensor->bytes, 0);
+    if (status == TANDEM_OK) {
+        storage->current = device->bit;
+        *out_done = true;
+        return TANDEM_OK;
+    }
+    status = device_failed(device, status, "writing the tensor");
+    if (*recovered || !wait_recover(device))
+        return status;
+    *recovered = true;
+    return TANDEM_OK;
+}
+
+/* Makes the host's memory ready to be written; likewise. */
+static enum tandem_status host_open(const struct tandem_tensor *tensor,
+                                    bool *out_done)
+{
+    struct storage *storage = tensor->storage;
+    const uint64_t unlocks = storage->context->unlocks;
+    enum tandem_status status = TANDEM_OK;
+
+    /* What it does not cover must be on the host, too. */
+    if (!tensor_covers(tensor) && (storage->current & ~HOST_BIT) != 0)
+        status = storage_to_host(storage, WAIT_LIMIT);
+    if (status == TANDEM_OK)
+        status = storage_host_make(storage);
+    if (status == TANDEM_OK)
+        status = storage_host_release(storage, UINT32_MAX, WAIT_LIMIT);
+    if (status == TANDEM_OK && storage->gaps)
+        status = storage_add_writable_layout(storage, &tensor->desc);
+    *out_done = unlocks == storage->context->unlocks;
+    return status;
+}
+
+/* Locked. */
+static enum tandem_status content_write(struct tandem_tensor *tensor,
+                                        const void *memory)
+{
+    const struct tandem_tensor_desc *desc = &tensor->desc;
+    struct storage *storage = tensor->storage;
+    int64_t rows[TANDEM_MAX_RANK];
+    bool recovered = false, done = false;
+    enum tandem_status status = TANDEM_OK;
+
+    while (!done) {
+        struct device *device = part_device(tensor);
+
+        if (device != NULL)
+            status = part_write(tensor, device, memory, &recovered, &done);
+        else
+            status = host_open(tensor, &done);
+        if (status != TANDEM_OK || (device != NULL && done))
+            return status;
+    }
+    shape_strides(desc->rank, desc->shape, rows);
+    strided_copy(storage->host + desc->byte_offset, desc->strides, memory,
+                 rows, desc->rank, desc->shape, dtype_bytes(desc->dtype));
+    storage_host_wrote(storage);
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_tensor_write(struct tandem_tensor *tensor,
+                                       const void *memory, uint64_t bytes)
+{
+    enum tandem_status status = tensor_check(tensor, NULL, "tensor");
+
+    if (status == TANDEM_OK)
+        status = bytes_check(tensor, memory, bytes);
+    if (status != TANDEM_OK)
+        return status;
+    if (tensor->storage->read_only)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "tensor: its memory was wrapped read-only");
+    context_lock(tensor->context);
+    status = content_write(tensor, memory);
+    context_unlock(tensor->context);
+    return status;
+}
+
+enum tandem_status tandem_tensor_host_written(struct tandem_tensor *tensor)
+{
+    const enum tandem_status status = tensor_check(tensor, NULL, "tensor");
+
+    if (status != TANDEM_OK)
+        return status;
+    if (!tensor->storage->wrapped)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "tensor: its memory is the library's, only wrapped "
+                           "memory can have been written by the caller");
+    context_lock(tensor->context);
+    storage_host_wrote(tensor->storage);
+    context_unlock(tensor->context);
+    return TANDEM_OK;
+}
+
+/* ---- reading ---------------------------------------------------------------- */
+
+/* Locks; brings the content home, and where release is set waits for work that
+ * only reads it there.  On failure unlocks again. */
+static enum tandem_status content_fetch(struct tandem_tensor *tensor,
+                                        uint64_t timeout_ns, bool release)
+{
+    struct tandem_context *context = tensor->context;
+    struct storage *storage = tensor->storage;
+    const uint64_t deadline = clock_deadline(timeout_ns);
+    enum tandem_status status;
+
+    if (!context_lock_until(context, deadline))
+        return TANDEM_NOT_READY;
+    status = storage_to_host(storage, deadline);
+    if (status == TANDEM_OK && release)
+        status = storage_host_release(storage, UINT32_MAX, deadline);
+    if (status != TANDEM_OK) {
+        context_unlock(context);
+        return status;
+    }
+    storage_host_read(storage);
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_tensor_read(struct tandem_tensor *tensor,
+                                      void *memory, uint64_t bytes,
+                                      uint64_t timeout_ns)
+{
+    const struct tandem_tensor_desc *desc;
+    int64_t rows[TANDEM_MAX_RANK];
+    enum tandem_status status = tensor_check(tensor, NULL, "tensor");
+
+    if (status == TANDEM_OK)
+        status = bytes_check(tensor, memory, bytes);
+    if (status == TANDEM_OK)
+        status = content_fetch(tensor, timeout_ns, false);
+    if (status != TANDEM_OK)
+        return status;
+    desc = &tensor->desc;
+    shape_strides(desc->rank, desc->shape, rows);
+    strided_copy(memory, rows, tensor->storage->host + desc->byte_offset,
+                 desc->strides, desc->rank, desc->shape,
+                 dtype_bytes(desc->dtype));
+    context_unlock(tensor->context);
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_tensor_sync(struct tandem_tensor *tensor,
+                                      uint64_t timeout_ns)
+{
+    enum tandem_status status = tensor_check(tensor, NULL, "tensor");
+
+    /* The caller may write the memory that is his. */
+    if (status == TANDEM_OK)
+        status = content_fetch(tensor, timeout_ns, tensor->storage->wrapped);
+    if (status == TANDEM_OK)
+        context_unlock(tensor->context);
+    return status;
+}
+
+enum tandem_status tandem_tensor_host_data(struct tandem_tensor *tensor,
+                                      uint64_t timeout_ns,
+                                      const void **out_memory)
+{
+    enum tandem_status status;
+
+    if (out_memory == NULL)
+        return last_error_set(TANDEM_INVALID_ARGUMENT, "out_memory: NULL");
+    *out_memory = NULL;
+    status = tensor_check(tensor, NULL, "tensor");
+    if (status == TANDEM_OK)
+        status = content_fetch(tensor, timeout_ns, false);
+    if (status != TANDEM_OK)
+        return status;
+    *out_memory = tensor->storage->host + tensor->desc.byte_offset;
+    context_unlock(tensor->context);
+    return TANDEM_OK;
+}
+
+/* ---- residency --------------------------------------------------------------- */
+
+/* Whether nothing that holds the content has work under way. */
+static bool content_idle(const struct storage *storage)
+{
+    const struct tandem_context *context = storage->context;
+    uint32_t holders = storage->current & ~HOST_BIT;
+
+    if (storage->host_writer != NULL)
+        holders |= 1u << storage->host_writer->id;
+    else if (storage->current & HOST_BIT)
+        return true;
+    for (uint32_t i = 0; holders >> i != 0; i++) {
+        struct device *device = context->devices[i];
+
+        if ((holders >> i & 1) && device->state == DEVICE_OPEN &&
+            !device->held &&
+            device->table->stream_query(device->stream) == TANDEM_OK) {
+            device_waited(device);
+            return true;
+        }
+    }
+    return false;
+}
+
+enum tandem_status tandem_tensor_prefetch(struct tandem_tensor *tensor,
+                                          uint32_t device_id)
+{
+    struct device *device;
+    enum tandem_status status = tensor_check(tensor, NULL, "tensor");
+
+    if (status != TANDEM_OK)
+        return status;
+    context_lock(tensor->context);
+    status = device_get(tensor->context, device_id, &device);
+    if (status == TANDEM_OK)
+        status = device_open(device);
+    if (status == TANDEM_OK)
+        status = storage_readable(tensor->storage);
+    /* Where it would have to wait for another device's work, the operator that
+     * needs the tensor does. */
+    if (status == TANDEM_OK && content_idle(tensor->storage))
+        status = storage_to_device(tensor->storage, device);
+    context_unlock(tensor->context);
+    return status;
+}
+
+enum tandem_status tandem_tensor_residency(const struct tandem_tensor *tensor,
+                                           uint32_t *out_mask)
+{
+    struct tandem_context *context;
+    enum tandem_status status;
+
+    if (out_mask == NULL)
+        return last_error_set(TANDEM_INVALID_ARGUMENT, "out_mask: NULL");
+    *out_mask = 0;
+    status = tensor_check(tensor, NULL, "tensor");
+    if (status != TANDEM_OK)
+        return status;
+    context = tensor->context;
+    context_lock(context);
+    *out_mask = tensor->storage->current;
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        if (storage_shared(tensor->storage, context->devices[i]) &&
+            (*out_mask & HOST_BIT))
+            *out_mask |= 1u << i;
+    }
+    context_unlock(context);
+    return TANDEM_OK;
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opened devices.  All opens of one piece of hardware share one cl_context,
+ * because CLBlast compiles anew for each context.
+ */
+#include "opencl/device/device.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/decimal.h"
+#include "common/struct_size.h"
+#include "opencl/memory/deferred_release.h"
+#include "opencl/program/program_cache.h"
+#include "opencl/gemm/clblast.h"
+#include "opencl/device/driver_blocklist_check.h"
+#include "opencl/memory/pack_cache.h"
+#include "opencl/memory/late.h"
+#include "opencl/memory/pinned_memory.h"
+#include "opencl/quirks.h"
+#include "opencl/device/tuning_section.h"
+#include "opencl/device/cl_status.h"
+#include "opencl/queue/stream.h"
+
+#define DEVICE_MAGIC 0x64657663u
+
+static struct handle_pool devices =
+    HANDLE_POOL(struct tandem_device, DEVICE_MAGIC);
+/* Guards the contexts of device_enumeration.c's devices and their counts. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t open_count;
+static atomic_bool forked;
+
+static void note_fork(void)
+{
+    atomic_store(&forked, true);
+}
+
+bool device_forked(void)
+{
+    return atomic_load_explicit(&forked, memory_order_relaxed);
+}
+
+static void watch_start(void)
+{
+    pthread_atfork(NULL, NULL, note_fork);
+}
+
+void fork_detection_start(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_start);
+}
+
+enum tandem_status device_check(const struct tandem_device *device)
+{
+    if (!handle_live(&devices, device))
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "device %p is NULL, closed or foreign",
+                           (const void *)device);
+    if (device_forked())
+        return last_error_set(TANDEM_DEVICE_LOST,
+                           "this process is a fork of the one that opened the "
+                           "device: OpenCL does not work here; open devices "
+                           "after the fork");
+    if (atomic_load_explicit(&device->lost, memory_order_relaxed))
+        return last_error_set(TANDEM_DEVICE_LOST,
+                           "%s is lost: close it and open another",
+                           device->hardware->info.name);
+    return TANDEM_OK;
+}
+
+void device_log(struct tandem_device *device, enum tandem_log_level level,
+                const char *format, ...)
+{
+    char line[1024];
+    va_list arguments;
+    if (device->log == NULL)
+        return;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    for (char *at = line; (at = strchr(at, '\n')) != NULL;)
+        *at = ' ';
+    device->log(device->log_user, level, line);
+}
+
+/* ---- contexts ---- */
+
+static void context_give(struct tandem_device *device)
+{
+    struct platform_device *hardware =
+        (struct platform_device *)device->hardware;
+    if (device->utility != NULL)
+        clReleaseCommandQueue(device->utility);
+    pthread_mutex_lock(&mutex);
+    hardware->opens--;
+    open_count--;
+    /* What the next open shares must not be a broken context. */
+    if (hardware->opens == 0 || atomic_load(&device->lost)) {
+        if (hardware->context == device->context) {
+            clReleaseContext(hardware->context);
+            hardware->context = NULL;
+        }
+    }
+    if (hardware->opens == 0)
+        parameters_restore(hardware);
+    if (open_count == 0)
+        clblast_forget();
+    clReleaseContext(device->context);
+    pthread_mutex_unlock(&mutex);
+}
+
+/* The device keeps its context for good, and the next open gets another. */
+static void context_leave(struct tandem_device *device)
+{
+    struct platform_device *hardware =
+        (struct platform_device *)device->hardware;
+    pthread_mutex_lock(&mutex);
+    hardware->opens--;
+    if (hardware->context == device->context) {
+        clReleaseContext(hardware->context);
+        hardware->context = NULL;
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+static enum tandem_status context_take(struct tandem_device *device)
+{
+    struct platform_device *hardware =
+        (struct platform_device *)device->hardware;
+    cl_context_properties properties[] = {
+        CL_CONTEXT_PLATFORM, (cl_context_properties)hardware->platform, 0};
+    cl_int code = CL_SUCCESS;
+    pthread_mutex_lock(&mutex);
+    if (hardware->context == NULL)
+        hardware->context =
+            clCreateContext(properties, 1, &hardware->id, NULL, NULL, &code);
+    /* The device's own reference; the hardware's is the other. */
+    if (hardware->context != NULL)
+        code = clRetainContext(hardware->context);
+    if (hardware->context != NULL && code == CL_SUCCESS) {
+        device->context = hardware->context;
+        hardware->opens++;
+        open_count++;
+    } else if (hardware->context != NULL && hardware->opens == 0) {
+        clReleaseContext(hardware->context);
+        hardware->context = NULL;
+    }
+    pthread_mutex_unlock(&mutex);
+    if (device->context != NULL)
+        device->utility =
+            clCreateCommandQueue(device->context, hardware->id, 0, &code);
+    if (device->utility != NULL) {
+        clblast_overrides_apply(device);
+        return TANDEM_OK;
+    }
+    status_from_cl(device, code, "clCreateContext or clCreateCommandQueue");
+    /* A context without queues is not for the next open either. */
+    atomic_store(&device->lost, true);
+    if (device->context != NULL)
+        context_give(device);
+    char why[256];
+    snprintf(why, sizeof(why), "%s", message_get());
+    return last_error_set(TANDEM_NO_DEVICE, "open: the driver refused it: %s",
+                       why);
+}
+
+/* ---- is it there? ---- */
+
+#define ANSWER_BYTES 64u
+
+enum tandem_status device_drained(cl_command_queue queue, uint64_t limit_ns)
+{
+    cl_event event = NULL;
+    cl_int state = CL_QUEUED;
+    if (clEnqueueMarkerWithWaitList(queue, 0, NULL, &event) != CL_SUCCESS)
+        return TANDEM_DEVICE_LOST;
+    cl_int code = clFlush(queue);
+    if (code == CL_SUCCESS)
+        code = wait_ended(event, limit_ns, &state);
+    clReleaseEvent(event);
+    return code != CL_SUCCESS     ? TANDEM_DEVICE_LOST
+           : state > CL_COMPLETE ? TANDEM_NOT_READY
+                                 : TANDEM_OK;
+}
+
+/* No code of these calls is looked at: that would be to ask again. */
+bool device_health_check(struct tandem_device *device)
+{
+    const cl_uint zero = 0;
+    cl_event event = NULL;
+    cl_int state = CL_QUEUED;
+    bool answers = false;
+    if (device->utility == NULL || atomic_load(&device->lost))
+        return !atomic_load(&device->lost);
+    cl_mem mem = clCreateBuffer(device->context, CL_MEM_READ_WRITE,
+                                ANSWER_BYTES, NULL, NULL);
+    if (mem == NULL)
+        return false;
+    if (clEnqueueFillBuffer(device->utility, mem, &zero, sizeof(zero), 0,
+                            ANSWER_BYTES, 0, NULL, &event) == CL_SUCCESS) {
+        answers =
+            clFlush(device->utility) == CL_SUCCESS &&
+            wait_ended(event, DEVICE_ANSWER_NS, &state) == CL_SUCCESS &&
+            state == CL_COMPLETE;
+        clReleaseEvent(event);
+    }
+    clReleaseMemObject(mem);
+    return answers;
+}
+
+/* ---- open and close ---- */
+
+static enum tandem_status parse_number(const char *key, const char *value,
+                                       uint64_t *out_number)
+{
+    if (decimal_read(value, out_number))
+        return TANDEM_OK;
+    return last_error_set(TANDEM_INVALID_ARGUMENT,
+                       "open: %s is \"%.40s\", not a number", key,
+                       value);
+}
+
+/* Keys of a later version, and of other parts, are not ours to judge. */
+static bool take_tuning(void *user, const char *key, const char *value)
+{
+    struct tandem_device *device = user;
+    if (strncmp(key, "gemm.", 5) == 0)
+        return costs_take(&device->routes.costs, key + 5, value);
+    if (strcmp(key, "wgmma") == 0)
+        return verdict_read(value, verdict_stamp(device->hardware),
+                            &device->verdict);
+    if (strncmp(key, "clblast.", 8) == 0)
+        return parameters_take(&device->parameters, device->hardware, key + 8,
+                               value);
+    return true;
+}
+
+/* What is wrong in a profile costs speed and nothing else. */
+static void read_profile(struct tandem_device *device, const char *text)
+{
+    char wrong[256];
+    if (!section_read(text, take_tuning, device, wrong, sizeof(wrong)))
+        device_log(device, TANDEM_LOG_WARNING,
+                   "%s: values of the profile are ignored: %s",
+                   device->hardware->info.name, wrong);
+}
+
+/* Patched programs are used where the profile says that they are right. */
+static void take_verdict(struct tandem_device *device)
+{
+    const char *why = verdict_tell(device->verdict);
+    if (!device->hardware->wgmma || device->tries)
+        return;
+    if (why == NULL)
+        routes_trust(&device->routes);
+    else
+        device_log(device, TANDEM_LOG_INFO,
+                   "%s: matrix products do without wgmma: %s",
+                   device->hardware->info.name, why);
+}
+
+/* "": none. */
+static void keep_path(char **path, const char *value)
+{
+    free(*path);
+    *path = value[0] != '\0' ? strdup(value) : NULL;
+}
+
+static enum tandem_status read_options(struct tandem_device *device,
+                                       const struct tandem_open_options *from,
+                                       uint64_t *out_cap,
+                                       uint64_t *out_threads)
+{
+    enum tandem_status status = TANDEM_OK;
+    uint64_t stuck_ms = DEVICE_STUCK_MS;
+    *out_cap = 0;
+    device->stuck_ns = stuck_ms * 1000000u;
+    if (from == NULL)
+        return TANDEM_OK;
+    status = struct_size_check("open: options", "tandem_open_options",
+                               from->struct_size,
+                               TANDEM_OPEN_OPTIONS_BYTES_1_0);
+    if (status != TANDEM_OK)
+        return status;
+    if (from->count != 0 && (from->keys == NULL || from->values == NULL))
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "open: options has %u keys, but keys or values is "
+                           "NULL",
+                           from->count);
+    device->log = from->log;
+    device->log_user = from->log_user;
+    const char *profile = NULL;
+    for (uint32_t i = 0; i < from->count && status == TANDEM_OK; i++) {
+        if (from->keys[i] == NULL || from->values[i] == NULL)
+            return last_error_set(TANDEM_INVALID_ARGUMENT,
+                               "open: key or value %u is NULL", i);
+        if (strcmp(from->keys[i], "memory_limit_bytes") == 0)
+            status = parse_number(from->keys[i], from->values[i], out_cap);
+        if (strcmp(from->keys[i], "pack_cache_limit_bytes") == 0)
+            status = parse_number(from->keys[i], from->values[i],
+                                  &device->pool.kept_cap);
+        if (strcmp(from->keys[i], "num_threads") == 0)
+            status = parse_number(from->keys[i], from->values[i], out_threads);
+        if (strcmp(from->keys[i], "cache_limit_bytes") == 0)
+            status = parse_number(from->keys[i], from->values[i],
+                                  &device->cache.cap_bytes);
+        if (strcmp(from->keys[i], "blocking_timeout_ms") == 0)
+            status = parse_number(from->keys[i], from->values[i], &stuck_ms);
+        if (strcmp(from->keys[i], "cache_dir") == 0)
+            keep_path(&device->cache.path, from->values[i]);
+        if (strcmp(from->keys[i], "system_cache_dir") == 0)
+            keep_path(&device->cache.system_path, from->values[i]);
+        if (strcmp(from->keys[i], "cache_world_readable") == 0)
+            device->cache.shared = strcmp(from->values[i], "1") == 0;
+        if (strcmp(from->keys[i], "profile") == 0)
+            profile = from->values[i];
+        if (strcmp(from->keys[i], "deterministic") == 0)
+            device->routes.fixed = strcmp(from->values[i], "1") == 0;
+        if (strcmp(from->keys[i], "try") == 0)
+            device->tries = strcmp(from->values[i], "1") == 0;
+        if (strcmp(from->keys[i], "test.cache") == 0)
+            device->cache.forced = strcmp(from->values[i], "1") == 0;
+        if (strcmp(from->keys[i], "test.turn_ms") == 0)
+            device->cache.turn_ms = (uint32_t)atoi(from->values[i]);
+        if (strcmp(from->keys[i], "test.exact") == 0)
+            device->pool.exact = strcmp(from->values[i], "1") == 0;
+        if (strcmp(from->keys[i], "test.has_device_scope_visibility") == 0)
+            device->has_device_scope_visibility =
+                strcmp(from->values[i], "1") == 0;
+        if (strcmp(from->keys[i], "test.transfers") == 0 &&
+            !haul_force(&device->haul, from->values[i]))
+            status = last_error_set(TANDEM_INVALID_ARGUMENT,
+                                 "open: test.transfers is \"%.40s\", not "
+                                 "direct, ring, mapped or staged",
+                                 from->values[i]);
+        if (strcmp(from->keys[i], "test.gemm") == 0 &&
+            !routes_force(&device->routes, from->values[i]))
+            status = last_error_set(TANDEM_INVALID_ARGUMENT,
+                                 "open: test.gemm is \"%.40s\", not clblast "
+                                 "or a kernel as large, small or skinny-1, "
+                                 "with [:SPLITS[:TILES]]",
+                                 from->values[i]);
+    }
+    device->stuck_ns =
+        stuck_ms < UINT64_MAX / 1000000u ? stuck_ms * 1000000u : 0;
+    if (status == TANDEM_OK && profile != NULL && !device->routes.fixed)
+        read_profile(device, profile);
+    if (status == TANDEM_OK)
+        take_verdict(device);
+    return status;
+}
+
+enum tandem_status device_open(uint32_t index,
+                               const struct tandem_open_options *options,
+                               struct tandem_device **out_device)
+{
+    uint64_t cap = 0, threads = 0;
+    *out_device = NULL;
+    if (device_forked())
+        return last_error_set(TANDEM_DEVICE_LOST,
+                           "open: OpenCL was used before this process was "
+                           "forked and does not work here");
+    const struct platform_device *hardware = platform_at(index);
+    if (hardware == NULL)
+        return TANDEM_NO_DEVICE;
+    adrift_settle();
+    struct tandem_device *device = handle_new(&devices);
+    if (device == NULL)
+        return last_error_set(TANDEM_OUT_OF_MEMORY, "open: out of host memory");
+    device->hardware = hardware;
+    device->has_device_scope_visibility = hardware->has_device_scope_visibility;
+    if ((hardware->quirks & QUIRK_BUSY_WAIT) != 0)
+        atomic_store(&device->waits, WAITS_BUSY);
+    cache_start(&device->cache);
+    device->haul.forced = -1;
+    device->pool.kept_cap = hardware->info.memory_bytes / KEPT_SHARE;
+    routes_start(&device->routes, hardware);
+    enum tandem_status status = read_options(device, options, &cap, &threads);
+    if (status == TANDEM_OK)
+        status = context_take(device);
+    if (status != TANDEM_OK) {
+        cache_close(device);
+        handle_free(&devices, device);
+        return status;
+    }
+    cache_open(device);
+    if (driver_warning()[0] != '\0')
+        device_log(device, TANDEM_LOG_WARNING, "%s", driver_warning());
+    pthread_mutex_init(&device->mutex, NULL);
+    pool_start(&device->pool, cap);
+    haul_start(&device->haul, threads);
+    programs_start(device);
+    *out_device = device;
+    return TANDEM_OK;
+}
+
+void device_finish(struct tandem_device *device)
+{
+    programs_finish(device);
+    context_give(device);
+    pthread_mutex_destroy(&device->mutex);
+    cache_close(device);
+    handle_free(&devices, device);
+}
+
+/* No caller finds it any more, and nothing of it writes to the host's log. */
+static void device_leak(struct tandem_device *device, const char *what)
+{
+    device_log(device, TANDEM_LOG_ERROR,
+               "%s: %s does not end: what it may use is kept",
+               device->hardware->info.name, what);
+    device->log = NULL;
+    handle_hide(device);
+}
+
+void device_close(struct tandem_device *device)
+{
+    if (!handle_live(&devices, device) || device_forked())
+        return;
+    adrift_settle();
+    compile_stop(device);
+    while (device->streams != NULL)
+        stream_destroy(device->streams);
+    haul_finish(&device->haul);
+    if (!atomic_load(&device->stuck) &&
+        !late_finish(device, atomic_load(&device->lost) ? DEVICE_ANSWER_NS
+                                                        : device_limit(device)))
+        atomic_store(&device->stuck, true);
+    if (atomic_load(&device->stuck)) {
+        context_leave(device);
+        device_leak(device, "work");
+        return;
+    }
+    events_finish(device);
+    pinned_finish(device);
+    pool_finish(device);
+    pthread_mutex_lock(&device->programs.mutex);
+    bool orphaned = device->programs.worker_count != 0;
+    if (orphaned) {
+        device_leak(device, "a build");
+        device->programs.orphaned = true;
+    }
+    pthread_mutex_unlock(&device->programs.mutex);
+    if (!orphaned)
+        device_finish(device);
+}

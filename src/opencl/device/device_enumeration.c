@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The devices of all platforms: found at the first question, GPUs first and
+ * CPUs last, twins of one piece of hardware recognised.  The list is written
+ * once under its mutex and read freely after that.
+ */
+#include "opencl/device/device_enumeration.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/last_error.h"
+#include "opencl/device/no_device_diagnosis.h"
+#include "opencl/device/device_info.h"
+#include "opencl/device/device.h"
+#include "opencl/device/driver_blocklist_check.h"
+
+#define MAX_PLATFORMS 32u
+#define MAX_DEVICES 64u
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool searched;
+static cl_int search_code;
+/* Why no OpenCL call was made; or TANDEM_OK. */
+static enum tandem_status refusal;
+static char refusal_text[512];
+/* The platforms without a device. */
+static struct absence absence;
+static uint32_t device_total;
+static struct platform_device devices[MAX_DEVICES];
+
+/* Of memory, which may be had another time; others stay as they are. */
+static bool passing(cl_int code)
+{
+    return code == CL_OUT_OF_HOST_MEMORY || code == CL_OUT_OF_RESOURCES;
+}
+
+/* A platform without devices is no failure. */
+static void note_failure(cl_int code)
+{
+    if (code != CL_SUCCESS && code != CL_DEVICE_NOT_FOUND &&
+        !passing(search_code))
+        search_code = code;
+}
+
+/* Returns true if an earlier platform listed this device. */
+static bool is_listed(cl_device_id id)
+{
+    for (uint32_t i = 0; i < device_total; i++)
+        if (devices[i].id == id)
+            return true;
+    return false;
+}
+
+static const char *name_get(cl_platform_id platform, char *out_name,
+                            size_t bytes)
+{
+    if (clGetPlatformInfo(platform, CL_PLATFORM_NAME, bytes, out_name, NULL) !=
+        CL_SUCCESS)
+        snprintf(out_name, bytes, "unknown");
+    return out_name;
+}
+
+/* Adds the platform's devices to the list. Devices that are already in the list
+ * are dropped, because ocl-icd returns a platform once for each .icd file that
+ * names its library. */
+static void devices_add(cl_platform_id platform, cl_device_id *ids,
+                        cl_uint count)
+{
+    for (cl_uint i = 0; i < count && device_total < MAX_DEVICES; i++) {
+        struct platform_device *device = &devices[device_total];
+        cl_int code;
+        if (is_listed(ids[i]))
+            continue;
+        if (describe_device(device, platform, ids[i], &code))
+            device_total++;
+        else
+            absence.unusable++;
+        note_failure(code);
+    }
+}
+
+static void platform_search(cl_platform_id platform)
+{
+    cl_device_id ids[MAX_DEVICES];
+    const uint32_t before = device_total;
+    cl_uint count = 0;
+    char name[128];
+    cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, ids,
+                                 &count);
+    note_failure(code);
+    if (code == CL_SUCCESS)
+        devices_add(platform, ids, count < MAX_DEVICES ? count : MAX_DEVICES);
+    if (device_total == before)
+        absence_add(&absence, name_get(platform, name, sizeof(name)));
+}
+
+static int rank_of(const struct platform_device *device)
+{
+    return device->info.kind == TANDEM_DEVICE_GPU           ? 0
+           : device->info.kind == TANDEM_DEVICE_ACCELERATOR ? 1
+                                                            : 2;
+}
+
+/* Stable, so that the drivers' own order holds within a kind. */
+static void order_devices(void)
+{
+    for (uint32_t i = 1; i < device_total; i++)
+        for (uint32_t j = i;
+             j > 0 && rank_of(&devices[j - 1]) > rank_of(&devices[j]); j--) {
+            struct platform_device swap = devices[j];
+            devices[j] = devices[j - 1];
+            devices[j - 1] = swap;
+        }
+}
+
+/* One platform lists its parts of one card apart on purpose, so only devices
+ * of different platforms can be twins.  All CPU devices are the host. */
+static bool twins(const struct platform_device *a,
+                  const struct platform_device *b)
+{
+    static const uint8_t unknown[16];
+    if (a->platform == b->platform || a->info.kind != b->info.kind)
+        return false;
+    if (a->info.kind == TANDEM_DEVICE_CPU)
+        return true;
+    if (memcmp(a->info.uuid, unknown, sizeof(unknown)) != 0 &&
+        memcmp(a->info.uuid, b->info.uuid, sizeof(unknown)) == 0)
+        return true;
+    return a->info.pci[0] != '\0' && strcmp(a->info.pci, b->info.pci) == 0;
+}
+
+static void mark_duplicates(void)
+{
+    for (uint32_t i = 0; i < device_total; i++) {
+        devices[i].info.duplicate_of = -1;
+        for (uint32_t j = 0; j < i; j++)
+            if (twins(&devices[i], &devices[j])) {
+                devices[i].info.duplicate_of = (int32_t)j;
+                break;
+            }
+    }
+}
+
+static void search(void)
+{
+    cl_platform_id platforms[MAX_PLATFORMS];
+    cl_uint count = 0;
+    refusal = driver_blocklist_check();
+    if (refusal != TANDEM_OK) {
+        snprintf(refusal_text, sizeof(refusal_text), "%s", message_get());
+        return;
+    }
+    search_code = clGetPlatformIDs(MAX_PLATFORMS, platforms, &count);
+    if (search_code != CL_SUCCESS)
+        return;
+    if (count > MAX_PLATFORMS)
+        count = MAX_PLATFORMS;
+    device_total = 0;
+    absence = (struct absence){0};
+    for (cl_uint i = 0; i < count; i++)
+        platform_search(platforms[i]);
+    if (device_total != 0)
+        search_code = CL_SUCCESS;
+    order_devices();
+    mark_duplicates();
+}
+
+static enum tandem_status no_device(void)
+{
+    if (refusal != TANDEM_OK)
+        return last_error_set(refusal, "%s", refusal_text);
+    if (search_code == CL_PLATFORM_NOT_FOUND_KHR)
+        return absence_of_platforms();
+    if (passing(search_code))
+        return last_error_set(TANDEM_OUT_OF_MEMORY,
+                           "an OpenCL driver has no memory to list its "
+                           "devices (%d): try again later",
+                           search_code);
+    if (search_code != CL_SUCCESS)
+        return last_error_set(TANDEM_NO_DEVICE,
+                           "an OpenCL driver (of %s) failed with %d when it "
+                           "was asked for its devices; check its installation",
+                           absence.names, search_code);
+    return absence_of_devices(&absence);
+}
+
+enum tandem_status platform_count(uint32_t *out_count)
+{
+    *out_count = 0;
+    if (!atomic_load(&searched)) {
+        fork_detection_start();
+        /* Another thread may have been at it, and hold the mutex for ever. */
+        if (device_forked())
+            return last_error_set(TANDEM_DEVICE_LOST,
+                               "this process was forked while another thread "
+                               "of its parent started OpenCL: it does not "
+                               "work here");
+        pthread_mutex_lock(&mutex);
+        if (!atomic_load(&searched)) {
+            search();
+            /* Memory may be had another time. */
+            if (refusal == TANDEM_OUT_OF_MEMORY || passing(search_code)) {
+                enum tandem_status status = no_device();
+                pthread_mutex_unlock(&mutex);
+                return status;
+            }
+            atomic_store(&searched, true);
+        }
+        pthread_mutex_unlock(&mutex);
+    }
+    *out_count = device_total;
+    return *out_count != 0 ? TANDEM_OK : no_device();
+}
+
+struct platform_device *platform_at(uint32_t index)
+{
+    uint32_t count;
+    if (platform_count(&count) != TANDEM_OK)
+        return NULL;
+    if (index < count)
+        return &devices[index];
+    last_error_set(TANDEM_NO_DEVICE, "there is no OpenCL device %u: %s has %u",
+                index, "this machine", count);
+    return NULL;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one OpenCL device says of itself. */
+#include "opencl/device/device_info.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl/quirks.h"
+
+/* Extensions that change what the plugin does, or what its users can. */
+static const char *const notable[] = {"cl_khr_fp16",
+                                      "cl_khr_fp64",
+                                      "cl_khr_subgroups",
+                                      "cl_intel_subgroups",
+                                      "cl_khr_device_uuid",
+                                      "cl_khr_pci_bus_info",
+                                      "cl_khr_command_buffer",
+                                      "cl_khr_int64_base_atomics",
+                                      "cl_khr_il_program",
+                                      "cl_nv_device_attribute_query",
+                                      "cl_amd_device_attribute_query",
+                                      "cl_arm_import_memory",
+                                      "cl_khr_external_memory",
+                                      "cl_intel_unified_shared_memory"};
+
+/* A device that is asked, and the first failure of what every driver must
+ * answer. */
+struct asked {
+    cl_device_id id;
+    cl_int code;
+};
+
+static bool answered(struct asked *asked, cl_int code)
+{
+    if (asked->code == CL_SUCCESS)
+        asked->code = code;
+    return code == CL_SUCCESS;
+}
+
+static void text(struct asked *asked, cl_device_info what, char *out,
+                 size_t bytes)
+{
+    size_t length = 0;
+    out[0] = '\0';
+    if (!answered(asked, clGetDeviceInfo(asked->id, what, 0, NULL, &length)) ||
+        length == 0)
+        return;
+    char *whole = calloc(1, length + 1);
+    if (answered(asked, whole != NULL
+                            ? clGetDeviceInfo(asked->id, what, length, whole,
+                                              NULL)
+                            : CL_OUT_OF_HOST_MEMORY))
+        snprintf(out, bytes, "%s", whole + strspn(whole, " "));
+    free(whole);
+}
+
+static void platform_text(struct asked *asked, cl_platform_id platform,
+                          cl_platform_info what, char *out, size_t bytes)
+{
+    char whole[1024] = "";
+    if (!answered(asked, clGetPlatformInfo(platform, what, sizeof(whole) - 1,
+                                           whole, NULL)))
+        whole[0] = '\0';
+    snprintf(out, bytes, "%s", whole);
+}
+
+static cl_ulong number(struct asked *asked, cl_device_info what)
+{
+    cl_ulong value = 0; /* little-endian: serves narrower answers too */
+    return answered(asked, clGetDeviceInfo(asked->id, what, sizeof(value),
+                                           &value, NULL))
+               ? value
+               : 0;
+}
+
+/* What a driver need not answer: 0 then. */
+static cl_ulong number_if(cl_device_id id, cl_device_info what)
+{
+    struct asked asked = {id, CL_SUCCESS};
+    return number(&asked, what);
+}
+
+/* Whether name is a word of list. */
+static bool listed(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)) != NULL; at += length)
+        if ((at == list || at[-1] == ' ') &&
+            (at[length] == ' ' || at[length] == '\0'))
+            return true;
+    return false;
+}
+
+static void describe_extensions(struct tandem_device_info *info,
+                                const char *all)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof(notable) / sizeof(notable[0]); i++)
+        if (listed(all, notable[i]) &&
+            used + strlen(notable[i]) + 2 < sizeof(info->extensions))
+            used += (size_t)sprintf(info->extensions + used, "%s%s",
+                                    used != 0 ? " " : "", notable[i]);
+}
+
+static void describe_pci(struct tandem_device_info *info, cl_device_id id,
+                         const char *extensions)
+{
+    struct {
+        cl_uint domain, bus, device, function;
+    } khr;
+    union {
+        struct {
+            cl_uint type, data[5];
+        } raw;
+        struct {
+            cl_uint type;
+            char unused[17];
+            char bus, device, function;
+        } pcie;
+    } amd;
+    if (listed(extensions, "cl_khr_pci_bus_info") &&
+        clGetDeviceInfo(id, DEVICE_PCI_BUS_INFO_KHR, sizeof(khr), &khr, NULL) ==
+            CL_SUCCESS) {
+        snprintf(info->pci, sizeof(info->pci), "%04x:%02x:%02x.%x", khr.domain,
+                 khr.bus, khr.device, khr.function);
+    } else if (listed(extensions, "cl_nv_device_attribute_query")) {
+        unsigned slot = (unsigned)number_if(id, DEVICE_PCI_SLOT_ID_NV);
+        snprintf(info->pci, sizeof(info->pci), "%04x:%02x:%02x.%x",
+                 (unsigned)number_if(id, DEVICE_PCI_DOMAIN_ID_NV),
+                 (unsigned)number_if(id, DEVICE_PCI_BUS_ID_NV), slot >> 3,
+                 slot & 7u);
+    } else if (listed(extensions, "cl_amd_device_attribute_query") &&
+               clGetDeviceInfo(id, DEVICE_TOPOLOGY_AMD, sizeof(amd), &amd,
+                               NULL) == CL_SUCCESS &&
+               amd.raw.type == 1) {
+        snprintf(info->pci, sizeof(info->pci), "0000:%02x:%02x.%x",
+                 (unsigned char)amd.pcie.bus, (unsigned char)amd.pcie.device,
+                 (unsigned char)amd.pcie.function);
+    }
+}
+
+static uint32_t describe_kind(struct asked *asked)
+{
+    cl_device_type type = (cl_device_type)number(asked, CL_DEVICE_TYPE);
+    if ((type & CL_DEVICE_TYPE_GPU) != 0)
+        return TANDEM_DEVICE_GPU;
+    return (type & CL_DEVICE_TYPE_CPU) != 0 ? TANDEM_DEVICE_CPU
+                                            : TANDEM_DEVICE_ACCELERATOR;
+}
+
+static void describe_limits(struct platform_device *out, struct asked *asked)
+{
+    struct tandem_device_info *info = &out->info;
+    size_t sizes[8] = {0};
+    info->memory_bytes = number(asked, CL_DEVICE_GLOBAL_MEM_SIZE);
+    info->max_alloc_bytes = number(asked, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    info->local_memory_bytes = number(asked, CL_DEVICE_LOCAL_MEM_SIZE);
+    info->compute_units = (uint32_t)number(asked, CL_DEVICE_MAX_COMPUTE_UNITS);
+    info->max_work_group =
+        (uint32_t)number(asked, CL_DEVICE_MAX_WORK_GROUP_SIZE);
+    info->clock_mhz = (uint32_t)number(asked, CL_DEVICE_MAX_CLOCK_FREQUENCY);
+    answered(asked, clGetDeviceInfo(asked->id, CL_DEVICE_MAX_WORK_ITEM_SIZES,
+                                    sizeof(sizes), sizes, NULL));
+    out->group_limit = info->max_work_group;
+    if (sizes[0] < out->group_limit)
+        out->group_limit = (uint32_t)sizes[0];
+    out->unified = number_if(asked->id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
+    out->correct_divide = (number(asked, CL_DEVICE_SINGLE_FP_CONFIG) &
+                           CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+}
+
+/* Returns ten times the compute capability, for example 53 for 5.3. Returns 0
+ * if the device is not NVIDIA's, or if the driver does not tell. */
+static uint32_t compute_capability(const struct platform_device *device,
+                                   const char *extensions)
+{
+    if (!device->nvidia || !listed(extensions, "cl_nv_device_attribute_query"))
+        return 0;
+    return (uint32_t)(10 * number_if(device->id,
+                                     DEVICE_COMPUTE_CAPABILITY_MAJOR_NV) +
+                      number_if(device->id,
+                                DEVICE_COMPUTE_CAPABILITY_MINOR_NV));
+}
+
+/* PTX orders the writes of different groups from compute capability 7.0 on.
+ * Tensor cores take TF32 from 8.0 on. The instruction cvt rounds to TF32, to
+ * the nearest and ties to even, from 9.0 on. Only 9.0 has wgmma. */
+static void describe_nvidia(struct platform_device *out, uint32_t capability)
+{
+    out->has_device_scope_visibility = capability >= 70;
+    out->tensor_cores = capability >= 80;
+    out->tf32_to_even = capability >= 90;
+    out->wgmma = capability == 90;
+}
+
+static bool usable(struct asked *asked)
+{
+    char version[128];
+    int major = 0, minor = 0;
+    text(asked, CL_DEVICE_VERSION, version, sizeof(version));
+    sscanf(version, "OpenCL %d.%d", &major, &minor);
+    return number(asked, CL_DEVICE_AVAILABLE) != 0 &&
+           number(asked, CL_DEVICE_COMPILER_AVAILABLE) != 0 &&
+           number(asked, CL_DEVICE_ENDIAN_LITTLE) != 0 &&
+           major * 100 + minor >= 102;
+}
+
+static void describe_texts(struct platform_device *out, struct asked *asked)
+{
+    struct tandem_device_info *info = &out->info;
+    text(asked, CL_DEVICE_NAME, info->name, sizeof(info->name));
+    text(asked, CL_DEVICE_VENDOR, info->vendor, sizeof(info->vendor));
+    text(asked, CL_DRIVER_VERSION, info->driver, sizeof(info->driver));
+    platform_text(asked, out->platform, CL_PLATFORM_NAME, info->platform,
+                  sizeof(info->platform));
+    platform_text(asked, out->platform, CL_PLATFORM_VERSION, out->version,
+                  sizeof(out->version));
+}
+
+bool describe_device(struct platform_device *out, cl_platform_id platform,
+                     cl_device_id id, cl_int *out_code)
+{
+    static char extensions[16384]; /* device_enumeration.c's mutex is held */
+    struct tandem_device_info *info = &out->info;
+    struct asked asked = {id, CL_SUCCESS};
+    memset(out, 0, sizeof(*out));
+    bool usable_device = usable(&asked);
+    *out_code = asked.code;
+    if (!usable_device)
+        return false;
+    out->platform = platform;
+    out->id = id;
+    info->struct_size = sizeof(*info);
+    info->kind = describe_kind(&asked);
+    describe_texts(out, &asked);
+    text(&asked, CL_DEVICE_EXTENSIONS, extensions, sizeof(extensions));
+    describe_extensions(info, extensions);
+    describe_pci(info, id, extensions);
+    describe_limits(out, &asked);
+    if (listed(extensions, "cl_khr_device_uuid"))
+        clGetDeviceInfo(id, DEVICE_UUID_KHR, sizeof(info->uuid), info->uuid,
+                        NULL);
+    out->nvidia = strstr(info->platform, "NVIDIA") != NULL;
+    uint32_t capability = compute_capability(out, extensions);
+    describe_nvidia(out, capability);
+    out->quirks = quirks_find(info, capability);
+    out->subgroups = listed(extensions, "cl_intel_subgroups") &&
+                     info->kind == TANDEM_DEVICE_GPU;
+    info->caps = TANDEM_CAP_ASYNC | TANDEM_CAP_JIT_COMPILATION |
+                 TANDEM_CAP_PROFILING | TANDEM_CAP_CORE_OPERATORS |
+                 TANDEM_CAP_F16_BF16_STORAGE;
+    info->caps |= listed(extensions, "cl_khr_fp64") ? TANDEM_CAP_F64 : 0;
+    if (listed(extensions, "cl_khr_fp16") ||
+        (out->quirks & QUIRK_F16_UNLISTED) != 0)
+        info->caps |= TANDEM_CAP_F16_ARITHMETIC;
+    /* A CPU device computes in the host's memory; others are believed only
+     * after a round trip, at import_host. */
+    if (info->kind == TANDEM_DEVICE_CPU)
+        info->caps |= TANDEM_CAP_ZERO_COPY_IMPORT;
+    else if (out->unified)
+        info->caps |= TANDEM_CAP_UNIFIED_MEMORY;
+    *out_code = asked.code;
+    return asked.code == CL_SUCCESS;
+}

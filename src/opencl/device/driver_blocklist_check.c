@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Drivers that crash; see driver_blocklist_check.h.  Called under
+ * device_enumeration.c's mutex.
+ */
+#include <config.h>
+
+#include "opencl/device/driver_blocklist_check.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/driver_blocklist.h"
+#include "common/environment.h"
+#include "common/last_error.h"
+#include "common/pocl_diagnosis.h"
+#include "common/secure_file.h"
+
+static char warning[TRUST_WHY_BYTES + 64];
+
+const char *driver_warning(void)
+{
+    return warning;
+}
+
+static enum tandem_status refuse(const struct driver_record *record)
+{
+    const struct icd *icd = &record->drivers.icds[0];
+    char others[64] = "";
+
+    if (record->drivers.count > 1)
+        snprintf(others, sizeof(others), " together with %u other%s",
+                 record->drivers.count - 1,
+                 record->drivers.count > 2 ? "s" : "");
+    return last_error_set(
+        TANDEM_FAILED,
+        "OpenCL is left alone: its driver %.120s (%.60s)%s %.100s, says "
+        "cl-probe of %.24s: remove or mend it, or set OCL_ICD_VENDORS to a "
+        "good .icd file, then run cl-probe again",
+        icd->file, icd->library, others, record->what, record->when);
+}
+
+static enum tandem_status out_of_memory(void)
+{
+    return last_error_set(TANDEM_OUT_OF_MEMORY,
+                       "no memory to list the OpenCL drivers");
+}
+
+/* PoCL aborts already when the ICD loader starts. */
+static enum tandem_status pocl_check(void)
+{
+    char why[POCL_WHY_BYTES];
+    struct icd_list drivers;
+    bool found = false;
+
+    if (!pocl_aborts(why, sizeof(why)))
+        return TANDEM_OK;
+    if (!icd_list_find(&drivers))
+        return out_of_memory();
+    for (uint32_t i = 0; i < drivers.count; i++)
+        found |= strstr(drivers.icds[i].library, "pocl") != NULL;
+    icd_list_finish(&drivers);
+    return found
+               ? last_error_set(TANDEM_FAILED, "OpenCL is left alone: %s", why)
+               : TANDEM_OK;
+}
+
+enum tandem_status driver_blocklist_check(void)
+{
+    char cache[PATH_MAX], why[TRUST_WHY_BYTES];
+    const char *wish = environment_get("TANDEM_OPENCL_RECORD");
+    const bool has_cache = environment_cache(cache, sizeof(cache));
+    const struct driver_record *match;
+    struct driver_records records;
+    struct icd_list drivers;
+    enum tandem_status status = pocl_check();
+
+    if (status != TANDEM_OK)
+        return status;
+    if (wish != NULL && strcmp(wish, "ignore") == 0)
+        return TANDEM_OK;
+    if (driver_records_find(has_cache ? cache : NULL, STATEDIR, &records,
+                            why) == DRIVER_RECORD_REFUSED)
+        snprintf(warning, sizeof(warning),
+                 "the record of broken OpenCL drivers is not used: %s", why);
+    if (records.count == 0)
+        goto done;
+    if (!icd_list_find(&drivers)) {
+        status = out_of_memory();
+        goto done;
+    }
+    match = driver_records_match(&records, &drivers);
+    if (match != NULL)
+        status = refuse(match);
+    icd_list_finish(&drivers);
+done:
+    driver_records_finish(&records);
+    return status;
+}

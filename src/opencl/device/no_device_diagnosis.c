@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why there is no OpenCL device; see no_device_diagnosis.h. */
+#include <config.h>
+
+#include "opencl/device/no_device_diagnosis.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/environment.h"
+#include "common/icd_list.h"
+#include "common/last_error.h"
+#include "common/pocl_diagnosis.h"
+
+/* ---- no platform -------------------------------------------------------- */
+
+/* The .icd files among the drivers; others are libraries that a variable
+ * names. */
+static uint32_t files_count(void)
+{
+    struct icd_list drivers;
+    uint32_t count = 0;
+
+    if (!icd_list_find(&drivers))
+        return 0;
+    for (uint32_t i = 0; i < drivers.count; i++)
+        count += strcmp(drivers.icds[i].file, drivers.icds[i].library) != 0;
+    icd_list_finish(&drivers);
+    return count;
+}
+
+/* Why the place in which drivers are looked for has none. */
+static void place_explain(const char *place, char *out_why, size_t bytes)
+{
+    struct icd_list useless;
+    struct stat status;
+
+    if (icd_list_find_useless(&useless) && useless.count > 0)
+        snprintf(out_why, bytes, "%.160s: %.80s", useless.icds[0].file,
+                 useless.icds[0].library);
+    else if (stat(place, &status) != 0)
+        snprintf(out_why, bytes, "%s", strerror(errno));
+    else if (S_ISDIR(status.st_mode))
+        snprintf(out_why, bytes, "there is no .icd file in it");
+    else
+        snprintf(out_why, bytes, "it is no directory and no .icd file, and as "
+                                 "a library it offers no platform");
+    icd_list_finish(&useless);
+}
+
+enum tandem_status absence_of_platforms(void)
+{
+    const char *variable, *place = icd_place(&variable);
+    const uint32_t count = files_count();
+    char why[300], named[ICD_TEXT_MAX] = "";
+
+    if (variable != NULL)
+        snprintf(named, sizeof(named), " (%s=%.200s)", variable, place);
+    if (count > 0)
+        return last_error_set(
+            TANDEM_NO_DEVICE,
+            "no OpenCL driver of those that are registered (%u .icd files) "
+            "offers a platform%s: libraries are missing, or find no hardware "
+            "that they serve; cl-probe --list says what is wrong with each",
+            count, named);
+    place_explain(place, why, sizeof(why));
+    if (variable != NULL)
+        return last_error_set(
+            TANDEM_NO_DEVICE,
+            "no OpenCL driver is found, because %s is set to \"%.160s\" (%s): "
+            "unset it, or set it to a directory of .icd files",
+            variable, place, why);
+    return last_error_set(
+        TANDEM_NO_DEVICE,
+        "no OpenCL driver is installed (%s: %s): install your GPU's, on "
+        "Debian nvidia-opencl-icd, intel-opencl-icd or mesa-opencl-icd, or "
+        "pocl-opencl-icd for the CPU",
+        place, why);
+}
+
+/* ---- no device ---------------------------------------------------------- */
+
+void absence_add(struct absence *absence, const char *platform)
+{
+    const size_t length = strlen(absence->names);
+
+    snprintf(absence->names + length, sizeof(absence->names) - length, "%s%s",
+             length > 0 ? ", " : "", platform);
+    absence->pocl |= strstr(platform, "Portable Computing") != NULL;
+    absence->rusticl |= strstr(platform, "rusticl") != NULL;
+}
+
+enum tandem_status absence_of_devices(const struct absence *absence)
+{
+    const bool disabled =
+        absence->rusticl && environment_get("RUSTICL_ENABLE") == NULL;
+    char why[POCL_WHY_BYTES] = "";
+
+    if (absence->unusable > 0)
+        return last_error_set(
+            TANDEM_NO_DEVICE,
+            "the OpenCL drivers (%s) list no usable device: %u that they list "
+            "are not available, have no compiler, are big-endian or older "
+            "than OpenCL 1.2",
+            absence->names, absence->unusable);
+    if (absence->pocl)
+        pocl_explain_absence(why, sizeof(why));
+    if (absence->pocl || disabled)
+        return last_error_set(
+            TANDEM_NO_DEVICE, "%s%s%s%s",
+            absence->pocl ? "PoCL lists no device: " : "", why,
+            absence->pocl && disabled ? "; " : "",
+            disabled ? "rusticl lists no device: RUSTICL_ENABLE is not set to "
+                       "a driver of Mesa, such as radeonsi or llvmpipe"
+                     : "");
+    return last_error_set(
+        TANDEM_NO_DEVICE,
+        "the OpenCL drivers (%s) list no device: check that /dev/dri/renderD* "
+        "or /dev/nvidia* can be read (groups render and video), or install "
+        "pocl-opencl-icd for the CPU",
+        absence->names);
+}

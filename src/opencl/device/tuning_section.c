@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The profile's section, pair by pair; see tuning_section.h. */
+#include "opencl/device/tuning_section.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+static bool strings_alone(json_t *root)
+{
+    const char *key;
+    json_t *value;
+    if (!json_is_object(root) || json_object_size(root) > SECTION_PAIRS)
+        return false;
+    json_object_foreach(root, key, value)
+        if (!json_is_string(value))
+            return false;
+    return true;
+}
+
+bool section_read(const char *text, section_fn take, void *user,
+                  char *out_wrong, size_t wrong_bytes)
+{
+    json_error_t error;
+    const char *key;
+    json_t *value;
+    unsigned bad = 0;
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    if (!strings_alone(root)) {
+        snprintf(out_wrong, wrong_bytes, "it is not an object of strings");
+        json_decref(root);
+        return false;
+    }
+    json_object_foreach(root, key, value)
+        if (!take(user, key, json_string_value(value)) && bad++ == 0)
+            snprintf(out_wrong, wrong_bytes, "\"%.64s\": \"%.80s\"", key,
+                     json_string_value(value));
+    json_decref(root);
+    return bad == 0;
+}

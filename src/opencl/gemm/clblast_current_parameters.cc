@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What CLBlast's C interface lacks: the parameters in use. */
+#include "opencl/gemm/clblast_overrides.h"
+
+#include <clblast.h>
+
+#include <string>
+#include <unordered_map>
+
+extern "C" bool clblast_parameters(cl_device_id device, const char *kernel,
+                                   uint32_t count, const char *const *names,
+                                   uint32_t *out_values)
+{
+    try {
+        std::unordered_map<std::string, size_t> found;
+        if (clblast::RetrieveParameters(device, kernel,
+                                        clblast::Precision::kSingle, found) !=
+            clblast::StatusCode::kSuccess)
+            return false;
+        for (uint32_t i = 0; i < count; i++) {
+            const auto at = found.find(names[i]);
+            if (at == found.end())
+                return false;
+            out_values[i] = static_cast<uint32_t>(at->second);
+        }
+        return true;
+    } catch (...) {
+        return false;
+    }
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix products, with their epilogues.  Any thread. */
+#ifndef TANDEM_OPENCL_GEMM_GEMM_H
+#define TANDEM_OPENCL_GEMM_GEMM_H
+
+#include "opencl/queue/stream.h"
+
+/* backend.h's gemm; the stream is live. */
+enum tandem_status gemm_launch(struct tandem_stream *stream,
+                               const struct tandem_gemm *gemm);
+enum tandem_status gemm_prepare(struct tandem_device *device,
+                                const struct tandem_gemm *gemm);
+enum tandem_status gemm_ready(struct tandem_device *device,
+                              const struct tandem_gemm *gemm);
+
+#endif

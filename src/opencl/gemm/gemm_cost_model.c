@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Costs of matrix products; see gemm_cost_model.h. */
+#include "opencl/gemm/gemm_cost_model.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "opencl/figure.h"
+
+/* Of one H200 with driver 580; docs/gpu-kernels.md.  The ratios serve other
+ * NVIDIA GPUs until they are measured. */
+static const struct tile_cost first_costs[TILES] = {
+    [GEMM_SIMT_128X128] = {5000, 105, 92},
+    [TILE_MEDIUM] = {4200, 35, 26},
+    [TILE_SMALL] = {3500, 22.5, 15.8},
+    [GEMM_MMA_3XTF32_128X128] = {5300, 77, 63},
+    [TILE_STRICT_MEDIUM] = {2400, 39, 17.9},
+    [TILE_SKINNY_1] = {3000, 0.1, 0.127},
+    [TILE_SKINNY_4] = {3000, 0.163, 0.134},
+    [TILE_SKINNY_8] = {3000, 0.21, 0.172},
+    [TILE_SKINNY_16] = {3000, 0.28, 0.225},
+    [TILE_TF32_LARGE] = {5000, 36, 36},
+    [TILE_TF32_MEDIUM] = {4500, 12.3, 12.2},
+    [TILE_PAIR_LARGE] = {6000, 33, 33},
+    [TILE_PAIR_MEDIUM] = {5000, 11.5, 9.8},
+    [GEMM_MMA_16BIT_128X256] = {5000, 17.5, 17.5},
+    [TILE_HALF_MEDIUM] = {4500, 7, 5.7},
+    [TILE_TALL] = {4800, 60, 50},
+    [TILE_WGMMA_PAIR_LARGE] = {6000, 17.6, 17.6},
+    [TILE_WGMMA_PAIR_MEDIUM] = {6000, 10.5, 10.5},
+    [TILE_WGMMA_SPLIT_LARGE] = {6000, 35, 35},
+    [TILE_WGMMA_SPLIT_MEDIUM] = {6000, 21, 21},
+    [TILE_WGMMA_TF32_LARGE] = {6000, 22, 22},
+    [TILE_WGMMA_TF32_MEDIUM] = {6000, 11.5, 11.5},
+    [TILE_WGMMA_HALF_LARGE] = {6000, 5.8, 5.8},
+    [TILE_WGMMA_HALF_MEDIUM] = {6000, 3.4, 3.4},
+    [TILE_SKINNY_BROAD] = {3000, 0.065, 0.121},
+};
+/* Of the others, as those.  Where these alone were not measured, their ratios
+ * to those serve. */
+static const struct tile_cost first_across[TILES] = {
+    [TILE_SKINNY_1] = {3000, 0.1, 0.145},
+};
+#define FIRST_OUTER_SHARE 0.02
+#define FIRST_LAUNCH_NS 3000
+#define FIRST_BYTES_PER_NS 3000
+
+#define LONGEST_NS 1e12
+#define LARGEST 1e9 /* of m, n, k and batch */
+
+/* What a tile costs across k by what it costs along k. */
+static struct tile_cost across_of(const struct tile_cost *along, uint32_t tile)
+{
+    struct tile_cost cost = *along;
+    if (first_across[tile].step_ns > 0) {
+        cost.latency_ns *=
+            first_across[tile].latency_ns / first_costs[tile].latency_ns;
+        cost.step_ns *= first_across[tile].step_ns / first_costs[tile].step_ns;
+    }
+    return cost;
+}
+
+void costs_start(struct costs *costs)
+{
+    memset(costs, 0, sizeof(*costs));
+    memcpy(costs->tiles, first_costs, sizeof(first_costs));
+    for (uint32_t i = 0; i < TILES; i++)
+        costs->across[i] = across_of(&first_costs[i], i);
+    costs->outer_share = FIRST_OUTER_SHARE;
+    costs->launch_ns = FIRST_LAUNCH_NS;
+    costs->bytes_per_ns = FIRST_BYTES_PER_NS;
+}
+
+/* ---- the profile's ---- */
+
+static bool number_take(const char **text, double least, double most,
+                        double *out)
+{
+    return decimal_parse_double(text, out) && *out >= least && *out <= most;
+}
+
+/* The only number of a value. */
+static bool single_take(const char *value, double least, double most,
+                        double *out)
+{
+    double number;
+    if (!number_take(&value, least, most, &number) || *value != '\0')
+        return false;
+    *out = number;
+    return true;
+}
+
+static bool tile_take(struct costs *costs, const char *name, const char *value,
+                      bool across)
+{
+    struct tile_cost cost;
+    uint32_t tile = 0;
+    while (tile < TILES && strcmp(tiles[tile].name, name) != 0)
+        tile++;
+    if (tile == TILES)
+        return true;
+    if (!number_take(&value, 0, LONGEST_NS, &cost.start_ns) ||
+        !number_take(&value, 0.001, LONGEST_NS, &cost.latency_ns) ||
+        !number_take(&value, 0.001, LONGEST_NS, &cost.step_ns) ||
+        *value != '\0')
+        return false;
+    if (across)
+        costs->across[tile] = cost;
+    else if ((costs->measured_across >> tile & 1u) == 0)
+        costs->across[tile] = across_of(&cost, tile);
+    if (!across)
+        costs->tiles[tile] = cost;
+    *(across ? &costs->measured_across : &costs->measured) |= 1u << tile;
+    return true;
+}
+
+static bool time_take(const char **text, struct product_time *out,
+                      double *out_ns)
+{
+    double work = 1;
+    for (uint32_t i = 0; i < 4; i++) {
+        double size;
+        if (!number_take(text, 1, LARGEST, &size))
+            return false;
+        work *= size;
+        out->size[i] = log2f((float)size);
+    }
+    if (!number_take(text, 0.001, LONGEST_NS, out_ns))
+        return false;
+    out->rate = (float)log2(*out_ns / work);
+    return true;
+}
+
+static bool times_take(struct costs *costs, const char *value)
+{
+    struct product_time times[PRODUCT_TIMES];
+    uint32_t count = 0;
+    double least_ns = LONGEST_NS;
+    do {
+        double ns;
+        if (count == PRODUCT_TIMES || !time_take(&value, &times[count], &ns))
+            return false;
+        least_ns = ns < least_ns ? ns : least_ns;
+        count++;
+    } while (*value++ == ';');
+    if (value[-1] != '\0')
+        return false;
+    memcpy(costs->clblast, times, count * sizeof(times[0]));
+    costs->times = count;
+    costs->least_ns = least_ns;
+    return true;
+}
+
+bool costs_take(struct costs *costs, const char *key, const char *value)
+{
+    if (strncmp(key, "tile.", 5) == 0)
+        return tile_take(costs, key + 5, value, false);
+    if (strncmp(key, "across.", 7) == 0)
+        return tile_take(costs, key + 7, value, true);
+    if (strcmp(key, "launch") == 0)
+        return single_take(value, 1, LONGEST_NS, &costs->launch_ns);
+    if (strcmp(key, "bytes") == 0)
+        return single_take(value, 1e-3, 1e6, &costs->bytes_per_ns);
+    if (strcmp(key, "outer") == 0)
+        return single_take(value, 0, 10, &costs->outer_share);
+    if (strcmp(key, "clblast") == 0)
+        return times_take(costs, value);
+    return true;
+}
+
+/* ---- CLBlast's times ---- */
+
+/* The mean of the logarithms of the rates, each by the inverse of its distance
+ * to the power of four: at a point that was measured, its own. */
+double costs_clblast(const struct costs *costs, const struct tandem_gemm *gemm)
+{
+    const float size[4] = {log2f((float)gemm->m), log2f((float)gemm->n),
+                           log2f((float)gemm->k), log2f((float)gemm->batch)};
+    float sum = 0, weights = 0;
+    for (uint32_t i = 0; i < costs->times; i++) {
+        const struct product_time *time = &costs->clblast[i];
+        float squares = 1e-4f;
+        for (uint32_t axis = 0; axis < 4; axis++) {
+            float apart = size[axis] - time->size[axis];
+            squares += apart * apart;
+        }
+        float weight = 1 / (squares * squares);
+        sum += weight * time->rate;
+        weights += weight;
+    }
+    double ns = (double)exp2f(sum / weights + size[0] + size[1] + size[2] +
+                              size[3]);
+    return ns > costs->least_ns ? ns : costs->least_ns;
+}

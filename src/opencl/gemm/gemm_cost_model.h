@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What matrix products cost on a device: built in, or as the profile has it,
+ * in the keys of its section that begin with "gemm.":
+ *
+ *   tile.NAME  a tile's start_ns latency_ns step_ns; a skinny one's of each
+ *              row of the wide operand
+ *   across.NAME  a skinny one's where the wide operand lies across k; without
+ *              it tile.NAME's, in proportion to what is built in
+ *   launch     ns
+ *   bytes      a ns
+ *   outer      a share
+ *   clblast    m n k batch ns; m n k batch ns; ...
+ *
+ * Pure functions; any thread.
+ */
+#ifndef TANDEM_OPENCL_GEMM_GEMM_COST_MODEL_H
+#define TANDEM_OPENCL_GEMM_GEMM_COST_MODEL_H
+
+#include "opencl/plan/gemm_plan.h"
+
+/* A launch in which every compute unit has g groups takes start_ns, and for
+ * each unit of k latency_ns or, where that is more, g step_ns. */
+struct tile_cost {
+    double start_ns, latency_ns, step_ns;
+};
+
+/* What CLBlast took for one product.  The logarithms, base 2, of its size, and
+ * of its time in ns by m n k batch. */
+struct product_time {
+    float size[4], rate;
+};
+
+#define PRODUCT_TIMES 64u
+
+struct costs {
+    struct tile_cost tiles[TILES];
+    /* Of skinny ones whose wide operand lies across k. */
+    struct tile_cost across[TILES];
+    uint32_t measured;        /* bits of tiles that are the profile's */
+    uint32_t measured_across; /* likewise */
+    double launch_ns;    /* of a kernel more */
+    double bytes_per_ns; /* of a kernel that moves memory */
+    /* What a strict product loses by an operand that does not lie along k. */
+    double outer_share;
+    uint32_t times; /* 0: CLBlast was not measured */
+    double least_ns;
+    struct product_time clblast[PRODUCT_TIMES];
+};
+
+/* The built-in ones. */
+void costs_start(struct costs *costs);
+/* Takes one of the keys above, without "gemm.".  False where value is not what
+ * it should be, or out of range: then nothing changes.  Other keys are a later
+ * version's. */
+bool costs_take(struct costs *costs, const char *key, const char *value);
+/* What CLBlast takes for a product that is not empty, in proportion to those
+ * measured that are like it.  There are some. */
+double costs_clblast(const struct costs *costs,
+                     const struct tandem_gemm *gemm);
+
+#endif

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The predicted time of each way to compute a product, and the least. */
+#include "opencl/gemm/gemm_selector.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "common/argument_check.h"
+#include "common/decimal.h"
+#include "opencl/gemm/clblast.h"
+#include "opencl/plan/tensor_core_packing.h"
+#include "opencl/plan/operand_packing.h"
+#include "opencl/device/device_enumeration.h"
+#include "opencl/plan/gemv_plan.h"
+
+/* Sums of fewer terms are more accurate in plain f32. */
+#define STRICT_K 256
+/* The most terms that one group of a strict tile adds up.  Of 262144 terms with
+ * a = 0.7, b = 1 the sum is off by 1.32 of the bound in backend.h. */
+#define STRICT_MOST_K 65536
+
+/* What plain tiles take where elements are read one by one: 1.2 to 1.4 on an
+ * H200. */
+#define SINGLE_SHARE 1.35
+
+/* What one row takes by a wide operand of 16 bits: 0.3 to 0.55 there. */
+#define HALF_ROW_SHARE 0.55
+
+/* Rows and columns of a result for which CLBlast is faster on PoCL. */
+#define TINY_SIDE 16
+
+/* More partial results than this are never worth their memory. */
+#define MOST_PARTIAL_BYTES ((double)(256u << 20))
+
+void routes_start(struct routes *routes,
+                  const struct platform_device *hardware)
+{
+    costs_start(&routes->costs);
+    routes->units = hardware->info.compute_units;
+    if (routes->units == 0)
+        routes->units = 1;
+    routes->prefer_clblast = !hardware->nvidia;
+    uint32_t broken = 1u << TILE_TALL;
+    for (uint32_t i = 0; i < TILES; i++) {
+        bool tensor = tiles[i].strict || tiles[i].tensor != TENSOR_NONE;
+        if (tiles[i].patched && hardware->wgmma)
+            routes->patched |= 1u << i;
+        if (tiles[i].patched || (tensor && !hardware->tensor_cores))
+            broken |= 1u << i;
+    }
+    if (hardware->group_limit < BROAD_GROUP)
+        broken |= 1u << TILE_SKINNY_BROAD;
+    atomic_store(&routes->broken, broken | (uint64_t)broken << ROUTE_16_BITS);
+}
+
+static void patched_trust(struct routes *routes, uint32_t which)
+{
+    uint32_t bits = routes->patched & which;
+    atomic_fetch_and(&routes->broken,
+                     ~(bits | (uint64_t)bits << ROUTE_16_BITS));
+}
+
+void routes_trust(struct routes *routes)
+{
+    patched_trust(routes, UINT32_MAX);
+}
+
+/* SPLITS or SPLITS:TILES. */
+static bool division_read(const char *text, struct division *out)
+{
+    char splits[16];
+    uint64_t number;
+    size_t length = strcspn(text, ":");
+    if (length >= sizeof(splits))
+        return false;
+    memcpy(splits, text, length);
+    splits[length] = '\0';
+    if (!decimal_read(splits, &number) || number == 0 || number > MOST_SPLITS)
+        return false;
+    out->splits = (uint32_t)number;
+    if (text[length] == '\0')
+        return true;
+    if (!decimal_read(text + length + 1, &number) || number >= ALL_TILES)
+        return false;
+    out->parted = (uint32_t)number;
+    return true;
+}
+
+bool routes_force(struct routes *routes, const char *value)
+{
+    struct division division = {1, ALL_TILES};
+    size_t length = strcspn(value, ":");
+    if (value[length] == ':' && !division_read(value + length + 1, &division))
+        return false;
+    routes->use_route = (struct route){.division = division};
+    routes->forced = true;
+    routes->use_route.clblast = strcmp(value, "clblast") == 0;
+    if (routes->use_route.clblast)
+        return true;
+    for (uint32_t i = 0; i < TILES; i++)
+        if (strlen(tiles[i].name) == length &&
+            strncmp(tiles[i].name, value, length) == 0) {
+            routes->use_route.tile = (enum tile_id)i;
+            patched_trust(routes, 1u << i);
+            return true;
+        }
+    return false;
+}
+
+static bool has_epilogue(const struct tandem_gemm *gemm)
+{
+    return gemm->bias_kind != TANDEM_BIAS_NONE ||
+           gemm->activation != TANDEM_OP_INVALID;
+}
+
+/* What the operands add to a product of ns: packing, and, of strict ones, that
+ * they do not lie along k. */
+static double operands_cost(const struct routes *routes,
+                            const struct tandem_gemm *gemm, double ns,
+                            enum tile_id tile)
+{
+    uint32_t launches;
+    double bytes =
+        (double)packing_moves(gemm, tile, packing_needs(gemm, tile), &launches);
+    double sum =
+        launches * routes->costs.launch_ns + bytes / routes->costs.bytes_per_ns;
+    for (uint32_t i = 0; i < OPERANDS && tiles[tile].strict &&
+                         tiles[tile].tensor == TENSOR_NONE;
+         i++)
+        if (operand_is_mn_major(gemm, (enum operand_id)i))
+            sum += ns * routes->costs.outer_share;
+    return sum;
+}
+
+/* How long groups of which each compute unit has count take for depth of k:
+ * slots at a time, and the last that are left. */
+static double waves_ns(uint32_t slots, const struct tile_cost *cost,
+                       double count, double depth)
+{
+    double wave_ns = cost->step_ns * slots;
+    double waves = floor(count / slots);
+    double rest_ns = (count - waves * slots) * cost->step_ns;
+    if (wave_ns < cost->latency_ns)
+        wave_ns = cost->latency_ns;
+    if (rest_ns > 0 && rest_ns < cost->latency_ns)
+        rest_ns = cost->latency_ns;
+    return (waves * wave_ns + rest_ns) * depth;
+}
+
+/* Of the tiles that are one group each, and of the chunks of the others, which
+ * run beside the last of them. */
+static double groups_ns(const struct routes *routes,
+                        const struct tandem_gemm *gemm, double tiles_all,
+                        const struct route *route)
+{
+    uint32_t slots = tiles[route->tile].slots;
+    const struct tile_cost *cost = &routes->costs.tiles[route->tile];
+    double units = routes->units;
+    double parted = route->division.parted, splits = route->division.splits;
+    double slice = product_slice(gemm, route->tile);
+    double slices = ceil((double)gemm->k / slice);
+    double depth = slices * slice, chunk = ceil(slices / splits) * slice;
+    double whole = ceil((tiles_all - parted) / units);
+    double chunks = ceil(parted * splits / units);
+    double beside = fmod(whole, slots);
+    if (beside == 0 || chunks == 0)
+        return waves_ns(slots, cost, whole, depth) +
+               waves_ns(slots, cost, chunks, chunk);
+    double busy_ns = (beside * depth + chunks * chunk) * cost->step_ns;
+    if (busy_ns < cost->latency_ns * depth)
+        busy_ns = cost->latency_ns * depth;
+    return waves_ns(slots, cost, whole - beside, depth) + busy_ns;
+}
+
+static const struct tile_cost *skinny_cost(const struct routes *routes,
+                                           const struct tandem_gemm *gemm,
+                                           enum tile_id tile)
+{
+    return skinny_outer(gemm) ? &routes->costs.across[tile]
+                              : &routes->costs.tiles[tile];
+}
+
+/* Skinny groups, of which many run at a time, are bound by memory alone. */
+static double skinny_ns(const struct routes *routes,
+                        const struct tandem_gemm *gemm, double tiles_all,
+                        const struct route *route)
+{
+    const struct tile_cost *cost = skinny_cost(routes, gemm, route->tile);
+    double slice = product_slice(gemm, route->tile);
+    double slices = ceil((double)gemm->k / slice);
+    double rounds = tiles_all * route->division.splits / routes->units;
+    /* Fewer groups than units share the memory among them. */
+    double row_ns = cost->step_ns * (rounds < 1 ? rounds : ceil(rounds));
+    if (row_ns < cost->latency_ns)
+        row_ns = cost->latency_ns;
+    if (tiles[route->tile].narrow == 1 && TANDEM_DTYPE_BYTES(gemm->dtype) == 2)
+        row_ns *= HALF_ROW_SHARE;
+    return row_ns * product_share(gemm, route->tile) * slice *
+           ceil(slices / route->division.splits);
+}
+
+/* What it costs to write parts, and to join them. */
+static double parts_cost(const struct routes *routes,
+                         const struct tandem_gemm *gemm, double tiles_all,
+                         const struct route *route)
+{
+    const struct tile *tile = &tiles[route->tile];
+    double parted = route->division.parted, splits = route->division.splits;
+    bool aside = tile->strict && gemm->beta != 0;
+    double sums = (double)gemm->m * (double)gemm->n * (double)gemm->batch;
+    if (parted == 0 && !aside)
+        return 0;
+    /* Parts of some tiles have room for whole ones. */
+    if (parted < tiles_all && !aside)
+        sums = parted * tile->m * tile->n;
+    double bytes = sums * sizeof(float);
+    if (bytes * splits > MOST_PARTIAL_BYTES)
+        return 1e30;
+    return routes->costs.launch_ns +
+           bytes * (splits + 1) / routes->costs.bytes_per_ns;
+}
+
+static double predict(const struct routes *routes,
+                      const struct tandem_gemm *gemm, double tiles_all,
+                      struct route *route)
+{
+    const struct tile *tile = &tiles[route->tile];
+    double ns = routes->costs.tiles[route->tile].start_ns;
+    bool all = route->division.parted >= tiles_all;
+    double group_k = (double)gemm->k / (all ? route->division.splits : 1);
+    if (tile->strict && group_k > STRICT_MOST_K)
+        return 1e30;
+    if (tile->narrow != 0)
+        ns = skinny_cost(routes, gemm, route->tile)->start_ns +
+             skinny_ns(routes, gemm, tiles_all, route);
+    else if (product_by_ones(gemm, route->tile))
+        ns += SINGLE_SHARE * groups_ns(routes, gemm, tiles_all, route);
+    else
+        ns += groups_ns(routes, gemm, tiles_all, route);
+    ns += operands_cost(routes, gemm, ns, route->tile);
+    /* What looks for marks. */
+    if (tile->strict || tile->tensor == MMA_FP16X3)
+        ns += routes->costs.launch_ns;
+    return ns + parts_cost(routes, gemm, tiles_all, route);
+}
+
+/* The division with which a tile is fastest: of all tiles, or of those beyond
+ * what fills the compute units, or all their slots. */
+static double tile_best(const struct routes *routes,
+                        const struct tandem_gemm *gemm, enum tile_id tile,
+                        double tiles_all, struct route *out_route)
+{
+    static const uint32_t splits[] = {2,  3,  4,  6,  8,  11,  16,  22,
+                                      32, 48, 64, 96, 128, 192, 256};
+    uint32_t slice = product_slice(gemm, tile);
+    double units = routes->units;
+    const double parted[] = {tiles_all,
+                             fmod(tiles_all, units * tiles[tile].slots),
+                             fmod(tiles_all, units)};
+    uint32_t ways = tiles[tile].narrow != 0 ? 1 : 3;
+    *out_route = (struct route){.tile = tile, .division = WHOLE};
+    double best = predict(routes, gemm, tiles_all, out_route);
+    for (uint32_t i = 0; i < sizeof(splits) / sizeof(splits[0]); i++) {
+        /* Chunks of fewer slices gain nothing. */
+        if (gemm->k < 2 * slice * splits[i])
+            break;
+        for (uint32_t j = 0; j < ways; j++) {
+            struct route route = {
+                .tile = tile,
+                .division = {splits[i], (uint32_t)parted[j]}};
+            /* Nor do more groups than fill the device several times; nor is
+             * the same tried twice. */
+            if (parted[j] == 0 || parted[j] * splits[i] > 8 * units ||
+                (j > 0 && parted[j] == parted[j - 1]))
+                continue;
+            double ns = predict(routes, gemm, tiles_all, &route);
+            if (ns < best) {
+                best = ns;
+                *out_route = route;
+            }
+        }
+    }
+    return best;
+}
+
+/* Tiles whose costs count: those that were measured and, of what tensor cores
+ * multiply, kinds of which none was, as a quick calibration leaves them out.
+ * They have no others to stand in for them. */
+static uint64_t costs_known(const struct costs *costs)
+{
+    uint64_t known = costs->measured;
+    for (uint32_t i = 0; i < TILES; i++) {
+        bool any = false;
+        for (uint32_t j = 0; j < TILES; j++)
+            any = any || (tiles[j].tensor == tiles[i].tensor &&
+                          tiles[j].patched == tiles[i].patched &&
+                          (costs->measured >> j & 1u) != 0);
+        if (tiles[i].tensor != TENSOR_NONE && !any)
+            known |= (uint64_t)1 << i;
+    }
+    return known;
+}
+
+/* The time of the fastest of our kernels; 1e30: there is none. */
+static double tiles_best(const struct routes *routes,
+                         const struct tandem_gemm *gemm, uint64_t broken,
+                         struct route *out_route)
+{
+    double best = 1e30;
+    if (routes->costs.measured != 0 && product_wide(gemm))
+        broken |= ~costs_known(&routes->costs);
+    for (uint32_t i = 0; i < TILES; i++) {
+        struct route route;
+        double groups = (double)product_groups(gemm, (enum tile_id)i);
+        if ((broken >> i & 1u) != 0 || groups * MOST_SPLITS > INT32_MAX ||
+            ((tiles[i].strict || tiles[i].tensor == MMA_FP16X3) &&
+             gemm->k < STRICT_K) ||
+            !product_fits(gemm, (enum tile_id)i))
+            continue;
+        double ns = tile_best(routes, gemm, (enum tile_id)i, groups, &route);
+        if (ns < best) {
+            best = ns;
+            *out_route = route;
+        }
+    }
+    return best;
+}
+
+/* CLBlast's, with our epilogue after it. */
+static double clblast_best(const struct routes *routes,
+                           const struct tandem_gemm *gemm)
+{
+    if (routes->costs.times == 0)
+        return routes->prefer_clblast ? 0 : 1e30;
+    double ns = costs_clblast(&routes->costs, gemm);
+    if (has_epilogue(gemm))
+        ns += routes->costs.launch_ns + 2.0 * sizeof(float) *
+                                            (double)gemm->m * (double)gemm->n *
+                                            (double)gemm->batch /
+                                            routes->costs.bytes_per_ns;
+    return ns;
+}
+
+void gemm_selector_compute(struct routes *routes,
+                           const struct tandem_gemm *gemm,
+                           struct route *out_route)
+{
+    uint64_t broken =
+        atomic_load_explicit(&routes->broken, memory_order_relaxed);
+    bool either = product_by_clblast(gemm); /* way */
+    *out_route = (struct route){.clblast = true, .division = WHOLE};
+    if (!product_wide(gemm))
+        broken |= broken >> ROUTE_16_BITS;
+    if (!product_counts(gemm))
+        return;
+    if (routes->forced) {
+        *out_route = routes->use_route;
+        if (!either && out_route->clblast)
+            *out_route = (struct route){.tile = TILE_MEDIUM, .division = WHOLE};
+        if (gemm->dtype != TANDEM_F32 && tiles[out_route->tile].strict)
+            out_route->tile = tiles[out_route->tile].plain;
+        if (!product_fits(gemm, out_route->tile))
+            out_route->tile = TILE_MEDIUM;
+        if ((broken >> out_route->tile & 1u) != 0)
+            out_route->clblast = true;
+        return;
+    }
+    /* Built-in costs cannot be compared with measured ones, so CLBlast serves.
+     * But it takes a long k in slabs, where these tiles are faster on PoCL,
+     * except for results that are much smaller than a tile. */
+    if (either && routes->costs.measured == 0 && routes->prefer_clblast) {
+        bool tiny = gemm->m <= TINY_SIDE && gemm->n <= TINY_SIDE &&
+                    gemm->m > 1 && gemm->n > 1;
+        if (gemm->k <= CLBLAST_SLAB || tiny)
+            return;
+        broken |= ~(uint64_t)(1u << TILE_SMALL | 1u << TILE_MEDIUM |
+                              1u << TILE_SKINNY_1);
+    }
+    struct route ours = *out_route; /* where there is none */
+    double limit = either && routes->costs.measured != 0
+                       ? clblast_best(routes, gemm)
+                       : 1e30;
+    if (tiles_best(routes, gemm, broken, &ours) < limit)
+        *out_route = ours;
+}
+
+void route_tiles(struct routes *routes, const struct tandem_gemm *gemm,
+                 struct route *out_route)
+{
+    *out_route = (struct route){.clblast = true, .division = WHOLE};
+    if (product_counts(gemm))
+        tiles_best(routes, gemm,
+                   atomic_load_explicit(&routes->broken, memory_order_relaxed),
+                   out_route);
+}
+
+_Static_assert(TILES <= ROUTE_16_BITS, "a bit for each tile, twice");
+
+void route_break(struct routes *routes, const struct tandem_gemm *gemm,
+                 const struct route *route)
+{
+    uint32_t first = product_wide(gemm) ? 0 : ROUTE_16_BITS;
+    atomic_fetch_or(&routes->broken, (uint64_t)1 << (first + route->tile));
+}
+
+/* ---- what was chosen before ---- */
+
+/* What a choice depends on beside the extents. */
+static uint32_t traits_of(const struct tandem_gemm *gemm)
+{
+    return (gemm->flags &
+            (TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B)) |
+           (gemm->beta != 0 ? 4u : 0) |
+           (operand_aligned(gemm, OPERAND_A) ? 8u : 0) |
+           (operand_aligned(gemm, OPERAND_B) ? 16u : 0) |
+           (product_counts(gemm) ? 32u : 0) | (has_epilogue(gemm) ? 64u : 0) |
+           (gemm->a.batch_stride == 0 ? 128u : 0) |
+           (gemm->b.batch_stride == 0 ? 256u : 0) |
+           type_of(gemm->dtype) << 9 | type_of(gemm_c_dtype(gemm)) << 13 |
+           tensor_traits(gemm) << 17 |
+           (product_fits(gemm, TILE_SKINNY_16) ? 1u << 23 : 0) |
+           (product_by_clblast(gemm) ? 1u << 24 : 0);
+}
+
+/* Acquire and release keep each read and write of a word between those of
+ * turn around it. */
+static bool memo_read(struct selection_cache_entry *memo, const uint64_t *key,
+                      struct route *out_route)
+{
+    uint64_t words[ROUTE_WORDS];
+    uint32_t turn = atomic_load_explicit(&memo->turn, memory_order_acquire);
+    for (uint32_t i = 0; i < ROUTE_WORDS; i++)
+        words[i] = atomic_load_explicit(&memo->words[i], memory_order_acquire);
+    if (turn % 2 != 0 ||
+        atomic_load_explicit(&memo->turn, memory_order_relaxed) != turn ||
+        memcmp(words, key, ROUTE_KEY * sizeof(words[0])) != 0)
+        return false;
+    memcpy(out_route, words + ROUTE_KEY, sizeof(*out_route));
+    return true;
+}
+
+/* Where another thread writes, the memo is left to it. */
+static void memo_write(struct selection_cache_entry *memo, const uint64_t *key,
+                       const struct route *route)
+{
+    uint64_t words[ROUTE_WORDS] = {0};
+    uint32_t turn = atomic_load_explicit(&memo->turn, memory_order_relaxed);
+    memcpy(words, key, ROUTE_KEY * sizeof(words[0]));
+    memcpy(words + ROUTE_KEY, route, sizeof(*route));
+    if (turn % 2 != 0 ||
+        !atomic_compare_exchange_strong(&memo->turn, &turn, turn + 1))
+        return;
+    for (uint32_t i = 0; i < ROUTE_WORDS; i++)
+        atomic_store_explicit(&memo->words[i], words[i], memory_order_release);
+    atomic_store_explicit(&memo->turn, turn + 2, memory_order_release);
+}
+
+void gemm_selector_choose(struct routes *routes, const struct tandem_gemm *gemm,
+                  struct route *out_route)
+{
+    uint64_t broken =
+        atomic_load_explicit(&routes->broken, memory_order_relaxed);
+    const uint64_t key[ROUTE_KEY] = {
+        (uint64_t)gemm->m, (uint64_t)gemm->n, (uint64_t)gemm->k,
+        (uint64_t)gemm->batch, broken, traits_of(gemm)};
+    uint64_t mix = 0;
+    for (uint32_t i = 0; i < ROUTE_KEY; i++)
+        mix = (mix ^ key[i]) * 0x9e3779b97f4a7c15u;
+    struct selection_cache_entry *memo =
+        &routes->memos[mix >> (64 - ROUTE_MEMOS_LOG2)];
+    if (memo_read(memo, key, out_route))
+        return;
+    gemm_selector_compute(routes, gemm, out_route);
+    memo_write(memo, key, out_route);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocks: the driver's memory of which buffers are made, and the pool that
+ * caches those that no buffer has.  Any thread; the pool has its mutex.
+ *
+ * A freed block remembers the stream that used it last; whoever gets it next
+ * and uses it on another stream waits, on the device, for that work
+ * (hazard_tracking.c).
+ */
+#ifndef TANDEM_OPENCL_MEMORY_BLOCK_POOL_H
+#define TANDEM_OPENCL_MEMORY_BLOCK_POOL_H
+
+#include <pthread.h>
+#include <tandem/backend.h>
+
+#include "opencl/device/cl_api.h"
+
+/* Eight classes to each power of two: at most an eighth is wasted. */
+#define POOL_CLASSES 512u
+
+/* Operands of which it is remembered that they were packed. */
+#define KEPT_TRACES 256u
+
+/* Memory of the driver, cached while no buffer has it. */
+struct block {
+    cl_mem mem;
+    uint64_t bytes;
+    uint64_t address; /* as in tandem_buffer */
+    uint32_t size_class;
+    uint64_t stream, serial; /* the last use; stream 0: none */
+    struct block *next;
+};
+
+struct pool {
+    pthread_mutex_t mutex;
+    struct block *cached[POOL_CLASSES];
+    struct tandem_buffer *buffers; /* live, the caller's and ours */
+    struct pinned *pinned;         /* of host_alloc */
+    struct late *late;             /* late.c's */
+    uint64_t next_address;
+    bool exact; /* for tests: blocks have the bytes that were asked for */
+    struct tandem_memory_stats stats;
+    /* pack_cache.c's: the most that it may have, what it has, in the order of
+     * use, and operands that were seen once. */
+    uint64_t kept_cap, kept_bytes;
+    struct kept *kept_newest, *kept_oldest;
+    uint64_t kept_traces[KEPT_TRACES];
+};
+
+/* A block of at least so many bytes, cached or new, counted as used. */
+enum tandem_status block_get(struct tandem_device *device, uint64_t bytes,
+                             struct block **out_block);
+/* Whoever has the block next must wait for what buffer's owner left. */
+void block_inherit(struct block *block, const struct tandem_buffer *buffer);
+/* Into the cache; the pool is locked, and the block no longer counted as
+ * used. */
+void block_put(struct pool *pool, struct block *block);
+/* Gives cached blocks back to the driver until keep_bytes are left. */
+void pool_trim(struct tandem_device *device, uint64_t keep_bytes);
+
+#endif

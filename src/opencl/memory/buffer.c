@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Buffers: blocks, or memory of the caller's, and what is known of them. */
+#include "opencl/memory/buffer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/struct_size.h"
+#include "opencl/device/device.h"
+#include "opencl/memory/pack_cache.h"
+#include "opencl/device/cl_status.h"
+
+#define BUFFER_MAGIC 0x62756663u
+/* Above every address of host memory. */
+#define FIRST_ADDRESS ((uint64_t)1 << 60)
+
+static struct handle_pool buffers =
+    HANDLE_POOL(struct tandem_buffer, BUFFER_MAGIC);
+
+/* Called with the pool locked. */
+static void list_add(struct pool *pool, struct tandem_buffer *buffer)
+{
+    struct tandem_memory_stats *stats = &pool->stats;
+    buffer->next = pool->buffers;
+    if (buffer->next != NULL)
+        buffer->next->previous = buffer;
+    pool->buffers = buffer;
+    if (!buffer->internal) {
+        stats->alloc_count += buffer->block != NULL;
+        stats->buffer_count++;
+    }
+    if (stats->used_bytes + stats->cached_bytes > stats->peak_bytes)
+        stats->peak_bytes = stats->used_bytes + stats->cached_bytes;
+}
+
+enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
+                                 bool internal,
+                                 struct tandem_buffer **out_buffer)
+{
+    struct pool *pool = &device->pool;
+    struct block *block;
+    *out_buffer = NULL;
+    struct tandem_buffer *buffer = handle_new(&buffers);
+    if (buffer == NULL)
+        return last_error_set(TANDEM_OUT_OF_MEMORY,
+                              "alloc: out of host memory");
+    enum tandem_status status = block_get(device, bytes, &block);
+    if (status != TANDEM_OK) {
+        handle_free(&buffers, buffer);
+        /* Of a launch that would mean another thing. */
+        return internal && status == TANDEM_NOT_READY
+                   ? last_error_set(TANDEM_OUT_OF_MEMORY,
+                                 "no temporary memory: %s is at work that may "
+                                 "never end",
+                                 device->hardware->info.name)
+                   : status;
+    }
+    buffer->device = device;
+    buffer->block = block;
+    buffer->mem = block->mem;
+    buffer->bytes = bytes;
+    buffer->address = block->address;
+    buffer->internal = internal;
+    atomic_store_explicit(&buffer->former_stream, block->stream,
+                          memory_order_relaxed);
+    atomic_store_explicit(&buffer->former_serial, block->serial,
+                          memory_order_relaxed);
+    pthread_mutex_lock(&pool->mutex);
+    list_add(pool, buffer);
+    pthread_mutex_unlock(&pool->mutex);
+    *out_buffer = buffer;
+    return TANDEM_OK;
+}
+
+/* Where imports of no bytes lie, which no driver makes: nothing is read or
+ * written there. */
+static _Alignas(64) unsigned char empty_import[64];
+
+enum tandem_status buffer_import(struct tandem_device *device, void *memory,
+                                 uint64_t bytes,
+                                 struct tandem_buffer **out_buffer)
+{
+    cl_int code = CL_SUCCESS;
+    *out_buffer = NULL;
+    struct tandem_buffer *buffer = handle_new(&buffers);
+    if (buffer == NULL)
+        return last_error_set(TANDEM_OUT_OF_MEMORY,
+                           "import_host: out of host memory");
+    if (bytes == 0)
+        memory = empty_import;
+    buffer->mem =
+        clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+                       bytes > 0 ? (size_t)bytes : sizeof(empty_import), memory,
+                       &code);
+    if (code != CL_SUCCESS) {
+        handle_free(&buffers, buffer);
+        return status_from_cl(device, code, "clCreateBuffer of host memory");
+    }
+    buffer->device = device;
+    buffer->bytes = bytes;
+    buffer->address = (uintptr_t)memory;
+    buffer->skew = (uint32_t)((uintptr_t)memory & 63u);
+    pthread_mutex_lock(&device->pool.mutex);
+    list_add(&device->pool, buffer);
+    pthread_mutex_unlock(&device->pool.mutex);
+    *out_buffer = buffer;
+    return TANDEM_OK;
+}
+
+/* Where this owner never used it, for what the owner before left. */
+void block_inherit(struct block *block, const struct tandem_buffer *buffer)
+{
+    uint64_t stream = atomic_load(&buffer->used_stream);
+    if (stream != 0) {
+        block->stream = stream;
+        block->serial = atomic_load(&buffer->used_serial);
+    }
+}
+
+/* Called with the pool locked. */
+static void list_remove(struct pool *pool, struct tandem_buffer *buffer)
+{
+    if (buffer->previous != NULL)
+        buffer->previous->next = buffer->next;
+    else
+        pool->buffers = buffer->next;
+    if (buffer->next != NULL)
+        buffer->next->previous = buffer->previous;
+    pool->stats.buffer_count -= !buffer->internal;
+    if (buffer->block != NULL)
+        pool->stats.used_bytes -= buffer->block->bytes;
+}
+
+void buffer_destroy(struct tandem_buffer *buffer)
+{
+    struct pool *pool = &buffer->device->pool;
+    pthread_mutex_lock(&pool->mutex);
+    list_remove(pool, buffer);
+    kept_forget(pool, buffer);
+    if (buffer->block != NULL) {
+        block_inherit(buffer->block, buffer);
+        block_put(pool, buffer->block);
+    }
+    pthread_mutex_unlock(&pool->mutex);
+    if (buffer->block == NULL)
+        clReleaseMemObject(buffer->mem);
+    handle_free(&buffers, buffer);
+}
+
+void pool_start(struct pool *pool, uint64_t cap_bytes)
+{
+    pthread_mutex_init(&pool->mutex, NULL);
+    pool->stats.struct_size = sizeof(pool->stats);
+    pool->stats.cap_bytes = cap_bytes;
+    pool->next_address = FIRST_ADDRESS;
+}
+
+void pool_finish(struct tandem_device *device)
+{
+    while (device->pool.buffers != NULL)
+        buffer_destroy(device->pool.buffers);
+    pool_trim(device, 0);
+    pthread_mutex_destroy(&device->pool.mutex);
+}
+
+void pool_stats(struct tandem_device *device, struct tandem_memory_stats *out)
+{
+    pthread_mutex_lock(&device->pool.mutex);
+    struct tandem_memory_stats stats = device->pool.stats;
+    pthread_mutex_unlock(&device->pool.mutex);
+    stats.kernel_count = programs_count(&device->programs);
+    struct_size_fill(out, &stats, sizeof(stats));
+}
+
+bool buffer_live(const struct tandem_buffer *buffer)
+{
+    return handle_live(&buffers, buffer);
+}
+
+enum tandem_status buffer_check(const struct tandem_device *device,
+                                const struct tandem_buffer *buffer,
+                                const char *what)
+{
+    if (buffer == NULL)
+        return last_error_set(TANDEM_INVALID_ARGUMENT, "%s: buffer is NULL",
+                              what);
+    if (!buffer_live(buffer))
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "%s: buffer %p is freed or no buffer of this "
+                           "backend",
+                           what, (const void *)buffer);
+    if (buffer->device != device)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "%s: buffer %p belongs to another device", what,
+                           (const void *)buffer);
+    if (atomic_load_explicit(&buffer->maps, memory_order_relaxed) != 0)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "%s: buffer %p is mapped: unmap it first", what,
+                           (const void *)buffer);
+    return TANDEM_OK;
+}
+
+enum tandem_status buffer_poisoned(const struct tandem_buffer *buffer)
+{
+    uint32_t poison =
+        atomic_load_explicit(&buffer->poison, memory_order_relaxed);
+    if (poison == TANDEM_OK)
+        return TANDEM_OK;
+    return last_error_set((enum tandem_status)poison,
+                       "the work that should have written buffer %p failed "
+                       "(%s): overwrite all of it before it is read",
+                       (const void *)buffer,
+                       status_name((enum tandem_status)poison));
+}
+
+void pool_poison(struct tandem_device *device, uint64_t stream, uint64_t serial,
+                 enum tandem_status status)
+{
+    pthread_mutex_lock(&device->pool.mutex);
+    for (struct tandem_buffer *buffer = device->pool.buffers; buffer != NULL;
+         buffer = buffer->next)
+        if (atomic_load(&buffer->written_stream) == stream &&
+            atomic_load(&buffer->written_seqno) > serial)
+            atomic_store(&buffer->poison, (uint32_t)status);
+    kept_poison(&device->pool, stream, serial, (uint32_t)status);
+    pthread_mutex_unlock(&device->pool.mutex);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pinned host memory: an ALLOC_HOST_PTR buffer that stays mapped, whose
+ * pointer transfers then use.  The list is under the pool's mutex.
+ */
+#include "opencl/memory/pinned_memory.h"
+
+#include <stdlib.h>
+
+#include "opencl/memory/deferred_release.h"
+#include "opencl/device/device.h"
+#include "opencl/memory/late.h"
+#include "opencl/device/cl_status.h"
+
+#define PAGE_BYTES 4096u
+
+struct pinned {
+    cl_mem mem;
+    cl_command_queue queue;
+    void *mapped; /* what the driver gave */
+    void *memory; /* the first page in it: what the caller has */
+    uint64_t bytes; /* of memory */
+    struct pinned *next;
+};
+
+/* A queue whose command does not end is left alone. */
+static void pinned_forget(struct pinned *pinned)
+{
+    pinned->mem = NULL;
+    pinned->queue = NULL;
+}
+
+static void pinned_release(struct tandem_device *device, struct pinned *pinned)
+{
+    cl_event event = NULL;
+    cl_int code;
+    if (pinned->mapped != NULL &&
+        clEnqueueUnmapMemObject(pinned->queue, pinned->mem, pinned->mapped, 0,
+                                NULL, &event) == CL_SUCCESS &&
+        late_wait(device, pinned->queue, pinned->mem, event,
+                  device_limit(device), &code) == TANDEM_NOT_READY)
+        pinned_forget(pinned);
+    if (pinned->mem != NULL)
+        clReleaseMemObject(pinned->mem);
+    if (pinned->queue != NULL)
+        clReleaseCommandQueue(pinned->queue);
+    free(pinned);
+}
+
+void pinned_abandon(struct pinned *list)
+{
+    while (list != NULL) {
+        struct pinned *next = list->next;
+        clReleaseMemObject(list->mem);
+        clReleaseCommandQueue(list->queue);
+        free(list);
+        list = next;
+    }
+}
+
+enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
+                                uint64_t limit_ns, void **out_memory)
+{
+    enum tandem_status status = TANDEM_OK;
+    cl_int code = CL_SUCCESS;
+    cl_event event = NULL;
+    size_t whole = (size_t)bytes + PAGE_BYTES;
+    *out_memory = NULL;
+    struct pinned *pinned = calloc(1, sizeof(*pinned));
+    if (pinned == NULL || whole < bytes) {
+        free(pinned);
+        return last_error_set(TANDEM_OUT_OF_MEMORY,
+                           "host_alloc: no %llu bytes of host memory",
+                           (unsigned long long)bytes);
+    }
+    pinned->queue =
+        clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
+    if (code == CL_SUCCESS)
+        pinned->mem = clCreateBuffer(device->context,
+                                     CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                                     whole, NULL, &code);
+    if (code == CL_SUCCESS)
+        pinned->mapped = clEnqueueMapBuffer(pinned->queue, pinned->mem,
+                                            CL_FALSE,
+                                            CL_MAP_READ | CL_MAP_WRITE, 0,
+                                            whole, 0, NULL, &event, &code);
+    if (code == CL_SUCCESS)
+        status = late_wait(device, pinned->queue, pinned->mem, event, limit_ns,
+                           &code);
+    if (status == TANDEM_NOT_READY)
+        pinned_forget(pinned);
+    if (code != CL_SUCCESS || status != TANDEM_OK) {
+        pinned->mapped = NULL;
+        pinned_release(device, pinned);
+        if (status != TANDEM_OK)
+            return status;
+        if (code == CL_OUT_OF_RESOURCES || code == CL_INVALID_BUFFER_SIZE ||
+            code == CL_MAP_FAILURE)
+            code = CL_OUT_OF_HOST_MEMORY;
+        return status_from_cl(device, code, "host_alloc");
+    }
+    pinned->memory = (void *)(((uintptr_t)pinned->mapped + PAGE_BYTES - 1) &
+                              ~(uintptr_t)(PAGE_BYTES - 1));
+    pinned->bytes = bytes;
+    pthread_mutex_lock(&device->pool.mutex);
+    pinned->next = device->pool.pinned;
+    device->pool.pinned = pinned;
+    pthread_mutex_unlock(&device->pool.mutex);
+    *out_memory = pinned->memory;
+    return TANDEM_OK;
+}
+
+bool pinned_holds(struct tandem_device *device, const void *memory,
+                  uint64_t bytes)
+{
+    const uintptr_t start = (uintptr_t)memory;
+    bool holds = false;
+    pthread_mutex_lock(&device->pool.mutex);
+    for (const struct pinned *at = device->pool.pinned; at != NULL && !holds;
+         at = at->next)
+        holds = start >= (uintptr_t)at->memory &&
+                start + bytes <= (uintptr_t)at->memory + at->bytes;
+    pthread_mutex_unlock(&device->pool.mutex);
+    return holds;
+}
+
+/* A lost device may still write to it: then it is close that gives it back. */
+void pinned_free(struct tandem_device *device, void *memory)
+{
+    struct pinned *found = NULL;
+    if (atomic_load(&device->lost))
+        return;
+    pthread_mutex_lock(&device->pool.mutex);
+    for (struct pinned **at = &device->pool.pinned; *at != NULL;
+         at = &(*at)->next)
+        if ((*at)->memory == memory) {
+            found = *at;
+            *at = found->next;
+            break;
+        }
+    pthread_mutex_unlock(&device->pool.mutex);
+    if (found != NULL)
+        pinned_release(device, found);
+}
+
+void pinned_finish(struct tandem_device *device)
+{
+    if (atomic_load(&device->adrift)) {
+        adrift_pinned(device->pool.pinned);
+        device->pool.pinned = NULL;
+    }
+    while (device->pool.pinned != NULL) {
+        struct pinned *pinned = device->pool.pinned;
+        device->pool.pinned = pinned->next;
+        pinned_release(device, pinned);
+    }
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The entries of backend.h that take an operator.  Any thread. */
+#include "opencl/operator_entries.h"
+#include "opencl/gemm/gemm.h"
+#include "opencl/transfer/host_import.h"
+#include "opencl/queue/kernel_launch.h"
+
+static bool is_gemm(const struct tandem_op *op)
+{
+    return op != NULL && op->id == TANDEM_OP_GEMM;
+}
+
+/* What supports, prepare and ready judge first. */
+static enum tandem_status judge(struct tandem_device *device,
+                                const struct request *request)
+{
+    enum tandem_status status = device_check(device);
+    if (status == TANDEM_OK)
+        status = launch_check(device, request, false);
+    return status;
+}
+
+static enum tandem_status plan_of(struct tandem_device *device,
+                                  struct request *request, struct plan *plan)
+{
+    request->hardware = device->hardware;
+    request->group_log2 = device->programs.group_log2;
+    request->has_device_scope_visibility = device->has_device_scope_visibility;
+    return plan_make(plan, request);
+}
+
+enum tandem_status operator_supports(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
+{
+    struct request request = {.op = op,
+                              .inputs = inputs,
+                              .outputs = outputs,
+                              .input_count = input_count,
+                              .output_count = output_count};
+    struct plan plan;
+    enum tandem_status status = judge(device, &request);
+    if (status != TANDEM_OK || is_gemm(op))
+        return status;
+    return plan_of(device, &request, &plan);
+}
+
+enum tandem_status operator_prepare(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
+{
+    struct request request = {.op = op,
+                              .inputs = inputs,
+                              .outputs = outputs,
+                              .input_count = input_count,
+                              .output_count = output_count};
+    struct plan plan;
+    enum tandem_status status = judge(device, &request);
+    if (status == TANDEM_OK)
+        import_prepare(device);
+    if (status == TANDEM_OK && is_gemm(op))
+        return gemm_prepare(device, op->gemm);
+    if (status == TANDEM_OK)
+        status = plan_of(device, &request, &plan);
+    for (uint32_t i = 0; status == TANDEM_OK && i < plan.steps; i++)
+        if (KEY_KERNEL(plan.step[i].key) != KERNEL_COPY_BUFFER)
+            status = program_prepare(device, plan.step[i].key);
+    return status;
+}
+
+static enum tandem_status step_ready(struct tandem_device *device,
+                                     const struct step *step)
+{
+    enum tandem_status status = program_ready(device, step->key);
+    /* It may have been prepared for larger groups than turned out to do. */
+    if (status == TANDEM_NOT_READY && programs_regrouped(device))
+        program_prepare(device, step->key);
+    return status;
+}
+
+enum tandem_status operator_ready(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
+{
+    struct request request = {.op = op,
+                              .inputs = inputs,
+                              .outputs = outputs,
+                              .input_count = input_count,
+                              .output_count = output_count};
+    struct plan plan;
+    enum tandem_status status = judge(device, &request);
+    if (status == TANDEM_OK && is_gemm(op))
+        return gemm_ready(device, op->gemm);
+    if (status == TANDEM_OK)
+        status = plan_of(device, &request, &plan);
+    for (uint32_t i = 0; status == TANDEM_OK && i < plan.steps; i++)
+        if (KEY_KERNEL(plan.step[i].key) != KERNEL_COPY_BUFFER)
+            status = step_ready(device, &plan.step[i]);
+    return status;
+}
+
+enum tandem_status operator_launch(
+    struct tandem_stream *stream, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
+{
+    enum tandem_status status = stream_check(stream);
+    if (status != TANDEM_OK)
+        return status;
+    struct request request = {.hardware = stream->device->hardware,
+                              .op = op,
+                              .inputs = inputs,
+                              .outputs = outputs,
+                              .input_count = input_count,
+                              .output_count = output_count};
+    if (is_gemm(op))
+        return op->gemm != NULL ? gemm_launch(stream, op->gemm)
+                                : last_error_set(TANDEM_INVALID_ARGUMENT,
+                                              "launch: op->gemm is NULL");
+    return launch_op(stream, &request);
+}
+
+enum tandem_status operator_gemm(struct tandem_stream *stream,
+                                 const struct tandem_gemm *gemm)
+{
+    enum tandem_status status = stream_check(stream);
+    if (status != TANDEM_OK)
+        return status;
+    return gemm != NULL
+               ? gemm_launch(stream, gemm)
+               : last_error_set(TANDEM_INVALID_ARGUMENT, "gemm: gemm is NULL");
+}

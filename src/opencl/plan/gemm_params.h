@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the planners of matrix products share: the kernels' parameters, the
+ * operands, and how parts are joined.  Pure functions; any thread.
+ */
+#ifndef TANDEM_OPENCL_PLAN_GEMM_PARAMS_H
+#define TANDEM_OPENCL_PLAN_GEMM_PARAMS_H
+
+#include "opencl/plan/gemm_plan.h"
+
+/* As in cl/gemm/gemm_common.cl. */
+struct product {
+    uint64_t a_offset, b_offset, c_offset, bias_offset;
+    uint64_t partial_offset, marks_offset;
+    uint64_t maps_offset;
+    uint64_t plane;
+    int64_t a_ld, b_ld, c_ld, a_batch, b_batch, c_batch;
+    int64_t bias_row, bias_column;
+    uint32_t m, n, k, chunk;
+    uint32_t tiles_m, tiles_n, splits, batch;
+    float alpha, beta, slope;
+    uint32_t flags;
+    uint32_t lanes_log2;
+    uint32_t whole, parted;
+    uint32_t tile_m, tile_n, tiles;
+    uint32_t promote, reserved;
+    uint64_t saved_offset;
+};
+
+#define HAS_BIAS 1u
+#define C_VECTOR 2u
+#define ONLY_NONFINITE_TILES 4u
+#define PARTS 8u
+#define SWAPPED 16u
+#define SAVES 32u
+
+/* As in cl/gemm/gemm_dtypes.cl. */
+#define PARTIAL_TERMS 256u
+
+/* a or b as the kernels see it: rows of m, or n, by k. */
+struct operand {
+    const struct tandem_matrix *matrix;
+    int64_t rows, depth;
+    bool outer; /* neighbours in memory lie along its rows' axis */
+};
+
+struct operand operand_of(const struct tandem_gemm *gemm, enum operand_id id);
+/* Whether a kernel may read it in fours. */
+bool operand_is_vec4(const struct tandem_gemm *gemm,
+                   const struct operand *operand);
+/* What does not depend on tiles, and for k in splits chunks, at most, of whole
+ * slices. */
+void product_fill(struct product *out, const struct tandem_gemm *gemm,
+                  uint32_t slice, uint32_t splits);
+/* What depends on tiles, of which the last ones, parted of them, are cut into
+ * the splits that were filled in, if there are several. */
+void product_divide(struct product *out, uint32_t tiles_m, uint32_t tiles_n,
+                    uint32_t parted);
+/* The key's bits of what is done last. */
+uint64_t product_activation(const struct tandem_gemm *gemm);
+/* And of what c, and a and b, are made of. */
+uint64_t product_types(const struct tandem_gemm *gemm);
+/* Buffers that a kernel is not to read, or write, are c's. */
+struct tandem_buffer *product_bias(const struct tandem_gemm *gemm);
+/* The step that makes c of the parts. */
+void plan_split_k_fixup(struct plan *plan, const struct tandem_gemm *gemm,
+                  const struct product *from, uint32_t group_log2);
+
+#endif

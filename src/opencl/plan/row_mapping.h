@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How kernels that give a row of results for a row of elements divide them
+ * among work-items.  Pure functions; any thread.
+ */
+#ifndef TANDEM_OPENCL_PLAN_ROW_MAPPING_H
+#define TANDEM_OPENCL_PLAN_ROW_MAPPING_H
+
+#include "opencl/plan/plan.h"
+
+/* As at the head of the parameters in cl/softmax.cl and cl/norm.cl. */
+struct rows {
+    uint64_t rows, count, chunk; /* elements of a row; of a split */
+    uint64_t row_groups;
+    uint32_t lanes_log2, across, splits, skews;
+};
+
+/* ACCESS of cl/common/row_access.cl. */
+enum rows_access {
+    ROWS_STRIDED = 0,
+    ROWS_VECTORS = 1,
+    ROWS_STAGED = 2,
+    ROWS_COLUMNS = 3,
+    ROW_ACCESS_SECTOR_ALIGNED = 4
+};
+
+/* Divides rows and count, of which 1 << most_log2 work-items may share a row,
+ * and each keep 1 << keep_log2 vectors of four (keep_log2 < 0: none): true
+ * where they keep all of it, and the key's part that says how; else the row is
+ * cut into splits, which are not ROWS_STAGED or ROWS_COLUMNS. */
+bool rows_divide(struct rows *out, enum rows_access access, uint32_t most_log2,
+                 int32_t keep_log2, const struct request *request,
+                 uint64_t *out_key);
+/* What keep_log2 may be where registers are few, and at most. */
+#define ROWS_KEEP_LOG2 3
+/* How many work-items share a row of ROWS_STAGED. */
+uint32_t rows_staged_lanes_log2(uint64_t count);
+/* Shorter rows that are not in vectors go through local memory. */
+#define ROWS_STAGED_ELEMENTS 48
+/* Elements of a sector, as in cl/common/row_access.cl; so many lanes read a
+ * whole line of the cache at a time. */
+#define ROWS_LINE_LOG2 3u
+#define ROWS_LINE (1 << ROWS_LINE_LOG2)
+/* Elements that a work-item of ROW_ACCESS_SECTOR_ALIGNED keeps before more of
+ * them share a row. */
+#define ROWS_LINED_EACH 20
+/* Rows of fours side by side of which a group has at least so many. */
+#define ROWS_COLUMNS_LOG2 3u
+
+/* The group that keeps rows best: the request's, but for long rows where groups
+ * may be larger. */
+uint32_t rows_group_log2(const struct rows *rows,
+                         const struct request *request);
+/* Whether rows of operand start where vectors of four elements do. */
+bool rows_aligned(const struct layout *kept, uint32_t operand,
+                  const struct tandem_tensor_desc *tensor);
+/* skews of the parameters. */
+uint32_t rows_skews(const struct tandem_tensor_desc *input,
+                    const struct tandem_tensor_desc *output);
+/* How rows are read that are not in vectors, but whose elements are neighbours;
+ * kept: operand 0 the output, 1 the input. */
+enum rows_access rows_unaligned(const struct rows *rows,
+                                const struct layout *kept);
+
+#endif

@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# embed_kernels.sh FILE.cl...: prints C source with one string a file, kernel_FILE,
+# whose #line makes a compiler's errors name the .cl file.  A file's includes
+# are part of its string, but for common.cl, which the plugin puts first.
+set -eu
+LC_ALL=C
+export LC_ALL
+
+# expand FILE ROOT: the file with its includes, which lie in ROOT.
+expand()
+{
+    awk -v root="$2" '
+        function place(number, path) {
+            sub(/.*\//, "", path)
+            print "#line " number " \"" path "\""
+        }
+        function expand(path, line, number, found) {
+            place(1, path)
+            number = 0
+            while ((found = (getline line < path)) > 0) {
+                number++
+                if (line !~ /^#include "/ || line ~ /"common[.]cl"/) {
+                    print line
+                    continue
+                }
+                sub(/^#include "/, "", line)
+                sub(/".*/, "", line)
+                expand(root "/" line)
+                place(number + 1, path)
+            }
+            if (found < 0) {
+                print "cannot read " path > "/dev/stderr"
+                exit 1
+            }
+            close(path)
+        }
+        BEGIN { expand(ARGV[1]) }' "$1"
+}
+
+printf '/* SPDX-License-Identifier: Apache-2.0 */\n'
+printf '/* Made by src/opencl/program/embed_kernels.sh. */\n#include "opencl/program/kernel_sources.h"\n'
+for file; do
+    base=${file##*/}
+    root=${file%/cl/*}/cl # what includes name
+    printf '\nconst char kernel_%s[] =\n' "${base%.cl}"
+    expand "$file" "$root" |
+        sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/    "/' -e 's/$/\\n"/'
+    printf '    ;\n'
+done

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From one program's binary to another program; see sm90a_program.h. */
+#include "opencl/program/nvidia/sm90a_program.h"
+
+#include <stdlib.h>
+
+#include "opencl/program/program_cache.h"
+#include "opencl/device/device.h"
+#include "opencl/program/nvidia/ptx_rewrite.h"
+#include "opencl/device/cl_status.h"
+
+static enum tandem_status text_build(struct tandem_device *device,
+                                     const struct variant_text *text,
+                                     const char *ptx, size_t bytes,
+                                     cl_program *out_program)
+{
+    const unsigned char *binary = (const unsigned char *)ptx;
+    cl_int code = CL_SUCCESS, of_binary = CL_SUCCESS;
+    cl_program program =
+        clCreateProgramWithBinary(device->context, 1, &device->hardware->id,
+                                  &bytes, &binary, &of_binary, &code);
+    if (code == CL_SUCCESS)
+        code = of_binary;
+    if (code == CL_SUCCESS)
+        code = clBuildProgram(program, 1, &device->hardware->id, "", NULL,
+                              NULL);
+    if (code == CL_SUCCESS) {
+        *out_program = program;
+        return TANDEM_OK;
+    }
+    if (program != NULL)
+        clReleaseProgram(program);
+    return last_error_set(TANDEM_FAILED,
+                       "the driver refuses the patched binary of %s (%d)",
+                       text->file, code);
+}
+
+enum tandem_status patched_build(struct tandem_device *device,
+                                 const struct variant_text *text,
+                                 cl_program *program)
+{
+    size_t bytes, ptx_bytes;
+    const char *why = "there is none";
+    enum tandem_status status = TANDEM_FAILED;
+    cl_program from = *program;
+    char *ptx = NULL;
+    *program = NULL;
+    unsigned char *binary =
+        cache_binary_fetch(from, PATCH_BYTES_MAX, &bytes);
+    if (binary != NULL)
+        ptx = ptx_rewrite_sm90a((const char *)binary, bytes, &ptx_bytes, &why);
+    if (ptx == NULL)
+        last_error_set(TANDEM_FAILED, "the binary of %s is not patched: %s",
+                    text->file, why);
+    else /* its end belongs to it, as to the driver's own */
+        status = text_build(device, text, ptx, ptx_bytes + 1, program);
+    free(ptx);
+    free(binary);
+    clReleaseProgram(from);
+    return status;
+}

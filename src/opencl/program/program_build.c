@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Building programs, from the disk or from source, and trying their kernels.
+ * Any thread; the tables' mutex is held for nothing that lasts.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/pocl_diagnosis.h"
+#include "common/thread_state_guard.h"
+#include "opencl/program/program_cache.h"
+#include "opencl/device/device.h"
+#include "opencl/program/kernel_sources.h"
+#include "opencl/program/nvidia/sm90a_program.h"
+#include "opencl/plan/plan.h"
+#include "opencl/program/kernel_self_test.h"
+#include "opencl/quirks.h"
+#include "opencl/device/cl_status.h"
+#include "opencl/program/variant_options.h"
+#include "opencl/program/warmup_launch.h"
+
+/* A compiler whose files other processes use at the same time may fail now and
+ * then; so each build is tried so often, with pauses. */
+#define ATTEMPTS 3u
+#define PAUSE_MS 30u
+
+/* Several kernels come from one program: same file, same options. */
+struct program {
+    const char *file;
+    char options[VARIANT_OPTION_BYTES];
+    bool building;
+    cl_program program; /* NULL while it is being built */
+    struct program *next;
+};
+
+/* ---- one build ---- */
+
+static enum tandem_status build_failed(struct tandem_device *device,
+                                       cl_program program,
+                                       const struct variant_text *text,
+                                       cl_int code,
+                                       enum tandem_log_level level)
+{
+    char log[4096] = "";
+    clGetProgramBuildInfo(program, device->hardware->id, CL_PROGRAM_BUILD_LOG,
+                          sizeof(log) - 1, log, NULL);
+    device_log(device, level, "%s (%s) does not build: %.800s",
+               text->file, text->options, log);
+    if (code == CL_OUT_OF_RESOURCES) /* of the compiler, not of a kernel */
+        code = CL_BUILD_PROGRAM_FAILURE;
+    enum tandem_status status = status_from_cl(device, code, "clBuildProgram");
+    char first[160], why[POCL_WHY_BYTES] = "";
+    snprintf(first, sizeof(first), "%.150s", log);
+    first[strcspn(first, "\n")] = '\0';
+    if ((device->hardware->quirks & QUIRK_CACHE_REQUIRED) != 0 &&
+        !pocl_cache_is_writable(why, sizeof(why)))
+        return last_error_set(status, "clBuildProgram of %s failed (%d): PoCL "
+                                   "compiles nothing, because %s",
+                           text->file, code, why);
+    return last_error_set(status, "clBuildProgram of %s failed (%d): %s",
+                       text->file, code, first);
+}
+
+static enum tandem_status build_attempt(struct tandem_device *device,
+                                        const struct variant_text *text,
+                                        enum tandem_log_level level,
+                                        cl_program *out_program)
+{
+    const char *sources[2] = {kernel_common, text->source};
+    cl_int code = CL_SUCCESS;
+    cl_program program =
+        clCreateProgramWithSource(device->context, 2, sources, NULL, &code);
+    if (code != CL_SUCCESS)
+        return status_from_cl(device, code, "clCreateProgramWithSource");
+    code = clBuildProgram(program, 1, &device->hardware->id, text->options,
+                          NULL, NULL);
+    if (code != CL_SUCCESS) {
+        enum tandem_status status = build_failed(device, program, text, code,
+                                                 level);
+        clReleaseProgram(program);
+        return status;
+    }
+    *out_program = program;
+    return TANDEM_OK;
+}
+
+static void pause_ms(uint32_t ms)
+{
+    nanosleep(&(struct timespec){0, (long)ms * 1000000}, NULL);
+}
+
+static enum tandem_status build_source(struct tandem_device *device,
+                                       const struct variant_text *text,
+                                       cl_program *out_program)
+{
+    enum tandem_status status = TANDEM_OK;
+    uint32_t ms = PAUSE_MS;
+    for (uint32_t i = 1; i <= ATTEMPTS; i++, ms *= 4) {
+        status = build_attempt(device, text,
+                               i < ATTEMPTS ? TANDEM_LOG_INFO
+                                            : TANDEM_LOG_ERROR,
+                               out_program);
+        if (status != TANDEM_FAILED || i == ATTEMPTS)
+            break;
+        pause_ms(ms);
+    }
+    return status;
+}
+
+static enum tandem_status build_anew(struct tandem_device *device,
+                                     const struct variant_text *text,
+                                     bool stores, cl_program *out_program)
+{
+    enum tandem_status status = build_source(device, text, out_program);
+    if (status == TANDEM_OK && text->patched)
+        status = patched_build(device, text, out_program);
+    if (status == TANDEM_OK && stores)
+        cache_store(device, text, *out_program);
+    return status;
+}
+
+/* From the disk, else from source. */
+static enum tandem_status build(struct tandem_device *device,
+                                const struct variant_text *text,
+                                cl_program *out_program)
+{
+    *out_program = cache_load(device, text);
+    if (*out_program != NULL)
+        return TANDEM_OK;
+    bool waited;
+    int turn = compile_lock_acquire(device, &waited);
+    enum tandem_status status = TANDEM_OK;
+    if (waited)
+        *out_program = cache_load(device, text);
+    if (*out_program == NULL)
+        status = build_anew(device, text, cache_turn_stores(device, turn),
+                            out_program);
+    cache_turn_end(turn);
+    return status;
+}
+
+/* ---- the table of programs ---- */
+
+/* Called with the mutex held; NULL: out of memory. */
+static struct program *program_find(struct programs *programs,
+                                    const struct variant_text *text)
+{
+    struct program *at = programs->list;
+    while (at != NULL &&
+           (at->file != text->file || strcmp(at->options, text->options) != 0))
+        at = at->next;
+    if (at != NULL)
+        return at;
+    at = calloc(1, sizeof(*at));
+    if (at == NULL) {
+        last_error_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
+        return NULL;
+    }
+    at->file = text->file;
+    snprintf(at->options, sizeof(at->options), "%s", text->options);
+    at->next = programs->list;
+    programs->list = at;
+    return at;
+}
+
+static enum tandem_status program_get(struct tandem_device *device,
+                                      const struct variant_text *text,
+                                      cl_program *out_program)
+{
+    struct programs *programs = &device->programs;
+    enum tandem_status status = TANDEM_OK;
+    pthread_mutex_lock(&programs->mutex);
+    struct program *program = program_find(programs, text);
+    while (program != NULL && program->building)
+        pthread_cond_wait(&programs->changed, &programs->mutex);
+    *out_program = program != NULL ? program->program : NULL;
+    if (program != NULL && program->program == NULL)
+        program->building = true;
+    pthread_mutex_unlock(&programs->mutex);
+    if (program == NULL)
+        return TANDEM_OUT_OF_MEMORY;
+    if (*out_program != NULL)
+        return TANDEM_OK;
+    status = build(device, text, out_program);
+    pthread_mutex_lock(&programs->mutex);
+    program->program = *out_program;
+    program->building = false;
+    pthread_cond_broadcast(&programs->changed);
+    pthread_mutex_unlock(&programs->mutex);
+    return status;
+}
+
+void build_finish(struct programs *programs)
+{
+    for (struct program *at = programs->list, *next; at != NULL; at = next) {
+        next = at->next;
+        if (at->program != NULL)
+            clReleaseProgram(at->program);
+        free(at);
+    }
+    programs->list = NULL;
+}
+
+/* ---- kernels ---- */
+
+static enum tandem_status check_local_memory(struct tandem_device *device,
+                                             cl_kernel kernel)
+{
+    cl_ulong bytes = 0, most = device->hardware->info.local_memory_bytes;
+    cl_int code = clGetKernelWorkGroupInfo(kernel, device->hardware->id,
+                                           CL_KERNEL_LOCAL_MEM_SIZE,
+                                           sizeof(bytes), &bytes, NULL);
+    if (code != CL_SUCCESS)
+        return status_from_cl(device, code, "clGetKernelWorkGroupInfo");
+    if (bytes <= most ||
+        (device->hardware->quirks & QUIRK_LOCAL_MEMORY_UNDERREPORTED) != 0)
+        return TANDEM_OK;
+    return last_error_set(TANDEM_FAILED,
+                       "a kernel needs %llu bytes of local memory; there are "
+                       "%llu",
+                       (unsigned long long)bytes, (unsigned long long)most);
+}
+
+/* The kernel, not the device, knows how large its groups may be. */
+static enum tandem_status check_group(struct tandem_device *device,
+                                      cl_kernel kernel, uint64_t key)
+{
+    size_t most = 0;
+    cl_int code = clGetKernelWorkGroupInfo(kernel, device->hardware->id,
+                                           CL_KERNEL_WORK_GROUP_SIZE,
+                                           sizeof(most), &most, NULL);
+    if (code != CL_SUCCESS)
+        return status_from_cl(device, code, "clGetKernelWorkGroupInfo");
+    bool larger =
+        (device->hardware->quirks & QUIRK_GROUP_SIZE_UNDERREPORTED) != 0 &&
+        KEY_GROUP_LOG2(key) > device->programs.group_log2;
+    if (most >= (size_t)1 << KEY_GROUP_LOG2(key) || larger)
+        return check_local_memory(device, kernel);
+    if (KEY_GROUP_LOG2(key) == 0 || key_tiled(key))
+        return last_error_set(TANDEM_FAILED,
+                           "a kernel runs in groups of %zu, not of %u", most,
+                           1u << KEY_GROUP_LOG2(key));
+    struct programs *programs = &device->programs;
+    uint32_t log2 = most != 0 ? log2_floor(most) : KEY_GROUP_LOG2(key) - 1;
+    pthread_mutex_lock(&programs->mutex);
+    if (log2 < programs->group_log2)
+        programs->group_log2 = log2;
+    pthread_mutex_unlock(&programs->mutex);
+    return last_error_set(TANDEM_NOT_READY, "a kernel needs groups of %u",
+                       1u << log2);
+}
+
+/* So that nothing is left to compile.  A kernel that was proved has run. */
+static enum tandem_status warmup_launch(struct tandem_device *device,
+                                       cl_kernel kernel, uint64_t key)
+{
+    struct sample *sample = malloc(sizeof(*sample));
+    cl_int code = CL_SUCCESS;
+    if (sample == NULL)
+        return last_error_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
+    if (warmup_call_make(sample, key, device->hardware))
+        code = warmup_run(device->context, device->hardware->id, kernel,
+                          sample);
+    free(sample);
+    return status_from_cl(device, code, "a kernel's trial launch");
+}
+
+static enum tandem_status build_sheltered(struct tandem_device *device,
+                                          struct variant *variant, bool trial)
+{
+    struct variant_text text;
+    cl_int code = CL_SUCCESS;
+    cl_program program;
+    variant_describe(&text, variant->key, device->hardware);
+    enum tandem_status status = program_get(device, &text, &program);
+    if (status != TANDEM_OK)
+        return status;
+    cl_kernel kernel = clCreateKernel(program, text.function, &code);
+    if (code != CL_SUCCESS)
+        return status_from_cl(device, code, "clCreateKernel");
+    status = check_group(device, kernel, variant->key);
+    bool proved = status == TANDEM_OK && proof_wanted(variant->key);
+    if (proved)
+        status = kernel_self_test_run(device, kernel, variant->key);
+    if (status == TANDEM_OK && trial && !proved)
+        status = warmup_launch(device, kernel, variant->key);
+    clReleaseKernel(kernel);
+    if (status == TANDEM_OK)
+        variant->program = program;
+    return status;
+}
+
+enum tandem_status variant_build(struct tandem_device *device,
+                                 struct variant *variant, bool trial)
+{
+    struct shelter host;
+    thread_state_guard_enter(&host);
+    enum tandem_status status = build_sheltered(device, variant, trial);
+    shelter_leave(&host);
+    return status;
+}

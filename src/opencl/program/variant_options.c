@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keys as compiler options.  Nothing but this table and the key's numbers
+ * reaches the compiler. */
+#include "opencl/program/variant_options.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/operator_table.h"
+#include "opencl/program/kernel_sources.h"
+#include "opencl/plan/plan.h"
+#include "opencl/device/device_enumeration.h"
+#include "opencl/plan/gemm_plan.h"
+#include "opencl/plan/row_mapping.h"
+#include "opencl/plan/gemv_plan.h"
+
+static const struct {
+    const char *file, *source, *function;
+} functions[KERNEL_IDS] = {
+    [KERNEL_ELEMENTWISE_CONTIGUOUS] = {"elementwise.cl", kernel_elementwise,
+                                       "flat"},
+    [KERNEL_STRIDED] = {"elementwise.cl", kernel_elementwise, "strided"},
+    [KERNEL_ELEMENTWISE_TRANSPOSED] = {"elementwise.cl", kernel_elementwise,
+                                       "crossed"},
+    [KERNEL_TRANSPOSE_TILED] = {"transpose.cl", kernel_transpose, "tiled"},
+    [KERNEL_GATHER] = {"gather.cl", kernel_gather, "gather"},
+    [KERNEL_OPTIMIZER] = {"optimizer.cl", kernel_optimizer, "update"},
+    [KERNEL_REDUCE] = {"reduce.cl", kernel_reduce, "reduce"},
+    [KERNEL_REDUCE_JOINED] = {"reduce.cl", kernel_reduce, "reduce"},
+    [KERNEL_JOIN_SPLITS] = {"reduce.cl", kernel_reduce, "combine_splits"},
+    [KERNEL_SOFTMAX] = {"softmax.cl", kernel_softmax, "held"},
+    [KERNEL_SOFTMAX_PART] = {"softmax.cl", kernel_softmax, "part"},
+    [KERNEL_SOFTMAX_WRITE] = {"softmax.cl", kernel_softmax, "write"},
+    [KERNEL_NORM] = {"norm.cl", kernel_norm, "held"},
+    [KERNEL_NORM_PART] = {"norm.cl", kernel_norm, "part"},
+    [KERNEL_NORM_WRITE] = {"norm.cl", kernel_norm, "write"},
+    [KERNEL_EPILOGUE] = {"gemm_epilogue.cl", kernel_gemm_epilogue, "epilogue"},
+    [KERNEL_MULTIPLY] = {"gemm_epilogue.cl", kernel_gemm_epilogue, "multiply"},
+    [KERNEL_PRODUCT] = {"gemm_simt.cl", kernel_gemm_simt, "product"},
+    [KERNEL_JOIN_PARTS] = {"split_k_fixup.cl", kernel_split_k_fixup,
+                           "join_parts"},
+    [KERNEL_JOIN_LANES] = {"split_k_fixup.cl", kernel_split_k_fixup,
+                           "join_lanes"},
+    [KERNEL_JOIN_TILES] = {"split_k_fixup.cl", kernel_split_k_fixup,
+                           "join_tiles"},
+    [KERNEL_SKINNY] = {"gemv.cl", kernel_gemv, "skinny"},
+    [KERNEL_STRICT] = {"gemm_3xtf32.cl", kernel_gemm_3xtf32, "strict"},
+    [KERNEL_TENSOR] = {"gemm_mma.cl", kernel_gemm_mma, "tensor"},
+    [KERNEL_WGMMA] = {"gemm_wgmma.cl", kernel_gemm_wgmma, "wgmma"},
+    [KERNEL_PACK_MAXIMA] = {"pack_operands.cl", kernel_pack_operands,
+                            "pack_maxima"},
+    [KERNEL_PACK] = {"pack_operands.cl", kernel_pack_operands, "pack"},
+    [KERNEL_PACK_HELD] = {"pack_operands.cl", kernel_pack_operands,
+                          "pack_held"},
+    [KERNEL_PAD] = {"pad_operands.cl", kernel_pad_operands, "pad"}};
+
+static const char *type_name(uint64_t key, uint32_t operand)
+{
+    static const char *const names[16] = {
+        [TYPE_FLOAT] = "float", [TYPE_INT] = "int",       [TYPE_LONG] = "long",
+        [TYPE_UCHAR] = "uchar", [TYPE_USHORT] = "ushort", [TYPE_UINT] = "uint",
+        [TYPE_ULONG] = "ulong", [TYPE_BOOL] = "uchar",    [TYPE_F16] = "ushort",
+        [TYPE_BF16] = "ushort"};
+    const char *name = names[KEY_TYPE(key, operand)];
+    return name != NULL ? name : "float";
+}
+
+static void append(struct variant_text *out, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void append(struct variant_text *out, const char *format, ...)
+{
+    size_t used = strlen(out->options);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(out->options + used, sizeof(out->options) - used, format,
+              arguments);
+    va_end(arguments);
+}
+
+/* The function of common.cl that computes a cast. */
+static void append_cast(struct variant_text *out, uint64_t key)
+{
+    static const char *const names[16] = {
+        [TYPE_FLOAT] = "f32", [TYPE_INT] = "i32",   [TYPE_LONG] = "i64",
+        [TYPE_UCHAR] = "u8",  [TYPE_BOOL] = "bool", [TYPE_F16] = "f16",
+        [TYPE_BF16] = "bf16"};
+    const char *target = names[KEY_TYPE(key, 0)];
+    const char *source = names[KEY_TYPE(key, 1)];
+    uint32_t from = KEY_TYPE(key, 1);
+    bool narrows =
+        KEY_TYPE(key, 0) == TYPE_F16 || KEY_TYPE(key, 0) == TYPE_BF16;
+    if (from != TYPE_FLOAT && from != TYPE_F16 && from != TYPE_BF16 &&
+        (from != TYPE_INT || !narrows))
+        source = "int";
+    append(out, " -DOP=op_cast_%s_%s", source != NULL ? source : "int",
+           target != NULL ? target : "f32");
+}
+
+/* Whether common.cl has op_NAME_rare and op_NAME_quick. */
+static bool takes_rare_way(uint32_t op)
+{
+    switch (op) {
+    case TANDEM_OP_SIN:
+    case TANDEM_OP_COS:
+    case TANDEM_OP_POW:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void append_elementwise(struct variant_text *out, uint64_t key)
+{
+    const struct operator_row *row = operator_row(KEY_OP(key));
+    if (row == NULL)
+        return;
+    if (row->op_class == TANDEM_CLASS_CAST)
+        append_cast(out, key);
+    else if (row->op_class == TANDEM_CLASS_COPY)
+        append(out, " -DOP=op_move");
+    else
+        append(out, " -DOP=op_%s%s",
+               row->id == TANDEM_OP_RELU_GRAD ? "relu_grad" : row->name,
+               KEY_TANH(key) ? "_tanh" : "");
+    uint32_t shape = KEY_KERNEL(key) == KERNEL_ELEMENTWISE_CONTIGUOUS      ? 1
+                     : KEY_KERNEL(key) == KERNEL_STRIDED ? 2
+                                                         : 3;
+    append(out, " -DSHAPE=%u -DRARE=%d -DVECTOR=%u -DINPUTS=%u -DOUT=%s", shape,
+           takes_rare_way(row->id), KEY_VECTOR(key), row->inputs,
+           type_name(key, 0));
+    for (uint32_t i = 0; i < row->inputs; i++)
+        append(out, " -DIN%u=%s", i, type_name(key, i + 1));
+    if (KEY_KERNEL(key) == KERNEL_ELEMENTWISE_TRANSPOSED)
+        append(out, " -DACROSS=%u", KEY_ACROSS(key));
+}
+
+/* NVIDIA's compiler orders a whole slice well; others then run out of
+ * registers, and LLVM 16 does by four steps of the largest item. */
+static void append_product(struct variant_text *out, uint64_t key, bool nvidia)
+{
+    const struct tile *tile = &tiles[KEY_TILE(key)];
+    const uint32_t item_m = tile->m / 8, item_n = tile->n / 16;
+    const uint32_t others = item_m * item_n >= 128 ? 2 : 4;
+    append(out,
+           " -DITEM_M=%u -DITEM_N=%u -DSLICE=%u -DA_OUTER=%u -DB_OUTER=%u "
+           "-DA_VECTOR=%u -DB_VECTOR=%u -DUNROLL=%u",
+           item_m, item_n, tile->slice, KEY_A_OUTER(key), KEY_B_OUTER(key),
+           KEY_VECTOR(key) != 0 ? 4 : 1, KEY_SECOND_VECTOR(key) != 0 ? 4 : 1,
+           nvidia ? tile->slice : others);
+}
+
+/* Two or four warps of 64 rows. */
+static void append_strict(struct variant_text *out, uint64_t key)
+{
+    const struct tile *tile = &tiles[KEY_TILE(key)];
+    append(out,
+           " -DTILE_M=%u -DTILE_N=%u -DWARP_M=64 -DWARP_N=%u -DA_OUTER=%u "
+           "-DB_OUTER=%u",
+           tile->m, tile->n, tile->n / 2, KEY_A_OUTER(key), KEY_B_OUTER(key));
+}
+
+/* Of c, and of a and b, of a product. */
+static void append_dtypes(struct variant_text *out, uint64_t key)
+{
+    static const char *const names[16] = {
+        [TYPE_FLOAT] = "f32", [TYPE_F16] = "f16", [TYPE_BF16] = "bf16"};
+    const char *c = names[KEY_TYPE(key, 0)], *ab = names[KEY_TYPE(key, 1)];
+    append(out, " -DC_DTYPE=%s -DAB_DTYPE=%s", c != NULL ? c : "f32",
+           ab != NULL ? ab : "f32");
+}
+
+/* Where there may be fewer registers, half as much is in them: of what is read
+ * ahead and, by sets of half as many lanes, of an item's rows. */
+static void append_skinny(struct variant_text *out, uint64_t key, bool nvidia)
+{
+    struct skinny_shape shape =
+        *skinny_shape((enum tile_id)KEY_TILE(key), KEY_A_OUTER(key) != 0);
+    if (!nvidia)
+        shape.turns /= 2;
+    if (!nvidia && KEY_A_OUTER(key) == 0 && shape.item > 2) {
+        shape.item /= 2;
+        shape.lanes /= 2;
+    }
+    append(out,
+           " -DNARROW=%u -DITEM=%u -DLANES=%u -DTURNS=%u -DA_OUTER=%u "
+           "-DB_OUTER=%u -DVECTOR=%u -DX_VECTOR=%u",
+           1u << KEY_HELD_LOG2(key), shape.item, shape.lanes, shape.turns,
+           KEY_A_OUTER(key), KEY_B_OUTER(key), KEY_VECTOR(key) != 0 ? 4 : 1,
+           KEY_SECOND_VECTOR(key) != 0 ? 4 : 1);
+    if (nvidia && KEY_TILE(key) == TILE_SKINNY_BROAD)
+        append(out, " -DSTREAM=1");
+}
+
+/* Four or eight warps, in two rows.  Of large tiles as many slices as 192 KiB
+ * of local memory hold. */
+static void append_tensor(struct variant_text *out, uint64_t key)
+{
+    const struct tile *tile = &tiles[KEY_TILE(key)];
+    uint32_t warps = 1u << (tile->group_log2 - 5);
+    append(out,
+           " -DFORMAT=%u -DTILE_M=%u -DTILE_N=%u -DWARP_M=%u -DWARP_N=%u "
+           "-DA_LIES=%u -DB_LIES=%u -DSTAGES=%u",
+           KEY_FORMAT(key), tile->m, tile->n, tile->m / 2,
+           tile->n / (warps / 2), KEY_A_LIES(key), KEY_B_LIES(key),
+           tile->group_log2 == 8 ? 1536 / (tile->m + tile->n) : 4);
+}
+
+/* To TF32. */
+static void append_rounding(struct variant_text *out,
+                            const struct platform_device *hardware)
+{
+    append(out, " -DTF32_TO_EVEN=%d", hardware->tf32_to_even);
+}
+
+static void append_wgmma(struct variant_text *out, uint64_t key)
+{
+    const struct tile *tile = &tiles[KEY_TILE(key)];
+    append(out,
+           " -DFORMAT=%u -DTILE_M=%u -DTILE_N=%u -DA_LIES=%u -DB_LIES=%u",
+           KEY_FORMAT(key), tile->m, tile->n, KEY_A_LIES(key),
+           KEY_B_LIES(key));
+}
+
+static void append_tiled(struct variant_text *out, uint64_t key)
+{
+    struct copy_tile tile =
+        copy_tile(KEY_TYPE(key, 0), KEY_VECTOR(key) != 0);
+    append(out,
+           " -DBITS=%s -DVECTOR=%u -DBLOCK=%u -DPER=%u -DSHEAR=%u "
+           "-DCOLUMNS=%u -DROWS=%u",
+           type_name(key, 0), KEY_VECTOR(key), tile.block, tile.per, tile.shear,
+           tile.columns, tile.rows);
+}
+
+/* How rows are kept: cl/common/row_access.cl. */
+static void append_rows(struct variant_text *out, uint64_t key)
+{
+    uint32_t count = KEY_COUNT(key), group = 1u << KEY_GROUP_LOG2(key);
+    append(out, " -DACCESS=%u", KEY_ACCESS(key));
+    if (count == 0) {
+        append(out, " -DHELD=%u", 1u << KEY_HELD_LOG2(key));
+        return;
+    }
+    if (KEY_ACCESS(key) == ROW_ACCESS_SECTOR_ALIGNED) {
+        append(out, " -DHELD=%u -DLANES_LOG2=%u", count, KEY_LANES_LOG2(key));
+        return;
+    }
+    uint32_t lanes_log2 = rows_staged_lanes_log2(count);
+    uint32_t four = 4u << lanes_log2;
+    /* The first and the last vector may have three elements of other rows. */
+    uint32_t vectors = ((group >> lanes_log2) * count + 3 + 3 + 3) / 4;
+    append(out, " -DHELD=%u -DCOUNT=%u -DLANES_LOG2=%u -DSTAGES=%u",
+           (count + four - 1) / four, count, lanes_log2,
+           (vectors + group - 1) / group);
+}
+
+static void append_activation(struct variant_text *out, uint64_t key)
+{
+    const struct operator_row *row = operator_row(KEY_OP(key));
+    if (row != NULL)
+        append(out, " -DACTIVATION=op_%s%s", row->name,
+               KEY_TANH(key) ? "_tanh" : "");
+}
+
+/* Whether a quotient or a root that is right to 3 ULP, as OpenCL's are without
+ * being asked for more, is right enough for the operator's tolerance. */
+static bool divides_loosely(uint64_t key)
+{
+    if (KEY_KERNEL(key) != KERNEL_ELEMENTWISE_CONTIGUOUS &&
+        KEY_KERNEL(key) != KERNEL_STRIDED &&
+        KEY_KERNEL(key) != KERNEL_ELEMENTWISE_TRANSPOSED)
+        return false;
+    switch (KEY_OP(key)) {
+    case TANDEM_OP_SQRT:
+    case TANDEM_OP_TANH:
+    case TANDEM_OP_POW:
+    case TANDEM_OP_SWISH:
+    case TANDEM_OP_GELU:
+    case TANDEM_OP_MISH:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void variant_describe(struct variant_text *out, uint64_t key,
+                      const struct platform_device *hardware)
+{
+    uint32_t kernel = KEY_KERNEL(key);
+    out->file = functions[kernel].file;
+    out->source = functions[kernel].source;
+    out->function = functions[kernel].function;
+    out->patched = kernel == KERNEL_WGMMA;
+    out->options[0] = '\0';
+    append(out,
+           "-cl-std=CL1.2 -DTANDEM_EMBEDDED -DGROUP=%u -DWIDE=%u -DSHUFFLE=%u"
+           "%s%s",
+           1u << KEY_GROUP_LOG2(key), KEY_WIDE(key),
+           hardware->nvidia      ? 1u
+           : hardware->subgroups ? 2u
+                                 : 0u,
+           hardware->info.kind == TANDEM_DEVICE_CPU ? " -DCPU=1" : "",
+           hardware->correct_divide && !divides_loosely(key)
+               ? " -cl-fp32-correctly-rounded-divide-sqrt"
+               : "");
+    switch (kernel) {
+    case KERNEL_ELEMENTWISE_CONTIGUOUS:
+    case KERNEL_STRIDED:
+    case KERNEL_ELEMENTWISE_TRANSPOSED:
+        append_elementwise(out, key);
+        break;
+    case KERNEL_TRANSPOSE_TILED:
+        append_tiled(out, key);
+        break;
+    case KERNEL_GATHER:
+        append(out, " -DBITS=%s -DINDEX=%s", type_name(key, 0),
+               type_name(key, 1));
+        break;
+    case KERNEL_OPTIMIZER:
+        append(out, " -DADAM=%d", KEY_OP(key) == TANDEM_OP_ADAM);
+        break;
+    case KERNEL_REDUCE:
+    case KERNEL_REDUCE_JOINED:
+    case KERNEL_JOIN_SPLITS:
+        append(out, " -DREDUCTION=%u -DJOINED=%d", KEY_OP(key),
+               kernel == KERNEL_REDUCE_JOINED);
+        break;
+    case KERNEL_SOFTMAX:
+    case KERNEL_SOFTMAX_PART:
+    case KERNEL_SOFTMAX_WRITE:
+        append(out, " -DFORM=%u -DLIFTS=%u -DLABEL=%s", KEY_OP(key),
+               KEY_LIFTS(key), KEY_TYPE(key, 1) == TYPE_LONG ? "long" : "int");
+        append_rows(out, key);
+        break;
+    case KERNEL_NORM:
+    case KERNEL_NORM_PART:
+    case KERNEL_NORM_WRITE:
+        append(out, " -DRMS=%d", KEY_OP(key) == TANDEM_OP_RMS_NORM);
+        append_rows(out, key);
+        break;
+    case KERNEL_STRICT:
+        append_dtypes(out, key);
+        append_strict(out, key);
+        append_activation(out, key);
+        break;
+    case KERNEL_SKINNY:
+        append_dtypes(out, key);
+        append_skinny(out, key, hardware->nvidia);
+        append_activation(out, key);
+        break;
+    case KERNEL_TENSOR:
+        append_dtypes(out, key);
+        append_tensor(out, key);
+        append_rounding(out, hardware);
+        append_activation(out, key);
+        break;
+    case KERNEL_WGMMA:
+        append_dtypes(out, key);
+        append_wgmma(out, key);
+        append_activation(out, key);
+        break;
+    case KERNEL_PACK_MAXIMA:
+    case KERNEL_PACK:
+    case KERNEL_PACK_HELD:
+        append(out, " -DFORMAT=%u", KEY_FORMAT(key));
+        append_rounding(out, hardware);
+        break;
+    case KERNEL_PAD:
+        append(out, " -DBITS=%s", type_name(key, 0));
+        break;
+    case KERNEL_PRODUCT:
+        append_dtypes(out, key);
+        append_product(out, key, hardware->nvidia);
+        append_activation(out, key);
+        break;
+    default:
+        append_dtypes(out, key);
+        append_activation(out, key);
+        break;
+    }
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A kernel's key (plan.h) as source, function and compiler options.  Any
+ * thread. */
+#ifndef TANDEM_OPENCL_PROGRAM_VARIANT_OPTIONS_H
+#define TANDEM_OPENCL_PROGRAM_VARIANT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct platform_device;
+
+#define VARIANT_OPTION_BYTES 512u
+
+struct variant_text {
+    const char *file;     /* "reduce.cl" */
+    const char *source;   /* common.cl goes before it */
+    const char *function; /* of the kernel */
+    bool patched;         /* nvidia/patch.h's, once it is built */
+    char options[VARIANT_OPTION_BYTES];
+};
+
+void variant_describe(struct variant_text *out, uint64_t key,
+                      const struct platform_device *hardware);
+
+#endif

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Samples of the operators' kernels.  For each kernel a function here tries
+ * calls, the smallest first, until one plans the variant: what a variant's key
+ * depends on, beside operator and dtypes, is how operands lie and how long rows
+ * are.
+ */
+#include "opencl/program/warmup_call.h"
+
+#include <float.h>
+#include <string.h>
+
+#include "common/operator_table.h"
+#include "opencl/plan/row_mapping.h"
+
+/* Two groups of rows never keep a small device busy, so that long rows are
+ * kept; and a large device is never busy, so that they are split. */
+#define FEW_UNITS 2u
+#define MANY_UNITS (1u << 20)
+/* Rows are tried up to this length. */
+#define MOST_LOG2 24u
+/* Sides of a tile that is worth one, of vectors and of other elements. */
+#define TILE_EVEN 8
+#define TILE_ODD 9
+
+/* How an operand lies. */
+enum lie {
+    LIE_DENSE,
+    LIE_SHIFTED, /* an element into its buffer */
+    LIE_PADDED,  /* with a gap after each row, of vectors or of one element */
+    LIE_APART,   /* every other element */
+    LIE_TURNED   /* its first axis is the innermost */
+};
+
+struct search {
+    struct sample *out;
+    uint64_t key;
+    struct platform_device hardware;
+    struct request request;
+    struct tandem_op op;
+    int64_t ints[2];
+    double floats[8];
+    struct tandem_tensor_desc tensors[SAMPLE_OPERANDS]; /* outputs first */
+    const struct tandem_tensor_desc *pointers[SAMPLE_OPERANDS];
+    uint64_t bytes[SAMPLE_OPERANDS];
+};
+
+uint32_t sample_dtype(uint64_t key, uint32_t operand)
+{
+    switch (KEY_TYPE(key, operand)) {
+    case TYPE_INT:
+        return TANDEM_I32;
+    case TYPE_LONG:
+    case TYPE_ULONG:
+        return TANDEM_I64;
+    case TYPE_UCHAR:
+        return TANDEM_U8;
+    case TYPE_BOOL:
+        return TANDEM_BOOL;
+    case TYPE_F16:
+    case TYPE_USHORT:
+        return TANDEM_F16;
+    case TYPE_BF16:
+        return TANDEM_BF16;
+    default:
+        return TANDEM_F32;
+    }
+}
+
+static uint64_t narrow(uint64_t key)
+{
+    return key & ~kernel_key(0, 0, true, 0);
+}
+
+bool sample_take(struct sample *out, uint64_t key,
+                 const uint64_t *operand_bytes)
+{
+    const struct step *step = out->plan.step;
+    const struct step *end = step + out->plan.steps;
+    while (step < end && narrow(step->key) != narrow(key))
+        step++;
+    if (step == end)
+        return false;
+    out->step = step;
+    for (uint32_t i = 0; i < step->buffer_count; i++) {
+        const struct tandem_buffer *buffer = step->buffers[i];
+        uint64_t bytes = buffer != NULL ? operand_bytes[buffer - out->operands]
+                         : step->counters != 0 && step->counters == i
+                             ? PLAN_COUNTERS * sizeof(uint32_t)
+                             : out->plan.temp_bytes;
+        out->bytes[i] = (bytes + 3) / 4 * 4;
+    }
+    return true;
+}
+
+/* ---- one call ---- */
+
+/* rank 0: of one element. */
+static void tensor_set(struct search *search, uint32_t operand, uint32_t dtype,
+                       uint32_t rank, const int64_t *shape, enum lie lie)
+{
+    struct tandem_tensor_desc *tensor = &search->tensors[operand];
+    int64_t step = lie == LIE_APART ? 2 : 1, last = 0;
+    uint32_t bytes = dtype_bytes(dtype);
+    *tensor = (struct tandem_tensor_desc){
+        .buffer = &search->out->operands[operand],
+        .byte_offset = lie == LIE_SHIFTED ? bytes : 0,
+        .dtype = dtype,
+        .rank = rank};
+    for (uint32_t i = 0; i < rank; i++) {
+        uint32_t axis = lie == LIE_TURNED ? i : rank - 1 - i;
+        tensor->shape[axis] = shape[axis];
+        tensor->strides[axis] = step;
+        last += (shape[axis] - 1) * step;
+        step *= shape[axis];
+        if (lie == LIE_PADDED && i == 0)
+            step += shape[axis] % 4 == 0 ? 4 : 1;
+    }
+    search->bytes[operand] =
+        tensor->byte_offset + (uint64_t)(last + 1) * bytes;
+}
+
+/* Plans the call of row's operator on the tensors. */
+static bool try_call(struct search *search, const struct operator_row *row)
+{
+    search->op.id = row->id;
+    search->op.float_count = row->floats;
+    search->request.output_count = row->outputs;
+    search->request.input_count = row->inputs;
+    search->request.outputs = search->pointers;
+    search->request.inputs = search->pointers + row->outputs;
+    return plan_make(&search->out->plan, &search->request) == TANDEM_OK &&
+           sample_take(search->out, search->key, search->bytes);
+}
+
+/* ---- element by element, and moves ---- */
+
+static bool sample_elementwise(struct search *search)
+{
+    uint64_t key = search->key;
+    uint32_t kernel = KEY_KERNEL(key);
+    const struct operator_row *row = operator_row(KEY_OP(key));
+    bool vector = KEY_VECTOR(key) != 0;
+    int64_t flat[] = {1, 4}, strided[] = {2, vector ? 4 : 3};
+    int64_t side = vector ? TILE_EVEN : TILE_ODD, crossed[] = {side, side};
+    const int64_t *shape = kernel == KERNEL_ELEMENTWISE_CONTIGUOUS      ? flat
+                           : kernel == KERNEL_STRIDED ? strided
+                                                      : crossed;
+    enum lie lie = kernel == KERNEL_STRIDED ? LIE_PADDED
+                   : kernel == KERNEL_ELEMENTWISE_CONTIGUOUS && !vector
+                       ? LIE_SHIFTED
+                       : LIE_DENSE;
+    if (row == NULL)
+        return false;
+    search->ints[0] = KEY_TANH(key);
+    for (uint32_t i = 0; i <= row->inputs; i++) {
+        bool across = kernel == KERNEL_ELEMENTWISE_TRANSPOSED && i > 0 &&
+                      (KEY_ACROSS(key) >> (i - 1) & 1u) != 0;
+        tensor_set(search, i, sample_dtype(key, i), 2, shape,
+                   across ? LIE_TURNED : lie);
+    }
+    return try_call(search, row);
+}
+
+static bool sample_tiled(struct search *search)
+{
+    int64_t side = KEY_VECTOR(search->key) != 0 ? TILE_EVEN : TILE_ODD;
+    const int64_t shape[] = {side, side};
+    uint32_t dtype = sample_dtype(search->key, 0);
+    tensor_set(search, 0, dtype, 2, shape, LIE_DENSE);
+    tensor_set(search, 1, dtype, 2, shape, LIE_TURNED);
+    return try_call(search, operator_row(TANDEM_OP_COPY));
+}
+
+static bool sample_gather(struct search *search)
+{
+    const int64_t shape[] = {2};
+    for (uint32_t i = 0; i < 3; i++)
+        tensor_set(search, i, sample_dtype(search->key, i == 2 ? 1 : 0), 1,
+                   shape, LIE_DENSE);
+    return try_call(search, operator_row(TANDEM_OP_GATHER));
+}
+
+static bool sample_optimizer(struct search *search)
+{
+    const struct operator_row *row = operator_row(KEY_OP(search->key));
+    const int64_t shape[] = {4};
+    search->ints[0] = 1;
+    for (uint32_t i = 0; row != NULL && i < row->outputs + row->inputs; i++)
+        tensor_set(search, i, TANDEM_F32, 1, shape, LIE_DENSE);
+    return row != NULL && try_call(search, row);
+}
+
+/* ---- reductions ---- */
+
+static bool try_reduction(struct search *search, const struct operator_row *row,
+                          int64_t count)
+{
+    bool index = row->op_class == TANDEM_CLASS_ARG_REDUCE;
+    search->ints[0] = 1; /* a mask of axes */
+    tensor_set(search, 0, index ? TANDEM_I64 : TANDEM_F32, 0, NULL, LIE_DENSE);
+    for (uint32_t i = 1; i <= row->inputs; i++)
+        tensor_set(search, i, TANDEM_F32, 1, &count, LIE_DENSE);
+    return try_call(search, row);
+}
+
+/* So short that it is not split, or as short as is split. */
+static bool sample_reduction(struct search *search)
+{
+    const struct operator_row *row;
+    search->request.has_device_scope_visibility =
+        KEY_KERNEL(search->key) == KERNEL_REDUCE_JOINED;
+    search->hardware.info.compute_units = MANY_UNITS;
+    for (uint32_t i = 0; (row = operator_row_at(i)) != NULL; i++) {
+        if (row->op_class != TANDEM_CLASS_REDUCE &&
+            row->op_class != TANDEM_CLASS_ARG_REDUCE &&
+            row->op_class != TANDEM_CLASS_DOT)
+            continue;
+        for (uint32_t log2 = 2; log2 <= MOST_LOG2; log2++)
+            if (try_reduction(search, row, (int64_t)1 << log2))
+                return true;
+    }
+    return false;
+}
+
+/* ---- rows ---- */
+
+static enum lie row_lie(enum rows_access access)
+{
+    return access == ROWS_STAGED || access == ROW_ACCESS_SECTOR_ALIGNED
+               ? LIE_SHIFTED
+           : access == ROWS_STRIDED ? LIE_APART
+                                    : LIE_DENSE;
+}
+
+/* A row, of COLUMNS four columns, and whatever comes with it. */
+static bool try_softmax(struct search *search, const struct operator_row *row,
+                        int64_t count)
+{
+    enum rows_access access = (enum rows_access)KEY_ACCESS(search->key);
+    bool columns = access == ROWS_COLUMNS;
+    bool loss = row->id == TANDEM_OP_CROSS_ENTROPY;
+    const int64_t shape[] = {columns ? count : 1, columns ? 4 : count};
+    search->ints[0] = columns ? 0 : 1;
+    search->floats[0] = KEY_LIFTS(search->key) != 0 ? (double)FLT_MAX : 1;
+    tensor_set(search, 0, TANDEM_F32, loss ? 1 : 2, shape, LIE_DENSE);
+    tensor_set(search, 1, TANDEM_F32, 2, shape, row_lie(access));
+    tensor_set(search, 2, sample_dtype(search->key, 1), 1, shape, LIE_DENSE);
+    return try_call(search, row);
+}
+
+static bool try_norm(struct search *search, const struct operator_row *row,
+                     int64_t count)
+{
+    enum rows_access access = (enum rows_access)KEY_ACCESS(search->key);
+    const int64_t shape[] = {1, count};
+    search->ints[0] = 1;
+    tensor_set(search, 0, TANDEM_F32, 2, shape, LIE_DENSE);
+    tensor_set(search, 1, TANDEM_F32, 2, shape, row_lie(access));
+    for (uint32_t i = 2; i <= row->inputs; i++)
+        tensor_set(search, i, TANDEM_F32, 1, &count, LIE_DENSE);
+    return try_call(search, row);
+}
+
+/* The shortest row of ROW_ACCESS_SECTOR_ALIGNED that lanes keep in so many
+ * fours: rows.c. */
+static int64_t lined_count(uint64_t key)
+{
+    int64_t lanes = (int64_t)1 << KEY_LANES_LOG2(key);
+    int64_t elements = 4 * lanes * ((int64_t)KEY_COUNT(key) - 1) + 1;
+    if (KEY_LANES_LOG2(key) > ROWS_LINE_LOG2 &&
+        elements <= lanes / 2 * ROWS_LINED_EACH)
+        elements = lanes / 2 * ROWS_LINED_EACH + 1;
+    int64_t count = elements - (ROWS_LINE - 1);
+    return count < ROWS_STAGED_ELEMENTS ? ROWS_STAGED_ELEMENTS : count;
+}
+
+typedef bool (*try_row)(struct search *search, const struct operator_row *row,
+                        int64_t count);
+
+static bool try_lengths(struct search *search, const struct operator_row *row,
+                        bool kept, try_row try)
+{
+    enum rows_access access = (enum rows_access)KEY_ACCESS(search->key);
+    if (access == ROWS_STAGED)
+        return try(search, row, KEY_COUNT(search->key));
+    if (access == ROW_ACCESS_SECTOR_ALIGNED && kept)
+        return try(search, row, lined_count(search->key));
+    for (uint32_t log2 = access == ROWS_COLUMNS ? 0 : 2; log2 <= MOST_LOG2;
+         log2++)
+        if (try(search, row, (int64_t)1 << log2))
+            return true;
+    return false;
+}
+
+static bool sample_rows(struct search *search, bool kept)
+{
+    uint32_t kernel = KEY_KERNEL(search->key);
+    bool norm = kernel == KERNEL_NORM || kernel == KERNEL_NORM_PART ||
+                kernel == KERNEL_NORM_WRITE;
+    const struct operator_row *row;
+    search->hardware.info.compute_units = kept ? FEW_UNITS : MANY_UNITS;
+    for (uint32_t i = 0; (row = operator_row_at(i)) != NULL; i++) {
+        bool belongs = norm ? row->op_class == TANDEM_CLASS_NORM
+                            : row->op_class == TANDEM_CLASS_SOFTMAX ||
+                                  row->op_class == TANDEM_CLASS_CROSS_ENTROPY;
+        if (belongs &&
+            try_lengths(search, row, kept, norm ? try_norm : try_softmax))
+            return true;
+    }
+    return false;
+}
+
+/* ---- all kernels ---- */
+
+static void search_start(struct search *search, struct sample *out,
+                         uint64_t key, const struct platform_device *hardware)
+{
+    memset(search, 0, sizeof(*search));
+    search->out = out;
+    search->key = key;
+    search->hardware = *hardware;
+    search->op.struct_size = sizeof(search->op);
+    search->op.ints = search->ints;
+    search->op.int_count = 2;
+    search->op.floats = search->floats;
+    for (uint32_t i = 0; i < 8; i++)
+        search->floats[i] = 0.5;
+    for (uint32_t i = 0; i < SAMPLE_OPERANDS; i++)
+        search->pointers[i] = &search->tensors[i];
+    search->request = (struct request){.hardware = &search->hardware,
+                                       .group_log2 = KEY_GROUP_LOG2(key),
+                                       .op = &search->op};
+}
+
+/* No default: a new kernel without a sample is a warning here. */
+static bool sample_find(struct search *search)
+{
+    switch ((enum kernel_id)KEY_KERNEL(search->key)) {
+    case KERNEL_ELEMENTWISE_CONTIGUOUS:
+    case KERNEL_STRIDED:
+    case KERNEL_ELEMENTWISE_TRANSPOSED:
+        return sample_elementwise(search);
+    case KERNEL_TRANSPOSE_TILED:
+        return sample_tiled(search);
+    case KERNEL_GATHER:
+        return sample_gather(search);
+    case KERNEL_OPTIMIZER:
+        return sample_optimizer(search);
+    case KERNEL_REDUCE:
+    case KERNEL_REDUCE_JOINED:
+    case KERNEL_JOIN_SPLITS:
+        return sample_reduction(search);
+    case KERNEL_SOFTMAX:
+    case KERNEL_NORM:
+        return sample_rows(search, true);
+    case KERNEL_SOFTMAX_PART:
+    case KERNEL_SOFTMAX_WRITE:
+    case KERNEL_NORM_PART:
+    case KERNEL_NORM_WRITE:
+        return sample_rows(search, false);
+    case KERNEL_EPILOGUE:
+    case KERNEL_MULTIPLY:
+    case KERNEL_PRODUCT:
+    case KERNEL_SKINNY:
+    case KERNEL_JOIN_PARTS:
+    case KERNEL_JOIN_LANES:
+    case KERNEL_JOIN_TILES:
+    case KERNEL_PAD:
+    case KERNEL_PACK_MAXIMA:
+    case KERNEL_PACK:
+    case KERNEL_PACK_HELD:
+        return sample_product(search->out, search->key);
+    case KERNEL_STRICT: /* kernel_self_test.h's */
+    case KERNEL_TENSOR:
+    case KERNEL_WGMMA:
+    case KERNEL_COPY_BUFFER: /* none */
+    case KERNEL_IDS:
+        return false;
+    }
+    return false;
+}
+
+bool warmup_call_make(struct sample *out, uint64_t key,
+                 const struct platform_device *hardware)
+{
+    struct search search;
+    memset(out, 0, sizeof(*out));
+    search_start(&search, out, key, hardware);
+    return sample_find(&search);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sample, launched. */
+#include "opencl/program/warmup_launch.h"
+
+/* Counters are 0 before every kernel; other contents do not matter, as any
+ * index or label that a kernel reads may be wrong. */
+static cl_mem buffer_make(cl_context context, const struct sample *sample,
+                          uint32_t i, cl_int *out_code)
+{
+    static uint32_t zeros[PLAN_COUNTERS];
+    bool counters = i != 0 && i == sample->step->counters;
+    return clCreateBuffer(
+        context, CL_MEM_READ_WRITE | (counters ? CL_MEM_COPY_HOST_PTR : 0),
+        (size_t)sample->bytes[i], counters ? zeros : NULL, out_code);
+}
+
+static cl_int launch(cl_command_queue queue, cl_kernel kernel,
+                     const cl_mem *buffers, const struct step *step)
+{
+    size_t local = (size_t)1 << KEY_GROUP_LOG2(step->key);
+    size_t global = (size_t)step->groups * local;
+    cl_int code = CL_SUCCESS;
+    for (uint32_t i = 0; code == CL_SUCCESS && i < step->buffer_count; i++)
+        code = clSetKernelArg(kernel, i, sizeof(cl_mem), &buffers[i]);
+    if (code == CL_SUCCESS)
+        code = clSetKernelArg(kernel, step->buffer_count, step->param_bytes,
+                              step->params);
+    if (code == CL_SUCCESS)
+        code = clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, &local,
+                                      0, NULL, NULL);
+    return code == CL_SUCCESS ? clFinish(queue) : code;
+}
+
+cl_int warmup_run(cl_context context, cl_device_id device, cl_kernel kernel,
+                  const struct sample *sample)
+{
+    cl_mem buffers[STEP_BUFFERS] = {NULL};
+    cl_int code = CL_SUCCESS;
+    cl_command_queue queue = clCreateCommandQueue(context, device, 0, &code);
+    if (code != CL_SUCCESS)
+        return code;
+    for (uint32_t i = 0; code == CL_SUCCESS && i < sample->step->buffer_count;
+         i++)
+        buffers[i] = buffer_make(context, sample, i, &code);
+    if (code == CL_SUCCESS)
+        code = launch(queue, kernel, buffers, sample->step);
+    for (uint32_t i = 0; i < STEP_BUFFERS; i++)
+        if (buffers[i] != NULL)
+            clReleaseMemObject(buffers[i]);
+    clReleaseCommandQueue(queue);
+    return code;
+}

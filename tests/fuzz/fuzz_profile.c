@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as a profile: they are taken whole or not at all, and whatever is
+ * taken predicts times that are numbers.  After a first byte 'p' they are the
+ * sections of a profile that is this device's, else the file itself.
+ */
+#include <config.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/profile/profile_reader.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+#define HEAD \
+    "{\"format\":1,\"device\":{\"backend\":\"sim\"," \
+    "\"name\":\"Device\",\"uuid\":\"\",\"pci\":\"0000:01:00.0\"," \
+    "\"driver\":\"1\",\"plugin_version\":\"1\",\"host_cpu\":\"cpu\"},"
+
+static const struct profile_key key = {.backend = "sim",
+                                       .name = "Device",
+                                       .uuid = "",
+                                       .pci = "0000:01:00.0",
+                                       .driver = "1",
+                                       .plugin_version = "1",
+                                       .host_cpu = "cpu"};
+
+static void expect(bool good, const char *what)
+{
+    if (good)
+        return;
+    fprintf(stderr, "%s\n", what);
+    abort();
+}
+
+static void time_expect(double ns)
+{
+    /* Between two points rounding may fall short of zero by a little. */
+    expect(isfinite(ns) && ns >= -1, "a time that is none");
+}
+
+static void model_judge(const struct cost_model *model)
+{
+    static const double places[] = {0, 1, 1.5, 4096, 1e6, 3e9, COST_X_MAX};
+    static const double sizes[] = {1, 3, 64, 1000, 1 << 24};
+
+    for (uint32_t i = 0; i < COST_SCALARS; i++)
+        time_expect(model->scalars[i]);
+    for (uint32_t i = 0; i < COST_CURVES; i++) {
+        for (size_t j = 0; j < sizeof(places) / sizeof(*places); j++)
+            time_expect(curve_at(&model->curves[i], places[j]));
+    }
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+        time_expect(cost_gemm(model, sizes[i], sizes[4 - i], sizes[2]));
+}
+
+static void judge(const char *text, size_t bytes, bool exact)
+{
+    static struct cost_model model, before;
+    char why[256];
+    char *tuning;
+    enum profile_fit fit;
+
+    cost_defaults(&model, TANDEM_DEVICE_GPU, false);
+    before = model;
+    memset(why, 'x', sizeof(why));
+    fit = profile_parse(text, bytes, &key, exact, &model, &tuning, why,
+                        sizeof(why));
+    if (fit == PROFILE_FITS) {
+        model_judge(&model);
+    } else {
+        expect(memcmp(&before, &model, sizeof(model)) == 0,
+               "half a profile was taken");
+        expect(tuning == NULL, "tuning of a profile that does not fit");
+        expect(memchr(why, '\0', sizeof(why)) != NULL && why[0] != '\0',
+               "no reason");
+    }
+    gemm_finish(&model.gemm);
+    free(tuning);
+}
+
+static void sections_judge(const char *text, size_t bytes)
+{
+    const size_t whole = sizeof(HEAD) + bytes;
+    char *file = malloc(whole);
+
+    expect(file != NULL, "out of memory");
+    memcpy(file, HEAD, sizeof(HEAD) - 1);
+    memcpy(file + sizeof(HEAD) - 1, text, bytes);
+    file[whole - 1] = '}';
+    judge(file, whole, true);
+    free(file);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    if (bytes > 0 && data[0] == 'p') {
+        sections_judge((const char *)data + 1, bytes - 1);
+    } else {
+        judge((const char *)data, bytes, true);
+        judge((const char *)data, bytes, false);
+    }
+    return 0;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as a file of the program cache: a binary is found only where it
+ * was written for the key, and whole.  The first byte says what the others
+ * are: the file itself, the binary of a file that is right, or what is laid
+ * over the first bytes of one.
+ */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl/program/program_cache_file.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+#define KEY "1\nelementwise.cl\n0123456789abcdef\n-DT=float\ndriver 1"
+
+static void expect(int good, const char *what)
+{
+    if (good)
+        return;
+    fprintf(stderr, "%s\n", what);
+    abort();
+}
+
+static void any_judge(const uint8_t *file, size_t bytes)
+{
+    struct cache_header header, again;
+    size_t found;
+    const unsigned char *binary = cache_binary_find(file, bytes, KEY, &found);
+
+    if (binary == NULL) {
+        expect(found == 0, "bytes of no binary");
+        return;
+    }
+    expect(binary > file && binary + found == file + bytes, "not in the file");
+    memcpy(&header, file, sizeof(header));
+    cache_header_make(&again, KEY, binary, found);
+    expect(memcmp(&header, &again, sizeof(header)) == 0, "another header");
+}
+
+/* overlay: what is laid over the file, by exclusive or. */
+static void made_judge(const uint8_t *body, size_t body_bytes,
+                       const uint8_t *overlay, size_t overlay_bytes)
+{
+    const size_t start = sizeof(struct cache_header) + strlen(KEY);
+    const size_t bytes = start + body_bytes;
+    uint8_t *file = malloc(bytes);
+    struct cache_header header;
+    size_t found;
+    int changed = 0;
+
+    expect(file != NULL, "out of memory");
+    cache_header_make(&header, KEY, body, body_bytes);
+    memcpy(file, &header, sizeof(header));
+    memcpy(file + sizeof(header), KEY, strlen(KEY));
+    if (body_bytes > 0)
+        memcpy(file + start, body, body_bytes);
+    for (size_t i = 0; i < overlay_bytes && i < bytes; i++) {
+        file[i] ^= overlay[i];
+        changed |= overlay[i];
+    }
+    if (changed)
+        any_judge(file, bytes);
+    else
+        expect((cache_binary_find(file, bytes, KEY, &found) == file + start &&
+                found == body_bytes) ||
+                   body_bytes == 0,
+               "a file that is right was refused");
+    free(file);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    if (bytes == 0)
+        any_judge(data, 0);
+    else if (data[0] == 'b')
+        made_judge(data + 1, bytes - 1, NULL, 0);
+    else if (data[0] == 'o')
+        made_judge((const uint8_t *)"binary", 6, data + 1, bytes - 1);
+    else
+        any_judge(data + 1, bytes - 1);
+    return 0;
+}

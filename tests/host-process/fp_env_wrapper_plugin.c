@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A plugin that is the CPU plugin called by a rough host: its launches and
+ * products run in a thread whose floating-point environment was changed before,
+ * and judge whether it is still so behind them.  The conformance suite over it
+ * shows that results do not depend on the host's.  TANDEM_TEST_FLOAT: traps,
+ * flush, down or up.  Any thread.
+ */
+#include <config.h>
+
+#include <dlfcn.h>
+#include <fenv.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tandem/backend.h>
+
+#include "common/last_error.h"
+
+#ifdef __SSE__
+#include <xmmintrin.h>
+#define FLUSHING (_mm_getcsr() & 0x8040)
+#else
+#define FLUSHING 0u
+#endif
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static const struct tandem_backend *inner;
+static struct tandem_backend table;
+static char mode[16];
+
+static void environment_set(void)
+{
+    if (strcmp(mode, "traps") == 0) {
+        feclearexcept(FE_ALL_EXCEPT);
+        feenableexcept(FE_ALL_EXCEPT);
+    } else if (strcmp(mode, "down") == 0) {
+        fesetround(FE_DOWNWARD);
+    } else if (strcmp(mode, "up") == 0) {
+        fesetround(FE_UPWARD);
+    }
+#ifdef __SSE__
+    else if (strcmp(mode, "flush") == 0)
+        _mm_setcsr(_mm_getcsr() | 0x8040);
+#endif
+}
+
+struct control {
+    int rounding, traps;
+    unsigned flushing;
+};
+
+static struct control control_read(void)
+{
+    return (struct control){fegetround(), fegetexcept(), FLUSHING};
+}
+
+static const char *(*inner_error)(void);
+static _Thread_local bool left_changed;
+
+static const char *last_error(void)
+{
+    return left_changed ? message_get() : inner_error();
+}
+
+/* Whether the environment is as it was; and brings back the default one. */
+static enum tandem_status judge(enum tandem_status status,
+                                const struct control *before)
+{
+    const struct control after = control_read();
+
+    fesetenv(FE_DFL_ENV);
+    left_changed = after.rounding != before->rounding ||
+                   after.traps != before->traps ||
+                   after.flushing != before->flushing;
+    return left_changed ? last_error_set(TANDEM_FAILED,
+                                      "rough: the call changed the "
+                                      "floating-point environment")
+                        : status;
+}
+
+static enum tandem_status
+rough_launch(struct tandem_stream *stream, const struct tandem_op *op,
+             const struct tandem_tensor_desc *const *inputs,
+             uint32_t input_count,
+             const struct tandem_tensor_desc *const *outputs,
+             uint32_t output_count)
+{
+    struct control before;
+    enum tandem_status status;
+
+    environment_set();
+    before = control_read();
+    status = inner->launch(stream, op, inputs, input_count, outputs,
+                           output_count);
+    return judge(status, &before);
+}
+
+static enum tandem_status rough_gemm(struct tandem_stream *stream,
+                                     const struct tandem_gemm *gemm)
+{
+    struct control before;
+    enum tandem_status status;
+
+    environment_set();
+    before = control_read();
+    status = inner->gemm(stream, gemm);
+    return judge(status, &before);
+}
+
+static void inner_load(void)
+{
+    const char *wanted = secure_getenv("TANDEM_TEST_FLOAT");
+    tandem_backend_query_fn query;
+    char path[4096];
+    const char *slash;
+    Dl_info info;
+    void *object, *symbol;
+
+    snprintf(mode, sizeof mode, "%s", wanted ? wanted : "");
+    if (!dladdr((void *)&once, &info) || !info.dli_fname ||
+        !(slash = strrchr(info.dli_fname, '/')))
+        return;
+    snprintf(path, sizeof path, "%.*s/tandem-cpu.so",
+             (int)(slash - info.dli_fname), info.dli_fname);
+    object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    symbol = object ? dlsym(object, TANDEM_BACKEND_QUERY_SYMBOL) : NULL;
+    if (!symbol)
+        return;
+    memcpy(&query, &symbol, sizeof query);
+    inner = query(TANDEM_ABI_MAJOR);
+    if (!inner)
+        return;
+    table = *inner;
+    table.name = "rough";
+    inner_error = inner->last_error;
+    table.last_error = last_error;
+    table.launch = rough_launch;
+    table.gemm = rough_gemm;
+}
+
+const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)
+{
+    pthread_once(&once, inner_load);
+    return inner && host_abi_major == TANDEM_ABI_MAJOR ? &table : NULL;
+}

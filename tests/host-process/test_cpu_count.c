@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reading of control groups' quotas, over trees of files that look as the
+ * kernel's do. */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cpu_count.h"
+#include "unit/host/support.h"
+
+/* A file below the scratch directory, with the directories that lead to it. */
+static void tree_write(const char *path, const char *text)
+{
+    for (const char *at = path; (at = strchr(at, '/')) != NULL; at++)
+        directory_make(scratch_path("root/%.*s", (int)(at - path), path));
+    file_write(scratch_path("root/%s", path), text);
+}
+
+static void tree_setup(void)
+{
+    directory_remove(scratch_path("root"));
+    directory_make(scratch_path("root"));
+}
+
+static void quota_is(uint32_t expected)
+{
+    ck_assert_uint_eq(quota_processors(scratch_path("root"), 64), expected);
+}
+
+START_TEST(nothing_there)
+{
+    quota_is(64);
+    tree_write("proc/self/cgroup", "");
+    quota_is(64);
+    tree_write("proc/self/cgroup", "nonsense\n::\n0:\n0::/x\n");
+    quota_is(64);
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    uint32_t processors;
+} maxima[] = {
+    {"max 100000\n", 64},       {"100000 100000\n", 1},
+    {"100001 100000\n", 2},     {"50000 100000\n", 1},
+    {"1000 100000\n", 1},       {"250000 100000\n", 3},
+    {"6400000 100000\n", 64},   {"99999999999999 1\n", 64},
+    {"9223372036854775807 1\n", 64}, {"-1 100000\n", 64},
+    {"0 100000\n", 64},         {"100000 0\n", 64},
+    {"100000\n", 64},           {"", 64},
+    {"rubbish", 64},
+};
+
+START_TEST(version_2)
+{
+    tree_write("proc/self/cgroup", "0::/\n");
+    tree_write("sys/fs/cgroup/cpu.max", maxima[_i].text);
+    quota_is(maxima[_i].processors);
+}
+END_TEST
+
+/* The quota of a directory above holds, too: the smallest counts. */
+START_TEST(version_2_nested)
+{
+    tree_write("proc/self/cgroup", "0::/a.slice/b.scope\n");
+    tree_write("sys/fs/cgroup/a.slice/b.scope/cpu.max", "max 100000\n");
+    quota_is(64);
+    tree_write("sys/fs/cgroup/a.slice/cpu.max", "300000 100000\n");
+    quota_is(3);
+    tree_write("sys/fs/cgroup/a.slice/b.scope/cpu.max", "700000 100000\n");
+    quota_is(3);
+    tree_write("sys/fs/cgroup/a.slice/b.scope/cpu.max", "150000 100000\n");
+    quota_is(2);
+    /* A neighbour's is not ours. */
+    tree_write("sys/fs/cgroup/a.slice/c.scope/cpu.max", "100000 100000\n");
+    quota_is(2);
+}
+END_TEST
+
+/* In a container that sees the machine's path, but its own mount alone. */
+START_TEST(version_2_container)
+{
+    tree_write("proc/self/cgroup", "0::/docker/0123456789abcdef\n");
+    tree_write("sys/fs/cgroup/cpu.max", "400000 100000\n");
+    quota_is(4);
+}
+END_TEST
+
+START_TEST(version_1)
+{
+    static const char *const mounts[] = {"cpu", "cpu,cpuacct"};
+    const char *mount = mounts[_i];
+    char path[128];
+
+    tree_write("proc/self/cgroup",
+               "12:cpuset:/x\n4:cpu,cpuacct:/jobs/7\n1:name=systemd:/\n");
+    snprintf(path, sizeof path, "sys/fs/cgroup/%s/jobs/7/cpu.cfs_quota_us",
+             mount);
+    tree_write(path, "-1\n");
+    snprintf(path, sizeof path, "sys/fs/cgroup/%s/jobs/7/cpu.cfs_period_us",
+             mount);
+    tree_write(path, "100000\n");
+    quota_is(64);
+    snprintf(path, sizeof path, "sys/fs/cgroup/%s/jobs/7/cpu.cfs_quota_us",
+             mount);
+    tree_write(path, "210000\n");
+    quota_is(3);
+    snprintf(path, sizeof path, "sys/fs/cgroup/%s/jobs/cpu.cfs_quota_us",
+             mount);
+    tree_write(path, "100000\n");
+    snprintf(path, sizeof path, "sys/fs/cgroup/%s/jobs/cpu.cfs_period_us",
+             mount);
+    tree_write(path, "50000\n");
+    quota_is(2);
+}
+END_TEST
+
+/* Another controller's group does not count. */
+START_TEST(version_1_others)
+{
+    tree_write("proc/self/cgroup", "5:cpuset:/x\n6:cpuacct:/x\n7:memory:/x\n");
+    tree_write("sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "100000\n");
+    tree_write("sys/fs/cgroup/cpu/x/cpu.cfs_period_us", "100000\n");
+    quota_is(64);
+}
+END_TEST
+
+START_TEST(long_paths)
+{
+    char text[6000];
+
+    memset(text, 'a', sizeof text - 1);
+    memcpy(text, "0::/", 4);
+    text[sizeof text - 1] = '\0';
+    tree_write("proc/self/cgroup", text);
+    tree_write("sys/fs/cgroup/cpu.max", "200000 100000\n");
+    quota_is(2);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("quota");
+    TCase *tests = case_new(suite, "quota");
+
+    tcase_add_checked_fixture(tests, tree_setup, NULL);
+    tcase_add_test(tests, nothing_there);
+    tcase_add_loop_test(tests, version_2, 0, sizeof maxima / sizeof *maxima);
+    tcase_add_test(tests, version_2_nested);
+    tcase_add_test(tests, version_2_container);
+    tcase_add_loop_test(tests, version_1, 0, 2);
+    tcase_add_test(tests, version_1_others);
+    tcase_add_test(tests, long_paths);
+    return suite_run(suite);
+}

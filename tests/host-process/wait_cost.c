@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a wait costs: for each way of waiting for a device, how long a short
+ * wait takes, how much of a processor a long one keeps busy, and under the
+ * layer wait-layer.so how often it asked the driver.
+ *
+ *     wait-cost [DEVICE [SECONDS [products]]]
+ *
+ * DEVICE is as TANDEM_DEVICE (opencl), SECONDS the length of a long wait (1).
+ * products: long waits are for matrix products, as they are on GPUs without
+ * this word.  The first long wait is by itself: by it the library learns what
+ * the driver does.  Times are printed, not judged.  Exits with 1 where a wait
+ * called the driver too often, or in its own waits where those are busy; with
+ * 77 where there is no such device.
+ */
+#include <config.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <tandem/host.h>
+
+#include "wait_counting_layer.h"
+
+#define SHORT_WAITS 201
+#define LIMIT_NS UINT64_C(600000000000)
+#define VECTOR ((int64_t)1 << 20)
+
+struct bench {
+    struct tandem_context *context;
+    const struct tandem_backend *table;
+    struct tandem_device *device;
+    struct tandem_stream *stream;
+    struct tandem_buffer *buffers[3];
+    int64_t side; /* of the products that make a long wait; 0: a vector */
+    int64_t repeat;
+    float *result;
+};
+
+static void fail(const char *what, const char *why)
+{
+    fprintf(stderr, "wait-cost: %s: %s\n", what, why);
+    exit(2);
+}
+
+static void ok(const struct bench *bench, enum tandem_status status,
+               const char *what)
+{
+    if (status != TANDEM_OK)
+        fail(what, bench->table->last_error());
+}
+
+static double clock_s(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* ---- work ---- */
+
+/* y = erf(x) over elements. */
+static void vector_enqueue(struct bench *bench, int64_t elements)
+{
+    struct tandem_tensor_desc x = {.buffer = bench->buffers[0],
+                                   .dtype = TANDEM_F32,
+                                   .rank = 1,
+                                   .shape = {elements},
+                                   .strides = {1}};
+    struct tandem_tensor_desc y = x;
+    const struct tandem_tensor_desc *const inputs[] = {&x}, *outputs[] = {&y};
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_ERF};
+
+    y.buffer = bench->buffers[1];
+    ok(bench,
+       bench->table->launch(bench->stream, &op, inputs, 1, outputs, 1),
+       "launch");
+}
+
+static void product_enqueue(struct bench *bench)
+{
+    struct tandem_gemm gemm = {.struct_size = sizeof gemm,
+                               .dtype = TANDEM_F32,
+                               .m = bench->side,
+                               .n = bench->side,
+                               .k = bench->side,
+                               .batch = 1,
+                               .alpha = 1.0};
+
+    gemm.a.ld = gemm.b.ld = gemm.c.ld = bench->side;
+    gemm.a.buffer = bench->buffers[0];
+    gemm.b.buffer = bench->buffers[1];
+    gemm.c.buffer = bench->buffers[2];
+    ok(bench, bench->table->gemm(bench->stream, &gemm), "gemm");
+}
+
+static void long_enqueue(struct bench *bench)
+{
+    for (int64_t i = 0; i < bench->repeat; i++) {
+        if (bench->side != 0)
+            product_enqueue(bench);
+        else
+            vector_enqueue(bench, VECTOR);
+    }
+}
+
+static void buffers_make(struct bench *bench, uint64_t elements)
+{
+    const float one = 1.0f;
+
+    for (int i = 0; i < 3; i++) {
+        bench->table->free(bench->buffers[i]);
+        ok(bench,
+           bench->table->alloc(bench->device, elements * sizeof(float),
+                               &bench->buffers[i]),
+           "alloc");
+        ok(bench,
+           bench->table->fill(bench->stream, bench->buffers[i], 0,
+                              elements * sizeof(float), &one, sizeof one),
+           "fill");
+    }
+}
+
+/* Chooses work that lasts. */
+static void long_choose(struct bench *bench, bool gpu, double seconds)
+{
+    double start, took = 0;
+
+    bench->side = gpu ? 512 : 0;
+    bench->repeat = 1;
+    for (;;) {
+        buffers_make(bench, gpu ? (uint64_t)(bench->side * bench->side)
+                                : (uint64_t)VECTOR);
+        for (int i = 0; i < 2; i++) {
+            start = clock_s(CLOCK_MONOTONIC);
+            long_enqueue(bench);
+            ok(bench,
+               bench->table->stream_synchronize(bench->stream, LIMIT_NS),
+               "stream_synchronize");
+            took = clock_s(CLOCK_MONOTONIC) - start;
+        }
+        if (!gpu || took > seconds / 60 || bench->side >= 16384)
+            break;
+        bench->side *= 2;
+    }
+    bench->repeat = (int64_t)(seconds / took) + 2;
+}
+
+/* ---- ways to wait ---- */
+
+static void synchronize(struct bench *bench, uint64_t timeout_ns)
+{
+    ok(bench, bench->table->stream_synchronize(bench->stream, timeout_ns),
+       "stream_synchronize");
+}
+
+static void event(struct bench *bench, uint64_t timeout_ns)
+{
+    struct tandem_event *made = NULL;
+
+    ok(bench, bench->table->event_record(bench->stream, &made),
+       "event_record");
+    ok(bench, bench->table->event_wait(made, timeout_ns), "event_wait");
+    bench->table->event_destroy(made);
+}
+
+static enum tandem_status result_get(struct bench *bench, uint64_t timeout_ns)
+{
+    return bench->table->download(bench->stream, bench->buffers[1], 0,
+                                  bench->result, 4096, 0, timeout_ns);
+}
+
+/* The result of vector_enqueue: erf(1) everywhere. */
+static void result_check(struct bench *bench)
+{
+    for (int i = 0; i < 1024; i++) {
+        if (bench->result[i] < 0.84269f || bench->result[i] > 0.84271f)
+            fail("download", "a wrong result");
+        bench->result[i] = 0;
+    }
+}
+
+static void download(struct bench *bench, uint64_t timeout_ns)
+{
+    ok(bench, result_get(bench, timeout_ns), "download");
+}
+
+static void device(struct bench *bench, uint64_t timeout_ns)
+{
+    ok(bench, bench->table->synchronize(bench->device, timeout_ns),
+       "synchronize");
+}
+
+static const struct {
+    const char *name;
+    void (*wait)(struct bench *bench, uint64_t timeout_ns);
+    uint64_t timeout_ns;
+} ways[] = {
+    {"stream_synchronize", synchronize, TANDEM_TIMEOUT_INFINITE},
+    {"stream_synchronize, limit", synchronize, LIMIT_NS},
+    {"event_wait", event, TANDEM_TIMEOUT_INFINITE},
+    {"event_wait, limit", event, LIMIT_NS},
+    {"download of 4 KiB", download, TANDEM_TIMEOUT_INFINITE},
+    {"download of 4 KiB, limit", download, LIMIT_NS},
+    {"synchronize", device, TANDEM_TIMEOUT_INFINITE},
+};
+#define WAYS (sizeof ways / sizeof *ways)
+
+/* Gives up a download.  On a loaded machine the work may be over before it is
+ * asked for, though not time after time. */
+static void result_give_up(struct bench *bench)
+{
+    enum tandem_status status = TANDEM_OK;
+
+    for (int i = 0; i < 20 && status == TANDEM_OK; i++) {
+        long_enqueue(bench);
+        status = result_get(bench, 1000);
+    }
+    if (status != TANDEM_NOT_READY)
+        fail("download", "1 us was enough for a long work");
+}
+
+/* A download that was given up leaves the next one right. */
+static void given_up(struct bench *bench)
+{
+    const float zero = 0.0f;
+
+    for (int i = 0; i < 3; i++) {
+        result_give_up(bench);
+        vector_enqueue(bench, 1024);
+        ok(bench,
+           result_get(bench, i == 1 ? LIMIT_NS : TANDEM_TIMEOUT_INFINITE),
+           "download");
+        result_check(bench);
+        ok(bench,
+           bench->table->fill(bench->stream, bench->buffers[1], 0, 4096, &zero,
+                              sizeof zero),
+           "fill");
+    }
+}
+
+/* ---- the layer ---- */
+
+static wait_layer_counts_fn *layer_counts;
+static bool driver_busy;
+
+static void layer_find(void)
+{
+    const char *path = getenv("OPENCL_LAYERS");
+    void *layer = path ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
+
+    if (layer)
+        *(void **)&layer_counts = dlsym(layer, "wait_layer_counts");
+    if (path && !layer_counts)
+        fail(path, "not in use, or not wait-layer.so");
+    driver_busy = layer_counts && getenv("WAIT_LAYER_SPINNING");
+}
+
+static struct wait_layer_counts counts_get(void)
+{
+    const struct wait_layer_counts none = {0};
+
+    return layer_counts ? layer_counts() : none;
+}
+
+/* A driver that sleeps is waited in once or twice, and asked before or after.
+ * One that is busy is not waited in, but asked: at full speed for 100 us, which
+ * is some thousand times at most, and then between sleeps of 10 us to 0.5 ms
+ * (docs/manners.md).  Without these it would be asked more often than this
+ * within some milliseconds. */
+static bool counts_good(struct wait_layer_counts counts, double wall)
+{
+    if (driver_busy)
+        return counts.waits == 0 &&
+               (double)counts.questions < 3000 + wall / 250e-6;
+    return counts.waits <= 2 && counts.questions <= 4;
+}
+
+/* ---- measuring ---- */
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Seconds of one small launch and the wait for it: the median. */
+static double short_measure(struct bench *bench, size_t way)
+{
+    double times[SHORT_WAITS];
+
+    for (int i = 0; i < SHORT_WAITS; i++) {
+        const double start = clock_s(CLOCK_MONOTONIC);
+
+        vector_enqueue(bench, 1024);
+        ways[way].wait(bench, ways[way].timeout_ns);
+        times[i] = clock_s(CLOCK_MONOTONIC) - start;
+    }
+    qsort(times, SHORT_WAITS, sizeof *times, compare);
+    return times[SHORT_WAITS / 2];
+}
+
+struct long_wait {
+    double wall, busy; /* seconds; busy: of a processor */
+    struct wait_layer_counts counts;
+};
+
+static struct long_wait long_measure(struct bench *bench, size_t way)
+{
+    struct long_wait wait;
+    struct wait_layer_counts before;
+
+    long_enqueue(bench);
+    before = counts_get();
+    wait.wall = clock_s(CLOCK_MONOTONIC);
+    wait.busy = clock_s(CLOCK_THREAD_CPUTIME_ID);
+    ways[way].wait(bench, ways[way].timeout_ns);
+    wait.busy = clock_s(CLOCK_THREAD_CPUTIME_ID) - wait.busy;
+    wait.wall = clock_s(CLOCK_MONOTONIC) - wait.wall;
+    wait.counts = counts_get();
+    wait.counts.waits -= before.waits;
+    wait.counts.questions -= before.questions;
+    return wait;
+}
+
+static void long_print(const struct long_wait *wait)
+{
+    printf("%14.1f %12.1f", wait->wall * 1e3, wait->busy / wait->wall * 100);
+    if (layer_counts)
+        printf(" %12llu %12llu", (unsigned long long)wait->counts.waits,
+               (unsigned long long)wait->counts.questions);
+}
+
+static void bench_open(struct bench *bench, const char *name, bool *out_gpu)
+{
+    struct tandem_device_info info = {.struct_size = sizeof info};
+    uint32_t id;
+
+    if (tandem_context_create(NULL, &bench->context) != TANDEM_OK)
+        fail("context", tandem_last_error());
+    if (tandem_device_find(bench->context, name, &id) != TANDEM_OK) {
+        fprintf(stderr, "wait-cost: skipped: %s\n", tandem_last_error());
+        exit(77);
+    }
+    if (tandem_device_describe(bench->context, id, &info) != TANDEM_OK ||
+        tandem_device_backend(bench->context, id, &bench->table,
+                              &bench->device) != TANDEM_OK)
+        fail(name, tandem_last_error());
+    ok(bench, bench->table->stream_create(bench->device, 0, &bench->stream),
+       "stream_create");
+    bench->result = calloc(1, 4096);
+    *out_gpu = info.kind != TANDEM_DEVICE_CPU;
+    printf("%s, %s\n", info.name, info.driver);
+}
+
+int main(int argc, char **argv)
+{
+    const double seconds = argc > 2 ? strtod(argv[2], NULL) : 1.0;
+    struct bench bench = {0};
+    struct long_wait wait;
+    bool gpu, good = true;
+
+    bench_open(&bench, argc > 1 ? argv[1] : "opencl", &gpu);
+    layer_find();
+    long_choose(&bench, gpu || argc > 3, seconds);
+    printf("%-28s %14s %14s %12s%s\n", "", "short wait us", "long wait ms",
+           "processor %", layer_counts ? "   its waits    questions" : "");
+    wait = long_measure(&bench, 0);
+    printf("%-28s %14s ", "the first long wait", "");
+    long_print(&wait);
+    printf("\n");
+    for (size_t i = 0; i < WAYS; i++) {
+        const double brief = short_measure(&bench, i);
+        bool few;
+
+        wait = long_measure(&bench, i);
+        few = !layer_counts || counts_good(wait.counts, wait.wall);
+        good = good && few;
+        printf("%-28s %14.1f ", ways[i].name, brief * 1e6);
+        long_print(&wait);
+        printf("%s\n", few ? "" : "  too many");
+    }
+    given_up(&bench);
+    for (int i = 0; i < 3; i++)
+        bench.table->free(bench.buffers[i]);
+    bench.table->stream_destroy(bench.stream);
+    tandem_context_destroy(bench.context);
+    free(bench.result);
+    return good ? EXIT_SUCCESS : EXIT_FAILURE;
+}

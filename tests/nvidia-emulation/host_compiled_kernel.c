@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels that are compiled for this processor; see program.h. */
+#include "host_compiled_kernel.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ptx_emulator.h"
+#include "opencl/program/kernel_sources.h"
+#include "opencl/memory/buffer.h"
+#include "opencl/program/variant_options.h"
+
+#define MOST_WORDS 64
+#define MOST_KERNELS 128u
+
+static const struct compiler *compiler;
+
+/* ---- kernels ---- */
+
+typedef void run_function(void *const *buffers, const void *params);
+
+static struct {
+    uint64_t key;
+    run_function *run;
+} kernels[MOST_KERNELS];
+static uint32_t kernel_count;
+
+static bool command_run(char *const *words)
+{
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        execvp(words[0], words);
+        _exit(127);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+/* The source, and a function that calls the kernel with a step's buffers and
+ * parameters. */
+static bool source_write(const char *path, const struct variant_text *text,
+                         uint32_t buffers)
+{
+    char name[64], type[64] = "";
+    snprintf(name, sizeof(name), "KERNEL void %s(", text->function);
+    const char *at = strstr(text->source, name);
+    const char *params = at != NULL ? strstr(at, "const struct ") : NULL;
+    if (params == NULL || sscanf(params, "const struct %60[a-z]", type) != 1)
+        return false;
+    FILE *file = fopen(path, "we");
+    if (file == NULL)
+        return false;
+    fprintf(file, "%s%s\nvoid run(__global void **b, __global const void *p)\n"
+                  "{\n    %s(",
+            kernel_common, text->source, text->function);
+    for (uint32_t i = 0; i < buffers; i++)
+        fprintf(file, "b[%u], ", i);
+    fprintf(file, "*(__global const struct %s *)p);\n}\n", type);
+    return fclose(file) == 0;
+}
+
+static run_function *kernel_build(const struct step *step)
+{
+    char source[4096], object[4096], *words[MOST_WORDS + 1];
+    struct variant_text text;
+    uint32_t count = 0;
+    variant_describe(&text, step->key, compiler->hardware);
+    snprintf(source, sizeof(source), "%s/%u.cl", compiler->directory,
+             kernel_count);
+    snprintf(object, sizeof(object), "%s/%u.so", compiler->directory,
+             kernel_count);
+    if (!source_write(source, &text, step->buffer_count))
+        return NULL;
+    while (compiler->words[count] != NULL && count < MOST_WORDS / 2) {
+        words[count] = compiler->words[count];
+        count++;
+    }
+    char *rest = NULL;
+    for (char *word = strtok_r(text.options, " ", &rest);
+         word != NULL && count < MOST_WORDS - 3;
+         word = strtok_r(NULL, " ", &rest))
+        words[count++] = word;
+    words[count++] = source;
+    words[count++] = "-o";
+    words[count++] = object;
+    words[count] = NULL;
+    if (!command_run(words))
+        return NULL;
+    void *library = dlopen(object, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
+        fprintf(stderr, "%s\n", dlerror());
+        return NULL;
+    }
+    run_function *run;
+    *(void **)&run = dlsym(library, "run");
+    return run;
+}
+
+static run_function *kernel_of(const struct step *step)
+{
+    uint32_t i = 0;
+    while (i < kernel_count && kernels[i].key != step->key)
+        i++;
+    if (i < kernel_count)
+        return kernels[i].run;
+    if (kernel_count == MOST_KERNELS)
+        return NULL;
+    kernels[i].key = step->key;
+    kernels[i].run = kernel_build(step);
+    kernel_count++;
+    return kernels[i].run;
+}
+
+/* ---- steps ---- */
+
+struct call {
+    run_function *run;
+    void *buffers[STEP_BUFFERS];
+    const void *params;
+};
+
+static void item_call(void *argument)
+{
+    const struct call *call = argument;
+    call->run(call->buffers, call->params);
+}
+
+bool plan_run(const struct compiler *by, const struct plan *plan,
+              void *temporary)
+{
+    compiler = by;
+    for (uint32_t i = 0; i < plan->steps; i++) {
+        const struct step *step = &plan->step[i];
+        struct call call = {.run = kernel_of(step), .params = step->params};
+        if (call.run == NULL) {
+            fprintf(stderr, "step %u does not compile\n", i);
+            return false;
+        }
+        for (uint32_t j = 0; j < step->buffer_count; j++)
+            call.buffers[j] = step->buffers[j] != NULL
+                                  ? (void *)step->buffers[j]->mem
+                                  : temporary;
+        if (!groups_run(step->groups, 1u << KEY_GROUP_LOG2(step->key),
+                        item_call, &call))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fibers, and what the kernels call. */
+#include "ptx_emulator.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "common/float16.h"
+
+#define STACK_BYTES 65536u
+#define WARP 32u
+#define IDLE_ROUNDS 16u
+#define WARPS (MOST_ITEMS / WARP)
+
+static struct {
+    ucontext_t start, fiber[MOST_ITEMS];
+    char *stack[MOST_ITEMS];
+    bool done[MOST_ITEMS];
+    uint32_t items, now, left;
+    uint64_t group, groups, runs;
+    void (*body)(void *);
+    void *argument;
+    /* Of the group's barrier. */
+    uint32_t waiting, passed;
+    bool vote;
+    /* What an item hands to its warp, in turns; how often it did. */
+    uint32_t handed[2][MOST_ITEMS][6];
+    uint64_t turns[MOST_ITEMS], warp_turns[WARPS];
+    uint64_t misaligned;
+    uint64_t idle; /* turns since anything came */
+} machine;
+
+/* ---- fibers ---- */
+
+static void item_next(void)
+{
+    do
+        machine.now = (machine.now + 1) % machine.items;
+    while (machine.done[machine.now]);
+}
+
+void item_progress(void)
+{
+    machine.idle = 0;
+}
+
+void item_yield(void)
+{
+    uint32_t was = machine.now;
+    if (machine.idle++ > IDLE_ROUNDS * machine.items) {
+        printf("all items wait, and for ever\n");
+        exit(1);
+    }
+    item_next();
+    if (machine.now != was)
+        swapcontext(&machine.fiber[was], &machine.fiber[machine.now]);
+}
+
+static void item_run(void)
+{
+    machine.body(machine.argument);
+    item_progress();
+    machine.done[machine.now] = true;
+    if (--machine.left == 0)
+        setcontext(&machine.start);
+    item_next();
+    setcontext(&machine.fiber[machine.now]);
+}
+
+/* Apart, since getcontext may return twice. */
+static void fiber_start(uint32_t item)
+{
+    ucontext_t *fiber = &machine.fiber[item];
+    getcontext(fiber);
+    fiber->uc_stack.ss_sp = machine.stack[item];
+    fiber->uc_stack.ss_size = STACK_BYTES;
+    makecontext(fiber, item_run, 0);
+}
+
+static void group_run(void)
+{
+    machine.left = machine.items;
+    machine.waiting = 0;
+    machine.vote = false;
+    machine.runs++;
+    memset(machine.turns, 0, sizeof(machine.turns));
+    memset(machine.warp_turns, 0, sizeof(machine.warp_turns));
+    for (uint32_t i = 0; i < machine.items; i++) {
+        machine.done[i] = false;
+        fiber_start(i);
+    }
+    machine.now = 0;
+    swapcontext(&machine.start, &machine.fiber[0]);
+}
+
+bool groups_run(uint64_t groups, uint32_t items, void (*body)(void *),
+                void *argument)
+{
+    bool there = items <= MOST_ITEMS;
+    for (uint32_t i = 0; there && i < items; i++) {
+        if (machine.stack[i] == NULL)
+            machine.stack[i] = malloc(STACK_BYTES);
+        there = machine.stack[i] != NULL;
+    }
+    if (!there) {
+        fprintf(stderr, "no memory for %u items\n", items);
+        return false;
+    }
+    machine.items = items;
+    machine.body = body;
+    machine.argument = argument;
+    machine.groups = groups;
+    for (machine.group = 0; machine.group < groups; machine.group++)
+        group_run();
+    return true;
+}
+
+uint64_t copies_misaligned(void)
+{
+    return machine.misaligned;
+}
+
+void copy_misaligned(void)
+{
+    machine.misaligned++;
+}
+
+uint32_t item_now(void)
+{
+    return machine.now;
+}
+
+uint64_t group_run_now(void)
+{
+    return machine.runs;
+}
+
+/* ---- OpenCL's functions, by the names that clang gives them ---- */
+
+/* Programs that are loaded look for them. */
+#pragma GCC visibility push(default)
+
+size_t get_local_id(uint32_t) __asm__("_Z12get_local_idj");
+size_t get_group_id(uint32_t) __asm__("_Z12get_group_idj");
+size_t get_global_id(uint32_t) __asm__("_Z13get_global_idj");
+size_t get_num_groups(uint32_t) __asm__("_Z14get_num_groupsj");
+int32_t isfinite_float(float) __asm__("_Z8isfinitef");
+void barrier(uint32_t) __asm__("_Z7barrierj");
+uint32_t min_uint(uint32_t, uint32_t) __asm__("_Z3minjj");
+uint32_t max_uint(uint32_t, uint32_t) __asm__("_Z3maxjj");
+int32_t min_int(int32_t, int32_t) __asm__("_Z3minii");
+int32_t max_int(int32_t, int32_t) __asm__("_Z3maxii");
+uint32_t clz_uint(uint32_t) __asm__("_Z3clzj");
+float fma_float(float, float, float) __asm__("_Z3fmafff");
+
+size_t get_local_id(uint32_t axis)
+{
+    (void)axis;
+    return machine.now;
+}
+
+size_t get_group_id(uint32_t axis)
+{
+    (void)axis;
+    return machine.group;
+}
+
+size_t get_global_id(uint32_t axis)
+{
+    (void)axis;
+    return machine.group * machine.items + machine.now;
+}
+
+size_t get_num_groups(uint32_t axis)
+{
+    (void)axis;
+    return machine.groups;
+}
+
+int32_t isfinite_float(float x)
+{
+    return isfinite(x) ? 1 : 0;
+}
+
+void barrier(uint32_t fence)
+{
+    uint32_t passed = machine.passed;
+    (void)fence;
+    item_progress();
+    if (++machine.waiting == machine.items) {
+        machine.waiting = 0;
+        machine.passed++;
+    }
+    while (machine.passed == passed)
+        item_yield();
+}
+
+uint32_t min_uint(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+uint32_t max_uint(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+int32_t min_int(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
+int32_t max_int(int32_t a, int32_t b)
+{
+    return a > b ? a : b;
+}
+
+uint32_t clz_uint(uint32_t x)
+{
+    return x == 0 ? 32 : (uint32_t)__builtin_clz(x);
+}
+
+float fma_float(float a, float b, float c)
+{
+    return fmaf(a, b, c);
+}
+
+/* ---- common.cl's ---- */
+
+float from_lane(float x, uint32_t mask);
+bool group_vote(bool x);
+bool warp_vote(bool x);
+
+/* Hands count words to the warp; when all items have, what they handed.  An
+ * item is one turn ahead of others at most. */
+static uint32_t (*warp_hand(const uint32_t *words, size_t count))[6]
+{
+    uint32_t item = machine.now, warp = item / WARP;
+    uint64_t turn = machine.turns[item]++;
+    item_progress();
+    memcpy(machine.handed[turn % 2][item], words, count * sizeof(*words));
+    machine.warp_turns[warp]++;
+    while (machine.warp_turns[warp] < (turn + 1) * WARP)
+        item_yield();
+    return &machine.handed[turn % 2][warp * WARP];
+}
+
+void warp_meet(void)
+{
+    const uint32_t nothing = 0;
+    warp_hand(&nothing, 1);
+}
+
+float from_lane(float x, uint32_t mask)
+{
+    uint32_t lane = machine.now % WARP, word;
+    memcpy(&word, &x, sizeof(word));
+    word = warp_hand(&word, 1)[lane ^ mask][0];
+    memcpy(&x, &word, sizeof(x));
+    return x;
+}
+
+bool warp_vote(bool x)
+{
+    const uint32_t word = x;
+    uint32_t(*handed)[6] = warp_hand(&word, 1);
+    bool any = false;
+    for (uint32_t i = 0; i < WARP; i++)
+        any = any || handed[i][0] != 0;
+    return any;
+}
+
+bool group_vote(bool x)
+{
+    machine.vote = machine.vote || x;
+    barrier(0);
+    bool any = machine.vote;
+    barrier(0);
+    machine.vote = false;
+    barrier(0);
+    return any;
+}
+
+/* ---- ptx_sm80.cl's ---- */
+
+uint32_t address_of(const uint32_t *at);
+void copy_async(uint32_t to, const void *from, uint32_t bytes);
+void copies_commit(void);
+void load_blocks(uint32_t *out, uint32_t from);
+void load_turned(uint32_t *out, uint32_t from);
+uint32_t load_word(uint32_t from);
+void load_two(uint32_t *out, uint32_t from);
+void emulated_product(uint32_t format, float *sum, const uint32_t *a,
+                      const uint32_t *b, uint32_t add);
+uint16_t half_of(float x);
+float float_of(uint16_t x);
+
+/* The place in local memory that was said last: others are less than 2 GiB
+ * away, maybe on the other side of a multiple of 4 GiB. */
+static const char *base;
+
+char *local_at(uint32_t address)
+{
+    int32_t apart = (int32_t)(address - (uint32_t)(uintptr_t)base);
+    return (char *)(uintptr_t)(base + apart);
+}
+
+uint32_t local_address(const void *at)
+{
+    base = at;
+    return (uint32_t)(uintptr_t)at;
+}
+
+/* No more aligned than gemm_mma.cl asks for. */
+uint32_t address_of(const uint32_t *at)
+{
+    if ((uintptr_t)at % 256 != 0)
+        machine.misaligned++;
+    return local_address(at);
+}
+
+void copy_async(uint32_t to, const void *from, uint32_t bytes)
+{
+    if (to % 16 != 0 || (bytes != 0 && (uintptr_t)from % 16 != 0) || bytes > 16)
+        machine.misaligned++;
+    memset(local_at(to), 0, 16);
+    memcpy(local_at(to), from, bytes);
+}
+
+void copies_commit(void)
+{
+}
+
+void load_blocks(uint32_t *out, uint32_t from)
+{
+    uint32_t lane = machine.now % WARP;
+    uint32_t(*handed)[6] = warp_hand(&from, 1);
+    for (uint32_t i = 0; i < 4; i++)
+        memcpy(&out[i], local_at(handed[i * 8 + lane / 4][0]) + lane % 4 * 4,
+               4);
+}
+
+void load_turned(uint32_t *out, uint32_t from)
+{
+    uint32_t lane = machine.now % WARP;
+    uint32_t(*handed)[6] = warp_hand(&from, 1);
+    for (uint32_t i = 0; i < 4; i++) {
+        uint16_t pair[2];
+        for (uint32_t j = 0; j < 2; j++)
+            memcpy(&pair[j],
+                   local_at(handed[i * 8 + lane % 4 * 2 + j][0]) + lane / 4 * 2,
+                   2);
+        out[i] = pair[0] | (uint32_t)pair[1] << 16;
+    }
+}
+
+uint32_t load_word(uint32_t from)
+{
+    uint32_t word;
+    memcpy(&word, local_at(from), sizeof(word));
+    return word;
+}
+
+void load_two(uint32_t *out, uint32_t from)
+{
+    memcpy(out, local_at(from), 2 * sizeof(*out));
+}
+
+double operand_value(uint32_t format, uint32_t word, uint32_t odd)
+{
+    float value;
+    if (format == FORMAT_TF32 || format == FORMAT_SPLIT)
+        word &= 0xffffe000u;
+    else if (format == FORMAT_BF16)
+        word = odd ? word & 0xffff0000u : word << 16;
+    else
+        return (double)f16_value((uint16_t)(odd ? word >> 16 : word));
+    memcpy(&value, &word, sizeof(value));
+    return value;
+}
+
+/* Element (row, k) of the 16 or 8 rows whose words from place on warp has. */
+static double warp_element(uint32_t format, uint32_t (*warp)[6], uint32_t place,
+                           uint32_t row, uint32_t rows, uint32_t k)
+{
+    uint32_t pair = format == FORMAT_TF32 ? 1 : 2;
+    uint32_t upper = k / (4 * pair), lane = row % 8 * 4 + k / pair % 4;
+    uint32_t word = place + (rows == 16 ? row / 8 + upper * 2 : upper);
+    return operand_value(format, warp[lane][word], k % pair);
+}
+
+void emulated_product(uint32_t format, float *sum, const uint32_t *a,
+                      const uint32_t *b, uint32_t add)
+{
+    const uint32_t words[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+    uint32_t lane = machine.now % WARP, depth = format == FORMAT_TF32 ? 8 : 16;
+    uint32_t(*warp)[6] = warp_hand(words, 6);
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+        double total = add ? sum[i] : 0;
+        for (uint32_t k = 0; k < depth; k++)
+            total += warp_element(format, warp, 0, row, 16, k) *
+                     warp_element(format, warp, 4, column, 8, k);
+        sum[i] = (float)total;
+    }
+}
+
+uint16_t half_of(float x)
+{
+    return f16_round(x);
+}
+
+float float_of(uint16_t x)
+{
+    return f16_value(x);
+}
+
+#pragma GCC visibility pop

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What cl/nvidia/ptx_sm90a.cl's instructions do, by the PTX manual (NVIDIA,
+ * PTX ISA 9.0): barriers that count, bulk copies, tensor maps, wgmma. */
+#include <string.h>
+
+#include "ptx_emulator.h"
+
+/* Fewer than most products have tiles. */
+#define MULTIPROCESSORS 3u
+#define MOST_BARRIERS 64u
+/* A matrix descriptor has addresses of 18 bits. */
+#define WINDOW 0x3ffffu
+#define LINE 128u
+
+struct counter {
+    uint32_t at, arrivals, pending, phase;
+    int64_t bytes;
+};
+
+static struct {
+    uint64_t run; /* the group's, to which all this belongs */
+    uint32_t window;
+    struct counter counters[MOST_BARRIERS];
+    uint32_t counter_count;
+    uint32_t waiting, turn; /* at the consumers' barrier */
+    bool any[2];
+} group;
+
+static void group_begin(void)
+{
+    if (group.run == group_run_now())
+        return;
+    memset(&group, 0, sizeof(group));
+    group.run = group_run_now();
+}
+
+/* Programs that are loaded look for them. */
+#pragma GCC visibility push(default)
+
+uint32_t window_of(const void *at);
+void barrier_start(uint32_t at, uint32_t arrivals);
+void barrier_arrive(uint32_t at);
+void barrier_expect(uint32_t at, uint32_t bytes);
+void barrier_wait(uint32_t at, uint32_t parity);
+void consumers_barrier(uint32_t items);
+bool consumers_vote(uint32_t items, uint32_t x);
+void warp_wait(void);
+uint32_t multiprocessors(void);
+void copy_bulk(uint32_t to, const void *from, uint32_t bytes,
+               uint32_t barrier_at);
+void maps_show(void);
+void map_take(const uint32_t *map);
+void copy_box(uint32_t to, const uint32_t *map, uint32_t k, uint32_t row,
+              uint32_t plane, uint32_t barrier_at);
+void copies_arrive(uint32_t barrier_at);
+void emulated_multiply(uint32_t format, float *sum, uint64_t a, uint64_t b,
+                       uint32_t columns, uint32_t across, uint32_t add);
+
+/* The ring of stages is asked for first. */
+uint32_t window_of(const void *at)
+{
+    group_begin();
+    if (group.window == 0)
+        group.window = local_address(at);
+    return local_address(at);
+}
+
+/* ---- barriers ---- */
+
+static struct counter *counter_at(uint32_t at)
+{
+    uint32_t i = 0;
+    while (i + 1 < group.counter_count && group.counters[i].at != at)
+        i++;
+    return &group.counters[i];
+}
+
+void barrier_start(uint32_t at, uint32_t arrivals)
+{
+    if (group.counter_count < MOST_BARRIERS)
+        group.counters[group.counter_count++] = (struct counter){
+            .at = at, .arrivals = arrivals, .pending = arrivals};
+}
+
+static void counter_turn(struct counter *counter)
+{
+    item_progress();
+    if (counter->pending != 0 || counter->bytes != 0)
+        return;
+    counter->pending = counter->arrivals;
+    counter->phase++;
+}
+
+static void counter_arrive(uint32_t at, int64_t bytes)
+{
+    struct counter *counter = counter_at(at);
+    counter->bytes += bytes;
+    counter->pending--;
+    counter_turn(counter);
+}
+
+/* What other items of the warp read is not done before they come. */
+void barrier_arrive(uint32_t at)
+{
+    warp_meet();
+    if (item_now() % 32 == 0)
+        counter_arrive(at, 0);
+}
+
+void barrier_expect(uint32_t at, uint32_t bytes)
+{
+    counter_arrive(at, bytes);
+}
+
+void barrier_wait(uint32_t at, uint32_t parity)
+{
+    const struct counter *counter = counter_at(at);
+    while (counter->phase % 2 == parity)
+        item_yield();
+}
+
+bool consumers_vote(uint32_t items, uint32_t x)
+{
+    uint32_t turn = group.turn;
+    item_progress();
+    if (group.waiting == 0)
+        group.any[turn % 2] = false;
+    group.any[turn % 2] = group.any[turn % 2] || x != 0;
+    if (++group.waiting == items) {
+        group.waiting = 0;
+        group.turn++;
+    }
+    while (group.turn == turn)
+        item_yield();
+    return group.any[turn % 2];
+}
+
+void consumers_barrier(uint32_t items)
+{
+    consumers_vote(items, 0);
+}
+
+void warp_wait(void)
+{
+    warp_meet();
+}
+
+uint32_t multiprocessors(void)
+{
+    return MULTIPROCESSORS;
+}
+
+/* ---- copies ---- */
+
+static void bytes_come(uint32_t barrier_at, uint32_t bytes)
+{
+    struct counter *counter = counter_at(barrier_at);
+    counter->bytes -= bytes;
+    counter_turn(counter);
+}
+
+void copy_bulk(uint32_t to, const void *from, uint32_t bytes,
+               uint32_t barrier_at)
+{
+    if (to % 16 != 0 || (uintptr_t)from % 16 != 0 || bytes % 16 != 0)
+        copy_misaligned();
+    memcpy(local_at(to), from, bytes);
+    bytes_come(barrier_at, bytes);
+}
+
+void copies_arrive(uint32_t barrier_at)
+{
+    counter_arrive(barrier_at, 0);
+}
+
+/* In eight lines of 128 bytes pieces of sixteen change places. */
+static uint32_t swizzled(uint32_t address)
+{
+    return address ^ (address >> 3 & 0x70u);
+}
+
+/* To the nearest, of two the even one; subnormal ones, too, as an H200 does. */
+static uint32_t tf32_rounded(uint32_t word)
+{
+    if ((word & 0x7f800000u) == 0x7f800000u)
+        return (word & 0x007fffffu) != 0 ? 0x7fffe000u : word;
+    return (word + 0xfffu + (word >> 13 & 1u)) & 0xffffe000u;
+}
+
+/* A map as cuTensorMapEncodeTiled makes it of f32 that becomes TF32, in three
+ * dimensions, of lines of 128 bytes that are swizzled. */
+struct map {
+    const char *from;
+    uint64_t extent[3], stride[2];
+    uint32_t box_rows;
+};
+
+static bool map_read(struct map *out, const uint32_t *words)
+{
+    const uint64_t zeros[] = {5,  6,  7,  11, 12, 15, 17, 19, 20, 21,
+                              22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+    for (uint32_t i = 0; i < sizeof(zeros) / sizeof(*zeros); i++)
+        if (words[zeros[i]] != 0)
+            return false;
+    uint64_t from = words[0] | (uint64_t)words[1] << 32;
+    memcpy(&out->from, &from, sizeof(from));
+    for (uint32_t i = 0; i < 3; i++)
+        out->extent[i] = (uint64_t)words[8 + i] + 1;
+    for (uint32_t i = 0; i < 2; i++)
+        out->stride[i] = (uint64_t)words[3 + i] << 4;
+    out->box_rows = words[14] + 1;
+    return (uintptr_t)words % TENSOR_MAP_ALIGN == 0 && from % 16 == 0 &&
+           (words[2] & ~0x60000u) == 0x163a0u && out->box_rows <= 256 &&
+           words[13] == 31u << 24 && words[16] == out->box_rows * LINE &&
+           words[18] == 0x400u;
+}
+
+/* Here there is nothing to wait for. */
+void maps_show(void)
+{
+}
+
+void map_take(const uint32_t *map)
+{
+    (void)map;
+}
+
+void copy_box(uint32_t to, const uint32_t *words, uint32_t k, uint32_t row,
+              uint32_t plane, uint32_t barrier_at)
+{
+    struct map map;
+    if (!map_read(&map, words) || to % 1024 != 0) {
+        copy_misaligned();
+        memset(&map, 0, sizeof(map));
+    }
+    for (uint32_t r = 0; r < map.box_rows; r++)
+        for (uint32_t e = 0; e < LINE / 4; e++) {
+            uint32_t word = 0;
+            if (k + e < map.extent[0] && row + r < map.extent[1] &&
+                plane < map.extent[2])
+                memcpy(&word,
+                       map.from + plane * map.stride[1] +
+                           (row + r) * map.stride[0] + (k + e) * 4,
+                       sizeof(word));
+            word = tf32_rounded(word);
+            memcpy(local_at(swizzled(to + r * LINE + e * 4)), &word,
+                   sizeof(word));
+        }
+    bytes_come(barrier_at, words[16]);
+}
+
+/* ---- products ---- */
+
+struct lines {
+    uint32_t start, next, eight; /* of blocks of 64 across; of eight lines */
+    bool across;
+    uint32_t format;
+};
+
+static struct lines lines_of(uint64_t matrix, uint32_t format, bool across)
+{
+    uint32_t start = (uint32_t)(matrix & 0x3fff) << 4;
+    if (matrix >> 62 != 1)
+        copy_misaligned();
+    return (struct lines){group.window + ((start - group.window) & WINDOW),
+                          (uint32_t)(matrix >> 16 & 0x3fff) << 4,
+                          (uint32_t)(matrix >> 32 & 0x3fff) << 4, across,
+                          format};
+}
+
+/* Element (row, k) of 64 rows, or of so many columns. */
+static double lines_value(const struct lines *lines, uint32_t row, uint32_t k)
+{
+    bool words = lines->format == FORMAT_TF32 || lines->format == FORMAT_SPLIT;
+    uint32_t bytes = words ? 4 : 2, line = lines->across ? k : row;
+    uint32_t at = lines->across ? row : k, word;
+    uint32_t address = lines->start + line / 8 * lines->eight +
+                       line % 8 * LINE + at % 64 * bytes +
+                       at / 64 * lines->next;
+    address = swizzled(address);
+    memcpy(&word, local_at(address & ~3u), sizeof(word));
+    return operand_value(lines->format, word, address / 2 % 2);
+}
+
+void emulated_multiply(uint32_t format, float *sum, uint64_t a, uint64_t b,
+                       uint32_t columns, uint32_t across, uint32_t add)
+{
+    struct lines x = lines_of(a, format, (across & 1u) != 0);
+    struct lines y = lines_of(b, format, (across & 2u) != 0);
+    uint32_t lane = item_now() % 32, warp = item_now() / 32 % 4;
+    uint32_t depth = format == FORMAT_TF32 || format == FORMAT_SPLIT ? 8 : 16;
+    for (uint32_t i = 0; i < columns / 2; i++) {
+        uint32_t row = warp * 16 + lane / 4 + i / 2 % 2 * 8;
+        uint32_t column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+        double total = add != 0 ? sum[i] : 0;
+        for (uint32_t k = 0; k < depth; k++)
+            total += lines_value(&x, row, k) * lines_value(&y, column, k);
+        sum[i] = (float)total;
+    }
+}
+
+#pragma GCC visibility pop

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rows DIRECTORY COMPILER OPTION...: plans reductions, normalizations and
+ * softmax as for an NVIDIA GPU, compiles their kernels for this processor into
+ * DIRECTORY, with shuffles and votes of a warp as functions, and compares with
+ * the same in double.  Some rows of a group are beyond f32's range on the way,
+ * others are not: items that do not meet where they should wait for ever.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ptx_emulator.h"
+#include "opencl/memory/buffer.h"
+#include "host_compiled_kernel.h"
+
+#define GROUP_LOG2 8u
+#define MOST_REDUCED 1e-5
+
+static const struct shape {
+    int64_t rows, count, pad; /* of a row, in elements */
+    bool across;              /* the rows are columns */
+} shapes[] = {
+    {64, 7, 0, false},   {70, 13, 0, false},  {300, 3, 0, false},
+    {33, 100, 0, false}, {20, 256, 0, false}, {9, 1000, 0, false},
+    {3, 4099, 0, false}, {2, 20000, 0, false}, {2, 33333, 0, false},
+    {40, 60, 5, false},  {5, 1030, 3, false}, {50, 300, 0, true},
+    {5, 9000, 0, true},
+};
+#define SHAPES (sizeof(shapes) / sizeof(shapes[0]))
+
+static const uint32_t operators[] = {
+    TANDEM_OP_SUM,        TANDEM_OP_MEAN,       TANDEM_OP_PROD,
+    TANDEM_OP_SUM_SQUARE, TANDEM_OP_L2,         TANDEM_OP_REDUCE_MAX,
+    TANDEM_OP_LAYER_NORM, TANDEM_OP_RMS_NORM,   TANDEM_OP_SOFTMAX,
+};
+#define OPERATORS (sizeof(operators) / sizeof(operators[0]))
+
+static struct compiler compiler;
+
+/* In [-1, 1). */
+static float number_next(void)
+{
+    static uint32_t seed = 7;
+    seed = seed * 1664525u + 1013904223u;
+    return (float)(int32_t)seed / 2147483648.0f;
+}
+
+static bool reduces(uint32_t op)
+{
+    return op != TANDEM_OP_LAYER_NORM && op != TANDEM_OP_RMS_NORM &&
+           op != TANDEM_OP_SOFTMAX;
+}
+
+/* Returns element `nth` of a row of `count` elements.  In two rows of three,
+ * the elements of a sum are outside the range that f32 can square or add, and a
+ * product has one large and one small factor. */
+static float element(uint32_t op, int64_t row, int64_t nth, int64_t count)
+{
+    float x = number_next();
+    if (op == TANDEM_OP_PROD)
+        x = (x < 0 ? -1.0f : 1.0f) * (1.0f + 0.001f * x);
+    if (op == TANDEM_OP_SOFTMAX || op == TANDEM_OP_REDUCE_MAX || row % 3 == 0)
+        return x;
+    if (op == TANDEM_OP_PROD)
+        return nth == 0           ? x * 0x1p100f
+               : nth == count - 1 ? x * 0x1p-100f
+                                  : x;
+    if (op == TANDEM_OP_SUM || op == TANDEM_OP_MEAN)
+        return nth % 2 == 0 ? 3e38f : -3e38f + 1e36f * x;
+    return x * (row % 3 == 1 ? 1e25f : 1e-25f);
+}
+
+struct row_case {
+    uint32_t op;
+    const struct shape *shape;
+    struct tandem_buffer buffers[4]; /* x, scale, bias, the result */
+    float *x, *scale, *bias, *result;
+    struct tandem_tensor_desc tensors[4];
+};
+
+static float *floats_new(struct tandem_buffer *buffer, int64_t count)
+{
+    size_t bytes = ((size_t)count * sizeof(float) + 255) / 256 * 256;
+    float *made = aligned_alloc(256, bytes + 256);
+    buffer->mem = (cl_mem)(void *)made;
+    buffer->bytes = bytes;
+    if (made != NULL)
+        memset(made, 0xff, bytes + 256);
+    return made;
+}
+
+static int64_t place(const struct row_case *of, int64_t row, int64_t nth)
+{
+    const struct shape *shape = of->shape;
+    return shape->across ? nth * (shape->rows + shape->pad) + row
+                         : row * (shape->count + shape->pad) + nth;
+}
+
+static struct tandem_tensor_desc matrix(const struct row_case *of,
+                                        struct tandem_buffer *buffer)
+{
+    const struct shape *shape = of->shape;
+    return (struct tandem_tensor_desc){
+        buffer,
+        0,
+        TANDEM_F32,
+        2,
+        {shape->rows, shape->count},
+        {shape->across ? 1 : shape->count + shape->pad,
+         shape->across ? shape->rows + shape->pad : 1}};
+}
+
+static struct tandem_tensor_desc line(struct tandem_buffer *buffer,
+                                      int64_t count)
+{
+    return (struct tandem_tensor_desc){buffer, 0,       TANDEM_F32,
+                                       1,      {count}, {1}};
+}
+
+static bool case_make(struct row_case *out, uint32_t op,
+                      const struct shape *shape)
+{
+    int64_t all = (shape->rows + (shape->across ? shape->pad : 0)) *
+                  (shape->count + (shape->across ? 0 : shape->pad));
+    memset(out, 0, sizeof(*out));
+    out->op = op;
+    out->shape = shape;
+    out->x = floats_new(&out->buffers[0], all);
+    out->scale = floats_new(&out->buffers[1], shape->count);
+    out->bias = floats_new(&out->buffers[2], shape->count);
+    out->result = floats_new(&out->buffers[3], all);
+    if (out->x == NULL || out->scale == NULL || out->bias == NULL ||
+        out->result == NULL)
+        return false;
+    for (int64_t row = 0; row < shape->rows; row++)
+        for (int64_t nth = 0; nth < shape->count; nth++)
+            out->x[place(out, row, nth)] = element(op, row, nth, shape->count);
+    for (int64_t nth = 0; nth < shape->count; nth++) {
+        out->scale[nth] = 1.5f + number_next();
+        out->bias[nth] = number_next();
+    }
+    out->tensors[0] = matrix(out, &out->buffers[0]);
+    out->tensors[1] = line(&out->buffers[1], shape->count);
+    out->tensors[2] = line(&out->buffers[2], shape->count);
+    out->tensors[3] = reduces(op) ? line(&out->buffers[3], shape->rows)
+                                  : matrix(out, &out->buffers[3]);
+    return true;
+}
+
+static void case_free(struct row_case *of)
+{
+    free(of->x);
+    free(of->scale);
+    free(of->bias);
+    free(of->result);
+}
+
+static bool case_plan(struct plan *plan, const struct row_case *of)
+{
+    const int64_t ints[] = {reduces(of->op) ? 1 << 1 : 1, 0};
+    const double floats[] = {0};
+    const struct tandem_tensor_desc *inputs[] = {
+        &of->tensors[0], &of->tensors[1], &of->tensors[2]};
+    const struct tandem_tensor_desc *outputs[] = {&of->tensors[3]};
+    const bool norms = of->op == TANDEM_OP_LAYER_NORM ||
+                       of->op == TANDEM_OP_RMS_NORM;
+    const struct tandem_op op = {.struct_size = sizeof(op),
+                                 .id = of->op,
+                                 .ints = ints,
+                                 .int_count = reduces(of->op) ? 2 : 1,
+                                 .floats = floats,
+                                 .float_count = norms ? 1 : 0};
+    const struct request request = {
+        .hardware = compiler.hardware,
+        .group_log2 = GROUP_LOG2,
+        .op = &op,
+        .inputs = inputs,
+        .outputs = outputs,
+        .input_count = of->op == TANDEM_OP_LAYER_NORM ? 3
+                       : of->op == TANDEM_OP_RMS_NORM ? 2
+                                                      : 1,
+        .output_count = 1};
+    return plan_make(plan, &request) == TANDEM_OK;
+}
+
+/* ---- the same in double ---- */
+
+struct moments {
+    double sum, squares, apart, most, sizes, exponents, product;
+};
+
+static struct moments row_moments(const struct row_case *of, int64_t row)
+{
+    struct moments m = {.most = -INFINITY, .product = 1};
+    for (int64_t i = 0; i < of->shape->count; i++) {
+        double x = of->x[place(of, row, i)];
+        m.sum += x;
+        m.sizes += fabs(x);
+        m.squares += x * x;
+        m.most = fmax(m.most, x);
+        m.product *= x;
+    }
+    double mean = m.sum / (double)of->shape->count;
+    for (int64_t i = 0; i < of->shape->count; i++) {
+        double x = of->x[place(of, row, i)];
+        m.apart += (x - mean) * (x - mean);
+        m.exponents += exp(x - m.most);
+    }
+    return m;
+}
+
+static double reduced(uint32_t op, const struct moments *m, double count)
+{
+    switch (op) {
+    case TANDEM_OP_SUM:
+        return m->sum;
+    case TANDEM_OP_MEAN:
+        return m->sum / count;
+    case TANDEM_OP_PROD:
+        return m->product;
+    case TANDEM_OP_SUM_SQUARE:
+        return m->squares;
+    case TANDEM_OP_L2:
+        return sqrt(m->squares);
+    default:
+        return m->most;
+    }
+}
+
+static double written(const struct row_case *of, const struct moments *m,
+                      int64_t row, int64_t nth)
+{
+    double count = (double)of->shape->count;
+    double x = of->x[place(of, row, nth)];
+    if (of->op == TANDEM_OP_SOFTMAX)
+        return exp(x - m->most) / m->exponents;
+    if (of->op == TANDEM_OP_RMS_NORM)
+        return x / sqrt(m->squares / count) * of->scale[nth];
+    return (x - m->sum / count) / sqrt(m->apart / count) * of->scale[nth] +
+           of->bias[nth];
+}
+
+/* Sums by what they add, the rest by what there is. */
+static bool near(const struct row_case *of, const struct moments *m,
+                 double got, double want)
+{
+    double count = (double)of->shape->count;
+    float narrow = (float)want;
+    double allowed = MOST_REDUCED * fabs(want);
+    if (of->op == TANDEM_OP_PROD)
+        allowed = 0x1p-22 * sqrt(count) * fabs(want);
+    if (of->op == TANDEM_OP_SUM)
+        allowed = MOST_REDUCED * m->sizes;
+    if (of->op == TANDEM_OP_MEAN)
+        allowed = MOST_REDUCED * m->sizes / count;
+    if (of->op == TANDEM_OP_LAYER_NORM || of->op == TANDEM_OP_RMS_NORM)
+        allowed = 1e-4 * fmax(1, fabs(want));
+    if (isinf(narrow))
+        return got == (double)narrow;
+    return fabs(got - want) <= allowed + 0x1p-149;
+}
+
+static bool case_right(const struct row_case *of)
+{
+    const struct shape *shape = of->shape;
+    for (int64_t row = 0; row < shape->rows; row++) {
+        const struct moments m = row_moments(of, row);
+        int64_t results = reduces(of->op) ? 1 : shape->count;
+        for (int64_t i = 0; i < results; i++) {
+            double want = reduces(of->op)
+                              ? reduced(of->op, &m, (double)shape->count)
+                              : written(of, &m, row, i);
+            double got =
+                of->result[reduces(of->op) ? row : place(of, row, i)];
+            if (near(of, &m, got, want))
+                continue;
+            fprintf(stderr, "(%" PRId64 ", %" PRId64 ") is %g, not %g\n", row,
+                    i, got, want);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool case_run(uint32_t op, const struct shape *shape)
+{
+    struct row_case of;
+    struct plan plan;
+    void *temporary = NULL;
+    bool right = case_make(&of, op, shape) && case_plan(&plan, &of);
+    if (right) {
+        temporary = aligned_alloc(256, (plan.temp_bytes + 511) / 256 * 256);
+        right = temporary != NULL && plan_run(&compiler, &plan, temporary) &&
+                case_right(&of);
+    }
+    printf("operator %u of %" PRId64 " x %" PRId64 "%s%s: %s\n", op,
+           shape->rows, shape->count, shape->pad != 0 ? ", apart" : "",
+           shape->across ? ", across" : "", right ? "right" : "WRONG");
+    fflush(stdout);
+    free(temporary);
+    case_free(&of);
+    return right;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct platform_device hardware = {.correct_divide = true,
+                                                    .nvidia = true,
+                                                    .info = {
+                                                        .compute_units = 132}};
+    bool right = true;
+    if (argc < 3) {
+        fprintf(stderr, "usage: %s DIRECTORY COMPILER OPTION...\n", argv[0]);
+        return 2;
+    }
+    compiler = (struct compiler){argv[1], argv + 2, &hardware};
+    for (size_t i = 0; i < OPERATORS; i++)
+        for (size_t j = 0; j < SHAPES; j++)
+            right = case_run(operators[i], &shapes[j]) && right;
+    return right ? 0 : 1;
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls of every kind: each operator of the table with all dtypes, several
+ * shapes, layouts and attributes.  What is no valid call is left out by the
+ * same judge as in the plugin, so that nothing here knows an operator.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/argument_check.h"
+#include "common/last_error.h"
+#include "common/operator_table.h"
+#include "opencl/plan/operand_packing.h"
+#include "opencl/plan/plan.h"
+#include "opencl/device/device_enumeration.h"
+#include "variants.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define MOST_KEYS 4096u
+#define MOST_DTYPES 32u
+#define HUGE_EXTENT ((int64_t)1 << 33) /* asks for 64-bit indices */
+
+static const struct sample {
+    uint32_t rank;
+    int64_t shape[3];
+} samples[] = {{1, {64}},
+               {1, {1 << 24}}, /* one output's elements, split over groups */
+               {2, {64, 64}},
+               {3, {4, 64, 64}},
+               {1, {HUGE_EXTENT}},
+               {2, {HUGE_EXTENT, 8}},
+               {3, {HUGE_EXTENT, 16, 16}}};
+
+static const int64_t attributes[][3] = {
+    {0, 0, 0}, {1, 0, 0}, {1, 1, 0}, {1, 0, 2}, {2, 1, 0}};
+
+enum arrangement { CONTIGUOUS, UNALIGNED, PADDED, REVERSED, ARRANGEMENTS };
+
+/* Which shape inputs after the first have. */
+enum others { SAME, LEADING_AXIS, OTHERS };
+
+struct search {
+    struct keys *keys;
+    struct request request;
+    struct tandem_op op;
+    double floats[8];
+    struct tandem_tensor_desc tensors[TANDEM_MAX_OPERANDS];
+    struct tandem_tensor_desc results[TANDEM_MAX_OPERANDS];
+    const struct tandem_tensor_desc *inputs[TANDEM_MAX_OPERANDS];
+    const struct tandem_tensor_desc *outputs[TANDEM_MAX_OPERANDS];
+    const struct operator_row *row;
+    bool valid; /* some call of row was */
+};
+
+/* ---- keys ---- */
+
+static void key_add(struct keys *keys, uint64_t key)
+{
+    for (uint32_t i = 0; i < keys->count; i++)
+        if (keys->key[i] == key)
+            return;
+    if (keys->count < MOST_KEYS)
+        keys->key[keys->count++] = key;
+}
+
+static void plan_add(struct keys *keys, const struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->steps; i++)
+        if (KEY_KERNEL(plan->step[i].key) != KERNEL_COPY_BUFFER)
+            key_add(keys, plan->step[i].key);
+}
+
+/* ---- one call ---- */
+
+/* False where the elements are more than can be counted, as an index makes them
+ * of gathered rows. */
+static bool tensor_arrange(struct tandem_tensor_desc *tensor,
+                           enum arrangement how)
+{
+    int64_t step = how == PADDED ? 2 : 1;
+    tensor->byte_offset =
+        how == UNALIGNED ? TANDEM_DTYPE_BYTES(tensor->dtype) : 0;
+    for (uint32_t i = 0; i < tensor->rank; i++) {
+        uint32_t axis = how == REVERSED ? i : tensor->rank - 1 - i;
+        tensor->strides[axis] = step;
+        if (__builtin_mul_overflow(step, tensor->shape[axis], &step))
+            return false;
+    }
+    return true;
+}
+
+static void inputs_fill(struct search *search, const struct sample *sample,
+                        enum others others, enum arrangement how)
+{
+    for (uint32_t i = 0; i < search->row->inputs; i++) {
+        struct tandem_tensor_desc *tensor = &search->tensors[i];
+        tensor->rank = i > 0 && others == LEADING_AXIS ? 1 : sample->rank;
+        memcpy(tensor->shape, sample->shape, sizeof(sample->shape));
+        tensor_arrange(tensor, how);
+    }
+}
+
+/* Scalars stand in for the inputs whose bits are set. */
+static void call_try(struct search *search, uint32_t scalars)
+{
+    struct plan plan;
+    struct request *request = &search->request;
+    const struct operator_row *row = search->row;
+    request->input_count = row->inputs;
+    request->output_count = row->outputs;
+    for (uint32_t i = 0; i < row->inputs; i++)
+        search->inputs[i] = scalars >> i & 1u ? NULL : &search->tensors[i];
+    search->op.float_count =
+        row->floats + (uint32_t)__builtin_popcount(scalars);
+    for (uint32_t i = 0; i < row->outputs; i++) {
+        if (infer_output(&search->op, search->inputs, row->inputs, i,
+                         &search->results[i]) != TANDEM_OK ||
+            !tensor_arrange(&search->results[i], CONTIGUOUS))
+            return;
+    }
+    if (check_op(&search->op, search->inputs, row->inputs, search->outputs,
+                 row->outputs, NULL, NULL) != TANDEM_OK)
+        return;
+    search->valid = true;
+    for (int meet = 0; meet < 2; meet++) {
+        request->has_device_scope_visibility = meet != 0;
+        if (plan_make(&plan, request) == TANDEM_OK)
+            plan_add(search->keys, &plan);
+    }
+}
+
+/* ---- all calls of an operator ---- */
+
+static uint32_t scalar_choices(const struct operator_row *row)
+{
+    bool takes = row->op_class >= TANDEM_CLASS_BINARY &&
+                 row->op_class <= TANDEM_CLASS_TERNARY;
+    return takes ? 1u << row->inputs : 1;
+}
+
+static void layouts_try(struct search *search)
+{
+    for (size_t i = 0; i < COUNT(samples) * OTHERS * ARRANGEMENTS; i++) {
+        size_t sample = i / (OTHERS * ARRANGEMENTS);
+        inputs_fill(search, &samples[sample],
+                    (enum others)(i / ARRANGEMENTS % OTHERS),
+                    (enum arrangement)(i % ARRANGEMENTS));
+        for (uint32_t scalars = 0; scalars < scalar_choices(search->row);
+             scalars++)
+            call_try(search, scalars);
+    }
+}
+
+static void attributes_try(struct search *search)
+{
+    for (size_t i = 0; i < COUNT(attributes); i++) {
+        search->op.ints = attributes[i];
+        search->op.int_count = COUNT(attributes[i]);
+        layouts_try(search);
+        if (search->row->op_class != TANDEM_CLASS_CROSS_ENTROPY)
+            continue;
+        search->floats[0] = 1e9; /* a gradient's scale */
+        layouts_try(search);
+        search->floats[0] = 0.5;
+    }
+}
+
+static uint32_t dtypes_list(uint32_t *out)
+{
+    uint32_t count = 0;
+    for (uint32_t dtype = 0; dtype < 1u << 16 && count < MOST_DTYPES; dtype++)
+        if (dtype_bytes(dtype) != 0)
+            out[count++] = dtype;
+    return count;
+}
+
+/* Whether the judge takes these dtypes in the simplest call that it takes at
+ * all: most combinations end here. */
+static bool dtypes_valid(struct search *search)
+{
+    search->valid = false;
+    for (size_t i = 0; !search->valid && i < COUNT(attributes) * OTHERS * 4;
+         i++) {
+        search->op.ints = attributes[i / (OTHERS * 4)];
+        search->op.int_count = COUNT(attributes[0]);
+        inputs_fill(search, &samples[i % 4], (enum others)(i / 4 % OTHERS),
+                    CONTIGUOUS);
+        call_try(search, 0);
+    }
+    return search->valid;
+}
+
+/* Operators of more inputs than three have one dtype for all. */
+static void operator_try(struct search *search)
+{
+    uint32_t dtypes[MOST_DTYPES], count = dtypes_list(dtypes);
+    uint32_t places = search->row->inputs <= 3 ? search->row->inputs : 1;
+    uint64_t combinations = count; /* the output's, which a cast is given */
+    bool any = false;
+    for (uint32_t i = 0; i < places; i++)
+        combinations *= count;
+    for (uint64_t i = 0; i < combinations; i++) {
+        uint64_t rest = i / count;
+        for (uint32_t j = 0; j < search->row->inputs; j++) {
+            search->tensors[j].dtype = dtypes[rest % count];
+            rest /= places > 1 ? count : 1;
+        }
+        for (uint32_t j = 0; j < search->row->outputs; j++)
+            search->results[j].dtype = dtypes[i % count];
+        if (dtypes_valid(search)) {
+            attributes_try(search);
+            any = true;
+        }
+    }
+    search->valid = any;
+}
+
+/* A product in tiles, whole, in few parts and in many. */
+static void tiles_try(struct search *search, const struct tandem_gemm *gemm,
+                      enum tile_id first, enum tile_id end)
+{
+    static const struct division divisions[] = {
+        {1, 0}, {2, 1}, {2, ALL_TILES}, {64, ALL_TILES}};
+    struct plan plan;
+    for (uint32_t i = 0; i < (end - first) * COUNT(divisions); i++) {
+        enum tile_id tile = (enum tile_id)(first + i / COUNT(divisions));
+        if (!product_counts(gemm) || !product_fits(gemm, tile))
+            continue;
+        /* On NVIDIA's alone the large plain tile reads single elements. */
+        if (tiles[tile].tensor != TENSOR_NONE &&
+            tiles[tile].plain == GEMM_SIMT_128X128 &&
+            packing_needs(gemm, GEMM_SIMT_128X128) != 0)
+            continue;
+        plan_product(&plan, gemm, tile, divisions[i % COUNT(divisions)], NULL,
+                     search->request.group_log2);
+        plan_add(search->keys, &plan);
+    }
+}
+
+/* What stands after a product, or does all of it. */
+static void activations_try(struct search *search, struct tandem_gemm *gemm)
+{
+    struct plan plan;
+    for (uint32_t i = 0; i < 2 * TANDEM_OP_ID_END; i++) {
+        gemm->activation = i / 2;
+        gemm->activation_alpha = i % 2;
+        if (check_gemm(gemm, NULL, NULL) != TANDEM_OK)
+            continue;
+        search->valid = true;
+        plan_epilogue(&plan, gemm, search->request.group_log2, 1.0f);
+        plan_add(search->keys, &plan);
+        tiles_try(search, gemm, 0, TILE_SKINNY_4);
+    }
+}
+
+/* Few rows, or columns, in every layout. */
+static void skinny_try(struct search *search, struct tandem_gemm *gemm)
+{
+    static const struct {
+        int64_t m;
+        enum tile_id tile;
+    } cases[] = {{1, TILE_SKINNY_1},
+                 {4, TILE_SKINNY_4},
+                 {6, TILE_SKINNY_8},
+                 {16, TILE_SKINNY_16},
+                 {1, TILE_SKINNY_BROAD}};
+    for (uint32_t i = 0; i < 8 * COUNT(cases); i++) {
+        gemm->m = cases[i / 8].m;
+        gemm->n = 64;
+        gemm->flags = (i & 1u ? TANDEM_GEMM_TRANSPOSE_A : 0) |
+                      (i & 2u ? TANDEM_GEMM_TRANSPOSE_B : 0);
+        gemm->a.ld = gemm->b.ld = gemm->k + (i & 4u ? 1 : 0);
+        gemm->c.ld = 64;
+        enum tile_id tile = cases[i / 8].tile;
+        tiles_try(search, gemm, tile, (enum tile_id)(tile + 1));
+    }
+}
+
+/* Of 16 bits: each kernel with each dtype on either side, two layouts. */
+static void halves_try(struct search *search, struct tandem_gemm *gemm)
+{
+    static const uint32_t dtypes[][2] = {{TANDEM_F16, TANDEM_F16},
+                                         {TANDEM_BF16, TANDEM_BF16},
+                                         {TANDEM_F16, TANDEM_F32},
+                                         {TANDEM_F32, TANDEM_BF16}};
+    struct plan plan;
+    for (uint32_t i = 0; i < 2 * COUNT(dtypes); i++) {
+        gemm->dtype = dtypes[i / 2][0];
+        gemm->c_dtype = dtypes[i / 2][1];
+        gemm->flags = i % 2 ? 0
+                            : TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B;
+        gemm->a.ld = gemm->b.ld = gemm->k + (i % 2 ? 0 : 1);
+        tiles_try(search, gemm, 0, TILES);
+        plan_naive_gemm(&plan, gemm, search->request.group_log2);
+        plan_add(search->keys, &plan);
+        plan_epilogue(&plan, gemm, search->request.group_log2, 1.0f);
+        plan_add(search->keys, &plan);
+    }
+}
+
+static void products_try(struct search *search)
+{
+    static const int64_t rows[] = {16, HUGE_EXTENT};
+    struct tandem_gemm gemm = {.struct_size = sizeof(gemm),
+                               .dtype = TANDEM_F32,
+                               .n = 16,
+                               .k = 4096,
+                               .batch = 1,
+                               .alpha = 1};
+    for (uint32_t i = 0; i < COUNT(rows); i++) {
+        gemm.m = rows[i];
+        gemm.a.ld = gemm.k;
+        gemm.b.ld = gemm.c.ld = 16;
+        activations_try(search, &gemm);
+    }
+    /* Several tiles; every layout, either operand in fours and
+     * not. */
+    gemm.m = gemm.n = gemm.c.ld = 272;
+    gemm.activation = TANDEM_OP_INVALID;
+    for (uint32_t i = 0; i < 16; i++) {
+        gemm.flags = (i & 1u ? TANDEM_GEMM_TRANSPOSE_A : 0) |
+                     (i & 2u ? TANDEM_GEMM_TRANSPOSE_B : 0);
+        gemm.a.ld = gemm.k + (i & 4u ? 1 : 0);
+        gemm.b.ld = gemm.k + (i & 8u ? 1 : 0);
+        tiles_try(search, &gemm, 0, TILE_SKINNY_1);
+        gemm.flags |= TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
+        tiles_try(search, &gemm, TILE_TF32_LARGE, TILES);
+    }
+    /* Rows that are too long for a group to keep. */
+    gemm.k = gemm.a.ld = gemm.b.ld = 4128;
+    tiles_try(search, &gemm, TILE_PAIR_LARGE, TILE_PAIR_MEDIUM);
+    gemm.k = 4096;
+    skinny_try(search, &gemm);
+    gemm.m = gemm.n = 16;
+    halves_try(search, &gemm);
+}
+
+/* ---- all operators ---- */
+
+static void search_start(struct search *search, struct keys *keys,
+                         const struct platform_device *hardware,
+                         uint32_t group_log2)
+{
+    memset(search, 0, sizeof(*search));
+    search->keys = keys;
+    for (size_t i = 0; i < COUNT(search->floats); i++)
+        search->floats[i] = 0.5;
+    for (uint32_t i = 0; i < TANDEM_MAX_OPERANDS; i++)
+        search->outputs[i] = &search->results[i];
+    search->op.struct_size = sizeof(search->op);
+    search->op.floats = search->floats;
+    search->request.hardware = hardware;
+    search->request.group_log2 = group_log2;
+    search->request.op = &search->op;
+    search->request.inputs = search->inputs;
+    search->request.outputs = search->outputs;
+}
+
+static bool every_kernel(const struct keys *keys)
+{
+    uint32_t found = 1u << KERNEL_COPY_BUFFER;
+    for (uint32_t i = 0; i < keys->count; i++)
+        found |= 1u << KEY_KERNEL(keys->key[i]);
+    for (uint32_t kernel = 0; kernel < KERNEL_IDS; kernel++)
+        if ((found >> kernel & 1u) == 0) {
+            fprintf(stderr, "no call plans kernel %u of opencl/plan/plan.h\n",
+                    (unsigned)kernel);
+            return false;
+        }
+    return true;
+}
+
+bool keys_find(struct keys *out, const struct platform_device *hardware,
+               uint32_t group_log2)
+{
+    struct search search;
+    out->count = 0;
+    out->key = malloc(MOST_KEYS * sizeof(*out->key));
+    if (out->key == NULL) {
+        fprintf(stderr, "out of memory\n");
+        return false;
+    }
+    search_start(&search, out, hardware, group_log2);
+    for (uint32_t i = 0; (search.row = operator_row_at(i)) != NULL; i++) {
+        search.op.id = search.row->id;
+        search.valid = false;
+        if (search.row->op_class == TANDEM_CLASS_GEMM)
+            products_try(&search);
+        else if (search.row->op_class != TANDEM_CLASS_FUSED)
+            operator_try(&search);
+        else
+            continue;
+        if (!search.valid) {
+            fprintf(stderr, "%s: no call that is tried is valid: %s\n",
+                    search.row->name, message_get());
+            return false;
+        }
+    }
+    if (out->count == MOST_KEYS) {
+        fprintf(stderr, "more than %u variants\n", MOST_KEYS - 1);
+        return false;
+    }
+    return every_kernel(out);
+}

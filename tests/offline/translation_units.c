@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Variants as source files.  A .cl file stands in its unit once for each
+ * variant, its options as macros, with every name that it gives to the file
+ * (functions, types, macros) made the variant's own: compiling many kernels
+ * together takes a small part of what each alone takes.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl/program/kernel_sources.h"
+#include "opencl/device/device_enumeration.h"
+#include "opencl/program/variant_options.h"
+#include "variants.h"
+
+#define MOST_UNITS 64u
+#define MOST_NAMES 128u
+#define NAME_BYTES 64u
+#define LABEL_BYTES 160u
+
+struct unit {
+    FILE *file;
+    char name[NAME_BYTES];
+    const char *cl; /* "reduce.cl" */
+    char shared[VARIANT_OPTION_BYTES];
+    uint32_t variants;
+    /* The variants' own options, so that none comes twice. */
+    char (*own)[VARIANT_OPTION_BYTES];
+};
+
+struct options {
+    char shared[VARIANT_OPTION_BYTES]; /* the compiler's and common.cl's */
+    char own[VARIANT_OPTION_BYTES];    /* the .cl file's */
+};
+
+struct names {
+    char name[MOST_NAMES][NAME_BYTES];
+    uint32_t count;
+};
+
+/* ---- options ---- */
+
+static void join(char *text, size_t bytes, const char *word)
+{
+    size_t used = strlen(text);
+    snprintf(text + used, bytes - used, "%s%s", used > 0 ? " " : "", word);
+}
+
+/* Whether word is "-DNAME..." of a name that common.cl does not look at. */
+static bool option_own(const char *word)
+{
+    char guard[NAME_BYTES];
+    if (strncmp(word, "-D", 2) != 0)
+        return false;
+    snprintf(guard, sizeof(guard), "#ifndef %.*s\n",
+             (int)strcspn(word + 2, "="), word + 2);
+    return strstr(kernel_common, guard) == NULL;
+}
+
+static void options_split(struct options *out, const char *options)
+{
+    char text[VARIANT_OPTION_BYTES], *rest = NULL;
+    out->shared[0] = out->own[0] = '\0';
+    snprintf(text, sizeof(text), "%s", options);
+    for (char *word = strtok_r(text, " ", &rest); word != NULL;
+         word = strtok_r(NULL, " ", &rest)) {
+        char *list = option_own(word) ? out->own : out->shared;
+        join(list, VARIANT_OPTION_BYTES, word);
+    }
+}
+
+/* "op_add_2_float": the values of the own options. */
+static void label_make(char *out, const char *own)
+{
+    char text[VARIANT_OPTION_BYTES], *rest = NULL;
+    out[0] = '\0';
+    snprintf(text, sizeof(text), "%s", own);
+    for (char *word = strtok_r(text, " ", &rest); word != NULL;
+         word = strtok_r(NULL, " ", &rest)) {
+        const char *value = strchr(word, '=');
+        size_t used = strlen(out);
+        if (value != NULL)
+            snprintf(out + used, LABEL_BYTES - used, "_%s", value + 1);
+    }
+}
+
+/* ---- the names of a .cl file ---- */
+
+static void name_add(struct names *names, const char *start, const char *end)
+{
+    size_t length = (size_t)(end - start);
+    if (length == 0 || length >= NAME_BYTES || names->count == MOST_NAMES)
+        return;
+    char *name = names->name[names->count];
+    memcpy(name, start, length);
+    name[length] = '\0';
+    for (uint32_t i = 0; i < names->count; i++)
+        if (strcmp(names->name[i], name) == 0)
+            return;
+    names->count++;
+}
+
+static bool in_name(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* The name that ends before end. */
+static void name_add_before(struct names *names, const char *line,
+                            const char *end)
+{
+    const char *start = end;
+    while (start > line && in_name(start[-1]))
+        start--;
+    name_add(names, start, end);
+}
+
+/* Starts with a word, and what comes after it. */
+static const char *after_word(const char *line, const char *word)
+{
+    size_t length = strlen(word);
+    return strncmp(line, word, length) == 0 ? line + length : NULL;
+}
+
+/* What a line that starts in the first column gives a name to. */
+static void line_scan(struct names *types, struct names *macros,
+                      const char *line, const char *end)
+{
+    const char *rest = after_word(line, "#define ");
+    if (rest != NULL) {
+        const char *stop = rest;
+        while (in_name(*stop))
+            stop++;
+        name_add(macros, rest, stop);
+        return;
+    }
+    const char *typedefs = after_word(line, "typedef ");
+    const char *body = typedefs != NULL ? typedefs : line;
+    if (after_word(body, "struct ") != NULL && end[-1] == '{')
+        name_add_before(types, body, end - 2);
+    else if ((typedefs != NULL || line[0] == '}') && end[-1] == ';')
+        name_add_before(types, line, end - 1);
+    else if (isalpha((unsigned char)line[0]) && typedefs == NULL) {
+        const char *paren = memchr(line, '(', (size_t)(end - line));
+        if (paren != NULL)
+            name_add_before(types, line, paren);
+    }
+}
+
+static void source_scan(struct names *own, struct names *macros,
+                        const char *source)
+{
+    own->count = macros->count = 0;
+    while (*source != '\0') {
+        const char *end = source + strcspn(source, "\n");
+        if (end > source)
+            line_scan(own, macros, source, end);
+        source = *end != '\0' ? end + 1 : end;
+    }
+}
+
+/* ---- writing ---- */
+
+static void defines_write(FILE *file, const char *own)
+{
+    char text[VARIANT_OPTION_BYTES], *rest = NULL;
+    snprintf(text, sizeof(text), "%s", own);
+    for (char *word = strtok_r(text, " ", &rest); word != NULL;
+         word = strtok_r(NULL, " ", &rest)) {
+        char *value = strchr(word, '=');
+        if (value != NULL)
+            *value++ = '\0';
+        fprintf(file, "#define %s %s\n", word + 2, value != NULL ? value : "1");
+    }
+}
+
+static void undefs_write(FILE *file, const char *own)
+{
+    char text[VARIANT_OPTION_BYTES], *rest = NULL;
+    snprintf(text, sizeof(text), "%s", own);
+    for (char *word = strtok_r(text, " ", &rest); word != NULL;
+         word = strtok_r(NULL, " ", &rest))
+        fprintf(file, "#undef %.*s\n", (int)strcspn(word + 2, "="), word + 2);
+}
+
+static void variant_write(struct unit *unit, const struct variant_text *text,
+                          const char *own)
+{
+    struct names names, macros;
+    char label[LABEL_BYTES];
+    label_make(label, own);
+    source_scan(&names, &macros, text->source);
+    defines_write(unit->file, own);
+    for (uint32_t i = 0; i < names.count; i++)
+        fprintf(unit->file, "#define %s %s%s\n", names.name[i], names.name[i],
+                label);
+    fputs(text->source, unit->file);
+    for (uint32_t i = 0; i < names.count; i++)
+        fprintf(unit->file, "#undef %s\n", names.name[i]);
+    for (uint32_t i = 0; i < macros.count; i++)
+        fprintf(unit->file, "#undef %s\n", macros.name[i]);
+    undefs_write(unit->file, own);
+}
+
+/* ---- units ---- */
+
+static struct unit *unit_open(struct unit *units, uint32_t *count,
+                              const char *directory,
+                              const struct variant_text *text,
+                              const char *shared, uint32_t variants)
+{
+    uint32_t number = 1;
+    char path[4096];
+    for (uint32_t i = 0; i < *count; i++) {
+        if (strcmp(units[i].cl, text->file) != 0)
+            continue;
+        if (strcmp(units[i].shared, shared) == 0)
+            return &units[i];
+        number++;
+    }
+    if (*count == MOST_UNITS)
+        return NULL;
+    struct unit *unit = &units[(*count)++];
+    unit->cl = text->file;
+    snprintf(unit->shared, sizeof(unit->shared), "%s", shared);
+    snprintf(unit->name, sizeof(unit->name), "%.*s-%u.cl",
+             (int)strcspn(text->file, "."), text->file, (unsigned)number);
+    snprintf(path, sizeof(path), "%s/%s", directory, unit->name);
+    unit->own = calloc(variants, sizeof(*unit->own));
+    unit->file = fopen(path, "we");
+    if (unit->file != NULL)
+        fputs(kernel_common, unit->file);
+    return unit;
+}
+
+/* Two kernels of one file with the same options are one program. */
+static bool variant_known(struct unit *unit, const char *own)
+{
+    for (uint32_t i = 0; i < unit->variants; i++)
+        if (strcmp(unit->own[i], own) == 0)
+            return true;
+    snprintf(unit->own[unit->variants++], VARIANT_OPTION_BYTES, "%s", own);
+    return false;
+}
+
+static bool units_close(struct unit *units, uint32_t count)
+{
+    bool written = true;
+    for (uint32_t i = 0; i < count; i++) {
+        struct unit *unit = &units[i];
+        written = written && unit->file != NULL && !ferror(unit->file);
+        if (unit->file != NULL && fclose(unit->file) != 0)
+            written = false;
+        if (written)
+            printf("%s %u %s\n", unit->name, (unsigned)unit->variants,
+                   unit->shared);
+        free(unit->own);
+    }
+    return written;
+}
+
+bool units_write(const char *directory, const struct keys *keys)
+{
+    /* What keys_find planned for. */
+    struct platform_device hardware = {.correct_divide = true};
+    struct unit units[MOST_UNITS] = {{0}};
+    uint32_t count = 0;
+    bool opened = true;
+    for (uint32_t i = 0; opened && i < keys->count; i++) {
+        struct variant_text text;
+        struct options options;
+        variant_describe(&text, keys->key[i], &hardware);
+        options_split(&options, text.options);
+        struct unit *unit = unit_open(units, &count, directory, &text,
+                                      options.shared, keys->count);
+        opened = unit != NULL && unit->file != NULL && unit->own != NULL;
+        if (opened && !variant_known(unit, options.own))
+            variant_write(unit, &text, options.own);
+    }
+    bool written = units_close(units, count);
+    if (!opened || !written)
+        fprintf(stderr, "cannot write the units in %s\n", directory);
+    return opened && written;
+}

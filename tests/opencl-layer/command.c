@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The functions that enqueue: counted, and failed, at once or later, where the
+ * script says so.
+ */
+#include "internal.h"
+
+#include <stdlib.h>
+
+#define WAITS cl_uint wait_count, const cl_event *waits, cl_event *event
+
+static void enqueued(cl_int error, uint64_t *counter, size_t bytes,
+                     cl_bool blocking, const cl_event *event)
+{
+    if (error != CL_SUCCESS)
+        return;
+    count(counter, 1);
+    count(&counts.bytes, bytes);
+    if (blocking)
+        count(&counts.waits, 1);
+    if (event && *event)
+        count(&counts.created[LAYER_EVENT], 1);
+}
+
+/* A byte of what the host wrote is lost, where the environment wants it. */
+static void *stale(void *mapped)
+{
+    if (mapped && getenv("TANDEM_LAYER_STALE_MAP"))
+        *(unsigned char *)mapped ^= 0xffu;
+    return mapped;
+}
+
+/* first and second: the buffers it uses, or NULL; bytes: that it moves between
+ * a buffer and something else. */
+#define ENQUEUES(counter, bytes, blocking, first, second, name, parameters,  \
+                 arguments)                                                  \
+    cl_int CL_API_CALL layer_##name parameters                               \
+    {                                                                        \
+        const cl_mem uses[2] = {first, second};                              \
+        struct hold_waits held;                                              \
+        cl_int error;                                                        \
+                                                                             \
+        if (fault_call(F_##name, NULL, &error))                              \
+            return error;                                                    \
+        command_waits(queue, wait_count, waits);                             \
+        if (!command_diverted(F_##name, NULL, queue, uses, 2, blocking,      \
+                              event, &error)) {                              \
+            shadow_before(queue, uses, 2, false);                            \
+            hold_begin(queue, blocking, &wait_count, &waits, &held);         \
+            error = target.name arguments;                                   \
+            shadow_after(queue, uses, 2, false);                             \
+            hold_done(queue, blocking, event);                               \
+        }                                                                    \
+        enqueued(error, &counts.counter, bytes, blocking, event);            \
+        return error;                                                        \
+    }
+
+ENQUEUES(kernels, 0, CL_FALSE, NULL, NULL, clEnqueueTask,
+         (cl_command_queue queue, cl_kernel kernel, WAITS),
+         (queue, kernel, wait_count, waits, event))
+ENQUEUES(reads, size, blocking, buffer, NULL, clEnqueueReadBuffer,
+         (cl_command_queue queue, cl_mem buffer, cl_bool blocking,
+          size_t offset, size_t size, void *host, WAITS),
+         (queue, buffer, blocking, offset, size, host, wait_count, waits,
+          event))
+ENQUEUES(writes, size, blocking, buffer, NULL, clEnqueueWriteBuffer,
+         (cl_command_queue queue, cl_mem buffer, cl_bool blocking,
+          size_t offset, size_t size, const void *host, WAITS),
+         (queue, buffer, blocking, offset, size, host, wait_count, waits,
+          event))
+ENQUEUES(reads, region[0] * region[1] * region[2], blocking, buffer, NULL,
+         clEnqueueReadBufferRect,
+         (cl_command_queue queue, cl_mem buffer, cl_bool blocking,
+          const size_t *from, const size_t *to, const size_t *region,
+          size_t row, size_t slice, size_t host_row, size_t host_slice,
+          void *host, WAITS),
+         (queue, buffer, blocking, from, to, region, row, slice, host_row,
+          host_slice, host, wait_count, waits, event))
+ENQUEUES(writes, region[0] * region[1] * region[2], blocking, buffer, NULL,
+         clEnqueueWriteBufferRect,
+         (cl_command_queue queue, cl_mem buffer, cl_bool blocking,
+          const size_t *from, const size_t *to, const size_t *region,
+          size_t row, size_t slice, size_t host_row, size_t host_slice,
+          const void *host, WAITS),
+         (queue, buffer, blocking, from, to, region, row, slice, host_row,
+          host_slice, host, wait_count, waits, event))
+ENQUEUES(copies, size, CL_FALSE, from, to, clEnqueueCopyBuffer,
+         (cl_command_queue queue, cl_mem from, cl_mem to, size_t from_offset,
+          size_t to_offset, size_t size, WAITS),
+         (queue, from, to, from_offset, to_offset, size, wait_count, waits,
+          event))
+ENQUEUES(copies, region[0] * region[1] * region[2], CL_FALSE, from, to,
+         clEnqueueCopyBufferRect,
+         (cl_command_queue queue, cl_mem from, cl_mem to,
+          const size_t *from_origin, const size_t *to_origin,
+          const size_t *region, size_t from_row, size_t from_slice,
+          size_t to_row, size_t to_slice, WAITS),
+         (queue, from, to, from_origin, to_origin, region, from_row,
+          from_slice, to_row, to_slice, wait_count, waits, event))
+ENQUEUES(fills, 0, CL_FALSE, buffer, NULL, clEnqueueFillBuffer,
+         (cl_command_queue queue, cl_mem buffer, const void *pattern,
+          size_t pattern_size, size_t offset, size_t size, WAITS),
+         (queue, buffer, pattern, pattern_size, offset, size, wait_count,
+          waits, event))
+ENQUEUES(unmaps, 0, CL_FALSE, NULL, NULL, clEnqueueUnmapMemObject,
+         (cl_command_queue queue, cl_mem memory, void *mapped, WAITS),
+         (queue, memory, stale(mapped), wait_count, waits, event))
+ENQUEUES(copies, 0, CL_FALSE, NULL, NULL, clEnqueueMigrateMemObjects,
+         (cl_command_queue queue, cl_uint memory_count, const cl_mem *memories,
+          cl_mem_migration_flags flags, WAITS),
+         (queue, memory_count, memories, flags, wait_count, waits, event))
+ENQUEUES(markers, 0, CL_FALSE, NULL, NULL, clEnqueueMarkerWithWaitList,
+         (cl_command_queue queue, WAITS), (queue, wait_count, waits, event))
+ENQUEUES(markers, 0, CL_FALSE, NULL, NULL, clEnqueueBarrierWithWaitList,
+         (cl_command_queue queue, WAITS), (queue, wait_count, waits, event))
+
+cl_int CL_API_CALL layer_clEnqueueNDRangeKernel(
+    cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
+    const size_t *offset, const size_t *global, const size_t *local, WAITS)
+{
+    cl_mem memories[KERNEL_ARGUMENTS];
+    char name[64];
+    const cl_uint memory_count =
+        kernel_memories(kernel, memories, name, sizeof name);
+    struct hold_waits held;
+    cl_int error;
+
+    if (fault_call(F_clEnqueueNDRangeKernel, name, &error))
+        return error;
+    command_waits(queue, wait_count, waits);
+    if (!command_diverted(F_clEnqueueNDRangeKernel, name, queue, memories,
+                          memory_count, CL_FALSE, event, &error)) {
+        shadow_before(queue, memories, memory_count, true);
+        hold_begin(queue, CL_FALSE, &wait_count, &waits, &held);
+        error = target.clEnqueueNDRangeKernel(queue, kernel, dimensions,
+                                              offset, global, local,
+                                              wait_count, waits, event);
+        shadow_after(queue, memories, memory_count, true);
+        hold_done(queue, CL_FALSE, event);
+        if (error == CL_SUCCESS)
+            kernel_corrupt(queue, kernel,
+                           fault_result(F_clEnqueueNDRangeKernel, name));
+    }
+    enqueued(error, &counts.kernels, 0, CL_FALSE, event);
+    return error;
+}
+
+/* A map whose command is to fail has its address all the same, as from a
+ * driver that gives it before the command was run. */
+void *CL_API_CALL layer_clEnqueueMapBuffer(
+    cl_command_queue queue, cl_mem buffer, cl_bool blocking,
+    cl_map_flags flags, size_t offset, size_t size, WAITS, cl_int *error)
+{
+    struct hold_waits held;
+    cl_int own = CL_SUCCESS;
+    void *mapped = NULL;
+
+    if (fault_call(F_clEnqueueMapBuffer, NULL, &own)) {
+        if (error)
+            *error = own;
+        return NULL;
+    }
+    if (!command_diverted(F_clEnqueueMapBuffer, NULL, queue, &buffer, 1,
+                          blocking, event, &own)) {
+        hold_begin(queue, blocking, &wait_count, &waits, &held);
+        mapped =
+            target.clEnqueueMapBuffer(queue, buffer, blocking, flags, offset,
+                                      size, wait_count, waits, event, &own);
+        hold_done(queue, blocking, event);
+    } else if (own == CL_SUCCESS)
+        mapped = target.clEnqueueMapBuffer(queue, buffer, CL_FALSE, flags,
+                                           offset, size, 0, NULL, NULL, NULL);
+    enqueued(own, &counts.maps, size, blocking, event);
+    if (error)
+        *error = own;
+    return mapped;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of the layer share: the functions it stands before, what
+ * they pass calls on to, and the questions that each asks before it does.
+ */
+#ifndef TANDEM_TESTS_LAYER_INTERNAL_H
+#define TANDEM_TESTS_LAYER_INTERNAL_H
+
+#define CL_TARGET_OPENCL_VERSION 300
+#define CL_USE_DEPRECATED_OPENCL_1_1_APIS
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#define CL_USE_DEPRECATED_OPENCL_2_0_APIS
+#include <CL/cl_layer.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "layer.h"
+
+/* X(function) */
+#define LAYER_FUNCTIONS(X)                                                   \
+    X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs)               \
+    X(clGetDeviceInfo) X(clCreateContext) X(clCreateContextFromType)         \
+    X(clRetainContext) X(clReleaseContext) X(clGetContextInfo)               \
+    X(clCreateCommandQueue) X(clCreateCommandQueueWithProperties)            \
+    X(clRetainCommandQueue) X(clReleaseCommandQueue)                         \
+    X(clGetCommandQueueInfo) X(clCreateBuffer)                               \
+    X(clCreateBufferWithProperties) X(clCreateSubBuffer) X(clCreateImage)    \
+    X(clRetainMemObject) X(clReleaseMemObject) X(clGetMemObjectInfo)         \
+    X(clCreateProgramWithSource) X(clCreateProgramWithBinary)                \
+    X(clCreateProgramWithIL) X(clCreateProgramWithBuiltInKernels)            \
+    X(clLinkProgram) X(clRetainProgram) X(clReleaseProgram)                  \
+    X(clBuildProgram) X(clGetProgramInfo) X(clGetProgramBuildInfo)           \
+    X(clCreateKernel) X(clCloneKernel) X(clCreateKernelsInProgram)           \
+    X(clRetainKernel) X(clReleaseKernel) X(clSetKernelArg)                   \
+    X(clGetKernelInfo) X(clGetKernelWorkGroupInfo) X(clCreateUserEvent)      \
+    X(clRetainEvent) X(clReleaseEvent) X(clGetEventInfo)                     \
+    X(clGetEventProfilingInfo) X(clWaitForEvents) X(clSetEventCallback)      \
+    X(clCreateSampler) X(clRetainSampler) X(clReleaseSampler)         \
+    X(clFlush) X(clFinish)                                                   \
+    X(clEnqueueNDRangeKernel) X(clEnqueueTask) X(clEnqueueReadBuffer)        \
+    X(clEnqueueWriteBuffer) X(clEnqueueReadBufferRect)                       \
+    X(clEnqueueWriteBufferRect) X(clEnqueueCopyBuffer)                       \
+    X(clEnqueueCopyBufferRect) X(clEnqueueFillBuffer) X(clEnqueueMapBuffer)  \
+    X(clEnqueueUnmapMemObject) X(clEnqueueMigrateMemObjects)                 \
+    X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList)
+
+#define LAYER_ENUM(name) F_##name,
+enum function { LAYER_FUNCTIONS(LAYER_ENUM) FUNCTIONS };
+#undef LAYER_ENUM
+
+/* layer_clX has the type of clX. */
+#define LAYER_DECLARE(name) __typeof__(*(cl_api_##name)0) layer_##name;
+LAYER_FUNCTIONS(LAYER_DECLARE)
+#undef LAYER_DECLARE
+
+extern cl_icd_dispatch target; /* what calls are passed on to */
+extern struct layer_counts counts;
+extern const char *const function_names[FUNCTIONS];
+
+static inline void count(uint64_t *counter, uint64_t n)
+{
+    __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
+/* ---- fault.c ---- */
+
+/* Whether this call is to return out_code at once.  Hangs where the script
+ * says so.  text: the options or the kernel's name, or NULL. */
+bool fault_call(enum function function, const char *text, cl_int *out_code);
+/* Likewise for a command that is to be accepted: what becomes of it. */
+enum layer_fault fault_command(enum function function, const char *text,
+                               cl_int *out_code);
+/* Whether what the command computed is to be spoiled. */
+bool fault_result(enum function function, const char *text);
+/* Whether a new buffer's memory is to fail at its first use. */
+bool fault_buffer(cl_int *out_code, uint64_t *out_times, bool *out_later);
+/* The log of the build that failed last, or NULL. */
+const char *fault_build_log(void);
+/* Blocks until layer_release, if it was not called since before. */
+void fault_hang(void);
+/* Counts releases; a wait must not pass one by. */
+uint64_t fault_releases(void);
+void fault_environment(void);
+
+/* ---- error_codes.c ---- */
+
+cl_int code_pick(const char *function, uint32_t pick);
+
+/* ---- command_faults.c: commands that fail late, or never end ---- */
+
+/* What becomes of a command that is about to be enqueued: false where it is
+ * to be done.  Else *out_error is what the call returns, and where an event
+ * is asked for there is one, of a marker. */
+bool command_diverted(enum function function, const char *text,
+                      cl_command_queue queue, const cl_mem *memories,
+                      cl_uint memory_count, cl_bool blocking, cl_event *event,
+                      cl_int *out_error);
+/* Before that: a command that waits for a failed event fails. */
+void command_waits(cl_command_queue queue, cl_uint wait_count,
+                   const cl_event *waits);
+void buffer_created(cl_mem buffer);
+void buffer_gone(cl_mem buffer);
+void event_gone(cl_event event);
+void queue_gone(cl_command_queue queue);
+
+/* ---- deferred_submission.c: commands that do not begin yet ---- */
+
+#define HOLD_WAITS 8u
+struct hold_waits {
+    cl_event events[HOLD_WAITS];
+};
+/* Around the driver's call; what it is to wait for may be in out. */
+void hold_begin(cl_command_queue queue, cl_bool blocking, cl_uint *wait_count,
+                const cl_event **waits, struct hold_waits *out);
+void hold_done(cl_command_queue queue, cl_bool blocking, const cl_event *event);
+void hold_flush(cl_command_queue queue);
+void hold_wait(cl_command_queue queue);
+/* flushes: the wait does, else its caller has. */
+void hold_wait_event(cl_event event, bool flushes);
+void hold_question(cl_event event);
+void hold_event_gone(cl_event event);
+void hold_queue_gone(cl_command_queue queue);
+
+/* ---- noncoherent_import.c: copies of the host's memory ---- */
+
+cl_mem_flags shadow_flags(cl_mem_flags flags);
+void shadow_created(cl_mem buffer, cl_mem_flags flags, void *host, size_t size);
+void shadow_gone(cl_mem buffer);
+/* Around a command, a kernel or another one. */
+void shadow_before(cl_command_queue queue, const cl_mem *memories,
+                   cl_uint memory_count, bool kernel);
+void shadow_after(cl_command_queue queue, const cl_mem *memories,
+                  cl_uint memory_count, bool kernel);
+
+/* ---- kernel.c: what kernels are made of, and wrong results ---- */
+
+void program_built(cl_program program, const char *options);
+void program_gone(cl_program program);
+void kernel_created(cl_kernel kernel, cl_program program, const char *name);
+void kernel_argument(cl_kernel kernel, cl_uint index, size_t bytes,
+                     const void *value);
+void kernel_gone(cl_kernel kernel);
+/* Its name, and its buffers in the arguments' order; "" and 0 if unknown. */
+#define KERNEL_ARGUMENTS 24u
+cl_uint kernel_memories(cl_kernel kernel, cl_mem *out_memories,
+                        char *out_name, size_t name_room);
+/* After kernel was enqueued: spoils what it wrote, always or where the
+ * environment says so. */
+void kernel_corrupt(cl_command_queue queue, cl_kernel kernel, bool always);
+void corrupt_environment(void);
+
+/* ---- guard_pages.c ---- */
+
+void fence_environment(void);
+
+/* ---- object_cache.c ---- */
+
+void memo_environment(void);
+
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The functions that create, retain, release and ask about objects: counted,
+ * and failed where the script says so.
+ */
+#include "internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- objects ---- */
+
+/* A function that returns a new object; note is told of it. */
+#define CREATES(object, type, name, text, note, parameters, arguments)       \
+    type CL_API_CALL layer_##name parameters                                 \
+    {                                                                        \
+        cl_int code;                                                         \
+        type created;                                                        \
+                                                                             \
+        if (fault_call(F_##name, text, &code)) {                             \
+            if (error)                                                       \
+                *error = code;                                               \
+            return NULL;                                                     \
+        }                                                                    \
+        created = target.name arguments;                                     \
+        if (created) {                                                       \
+            count(&counts.created[object], 1);                               \
+            note;                                                            \
+        }                                                                    \
+        return created;                                                      \
+    }
+
+CREATES(LAYER_CONTEXT, cl_context, clCreateContext, NULL, (void)0,
+        (const cl_context_properties *properties, cl_uint device_count,
+         const cl_device_id *devices,
+         void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *),
+         void *user, cl_int *error),
+        (properties, device_count, devices, notify, user, error))
+CREATES(LAYER_CONTEXT, cl_context, clCreateContextFromType, NULL, (void)0,
+        (const cl_context_properties *properties, cl_device_type type,
+         void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *),
+         void *user, cl_int *error),
+        (properties, type, notify, user, error))
+CREATES(LAYER_QUEUE, cl_command_queue, clCreateCommandQueue, NULL, (void)0,
+        (cl_context context, cl_device_id device,
+         cl_command_queue_properties properties, cl_int *error),
+        (context, device, properties, error))
+CREATES(LAYER_QUEUE, cl_command_queue, clCreateCommandQueueWithProperties,
+        NULL, (void)0,
+        (cl_context context, cl_device_id device,
+         const cl_queue_properties *properties, cl_int *error),
+        (context, device, properties, error))
+/* What the environment wants before all sources: one more string, where there
+ * is room for it, in memory that a thread's next call uses again. */
+#define MOST_STRINGS 16u
+static const char *prelude(cl_uint string_count)
+{
+    return string_count + 1 < MOST_STRINGS
+               ? getenv("TANDEM_LAYER_SOURCE_PREFIX")
+               : NULL;
+}
+
+static cl_uint prelude_count(cl_uint string_count)
+{
+    return string_count + (prelude(string_count) != NULL);
+}
+
+static const char **prelude_strings(cl_uint string_count, const char **strings)
+{
+    static _Thread_local const char *texts[MOST_STRINGS];
+
+    texts[0] = prelude(string_count);
+    for (cl_uint i = 0; texts[0] && i < string_count; i++)
+        texts[i + 1] = strings[i];
+    return texts[0] ? texts : strings;
+}
+
+static const size_t *prelude_lengths(cl_uint string_count,
+                                     const size_t *lengths)
+{
+    static _Thread_local size_t longer[MOST_STRINGS];
+
+    if (!prelude(string_count) || !lengths)
+        return lengths;
+    memcpy(longer + 1, lengths, string_count * sizeof *lengths);
+    return longer;
+}
+
+CREATES(LAYER_MEMORY, cl_mem, clCreateBuffer, NULL,
+        (buffer_created(created), shadow_created(created, flags, host, size)),
+        (cl_context context, cl_mem_flags flags, size_t size, void *host,
+         cl_int *error),
+        (context, shadow_flags(flags), size, host, error))
+CREATES(LAYER_MEMORY, cl_mem, clCreateBufferWithProperties, NULL,
+        buffer_created(created),
+        (cl_context context, const cl_mem_properties *properties,
+         cl_mem_flags flags, size_t size, void *host, cl_int *error),
+        (context, properties, flags, size, host, error))
+CREATES(LAYER_MEMORY, cl_mem, clCreateSubBuffer, NULL, (void)0,
+        (cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type type,
+         const void *info, cl_int *error),
+        (buffer, flags, type, info, error))
+CREATES(LAYER_MEMORY, cl_mem, clCreateImage, NULL, (void)0,
+        (cl_context context, cl_mem_flags flags, const cl_image_format *format,
+         const cl_image_desc *desc, void *host, cl_int *error),
+        (context, flags, format, desc, host, error))
+CREATES(LAYER_PROGRAM, cl_program, clCreateProgramWithSource, NULL, (void)0,
+        (cl_context context, cl_uint string_count, const char **strings,
+         const size_t *lengths, cl_int *error),
+        (context, prelude_count(string_count),
+         prelude_strings(string_count, strings),
+         prelude_lengths(string_count, lengths), error))
+CREATES(LAYER_PROGRAM, cl_program, clCreateProgramWithBinary, NULL, (void)0,
+        (cl_context context, cl_uint device_count, const cl_device_id *devices,
+         const size_t *lengths, const unsigned char **binaries,
+         cl_int *statuses, cl_int *error),
+        (context, device_count, devices, lengths, binaries, statuses, error))
+CREATES(LAYER_PROGRAM, cl_program, clCreateProgramWithIL, NULL, (void)0,
+        (cl_context context, const void *il, size_t length, cl_int *error),
+        (context, il, length, error))
+CREATES(LAYER_PROGRAM, cl_program, clCreateProgramWithBuiltInKernels, NULL,
+        (void)0,
+        (cl_context context, cl_uint device_count, const cl_device_id *devices,
+         const char *names, cl_int *error),
+        (context, device_count, devices, names, error))
+CREATES(LAYER_PROGRAM, cl_program, clLinkProgram, NULL, (void)0,
+        (cl_context context, cl_uint device_count, const cl_device_id *devices,
+         const char *options, cl_uint program_count, const cl_program *programs,
+         void(CL_CALLBACK *notify)(cl_program, void *), void *user,
+         cl_int *error),
+        (context, device_count, devices, options, program_count, programs,
+         notify, user, error))
+CREATES(LAYER_KERNEL, cl_kernel, clCreateKernel, name,
+        kernel_created(created, program, name),
+        (cl_program program, const char *name, cl_int *error),
+        (program, name, error))
+CREATES(LAYER_KERNEL, cl_kernel, clCloneKernel, NULL, (void)0,
+        (cl_kernel kernel, cl_int *error), (kernel, error))
+CREATES(LAYER_EVENT, cl_event, clCreateUserEvent, NULL, (void)0,
+        (cl_context context, cl_int *error), (context, error))
+CREATES(LAYER_SAMPLER, cl_sampler, clCreateSampler, NULL, (void)0,
+        (cl_context context, cl_bool normalized, cl_addressing_mode addressing,
+         cl_filter_mode filter, cl_int *error),
+        (context, normalized, addressing, filter, error))
+
+cl_int CL_API_CALL layer_clCreateKernelsInProgram(
+    cl_program program, cl_uint room, cl_kernel *kernels, cl_uint *out_count)
+{
+    cl_uint made = 0;
+    cl_int error;
+
+    if (fault_call(F_clCreateKernelsInProgram, NULL, &error))
+        return error;
+    error = target.clCreateKernelsInProgram(program, room, kernels, &made);
+
+    if (out_count)
+        *out_count = made;
+    if (error == CL_SUCCESS && kernels)
+        count(&counts.created[LAYER_KERNEL], made);
+    return error;
+}
+
+#define RETAINS(object, type, name)                                          \
+    cl_int CL_API_CALL layer_##name(type handle)                             \
+    {                                                                        \
+        cl_int error;                                                        \
+                                                                             \
+        if (fault_call(F_##name, NULL, &error))                              \
+            return error;                                                    \
+        error = target.name(handle);                                         \
+        if (error == CL_SUCCESS)                                             \
+            count(&counts.retained[object], 1);                              \
+        return error;                                                        \
+    }
+
+RETAINS(LAYER_CONTEXT, cl_context, clRetainContext)
+RETAINS(LAYER_QUEUE, cl_command_queue, clRetainCommandQueue)
+RETAINS(LAYER_MEMORY, cl_mem, clRetainMemObject)
+RETAINS(LAYER_PROGRAM, cl_program, clRetainProgram)
+RETAINS(LAYER_KERNEL, cl_kernel, clRetainKernel)
+RETAINS(LAYER_EVENT, cl_event, clRetainEvent)
+RETAINS(LAYER_SAMPLER, cl_sampler, clRetainSampler)
+
+/* note: what to forget. */
+#define RELEASES(object, type, name, note)                                   \
+    cl_int CL_API_CALL layer_##name(type handle)                             \
+    {                                                                        \
+        cl_int error;                                                        \
+                                                                             \
+        if (fault_call(F_##name, NULL, &error)) {                            \
+            count(&counts.unreleased[object], 1);                            \
+            return error;                                                    \
+        }                                                                    \
+        note;                                                                \
+        error = target.name(handle);                                         \
+        if (error == CL_SUCCESS)                                             \
+            count(&counts.released[object], 1);                              \
+        return error;                                                        \
+    }
+
+RELEASES(LAYER_CONTEXT, cl_context, clReleaseContext, (void)0)
+RELEASES(LAYER_QUEUE, cl_command_queue, clReleaseCommandQueue,
+         (queue_gone(handle), hold_queue_gone(handle)))
+RELEASES(LAYER_MEMORY, cl_mem, clReleaseMemObject,
+         (buffer_gone(handle), shadow_gone(handle)))
+RELEASES(LAYER_PROGRAM, cl_program, clReleaseProgram, program_gone(handle))
+RELEASES(LAYER_KERNEL, cl_kernel, clReleaseKernel, kernel_gone(handle))
+RELEASES(LAYER_EVENT, cl_event, clReleaseEvent,
+         (event_gone(handle), hold_event_gone(handle)))
+RELEASES(LAYER_SAMPLER, cl_sampler, clReleaseSampler, (void)0)
+
+/* ---- questions, and what has no object ---- */
+
+#define PASSES(name, parameters, arguments)                                  \
+    cl_int CL_API_CALL layer_##name parameters                               \
+    {                                                                        \
+        cl_int error;                                                        \
+                                                                             \
+        if (fault_call(F_##name, NULL, &error))                              \
+            return error;                                                    \
+        return target.name arguments;                                        \
+    }
+#define ROOM size_t room, void *value, size_t *out_size
+
+PASSES(clGetPlatformIDs,
+       (cl_uint room, cl_platform_id *platforms, cl_uint *out_count),
+       (room, platforms, out_count))
+PASSES(clGetPlatformInfo,
+       (cl_platform_id platform, cl_platform_info name, ROOM),
+       (platform, name, room, value, out_size))
+PASSES(clGetDeviceIDs,
+       (cl_platform_id platform, cl_device_type type, cl_uint room,
+        cl_device_id *devices, cl_uint *out_count),
+       (platform, type, room, devices, out_count))
+PASSES(clGetContextInfo, (cl_context context, cl_context_info name, ROOM),
+       (context, name, room, value, out_size))
+PASSES(clGetCommandQueueInfo,
+       (cl_command_queue queue, cl_command_queue_info name, ROOM),
+       (queue, name, room, value, out_size))
+PASSES(clGetMemObjectInfo, (cl_mem memory, cl_mem_info name, ROOM),
+       (memory, name, room, value, out_size))
+PASSES(clGetProgramInfo, (cl_program program, cl_program_info name, ROOM),
+       (program, name, room, value, out_size))
+PASSES(clGetKernelInfo, (cl_kernel kernel, cl_kernel_info name, ROOM),
+       (kernel, name, room, value, out_size))
+PASSES(clGetKernelWorkGroupInfo,
+       (cl_kernel kernel, cl_device_id device, cl_kernel_work_group_info name,
+        ROOM),
+       (kernel, device, name, room, value, out_size))
+PASSES(clGetEventProfilingInfo,
+       (cl_event event, cl_profiling_info name, ROOM),
+       (event, name, room, value, out_size))
+
+cl_int CL_API_CALL layer_clFlush(cl_command_queue queue)
+{
+    cl_int error;
+
+    if (fault_call(F_clFlush, NULL, &error))
+        return error;
+    hold_flush(queue);
+    return target.clFlush(queue);
+}
+
+/* A processor says that it is a GPU where the environment wants it. */
+cl_int CL_API_CALL layer_clGetDeviceInfo(cl_device_id device,
+                                         cl_device_info name, ROOM)
+{
+    cl_int error;
+
+    if (fault_call(F_clGetDeviceInfo, NULL, &error))
+        return error;
+    error = target.clGetDeviceInfo(device, name, room, value, out_size);
+    if (error == CL_SUCCESS && value && name == CL_DEVICE_TYPE &&
+        getenv("TANDEM_LAYER_GPU"))
+        *(cl_device_type *)value = CL_DEVICE_TYPE_GPU;
+    return error;
+}
+
+cl_int CL_API_CALL layer_clSetKernelArg(cl_kernel kernel, cl_uint index,
+                                        size_t size, const void *value)
+{
+    cl_int error;
+
+    if (fault_call(F_clSetKernelArg, NULL, &error))
+        return error;
+    error = target.clSetKernelArg(kernel, index, size, value);
+    if (error == CL_SUCCESS)
+        kernel_argument(kernel, index, size, value);
+    return error;
+}
+
+/* ---- builds ---- */
+
+cl_int CL_API_CALL layer_clBuildProgram(
+    cl_program program, cl_uint device_count, const cl_device_id *devices,
+    const char *options, void(CL_CALLBACK *notify)(cl_program, void *),
+    void *user)
+{
+    cl_int error;
+
+    count(&counts.builds, 1);
+    if (fault_call(F_clBuildProgram, options, &error))
+        return error;
+    error = target.clBuildProgram(program, device_count, devices, options,
+                                  notify, user);
+    if (error == CL_SUCCESS)
+        program_built(program, options);
+    return error;
+}
+
+cl_int CL_API_CALL layer_clGetProgramBuildInfo(cl_program program,
+                                               cl_device_id device,
+                                               cl_program_build_info name,
+                                               ROOM)
+{
+    const char *log = fault_build_log();
+    cl_int error;
+
+    if (fault_call(F_clGetProgramBuildInfo, NULL, &error))
+        return error;
+    if (name != CL_PROGRAM_BUILD_LOG || !log)
+        return target.clGetProgramBuildInfo(program, device, name, room, value,
+                                            out_size);
+    if (value && room > 0)
+        snprintf(value, room, "%s", log);
+    if (out_size)
+        *out_size = strlen(log) + 1;
+    return CL_SUCCESS;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Promises of Tandem's own plugins beyond tandem/backend.h: they keep the
+ * memory cap, transfers of 0 bytes do nothing, fill has read its pattern when
+ * it returns, a wait for an event outlives the event, and an event outlives its
+ * stream.  invalid_calls.c and invalid_memory.c test the promises about invalid
+ * calls.  The conformance suite does not require any of this of a plugin.
+ */
+#include <config.h>
+
+#include "../support/check_runner.h"
+#include "plugin.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SKIPPED 77
+#define MIB (UINT64_C(1) << 20)
+
+START_TEST(the_memory_cap_is_not_ignored)
+{
+    const struct tandem_backend *api = plugin_at((uint32_t)_i)->api;
+    const char *key = "memory_limit_bytes", *value = "16777216";
+    const struct tandem_open_options options = {.struct_size = sizeof(options),
+                                                .count = 1,
+                                                .keys = &key,
+                                                .values = &value};
+    struct tandem_memory_stats stats = {.struct_size = sizeof(stats)};
+    struct tandem_device *device;
+    struct tandem_buffer *buffer;
+
+    ck_assert_int_eq(api->open(0, &options, &device), TANDEM_OK);
+    ck_assert_int_eq(api->memory_stats(device, &stats), TANDEM_OK);
+    ck_assert_uint_eq(stats.cap_bytes, 16 * MIB);
+    ck_assert_int_eq(api->alloc(device, 17 * MIB, &buffer),
+                     TANDEM_OUT_OF_MEMORY);
+    api->close(device);
+}
+END_TEST
+
+/* ---- transfers ---- */
+
+static void contents_check(const struct bench *bench,
+                           const unsigned char *expected)
+{
+    unsigned char contents[BENCH_BYTES];
+
+    OK(bench, bench->api->download(bench->stream, bench->buffer, 0, contents,
+                                   BENCH_BYTES, 0, TIMEOUT_NS));
+    ck_assert_mem_eq(contents, expected, BENCH_BYTES);
+}
+
+START_TEST(transfers_of_0_bytes_do_nothing)
+{
+    unsigned char contents[BENCH_BYTES], byte = 1;
+    struct bench bench;
+
+    bench_open(&bench, (uint32_t)_i);
+    const struct tandem_backend *api = bench.api;
+    struct tandem_stream *s = bench.stream;
+    struct tandem_buffer *b = bench.buffer;
+
+    memset(contents, 7, sizeof(contents));
+    OK(&bench, api->upload(s, b, 0, contents, BENCH_BYTES, 0));
+    OK(&bench, api->download(s, b, 5, &byte, 0, 0, TIMEOUT_NS));
+    OK(&bench, api->download(s, b, BENCH_BYTES, &byte, 0, 0, TIMEOUT_NS));
+    OK(&bench, api->copy(s, b, 10, b, 10, 0));
+    OK(&bench, api->fill(s, b, 8, 0, &byte, 1));
+    ck_assert_uint_eq(byte, 1);
+    contents_check(&bench, contents);
+    bench_close(&bench);
+}
+END_TEST
+
+/* Fills ranges with patterns of every width and overwrites each pattern as soon
+ * as fill has returned. */
+START_TEST(fill_has_read_its_pattern)
+{
+    static const uint32_t widths[] = {1, 2, 4, 8};
+    unsigned char contents[BENCH_BYTES], pattern[8];
+    struct bench bench;
+
+    bench_open(&bench, (uint32_t)_i);
+    for (uint32_t round = 0; round < 16; round++) {
+        const uint32_t width = widths[round % 4];
+        const uint64_t offset = round * 256;
+
+        for (uint32_t i = 0; i < 8; i++)
+            pattern[i] = (unsigned char)(round * 16 + i + 1);
+        for (uint32_t i = 0; i < 256; i++)
+            contents[offset + i] = pattern[i % width];
+        OK(&bench, bench.api->fill(bench.stream, bench.buffer, offset, 256,
+                                   pattern, width));
+        memset(pattern, 0, sizeof(pattern));
+    }
+    contents_check(&bench, contents);
+    bench_close(&bench);
+}
+END_TEST
+
+/* ---- events ---- */
+
+#define ELEMENTS 20011
+#define ROUNDS 10
+#define LAUNCHES 5
+
+static struct tandem_buffer *zeros_new(const struct bench *bench)
+{
+    const unsigned char zero = 0;
+    struct tandem_buffer *buffer;
+
+    OK(bench,
+       bench->api->alloc(bench->device, ELEMENTS * sizeof(float), &buffer));
+    OK(bench, bench->api->fill(bench->stream, buffer, 0,
+                               ELEMENTS * sizeof(float), &zero, 1));
+    OK(bench, bench->api->stream_synchronize(bench->stream, TIMEOUT_NS));
+    return buffer;
+}
+
+/* Enqueues element = element op value, where op is add or mul. */
+static void launch(const struct bench *bench, struct tandem_stream *stream,
+                   struct tandem_buffer *buffer, uint32_t id, double value)
+{
+    const struct tandem_tensor_desc desc = {.buffer = buffer,
+                                            .dtype = TANDEM_F32,
+                                            .rank = 1,
+                                            .shape = {ELEMENTS},
+                                            .strides = {1}};
+    const struct tandem_tensor_desc *ins[] = {&desc, NULL}, *outs[] = {&desc};
+    const struct tandem_op op = {.struct_size = sizeof(op),
+                                 .id = id,
+                                 .float_count = 1,
+                                 .floats = &value};
+
+    OK(bench, bench->api->launch(stream, &op, ins, 2, outs, 1));
+}
+
+/* Enqueues LAUNCHES launches that add 1 to each element. */
+static void increment(const struct bench *bench, struct tandem_stream *stream,
+                      struct tandem_buffer *buffer)
+{
+    for (int i = 0; i < LAUNCHES; i++)
+        launch(bench, stream, buffer, TANDEM_OP_ADD, 1);
+}
+
+static void elements_check(const struct bench *bench,
+                           struct tandem_stream *stream,
+                           struct tandem_buffer *buffer, float expected)
+{
+    static float elements[ELEMENTS];
+
+    OK(bench, bench->api->download(stream, buffer, 0, elements,
+                                   sizeof(elements), 0, TIMEOUT_NS));
+    for (int i = 0; i < ELEMENTS; i++)
+        if (elements[i] != expected)
+            ck_abort_msg("%s: element %d is %.9g, not %.9g",
+                         bench->plugin->name, i, (double)elements[i],
+                         (double)expected);
+}
+
+/* Makes later work of `to` wait for an event of `from`, and destroys the event
+ * at once. */
+static void follow(const struct bench *bench, struct tandem_stream *to,
+                   struct tandem_stream *from)
+{
+    struct tandem_event *event;
+
+    OK(bench, bench->api->event_record(from, &event));
+    OK(bench, bench->api->stream_wait_event(to, event));
+    bench->api->event_destroy(event);
+}
+
+/* Two streams take turns at one buffer: one adds LAUNCHES, the other doubles.
+ * The result depends on the order. */
+START_TEST(a_wait_outlives_its_event)
+{
+    struct tandem_stream *adds, *doubles;
+    struct tandem_buffer *buffer;
+    struct bench bench;
+    float expected = 0;
+
+    bench_open(&bench, (uint32_t)_i);
+    if (!bench.plugin->has_operators)
+        goto out;
+    OK(&bench, bench.api->stream_create(bench.device, 0, &adds));
+    OK(&bench, bench.api->stream_create(bench.device, 0, &doubles));
+    buffer = zeros_new(&bench);
+    for (int i = 0; i < ROUNDS; i++) {
+        increment(&bench, adds, buffer);
+        follow(&bench, doubles, adds);
+        launch(&bench, doubles, buffer, TANDEM_OP_MUL, 2);
+        follow(&bench, adds, doubles);
+        expected = 2 * (expected + LAUNCHES);
+    }
+    elements_check(&bench, adds, buffer, expected);
+out:
+    bench_close(&bench);
+}
+END_TEST
+
+START_TEST(an_event_outlives_its_stream)
+{
+    struct tandem_stream *stream;
+    struct tandem_event *event;
+    struct tandem_buffer *buffer;
+    struct bench bench;
+
+    bench_open(&bench, (uint32_t)_i);
+    if (!bench.plugin->has_operators)
+        goto out;
+    OK(&bench, bench.api->stream_create(bench.device, 0, &stream));
+    buffer = zeros_new(&bench);
+    increment(&bench, stream, buffer);
+    OK(&bench, bench.api->event_record(stream, &event));
+    bench.api->stream_destroy(stream);
+    OK(&bench, bench.api->event_wait(event, TIMEOUT_NS));
+    bench.api->event_destroy(event);
+    elements_check(&bench, bench.stream, buffer, LAUNCHES);
+out:
+    bench_close(&bench);
+}
+END_TEST
+
+int main(void)
+{
+    bool complete;
+    const uint32_t plugins = plugins_load(&complete);
+    Suite *suite = suite_create("plugin");
+    TCase *tests = tcase_create("plugin");
+    int result;
+
+    tcase_add_loop_test(tests, the_memory_cap_is_not_ignored, 0, (int)plugins);
+    tcase_add_loop_test(tests, transfers_of_0_bytes_do_nothing, 0,
+                        (int)plugins);
+    tcase_add_loop_test(tests, fill_has_read_its_pattern, 0, (int)plugins);
+    tcase_add_loop_test(tests, a_wait_outlives_its_event, 0, (int)plugins);
+    tcase_add_loop_test(tests, an_event_outlives_its_stream, 0, (int)plugins);
+    suite_add_tcase(suite, tests);
+    suite_add_tcase(suite, invalid_calls_case(plugins));
+    suite_add_tcase(suite, invalid_memory_case(plugins));
+    result = runner_run(suite, CK_NOFORK);
+    return result == EXIT_SUCCESS && !complete ? SKIPPED : result;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Signals that interrupt the host's thread wherever it is in the library,
+ * with handlers that restart system calls and that do not; and which thread
+ * they are handled in.
+ */
+#include <config.h>
+
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lifecycle_program.h"
+
+#define ROUNDS 100
+#define INTERVAL_US 500
+
+static pthread_t host;
+static volatile sig_atomic_t handled, elsewhere;
+
+static void on_alarm(int signal)
+{
+    (void)signal;
+    handled++;
+    elsewhere += !pthread_equal(pthread_self(), host);
+}
+
+static void alarms(int flags, int interval_us)
+{
+    const struct itimerval timer = {{0, interval_us}, {0, interval_us}};
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = flags};
+
+    host = pthread_self();
+    MUST(sigaction(SIGALRM, &action, NULL) == 0);
+    MUST(setitimer(ITIMER_REAL, &timer, NULL) == 0);
+}
+
+/* From the start of the library on, so that its helpers are started, its files
+ * read and its plugins loaded under fire. */
+static int interrupted(const char *device, int flags)
+{
+    struct guest guest;
+    const int before = handled;
+
+    alarms(flags, INTERVAL_US);
+    guest_begin(&guest, device);
+    for (int i = 0; i < ROUNDS || handled == before; i++)
+        guest_work(&guest);
+    guest_end(&guest);
+    alarms(flags, 0);
+    MUST(elsewhere == 0);
+    return 0;
+}
+
+static int signals(const char *device)
+{
+    return interrupted(device, 0);
+}
+
+static int signals_restart(const char *device)
+{
+    return interrupted(device, SA_RESTART);
+}
+
+/* ---- masks ---- */
+
+/* What a thread does to itself, and what cannot be blocked. */
+static const int unblocked[] = {SIGILL,  SIGTRAP, SIGBUS, SIGFPE,
+                                SIGSEGV, SIGSYS,  SIGKILL, SIGSTOP};
+
+/* All others that have names. */
+static uint64_t blockable(void)
+{
+    uint64_t mask = (UINT64_C(1) << 31) - 1;
+
+    for (size_t i = 0; i < sizeof unblocked / sizeof *unblocked; i++)
+        mask &= ~(UINT64_C(1) << (unblocked[i] - 1));
+    return mask;
+}
+
+static uint64_t blocked_of(const char *thread)
+{
+    char path[64], line[256];
+    unsigned long long mask = 0;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/status", thread);
+    file = fopen(path, "re");
+    if (!file)
+        return 0; /* it ended */
+    while (fgets(line, sizeof line, file))
+        if (sscanf(line, "SigBlk: %llx", &mask) == 1)
+            break;
+    fclose(file);
+    return mask;
+}
+
+/* The signals that ask a process to end. */
+static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+static uint64_t ends_mask(void)
+{
+    uint64_t mask = 0;
+
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        mask |= UINT64_C(1) << (ends[i] - 1);
+    return mask;
+}
+
+/* Returns how many threads there are besides the host's.  Each must block what
+ * it can, except the signals in `open`, which it must not block. */
+static int helpers_check(uint64_t open)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    const struct dirent *entry;
+    uint64_t blocked;
+    int count = 0;
+
+    MUST(tasks != NULL);
+    while ((entry = readdir(tasks))) {
+        if (entry->d_name[0] == '.' ||
+            strtol(entry->d_name, NULL, 10) == syscall(SYS_gettid))
+            continue;
+        blocked = blocked_of(entry->d_name);
+        if (blocked == 0)
+            continue; /* it ended */
+        MUST((blocked & blockable()) == (blockable() & ~open));
+        count++;
+    }
+    closedir(tasks);
+    return count;
+}
+
+/* Begins, starts every helper there can be, and checks their masks. */
+static void helpers_start(struct guest *guest, const char *device,
+                          uint64_t open)
+{
+    const int64_t n = 1 << 22;
+    float *data = calloc((size_t)n, sizeof *data);
+    struct tandem_tensor *big = NULL;
+
+    MUST(data != NULL);
+    guest_begin(guest, device);
+    guest_work(guest);
+    OK(tandem_tensor_wrap(guest->context, data, TANDEM_F32, 1, &n, NULL, 0,
+                          &big));
+    for (int i = 0; i < 8; i++) /* large enough for every helper */
+        OK(tandem_unary(guest->context, TANDEM_OP_EXP, big, big));
+    OK(tandem_tensor_sync(big, TANDEM_TIMEOUT_INFINITE));
+    dprintf(STDOUT_FILENO, "%d helpers\n", helpers_check(open));
+    tandem_tensor_destroy(big);
+    free(data);
+}
+
+/* The host's thread blocks the signal for a while: no helper takes it. */
+static int helpers_block(const char *device)
+{
+    struct guest guest;
+    sigset_t alarm;
+
+    helpers_start(&guest, device, ends_mask());
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    MUST(pthread_sigmask(SIG_BLOCK, &alarm, NULL) == 0);
+    alarms(0, INTERVAL_US);
+    for (int i = 0; i < ROUNDS; i++)
+        guest_work(&guest);
+    MUST(handled == 0);
+    MUST(pthread_sigmask(SIG_UNBLOCK, &alarm, NULL) == 0);
+    while (handled == 0)
+        guest_work(&guest);
+    MUST(elsewhere == 0);
+    alarms(0, 0);
+    guest_end(&guest);
+    return 0;
+}
+
+/* The host handles the signals that ask it to end: no helper takes them. */
+static int helpers_block_handled(const char *device)
+{
+    struct sigaction action = {.sa_handler = on_alarm};
+    struct guest guest;
+
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        MUST(sigaction(ends[i], &action, NULL) == 0);
+    helpers_start(&guest, device, 0);
+    guest_end(&guest);
+    return 0;
+}
+
+/* The host blocks the signals that ask it to end, to wait for them. */
+static int helpers_block_inherited(const char *device)
+{
+    struct guest guest;
+    sigset_t set;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        sigaddset(&set, ends[i]);
+    MUST(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0);
+    helpers_start(&guest, device, 0);
+    guest_end(&guest);
+    return 0;
+}
+
+/* ---- timeouts ---- */
+
+static uint64_t clock_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* On a device that hangs: signals neither end a wait before its time nor make
+ * it endless. */
+static int timeout(const char *device)
+{
+    const uint64_t timeout_ns = 50000000;
+    struct guest guest;
+
+    guest_begin(&guest, device);
+    guest_start(&guest);
+    for (int flags = 0; flags < 2; flags++) {
+        alarms(flags ? SA_RESTART : 0, INTERVAL_US);
+        for (int i = 0; i < 3; i++) {
+            const uint64_t start = clock_ns();
+
+            MUST(tandem_tensor_sync(guest.ty, timeout_ns) == TANDEM_NOT_READY);
+            MUST(clock_ns() - start >= timeout_ns);
+            MUST(tandem_context_synchronize(guest.context, timeout_ns) ==
+                 TANDEM_NOT_READY);
+        }
+        MUST(handled > 0);
+    }
+    return 0;
+}
+
+const struct guest_mode signal_modes[] = {
+    {"signals", signals},
+    {"signals-restart", signals_restart},
+    {"helpers-block", helpers_block},
+    {"helpers-block-handled", helpers_block_handled},
+    {"helpers-block-inherited", helpers_block_inherited},
+    {"timeout", timeout},
+    {NULL, NULL},
+};

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The frame of the workload: opening, sections, and the calls that most of
+ * them make. */
+#include "opencl_workload.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const struct tandem_backend *workload_plugin(const char *path)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    tandem_backend_query_fn query;
+    void *symbol;
+
+    if (!library) {
+        fprintf(stderr, "%s\n", dlerror());
+        return NULL;
+    }
+    symbol = dlsym(library, TANDEM_BACKEND_QUERY_SYMBOL);
+    memcpy(&query, &symbol, sizeof query);
+    return symbol ? query(TANDEM_ABI_MAJOR) : NULL;
+}
+
+bool mistake(struct workload *work, const char *what)
+{
+    if (!work->wrong[0])
+        snprintf(work->wrong, sizeof work->wrong, "%s: %s", work->section,
+                 what);
+    return false;
+}
+
+bool step(struct workload *work, enum tandem_status status, const char *call)
+{
+    const char *message;
+    char text[256];
+
+    if (status == TANDEM_OK && !work->lost)
+        return true;
+    message = work->api->last_error();
+    if (status == TANDEM_OK) {
+        snprintf(text, sizeof text, "%s is OK on a lost device", call);
+        mistake(work, text);
+    } else if (status > TANDEM_FAILED || message[0] == '\0') {
+        snprintf(text, sizeof text, "%s: status %d, message \"%s\"", call,
+                 (int)status, message);
+        mistake(work, text);
+    } else if (work->lost && status != TANDEM_DEVICE_LOST) {
+        snprintf(text, sizeof text, "%s on a lost device: %d", call,
+                 (int)status);
+        mistake(work, text);
+    }
+    if (work->status == TANDEM_OK) {
+        work->status = status;
+        work->call = call;
+    }
+    if (!work->failed[0])
+        snprintf(work->failed, sizeof work->failed, "%s: %s: %d: %s",
+                 work->section, call, (int)status, message);
+    work->lost |= status == TANDEM_DEVICE_LOST;
+    return false;
+}
+
+bool workload_open(struct workload *work, const char *const *pairs)
+{
+    const char *keys[8], *values[8];
+    struct tandem_open_options options = {
+        .struct_size = sizeof options, .keys = keys, .values = values};
+    enum tandem_status status;
+
+    for (; pairs && pairs[2 * options.count]; options.count++) {
+        keys[options.count] = pairs[2 * options.count];
+        values[options.count] = pairs[2 * options.count + 1];
+    }
+    work->section = "open";
+    work->status = TANDEM_OK;
+    work->lost = false;
+    work->device = NULL;
+    status = work->api->open(0, &options, &work->device);
+    if (status != TANDEM_OK && work->device)
+        mistake(work, "open failed and gave a device");
+    step(work, status, "open");
+    work->lost = false; /* it was not this device */
+    return status == TANDEM_OK;
+}
+
+void workload_close(struct workload *work)
+{
+    work->section = "close";
+    work->api->close(work->device);
+    work->device = NULL;
+}
+
+/* ---- sections ---- */
+
+struct section {
+    const char *name;
+    bool (*run)(struct workload *work);
+};
+
+static const struct section sections[] = {
+    {"memory", section_memory},
+    {"large", section_large},
+    {"pinned", section_pinned},
+    {"import", section_import},
+    {"map", section_map},
+    {"operators", section_operators},
+    {"reduce", section_reduce},
+    {"optimizer", section_optimizer},
+    {"prepare", section_prepare},
+    {"events", section_events},
+    {"profiling", section_profiling},
+    {"streams", section_streams},
+    {"products", section_products},
+    {"housekeeping", section_housekeeping}};
+
+/* The section on a stream of its own.  What it left on the stream is told by
+ * the wait, and cleared, so that the next section starts clean. */
+static bool section_run(struct workload *work, const struct section *section)
+{
+    bool held;
+
+    work->section = section->name;
+    work->status = TANDEM_OK;
+    work->stream = NULL;
+    held = step(work, work->api->stream_create(work->device, 0, &work->stream),
+                "stream_create");
+    if (!held && work->stream)
+        mistake(work, "stream_create failed and gave a stream");
+    if (held) {
+        held = section->run(work);
+        held &= step(work,
+                     work->api->stream_synchronize(work->stream,
+                                                   TANDEM_TIMEOUT_INFINITE),
+                     "stream_synchronize");
+    }
+    work->api->stream_destroy(work->stream);
+    return held;
+}
+
+void workload_run(struct workload *work,
+                  void (*called)(struct workload *work, bool held))
+{
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+        bool held;
+
+        held = section_run(work, &sections[i]);
+        work->failures += !held;
+        if (called)
+            called(work, held);
+    }
+}
+
+/* ---- common calls ---- */
+
+bool buffer_new(struct workload *work, uint64_t bytes,
+                struct tandem_buffer **out_buffer)
+{
+    const enum tandem_status status =
+        work->api->alloc(work->device, bytes, out_buffer);
+
+    if (status != TANDEM_OK && *out_buffer)
+        mistake(work, "alloc failed and gave a buffer");
+    return step(work, status, "alloc");
+}
+
+void ramp(float *out, uint32_t count, float first, float by)
+{
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = first + (float)i * by;
+}
+
+bool upload(struct workload *work, struct tandem_buffer *buffer,
+            const void *source, uint64_t bytes)
+{
+    return step(work,
+                work->api->upload(work->stream, buffer, 0, source, bytes, 0),
+                "upload");
+}
+
+static bool near(float got, float want)
+{
+    return got == want ||
+           fabsf(got - want) <= 1e-4f * fmaxf(1.0f, fabsf(want));
+}
+
+bool holds(struct workload *work, struct tandem_buffer *buffer,
+           const float *want, uint32_t count, const char *what)
+{
+    /* What a lost device may still write to outlives it. */
+    static float got[LARGEST];
+    const uint64_t bytes = (uint64_t)count * sizeof(float);
+    char text[256];
+    uint32_t i = 0;
+
+    memset(got, 0xff, bytes);
+    if (!step(work,
+              work->api->download(work->stream, buffer, 0, got, bytes, 0,
+                                  TANDEM_TIMEOUT_INFINITE),
+              "download"))
+        return false;
+    while (i < count && near(got[i], want[i]))
+        i++;
+    if (i == count)
+        return true;
+    snprintf(text, sizeof text, "%s: element %u is %g, not %g", what, i,
+             (double)got[i], (double)want[i]);
+    return mistake(work, text);
+}
+
+struct tandem_tensor_desc vector(struct tandem_buffer *buffer, int64_t count)
+{
+    return (struct tandem_tensor_desc){buffer, 0,       TANDEM_F32,
+                                       1,      {count}, {1}};
+}
+
+bool launch(struct workload *work, uint32_t id, const double *floats,
+            uint32_t float_count, const int64_t *ints, uint32_t int_count,
+            const struct tandem_tensor_desc *const *operands, uint32_t inputs,
+            const struct tandem_tensor_desc *output)
+{
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = id,
+                                 .int_count = int_count,
+                                 .float_count = float_count,
+                                 .ints = ints,
+                                 .floats = floats};
+
+    return step(work,
+                work->api->launch(work->stream, &op, operands, inputs, &output,
+                                  1),
+                "launch");
+}
+
+bool launch_add(struct workload *work, struct tandem_buffer *out,
+                struct tandem_buffer *a, double by, int64_t count)
+{
+    const struct tandem_tensor_desc from = vector(a, count),
+                                    to = vector(out, count);
+    const struct tandem_tensor_desc *operands[2] = {&from, NULL};
+
+    return launch(work, TANDEM_OP_ADD, &by, 1, NULL, 0, operands, 2, &to);
+}

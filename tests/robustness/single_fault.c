@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One device and one stream for tests of single faults; see single_fault.h. */
+#include "single_fault.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../support/check_runner.h"
+
+struct plug plug;
+struct workload work;
+static struct layer_counts before;
+
+void device_new(const char *key, const char *value)
+{
+    const char *const pairs[] = {"cache_dir", "", key, value, NULL};
+
+    memset(&work, 0, sizeof work);
+    work.api = plug.api;
+    before = plug_counts(&plug);
+    ck_assert_msg(workload_open(&work, pairs), "%s", work.failed);
+    ck_assert_int_eq(
+        plug.api->stream_create(work.device, 0, &work.stream), TANDEM_OK);
+}
+
+void none_left(void)
+{
+    const struct layer_counts after = plug_counts(&plug);
+
+    for (int i = 0; i < LAYER_OBJECTS; i++)
+        ck_assert_msg(plug_alive(&after, i) == plug_alive(&before, i),
+                      "%" PRIu64 " %s left",
+                      plug_alive(&after, i) - plug_alive(&before, i),
+                      plug_objects[i]);
+}
+
+void script(enum layer_fault fault, const char *function, const char *text,
+            int code)
+{
+    const struct layer_script wanted = {.fault = fault,
+                                        .function = function,
+                                        .text = text,
+                                        .nth = 1,
+                                        .times = UINT64_MAX,
+                                        .code = code,
+                                        .build_log = "line 1 is wrong\nmore"};
+
+    plug.script_set(&wanted);
+}
+
+struct tandem_buffer *ramp_new(void)
+{
+    float values[N];
+    struct tandem_buffer *buffer;
+
+    ramp(values, N, 1.0f, 1.0f);
+    ck_assert(buffer_new(&work, sizeof values, &buffer));
+    ck_assert(upload(&work, buffer, values, sizeof values));
+    return buffer;
+}
+
+enum tandem_status unary(uint32_t id, struct tandem_buffer *buffer)
+{
+    const struct tandem_tensor_desc tensor = vector(buffer, N);
+    const struct tandem_tensor_desc *operand = &tensor;
+    const struct tandem_op op = {.struct_size = sizeof op, .id = id};
+
+    return plug.api->launch(work.stream, &op, &operand, 1, &operand, 1);
+}
+
+enum tandem_status ask(uint32_t id,
+                       __typeof__(((struct tandem_backend *)0)->ready) entry)
+{
+    const struct tandem_tensor_desc tensor = vector(NULL, N);
+    const struct tandem_tensor_desc *operand = &tensor;
+    const struct tandem_op op = {.struct_size = sizeof op, .id = id};
+
+    return entry(work.device, &op, &operand, 1, &operand, 1);
+}
+
+enum tandem_status ready_until(uint32_t id)
+{
+    const struct timespec pause = {0, 5000000};
+    enum tandem_status status = TANDEM_NOT_READY;
+
+    for (int i = 0; i < 12000 && status == TANDEM_NOT_READY; i++) {
+        status = ask(id, plug.api->ready);
+        nanosleep(&pause, NULL);
+    }
+    return status;
+}
+
+void said(const char *text)
+{
+    ck_assert_msg(strstr(plug.api->last_error(), text) != NULL, "\"%s\"",
+                  plug.api->last_error());
+}
+
+bool contexts_gone(void)
+{
+    const struct layer_counts now = plug_counts(&plug);
+
+    return plug_alive(&now, LAYER_CONTEXT) ==
+           plug_alive(&before, LAYER_CONTEXT);
+}
+
+enum tandem_status synchronize(void)
+{
+    return plug.api->stream_synchronize(work.stream, TANDEM_TIMEOUT_INFINITE);
+}
+
+int single_as_gpu(void)
+{
+    const char *self = "/proc/self/exe";
+    int status = 0;
+    pid_t child;
+
+    if (getenv("TANDEM_LAYER_GPU"))
+        return 0;
+    child = fork();
+    if (child == 0) {
+        setenv("TANDEM_LAYER_GPU", "1", 1);
+        execl(self, self, (char *)NULL);
+        _exit(99);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        return 99;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
+}
+
+int single_main(Suite *suite)
+{
+    return runner_run(suite, CK_NOFORK);
+}

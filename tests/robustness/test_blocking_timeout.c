@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The OpenCL plugin while a build, or work, does not end: nobody waits for it
+ * for ever, and what does not need it goes on.
+ *
+ * What hangs hangs until the test releases it; what does not may take longer
+ * than the limit all the same where that runs out, and is asked again then, as
+ * a host would.
+ */
+#include <stdlib.h>
+#include <time.h>
+
+#include "../opencl-layer/fake_clock.h"
+#include "single_fault.h"
+
+#define SHORT "blocking_timeout_ms", "200"
+
+static const struct timespec moment = {0, 5000000};
+#define MOMENTS 24000
+
+/* The launch of what is built in time, or a little later. */
+static enum tandem_status launched(uint32_t id, struct tandem_buffer *buffer)
+{
+    enum tandem_status status = unary(id, buffer);
+
+    for (int i = 0; i < MOMENTS && status == TANDEM_FAILED; i++) {
+        nanosleep(&moment, NULL);
+        status = unary(id, buffer);
+    }
+    return status;
+}
+
+/* Likewise in the background. */
+static enum tandem_status built(uint32_t id)
+{
+    enum tandem_status status = ask(id, plug.api->ready);
+
+    for (int i = 0; i < MOMENTS && status != TANDEM_OK; i++) {
+        nanosleep(&moment, NULL);
+        status = ask(id, plug.api->ready);
+    }
+    return status;
+}
+
+static void closed(void)
+{
+    ck_assert_int_eq(synchronize(), TANDEM_OK);
+    workload_close(&work);
+    none_left();
+}
+
+/* What never ends was released, so that the process can end. */
+static void released_and_gone(void)
+{
+    plug.release();
+    for (int i = 0; i < MOMENTS && !contexts_gone(); i++)
+        nanosleep(&moment, NULL);
+    none_left();
+}
+
+/* In the background, in a launch, and behind it. */
+START_TEST(a_build_that_never_ends)
+{
+    struct tandem_buffer *buffer;
+
+    device_new(SHORT);
+    buffer = ramp_new();
+    script(LAYER_FAULT_HANG, "clBuildProgram", "-DOP=op_erf ", 0);
+    ck_assert_int_eq(ask(TANDEM_OP_ERF, plug.api->prepare), TANDEM_OK);
+    ck_assert_int_eq(ask(TANDEM_OP_ABS, plug.api->prepare), TANDEM_OK);
+    clock_goes(true);
+    ck_assert_int_eq(launched(TANDEM_OP_NEG, buffer), TANDEM_OK);
+    ck_assert_int_eq(built(TANDEM_OP_ABS), TANDEM_OK);
+    GIVES_UP(ready_until(TANDEM_OP_ERF), TANDEM_FAILED);
+    said("may never end");
+    ck_assert_int_eq(unary(TANDEM_OP_ERF, buffer), TANDEM_FAILED);
+    said("blocking_timeout_ms");
+    ck_assert_int_eq(unary(TANDEM_OP_ABS, buffer), TANDEM_OK);
+    plug.release();
+    ck_assert_int_eq(unary(TANDEM_OP_NEG, buffer), TANDEM_OK);
+    ck_assert_int_eq(built(TANDEM_OP_ERF), TANDEM_OK);
+    ck_assert_int_eq(unary(TANDEM_OP_ERF, buffer), TANDEM_OK);
+    closed();
+}
+END_TEST
+
+START_TEST(close_leaves_a_build_that_never_ends)
+{
+    struct tandem_buffer *buffer;
+
+    device_new(SHORT);
+    buffer = ramp_new();
+    script(LAYER_FAULT_HANG, "clBuildProgram", "-DOP=op_erf ", 0);
+    GIVES_UP(unary(TANDEM_OP_ERF, buffer), TANDEM_FAILED);
+    for (int i = 0; i < MOMENTS && plug.hanging() == 0; i++)
+        nanosleep(&moment, NULL);
+    ck_assert_uint_eq(plug.hanging(), 1);
+    workload_close(&work);
+    released_and_gone();
+}
+END_TEST
+
+START_TEST(a_build_that_fails_says_why)
+{
+    struct tandem_buffer *buffer;
+
+    device_new(NULL, NULL);
+    buffer = ramp_new();
+    script(LAYER_FAULT_CALL, "clBuildProgram", "-DOP=op_erf ",
+           -11 /* CL_BUILD_PROGRAM_FAILURE */);
+    for (int i = 0; i < 5; i++) {
+        ck_assert_int_eq(unary(TANDEM_OP_ERF, buffer), TANDEM_FAILED);
+        said("line 1 is wrong");
+    }
+    ck_assert_uint_eq(plug_counts(&plug).faults, 9);
+    ck_assert_int_eq(ask(TANDEM_OP_ERF, plug.api->ready), TANDEM_FAILED);
+    ck_assert_int_eq(unary(TANDEM_OP_NEG, buffer), TANDEM_OK);
+    plug.script_set(NULL);
+    workload_close(&work);
+    none_left();
+}
+END_TEST
+
+/* PoCL reads the variable once, when it lists its devices. */
+START_TEST(a_build_without_pocls_cache_says_so)
+{
+    const char *cache = getenv("POCL_CACHE_DIR");
+    char *saved = cache != NULL ? strdup(cache) : NULL;
+    struct tandem_device_info info = {.struct_size = sizeof info};
+    struct tandem_buffer *buffer;
+
+    device_new(NULL, NULL);
+    ck_assert_int_eq(plug.api->device_describe(0, &info), TANDEM_OK);
+    buffer = ramp_new();
+    setenv("POCL_CACHE_DIR", "/dev/null/cache", 1);
+    script(LAYER_FAULT_CALL, "clBuildProgram", "-DOP=op_erf ",
+           -11 /* CL_BUILD_PROGRAM_FAILURE */);
+    ck_assert_int_eq(unary(TANDEM_OP_ERF, buffer), TANDEM_FAILED);
+    said(strstr(info.platform, "Portable Computing") != NULL
+             ? "/dev/null/cache (from POCL_CACHE_DIR) cannot be written"
+             : "line 1 is wrong");
+    plug.script_set(NULL);
+    if (saved != NULL)
+        setenv("POCL_CACHE_DIR", saved, 1);
+    else
+        unsetenv("POCL_CACHE_DIR");
+    free(saved);
+    workload_close(&work);
+    none_left();
+}
+END_TEST
+
+START_TEST(work_that_does_not_end)
+{
+    struct tandem_buffer *buffer;
+
+    device_new(NULL, NULL);
+    buffer = ramp_new();
+    ck_assert_int_eq(unary(TANDEM_OP_NEG, buffer), TANDEM_OK);
+    script(LAYER_FAULT_ENDLESS, "clEnqueueNDRangeKernel", NULL, 0);
+    ck_assert_int_eq(unary(TANDEM_OP_NEG, buffer), TANDEM_OK);
+    GIVES_UP(plug.api->stream_synchronize(work.stream, 20000000u),
+             TANDEM_NOT_READY);
+    ck_assert_int_eq(plug.api->stream_query(work.stream), TANDEM_NOT_READY);
+    plug.release();
+    ck_assert_int_eq(
+        plug.api->stream_synchronize(work.stream, TANDEM_TIMEOUT_INFINITE),
+        TANDEM_OK);
+    workload_close(&work);
+    none_left();
+}
+END_TEST
+
+/* The last: what is left alone stays so. */
+START_TEST(close_leaves_work_that_does_not_end)
+{
+    struct tandem_buffer *buffer;
+
+    device_new(SHORT);
+    buffer = ramp_new();
+    ck_assert_int_eq(launched(TANDEM_OP_NEG, buffer), TANDEM_OK);
+    ck_assert_int_eq(synchronize(), TANDEM_OK);
+    script(LAYER_FAULT_ENDLESS, "clEnqueueNDRangeKernel", NULL, 0);
+    ck_assert_int_eq(unary(TANDEM_OP_NEG, buffer), TANDEM_OK);
+    clock_goes(true);
+    workload_close(&work);
+    clock_goes(false);
+    plug.release();
+    ck_assert_int_eq(plug.api->alloc(work.device, 64, &buffer),
+                     TANDEM_INVALID_ARGUMENT);
+    device_new(SHORT);
+    ck_assert_int_eq(launched(TANDEM_OP_NEG, ramp_new()), TANDEM_OK);
+    ck_assert_int_eq(synchronize(), TANDEM_OK);
+    workload_close(&work);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("stuck");
+    TCase *tests = tcase_create("stuck");
+
+    setenv("TANDEM_LAYER_OBJECT_CACHE", "1", 0);
+    if (!plug_start(&plug))
+        return 77;
+    suite_add_tcase(suite, tests);
+    tcase_add_test(tests, a_build_that_never_ends);
+    tcase_add_test(tests, close_leaves_a_build_that_never_ends);
+    tcase_add_test(tests, a_build_that_fails_says_why);
+    tcase_add_test(tests, a_build_without_pocls_cache_says_so);
+    tcase_add_test(tests, work_that_does_not_end);
+    tcase_add_test(tests, close_leaves_work_that_does_not_end);
+    return single_main(suite);
+}

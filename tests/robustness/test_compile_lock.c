@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs on disk while another process has its turn: its lock of the cache's
+ * directory is one that this test holds.  PoCL's binaries are then not asked
+ * for, and what is computed is right all the same.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "single_fault.h"
+
+static char directory[4096];
+
+static int directory_open(void)
+{
+    int made = mkdir(directory, 0700);
+    int opened = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    ck_assert(made == 0 || errno == EEXIST);
+    ck_assert_int_ge(opened, 0);
+    return opened;
+}
+
+static char aside[4096];
+
+/* All that is kept, from one directory to the other. */
+static void files_move(const char *from, const char *to)
+{
+    DIR *stream = opendir(from);
+    const struct dirent *entry;
+    char old[2 * 4096], new[2 * 4096];
+
+    ck_assert_ptr_nonnull(stream);
+    while ((entry = readdir(stream))) {
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(old, sizeof old, "%s/%s", from, entry->d_name);
+        snprintf(new, sizeof new, "%s/%s", to, entry->d_name);
+        ck_assert_int_eq(rename(old, new), 0);
+    }
+    closedir(stream);
+}
+
+static unsigned files_kept(void)
+{
+    DIR *stream = opendir(directory);
+    const struct dirent *entry;
+    unsigned count = 0;
+
+    ck_assert_ptr_nonnull(stream);
+    while ((entry = readdir(stream)))
+        count += entry->d_name[0] != '.';
+    closedir(stream);
+    return count;
+}
+
+/* Since the script was set. */
+static uint64_t calls_of(const char *function)
+{
+    const char *name;
+    uint64_t calls;
+
+    for (uint32_t i = 0; (name = plug.function(i, &calls)); i++)
+        if (strcmp(name, function) == 0)
+            return calls;
+    ck_abort_msg("no function %s", function);
+    return 0;
+}
+
+/* A negation by a device of its own, which waits so long for its turn.  Whether
+ * programs were compiled from their source. */
+static bool work_done(const char *turn_ms)
+{
+    const struct layer_script nothing = {.fault = LAYER_FAULT_CALL, .nth = 0};
+    const char *const pairs[] = {"cache_dir",    directory, "test.cache", "1",
+                                 "test.turn_ms", turn_ms,   NULL};
+    struct tandem_buffer *buffer;
+    bool compiled;
+
+    memset(&work, 0, sizeof work);
+    work.api = plug.api;
+    plug.script_set(&nothing);
+    ck_assert_msg(workload_open(&work, pairs), "%s", work.failed);
+    ck_assert_int_eq(plug.api->stream_create(work.device, 0, &work.stream),
+                     TANDEM_OK);
+    buffer = ramp_new();
+    ck_assert_int_eq(unary(TANDEM_OP_NEG, buffer), TANDEM_OK);
+    ck_assert_int_eq(synchronize(), TANDEM_OK);
+    for (int i = 0; i < N; i++) {
+        float got;
+
+        ck_assert_int_eq(
+            plug.api->download(work.stream, buffer, (uint64_t)i * sizeof got,
+                               &got, sizeof got, 0, TANDEM_TIMEOUT_INFINITE),
+            TANDEM_OK);
+        ck_assert(got == -(float)(i + 1));
+    }
+    compiled = calls_of("clCreateProgramWithSource") > 0;
+    plug.api->free(buffer);
+    plug.api->stream_destroy(work.stream);
+    workload_close(&work);
+    return compiled;
+}
+
+START_TEST(no_binary_is_asked_for_without_the_turn)
+{
+    int other = directory_open();
+
+    ck_assert_int_eq(flock(other, LOCK_EX), 0);
+    ck_assert(work_done("20"));
+    ck_assert_uint_eq(calls_of("clGetProgramInfo"), 0);
+    ck_assert_uint_eq(files_kept(), 0);
+    close(other);
+}
+END_TEST
+
+/* The turn is taken and ended, and the next process compiles nothing. */
+START_TEST(what_is_compiled_in_turn_is_kept)
+{
+    int other = directory_open();
+
+    ck_assert(work_done("60000"));
+    ck_assert_uint_gt(calls_of("clGetProgramInfo"), 0);
+    ck_assert_uint_gt(files_kept(), 0);
+    ck_assert_int_eq(flock(other, LOCK_EX | LOCK_NB), 0);
+    /* What is there needs no turn. */
+    ck_assert(!work_done("20"));
+    ck_assert_uint_eq(calls_of("clGetProgramInfo"), 0);
+    close(other);
+}
+END_TEST
+
+/* As another process that compiles the same: it ends its turn once that is
+ * kept. */
+static void *other_compiles(void *turn)
+{
+    nanosleep(&(struct timespec){0, 500000000}, NULL);
+    files_move(aside, directory);
+    close(*(const int *)turn);
+    return NULL;
+}
+
+START_TEST(what_was_compiled_meanwhile_is_found)
+{
+    int other = directory_open();
+    pthread_t thread;
+
+    files_move(directory, aside);
+    ck_assert_uint_eq(files_kept(), 0);
+    ck_assert_int_eq(flock(other, LOCK_EX), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, other_compiles, &other), 0);
+    ck_assert(!work_done("60000"));
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("turn");
+    TCase *tests = tcase_create("turn");
+    int status;
+
+    /* Another driver's binaries are asked for in no turn. */
+    setenv("OCL_ICD_VENDORS", "/etc/OpenCL/vendors/pocl.icd", 1);
+    if (!plug_start(&plug))
+        return 77;
+    plug_cache(directory, sizeof directory, "turn");
+    plug_cache(aside, sizeof aside, "turn-aside");
+    if (mkdir(aside, 0700) != 0 && errno != EEXIST)
+        return 99;
+    suite_add_tcase(suite, tests);
+    tcase_add_test(tests, no_binary_is_asked_for_without_the_turn);
+    tcase_add_test(tests, what_is_compiled_in_turn_is_kept);
+    tcase_add_test(tests, what_was_compiled_meanwhile_is_found);
+    status = single_main(suite);
+    plug_cache_remove(aside);
+    plug_cache_remove(directory);
+    return status;
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The OpenCL plugin on a driver that begins commands as late as OpenCL allows:
+ * when they are flushed, or when somebody waits.  Then memory that is used too
+ * early, a wait for what was not flushed, and a source that is written from
+ * after its upload returned all show, on the device for processors and as a
+ * GPU (this program runs itself for that).
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../support/seed.h"
+#include "single_fault.h"
+
+#define BYTES (N * sizeof(float))
+/* Of a stream's staging memory (src/opencl/queue/upload_staging.h), which
+ * has 8. */
+#define CHUNK ((size_t)512 << 10)
+#define MINUTE_NS UINT64_C(60000000000)
+
+static struct tandem_stream *streams[3];
+static uint64_t unflushed;
+static uint64_t first_seed; /* of the sizes of uploads */
+
+static void start(enum layer_defer_submission mode)
+{
+    device_new(NULL, NULL);
+    streams[0] = work.stream;
+    for (int i = 1; i < 3; i++)
+        ck_assert_int_eq(plug.api->stream_create(work.device, 0, &streams[i]),
+                         TANDEM_OK);
+    unflushed = plug_counts(&plug).unflushed;
+    plug.hold(mode);
+}
+
+static void end(void)
+{
+    const uint64_t now = plug_counts(&plug).unflushed;
+
+    plug.hold(LAYER_HOLD_NONE);
+    for (int i = 1; i < 3; i++)
+        plug.api->stream_destroy(streams[i]);
+    workload_close(&work);
+    none_left();
+    ck_assert_msg(now == unflushed,
+                  "%" PRIu64 " commands were waited for and not flushed",
+                  now - unflushed);
+}
+
+static void synchronize_on(int on)
+{
+    ck_assert_msg(plug.api->stream_synchronize(
+                      streams[on], TANDEM_TIMEOUT_INFINITE) == TANDEM_OK,
+                  "%s", plug.api->last_error());
+}
+
+static struct tandem_buffer *block_new(void)
+{
+    struct tandem_buffer *buffer;
+
+    ck_assert(buffer_new(&work, BYTES, &buffer));
+    return buffer;
+}
+
+/* All elements, by an upload. */
+static void put(int on, struct tandem_buffer *buffer, float value)
+{
+    float values[N];
+
+    ramp(values, N, value, 0);
+    ck_assert_int_eq(plug.api->upload(streams[on], buffer, 0, values, BYTES, 0),
+                     TANDEM_OK);
+}
+
+/* Elements of half 0 or 1. */
+static void fill_half(int on, struct tandem_buffer *buffer, int half,
+                      float value)
+{
+    ck_assert_int_eq(plug.api->fill(streams[on], buffer, half * BYTES / 2,
+                                    BYTES / 2, &value, sizeof value),
+                     TANDEM_OK);
+}
+
+static void halves_are(struct tandem_buffer *buffer, float first, float second)
+{
+    float values[N];
+
+    ck_assert_int_eq(plug.api->download(streams[0], buffer, 0, values, BYTES, 0,
+                                        TANDEM_TIMEOUT_INFINITE),
+                     TANDEM_OK);
+    for (int i = 0; i < N; i++) {
+        const float want = i < N / 2 ? first : second;
+
+        ck_assert_msg(values[i] == want, "element %d is %g, not %g", i,
+                      (double)values[i], (double)want);
+    }
+}
+
+static uint64_t blocks_made(void)
+{
+    struct tandem_memory_stats stats = {.struct_size = sizeof stats};
+
+    ck_assert_int_eq(plug.api->memory_stats(work.device, &stats), TANDEM_OK);
+    return stats.driver_alloc_count;
+}
+
+/* ---- memory that another stream had ---- */
+
+/* Written by streams 0 to users - 1, then freed; had by so many who did not
+ * use it; then written by stream 2, of which one half is written by last. */
+static void handed_on(int users, int idle, int last)
+{
+    struct tandem_buffer *buffer;
+    uint64_t made;
+
+    start(LAYER_HOLD_WAIT);
+    buffer = block_new();
+    made = blocks_made();
+    for (int i = 0; i < users; i++)
+        put(i, buffer, (float)(i + 1));
+    for (int i = 0; i <= idle; i++) {
+        plug.api->free(buffer);
+        buffer = block_new();
+    }
+    ck_assert_uint_eq(blocks_made(), made);
+    fill_half(2, buffer, 0, 7.0f);
+    synchronize_on(2);
+    fill_half(last, buffer, 1, 8.0f);
+    synchronize_on(last);
+    synchronize_on(0);
+    synchronize_on(1);
+    halves_are(buffer, 7.0f, 8.0f);
+    plug.api->free(buffer);
+    end();
+}
+
+START_TEST(a_block_waits_for_whoever_used_it_last)
+{
+    handed_on(1, 0, 2);
+    handed_on(2, 0, 2);
+}
+END_TEST
+
+START_TEST(also_where_owners_between_did_not_use_it)
+{
+    handed_on(1, 1, 2);
+    handed_on(1, 3, 2);
+    handed_on(2, 1, 2);
+}
+END_TEST
+
+/* Each of two streams that use it waits. */
+START_TEST(also_on_the_second_stream_that_uses_it)
+{
+    struct tandem_buffer *buffer;
+
+    start(LAYER_HOLD_WAIT);
+    buffer = block_new();
+    put(0, buffer, 1.0f);
+    plug.api->free(buffer);
+    buffer = block_new();
+    fill_half(1, buffer, 0, 7.0f);
+    fill_half(2, buffer, 1, 8.0f);
+    synchronize_on(2);
+    synchronize_on(1);
+    synchronize_on(0);
+    halves_are(buffer, 7.0f, 8.0f);
+    plug.api->free(buffer);
+    end();
+}
+END_TEST
+
+/* ---- events ---- */
+
+/* By every kind of wait, in turn: each has something new to wait for. */
+START_TEST(waits_flush_what_they_wait_for)
+{
+    const uint64_t timeouts[] = {TANDEM_TIMEOUT_INFINITE, MINUTE_NS};
+    struct tandem_event *event;
+    struct tandem_buffer *buffer;
+
+    start(LAYER_HOLD_FLUSH);
+    buffer = block_new();
+    for (int turn = 0; turn < 8; turn++) {
+        const uint64_t timeout_ns = timeouts[turn % 2];
+        enum tandem_status status;
+
+        put(0, buffer, (float)turn);
+        ck_assert_int_eq(plug.api->event_record(streams[0], &event), TANDEM_OK);
+        if (turn / 2 == 1)
+            put(0, buffer, (float)turn + 0.5f);
+        /* The work was flushed, but what a wait adds to it was not. */
+        if (turn / 2 >= 2)
+            plug.api->event_wait(event, 0);
+        status = turn / 2 < 2 ? plug.api->event_wait(event, timeout_ns)
+                 : turn / 2 == 2
+                     ? plug.api->stream_synchronize(streams[0], timeout_ns)
+                     : plug.api->synchronize(work.device, timeout_ns);
+        ck_assert_int_eq(status, TANDEM_OK);
+        ck_assert_int_eq(plug.api->event_wait(event, 0), TANDEM_OK);
+        plug.api->event_destroy(event);
+    }
+    halves_are(buffer, 7.0f, 7.0f);
+    end();
+}
+END_TEST
+
+/* Who asks whether work is done sees to it that it will be. */
+START_TEST(questions_flush_what_they_ask_about)
+{
+    struct tandem_buffer *buffer;
+    struct tandem_event *event;
+    enum tandem_status status = TANDEM_NOT_READY;
+
+    start(LAYER_HOLD_FLUSH);
+    buffer = block_new();
+    put(0, buffer, 1.0f);
+    for (int i = 0; i < 60000 && status == TANDEM_NOT_READY; i++) {
+        status = plug.api->stream_query(streams[0]);
+        usleep(1000);
+    }
+    ck_assert_int_eq(status, TANDEM_OK);
+    put(1, buffer, 2.0f);
+    ck_assert_int_eq(plug.api->event_record(streams[1], &event), TANDEM_OK);
+    status = TANDEM_NOT_READY;
+    for (int i = 0; i < 60000 && status == TANDEM_NOT_READY; i++) {
+        status = plug.api->event_wait(event, 0);
+        usleep(1000);
+    }
+    ck_assert_int_eq(status, TANDEM_OK);
+    plug.api->event_destroy(event);
+    end();
+}
+END_TEST
+
+static void follow(int on, int behind)
+{
+    struct tandem_event *event;
+
+    ck_assert_int_eq(plug.api->event_record(streams[behind], &event),
+                     TANDEM_OK);
+    ck_assert_int_eq(plug.api->stream_wait_event(streams[on], event),
+                     TANDEM_OK);
+    plug.api->event_destroy(event);
+}
+
+/* Round and round three streams, each of which copies what the one before has
+ * written, and waits before it writes what the next one still reads. */
+START_TEST(streams_wait_for_each_other)
+{
+    struct tandem_buffer *at[3];
+    float value = 0;
+
+    for (int mode = LAYER_HOLD_FLUSH; mode <= LAYER_HOLD_WAIT; mode++) {
+        start((enum layer_defer_submission)mode);
+        for (int i = 0; i < 3; i++)
+            at[i] = block_new();
+        for (int turn = 0; turn < 30; turn++) {
+            const int on = turn % 3, next = (on + 1) % 3;
+
+            value += 1;
+            put(on, at[on], value);
+            follow(next, on);
+            ck_assert_int_eq(
+                plug.api->copy(streams[next], at[next], 0, at[on], 0, BYTES),
+                TANDEM_OK);
+            follow(on, next);
+            if (turn % 7 == 6) {
+                synchronize_on(next);
+                follow(0, next);
+                halves_are(at[next], value, value);
+                follow(next, 0);
+                follow(on, 0);
+            }
+        }
+        end();
+    }
+}
+END_TEST
+
+/* ---- uploads whose writes are held back ---- */
+
+static unsigned char pattern(size_t at, size_t seed)
+{
+    return (unsigned char)(at * 7 + at / 4093 * 29 + seed * 101 + 1);
+}
+
+static size_t size_of(uint64_t *seed)
+{
+    static const size_t around[] = {1,    60,        64,    65,
+                                    4096, CHUNK / 2, CHUNK, 3 * CHUNK};
+    size_t most;
+
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    most = around[*seed >> 61];
+    return 1 + (*seed >> 32) % most;
+}
+
+/* Of sizes by chance, one after another, each source spoiled when its upload
+ * returned; all is looked at when all is enqueued. */
+static void uploads_mixed(uint64_t seed)
+{
+    static unsigned char source[3 * CHUNK];
+    const size_t all = 24 * CHUNK;
+    const uint64_t first = seed;
+    unsigned char *seen = malloc(all);
+    struct tandem_buffer *buffer;
+    size_t bytes = 0, count = 0;
+
+    ck_assert_ptr_nonnull(seen);
+    ck_assert(buffer_new(&work, all, &buffer));
+    for (size_t at = 0; at < all; at += bytes, count++) {
+        bytes = size_of(&seed);
+        if (bytes > all - at)
+            bytes = all - at;
+        for (size_t i = 0; i < bytes; i++)
+            source[i] = pattern(at + i, count);
+        ck_assert_int_eq(
+            plug.api->upload(streams[0], buffer, at, source, bytes, 0),
+            TANDEM_OK);
+        memset(source, 0xee, bytes);
+    }
+    ck_assert_int_eq(plug.api->download(streams[0], buffer, 0, seen, all, 0,
+                                        TANDEM_TIMEOUT_INFINITE),
+                     TANDEM_OK);
+    seed = first;
+    count = 0;
+    for (size_t at = 0; at < all; at += bytes, count++) {
+        size_t i = 0;
+
+        bytes = size_of(&seed);
+        if (bytes > all - at)
+            bytes = all - at;
+        while (i < bytes && seen[at + i] == pattern(at + i, count))
+            i++;
+        ck_assert_msg(i == bytes, "byte %zu of %zu of upload %zu is wrong", i,
+                      bytes, count);
+    }
+    plug.api->free(buffer);
+    free(seen);
+}
+
+START_TEST(a_source_is_free_though_its_write_is_held_back)
+{
+    for (uint64_t i = 0; i < 4; i++) {
+        start(LAYER_HOLD_WAIT);
+        uploads_mixed(first_seed + i);
+        uploads_mixed(first_seed + i + 100);
+        end();
+    }
+}
+END_TEST
+
+/* What is trimmed meanwhile is no memory that a write still reads. */
+START_TEST(a_trim_leaves_what_writes_still_read)
+{
+    struct tandem_buffer *buffer;
+
+    start(LAYER_HOLD_WAIT);
+    buffer = block_new();
+    for (int i = 0; i < 20; i++) {
+        put(0, buffer, (float)i);
+        ck_assert_int_eq(plug.api->trim(work.device, 0), TANDEM_OK);
+        put(1, buffer, -1.0f);
+        halves_are(buffer, (float)i, (float)i);
+        synchronize_on(1);
+    }
+    end();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("hold");
+    TCase *tests = tcase_create("hold");
+    const int as_gpu = single_as_gpu();
+
+    setenv("TANDEM_LAYER_OBJECT_CACHE", "1", 0);
+    if (as_gpu != 0)
+        return as_gpu;
+    if (!plug_start(&plug))
+        return 77;
+    first_seed = test_seed();
+    suite_add_tcase(suite, tests);
+    tcase_add_test(tests, a_block_waits_for_whoever_used_it_last);
+    tcase_add_test(tests, also_where_owners_between_did_not_use_it);
+    tcase_add_test(tests, also_on_the_second_stream_that_uses_it);
+    tcase_add_test(tests, waits_flush_what_they_wait_for);
+    tcase_add_test(tests, questions_flush_what_they_ask_about);
+    tcase_add_test(tests, streams_wait_for_each_other);
+    tcase_add_test(tests, a_source_is_free_though_its_write_is_held_back);
+    tcase_add_test(tests, a_trim_leaves_what_writes_still_read);
+    return single_main(suite);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The OpenCL plugin while OpenCL fails: for each call of a workload that
+ * touches the whole plugin, with each error that the function may return,
+ * the plugin gives a status and no wrong number, holds no object and no heap
+ * block afterwards, and either works again on the same device or says that it
+ * is lost.
+ *
+ * fault_sweep.h says how to call it.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "fault_sweep.h"
+#include "opencl_workload.h"
+
+static struct workload work;
+
+/* As a GPU, reductions are joined as NVIDIA's are. */
+static const char *const processor[] = {"cache_dir", sweep_cache, NULL};
+static const char *const gpu[] = {
+    "cache_dir", sweep_cache, "test.has_device_scope_visibility", "1", NULL};
+static const char *const *pairs = processor;
+
+static void details(void)
+{
+    if (work.failed[0])
+        fprintf(stderr, "  the first failure: %s\n", work.failed);
+    if (work.wrong[0])
+        fprintf(stderr, "  wrong: %s\n", work.wrong);
+}
+
+static uint64_t faults_before;
+static bool once;
+
+/* Whatever follows the section in which the only fault was must hold. */
+static void section_done(struct workload *on, bool held)
+{
+    const uint64_t faults = plug_counts(&plug).faults;
+
+    if (once && !held && !on->lost && faults_before > 0) {
+        char text[WORKLOAD_TEXT];
+
+        snprintf(text, sizeof text, "section %s fails after the fault: %s: %d",
+                 on->section, on->call ? on->call : "wrong result",
+                 (int)on->status);
+        sweep_report(text);
+    }
+    faults_before = faults;
+}
+
+/* The same device, without a fault. */
+static void work_again(void)
+{
+    work.failures = 0;
+    work.failed[0] = '\0';
+    workload_run(&work, NULL);
+    if (work.lost || work.failures > 0)
+        sweep_report("the device does not work afterwards, nor is it lost");
+}
+
+/* All sections have freed what they had: nothing is counted as used, whatever
+ * failed.  When: before which end of the case. */
+static void none_used(const char *when)
+{
+    struct tandem_memory_stats stats = {.struct_size = sizeof stats};
+    char text[WORKLOAD_TEXT];
+
+    if (work.lost ||
+        work.api->memory_stats(work.device, &stats) != TANDEM_OK ||
+        (stats.used_bytes == 0 && stats.buffer_count == 0))
+        return;
+    snprintf(text, sizeof text,
+             "%" PRIu64 " bytes of %" PRIu64 " buffers are in use %s",
+             stats.used_bytes, stats.buffer_count, when);
+    sweep_report(text);
+}
+
+/* Every call says so; step notes what does not. */
+static void still_lost(void)
+{
+    workload_run(&work, NULL);
+    if (!work.lost)
+        sweep_report("a lost device came back");
+}
+
+/* What a lost device may still use is kept until the driver says that it does
+ * not: it is asked whenever a device is opened. */
+static void kept_settle(const struct sweep_state *before)
+{
+    const struct timespec pause = {0, 5000000};
+
+    for (int i = 0; i < 12000 && sweep_queues_left(before); i++) {
+        nanosleep(&pause, NULL);
+        if (workload_open(&work, pairs))
+            workload_close(&work);
+    }
+}
+
+static void open_anew(void)
+{
+    char first[WORKLOAD_TEXT];
+
+    memcpy(first, work.failed, sizeof first);
+    work.failed[0] = '\0';
+    if (!workload_open(&work, pairs)) {
+        sweep_report("no device can be opened afterwards");
+        return;
+    }
+    workload_run(&work, NULL);
+    if (work.failures > 0)
+        sweep_report("a device opened anew does not work");
+    workload_close(&work);
+}
+
+static void one_case(const struct layer_script *script)
+{
+    const struct sweep_state before = sweep_state_take();
+    bool opened, lost = false, early;
+
+    memset(&work, 0, sizeof work);
+    work.api = plug.api;
+    faults_before = 0;
+    once = script->times == 1;
+    plug.script_set(script);
+    opened = workload_open(&work, pairs);
+    faults_before = plug_counts(&plug).faults;
+    if (opened)
+        workload_run(&work, section_done);
+    if (opened)
+        none_used("under the fault");
+    if (script->nth == 0 && work.failures > 0)
+        sweep_report("the workload fails by itself");
+    lost = opened && work.lost;
+    /* Half of the devices are closed while the fault goes on. */
+    early = opened && !once && sweep_case() % 2 == 0;
+    if (early)
+        workload_close(&work);
+    sweep_fault_ends();
+    if (opened && work.device) {
+        lost ? still_lost() : work_again();
+        none_used("afterwards");
+        workload_close(&work);
+    }
+    if (lost || early || !opened) {
+        work.failures = 0;
+        open_anew();
+        kept_settle(&before);
+    }
+    sweep_state_check(&before, true);
+    if (work.wrong[0])
+        sweep_report("what must never be");
+}
+
+static void pass(void)
+{
+    workload_open(&work, pairs);
+    workload_run(&work, NULL);
+    workload_close(&work);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct sweep_subject subject = {.name = "faults",
+                                                 .one_case = one_case,
+                                                 .pass = pass,
+                                                 .details = details,
+                                                 .once = 40,
+                                                 .ever = 20,
+                                                 .later = 30,
+                                                 .lazy = 10};
+
+    if (getenv("TANDEM_LAYER_GPU") != NULL)
+        pairs = gpu;
+    return sweep_main(argc, argv, &subject);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sums whose groups meet, while the work-item that says of its group that it
+ * has arrived goes on and the others lag behind: the group that comes last must
+ * find what all of them wrote.  The kernels are compiled with an atomic_inc
+ * that makes the first to arrive linger until the last one has joined.
+ */
+#include <stdlib.h>
+
+#include "single_fault.h"
+
+#define ROWS 20000
+#define COLUMNS 32
+
+/* Each waits for another one to arrive, and the last but one until the last has
+ * begun to join, and so long that it is over; not for ever, as groups may come
+ * one after another. */
+static const char lingers[] =
+    "__attribute__((unused))\n"
+    "static uint late_inc(volatile __global uint *p, uint splits)\n"
+    "{\n"
+    "    uint before = atomic_inc(p), after = before + 1;\n"
+    "    uint left = after < splits ? 30000000u : 0u, now;\n"
+    "    while (left > 0) {\n"
+    "        --left;\n"
+    "        now = *p;\n"
+    "        if (now > after && after + 1 < splits)\n"
+    "            break;\n"
+    "        if (now == 0)\n"
+    "            left = min(left, 4000000u);\n"
+    "    }\n"
+    "    return before;\n"
+    "}\n"
+    "#define atomic_inc(at) late_inc(at, p.splits)\n";
+
+/* Sums of columns, of which a group has several, each written by an item of
+ * its own; element (i, j) is (i + j + turn) % 7. */
+START_TEST(the_last_group_finds_all_that_was_written)
+{
+    static float x[ROWS * COLUMNS], got[COLUMNS];
+    const int64_t ints[] = {1, 0};
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_SUM,
+                                 .ints = ints,
+                                 .int_count = 2};
+    struct tandem_buffer *from, *to;
+
+    device_new("test.has_device_scope_visibility", "1");
+    ck_assert(buffer_new(&work, sizeof x, &from));
+    ck_assert(buffer_new(&work, sizeof got, &to));
+    for (int turn = 0; turn < 4; turn++) {
+        const struct tandem_tensor_desc
+            in = {from, 0, TANDEM_F32, 2, {ROWS, COLUMNS}, {COLUMNS, 1}},
+            out = {to, 0, TANDEM_F32, 1, {COLUMNS}, {1}};
+        const struct tandem_tensor_desc *input = &in, *output = &out;
+
+        for (int i = 0; i < ROWS * COLUMNS; i++)
+            x[i] = (float)((i / COLUMNS + i % COLUMNS + turn) % 7);
+        ck_assert(upload(&work, from, x, sizeof x));
+        ck_assert_int_eq(
+            plug.api->launch(work.stream, &op, &input, 1, &output, 1),
+            TANDEM_OK);
+        ck_assert_int_eq(plug.api->download(work.stream, to, 0, got, sizeof got,
+                                            0, TANDEM_TIMEOUT_INFINITE),
+                         TANDEM_OK);
+        for (int j = 0; j < COLUMNS; j++) {
+            float want = 0;
+
+            for (int i = 0; i < ROWS; i++)
+                want += x[i * COLUMNS + j];
+            ck_assert_msg(got[j] == want, "turn %d, column %d: %g, not %g",
+                          turn, j, (double)got[j], (double)want);
+        }
+    }
+    workload_close(&work);
+    none_left();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("joined");
+    TCase *tests = tcase_create("joined");
+
+    setenv("TANDEM_LAYER_SOURCE_PREFIX", lingers, 1);
+    setenv("POCL_MAX_PTHREAD_COUNT", "8", 1);
+    if (!plug_start(&plug))
+        return 77;
+    suite_add_tcase(suite, tests);
+    tcase_add_test(tests, the_last_group_finds_all_that_was_written);
+    return single_main(suite);
+}

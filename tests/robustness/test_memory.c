@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory that the driver refuses, and buffers of which a part was written: what
+ * is counted and what is told.  As a processor and as a GPU.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "single_fault.h"
+
+#define MIB ((uint64_t)1 << 20)
+#define INVALID_VALUE (-30)     /* the one call's */
+#define OUT_OF_MEMORY (-4)      /* CL_MEM_OBJECT_ALLOCATION_FAILURE */
+#define OUT_OF_HOST_MEMORY (-6)
+#define LARGE ((size_t)3 << 19) /* three chunks of staging memory */
+#define MOST ((size_t)4 << 20)  /* all of that */
+
+static unsigned char source[MOST], seen[MOST];
+
+static struct tandem_memory_stats stats(void)
+{
+    struct tandem_memory_stats out = {.struct_size = sizeof out};
+
+    ck_assert_int_eq(plug.api->memory_stats(work.device, &out), TANDEM_OK);
+    return out;
+}
+
+static void end(void)
+{
+    plug.script_set(NULL);
+    workload_close(&work);
+    none_left();
+}
+
+/* ---- what is counted ---- */
+
+/* Again and again, of all sizes; then what the cap leaves is to be had. */
+static void refused(enum layer_fault fault)
+{
+    const uint64_t sizes[] = {1, 4096, MIB, 3 * MIB, 8 * MIB};
+    struct tandem_buffer *buffer;
+
+    device_new("memory_limit_bytes", "16777216");
+    script(fault, "clCreateBuffer", NULL, OUT_OF_MEMORY);
+    for (int i = 0; i < 20; i++) {
+        const enum tandem_status status =
+            plug.api->alloc(work.device, sizes[i % 5], &buffer);
+
+        if (status == TANDEM_OK)
+            plug.api->free(buffer);
+        else
+            ck_assert_int_eq(status, TANDEM_OUT_OF_MEMORY);
+        ck_assert_uint_eq(stats().used_bytes, 0);
+        ck_assert_uint_eq(stats().buffer_count, 0);
+    }
+    plug.script_set(NULL);
+    ck_assert_int_eq(plug.api->trim(work.device, 0), TANDEM_OK);
+    ck_assert_uint_eq(stats().cached_bytes, 0);
+    ck_assert_int_eq(plug.api->alloc(work.device, 14 * MIB, &buffer),
+                     TANDEM_OK);
+    plug.api->free(buffer);
+    ck_assert_uint_eq(stats().used_bytes, 0);
+    end();
+}
+
+START_TEST(refused_memory_is_not_counted)
+{
+    refused(LAYER_FAULT_CALL);
+}
+END_TEST
+
+START_TEST(memory_that_is_not_there_is_not_counted)
+{
+    refused(LAYER_FAULT_LAZY);
+    refused(LAYER_FAULT_LAZY_LATER);
+}
+END_TEST
+
+/* The cap's own refusal. */
+START_TEST(what_a_cap_refuses_is_not_counted)
+{
+    struct tandem_buffer *kept, *buffer;
+
+    device_new("memory_limit_bytes", "4194304");
+    ck_assert_int_eq(plug.api->alloc(work.device, 2 * MIB, &kept), TANDEM_OK);
+    for (int i = 0; i < 5; i++) {
+        ck_assert_int_eq(plug.api->alloc(work.device, 3 * MIB, &buffer),
+                         TANDEM_OUT_OF_MEMORY);
+        ck_assert_ptr_null(buffer);
+        ck_assert_uint_eq(stats().used_bytes, 2 * MIB);
+    }
+    plug.api->free(kept);
+    ck_assert_int_eq(plug.api->alloc(work.device, 3 * MIB, &buffer), TANDEM_OK);
+    plug.api->free(buffer);
+    end();
+}
+END_TEST
+
+/* ---- what is told ---- */
+
+static void unsaid(const char *text)
+{
+    ck_assert_msg(strstr(plug.api->last_error(), text) == NULL,
+                  "\"%s\" says \"%s\"", plug.api->last_error(), text);
+}
+
+/* Whatever size classes the pool has, what is asked for decides. */
+START_TEST(the_largest_allocation_is_named)
+{
+    struct tandem_device_info info = {.struct_size = sizeof info};
+    struct tandem_buffer *buffer;
+    char asked[64], most[64];
+
+    device_new(NULL, NULL);
+    ck_assert_int_eq(plug.api->device_describe(0, &info), TANDEM_OK);
+    snprintf(asked, sizeof asked, "alloc: %" PRIu64 " bytes are more",
+             info.max_alloc_bytes + 1);
+    snprintf(most, sizeof most, "%" PRIu64 " bytes (CL_DEVICE_MAX_MEM",
+             info.max_alloc_bytes);
+    ck_assert_int_eq(
+        plug.api->alloc(work.device, info.max_alloc_bytes + 1, &buffer),
+        TANDEM_OUT_OF_MEMORY);
+    said(asked);
+    said(most);
+    unsaid("free buffers");
+    if (plug.api->alloc(work.device, info.max_alloc_bytes, &buffer) ==
+        TANDEM_OK) {
+        plug.api->free(buffer);
+        ck_assert_int_eq(plug.api->trim(work.device, 0), TANDEM_OK);
+    } else { /* a machine with less memory than the driver says */
+        snprintf(asked, sizeof asked, "no %" PRIu64 " bytes in one piece",
+                 info.max_alloc_bytes);
+        said(asked);
+    }
+    end();
+}
+END_TEST
+
+START_TEST(missing_host_memory_is_no_reason_to_free_buffers)
+{
+    struct tandem_buffer *buffer;
+
+    device_new(NULL, NULL);
+    script(LAYER_FAULT_CALL, "clCreateBuffer", NULL, OUT_OF_HOST_MEMORY);
+    ck_assert_int_eq(plug.api->alloc(work.device, MIB, &buffer),
+                     TANDEM_OUT_OF_MEMORY);
+    said("the driver found no memory of the host");
+    unsaid("free buffers");
+    plug.script_set(NULL);
+    end();
+}
+END_TEST
+
+/* ---- buffers that were written in part ---- */
+
+static struct tandem_buffer *filled_new(uint64_t bytes, unsigned char byte)
+{
+    struct tandem_buffer *buffer;
+
+    ck_assert(buffer_new(&work, bytes, &buffer));
+    ck_assert_int_eq(plug.api->fill(work.stream, buffer, 0, bytes, &byte, 1),
+                     TANDEM_OK);
+    return buffer;
+}
+
+static enum tandem_status upload_all(struct tandem_buffer *buffer, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        source[i] = (unsigned char)(i * 7 + i / 4093 + 3);
+    return plug.api->upload(work.stream, buffer, 0, source, bytes, 0);
+}
+
+static enum tandem_status read_all(struct tandem_buffer *buffer, size_t bytes)
+{
+    return plug.api->download(work.stream, buffer, 0, seen, bytes, 0,
+                              TANDEM_TIMEOUT_INFINITE);
+}
+
+/* The nth write, however the bytes are written, is refused. */
+static void writes_fail(const char *function, uint64_t nth)
+{
+    const struct layer_script wanted = {.fault = LAYER_FAULT_CALL,
+                                        .function = function,
+                                        .nth = nth,
+                                        .times = UINT64_MAX,
+                                        .code = INVALID_VALUE};
+
+    plug.script_set(&wanted);
+}
+
+/* No way to read it, but all of it can be written anew. */
+static void half_written(struct tandem_buffer *buffer, size_t bytes)
+{
+    struct tandem_buffer *other = filled_new(bytes, 1);
+    const struct tandem_tensor_desc from = vector(buffer, N),
+                                    to = vector(other, N);
+    const struct tandem_tensor_desc *input = &from, *output = &to;
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_COPY};
+
+    ck_assert_int_eq(read_all(buffer, bytes), TANDEM_FAILED);
+    said("overwrite all of it");
+    ck_assert_int_eq(plug.api->copy(work.stream, other, 0, buffer, 0, bytes),
+                     TANDEM_FAILED);
+    ck_assert_int_eq(plug.api->launch(work.stream, &op, &input, 1, &output, 1),
+                     TANDEM_FAILED);
+    ck_assert_int_eq(upload_all(buffer, bytes / 2), TANDEM_OK);
+    ck_assert_int_eq(read_all(buffer, bytes), TANDEM_FAILED);
+    ck_assert_int_eq(upload_all(buffer, bytes), TANDEM_OK);
+    ck_assert_int_eq(read_all(buffer, bytes), TANDEM_OK);
+    ck_assert(memcmp(source, seen, bytes) == 0);
+    ck_assert_int_eq(read_all(other, bytes), TANDEM_OK);
+    plug.api->free(other);
+}
+
+/* Behind work, and so by way of staging memory; nth: of its three pieces. */
+START_TEST(an_upload_that_fails_midway_is_told)
+{
+    struct tandem_buffer *buffer;
+
+    device_new(NULL, NULL);
+    buffer = filled_new(LARGE, 9);
+    writes_fail("clEnqueueWriteBuffer", (uint64_t)_i);
+    ck_assert_int_eq(upload_all(buffer, LARGE), TANDEM_FAILED);
+    plug.script_set(NULL);
+    half_written(buffer, LARGE);
+    end();
+}
+END_TEST
+
+/* Nothing was written, so what it had is there yet. */
+START_TEST(an_upload_that_fails_at_once_leaves_all)
+{
+    struct tandem_buffer *buffer;
+
+    device_new(NULL, NULL);
+    buffer = filled_new(LARGE, 9);
+    writes_fail("clEnqueueWriteBuffer", 1);
+    ck_assert_int_eq(upload_all(buffer, LARGE), TANDEM_FAILED);
+    plug.script_set(NULL);
+    ck_assert_int_eq(read_all(buffer, LARGE), TANDEM_OK);
+    for (size_t i = 0; i < LARGE; i++)
+        if (seen[i] != 9)
+            ck_abort_msg("byte %zu is %d", i, seen[i]);
+    end();
+}
+END_TEST
+
+/* On an idle stream, in each way there is for large transfers. */
+START_TEST(a_large_upload_that_fails_is_told)
+{
+    static const struct {
+        const char *way, *function;
+        uint64_t nth;
+    } ways[] = {{"direct", "clEnqueueWriteBuffer", 1},
+                {"ring", "clEnqueueWriteBuffer", 2},
+                {"staged", "clEnqueueWriteBuffer", 2},
+                {"mapped", "clEnqueueUnmapMemObject", 1}};
+    struct tandem_buffer *buffer;
+
+    device_new("test.transfers", ways[_i].way);
+    buffer = filled_new(MOST, 9);
+    /* What is tried first is tried before. */
+    ck_assert_int_eq(synchronize(), TANDEM_OK);
+    ck_assert_int_eq(upload_all(buffer, MOST), TANDEM_OK);
+    ck_assert_int_eq(synchronize(), TANDEM_OK);
+    writes_fail(ways[_i].function, ways[_i].nth);
+    ck_assert_int_eq(upload_all(buffer, MOST), TANDEM_FAILED);
+    plug.script_set(NULL);
+    half_written(buffer, MOST);
+    end();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("memory");
+    TCase *tests = tcase_create("memory");
+    const int as_gpu = single_as_gpu();
+
+    setenv("TANDEM_LAYER_OBJECT_CACHE", "1", 0);
+    if (as_gpu != 0)
+        return as_gpu;
+    if (!plug_start(&plug))
+        return 77;
+    suite_add_tcase(suite, tests);
+    tcase_add_test(tests, refused_memory_is_not_counted);
+    tcase_add_test(tests, memory_that_is_not_there_is_not_counted);
+    tcase_add_test(tests, what_a_cap_refuses_is_not_counted);
+    tcase_add_test(tests, the_largest_allocation_is_named);
+    tcase_add_test(tests, missing_host_memory_is_no_reason_to_free_buffers);
+    tcase_add_loop_test(tests, an_upload_that_fails_midway_is_told, 2, 4);
+    tcase_add_test(tests, an_upload_that_fails_at_once_leaves_all);
+    tcase_add_loop_test(tests, a_large_upload_that_fails_is_told, 0, 4);
+    return single_main(suite);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * More memory than there may be: a cap on a device's memory, and sizes that
+ * nobody has, through the host library.  What the plugins themselves say to
+ * that is in the conformance suite.
+ */
+#include <config.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "unit/host/support.h"
+
+#define N 65536 /* 256 KiB */
+#define CAP_TEXT "1100000"
+#define CAP 1100000u
+
+static float ramp[N], got[N];
+
+static struct tandem_memory_stats stats_of(struct tandem_context *context,
+                                           const char *name)
+{
+    struct tandem_memory_stats stats = {.struct_size = sizeof stats};
+    const struct tandem_backend *table = NULL;
+    struct tandem_device *handle = NULL;
+
+    OK(tandem_device_backend(context, device_named(context, name), &table,
+                             &handle));
+    ck_assert_int_eq(table->memory_stats(handle, &stats), TANDEM_OK);
+    return stats;
+}
+
+static enum tandem_status negate(struct tandem_context *context,
+                                 uint32_t device, struct tandem_tensor *in,
+                                 struct tandem_tensor *out)
+{
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_NEG};
+
+    return tandem_run_on(context, device, &op, &in, 1, &out, 1);
+}
+
+static void holds(struct tandem_tensor *tensor, float factor)
+{
+    OK(tandem_tensor_read(tensor, got, sizeof got, TANDEM_TIMEOUT_INFINITE));
+    for (int i = 0; i < N; i++)
+        ck_assert_float_eq(got[i], factor * ramp[i]);
+}
+
+/* Tensors until the device has no room: the last one fails, and no other. */
+static uint32_t fill(struct tandem_context *context, uint32_t device,
+                     struct tandem_tensor **tensors, uint32_t most)
+{
+    uint32_t count = 0;
+
+    tensors[0] = vector_wrap(context, ramp, N);
+    for (;;) {
+        ck_assert_uint_lt(++count, most);
+        tensors[count] = vector_new(context, N);
+        const enum tandem_status status = negate(
+            context, device, tensors[count - 1], tensors[count]);
+        if (status == TANDEM_OK)
+            continue;
+        ck_assert_int_eq(status, TANDEM_OUT_OF_MEMORY);
+        ck_assert_ptr_nonnull(strstr(tandem_last_error(), "sim"));
+        return count;
+    }
+}
+
+START_TEST(test_cap)
+{
+    struct tandem_context *context = context_with(
+        (const char *const[]){"memory_limit_bytes", CAP_TEXT, NULL});
+    const uint32_t sim = device_named(context, "sim");
+    struct tandem_tensor *tensors[16];
+    uint32_t count, mask;
+
+    count_up(ramp, N);
+    count = fill(context, sim, tensors, 16);
+    ck_assert_uint_eq(count, CAP / sizeof ramp);
+    ck_assert_uint_le(stats_of(context, "sim").peak_bytes, CAP);
+    /* Elsewhere it goes on, and nothing was lost. */
+    OK(tandem_unary(context, TANDEM_OP_NEG, tensors[count - 1],
+                    tensors[count]));
+    OK(tandem_tensor_residency(tensors[count], &mask));
+    ck_assert_uint_eq(mask >> sim & 1, 0);
+    for (uint32_t i = 0; i <= count; i++)
+        holds(tensors[i], i % 2 == 0 ? 1 : -1);
+    /* Room that was made is used. */
+    tandem_tensor_destroy(tensors[1]);
+    OK(negate(context, sim, tensors[2], tensors[count]));
+    holds(tensors[count], -1);
+    ck_assert_uint_le(stats_of(context, "sim").peak_bytes, CAP);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* Freed blocks of one size make room for another. */
+START_TEST(test_cap_trims)
+{
+    struct tandem_context *context = context_with(
+        (const char *const[]){"memory_limit_bytes", CAP_TEXT, NULL});
+    const uint32_t cpu = device_named(context, "cpu");
+    const struct tandem_backend *table = NULL;
+    struct tandem_device *handle = NULL;
+    struct tandem_buffer *buffers[4];
+
+    OK(tandem_device_backend(context, cpu, &table, &handle));
+    for (int round = 0; round < 50; round++) {
+        const uint64_t bytes = 200000 + 1000 * (uint64_t)round;
+
+        for (int i = 0; i < 4; i++)
+            ck_assert_int_eq(table->alloc(handle, bytes, &buffers[i]),
+                             TANDEM_OK);
+        for (int i = 0; i < 4; i++)
+            table->free(buffers[i]);
+    }
+    ck_assert_uint_le(stats_of(context, "cpu").peak_bytes, CAP);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* Tensors that can be described and never be held. */
+START_TEST(test_nobody_has_so_much)
+{
+    const char *const devices[] = {"cpu", "sim"};
+    const int64_t shape = INT64_C(1) << 60;
+    struct tandem_context *context = context_new(NULL);
+    struct tandem_tensor *small = vector_wrap(context, ramp, N), *out;
+    struct tandem_tensor *large, *other, *one;
+    const struct tandem_op copy = {.struct_size = sizeof copy,
+                                   .id = TANDEM_OP_COPY};
+
+    count_up(ramp, N);
+    OK(tandem_tensor_create(context, TANDEM_F32, 1, &shape, &large));
+    OK(tandem_tensor_create(context, TANDEM_F32, 1, &shape, &other));
+    one = vector_wrap(context, ramp, 1);
+    for (int i = 0; i < 2; i++) {
+        const uint32_t device = device_named(context, devices[i]);
+
+        FAILS(TANDEM_INVALID_ARGUMENT,
+              negate(context, device, large, other)); /* never written */
+        FAILS(TANDEM_OUT_OF_MEMORY,
+              tandem_run_on(context, device, &copy, &one, 1, &large, 1));
+    }
+    FAILS(TANDEM_OUT_OF_MEMORY,
+          tandem_run(context, &copy, &one, 1, &large, 1));
+    FAILS(TANDEM_INVALID_ARGUMENT, tandem_tensor_write(large, ramp, 4));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_tensor_read(large, got, sizeof got, 0));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_tensor_sync(large, TANDEM_TIMEOUT_INFINITE));
+    /* All the addresses that they stand for are not in the way of others. */
+    for (int i = 0; i < 8; i++) {
+        OK(tandem_tensor_create(context, TANDEM_F32, 1, &shape, &other));
+        FAILS(TANDEM_OUT_OF_MEMORY,
+              tandem_run(context, &copy, &one, 1, &other, 1));
+    }
+    out = vector_new(context, N);
+    OK(tandem_binary(context, TANDEM_OP_ADD, small, small, out));
+    holds(out, 2);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("caps");
+    TCase *tests = case_new(suite, "caps");
+
+    tcase_add_test(tests, test_cap);
+    tcase_add_test(tests, test_cap_trims);
+    tcase_add_test(tests, test_nobody_has_so_much);
+    return suite_run(suite);
+}

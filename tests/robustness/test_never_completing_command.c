@@ -1,0 +1,675 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The OpenCL plugin on a GPU whose commands do not end: calls that have no
+ * timeout of their own return all the same, keep what the driver may still
+ * use, and work again once it has ended.  The limit runs out where a test says
+ * so, and for nothing that ends.
+ */
+#include <check.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../support/check_runner.h"
+#include "../opencl-layer/fake_clock.h"
+#include "plugin_under_layer.h"
+#include "opencl_workload.h"
+
+#define SHORT_MS "300"
+#define LONG_MS "100000"
+#define MIB ((uint64_t)1 << 20)
+#define CHUNK (MIB / 2) /* of a stream's staging memory, which has 8 */
+#define LARGE (5 * MIB)
+
+static struct plug plug;
+static struct workload work;
+static struct layer_counts before;
+static bool found_at_once;
+static unsigned char source[LARGE], target[LARGE];
+
+/* key NULL: no more than the limit. */
+static void device_with(const char *limit_ms, const char *key,
+                        const char *value)
+{
+    const char *const pairs[] = {"cache_dir", "",  "blocking_timeout_ms",
+                                 limit_ms,    key, value,
+                                 NULL};
+
+    memset(&work, 0, sizeof work);
+    work.api = plug.api;
+    before = plug_counts(&plug);
+    ck_assert_msg(workload_open(&work, pairs), "%s", work.failed);
+    ck_assert_int_eq(plug.api->stream_create(work.device, 0, &work.stream),
+                     TANDEM_OK);
+}
+
+/* way: of large transfers; NULL: as it comes. */
+static void device_of(const char *limit_ms, const char *way)
+{
+    device_with(limit_ms, way != NULL ? "test.transfers" : NULL, way);
+}
+
+static void none_left(void)
+{
+    const struct layer_counts after = plug_counts(&plug);
+
+    for (int i = 0; i < LAYER_OBJECTS; i++)
+        ck_assert_msg(plug_alive(&after, i) == plug_alive(&before, i),
+                      "%" PRIu64 " %s left",
+                      plug_alive(&after, i) - plug_alive(&before, i),
+                      plug_objects[i]);
+}
+
+static void script(enum layer_fault fault, const char *function, uint64_t nth)
+{
+    const struct layer_script wanted = {.fault = fault,
+                                        .function = function,
+                                        .nth = nth,
+                                        .times = 1,
+                                        .code = -30 /* CL_INVALID_VALUE */};
+
+    plug.script_set(&wanted);
+}
+
+static enum tandem_status alloc(uint64_t bytes, struct tandem_buffer **out)
+{
+    return plug.api->alloc(work.device, bytes, out);
+}
+
+static void device_new(const char *limit_ms)
+{
+    device_of(limit_ms, NULL);
+}
+
+static enum tandem_status upload_some(struct tandem_buffer *buffer,
+                                      uint64_t bytes)
+{
+    return plug.api->upload(work.stream, buffer, 0, source, bytes, 0);
+}
+
+static enum tandem_status fill(struct tandem_buffer *buffer)
+{
+    const uint32_t pattern = 0x01020304u;
+
+    return plug.api->fill(work.stream, buffer, 0, CHUNK, &pattern, 4);
+}
+
+static enum tandem_status synchronize(uint64_t timeout_ns)
+{
+    return plug.api->stream_synchronize(work.stream, timeout_ns);
+}
+
+/* What had to be left may take its time to end. */
+static bool later(int attempt, enum tandem_status status)
+{
+    nanosleep(&(struct timespec){0, attempt != 0 ? 10000000 : 0}, NULL);
+    return status == TANDEM_NOT_READY && attempt < 6000;
+}
+
+static struct tandem_buffer *alloc_later(uint64_t bytes)
+{
+    struct tandem_buffer *buffer = NULL;
+    enum tandem_status status = TANDEM_NOT_READY;
+
+    for (int i = 0; later(i, status); i++)
+        status = alloc(bytes, &buffer);
+    ck_assert_int_eq(status, TANDEM_OK);
+    return buffer;
+}
+
+/* The buffer takes content and gives it back. */
+static void serves(struct tandem_buffer *buffer, uint64_t bytes)
+{
+    enum tandem_status status = TANDEM_NOT_READY;
+
+    for (uint64_t i = 0; i < bytes; i++)
+        source[i] = (unsigned char)(i * 7 + bytes / 3);
+    for (int i = 0; later(i, status); i++)
+        status = upload_some(buffer, bytes);
+    ck_assert_int_eq(status, TANDEM_OK);
+    ck_assert_int_eq(plug.api->download(work.stream, buffer, 0, target, bytes,
+                                        0, TANDEM_TIMEOUT_INFINITE),
+                     TANDEM_OK);
+    ck_assert(memcmp(source, target, bytes) == 0);
+}
+
+static void close_clean(void)
+{
+    workload_close(&work);
+    none_left();
+}
+
+START_TEST(a_search_that_had_no_memory_is_made_again)
+{
+    uint32_t count;
+
+    ck_assert(!found_at_once);
+    ck_assert_int_eq(plug.api->device_count(&count), TANDEM_OK);
+    ck_assert_uint_ge(count, 1);
+}
+END_TEST
+
+/* How often the driver was asked about an event, since the script was set. */
+static uint64_t questions(void)
+{
+    uint64_t calls = 0;
+    const char *name;
+
+    for (uint32_t i = 0; (name = plug.function(i, &calls)); i++)
+        if (strcmp(name, "clGetEventInfo") == 0)
+            break;
+    return calls;
+}
+
+/* While what somebody waited for in vain is under way yet, others ask, once
+ * for each, and do not wait. */
+static void allocations_do_not_wait(int count)
+{
+    struct tandem_buffer *buffer;
+
+    for (int i = 0; i < count; i++) {
+        const uint64_t before_it = questions();
+
+        GIVES_UP(alloc(2 * MIB, &buffer), TANDEM_NOT_READY);
+        ck_assert_uint_le(questions() - before_it, (uint64_t)i + 4);
+    }
+}
+
+START_TEST(an_allocation)
+{
+    struct tandem_buffer *buffer, *small;
+
+    device_new(SHORT_MS);
+    script(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
+    GIVES_UP(alloc(2 * MIB, &buffer), TANDEM_NOT_READY);
+    ck_assert_ptr_null(buffer);
+    allocations_do_not_wait(5);
+    ck_assert_int_eq(alloc(CHUNK, &small), TANDEM_OK);
+    plug.release();
+    serves(alloc_later(2 * MIB), 2 * MIB);
+    serves(small, CHUNK);
+    close_clean();
+}
+END_TEST
+
+START_TEST(an_upload_for_which_there_is_no_room)
+{
+    struct tandem_buffer *buffer;
+
+    device_new(SHORT_MS);
+    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    script(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
+    ck_assert_int_eq(fill(buffer), TANDEM_OK);
+    for (int i = 0; i < 8; i++)
+        ck_assert_int_eq(upload_some(buffer, CHUNK), TANDEM_OK);
+    GIVES_UP(upload_some(buffer, CHUNK), TANDEM_NOT_READY);
+    plug.release();
+    ck_assert_int_eq(synchronize(TANDEM_TIMEOUT_INFINITE), TANDEM_OK);
+    serves(buffer, CHUNK);
+    close_clean();
+}
+END_TEST
+
+START_TEST(an_upload_that_waits_for_the_work_before_it)
+{
+    struct tandem_buffer *buffer;
+
+    device_new(SHORT_MS);
+    buffer = alloc_later(LARGE);
+    script(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
+    ck_assert_int_eq(fill(buffer), TANDEM_OK);
+    GIVES_UP(upload_some(buffer, LARGE), TANDEM_NOT_READY);
+    plug.release();
+    serves(buffer, LARGE);
+    close_clean();
+}
+END_TEST
+
+START_TEST(memory_that_is_to_be_pinned)
+{
+    struct tandem_buffer *buffer;
+    enum tandem_status status = TANDEM_NOT_READY;
+    void *memory;
+
+    device_new(SHORT_MS);
+    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    script(LAYER_FAULT_ENDLESS, "clEnqueueMapBuffer", 1);
+    GIVES_UP(upload_some(buffer, 64), TANDEM_NOT_READY);
+    plug.release();
+    serves(buffer, 64);
+    script(LAYER_FAULT_ENDLESS, "clEnqueueUnmapMemObject", 1);
+    GIVES_UP(plug.api->trim(work.device, 0), TANDEM_OK);
+    plug.release();
+    serves(buffer, 64);
+    script(LAYER_FAULT_ENDLESS, "clEnqueueMapBuffer", 1);
+    GIVES_UP(plug.api->host_alloc(work.device, 64, &memory),
+             TANDEM_NOT_READY);
+    plug.release();
+    for (int i = 0; later(i, status); i++)
+        status = plug.api->host_alloc(work.device, 64, &memory);
+    ck_assert_int_eq(status, TANDEM_OK);
+    plug.api->host_free(work.device, memory);
+    workload_close(&work);
+}
+END_TEST
+
+/* Calls of another thread's. */
+struct other {
+    pthread_t thread;
+    enum tandem_status (*call)(void);
+    enum tandem_status status;
+    atomic_bool done;
+};
+
+static void *other_run(void *argument)
+{
+    struct other *other = argument;
+
+    other->status = other->call();
+    atomic_store(&other->done, true);
+    return NULL;
+}
+
+static void other_start(struct other *other, enum tandem_status (*call)(void))
+{
+    *other = (struct other){.call = call};
+    ck_assert_int_eq(pthread_create(&other->thread, NULL, other_run, other), 0);
+}
+
+/* Whether it comes to an end while something else does not. */
+static bool other_ends(struct other *other)
+{
+    for (int i = 0; i < 3000 && !atomic_load(&other->done); i++)
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
+    return atomic_load(&other->done);
+}
+
+static enum tandem_status trim(void)
+{
+    return plug.api->trim(work.device, 0);
+}
+
+static enum tandem_status stream_come_and_go(void)
+{
+    struct tandem_stream *stream = NULL;
+    enum tandem_status status =
+        plug.api->stream_create(work.device, 0, &stream);
+
+    plug.api->stream_destroy(stream);
+    return status;
+}
+
+START_TEST(a_trim_holds_up_nobody)
+{
+    const uint64_t unmaps = plug_counts(&plug).unmaps;
+    struct tandem_buffer *buffer;
+    struct other trims, others;
+    bool ends;
+
+    device_new(LONG_MS);
+    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    serves(buffer, 64);
+    script(LAYER_FAULT_ENDLESS, "clEnqueueUnmapMemObject", 1);
+    other_start(&trims, trim);
+    while (plug_counts(&plug).unmaps == unmaps)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    other_start(&others, stream_come_and_go);
+    ends = other_ends(&others) && !atomic_load(&trims.done);
+    plug.release();
+    pthread_join(others.thread, NULL);
+    pthread_join(trims.thread, NULL);
+    ck_assert(ends);
+    ck_assert_int_eq(others.status, TANDEM_OK);
+    ck_assert_int_eq(trims.status, TANDEM_OK);
+    serves(buffer, 64);
+    close_clean();
+}
+END_TEST
+
+static struct tandem_event *event;
+
+static enum tandem_status wait_event(void)
+{
+    return plug.api->event_wait(event, TANDEM_TIMEOUT_INFINITE);
+}
+
+START_TEST(an_event_s_wait_holds_up_nobody)
+{
+    struct tandem_buffer *buffer;
+    struct other waits, others;
+    bool ends;
+
+    device_new(LONG_MS);
+    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    ck_assert_int_eq(fill(buffer), TANDEM_OK);
+    ck_assert_int_eq(plug.api->event_record(work.stream, &event), TANDEM_OK);
+    script(LAYER_FAULT_HANG, "clFlush", 1);
+    other_start(&waits, wait_event);
+    while (plug.hanging() == 0)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    other_start(&others, stream_come_and_go);
+    ends = other_ends(&others) && !atomic_load(&waits.done);
+    plug.release();
+    pthread_join(others.thread, NULL);
+    pthread_join(waits.thread, NULL);
+    ck_assert(ends);
+    ck_assert_int_eq(others.status, TANDEM_OK);
+    ck_assert_int_eq(waits.status, TANDEM_OK);
+    plug.api->event_destroy(event);
+    close_clean();
+}
+END_TEST
+
+static enum tandem_status alloc_another(void)
+{
+    struct tandem_buffer *buffer;
+
+    return alloc(3 * CHUNK, &buffer);
+}
+
+static enum tandem_status look(void)
+{
+    struct tandem_memory_stats stats = {.struct_size = sizeof stats};
+
+    return plug.api->memory_stats(work.device, &stats);
+}
+
+/* For which the cap has what is cached given back. */
+START_TEST(an_allocation_within_a_cap_holds_up_nobody)
+{
+    struct tandem_buffer *buffer;
+    struct other allocates, others;
+    bool ends;
+
+    device_with(LONG_MS, "memory_limit_bytes", "3145728");
+    ck_assert_int_eq(alloc(2 * MIB, &buffer), TANDEM_OK);
+    plug.api->free(buffer);
+    script(LAYER_FAULT_HANG, "clReleaseMemObject", 1);
+    other_start(&allocates, alloc_another);
+    while (plug.hanging() == 0)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    other_start(&others, look);
+    ends = other_ends(&others) && !atomic_load(&allocates.done);
+    plug.release();
+    pthread_join(others.thread, NULL);
+    pthread_join(allocates.thread, NULL);
+    ck_assert(ends);
+    ck_assert_int_eq(others.status, TANDEM_OK);
+    ck_assert_int_eq(allocates.status, TANDEM_OK);
+    close_clean();
+}
+END_TEST
+
+/* The wait finds the failure, and what is behind it does not end: by the second
+ * marker, which the wait for that enqueues. */
+static void fail_and_go_on(struct tandem_buffer *buffer)
+{
+    script(LAYER_FAULT_AFTER_ENQUEUE, "clEnqueueFillBuffer", 1);
+    ck_assert_int_eq(fill(buffer), TANDEM_OK);
+    script(LAYER_FAULT_ENDLESS, "clEnqueueMarkerWithWaitList", 2);
+}
+
+START_TEST(a_failure_does_not_lengthen_a_wait)
+{
+    struct tandem_buffer *buffer;
+    const time_t start = time(NULL);
+
+    device_new(LONG_MS);
+    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    fail_and_go_on(buffer);
+    GIVES_UP(synchronize(20000000u), TANDEM_NOT_READY);
+    ck_assert_int_eq(plug.api->stream_query(work.stream), TANDEM_FAILED);
+    ck_assert_int_lt(time(NULL) - start, 60);
+    plug.release();
+    ck_assert_int_eq(synchronize(TANDEM_TIMEOUT_INFINITE), TANDEM_FAILED);
+    ck_assert_int_eq(synchronize(TANDEM_TIMEOUT_INFINITE), TANDEM_OK);
+    serves(buffer, CHUNK);
+    close_clean();
+}
+END_TEST
+
+static enum tandem_status
+ask_by(__typeof__(((struct tandem_backend *)0)->ready) entry, uint32_t id)
+{
+    const struct tandem_tensor_desc tensor = vector(NULL, 64);
+    const struct tandem_tensor_desc *operand = &tensor;
+    const struct tandem_op op = {.struct_size = sizeof op, .id = id};
+
+    return entry(work.device, &op, &operand, 1, &operand, 1);
+}
+
+static enum tandem_status ask(uint32_t id)
+{
+    return ask_by(plug.api->ready, id);
+}
+
+static enum tandem_status prepare(uint32_t id)
+{
+    return ask_by(plug.api->prepare, id);
+}
+
+static enum tandem_status unary(uint32_t id, struct tandem_buffer *buffer)
+{
+    const struct tandem_tensor_desc tensor = vector(buffer, 64);
+    const struct tandem_tensor_desc *operand = &tensor;
+    const struct tandem_op op = {.struct_size = sizeof op, .id = id};
+
+    return plug.api->launch(work.stream, &op, &operand, 1, &operand, 1);
+}
+
+/* What the first import builds was built with what was prepared before. */
+START_TEST(an_import_waits_for_no_compiler)
+{
+    static _Alignas(4096) unsigned char memory[4096];
+    struct tandem_buffer *buffer;
+    uint64_t builds;
+
+    device_new(LONG_MS);
+    ck_assert_int_eq(prepare(TANDEM_OP_ABS), TANDEM_OK);
+    for (int i = 0; later(i, ask(TANDEM_OP_ABS)); i++)
+        continue;
+    ck_assert_int_eq(ask(TANDEM_OP_ABS), TANDEM_OK);
+    builds = plug_counts(&plug).builds;
+    ck_assert_int_eq(
+        plug.api->import_host(work.device, memory, sizeof memory, &buffer),
+        TANDEM_OK);
+    ck_assert_uint_eq(plug_counts(&plug).builds, builds);
+    close_clean();
+}
+END_TEST
+
+/* A device that does not answer shares nothing. */
+START_TEST(an_import_that_does_not_end)
+{
+    static _Alignas(4096) unsigned char memory[4096];
+    struct tandem_buffer *buffer;
+
+    device_new(SHORT_MS);
+    script(LAYER_FAULT_ENDLESS,
+           _i == 0 ? "clEnqueueFillBuffer" : "clEnqueueReadBuffer", 1);
+    GIVES_UP(
+        plug.api->import_host(work.device, memory, sizeof memory, &buffer),
+        TANDEM_UNSUPPORTED);
+    ck_assert_ptr_null(buffer);
+    plug.release();
+    close_clean();
+}
+END_TEST
+
+/* Nine operators, and eight threads that build. */
+START_TEST(builds_in_all_threads)
+{
+    static const uint32_t ops[] = {
+        TANDEM_OP_NEG,  TANDEM_OP_ABS, TANDEM_OP_SQRT,
+        TANDEM_OP_EXP,  TANDEM_OP_LOG, TANDEM_OP_SIN,
+        TANDEM_OP_TANH, TANDEM_OP_ERF, TANDEM_OP_COS};
+    const struct layer_script hang = {.fault = LAYER_FAULT_HANG,
+                                      .function = "clBuildProgram",
+                                      .nth = 1,
+                                      .times = UINT64_MAX};
+    struct tandem_buffer *buffer;
+
+    device_new(SHORT_MS);
+    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    plug.script_set(&hang);
+    for (int i = 0; i < 9; i++)
+        GIVES_UP(unary(ops[i], buffer), TANDEM_FAILED);
+    ck_assert_msg(strstr(plug.api->last_error(), "any of 8 threads") != NULL,
+                  "\"%s\"", plug.api->last_error());
+    while (plug.hanging() < 8) /* the last may be on its way */
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    ck_assert_int_eq(ask(TANDEM_OP_COS), TANDEM_NOT_READY);
+    plug.release();
+    for (int i = 0; i < 9; i++) {
+        int n = 0;
+
+        while (unary(ops[i], buffer) != TANDEM_OK && n++ < 6000)
+            nanosleep(&(struct timespec){0, 10000000}, NULL);
+        ck_assert_int_lt(n, 6000);
+    }
+    close_clean();
+}
+END_TEST
+
+/* A download has the caller's time, and a little, though the transfer itself is
+ * what does not end. */
+START_TEST(a_download_that_does_not_end)
+{
+    static const struct {
+        const char *way, *function;
+    } cases[] = {{"direct", "clEnqueueReadBuffer"},
+                 {"ring", "clEnqueueReadBuffer"},
+                 {"mapped", "clEnqueueMapBuffer"}};
+    struct tandem_buffer *buffer;
+    time_t start;
+
+    device_of(LONG_MS, cases[_i].way);
+    ck_assert_int_eq(alloc(LARGE, &buffer), TANDEM_OK);
+    serves(buffer, LARGE);
+    start = time(NULL);
+    script(LAYER_FAULT_ENDLESS, cases[_i].function, 1);
+    GIVES_UP(plug.api->download(work.stream, buffer, 0, target, LARGE, 0,
+                                50000000),
+             TANDEM_NOT_READY);
+    ck_assert_int_lt(time(NULL) - start, 60);
+    plug.release();
+    ck_assert_int_eq(synchronize(TANDEM_TIMEOUT_INFINITE), TANDEM_OK);
+    /* One that may take no time gets the little. */
+    memset(target, 0, LARGE);
+    ck_assert_int_eq(plug.api->download(work.stream, buffer, 0, target, LARGE,
+                                        0, 0),
+                     TANDEM_OK);
+    ck_assert_int_eq(memcmp(source, target, LARGE), 0);
+    serves(buffer, LARGE);
+    close_clean();
+}
+END_TEST
+
+/* A wait that fails does not say that the work has ended: what the driver may
+ * still read stays though the stream goes. */
+START_TEST(a_loss_while_an_upload_is_under_way)
+{
+    const struct layer_script dead = {
+        .fault = LAYER_FAULT_CALL,
+        .function = "clEnqueueMarkerWithWaitList",
+        .nth = 1,
+        .times = UINT64_MAX,
+        .code = -36 /* CL_INVALID_COMMAND_QUEUE */};
+    struct tandem_buffer *buffer;
+    struct layer_counts held, now;
+
+    device_new(SHORT_MS);
+    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    script(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
+    ck_assert_int_eq(fill(buffer), TANDEM_OK);
+    ck_assert_int_eq(upload_some(buffer, CHUNK), TANDEM_OK);
+    plug.script_set(&dead);
+    held = plug_counts(&plug);
+    ck_assert_int_eq(synchronize(TANDEM_TIMEOUT_INFINITE), TANDEM_DEVICE_LOST);
+    plug.api->stream_destroy(work.stream);
+    work.stream = NULL;
+    now = plug_counts(&plug);
+    ck_assert_uint_eq(plug_alive(&now, LAYER_MEMORY),
+                      plug_alive(&held, LAYER_MEMORY));
+    plug.release();
+    workload_close(&work);
+}
+END_TEST
+
+/* The last two: what is left alone stays so, and the next open has another
+ * context. */
+START_TEST(a_failure_before_work_that_never_ends)
+{
+    struct tandem_buffer *buffer;
+
+    device_new(SHORT_MS);
+    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    fail_and_go_on(buffer);
+    GIVES_UP(synchronize(TANDEM_TIMEOUT_INFINITE), TANDEM_DEVICE_LOST);
+    ck_assert_int_eq(fill(buffer), TANDEM_DEVICE_LOST);
+    workload_close(&work);
+    device_new(SHORT_MS);
+    ck_assert_int_eq(alloc(CHUNK, &buffer), TANDEM_OK);
+    serves(buffer, CHUNK);
+    workload_close(&work);
+    none_left();
+    plug.release();
+}
+END_TEST
+
+START_TEST(close_leaves_memory_that_is_in_use)
+{
+    struct tandem_buffer *buffer;
+
+    device_new(SHORT_MS);
+    script(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
+    GIVES_UP(alloc(2 * MIB, &buffer), TANDEM_NOT_READY);
+    clock_goes(true);
+    workload_close(&work);
+    clock_goes(false);
+    device_new(SHORT_MS);
+    serves(alloc_later(2 * MIB), 2 * MIB);
+    workload_close(&work);
+    none_left();
+    plug.release();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("endless");
+    TCase *tests = tcase_create("endless");
+    uint32_t count;
+
+    /* A wait that does not end fails the test. */
+    alarm(300);
+    setenv("TANDEM_LAYER_GPU", "1", 1);
+    setenv("TANDEM_LAYER_FAULT", "call:clGetPlatformIDs:1:-6", 1);
+    found_at_once = plug_start(&plug);
+    if (plug.api->device_count(&count) == TANDEM_NO_DEVICE &&
+        !strstr(plug.api->last_error(), "-6"))
+        return 77;
+    suite_add_tcase(suite, tests);
+    tcase_add_test(tests, a_search_that_had_no_memory_is_made_again);
+    tcase_add_test(tests, an_allocation);
+    tcase_add_test(tests, an_upload_for_which_there_is_no_room);
+    tcase_add_test(tests, an_upload_that_waits_for_the_work_before_it);
+    tcase_add_test(tests, memory_that_is_to_be_pinned);
+    tcase_add_test(tests, a_trim_holds_up_nobody);
+    tcase_add_test(tests, an_event_s_wait_holds_up_nobody);
+    tcase_add_test(tests, an_allocation_within_a_cap_holds_up_nobody);
+    tcase_add_test(tests, a_failure_does_not_lengthen_a_wait);
+    tcase_add_loop_test(tests, a_download_that_does_not_end, 0, 3);
+    tcase_add_test(tests, an_import_waits_for_no_compiler);
+    tcase_add_loop_test(tests, an_import_that_does_not_end, 0, 2);
+    tcase_add_test(tests, builds_in_all_threads);
+    tcase_add_test(tests, a_loss_while_an_upload_is_under_way);
+    tcase_add_test(tests, a_failure_before_work_that_never_ends);
+    tcase_add_test(tests, close_leaves_memory_that_is_in_use);
+    return runner_run(suite, CK_NOFORK);
+}

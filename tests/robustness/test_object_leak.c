@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The OpenCL plugin under a layer that counts: every object that it makes is
+ * released, nothing grows while it works, and nothing is read back and
+ * nothing waits until the caller asks.  One process: OpenCL does not survive
+ * a fork.  TANDEM_TEST_LONG=1: a million operators; TANDEM_TEST_OPERATORS: so
+ * many.
+ */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../support/check_runner.h"
+#include "unit/host/support.h"
+#include "plugin_under_layer.h"
+
+#define N 256
+static float x[N], square[16 * 16];
+static struct plug plug;
+
+static void plugins_setup(void)
+{
+    scratch_setup();
+    directory_make(scratch_path("opencl"));
+    file_copy(scratch_path("opencl/tandem-cpu.so"),
+              build_path("tandem-cpu.so"));
+    file_copy(scratch_path("opencl/tandem-opencl.so"),
+              build_path("tandem-opencl.so"));
+    plug_layer(&plug);
+}
+
+static struct tandem_context *opencl_new(uint32_t *out_device)
+{
+    const struct tandem_context_options options = {.plugin_path =
+                                                       scratch_path("opencl")};
+    struct tandem_context *context = context_new(&options);
+
+    if (tandem_device_find(context, "opencl", out_device) != TANDEM_OK) {
+        fprintf(stderr, "skipped: %s\n", tandem_last_error());
+        scratch_teardown();
+        exit(77);
+    }
+    return context;
+}
+
+/* Tensors that stay where they are put. */
+struct kept {
+    struct tandem_context *context;
+    uint32_t device;
+    struct tandem_tensor *x, *y, *a, *c, *sum;
+};
+
+static struct kept kept_new(struct tandem_context *context, uint32_t device)
+{
+    struct kept kept = {.context = context, .device = device};
+
+    count_up(x, N);
+    for (int i = 0; i < 256; i++)
+        square[i] = i % 17 == 0;
+    kept.x = vector_new(context, N);
+    kept.y = vector_new(context, N);
+    kept.a = matrix_new(context, 16, 16);
+    kept.c = matrix_new(context, 16, 16);
+    OK(tandem_tensor_create(context, TANDEM_F32, 0, NULL, &kept.sum));
+    OK(tandem_tensor_write(kept.x, x, sizeof x));
+    OK(tandem_tensor_write(kept.a, square, sizeof square));
+    return kept;
+}
+
+static void one(const struct kept *kept, uint32_t id, struct tandem_tensor *in,
+                struct tandem_tensor *out)
+{
+    static const int64_t axes[2] = {1, 0};
+    struct tandem_op op = {.struct_size = sizeof op, .id = id};
+
+    if (id == TANDEM_OP_SUM || id == TANDEM_OP_SOFTMAX) {
+        op.int_count = tandem_op_by_id(id)->int_count;
+        op.ints = id == TANDEM_OP_SUM ? axes : axes + 1;
+    }
+    OK(tandem_run_on(kept->context, kept->device, &op, &in, 1, &out, 1));
+}
+
+#define ROUND_OPERATORS 8u
+
+static void round_run(const struct kept *kept)
+{
+    struct tandem_matmul_options options = {
+        .struct_size = sizeof options, .alpha = 1, .device = kept->device};
+    struct tandem_tensor *passing = vector_new(kept->context, N);
+
+    one(kept, TANDEM_OP_NEG, kept->x, kept->y);
+    one(kept, TANDEM_OP_EXP, kept->y, passing);
+    one(kept, TANDEM_OP_RELU, passing, kept->y);
+    one(kept, TANDEM_OP_SOFTMAX, kept->y, passing);
+    one(kept, TANDEM_OP_ABS, passing, kept->y);
+    one(kept, TANDEM_OP_SUM, kept->y, kept->sum);
+    OK(tandem_matmul(kept->context, &options, kept->a, kept->a, kept->c));
+    one(kept, TANDEM_OP_NEG, kept->c, kept->c);
+    tandem_tensor_destroy(passing);
+}
+
+/* Reads what the rounds computed; true for any number of them. */
+static void results_hold(const struct kept *kept)
+{
+    float sum = 0, c[256];
+
+    OK(tandem_tensor_read(kept->sum, &sum, sizeof sum,
+                          TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq_tol(sum, 1, 1e-4f);
+    OK(tandem_tensor_read(kept->c, c, sizeof c, TANDEM_TIMEOUT_INFINITE));
+    for (int i = 0; i < 256; i++)
+        ck_assert_float_eq(c[i], -square[i]);
+}
+
+START_TEST(test_nothing_waits_before_a_read)
+{
+    struct tandem_context *context;
+    struct layer_counts before, after;
+    struct kept kept;
+    uint32_t device;
+
+    context = opencl_new(&device);
+    kept = kept_new(context, device);
+    for (int i = 0; i < 2; i++)
+        round_run(&kept); /* compiles */
+    OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
+    before = plug_counts(&plug);
+    for (int i = 0; i < 20; i++)
+        round_run(&kept);
+    after = plug_counts(&plug);
+    ck_assert_uint_ge(after.kernels - before.kernels, 20 * ROUND_OPERATORS);
+    ck_assert_uint_eq(after.waits, before.waits);
+    ck_assert_uint_eq(after.reads, before.reads);
+    ck_assert_uint_eq(after.writes, before.writes);
+    ck_assert_uint_eq(after.maps, before.maps);
+    ck_assert_uint_eq(after.builds, before.builds);
+    /* CLBlast makes a kernel for each product, and a device that shares the
+     * host's memory a buffer over that of each new tensor; no more. */
+    ck_assert_uint_le(after.created[LAYER_KERNEL],
+                      before.created[LAYER_KERNEL] + 20);
+    ck_assert_uint_le(after.created[LAYER_MEMORY],
+                      before.created[LAYER_MEMORY] + 20);
+    results_hold(&kept);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* Pieces of the plugin's staging memory, its STAGING_CHUNK_BYTES. */
+#define CHUNK ((size_t)512 << 10)
+
+static void upload_sizes(const struct tandem_backend *table,
+                         struct tandem_stream *stream,
+                         struct tandem_buffer *buffer, unsigned char *source)
+{
+    const size_t sizes[] = {1, 4096, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK};
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        memset(source, (int)i + 1, sizes[i]);
+        ck_assert_int_eq(table->upload(stream, buffer, 0, source, sizes[i], 0),
+                         TANDEM_OK);
+    }
+}
+
+static void launch_some(const struct tandem_backend *table,
+                        struct tandem_stream *stream,
+                        struct tandem_buffer *buffer)
+{
+    const struct tandem_tensor_desc tensor = {
+        buffer, 0, TANDEM_F32, 1, {2 * CHUNK / sizeof(float)}, {1}};
+    const struct tandem_tensor_desc *operand = &tensor;
+    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
+
+    for (int i = 0; i < 10; i++)
+        ck_assert_int_eq(table->launch(stream, &op, &operand, 1, &operand, 1),
+                         TANDEM_OK);
+}
+
+/* An upload copies its source and waits for nothing.  What it asks of the
+ * driver for that is mapped once, which counts as a wait. */
+START_TEST(test_uploads_wait_for_nothing)
+{
+    const struct tandem_backend *table = NULL;
+    struct tandem_device *handle = NULL;
+    struct tandem_buffer *buffer;
+    struct tandem_stream *stream;
+    struct tandem_context *context;
+    struct layer_counts before, after;
+    unsigned char *bytes = malloc(2 * CHUNK);
+    uint32_t device;
+
+    ck_assert_ptr_nonnull(bytes);
+    context = opencl_new(&device);
+    OK(tandem_device_backend(context, device, &table, &handle));
+    OK(table->stream_create(handle, 0, &stream));
+    OK(table->alloc(handle, 2 * CHUNK, &buffer));
+    upload_sizes(table, stream, buffer, bytes);
+    launch_some(table, stream, buffer); /* compiles */
+    for (int i = 0; i < 20; i++) {
+        OK(table->stream_synchronize(stream, TANDEM_TIMEOUT_INFINITE));
+        before = plug_counts(&plug);
+        launch_some(table, stream, buffer);
+        upload_sizes(table, stream, buffer, bytes);
+        after = plug_counts(&plug);
+        ck_assert_uint_eq(after.waits - before.waits, after.maps - before.maps);
+        ck_assert_uint_ge(after.writes - before.writes, 6);
+        ck_assert_uint_eq(after.reads, before.reads);
+    }
+    OK(table->download(stream, buffer, 0, bytes, 2 * CHUNK, 0,
+                       TANDEM_TIMEOUT_INFINITE));
+    ck_assert_uint_eq(bytes[0], 6);
+    ck_assert_mem_eq(bytes, bytes + 1, 2 * CHUNK - 1);
+    table->free(buffer);
+    table->stream_destroy(stream);
+    tandem_context_destroy(context);
+    free(bytes);
+}
+END_TEST
+
+/* Drivers that compile take memory and give it back all the time, so peaks are
+ * compared: those of the second quarter with those of the second half. */
+static void peak_note(uint64_t peaks[2], uint64_t round, uint64_t rounds)
+{
+    uint64_t *peak = &peaks[round >= rounds / 2];
+    uint64_t resident;
+
+    if (round < rounds / 4 || round % 4 != 0)
+        return;
+    resident = resident_bytes();
+    if (resident > *peak)
+        *peak = resident;
+}
+
+static uint64_t operators_wanted(void)
+{
+    const char *number = getenv("TANDEM_TEST_OPERATORS");
+    const char *text = getenv("TANDEM_TEST_LONG");
+
+    if (number != NULL)
+        return strtoull(number, NULL, 10);
+    return text != NULL && strcmp(text, "1") == 0 ? 1000000 : 100000;
+}
+
+START_TEST(test_no_growth)
+{
+    const uint64_t rounds = operators_wanted() / ROUND_OPERATORS;
+    struct tandem_memory_stats early = {.struct_size = sizeof early}, late;
+    const struct tandem_backend *table = NULL;
+    struct tandem_device *handle = NULL;
+    struct layer_counts middle = plug_counts(&plug);
+    struct layer_counts end;
+    struct tandem_context *context;
+    uint64_t peaks[2] = {0, 0};
+    struct kept kept;
+    uint32_t device;
+
+    context = opencl_new(&device);
+    kept = kept_new(context, device);
+    late = early;
+    OK(tandem_device_backend(context, device, &table, &handle));
+    for (uint64_t i = 0; i < rounds; i++) {
+        round_run(&kept);
+        if (i % 64 == 63)
+            results_hold(&kept);
+        peak_note(peaks, i, rounds);
+        if (i == rounds / 4) {
+            OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
+            middle = plug_counts(&plug);
+            ck_assert_int_eq(table->memory_stats(handle, &early), TANDEM_OK);
+        }
+    }
+    OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
+    end = plug_counts(&plug);
+    for (int i = 0; i < LAYER_OBJECTS; i++)
+        ck_assert_msg(plug_alive(&end, i) <= plug_alive(&middle, i),
+                      "%s: %llu alive became %llu", plug_objects[i],
+                      (unsigned long long)plug_alive(&middle, i),
+                      (unsigned long long)plug_alive(&end, i));
+    ck_assert_int_eq(table->memory_stats(handle, &late), TANDEM_OK);
+    ck_assert_uint_eq(late.used_bytes, early.used_bytes);
+    ck_assert_uint_eq(late.buffer_count, early.buffer_count);
+    ck_assert_uint_eq(late.peak_bytes, early.peak_bytes);
+    ck_assert_uint_eq(late.kernel_count, early.kernel_count);
+    ck_assert_uint_eq(late.driver_alloc_count, early.driver_alloc_count);
+    ck_assert_msg(peaks[1] <= peaks[0] + (4u << 20),
+                  "%llu resident bytes became %llu",
+                  (unsigned long long)peaks[0], (unsigned long long)peaks[1]);
+    results_hold(&kept);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* After the last context, all that was made is gone. */
+START_TEST(test_all_is_released)
+{
+    struct layer_counts end;
+    uint32_t device;
+
+    for (int i = 0; i < 3; i++) {
+        struct tandem_context *context = opencl_new(&device);
+        struct kept kept = kept_new(context, device);
+
+        round_run(&kept);
+        results_hold(&kept);
+        round_run(&kept); /* destroyed with work under way */
+        tandem_context_destroy(context);
+    }
+    end = plug_counts(&plug);
+    ck_assert_uint_gt(end.created[LAYER_CONTEXT], 0);
+    ck_assert_uint_gt(end.created[LAYER_QUEUE], 0);
+    ck_assert_uint_gt(end.created[LAYER_MEMORY], 0);
+    ck_assert_uint_gt(end.created[LAYER_PROGRAM], 0);
+    ck_assert_uint_gt(end.created[LAYER_KERNEL], 0);
+    for (int i = 0; i < LAYER_OBJECTS; i++)
+        ck_assert_msg(plug_alive(&end, i) == 0,
+                      "%s: %llu created, %llu retained, %llu released",
+                      plug_objects[i], (unsigned long long)end.created[i],
+                      (unsigned long long)end.retained[i],
+                      (unsigned long long)end.released[i]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("layer");
+    TCase *tests = tcase_create("layer");
+
+    tcase_add_unchecked_fixture(tests, plugins_setup, scratch_teardown);
+    tcase_add_checked_fixture(tests, environment_setup, NULL);
+    suite_add_tcase(suite, tests);
+    tcase_add_test(tests, test_nothing_waits_before_a_read);
+    tcase_add_test(tests, test_uploads_wait_for_nothing);
+    tcase_add_test(tests, test_no_growth);
+    tcase_add_test(tests, test_all_is_released);
+    return runner_run(suite, CK_NOFORK);
+}

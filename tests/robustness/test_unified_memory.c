@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libtandem with a GPU that shares the host's memory, which OpenCL on a
+ * processor says to be behind the layer: operands go there and results come
+ * back by each way that the plugin has, right every time, and never by maps
+ * that do not keep what the host writes; and tensors that it and the CPU plugin
+ * work on lie in one memory, where the driver shares it indeed.
+ */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unit/host/support.h"
+#include "plugin_under_layer.h"
+
+/* No multiple of any piece or slot; each has a contest of its own. */
+#define SMALL 50077
+#define LARGE ((1 << 19) + 1077)
+/* Enough for each way to have had its turns, and for the ring to be made. */
+#define ROUNDS 12
+
+/* Of a round of both sizes: two operands and a result. */
+#define TRANSFERS 6u
+
+/* Tensors that are shared: large enough, and no whole pages. */
+#define SHARED (LARGE - 1)
+#define SHARED_BYTES (SHARED * sizeof(float))
+/* What a device is asked for to hear whether its work has failed. */
+#define TOLD_BYTES 1u
+
+static struct plug plug;
+static float x[LARGE], y[LARGE], sum[LARGE];
+
+static void plugins_setup(void)
+{
+    scratch_setup();
+    directory_make(scratch_path("opencl"));
+    file_copy(scratch_path("opencl/tandem-opencl.so"),
+              build_path("tandem-opencl.so"));
+    file_copy(scratch_path("opencl/tandem-cpu.so"),
+              build_path("tandem-cpu.so"));
+    plug_layer(&plug);
+}
+
+static void gpu_setup(void)
+{
+    environment_setup();
+    unsetenv("TANDEM_LAYER_STALE_MAP");
+    unsetenv("TANDEM_LAYER_NONCOHERENT_IMPORT");
+    setenv("TANDEM_LAYER_GPU", "1", 1);
+}
+
+/* way NULL: by contest. */
+static struct tandem_context *unified_new(const char *way, uint32_t *out_gpu)
+{
+    const char *const keys[] = {"test.transfers"};
+    const struct tandem_context_options options = {
+        .plugin_path = scratch_path("opencl"),
+        .log_level = TANDEM_LOG_DEBUG,
+        .open_keys = keys,
+        .open_values = &way,
+        .open_count = way != NULL};
+    struct tandem_context *context = context_new(&options);
+
+    OK(tandem_device_find(context, "opencl", out_gpu));
+    return context;
+}
+
+/* sum = x + y on the GPU, with new numbers. */
+static void add_round(struct tandem_context *context, uint32_t gpu,
+                      int64_t count, int round)
+{
+    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_ADD};
+    struct tandem_tensor *in[2] = {vector_wrap(context, x, count),
+                                   vector_wrap(context, y, count)};
+    struct tandem_tensor *out = vector_wrap(context, sum, count);
+
+    for (int64_t i = 0; i < count; i++) {
+        x[i] = (float)(i % 1013 + round);
+        y[i] = (float)(i % 509 * 2048);
+        sum[i] = -1;
+    }
+    OK(tandem_run_on(context, gpu, &op, in, 2, &out, 1));
+    OK(tandem_tensor_sync(out, TANDEM_TIMEOUT_INFINITE));
+    for (int64_t i = 0; i < count; i++) {
+        if (sum[i] != x[i] + y[i])
+            ck_abort_msg("round %d: element %lld of %lld is %g, not %g", round,
+                         (long long)i, (long long)count, (double)sum[i],
+                         (double)(x[i] + y[i]));
+    }
+    tandem_tensor_destroy(in[0]);
+    tandem_tensor_destroy(in[1]);
+    tandem_tensor_destroy(out);
+}
+
+/* Maps of that many rounds, of both sizes or the larger one. */
+static uint64_t maps_of(const char *way, int rounds, bool both)
+{
+    struct layer_counts before, after;
+    uint32_t gpu;
+    struct tandem_context *context = unified_new(way, &gpu);
+
+    before = plug_counts(&plug);
+    for (int i = 0; i < rounds; i++) {
+        if (both)
+            add_round(context, gpu, SMALL, i);
+        add_round(context, gpu, LARGE, i);
+    }
+    after = plug_counts(&plug);
+    tandem_context_destroy(context);
+    return after.maps - before.maps;
+}
+
+START_TEST(test_every_way_carries_what_is_right)
+{
+    static const char *const ways[] = {"direct", "ring", "staged", "mapped"};
+    uint64_t maps = maps_of(ways[_i], 2, true);
+
+    if (_i == 3)
+        ck_assert_uint_ge(maps, 2 * TRANSFERS);
+}
+END_TEST
+
+START_TEST(test_the_contest_decides)
+{
+    maps_of(NULL, ROUNDS, false);
+    ck_assert_uint_ge(log_count(TANDEM_LOG_DEBUG, "uploads go by"), 1);
+    ck_assert_uint_ge(log_count(TANDEM_LOG_DEBUG, "downloads go by"), 1);
+}
+END_TEST
+
+START_TEST(test_maps_that_lose_writes_are_found_out)
+{
+    uint64_t maps;
+
+    setenv("TANDEM_LAYER_STALE_MAP", "1", 1);
+    maps = maps_of("mapped", 2, true);
+    /* The round trip's alone. */
+    ck_assert_uint_ge(maps, 1);
+    ck_assert_uint_lt(maps, 2 * TRANSFERS);
+}
+END_TEST
+
+/* ---- one memory ---- */
+
+struct pair {
+    struct tandem_context *context;
+    uint32_t cpu, gpu;
+};
+
+static struct pair pair_new(void)
+{
+    struct pair pair;
+
+    pair.context = unified_new(NULL, &pair.gpu);
+    OK(tandem_device_find(pair.context, "cpu", &pair.cpu));
+    return pair;
+}
+
+/* to = -from. */
+static void negate(const struct pair *pair, uint32_t device,
+                   struct tandem_tensor *from, struct tandem_tensor *to)
+{
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_NEG};
+
+    OK(tandem_run_on(pair->context, device, &op, &from, 1, &to, 1));
+}
+
+static void numbers_write(struct tandem_tensor *tensor, float first)
+{
+    for (int64_t i = 0; i < SHARED; i++)
+        x[i] = first + (float)(i % 4093);
+    OK(tandem_tensor_write(tensor, x, SHARED_BYTES));
+}
+
+static void numbers_check(const float *data, float first, float sign)
+{
+    for (int64_t i = 0; i < SHARED; i++) {
+        const float want = sign * (first + (float)(i % 4093));
+
+        if (data[i] != want)
+            ck_abort_msg("element %lld is %g, not %g", (long long)i,
+                         (double)data[i], (double)want);
+    }
+}
+
+static void content_check(struct tandem_tensor *tensor, float first, float sign)
+{
+    const void *data;
+
+    OK(tandem_tensor_host_data(tensor, TANDEM_TIMEOUT_INFINITE, &data));
+    numbers_check(data, first, sign);
+}
+
+static uint64_t bytes_moved(void)
+{
+    struct layer_counts counts;
+
+    counts = plug_counts(&plug);
+    return counts.bytes;
+}
+
+/* The device negates, the CPU negates back, the host reads and writes, again
+ * and again.  Returns what a round after the first moved at most. */
+static uint64_t rounds_move(const struct pair *pair, int rounds)
+{
+    struct tandem_tensor *a = vector_new(pair->context, SHARED);
+    struct tandem_tensor *b = vector_new(pair->context, SHARED);
+    uint64_t most = 0;
+
+    for (int i = 0; i < rounds; i++) {
+        const uint64_t before = bytes_moved();
+        uint64_t moved;
+
+        numbers_write(a, (float)i);
+        negate(pair, pair->gpu, a, b);
+        content_check(b, (float)i, -1);
+        negate(pair, pair->cpu, b, a);
+        negate(pair, pair->gpu, a, b);
+        negate(pair, pair->gpu, b, a);
+        negate(pair, pair->cpu, a, b);
+        content_check(b, (float)i, -1);
+        content_check(a, (float)i, 1);
+        moved = bytes_moved() - before;
+        if (i > 0 && moved > most)
+            most = moved;
+    }
+    tandem_tensor_destroy(a);
+    tandem_tensor_destroy(b);
+    return most;
+}
+
+START_TEST(test_tensors_of_both_devices_are_not_copied)
+{
+    const struct pair pair = pair_new();
+
+    ck_assert_uint_le(rounds_move(&pair, 6), 4 * TOLD_BYTES);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 0);
+    tandem_context_destroy(pair.context);
+}
+END_TEST
+
+START_TEST(test_memory_that_is_not_shared_is_copied)
+{
+    struct pair pair;
+
+    setenv("TANDEM_LAYER_NONCOHERENT_IMPORT", "1", 1);
+    pair = pair_new();
+    ck_assert_uint_ge(rounds_move(&pair, 6), 2 * SHARED_BYTES);
+    rounds_move(&pair, 2);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "tensors are copied"), 1);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 1);
+    tandem_context_destroy(pair.context);
+}
+END_TEST
+
+/* The round trip is made by kernels, too, and believed as little. */
+START_TEST(test_a_round_trip_that_fails_means_copies)
+{
+    const struct layer_script script = {
+        .fault = LAYER_FAULT_CALL,
+        .function = "clEnqueueNDRangeKernel",
+        .nth = 1,
+        .times = 1,
+        .code = -59, /* CL_INVALID_OPERATION */
+    };
+    const struct pair pair = pair_new();
+    struct layer_counts counts;
+    uint64_t moved;
+
+    plug.script_set(&script);
+    moved = rounds_move(&pair, 3);
+    counts = plug_counts(&plug);
+    plug.script_set(NULL);
+    ck_assert_uint_eq(counts.faults, 1);
+    ck_assert_uint_ge(moved, 2 * SHARED_BYTES);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "tensors are copied"), 1);
+    tandem_context_destroy(pair.context);
+}
+END_TEST
+
+/* The caller's pages are computed on where they lie; what is no whole page is
+ * copied, and so is what is small. */
+START_TEST(test_the_callers_pages_are_used)
+{
+    const struct pair pair = pair_new();
+    const int64_t elements = SHARED_BYTES / 4096 * 1024;
+    float *pages = aligned_alloc(4096, 3 * SHARED_BYTES / 4096 * 4096);
+    const int64_t counts[] = {elements, elements, 1024};
+    const int64_t skews[] = {0, 1, 0};
+
+    ck_assert_ptr_nonnull(pages);
+    for (int kind = 0; kind < 3; kind++) {
+        float *from = pages + skews[kind], *to = from + elements;
+        struct tandem_tensor *a = vector_wrap(pair.context, from, counts[kind]);
+        struct tandem_tensor *b = vector_wrap(pair.context, to, counts[kind]);
+        const uint64_t before = bytes_moved();
+        uint64_t moved;
+
+        count_up(from, counts[kind]);
+        negate(&pair, pair.gpu, a, b);
+        OK(tandem_tensor_sync(b, TANDEM_TIMEOUT_INFINITE));
+        for (int64_t i = 0; i < counts[kind]; i++) {
+            if (to[i] != -(float)(i + 1))
+                ck_abort_msg("kind %d: element %lld is %g", kind, (long long)i,
+                             (double)to[i]);
+        }
+        moved = bytes_moved() - before;
+        if (kind == 0)
+            ck_assert_uint_lt(moved, 65536); /* of the round trip */
+        else
+            ck_assert_uint_ge(moved, 2 * 4 * (uint64_t)counts[kind]);
+        tandem_tensor_destroy(a);
+        tandem_tensor_destroy(b);
+    }
+    free(pages);
+    tandem_context_destroy(pair.context);
+}
+END_TEST
+
+/* What the device may still read is neither written by the host nor by the
+ * CPU's operators, and what it may still use at all is not freed. */
+START_TEST(test_nobody_writes_what_the_device_uses)
+{
+    const struct pair pair = pair_new();
+
+    for (int i = 0; i < 20; i++) {
+        struct tandem_tensor *a = vector_new(pair.context, SHARED);
+        struct tandem_tensor *b = vector_new(pair.context, SHARED);
+        struct tandem_tensor *c = vector_new(pair.context, SHARED);
+
+        numbers_write(a, 1);
+        numbers_write(b, 2);
+        negate(&pair, pair.gpu, a, c);
+        negate(&pair, pair.gpu, a, c);
+        if (i % 2 == 0)
+            numbers_write(a, 3);
+        else
+            negate(&pair, pair.cpu, b, a);
+        content_check(c, 1, -1);
+        negate(&pair, pair.gpu, c, b);
+        negate(&pair, pair.gpu, b, a);
+        if (i % 4 < 2)
+            content_check(a, 1, -1);
+        tandem_tensor_destroy(a);
+        tandem_tensor_destroy(b);
+        tandem_tensor_destroy(c);
+    }
+    OK(tandem_context_synchronize(pair.context, TANDEM_TIMEOUT_INFINITE));
+    tandem_context_destroy(pair.context);
+}
+END_TEST
+
+START_TEST(test_a_shared_tensor_is_everywhere_and_costs_no_transfer)
+{
+    const struct pair pair = pair_new();
+    struct tandem_tensor *a = vector_new(pair.context, SHARED);
+    struct tandem_tensor *b = vector_new(pair.context, SHARED);
+    struct tandem_explanation out = {.struct_size = sizeof out};
+    const uint32_t all =
+        TANDEM_RESIDENT_HOST | 1u << pair.cpu | 1u << pair.gpu;
+
+    numbers_write(a, 1);
+    negate(&pair, pair.gpu, a, b);
+    OK(tandem_explain_last(pair.context, &out));
+    for (uint32_t i = 0; i < out.candidate_count; i++)
+        ck_assert_double_eq(out.candidates[i].transfer_ns, 0);
+    ck_assert_uint_eq(residency(a), all);
+    /* It had no memory on the host, where it is now. */
+    ck_assert_uint_eq(residency(b), 1u << pair.gpu);
+    content_check(b, 1, -1);
+    negate(&pair, pair.gpu, a, b);
+    ck_assert_uint_eq(residency(b), all);
+    tandem_tensor_destroy(a);
+    tandem_tensor_destroy(b);
+    tandem_context_destroy(pair.context);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("unified");
+    TCase *tests = tcase_create("unified");
+
+    tcase_set_timeout(tests, 240);
+    tcase_add_unchecked_fixture(tests, plugins_setup, scratch_teardown);
+    tcase_add_checked_fixture(tests, gpu_setup, NULL);
+    tcase_add_loop_test(tests, test_every_way_carries_what_is_right, 0, 4);
+    tcase_add_test(tests, test_the_contest_decides);
+    tcase_add_test(tests, test_maps_that_lose_writes_are_found_out);
+    tcase_add_test(tests, test_tensors_of_both_devices_are_not_copied);
+    tcase_add_test(tests, test_memory_that_is_not_shared_is_copied);
+    tcase_add_test(tests, test_a_round_trip_that_fails_means_copies);
+    tcase_add_test(tests, test_the_callers_pages_are_used);
+    tcase_add_test(tests, test_nobody_writes_what_the_device_uses);
+    tcase_add_test(tests,
+                   test_a_shared_tensor_is_everywhere_and_costs_no_transfer);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}

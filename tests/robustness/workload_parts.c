@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sections of the workload, but for products. */
+#include "opencl_workload.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#define N 1000u
+#define BYTES (N * sizeof(float))
+/* Above what is staged in pieces; LARGEST is above all staging memory. */
+#define LARGE (400u << 10)
+
+static float in[LARGEST], want[LARGEST];
+
+/* Two buffers, the first of them in[]; then work; then both are freed. */
+static bool with_two(struct workload *work, uint32_t count,
+                     bool (*run)(struct workload *work,
+                                 struct tandem_buffer *a,
+                                 struct tandem_buffer *b))
+{
+    const uint64_t bytes = (uint64_t)count * sizeof(float);
+    struct tandem_buffer *a = NULL, *b = NULL;
+    bool held;
+
+    ramp(in, count, 1.0f, 0.5f);
+    held = buffer_new(work, bytes, &a) && buffer_new(work, bytes, &b) &&
+           upload(work, a, in, bytes) && run(work, a, b);
+    work->api->free(a);
+    work->api->free(b);
+    return held;
+}
+
+static bool move(struct workload *work, struct tandem_buffer *a,
+                 struct tandem_buffer *b)
+{
+    const struct tandem_backend *api = work->api;
+    const float seven = 7.0f;
+
+    for (uint32_t i = 0; i < N; i++)
+        want[i] = i < 4 ? 7.0f : i < 14 ? in[i - 4] : in[i];
+    return step(work, api->copy(work->stream, b, 0, a, 0, BYTES), "copy") &&
+           step(work, api->copy(work->stream, b, 16, a, 0, 40), "copy") &&
+           step(work, api->fill(work->stream, b, 0, 16, &seven, 4), "fill") &&
+           holds(work, b, want, N, "copies and a fill") &&
+           holds(work, a, in, N, "the source");
+}
+
+bool section_memory(struct workload *work)
+{
+    return with_two(work, N, move);
+}
+
+/* By way of staging, directly, and with the caller waiting. */
+static bool move_large(struct workload *work, struct tandem_buffer *a,
+                       struct tandem_buffer *b)
+{
+    const struct tandem_backend *api = work->api;
+
+    for (uint32_t i = 0; i < LARGEST; i++)
+        want[i] = in[i] + 1.0f;
+    if (!launch_add(work, b, a, 1.0, LARGEST))
+        return false;
+    in[0] = 77.0f;
+    want[0] = 78.0f;
+    return step(work,
+                api->upload(work->stream, a, 0, in, LARGE * sizeof(float), 0),
+                "upload behind work") &&
+           step(work,
+                api->upload(work->stream, a, 0, in, LARGEST * sizeof(float),
+                            TANDEM_TRANSFER_ASYNC),
+                "asynchronous upload") &&
+           launch_add(work, b, a, 1.0, LARGEST) &&
+           holds(work, b, want, LARGEST, "large uploads");
+}
+
+bool section_large(struct workload *work)
+{
+    return with_two(work, LARGEST, move_large);
+}
+
+bool section_pinned(struct workload *work)
+{
+    const struct tandem_backend *api = work->api;
+    struct tandem_buffer *a = NULL;
+    void *memory = NULL;
+    bool held;
+
+    held = step(work, api->host_alloc(work->device, BYTES, &memory),
+                "host_alloc") &&
+           buffer_new(work, BYTES, &a);
+    if (held) {
+        ramp(memory, N, 3.0f, 1.0f);
+        ramp(want, N, 4.0f, 1.0f);
+        held =
+            upload(work, a, memory, BYTES) && launch_add(work, a, a, 1.0, N) &&
+            step(work,
+                 api->download(work->stream, a, 0, memory, BYTES,
+                               TANDEM_TRANSFER_ASYNC, 0),
+                 "asynchronous download") &&
+            step(work,
+                 api->stream_synchronize(work->stream, TANDEM_TIMEOUT_INFINITE),
+                 "stream_synchronize") &&
+            (memcmp(memory, want, BYTES) == 0 ||
+             mistake(work, "wrong bytes in pinned memory"));
+    }
+    /* Where a wait failed, the download may be under way all the same. */
+    if (!held && memory)
+        api->stream_synchronize(work->stream, TANDEM_TIMEOUT_INFINITE);
+    api->free(a);
+    api->host_free(work->device, memory);
+    return held;
+}
+
+bool section_import(struct workload *work)
+{
+    static _Alignas(4096) float memory[1024];
+    struct tandem_buffer *a = NULL;
+    enum tandem_status status;
+    bool held = true;
+
+    ramp(memory, 1024, 0.0f, 1.0f);
+    ramp(want, 1024, 2.0f, 1.0f);
+    status = work->api->import_host(work->device, memory, 4096, &a);
+    /* It may be that this device works on a copy. */
+    if (status != TANDEM_UNSUPPORTED)
+        held = step(work, status, "import_host") &&
+               launch_add(work, a, a, 2.0, 1024) &&
+               step(work,
+                    work->api->stream_synchronize(work->stream,
+                                                  TANDEM_TIMEOUT_INFINITE),
+                    "stream_synchronize") &&
+               (memcmp(memory, want, 4096) == 0 ||
+                mistake(work, "wrong bytes in imported memory"));
+    else
+        work->unsupported++;
+    work->api->stream_synchronize(work->stream, TANDEM_TIMEOUT_INFINITE);
+    work->api->free(a);
+    return held;
+}
+
+static bool map_both(struct workload *work, struct tandem_buffer *a,
+                     struct tandem_buffer *b)
+{
+    const struct tandem_backend *api = work->api;
+    void *memory = NULL;
+    bool held;
+
+    (void)b;
+    if (!step(work,
+              api->map(work->stream, a, 0, BYTES,
+                       TANDEM_MAP_READ | TANDEM_MAP_WRITE,
+                       TANDEM_TIMEOUT_INFINITE, &memory),
+              "map"))
+        return false;
+    held = memcmp(memory, in, BYTES) == 0 ||
+           mistake(work, "wrong bytes in a map");
+    if (held)
+        ramp(memory, N, -1.0f, 2.0f);
+    ramp(want, N, -1.0f, 2.0f);
+    return step(work, api->unmap(work->stream, a, memory), "unmap") && held &&
+           holds(work, a, want, N, "what was written through a map");
+}
+
+bool section_map(struct workload *work)
+{
+    return with_two(work, N, map_both);
+}
+
+/* Flat, strided (b = a transposed), softmax over the rows, gather. */
+static bool operators(struct workload *work, struct tandem_buffer *a,
+                      struct tandem_buffer *b)
+{
+    static const int64_t last = -1;
+    const struct tandem_tensor_desc rows = {
+        a, 0, TANDEM_F32, 2, {25, 40}, {40, 1}};
+    const struct tandem_tensor_desc columns = {
+        b, 0, TANDEM_F32, 2, {25, 40}, {1, 25}};
+    const struct tandem_tensor_desc *from = &rows, *to = &columns;
+
+    for (uint32_t i = 0; i < 25; i++)
+        for (uint32_t j = 0; j < 40; j++)
+            want[j * 25 + i] = -in[i * 40 + j];
+    if (!launch(work, TANDEM_OP_NEG, NULL, 0, NULL, 0, &from, 1, to) ||
+        !holds(work, b, want, N, "neg with strides") ||
+        !launch(work, TANDEM_OP_COPY, NULL, 0, NULL, 0, &to, 1, from))
+        return false;
+    for (uint32_t i = 0; i < N; i++)
+        want[i] = -in[i];
+    if (!holds(work, a, want, N, "copy with strides") ||
+        !launch(work, TANDEM_OP_SOFTMAX, NULL, 0, &last, 1, &from, 1, to))
+        return false;
+    for (uint32_t j = 0; j < 40; j++)
+        for (uint32_t i = 0; i < 25; i++) {
+            float sum = 0;
+
+            for (uint32_t k = 0; k < 40; k++)
+                sum += expf(-0.5f * (float)k);
+            want[j * 25 + i] = expf(-0.5f * (float)j) / sum;
+        }
+    return holds(work, b, want, N, "softmax");
+}
+
+bool section_operators(struct workload *work)
+{
+    return with_two(work, N, operators);
+}
+
+/* Long enough to be split, with a temporary buffer. */
+static bool reduce(struct workload *work, struct tandem_buffer *a,
+                   struct tandem_buffer *b)
+{
+    static const int64_t whole[2] = {1, 0};
+    const struct tandem_tensor_desc from = vector(a, LARGE);
+    const struct tandem_tensor_desc to = {b, 0, TANDEM_F32, 0, {0}, {0}};
+    const struct tandem_tensor_desc *operand = &from;
+
+    want[0] = in[LARGE - 1];
+    if (!launch(work, TANDEM_OP_REDUCE_MAX, NULL, 0, whole, 2, &operand, 1,
+                &to) ||
+        !holds(work, b, want, 1, "a maximum"))
+        return false;
+    want[0] = (in[0] + in[LARGE - 1]) / 2.0f;
+    return launch(work, TANDEM_OP_MEAN, NULL, 0, whole, 2, &operand, 1, &to) &&
+           holds(work, b, want, 1, "a mean");
+}
+
+bool section_reduce(struct workload *work)
+{
+    return with_two(work, LARGE, reduce);
+}
+
+static bool optimize(struct workload *work, struct tandem_buffer *w,
+                     struct tandem_buffer *g)
+{
+    static const int64_t plain = 0;
+    const double floats[4] = {0.5, 0, 0, 0};
+    struct tandem_buffer *m = NULL;
+    const uint32_t zero = 0;
+    bool held = buffer_new(work, BYTES, &m);
+    const struct tandem_tensor_desc weights = vector(w, N),
+                                    gradient = vector(g, N),
+                                    momentum = vector(m, N);
+    const struct tandem_tensor_desc *inputs[] = {&weights, &gradient,
+                                                 &momentum};
+    const struct tandem_tensor_desc *outputs[] = {&weights, &momentum};
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_SGD,
+                                 .int_count = 1,
+                                 .float_count = 4,
+                                 .ints = &plain,
+                                 .floats = floats};
+
+    for (uint32_t i = 0; i < N; i++)
+        want[i] = in[i] - 0.5f * in[i];
+    held = held &&
+           step(work, work->api->fill(work->stream, m, 0, BYTES, &zero, 4),
+                "fill") &&
+           step(work, work->api->copy(work->stream, g, 0, w, 0, BYTES),
+                "copy") &&
+           step(work,
+                work->api->launch(work->stream, &op, inputs, 3, outputs, 2),
+                "launch of an optimizer") &&
+           holds(work, w, want, N, "a step of an optimizer");
+    work->api->free(m);
+    return held;
+}
+
+bool section_optimizer(struct workload *work)
+{
+    return with_two(work, N, optimize);
+}
+
+/* Until the background has made up its mind. */
+static enum tandem_status ready_wait(struct workload *work,
+                                     const struct tandem_op *op,
+                                     const struct tandem_tensor_desc *operand)
+{
+    const struct timespec pause = {0, 200000};
+    enum tandem_status status = TANDEM_NOT_READY;
+
+    for (int i = 0; i < 300000 && status == TANDEM_NOT_READY; i++) {
+        status = work->api->ready(work->device, op, &operand, 1, &operand, 1);
+        if (status == TANDEM_NOT_READY)
+            nanosleep(&pause, NULL);
+    }
+    return status;
+}
+
+static bool prepare(struct workload *work, struct tandem_buffer *a,
+                    struct tandem_buffer *b)
+{
+    const struct tandem_tensor_desc tensor = vector(a, N);
+    const struct tandem_tensor_desc *operand = &tensor;
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_ABS};
+
+    (void)b;
+    return step(work,
+                work->api->prepare(work->device, &op, &operand, 1, &operand,
+                                   1),
+                "prepare") &&
+           step(work, ready_wait(work, &op, operand), "ready") &&
+           step(work,
+                work->api->launch(work->stream, &op, &operand, 1, &operand, 1),
+                "launch of what was prepared") &&
+           holds(work, a, in, N, "what was prepared");
+}
+
+bool section_prepare(struct workload *work)
+{
+    return with_two(work, N, prepare);
+}
+
+/* ---- streams ---- */
+
+static bool pass(struct workload *work, struct tandem_buffer *a,
+                 struct tandem_buffer *b)
+{
+    const struct tandem_backend *api = work->api;
+    struct tandem_event *event = NULL;
+    bool held;
+
+    ramp(want, N, 2.0f, 0.5f);
+    held =
+        launch_add(work, b, a, 1.0, N) &&
+        step(work, api->event_record(work->stream, &event), "event_record") &&
+        step(work, api->event_wait(event, TANDEM_TIMEOUT_INFINITE),
+             "event_wait") &&
+        step(work, api->event_query(event), "event_query") &&
+        step(work, api->event_wait(event, 1000000000u),
+             "event_wait with a limit") &&
+        step(work, api->stream_synchronize(work->stream, 60000000000u),
+             "stream_synchronize with a limit") &&
+        step(work, api->stream_query(work->stream), "stream_query") &&
+        holds(work, b, want, N, "what an event passed");
+    api->event_destroy(event);
+    return held;
+}
+
+bool section_events(struct workload *work)
+{
+    return with_two(work, N, pass);
+}
+
+static bool profile(struct workload *work, struct tandem_buffer *a,
+                    struct tandem_buffer *b)
+{
+    const struct tandem_backend *api = work->api;
+    struct tandem_stream *plain = work->stream, *timed = NULL;
+    struct tandem_event *from = NULL, *to = NULL;
+    uint64_t ns = 0;
+    bool held;
+
+    held = step(work, api->stream_synchronize(plain, TANDEM_TIMEOUT_INFINITE),
+                "stream_synchronize") &&
+           step(work,
+                api->stream_create(work->device, TANDEM_STREAM_PROFILING,
+                                   &timed),
+                "stream_create for profiling");
+    if (held) {
+        work->stream = timed;
+        ramp(want, N, 2.0f, 0.5f);
+        held =
+            step(work, api->event_record(timed, &from), "event_record") &&
+            launch_add(work, b, a, 1.0, N) &&
+            step(work, api->event_record(timed, &to), "event_record") &&
+            step(work, api->event_wait(to, TANDEM_TIMEOUT_INFINITE),
+                 "event_wait") &&
+            step(work, api->event_elapsed_ns(from, to, &ns),
+                 "event_elapsed_ns") &&
+            holds(work, b, want, N, "what was timed") &&
+            step(work, api->stream_synchronize(timed, TANDEM_TIMEOUT_INFINITE),
+                 "stream_synchronize");
+        work->stream = plain;
+    }
+    api->event_destroy(from);
+    api->event_destroy(to);
+    api->stream_destroy(timed);
+    return held;
+}
+
+bool section_profiling(struct workload *work)
+{
+    return with_two(work, N, profile);
+}
+
+/* Two streams in turn, and a block that changes hands without a wait. */
+static bool cross(struct workload *work, struct tandem_buffer *a,
+                  struct tandem_buffer *b)
+{
+    const struct tandem_backend *api = work->api;
+    struct tandem_stream *first = work->stream, *second = NULL;
+    struct tandem_buffer *again = NULL;
+    struct tandem_event *event = NULL;
+    bool held;
+
+    held = step(work, api->stream_create(work->device, 0, &second),
+                "stream_create") &&
+           launch_add(work, b, a, 1.0, N) &&
+           step(work, api->event_record(first, &event), "event_record") &&
+           step(work, api->stream_wait_event(second, event),
+                "stream_wait_event");
+    if (held) {
+        work->stream = second;
+        ramp(want, N, 4.0f, 0.5f);
+        held =
+            launch_add(work, b, b, 2.0, N) &&
+            holds(work, b, want, N, "work behind an event") &&
+            step(work, api->stream_synchronize(second, TANDEM_TIMEOUT_INFINITE),
+                 "stream_synchronize");
+        work->stream = first;
+    }
+    if (held && buffer_new(work, BYTES, &again) &&
+        launch_add(work, again, a, 3.0, N)) {
+        api->free(again); /* with the work that uses it under way */
+        held = buffer_new(work, BYTES, &again);
+        work->stream = second;
+        ramp(want, N, 6.0f, 0.5f);
+        held =
+            held && launch_add(work, again, a, 5.0, N) &&
+            holds(work, again, want, N, "a block that changed hands") &&
+            step(work, api->stream_synchronize(second, TANDEM_TIMEOUT_INFINITE),
+                 "stream_synchronize");
+        work->stream = first;
+    } else {
+        held = false;
+    }
+    api->free(again);
+    api->event_destroy(event);
+    api->stream_destroy(second);
+    return held;
+}
+
+bool section_streams(struct workload *work)
+{
+    return with_two(work, N, cross);
+}
+
+bool section_housekeeping(struct workload *work)
+{
+    const struct tandem_backend *api = work->api;
+    struct tandem_memory_stats stats = {.struct_size = sizeof stats};
+    struct tandem_buffer *large = NULL;
+    bool held;
+
+    held = buffer_new(work, 2u << 20, &large);
+    api->free(large);
+    return held &&
+           step(work, api->memory_stats(work->device, &stats),
+                "memory_stats") &&
+           ((stats.buffer_count == 0 && stats.used_bytes == 0) ||
+            mistake(work, "buffers that nobody holds")) &&
+           step(work, api->trim(work->device, 0), "trim") &&
+           step(work, api->synchronize(work->device, TANDEM_TIMEOUT_INFINITE),
+                "synchronize");
+}

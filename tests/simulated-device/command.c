@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One piece of queued work: what it holds, and how the CPU plugin does it.
+ * Everything under the device's mutex.
+ */
+#include <stdlib.h>
+
+#include "common/last_error.h"
+#include "internal.h"
+
+struct command *command_new(enum command_kind kind)
+{
+    struct command *command = calloc(1, sizeof *command);
+
+    if (!command)
+        last_error_set(TANDEM_OUT_OF_MEMORY, "sim: no memory for a command");
+    else
+        command->kind = kind;
+    return command;
+}
+
+void command_use(struct command *command, struct sim_memory *memory)
+{
+    memory->references++;
+    command->memories[command->memory_count++] = memory;
+}
+
+void command_destroy(struct sim_device *device, struct command *command)
+{
+    if (!command)
+        return;
+    for (uint32_t i = 0; i < command->memory_count; i++)
+        memory_release(device, command->memories[i]);
+    free(command->data);
+    free(command->ints);
+    free(command->floats);
+    free(command);
+}
+
+void command_poison(struct command *command, enum tandem_status status)
+{
+    for (uint32_t i = command->read_count; i < command->memory_count; i++)
+        command->memories[i]->poison = status;
+}
+
+static enum tandem_status launch_run(struct sim_device *device,
+                                     struct command *command)
+{
+    const struct tandem_tensor_desc *operands[SIM_COMMAND_MEMORIES];
+    const uint32_t count = command->input_count + command->output_count;
+
+    for (uint32_t i = 0; i < count; i++)
+        operands[i] = command->present[i] ? &command->operands[i] : NULL;
+    COUNT(device, executed, 1);
+    return inner_backend()->launch(device->inner_stream, &command->op, operands,
+                                   command->input_count,
+                                   operands + command->input_count,
+                                   command->output_count);
+}
+
+/* What the CPU plugin does for the command, without waiting. */
+static enum tandem_status inner_run(struct sim_device *device,
+                                    struct command *command)
+{
+    const struct tandem_backend *inner = inner_backend();
+    struct tandem_stream *stream = device->inner_stream;
+    struct tandem_buffer *first =
+        command->memory_count ? command->memories[0]->inner : NULL;
+
+    switch (command->kind) {
+    case COMMAND_UPLOAD:
+        return inner->upload(stream, first, command->offset, command->source,
+                             command->bytes, 0);
+    case COMMAND_DOWNLOAD:
+        return inner->download(stream, first, command->offset, command->target,
+                               command->bytes, 0, TANDEM_TIMEOUT_INFINITE);
+    case COMMAND_COPY:
+        return inner->copy(stream, command->memories[1]->inner, command->offset,
+                           first, command->source_offset, command->bytes);
+    case COMMAND_FILL:
+        return inner->fill(stream, first, command->offset, command->bytes,
+                           command->pattern, command->pattern_bytes);
+    case COMMAND_LAUNCH:
+        return launch_run(device, command);
+    case COMMAND_GEMM:
+        COUNT(device, executed, 1);
+        return inner->gemm(stream, &command->gemm);
+    case COMMAND_WAIT:
+        break;
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status command_run(struct sim_device *device,
+                               struct command *command)
+{
+    enum tandem_status status;
+
+    if (command->fault != TANDEM_OK)
+        return last_error_set(command->fault, "sim: scripted fault");
+    for (uint32_t i = 0; i < command->read_count; i++)
+        if (command->memories[i]->poison != TANDEM_OK)
+            return last_error_set(command->memories[i]->poison,
+                               "sim: the work that should have written an "
+                               "input failed");
+    status = inner_run(device, command);
+    if (status == TANDEM_OK)
+        status = inner_backend()->stream_synchronize(device->inner_stream,
+                                                     TANDEM_TIMEOUT_INFINITE);
+    if (status != TANDEM_OK)
+        return inner_failed(status);
+    if ((command->kind == COMMAND_UPLOAD || command->kind == COMMAND_FILL) &&
+        command->offset == 0 && command->bytes == command->memories[0]->bytes)
+        command->memories[0]->poison = TANDEM_OK;
+    return TANDEM_OK;
+}

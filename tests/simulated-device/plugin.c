@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The simulated GPU as a backend plugin: its table and its query function.
+ * The optional entries that are not set are left to the loader's fallbacks.
+ */
+#include "common/last_error.h"
+#include "internal.h"
+
+static const struct tandem_backend backend = {
+    .struct_size = sizeof backend,
+    .abi_major = TANDEM_ABI_MAJOR,
+    .abi_minor = TANDEM_ABI_MINOR,
+    .name = "sim",
+    .version = "0.1.0",
+    .last_error = message_get,
+    .device_count = device_count,
+    .device_describe = device_describe,
+    .open = device_open,
+    .close = device_close,
+    .alloc = buffer_alloc,
+    .free = buffer_free,
+    .upload = transfer_upload,
+    .download = transfer_download,
+    .copy = transfer_copy,
+    .fill = transfer_fill,
+    .import_host = buffer_import,
+    .memory_stats = device_memory_stats,
+    .supports = operator_supports,
+    .prepare = operator_prepare,
+    .ready = operator_ready,
+    .launch = operator_launch,
+    .gemm = operator_gemm,
+    .stream_create = stream_create,
+    .stream_destroy = stream_destroy,
+    .stream_query = stream_query,
+    .stream_synchronize = stream_synchronize,
+    .stream_wait_event = stream_wait_event,
+    .event_record = event_record,
+    .event_destroy = event_destroy,
+    .event_query = event_query,
+    .event_wait = event_wait,
+    .event_elapsed_ns = event_elapsed_ns,
+    .synchronize = device_synchronize,
+};
+
+const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)
+{
+    return host_abi_major == TANDEM_ABI_MAJOR ? &backend : NULL;
+}

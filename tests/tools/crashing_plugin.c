@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A plugin whose driver is broken, for tests of cl-probe: it has one device
+ * and crashes or hangs where the environment variable HOSTILE says:
+ * crash-count, hang-count, crash-open, hang-open, or, of what tune tries,
+ * crash-try, hang-try, good-try; anything else: open fails.
+ */
+#include <tandem/backend.h>
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void misbehave(const char *where)
+{
+    const char *wish = getenv("HOSTILE");
+    const char *dash = wish == NULL ? NULL : strchr(wish, '-');
+
+    if (dash == NULL || strcmp(dash + 1, where) != 0 ||
+        strncmp(wish, "good", 4) == 0)
+        return;
+    if (strncmp(wish, "crash", 5) == 0) {
+        signal(SIGSEGV, SIG_DFL); /* a sanitizer's handler would exit */
+        raise(SIGSEGV);
+    }
+    for (;;)
+        pause();
+}
+
+/* Whether the device opens, for what tune tries. */
+static bool opens(void)
+{
+    const char *wish = getenv("HOSTILE");
+
+    return wish != NULL && strstr(wish, "-try") != NULL;
+}
+
+static const char *last_error(void)
+{
+    return "this device does not open";
+}
+
+static enum tandem_status device_count(uint32_t *out_count)
+{
+    misbehave("count");
+    *out_count = 1;
+    return TANDEM_OK;
+}
+
+static enum tandem_status device_describe(uint32_t index,
+                                          struct tandem_device_info *out_info)
+{
+    size_t size = out_info->struct_size;
+
+    if (index != 0)
+        return TANDEM_INVALID_ARGUMENT;
+    memset(out_info, 0, size);
+    out_info->struct_size = size;
+    out_info->kind = TANDEM_DEVICE_GPU;
+    out_info->caps = TANDEM_CAP_CORE_OPERATORS;
+    out_info->duplicate_of = -1;
+    strcpy(out_info->name, "Hostile device");
+    return TANDEM_OK;
+}
+
+static struct tandem_device *trying_device;
+
+static enum tandem_status device_open(uint32_t index,
+                                      const struct tandem_open_options *options,
+                                      struct tandem_device **out_device)
+{
+    static struct {
+        char unused;
+    } ordinary, trying;
+    bool tries = false;
+
+    (void)index;
+    *out_device = NULL;
+    misbehave("open");
+    if (!opens())
+        return TANDEM_NO_DEVICE;
+    for (uint32_t i = 0; options != NULL && i < options->count; i++)
+        tries |= strcmp(options->keys[i], "try") == 0;
+    trying_device = (struct tandem_device *)&trying;
+    *out_device = tries ? trying_device : (struct tandem_device *)&ordinary;
+    return TANDEM_OK;
+}
+
+static enum tandem_status stream_create(struct tandem_device *device,
+                                        uint32_t flags,
+                                        struct tandem_stream **out_stream)
+{
+    static char stream;
+
+    (void)device;
+    (void)flags;
+    *out_stream = (struct tandem_stream *)(void *)&stream;
+    return TANDEM_OK;
+}
+
+/* As the OpenCL plugin's: it tells that it tries, and then how that went. */
+static enum tandem_status tune(struct tandem_device *device,
+                               uint64_t budget_ns, tandem_tuning_result_fn sink,
+                               void *user)
+{
+    (void)budget_ns;
+    if (device != trying_device)
+        return TANDEM_OK;
+    sink(user, "daring", "tried");
+    misbehave("try");
+    sink(user, "daring", "right");
+    return TANDEM_OK;
+}
+
+/* Nothing below is reached. */
+
+static enum tandem_status refuse(void)
+{
+    return TANDEM_INVALID_ARGUMENT;
+}
+
+static void ignore(void)
+{
+}
+
+#define REFUSE (void *)refuse
+#define IGNORE (void *)ignore
+
+TANDEM_EXPORT const struct tandem_backend *
+tandem_backend_query(uint32_t host_abi_major)
+{
+    static struct tandem_backend backend;
+
+    if (host_abi_major != TANDEM_ABI_MAJOR)
+        return NULL;
+    backend = (struct tandem_backend){
+        .struct_size = sizeof backend,
+        .abi_major = TANDEM_ABI_MAJOR,
+        .abi_minor = TANDEM_ABI_MINOR,
+        .name = "hostile",
+        .version = "0",
+        .last_error = last_error,
+        .device_count = device_count,
+        .device_describe = device_describe,
+        .open = device_open,
+        .close = IGNORE,
+        .alloc = REFUSE,
+        .free = IGNORE,
+        .upload = REFUSE,
+        .download = REFUSE,
+        .copy = REFUSE,
+        .fill = REFUSE,
+        .memory_stats = REFUSE,
+        .supports = REFUSE,
+        .launch = REFUSE,
+        .gemm = REFUSE,
+        .stream_create = stream_create,
+        .tune = tune,
+        .stream_destroy = IGNORE,
+        .stream_query = REFUSE,
+        .stream_synchronize = REFUSE,
+        .stream_wait_event = REFUSE,
+        .event_record = REFUSE,
+        .event_destroy = IGNORE,
+        .event_query = REFUSE,
+        .event_wait = REFUSE,
+        .synchronize = REFUSE,
+    };
+    return &backend;
+}

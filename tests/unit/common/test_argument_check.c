@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all plugins share: the judging of calls, iteration spaces, handles, the
+ * processor's name. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/argument_check.h"
+#include "common/handle_pool.h"
+#include "common/iteration_space.h"
+#include "common/last_error.h"
+#include "common/operator_table.h"
+#include "common/cpu_info.h"
+#include "../../support/check_runner.h"
+
+/* Buffers of the tests are spans; their handles point to them. */
+static enum tandem_status span_of(const void *user,
+                                  const struct tandem_buffer *buffer,
+                                  struct memory_span *out)
+{
+    (void)user;
+    *out = *(const struct memory_span *)(const void *)buffer;
+    return TANDEM_OK;
+}
+
+static struct memory_span memory_x = {4096, 4096}, memory_y = {16384, 4096};
+#define X ((struct tandem_buffer *)(void *)&memory_x)
+#define Y ((struct tandem_buffer *)(void *)&memory_y)
+
+static struct tandem_tensor_desc tensor(struct tandem_buffer *buffer,
+                                        uint64_t offset, uint32_t dtype,
+                                        uint32_t rank, const int64_t *shape)
+{
+    struct tandem_tensor_desc out = {
+        .buffer = buffer, .byte_offset = offset, .dtype = dtype, .rank = rank};
+    for (uint32_t i = 0; i < rank; i++)
+        out.shape[i] = shape[i];
+    shape_strides(rank, shape, out.strides);
+    return out;
+}
+#define SHAPE(...) ((const int64_t[]){__VA_ARGS__})
+
+static enum tandem_status judge(uint32_t id, const int64_t *ints, uint32_t n,
+                                const struct tandem_tensor_desc *a,
+                                const struct tandem_tensor_desc *b,
+                                const struct tandem_tensor_desc *out)
+{
+    static const double zero[4];
+    const struct tandem_tensor_desc *inputs[2] = {a, b};
+    struct tandem_op op = {.struct_size = sizeof op,
+                           .id = id,
+                           .int_count = n,
+                           .ints = ints,
+                           .float_count = 4,
+                           .floats = zero};
+    last_error_set(TANDEM_OK, "%s", "");
+    enum tandem_status status =
+        check_op(&op, inputs, operator_row(id)->inputs, &out, 1, span_of, NULL);
+    ck_assert_msg((status == TANDEM_OK) == (message_get()[0] == '\0') ||
+                      status == TANDEM_OK,
+                  "a refusal without a message");
+    return status;
+}
+
+START_TEST(table_is_consistent)
+{
+    const struct operator_row *row;
+    uint32_t count = 0;
+    for (; (row = operator_row_at(count)) != NULL; count++) {
+        ck_assert_ptr_eq(operator_row(row->id), row);
+        ck_assert_ptr_eq(operator_row_by_name(row->name), row);
+        ck_assert_uint_le(row->inputs, TANDEM_MAX_OPERANDS);
+        ck_assert_uint_lt(row->cost_class, TANDEM_COST_CLASSES);
+    }
+    ck_assert_uint_gt(count, 60);
+    ck_assert_ptr_null(operator_row(0));
+    ck_assert_ptr_null(operator_row(TANDEM_OP_ID_END));
+    ck_assert_ptr_null(operator_row_by_name("nothing"));
+}
+END_TEST
+
+START_TEST(shapes_are_judged)
+{
+    struct tandem_tensor_desc a = tensor(X, 0, TANDEM_F32, 2, SHAPE(3, 4));
+    struct tandem_tensor_desc row = tensor(X, 0, TANDEM_F32, 1, SHAPE(4));
+    struct tandem_tensor_desc bad = tensor(X, 0, TANDEM_F32, 1, SHAPE(3));
+    struct tandem_tensor_desc y = tensor(Y, 0, TANDEM_F32, 2, SHAPE(3, 4));
+    struct tandem_tensor_desc y1 = tensor(Y, 0, TANDEM_F32, 1, SHAPE(4));
+    ck_assert_int_eq(judge(TANDEM_OP_ADD, NULL, 0, &a, &row, &y), TANDEM_OK);
+    ck_assert_int_eq(judge(TANDEM_OP_ADD, NULL, 0, &a, NULL, &y), TANDEM_OK);
+    ck_assert_int_eq(judge(TANDEM_OP_ADD, NULL, 0, NULL, NULL, &y), 1);
+    ck_assert_int_eq(judge(TANDEM_OP_ADD, NULL, 0, &a, &bad, &y), 1);
+    ck_assert_int_eq(judge(TANDEM_OP_ADD, NULL, 0, &a, &row, &y1), 1);
+    ck_assert_int_eq(judge(TANDEM_OP_RELU, NULL, 0, NULL, NULL, &y), 1);
+    ck_assert_int_eq(judge(TANDEM_OP_SUM, SHAPE(1, 0), 2, &a, NULL, &y1),
+                     TANDEM_OK);
+    ck_assert_int_eq(judge(TANDEM_OP_SUM, SHAPE(4, 0), 2, &a, NULL, &y1), 1);
+    ck_assert_int_eq(judge(TANDEM_OP_SUM, SHAPE(0, 0), 2, &a, NULL, &y), 1);
+    ck_assert_int_eq(judge(TANDEM_OP_SUM, SHAPE(1), 1, &a, NULL, &y1), 1);
+    ck_assert_int_eq(judge(TANDEM_OP_SOFTMAX, SHAPE(-2), 1, &a, NULL, &y), 0);
+    ck_assert_int_eq(judge(TANDEM_OP_SOFTMAX, SHAPE(2), 1, &a, NULL, &y), 1);
+    ck_assert_int_eq(judge(TANDEM_OP_COPY, NULL, 0, &row, NULL, &y), 0);
+    ck_assert_int_eq(judge(TANDEM_OP_FUSED, NULL, 0, &a, NULL, &y), 2);
+}
+END_TEST
+
+START_TEST(sizes_of_structs_are_judged)
+{
+    struct tandem_tensor_desc x = tensor(X, 0, TANDEM_F32, 1, SHAPE(4));
+    const struct tandem_tensor_desc *xs[] = {&x};
+    struct tandem_op op = {.struct_size = TANDEM_OP_BYTES_1_0,
+                           .id = TANDEM_OP_NEG};
+    ck_assert_int_eq(check_op(&op, xs, 1, xs, 1, span_of, NULL), TANDEM_OK);
+    op.struct_size = sizeof op + 64;
+    ck_assert_int_eq(check_op(&op, xs, 1, xs, 1, span_of, NULL), TANDEM_OK);
+    op.struct_size = TANDEM_OP_BYTES_1_0 - 1;
+    ck_assert_int_eq(check_op(&op, xs, 1, xs, 1, span_of, NULL),
+                     TANDEM_INVALID_ARGUMENT);
+}
+END_TEST
+
+START_TEST(extremes_are_refused)
+{
+    struct tandem_tensor_desc y = tensor(Y, 0, TANDEM_F32, 1, SHAPE(4));
+    struct tandem_tensor_desc huge = y, deep = y, minus = y, odd = y, out = y;
+    huge.rank = 2;
+    huge.shape[0] = huge.shape[1] = INT64_C(1) << 40;
+    deep.rank = 9;
+    minus.shape[0] = -1;
+    odd.dtype = 0x1234;
+    out.byte_offset = 4096 - 12;
+    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &huge, NULL, &y), 1);
+    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &deep, NULL, &y), 1);
+    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &minus, NULL, &y), 1);
+    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &odd, NULL, &y), 1);
+    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &y, NULL, &out), 1);
+    out = y;
+    out.strides[0] = INT64_MAX;
+    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &y, NULL, &out), 1);
+    out.strides[0] = -1;
+    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &y, NULL, &out), 1);
+    out.byte_offset = 2;
+    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &y, NULL, &out), 1);
+}
+END_TEST
+
+START_TEST(aliasing_is_judged)
+{
+    struct tandem_tensor_desc x = tensor(X, 0, TANDEM_F32, 2, SHAPE(4, 8));
+    struct tandem_tensor_desc shifted = x, left = x, right = x, self = x;
+    shifted.byte_offset = 4;
+    left.shape[1] = right.shape[1] = 4;
+    right.byte_offset = 16;
+    self.strides[0] = 7;
+    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &x, NULL, &x), TANDEM_OK);
+    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &x, NULL, &shifted), 1);
+    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &left, NULL, &right), 0);
+    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &right, NULL, &left), 0);
+    right.byte_offset = 12;
+    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &left, NULL, &right), 1);
+    ck_assert_int_eq(judge(TANDEM_OP_ABS, NULL, 0, &x, NULL, &self), 1);
+    ck_assert_int_eq(judge(TANDEM_OP_SOFTMAX, SHAPE(0), 1, &x, NULL, &x), 1);
+}
+END_TEST
+
+START_TEST(layouts_merge_axes)
+{
+    struct layout layout;
+    struct tandem_tensor_desc a = tensor(X, 0, TANDEM_F32, 3, SHAPE(2, 3, 4));
+    struct tandem_tensor_desc column = tensor(X, 0, TANDEM_F32, 2, SHAPE(3, 1));
+    const struct tandem_tensor_desc *same[] = {&a, &a}, *mixed[] = {&a, &column,
+                                                                     NULL};
+    layout_broadcast(&layout, same, 2, false);
+    ck_assert_uint_eq(layout.rank, 1);
+    ck_assert_int_eq(layout.shape[0], 24);
+    ck_assert(layout_contiguous(&layout, 0) && layout_contiguous(&layout, 1));
+    layout_broadcast(&layout, mixed, 3, false);
+    ck_assert_uint_eq(layout.rank, 3);
+    ck_assert_int_eq(layout.strides[1][1], 1);
+    ck_assert_int_eq(layout.strides[1][2], 0);
+    ck_assert(layout_constant(&layout, 2) && !layout_constant(&layout, 1));
+    a.shape[1] = 0;
+    layout_broadcast(&layout, same, 2, false);
+    ck_assert_int_eq(layout.elements, 0);
+    ck_assert_int_eq(layout.shape[0], 0);
+    a.rank = 0;
+    layout_broadcast(&layout, same, 2, false);
+    ck_assert_int_eq(layout.elements, 1);
+    ck_assert_uint_eq(layout.rank, 1);
+}
+END_TEST
+
+START_TEST(layouts_put_the_fastest_axis_inside)
+{
+    struct layout layout;
+    struct tandem_tensor_desc a = tensor(X, 0, TANDEM_F32, 2, SHAPE(2, 3));
+    struct tandem_tensor_desc out = a;
+    out.strides[0] = 1;
+    out.strides[1] = 2;
+    const struct tandem_tensor_desc *operands[] = {&out, &a};
+    layout_broadcast(&layout, operands, 2, false);
+    ck_assert_int_eq(layout.shape[0], 3);
+    ck_assert_int_eq(layout.strides[0][1], 1);
+    ck_assert_int_eq(layout.strides[1][1], 3);
+    layout_broadcast(&layout, operands, 2, true);
+    ck_assert_int_eq(layout.shape[0], 2);
+}
+END_TEST
+
+START_TEST(reductions_split_axes)
+{
+    struct layout_reduction split;
+    struct tandem_tensor_desc a = tensor(X, 0, TANDEM_F32, 3, SHAPE(2, 3, 4));
+    struct tandem_tensor_desc out = tensor(Y, 0, TANDEM_F32, 1, SHAPE(3));
+    layout_reduce(&split, &a, &out, 5);
+    ck_assert_int_eq(split.kept.elements, 3);
+    ck_assert_int_eq(split.kept.strides[1][0], 4);
+    ck_assert_int_eq(split.reduced.elements, 8);
+    ck_assert_uint_eq(split.reduced.rank, 2);
+    ck_assert_int_eq(split.reduced.strides[0][0], 12);
+    layout_reduce(&split, &a, &out, 6);
+    ck_assert_uint_eq(split.reduced.rank, 1);
+    ck_assert_int_eq(split.reduced.shape[0], 12);
+}
+END_TEST
+
+static enum tandem_status judge_gemm(struct tandem_gemm gemm)
+{
+    gemm.struct_size = sizeof gemm;
+    gemm.dtype = TANDEM_F32;
+    gemm.batch = gemm.batch != 0 ? gemm.batch : 1;
+    return check_gemm(&gemm, span_of, NULL);
+}
+
+START_TEST(products_are_judged)
+{
+    struct tandem_gemm good = {.m = 4, .n = 5, .k = 6, .alpha = 1,
+                               .a = {X, 0, 6, 0}, .b = {X, 512, 5, 0},
+                               .c = {Y, 0, 5, 0}};
+    struct tandem_gemm bad;
+    ck_assert_int_eq(judge_gemm(good), TANDEM_OK);
+    bad = good, bad.a.ld = 5;
+    ck_assert_int_eq(judge_gemm(bad), TANDEM_INVALID_ARGUMENT);
+    bad = good, bad.flags = TANDEM_GEMM_TRANSPOSE_A;
+    ck_assert_int_eq(judge_gemm(bad), TANDEM_OK);
+    bad = good, bad.c = (struct tandem_matrix){X, 520, 5, 0};
+    ck_assert_int_eq(judge_gemm(bad), TANDEM_INVALID_ARGUMENT);
+    bad = good, bad.batch = 2;
+    ck_assert_int_eq(judge_gemm(bad), TANDEM_INVALID_ARGUMENT);
+    bad.c.batch_stride = 20;
+    ck_assert_int_eq(judge_gemm(bad), TANDEM_OK);
+    bad = good, bad.m = 4096;
+    ck_assert_int_eq(judge_gemm(bad), TANDEM_INVALID_ARGUMENT);
+    bad = good, bad.bias_kind = TANDEM_BIAS_PER_ROW;
+    ck_assert_int_eq(judge_gemm(bad), TANDEM_INVALID_ARGUMENT);
+    bad.bias = X, bad.bias_byte_offset = 4084;
+    ck_assert_int_eq(judge_gemm(bad), TANDEM_INVALID_ARGUMENT);
+    bad.bias_byte_offset = 4080;
+    ck_assert_int_eq(judge_gemm(bad), TANDEM_OK);
+    bad = good, bad.activation = TANDEM_OP_ADD;
+    ck_assert_int_eq(judge_gemm(bad), TANDEM_UNSUPPORTED);
+}
+END_TEST
+
+struct thing {
+    struct handle handle;
+    char body[40];
+};
+static struct handle_pool things = HANDLE_POOL(struct thing, 0x7461u);
+
+START_TEST(handles_know_that_they_were_freed)
+{
+    struct thing *first = handle_new(&things);
+    ck_assert(handle_live(&things, first));
+    handle_free(&things, first);
+    ck_assert(!handle_live(&things, first));
+    ck_assert(!handle_live(&things, NULL));
+    for (unsigned i = 0; i < HANDLE_QUARANTINE; i++) {
+        struct thing *next = handle_new(&things);
+        ck_assert_ptr_ne(next, first);
+        handle_free(&things, next);
+    }
+    ck_assert(!handle_live(&things, first));
+}
+END_TEST
+
+/* ---- the processor ---- */
+
+static const struct {
+    const char *cpuinfo, *name;
+} processors[] = {
+    {"processor\t: 0\nmodel name\t: A B @ 3 GHz\n\nmodel name\t: C\n",
+     "A B @ 3 GHz"},
+    {"processor\t: 0\nCPU implementer\t: 0x41\nCPU variant\t: 0x3\n"
+     "CPU part\t: 0xd0c\n",
+     "Arm Neoverse N1"},
+    {"CPU implementer\t: 0x61\nCPU architecture: 8\nCPU part\t: 0x023\n",
+     "AArch64 (implementer 0x61, part 0x023)"},
+    {"CPU implementer\t: 0x46\nCPU part\t: 0xd0c\n",
+     "AArch64 (implementer 0x46, part 0xd0c)"},
+    {"model name\t: A\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n", "A"},
+    {"CPU implementer\t: 0x41\n", ""},
+    {"model names\t: many\n", ""},
+    {"no colon\nmodel name", ""},
+    {"\n", ""},
+};
+
+START_TEST(processors_have_names)
+{
+    const char *text = processors[_i].cpuinfo;
+    FILE *cpuinfo = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+    char name[64];
+    ck_assert_ptr_nonnull(cpuinfo);
+    processor_name_read(cpuinfo, name, sizeof name);
+    ck_assert_str_eq(name, processors[_i].name);
+    processor_name_read(cpuinfo, name, 4);
+    ck_assert(strncmp(name, processors[_i].name, 3) == 0);
+    ck_assert_uint_le(strlen(name), 3);
+    fclose(cpuinfo);
+}
+END_TEST
+
+START_TEST(this_processor_has_a_name)
+{
+    char name[64];
+    processor_name(name, sizeof name);
+    ck_assert_str_ne(name, "");
+    processor_value("no such key", name, sizeof name);
+    ck_assert_str_eq(name, "");
+}
+END_TEST
+
+int main(void)
+{
+    const int processor_count = sizeof processors / sizeof *processors;
+    TCase *cases = tcase_create("all");
+    tcase_add_test(cases, table_is_consistent);
+    tcase_add_test(cases, shapes_are_judged);
+    tcase_add_test(cases, sizes_of_structs_are_judged);
+    tcase_add_test(cases, extremes_are_refused);
+    tcase_add_test(cases, aliasing_is_judged);
+    tcase_add_test(cases, layouts_merge_axes);
+    tcase_add_test(cases, layouts_put_the_fastest_axis_inside);
+    tcase_add_test(cases, reductions_split_axes);
+    tcase_add_test(cases, products_are_judged);
+    tcase_add_test(cases, handles_know_that_they_were_freed);
+    tcase_add_loop_test(cases, processors_have_names, 0, processor_count);
+    tcase_add_test(cases, this_processor_has_a_name);
+    return runner_run_case("common", cases);
+}

@@ -1,0 +1,740 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which files and directories are trusted, that what is read is what was
+ * judged, and that files are replaced whole or not at all.  What other users
+ * could do is tried where the tests run as root.
+ */
+#include <config.h>
+
+#include <check.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/secure_file.h"
+#include "support/failing_writes.h"
+#include "../../support/check_runner.h"
+
+#define STRANGER 12345
+#define SHARED_GROUP 100
+
+static char scratch[256];
+static char why[TRUST_WHY_BYTES];
+
+/* ---- scratch directory ---- */
+
+/* A path below it, in one of a few static buffers. */
+__attribute__((format(printf, 1, 2))) static const char *at(const char *format,
+                                                            ...)
+{
+    static char paths[8][4096];
+    static unsigned next;
+    char *path = paths[next++ % 8];
+    va_list arguments;
+    const int length = snprintf(path, sizeof(paths[0]), "%s/", scratch);
+
+    va_start(arguments, format);
+    vsnprintf(path + length, sizeof(paths[0]) - (size_t)length, format,
+              arguments);
+    va_end(arguments);
+    return path;
+}
+
+static int entry_remove(const char *path, const struct stat *status, int type,
+                        struct FTW *walk)
+{
+    (void)status, (void)type, (void)walk;
+    return remove(path);
+}
+
+static void scratch_setup(void)
+{
+    const char *root = getenv("TMPDIR");
+
+    snprintf(scratch, sizeof(scratch), "%s/tandem-trust-XXXXXX",
+             root != NULL ? root : "/tmp");
+    ck_assert_ptr_nonnull(mkdtemp(scratch));
+    ck_assert_int_eq(chmod(scratch, 0755), 0);
+    umask(0);
+}
+
+static void scratch_teardown(void)
+{
+    nftw(scratch, entry_remove, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static const char *directory_make(const char *name, mode_t mode)
+{
+    const char *path = at("%s", name);
+
+    mkdir(path, 0700);
+    ck_assert_int_eq(chmod(path, mode), 0);
+    return path;
+}
+
+static void text_write(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(chmod(path, 0600), 0);
+}
+
+static void owner_set(const char *path, uid_t user, gid_t group)
+{
+    ck_assert_int_eq(lchown(path, user, group), 0);
+}
+
+static int descriptors(void)
+{
+    DIR *open = opendir("/proc/self/fd");
+    int count = 0;
+
+    while (open != NULL && readdir(open) != NULL)
+        count++;
+    if (open != NULL)
+        closedir(open);
+    return count;
+}
+
+/* ---- directories ---- */
+
+static void directory_good(const char *path, enum trust_use use)
+{
+    const int directory = secure_directory_open(path, use, why, sizeof(why));
+
+    ck_assert_msg(directory >= 0, "%s: %s", path, why);
+    close(directory);
+}
+
+/* reason "": there is no such directory. */
+static void directory_bad(const char *path, enum trust_use use,
+                          const char *reason)
+{
+    const int before = descriptors();
+
+    ck_assert_msg(secure_directory_open(path, use, why, sizeof(why)) == -1,
+                  "%s was trusted", path);
+    ck_assert_int_eq(descriptors(), before);
+    ck_assert_msg(reason[0] != '\0' ? strstr(why, reason) != NULL
+                                    : why[0] == '\0',
+                  "%s: \"%s\" does not say \"%s\"", path, why, reason);
+}
+
+START_TEST(test_paths)
+{
+    char path[5000];
+
+    directory_good("/", TRUST_READ);
+    directory_make("good", 0755);
+    directory_good(at("good"), TRUST_READ);
+    directory_good(at("good//./"), TRUST_READ);
+    directory_good(at("good/../good"), TRUST_READ);
+    directory_bad("", TRUST_READ, "relative");
+    directory_bad("tmp", TRUST_READ, "relative");
+    directory_bad("./tmp", TRUST_WRITE, "relative");
+    directory_bad(at("nothing"), TRUST_READ, "");
+    directory_bad(at("nothing/below"), TRUST_READ, "");
+    text_write(at("file"), "text");
+    directory_bad(at("file"), TRUST_READ, "is no directory");
+    directory_bad(at("file/below"), TRUST_WRITE, "is no directory");
+    memset(path, 'x', sizeof(path) - 1);
+    path[sizeof(path) - 1] = '\0';
+    path[0] = '/';
+    directory_bad(path, TRUST_READ, "too long");
+    path[400] = '\0';
+    directory_bad(path, TRUST_READ, "name");
+}
+END_TEST
+
+START_TEST(test_directories_that_others_write)
+{
+    directory_make("open", 0777);
+    directory_make("open/below", 0755);
+    directory_make("open/below/deep", 0755);
+    directory_bad(at("open"), TRUST_READ, "/open can be written by others");
+    directory_bad(at("open/below"), TRUST_READ, "/open can be written");
+    directory_bad(at("open/below/deep"), TRUST_READ, "/open can be written");
+    directory_bad(at("open/below/deep"), TRUST_WRITE, "/open can be written");
+    directory_make("good", 0755);
+    directory_bad(at("open/../good"), TRUST_READ, "/open can be written");
+    /* What is sticky keeps each user's entries his own. */
+    directory_make("open", 01777);
+    directory_good(at("open"), TRUST_READ);
+    directory_good(at("open/below"), TRUST_READ);
+    directory_good(at("open/below"), TRUST_WRITE);
+    directory_bad(at("open"), TRUST_WRITE, "/open can be written by others");
+}
+END_TEST
+
+START_TEST(test_links_on_the_way)
+{
+    directory_make("good", 0755);
+    directory_make("open", 0777);
+    directory_make("open/below", 0755);
+    ck_assert_int_eq(symlink("good", at("link")), 0);
+    ck_assert_int_eq(symlink(at("good/../good"), at("absolute")), 0);
+    ck_assert_int_eq(symlink("open/below", at("astray")), 0);
+    ck_assert_int_eq(symlink("loop", at("loop")), 0);
+    ck_assert_int_eq(symlink("nothing", at("dangling")), 0);
+    ck_assert_int_eq(symlink("../good", at("open/in")), 0);
+    directory_good(at("link"), TRUST_READ);
+    directory_good(at("link/"), TRUST_WRITE);
+    directory_good(at("absolute"), TRUST_READ);
+    directory_bad(at("astray"), TRUST_READ, "/open can be written");
+    directory_bad(at("loop"), TRUST_READ, "leads nowhere");
+    directory_bad(at("dangling"), TRUST_READ, "");
+    /* The directory is good, but others say which one it is. */
+    directory_bad(at("open/in"), TRUST_READ, "/open can be written");
+    if (geteuid() != 0)
+        return;
+    owner_set(at("link"), STRANGER, STRANGER);
+    directory_bad(at("link"), TRUST_READ, "another user's link");
+}
+END_TEST
+
+START_TEST(test_directories_are_made)
+{
+    struct stat status;
+
+    directory_make("open", 0777);
+    directory_bad(at("open/new"), TRUST_WRITE, "/open can be written");
+    ck_assert_int_ne(access(at("open/new"), F_OK), 0);
+    directory_good(at("a/b/c"), TRUST_WRITE);
+    ck_assert_int_eq(stat(at("a"), &status), 0);
+    ck_assert_uint_eq(status.st_mode & 07777, 0700);
+    ck_assert_int_eq(stat(at("a/b/c"), &status), 0);
+    ck_assert_uint_eq(status.st_mode & 07777, 0700);
+    /* A umask that takes everything leaves what its owner can use. */
+    umask(0777);
+    directory_good(at("shut/d"), TRUST_WRITE);
+    umask(0);
+    ck_assert_int_eq(stat(at("shut"), &status), 0);
+    ck_assert_uint_eq(status.st_mode & 07777, 0700);
+    ck_assert_int_eq(stat(at("shut/d"), &status), 0);
+    ck_assert_uint_eq(status.st_mode & 07777, 0700);
+}
+END_TEST
+
+/* As another user than root: root's are trusted, other users' are not. */
+START_TEST(test_owners)
+{
+    if (geteuid() != 0)
+        return;
+    directory_make("theirs", 0755);
+    owner_set(at("theirs"), STRANGER, STRANGER);
+    directory_make("theirs/below", 0755);
+    directory_bad(at("theirs"), TRUST_READ, "belongs to another user");
+    directory_bad(at("theirs/below"), TRUST_READ, "belongs to another user");
+    text_write(at("file"), "text");
+    ck_assert_int_eq(seteuid(STRANGER), 0);
+    directory_good(at("theirs/below"), TRUST_READ);
+    ck_assert_int_eq(seteuid(0), 0);
+    ck_assert_int_eq(seteuid(STRANGER + 1), 0);
+    directory_good(scratch, TRUST_READ);
+    directory_bad(at("theirs"), TRUST_READ, "belongs to another user");
+    directory_bad(at("mine"), TRUST_WRITE, "ermission");
+    ck_assert_int_eq(seteuid(0), 0);
+}
+END_TEST
+
+/* A user's own group is his; any other may have other members.  What root
+ * gave to a group is root's choice. */
+START_TEST(test_groups)
+{
+    if (geteuid() != 0)
+        return;
+    directory_make("group", 0775);
+    owner_set(at("group"), 0, SHARED_GROUP);
+    directory_good(at("group"), TRUST_READ);
+    ck_assert_int_eq(seteuid(STRANGER), 0);
+    directory_good(at("group"), TRUST_READ);
+    ck_assert_int_eq(seteuid(0), 0);
+    owner_set(at("group"), STRANGER, SHARED_GROUP);
+    ck_assert_int_eq(seteuid(STRANGER), 0);
+    directory_bad(at("group"), TRUST_READ, "can be written by others");
+    ck_assert_int_eq(seteuid(0), 0);
+    owner_set(at("group"), STRANGER, STRANGER);
+    ck_assert_int_eq(seteuid(STRANGER), 0);
+    directory_good(at("group"), TRUST_READ);
+    directory_good(at("group/below"), TRUST_WRITE);
+    ck_assert_int_eq(seteuid(0), 0);
+}
+END_TEST
+
+/* ---- files ---- */
+
+static int place;
+
+static void place_open(void)
+{
+    place = secure_directory_open(directory_make("place", 0755), TRUST_READ,
+                                  why, sizeof(why));
+    ck_assert_int_ge(place, 0);
+}
+
+static void file_good(const char *name)
+{
+    const int file = trust_file(place, name, why, sizeof(why));
+
+    ck_assert_msg(file >= 0, "%s: %s", name, why);
+    close(file);
+}
+
+static void file_bad(const char *name, const char *reason)
+{
+    const int before = descriptors();
+
+    ck_assert_msg(trust_file(place, name, why, sizeof(why)) == -1,
+                  "%s was trusted", name);
+    ck_assert_int_eq(descriptors(), before);
+    ck_assert_msg(reason[0] != '\0' ? strstr(why, reason) != NULL
+                                    : why[0] == '\0',
+                  "%s: \"%s\" does not say \"%s\"", name, why, reason);
+}
+
+START_TEST(test_kinds_of_files)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    place_open();
+    text_write(at("place/file"), "text");
+    file_good("file");
+    file_bad("nothing", "");
+    ck_assert_int_eq(symlink("file", at("place/link")), 0);
+    file_bad("link", "it is a link");
+    ck_assert_int_eq(mkfifo(at("place/pipe"), 0600), 0);
+    file_bad("pipe", "no regular file");
+    directory_make("place/directory", 0755);
+    file_bad("directory", "no regular file");
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s",
+             at("place/socket"));
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&address,
+                          sizeof(address)),
+                     0);
+    ck_assert_int_eq(trust_file(place, "socket", why, sizeof(why)), -1);
+    ck_assert_str_ne(why, "");
+    close(listener);
+    close(place);
+}
+END_TEST
+
+START_TEST(test_modes_and_owners_of_files)
+{
+    place_open();
+    text_write(at("place/file"), "text");
+    ck_assert_int_eq(chmod(at("place/file"), 0644), 0);
+    file_good("file");
+    ck_assert_int_eq(chmod(at("place/file"), 0646), 0);
+    file_bad("file", "can be written by others");
+    ck_assert_int_eq(chmod(at("place/file"), 01666), 0);
+    file_bad("file", "can be written by others");
+    if (geteuid() == 0) {
+        ck_assert_int_eq(chmod(at("place/file"), 0600), 0);
+        owner_set(at("place/file"), STRANGER, STRANGER);
+        file_bad("file", "belongs to another user");
+        ck_assert_int_eq(seteuid(STRANGER), 0);
+        file_good("file");
+        ck_assert_int_eq(chmod(at("place/file"), 0000), 0);
+        file_bad("file", "ermission");
+        ck_assert_int_eq(seteuid(0), 0);
+        ck_assert_int_eq(chmod(at("place/file"), 0664), 0);
+        owner_set(at("place/file"), STRANGER, SHARED_GROUP);
+        ck_assert_int_eq(seteuid(STRANGER), 0);
+        file_bad("file", "can be written by others");
+        ck_assert_int_eq(seteuid(0), 0);
+    }
+    close(place);
+}
+END_TEST
+
+START_TEST(test_reading)
+{
+    size_t bytes = 9;
+    char *text;
+
+    place_open();
+    text_write(at("place/file"), "some text");
+    text = trust_read(place, "file", 9, &bytes, why, sizeof(why));
+    ck_assert_str_eq(text, "some text");
+    ck_assert_uint_eq(bytes, 9);
+    free(text);
+    ck_assert_ptr_null(trust_read(place, "file", 8, &bytes, why, sizeof(why)));
+    ck_assert_ptr_nonnull(strstr(why, "larger than 8 bytes"));
+    ck_assert_uint_eq(bytes, 0);
+    text_write(at("place/empty"), "");
+    text = trust_read(place, "empty", 9, &bytes, why, sizeof(why));
+    ck_assert_str_eq(text, "");
+    free(text);
+    ck_assert_ptr_null(trust_read(place, "no", 9, &bytes, why, sizeof(why)));
+    ck_assert_str_eq(why, "");
+    close(place);
+}
+END_TEST
+
+/* The child's part; ends when it is killed, or by the alarm. */
+static void names_change(void)
+{
+    alarm(60);
+    for (unsigned i = 0;; i++) {
+        const char *target = i % 3 == 0 ? "good" : "evil";
+
+        unlink(at("place/next"));
+        if (i % 3 == 2 ? symlink(target, at("place/next")) != 0
+                       : link(at("place/%s", target), at("place/next")) != 0)
+            _exit(1);
+        rename(at("place/next"), at("place/name"));
+    }
+}
+
+/* Another process changes what the name stands for all the time: what is read
+ * is what may be read, or nothing. */
+START_TEST(test_names_that_change)
+{
+    pid_t child;
+    int seen = 0, refused = 0;
+
+    place_open();
+    text_write(at("place/good"), "good");
+    text_write(at("place/evil"), "evil");
+    ck_assert_int_eq(chmod(at("place/evil"), 0666), 0);
+    child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0)
+        names_change();
+    while (seen < 5000 || refused < 5000) {
+        size_t bytes;
+        char *text = trust_read(place, "name", 100, &bytes, why, sizeof(why));
+
+        if (text != NULL)
+            ck_assert_str_eq(text, "good");
+        seen += text != NULL;
+        refused += text == NULL && why[0] != '\0';
+        free(text);
+    }
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    close(place);
+}
+END_TEST
+
+/* ---- writing ---- */
+
+static bool text_replace(const char *name, const char *text)
+{
+    const struct trust_part parts[] = {{text, 1}, {text + 1, strlen(text) - 1}};
+
+    return file_replace_atomically(place, name, parts, 2, TRUST_DURABLE, why,
+                         sizeof(why));
+}
+
+static void text_is(const char *name, const char *expected)
+{
+    size_t bytes;
+    char *text = trust_read(place, name, 1 << 20, &bytes, why, sizeof(why));
+
+    ck_assert_msg(text != NULL, "%s: %s", name, why);
+    ck_assert_str_eq(text, expected);
+    free(text);
+}
+
+static int entries(const char *path)
+{
+    DIR *open = opendir(path);
+    const struct dirent *entry;
+    int count = 0;
+
+    ck_assert_ptr_nonnull(open);
+    while ((entry = readdir(open)) != NULL)
+        count += entry->d_name[0] != '.';
+    closedir(open);
+    return count;
+}
+
+START_TEST(test_replacing)
+{
+    struct stat status;
+    char name[300];
+
+    place_open();
+    ck_assert(text_replace("file", "first"));
+    text_is("file", "first");
+    ck_assert_int_eq(stat(at("place/file"), &status), 0);
+    ck_assert_uint_eq(status.st_mode & 07777, 0600);
+    umask(0777);
+    ck_assert(text_replace("file", "second"));
+    umask(0);
+    text_is("file", "second");
+    ck_assert_int_eq(stat(at("place/file"), &status), 0);
+    ck_assert_uint_eq(status.st_mode & 07777, 0600);
+    /* Not what a link points to. */
+    text_write(at("elsewhere"), "elsewhere");
+    ck_assert_int_eq(symlink(at("elsewhere"), at("place/link")), 0);
+    ck_assert(text_replace("link", "third"));
+    text_is("link", "third");
+    ck_assert_int_eq(stat(at("elsewhere"), &status), 0);
+    ck_assert_int_eq(status.st_size, 9);
+    directory_make("place/directory", 0755);
+    ck_assert(!text_replace("directory", "text"));
+    ck_assert_str_ne(why, "");
+    memset(name, 'x', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    ck_assert(!text_replace(name, "text"));
+    ck_assert_ptr_nonnull(strstr(why, "cannot be made"));
+    ck_assert_int_eq(entries(at("place")), 3);
+    close(place);
+}
+END_TEST
+
+/* Whatever the umask, all may read what is published, and nobody else writes
+ * it. */
+START_TEST(test_publishing)
+{
+    const struct trust_part part = {"text", 4};
+    const mode_t before = umask(077);
+    struct stat status;
+
+    directory_make("old", 0750);
+    directory_good(at("a/b"), TRUST_PUBLISH);
+    directory_good(at("old/new"), TRUST_PUBLISH);
+    ck_assert_int_eq(stat(at("a"), &status), 0);
+    ck_assert_uint_eq(status.st_mode & 07777, 0755);
+    ck_assert_int_eq(stat(at("a/b"), &status), 0);
+    ck_assert_uint_eq(status.st_mode & 07777, 0755);
+    ck_assert_int_eq(stat(at("old"), &status), 0);
+    ck_assert_uint_eq(status.st_mode & 07777, 0750);
+    directory_make("sticky", 01777);
+    directory_bad(at("sticky"), TRUST_PUBLISH, "can be written by others");
+    place_open();
+    ck_assert(file_replace_atomically(place, "file", &part, 1, TRUST_PUBLIC,
+                                      why, sizeof(why)));
+    ck_assert_int_eq(stat(at("place/file"), &status), 0);
+    ck_assert_uint_eq(status.st_mode & 07777, 0644);
+    text_is("file", "text");
+    umask(before);
+    close(place);
+}
+END_TEST
+
+START_TEST(test_replacing_where_nothing_can_be_written)
+{
+    if (geteuid() != 0)
+        return;
+    place_open();
+    ck_assert(text_replace("file", "first"));
+    ck_assert_int_eq(seteuid(STRANGER), 0);
+    ck_assert(!text_replace("file", "second"));
+    ck_assert_int_eq(seteuid(0), 0);
+    ck_assert_ptr_nonnull(strstr(why, "cannot be made"));
+    text_is("file", "first");
+    ck_assert_int_eq(entries(at("place")), 1);
+    close(place);
+}
+END_TEST
+
+/* With files limited to 100 bytes; the error is an ordinary one, and the
+ * limit's signal ends nothing. */
+static void limited_replace(void)
+{
+    char text[1000];
+    bool done;
+
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    writes_limit(100);
+    done = text_replace("file", text);
+    writes_limit(0);
+    ck_assert(!done);
+    ck_assert_ptr_nonnull(strstr(why, "cannot be written: File too large"));
+    text_is("file", "first");
+    ck_assert_int_eq(entries(at("place")), 1);
+}
+
+/* The signal in this thread: waiting, blocked. */
+static void limit_signal_is(bool pending, bool blocked)
+{
+    sigset_t set;
+
+    ck_assert_int_eq(sigpending(&set), 0);
+    ck_assert_int_eq(sigismember(&set, SIGXFSZ), pending);
+    ck_assert_int_eq(pthread_sigmask(SIG_BLOCK, NULL, &set), 0);
+    ck_assert_int_eq(sigismember(&set, SIGXFSZ), blocked);
+}
+
+START_TEST(test_a_file_that_is_too_large)
+{
+    place_open();
+    ck_assert(text_replace("file", "first"));
+    limited_replace();
+    limit_signal_is(false, false);
+    signal(SIGXFSZ, SIG_IGN);
+    limited_replace();
+    limit_signal_is(false, false);
+    ck_assert(text_replace("file", "second"));
+    text_is("file", "second");
+    close(place);
+}
+END_TEST
+
+static volatile sig_atomic_t signals_seen;
+
+static void signal_note(int number)
+{
+    (void)number;
+    signals_seen = signals_seen + 1;
+}
+
+/* One of the host's own is neither lost nor doubled. */
+START_TEST(test_a_limit_that_the_host_knows)
+{
+    sigset_t set;
+
+    place_open();
+    ck_assert(text_replace("file", "first"));
+    signal(SIGXFSZ, signal_note);
+    limited_replace();
+    ck_assert_int_eq(signals_seen, 0);
+    sigemptyset(&set);
+    sigaddset(&set, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    limited_replace();
+    limit_signal_is(false, true);
+    raise(SIGXFSZ);
+    limited_replace();
+    limit_signal_is(true, true);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    ck_assert_int_eq(signals_seen, 1);
+    close(place);
+}
+END_TEST
+
+/* A child that is killed when its write is half done. */
+static void killed_replace(void)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    if (child == 0) {
+        writes_kill();
+        _exit(text_replace("file", "text of the child"));
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFSIGNALED(status));
+}
+
+static void parts_age(void)
+{
+    struct timespec times[2] = {{.tv_sec = time(NULL) - 4000},
+                                {.tv_sec = time(NULL) - 4000}};
+    DIR *open = opendir(at("place"));
+    const struct dirent *entry;
+
+    ck_assert_ptr_nonnull(open);
+    while ((entry = readdir(open)) != NULL) {
+        if (strstr(entry->d_name, ".part") != NULL)
+            ck_assert_int_eq(utimensat(place, entry->d_name, times, 0), 0);
+    }
+    closedir(open);
+}
+
+START_TEST(test_a_writer_that_is_killed)
+{
+    place_open();
+    ck_assert(text_replace("file", "first"));
+    killed_replace();
+    text_is("file", "first");
+    ck_assert_int_eq(entries(at("place")), 2);
+    ck_assert(text_replace("file", "second"));
+    ck_assert_int_eq(entries(at("place")), 2); /* it might still live */
+    parts_age();
+    ck_assert(text_replace("file", "third"));
+    ck_assert_int_eq(entries(at("place")), 1);
+    text_is("file", "third");
+    close(place);
+}
+END_TEST
+
+/* Several writers of one file, and a reader: each sees a whole one. */
+START_TEST(test_writers_at_once)
+{
+    static char text[3][20001];
+    pid_t child[3];
+
+    place_open();
+    for (int i = 0; i < 3; i++)
+        memset(text[i], 'a' + i, sizeof(text[i]) - 1);
+    ck_assert(text_replace("file", text[0]));
+    for (int i = 0; i < 3; i++) {
+        child[i] = fork();
+        ck_assert_int_ge(child[i], 0);
+        if (child[i] != 0)
+            continue;
+        for (int round = 0; round < 100; round++) {
+            const struct trust_part part = {text[i], sizeof(text[i]) - 1};
+
+            if (!file_replace_atomically(place, "file", &part, 1, 0, why,
+                               sizeof(why)))
+                _exit(1);
+        }
+        _exit(0);
+    }
+    for (int round = 0; round < 500; round++) {
+        size_t bytes;
+        char *seen = trust_read(place, "file", 20000, &bytes, why, sizeof(why));
+
+        ck_assert_msg(seen != NULL, "%s", why);
+        ck_assert(seen[0] >= 'a' && seen[0] <= 'c');
+        ck_assert_str_eq(seen, text[seen[0] - 'a']);
+        free(seen);
+    }
+    for (int i = 0; i < 3; i++) {
+        int status = 1;
+
+        ck_assert_int_eq(waitpid(child[i], &status, 0), child[i]);
+        ck_assert_int_eq(status, 0);
+    }
+    ck_assert_int_eq(entries(at("place")), 1);
+    close(place);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("trust");
+
+    tcase_add_checked_fixture(tests, scratch_setup, scratch_teardown);
+    tcase_add_test(tests, test_paths);
+    tcase_add_test(tests, test_directories_that_others_write);
+    tcase_add_test(tests, test_links_on_the_way);
+    tcase_add_test(tests, test_directories_are_made);
+    tcase_add_test(tests, test_owners);
+    tcase_add_test(tests, test_groups);
+    tcase_add_test(tests, test_kinds_of_files);
+    tcase_add_test(tests, test_modes_and_owners_of_files);
+    tcase_add_test(tests, test_reading);
+    tcase_add_test(tests, test_names_that_change);
+    tcase_add_test(tests, test_replacing);
+    tcase_add_test(tests, test_publishing);
+    tcase_add_test(tests, test_replacing_where_nothing_can_be_written);
+    tcase_add_test(tests, test_a_file_that_is_too_large);
+    tcase_add_test(tests, test_a_limit_that_the_host_knows);
+    tcase_add_test(tests, test_a_writer_that_is_killed);
+    tcase_add_test(tests, test_writers_at_once);
+    return runner_run_case("trust", tests);
+}

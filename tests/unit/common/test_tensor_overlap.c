@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Overlap of views against the sets of their bytes: what is called disjoint
+ * is; of views of one tensor, every disjoint pair is called so.
+ *
+ *     ./test-tensor-overlap ROUNDS SEED    more of them, and the time of a pair
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <check.h>
+
+#include "common/argument_check.h"
+#include "common/tensor_overlap.h"
+#include "../../support/check_runner.h"
+#include "../../support/seed.h"
+
+#define BYTES 16384u
+#define MIDDLE 8192
+#define BASE_BYTES 1024
+
+static uint32_t rounds = 50000;
+static uint64_t state;
+
+/* Below limit. */
+static int64_t draw(int64_t limit)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)((state >> 33) % (uint64_t)limit);
+}
+
+static uint32_t draw_dtype(void)
+{
+    static const uint32_t dtypes[] = {TANDEM_U8, TANDEM_BF16, TANDEM_F32,
+                                      TANDEM_I64};
+    return dtypes[draw(4)];
+}
+
+/* ---- bytes ---- */
+
+static unsigned char marks[BYTES];
+
+/* How often a byte was marked that was before, marking with bit. */
+static uint32_t mark(const struct tandem_tensor_desc *view, int64_t at,
+                     unsigned bit, unsigned seen)
+{
+    uint32_t bytes = TANDEM_DTYPE_BYTES(view->dtype), met = 0;
+    int64_t elements = shape_elements(view->rank, view->shape);
+
+    for (int64_t i = 0; i < elements; i++) {
+        int64_t rest = i, place = at + (int64_t)view->byte_offset;
+
+        for (uint32_t k = view->rank; k-- > 0; rest /= view->shape[k])
+            place += rest % view->shape[k] * view->strides[k] * bytes;
+        for (uint32_t k = 0; k < bytes; k++) {
+            if (place + k < 0 || place + k >= BYTES)
+                abort();
+            met += (marks[place + k] & seen) != 0;
+            marks[place + k] |= (unsigned char)bit;
+        }
+    }
+    return met;
+}
+
+static bool share_bytes(const struct tandem_tensor_desc *a,
+                        const struct tandem_tensor_desc *b, int64_t at)
+{
+    memset(marks, 0, sizeof(marks));
+    mark(a, at, 1, 0);
+    return mark(b, at, 2, 1) != 0;
+}
+
+static bool repeats_bytes(const struct tandem_tensor_desc *a, int64_t at)
+{
+    memset(marks, 0, sizeof(marks));
+    return mark(a, at, 1, 1) != 0;
+}
+
+/* ---- views ---- */
+
+static void permute(struct tandem_tensor_desc *view)
+{
+    for (uint32_t i = view->rank; i > 1; i--) {
+        uint32_t k = (uint32_t)draw(i);
+        int64_t shape = view->shape[i - 1], stride = view->strides[i - 1];
+
+        view->shape[i - 1] = view->shape[k];
+        view->strides[i - 1] = view->strides[k];
+        view->shape[k] = shape;
+        view->strides[k] = stride;
+    }
+}
+
+/* start:stop:step of each axis, backwards at times, in any order. */
+static void slice(struct tandem_tensor_desc *view)
+{
+    int64_t bytes = TANDEM_DTYPE_BYTES(view->dtype);
+
+    for (uint32_t i = 0; i < view->rank; i++) {
+        int64_t size = view->shape[i], start, step, count;
+
+        if (size == 0 || draw(3) == 0)
+            continue;
+        start = draw(size);
+        step = 1 + draw(draw(2) == 0 ? 3 : size);
+        count = (size - start + step - 1) / step;
+        count = draw(40) == 0 ? 0 : 1 + draw(count);
+        if (draw(4) == 0 && count > 0) {
+            start += step * (count - 1);
+            step = -step;
+        }
+        view->byte_offset += (uint64_t)(start * view->strides[i] * bytes);
+        view->shape[i] = count;
+        view->strides[i] *= step;
+    }
+    permute(view);
+}
+
+/* A row-major tensor, its last axis of whole elements of each dtype. */
+static void base_make(struct tandem_tensor_desc *a,
+                      struct tandem_tensor_desc *b)
+{
+    uint32_t wide = TANDEM_DTYPE_BYTES(a->dtype);
+    uint32_t other = TANDEM_DTYPE_BYTES(b->dtype);
+    int64_t most = wide > other ? wide : other;
+
+    a->rank = b->rank = (uint32_t)draw(7);
+    for (uint32_t i = 0; i < a->rank; i++)
+        a->shape[i] = b->shape[i] = 1 + draw(a->rank > 4 ? 4 : 8);
+    if (a->rank > 0) {
+        a->shape[a->rank - 1] *= most / wide;
+        b->shape[b->rank - 1] *= most / other;
+    }
+    for (uint32_t i = 0; i + 1 < a->rank &&
+                         shape_elements(a->rank, a->shape) * wide > BASE_BYTES;
+         i++)
+        a->shape[i] = b->shape[i] = 1;
+    shape_strides(a->rank, a->shape, a->strides);
+    shape_strides(b->rank, b->shape, b->strides);
+}
+
+static void any_make(struct tandem_tensor_desc *view)
+{
+    view->dtype = draw_dtype();
+    view->rank = (uint32_t)draw(7);
+    view->byte_offset = (uint64_t)draw(100) * TANDEM_DTYPE_BYTES(view->dtype);
+    for (uint32_t i = 0; i < view->rank; i++) {
+        view->shape[i] = draw(30) == 0 ? 0 : 1 + draw(4);
+        view->strides[i] = draw(81) - 40;
+    }
+}
+
+/* ---- tests ---- */
+
+/* Of pairs (or views) that are apart, how many are refused. */
+struct figures {
+    uint32_t apart, refused;
+};
+
+static void views_compare(const struct tandem_tensor_desc *a,
+                          const struct tandem_tensor_desc *b, int64_t at,
+                          struct figures *pairs, struct figures *own)
+{
+    bool share = share_bytes(a, b, at), repeats = repeats_bytes(a, at);
+    int64_t distance = (int64_t)a->byte_offset - (int64_t)b->byte_offset;
+    bool disjoint = tensors_disjoint(a, b, distance);
+    bool overlaps = tensor_overlaps_itself(a);
+
+    ck_assert_msg(!disjoint || !share, "bytes that are shared");
+    ck_assert_msg(overlaps || !repeats, "elements that coincide");
+    ck_assert_msg(tensors_disjoint(b, a, -distance) == disjoint, "one way");
+    pairs->apart += !share;
+    pairs->refused += !share && !disjoint;
+    own->apart += !repeats;
+    own->refused += !repeats && overlaps;
+}
+
+static void figures_print(const char *what, const struct figures *figures)
+{
+    printf("%s: %u apart, %u of them refused\n", what, figures->apart,
+           figures->refused);
+}
+
+START_TEST(slices_of_one_tensor_are_told_apart)
+{
+    struct figures pairs = {0, 0}, own = {0, 0};
+
+    for (uint32_t i = 0; i < rounds; i++) {
+        struct tandem_tensor_desc a = {.dtype = draw_dtype()}, b = a;
+
+        if (draw(2) == 0)
+            b.dtype = draw_dtype();
+        base_make(&a, &b);
+        slice(&a);
+        slice(&b);
+        views_compare(&a, &b, 0, &pairs, &own);
+    }
+    figures_print("views of one tensor", &pairs);
+    figures_print("one view of a tensor", &own);
+    ck_assert_uint_gt(pairs.apart, rounds / 4);
+    ck_assert_uint_eq(pairs.refused, 0);
+    ck_assert_uint_eq(own.refused, 0);
+}
+END_TEST
+
+START_TEST(what_is_called_disjoint_is)
+{
+    struct figures pairs = {0, 0}, own = {0, 0};
+
+    for (uint32_t i = 0; i < rounds; i++) {
+        struct tandem_tensor_desc a = {0}, b = {0};
+
+        any_make(&a);
+        any_make(&b);
+        views_compare(&a, &b, MIDDLE, &pairs, &own);
+    }
+    figures_print("views of any strides", &pairs);
+    figures_print("one view of any strides", &own);
+    ck_assert_uint_lt(pairs.refused, pairs.apart / 100 + 1);
+    ck_assert_uint_lt(own.refused, own.apart / 100 + 1);
+}
+END_TEST
+
+/* A view of f32 of two axes. */
+static struct tandem_tensor_desc matrix(int64_t first, int64_t rows,
+                                        int64_t columns, int64_t row_stride,
+                                        int64_t column_stride)
+{
+    return (struct tandem_tensor_desc){.byte_offset = (uint64_t)first * 4,
+                                       .dtype = TANDEM_F32,
+                                       .rank = 2,
+                                       .shape = {rows, columns},
+                                       .strides = {row_stride, column_stride}};
+}
+
+static bool apart(const struct tandem_tensor_desc *a,
+                  const struct tandem_tensor_desc *b)
+{
+    return tensors_disjoint(a, b, (int64_t)(a->byte_offset - b->byte_offset));
+}
+
+/* Large ones, of which no byte could be marked. */
+START_TEST(large_views_are_told_apart)
+{
+    const int64_t n = 1000003;
+    struct tandem_tensor_desc even = matrix(0, n, n / 2, n, 2);
+    struct tandem_tensor_desc odd = matrix(1, n, n / 2, n, 2);
+    struct tandem_tensor_desc thirds = matrix(2, n / 3, n / 6, 3 * n, 6);
+    struct tandem_tensor_desc left = matrix(0, n, 700001, n, 1);
+    struct tandem_tensor_desc right =
+        matrix(700001, n / 2, n - 700001, 2 * n, 1);
+    struct tandem_tensor_desc over = matrix(700000, n / 2, 7, 2 * n, 1);
+    struct tandem_tensor_desc column = matrix(5, 1, n, 0, n);
+    struct tandem_tensor_desc row = matrix(5 * n + 6, 1, n - 6, 0, 1);
+    struct tandem_tensor_desc flipped = matrix(n * n - 1, n, n / 2, -n, -2);
+
+    ck_assert(apart(&even, &odd));
+    ck_assert(!apart(&even, &thirds));
+    ck_assert(apart(&odd, &thirds));
+    ck_assert(apart(&left, &right));
+    ck_assert(!apart(&left, &over));
+    ck_assert(apart(&column, &row));
+    ck_assert(!apart(&column, &left));
+    ck_assert(!apart(&even, &flipped));
+    ck_assert(apart(&odd, &flipped));
+}
+END_TEST
+
+/* What reaches too far to be searched counts as overlapping. */
+START_TEST(far_views_overlap)
+{
+    struct tandem_tensor_desc far = matrix(0, 3, 2, INT64_MAX / 16, 1);
+    struct tandem_tensor_desc near = matrix(7, 1, 1, 0, 0), none = near;
+
+    none.shape[0] = 0;
+    ck_assert(!apart(&far, &near));
+    ck_assert(apart(&far, &none) && apart(&none, &far));
+}
+END_TEST
+
+/* They share bytes, but not where the search begins, and it is given up. */
+START_TEST(what_is_not_found_out_overlaps)
+{
+    struct tandem_tensor_desc a = {.byte_offset = 84,
+                                   .dtype = TANDEM_BF16,
+                                   .rank = 2,
+                                   .shape = {31, 39},
+                                   .strides = {64, -79}};
+    struct tandem_tensor_desc b = {.byte_offset = 92,
+                                   .dtype = TANDEM_U8,
+                                   .rank = 2,
+                                   .shape = {12, 30},
+                                   .strides = {-68, 15}};
+
+    ck_assert(share_bytes(&a, &b, MIDDLE));
+    ck_assert(!apart(&a, &b));
+}
+END_TEST
+
+/* ---- the time ---- */
+
+/* The shortest of some trials, by the processor's time. */
+static void time_print(const char *what, const struct tandem_tensor_desc *a,
+                       const struct tandem_tensor_desc *b)
+{
+    const int times = 100000;
+    volatile bool said = false;
+    double least = 1e9;
+
+    for (int trial = 0; trial < 20; trial++) {
+        struct timespec from, to;
+        double ns;
+
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+        for (int i = 0; i < times; i++)
+            said = apart(a, b);
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
+        ns = (double)(to.tv_sec - from.tv_sec) * 1e9 +
+             (double)(to.tv_nsec - from.tv_nsec);
+        least = ns / times < least ? ns / times : least;
+    }
+    printf("%s: %.1f ns, %s\n", what, least, said ? "apart" : "overlap");
+}
+
+START_TEST(times_are_printed)
+{
+    struct tandem_tensor_desc a = matrix(0, 512, 300, 1024, 1);
+    struct tandem_tensor_desc b = matrix(300, 512, 724, 1024, 1);
+
+    time_print("column blocks", &a, &b);
+    a = matrix(0, 512, 512, 1024, 2);
+    b = matrix(1, 512, 512, 1024, 2);
+    time_print("every other column", &a, &b);
+    b = matrix(1, 256, 512, 2048, 2);
+    time_print("every other column, of every other row", &a, &b);
+    b = matrix(1, 512, 512, 2, 1024);
+    time_print("every other column, transposed", &a, &b);
+    a = (struct tandem_tensor_desc){.dtype = TANDEM_F32,
+                                    .rank = 3,
+                                    .shape = {224, 224, 1},
+                                    .strides = {672, 3, 1}};
+    b = a;
+    b.byte_offset = 4;
+    b.shape[2] = 2;
+    time_print("channels of an image", &a, &b);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    TCase *cases = tcase_create("overlap");
+
+    state = test_seed();
+    tcase_add_test(cases, slices_of_one_tensor_are_told_apart);
+    tcase_add_test(cases, what_is_called_disjoint_is);
+    tcase_add_test(cases, large_views_are_told_apart);
+    tcase_add_test(cases, far_views_overlap);
+    tcase_add_test(cases, what_is_not_found_out_overlaps);
+    if (argc > 2) {
+        rounds = (uint32_t)strtoul(argv[1], NULL, 10);
+        state = strtoull(argv[2], NULL, 10);
+        tcase_set_timeout(cases, 0);
+        tcase_add_test(cases, times_are_printed);
+    }
+    return runner_run_case("overlap", cases);
+}

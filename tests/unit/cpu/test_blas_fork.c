@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A fork while threads multiply: the child finds none of them inside a call of
+ * the CBLAS, and may make calls itself, as may the parent.  How long a fork
+ * waits for them it counts in naps, which are made up here.
+ */
+#include <config.h>
+
+#include <check.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../support/check_runner.h"
+#include "cpu/gemm/blas_guard.h"
+
+#define THREADS 2
+#define FORKS 40
+#define STEPS 100000 /* inside, of one call */
+#define CHILD_LIMIT_S 60
+/* A fork gives up after thousands. */
+#define PATIENT_NAP_NS 10000000
+
+static atomic_int inside;
+static atomic_bool stop;
+static int naps;    /* of the fork that is under way */
+static long nap_ns; /* 0: time stands still */
+
+/* The forking thread's alone. */
+int nanosleep(const struct timespec *length, struct timespec *left)
+{
+    const struct timespec nap = {.tv_nsec = nap_ns};
+
+    (void)length, (void)left;
+    naps++;
+    return nap_ns > 0 ? clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL) : 0;
+}
+
+static void call(void)
+{
+    blas_enter();
+    atomic_fetch_add(&inside, 1);
+    for (volatile int i = 0; i < STEPS; i++)
+        continue;
+    atomic_fetch_sub(&inside, 1);
+    blas_leave();
+}
+
+static void *calls(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&stop))
+        call();
+    return NULL;
+}
+
+/* Whether none was inside when the child began. */
+static bool child_finds_none(void)
+{
+    int status;
+    pid_t id;
+
+    naps = 0;
+    id = fork();
+    ck_assert_int_ne(id, -1);
+    if (id == 0) {
+        bool none = atomic_load(&inside) == 0;
+
+        alarm(CHILD_LIMIT_S);
+        call();
+        if (blas_limit(1))
+            blas_release();
+        _exit(none ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(id, &status, 0), id);
+    ck_assert_msg(WIFEXITED(status), "the child ended by signal %d",
+                  WTERMSIG(status));
+    return WEXITSTATUS(status) == 0;
+}
+
+START_TEST(forks_wait_for_calls)
+{
+    pthread_t threads[THREADS];
+
+    ck_assert(blas_fork_guard_install());
+    nap_ns = PATIENT_NAP_NS;
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, calls, NULL), 0);
+    for (int i = 0; i < FORKS; i++)
+        ck_assert(child_finds_none());
+    atomic_store(&stop, true);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+END_TEST
+
+/* As where a signal's handler forks, which came to a thread inside of one. */
+START_TEST(forks_do_not_wait_for_ever)
+{
+    ck_assert(blas_fork_guard_install());
+    ck_assert(child_finds_none());
+    ck_assert_int_eq(naps, 0);
+    blas_enter();
+    atomic_fetch_add(&inside, 1);
+    ck_assert(!child_finds_none());
+    ck_assert_int_gt(naps, 1000);
+    atomic_fetch_sub(&inside, 1);
+    blas_leave();
+    ck_assert(child_finds_none());
+    ck_assert_int_eq(naps, 0);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("blas");
+
+    tcase_add_test(tests, forks_wait_for_calls);
+    tcase_add_test(tests, forks_do_not_wait_for_ever);
+    return runner_run_case("blas", tests);
+}

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPU plugin's threads: every task of a job is done once, whoever comes to
+ * help, and the team is as large as what was measured makes worth it. */
+#include <config.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cpu/threads/affinity.h"
+#include "cpu/threads/thread_pool.h"
+#include "cpu/threads/team_size.h"
+#include "unit/host/support.h"
+
+#define TASKS 5000
+
+static const struct timespec rest = {.tv_nsec = 1000000};
+#define PATIENCE 60000 /* rests until another thread is given up */
+
+struct count {
+    atomic_int times[TASKS];
+};
+
+/* Long enough for helpers to come. */
+static void tasks_count(const void *work, int64_t first, int64_t end)
+{
+    struct count *count = *(struct count *const *)work;
+    for (int64_t task = first; task < end; task++) {
+        atomic_fetch_add(&count->times[task], 1);
+        for (volatile int i = 0; i < 500; i++)
+            continue;
+    }
+}
+
+static void tasks_are_done(struct pool *pool, struct count *count,
+                           int64_t tasks, int rounds)
+{
+    for (int64_t i = 0; i < TASKS; i++)
+        atomic_store(&count->times[i], 0);
+    for (int round = 0; round < rounds; round++)
+        pool_run(pool, 1, tasks_count, &count, tasks, 1000);
+    for (int64_t i = 0; i < TASKS; i++)
+        ck_assert_int_eq(atomic_load(&count->times[i]), i < tasks ? rounds : 0);
+}
+
+START_TEST(each_task_once)
+{
+    static const int64_t tasks[] = {0, 1, 2, 3, 17, 63, 64, 1000, TASKS};
+    static struct count count;
+    struct pool *pool = pool_create((uint32_t)_i);
+    for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
+        tasks_are_done(pool, &count, tasks[i], 20);
+        nanosleep(&rest, NULL); /* helpers fall asleep */
+    }
+    pool_destroy(pool);
+}
+END_TEST
+
+static void *caller_main(void *pool)
+{
+    struct count *count = calloc(1, sizeof *count);
+    for (int i = 0; i < 20; i++)
+        tasks_are_done(pool, count, 700 + i, 5);
+    free(count);
+    return NULL;
+}
+
+START_TEST(callers_side_by_side)
+{
+    struct pool *pool = pool_create(0);
+    pthread_t callers[3];
+    for (int i = 0; i < 3; i++)
+        pthread_create(&callers[i], NULL, caller_main, pool);
+    for (int i = 0; i < 3; i++)
+        pthread_join(callers[i], NULL);
+    pool_destroy(pool);
+}
+END_TEST
+
+/* The child has none of the helpers, and does not wait for them. */
+START_TEST(child_works_alone)
+{
+    static struct count count;
+    struct pool *pool = pool_create(0);
+    tasks_are_done(pool, &count, TASKS, 3);
+    pid_t child = fork();
+    if (child == 0) {
+        tasks_are_done(pool, &count, TASKS, 3);
+        pool_destroy(pool);
+        _exit(0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    ck_assert_int_eq(status, 0);
+    tasks_are_done(pool, &count, TASKS, 3);
+    pool_destroy(pool);
+}
+END_TEST
+
+struct blocked {
+    struct pool *pool;
+    struct count count;
+    atomic_int working, released;
+};
+
+static void tasks_block(const void *work, int64_t first, int64_t end)
+{
+    struct blocked *blocked = *(struct blocked *const *)work;
+    struct count *count = &blocked->count;
+    tasks_count(&count, first, end);
+    atomic_fetch_add(&blocked->working, 1);
+    while (!atomic_load(&blocked->released))
+        nanosleep(&rest, NULL);
+}
+
+static void *blocked_main(void *argument)
+{
+    struct blocked *blocked = argument;
+    /* Of a kind whose rate is known, so that others are called to help. */
+    pool_run(blocked->pool, 1, tasks_block, &blocked, TASKS, 1000);
+    return NULL;
+}
+
+/* A child that was forked while a job of another thread was under way has
+ * neither that thread nor the helpers in it. */
+START_TEST(child_of_a_pool_at_work)
+{
+    static struct count count;
+    static struct blocked blocked;
+    pthread_t caller;
+    int status = -1;
+    blocked.pool = pool_create(2);
+    tasks_are_done(blocked.pool, &count, TASKS, 3);
+    pthread_create(&caller, NULL, blocked_main, &blocked);
+    while (atomic_load(&blocked.working) == 0)
+        nanosleep(&rest, NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        tasks_are_done(blocked.pool, &count, TASKS, 3);
+        pool_destroy(blocked.pool);
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    atomic_store(&blocked.released, 1);
+    pthread_join(caller, NULL);
+    ck_assert_int_eq(status, 0);
+    tasks_are_done(blocked.pool, &count, TASKS, 3);
+    pool_destroy(blocked.pool);
+}
+END_TEST
+
+static cpu_set_t allowed_set(void)
+{
+    cpu_set_t set;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof set, &set), 0);
+    return set;
+}
+
+static void allow(const cpu_set_t *set)
+{
+    ck_assert_int_eq(sched_setaffinity(0, sizeof *set, set), 0);
+}
+
+/* Brings the calling thread to a processor. */
+static void go_to(int processor)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(processor, &one);
+    allow(&one);
+}
+
+static int first_of(const cpu_set_t *set)
+{
+    int processor = 0;
+    while (!CPU_ISSET(processor, set))
+        processor++;
+    return processor;
+}
+
+#define MOVES 40
+
+START_TEST(thread_keeps_off)
+{
+    cpu_set_t before = allowed_set(), after;
+    int first = first_of(&before);
+    struct affinity affinity;
+    if (CPU_COUNT(&before) < 2)
+        return;
+    for (uint32_t i = 0; i < MOVES; i++) {
+        go_to(first);
+        allow(&before);
+        ck_assert(affinity_avoid(&affinity, &first, 1));
+        ck_assert_int_ne(sched_getcpu(), first);
+        after = allowed_set();
+        ck_assert(!CPU_ISSET(first, &after));
+        ck_assert_int_eq(CPU_COUNT(&after), CPU_COUNT(&before) - 1);
+        affinity_back(&affinity);
+        after = allowed_set();
+        ck_assert(CPU_EQUAL(&after, &before));
+    }
+}
+END_TEST
+
+START_TEST(none_is_left_to_go_to)
+{
+    static const int odd[] = {-1, CPU_SETSIZE, 1 << 30};
+    struct affinity affinity;
+    cpu_set_t before = allowed_set(), after;
+    int first = first_of(&before);
+    ck_assert(affinity_avoid(&affinity, odd, 3));
+    after = allowed_set();
+    ck_assert(CPU_EQUAL(&after, &before));
+    go_to(first);
+    ck_assert(!affinity_avoid(&affinity, &first, 1));
+    ck_assert_int_eq(sched_getcpu(), first);
+    allow(&before);
+}
+END_TEST
+
+/* What the host did meanwhile is not undone. */
+START_TEST(new_affinity_stays)
+{
+    struct affinity affinity;
+    cpu_set_t before = allowed_set();
+    int first = first_of(&before);
+    if (CPU_COUNT(&before) < 2)
+        return;
+    ck_assert(affinity_avoid(&affinity, &first, 1));
+    go_to(first);
+    affinity_back(&affinity);
+    cpu_set_t after = allowed_set();
+    ck_assert(CPU_ISSET(first, &after) && CPU_COUNT(&after) == 1);
+    allow(&before);
+}
+END_TEST
+
+struct meeting_place {
+    pthread_t caller;
+    atomic_int helper; /* its thread's number; 0: the caller waits for it */
+    cpu_set_t all;
+    int processor;
+};
+
+/* Brings the helper to the caller's processor. */
+static void tasks_crowd(const void *work, int64_t first, int64_t end)
+{
+    struct meeting_place *place = *(struct meeting_place *const *)work;
+    for (int64_t task = first; task < end; task++) {
+        for (volatile int i = 0; i < 5000; i++)
+            continue;
+        if (pthread_equal(pthread_self(), place->caller)) {
+            for (int i = 0; i < PATIENCE && place->helper == 0; i++)
+                nanosleep(&rest, NULL);
+            if (place->helper == 0)
+                place->helper = -1;
+        } else if (place->helper == 0) {
+            go_to(place->processor);
+            allow(&place->all);
+            place->helper = (int)syscall(SYS_gettid);
+        }
+    }
+}
+
+/* The processor that a thread of this process was last on. */
+static int processor_of(int thread)
+{
+    char path[64], text[1024];
+    int processor = -1;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+    FILE *file = fopen(path, "re");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_ptr_nonnull(fgets(text, sizeof text, file));
+    fclose(file);
+    const char *at = strrchr(text, ')');
+    ck_assert_ptr_nonnull(at);
+    for (int field = 2; field < 39; field++) {
+        at = strchr(at + 1, ' ');
+        ck_assert_ptr_nonnull(at);
+    }
+    ck_assert_int_eq(sscanf(at, "%d", &processor), 1);
+    return processor;
+}
+
+/* Whether a thread keeps off a processor, as helpers do that sleep. */
+static bool keeps_off(int thread, int processor)
+{
+    cpu_set_t set;
+    for (int i = 0; i < PATIENCE; i++) {
+        ck_assert_int_eq(sched_getaffinity(thread, sizeof set, &set), 0);
+        if (!CPU_ISSET(processor, &set))
+            return true;
+        nanosleep(&rest, NULL);
+    }
+    return false;
+}
+
+/* A helper that finds itself on the caller's processor goes to another one. */
+START_TEST(helper_leaves_the_caller)
+{
+    struct meeting_place place = {.caller = pthread_self(),
+                                  .helper = -1,
+                                  .all = allowed_set()};
+    struct meeting_place *pointer = &place;
+    struct pool *pool = pool_create(2);
+    if (CPU_COUNT(&place.all) < 2 || pool_threads(pool) < 2) {
+        pool_destroy(pool);
+        return;
+    }
+    pool_run(pool, 1, tasks_crowd, &pointer, TASKS, 1000);
+    place.processor = first_of(&place.all);
+    go_to(place.processor);
+    for (int i = 0; i < MOVES; i++) {
+        place.helper = 0;
+        pool_run(pool, 1, tasks_crowd, &pointer, TASKS, 1000);
+        ck_assert_msg(place.helper > 0, "no helper came");
+        ck_assert(keeps_off(place.helper, place.processor));
+        ck_assert_int_ne(processor_of(place.helper), place.processor);
+    }
+    allow(&place.all);
+    pool_destroy(pool);
+}
+END_TEST
+
+static const struct team_costs costs = {.two = 1000,
+                                        .all = 3800,
+                                        .cold = 24000,
+                                        .least = 2000,
+                                        .fixed = 760,
+                                        .each = 190};
+
+static uint32_t team(struct team_credit *credit, double alone, uint32_t awake,
+                     double now)
+{
+    return team_size_choose(&costs, credit, alone, 16, awake, now, 24000);
+}
+
+START_TEST(team_grows_with_work)
+{
+    struct team_credit credit = {0, 0};
+    uint32_t last = 1;
+    ck_assert_uint_eq(team(&credit, 1000, 16, 1), 1);
+    for (double alone = 1000; alone < 1e6; alone *= 2) {
+        uint32_t now = team(&credit, alone, 16, 1);
+        ck_assert_uint_ge(now, last);
+        last = now;
+    }
+    ck_assert_uint_eq(last, 16);
+    ck_assert_uint_eq(team_size_choose(&costs, &credit, 1e6, 3, 16, 1, 24000),
+                      3);
+    ck_assert_uint_eq(team_size_choose(&costs, &credit, 1e6, 1, 16, 1, 24000),
+                      1);
+}
+END_TEST
+
+/* One job is too short to wake threads for; a row of them is not, unless they
+ * are too far apart. */
+START_TEST(sleepers_are_woken)
+{
+    struct team_credit credit = {0, 0};
+    double now = 1e9;
+    int jobs = 0;
+    ck_assert_uint_gt(team(&credit, 1e6, 1, now), 8);
+    for (; team(&credit, 10000, 1, now) == 1 && jobs < 100; jobs++)
+        now += 12000;
+    ck_assert_int_gt(jobs, 1);
+    ck_assert_int_lt(jobs, 10);
+    for (jobs = 0; jobs < 100; jobs++) {
+        now += 1e6;
+        ck_assert_uint_eq(team(&credit, 10000, 1, now), 1);
+    }
+}
+END_TEST
+
+START_TEST(rates_are_learnt)
+{
+    ck_assert(team_learn(0, 5) == 5);
+    ck_assert(team_learn(5, 2) == 2);
+    float rate = team_learn(2, 10);
+    ck_assert(rate > 2 && rate < 4);
+    for (int i = 0; i < 100; i++)
+        rate = team_learn(rate, 10);
+    ck_assert(rate > 9.9f && rate <= 10);
+}
+END_TEST
+
+/* A late one among many does not make the others stay away; few all count. */
+START_TEST(the_last_do_not_count)
+{
+    struct team_costs known = {0};
+    ck_assert_uint_eq(team_counted(2), 2);
+    ck_assert_uint_eq(team_counted(3), 3);
+    ck_assert_uint_eq(team_counted(4), 3);
+    ck_assert_uint_eq(team_counted(16), 12);
+    team_measured(&known, 1000, 2000, 12, 24000);
+    ck_assert(known.each == 1000.0 / (9 - 2));
+}
+END_TEST
+
+/* A time that was once too long, of two or of all, does not stay. */
+START_TEST(less_is_kept)
+{
+    struct team_costs known = {0};
+    team_measured(&known, 200000, 200000, 16, 200000);
+    ck_assert(known.least == 400000 && known.each == 0);
+    ck_assert(known.cold == 200000);
+    team_measured(&known, 1000, 200000, 16, 300000);
+    ck_assert(known.least == 2000 && known.cold == 200000);
+    ck_assert(known.each > 14000);
+    team_measured(&known, 5000, 3000, 16, 24000);
+    ck_assert(known.least == 2000 && known.each == 200);
+    ck_assert(known.fixed == 600 && known.cold == 24000);
+    team_measured(&known, 900000, 900000, 16, 900000);
+    ck_assert(known.least == 2000 && known.each == 200);
+    ck_assert(known.cold == 24000);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("pool");
+    TCase *tests = case_new(suite, "pool");
+
+    tcase_add_loop_test(tests, each_task_once, 0, 4);
+    tcase_add_test(tests, callers_side_by_side);
+    tcase_add_test(tests, child_works_alone);
+    /* Such a child may wait for the sanitizer's own locks. */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    tcase_add_test(tests, child_of_a_pool_at_work);
+#else
+    (void)child_of_a_pool_at_work;
+#endif
+    tcase_add_test(tests, thread_keeps_off);
+    tcase_add_test(tests, none_is_left_to_go_to);
+    tcase_add_test(tests, new_affinity_stays);
+    tcase_add_test(tests, helper_leaves_the_caller);
+    tcase_add_test(tests, team_grows_with_work);
+    tcase_add_test(tests, the_last_do_not_count);
+    tcase_add_test(tests, less_is_kept);
+    tcase_add_test(tests, sleepers_are_woken);
+    tcase_add_test(tests, rates_are_learnt);
+    return suite_run(suite);
+}

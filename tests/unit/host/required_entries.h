@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The entries of struct tandem_backend that a plugin must have, as backend.h
+ * marks them, and those that it may leave out.
+ */
+#ifndef TANDEM_TESTS_HOST_REQUIRED_H
+#define TANDEM_TESTS_HOST_REQUIRED_H
+
+#define REQUIRED_ENTRIES(X)                                                  \
+    X(last_error) X(device_count) X(device_describe) X(open) X(close)        \
+    X(alloc) X(free) X(upload) X(download) X(copy) X(fill) X(memory_stats)   \
+    X(supports) X(launch) X(gemm) X(stream_create) X(stream_destroy)         \
+    X(stream_query) X(stream_synchronize) X(stream_wait_event)               \
+    X(event_record) X(event_destroy) X(event_query) X(event_wait)            \
+    X(synchronize)
+
+#define OPTIONAL_ENTRIES(X)                                                    \
+    X(tune)                                                                    \
+    X(host_alloc) X(host_free) X(import_host) X(map) X(unmap) X(trim)          \
+        X(prepare) X(ready) X(event_elapsed_ns) X(capture_begin)               \
+            X(capture_end) X(graph_launch) X(graph_destroy)
+
+#endif

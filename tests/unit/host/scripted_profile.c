@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Scripted profiles: costs that a test makes up, written with the library's
+ * own writer, so that a following context finds them.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "support.h"
+
+/* Norms cost what softmax costs. */
+static const char *const curve_names[TANDEM_COST_GEMM] = {
+    "elementwise", "exp",    "heavy",     "reduce", "softmax",
+    "strided",     "gather", "optimizer"};
+
+struct script script_free(void)
+{
+    return (struct script){0};
+}
+
+void script_all(struct script *script, double a, double b)
+{
+    for (uint32_t i = 0; i < TANDEM_COST_GEMM; i++)
+        script->curves[i] = (struct script_line){a, b};
+}
+
+double line_at(struct script_line line, double x)
+{
+    return line.a + line.b * x;
+}
+
+/* Straight lines need two points; a curve is level below its first. */
+static void line_write(struct tandem_profile *profile, const char *name,
+                       struct script_line line)
+{
+    OK(tandem_profile_add_curve_point(profile, name, 0, line_at(line, 0)));
+    OK(tandem_profile_add_curve_point(profile, name, 1e9, line_at(line, 1e9)));
+}
+
+static void gemm_write(struct tandem_profile *profile,
+                       const struct script *script)
+{
+    static const int64_t sizes[] = {1, 16, 256, 4096};
+
+    for (int m = 0; m < 4; m++)
+        for (int n = 0; n < 4; n++)
+            for (int k = 0; k < 4; k++)
+                OK(tandem_profile_add_gemm_point(
+                    profile, sizes[m], sizes[n], sizes[k],
+                    script->gemm_fixed +
+                        script->gemm_base *
+                            (double)(sizes[m] * sizes[n] * sizes[k])));
+}
+
+static void script_write(struct tandem_profile *profile,
+                         const struct script *script)
+{
+    OK(tandem_profile_set_scalar(profile, "launch", script->launch));
+    OK(tandem_profile_set_scalar(profile, "sync", script->sync));
+    OK(tandem_profile_set_scalar(profile, "alloc", script->alloc));
+    OK(tandem_profile_set_scalar(profile, "compile", script->compile));
+    OK(tandem_profile_set_scalar(profile, "gemm_compile",
+                                 script->gemm_compile));
+    for (uint32_t i = 0; i < TANDEM_COST_GEMM; i++)
+        line_write(profile, curve_names[i], script->curves[i]);
+    line_write(profile, "norm", script->curves[TANDEM_COST_SOFTMAX]);
+    line_write(profile, "upload", script->upload);
+    line_write(profile, "upload_pinned", script->upload);
+    line_write(profile, "download", script->download);
+    line_write(profile, "download_pinned", script->download);
+    if (script->gemm_base > 0)
+        gemm_write(profile, script);
+}
+
+/* directory NULL: that of the next context. */
+static void save(const char *device, const struct script *script,
+                 const char *directory, char out_path[4096])
+{
+    struct tandem_context *context = context_new(NULL);
+    struct tandem_profile *profile = NULL;
+
+    OK(tandem_profile_create(context, device_named(context, device), &profile));
+    script_write(profile, script);
+    OK(tandem_profile_save(profile, directory, out_path, 4096));
+    tandem_profile_destroy(profile);
+    tandem_context_destroy(context);
+}
+
+void script_save(const char *device, const struct script *script)
+{
+    char path[4096];
+
+    save(device, script, NULL, path);
+}
+
+const char *script_path(const char *device)
+{
+    static char path[4096];
+    const struct script script = script_free();
+    char named[4096], elsewhere[4096];
+
+    /* What a profile of the device is called is seen in another directory. */
+    snprintf(elsewhere, sizeof elsewhere, "%s", scratch_path("named"));
+    directory_make(elsewhere);
+    save(device, &script, elsewhere, named);
+    directory_remove(elsewhere);
+    snprintf(path, sizeof path, "%s", scratch_path("profiles"));
+    strncat(path, strrchr(named, '/'), sizeof path - strlen(path) - 1);
+    return path;
+}

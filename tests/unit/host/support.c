@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tests of the host library share; see support.h. */
+#include <config.h>
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../support/check_runner.h"
+#include "support.h"
+
+static char scratch[256];
+static char build_directory[2048];
+
+/* ---- scratch directory ---- */
+
+const char *scratch_path(const char *format, ...)
+{
+    static char paths[8][4096];
+    static unsigned next;
+    char *path = paths[next++ % 8];
+    va_list arguments;
+    int length;
+
+    length = snprintf(path, sizeof paths[0], "%s/", scratch);
+    va_start(arguments, format);
+    vsnprintf(path + length, sizeof paths[0] - (size_t)length, format,
+              arguments);
+    va_end(arguments);
+    return path;
+}
+
+const char *build_path(const char *name)
+{
+    static char paths[4][4096];
+    static unsigned next;
+    char *path = paths[next++ % 4];
+
+    snprintf(path, sizeof paths[0], "%s/%s", build_directory, name);
+    return path;
+}
+
+void file_write(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    ck_assert_msg(file != NULL, "%s cannot be written", path);
+    fputs(text, file);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+char *file_read(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    char *text;
+    long bytes;
+
+    ck_assert_msg(file != NULL, "%s cannot be read", path);
+    fseek(file, 0, SEEK_END);
+    bytes = ftell(file);
+    rewind(file);
+    text = calloc(1, (size_t)bytes + 1);
+    ck_assert_ptr_nonnull(text);
+    ck_assert_uint_eq(fread(text, 1, (size_t)bytes, file), (size_t)bytes);
+    fclose(file);
+    return text;
+}
+
+void file_copy(const char *to, const char *from)
+{
+    char block[65536];
+    FILE *in = fopen(from, "r"), *out = fopen(to, "w");
+    size_t bytes;
+
+    ck_assert_msg(in && out, "%s cannot be copied to %s", from, to);
+    while ((bytes = fread(block, 1, sizeof block, in)) > 0)
+        ck_assert_uint_eq(fwrite(block, 1, bytes, out), bytes);
+    fclose(in);
+    ck_assert_int_eq(fclose(out), 0);
+}
+
+void directory_make(const char *path)
+{
+    mkdir(path, 0700);
+    ck_assert_msg(access(path, W_OK) == 0, "%s cannot be made", path);
+}
+
+static int entry_remove(const char *path, const struct stat *status, int type,
+                        struct FTW *walk)
+{
+    (void)status;
+    (void)type;
+    (void)walk;
+    return remove(path);
+}
+
+void directory_remove(const char *path)
+{
+    nftw(path, entry_remove, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+uint32_t directory_count(const char *path)
+{
+    DIR *directory = opendir(path);
+    uint32_t count = 0;
+
+    ck_assert_ptr_nonnull(directory);
+    for (struct dirent *entry; (entry = readdir(directory));)
+        count += entry->d_name[0] != '.' || strlen(entry->d_name) > 2;
+    closedir(directory);
+    return count;
+}
+
+void scratch_setup(void)
+{
+    const char *root = getenv("TMPDIR"), *plugins;
+
+    /* The variable is unset from the first test on. */
+    plugins = getenv("TANDEM_PLUGIN_PATH");
+    if (plugins)
+        snprintf(build_directory, sizeof build_directory, "%.*s",
+                 (int)strcspn(plugins, ":"), plugins);
+    ck_assert_msg(build_directory[0] == '/',
+                  "TANDEM_PLUGIN_PATH must name the plugins to test");
+    snprintf(scratch, sizeof scratch, "%s/tandem-test-XXXXXX",
+             root ? root : "/tmp");
+    ck_assert_ptr_nonnull(mkdtemp(scratch));
+    directory_make(scratch_path("plugins"));
+    file_copy(scratch_path("plugins/tandem-cpu.so"),
+              build_path("tandem-cpu.so"));
+    file_copy(scratch_path("plugins/tandem-sim.so"),
+              build_path("tandem-sim.so"));
+}
+
+void scratch_teardown(void)
+{
+    directory_remove(scratch);
+}
+
+/* ---- contexts ---- */
+
+void environment_setup(void)
+{
+    static const char *const variables[] = {
+        "TANDEM_PLUGIN_PATH",   "TANDEM_DEVICE",
+        "TANDEM_PROFILE",       "TANDEM_LOG",
+        "TANDEM_DETERMINISTIC", "TANDEM_NUM_THREADS",
+        "TANDEM_TRACE",         "TANDEM_SIM_DEVICES",
+        "TANDEM_SIM_READY",     "TANDEM_SIM_DECLINE",
+        "TANDEM_SIM_ELAPSED",   "TANDEM_SIM_FAULT",
+        "TANDEM_SIM_OPEN",      "TANDEM_TEST_PLUGIN",
+        "TANDEM_BACKENDS",      "TANDEM_SIM_HANG",
+        "TANDEM_SIM_DRIVER",    "TANDEM_HANG_TIMEOUT_SECONDS",
+        "TANDEM_SIM_DUPLICATES"};
+
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        unsetenv(variables[i]);
+    setenv("XDG_CACHE_HOME", scratch_path("cache"), 1);
+    setenv("HOME", scratch, 1);
+    directory_remove(scratch_path("profiles"));
+    directory_remove(scratch_path("cache"));
+    directory_make(scratch_path("profiles"));
+    log_forget();
+}
+
+struct tandem_context *context_new(const struct tandem_context_options *options)
+{
+    struct tandem_context_options own = {.struct_size = sizeof own};
+    struct tandem_context *context = NULL;
+
+    if (options)
+        own = *options;
+    own.struct_size = sizeof own;
+    if (!own.plugin_path)
+        own.plugin_path = scratch_path("plugins");
+    if (!own.profile_path)
+        own.profile_path = scratch_path("profiles");
+    if (!own.log)
+        own.log = log_capture;
+    OK(tandem_context_create(&own, &context));
+    ck_assert_ptr_nonnull(context);
+    return context;
+}
+
+struct tandem_context *context_with(const char *const *pairs)
+{
+    struct tandem_context_options options = {.struct_size = sizeof options};
+    const char *keys[16], *values[16];
+
+    for (; pairs[0]; pairs += 2) {
+        keys[options.open_count] = pairs[0];
+        values[options.open_count++] = pairs[1];
+    }
+    options.open_keys = keys;
+    options.open_values = values;
+    return context_new(&options);
+}
+
+uint32_t device_named(struct tandem_context *context, const char *name)
+{
+    uint32_t device = TANDEM_ANY_DEVICE;
+
+    OK(tandem_device_find(context, name, &device));
+    return device;
+}
+
+/* ---- costs ---- */
+
+double cost(struct tandem_context *context, uint32_t device,
+                   const char *curve, double x)
+{
+    double ns = -1;
+
+    OK(tandem_device_predict_cost(context, device, curve, x, &ns));
+    return ns;
+}
+
+uint32_t calibrated(struct tandem_context *context, uint32_t device)
+{
+    uint32_t value = 9;
+
+    OK(tandem_device_is_calibrated(context, device, &value));
+    return value;
+}
+
+struct tandem_profile *profile_new(struct tandem_context *context,
+                                          const char *device)
+{
+    struct tandem_profile *profile = NULL;
+
+    OK(tandem_profile_create(context, device_named(context, device), &profile));
+    return profile;
+}
+
+/* ---- log ---- */
+
+#define LOG_LINES 256u
+
+static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    enum tandem_log_level level;
+    char text[512];
+} log_lines[LOG_LINES];
+static uint32_t log_used;
+
+void log_forget(void)
+{
+    log_used = 0;
+}
+
+void log_capture(void *user, enum tandem_log_level level, const char *message)
+{
+    (void)user;
+    pthread_mutex_lock(&log_mutex);
+    if (log_used < LOG_LINES) {
+        log_lines[log_used].level = level;
+        snprintf(log_lines[log_used++].text, sizeof log_lines[0].text, "%s",
+                 message);
+    }
+    pthread_mutex_unlock(&log_mutex);
+}
+
+uint32_t log_count(enum tandem_log_level level, const char *text)
+{
+    uint32_t count = 0;
+
+    pthread_mutex_lock(&log_mutex);
+    for (uint32_t i = 0; i < log_used; i++)
+        count += log_lines[i].level == level &&
+                 (!text || strstr(log_lines[i].text, text));
+    pthread_mutex_unlock(&log_mutex);
+    return count;
+}
+
+/* ---- counters ---- */
+
+static void *sim_symbol(const char *name)
+{
+    void *object = dlopen(scratch_path("plugins/tandem-sim.so"), RTLD_NOW);
+    void *symbol;
+
+    ck_assert_msg(object != NULL, "%s", dlerror());
+    symbol = dlsym(object, name);
+    ck_assert_ptr_nonnull(symbol);
+    return symbol;
+}
+
+struct sim_counters counters_read(uint32_t device)
+{
+    static sim_counters_fn read;
+    struct sim_counters counters;
+    void *symbol;
+
+    if (!read) {
+        symbol = sim_symbol("tandem_sim_counters");
+        memcpy(&read, &symbol, sizeof read);
+    }
+    read(device, &counters);
+    return counters;
+}
+
+void hangs_release(void)
+{
+    sim_release_fn release;
+    void *symbol = sim_symbol("tandem_sim_release");
+
+    memcpy(&release, &symbol, sizeof release);
+    release();
+}
+
+struct sim_counters counters_since(uint32_t device,
+                                   const struct sim_counters *before)
+{
+    struct sim_counters after = counters_read(device);
+    uint64_t a[sizeof after / 8], b[sizeof after / 8];
+
+    memcpy(a, &after, sizeof after);
+    memcpy(b, before, sizeof after);
+    for (size_t i = 0; i < sizeof after / 8; i++)
+        a[i] -= b[i];
+    memcpy(&after, a, sizeof after);
+    return after;
+}
+
+/* ---- tensors ---- */
+
+struct tandem_tensor *vector_wrap(struct tandem_context *context, float *data,
+                                  int64_t elements)
+{
+    struct tandem_tensor *tensor = NULL;
+
+    OK(tandem_tensor_wrap(context, data, TANDEM_F32, 1, &elements, NULL, 0,
+                          &tensor));
+    return tensor;
+}
+
+struct tandem_tensor *vector_new(struct tandem_context *context,
+                                 int64_t elements)
+{
+    struct tandem_tensor *tensor = NULL;
+
+    OK(tandem_tensor_create(context, TANDEM_F32, 1, &elements, &tensor));
+    return tensor;
+}
+
+struct tandem_tensor *matrix_wrap(struct tandem_context *context, float *data,
+                                  int64_t rows, int64_t columns)
+{
+    const int64_t shape[2] = {rows, columns};
+    struct tandem_tensor *tensor = NULL;
+
+    OK(tandem_tensor_wrap(context, data, TANDEM_F32, 2, shape, NULL, 0,
+                          &tensor));
+    return tensor;
+}
+
+struct tandem_tensor *matrix_new(struct tandem_context *context, int64_t rows,
+                                 int64_t columns)
+{
+    const int64_t shape[2] = {rows, columns};
+    struct tandem_tensor *tensor = NULL;
+
+    OK(tandem_tensor_create(context, TANDEM_F32, 2, shape, &tensor));
+    return tensor;
+}
+
+uint32_t residency(const struct tandem_tensor *tensor)
+{
+    uint32_t mask = 0;
+
+    OK(tandem_tensor_residency(tensor, &mask));
+    return mask;
+}
+
+void count_up(float *data, int64_t elements)
+{
+    for (int64_t i = 0; i < elements; i++)
+        data[i] = (float)(i + 1);
+}
+
+void context_works(struct tandem_context *context)
+{
+    float x = -3, y = 0;
+    struct tandem_tensor *tx = vector_wrap(context, &x, 1);
+    struct tandem_tensor *ty = vector_wrap(context, &y, 1);
+
+    OK(tandem_unary(context, TANDEM_OP_ABS, tx, ty));
+    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(y, 3);
+    tandem_tensor_destroy(tx);
+    tandem_tensor_destroy(ty);
+}
+
+/* ---- memory ---- */
+
+#ifdef __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define KEEPS_FREED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define KEEPS_FREED 1
+#endif
+
+uint64_t resident_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    unsigned long long size = 0, resident = 0;
+
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fscanf(file, "%llu %llu", &size, &resident), 2);
+    fclose(file);
+#ifdef KEEPS_FREED
+    resident = 0;
+#endif
+    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* ---- programs ---- */
+
+TCase *case_new(Suite *suite, const char *name)
+{
+    TCase *tests = tcase_create(name);
+
+    tcase_add_unchecked_fixture(tests, scratch_setup, scratch_teardown);
+    tcase_add_checked_fixture(tests, environment_setup, NULL);
+    suite_add_tcase(suite, tests);
+    return tests;
+}
+
+int suite_run(Suite *suite)
+{
+    return runner_run(suite, CK_FORK_GETENV);
+}

@@ -1,0 +1,799 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The chooser on scripted costs: on each side of every crossover the cheaper
+ * device is taken, and every part of a prediction is the script's.
+ */
+#include <config.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+#define ROOM 65536
+static float pool[4][ROOM];
+static int64_t indices[ROOM];
+
+/* An operator of a cost class over n elements; x = bytes_each n + bytes_more
+ * bytes are read and written. */
+struct described {
+    struct tandem_op op;
+    struct tandem_tensor *inputs[3], *outputs[2];
+    uint32_t input_count, output_count;
+    double bytes;
+};
+
+static const struct class_case {
+    uint32_t cost_class, op;
+    int bytes_each, bytes_more;
+} classes[] = {
+    {TANDEM_COST_ELEMENTWISE, TANDEM_OP_ADD, 12, 0},
+    {TANDEM_COST_EXP, TANDEM_OP_TANH, 8, 0},
+    {TANDEM_COST_HEAVY, TANDEM_OP_ERF, 8, 0},
+    {TANDEM_COST_REDUCE, TANDEM_OP_SUM, 4, 4},
+    {TANDEM_COST_SOFTMAX, TANDEM_OP_SOFTMAX, 8, 0},
+    {TANDEM_COST_STRIDED, TANDEM_OP_TRANSPOSE, 16, 0},
+    {TANDEM_COST_GATHER, TANDEM_OP_GATHER, 16, 0},
+    {TANDEM_COST_OPTIMIZER, TANDEM_OP_SGD, 20, 0},
+};
+#define CLASSES ((int)(sizeof classes / sizeof *classes))
+
+static void describe_shapes(struct tandem_context *context,
+                            struct described *out, int64_t n)
+{
+    static const int64_t reduce[] = {1, 0}, permutation[] = {1, 0};
+    static const int64_t zero[] = {0}, one[] = {1};
+    static const double rates[] = {0.1, 0.9, 0, 0};
+
+    out->inputs[0] = vector_wrap(context, pool[0], n);
+    out->outputs[0] = vector_wrap(context, pool[1], n);
+    switch (out->op.id) {
+    case TANDEM_OP_ADD:
+        out->inputs[1] = vector_wrap(context, pool[2], n);
+        break;
+    case TANDEM_OP_SUM:
+        OK(tandem_tensor_wrap(context, pool[1], TANDEM_F32, 0, NULL, NULL, 0,
+                              &out->outputs[0]));
+        out->op.ints = reduce;
+        break;
+    case TANDEM_OP_SOFTMAX:
+        out->inputs[0] = matrix_wrap(context, pool[0], 1, n);
+        out->outputs[0] = matrix_wrap(context, pool[1], 1, n);
+        out->op.ints = one;
+        break;
+    case TANDEM_OP_TRANSPOSE:
+        out->inputs[0] = matrix_wrap(context, pool[0], n, 2);
+        out->outputs[0] = matrix_wrap(context, pool[1], 2, n);
+        out->op.ints = permutation;
+        break;
+    case TANDEM_OP_GATHER:
+        OK(tandem_tensor_wrap(context, indices, TANDEM_I64, 1, &n, NULL, 0,
+                              &out->inputs[1]));
+        out->op.ints = zero;
+        break;
+    case TANDEM_OP_SGD:
+        out->inputs[1] = vector_wrap(context, pool[2], n);
+        out->inputs[2] = vector_wrap(context, pool[3], n);
+        out->outputs[0] = out->inputs[0];
+        out->outputs[1] = out->inputs[2];
+        out->op.ints = zero;
+        out->op.floats = rates;
+        break;
+    default:
+        break;
+    }
+}
+
+static struct described described(struct tandem_context *context,
+                                  const struct class_case *of, int64_t n)
+{
+    const struct tandem_op_info *info = tandem_op_by_id(of->op);
+    struct described out = {.op = {.struct_size = sizeof out.op, .id = of->op}};
+
+    out.input_count = info->input_count;
+    out.output_count = info->output_count;
+    out.op.int_count = of->op == TANDEM_OP_TRANSPOSE ? 2 : info->int_count;
+    out.op.float_count = info->float_count;
+    out.bytes = (double)(of->bytes_each * n + of->bytes_more);
+    describe_shapes(context, &out, n);
+    return out;
+}
+
+static struct tandem_explanation explained(struct tandem_context *context,
+                                           const struct described *call)
+{
+    struct tandem_explanation out = {.struct_size = sizeof out};
+
+    OK(tandem_explain_op(context, &call->op, call->inputs, call->input_count,
+                         call->outputs, call->output_count, &out));
+    return out;
+}
+
+static void run(struct tandem_context *context, const struct described *call)
+{
+    OK(tandem_run(context, &call->op, call->inputs, call->input_count,
+                  call->outputs, call->output_count));
+}
+
+static uint32_t last_choice(struct tandem_context *context)
+{
+    struct tandem_explanation out = {.struct_size = sizeof out};
+
+    OK(tandem_explain_last(context, &out));
+    return out.chosen;
+}
+
+static const struct tandem_candidate *
+candidate_of(const struct tandem_explanation *explanation, uint32_t device)
+{
+    for (uint32_t i = 0; i < explanation->candidate_count; i++)
+        if (explanation->candidates[i].device == device)
+            return &explanation->candidates[i];
+    ck_abort_msg("no candidate %u", device);
+    return NULL;
+}
+
+static void near(double value, double expected)
+{
+    ck_assert_msg(fabs(value - expected) <= 1e-6 * (1 + fabs(expected)),
+                  "%.9g is not %.9g", value, expected);
+}
+
+/* A GPU that costs a + b x against a CPU that costs x, in all classes. */
+static struct tandem_context *scripted(const struct script *cpu,
+                                       const struct script *gpu)
+{
+    script_save("cpu", cpu);
+    script_save("sim", gpu);
+    return context_new(NULL);
+}
+
+static void parts_add_up(const struct tandem_explanation *e)
+{
+    double best = INFINITY;
+    uint32_t device = TANDEM_ANY_DEVICE;
+
+    for (uint32_t i = 0; i < e->candidate_count; i++) {
+        const struct tandem_candidate *c = &e->candidates[i];
+
+        near(c->predicted_ns, c->wait_ns + c->transfer_ns + c->launch_ns +
+                                  c->run_ns + c->download_ns);
+        if (c->status == TANDEM_OK && c->predicted_ns < best) {
+            best = c->predicted_ns;
+            device = c->device;
+        }
+    }
+    ck_assert_uint_eq(e->chosen, device);
+}
+
+/* ---- crossovers ---- */
+
+#define GPU_FIXED 10000.0
+#define GPU_SLOPE 0.1
+
+/* The costs of one class cross; all others would mislead. */
+static struct tandem_context *crossing(uint32_t cost_class)
+{
+    struct script cpu = script_free(), gpu = script_free();
+
+    if (cost_class % 2)
+        script_all(&cpu, 1e9, 0);
+    else
+        script_all(&gpu, 1e9, 0);
+    cpu.curves[cost_class] = (struct script_line){0, 1};
+    gpu.curves[cost_class] = (struct script_line){GPU_FIXED, GPU_SLOPE};
+    return scripted(&cpu, &gpu);
+}
+
+START_TEST(test_every_class_flips_at_its_crossover)
+{
+    const struct class_case *of = &classes[_i];
+    struct tandem_context *context = crossing(of->cost_class);
+    const uint32_t sim = device_named(context, "sim");
+    const double crossover = GPU_FIXED / (1 - GPU_SLOPE);
+    const int64_t middle =
+        (int64_t)((crossover - of->bytes_more) / of->bytes_each);
+    int flips = 0;
+    uint32_t before = 0;
+
+    for (int i = -40; i <= 40; i++) {
+        const int64_t n =
+            llabs(i) <= 4 ? middle + i
+                          : (int64_t)((double)middle * exp2(i / 20.0));
+        struct described call = described(context, of, n);
+        struct tandem_explanation e = explained(context, &call);
+
+        near(e.bytes, call.bytes);
+        ck_assert_uint_eq(e.cost_class, of->cost_class);
+        ck_assert_uint_eq(e.op, of->op);
+        ck_assert_msg(e.chosen == (call.bytes < crossover ? 0 : sim),
+                      "%s of %lld: device %u", tandem_op_by_id(of->op)->name,
+                      (long long)n, e.chosen);
+        near(candidate_of(&e, 0)->predicted_ns, call.bytes);
+        near(candidate_of(&e, sim)->predicted_ns,
+             GPU_FIXED + GPU_SLOPE * call.bytes);
+        flips += e.chosen != before;
+        before = e.chosen;
+        /* What runs is what was explained. */
+        if (i % 8 == 0) {
+            run(context, &call);
+            ck_assert_uint_eq(last_choice(context), e.chosen);
+            OK(tandem_tensor_sync(call.outputs[0], TANDEM_TIMEOUT_INFINITE));
+            for (uint32_t k = 0; k < call.input_count; k++)
+                OK(tandem_tensor_host_written(call.inputs[k]));
+        }
+        for (uint32_t k = 0; k < 3; k++)
+            tandem_tensor_destroy(call.inputs[k]);
+    }
+    ck_assert_int_eq(flips, 1);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+static const int64_t products[][3] = {
+    {16, 16, 16}, {16, 16, 256}, {256, 16, 16}, {256, 256, 16},
+    {256, 256, 256}, {1, 256, 256}, {256, 1, 16}};
+
+/* The script moves the crossover to either side of each product. */
+START_TEST(test_products_flip)
+{
+    const int64_t *s = products[_i / 2];
+    const double work = (double)(s[0] * s[1] * s[2]);
+    struct script cpu = script_free(), gpu = script_free();
+    struct tandem_explanation e = {.struct_size = sizeof e};
+    struct tandem_context *context;
+    struct tandem_tensor *a, *b, *c;
+    uint32_t sim;
+
+    cpu.gemm_base = 1;
+    gpu.gemm_base = 0.1;
+    gpu.gemm_fixed = work * (_i % 2 ? 0.88 : 0.92);
+    context = scripted(&cpu, &gpu);
+    sim = device_named(context, "sim");
+    a = matrix_wrap(context, pool[0], s[0], s[2]);
+    b = matrix_wrap(context, pool[1], s[2], s[1]);
+    c = matrix_wrap(context, pool[2], s[0], s[1]);
+    OK(tandem_explain_matmul(context, NULL, a, b, c, &e));
+    ck_assert_uint_eq(e.cost_class, TANDEM_COST_GEMM);
+    ck_assert_uint_eq(e.op, TANDEM_OP_GEMM);
+    ck_assert_double_eq_tol(candidate_of(&e, 0)->predicted_ns / work, 1, 1e-4);
+    ck_assert_double_eq_tol(candidate_of(&e, sim)->predicted_ns / work,
+                            _i % 2 ? 0.98 : 1.02, 1e-4);
+    ck_assert_uint_eq(e.chosen, _i % 2 ? sim : 0);
+    OK(tandem_matmul(context, NULL, a, b, c));
+    ck_assert_uint_eq(last_choice(context), e.chosen);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* A batch of products takes one launch, and the rest of a product each. */
+START_TEST(test_batched_products)
+{
+    static const int64_t batches[] = {1, 2, 7, 64};
+    const int64_t batch = batches[_i], m = 16, n = 256, k = 16;
+    const int64_t a_shape[] = {batch, m, k}, b_shape[] = {batch, k, n};
+    const int64_t c_shape[] = {batch, m, n};
+    const double work = (double)(m * n * k);
+    float *zeros = calloc((size_t)(batch * k * n), sizeof(*zeros));
+    struct script cpu = script_free(), gpu = script_free();
+    struct tandem_explanation e = {.struct_size = sizeof e};
+    struct tandem_context *context;
+    struct tandem_tensor *a, *b, *c;
+    uint32_t sim;
+
+    ck_assert_ptr_nonnull(zeros);
+    cpu.gemm_base = 1;
+    cpu.launch = 100;
+    gpu.gemm_base = 0.25;
+    gpu.gemm_fixed = 3 * work;
+    gpu.launch = 2.5 * work;
+    context = scripted(&cpu, &gpu);
+    sim = device_named(context, "sim");
+    OK(tandem_tensor_create(context, TANDEM_F32, 3, a_shape, &a));
+    OK(tandem_tensor_create(context, TANDEM_F32, 3, b_shape, &b));
+    OK(tandem_tensor_create(context, TANDEM_F32, 3, c_shape, &c));
+    OK(tandem_tensor_write(a, zeros, (uint64_t)(batch * m * k) * 4));
+    OK(tandem_tensor_write(b, zeros, (uint64_t)(batch * k * n) * 4));
+    OK(tandem_explain_matmul(context, NULL, a, b, c, &e));
+    parts_add_up(&e);
+    near(candidate_of(&e, 0)->launch_ns, 100);
+    ck_assert_double_eq_tol(candidate_of(&e, 0)->run_ns,
+                            (double)batch * (work - 100), 1e-4 * work);
+    near(candidate_of(&e, sim)->launch_ns, 2.5 * work);
+    ck_assert_double_eq_tol(candidate_of(&e, sim)->run_ns / work,
+                            0.75 * (double)batch, 1e-4 * (double)batch);
+    /* The launch is paid for by many. */
+    ck_assert_uint_eq(e.chosen, batch > 10 ? sim : 0);
+    tandem_context_destroy(context);
+    free(zeros);
+}
+END_TEST
+
+START_TEST(test_strided_operands_use_the_strided_curve)
+{
+    struct script cpu = script_free(), gpu = script_free();
+    const int64_t shape[2] = {30, 20}, turned[2] = {1, 30};
+    struct tandem_explanation e = {.struct_size = sizeof e};
+    struct tandem_context *context;
+    struct tandem_tensor *x, *y;
+    struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
+
+    script_all(&gpu, 1e6, 0);
+    cpu.curves[TANDEM_COST_STRIDED] = (struct script_line){2e6, 0};
+    context = scripted(&cpu, &gpu);
+    OK(tandem_tensor_wrap(context, pool[0], TANDEM_F32, 2, shape, turned, 0,
+                          &x));
+    y = matrix_wrap(context, pool[1], 30, 20);
+    OK(tandem_explain_op(context, &op, &x, 1, &y, 1, &e));
+    ck_assert_uint_eq(e.cost_class, TANDEM_COST_STRIDED);
+    ck_assert_uint_eq(e.chosen, device_named(context, "sim"));
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* ---- parts ---- */
+
+/* Costs whose parts can all be told apart. */
+static void parts_script(struct script *cpu, struct script *gpu)
+{
+    *cpu = script_free();
+    *gpu = script_free();
+    script_all(cpu, 50, 3);
+    cpu->launch = 20;
+    script_all(gpu, 900, 0.25);
+    gpu->launch = 700;
+    gpu->sync = 5000;
+    gpu->upload = (struct script_line){10000, 0.5};
+    gpu->download = (struct script_line){20000, 0.75};
+}
+
+START_TEST(test_parts_match_the_script)
+{
+    struct script cpu, gpu;
+    struct tandem_context *context;
+    struct described call;
+    struct tandem_explanation e;
+    const struct tandem_candidate *c;
+    uint32_t sim;
+
+    parts_script(&cpu, &gpu);
+    context = scripted(&cpu, &gpu);
+    sim = device_named(context, "sim");
+    call = described(context, &classes[0], 1000);
+    e = explained(context, &call);
+    parts_add_up(&e);
+    near(e.elements, 1000);
+    near(e.bytes, 12000);
+    ck_assert_uint_eq(e.forced, 0);
+    ck_assert_double_eq(e.measured_ns, 0);
+
+    c = candidate_of(&e, 0);
+    near(c->launch_ns, 20);
+    near(c->run_ns, 50 + 3 * 12000 - 20);
+    near(c->transfer_ns, 0);
+    near(c->wait_ns, 0);
+    near(c->download_ns, 0);
+
+    c = candidate_of(&e, sim);
+    near(c->launch_ns, 700);
+    near(c->run_ns, 900 + 0.25 * 12000 - 700);
+    near(c->transfer_ns, 2 * line_at(gpu.upload, 4000));
+    near(c->wait_ns, 0);
+    /* Wrapped memory is read, unless it was found not to be. */
+    near(c->download_ns, gpu.sync + line_at(gpu.download, 4000));
+
+    /* One input less to move, then none. */
+    OK(tandem_tensor_prefetch(call.inputs[0], sim));
+    e = explained(context, &call);
+    parts_add_up(&e);
+    near(candidate_of(&e, sim)->transfer_ns, line_at(gpu.upload, 4000));
+    near(candidate_of(&e, 0)->transfer_ns, 0);
+    OK(tandem_tensor_prefetch(call.inputs[1], sim));
+    e = explained(context, &call);
+    near(candidate_of(&e, sim)->transfer_ns, 0);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_waiting_and_downloading_are_predicted)
+{
+    struct script cpu, gpu;
+    struct tandem_context *context;
+    struct described call, next;
+    struct tandem_explanation e;
+    const struct tandem_candidate *c;
+    uint32_t sim;
+
+    parts_script(&cpu, &gpu);
+    context = scripted(&cpu, &gpu);
+    sim = device_named(context, "sim");
+    call = described(context, &classes[1], 1000);
+    OK(tandem_run_on(context, sim, &call.op, call.inputs, 1, call.outputs, 1));
+    next = call;
+    next.inputs[0] = call.outputs[0];
+    next.outputs[0] = call.inputs[0];
+    e = explained(context, &next);
+    parts_add_up(&e);
+    c = candidate_of(&e, 0);
+    near(c->transfer_ns, line_at(gpu.download, 4000));
+    ck_assert_double_ge(c->wait_ns, gpu.sync);
+    ck_assert_double_le(c->wait_ns, gpu.sync + 900 + 0.25 * 8000);
+    near(candidate_of(&e, sim)->transfer_ns, 0);
+    near(candidate_of(&e, sim)->wait_ns, 0);
+    OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
+    e = explained(context, &next);
+    near(candidate_of(&e, 0)->wait_ns, 0);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* A caller who reads each result is expected to read the next. */
+START_TEST(test_a_read_is_expected_and_predicted)
+{
+    struct script cpu, gpu;
+    struct tandem_context *context;
+    struct described call, other;
+    struct tandem_explanation e;
+    uint32_t sim;
+
+    parts_script(&cpu, &gpu);
+    context = scripted(&cpu, &gpu);
+    sim = device_named(context, "sim");
+    call = described(context, &classes[1], 1000);
+    for (int i = 0; i < 10; i++) {
+        OK(tandem_run_on(context, sim, &call.op, call.inputs, 1, call.outputs,
+                         1));
+        OK(tandem_tensor_sync(call.outputs[0], TANDEM_TIMEOUT_INFINITE));
+    }
+    e = explained(context, &call);
+    parts_add_up(&e);
+    near(candidate_of(&e, sim)->download_ns,
+         gpu.sync + line_at(gpu.download, 4000));
+    near(candidate_of(&e, 0)->download_ns, 0);
+    /* What reads it, and what writes another tensor, owes nothing for it. */
+    other = call;
+    other.inputs[0] = call.outputs[0];
+    other.outputs[0] = vector_new(context, 1000);
+    e = explained(context, &other);
+    parts_add_up(&e);
+    near(candidate_of(&e, sim)->download_ns, 0);
+    /* Nor does one whose results were overwritten unread, often enough. */
+    for (int i = 0; i < 10; i++)
+        OK(tandem_run_on(context, sim, &call.op, call.inputs, 1, call.outputs,
+                         1));
+    e = explained(context, &call);
+    parts_add_up(&e);
+    near(candidate_of(&e, sim)->download_ns, 0);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* ---- residency ---- */
+
+static struct tandem_context *moving(struct script *cpu, struct script *gpu)
+{
+    *cpu = script_free();
+    *gpu = script_free();
+    script_all(cpu, 0, 1);
+    script_all(gpu, 100, 0.01);
+    gpu->upload = (struct script_line){10000, 2};
+    return scripted(cpu, gpu);
+}
+
+START_TEST(test_residency_flips_the_choice)
+{
+    struct script cpu, gpu;
+    struct tandem_context *context = moving(&cpu, &gpu);
+    const uint32_t sim = device_named(context, "sim");
+    struct described call = described(context, &classes[1], 1000);
+    struct tandem_explanation e = explained(context, &call);
+
+    ck_assert_uint_eq(e.chosen, 0);
+    OK(tandem_tensor_prefetch(call.inputs[0], sim));
+    e = explained(context, &call);
+    ck_assert_uint_eq(e.chosen, sim);
+    OK(tandem_tensor_host_written(call.inputs[0]));
+    e = explained(context, &call);
+    ck_assert_uint_eq(e.chosen, 0);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* How many uses go by before the move is worth its cost by the ski rental
+ * rule: each use that the transfer alone lost to the CPU adds what it would
+ * have saved. */
+static int uses_before_move(double other, double here, double transfer)
+{
+    double debt = 0;
+    int uses = 0;
+
+    while (here + transfer - debt >= other) {
+        debt += other - here;
+        uses++;
+    }
+    return uses;
+}
+
+START_TEST(test_weights_move_after_the_predicted_uses)
+{
+    static const int64_t sizes[] = {1000, 2000, 4000, 16000};
+    struct script cpu, gpu;
+    struct tandem_context *context = moving(&cpu, &gpu);
+    const uint32_t sim = device_named(context, "sim");
+    const int64_t n = sizes[_i];
+    struct described call = described(context, &classes[1], n);
+    const double x = 8.0 * (double)n;
+    const int expected =
+        uses_before_move(x, 100 + 0.01 * x, line_at(gpu.upload, x / 2));
+    const struct sim_counters before = counters_read(0);
+
+    for (int i = 0; i < expected + 5; i++) {
+        run(context, &call);
+        ck_assert_msg(last_choice(context) == (i < expected ? 0 : sim),
+                      "use %d of %lld elements on device %u, expected %d on "
+                      "the CPU",
+                      i, (long long)n, last_choice(context), expected);
+    }
+    ck_assert_uint_eq(counters_since(0, &before).uploads, 1);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* What the host writes anew each time must never be moved on credit. */
+START_TEST(test_fresh_data_gathers_no_debt)
+{
+    struct script cpu, gpu;
+    struct tandem_context *context = moving(&cpu, &gpu);
+    struct described call = described(context, &classes[1], 1000);
+
+    for (int i = 0; i < 50; i++) {
+        OK(tandem_tensor_host_written(call.inputs[0]));
+        run(context, &call);
+        ck_assert_uint_eq(last_choice(context), 0);
+    }
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_deterministic_contexts_have_no_debt)
+{
+    const struct tandem_context_options options = {.deterministic = 1};
+    struct script cpu, gpu;
+    struct tandem_context *context = moving(&cpu, &gpu);
+    struct described call;
+
+    tandem_context_destroy(context);
+    if (_i == 0) {
+        context = context_new(&options);
+    } else {
+        setenv("TANDEM_DETERMINISTIC", "1", 1);
+        context = context_new(NULL);
+    }
+    call = described(context, &classes[1], 1000);
+    for (int i = 0; i < 50; i++) {
+        run(context, &call);
+        ck_assert_uint_eq(last_choice(context), 0);
+    }
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* ---- readiness, support ---- */
+
+/* A GPU for which everything is free. */
+static struct tandem_context *free_gpu(void)
+{
+    struct script cpu = script_free(), gpu = script_free();
+
+    script_all(&cpu, 1e6, 0);
+    cpu.gemm_base = 10;
+    gpu.gemm_base = 1e-3;
+    return scripted(&cpu, &gpu);
+}
+
+START_TEST(test_the_cpu_works_while_a_kernel_compiles)
+{
+    struct tandem_context *context;
+    struct sim_counters before, after;
+    struct described call;
+    uint32_t sim;
+    int on_cpu = 0;
+
+    setenv("TANDEM_SIM_READY", "3", 1);
+    context = free_gpu();
+    sim = device_named(context, "sim");
+    call = described(context, &classes[1], 100);
+    before = counters_read(0);
+    while (run(context, &call), last_choice(context) == 0)
+        ck_assert_int_lt(++on_cpu, 20);
+    ck_assert_uint_eq(last_choice(context), sim);
+    ck_assert_int_ge(on_cpu, 1);
+    after = counters_since(0, &before);
+    ck_assert_uint_eq(after.blocking_compiles, 0);
+    ck_assert_uint_ge(after.prepares, 1);
+    ck_assert_uint_eq(after.launches, 1);
+    for (int i = 0; i < 5; i++) {
+        run(context, &call);
+        ck_assert_uint_eq(last_choice(context), sim);
+    }
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_a_kernel_that_is_never_ready)
+{
+    struct tandem_context *context;
+    struct tandem_explanation e = {.struct_size = sizeof e};
+    struct sim_counters before = counters_read(0), after;
+    struct described call;
+    struct tandem_tensor *a, *b, *c;
+
+    setenv("TANDEM_SIM_READY", "never", 1);
+    context = free_gpu();
+    call = described(context, &classes[1], 100);
+    a = matrix_wrap(context, pool[0], 16, 16);
+    b = matrix_wrap(context, pool[1], 16, 16);
+    c = matrix_wrap(context, pool[2], 16, 16);
+    for (int i = 0; i < 20; i++) {
+        run(context, &call);
+        ck_assert_uint_eq(last_choice(context), 0);
+        OK(tandem_matmul(context, NULL, a, b, c));
+        ck_assert_uint_eq(last_choice(context), 0);
+    }
+    OK(tandem_explain_last(context, &e));
+    ck_assert_uint_eq(candidate_of(&e, device_named(context, "sim"))->ready, 0);
+    ck_assert_uint_eq(candidate_of(&e, 0)->ready, 1);
+    after = counters_since(0, &before);
+    ck_assert_uint_eq(after.blocking_compiles, 0);
+    ck_assert_uint_eq(after.launches + after.gemms, 0);
+    ck_assert_uint_ge(after.prepares, 2);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_a_forced_device_compiles)
+{
+    struct tandem_context *context;
+    struct sim_counters before = counters_read(0);
+    struct described call;
+    uint32_t sim;
+
+    setenv("TANDEM_SIM_READY", "never", 1);
+    context = free_gpu();
+    sim = device_named(context, "sim");
+    call = described(context, &classes[1], 100);
+    OK(tandem_run_on(context, sim, &call.op, call.inputs, 1, call.outputs, 1));
+    ck_assert_uint_eq(last_choice(context), sim);
+    ck_assert_uint_eq(counters_since(0, &before).blocking_compiles, 1);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* Placement must not hang on how fast a compiler is. */
+START_TEST(test_deterministic_placement_ignores_readiness)
+{
+    const struct tandem_context_options options = {.deterministic = 1};
+    struct tandem_context *context;
+    struct described call;
+    uint32_t first;
+
+    setenv("TANDEM_SIM_READY", "3", 1);
+    tandem_context_destroy(free_gpu());
+    context = context_new(&options);
+    call = described(context, &classes[1], 100);
+    run(context, &call);
+    first = last_choice(context);
+    for (int i = 0; i < 10; i++) {
+        run(context, &call);
+        ck_assert_uint_eq(last_choice(context), first);
+    }
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_what_a_device_declines_goes_elsewhere)
+{
+    struct tandem_context *context;
+    struct tandem_explanation e = {.struct_size = sizeof e};
+    struct described declined, served;
+    uint32_t sim;
+
+    setenv("TANDEM_SIM_DECLINE", "tanh,gemm", 1);
+    context = free_gpu();
+    sim = device_named(context, "sim");
+    declined = described(context, &classes[1], 100);
+    served = described(context, &classes[2], 100);
+    run(context, &declined);
+    ck_assert_uint_eq(last_choice(context), 0);
+    run(context, &served);
+    ck_assert_uint_eq(last_choice(context), sim);
+    e = explained(context, &declined);
+    ck_assert_uint_eq(candidate_of(&e, sim)->status, TANDEM_UNSUPPORTED);
+    ck_assert_uint_eq(e.chosen, 0);
+    FAILS(TANDEM_UNSUPPORTED,
+          tandem_run_on(context, sim, &declined.op, declined.inputs, 1,
+                        declined.outputs, 1));
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_the_cheapest_of_several_gpus)
+{
+    struct script cpu = script_free(), gpu = script_free();
+    struct tandem_context *context;
+    struct described call;
+    struct tandem_explanation e;
+
+    setenv("TANDEM_SIM_DEVICES", "3", 1);
+    script_all(&cpu, 1e6, 0);
+    script_save("cpu", &cpu);
+    for (int i = 0; i < 3; i++) {
+        char name[] = "sim:0";
+
+        name[4] = (char)('0' + i);
+        script_all(&gpu, i == _i ? 100 : 200, 0);
+        script_save(name, &gpu);
+    }
+    context = context_new(NULL);
+    call = described(context, &classes[1], 100);
+    e = explained(context, &call);
+    ck_assert_uint_eq(e.candidate_count, 4);
+    ck_assert_uint_eq(e.chosen, device_named(context, "sim") + (uint32_t)_i);
+    run(context, &call);
+    ck_assert_uint_eq(last_choice(context), e.chosen);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* Without profiles small work stays on the CPU, large products leave it. */
+START_TEST(test_defaults_are_conservative)
+{
+    struct tandem_context *context = context_new(NULL);
+    struct tandem_explanation e = {.struct_size = sizeof e};
+    const int64_t big[2] = {8192, 8192};
+    struct tandem_tensor *a, *b, *c;
+
+    for (int i = 0; i < CLASSES; i++) {
+        struct described call = described(context, &classes[i], 100);
+
+        ck_assert_uint_eq(explained(context, &call).chosen, 0);
+    }
+    OK(tandem_tensor_create(context, TANDEM_F32, 2, big, &a));
+    OK(tandem_tensor_create(context, TANDEM_F32, 2, big, &b));
+    OK(tandem_tensor_create(context, TANDEM_F32, 2, big, &c));
+    /* Unwritten inputs are an error; nothing is allocated for the rest. */
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_explain_matmul(context, NULL, a, b, c, &e));
+    tandem_context_destroy(context);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("chooser");
+    TCase *tests = case_new(suite, "chooser");
+
+    tcase_add_loop_test(tests, test_every_class_flips_at_its_crossover, 0,
+                        CLASSES);
+    tcase_add_loop_test(tests, test_products_flip, 0,
+                        2 * (int)(sizeof products / sizeof *products));
+    tcase_add_loop_test(tests, test_batched_products, 0, 4);
+    tcase_add_test(tests, test_strided_operands_use_the_strided_curve);
+    tcase_add_test(tests, test_parts_match_the_script);
+    tcase_add_test(tests, test_waiting_and_downloading_are_predicted);
+    tcase_add_test(tests, test_a_read_is_expected_and_predicted);
+    tcase_add_test(tests, test_residency_flips_the_choice);
+    tcase_add_loop_test(tests, test_weights_move_after_the_predicted_uses, 0,
+                        4);
+    tcase_add_test(tests, test_fresh_data_gathers_no_debt);
+    tcase_add_loop_test(tests, test_deterministic_contexts_have_no_debt, 0, 2);
+    tcase_add_test(tests, test_the_cpu_works_while_a_kernel_compiles);
+    tcase_add_test(tests, test_a_kernel_that_is_never_ready);
+    tcase_add_test(tests, test_a_forced_device_compiles);
+    tcase_add_test(tests, test_deterministic_placement_ignores_readiness);
+    tcase_add_test(tests, test_what_a_device_declines_goes_elsewhere);
+    tcase_add_loop_test(tests, test_the_cheapest_of_several_gpus, 0, 3);
+    tcase_add_test(tests, test_defaults_are_conservative);
+    return suite_run(suite);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Without any cache of compiled programs, on a real OpenCL driver: while it
+ * compiles, operators run on the CPU, and on its device afterwards.  How long a
+ * compiler takes matters nowhere.
+ */
+#include <config.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "support.h"
+
+#define ELEMENTS 1000
+#define PAUSE_NS 10000000
+#define PATIENCE 10000 /* pauses */
+
+static float x[ELEMENTS], y[ELEMENTS];
+
+static void plugins_setup(void)
+{
+    scratch_setup();
+    file_copy(scratch_path("plugins/tandem-opencl.so"),
+              build_path("tandem-opencl.so"));
+}
+
+/* No program is left of anybody's. */
+static void caches_empty(void)
+{
+    environment_setup();
+    setenv("TANDEM_BACKENDS", "cpu,opencl", 1);
+    directory_remove(scratch_path("programs"));
+    directory_make(scratch_path("programs"));
+    setenv("POCL_CACHE_DIR", scratch_path("programs"), 1);
+    setenv("MESA_SHADER_CACHE_DIR", scratch_path("programs"), 1);
+}
+
+/* The CPU is dear and OpenCL free, by their profiles. */
+static struct tandem_context *dear_cpu(void)
+{
+    struct script dear = script_free(), free_of_cost = script_free();
+
+    script_all(&dear, 1e9, 0);
+    script_save("cpu", &dear);
+    script_save("opencl", &free_of_cost);
+    return context_new(NULL);
+}
+
+/* Runs an operator anew; which device it ran on, and what it computed. */
+static uint32_t exp_run(struct tandem_context *context,
+                        struct tandem_tensor *in, struct tandem_tensor *out,
+                        struct tandem_explanation *e)
+{
+    for (int i = 0; i < ELEMENTS; i++)
+        y[i] = -1;
+    OK(tandem_tensor_host_written(out));
+    OK(tandem_unary(context, TANDEM_OP_EXP, in, out));
+    e->struct_size = sizeof *e;
+    OK(tandem_explain_last(context, e));
+    OK(tandem_tensor_sync(out, TANDEM_TIMEOUT_INFINITE));
+    for (int i = 0; i < ELEMENTS; i++)
+        ck_assert_float_eq_tol(y[i], expf(x[i]), 1e-6f * expf(x[i]));
+    return e->chosen;
+}
+
+static const struct tandem_candidate *
+candidate_of(const struct tandem_explanation *e, uint32_t device)
+{
+    for (uint32_t i = 0; i < e->candidate_count; i++)
+        if (e->candidates[i].device == device)
+            return &e->candidates[i];
+    ck_abort_msg("device %u is no candidate", device);
+    return NULL;
+}
+
+START_TEST(test_the_cpu_computes_until_the_driver_has_compiled)
+{
+    const struct timespec pause = {0, PAUSE_NS};
+    struct tandem_context *context = dear_cpu();
+    uint32_t cpu = device_named(context, "cpu");
+    uint32_t opencl = device_named(context, "opencl");
+    struct tandem_explanation e;
+    struct tandem_tensor *in, *out;
+    int on_cpu = 0;
+
+    for (int i = 0; i < ELEMENTS; i++)
+        x[i] = (float)i / ELEMENTS;
+    in = vector_wrap(context, x, ELEMENTS);
+    out = vector_wrap(context, y, ELEMENTS);
+    /* The first one cannot be ready: nobody asked for it before. */
+    ck_assert_uint_eq(exp_run(context, in, out, &e), cpu);
+    ck_assert_uint_eq(candidate_of(&e, opencl)->ready, 0);
+    ck_assert_uint_eq(candidate_of(&e, cpu)->ready, 1);
+    while (exp_run(context, in, out, &e) != opencl) {
+        ck_assert_uint_eq(e.chosen, cpu);
+        ck_assert_int_lt(++on_cpu, PATIENCE);
+        nanosleep(&pause, NULL);
+    }
+    for (int i = 0; i < 5; i++)
+        ck_assert_uint_eq(exp_run(context, in, out, &e), opencl);
+    tandem_tensor_destroy(in);
+    tandem_tensor_destroy(out);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cold");
+    TCase *tests = tcase_create("cold");
+
+    tcase_set_timeout(tests, 240);
+    tcase_add_unchecked_fixture(tests, plugins_setup, scratch_teardown);
+    tcase_add_checked_fixture(tests, caches_empty, NULL);
+    tcase_add_test(tests, test_the_cpu_computes_until_the_driver_has_compiled);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Contexts: what the library says of itself and of devices, the environment,
+ * forced devices, the log.
+ */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "support.h"
+
+static uint32_t chosen(struct tandem_context *context)
+{
+    struct tandem_explanation explanation = {.struct_size =
+                                                 sizeof explanation};
+
+    OK(tandem_explain_last(context, &explanation));
+    return explanation.chosen;
+}
+
+/* Runs a small relu and says where it ran. */
+static uint32_t relu_device(struct tandem_context *context)
+{
+    static float x[64], y[64];
+    struct tandem_tensor *tx = vector_wrap(context, x, 64);
+    struct tandem_tensor *ty = vector_wrap(context, y, 64);
+    uint32_t device;
+
+    OK(tandem_unary(context, TANDEM_OP_RELU, tx, ty));
+    device = chosen(context);
+    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    tandem_tensor_destroy(tx);
+    tandem_tensor_destroy(ty);
+    return device;
+}
+
+START_TEST(test_names_of_statuses)
+{
+    static const char *const names[] = {
+        "ok",        "invalid argument", "unsupported", "no device",
+        "out of memory", "not ready",    "device lost", "failed"};
+
+    for (uint32_t i = 0; i < 8; i++)
+        ck_assert_str_eq(tandem_status_name((enum tandem_status)i), names[i]);
+    ck_assert_str_eq(tandem_status_name((enum tandem_status)8),
+                     "unknown status");
+    ck_assert_str_eq(tandem_status_name((enum tandem_status)-1),
+                     "unknown status");
+    ck_assert_str_eq(tandem_version(), PACKAGE_VERSION);
+}
+END_TEST
+
+#define ROW(ID, number, op_name, op_class_, inputs, outputs, ints, n_ints,   \
+            floats, n_floats, cost, metric_, tolerance_, required_, formula_) \
+    info = tandem_op_by_id(number);                                           \
+    ck_assert_ptr_nonnull(info);                                             \
+    ck_assert_ptr_eq(info, tandem_op_by_name(op_name));                      \
+    ck_assert_uint_eq(info->struct_size, sizeof *info);                      \
+    ck_assert_uint_eq(info->id, number);                                     \
+    ck_assert_str_eq(info->name, op_name);                                   \
+    ck_assert_uint_eq(info->op_class, TANDEM_CLASS_##op_class_);             \
+    ck_assert_uint_eq(info->cost_class, TANDEM_COST_##cost);                 \
+    ck_assert_uint_eq(info->metric, TANDEM_METRIC_##metric_);                \
+    ck_assert_uint_eq(info->input_count, inputs);                            \
+    ck_assert_uint_eq(info->output_count, outputs);                          \
+    ck_assert_uint_eq(info->int_count, n_ints);                              \
+    ck_assert_uint_eq(info->float_count, n_floats);                          \
+    ck_assert_uint_eq(info->required, required_);                            \
+    ck_assert_double_eq(info->tolerance, tolerance_);                        \
+    ck_assert_str_eq(info->int_names, ints);                                 \
+    ck_assert_str_eq(info->float_names, floats);                             \
+    ck_assert_str_eq(info->formula, formula_);
+
+START_TEST(test_operator_table)
+{
+    const struct tandem_op_info *info;
+
+    TANDEM_OPERATORS(ROW)
+    ck_assert_ptr_null(tandem_op_by_id(TANDEM_OP_INVALID));
+    ck_assert_ptr_null(tandem_op_by_id(TANDEM_OP_ID_END));
+    ck_assert_ptr_null(tandem_op_by_id(UINT32_MAX));
+    ck_assert_ptr_null(tandem_op_by_id(99));
+    ck_assert_ptr_null(tandem_op_by_name("no such operator"));
+    ck_assert_ptr_null(tandem_op_by_name(""));
+    ck_assert_ptr_null(tandem_op_by_name(NULL));
+}
+END_TEST
+
+START_TEST(test_devices_are_described)
+{
+    struct tandem_device_info info = {.struct_size = sizeof info};
+    struct tandem_context *context;
+    uint32_t count, sim;
+
+    setenv("TANDEM_SIM_DEVICES", "3", 1);
+    context = context_new(NULL);
+    OK(tandem_device_count(context, &count));
+    sim = device_named(context, "sim");
+    ck_assert_uint_eq(device_named(context, "sim:0"), sim);
+    ck_assert_uint_eq(device_named(context, "sim:1"), sim + 1);
+    ck_assert_uint_eq(device_named(context, "sim:2"), sim + 2);
+    ck_assert_uint_le(sim + 3, count);
+    OK(tandem_device_describe(context, sim + 2, &info));
+    ck_assert_str_eq(info.name, "Simulated GPU 2");
+    ck_assert_uint_eq(info.kind, TANDEM_DEVICE_GPU);
+    OK(tandem_device_describe(context, 0, &info));
+    ck_assert_uint_eq(info.kind, TANDEM_DEVICE_CPU);
+    ck_assert_uint_ne(info.caps & TANDEM_CAP_CORE_OPERATORS, 0);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* Other plugins' drivers are not started: the log tells of every device that
+ * is found. */
+START_TEST(test_a_device_by_name_starts_no_other)
+{
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_NEG};
+    struct tandem_device_info info = {.struct_size = sizeof info};
+    struct tandem_context *context;
+    const struct tandem_backend *backend;
+    struct tandem_device *handle;
+    struct tandem_tensor *x, *y;
+    float data[64], out[64];
+    uint32_t cpu;
+
+    setenv("TANDEM_LOG", "info", 1);
+    context = context_new(NULL);
+    OK(tandem_device_find(context, "cpu", &cpu));
+    OK(tandem_device_describe(context, cpu, &info));
+    OK(tandem_device_backend(context, cpu, &backend, &handle));
+    count_up(data, 64);
+    x = vector_wrap(context, data, 64);
+    y = vector_wrap(context, out, 64);
+    OK(tandem_run_on(context, cpu, &op, &x, 1, &y, 1));
+    OK(tandem_tensor_sync(y, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_uint_eq(log_count(TANDEM_LOG_INFO, ": cpu:0"), 1);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_INFO, ": sim:0"), 0);
+    OK(tandem_run(context, &op, &x, 1, &y, 1));
+    ck_assert_uint_eq(log_count(TANDEM_LOG_INFO, ": sim:0"), 1);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_a_short_info_is_not_overrun)
+{
+    struct tandem_context *context = context_new(NULL);
+    struct tandem_device_info info;
+
+    memset(&info, 0x5a, sizeof info);
+    info.struct_size = offsetof(struct tandem_device_info, vendor);
+    OK(tandem_device_describe(context, 0, &info));
+    ck_assert_uint_eq(info.kind, TANDEM_DEVICE_CPU);
+    for (size_t i = info.struct_size; i < sizeof info; i++)
+        ck_assert_int_eq(((unsigned char *)&info)[i], 0x5a);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_devices_that_are_not_there)
+{
+    static const char *const names[] = {"",      "none",  "cpu:1", "sim:1",
+                                        "sim:",  "sim:x", ":0",    "sim:-1",
+                                        "sim:0x", "sim:4294967296"};
+    struct tandem_context *context = context_new(NULL);
+    uint32_t device;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        enum tandem_status status;
+
+        device = 7;
+        status = tandem_device_find(context, names[i], &device);
+        ck_assert_msg(status == TANDEM_NO_DEVICE ||
+                          status == TANDEM_INVALID_ARGUMENT,
+                      "\"%s\": %s", names[i], tandem_status_name(status));
+        ck_assert_str_ne(tandem_last_error(), "");
+    }
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_the_environment_forces_a_device)
+{
+    struct tandem_context *context;
+
+    setenv("TANDEM_SIM_DEVICES", "2", 1);
+    setenv("TANDEM_DEVICE", "sim:1", 1);
+    context = context_new(NULL);
+    ck_assert_uint_eq(relu_device(context), device_named(context, "sim:1"));
+    tandem_context_destroy(context);
+    setenv("TANDEM_DEVICE", "cpu", 1);
+    context = context_new(NULL);
+    ck_assert_uint_eq(relu_device(context), 0);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_the_option_forces_a_device)
+{
+    const struct tandem_context_options options = {.device = "sim"};
+    struct tandem_context *context;
+
+    setenv("TANDEM_DEVICE", "cpu", 1);
+    context = context_new(&options);
+    ck_assert_uint_eq(relu_device(context), device_named(context, "sim"));
+    tandem_context_destroy(context);
+}
+END_TEST
+
+static void error_has(const char *text)
+{
+    ck_assert_msg(strstr(tandem_last_error(), text) != NULL,
+                  "no \"%s\" in \"%s\"", text, tandem_last_error());
+}
+
+/* What names no device, or a plugin that is not loaded, is told as the context
+ * is created, with what there is. */
+START_TEST(test_a_device_that_cannot_be)
+{
+    static const struct {
+        const char *name, *told;
+    } cases[] = {
+        {"frobnicate", "there is no device \"frobnicate\": no plugin"},
+        {"frobnicate:1", "there is no device \"frobnicate:1\": no plugin"},
+        {"cp", "there is no device \"cp\": no plugin"},
+        {"cpu:", "\"cpu:\", which is no device's name"},
+        {"cpu:x", "\"cpu:x\", which is no device's name"},
+        {"cpu:-1", "\"cpu:-1\", which is no device's name"},
+        {"cpu:1 ", "\"cpu:1 \", which is no device's name"},
+        {"cpu:99999999999999999999", "which is no device's name"},
+        {":0", "\":0\", which is no device's name"},
+    };
+    struct tandem_context *context;
+    struct tandem_context_options options = {.struct_size = sizeof options,
+                                             .plugin_path =
+                                                 scratch_path("plugins")};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        setenv("TANDEM_DEVICE", cases[i].name, 1);
+        options.device = NULL;
+        FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
+        ck_assert_ptr_null(context);
+        error_has("TANDEM_DEVICE");
+        error_has(cases[i].told);
+        error_has("loaded: cpu, sim");
+        setenv("TANDEM_DEVICE", "cpu", 1);
+        options.device = cases[i].name;
+        FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
+        error_has("the option device");
+        error_has(cases[i].told);
+    }
+    /* The option comes first. */
+    setenv("TANDEM_DEVICE", "frobnicate", 1);
+    options.device = "cpu";
+    OK(tandem_context_create(&options, &context));
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* Whether the plugin has a device of that number, only its driver knows: told
+ * where the device is needed, each time, and nothing runs elsewhere. */
+START_TEST(test_forcing_a_device_that_is_not_there)
+{
+    float x = 1, y = 2;
+    struct tandem_context *context;
+    struct tandem_tensor *tx, *ty;
+
+    setenv("TANDEM_SIM_DEVICES", "2", 1);
+    setenv("TANDEM_DEVICE", "sim:7", 1);
+    context = context_new(NULL);
+    tx = vector_wrap(context, &x, 1);
+    ty = vector_wrap(context, &y, 1);
+    for (int i = 0; i < 2; i++) {
+        FAILS(TANDEM_NO_DEVICE, tandem_unary(context, TANDEM_OP_NEG, tx, ty));
+        error_has("TANDEM_DEVICE: there is no device \"sim:7\": the plugin "
+                  "has sim:0, sim:1");
+        ck_assert_float_eq(y, 2);
+    }
+    /* Until another is. */
+    OK(tandem_context_force_device(context, TANDEM_ANY_DEVICE));
+    OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
+    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(y, -1);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_force_device)
+{
+    struct tandem_context *context = context_new(NULL);
+    const uint32_t sim = device_named(context, "sim");
+    struct tandem_explanation explanation = {.struct_size =
+                                                 sizeof explanation};
+
+    OK(tandem_context_force_device(context, sim));
+    ck_assert_uint_eq(relu_device(context), sim);
+    OK(tandem_explain_last(context, &explanation));
+    ck_assert_uint_eq(explanation.forced, 1);
+    OK(tandem_context_force_device(context, 0));
+    ck_assert_uint_eq(relu_device(context), 0);
+    OK(tandem_context_force_device(context, TANDEM_ANY_DEVICE));
+    relu_device(context);
+    OK(tandem_explain_last(context, &explanation));
+    ck_assert_uint_eq(explanation.forced, 0);
+    FAILS(TANDEM_INVALID_ARGUMENT, tandem_context_force_device(context, 15));
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_nothing_is_calibrated_without_a_profile)
+{
+    struct tandem_context *context = context_new(NULL);
+    uint32_t calibrated = 5;
+
+    OK(tandem_device_is_calibrated(context, 0, &calibrated));
+    ck_assert_uint_eq(calibrated, 0);
+    OK(tandem_device_is_calibrated(context, device_named(context, "sim"),
+                                &calibrated));
+    ck_assert_uint_eq(calibrated, 0);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* How many messages of each level come with TANDEM_LOG set to text. */
+static void log_levels(const char *text, bool warnings)
+{
+    struct tandem_context *context;
+    uint32_t before = log_count(TANDEM_LOG_WARNING, NULL);
+    const struct tandem_context_options options = {
+        .plugin_path = scratch_path("noise")};
+
+    directory_make(scratch_path("noise"));
+    file_copy(scratch_path("noise/tandem-cpu.so"), build_path("tandem-cpu.so"));
+    file_write(scratch_path("noise/tandem-bad.so"), "bad");
+    if (text)
+        setenv("TANDEM_LOG", text, 1);
+    context = context_new(&options);
+    relu_device(context);
+    tandem_context_destroy(context);
+    ck_assert_msg((log_count(TANDEM_LOG_WARNING, NULL) > before) == warnings,
+                  "TANDEM_LOG=%s", text ? text : "(unset)");
+    directory_remove(scratch_path("noise"));
+}
+
+START_TEST(test_log_levels)
+{
+    log_levels(NULL, true);
+    log_levels("warning", true);
+    log_levels("info", true);
+    log_levels("debug", true);
+    log_levels("nonsense", true);
+    log_levels("error", false);
+    log_levels("none", false);
+}
+END_TEST
+
+START_TEST(test_contexts_are_independent)
+{
+    struct tandem_context *one = context_new(NULL), *two = context_new(NULL);
+
+    OK(tandem_context_force_device(one, device_named(one, "sim")));
+    ck_assert_uint_eq(relu_device(one), device_named(one, "sim"));
+    OK(tandem_context_force_device(two, 0));
+    ck_assert_uint_eq(relu_device(two), 0);
+    tandem_context_destroy(one);
+    ck_assert_uint_eq(relu_device(two), 0);
+    tandem_context_destroy(two);
+}
+END_TEST
+
+START_TEST(test_options_may_be_absent_or_short)
+{
+    struct tandem_context *context = NULL;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t bytes = TANDEM_CONTEXT_OPTIONS_BYTES_0_1;
+    struct tandem_context_options *options;
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    setenv("TANDEM_PLUGIN_PATH", scratch_path("plugins"), 1);
+    OK(tandem_context_create(NULL, &context));
+    ck_assert_uint_eq(device_named(context, "cpu"), 0);
+    tandem_context_destroy(context);
+    /* Fields past struct_size are not read: there is no memory. */
+    ck_assert_ptr_ne(pages, MAP_FAILED);
+    ck_assert_int_eq(mprotect(pages + page, page, PROT_NONE), 0);
+    options = (void *)(pages + page - bytes);
+    options->struct_size = bytes;
+    OK(tandem_context_create(options, &context));
+    tandem_context_destroy(context);
+    ck_assert_int_eq(munmap(pages, 2 * page), 0);
+    tandem_context_destroy(NULL);
+}
+END_TEST
+
+/* ---- duplicates ---- */
+
+/* Of one GPU under two platforms the first serves. */
+START_TEST(test_a_duplicate_is_not_chosen)
+{
+    struct script cpu = script_free(), gpu = script_free();
+    struct tandem_explanation e = {.struct_size = sizeof e};
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_NEG};
+    struct tandem_context *context;
+    struct tandem_tensor *x, *y;
+    float data[64], out[64];
+
+    setenv("TANDEM_SIM_DEVICES", "3", 1);
+    setenv("TANDEM_SIM_DUPLICATES", "1:0", 1);
+    script_all(&cpu, 1e6, 0);
+    script_all(&gpu, 1e5, 0);
+    script_save("cpu", &cpu);
+    script_save("sim:0", &gpu);
+    script_save("sim:2", &gpu);
+    gpu = script_free();
+    script_save("sim:1", &gpu); /* it would win */
+    context = context_new(NULL);
+    count_up(data, 64);
+    x = vector_wrap(context, data, 64);
+    y = vector_wrap(context, out, 64);
+    for (int i = 0; i < 10; i++) {
+        OK(tandem_unary(context, TANDEM_OP_NEG, x, y));
+        OK(tandem_explain_last(context, &e));
+        ck_assert_uint_eq(e.chosen, device_named(context, "sim:0"));
+        ck_assert_uint_eq(e.candidate_count, 3);
+    }
+    OK(tandem_tensor_sync(y, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_uint_eq(counters_read(1).opens, 0);
+    /* Who asks for it by name gets it. */
+    OK(tandem_run_on(context, device_named(context, "sim:1"), &op, &x, 1, &y,
+                     1));
+    OK(tandem_tensor_sync(y, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(out[3], -4);
+    ck_assert_uint_eq(counters_read(1).opens, 1);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_a_duplicate_serves_where_the_first_does_not_open)
+{
+    struct script cpu = script_free(), gpu = script_free();
+    struct tandem_explanation e = {.struct_size = sizeof e};
+    struct tandem_context *context;
+    struct tandem_tensor *x, *y;
+    float data[64], out[64];
+
+    setenv("TANDEM_SIM_DEVICES", "3", 1);
+    setenv("TANDEM_SIM_DUPLICATES", "1:0,2:0", 1);
+    script_all(&cpu, 1e6, 0);
+    script_save("cpu", &cpu);
+    for (int i = 0; i < 3; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "sim:%d", i);
+        script_save(name, &gpu);
+    }
+    setenv("TANDEM_SIM_OPEN", "7:0", 1);
+    context = context_new(NULL);
+    count_up(data, 64);
+    x = vector_wrap(context, data, 64);
+    y = vector_wrap(context, out, 64);
+    for (int i = 0; i < 3; i++) {
+        OK(tandem_unary(context, TANDEM_OP_NEG, x, y));
+        OK(tandem_tensor_sync(y, TANDEM_TIMEOUT_INFINITE));
+        ck_assert_float_eq(out[3], -4);
+    }
+    OK(tandem_explain_last(context, &e));
+    ck_assert_uint_eq(e.chosen, device_named(context, "sim:1"));
+    ck_assert_uint_eq(counters_read(2).opens, 0);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("context");
+    TCase *tests = case_new(suite, "context");
+
+    tcase_add_test(tests, test_names_of_statuses);
+    tcase_add_test(tests, test_operator_table);
+    tcase_add_test(tests, test_devices_are_described);
+    tcase_add_test(tests, test_a_device_by_name_starts_no_other);
+    tcase_add_test(tests, test_a_short_info_is_not_overrun);
+    tcase_add_test(tests, test_devices_that_are_not_there);
+    tcase_add_test(tests, test_the_environment_forces_a_device);
+    tcase_add_test(tests, test_the_option_forces_a_device);
+    tcase_add_test(tests, test_a_device_that_cannot_be);
+    tcase_add_test(tests, test_forcing_a_device_that_is_not_there);
+    tcase_add_test(tests, test_force_device);
+    tcase_add_test(tests, test_nothing_is_calibrated_without_a_profile);
+    tcase_add_test(tests, test_log_levels);
+    tcase_add_test(tests, test_contexts_are_independent);
+    tcase_add_test(tests, test_options_may_be_absent_or_short);
+    tcase_add_test(tests, test_a_duplicate_is_not_chosen);
+    tcase_add_test(tests,
+                   test_a_duplicate_serves_where_the_first_does_not_open);
+    return suite_run(suite);
+}

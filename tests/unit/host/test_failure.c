@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Failures: work that fails after its call, devices that are lost or hang,
+ * forks, threads.
+ */
+#include <config.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support.h"
+
+#define N 64
+
+static void run_on(struct tandem_context *context, uint32_t device,
+                   uint32_t id, struct tandem_tensor *x,
+                   struct tandem_tensor *y)
+{
+    const struct tandem_op op = {.struct_size = sizeof op, .id = id};
+
+    OK(tandem_run_on(context, device, &op, &x, 1, &y, 1));
+}
+
+static struct tandem_context *failing(const char *fault)
+{
+    const char *const pairs[] = {"test.fault", fault, NULL};
+
+    return context_with(pairs);
+}
+
+/* ---- sticky errors ---- */
+
+/* The third launch fails: what it and those after it should have written
+ * gives the error; the inputs, and what came before, are good. */
+START_TEST(test_work_that_fails_later)
+{
+    struct tandem_context *context = failing("launch:3:7");
+    const uint32_t sim = device_named(context, "sim");
+    float x[N], y[4][N];
+    struct tandem_tensor *tx = vector_wrap(context, x, N), *ty[4];
+
+    count_up(x, N);
+    for (int i = 0; i < 4; i++)
+        ty[i] = vector_wrap(context, y[i], N);
+    for (int i = 0; i < 4; i++)
+        run_on(context, sim, TANDEM_OP_NEG, i ? ty[i - 1] : tx, ty[i]);
+    FAILS(TANDEM_FAILED, tandem_tensor_sync(ty[2], TANDEM_TIMEOUT_INFINITE));
+    FAILS(TANDEM_FAILED, tandem_tensor_sync(ty[3], TANDEM_TIMEOUT_INFINITE));
+    FAILS(TANDEM_FAILED, tandem_tensor_read(ty[3], y[3], sizeof y[3],
+                                            TANDEM_TIMEOUT_INFINITE));
+    FAILS(TANDEM_FAILED, tandem_unary(context, TANDEM_OP_ABS, ty[2], ty[3]));
+    OK(tandem_tensor_sync(tx, TANDEM_TIMEOUT_INFINITE));
+    OK(tandem_tensor_sync(ty[0], TANDEM_TIMEOUT_INFINITE));
+    OK(tandem_tensor_sync(ty[1], TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(y[0][4], -5);
+    ck_assert_float_eq(y[1][4], 5);
+    /* Written again, they are good again, and the device goes on. */
+    run_on(context, sim, TANDEM_OP_ABS, ty[0], ty[2]);
+    run_on(context, sim, TANDEM_OP_NEG, ty[2], ty[3]);
+    OK(tandem_tensor_sync(ty[2], TANDEM_TIMEOUT_INFINITE));
+    OK(tandem_tensor_sync(ty[3], TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(y[2][4], 5);
+    ck_assert_float_eq(y[3][4], -5);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_synchronize_reports_the_error_once)
+{
+    struct tandem_context *context = failing("launch:1:7");
+    const uint32_t sim = device_named(context, "sim");
+    float x[N], y[N];
+    struct tandem_tensor *tx = vector_wrap(context, x, N);
+    struct tandem_tensor *ty = vector_wrap(context, y, N);
+
+    count_up(x, N);
+    run_on(context, sim, TANDEM_OP_NEG, tx, ty);
+    FAILS(TANDEM_FAILED,
+          tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
+    OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
+    FAILS(TANDEM_FAILED, tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    OK(tandem_tensor_write(ty, x, sizeof x));
+    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_mem_eq(x, y, sizeof x);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* A caller who writes his own memory cures the tensor over it. */
+START_TEST(test_host_written_cures)
+{
+    struct tandem_context *context = failing("launch:1:7");
+    const uint32_t sim = device_named(context, "sim");
+    float x[N], y[N];
+    struct tandem_tensor *tx = vector_wrap(context, x, N);
+    struct tandem_tensor *ty = vector_wrap(context, y, N);
+
+    count_up(x, N);
+    run_on(context, sim, TANDEM_OP_NEG, tx, ty);
+    FAILS(TANDEM_FAILED, tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    memcpy(y, x, sizeof y);
+    OK(tandem_tensor_host_written(ty));
+    run_on(context, sim, TANDEM_OP_NEG, ty, tx);
+    OK(tandem_tensor_sync(tx, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(x[1], -2);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_out_of_device_memory)
+{
+    const char *const pairs[] = {"memory_limit_bytes", "1000", NULL};
+    struct tandem_context *context = context_with(pairs);
+    const uint32_t sim = device_named(context, "sim");
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_NEG};
+    float x[N * 8], y[N * 8];
+    struct tandem_tensor *tx = vector_wrap(context, x, N * 8);
+    struct tandem_tensor *ty = vector_wrap(context, y, N * 8);
+
+    count_up(x, N * 8);
+    FAILS(TANDEM_OUT_OF_MEMORY,
+          tandem_run_on(context, sim, &op, &tx, 1, &ty, 1));
+    /* On any device it still runs. */
+    OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
+    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(y[9], -10);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* ---- lost devices, hanging waits ---- */
+
+START_TEST(test_a_lost_device_is_left_out)
+{
+    struct script cpu = script_free(), gpu = script_free();
+    const char *const pairs[] = {"test.fault", "launch:3:6", NULL};
+    struct tandem_context *context;
+    struct tandem_explanation e = {.struct_size = sizeof e};
+    float x[N], y[N], z[N];
+    struct tandem_tensor *tx, *ty, *tz;
+    enum tandem_status status;
+    uint32_t sim;
+
+    script_all(&cpu, 1e6, 0);
+    script_save("cpu", &cpu);
+    script_save("sim", &gpu);
+    context = context_with(pairs);
+    sim = device_named(context, "sim");
+    count_up(x, N);
+    tx = vector_wrap(context, x, N);
+    ty = vector_wrap(context, y, N);
+    tz = vector_wrap(context, z, N);
+    OK(tandem_unary(context, TANDEM_OP_NEG, tx, tz));
+    OK(tandem_explain_last(context, &e));
+    ck_assert_uint_eq(e.chosen, sim);
+    OK(tandem_tensor_sync(tz, TANDEM_TIMEOUT_INFINITE));
+    OK(tandem_unary(context, TANDEM_OP_NEG, tz, ty));
+    OK(tandem_unary(context, TANDEM_OP_NEG, ty, ty)); /* loses it */
+    FAILS(TANDEM_DEVICE_LOST, tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    /* The host's copies are there, and work goes on, on the CPU. */
+    for (int i = 0; i < 5; i++) {
+        OK(tandem_unary(context, TANDEM_OP_ABS, tz, ty));
+        OK(tandem_explain_last(context, &e));
+        ck_assert_uint_eq(e.chosen, 0);
+        OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+        ck_assert_float_eq(y[7], 8);
+    }
+    status = tandem_run_on(context, sim,
+                           &(struct tandem_op){.struct_size =
+                                                   sizeof(struct tandem_op),
+                                               .id = TANDEM_OP_ABS},
+                           &tx, 1, &ty, 1);
+    ck_assert_int_eq(status, TANDEM_DEVICE_LOST);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_data_on_a_lost_device_is_gone)
+{
+    struct tandem_context *context = failing("launch:2:6");
+    const uint32_t sim = device_named(context, "sim");
+    float x[N], y[N], z[N];
+    struct tandem_tensor *tx = vector_wrap(context, x, N);
+    struct tandem_tensor *ty = vector_wrap(context, y, N);
+    struct tandem_tensor *tz = vector_wrap(context, z, N);
+
+    count_up(x, N);
+    run_on(context, sim, TANDEM_OP_NEG, tx, ty);
+    run_on(context, sim, TANDEM_OP_NEG, ty, tz);
+    FAILS(TANDEM_DEVICE_LOST, tandem_tensor_sync(tz, TANDEM_TIMEOUT_INFINITE));
+    FAILS(TANDEM_DEVICE_LOST, tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    FAILS(TANDEM_DEVICE_LOST, tandem_unary(context, TANDEM_OP_NEG, ty, tz));
+    /* x was only read: its host copy is current. */
+    OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
+    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(y[0], -1);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_a_wait_that_never_ends)
+{
+    struct tandem_context *context = failing("wait:1");
+    const uint32_t sim = device_named(context, "sim");
+    float x[N], y[N];
+    struct tandem_tensor *tx = vector_wrap(context, x, N);
+    struct tandem_tensor *ty = vector_wrap(context, y, N);
+
+    count_up(x, N);
+    run_on(context, sim, TANDEM_OP_NEG, tx, ty);
+    FAILS(TANDEM_NOT_READY, tandem_tensor_sync(ty, 1000));
+    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(y[0], -1);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_a_poll_does_not_wait)
+{
+    struct tandem_context *context = context_new(NULL);
+    const uint32_t sim = device_named(context, "sim");
+    float x[N], y[N];
+    struct tandem_tensor *tx = vector_wrap(context, x, N);
+    struct tandem_tensor *ty = vector_wrap(context, y, N);
+    struct sim_counters before;
+    int polls = 0;
+
+    count_up(x, N);
+    run_on(context, sim, TANDEM_OP_NEG, tx, ty);
+    before = counters_read(0);
+    while (tandem_tensor_sync(ty, 0) == TANDEM_NOT_READY)
+        ck_assert_int_lt(++polls, 100);
+    ck_assert_int_ge(polls, 1);
+    ck_assert_uint_eq(counters_since(0, &before).waits, 0);
+    OK(tandem_tensor_sync(ty, 0));
+    ck_assert_float_eq(y[2], -3);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* ---- fork ---- */
+
+#ifdef __SANITIZE_ADDRESS__
+#define SANITIZED_ADDRESS true
+#else
+#define SANITIZED_ADDRESS false
+#endif
+
+typedef int (*child_fn)(struct tandem_context *, struct tandem_tensor *,
+                        struct tandem_tensor *);
+
+/* Runs child and says what it returned; its alarm ends it if it hangs. */
+static int in_child(child_fn child, struct tandem_context *context,
+                    struct tandem_tensor *x, struct tandem_tensor *y)
+{
+    pid_t id = fork();
+    int status = 0;
+
+    /* libcheck has a lock of its own: not in the child. */
+    if (id == 0) {
+        alarm(20);
+        _exit(child(context, x, y));
+    }
+    ck_assert_int_ne(id, -1);
+    ck_assert_int_eq(waitpid(id, &status, 0), id);
+    ck_assert_msg(WIFEXITED(status), "the child ended by signal %d",
+                  WTERMSIG(status));
+    return WEXITSTATUS(status);
+}
+
+#define CHILD(condition)                                                     \
+    do {                                                                     \
+        if (!(condition))                                                    \
+            return __LINE__ % 250 + 1;                                       \
+    } while (0)
+
+/* Every call with what was inherited says so; a fresh context works. */
+static int child_of_used(struct tandem_context *context,
+                         struct tandem_tensor *x, struct tandem_tensor *y)
+{
+    struct tandem_context_options options = {
+        .struct_size = sizeof options, .plugin_path = scratch_path("plugins")};
+    struct tandem_context *own = NULL;
+    struct tandem_tensor *tx, *ty;
+    const int64_t shape = 1;
+    float in = -4, out = 0, more[N];
+    uint32_t count;
+
+    CHILD(tandem_unary(context, TANDEM_OP_NEG, x, y) == TANDEM_DEVICE_LOST);
+    CHILD(tandem_last_error()[0]);
+    CHILD(tandem_tensor_sync(y, TANDEM_TIMEOUT_INFINITE) == TANDEM_DEVICE_LOST);
+    CHILD(tandem_tensor_read(y, more, sizeof more, TANDEM_TIMEOUT_INFINITE) ==
+          TANDEM_DEVICE_LOST);
+    CHILD(tandem_tensor_write(y, more, sizeof more) == TANDEM_DEVICE_LOST);
+    CHILD(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE) ==
+          TANDEM_DEVICE_LOST);
+    CHILD(tandem_device_count(context, &count) == TANDEM_DEVICE_LOST);
+    CHILD(tandem_tensor_prefetch(x, 0) == TANDEM_DEVICE_LOST);
+    CHILD(tandem_tensor_create(context, TANDEM_F32, 1, &shape, &tx) ==
+          TANDEM_DEVICE_LOST);
+    tandem_tensor_destroy(x);
+    tandem_context_destroy(context);
+    CHILD(tandem_context_create(&options, &own) == TANDEM_OK);
+    CHILD(tandem_tensor_wrap(own, &in, TANDEM_F32, 1, &shape, NULL, 0, &tx) ==
+          TANDEM_OK);
+    CHILD(tandem_tensor_wrap(own, &out, TANDEM_F32, 1, &shape, NULL, 0, &ty) ==
+          TANDEM_OK);
+    CHILD(tandem_unary(own, TANDEM_OP_NEG, tx, ty) == TANDEM_OK);
+    CHILD(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE) == TANDEM_OK);
+    CHILD(out == 4);
+    tandem_context_destroy(own);
+    return 0;
+}
+
+START_TEST(test_a_child_that_inherits)
+{
+    struct tandem_context *context = context_new(NULL);
+    const uint32_t sim = device_named(context, "sim");
+    float x[N], y[N];
+    struct tandem_tensor *tx = vector_wrap(context, x, N);
+    struct tandem_tensor *ty = vector_wrap(context, y, N);
+
+    count_up(x, N);
+    run_on(context, sim, TANDEM_OP_NEG, tx, ty);
+    ck_assert_int_eq(in_child(child_of_used, context, tx, ty), 0);
+    /* The parent goes on as if nothing had happened. */
+    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(y[3], -4);
+    OK(tandem_unary(context, TANDEM_OP_ABS, ty, tx));
+    OK(tandem_tensor_sync(tx, TANDEM_TIMEOUT_INFINITE));
+    tandem_context_destroy(context);
+}
+END_TEST
+
+static int child_of_unused(struct tandem_context *context,
+                           struct tandem_tensor *x, struct tandem_tensor *y)
+{
+    struct tandem_context_options options = {
+        .struct_size = sizeof options, .plugin_path = scratch_path("plugins")};
+    struct tandem_context *own = NULL;
+
+    (void)context;
+    (void)x;
+    (void)y;
+    CHILD(tandem_context_create(&options, &own) == TANDEM_OK);
+    tandem_context_destroy(own);
+    return 0;
+}
+
+START_TEST(test_a_fork_before_first_use)
+{
+    ck_assert_int_eq(in_child(child_of_unused, NULL, NULL, NULL), 0);
+}
+END_TEST
+
+/* A thread that works while another forks: the child must not find a lock
+ * held.  libcheck's assertions are for one thread. */
+struct busy {
+    struct tandem_context *context;
+    int stop, failures;
+};
+
+static void *work_until(void *argument)
+{
+    struct busy *busy = argument;
+    const int64_t shape = N;
+    float x[N], y[N];
+
+    count_up(x, N);
+    while (!__atomic_load_n(&busy->stop, __ATOMIC_ACQUIRE)) {
+        struct tandem_tensor *tx = NULL, *ty = NULL;
+
+        busy->failures +=
+            tandem_tensor_wrap(busy->context, x, TANDEM_F32, 1, &shape, NULL, 0,
+                               &tx) != TANDEM_OK ||
+            tandem_tensor_wrap(busy->context, y, TANDEM_F32, 1, &shape, NULL, 0,
+                               &ty) != TANDEM_OK ||
+            tandem_unary(busy->context, TANDEM_OP_NEG, tx, ty) != TANDEM_OK ||
+            tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE) != TANDEM_OK;
+        tandem_tensor_destroy(tx);
+        tandem_tensor_destroy(ty);
+    }
+    return NULL;
+}
+
+START_TEST(test_forks_while_threads_work)
+{
+    struct tandem_context *context = context_new(NULL);
+    float x[N], y[N];
+    struct tandem_tensor *tx = vector_wrap(context, x, N);
+    struct tandem_tensor *ty = vector_wrap(context, y, N);
+    struct busy busy = {.context = context};
+    pthread_t thread;
+
+    OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
+    ck_assert_int_eq(pthread_create(&thread, NULL, work_until, &busy), 0);
+    for (int i = 0; i < 100; i++)
+        ck_assert_int_eq(in_child(child_of_used, context, tx, ty), 0);
+    __atomic_store_n(&busy.stop, 1, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(busy.failures, 0);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* ---- threads ---- */
+
+#define THREADS 4
+#define ROUNDS 300
+
+struct worker {
+    struct tandem_context *context;
+    uint32_t sim, number;
+    const char *failure; /* libcheck's assertions are for one thread */
+};
+
+#define MUST(call)                                                           \
+    do {                                                                     \
+        if ((call) != TANDEM_OK) {                                           \
+            worker->failure = #call;                                         \
+            return NULL;                                                     \
+        }                                                                    \
+    } while (0)
+
+/* Chains on both devices; the result of round r is known exactly. */
+static void *worker_run(void *argument)
+{
+    struct worker *worker = argument;
+    struct tandem_context *context = worker->context;
+    const int64_t n = 32 + worker->number, square[2] = {8, 8};
+    float x[64], y[64], a[64], b[64], c[64];
+    struct tandem_tensor *tx, *ty, *ta, *tb, *tc;
+    const struct tandem_op neg = {.struct_size = sizeof neg,
+                                  .id = TANDEM_OP_NEG};
+
+    for (int i = 0; i < 64; i++) {
+        a[i] = i % 9 == 0 ? 2 : 0; /* twice the identity */
+        b[i] = (float)(i + (int)worker->number);
+    }
+    count_up(x, n);
+    for (int round = 0; round < ROUNDS; round++) {
+        MUST(tandem_tensor_wrap(context, x, TANDEM_F32, 1, &n, NULL, 0, &tx));
+        MUST(tandem_tensor_create(context, TANDEM_F32, 1, &n, &ty));
+        MUST(tandem_run_on(context, round % 2 ? worker->sim : 0, &neg, &tx, 1,
+                           &ty, 1));
+        MUST(tandem_binary(context, TANDEM_OP_SUB, tx, ty, ty)); /* 2 x */
+        MUST(tandem_run_on(context, round % 3 ? worker->sim : 0, &neg, &ty, 1,
+                           &ty, 1));
+        MUST(tandem_tensor_read(ty, y, (uint64_t)n * 4,
+                                TANDEM_TIMEOUT_INFINITE));
+        for (int64_t i = 0; i < n; i++)
+            if (y[i] != -2 * x[i])
+                worker->failure = "a wrong element";
+        MUST(tandem_tensor_wrap(context, a, TANDEM_F32, 2, square, NULL, 0,
+                                &ta));
+        MUST(tandem_tensor_wrap(context, b, TANDEM_F32, 2, square, NULL, 0,
+                                &tb));
+        MUST(tandem_tensor_wrap(context, c, TANDEM_F32, 2, square, NULL, 0,
+                                &tc));
+        MUST(tandem_matmul(context, NULL, ta, tb, tc));
+        MUST(tandem_tensor_sync(tc, TANDEM_TIMEOUT_INFINITE));
+        for (int i = 0; i < 64; i++)
+            if (c[i] != 2 * b[i])
+                worker->failure = "a wrong product";
+        tandem_tensor_destroy(tx);
+        tandem_tensor_destroy(ty);
+        tandem_tensor_destroy(ta);
+        tandem_tensor_destroy(tb);
+        tandem_tensor_destroy(tc);
+        if (worker->failure)
+            break;
+    }
+    return NULL;
+}
+
+START_TEST(test_threads_share_a_context)
+{
+    struct tandem_context *context = context_new(NULL);
+    struct worker workers[THREADS];
+    pthread_t threads[THREADS];
+
+    for (uint32_t i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){context, device_named(context, "sim"), i,
+                                     NULL};
+        ck_assert_int_eq(
+            pthread_create(&threads[i], NULL, worker_run, &workers[i]), 0);
+    }
+    for (uint32_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (uint32_t i = 0; i < THREADS; i++)
+        ck_assert_msg(!workers[i].failure, "thread %u: %s", i,
+                      workers[i].failure);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+static void *explain_other(void *argument)
+{
+    struct tandem_explanation e = {.struct_size = sizeof e};
+
+    return (void *)(uintptr_t)tandem_explain_last(argument, &e);
+}
+
+/* Explanations, and errors, are a thread's own. */
+START_TEST(test_explanations_are_a_threads_own)
+{
+    struct tandem_context *context = context_new(NULL);
+    float x[N], y[N];
+    struct tandem_tensor *tx = vector_wrap(context, x, N);
+    struct tandem_tensor *ty = vector_wrap(context, y, N);
+    pthread_t thread;
+    void *status = NULL;
+
+    OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_unary(context, TANDEM_OP_ADD, tx, ty));
+    pthread_create(&thread, NULL, explain_other, context);
+    pthread_join(thread, &status);
+    ck_assert_uint_eq((uintptr_t)status, TANDEM_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(tandem_last_error(), "add"));
+    tandem_context_destroy(context);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("failure");
+    TCase *tests = case_new(suite, "failure");
+
+    tcase_add_test(tests, test_work_that_fails_later);
+    tcase_add_test(tests, test_synchronize_reports_the_error_once);
+    tcase_add_test(tests, test_host_written_cures);
+    tcase_add_test(tests, test_out_of_device_memory);
+    tcase_add_test(tests, test_a_lost_device_is_left_out);
+    tcase_add_test(tests, test_data_on_a_lost_device_is_gone);
+    tcase_add_test(tests, test_a_wait_that_never_ends);
+    tcase_add_test(tests, test_a_poll_does_not_wait);
+    tcase_add_test(tests, test_a_child_that_inherits);
+    tcase_add_test(tests, test_a_fork_before_first_use);
+    /* Whose malloc leaves its locks to a child as other threads had them. */
+    if (!SANITIZED_ADDRESS)
+        tcase_add_test(tests, test_forks_while_threads_work);
+    tcase_add_test(tests, test_threads_share_a_context);
+    tcase_add_test(tests, test_explanations_are_a_threads_own);
+    return suite_run(suite);
+}

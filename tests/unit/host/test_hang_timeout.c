@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Devices that hang: calls end, other threads go on, other devices serve.
+ * Nothing here depends on time: where a limit matters a test waits for it to
+ * run out, and where none must run out there is none.
+ */
+#include <config.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support.h"
+
+#define N 64
+#define SHORT_MS 50u
+
+static const struct tandem_op negate = {.struct_size = sizeof negate,
+                                        .id = TANDEM_OP_NEG};
+
+/* The first launch on sim:0 never ends; with fault it fails once it is
+ * released. */
+static struct tandem_context *failing(uint32_t hang_timeout_ms,
+                                      const char *fault)
+{
+    static const char *const keys[] = {"sim.hang", "sim.hang_device",
+                                       "test.fault"};
+    const char *const values[] = {"1", "0", fault};
+    const struct tandem_context_options options = {
+        .struct_size = sizeof options,
+        .open_keys = keys,
+        .open_values = values,
+        .open_count = fault != NULL ? 3 : 2,
+        .hang_timeout_ms = hang_timeout_ms,
+        .log_level = TANDEM_LOG_DEBUG};
+
+    return context_new(&options);
+}
+
+static struct tandem_context *hanging(uint32_t hang_timeout_ms)
+{
+    return failing(hang_timeout_ms, NULL);
+}
+
+struct vectors {
+    struct tandem_context *context;
+    uint32_t sim;
+    float x[N], y[N], z[N];
+    struct tandem_tensor *tx, *ty, *tz;
+    int started; /* for another thread: all of this is set */
+};
+
+/* y = -x is under way on the device that hangs. */
+static void vectors_start(struct vectors *v, struct tandem_context *context)
+{
+    v->context = context;
+    v->sim = device_named(context, "sim");
+    count_up(v->x, N);
+    v->tx = vector_wrap(context, v->x, N);
+    v->ty = vector_wrap(context, v->y, N);
+    v->tz = vector_wrap(context, v->z, N);
+    OK(tandem_run_on(context, v->sim, &negate, &v->tx, 1, &v->ty, 1));
+    __atomic_store_n(&v->started, 1, __ATOMIC_RELEASE);
+}
+
+static void cpu_serves(struct vectors *v)
+{
+    struct tandem_explanation e = {.struct_size = sizeof e};
+
+    memset(v->z, 0, sizeof v->z);
+    OK(tandem_tensor_host_written(v->tz));
+    OK(tandem_unary(v->context, TANDEM_OP_NEG, v->tx, v->tz));
+    OK(tandem_explain_last(v->context, &e));
+    ck_assert_uint_eq(e.chosen, 0);
+    OK(tandem_tensor_sync(v->tz, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(v->z[5], -6);
+}
+
+/* ---- one thread ---- */
+
+START_TEST(test_an_input_on_a_device_that_hangs)
+{
+    struct vectors v;
+
+    vectors_start(&v, hanging(SHORT_MS));
+    FAILS(TANDEM_DEVICE_LOST,
+          tandem_run_on(v.context, 0, &negate, &v.ty, 1, &v.tz, 1));
+    ck_assert_ptr_nonnull(strstr(tandem_last_error(), "did not end"));
+    ck_assert_uint_eq(log_count(TANDEM_LOG_ERROR, "left out from now on"), 1);
+    FAILS(TANDEM_DEVICE_LOST,
+          tandem_tensor_sync(v.ty, TANDEM_TIMEOUT_INFINITE));
+    FAILS(TANDEM_DEVICE_LOST,
+          tandem_run_on(v.context, v.sim, &negate, &v.tx, 1, &v.tz, 1));
+    cpu_serves(&v);
+    /* Written again it is whole again. */
+    OK(tandem_unary(v.context, TANDEM_OP_NEG, v.tx, v.ty));
+    OK(tandem_tensor_sync(v.ty, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(v.y[3], -4);
+    tandem_context_destroy(v.context);
+}
+END_TEST
+
+/* Too large to be copied first, an upload would wait for what hangs. */
+START_TEST(test_a_large_input_for_a_device_that_hangs)
+{
+    const int64_t large = (int64_t)2 << 20;
+    float *memory = calloc((size_t)large, sizeof(*memory));
+    struct tandem_tensor *tensor, *result;
+    struct vectors v;
+
+    ck_assert_ptr_nonnull(memory);
+    vectors_start(&v, hanging(SHORT_MS));
+    tensor = vector_wrap(v.context, memory, large);
+    OK(tandem_tensor_create(v.context, TANDEM_F32, 1, &large, &result));
+    FAILS(TANDEM_DEVICE_LOST,
+          tandem_run_on(v.context, v.sim, &negate, &tensor, 1, &result, 1));
+    ck_assert_ptr_nonnull(strstr(tandem_last_error(), "did not end"));
+    cpu_serves(&v);
+    tandem_context_destroy(v.context);
+    free(memory);
+}
+END_TEST
+
+START_TEST(test_whatever_device_is_chosen)
+{
+    struct script cpu = script_free(), gpu = script_free();
+    struct vectors v;
+
+    script_all(&gpu, 1e6, 0);
+    script_save("cpu", &cpu);
+    script_save("sim", &gpu);
+    vectors_start(&v, hanging(SHORT_MS));
+    FAILS(TANDEM_DEVICE_LOST,
+          tandem_unary(v.context, TANDEM_OP_NEG, v.ty, v.tz));
+    ck_assert_ptr_nonnull(strstr(tandem_last_error(), "did not end"));
+    cpu_serves(&v);
+    tandem_context_destroy(v.context);
+}
+END_TEST
+
+START_TEST(test_a_wait_with_a_timeout_ends)
+{
+    struct vectors v;
+
+    vectors_start(&v, hanging(UINT32_MAX));
+    FAILS(TANDEM_NOT_READY, tandem_tensor_sync(v.ty, 1000000));
+    FAILS(TANDEM_NOT_READY, tandem_tensor_sync(v.ty, 0));
+    FAILS(TANDEM_NOT_READY, tandem_context_synchronize(v.context, 1000000));
+    OK(tandem_tensor_prefetch(v.ty, 0));
+    cpu_serves(&v);
+    hangs_release();
+    OK(tandem_tensor_sync(v.ty, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(v.y[3], -4);
+    OK(tandem_context_synchronize(v.context, TANDEM_TIMEOUT_INFINITE));
+    tandem_context_destroy(v.context);
+}
+END_TEST
+
+START_TEST(test_part_of_what_a_hanging_device_has)
+{
+    const int64_t half = N / 2;
+    struct tandem_tensor *view;
+    struct vectors v;
+
+    vectors_start(&v, hanging(SHORT_MS));
+    /* Every second element: the rest must come home first. */
+    OK(tandem_tensor_view(v.ty, 0, 1, &half, &(int64_t){2}, &view));
+    FAILS(TANDEM_DEVICE_LOST, tandem_tensor_write(view, v.x, sizeof v.x / 2));
+    OK(tandem_tensor_write(v.ty, v.x, sizeof v.x));
+    OK(tandem_tensor_sync(v.ty, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_mem_eq(v.x, v.y, sizeof v.x);
+    tandem_context_destroy(v.context);
+}
+END_TEST
+
+/* A read that ran out may still arrive: the memory is not to be used again. */
+START_TEST(test_memory_that_may_still_be_written)
+{
+    struct vectors v;
+
+    vectors_start(&v, hanging(SHORT_MS));
+    FAILS(TANDEM_NOT_READY, tandem_tensor_sync(v.ty, 1000000));
+    for (int i = 0; i < 2; i++) {
+        FAILS(TANDEM_DEVICE_LOST, tandem_tensor_write(v.ty, v.x, sizeof v.x));
+        ck_assert_ptr_nonnull(strstr(tandem_last_error(), "another tensor"));
+    }
+    ck_assert_uint_eq(log_count(TANDEM_LOG_ERROR, "did not end"), 1);
+    tandem_tensor_destroy(v.ty);
+    cpu_serves(&v);
+    tandem_context_destroy(v.context);
+    hangs_release();
+}
+END_TEST
+
+START_TEST(test_a_measured_operator)
+{
+    struct vectors v;
+
+    vectors_start(&v, hanging(SHORT_MS));
+    OK(tandem_context_set_timing(v.context, 1));
+    /* It was launched; that it does not end is told where it is read. */
+    OK(tandem_run_on(v.context, v.sim, &negate, &v.tx, 1, &v.tz, 1));
+    FAILS(TANDEM_DEVICE_LOST,
+          tandem_tensor_sync(v.tz, TANDEM_TIMEOUT_INFINITE));
+    FAILS(TANDEM_DEVICE_LOST,
+          tandem_context_synchronize(v.context, TANDEM_TIMEOUT_INFINITE));
+    cpu_serves(&v);
+    tandem_context_destroy(v.context);
+}
+END_TEST
+
+START_TEST(test_a_context_ends_all_the_same)
+{
+    struct vectors v;
+
+    vectors_start(&v, hanging(SHORT_MS));
+    tandem_context_destroy(v.context);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_ERROR, "did not end"), 1);
+    ck_assert_uint_eq(counters_read(0).closes, 0);
+}
+END_TEST
+
+START_TEST(test_limits_of_the_environment)
+{
+    struct vectors v;
+
+    setenv("TANDEM_HANG_TIMEOUT_SECONDS", "1", 1);
+    vectors_start(&v, hanging(0));
+    FAILS(TANDEM_DEVICE_LOST,
+          tandem_run_on(v.context, 0, &negate, &v.ty, 1, &v.tz, 1));
+    ck_assert_ptr_nonnull(strstr(tandem_last_error(), "within 1 s"));
+    tandem_context_destroy(v.context);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "HANG_TIMEOUT_SECONDS"), 0);
+    setenv("TANDEM_HANG_TIMEOUT_SECONDS", "soon", 1);
+    tandem_context_destroy(hanging(0));
+    setenv("TANDEM_HANG_TIMEOUT_SECONDS", "1e3", 1);
+    tandem_context_destroy(hanging(0));
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "HANG_TIMEOUT_SECONDS"), 2);
+}
+END_TEST
+
+/* ---- several ---- */
+
+struct stuck {
+    struct vectors *v;
+    enum tandem_status (*call)(struct vectors *v);
+    enum tandem_status status;
+    int ended;
+};
+
+static void *stuck_run(void *argument)
+{
+    struct stuck *stuck = argument;
+
+    stuck->status = stuck->call(stuck->v);
+    __atomic_store_n(&stuck->ended, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+/* Starts a thread that waits for sim:0, and waits until it does. */
+static pthread_t stuck_start(struct stuck *stuck)
+{
+    const uint64_t before = counters_read(0).waits;
+    pthread_t thread;
+
+    ck_assert_int_eq(pthread_create(&thread, NULL, stuck_run, stuck), 0);
+    while (counters_read(0).waits == before ||
+           !__atomic_load_n(&stuck->v->started, __ATOMIC_ACQUIRE)) {
+        ck_assert_msg(!__atomic_load_n(&stuck->ended, __ATOMIC_ACQUIRE),
+                      "it did not wait");
+        usleep(1000);
+    }
+    return thread;
+}
+
+static enum tandem_status stuck_run_on_cpu(struct vectors *v)
+{
+    return tandem_run_on(v->context, 0, &negate, &v->ty, 1, &v->ty, 1);
+}
+
+static enum tandem_status stuck_read(struct vectors *v)
+{
+    return tandem_tensor_sync(v->ty, TANDEM_TIMEOUT_INFINITE);
+}
+
+static enum tandem_status stuck_write(struct vectors *v)
+{
+    const int64_t half = N / 2;
+    struct tandem_tensor *view = NULL;
+    enum tandem_status status = tandem_tensor_view(v->ty, 0, 1, &half,
+                                                   &(int64_t){2}, &view);
+
+    if (status == TANDEM_OK)
+        status = tandem_tensor_write(view, v->x, sizeof v->x / 2);
+    tandem_tensor_destroy(view);
+    return status;
+}
+
+static enum tandem_status stuck_overwrite(struct vectors *v)
+{
+    return tandem_tensor_write(v->ty, v->x, sizeof v->x);
+}
+
+static enum tandem_status stuck_synchronize(struct vectors *v)
+{
+    return tandem_context_synchronize(v->context, TANDEM_TIMEOUT_INFINITE);
+}
+
+/* All that does not need the device goes on, on another device too. */
+static void others_go_on(struct vectors *v)
+{
+    uint32_t other = device_named(v->context, "sim:1"), count;
+    const struct tandem_backend *backend;
+    struct tandem_device *device;
+    struct tandem_explanation e = {.struct_size = sizeof e};
+
+    for (int i = 0; i < 20; i++) {
+        struct tandem_tensor *own = vector_new(v->context, N);
+        float read[N];
+
+        cpu_serves(v);
+        OK(tandem_run_on(v->context, other, &negate, &v->tz, 1, &own, 1));
+        OK(tandem_run_on(v->context, 0, &negate, &own, 1, &own, 1));
+        OK(tandem_tensor_read(own, read, sizeof read, TANDEM_TIMEOUT_INFINITE));
+        ck_assert_float_eq(read[5], -6);
+        OK(tandem_tensor_write(own, v->x, sizeof v->x));
+        OK(tandem_explain_op(v->context, &negate, &own, 1, &own, 1, &e));
+        tandem_tensor_destroy(own);
+    }
+    OK(tandem_device_count(v->context, &count));
+    OK(tandem_device_backend(v->context, 0, &backend, &device));
+    FAILS(TANDEM_NOT_READY, tandem_context_synchronize(v->context, 0));
+}
+
+static void goes_on_beside(enum tandem_status (*call)(struct vectors *v))
+{
+    struct vectors v;
+    struct stuck stuck = {&v, call, TANDEM_FAILED, 0};
+    pthread_t thread;
+
+    setenv("TANDEM_SIM_DEVICES", "2", 1);
+    vectors_start(&v, hanging(UINT32_MAX));
+    thread = stuck_start(&stuck);
+    others_go_on(&v);
+    hangs_release();
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(stuck.status, TANDEM_OK);
+    OK(tandem_tensor_sync(v.ty, TANDEM_TIMEOUT_INFINITE));
+    tandem_context_destroy(v.context);
+}
+
+START_TEST(test_others_go_on_beside_an_operator)
+{
+    goes_on_beside(stuck_run_on_cpu);
+}
+END_TEST
+
+START_TEST(test_others_go_on_beside_a_read)
+{
+    goes_on_beside(stuck_read);
+}
+END_TEST
+
+START_TEST(test_others_go_on_beside_a_write)
+{
+    goes_on_beside(stuck_write);
+}
+END_TEST
+
+START_TEST(test_others_go_on_beside_a_synchronize)
+{
+    goes_on_beside(stuck_synchronize);
+}
+END_TEST
+
+static enum tandem_status stuck_alone(struct vectors *v)
+{
+    vectors_start(v, hanging(SHORT_MS));
+    return tandem_tensor_sync(v->ty, TANDEM_TIMEOUT_INFINITE);
+}
+
+/* A thread that has the context to itself waits for ever on the device: who
+ * comes later and needs that gives it up, and is served by another. */
+START_TEST(test_a_device_that_another_thread_waits_for)
+{
+    struct script cpu = script_free(), gpu = script_free();
+    struct vectors v;
+    struct stuck stuck = {&v, stuck_alone, TANDEM_OK, 0};
+    pthread_t thread;
+
+    v.started = 0;
+    script_all(&cpu, 1e6, 0);
+    script_save("cpu", &cpu);
+    script_save("sim", &gpu);
+    thread = stuck_start(&stuck);
+    cpu_serves(&v);
+    ck_assert_uint_ge(log_count(TANDEM_LOG_WARNING, "not on sim:0"), 1);
+    FAILS(TANDEM_DEVICE_LOST,
+          tandem_run_on(v.context, 0, &negate, &v.ty, 1, &v.tz, 1));
+    hangs_release();
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(stuck.status, TANDEM_DEVICE_LOST);
+    tandem_context_destroy(v.context);
+}
+END_TEST
+
+/* Two that need the same tensor at home: it is moved once. */
+START_TEST(test_two_readers_of_one_tensor)
+{
+    struct vectors v;
+    struct stuck stuck[2] = {{&v, stuck_read, TANDEM_FAILED, 0},
+                             {&v, stuck_read, TANDEM_FAILED, 0}};
+    struct sim_counters before;
+    pthread_t threads[2];
+
+    vectors_start(&v, hanging(UINT32_MAX));
+    before = counters_read(0);
+    threads[0] = stuck_start(&stuck[0]);
+    ck_assert_int_eq(pthread_create(&threads[1], NULL, stuck_run, &stuck[1]),
+                     0);
+    usleep(20000);
+    hangs_release();
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        ck_assert_int_eq(stuck[i].status, TANDEM_OK);
+    }
+    ck_assert_uint_eq(counters_since(0, &before).downloads, 1);
+    ck_assert_float_eq(v.y[3], -4);
+    tandem_context_destroy(v.context);
+}
+END_TEST
+
+/* Who waited for another's read that failed hears of it, too. */
+START_TEST(test_two_readers_of_a_tensor_that_failed)
+{
+    struct vectors v;
+    struct stuck stuck[2] = {{&v, stuck_read, TANDEM_OK, 0},
+                             {&v, stuck_read, TANDEM_OK, 0}};
+    pthread_t threads[2];
+
+    vectors_start(&v, failing(UINT32_MAX, "launch:1:7"));
+    threads[0] = stuck_start(&stuck[0]);
+    ck_assert_int_eq(pthread_create(&threads[1], NULL, stuck_run, &stuck[1]),
+                     0);
+    usleep(20000);
+    hangs_release();
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        ck_assert_int_eq(stuck[i].status, TANDEM_FAILED);
+    }
+    tandem_context_destroy(v.context);
+}
+END_TEST
+
+/* What another thread wrote while this one waited for the device is not
+ * overwritten by what the device had made before. */
+START_TEST(test_a_write_beside_a_wait_is_seen)
+{
+    struct vectors v;
+    struct stuck stuck = {&v, stuck_run_on_cpu, TANDEM_FAILED, 0};
+    float written[N], read[N];
+    pthread_t thread;
+
+    vectors_start(&v, hanging(UINT32_MAX));
+    thread = stuck_start(&stuck);
+    for (int i = 0; i < N; i++)
+        written[i] = 100.0f + (float)i;
+    OK(tandem_tensor_write(v.ty, written, sizeof written));
+    hangs_release();
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(stuck.status, TANDEM_OK);
+    OK(tandem_tensor_read(v.ty, read, sizeof read, TANDEM_TIMEOUT_INFINITE));
+    for (int i = 0; i < N; i++)
+        ck_assert_float_eq(read[i], -written[i]);
+    tandem_context_destroy(v.context);
+}
+END_TEST
+
+/* A read that ran out of time may still be writing the tensor's memory: who
+ * writes that next waits. */
+START_TEST(test_a_write_after_a_read_that_ran_out)
+{
+    struct vectors v;
+    struct stuck stuck = {&v, stuck_overwrite, TANDEM_FAILED, 0};
+    struct sim_counters before;
+    float read[N];
+    pthread_t thread;
+
+    vectors_start(&v, hanging(UINT32_MAX));
+    FAILS(TANDEM_NOT_READY, tandem_tensor_sync(v.ty, 1000000));
+    before = counters_read(0);
+    thread = stuck_start(&stuck);
+    hangs_release();
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(stuck.status, TANDEM_OK);
+    ck_assert_uint_ge(counters_since(0, &before).waits, 1);
+    OK(tandem_tensor_read(v.ty, read, sizeof read, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_mem_eq(read, v.x, sizeof read);
+    tandem_context_destroy(v.context);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("hang");
+    TCase *tests = case_new(suite, "hang");
+
+    tcase_add_test(tests, test_an_input_on_a_device_that_hangs);
+    tcase_add_test(tests, test_a_large_input_for_a_device_that_hangs);
+    tcase_add_test(tests, test_whatever_device_is_chosen);
+    tcase_add_test(tests, test_a_wait_with_a_timeout_ends);
+    tcase_add_test(tests, test_part_of_what_a_hanging_device_has);
+    tcase_add_test(tests, test_memory_that_may_still_be_written);
+    tcase_add_test(tests, test_a_measured_operator);
+    tcase_add_test(tests, test_a_context_ends_all_the_same);
+    tcase_add_test(tests, test_limits_of_the_environment);
+    tcase_add_test(tests, test_others_go_on_beside_an_operator);
+    tcase_add_test(tests, test_others_go_on_beside_a_read);
+    tcase_add_test(tests, test_others_go_on_beside_a_write);
+    tcase_add_test(tests, test_others_go_on_beside_a_synchronize);
+    tcase_add_test(tests, test_a_device_that_another_thread_waits_for);
+    tcase_add_test(tests, test_two_readers_of_one_tensor);
+    tcase_add_test(tests, test_two_readers_of_a_tensor_that_failed);
+    tcase_add_test(tests, test_a_write_beside_a_wait_is_seen);
+    tcase_add_test(tests, test_a_write_after_a_read_that_ran_out);
+    return suite_run(suite);
+}

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bad input of every public function: a status, a message that names the
+ * argument and its values, nothing started, nothing changed.
+ */
+#include <config.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+#define BAD(call) FAILS(TANDEM_INVALID_ARGUMENT, call)
+
+/* The last message has this in it. */
+static void says(const char *text)
+{
+    ck_assert_msg(strstr(tandem_last_error(), text) != NULL,
+                  "\"%s\" does not say %s", tandem_last_error(), text);
+}
+
+#define N 12
+static float x[N], y[N];
+static struct tandem_context *context, *other;
+static struct tandem_tensor *tx, *ty, *foreign, *freed;
+static uint32_t sim;
+static struct sim_counters before;
+
+static void input_setup(void)
+{
+    context = context_new(NULL);
+    other = context_new(NULL);
+    sim = device_named(context, "sim");
+    count_up(x, N);
+    memset(y, 0x5a, sizeof y);
+    tx = vector_wrap(context, x, N);
+    ty = vector_wrap(context, y, N);
+    foreign = vector_wrap(other, x, N);
+    freed = vector_wrap(context, x, N);
+    tandem_tensor_destroy(freed);
+    before = counters_read(UINT32_MAX);
+}
+
+/* After whatever was refused: no work, inputs and outputs as they were. */
+static void input_teardown(void)
+{
+    const struct sim_counters after = counters_since(UINT32_MAX, &before);
+
+    ck_assert_uint_eq(after.launches + after.gemms + after.uploads, 0);
+    for (int i = 0; i < N; i++)
+        ck_assert_float_eq(x[i], (float)(i + 1));
+    for (size_t i = 0; i < sizeof y; i++)
+        ck_assert_int_eq(((unsigned char *)y)[i], 0x5a);
+    tandem_context_destroy(context);
+    tandem_context_destroy(other);
+}
+
+static struct tandem_op operator(uint32_t id)
+{
+    return (struct tandem_op){.struct_size = sizeof(struct tandem_op),
+                              .id = id};
+}
+
+START_TEST(test_context_functions)
+{
+    struct tandem_device_info info = {.struct_size = sizeof info};
+    const struct tandem_backend *table = (void *)&info;
+    struct tandem_device *handle = (void *)&info;
+    struct tandem_context *gone = context_new(NULL);
+    const char *name;
+    uint32_t value;
+
+    tandem_context_destroy(gone);
+    BAD(tandem_context_create(NULL, NULL));
+    BAD(tandem_device_count(NULL, &value));
+    BAD(tandem_device_count(context, NULL));
+    BAD(tandem_device_count(gone, &value));
+    BAD(tandem_device_describe(NULL, 0, &info));
+    BAD(tandem_device_describe(context, 0, NULL));
+    BAD(tandem_device_describe(context, 15, &info));
+    says("15");
+    BAD(tandem_device_name(context, 15, &name, &value));
+    BAD(tandem_device_name(NULL, 0, &name, &value));
+    BAD(tandem_device_find(context, NULL, &value));
+    BAD(tandem_device_find(context, "cpu", NULL));
+    BAD(tandem_device_find(NULL, "cpu", &value));
+    BAD(tandem_device_is_calibrated(context, 15, &value));
+    BAD(tandem_device_is_calibrated(context, 0, NULL));
+    BAD(tandem_device_is_calibrated(NULL, 0, &value));
+    BAD(tandem_device_profile_path(context, 15, &name));
+    BAD(tandem_device_profile_path(context, 0, NULL));
+    BAD(tandem_device_profile_path(NULL, 0, &name));
+    BAD(tandem_device_backend(context, 15, &table, &handle));
+    ck_assert_ptr_null(table);
+    ck_assert_ptr_null(handle);
+    BAD(tandem_device_backend(context, 0, NULL, &handle));
+    BAD(tandem_device_backend(context, 0, &table, NULL));
+    BAD(tandem_device_backend(NULL, 0, &table, &handle));
+    BAD(tandem_context_force_device(NULL, 0));
+    BAD(tandem_context_force_device(context, 15));
+    BAD(tandem_context_set_observer(NULL, NULL, NULL));
+    BAD(tandem_context_synchronize(NULL, TANDEM_TIMEOUT_INFINITE));
+    BAD(tandem_context_synchronize(gone, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_ptr_null(tandem_context_load_error(NULL, 0));
+    ck_assert_ptr_null(tandem_context_load_error(context, UINT32_MAX));
+}
+END_TEST
+
+START_TEST(test_options)
+{
+    struct tandem_context_options options = {
+        .struct_size = sizeof options,
+        .plugin_path = scratch_path("plugins"),
+        .open_count = 1};
+    const char *const keys[1] = {"isa"}, *const none[1] = {NULL};
+    struct tandem_context *made = NULL;
+
+    BAD(tandem_context_create(&options, &made));
+    options.open_keys = keys;
+    BAD(tandem_context_create(&options, &made));
+    options.open_values = none;
+    BAD(tandem_context_create(&options, &made));
+    options.open_keys = none;
+    options.open_values = keys;
+    BAD(tandem_context_create(&options, &made));
+    ck_assert_ptr_null(made);
+}
+END_TEST
+
+/* 0 is a struct_size that was forgotten, that of a pointer a common slip; one
+ * less than the first version's is no version. */
+START_TEST(test_sizes_of_options)
+{
+    const size_t least[2] = {TANDEM_CONTEXT_OPTIONS_BYTES_0_1,
+                             TANDEM_MATMUL_OPTIONS_BYTES_0_1};
+    const size_t sizes[2][4] = {{0, 4, sizeof(void *), least[0] - 1},
+                                {0, 4, sizeof(void *), least[1] - 1}};
+    struct tandem_context_options options = {
+        .plugin_path = scratch_path("plugins")};
+    struct tandem_matmul_options how = {.alpha = 2,
+                                        .device = TANDEM_ANY_DEVICE};
+    struct tandem_explanation e = {.struct_size = sizeof e};
+    struct tandem_tensor *a = matrix_wrap(context, x, 3, 4);
+    struct tandem_tensor *b = matrix_wrap(context, x, 4, 3);
+    struct tandem_tensor *c = matrix_wrap(context, y, 3, 3);
+
+    for (int i = 0; i < 4; i++) {
+        struct tandem_context *made = (void *)&options;
+
+        options.struct_size = sizes[0][i];
+        BAD(tandem_context_create(&options, &made));
+        says("options.struct_size");
+        says("set it to sizeof(struct tandem_context_options)");
+        ck_assert_ptr_null(made);
+        how.struct_size = sizes[1][i];
+        BAD(tandem_matmul(context, &how, a, b, c));
+        says("matmul: options.struct_size");
+        says("set it to sizeof(struct tandem_matmul_options)");
+        BAD(tandem_explain_matmul(context, &how, a, b, c, &e));
+        says("options.struct_size");
+    }
+}
+END_TEST
+
+/* Of what crosses into the library or is filled by it. */
+START_TEST(test_sizes_that_were_forgotten)
+{
+    struct tandem_device_info info = {.kind = 77};
+    struct tandem_explanation e = {.op = 77};
+    struct tandem_op op = operator(TANDEM_OP_NEG), none = op;
+    struct tandem_tensor *a = matrix_wrap(context, x, 3, 4);
+    struct tandem_tensor *b = matrix_wrap(context, x, 4, 3);
+    struct tandem_tensor *c = matrix_wrap(context, y, 3, 3);
+
+    none.struct_size = 0;
+    BAD(tandem_device_describe(context, 0, &info));
+    says("out_info.struct_size");
+    says("sizeof(struct tandem_device_info)");
+    BAD(tandem_explain_last(context, &e));
+    says("out.struct_size");
+    says("sizeof(struct tandem_explanation)");
+    BAD(tandem_explain_op(context, &op, &tx, 1, &ty, 1, &e));
+    says("out.struct_size");
+    BAD(tandem_explain_matmul(context, NULL, a, b, c, &e));
+    says("out.struct_size");
+    ck_assert_uint_eq(info.kind, 77);
+    ck_assert_uint_eq(e.op, 77);
+    BAD(tandem_run(context, &none, &tx, 1, &ty, 1));
+    says("op.struct_size");
+    says("sizeof(struct tandem_op)");
+    BAD(tandem_run_on(context, sim, &none, &tx, 1, &ty, 1));
+    says("op.struct_size");
+    e.struct_size = sizeof e;
+    BAD(tandem_explain_op(context, &none, &tx, 1, &ty, 1, &e));
+    says("op.struct_size");
+}
+END_TEST
+
+START_TEST(test_tensors)
+{
+    static const int64_t one[1] = {1}, minus[1] = {-1}, nine[9] = {1};
+    static const int64_t huge[2] = {INT64_MAX / 2, 3}, large[1] = {INT64_MAX};
+    static const int64_t wild[1] = {INT64_MIN}, two[1] = {2};
+    struct tandem_tensor *made = (void *)x;
+
+    BAD(tandem_tensor_create(NULL, TANDEM_F32, 1, one, &made));
+    ck_assert_ptr_null(made);
+    BAD(tandem_tensor_create(context, TANDEM_F32, 1, one, NULL));
+    BAD(tandem_tensor_create(context, TANDEM_F32, 1, NULL, &made));
+    BAD(tandem_tensor_create(context, TANDEM_F32, 9, nine, &made));
+    says("9");
+    BAD(tandem_tensor_create(context, TANDEM_F32, 1, minus, &made));
+    says("-1");
+    BAD(tandem_tensor_create(context, TANDEM_F32, 2, huge, &made));
+    BAD(tandem_tensor_create(context, TANDEM_F32, 1, large, &made));
+    BAD(tandem_tensor_create(context, 0, 1, one, &made));
+    BAD(tandem_tensor_create(context, 0x0230, 1, one, &made));
+    BAD(tandem_tensor_wrap(NULL, x, TANDEM_F32, 1, one, NULL, 0, &made));
+    BAD(tandem_tensor_wrap(context, NULL, TANDEM_F32, 1, one, NULL, 0, &made));
+    BAD(tandem_tensor_wrap(context, x, TANDEM_F32, 1, NULL, NULL, 0, &made));
+    BAD(tandem_tensor_wrap(context, x, TANDEM_F32, 1, one, NULL, 0, NULL));
+    BAD(tandem_tensor_wrap(context, x, TANDEM_F32, 1, one, NULL, 64, &made));
+    BAD(tandem_tensor_wrap(context, (char *)x + 1, TANDEM_F32, 1, one, NULL, 0,
+                           &made));
+    BAD(tandem_tensor_wrap(context, x, TANDEM_F32, 1, two, large, 0, &made));
+    BAD(tandem_tensor_wrap(context, x, TANDEM_F32, 1, two, wild, 0, &made));
+    ck_assert_ptr_null(made);
+    BAD(tandem_tensor_view(NULL, 0, 1, one, NULL, &made));
+    BAD(tandem_tensor_view(freed, 0, 1, one, NULL, &made));
+    BAD(tandem_tensor_view(tx, 0, 1, one, NULL, NULL));
+    BAD(tandem_tensor_view(tx, 0, 1, NULL, NULL, &made));
+    BAD(tandem_tensor_view(tx, 0, 9, nine, NULL, &made));
+    BAD(tandem_tensor_view(tx, 0, 1, minus, NULL, &made));
+    BAD(tandem_tensor_view(tx, N, 1, one, NULL, &made));
+    BAD(tandem_tensor_view(tx, INT64_MIN, 1, one, NULL, &made));
+    ck_assert_ptr_null(made);
+    tandem_tensor_destroy(NULL);
+    tandem_tensor_destroy(freed); /* a freed handle is left alone */
+}
+END_TEST
+
+START_TEST(test_tensor_functions)
+{
+    struct tandem_tensor *const wrong[] = {NULL, freed};
+    const void *data;
+    uint32_t value;
+    int64_t shape[TANDEM_MAX_RANK];
+    float room[N];
+
+    for (int i = 0; i < 2; i++) {
+        struct tandem_tensor *t = wrong[i];
+
+        BAD(tandem_tensor_describe(t, &value, &value, shape, shape));
+        BAD(tandem_tensor_write(t, room, sizeof room));
+        BAD(tandem_tensor_read(t, room, sizeof room, TANDEM_TIMEOUT_INFINITE));
+        BAD(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
+        BAD(tandem_tensor_host_data(t, TANDEM_TIMEOUT_INFINITE, &data));
+        BAD(tandem_tensor_host_written(t));
+        BAD(tandem_tensor_prefetch(t, 0));
+        BAD(tandem_tensor_residency(t, &value));
+    }
+    BAD(tandem_tensor_write(tx, NULL, sizeof x));
+    BAD(tandem_tensor_write(tx, room, sizeof x - 1));
+    BAD(tandem_tensor_write(tx, room, 0));
+    BAD(tandem_tensor_write(tx, room, UINT64_MAX));
+    BAD(tandem_tensor_read(tx, NULL, sizeof x, TANDEM_TIMEOUT_INFINITE));
+    BAD(tandem_tensor_read(tx, room, sizeof x + 1, TANDEM_TIMEOUT_INFINITE));
+    BAD(tandem_tensor_host_data(tx, TANDEM_TIMEOUT_INFINITE, NULL));
+    BAD(tandem_tensor_residency(tx, NULL));
+    BAD(tandem_tensor_prefetch(tx, 15));
+    BAD(tandem_tensor_describe(tx, NULL, &value, NULL, NULL));
+    BAD(tandem_tensor_describe(tx, &value, NULL, NULL, NULL));
+}
+END_TEST
+
+START_TEST(test_operands)
+{
+    struct tandem_op op = operator(TANDEM_OP_ADD);
+    struct tandem_tensor *in[2] = {tx, tx}, *out[1] = {ty};
+    struct tandem_tensor *many[9] = {tx, tx, tx, tx, tx, tx, tx, tx, tx};
+
+    BAD(tandem_run(NULL, &op, in, 2, out, 1));
+    BAD(tandem_run(context, NULL, in, 2, out, 1));
+    BAD(tandem_run(context, &op, NULL, 2, out, 1));
+    BAD(tandem_run(context, &op, in, 2, NULL, 1));
+    BAD(tandem_run(context, &op, in, 1, out, 1));
+    says("add");
+    BAD(tandem_run(context, &op, in, 2, out, 0));
+    BAD(tandem_run(context, &op, many, 9, out, 1));
+    BAD(tandem_run(context, &op, many, UINT32_MAX, out, UINT32_MAX));
+    out[0] = NULL;
+    BAD(tandem_run(context, &op, in, 2, out, 1));
+    out[0] = freed;
+    BAD(tandem_run(context, &op, in, 2, out, 1));
+    out[0] = foreign;
+    BAD(tandem_run(context, &op, in, 2, out, 1));
+    out[0] = ty;
+    in[1] = freed;
+    BAD(tandem_run(context, &op, in, 2, out, 1));
+    says("input 1");
+    in[1] = foreign;
+    BAD(tandem_run(context, &op, in, 2, out, 1));
+    in[1] = NULL; /* a scalar without its value */
+    BAD(tandem_run(context, &op, in, 2, out, 1));
+    in[0] = NULL;
+    BAD(tandem_run(context, &op, in, 2, out, 1));
+    BAD(tandem_run_on(context, 15, &op, in, 2, out, 1));
+    BAD(tandem_run_on(NULL, 0, &op, in, 2, out, 1));
+}
+END_TEST
+
+START_TEST(test_operators)
+{
+    static const uint32_t none[] = {0, 99, 255, 256, UINT32_MAX};
+    struct tandem_op op;
+
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        op = operator(none[i]);
+        BAD(tandem_run(context, &op, &tx, 1, &ty, 1));
+    }
+    op = operator(TANDEM_OP_GEMM);
+    BAD(tandem_run(context, &op, NULL, 0, NULL, 0));
+    op = operator(TANDEM_OP_FUSED);
+    ck_assert_int_ne(tandem_run(context, &op, &tx, 1, &ty, 1), TANDEM_OK);
+    op = operator(TANDEM_OP_CLIP); /* without min and max */
+    BAD(tandem_run(context, &op, &tx, 1, &ty, 1));
+    says("clip");
+    op = operator(TANDEM_OP_SOFTMAX); /* without an axis */
+    BAD(tandem_run(context, &op, &tx, 1, &ty, 1));
+    op.int_count = 1; /* NULL */
+    BAD(tandem_run(context, &op, &tx, 1, &ty, 1));
+}
+END_TEST
+
+/* Shapes and dtypes that do not go together, each named in the message. */
+START_TEST(test_shapes)
+{
+    static const int64_t five[1] = {5}, far[1] = {7}, twelve[1] = {12};
+    struct tandem_op op = operator(TANDEM_OP_SOFTMAX);
+    struct tandem_tensor *small, *integers, *scalar;
+
+    OK(tandem_tensor_wrap(context, y, TANDEM_F32, 1, five, NULL, 0, &small));
+    OK(tandem_tensor_wrap(context, y, TANDEM_I32, 1, twelve, NULL, 0,
+                          &integers));
+    OK(tandem_tensor_wrap(context, y, TANDEM_F32, 0, NULL, NULL, 0, &scalar));
+    BAD(tandem_unary(context, TANDEM_OP_NEG, tx, small));
+    says("neg");
+    BAD(tandem_unary(context, TANDEM_OP_NEG, tx, integers));
+    BAD(tandem_binary(context, TANDEM_OP_ADD, tx, small, ty));
+    says("add");
+    BAD(tandem_binary(context, TANDEM_OP_ADD, tx, integers, ty));
+    BAD(tandem_binary(context, TANDEM_OP_LESS, tx, tx, ty));
+    BAD(tandem_unary(context, TANDEM_OP_ADD, tx, ty));
+    BAD(tandem_binary(context, TANDEM_OP_NEG, tx, tx, ty));
+    op.int_count = 1;
+    op.ints = far;
+    BAD(tandem_run(context, &op, &tx, 1, &ty, 1));
+    says("7");
+    BAD(tandem_reduce(context, TANDEM_OP_SUM, 2, tx, scalar));
+    BAD(tandem_reduce(context, TANDEM_OP_SUM, 1, tx, small));
+    BAD(tandem_reduce(context, TANDEM_OP_SUM, 1, NULL, scalar));
+    BAD(tandem_reduce(context, TANDEM_OP_SUM, 1, tx, NULL));
+    BAD(tandem_reduce(NULL, TANDEM_OP_SUM, 1, tx, scalar));
+    BAD(tandem_unary(context, TANDEM_OP_NEG, NULL, ty));
+    BAD(tandem_unary(context, TANDEM_OP_NEG, tx, NULL));
+    BAD(tandem_unary(NULL, TANDEM_OP_NEG, tx, ty));
+    BAD(tandem_binary(NULL, TANDEM_OP_ADD, tx, tx, ty));
+    BAD(tandem_binary(context, TANDEM_OP_ADD, tx, tx, NULL));
+}
+END_TEST
+
+START_TEST(test_aliasing)
+{
+    static const int64_t six[1] = {6}, two_rows[2] = {2, 6};
+    static const int64_t repeat[2] = {0, 1};
+    struct tandem_tensor *low, *high, *same, *repeated, *pair;
+
+    OK(tandem_tensor_view(tx, 0, 1, six, NULL, &low));
+    OK(tandem_tensor_view(tx, 3, 1, six, NULL, &high));
+    OK(tandem_tensor_view(tx, 0, 2, two_rows, repeat, &repeated));
+    OK(tandem_tensor_view(tx, 0, 2, two_rows, NULL, &pair));
+    OK(tandem_tensor_view(tx, 0, 1, six, NULL, &same));
+    BAD(tandem_unary(context, TANDEM_OP_NEG, low, high)); /* a part */
+    says("overlap");
+    BAD(tandem_unary(context, TANDEM_OP_NEG, pair, repeated)); /* itself */
+}
+END_TEST
+
+START_TEST(test_products)
+{
+    struct tandem_matmul_options options = {.struct_size = sizeof options,
+                                            .alpha = 1,
+                                            .device = TANDEM_ANY_DEVICE};
+    struct tandem_explanation e = {.struct_size = sizeof e};
+    struct tandem_tensor *a = matrix_wrap(context, x, 3, 4);
+    struct tandem_tensor *b = matrix_wrap(context, x, 4, 3);
+    struct tandem_tensor *c = matrix_wrap(context, y, 3, 3);
+    struct tandem_tensor *strange, *half;
+    const int64_t shape[2] = {2, 2}, apart[2] = {4, 2}, square[2] = {3, 3};
+    const double forms[] = {0.5, 2, -1, 1e-300, (double)NAN, (double)INFINITY};
+
+    BAD(tandem_matmul(NULL, NULL, a, b, c));
+    BAD(tandem_matmul(context, NULL, NULL, b, c));
+    BAD(tandem_matmul(context, NULL, a, NULL, c));
+    BAD(tandem_matmul(context, NULL, a, b, NULL));
+    BAD(tandem_matmul(context, NULL, a, a, c));
+    says("3 x 4");
+    BAD(tandem_matmul(context, NULL, b, a, c));
+    BAD(tandem_matmul(context, NULL, tx, b, c));
+    BAD(tandem_matmul(context, NULL, a, b, foreign));
+    BAD(tandem_matmul(context, NULL, a, freed, c));
+    options.bias = tx;
+    BAD(tandem_matmul(context, &options, a, b, c));
+    says("bias");
+    options.bias = freed;
+    BAD(tandem_matmul(context, &options, a, b, c));
+    options.bias = NULL;
+    options.activation = TANDEM_OP_ADD;
+    FAILS(TANDEM_UNSUPPORTED, tandem_matmul(context, &options, a, b, c));
+    says("add");
+    /* Though the product was judged good with a form that there is. */
+    options.activation = TANDEM_OP_GELU;
+    OK(tandem_explain_matmul(context, &options, a, b, c, &e));
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        options.activation_alpha = forms[i];
+        BAD(tandem_matmul(context, &options, a, b, c));
+        says("activation_alpha");
+        BAD(tandem_explain_matmul(context, &options, a, b, c, &e));
+    }
+    options.activation_alpha = 0;
+    options.activation = TANDEM_OP_INVALID;
+    options.flags = 1u << 31;
+    BAD(tandem_matmul(context, &options, a, b, c));
+    options.flags = TANDEM_GEMM_TRANSPOSE_A;
+    BAD(tandem_matmul(context, &options, a, b, c));
+    says("unknown bits");
+    options.flags = TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
+    options.device = 15;
+    BAD(tandem_matmul(context, &options, a, b, c));
+    OK(tandem_tensor_wrap(context, x, TANDEM_F32, 2, shape, apart, 0,
+                          &strange));
+    BAD(tandem_matmul(context, NULL, strange, strange, c));
+    OK(tandem_tensor_wrap(context, x, TANDEM_F16, 2, square, NULL, 0, &half));
+    BAD(tandem_matmul(context, NULL, half, c, c));
+    says("a is f16, b f32");
+    OK(tandem_tensor_wrap(context, x, TANDEM_F16, 1, square, NULL, 0,
+                          &options.bias));
+    options.device = TANDEM_ANY_DEVICE;
+    BAD(tandem_matmul(context, &options, half, half, c));
+    says("bias is f16, c f32");
+    BAD(tandem_explain_matmul(context, NULL, a, a, c, &e));
+    BAD(tandem_explain_matmul(context, NULL, a, b, c, NULL));
+    BAD(tandem_explain_matmul(NULL, NULL, a, b, c, &e));
+}
+END_TEST
+
+START_TEST(test_explanations)
+{
+    struct tandem_op op = operator(TANDEM_OP_NEG);
+    struct tandem_explanation e = {.struct_size = sizeof e};
+    struct tandem_tensor *two[2] = {tx, tx};
+
+    BAD(tandem_explain_last(NULL, &e));
+    BAD(tandem_explain_op(NULL, &op, &tx, 1, &ty, 1, &e));
+    BAD(tandem_explain_op(context, NULL, &tx, 1, &ty, 1, &e));
+    BAD(tandem_explain_op(context, &op, NULL, 1, &ty, 1, &e));
+    BAD(tandem_explain_op(context, &op, two, 2, &ty, 1, &e));
+    BAD(tandem_explain_op(context, &op, &tx, 1, &ty, 1, NULL));
+    e.struct_size = 4;
+    BAD(tandem_explain_op(context, &op, &tx, 1, &ty, 1, &e));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("input");
+    TCase *tests = case_new(suite, "input");
+
+    tcase_add_checked_fixture(tests, input_setup, input_teardown);
+    tcase_add_test(tests, test_context_functions);
+    tcase_add_test(tests, test_options);
+    tcase_add_test(tests, test_sizes_of_options);
+    tcase_add_test(tests, test_sizes_that_were_forgotten);
+    tcase_add_test(tests, test_tensors);
+    tcase_add_test(tests, test_tensor_functions);
+    tcase_add_test(tests, test_operands);
+    tcase_add_test(tests, test_operators);
+    tcase_add_test(tests, test_shapes);
+    tcase_add_test(tests, test_aliasing);
+    tcase_add_test(tests, test_products);
+    tcase_add_test(tests, test_explanations);
+    return suite_run(suite);
+}

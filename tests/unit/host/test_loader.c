@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The loader: what it takes for a plugin, what it refuses and says of it, and
+ * that every plugin may fail alone.
+ */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "required_entries.h"
+#include "support.h"
+
+/* The problem that names text, or NULL. */
+static const char *problem_with(struct tandem_context *context,
+                                const char *text)
+{
+    const char *problem;
+
+    for (uint32_t i = 0; (problem = tandem_context_load_error(context, i)); i++)
+        if (strstr(problem, text))
+            return problem;
+    return NULL;
+}
+
+/* A directory of its own with the CPU plugin and, as tandem-other.so, the
+ * named file of the build. */
+static const char *directory_with(const char *build_name)
+{
+    const char *directory = scratch_path("with-%s", build_name);
+
+    directory_remove(directory);
+    directory_make(directory);
+    file_copy(scratch_path("with-%s/tandem-cpu.so", build_name),
+              build_path("tandem-cpu.so"));
+    file_copy(scratch_path("with-%s/tandem-other.so", build_name),
+              build_path(build_name));
+    return directory;
+}
+
+static struct tandem_context *context_at(const char *directory)
+{
+    const struct tandem_context_options options = {.plugin_path = directory};
+
+    return context_new(&options);
+}
+
+/* tandem-other.so cannot be used; the problem says why, the CPU works. */
+static void refused(const char *build_name, const char *reason)
+{
+    struct tandem_context *context = context_at(directory_with(build_name));
+    const char *problem = problem_with(context, "tandem-other.so");
+
+    ck_assert_msg(problem != NULL, "%s was not refused", build_name);
+    ck_assert_msg(!reason || strstr(problem, reason), "\"%s\" does not say %s",
+                  problem, reason);
+    ck_assert_uint_ge(log_count(TANDEM_LOG_WARNING, "tandem-other.so"), 1);
+    context_works(context);
+    tandem_context_destroy(context);
+}
+
+static void scripted_refused(const char *script, const char *reason)
+{
+    setenv("TANDEM_TEST_PLUGIN", script, 1);
+    refused("badplugin-scripted.so", reason);
+}
+
+START_TEST(test_good_plugins_load)
+{
+    struct tandem_context *context = context_new(NULL);
+    const char *backend = NULL;
+    uint32_t count = 0, index = 9;
+
+    OK(tandem_device_count(context, &count));
+    ck_assert_uint_ge(count, 2);
+    OK(tandem_device_name(context, 0, &backend, &index));
+    ck_assert_str_eq(backend, "cpu");
+    ck_assert_uint_eq(index, 0);
+    ck_assert_uint_lt(device_named(context, "sim"), count);
+    ck_assert_ptr_null(problem_with(context, "tandem-cpu.so"));
+    ck_assert_ptr_null(problem_with(context, "tandem-sim.so"));
+    context_works(context);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_the_environment_names_plugins)
+{
+    const struct tandem_context_options options = {.plugin_path = "/nowhere"};
+    struct tandem_context *context;
+
+    setenv("TANDEM_PLUGIN_PATH", scratch_path("plugins"), 1);
+    context = context_new(&options);
+    ck_assert_uint_eq(device_named(context, "cpu"), 0);
+    device_named(context, "sim");
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_the_environment_names_backends)
+{
+    struct tandem_context *context;
+    uint32_t device;
+
+    setenv("TANDEM_BACKENDS", "cpu", 1);
+    context = context_new(NULL);
+    ck_assert_uint_eq(device_named(context, "cpu"), 0);
+    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "sim", &device));
+    context_works(context);
+    tandem_context_destroy(context);
+    setenv("TANDEM_BACKENDS", "sim,cpu", 1);
+    context = context_new(NULL);
+    device_named(context, "sim");
+    ck_assert_uint_eq(device_named(context, "cpu"), 0);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_no_plugins_is_no_device)
+{
+    struct tandem_context_options options = {.struct_size = sizeof options};
+    struct tandem_context *context = (struct tandem_context *)&options;
+
+    if (access(PLUGINDIR, F_OK) == 0) /* something is installed */
+        return;
+    options.plugin_path = "/nowhere";
+    FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
+    ck_assert_ptr_null(context);
+}
+END_TEST
+
+START_TEST(test_relative_and_empty_elements_are_ignored)
+{
+    struct tandem_context_options options = {.struct_size = sizeof options};
+    struct tandem_context *context;
+    char path[4096];
+
+    ck_assert_int_eq(chdir(scratch_path(".")), 0);
+    if (access(PLUGINDIR, F_OK) != 0) {
+        options.plugin_path = "plugins::./plugins:";
+        FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
+    }
+    snprintf(path, sizeof path, "plugins::%s:", scratch_path("plugins"));
+    log_forget();
+    context = context_at(path);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
+                                "\"plugins\" of the plugin path ignored: it "
+                                "is relative"),
+                      1);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
+                                "\"\" of the plugin path ignored: it is empty"),
+                      2);
+    context_works(context);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_text_is_no_plugin)
+{
+    const char *directory = directory_with("badplugin-symbol.so");
+    struct tandem_context *context;
+
+    file_write(scratch_path("with-badplugin-symbol.so/tandem-other.so"),
+               "#!/bin/sh\necho not a shared object\n");
+    context = context_at(directory);
+    ck_assert_ptr_nonnull(problem_with(context, "tandem-other.so"));
+    context_works(context);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_empty_and_cut_files_are_no_plugins)
+{
+    const char *directory = directory_with("tandem-sim.so");
+    const char *file = scratch_path("with-tandem-sim.so/tandem-other.so");
+    struct tandem_context *context;
+
+    ck_assert_int_eq(truncate(file, 3000), 0);
+    context = context_at(directory);
+    ck_assert_ptr_nonnull(problem_with(context, "tandem-other.so"));
+    context_works(context);
+    tandem_context_destroy(context);
+    ck_assert_int_eq(truncate(file, 0), 0);
+    context = context_at(directory);
+    ck_assert_ptr_nonnull(problem_with(context, "tandem-other.so"));
+    context_works(context);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_missing_symbol)
+{
+    refused("badplugin-symbol.so", TANDEM_BACKEND_QUERY_SYMBOL);
+}
+END_TEST
+
+START_TEST(test_wrong_major)
+{
+    scripted_refused("null", NULL);
+    scripted_refused("major", NULL);
+}
+END_TEST
+
+START_TEST(test_truncated_table)
+{
+    scripted_refused("size=0", NULL);
+    scripted_refused("size=8", NULL);
+    scripted_refused("size=64", NULL);
+}
+END_TEST
+
+START_TEST(test_bad_names)
+{
+    scripted_refused("noname", NULL);
+    scripted_refused("name=", NULL);
+    scripted_refused("name=Upper", NULL);
+    scripted_refused("name=a b", NULL);
+    scripted_refused("name=a:0", NULL);
+}
+END_TEST
+
+/* The first of a name is used; that is no problem: directories of a path often
+ * hold the same plugins. */
+START_TEST(test_duplicate_name)
+{
+    struct tandem_context *context;
+    uint32_t count = 0;
+
+    setenv("TANDEM_TEST_PLUGIN", "name=cpu", 1);
+    setenv("TANDEM_LOG", "info", 1);
+    context = context_at(directory_with("badplugin-scripted.so"));
+    ck_assert_uint_ge(log_count(TANDEM_LOG_INFO, "tandem-other.so"), 1);
+    OK(tandem_device_count(context, &count));
+    ck_assert_uint_ge(count, 1);
+    context_works(context);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+static const char *const required[] = {
+#define NAME(entry) #entry,
+    REQUIRED_ENTRIES(NAME)};
+static const char *const optional[] = {OPTIONAL_ENTRIES(NAME)};
+
+START_TEST(test_missing_required_entry)
+{
+    char script[64];
+
+    snprintf(script, sizeof script, "missing=%s", required[_i]);
+    scripted_refused(script, required[_i]);
+}
+END_TEST
+
+/* No problem with the file itself; that it has no device is not one. */
+static void accepted(const char *script)
+{
+    struct tandem_context *context;
+    uint32_t count;
+
+    setenv("TANDEM_TEST_PLUGIN", script, 1);
+    context = context_at(directory_with("badplugin-scripted.so"));
+    ck_assert_msg(!problem_with(context, "tandem-other.so"), "%s: %s", script,
+                  problem_with(context, "tandem-other.so"));
+    OK(tandem_device_count(context, &count));
+    context_works(context);
+    tandem_context_destroy(context);
+}
+
+START_TEST(test_missing_optional_entry)
+{
+    char script[64];
+
+    snprintf(script, sizeof script, "missing=%s", optional[_i]);
+    /* host_free without host_alloc, or unmap without map, is half a pair. */
+    if (strstr(script, "host_") || strstr(script, "map") ||
+        strstr(script, "capture") || strstr(script, "graph"))
+        return;
+    accepted(script);
+}
+END_TEST
+
+START_TEST(test_newer_minor_version)
+{
+    accepted("good");
+    accepted("newer");
+}
+END_TEST
+
+START_TEST(test_a_backend_whose_count_fails)
+{
+    struct tandem_context *context;
+    uint32_t count = 0, device;
+
+    setenv("TANDEM_TEST_PLUGIN", "count=7", 1);
+    context = context_at(directory_with("badplugin-scripted.so"));
+    OK(tandem_device_count(context, &count));
+    ck_assert_uint_ge(count, 1);
+    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "test", &device));
+    ck_assert_ptr_nonnull(problem_with(context, "test"));
+    context_works(context);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* Whether a context at with-tandem-sim.so has the sim device. */
+static bool sim_is_used(void)
+{
+    struct tandem_context *context =
+        context_at(scratch_path("with-tandem-sim.so"));
+    uint32_t device;
+    const bool used =
+        tandem_device_find(context, "sim", &device) == TANDEM_OK;
+
+    context_works(context);
+    tandem_context_destroy(context);
+    return used;
+}
+
+START_TEST(test_files_that_others_may_write)
+{
+    const char *directory = directory_with("tandem-sim.so");
+    const char *file = scratch_path("with-tandem-sim.so/tandem-other.so");
+
+    ck_assert(sim_is_used());
+    ck_assert_int_eq(chmod(file, 0666), 0);
+    ck_assert(!sim_is_used());
+    ck_assert_int_eq(chmod(file, 0600), 0);
+    ck_assert(sim_is_used());
+    if (geteuid() == 0) {
+        ck_assert_int_eq(chown(file, 12345, 12345), 0);
+        ck_assert(!sim_is_used());
+        ck_assert_int_eq(chown(file, 0, 0), 0);
+    }
+    (void)directory;
+}
+END_TEST
+
+START_TEST(test_directories_that_others_may_write)
+{
+    const char *directory = directory_with("tandem-sim.so");
+    struct tandem_context_options options = {.struct_size = sizeof options};
+    struct tandem_context *context;
+    char path[8192];
+
+    ck_assert_int_eq(chmod(directory, 0777), 0);
+    snprintf(path, sizeof path, "%s:%s", directory, scratch_path("plugins"));
+    options.plugin_path = path;
+    file_copy(scratch_path("with-tandem-sim.so/tandem-zzz.so"),
+              build_path("badplugin-symbol.so"));
+    context = context_new(&options);
+    ck_assert_msg(!problem_with(context, TANDEM_BACKEND_QUERY_SYMBOL),
+                  "a library in a directory open to all was loaded");
+    tandem_context_destroy(context);
+    ck_assert_int_eq(chmod(directory, 0700), 0);
+    ck_assert(sim_is_used());
+}
+END_TEST
+
+START_TEST(test_links_and_directories_are_no_plugins)
+{
+    struct tandem_context *context;
+    uint32_t device;
+
+    directory_with("tandem-sim.so");
+    ck_assert_int_eq(
+        remove(scratch_path("with-tandem-sim.so/tandem-other.so")), 0);
+    ck_assert_int_eq(
+        symlink(scratch_path("plugins/tandem-sim.so"),
+                scratch_path("with-tandem-sim.so/tandem-sim.so")),
+        0);
+    directory_make(scratch_path("with-tandem-sim.so/tandem-dir.so"));
+    context = context_at(scratch_path("with-tandem-sim.so"));
+    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "sim", &device));
+    context_works(context);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_other_names_are_left_alone)
+{
+    struct tandem_context *context;
+
+    directory_with("badplugin-symbol.so");
+    ck_assert_int_eq(
+        rename(scratch_path("with-badplugin-symbol.so/tandem-other.so"),
+               scratch_path("with-badplugin-symbol.so/libother.so")),
+        0);
+    context = context_at(scratch_path("with-badplugin-symbol.so"));
+    ck_assert_ptr_null(problem_with(context, "libother.so"));
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_fallbacks_fill_the_table)
+{
+    struct tandem_context *context = context_new(NULL);
+    const struct tandem_backend *table = NULL;
+    struct tandem_device *device = NULL;
+    struct tandem_stream *stream = NULL;
+    struct tandem_graph *graph;
+    struct tandem_buffer *buffer = NULL;
+    void *memory = NULL;
+
+    OK(tandem_device_backend(context, device_named(context, "sim"), &table,
+                             &device));
+#define IS_THERE(entry) ck_assert_msg(table->entry != NULL, #entry);
+    REQUIRED_ENTRIES(IS_THERE)
+    OPTIONAL_ENTRIES(IS_THERE)
+    ck_assert_int_eq(table->tune(device, 1, NULL, NULL), TANDEM_UNSUPPORTED);
+    ck_assert_int_eq(table->trim(device, 0), TANDEM_OK);
+    ck_assert_int_eq(table->host_alloc(device, 100, &memory), TANDEM_OK);
+    ck_assert_ptr_nonnull(memory);
+    ck_assert_uint_eq((uintptr_t)memory % 4096, 0);
+    memset(memory, 1, 100);
+    table->host_free(device, memory);
+    ck_assert_int_eq(table->stream_create(device, 0, &stream), TANDEM_OK);
+    ck_assert_int_eq(table->alloc(device, 64, &buffer), TANDEM_OK);
+    ck_assert_int_eq(table->map(stream, buffer, 0, 64, TANDEM_MAP_READ,
+                                TANDEM_TIMEOUT_INFINITE, &memory),
+                     TANDEM_UNSUPPORTED);
+    ck_assert_int_eq(table->capture_begin(stream), TANDEM_UNSUPPORTED);
+    ck_assert_int_eq(table->capture_end(stream, &graph), TANDEM_UNSUPPORTED);
+    table->graph_destroy(NULL);
+    table->free(buffer);
+    table->stream_destroy(stream);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_creation_touches_no_device)
+{
+    const struct sim_counters before = counters_read(UINT32_MAX);
+    struct tandem_context *context = context_new(NULL);
+
+    ck_assert_uint_eq(counters_since(UINT32_MAX, &before).opens, 0);
+    context_works(context); /* small: the CPU's */
+    device_named(context, "sim");
+    ck_assert_uint_eq(counters_since(UINT32_MAX, &before).opens, 0);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_a_device_that_does_not_open)
+{
+    struct tandem_context *context;
+    float x[4] = {1, -2, 3, -4}, y[4];
+    struct tandem_tensor *tx, *ty;
+    uint32_t sim;
+
+    setenv("TANDEM_SIM_OPEN", "3", 1);
+    context = context_new(NULL);
+    sim = device_named(context, "sim");
+    tx = vector_wrap(context, x, 4);
+    ty = vector_wrap(context, y, 4);
+    FAILS(TANDEM_NO_DEVICE,
+          tandem_run_on(context, sim,
+                        &(struct tandem_op){.struct_size =
+                                                sizeof(struct tandem_op),
+                                            .id = TANDEM_OP_NEG},
+                        &tx, 1, &ty, 1));
+    OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
+    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(y[3], 4);
+    context_works(context);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("loader");
+    TCase *tests = case_new(suite, "loader");
+
+    tcase_add_test(tests, test_good_plugins_load);
+    tcase_add_test(tests, test_the_environment_names_plugins);
+    tcase_add_test(tests, test_the_environment_names_backends);
+    tcase_add_test(tests, test_no_plugins_is_no_device);
+    tcase_add_test(tests, test_relative_and_empty_elements_are_ignored);
+    tcase_add_test(tests, test_text_is_no_plugin);
+    tcase_add_test(tests, test_empty_and_cut_files_are_no_plugins);
+    tcase_add_test(tests, test_missing_symbol);
+    tcase_add_test(tests, test_wrong_major);
+    tcase_add_test(tests, test_truncated_table);
+    tcase_add_test(tests, test_bad_names);
+    tcase_add_test(tests, test_duplicate_name);
+    tcase_add_loop_test(tests, test_missing_required_entry, 0,
+                        (int)(sizeof required / sizeof *required));
+    tcase_add_loop_test(tests, test_missing_optional_entry, 0,
+                        (int)(sizeof optional / sizeof *optional));
+    tcase_add_test(tests, test_newer_minor_version);
+    tcase_add_test(tests, test_a_backend_whose_count_fails);
+    tcase_add_test(tests, test_files_that_others_may_write);
+    tcase_add_test(tests, test_directories_that_others_may_write);
+    tcase_add_test(tests, test_links_and_directories_are_no_plugins);
+    tcase_add_test(tests, test_other_names_are_left_alone);
+    tcase_add_test(tests, test_fallbacks_fill_the_table);
+    tcase_add_test(tests, test_creation_touches_no_device);
+    tcase_add_test(tests, test_a_device_that_does_not_open);
+    return suite_run(suite);
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Plugins whose devices are wrong, directories with more plugins than anyone
+ * has, and programs with more rights than their user: all else loads and
+ * works.
+ */
+#include <config.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support.h"
+
+#define STRANGER 12345
+
+static const char *self;
+
+static void directory_new(const char *name)
+{
+    directory_remove(scratch_path("%s", name));
+    directory_make(scratch_path("%s", name));
+}
+
+/* The CPU's plugin, the simulated GPU's and the bad one. */
+static struct tandem_context *context_with_bad(const char *script)
+{
+    char path[4096];
+    const struct tandem_context_options options = {.plugin_path = path};
+
+    snprintf(path, sizeof path, "%s", scratch_path("bad"));
+    setenv("TANDEM_TEST_PLUGIN", script, 1);
+    directory_new("bad");
+    file_copy(scratch_path("bad/tandem-bad.so"),
+              build_path("badplugin-device.so"));
+    file_copy(scratch_path("bad/tandem-cpu.so"), build_path("tandem-cpu.so"));
+    file_copy(scratch_path("bad/tandem-sim.so"), build_path("tandem-sim.so"));
+    return context_new(&options);
+}
+
+/* One operator on the bad device. */
+static enum tandem_status bad_run(struct tandem_context *context, float *x,
+                                  float *y)
+{
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_NEG};
+    struct tandem_tensor *tx = vector_wrap(context, x, 1);
+    struct tandem_tensor *ty = vector_wrap(context, y, 1);
+    enum tandem_status status =
+        tandem_run_on(context, device_named(context, "bad"), &op, &tx, 1, &ty,
+                      1);
+
+    if (status == TANDEM_OK)
+        status = tandem_tensor_sync(ty, 1000000);
+    return status;
+}
+
+/* ---- devices ---- */
+
+START_TEST(test_more_devices_than_there_are)
+{
+    struct tandem_context *context =
+        context_with_bad(_i == 0 ? "many" : "nodescribe");
+    uint32_t count = 0, device;
+
+    OK(tandem_device_count(context, &count));
+    ck_assert_uint_le(count, TANDEM_MAX_DEVICES);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "4294967295"), 1);
+    ck_assert_uint_eq(device_named(context, "cpu"), 0);
+    ck_assert_int_eq(tandem_device_find(context, "bad", &device),
+                     _i == 0 ? TANDEM_OK : TANDEM_NO_DEVICE);
+    context_works(context);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* What is shown and saved of a device is text, whatever it says of itself. */
+START_TEST(test_garbage_from_describe)
+{
+    struct tandem_context *context = context_with_bad("garbage");
+    struct tandem_device_info info = {.struct_size = sizeof info};
+    struct tandem_profile *profile = NULL;
+    const uint32_t bad = device_named(context, "bad");
+    char path[4096], expected[128];
+
+    OK(tandem_device_describe(context, bad, &info));
+    ck_assert_uint_eq(info.struct_size, sizeof info);
+    ck_assert_uint_ge(info.kind, TANDEM_DEVICE_CPU);
+    ck_assert_uint_le(info.kind, TANDEM_DEVICE_ACCELERATOR);
+    ck_assert_int_eq(info.duplicate_of, -1);
+    memset(expected, '?', sizeof expected);
+    expected[sizeof expected - 1] = '\0';
+    ck_assert_str_eq(info.name, expected);
+    ck_assert_str_eq(info.vendor, expected);
+    ck_assert_str_eq(info.platform, expected);
+    ck_assert_str_eq(info.driver, expected);
+    ck_assert_uint_eq(strlen(info.pci), sizeof info.pci - 1);
+    ck_assert_uint_eq(strlen(info.extensions), sizeof info.extensions - 1);
+    ck_assert_uint_eq(strlen(info.quirks), sizeof info.quirks - 1);
+    OK(tandem_profile_create(context, bad, &profile));
+    OK(tandem_profile_add_curve_point(profile, "exp", 10, 77));
+    OK(tandem_profile_save(profile, NULL, path, sizeof path));
+    tandem_profile_destroy(profile);
+    context_works(context);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_errors_without_a_text)
+{
+    struct tandem_context *context = context_with_bad("noerror");
+    uint32_t device;
+
+    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "bad", &device));
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "no reason was given"), 1);
+    context_works(context);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+static const struct {
+    const char *script;
+    enum tandem_status status;
+    int attempts; /* until it is left out; OPEN_ATTEMPTS of device.c */
+} openings[] = {
+    {"open=3", TANDEM_NO_DEVICE, 1},     {"open=7", TANDEM_FAILED, 1},
+    {"open=4", TANDEM_OUT_OF_MEMORY, 8}, {"open=99", TANDEM_FAILED, 1},
+    {"open=-1", TANDEM_FAILED, 1},       {"opennull", TANDEM_FAILED, 1},
+    {"stream=7", TANDEM_FAILED, 1},      {"stream=77", TANDEM_FAILED, 1},
+};
+
+/* A failed open leaves nothing to close, whatever it left in the result.  Where
+ * memory was out, it is tried again a few times. */
+START_TEST(test_devices_that_do_not_open)
+{
+    struct tandem_context *context = context_with_bad(openings[_i].script);
+    float x = 1, y = 0;
+
+    for (int i = 0; i < openings[_i].attempts; i++)
+        FAILS(openings[_i].status, bad_run(context, &x, &y));
+    FAILS(TANDEM_NO_DEVICE, bad_run(context, &x, &y));
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "left out"), 1);
+    context_works(context);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_statuses_that_there_are_not)
+{
+    struct tandem_context *context = context_with_bad("status");
+    float x = 1, y = 0;
+
+    FAILS(TANDEM_FAILED, bad_run(context, &x, &y));
+    context_works(context);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+struct stuck {
+    struct tandem_context *context;
+    float x, y;
+};
+
+static void *stuck_run(void *user)
+{
+    struct stuck *stuck = user;
+
+    bad_run(stuck->context, &stuck->x, &stuck->y);
+    return NULL;
+}
+
+/* A plugin that does not keep to its timeouts keeps its caller, and nobody
+ * else.  The thread, and the context, are left to the end of the process. */
+START_TEST(test_waits_that_never_return)
+{
+    static struct stuck stuck;
+    pthread_t thread;
+
+    stuck.context = context_with_bad("deaf");
+    context_works(stuck.context);
+    device_named(stuck.context, "bad");
+    ck_assert_int_eq(pthread_create(&thread, NULL, stuck_run, &stuck), 0);
+    while (log_count(TANDEM_LOG_WARNING, "waits for ever") == 0)
+        usleep(1000);
+    for (int i = 0; i < 100; i++)
+        context_works(stuck.context);
+    pthread_detach(thread);
+}
+END_TEST
+
+/* ---- directories ---- */
+
+/* All of them are looked at, in order, and what is wrong hides nothing. */
+START_TEST(test_many_plugins_in_a_directory)
+{
+    char path[4096];
+    const struct tandem_context_options options = {.plugin_path = path};
+    struct tandem_context *context;
+    uint32_t problems = 0;
+
+    snprintf(path, sizeof path, "%s", scratch_path("many"));
+    directory_new("many");
+    for (int i = 0; i < 200; i++)
+        file_write(scratch_path("many/tandem-%03d.so", i), "no plugin");
+    file_copy(scratch_path("many/tandem-sim.so"), build_path("tandem-sim.so"));
+    file_copy(scratch_path("many/tandem-cpu.so"), build_path("tandem-cpu.so"));
+    context = context_new(&options);
+    while (problems < 200) {
+        const char *problem = tandem_context_load_error(context, problems);
+        char name[32];
+
+        snprintf(name, sizeof name, "tandem-%03u.so", problems++);
+        ck_assert_msg(problem != NULL && strstr(problem, name) != NULL,
+                      "%s is not about %s", problem, name);
+    }
+    ck_assert_ptr_null(tandem_context_load_error(context, problems));
+    ck_assert_uint_eq(device_named(context, "cpu"), 0);
+    device_named(context, "sim");
+    context_works(context);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* A directory listed twice, under two names, and a plugin that is there twice:
+ * each plugin is used once. */
+START_TEST(test_the_same_plugin_again)
+{
+    char path[8192];
+    const struct tandem_context_options options = {.plugin_path = path};
+    struct tandem_context *context;
+    uint32_t count = 0;
+
+    directory_new("twice");
+    file_copy(scratch_path("twice/tandem-sim.so"), build_path("tandem-sim.so"));
+    file_copy(scratch_path("twice/tandem-cpu.so"), build_path("tandem-cpu.so"));
+    file_copy(scratch_path("twice/tandem-aaa.so"), build_path("tandem-cpu.so"));
+    ck_assert_int_eq(link(scratch_path("twice/tandem-sim.so"),
+                          scratch_path("twice/tandem-zzz.so")),
+                     0);
+    ck_assert_int_eq(symlink("twice", scratch_path("alias")), 0);
+    snprintf(path, sizeof path, "%s:%s:%s/../twice", scratch_path("twice"),
+             scratch_path("alias"), scratch_path("plugins"));
+    context = context_new(&options);
+    OK(tandem_device_count(context, &count));
+    ck_assert_uint_eq(count, 2);
+    ck_assert_uint_eq(device_named(context, "cpu"), 0);
+    ck_assert_ptr_null(tandem_context_load_error(context, 0));
+    context_works(context);
+    tandem_context_destroy(context);
+    ck_assert_int_eq(unlink(scratch_path("alias")), 0);
+}
+END_TEST
+
+START_TEST(test_directories_not_to_be_trusted)
+{
+    struct tandem_context *context;
+    char path[8192];
+    const struct tandem_context_options both = {.plugin_path = path};
+    uint32_t device;
+
+    directory_new("open");
+    directory_new("open/in");
+    file_copy(scratch_path("open/in/tandem-sim.so"),
+              build_path("tandem-sim.so"));
+    file_copy(scratch_path("open/in/tandem-cpu.so"),
+              build_path("tandem-cpu.so"));
+    directory_new("good");
+    file_copy(scratch_path("good/tandem-cpu.so"), build_path("tandem-cpu.so"));
+    snprintf(path, sizeof path, "%s:%s", scratch_path("open/in"),
+             scratch_path("good"));
+    context = context_new(&both);
+    device_named(context, "sim");
+    tandem_context_destroy(context);
+    ck_assert_int_eq(chmod(scratch_path("open"), 0777), 0);
+    context = context_new(&both);
+    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "sim", &device));
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
+                                "/open can be written by others"),
+                      1);
+    context_works(context);
+    tandem_context_destroy(context);
+    ck_assert_int_eq(chmod(scratch_path("open"), 0700), 0);
+    if (geteuid() != 0)
+        return;
+    ck_assert_int_eq(chown(scratch_path("open/in"), STRANGER, STRANGER), 0);
+    context = context_new(&both);
+    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "sim", &device));
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
+                                "/open/in belongs to another user"),
+                      1);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* ---- secure execution ---- */
+
+static const char *const steered[] = {
+    "TANDEM_PLUGIN_PATH", "TANDEM_BACKENDS", "TANDEM_DEVICE",
+    "TANDEM_PROFILE",     "TANDEM_LOG",      "TANDEM_NUM_THREADS",
+    "XDG_CACHE_HOME"};
+#define STEERED (sizeof steered / sizeof *steered)
+
+/* The program run with more rights than its user's: what the environment says
+ * is not done, and the log names it.  plain: run as any program, it is. */
+static int secure_child(const char *plugins, bool plain)
+{
+    const struct tandem_context_options options = {
+        .struct_size = sizeof options,
+        .plugin_path = plugins,
+        .log = log_capture};
+    struct tandem_context *context;
+    struct tandem_profile *profile;
+    uint32_t device, refused = 0;
+    char path[4096];
+    bool sim;
+
+    if (tandem_context_create(&options, &context) != TANDEM_OK)
+        return 2;
+    /* TANDEM_BACKENDS asks for the CPU alone. */
+    sim = tandem_device_find(context, "sim", &device) == TANDEM_OK;
+    for (size_t i = 0; i < STEERED; i++)
+        refused += log_count(TANDEM_LOG_WARNING, steered[i]) > 0;
+    if (plain)
+        return !sim && refused == 0 ? 0 : 3;
+    if (!sim || refused != STEERED)
+        return 4;
+    /* TANDEM_PROFILE and XDG_CACHE_HOME name directories. */
+    if (tandem_profile_create(context, device, &profile) != TANDEM_OK ||
+        tandem_profile_save(profile, NULL, path, sizeof path) == TANDEM_OK)
+        return 5;
+    tandem_context_destroy(context);
+    return 0;
+}
+
+/* A group that the process has in effect, but does not really belong to, is
+ * what a program of mode g+s gives its user. */
+static int secure_run(const char *kind)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    if (child == 0) {
+        alarm(60);
+        if (strcmp(kind, "secure") == 0 &&
+            setresgid((gid_t)-1, STRANGER, (gid_t)-1) != 0)
+            _exit(8);
+        execl(self, self, kind, scratch_path("plugins"), (char *)NULL);
+        _exit(9);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+START_TEST(test_secure_execution)
+{
+    setenv("TANDEM_PLUGIN_PATH", "/nowhere", 1);
+    setenv("TANDEM_BACKENDS", "cpu", 1);
+    setenv("TANDEM_DEVICE", "cpu", 1);
+    setenv("TANDEM_PROFILE", scratch_path("profiles"), 1);
+    setenv("TANDEM_LOG", "warning", 1);
+    setenv("TANDEM_NUM_THREADS", "1", 1);
+    ck_assert_int_eq(secure_run("plain"), 0);
+    ck_assert_int_eq(access(scratch_path("cache/tandem"), F_OK), 0);
+    directory_remove(scratch_path("cache"));
+    if (geteuid() != 0) /* who else can give himself a group? */
+        return;
+    ck_assert_int_eq(secure_run("secure"), 0);
+    ck_assert_int_ne(access(scratch_path("cache/tandem"), F_OK), 0);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    Suite *suite;
+    TCase *tests;
+
+    if (argc == 3)
+        return secure_child(argv[2], strcmp(argv[1], "plain") == 0);
+    self = realpath("/proc/self/exe", NULL);
+    (void)argv;
+    suite = suite_create("hostile");
+    tests = case_new(suite, "hostile");
+    tcase_add_loop_test(tests, test_more_devices_than_there_are, 0, 2);
+    tcase_add_test(tests, test_garbage_from_describe);
+    tcase_add_test(tests, test_errors_without_a_text);
+    tcase_add_loop_test(tests, test_devices_that_do_not_open, 0,
+                        (int)(sizeof openings / sizeof *openings));
+    tcase_add_test(tests, test_statuses_that_there_are_not);
+    tcase_add_test(tests, test_waits_that_never_return);
+    tcase_add_test(tests, test_many_plugins_in_a_directory);
+    tcase_add_test(tests, test_the_same_plugin_again);
+    tcase_add_test(tests, test_directories_not_to_be_trusted);
+    tcase_add_test(tests, test_secure_execution);
+    return suite_run(suite);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * No growth: after many operators the process, the plugin's pool and the
+ * handles are as large as after a few.  TANDEM_TEST_LONG=1: a million on each
+ * device; else a part of that.
+ */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+#define N 256
+
+static struct tandem_memory_stats stats_of(struct tandem_context *context,
+                                           uint32_t device)
+{
+    struct tandem_memory_stats stats = {.struct_size = sizeof stats};
+    const struct tandem_backend *table = NULL;
+    struct tandem_device *handle = NULL;
+
+    OK(tandem_device_backend(context, device, &table, &handle));
+    ck_assert_int_eq(table->memory_stats(handle, &stats), TANDEM_OK);
+    return stats;
+}
+
+static float x[N], y[N], square[16 * 16];
+
+/* One round: eight operators over wrapped, own and passing tensors. */
+static void round_run(struct tandem_context *context, uint32_t device,
+                      struct tandem_tensor *tx, struct tandem_tensor *ty)
+{
+    struct tandem_matmul_options options = {.struct_size = sizeof options,
+                                            .alpha = 1, .device = device};
+    struct tandem_op op = {.struct_size = sizeof op};
+    struct tandem_tensor *own = vector_new(context, N), *sum;
+    struct tandem_tensor *a = matrix_wrap(context, square, 16, 16);
+    struct tandem_tensor *c = matrix_new(context, 16, 16);
+    static const int64_t axes[2] = {1, 0};
+
+    op.id = TANDEM_OP_NEG;
+    OK(tandem_run_on(context, device, &op, &tx, 1, &own, 1));
+    op.id = TANDEM_OP_EXP;
+    OK(tandem_run_on(context, device, &op, &own, 1, &own, 1));
+    op.id = TANDEM_OP_RELU;
+    OK(tandem_run_on(context, device, &op, &own, 1, &ty, 1));
+    op.id = TANDEM_OP_ADD;
+    OK(tandem_run_on(context, device, &op,
+                     (struct tandem_tensor *[]){own, ty}, 2, &ty, 1));
+    OK(tandem_tensor_create(context, TANDEM_F32, 0, NULL, &sum));
+    op.id = TANDEM_OP_SUM;
+    op.int_count = 2;
+    op.ints = axes;
+    OK(tandem_run_on(context, device, &op, &ty, 1, &sum, 1));
+    OK(tandem_matmul(context, &options, a, a, c));
+    op = (struct tandem_op){.struct_size = sizeof op, .id = TANDEM_OP_ABS};
+    OK(tandem_run_on(context, device, &op, &c, 1, &c, 1));
+    OK(tandem_run_on(context, device, &op, &ty, 1, &ty, 1));
+    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    tandem_tensor_destroy(own);
+    tandem_tensor_destroy(sum);
+    tandem_tensor_destroy(a);
+    tandem_tensor_destroy(c);
+}
+
+#define ROUND_OPERATORS 8u
+
+/* Rounds on one device: the second half needs no more than the first. */
+static void no_growth(const char *name, uint64_t operators)
+{
+    struct tandem_context *context = context_new(NULL);
+    const uint32_t device = device_named(context, name);
+    const uint64_t rounds = operators / ROUND_OPERATORS;
+    struct tandem_tensor *tx = vector_wrap(context, x, N);
+    struct tandem_tensor *ty = vector_wrap(context, y, N);
+    struct tandem_memory_stats early, late;
+    uint64_t resident = 0, grown;
+
+    count_up(x, N);
+    memset(&early, 0, sizeof early);
+    for (uint64_t i = 0; i < rounds; i++) {
+        round_run(context, device, tx, ty);
+        if (i == rounds / 4) {
+            early = stats_of(context, device);
+            resident = resident_bytes();
+        }
+    }
+    late = stats_of(context, device);
+    grown = resident_bytes();
+    ck_assert_msg(grown <= resident + (1u << 20),
+                  "%s: %llu resident bytes became %llu", name,
+                  (unsigned long long)resident, (unsigned long long)grown);
+    ck_assert_uint_eq(late.used_bytes, early.used_bytes);
+    ck_assert_uint_eq(late.buffer_count, early.buffer_count);
+    ck_assert_uint_le(late.cached_bytes, early.cached_bytes);
+    ck_assert_uint_eq(late.peak_bytes, early.peak_bytes);
+    ck_assert_uint_eq(late.kernel_count, early.kernel_count);
+    tandem_context_destroy(context);
+}
+
+static uint64_t operators_of(uint64_t usually)
+{
+    const char *text = getenv("TANDEM_TEST_LONG");
+
+    return text && strcmp(text, "1") == 0 ? 1000000 : usually;
+}
+
+START_TEST(test_cpu)
+{
+    no_growth("cpu", 1000000);
+}
+END_TEST
+
+START_TEST(test_sim)
+{
+    const struct sim_counters start = counters_read(0);
+    struct sim_counters end;
+
+    no_growth("sim", operators_of(100000));
+    end = counters_since(0, &start);
+    ck_assert_uint_eq(end.allocs, end.frees);
+    ck_assert_uint_eq(end.streams, end.streams_destroyed);
+    ck_assert_uint_eq(end.events, end.events_destroyed);
+    ck_assert_uint_eq(end.opens, end.closes);
+    ck_assert_uint_eq(end.launches + end.gemms, end.executed);
+}
+END_TEST
+
+/* Whole contexts, with their devices, over and over. */
+START_TEST(test_contexts)
+{
+    uint64_t resident = 0;
+
+    count_up(x, N);
+    for (int i = 0; i < 200; i++) {
+        struct tandem_context *context = context_new(NULL);
+        struct tandem_tensor *tx = vector_wrap(context, x, N);
+        struct tandem_tensor *ty = vector_wrap(context, y, N);
+
+        round_run(context, 0, tx, ty);
+        round_run(context, device_named(context, "sim"), tx, ty);
+        tandem_context_destroy(context);
+        if (i == 50)
+            resident = resident_bytes();
+    }
+    ck_assert_uint_le(resident_bytes(), resident + (4u << 20));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("growth");
+    TCase *tests = case_new(suite, "growth");
+
+    tcase_set_timeout(tests, 1200);
+    tcase_add_test(tests, test_cpu);
+    tcase_add_test(tests, test_sim);
+    tcase_add_test(tests, test_contexts);
+    return suite_run(suite);
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The accuracy gate: an operator that a device's profile rejects is never run
+ * on that device, chosen or asked for, and an explanation says so.
+ */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+#define ELEMENTS 100000
+
+static float data[ELEMENTS];
+
+/* The simulated GPU is free, the CPU is not. */
+static void gpu_favour(void)
+{
+    struct script slow = script_free(), free_of_charge = script_free();
+
+    script_all(&slow, 1000, 1);
+    slow.gemm_base = 100;
+    free_of_charge.gemm_base = 1;
+    script_save("cpu", &slow);
+    script_save("sim", &free_of_charge);
+}
+
+static void rejection_save(const char *device, uint32_t op, uint32_t rejected)
+{
+    struct tandem_context *context = context_new(NULL);
+    struct tandem_profile *profile = NULL;
+
+    OK(tandem_profile_edit(context, device_named(context, device), &profile));
+    OK(tandem_profile_set_op_blocked(profile, op, rejected));
+    OK(tandem_profile_save(profile, NULL, NULL, 0));
+    tandem_profile_destroy(profile);
+    tandem_context_destroy(context);
+}
+
+/* Which device runs a unary operator; run often enough that the context keeps
+ * its verdict. */
+static uint32_t runs_on(struct tandem_context *context, uint32_t op)
+{
+    struct tandem_explanation why = {.struct_size = sizeof why};
+    struct tandem_tensor *x = vector_wrap(context, data, ELEMENTS);
+    struct tandem_tensor *y = vector_new(context, ELEMENTS);
+
+    for (int i = 0; i < 5; i++) {
+        OK(tandem_unary(context, op, x, y));
+        OK(tandem_explain_last(context, &why));
+    }
+    tandem_tensor_destroy(x);
+    tandem_tensor_destroy(y);
+    return why.chosen;
+}
+
+static enum tandem_status run_on(struct tandem_context *context,
+                                 uint32_t device, uint32_t op)
+{
+    const struct tandem_op call = {.struct_size = sizeof call, .id = op};
+    struct tandem_tensor *x = vector_wrap(context, data, ELEMENTS);
+    struct tandem_tensor *y = vector_new(context, ELEMENTS);
+    const enum tandem_status status =
+        tandem_run_on(context, device, &call, &x, 1, &y, 1);
+
+    tandem_tensor_destroy(x);
+    tandem_tensor_destroy(y);
+    return status;
+}
+
+START_TEST(test_rejected_operator_runs_elsewhere)
+{
+    struct tandem_context *context;
+    uint32_t cpu, sim;
+
+    gpu_favour();
+    context = context_new(NULL);
+    cpu = device_named(context, "cpu");
+    sim = device_named(context, "sim");
+    ck_assert_uint_eq(runs_on(context, TANDEM_OP_EXP), sim);
+    ck_assert_uint_eq(runs_on(context, TANDEM_OP_RELU), sim);
+    tandem_context_destroy(context);
+
+    rejection_save("sim", TANDEM_OP_EXP, 1);
+    context = context_new(NULL);
+    ck_assert_uint_eq(runs_on(context, TANDEM_OP_EXP), cpu);
+    ck_assert_uint_eq(runs_on(context, TANDEM_OP_RELU), sim);
+    tandem_context_destroy(context);
+
+    rejection_save("sim", TANDEM_OP_EXP, 0);
+    context = context_new(NULL);
+    ck_assert_uint_eq(runs_on(context, TANDEM_OP_EXP), sim);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_asked_for_is_an_error)
+{
+    struct tandem_context_options options = {.struct_size = sizeof options,
+                                             .device = "sim"};
+    struct tandem_context *context;
+    uint32_t sim;
+
+    gpu_favour();
+    rejection_save("sim", TANDEM_OP_EXP, 1);
+    context = context_new(NULL);
+    sim = device_named(context, "sim");
+    FAILS(TANDEM_UNSUPPORTED, run_on(context, sim, TANDEM_OP_EXP));
+    ck_assert_ptr_nonnull(strstr(tandem_last_error(), "exp: sim:0 computes it "
+                                                      "wrong"));
+    ck_assert_ptr_nonnull(strstr(tandem_last_error(), "cl-probe --verify"));
+    OK(run_on(context, sim, TANDEM_OP_LOG));
+    OK(run_on(context, device_named(context, "cpu"), TANDEM_OP_EXP));
+    tandem_context_destroy(context);
+
+    context = context_new(&options);
+    FAILS(TANDEM_UNSUPPORTED,
+          run_on(context, TANDEM_ANY_DEVICE, TANDEM_OP_EXP));
+    OK(run_on(context, TANDEM_ANY_DEVICE, TANDEM_OP_LOG));
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_rejected_everywhere_is_an_error)
+{
+    struct tandem_context *context;
+
+    rejection_save("sim", TANDEM_OP_EXP, 1);
+    rejection_save("cpu", TANDEM_OP_EXP, 1);
+    context = context_new(NULL);
+    FAILS(TANDEM_UNSUPPORTED,
+          run_on(context, TANDEM_ANY_DEVICE, TANDEM_OP_EXP));
+    ck_assert_ptr_nonnull(strstr(tandem_last_error(), "computes it wrong"));
+    OK(run_on(context, TANDEM_ANY_DEVICE, TANDEM_OP_LOG));
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* The quick way home of small operators passes the gate, too. */
+START_TEST(test_cpu_is_rejected_as_well)
+{
+    struct script slow = script_free(), quick = script_free();
+    struct tandem_explanation why = {.struct_size = sizeof why};
+    struct tandem_context *context;
+    struct tandem_tensor *x, *y;
+
+    script_all(&slow, 1000, 1);
+    script_save("cpu", &quick);
+    script_save("sim", &slow);
+    rejection_save("cpu", TANDEM_OP_EXP, 1);
+    context = context_new(NULL);
+    ck_assert_uint_eq(runs_on(context, TANDEM_OP_LOG),
+                      device_named(context, "cpu"));
+    ck_assert_uint_eq(runs_on(context, TANDEM_OP_EXP),
+                      device_named(context, "sim"));
+    x = vector_wrap(context, data, ELEMENTS);
+    y = vector_new(context, ELEMENTS);
+    for (int i = 0; i < 5; i++)
+        OK(tandem_unary(context, TANDEM_OP_LOG, x, y));
+    OK(tandem_unary(context, TANDEM_OP_EXP, x, y));
+    OK(tandem_explain_last(context, &why));
+    ck_assert_uint_eq(why.chosen, device_named(context, "sim"));
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_rejected_product)
+{
+    struct tandem_matmul_options options = {.struct_size = sizeof options,
+                                            .alpha = 1};
+    struct tandem_explanation why = {.struct_size = sizeof why};
+    struct tandem_context *context;
+    struct tandem_tensor *a, *b, *c;
+
+    gpu_favour();
+    rejection_save("sim", TANDEM_OP_GEMM, 1);
+    context = context_new(NULL);
+    a = matrix_wrap(context, data, 256, 256);
+    b = matrix_wrap(context, data, 256, 256);
+    c = matrix_new(context, 256, 256);
+    OK(tandem_matmul(context, NULL, a, b, c));
+    OK(tandem_explain_last(context, &why));
+    ck_assert_uint_eq(why.chosen, device_named(context, "cpu"));
+    options.device = device_named(context, "sim");
+    FAILS(TANDEM_UNSUPPORTED, tandem_matmul(context, &options, a, b, c));
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_explanation_says_so)
+{
+    const struct tandem_op exp = {.struct_size = sizeof exp,
+                                  .id = TANDEM_OP_EXP};
+    struct tandem_explanation why = {.struct_size = sizeof why};
+    struct tandem_context *context;
+    struct tandem_tensor *x, *y;
+    uint32_t seen = 0;
+
+    gpu_favour();
+    rejection_save("sim", TANDEM_OP_EXP, 1);
+    context = context_new(NULL);
+    x = vector_wrap(context, data, ELEMENTS);
+    y = vector_new(context, ELEMENTS);
+    for (int ran = 0; ran < 2; ran++) {
+        if (ran) {
+            OK(tandem_run(context, &exp, &x, 1, &y, 1));
+            OK(tandem_explain_last(context, &why));
+        } else {
+            OK(tandem_explain_op(context, &exp, &x, 1, &y, 1, &why));
+        }
+        ck_assert_uint_eq(why.chosen, device_named(context, "cpu"));
+        for (uint32_t i = 0; i < why.candidate_count; i++) {
+            const bool sim =
+                why.candidates[i].device == device_named(context, "sim");
+
+            ck_assert_uint_eq(why.candidates[i].status,
+                              sim ? TANDEM_UNSUPPORTED : TANDEM_OK);
+            seen += sim;
+        }
+    }
+    ck_assert_uint_eq(seen, 2);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* Costs stay through a revision, rejections through a calibration. */
+START_TEST(test_profile_keeps_both)
+{
+    struct tandem_context *context;
+    uint32_t sim, is = 9;
+    double ns = 0;
+
+    rejection_save("sim", TANDEM_OP_EXP, 1);
+    context = context_new(NULL);
+    OK(tandem_device_is_calibrated(context, device_named(context, "sim"), &is));
+    ck_assert_uint_eq(is, 0);
+    tandem_context_destroy(context);
+
+    gpu_favour(); /* makes profiles from nothing */
+    context = context_new(NULL);
+    sim = device_named(context, "sim");
+    FAILS(TANDEM_UNSUPPORTED, run_on(context, sim, TANDEM_OP_EXP));
+    OK(tandem_device_is_calibrated(context, sim, &is));
+    ck_assert_uint_eq(is, 1);
+    tandem_context_destroy(context);
+
+    rejection_save("sim", TANDEM_OP_TANH, 1);
+    rejection_save("sim", TANDEM_OP_TANH, 1);
+    rejection_save("sim", TANDEM_OP_EXP, 0);
+    context = context_new(NULL);
+    FAILS(TANDEM_UNSUPPORTED, run_on(context, sim, TANDEM_OP_TANH));
+    OK(run_on(context, sim, TANDEM_OP_EXP));
+    OK(tandem_device_is_op_blocked(context, sim, TANDEM_OP_TANH, &is));
+    ck_assert_uint_eq(is, 1);
+    OK(tandem_device_is_op_blocked(context, sim, TANDEM_OP_EXP, &is));
+    ck_assert_uint_eq(is, 0);
+    OK(tandem_device_predict_cost(context, sim, "exp", 1000, &ns));
+    ck_assert_double_lt(ns, 1);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+static const char *const hostile[] = {
+    "3",      "\"exp\"", "{\"exp\": 1}",         "[\"exp\", 3]",
+    "[null]", "[[\"exp\"]]", "[\"relu\", {}]",
+};
+
+static void rejected_write(const char *value)
+{
+    static const char line[] = "\"rejected\": [";
+    const char *path = script_path("sim");
+    char *text = file_read(path), *at = strstr(text, line);
+    char *end = at != NULL ? strchr(at, ']') : NULL;
+    char *changed = NULL;
+
+    ck_assert_msg(end != NULL, "%s has no rejected", path);
+    ck_assert_int_gt(asprintf(&changed, "%.*s\"rejected\": %s%s",
+                              (int)(at - text), text, value, end + 1),
+                     0);
+    file_write(path, changed);
+    free(changed);
+    free(text);
+}
+
+START_TEST(test_hostile_lists_are_refused)
+{
+    struct tandem_context *context;
+
+    gpu_favour();
+    rejected_write(hostile[_i]);
+    context = context_new(NULL);
+    OK(run_on(context, device_named(context, "sim"), TANDEM_OP_EXP));
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "rejected"), 1);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_unknown_names_are_another_version_s)
+{
+    struct tandem_context *context;
+
+    gpu_favour();
+    rejected_write("[\"frobnicate\", \"\", \"exp\"]");
+    log_forget();
+    context = context_new(NULL);
+    FAILS(TANDEM_UNSUPPORTED,
+          run_on(context, device_named(context, "sim"), TANDEM_OP_EXP));
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 0);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_bad_arguments)
+{
+    struct tandem_context *context = context_new(NULL);
+    struct tandem_profile *profile = NULL;
+    uint32_t rejects = 9;
+
+    FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_edit(context, 0, NULL));
+    FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_edit(NULL, 0, &profile));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_profile_edit(context, 15, &profile));
+    ck_assert_ptr_null(profile);
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_profile_set_op_blocked(NULL, TANDEM_OP_EXP, 1));
+    OK(tandem_profile_edit(context, 0, &profile));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_profile_set_op_blocked(profile, 0, 1));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_profile_set_op_blocked(profile, 4000, 1));
+    OK(tandem_profile_set_op_blocked(profile, TANDEM_OP_EXP, 0));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_device_is_op_blocked(context, 0, TANDEM_OP_EXP, NULL));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_device_is_op_blocked(context, 0, TANDEM_OP_ID_END, &rejects));
+    ck_assert_uint_eq(rejects, 0);
+    tandem_profile_destroy(profile);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* What was read when the device was found may have changed since. */
+START_TEST(test_revising_a_file_that_went_bad)
+{
+    struct tandem_context *context;
+    struct tandem_profile *profile = NULL;
+    uint32_t sim;
+
+    gpu_favour();
+    context = context_new(NULL);
+    sim = device_named(context, "sim");
+    file_write(script_path("sim"), "{}");
+    FAILS(TANDEM_FAILED, tandem_profile_edit(context, sim, &profile));
+    ck_assert_ptr_null(profile);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("gate");
+    TCase *tests = case_new(suite, "rejected operators");
+
+    tcase_add_test(tests, test_rejected_operator_runs_elsewhere);
+    tcase_add_test(tests, test_asked_for_is_an_error);
+    tcase_add_test(tests, test_rejected_everywhere_is_an_error);
+    tcase_add_test(tests, test_cpu_is_rejected_as_well);
+    tcase_add_test(tests, test_rejected_product);
+    tcase_add_test(tests, test_explanation_says_so);
+    tcase_add_test(tests, test_profile_keeps_both);
+    tcase_add_loop_test(tests, test_hostile_lists_are_refused, 0,
+                        sizeof hostile / sizeof hostile[0]);
+    tcase_add_test(tests, test_unknown_names_are_another_version_s);
+    tcase_add_test(tests, test_bad_arguments);
+    tcase_add_test(tests, test_revising_a_file_that_went_bad);
+    return suite_run(suite);
+}

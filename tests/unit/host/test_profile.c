@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Profiles: what is saved is what the next context predicts with, and what is
+ * wrong is not saved.
+ */
+#include <config.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support.h"
+
+/* ---- round trip ---- */
+
+START_TEST(test_round_trip)
+{
+    static const char *const curves[] = {
+        "upload",  "download", "upload_pinned", "download_pinned",
+        "elementwise", "exp",  "heavy",         "reduce",
+        "softmax", "strided",  "gather",        "optimizer",
+        "norm"};
+    struct tandem_context *context = context_new(NULL);
+    struct tandem_profile *profile = profile_new(context, _i ? "sim" : "cpu");
+    char path[4096] = "";
+    uint32_t device;
+
+    for (int i = 0; i < 13; i++) {
+        OK(tandem_profile_add_curve_point(profile, curves[i], 4000, 900 + i));
+        OK(tandem_profile_add_curve_point(profile, curves[i], 1000, 300 + i));
+        OK(tandem_profile_add_curve_point(profile, curves[i], 2000, 1));
+        OK(tandem_profile_add_curve_point(profile, curves[i], 2000, 500 + i));
+    }
+    OK(tandem_profile_save(profile, NULL, path, sizeof path));
+    tandem_profile_destroy(profile);
+    tandem_context_destroy(context);
+    ck_assert_msg(strncmp(path, scratch_path("profiles"),
+                          strlen(scratch_path("profiles"))) == 0,
+                  "saved to %s", path);
+
+    context = context_new(NULL);
+    device = device_named(context, _i ? "sim" : "cpu");
+    ck_assert_uint_eq(calibrated(context, device), 1);
+    ck_assert_uint_eq(calibrated(context,
+                                 device_named(context, _i ? "cpu" : "sim")),
+                      0);
+    for (int i = 0; i < 13; i++) {
+        ck_assert_double_eq_tol(cost(context, device, curves[i], 1000),
+                                300 + i, 1e-9);
+        ck_assert_double_eq_tol(cost(context, device, curves[i], 1500),
+                                400 + i, 1e-9);
+        ck_assert_double_eq_tol(cost(context, device, curves[i], 2000),
+                                500 + i, 1e-9);
+        ck_assert_double_eq_tol(cost(context, device, curves[i], 3000),
+                                700 + i, 1e-9);
+        ck_assert_double_eq_tol(cost(context, device, curves[i], 4000),
+                                900 + i, 1e-9);
+        ck_assert_double_eq_tol(cost(context, device, curves[i], 6000),
+                                1300 + i, 1e-9);
+        ck_assert_double_eq_tol(cost(context, device, curves[i], 10), 300 + i,
+                                1e-9);
+    }
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "rofile"), 0);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* A driver that came since has costs of its own. */
+START_TEST(test_another_driver)
+{
+    struct script script = script_free();
+    struct tandem_context *context;
+
+    script_all(&script, 123, 0);
+    script_save("sim", &script);
+    setenv("TANDEM_SIM_DRIVER", "2", 1);
+    context = context_new(NULL);
+    ck_assert_uint_eq(calibrated(context, device_named(context, "sim")), 0);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "another driver than 2"),
+                      1);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL), 1);
+    tandem_context_destroy(context);
+    script_save("sim", &script);
+    context = context_new(NULL);
+    ck_assert_uint_eq(calibrated(context, device_named(context, "sim")), 1);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_scalars_and_products_round_trip)
+{
+    struct script script = script_free(), none = script_free();
+    struct tandem_explanation explanation = {.struct_size =
+                                                 sizeof explanation};
+    struct tandem_context *context;
+    struct tandem_tensor *a, *b, *c;
+    static float data[16 * 16];
+
+    script.launch = 700;
+    script.gemm_base = 2;
+    script_save("sim", &script);
+    none.gemm_base = 100;
+    script_save("cpu", &none);
+    context = context_new(NULL);
+    a = matrix_wrap(context, data, 16, 16);
+    b = matrix_new(context, 16, 16);
+    c = matrix_new(context, 16, 16);
+    OK(tandem_tensor_write(b, data, sizeof data));
+    OK(tandem_explain_matmul(context, NULL, a, b, c, &explanation));
+    for (uint32_t i = 0; i < explanation.candidate_count; i++) {
+        const struct tandem_candidate *candidate = &explanation.candidates[i];
+        const double base = candidate->device == 0 ? 100 : 2;
+
+        ck_assert_double_eq_tol(candidate->run_ns + candidate->launch_ns,
+                                base * 4096, base);
+    }
+    ck_assert_uint_eq(explanation.chosen, device_named(context, "sim"));
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_tuning_is_kept)
+{
+    struct tandem_context *context = context_new(NULL);
+    struct tandem_profile *profile = profile_new(context, "sim");
+    char path[4096];
+    char *text;
+
+    OK(tandem_profile_set_tuning(profile, "alpha", "one \"quoted\" \\ value"));
+    OK(tandem_profile_set_tuning(profile, "alpha", "second"));
+    OK(tandem_profile_set_tuning(profile, "beta", ""));
+    OK(tandem_profile_save(profile, NULL, path, sizeof path));
+    tandem_profile_destroy(profile);
+    tandem_context_destroy(context);
+    text = file_read(path);
+    ck_assert_ptr_nonnull(strstr(text, "\"alpha\""));
+    ck_assert_ptr_nonnull(strstr(text, "second"));
+    ck_assert_ptr_nonnull(strstr(text, "\"format\""));
+    ck_assert_ptr_null(strstr(text, "quoted"));
+    free(text);
+}
+END_TEST
+
+START_TEST(test_the_file_is_named)
+{
+    const char *saved = script_path("sim"), *path = "";
+    const struct script script = script_free();
+    struct tandem_context *context;
+
+    script_save("sim", &script);
+    context = context_new(NULL);
+    OK(tandem_device_profile_path(context, device_named(context, "sim"),
+                                  &path));
+    ck_assert_ptr_nonnull(path);
+    ck_assert_str_eq(path, saved);
+    OK(tandem_device_profile_path(context, 0, &path));
+    ck_assert_ptr_null(path);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_saving_leaves_one_file)
+{
+    for (int i = 0; i < 3; i++) {
+        struct script script = script_free();
+
+        script_all(&script, i, 0);
+        script_save("sim", &script);
+    }
+    ck_assert_uint_eq(directory_count(scratch_path("profiles")), 1);
+}
+END_TEST
+
+START_TEST(test_a_directory_of_the_caller)
+{
+    struct tandem_context *context = context_new(NULL);
+    struct tandem_profile *profile = profile_new(context, "sim");
+    char path[4096], tiny[4];
+
+    directory_make(scratch_path("elsewhere"));
+    OK(tandem_profile_add_curve_point(profile, "exp", 10, 77));
+    OK(tandem_profile_save(profile, scratch_path("elsewhere"), path,
+                           sizeof path));
+    ck_assert_int_eq(access(path, R_OK), 0);
+    OK(tandem_profile_save(profile, scratch_path("elsewhere"), NULL, 0));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_profile_save(profile, scratch_path("elsewhere"), tiny,
+                              sizeof tiny));
+    tandem_profile_destroy(profile);
+    tandem_context_destroy(context);
+    /* By the environment, too. */
+    setenv("TANDEM_PROFILE", scratch_path("elsewhere"), 1);
+    {
+        struct tandem_context_options options = {
+            .struct_size = sizeof options,
+            .plugin_path = scratch_path("plugins")};
+
+        OK(tandem_context_create(&options, &context));
+    }
+    ck_assert_double_eq_tol(
+        cost(context, device_named(context, "sim"), "exp", 10), 77, 1e-9);
+    tandem_context_destroy(context);
+    directory_remove(scratch_path("elsewhere"));
+}
+END_TEST
+
+START_TEST(test_the_users_cache)
+{
+    struct tandem_context_options options = {
+        .struct_size = sizeof options, .plugin_path = scratch_path("plugins")};
+    struct tandem_context *context;
+    struct tandem_profile *profile;
+    char path[4096];
+    struct stat status;
+
+    OK(tandem_context_create(&options, &context));
+    profile = profile_new(context, "sim");
+    OK(tandem_profile_add_curve_point(profile, "exp", 10, 88));
+    OK(tandem_profile_save(profile, NULL, path, sizeof path));
+    tandem_profile_destroy(profile);
+    tandem_context_destroy(context);
+    ck_assert_ptr_nonnull(strstr(path, scratch_path("cache/tandem")));
+    ck_assert_int_eq(stat(scratch_path("cache/tandem"), &status), 0);
+    ck_assert_uint_eq(status.st_mode & 0777, 0700);
+    OK(tandem_context_create(&options, &context));
+    ck_assert_double_eq_tol(
+        cost(context, device_named(context, "sim"), "exp", 10), 88, 1e-9);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_saving_where_nothing_can_be_written)
+{
+    struct tandem_context *context = context_new(NULL);
+    struct tandem_profile *profile = profile_new(context, "sim");
+    char path[4096] = "x";
+
+    OK(tandem_profile_add_curve_point(profile, "exp", 10, 77));
+    file_write(scratch_path("file"), "not a directory");
+    ck_assert_int_ne(tandem_profile_save(profile, scratch_path("file/below"),
+                                         path, sizeof path),
+                     TANDEM_OK);
+    ck_assert_str_ne(tandem_last_error(), "");
+    ck_assert_int_ne(tandem_profile_save(profile, "/proc/nothing", path,
+                                         sizeof path),
+                     TANDEM_OK);
+    tandem_profile_destroy(profile);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* ---- bad values for the writer ---- */
+
+START_TEST(test_bad_values_are_refused)
+{
+    static const double bad[] = {-1, NAN, INFINITY, -INFINITY, 1e300};
+    struct tandem_context *context = context_new(NULL);
+    struct tandem_profile *profile = profile_new(context, "sim"), *none;
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        FAILS(TANDEM_INVALID_ARGUMENT,
+              tandem_profile_set_scalar(profile, "launch", bad[i]));
+        FAILS(TANDEM_INVALID_ARGUMENT,
+              tandem_profile_add_curve_point(profile, "exp", bad[i], 1));
+        FAILS(TANDEM_INVALID_ARGUMENT,
+              tandem_profile_add_curve_point(profile, "exp", 1, bad[i]));
+        FAILS(TANDEM_INVALID_ARGUMENT,
+              tandem_profile_add_gemm_point(profile, 1, 1, 1, bad[i]));
+    }
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_profile_set_scalar(profile, "exp", 1));
+    FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_set_scalar(profile, NULL, 1));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_profile_set_scalar(NULL, "launch", 1));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_profile_add_curve_point(profile, "launch", 1, 1));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_profile_add_curve_point(profile, NULL, 1, 1));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_profile_add_curve_point(NULL, "exp", 1, 1));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_profile_add_gemm_point(profile, 0, 1, 1, 1));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_profile_add_gemm_point(profile, 1, -1, 1, 1));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_profile_add_gemm_point(profile, 1, 1, INT64_MAX, 1));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_profile_add_gemm_point(NULL, 1, 1, 1, 1));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_profile_set_tuning(profile, NULL, "x"));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_profile_set_tuning(profile, "x", NULL));
+    FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_set_tuning(NULL, "x", "x"));
+    FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_save(NULL, NULL, NULL, 0));
+    FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_create(NULL, 0, &none));
+    FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_create(context, 0, NULL));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_profile_create(context, 15, &none));
+    ck_assert_ptr_null(none);
+    tandem_profile_destroy(profile);
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_profile_set_scalar(profile, "launch", 1));
+    tandem_profile_destroy(NULL);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_bad_questions_for_costs)
+{
+    struct tandem_context *context = context_new(NULL);
+    double ns;
+
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_device_predict_cost(context, 0, "no such curve", 1, &ns));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_device_predict_cost(context, 0, NULL, 1, &ns));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_device_predict_cost(context, 0, "exp", 1, NULL));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_device_predict_cost(context, 0, "exp", -1, &ns));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_device_predict_cost(context, 0, "exp", NAN, &ns));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_device_predict_cost(context, 15, "exp", 1, &ns));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_device_predict_cost(NULL, 0, "exp", 1, &ns));
+    tandem_context_destroy(context);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("profile");
+    TCase *tests = case_new(suite, "profile");
+
+    tcase_add_loop_test(tests, test_round_trip, 0, 2);
+    tcase_add_test(tests, test_scalars_and_products_round_trip);
+    tcase_add_test(tests, test_tuning_is_kept);
+    tcase_add_test(tests, test_the_file_is_named);
+    tcase_add_test(tests, test_saving_leaves_one_file);
+    tcase_add_test(tests, test_a_directory_of_the_caller);
+    tcase_add_test(tests, test_the_users_cache);
+    tcase_add_test(tests, test_saving_where_nothing_can_be_written);
+    tcase_add_test(tests, test_another_driver);
+    tcase_add_test(tests, test_bad_values_are_refused);
+    tcase_add_test(tests, test_bad_questions_for_costs);
+    return suite_run(suite);
+}

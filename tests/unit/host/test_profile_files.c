@@ -1,0 +1,764 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files of profiles: one that is missing, cut, wrong, hostile or not to be
+ * trusted gives a warning and the defaults; one that cannot be written leaves
+ * the old one whole.
+ */
+#include <config.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/failing_writes.h"
+#include "support.h"
+
+#define STRANGER 12345
+/* The largest file that is read. */
+#define BYTES_MAX (1 << 20)
+
+/* ---- bad files ---- */
+
+static const char *const wrong_files[] = {
+    "",
+    "{",
+    "not JSON at all",
+    "[]",
+    "null",
+    "3",
+    "{}",
+    "\xff\xfe{\"format\": 1}",
+    "{\"format\": 2}",
+    "{\"format\": \"1\"}",
+    "{\"format\": 1, \"curves\": 5}",
+    "{\"format\": 1} trailing",
+    "{\"format\": 1, \"device\": []}",
+};
+
+/* Parts that are wrong inside a file that is right. */
+static const char *const wrong_parts[] = {
+    "\"curves\": {\"exp\": [[1, -5], [2, -6]]}",
+    "\"curves\": {\"exp\": [[-1, 5], [2, 6]]}",
+    "\"curves\": {\"exp\": [[1e999, 5]]}",
+    "\"curves\": {\"exp\": [[1, 1e200], [2, 1e201]]}",
+    "\"curves\": {\"exp\": [[1]]}",
+    "\"curves\": {\"exp\": [[1, 2, 3]]}",
+    "\"curves\": {\"exp\": [1, 2]}",
+    "\"curves\": {\"exp\": {\"1\": 2}}",
+    "\"curves\": {\"exp\": [[\"1\", \"2\"]]}",
+    "\"curves\": {\"exp\": \"fast\"}",
+    "\"curves\": []",
+    "\"scalars\": {\"launch\": -1}",
+    "\"scalars\": {\"launch\": \"soon\"}",
+    "\"scalars\": {\"launch\": 1e300}",
+    "\"scalars\": {\"launch\": NaN}",
+    "\"scalars\": {\"launch\": Infinity}",
+    "\"scalars\": {\"launch\": -Infinity}",
+    "\"scalars\": {\"launch\": nan}",
+    "\"scalars\": {\"launch\": -1e-300}",
+    "\"scalars\": {\"launch\": 99999999999999999999999999}",
+    "\"scalars\": {\"launch\": true}",
+    "\"scalars\": {\"launch\": [5]}",
+    "\"scalars\": {\"launch\": 5, \"launch\": 6}",
+    "\"scalars\": null",
+    "\"curves\": {\"exp\": []}",
+    "\"curves\": {\"exp\": [[1, 4]], \"exp\": [[1, 5]]}",
+    "\"tuning\": {\"a\": 1}",
+    "\"tuning\": [\"a\"]",
+    "\"tuning\": \"a\"",
+    "\"scalars\": [1]",
+    "\"gemm\": [[1, 1, 1, -1]]",
+    "\"gemm\": [[0, 1, 1, 1]]",
+    "\"gemm\": [[1, 1, 1]]",
+    "\"gemm\": [[1, 1, 1, 5, 5]]",
+    "\"gemm\": [[1, 1, 1, 5], [2, 2, 2, 5, \"a\"]]",
+    "\"curves\": {\"exp\": [[1, 4, 4]]}",
+    "\"curves\": {\"exp\": [[1]]}",
+    "\"gemm\": {\"m\": 1}",
+    "\"gemm\": [[9e18, 9e18, 9e18, 1]]",
+};
+
+static double default_exp, default_upload;
+
+static void defaults_read(void)
+{
+    struct tandem_context *context = context_new(NULL);
+    const uint32_t sim = device_named(context, "sim");
+
+    default_exp = cost(context, sim, "exp", 1e6);
+    default_upload = cost(context, sim, "upload", 1e6);
+    tandem_context_destroy(context);
+}
+
+static bool at_defaults(struct tandem_context *context)
+{
+    const uint32_t sim = device_named(context, "sim");
+
+    return calibrated(context, sim) == 0 &&
+           fabs(cost(context, sim, "exp", 1e6) - default_exp) < 1e-9 &&
+           fabs(cost(context, sim, "upload", 1e6) - default_upload) < 1e-9;
+}
+
+/* The predictions are the defaults, a warning says reason, and all works. */
+static void defaults_hold(const char *reason)
+{
+    const uint32_t before = log_count(TANDEM_LOG_WARNING, reason);
+    struct tandem_context *context = context_new(NULL);
+    float x = -2, y = 0;
+    struct tandem_tensor *tx = vector_wrap(context, &x, 1);
+    struct tandem_tensor *ty = vector_wrap(context, &y, 1);
+
+    ck_assert(at_defaults(context));
+    OK(tandem_unary(context, TANDEM_OP_ABS, tx, ty));
+    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(y, 2);
+    ck_assert_msg(log_count(TANDEM_LOG_WARNING, reason) > before,
+                  "no warning says \"%s\"", reason);
+    tandem_context_destroy(context);
+}
+
+/* The profile says what was saved, which is no default. */
+#define SAVED_NS 5
+static const char *good_save(void)
+{
+    struct script script = script_free();
+
+    script_all(&script, SAVED_NS, 0);
+    script_save("sim", &script);
+    return script_path("sim");
+}
+
+static void good_holds(void)
+{
+    struct tandem_context *context = context_new(NULL);
+
+    ck_assert_double_eq_tol(
+        cost(context, device_named(context, "sim"), "exp", 1e6), SAVED_NS,
+        1e-9);
+    tandem_context_destroy(context);
+}
+
+START_TEST(test_wrong_files)
+{
+
+    defaults_read();
+    file_write(script_path("sim"), wrong_files[_i]);
+    defaults_hold("");
+}
+END_TEST
+
+static void text_write(const char *path, const char *text, size_t bytes)
+{
+    FILE *file = fopen(path, "w");
+
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(text, 1, bytes, file), bytes);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* The profile of the device: with its identity and one section. */
+static void part_write(const char *replacement)
+{
+    const struct script script = script_free();
+    const char *path = script_path("sim");
+    char *text, *device, *end, *out;
+    size_t room;
+
+    script_save("sim", &script);
+    text = file_read(path);
+    room = strlen(text) + strlen(replacement) + 256;
+    device = strstr(text, "\"device\"");
+    ck_assert_ptr_nonnull(device);
+    end = strchr(device, '}');
+    ck_assert_ptr_nonnull(end);
+    out = malloc(room);
+    ck_assert_ptr_nonnull(out);
+    snprintf(out, room, "{\"format\": 1, %.*s, %s}", (int)(end + 1 - device),
+             device, replacement);
+    file_write(path, out);
+    free(out);
+    free(text);
+}
+
+/* A file with one curve, cut after each of its bytes. */
+START_TEST(test_cut_files)
+{
+    const char *path;
+    char *text;
+    size_t bytes;
+
+    defaults_read();
+    path = script_path("sim");
+    part_write("\"curves\": {\"exp\": [[1, 4], [3, 8]]}");
+    text = file_read(path);
+    bytes = strlen(text);
+    for (size_t i = 0; i < bytes; i++) {
+        struct tandem_context *context;
+
+        text_write(path, text, i);
+        log_forget();
+        context = context_new(NULL);
+        ck_assert_msg(at_defaults(context), "%zu bytes", i);
+        ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "profile ignored"), 1);
+        tandem_context_destroy(context);
+    }
+    free(text);
+}
+END_TEST
+
+START_TEST(test_wrong_parts)
+{
+
+    defaults_read();
+    part_write(wrong_parts[_i]);
+    defaults_hold("");
+}
+END_TEST
+
+/* The method of the tests above: a right part is taken. */
+START_TEST(test_a_right_part_is_taken)
+{
+    struct tandem_context *context;
+
+    part_write("\"curves\": {\"exp\": [[1, 4], [3, 8]]}");
+    context = context_new(NULL);
+    ck_assert_double_eq_tol(
+        cost(context, device_named(context, "sim"), "exp", 2), 6, 1e-9);
+    ck_assert_uint_eq(calibrated(context, device_named(context, "sim")), 1);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* Brackets without end, of both kinds. */
+START_TEST(test_deep_files)
+{
+    static const char *const openings[] = {"[", "{\"a\":", "[{\"a\":"};
+    const char *opening = openings[_i];
+    const size_t length = strlen(opening);
+    const size_t depth = BYTES_MAX / 2 / length;
+    char *text = malloc(depth * length);
+    const char *path;
+
+    ck_assert_ptr_nonnull(text);
+    ck_assert(_i != 0 || depth >= 500000);
+    defaults_read();
+    path = script_path("sim");
+    for (size_t i = 0; i < depth; i++)
+        memcpy(text + i * length, opening, length);
+    text_write(path, text, depth * length);
+    defaults_hold("profile ignored");
+    free(text);
+}
+END_TEST
+
+START_TEST(test_bytes_that_are_no_text)
+{
+    static const char *const files[] = {
+        "\"curves\": {\"exp\": [[1, 4]]}, \"x\": \"\xff\"",
+        "\"curves\": {\"exp\": [[1, 4]]}, \"x\": \"\xed\xa0\x80\"",
+        "\"curves\": {\"exp\": [[1, 4]]}, \"\xc0\x80\": 1",
+        "\"curves\": {\"exp\": [[1, 4]]}, \"x\": \"\\u0000\"",
+        "\"curves\": {\"exp\": [[1, 4]]}, \"x\": \"\\ud800\"",
+        "\"curves\": {\"exp\": [[1, 4]]}, \"exp\\u0000\": 1",
+    };
+
+    defaults_read();
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        part_write(files[i]);
+        defaults_hold("profile ignored");
+    }
+}
+END_TEST
+
+/* A zero byte does not end a file before its end. */
+START_TEST(test_an_embedded_zero)
+{
+    const char *path;
+    char *text;
+    size_t bytes;
+
+    defaults_read();
+    path = script_path("sim");
+    part_write("\"curves\": {\"exp\": [[1, 4], [3, 8]]}");
+    text = file_read(path);
+    bytes = strlen(text) + 1; /* whole JSON, a zero behind it */
+    unlink(path);
+    defaults_read();
+    text_write(path, text, bytes);
+    defaults_hold("profile ignored");
+    free(text);
+}
+END_TEST
+
+/* As large as may be, with spaces; and larger by one. */
+START_TEST(test_the_largest_file)
+{
+    const char *path;
+    char *text, *padded = malloc(BYTES_MAX + 1);
+
+    ck_assert_ptr_nonnull(padded);
+    defaults_read();
+    path = good_save();
+    text = file_read(path);
+    memset(padded, ' ', BYTES_MAX + 1);
+    memcpy(padded, text, strlen(text));
+    text_write(path, padded, BYTES_MAX);
+    good_holds();
+    text_write(path, padded, BYTES_MAX + 1);
+    defaults_hold("larger than 1048576 bytes");
+    ck_assert_int_eq(truncate(path, 1L << 40), 0); /* sparse */
+    defaults_hold("larger than 1048576 bytes");
+    free(text);
+    free(padded);
+}
+END_TEST
+
+/* Points all but on top of each other do not give slopes without end. */
+START_TEST(test_points_that_nearly_coincide)
+{
+    struct tandem_context *context;
+    uint32_t sim;
+
+    part_write("\"curves\": {\"exp\": [[0, 0], [1e-320, 1e13], [1, 5]]},"
+               "\"gemm\": [[1, 1, 1, 5], [1.0000000000000002, 1, 1, 9]]");
+    context = context_new(NULL);
+    sim = device_named(context, "sim");
+    for (int i = -20; i < 40; i++) {
+        const double ns = cost(context, sim, "exp", i < 0 ? 0 : ldexp(1, i));
+
+        ck_assert(isfinite(ns) && ns >= 0);
+    }
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_more_points_than_there_is_room)
+{
+    const size_t room = 1 << 20;
+    char *text = malloc(room);
+    size_t used;
+
+    ck_assert_ptr_nonnull(text);
+    defaults_read();
+    used = (size_t)snprintf(text, room, "\"curves\": {\"exp\": [");
+    for (int i = 0; i < 20000; i++)
+        used += (size_t)snprintf(text + used, room - used, "%s[%d, 5]",
+                                 i ? "," : "", i + 1);
+    snprintf(text + used, room - used, "]}");
+    part_write(text);
+    defaults_hold("");
+    free(text);
+}
+END_TEST
+
+START_TEST(test_files_that_are_not_ours)
+{
+    const char *path;
+
+    defaults_read();
+    path = good_save();
+    good_holds();
+    ck_assert_int_eq(chmod(path, 0666), 0);
+    defaults_hold("can be written by others");
+    ck_assert_int_eq(chmod(path, 0600), 0);
+    if (geteuid() == 0) {
+        ck_assert_int_eq(chown(path, STRANGER, STRANGER), 0);
+        defaults_hold("belongs to another user");
+        ck_assert_int_eq(chown(path, 0, 0), 0);
+    }
+    good_holds();
+    ck_assert_int_eq(rename(path, scratch_path("moved")), 0);
+    ck_assert_int_eq(symlink(scratch_path("moved"), path), 0);
+    defaults_hold("it is a link");
+    ck_assert_int_eq(unlink(path), 0);
+    directory_make(path);
+    defaults_hold("no regular file");
+    ck_assert_int_eq(rmdir(path), 0);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    defaults_hold("no regular file");
+}
+END_TEST
+
+START_TEST(test_directories_that_are_not_ours)
+{
+    defaults_read();
+    good_save();
+    ck_assert_int_eq(chmod(scratch_path("profiles"), 0777), 0);
+    defaults_hold("/profiles can be written by others");
+    ck_assert_int_eq(chmod(scratch_path("profiles"), 01777), 0);
+    good_holds();
+    ck_assert_int_eq(chmod(scratch_path("profiles"), 0700), 0);
+    good_holds();
+    if (geteuid() != 0)
+        return;
+    ck_assert_int_eq(chown(scratch_path("profiles"), STRANGER, STRANGER), 0);
+    defaults_hold("/profiles belongs to another user");
+    ck_assert_int_eq(chown(scratch_path("profiles"), 0, 0), 0);
+}
+END_TEST
+
+START_TEST(test_relative_directories)
+{
+    struct tandem_context_options options = {
+        .struct_size = sizeof options,
+        .plugin_path = scratch_path("plugins"),
+        .log = log_capture};
+    struct tandem_context *context;
+    struct tandem_profile *profile;
+    char path[4096];
+
+    ck_assert_int_eq(chdir(scratch_path(".")), 0);
+    setenv("TANDEM_PROFILE", "profiles", 1);
+    setenv("XDG_CACHE_HOME", "cache", 1);
+    OK(tandem_context_create(&options, &context));
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
+                                "\"profiles\" ignored: it is relative"),
+                      1);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
+                                "\"cache\" ignored: it is relative"),
+                      1);
+    /* By HOME, which is absolute. */
+    profile = profile_new(context, "sim");
+    OK(tandem_profile_add_curve_point(profile, "exp", 10, 77));
+    OK(tandem_profile_save(profile, NULL, path, sizeof path));
+    ck_assert_ptr_nonnull(strstr(path, scratch_path(".cache/tandem/sim")));
+    ck_assert_int_eq(unlink(path), 0);
+    tandem_profile_destroy(profile);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* As a user who may not read it. */
+START_TEST(test_an_unreadable_file)
+{
+    const char *path;
+
+    if (geteuid() != 0)
+        return;
+    defaults_read();
+    path = good_save();
+    ck_assert_int_eq(chmod(path, 0), 0);
+    ck_assert_int_eq(chown(path, STRANGER, STRANGER), 0);
+    ck_assert_int_eq(chmod(scratch_path("."), 0755), 0);
+    ck_assert_int_eq(chmod(scratch_path("profiles"), 0755), 0);
+    ck_assert_int_eq(chmod(scratch_path("plugins"), 0755), 0);
+    ck_assert_int_eq(chmod(scratch_path("plugins/tandem-cpu.so"), 0755), 0);
+    ck_assert_int_eq(chmod(scratch_path("plugins/tandem-sim.so"), 0755), 0);
+    ck_assert_int_eq(seteuid(STRANGER), 0);
+    defaults_hold("ermission denied");
+    ck_assert_int_eq(seteuid(0), 0);
+}
+END_TEST
+
+/* Under this device's name, but of another. */
+START_TEST(test_another_devices_file)
+{
+    static const char *const keys[] = {"\"uuid\"", "\"pci\"",
+                                       "\"plugin_version\"", "\"host_cpu\"",
+                                       "\"name\"", "\"backend\""};
+    const char *path;
+    char *text;
+
+    defaults_read();
+    path = good_save();
+    text = file_read(path);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        char *value = strstr(strstr(text, "\"device\""), keys[i]), *other;
+
+        ck_assert_ptr_nonnull(value);
+        value = strchr(strchr(value, ':'), '"') + 1;
+        other = malloc(strlen(text) + 2);
+        ck_assert_ptr_nonnull(other);
+        sprintf(other, "%.*s~%s", (int)(value - text), text, value);
+        file_write(path, other);
+        defaults_hold("was not made for it");
+        free(other);
+    }
+    free(text);
+}
+END_TEST
+
+/* Measured with another driver: stale. */
+START_TEST(test_a_stale_file)
+{
+    const char *path;
+    char *text, *driver;
+
+    defaults_read();
+    path = good_save();
+    text = file_read(path);
+    driver = strstr(text, "\"driver\"");
+    ck_assert_ptr_nonnull(driver);
+    driver = strchr(strchr(driver, ':'), '"');
+    driver[1] = '9';
+    file_write(path, text);
+    free(text);
+    defaults_hold("was not made for it");
+}
+END_TEST
+
+/* ---- files that cannot be written ---- */
+
+static struct tandem_profile *other_profile(void)
+{
+    struct tandem_profile *profile = profile_new(context_new(NULL), "sim");
+
+    OK(tandem_profile_add_curve_point(profile, "exp", 10, 77));
+    return profile;
+}
+
+/* No signal comes of it, either. */
+START_TEST(test_a_file_that_is_too_large)
+{
+    struct tandem_profile *profile = other_profile();
+    enum tandem_status status;
+
+    good_save();
+    writes_limit(64);
+    status = tandem_profile_save(profile, NULL, NULL, 0);
+    writes_limit(0);
+    FAILS(TANDEM_FAILED, status);
+    ck_assert_ptr_nonnull(strstr(tandem_last_error(), "File too large"));
+    good_holds();
+    ck_assert_uint_eq(directory_count(scratch_path("profiles")), 1);
+    OK(tandem_profile_save(profile, NULL, NULL, 0));
+}
+END_TEST
+
+START_TEST(test_a_writer_that_is_killed)
+{
+    int status = 0;
+    pid_t child;
+
+    good_save();
+    child = fork();
+    if (child == 0) {
+        struct tandem_profile *profile = other_profile();
+
+        writes_kill();
+        _exit(tandem_profile_save(profile, NULL, NULL, 0) == TANDEM_OK);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFSIGNALED(status));
+    ck_assert_uint_eq(directory_count(scratch_path("profiles")), 2);
+    good_holds();
+    good_save();
+    good_holds();
+}
+END_TEST
+
+/* A machine that loses its power must not leave a name without content. */
+START_TEST(test_a_profile_is_on_the_disk_before_its_name)
+{
+    const struct writes_seen before = writes_seen();
+    struct writes_seen after;
+
+    good_save();
+    after = writes_seen();
+    ck_assert_uint_ge(after.files, before.files + 1);
+    ck_assert_uint_eq(after.unsynced, before.unsynced);
+    ck_assert_uint_ge(after.directories, before.directories + 1);
+}
+END_TEST
+
+static struct tandem_profile *revision_new(struct tandem_context *context,
+                                           uint32_t device)
+{
+    struct tandem_profile *profile;
+
+    OK(tandem_profile_edit(context, device, &profile));
+    return profile;
+}
+
+/* Programs that began with one file and save one after the other: each has
+ * changed something else of it. */
+START_TEST(test_writers_keep_what_others_wrote)
+{
+    const struct script script = script_free();
+    struct tandem_context *context;
+    struct tandem_profile *costs, *tuned, *judged;
+    uint32_t device, rejects = 0;
+    char path[4096], *text;
+
+    script_save("sim", &script);
+    context = context_new(NULL);
+    device = device_named(context, "sim");
+    costs = revision_new(context, device);
+    tuned = revision_new(context, device);
+    judged = revision_new(context, device);
+    OK(tandem_profile_set_scalar(costs, "sync", 321));
+    OK(tandem_profile_set_tuning(tuned, "one", "1"));
+    OK(tandem_profile_set_tuning(judged, "two", "2"));
+    OK(tandem_profile_set_op_blocked(judged, TANDEM_OP_NEG, 1));
+    OK(tandem_profile_save(costs, NULL, NULL, 0));
+    OK(tandem_profile_save(tuned, NULL, NULL, 0));
+    OK(tandem_profile_save(judged, NULL, NULL, 0));
+    /* Again, with more; and what was wrong is right. */
+    OK(tandem_profile_set_tuning(tuned, "one", "11"));
+    OK(tandem_profile_set_op_blocked(judged, TANDEM_OP_ABS, 1));
+    OK(tandem_profile_set_op_blocked(judged, TANDEM_OP_NEG, 0));
+    OK(tandem_profile_save(judged, NULL, NULL, 0));
+    OK(tandem_profile_save(tuned, NULL, path, sizeof path));
+    tandem_profile_destroy(costs);
+    tandem_profile_destroy(tuned);
+    tandem_profile_destroy(judged);
+    tandem_context_destroy(context);
+
+    context = context_new(NULL);
+    device = device_named(context, "sim");
+    text = file_read(path);
+    ck_assert_double_eq(cost(context, device, "sync", 0), 321);
+    ck_assert_ptr_nonnull(strstr(text, "\"one\": \"11\""));
+    ck_assert_ptr_nonnull(strstr(text, "\"two\": \"2\""));
+    OK(tandem_device_is_op_blocked(context, device, TANDEM_OP_ABS, &rejects));
+    ck_assert_uint_eq(rejects, 1);
+    OK(tandem_device_is_op_blocked(context, device, TANDEM_OP_NEG, &rejects));
+    ck_assert_uint_eq(rejects, 0);
+    free(text);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* What is measured anew takes the place of all that was, but not of what was
+ * found wrong meanwhile. */
+START_TEST(test_a_new_profile_keeps_what_was_judged_meanwhile)
+{
+    const struct script script = script_free();
+    struct tandem_context *context;
+    struct tandem_profile *fresh, *judged;
+    uint32_t device, rejects = 0;
+    char path[4096], *text;
+
+    script_save("sim", &script);
+    context = context_new(NULL);
+    device = device_named(context, "sim");
+    OK(tandem_profile_create(context, device, &fresh));
+    judged = revision_new(context, device);
+    OK(tandem_profile_set_scalar(fresh, "sync", 123));
+    OK(tandem_profile_set_op_blocked(judged, TANDEM_OP_ABS, 1));
+    OK(tandem_profile_save(judged, NULL, NULL, 0));
+    OK(tandem_profile_save(fresh, NULL, path, sizeof path));
+    tandem_profile_destroy(fresh);
+    tandem_profile_destroy(judged);
+    tandem_context_destroy(context);
+
+    context = context_new(NULL);
+    device = device_named(context, "sim");
+    text = file_read(path);
+    ck_assert_double_eq(cost(context, device, "sync", 0), 123);
+    ck_assert_ptr_null(strstr(text, "\"launch\""));
+    OK(tandem_device_is_op_blocked(context, device, TANDEM_OP_ABS, &rejects));
+    ck_assert_uint_eq(rejects, 1);
+    free(text);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+START_TEST(test_modes)
+{
+    static const mode_t masks[] = {0, 0777};
+    const char *path;
+    struct stat status;
+
+    setenv("XDG_CACHE_HOME", scratch_path("new/cache"), 1);
+    for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
+        umask(masks[i]);
+        path = good_save();
+        umask(0);
+        ck_assert_int_eq(stat(path, &status), 0);
+        ck_assert_uint_eq(status.st_mode & 07777, 0600);
+        ck_assert_int_eq(stat(scratch_path("new"), &status), 0);
+        ck_assert_uint_eq(status.st_mode & 07777, 0700);
+        ck_assert_int_eq(stat(scratch_path("new/cache/tandem"), &status), 0);
+        ck_assert_uint_eq(status.st_mode & 07777, 0700);
+        directory_remove(scratch_path("new"));
+    }
+}
+END_TEST
+
+/* Where others may write nothing is saved, for it would not be read. */
+START_TEST(test_directories_that_are_not_written)
+{
+    struct tandem_context *context = context_new(NULL);
+    struct tandem_profile *profile = profile_new(context, "sim");
+
+    good_save();
+    ck_assert_int_eq(chmod(scratch_path("profiles"), 0777), 0);
+    FAILS(TANDEM_FAILED, tandem_profile_save(profile, NULL, NULL, 0));
+    ck_assert_ptr_nonnull(
+        strstr(tandem_last_error(), "can be written by others"));
+    ck_assert_int_eq(chmod(scratch_path("profiles"), 0700), 0);
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_profile_save(profile, "relative", NULL, 0));
+    if (geteuid() == 0) {
+        ck_assert_int_eq(chmod(scratch_path("."), 0755), 0);
+        ck_assert_int_eq(chmod(scratch_path("profiles"), 0755), 0);
+        ck_assert_int_eq(seteuid(STRANGER), 0);
+        FAILS(TANDEM_FAILED, tandem_profile_save(profile, NULL, NULL, 0));
+        ck_assert_int_eq(seteuid(0), 0);
+    }
+    good_holds();
+    tandem_profile_destroy(profile);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+/* More than is read is not written either. */
+START_TEST(test_more_than_a_file_may_hold)
+{
+    struct tandem_context *context = context_new(NULL);
+    struct tandem_profile *profile = profile_new(context, "sim");
+    char key[32], value[4001];
+
+    good_save();
+    memset(value, 'x', sizeof value - 1);
+    value[sizeof value - 1] = '\0';
+    for (int i = 0; i < 300; i++) {
+        snprintf(key, sizeof key, "key%d", i);
+        OK(tandem_profile_set_tuning(profile, key, value));
+    }
+    FAILS(TANDEM_INVALID_ARGUMENT, tandem_profile_save(profile, NULL, NULL, 0));
+    good_holds();
+    tandem_profile_destroy(profile);
+    tandem_context_destroy(context);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("profile files");
+    TCase *tests = case_new(suite, "files");
+
+    tcase_add_loop_test(tests, test_wrong_files, 0,
+                        (int)(sizeof wrong_files / sizeof *wrong_files));
+    tcase_add_test(tests, test_cut_files);
+    tcase_add_loop_test(tests, test_wrong_parts, 0,
+                        (int)(sizeof wrong_parts / sizeof *wrong_parts));
+    tcase_add_test(tests, test_a_right_part_is_taken);
+    tcase_add_loop_test(tests, test_deep_files, 0, 3);
+    tcase_add_test(tests, test_bytes_that_are_no_text);
+    tcase_add_test(tests, test_an_embedded_zero);
+    tcase_add_test(tests, test_the_largest_file);
+    tcase_add_test(tests, test_points_that_nearly_coincide);
+    tcase_add_test(tests, test_more_points_than_there_is_room);
+    tcase_add_test(tests, test_files_that_are_not_ours);
+    tcase_add_test(tests, test_directories_that_are_not_ours);
+    tcase_add_test(tests, test_relative_directories);
+    tcase_add_test(tests, test_an_unreadable_file);
+    tcase_add_test(tests, test_another_devices_file);
+    tcase_add_test(tests, test_a_stale_file);
+    tcase_add_test(tests, test_a_file_that_is_too_large);
+    tcase_add_test(tests, test_a_writer_that_is_killed);
+    tcase_add_test(tests, test_a_profile_is_on_the_disk_before_its_name);
+    tcase_add_test(tests, test_writers_keep_what_others_wrote);
+    tcase_add_test(tests,
+                   test_a_new_profile_keeps_what_was_judged_meanwhile);
+    tcase_add_test(tests, test_modes);
+    tcase_add_test(tests, test_directories_that_are_not_written);
+    tcase_add_test(tests, test_more_than_a_file_may_hold);
+    return suite_run(suite);
+}

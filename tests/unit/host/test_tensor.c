@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tensors and residency: what is moved and how often (counted by the
+ * simulated GPU), views and strides, the caller's own writes.
+ */
+#include <config.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+#define N 64
+
+static struct tandem_context *context;
+static uint32_t sim;
+
+static void run_on(uint32_t device, uint32_t id, struct tandem_tensor *x,
+                   struct tandem_tensor *y)
+{
+    const struct tandem_op op = {.struct_size = sizeof op, .id = id};
+
+    OK(tandem_run_on(context, device, &op, &x, 1, &y, 1));
+}
+
+static void context_setup(void)
+{
+    context = context_new(NULL);
+    sim = device_named(context, "sim");
+}
+
+static void context_teardown(void)
+{
+    tandem_context_destroy(context);
+}
+
+#define ON_SIM (1u << sim)
+/* The CPU computes where the host has its data: bit 0 goes with it. */
+#define ON_HOST (TANDEM_RESIDENT_HOST | 1u)
+
+/* ---- transfers ---- */
+
+START_TEST(test_no_transfer_twice)
+{
+    float x[N], y[N], z[N];
+    struct tandem_tensor *tx = vector_wrap(context, x, N);
+    struct tandem_tensor *ty = vector_wrap(context, y, N);
+    struct tandem_tensor *tz = vector_wrap(context, z, N);
+    struct sim_counters before = counters_read(0), moved;
+
+    count_up(x, N);
+    OK(tandem_tensor_host_written(tx));
+    for (int i = 0; i < 10; i++) {
+        run_on(sim, TANDEM_OP_NEG, tx, ty);
+        run_on(sim, TANDEM_OP_ABS, ty, tz);
+    }
+    moved = counters_since(0, &before);
+    ck_assert_uint_eq(moved.launches, 20);
+    ck_assert_uint_eq(moved.uploads, 1);
+    ck_assert_uint_eq(moved.upload_bytes, sizeof x);
+    ck_assert_uint_eq(moved.downloads, 0);
+    ck_assert_uint_eq(residency(tx), ON_SIM | ON_HOST);
+    ck_assert_uint_eq(residency(ty), ON_SIM);
+    for (int i = 0; i < 3; i++)
+        OK(tandem_tensor_sync(tz, TANDEM_TIMEOUT_INFINITE));
+    moved = counters_since(0, &before);
+    ck_assert_uint_eq(moved.downloads, 1);
+    ck_assert_uint_eq(moved.download_bytes, sizeof z);
+    ck_assert_uint_eq(residency(tz), ON_SIM | ON_HOST);
+    ck_assert_mem_eq(x, z, sizeof x);
+    /* y was never asked for. */
+    ck_assert_uint_eq(residency(ty), ON_SIM);
+}
+END_TEST
+
+START_TEST(test_nothing_runs_before_a_wait)
+{
+    float x[N], y[N];
+    struct tandem_tensor *tx = vector_wrap(context, x, N);
+    struct tandem_tensor *ty = vector_wrap(context, y, N);
+    struct sim_counters before, moved;
+
+    count_up(x, N);
+    run_on(sim, TANDEM_OP_NEG, tx, ty);
+    OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
+    before = counters_read(0);
+    for (int i = 0; i < 20; i++)
+        run_on(sim, TANDEM_OP_NEG, tx, ty);
+    moved = counters_since(0, &before);
+    ck_assert_uint_eq(moved.launches, 20);
+    ck_assert_uint_eq(moved.executed, 0);
+    ck_assert_uint_eq(moved.waits, 0);
+    OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
+    moved = counters_since(0, &before);
+    ck_assert_uint_eq(moved.executed, 20);
+    ck_assert_uint_le(moved.waits, 1);
+}
+END_TEST
+
+START_TEST(test_an_output_is_not_uploaded)
+{
+    float x[N], y[N];
+    struct tandem_tensor *tx = vector_wrap(context, x, N);
+    struct tandem_tensor *ty = vector_wrap(context, y, N);
+    struct sim_counters before = counters_read(0);
+
+    count_up(x, N);
+    memset(y, 0, sizeof y);
+    run_on(sim, TANDEM_OP_NEG, tx, ty);
+    ck_assert_uint_eq(counters_since(0, &before).upload_bytes, sizeof x);
+    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(y[5], -6);
+}
+END_TEST
+
+START_TEST(test_the_cpu_and_the_gpu_take_turns)
+{
+    float x[N], y[N], z[N], w[N];
+    struct tandem_tensor *tx = vector_wrap(context, x, N);
+    struct tandem_tensor *ty = vector_wrap(context, y, N);
+    struct tandem_tensor *tz = vector_wrap(context, z, N);
+    struct tandem_tensor *tw = vector_wrap(context, w, N);
+    struct sim_counters before = counters_read(0), moved;
+
+    count_up(x, N);
+    run_on(0, TANDEM_OP_NEG, tx, ty);   /* host */
+    run_on(sim, TANDEM_OP_ABS, ty, tz); /* y up */
+    run_on(0, TANDEM_OP_NEG, tz, tw);   /* z down */
+    run_on(sim, TANDEM_OP_ABS, tw, tw); /* w up, in place */
+    OK(tandem_tensor_sync(tw, TANDEM_TIMEOUT_INFINITE));
+    moved = counters_since(0, &before);
+    ck_assert_uint_eq(moved.uploads, 2);
+    ck_assert_uint_eq(moved.downloads, 2);
+    for (int i = 0; i < N; i++) {
+        ck_assert_float_eq(y[i], -x[i]);
+        ck_assert_float_eq(z[i], x[i]);
+        ck_assert_float_eq(w[i], x[i]);
+    }
+}
+END_TEST
+
+START_TEST(test_host_written_makes_copies_stale)
+{
+    float x[N], y[N];
+    struct tandem_tensor *tx = vector_wrap(context, x, N);
+    struct tandem_tensor *ty = vector_wrap(context, y, N);
+    struct sim_counters before;
+
+    count_up(x, N);
+    run_on(sim, TANDEM_OP_NEG, tx, ty);
+    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    x[3] = 50;
+    OK(tandem_tensor_host_written(tx));
+    ck_assert_uint_eq(residency(tx), ON_HOST);
+    before = counters_read(0);
+    run_on(sim, TANDEM_OP_NEG, tx, ty);
+    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(y[3], -50);
+    ck_assert_uint_eq(counters_since(0, &before).uploads, 1);
+}
+END_TEST
+
+START_TEST(test_prefetch_moves_once)
+{
+    float x[N], y[N];
+    struct tandem_tensor *tx = vector_wrap(context, x, N);
+    struct tandem_tensor *ty = vector_wrap(context, y, N);
+    struct sim_counters before = counters_read(0), moved;
+
+    count_up(x, N);
+    OK(tandem_tensor_prefetch(tx, sim));
+    ck_assert_uint_eq(residency(tx), ON_SIM | ON_HOST);
+    OK(tandem_tensor_prefetch(tx, sim));
+    run_on(sim, TANDEM_OP_NEG, tx, ty);
+    moved = counters_since(0, &before);
+    ck_assert_uint_eq(moved.uploads, 1);
+    ck_assert_uint_eq(moved.executed, 0);
+    OK(tandem_tensor_prefetch(ty, 0)); /* home: the CPU is a device too */
+    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_uint_eq(counters_since(0, &before).downloads, 1);
+    ck_assert_float_eq(y[0], -1);
+}
+END_TEST
+
+START_TEST(test_prefetch_between_devices)
+{
+    float x[N], y[N];
+    struct tandem_tensor *tx, *ty;
+    uint32_t other;
+
+    tandem_context_destroy(context);
+    setenv("TANDEM_SIM_DEVICES", "2", 1);
+    context_setup();
+    other = device_named(context, "sim:1");
+    tx = vector_wrap(context, x, N);
+    ty = vector_new(context, N);
+    count_up(x, N);
+    run_on(sim, TANDEM_OP_NEG, tx, ty);
+    OK(tandem_tensor_prefetch(ty, other));
+    run_on(other, TANDEM_OP_NEG, ty, ty);
+    ck_assert_uint_eq(residency(ty), 1u << other);
+    OK(tandem_tensor_read(ty, y, sizeof y, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_mem_eq(x, y, sizeof x);
+}
+END_TEST
+
+/* ---- own memory, read, write, data ---- */
+
+START_TEST(test_write_and_read)
+{
+    float x[N], y[N] = {0};
+    struct tandem_tensor *t = vector_new(context, N);
+    const void *data = NULL;
+
+    count_up(x, N);
+    OK(tandem_tensor_write(t, x, sizeof x));
+    memset(x, 0, sizeof x); /* may be reused at once */
+    run_on(sim, TANDEM_OP_NEG, t, t);
+    OK(tandem_tensor_read(t, y, sizeof y, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(y[N - 1], -N);
+    OK(tandem_tensor_host_data(t, TANDEM_TIMEOUT_INFINITE, &data));
+    ck_assert_mem_eq(data, y, sizeof y);
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_tensor_read(t, y, sizeof y - 1, TANDEM_TIMEOUT_INFINITE));
+    FAILS(TANDEM_INVALID_ARGUMENT, tandem_tensor_write(t, x, sizeof x + 4));
+}
+END_TEST
+
+START_TEST(test_reading_what_was_never_written)
+{
+    float y[N] = {0};
+    struct tandem_tensor *t = vector_new(context, N);
+    struct tandem_tensor *u = vector_new(context, N);
+    const void *data;
+
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_tensor_read(t, y, sizeof y, TANDEM_TIMEOUT_INFINITE));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_tensor_host_data(t, TANDEM_TIMEOUT_INFINITE, &data));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_unary(context, TANDEM_OP_NEG, t, u));
+    ck_assert_uint_eq(residency(u), 0);
+    OK(tandem_tensor_write(t, y, sizeof y));
+    OK(tandem_unary(context, TANDEM_OP_NEG, t, u));
+    OK(tandem_tensor_read(u, y, sizeof y, TANDEM_TIMEOUT_INFINITE));
+}
+END_TEST
+
+START_TEST(test_a_write_overrules_every_copy)
+{
+    float x[N], y[N];
+    struct tandem_tensor *t = vector_wrap(context, x, N);
+    float fresh[N];
+
+    count_up(x, N);
+    run_on(sim, TANDEM_OP_NEG, t, t);
+    for (int i = 0; i < N; i++)
+        fresh[i] = 7;
+    OK(tandem_tensor_write(t, fresh, sizeof fresh));
+    ck_assert_uint_eq(residency(t) & ON_SIM, 0);
+    OK(tandem_tensor_read(t, y, sizeof y, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(y[0], 7);
+    OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(x[N - 1], 7);
+}
+END_TEST
+
+START_TEST(test_read_only_memory)
+{
+    float x[N], y[N];
+    const int64_t shape = N;
+    struct tandem_tensor *t, *u = vector_wrap(context, y, N);
+
+    count_up(x, N);
+    OK(tandem_tensor_wrap(context, x, TANDEM_F32, 1, &shape, NULL,
+                          TANDEM_TENSOR_READ_ONLY, &t));
+    OK(tandem_unary(context, TANDEM_OP_NEG, t, u));
+    run_on(sim, TANDEM_OP_NEG, t, u);
+    FAILS(TANDEM_INVALID_ARGUMENT, tandem_unary(context, TANDEM_OP_NEG, u, t));
+    FAILS(TANDEM_INVALID_ARGUMENT, tandem_unary(context, TANDEM_OP_NEG, t, t));
+    FAILS(TANDEM_INVALID_ARGUMENT, tandem_tensor_write(t, y, sizeof y));
+    OK(tandem_tensor_sync(u, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(x[3], 4);
+    ck_assert_float_eq(y[3], -4);
+}
+END_TEST
+
+/* ---- strides, views ---- */
+
+/* A wrapped 4 x 3 matrix with rows 5 apart: the gaps are the caller's. */
+START_TEST(test_gaps_of_wrapped_memory_are_untouched)
+{
+    float x[4 * 5], y[4 * 5];
+    const int64_t shape[2] = {4, 3}, strides[2] = {5, 1};
+    struct tandem_tensor *tx, *ty;
+
+    for (int i = 0; i < 20; i++) {
+        x[i] = (float)i;
+        y[i] = 1000 + (float)i;
+    }
+    OK(tandem_tensor_wrap(context, x, TANDEM_F32, 2, shape, strides, 0, &tx));
+    OK(tandem_tensor_wrap(context, y, TANDEM_F32, 2, shape, strides, 0, &ty));
+    run_on(_i ? sim : 0, TANDEM_OP_NEG, tx, ty);
+    /* What the caller writes into a gap meanwhile stays. */
+    y[4] = -77;
+    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    for (int i = 0; i < 20; i++)
+        if (i == 4)
+            ck_assert_float_eq(y[i], -77);
+        else
+            ck_assert_float_eq(y[i], i % 5 < 3 ? -x[i] : 1000 + (float)i);
+}
+END_TEST
+
+START_TEST(test_negative_and_zero_strides)
+{
+    float x[6] = {1, 2, 3, 4, 5, 6}, y[12];
+    const int64_t shape[2] = {2, 6}, strides[2] = {0, -1};
+    struct tandem_tensor *tx, *ty = matrix_wrap(context, y, 2, 6);
+
+    OK(tandem_tensor_wrap(context, x + 5, TANDEM_F32, 2, shape, strides,
+                          TANDEM_TENSOR_READ_ONLY, &tx));
+    run_on(_i ? sim : 0, TANDEM_OP_NEG, tx, ty);
+    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    for (int i = 0; i < 12; i++)
+        ck_assert_float_eq(y[i], -x[5 - i % 6]);
+}
+END_TEST
+
+START_TEST(test_a_view_shares_memory_and_residency)
+{
+    float x[12], y[4];
+    const int64_t column[1] = {4}, step[1] = {3};
+    struct tandem_tensor *t = matrix_wrap(context, x, 4, 3), *view = NULL;
+    struct tandem_tensor *ty = vector_wrap(context, y, 4);
+    struct sim_counters before;
+
+    count_up(x, 12);
+    OK(tandem_tensor_view(t, 1, 1, column, step, &view));
+    run_on(sim, TANDEM_OP_NEG, t, t);
+    ck_assert_uint_eq(residency(view), residency(t));
+    before = counters_read(0);
+    run_on(sim, TANDEM_OP_ABS, view, ty);
+    ck_assert_uint_eq(counters_since(0, &before).uploads, 0);
+    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    for (int i = 0; i < 4; i++)
+        ck_assert_float_eq(y[i], (float)(3 * i + 2));
+    run_on(sim, TANDEM_OP_NEG, view, view); /* one column of t */
+    OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
+    for (int i = 0; i < 12; i++)
+        ck_assert_float_eq(x[i], i % 3 == 1 ? (float)(i + 1) : -(float)(i + 1));
+}
+END_TEST
+
+/* A part written on one device, the rest on another: both must show. */
+START_TEST(test_views_written_on_different_devices)
+{
+    float x[8];
+    const int64_t half[1] = {4};
+    struct tandem_tensor *t = vector_wrap(context, x, 8), *low, *high;
+
+    count_up(x, 8);
+    OK(tandem_tensor_view(t, 0, 1, half, NULL, &low));
+    OK(tandem_tensor_view(t, 4, 1, half, NULL, &high));
+    run_on(sim, TANDEM_OP_NEG, low, low);
+    run_on(0, TANDEM_OP_NEG, high, high);
+    OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
+    for (int i = 0; i < 8; i++)
+        ck_assert_float_eq(x[i], -(float)(i + 1));
+}
+END_TEST
+
+START_TEST(test_a_view_keeps_the_memory)
+{
+    float x[N], y[4] = {0};
+    const int64_t four[1] = {4};
+    struct tandem_tensor *t = vector_new(context, N), *view = NULL;
+
+    count_up(x, N);
+    OK(tandem_tensor_write(t, x, sizeof x));
+    OK(tandem_tensor_view(t, 8, 1, four, NULL, &view));
+    tandem_tensor_destroy(t);
+    run_on(sim, TANDEM_OP_NEG, view, view);
+    OK(tandem_tensor_read(view, y, sizeof y, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(y[0], -9);
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_tensor_read(t, x, sizeof x, TANDEM_TIMEOUT_INFINITE));
+    tandem_tensor_destroy(view);
+}
+END_TEST
+
+START_TEST(test_transposed_and_broadcast_views)
+{
+    float x[6] = {1, 2, 3, 4, 5, 6}, y[6];
+    const int64_t turned[2] = {3, 2}, steps[2] = {1, 3};
+    const int64_t row[2] = {3, 2}, repeat[2] = {0, 1};
+    struct tandem_tensor *t = matrix_wrap(context, x, 2, 3), *view = NULL;
+    struct tandem_tensor *ty = matrix_wrap(context, y, 3, 2);
+
+    OK(tandem_tensor_view(t, 0, 2, turned, steps, &view));
+    run_on(sim, TANDEM_OP_COPY, view, ty);
+    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    for (int i = 0; i < 6; i++)
+        ck_assert_float_eq(y[i], x[i % 2 * 3 + i / 2]);
+    tandem_tensor_destroy(view);
+    OK(tandem_tensor_view(t, 1, 2, row, repeat, &view));
+    run_on(sim, TANDEM_OP_COPY, view, ty);
+    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    for (int i = 0; i < 6; i++)
+        ck_assert_float_eq(y[i], x[1 + i % 2]);
+}
+END_TEST
+
+START_TEST(test_views_outside_are_refused)
+{
+    const int64_t one[1] = {1}, nine[1] = {9}, eight[1] = {8};
+    const int64_t back[1] = {-1}, two[1] = {2}, huge[1] = {INT64_MAX};
+    struct tandem_tensor *t = vector_new(context, 8), *view = NULL;
+
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_tensor_view(t, 0, 1, nine, NULL, &view));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_tensor_view(t, 1, 1, eight, NULL, &view));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_tensor_view(t, -1, 1, one, NULL, &view));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_tensor_view(t, 0, 1, two, back, &view));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_tensor_view(t, 0, 1, eight, two, &view));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_tensor_view(t, 0, 1, two, huge, &view));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          tandem_tensor_view(t, INT64_MAX, 1, two, NULL, &view));
+    ck_assert_ptr_null(view);
+    OK(tandem_tensor_view(t, 7, 1, eight, back, &view));
+}
+END_TEST
+
+START_TEST(test_describe)
+{
+    const int64_t shape[3] = {2, 3, 4};
+    struct tandem_tensor *t = NULL, *scalar = NULL;
+    int64_t got[TANDEM_MAX_RANK], strides[TANDEM_MAX_RANK];
+    uint32_t dtype = 0, rank = 0;
+
+    OK(tandem_tensor_create(context, TANDEM_I32, 3, shape, &t));
+    OK(tandem_tensor_describe(t, &dtype, &rank, got, strides));
+    ck_assert_uint_eq(dtype, TANDEM_I32);
+    ck_assert_uint_eq(rank, 3);
+    ck_assert_mem_eq(got, shape, sizeof shape);
+    ck_assert_int_eq(strides[0], 12);
+    ck_assert_int_eq(strides[1], 4);
+    ck_assert_int_eq(strides[2], 1);
+    OK(tandem_tensor_describe(t, &dtype, &rank, NULL, NULL));
+    OK(tandem_tensor_create(context, TANDEM_F32, 0, NULL, &scalar));
+    OK(tandem_tensor_describe(scalar, &dtype, &rank, got, strides));
+    ck_assert_uint_eq(rank, 0);
+}
+END_TEST
+
+START_TEST(test_empty_and_scalar_tensors)
+{
+    const int64_t none[2] = {0, 3};
+    float x = 5, y = 0;
+    struct tandem_tensor *e, *f, *s, *t;
+
+    OK(tandem_tensor_create(context, TANDEM_F32, 2, none, &e));
+    OK(tandem_tensor_create(context, TANDEM_F32, 2, none, &f));
+    OK(tandem_tensor_write(e, NULL, 0));
+    run_on(sim, TANDEM_OP_NEG, e, f);
+    OK(tandem_unary(context, TANDEM_OP_NEG, e, f));
+    OK(tandem_tensor_read(f, NULL, 0, TANDEM_TIMEOUT_INFINITE));
+    OK(tandem_tensor_wrap(context, &x, TANDEM_F32, 0, NULL, NULL, 0, &s));
+    OK(tandem_tensor_wrap(context, &y, TANDEM_F32, 0, NULL, NULL, 0, &t));
+    run_on(sim, TANDEM_OP_NEG, s, t);
+    OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(y, -5);
+}
+END_TEST
+
+START_TEST(test_destroying_what_work_uses)
+{
+    float x[N], y[N];
+    struct tandem_tensor *tx = vector_wrap(context, x, N);
+    struct tandem_tensor *middle = vector_new(context, N);
+    struct tandem_tensor *ty = vector_wrap(context, y, N);
+    struct sim_counters before = counters_read(0);
+
+    count_up(x, N);
+    run_on(sim, TANDEM_OP_NEG, tx, middle);
+    run_on(sim, TANDEM_OP_NEG, middle, ty);
+    tandem_tensor_destroy(middle);
+    tandem_tensor_destroy(tx);
+    ck_assert_uint_eq(counters_since(0, &before).executed, 0);
+    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_mem_eq(x, y, sizeof x);
+}
+END_TEST
+
+START_TEST(test_buffers_end_with_their_tensors)
+{
+    const struct sim_counters before = counters_read(0);
+    struct sim_counters after;
+    float x[N];
+
+    for (int i = 0; i < 100; i++) {
+        struct tandem_tensor *t = vector_wrap(context, x, N);
+
+        run_on(sim, TANDEM_OP_NEG, t, t);
+        OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
+        tandem_tensor_destroy(t);
+    }
+    OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
+    after = counters_since(0, &before);
+    ck_assert_uint_le(after.allocs - after.frees, 2);
+    tandem_context_destroy(context);
+    context = NULL;
+    after = counters_since(0, &before);
+    ck_assert_uint_eq(after.allocs, after.frees);
+    ck_assert_uint_eq(after.streams, after.streams_destroyed);
+    ck_assert_uint_eq(after.events, after.events_destroyed);
+    ck_assert_uint_eq(after.opens, after.closes);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("tensor");
+    TCase *tests = case_new(suite, "tensor");
+
+    tcase_add_checked_fixture(tests, context_setup, context_teardown);
+    tcase_add_test(tests, test_no_transfer_twice);
+    tcase_add_test(tests, test_nothing_runs_before_a_wait);
+    tcase_add_test(tests, test_an_output_is_not_uploaded);
+    tcase_add_test(tests, test_the_cpu_and_the_gpu_take_turns);
+    tcase_add_test(tests, test_host_written_makes_copies_stale);
+    tcase_add_test(tests, test_prefetch_moves_once);
+    tcase_add_test(tests, test_prefetch_between_devices);
+    tcase_add_test(tests, test_write_and_read);
+    tcase_add_test(tests, test_reading_what_was_never_written);
+    tcase_add_test(tests, test_a_write_overrules_every_copy);
+    tcase_add_test(tests, test_read_only_memory);
+    tcase_add_loop_test(tests, test_gaps_of_wrapped_memory_are_untouched, 0, 2);
+    tcase_add_loop_test(tests, test_negative_and_zero_strides, 0, 2);
+    tcase_add_test(tests, test_a_view_shares_memory_and_residency);
+    tcase_add_test(tests, test_views_written_on_different_devices);
+    tcase_add_test(tests, test_a_view_keeps_the_memory);
+    tcase_add_test(tests, test_transposed_and_broadcast_views);
+    tcase_add_test(tests, test_views_outside_are_refused);
+    tcase_add_test(tests, test_describe);
+    tcase_add_test(tests, test_empty_and_scalar_tensors);
+    tcase_add_test(tests, test_destroying_what_work_uses);
+    tcase_add_test(tests, test_buffers_end_with_their_tensors);
+    return suite_run(suite);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cold-starts [SECONDS [JOBS [SEED]]]: for so many seconds (3), so many at a
+ * time (1), starts processes that find no compiled program anywhere and launch
+ * kernels at once (cold_start_calls.h), with seeds from SEED (1) on.  Prints "N
+ * cold starts, M lost", and before that what each lost one said.
+ *
+ * COLD_STARTS_WARM=1 leaves the driver's own cache where it is: PoCL takes
+ * seconds for a kernel.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cold_start_calls.h"
+
+#define MOST_JOBS 64u
+/* Of a process, for all that it does. */
+#define LIMIT_SECONDS 300u
+
+extern char **environ;
+
+struct job {
+    pid_t process; /* 0: none */
+    uint64_t seed;
+    char room[64]; /* of its caches */
+};
+
+struct tally {
+    uint64_t starts, lost;
+};
+
+static int remove_one(const char *path, const struct stat *status, int kind,
+                      struct FTW *place)
+{
+    (void)status, (void)kind, (void)place;
+    return remove(path);
+}
+
+/* Caches: ours and the drivers'. */
+static void caches_set(const char *room)
+{
+    setenv("XDG_CACHE_HOME", room, 1);
+    if (getenv("COLD_STARTS_WARM") != NULL)
+        return;
+    setenv("CUDA_CACHE_PATH", room, 1);
+    setenv("POCL_CACHE_DIR", room, 1);
+    setenv("MESA_SHADER_CACHE_DIR", room, 1);
+}
+
+static bool job_start(struct job *job, const char *self, uint64_t seed)
+{
+    char number[32];
+    snprintf(number, sizeof(number), "%" PRIu64, seed);
+    char *const arguments[] = {(char *)(uintptr_t)self, "--one", number, NULL};
+    snprintf(job->room, sizeof(job->room), "cold-starts.XXXXXX");
+    if (mkdtemp(job->room) == NULL)
+        return false;
+    char *path = realpath(job->room, NULL);
+    if (path == NULL)
+        return false;
+    caches_set(path);
+    free(path);
+    job->seed = seed;
+    return posix_spawn(&job->process, self, NULL, NULL, arguments, environ) ==
+           0;
+}
+
+static void job_end(struct job *job, int status, struct tally *tally)
+{
+    tally->starts++;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        tally->lost++;
+        fprintf(stderr, "lost: seed %" PRIu64 ": %s %d\n", job->seed,
+                WIFSIGNALED(status) ? "signal" : "exit status",
+                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    }
+    nftw(job->room, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    job->process = 0;
+}
+
+static void wait_one(struct job *jobs, uint32_t count, struct tally *tally)
+{
+    int status;
+    pid_t ended = wait(&status);
+    for (uint32_t i = 0; i < count; i++)
+        if (ended > 0 && jobs[i].process == ended)
+            job_end(&jobs[i], status, tally);
+}
+
+static int seconds_left(const struct timespec *end)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec < end->tv_sec;
+}
+
+static bool starts_run(const char *self, uint32_t seconds, uint32_t count,
+                       uint64_t seed, struct tally *tally)
+{
+    struct job jobs[MOST_JOBS] = {{0}};
+    struct timespec end;
+    uint32_t running = 0;
+    bool started = true;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += seconds;
+    while (started && (tally->starts + running == 0 || seconds_left(&end))) {
+        uint32_t free_job = 0;
+        while (jobs[free_job].process != 0)
+            free_job++;
+        started = job_start(&jobs[free_job], self, seed++);
+        running += started;
+        if (running == count) {
+            wait_one(jobs, count, tally);
+            running--;
+        }
+    }
+    for (; running > 0; running--)
+        wait_one(jobs, count, tally);
+    return started;
+}
+
+int main(int argc, char **argv)
+{
+    struct tally tally = {0, 0};
+    if (argc == 3 && strcmp(argv[1], "--one") == 0) {
+        alarm(LIMIT_SECONDS);
+        return cold_call(strtoull(argv[2], NULL, 10));
+    }
+    uint32_t seconds = argc > 1 ? (uint32_t)atoi(argv[1]) : 3;
+    uint32_t jobs = argc > 2 ? (uint32_t)atoi(argv[2]) : 1;
+    uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
+    if (argc > 4 || seconds == 0 || jobs == 0 || jobs > MOST_JOBS) {
+        fprintf(stderr, "usage: %s [SECONDS [JOBS [SEED]]]\n", argv[0]);
+        return 2;
+    }
+    printf("seeds from %" PRIu64 " on\n", seed);
+    fflush(stdout);
+    bool started = starts_run(argv[0], seconds, jobs, seed, &tally);
+    printf("%" PRIu64 " cold starts, %" PRIu64 " lost\n", tally.starts,
+           tally.lost);
+    return started && tally.lost == 0 ? 0 : 1;
+}

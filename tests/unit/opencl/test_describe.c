@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The capabilities and quirks of described devices: device_info.c and quirks.c
+ * alone, over a driver that this file simulates.
+ */
+#include <config.h>
+
+#include <check.h>
+#include <string.h>
+
+#include "../../support/check_runner.h"
+#include "opencl/device/device_info.h"
+#include "opencl/quirks.h"
+
+#define NVIDIA_QUIRKS                                                          \
+    (QUIRK_LOCAL_MEMORY_UNDERREPORTED | QUIRK_GROUP_SIZE_UNDERREPORTED |       \
+     QUIRK_FINISH_REPORTS_ERRORS | QUIRK_BUSY_WAIT)
+#define POCL_QUIRKS                                                            \
+    (QUIRK_BINARY_SLOW | QUIRK_BINARY_RACE | QUIRK_CACHE_REQUIRED)
+#define NVIDIA_EXTENSIONS "cl_khr_fp64 cl_nv_device_attribute_query"
+
+/* Reports of the simulated driver, and the expected description. */
+static const struct device_case {
+    const char *platform, *driver, *extensions;
+    cl_uint major, minor; /* compute capability */
+    uint32_t quirks;
+    bool f16;
+} cases[] = {
+    /* NVIDIA GPUs compute in half from compute capability 5.3 on. */
+    {"NVIDIA CUDA", "580.159.04", NVIDIA_EXTENSIONS, 9, 0,
+     NVIDIA_QUIRKS | QUIRK_F16_UNLISTED, true},
+    {"NVIDIA CUDA", "580.159.04", NVIDIA_EXTENSIONS, 12, 0,
+     NVIDIA_QUIRKS | QUIRK_F16_UNLISTED, true},
+    {"NVIDIA CUDA", "520.0", NVIDIA_EXTENSIONS, 5, 3,
+     NVIDIA_QUIRKS | QUIRK_F16_UNLISTED, true},
+    {"NVIDIA CUDA", "580.159.04", NVIDIA_EXTENSIONS, 5, 2, NVIDIA_QUIRKS,
+     false},
+    /* Earlier drivers refuse the type half. */
+    {"NVIDIA CUDA", "515.105.01", NVIDIA_EXTENSIONS, 9, 0, NVIDIA_QUIRKS,
+     false},
+    /* The compute capability is not known. */
+    {"NVIDIA CUDA", "580.159.04", "cl_khr_fp64", 9, 0, NVIDIA_QUIRKS, false},
+    /* A driver that lists the extension has no such quirk. */
+    {"NVIDIA CUDA", "700.1", NVIDIA_EXTENSIONS " cl_khr_fp16", 9, 0,
+     NVIDIA_QUIRKS, true},
+    {"Portable Computing Language", "3.1", "cl_khr_fp64", 0, 0, POCL_QUIRKS,
+     false},
+    {"rusticl", "22.3.6", "", 0, 0, QUIRK_BINARY_FATAL, false},
+    {"Intel(R) OpenCL Graphics", "23.22", "cl_khr_fp16", 0, 0, 0, true},
+    {"Other", "1.0", "cl_khr_fp16x", 0, 0, 0, false},
+};
+#define CASES (sizeof(cases) / sizeof(cases[0]))
+
+static const struct device_case *simulated;
+
+/* ---- what device_info.c calls ---- */
+
+static cl_int answer(const void *from, size_t bytes, size_t room, void *value,
+                     size_t *size)
+{
+    if (size != NULL)
+        *size = bytes;
+    if (value == NULL)
+        return CL_SUCCESS;
+    if (room < bytes)
+        return CL_INVALID_VALUE;
+    memcpy(value, from, bytes);
+    return CL_SUCCESS;
+}
+
+cl_int CL_API_CALL clGetPlatformInfo(cl_platform_id platform,
+                                     cl_platform_info name, size_t room,
+                                     void *value, size_t *size)
+{
+    const char *text =
+        name == CL_PLATFORM_NAME ? simulated->platform : "OpenCL 3.0";
+    (void)platform;
+    return answer(text, strlen(text) + 1, room, value, size);
+}
+
+static const char *device_text(cl_device_info name)
+{
+    switch (name) {
+    case CL_DEVICE_VERSION:
+        return "OpenCL 3.0";
+    case CL_DEVICE_NAME:
+        return "Device";
+    case CL_DEVICE_VENDOR:
+        return "Vendor";
+    case CL_DRIVER_VERSION:
+        return simulated->driver;
+    case CL_DEVICE_EXTENSIONS:
+        return simulated->extensions;
+    default:
+        return NULL;
+    }
+}
+
+cl_int CL_API_CALL clGetDeviceInfo(cl_device_id device, cl_device_info name,
+                                   size_t room, void *value, size_t *size)
+{
+    const size_t sizes[3] = {1024, 1024, 64};
+    const char *text = device_text(name);
+    cl_ulong number = 1;
+    (void)device;
+    if (text != NULL)
+        return answer(text, strlen(text) + 1, room, value, size);
+    if (name == CL_DEVICE_MAX_WORK_ITEM_SIZES)
+        return answer(sizes, sizeof(sizes), room, value, size);
+    if (name == CL_DEVICE_TYPE)
+        number = CL_DEVICE_TYPE_GPU;
+    else if (name == DEVICE_COMPUTE_CAPABILITY_MAJOR_NV)
+        number = simulated->major;
+    else if (name == DEVICE_COMPUTE_CAPABILITY_MINOR_NV)
+        number = simulated->minor;
+    return answer(&number, sizeof(number), room, value, size);
+}
+
+/* ---- tests ---- */
+
+static void device_describe(struct platform_device *out, size_t index)
+{
+    cl_int code;
+    simulated = &cases[index];
+    ck_assert(describe_device(out, NULL, NULL, &code));
+    ck_assert_int_eq(code, CL_SUCCESS);
+}
+
+START_TEST(test_quirks_and_half)
+{
+    struct platform_device device;
+    device_describe(&device, (size_t)_i);
+    ck_assert_uint_eq(device.quirks, simulated->quirks);
+    ck_assert_int_eq((device.info.caps & TANDEM_CAP_F16_ARITHMETIC) != 0,
+                     simulated->f16);
+    bool told = strstr(device.info.quirks, "without listing cl_khr_fp16");
+    ck_assert_int_eq(told, (simulated->quirks & QUIRK_F16_UNLISTED) != 0);
+}
+END_TEST
+
+/* Returns the number of texts that "; " separates. */
+static uint32_t texts_count(const char *text)
+{
+    uint32_t count = text[0] != '\0';
+    for (; (text = strstr(text, "; ")) != NULL; text += 2)
+        count++;
+    return count;
+}
+
+START_TEST(test_one_text_per_quirk)
+{
+    struct platform_device device;
+    device_describe(&device, (size_t)_i);
+    ck_assert_uint_eq(texts_count(device.info.quirks),
+                      (uint32_t)__builtin_popcount(device.quirks));
+    /* Nothing was cut off. */
+    ck_assert_uint_lt(strlen(device.info.quirks),
+                      sizeof(device.info.quirks) - 1);
+}
+END_TEST
+
+START_TEST(test_compute_capability)
+{
+    struct platform_device device;
+    device_describe(&device, 0); /* 9.0 */
+    ck_assert(device.has_device_scope_visibility && device.tensor_cores);
+    ck_assert(device.tf32_to_even && device.wgmma);
+    device_describe(&device, 1); /* 12.0 */
+    ck_assert(device.has_device_scope_visibility && device.tensor_cores);
+    ck_assert(device.tf32_to_even && !device.wgmma);
+    device_describe(&device, 2); /* 5.3 */
+    ck_assert(!device.has_device_scope_visibility && !device.tensor_cores);
+    ck_assert(!device.tf32_to_even && !device.wgmma);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("describe");
+    tcase_add_loop_test(tests, test_quirks_and_half, 0, (int)CASES);
+    tcase_add_loop_test(tests, test_one_text_per_quirk, 0, (int)CASES);
+    tcase_add_test(tests, test_compute_capability);
+    return runner_run_case("describe", tests);
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What waits cost and how late they end: wait.c alone, over a driver, a clock
+ * and sleeps that this file makes up.
+ */
+#include <config.h>
+
+#include <check.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "../../support/check_runner.h"
+#include "opencl/device/cl_status.h"
+#include "opencl/queue/stream.h"
+
+#define US 1000u
+#define MS (1000u * US)
+#define S UINT64_C(1000000000)
+
+/* What a slow machine takes of a processor for a question and for a sleep
+ * (the system's own calls, the driver's locks), and how late it wakes. */
+#define ASK_NS (5 * US)
+#define SLEEP_NS (15 * US)
+#define OVERSLEEP_NS (5 * US)
+
+/* ---- what wait.c calls ---- */
+
+static uint64_t wall_ns, busy_ns; /* of the made-up clocks */
+static uint64_t ends_ns;          /* when the work does */
+static cl_int end_state;          /* and how */
+static cl_int asked_code;         /* of every question */
+static cl_int waited_code;        /* of the driver's own waits */
+static bool driver_busy;          /* in its own waits */
+static uint64_t calls_back_ns;    /* after the end; 0: it does not call back */
+static uint32_t asked, naps, yields, driver_waits;
+static long slack, slack_asleep; /* the thread's, and in its last nap */
+static char call_failed[64];
+
+static void(CL_CALLBACK *notify)(cl_event, cl_int, void *);
+static void *notify_user;
+
+static struct platform_device hardware;
+static struct tandem_device device;
+
+static void spend(uint64_t ns)
+{
+    wall_ns += ns;
+    busy_ns += ns;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *out_now)
+{
+    const uint64_t now = clock == CLOCK_THREAD_CPUTIME_ID ? busy_ns : wall_ns;
+
+    out_now->tv_sec = (time_t)(now / S);
+    out_now->tv_nsec = (long)(now % S);
+    return 0;
+}
+
+int sched_yield(void)
+{
+    yields++;
+    spend(US);
+    return 0;
+}
+
+int nanosleep(const struct timespec *length, struct timespec *left)
+{
+    (void)left;
+    naps++;
+    slack_asleep = slack;
+    wall_ns += (uint64_t)length->tv_sec * S + (uint64_t)length->tv_nsec;
+    wall_ns += OVERSLEEP_NS;
+    spend(SLEEP_NS);
+    return 0;
+}
+
+int prctl(int option, ...)
+{
+    va_list rest;
+
+    if (option == PR_GET_TIMERSLACK)
+        return (int)slack;
+    ck_assert_int_eq(option, PR_SET_TIMERSLACK);
+    va_start(rest, option);
+    slack = (long)va_arg(rest, unsigned long);
+    va_end(rest);
+    return 0;
+}
+
+cl_int CL_API_CALL clGetEventInfo(cl_event event, cl_event_info name,
+                                  size_t bytes, void *value, size_t *out_bytes)
+{
+    (void)event, (void)out_bytes;
+    ck_assert_uint_eq(name, CL_EVENT_COMMAND_EXECUTION_STATUS);
+    ck_assert_uint_eq(bytes, sizeof(cl_int));
+    asked++;
+    spend(ASK_NS);
+    *(cl_int *)value = wall_ns < ends_ns ? CL_RUNNING : end_state;
+    return asked_code;
+}
+
+cl_int CL_API_CALL clWaitForEvents(cl_uint count, const cl_event *events)
+{
+    (void)count, (void)events;
+    driver_waits++;
+    if (wall_ns < ends_ns) {
+        busy_ns += driver_busy ? ends_ns - wall_ns : 0;
+        wall_ns = ends_ns;
+    }
+    spend(SLEEP_NS);
+    return waited_code;
+}
+
+cl_int CL_API_CALL clSetEventCallback(
+    cl_event event, cl_int state,
+    void(CL_CALLBACK *callback)(cl_event, cl_int, void *), void *user)
+{
+    (void)event;
+    ck_assert_int_eq(state, CL_COMPLETE);
+    if (calls_back_ns == 0)
+        return CL_OUT_OF_RESOURCES;
+    notify = callback;
+    notify_user = user;
+    return CL_SUCCESS;
+}
+
+/* Of one thread: the driver's call comes while it sleeps, or not at all. */
+int pthread_cond_timedwait(pthread_cond_t *woken, pthread_mutex_t *mutex,
+                           const struct timespec *until)
+{
+    const uint64_t deadline_ns =
+        (uint64_t)until->tv_sec * S + (uint64_t)until->tv_nsec;
+
+    (void)woken;
+    busy_ns += SLEEP_NS;
+    if (ends_ns + calls_back_ns >= deadline_ns) {
+        wall_ns = deadline_ns;
+        return ETIMEDOUT;
+    }
+    wall_ns = ends_ns + calls_back_ns;
+    pthread_mutex_unlock(mutex);
+    notify(NULL, end_state, notify_user);
+    notify = NULL;
+    pthread_mutex_lock(mutex);
+    return 0;
+}
+
+enum tandem_status status_from_cl(struct tandem_device *of, cl_int code,
+                                  const char *call)
+{
+    ck_assert_ptr_eq(of, &device);
+    ck_assert_int_ne(code, CL_SUCCESS);
+    snprintf(call_failed, sizeof(call_failed), "%s", call);
+    return TANDEM_FAILED;
+}
+
+void device_log(struct tandem_device *of, enum tandem_log_level level,
+                const char *format, ...)
+{
+    (void)of, (void)level, (void)format;
+}
+
+/* ---- waits ---- */
+
+static void set_up(void)
+{
+    memset(&device, 0, sizeof(device));
+    hardware.info.kind = TANDEM_DEVICE_GPU;
+    device.hardware = &hardware;
+    wall_ns = 77 * S;
+    busy_ns = 3 * S;
+    end_state = CL_COMPLETE;
+    asked_code = waited_code = CL_SUCCESS;
+    driver_busy = true;
+    calls_back_ns = 0;
+    slack = 50000;
+    notify = NULL;
+    call_failed[0] = '\0';
+}
+
+static uint64_t took_ns, cost_ns; /* by the last wait */
+
+static enum tandem_status wait_for(uint64_t work_ns, uint64_t timeout_ns,
+                                   cl_int *out_code)
+{
+    const uint64_t start_ns = wall_ns, busy_start_ns = busy_ns;
+
+    ends_ns = work_ns == UINT64_MAX ? UINT64_MAX : wall_ns + work_ns;
+    asked = naps = yields = driver_waits = 0;
+    slack_asleep = 0;
+    enum tandem_status status = wait_event(&device, NULL, timeout_ns, out_code);
+    took_ns = wall_ns - start_ns;
+    cost_ns = busy_ns - busy_start_ns;
+    return status;
+}
+
+static void wait_well(uint64_t work_ns, uint64_t timeout_ns)
+{
+    cl_int code = 1;
+
+    ck_assert_int_eq(wait_for(work_ns, timeout_ns, &code), TANDEM_OK);
+    ck_assert_int_eq(code, CL_COMPLETE);
+    ck_assert_uint_ge(took_ns, work_ns);
+}
+
+START_TEST(a_short_wait_asks_without_a_pause)
+{
+    for (uint64_t work_ns = 0; work_ns <= 90 * US; work_ns += 10 * US) {
+        wait_well(work_ns, S);
+        ck_assert_uint_eq(naps, 0);
+        ck_assert_uint_le(took_ns, work_ns + 2 * (ASK_NS + US));
+    }
+    ck_assert_int_eq(slack, 50000);
+}
+END_TEST
+
+START_TEST(a_long_wait_sleeps_and_ends_in_time)
+{
+    static const struct {
+        uint64_t work_ns, most; /* of a processor, in hundredths */
+    } waits[] = {{10 * MS, 48}, {100 * MS, 16}, {S, 6}, {10 * S, 5}};
+
+    for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
+        const uint64_t work_ns = waits[i].work_ns;
+        const uint64_t nap_ns =
+            work_ns / 256 < 500 * US ? work_ns / 256 : 500 * US;
+
+        wait_well(work_ns, 100 * S);
+        ck_assert_uint_le(took_ns, work_ns + nap_ns + OVERSLEEP_NS + SLEEP_NS +
+                                       2 * ASK_NS);
+        ck_assert_uint_le(cost_ns * 100, work_ns * waits[i].most);
+        ck_assert_int_eq(slack_asleep, 1);
+        ck_assert_int_eq(slack, 50000);
+    }
+}
+END_TEST
+
+START_TEST(a_limit_is_kept)
+{
+    cl_int code = 1;
+
+    for (uint64_t limit_ns = 0; limit_ns < S; limit_ns = limit_ns * 3 + 1) {
+        ck_assert_int_eq(wait_for(UINT64_MAX, limit_ns, &code),
+                         TANDEM_NOT_READY);
+        ck_assert_int_eq(code, CL_SUCCESS);
+        ck_assert_uint_ge(took_ns, limit_ns);
+        ck_assert_uint_le(took_ns,
+                          limit_ns + OVERSLEEP_NS + SLEEP_NS + 3 * ASK_NS);
+        ck_assert_int_eq(slack, 50000);
+    }
+    /* To ask alone, once. */
+    ck_assert_int_eq(wait_for(UINT64_MAX, 0, &code), TANDEM_NOT_READY);
+    ck_assert_uint_eq(asked, 1);
+    ck_assert_uint_eq(naps + yields, 0);
+}
+END_TEST
+
+START_TEST(waits_of_a_driver_that_sleeps_are_its_own)
+{
+    driver_busy = false;
+    for (int i = 0; i < 3; i++) {
+        wait_well(S, TANDEM_TIMEOUT_INFINITE);
+        ck_assert_uint_eq(driver_waits, 1);
+        ck_assert_uint_eq(asked, 1);
+        ck_assert_uint_eq(naps, 0);
+        ck_assert(!wait_busy(&device));
+    }
+}
+END_TEST
+
+START_TEST(a_busy_driver_is_found_out_by_the_first_long_wait)
+{
+    for (int i = 0; i < 3; i++) {
+        wait_well(4 * MS, TANDEM_TIMEOUT_INFINITE);
+        ck_assert_uint_eq(driver_waits, 1);
+        ck_assert(!wait_busy(&device));
+    }
+    wait_well(100 * MS, TANDEM_TIMEOUT_INFINITE);
+    ck_assert_uint_eq(driver_waits, 1);
+    ck_assert_uint_ge(cost_ns, 100 * MS);
+    ck_assert(wait_busy(&device));
+    for (int i = 0; i < 3; i++) {
+        wait_well(S, TANDEM_TIMEOUT_INFINITE);
+        ck_assert_uint_eq(driver_waits, 0);
+        ck_assert_uint_le(cost_ns, S / 10);
+    }
+}
+END_TEST
+
+/* Where others leave a busy thread little, it is still no sleeper. */
+START_TEST(a_busy_driver_is_found_out_on_a_loaded_machine)
+{
+    struct wait_watch watch;
+
+    wait_watch(&device, &watch);
+    wall_ns += 160 * MS;
+    busy_ns += 6 * MS;
+    wait_watched(&device, &watch);
+    ck_assert(wait_busy(&device));
+    /* What is known is not watched again. */
+    wait_watch(&device, &watch);
+    wall_ns += 160 * MS;
+    wait_watched(&device, &watch);
+    ck_assert(wait_busy(&device));
+}
+END_TEST
+
+START_TEST(a_processor_is_waited_for_asleep)
+{
+    cl_int code = 1;
+
+    hardware.info.kind = TANDEM_DEVICE_CPU;
+    calls_back_ns = 10 * US;
+    for (uint64_t work_ns = 10 * US; work_ns <= S; work_ns *= 10) {
+        wait_well(work_ns, 2 * S);
+        ck_assert_uint_eq(asked, 1);
+        ck_assert_uint_eq(naps + yields, 0);
+        ck_assert_uint_le(took_ns, work_ns + calls_back_ns);
+    }
+    ck_assert_int_eq(wait_for(2 * S, S, &code), TANDEM_NOT_READY);
+    ck_assert_uint_le(took_ns, S + 2 * ASK_NS);
+    /* A call that comes when nobody waits any more. */
+    notify(NULL, CL_COMPLETE, notify_user);
+    /* One that is late, where the work is not. */
+    calls_back_ns = 10 * S;
+    wait_well(S, 2 * S);
+    notify(NULL, CL_COMPLETE, notify_user);
+    /* None at all. */
+    calls_back_ns = 0;
+    wait_well(S, 2 * S);
+    ck_assert_uint_ge(naps, 100);
+    ck_assert_uint_le(cost_ns, S / 10);
+}
+END_TEST
+
+START_TEST(how_work_failed_is_told)
+{
+    static const enum tandem_device_kind kinds[] = {TANDEM_DEVICE_GPU,
+                                                    TANDEM_DEVICE_CPU};
+
+    for (size_t i = 0; i < 2; i++) {
+        cl_int code = 1;
+
+        hardware.info.kind = kinds[i];
+        calls_back_ns = 10 * US;
+        end_state = CL_OUT_OF_RESOURCES;
+        waited_code = CL_SUCCESS;
+        ck_assert_int_eq(wait_for(MS, S, &code), TANDEM_OK);
+        ck_assert_int_eq(code, CL_OUT_OF_RESOURCES);
+        waited_code = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+        ck_assert_int_eq(wait_for(MS, TANDEM_TIMEOUT_INFINITE, &code),
+                         TANDEM_OK);
+        ck_assert_int_eq(code, CL_OUT_OF_RESOURCES);
+        /* A driver that says of the wait alone that something was wrong. */
+        end_state = CL_COMPLETE;
+        ck_assert_int_eq(wait_for(MS, TANDEM_TIMEOUT_INFINITE, &code),
+                         TANDEM_OK);
+        ck_assert_int_eq(code, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+        ck_assert_str_eq(call_failed, "");
+    }
+}
+END_TEST
+
+START_TEST(a_driver_that_does_not_answer_is_told)
+{
+    cl_int code = 1, state;
+
+    asked_code = CL_OUT_OF_HOST_MEMORY;
+    ck_assert_int_eq(wait_for(MS, S, &code), TANDEM_FAILED);
+    ck_assert_str_eq(call_failed, "clGetEventInfo");
+    ck_assert_int_eq(wait_ended(NULL, S, &state), CL_OUT_OF_HOST_MEMORY);
+    asked_code = CL_SUCCESS;
+    waited_code = CL_OUT_OF_HOST_MEMORY;
+    ck_assert_int_eq(wait_for(MS, TANDEM_TIMEOUT_INFINITE, &code),
+                     TANDEM_FAILED);
+    ck_assert_str_eq(call_failed, "clWaitForEvents");
+    ck_assert_int_eq(wait_ended(NULL, 0, &state), CL_SUCCESS);
+    ck_assert_int_eq(state, CL_COMPLETE);
+}
+END_TEST
+
+START_TEST(work_over_little_memory_is_brief)
+{
+    static struct tandem_stream stream;
+    uint32_t commands = 0;
+
+    ck_assert(wait_brief(&stream));
+    wait_grows(&stream, 4 << 20);
+    ck_assert(wait_brief(&stream));
+    wait_grows(&stream, 4 << 20);
+    ck_assert(!wait_brief(&stream));
+    wait_grows(&stream, UINT64_MAX);
+    ck_assert(!wait_brief(&stream));
+    atomic_store(&stream.pending, 0);
+    for (; wait_brief(&stream); commands++)
+        wait_grows(&stream, 0);
+    ck_assert_uint_eq(commands, 128);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("wait");
+    tcase_add_checked_fixture(tests, set_up, NULL);
+    tcase_add_test(tests, a_short_wait_asks_without_a_pause);
+    tcase_add_test(tests, a_long_wait_sleeps_and_ends_in_time);
+    tcase_add_test(tests, a_limit_is_kept);
+    tcase_add_test(tests, waits_of_a_driver_that_sleeps_are_its_own);
+    tcase_add_test(tests, a_busy_driver_is_found_out_by_the_first_long_wait);
+    tcase_add_test(tests, a_busy_driver_is_found_out_on_a_loaded_machine);
+    tcase_add_test(tests, a_processor_is_waited_for_asleep);
+    tcase_add_test(tests, how_work_failed_is_told);
+    tcase_add_test(tests, a_driver_that_does_not_answer_is_told);
+    tcase_add_test(tests, work_over_little_memory_is_brief);
+    return runner_run_case("wait", tests);
+}

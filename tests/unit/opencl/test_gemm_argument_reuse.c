@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Products on the same buffers, each of which differs in one field from the one
+ * before: what the OpenCL plugin remembers of a call (its route, CLBlast's
+ * temporary memory, a kernel's arguments) must not serve another.  Sums of
+ * whole numbers, which no order rounds.
+ */
+#include <config.h>
+
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../support/check_runner.h"
+#include "support.h"
+
+#define SIZE 20
+/* Of each buffer: two batches of larger matrices, and offsets. */
+#define FLOATS 4096
+
+static struct tandem_device *device;
+static struct tandem_stream *stream;
+static struct tandem_buffer *buffers[4], *other_bias;
+static float a[FLOATS], b[FLOATS], bias[2][FLOATS], c[FLOATS];
+
+static struct tandem_gemm base(void)
+{
+    return (struct tandem_gemm){.struct_size = sizeof(struct tandem_gemm),
+                                .dtype = TANDEM_F32,
+                                .m = SIZE,
+                                .n = SIZE,
+                                .k = SIZE,
+                                .batch = 1,
+                                .alpha = 1,
+                                .a = {buffers[0], 0, SIZE, 0},
+                                .b = {buffers[1], 0, SIZE, 0},
+                                .c = {buffers[2], 0, SIZE, 0}};
+}
+
+/* ---- what may differ ---- */
+
+#define CHANGE(name, change)                                                   \
+    static void name(struct tandem_gemm *gemm)                                 \
+    {                                                                          \
+        change;                                                                \
+    }
+CHANGE(nothing, (void)gemm)
+CHANGE(other_alpha, gemm->alpha = -3)
+CHANGE(other_beta, gemm->beta = 1)
+CHANGE(another_beta, gemm->beta = 2)
+CHANGE(turned_a, gemm->flags |= TANDEM_GEMM_TRANSPOSE_A)
+CHANGE(turned_b, gemm->flags |= TANDEM_GEMM_TRANSPOSE_B)
+CHANGE(turned_both,
+       gemm->flags |= TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B)
+CHANGE(wide_a, gemm->a.ld += 4)
+CHANGE(wide_b, gemm->b.ld += 4)
+CHANGE(wide_c, gemm->c.ld += 4)
+CHANGE(later_a, gemm->a.byte_offset = 64)
+CHANGE(later_b, gemm->b.byte_offset = 64)
+CHANGE(later_c, gemm->c.byte_offset = 64)
+CHANGE(odd_a, gemm->a.byte_offset = 4)
+CHANGE(odd_c, gemm->c.byte_offset = 4)
+CHANGE(same_a_and_b, gemm->b.buffer = gemm->a.buffer)
+CHANGE(fewer_rows, gemm->m -= 3)
+CHANGE(fewer_columns, gemm->n -= 3)
+CHANGE(less_depth, gemm->k -= 3)
+CHANGE(no_depth, gemm->k = 0)
+CHANGE(allowed, gemm->flags |= TANDEM_GEMM_ALLOW_TF32)
+static void biased(struct tandem_gemm *gemm)
+{
+    gemm->bias = buffers[3];
+    gemm->bias_kind = TANDEM_BIAS_PER_COLUMN;
+}
+CHANGE(biased_by_row, biased(gemm); gemm->bias_kind = TANDEM_BIAS_PER_ROW)
+CHANGE(biased_later, biased(gemm); gemm->bias_byte_offset = 64)
+CHANGE(biased_by_another, biased(gemm); gemm->bias = other_bias)
+CHANGE(biased_residual, biased(gemm); gemm->beta = 1)
+CHANGE(clipped, gemm->activation = TANDEM_OP_RELU)
+static void batched(struct tandem_gemm *gemm)
+{
+    gemm->batch = 2;
+    gemm->a.batch_stride = gemm->b.batch_stride = SIZE * SIZE;
+    gemm->c.batch_stride = SIZE * SIZE;
+}
+CHANGE(batched_a_once, batched(gemm); gemm->a.batch_stride = 0)
+CHANGE(batched_b_once, batched(gemm); gemm->b.batch_stride = 0)
+CHANGE(batched_apart, batched(gemm); gemm->a.batch_stride += 16)
+CHANGE(batched_c_apart, batched(gemm); gemm->c.batch_stride += 16)
+CHANGE(three, batched(gemm); gemm->batch = 3)
+
+typedef void (*change_fn)(struct tandem_gemm *);
+static const change_fn changes[] = {
+    other_alpha,     other_beta,    another_beta,    turned_a,
+    turned_b,        turned_both,   wide_a,          wide_b,
+    wide_c,          later_a,       later_b,         later_c,
+    odd_a,           odd_c,         same_a_and_b,    fewer_rows,
+    fewer_columns,   less_depth,    no_depth,        allowed,
+    biased,          biased_by_row, biased_later,    biased_by_another,
+    biased_residual, clipped,       batched,         batched_a_once,
+    batched_b_once,  batched_apart, batched_c_apart, three};
+#define CHANGES (sizeof(changes) / sizeof(changes[0]))
+
+/* ---- the reference ---- */
+
+static double operand(const float *numbers, const struct tandem_matrix *matrix,
+                      bool turned, int64_t batch, int64_t row, int64_t column)
+{
+    const int64_t along = turned ? column : row, across = turned ? row : column;
+    return (double)
+        numbers[(int64_t)(matrix->byte_offset / sizeof(float)) +
+                batch * matrix->batch_stride + along * matrix->ld + across];
+}
+
+static double wanted(const struct tandem_gemm *gemm, double before,
+                     int64_t batch, int64_t row, int64_t column)
+{
+    const float *right = gemm->b.buffer == buffers[0] ? a : b;
+    double sum = 0;
+    for (int64_t k = 0; k < gemm->k; k++)
+        sum +=
+            operand(a, &gemm->a, (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0,
+                    batch, row, k) *
+            operand(right, &gemm->b,
+                    (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0, batch, k,
+                    column);
+    sum *= gemm->alpha;
+    if (gemm->beta != 0)
+        sum += gemm->beta * before;
+    if (gemm->bias_kind != TANDEM_BIAS_NONE)
+        sum += (double)
+            bias[gemm->bias == other_bias]
+                [gemm->bias_byte_offset / sizeof(float) +
+                 (uint64_t)(gemm->bias_kind == TANDEM_BIAS_PER_ROW ? row
+                                                                   : column)];
+    return gemm->activation != TANDEM_OP_INVALID && sum < 0 ? 0 : sum;
+}
+
+/* What c has where the product writes; elsewhere it stays. */
+static void expect_place(const struct tandem_gemm *gemm, const float *before,
+                         float *out)
+{
+    memcpy(out, before, sizeof(c));
+    for (int64_t batch = 0; batch < gemm->batch; batch++)
+        for (int64_t row = 0; row < gemm->m; row++)
+            for (int64_t column = 0; column < gemm->n; column++) {
+                int64_t at = (int64_t)(gemm->c.byte_offset / sizeof(float)) +
+                             batch * gemm->c.batch_stride + row * gemm->c.ld +
+                             column;
+                out[at] =
+                    (float)wanted(gemm, (double)before[at], batch, row, column);
+            }
+}
+
+static void multiply(const struct tandem_gemm *gemm, size_t which, int salt)
+{
+    static float before[FLOATS], want[FLOATS];
+    for (int i = 0; i < FLOATS; i++)
+        before[i] = (float)((i * 5 + salt) % 17 - 8);
+    expect_place(gemm, before, want);
+    expect_ok(backend->upload(stream, buffers[2], 0, before, sizeof(c), 0),
+              "upload");
+    expect_ok(backend->gemm(stream, gemm), "gemm");
+    expect_ok(backend->download(stream, buffers[2], 0, c, sizeof(c), 0,
+                                TANDEM_TIMEOUT_INFINITE),
+              "download");
+    for (int i = 0; i < FLOATS; i++)
+        if (c[i] != want[i])
+            ck_abort_msg("change %zu, element %d: %g, not %g", which, i,
+                         (double)c[i], (double)want[i]);
+}
+
+/* ---- the tests ---- */
+
+static void numbers_make(float *out, int salt, struct tandem_buffer **buffer)
+{
+    for (int i = 0; i < FLOATS; i++)
+        out[i] = (float)((i * 7 + i / 31 + salt) % 9 - 4);
+    expect_ok(backend->alloc(device, sizeof(c), buffer), "alloc");
+    expect_ok(backend->upload(stream, *buffer, 0, out, sizeof(c), 0), "upload");
+}
+
+static void device_new(const char *tiles)
+{
+    const char *keys[] = {"cache_dir", "test.gemm"}, *values[] = {"", tiles};
+    const struct tandem_open_options options = {.struct_size = sizeof(options),
+                                                .count = tiles != NULL ? 2 : 1,
+                                                .keys = keys,
+                                                .values = values};
+    expect_ok(backend->open(0, &options, &device), "open");
+    expect_ok(backend->stream_create(device, 0, &stream), "stream_create");
+    numbers_make(a, 1, &buffers[0]);
+    numbers_make(b, 2, &buffers[1]);
+    numbers_make(c, 3, &buffers[2]);
+    numbers_make(bias[0], 4, &buffers[3]);
+    numbers_make(bias[1], 5, &other_bias);
+}
+
+/* Each after the product that it differs from, and that after it; then each
+ * after the one before. */
+static void one_after_another(const char *tiles)
+{
+    device_new(tiles);
+    for (int round = 0; round < 3; round++)
+        for (size_t i = 0; i < CHANGES; i++) {
+            struct tandem_gemm gemm = base(), same = base();
+            changes[i](&gemm);
+            multiply(&gemm, i, round);
+            if (round == 1)
+                multiply(&same, i, 3);
+        }
+    struct tandem_gemm last = base();
+    nothing(&last);
+    multiply(&last, CHANGES, 4);
+    backend->close(device);
+}
+
+/* On PoCL, CLBlast. */
+START_TEST(as_costs_choose)
+{
+    one_after_another(NULL);
+}
+END_TEST
+
+START_TEST(by_tiles_in_parts)
+{
+    one_after_another("small:2");
+}
+END_TEST
+
+int main(void)
+{
+    uint32_t count;
+    Suite *suite = suite_create("calls");
+    TCase *tests = tcase_create("calls");
+    if (plugin_load() == NULL)
+        return 1;
+    if (backend->device_count(&count) != TANDEM_OK) {
+        fprintf(stderr, "%s\n", backend->last_error());
+        return SKIPPED;
+    }
+    suite_add_tcase(suite, tests);
+    tcase_add_test(tests, as_costs_choose);
+    tcase_add_test(tests, by_tiles_in_parts);
+    return runner_run(suite, CK_NOFORK);
+}

@@ -1,0 +1,682 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which kernel computes a matrix product, by costs that are given; what is
+ * read of a profile's section, well-formed and not.  No OpenCL.
+ */
+#include <config.h>
+
+#include <check.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../support/check_runner.h"
+#include "selection_helpers.h"
+#include "opencl/plan/operand_packing.h"
+
+static void start(bool nvidia)
+{
+    static struct platform_device hardware;
+    hardware.info.compute_units = 100;
+    hardware.nvidia = nvidia;
+    hardware.tensor_cores = nvidia;
+    routes_begin(&hardware);
+}
+
+START_TEST(without_measurements_the_rule_holds)
+{
+    start(false);
+    ck_assert(choice(1024, 1024, 512).clblast);
+    start(true);
+    ck_assert(!choice(1024, 1024, 512).clblast);
+    /* CLBlast would have to take a long k in slabs. */
+    start(false);
+    ck_assert_int_eq(choice(1024, 1024, 513).tile, TILE_MEDIUM);
+    ck_assert_int_eq(choice(33, 35, 1024).tile, TILE_SMALL);
+    ck_assert_int_eq(choice(1, 1000, 4096).tile, TILE_SKINNY_1);
+    ck_assert(!choice(1024, 1024, 513).clblast);
+    ck_assert(choice(16, 16, 4096).clblast);
+    /* CLBlast alone measured: what ours cost here is not known. */
+    take("clblast", "1024 1024 1024 1 1000000000");
+    ck_assert(choice(1024, 1024, 512).clblast);
+    /* Ours alone: likewise, of CLBlast. */
+    start(false);
+    take("tile.small", "1 1 1");
+    ck_assert(choice(1024, 1024, 1024).clblast);
+    start(true);
+    take("tile.small", "1 1 1");
+    ck_assert(!choice(1024, 1024, 1024).clblast);
+}
+END_TEST
+
+START_TEST(the_faster_is_chosen)
+{
+    for (int nvidia = 0; nvidia < 2; nvidia++) {
+        start(nvidia != 0);
+        /* 64 groups of 1024 deep: 10 + 1024 * 10 ns. */
+        take("tile.large", "10 10 10");
+        take("clblast", "1024 1024 1024 1 10000");
+        ck_assert(choice(1024, 1024, 1024).clblast);
+        take("clblast", "1024 1024 1024 1 11000");
+        struct route route = choice(1024, 1024, 1024);
+        ck_assert(!route.clblast);
+        ck_assert_int_eq(route.tile, GEMM_SIMT_128X128);
+    }
+}
+END_TEST
+
+START_TEST(times_are_interpolated)
+{
+    start(false);
+    take("tile.large", "10 10 10");
+    take("clblast", "512 512 512 1 1000;2048 2048 2048 1 10000000");
+    struct tandem_gemm small = product(512, 512, 512, 1);
+    struct tandem_gemm middle = product(1024, 1024, 1024, 1);
+    struct tandem_gemm large = product(2048, 2048, 2048, 1);
+    struct tandem_gemm tiny = product(8, 8, 8, 1);
+    ck_assert_double_eq_tol(costs_clblast(&routes.costs, &small), 1000, 10);
+    ck_assert_double_eq_tol(costs_clblast(&routes.costs, &large), 1e7, 1e5);
+    /* As far from both: the geometric mean of the rates. */
+    ck_assert_double_eq_tol(costs_clblast(&routes.costs, &middle), 1e5, 1e3);
+    ck_assert_double_eq_tol(costs_clblast(&routes.costs, &tiny), 1000, 1);
+    ck_assert(choose(&small).clblast);
+    ck_assert(!choose(&large).clblast);
+    /* A batch is no square. */
+    take("clblast", "64 64 64 1 1000; 64 64 64 64 2000");
+    struct tandem_gemm batched = product(64, 64, 64, 64);
+    ck_assert_double_eq_tol(costs_clblast(&routes.costs, &batched), 2000, 20);
+}
+END_TEST
+
+START_TEST(an_epilogue_costs_clblast_a_launch)
+{
+    start(false);
+    take("tile.large", "10 10 10");
+    take("clblast", "1024 1024 1024 1 10000");
+    take("launch", "5000");
+    struct tandem_gemm gemm = product(1024, 1024, 1024, 1);
+    ck_assert(choose(&gemm).clblast);
+    gemm.activation = TANDEM_OP_RELU;
+    ck_assert(!choose(&gemm).clblast);
+}
+END_TEST
+
+START_TEST(unmeasured_tiles_are_left_out)
+{
+    start(true);
+    take("tile.small", "100 100 100");
+    take("clblast", "1024 1024 1024 1 1000000000");
+    ck_assert_int_eq(choice(1024, 1024, 1024).tile, TILE_SMALL);
+    /* And broken ones, measured or not. */
+    struct route route = choice(1024, 1024, 1024);
+    struct tandem_gemm gemm = product(1024, 1024, 1024, 1);
+    route_break(&routes, &gemm, &route);
+    ck_assert(choice(1024, 1024, 1024).clblast);
+}
+END_TEST
+
+/* However long CLBlast takes, by what was measured. */
+START_TEST(no_tile_is_chosen_where_none_fits)
+{
+    struct tandem_gemm gemm = product(40000, 40000, INT64_C(1) << 30, 1);
+    gemm.flags = TANDEM_GEMM_TRANSPOSE_A;
+    gemm.a.ld = gemm.b.ld = 40000;
+    start(true);
+    take("tile.pair-large", "1 1 1");
+    take("clblast", "1 1 1 1 1000000000000");
+    ck_assert(product_counts(&gemm));
+    ck_assert(choose(&gemm).clblast);
+}
+END_TEST
+
+/* CLBlast counts in int; whoever knows no costs takes a tile, too. */
+START_TEST(products_past_2_31_are_ours)
+{
+    struct tandem_gemm short_one = product(46000, 46000, 64, 1);
+    struct tandem_gemm large = product(70000, 40000, 64, 1);
+    struct tandem_gemm offset = product(64, 64, 64, 1);
+    struct tandem_gemm batched = product(64, 64, 64, INT64_C(1) << 20);
+    offset.b.byte_offset = UINT64_C(4) << 31;
+    ck_assert(product_by_clblast(&short_one));
+    const struct tandem_gemm *const all[] = {&large, &offset, &batched};
+    for (uint32_t i = 0; i < 6; i++) {
+        const struct tandem_gemm *gemm = all[i / 2];
+        start(i % 2 != 0);
+        ck_assert(product_counts(gemm));
+        ck_assert(!product_by_clblast(gemm));
+        ck_assert(!choose(gemm).clblast);
+        take("tile.small", "100 100 100");
+        take("clblast", "1024 1024 1024 1 1");
+        ck_assert(!choose(gemm).clblast);
+        ck_assert(choose(&short_one).clblast);
+        ck_assert(routes_force(&routes, "clblast"));
+        ck_assert(!choose(gemm).clblast);
+    }
+}
+END_TEST
+
+/* What makes one of parts, or copies an operand, counts in 64 bits where 32
+ * are too few. */
+START_TEST(far_places_are_counted_in_64_bits)
+{
+    for (int wide = 0; wide < 2; wide++) {
+        struct plan plan;
+        struct tandem_gemm gemm = product(70000, wide ? 40000 : 20000, 64, 1);
+        plan_product(&plan, &gemm, TILE_MEDIUM,
+                     (struct division){2, ALL_TILES}, NULL, 8);
+        const struct step *last = &plan.step[plan.steps - 1];
+        ck_assert_uint_eq(KEY_KERNEL(last->key), KERNEL_JOIN_PARTS);
+        ck_assert_int_eq(KEY_WIDE(last->key) != 0, wide);
+        ck_assert_uint_eq(last->groups,
+                          (UINT64_C(70000) * (uint64_t)gemm.n / 4 + 255) / 256);
+        /* a's and b's lines of 1021 or 8189 elements in fours. */
+        gemm = product(INT64_C(1) << 20, 16, wide ? 8189 : 1021, 1);
+        plan_product(&plan, &gemm, GEMM_SIMT_128X128, WHOLE, NULL, 8);
+        ck_assert_uint_eq(KEY_KERNEL(plan.step[0].key), KERNEL_PAD);
+        ck_assert_int_eq(KEY_WIDE(plan.step[0].key) != 0, wide);
+        ck_assert_uint_eq(plan.step[0].groups,
+                          ((UINT64_C(1) << 20) + 16) *
+                              (wide ? UINT64_C(2048) : UINT64_C(256)) / 256);
+    }
+}
+END_TEST
+
+/* CLBlast does not take them, so any tile is better; what is broken for them is
+ * not so for f32. */
+START_TEST(products_of_16_bits_are_ours)
+{
+    static const uint32_t dtypes[][2] = {{TANDEM_F16, TANDEM_F16},
+                                         {TANDEM_BF16, TANDEM_F32},
+                                         {TANDEM_F32, TANDEM_F16}};
+    for (int i = 0; i < 6; i++) {
+        struct tandem_gemm gemm = product(1024, 1024, 1024, 1);
+        gemm.dtype = dtypes[i / 2][0];
+        gemm.c_dtype = dtypes[i / 2][1];
+        start(i % 2 != 0);
+        take("tile.small", "100 100 100");
+        take("clblast", "1024 1024 1024 1 1");
+        for (int broken = 0; broken < TILES; broken++) {
+            struct route route = choose(&gemm);
+            if (route.clblast)
+                break;
+            ck_assert(gemm.dtype == TANDEM_F32 || !tiles[route.tile].strict);
+            route_break(&routes, &gemm, &route);
+        }
+        ck_assert(choose(&gemm).clblast);
+        take("clblast", "1024 1024 1024 1 1000000000");
+        ck_assert_int_eq(choice(1024, 1024, 1024).tile, TILE_SMALL);
+        ck_assert(!choice(1024, 1024, 1024).clblast);
+        ck_assert(routes_force(&routes, "clblast"));
+        ck_assert(choice(1024, 1024, 1024).clblast);
+    }
+}
+END_TEST
+
+/* Fours of 16 bits are 8 bytes. */
+START_TEST(alignment_goes_by_the_dtype)
+{
+    struct tandem_gemm gemm = product(128, 128, 128, 1);
+    gemm.a.byte_offset = 8;
+    ck_assert_uint_eq(packing_needs(&gemm, GEMM_SIMT_128X128), 1u << OPERAND_A);
+    gemm.dtype = TANDEM_BF16;
+    ck_assert_uint_eq(packing_needs(&gemm, GEMM_SIMT_128X128), 0);
+    gemm.a.byte_offset = 4;
+    ck_assert_uint_eq(packing_needs(&gemm, GEMM_SIMT_128X128), 1u << OPERAND_A);
+}
+END_TEST
+
+static bool same(const struct route *one, const struct route *other)
+{
+    return one->clblast == other->clblast && one->tile == other->tile &&
+           one->division.splits == other->division.splits &&
+           one->division.parted == other->division.parted;
+}
+
+START_TEST(single_elements_take_longer)
+{
+    struct tandem_gemm gemm = product(640, 640, 32, 1);
+    start(true);
+    take("tile.small", "0 120 12");
+    take("tile.large", "0 100 100");
+    take("launch", "1");
+    take("bytes", "1000000");
+    ck_assert_int_eq(choose(&gemm).tile, GEMM_SIMT_128X128);
+    /* A copy for the large one. */
+    gemm.a.ld++;
+    ck_assert(!product_by_ones(&gemm, GEMM_SIMT_128X128));
+    ck_assert(product_by_ones(&gemm, TILE_SMALL));
+    take("tile.small", "0 90 9");
+    ck_assert_int_eq(choose(&gemm).tile, GEMM_SIMT_128X128);
+    take("tile.small", "0 70 7");
+    ck_assert_int_eq(choose(&gemm).tile, TILE_SMALL);
+}
+END_TEST
+
+START_TEST(tiles_that_fill_no_wave_are_parted)
+{
+    start(true);
+    /* 144 groups on 100 units, each with slots for two. */
+    take("tile.strict-large", "1000 70 60");
+    take("launch", "1000");
+    take("bytes", "1000");
+    struct route route = choice(1536, 1536, 1536);
+    ck_assert_int_eq(route.tile, GEMM_MMA_3XTF32_128X128);
+    ck_assert_uint_eq(route.division.parted, 44);
+    ck_assert_uint_gt(route.division.splits, 1);
+    /* 200 groups fill the slots; one alone is worth it in parts. */
+    route = choice(1280, 2560, 1536);
+    ck_assert_uint_eq(route.division.parted, 0);
+    ck_assert_uint_eq(route.division.splits, 1);
+    route = choice(128, 128, 65536);
+    ck_assert_uint_ge(route.division.parted, 1);
+    ck_assert_uint_gt(route.division.splits, 8);
+    /* Where a launch costs more than it gains, nothing is. */
+    take("launch", "1000000");
+    route = choice(1536, 1536, 1536);
+    ck_assert_uint_eq(route.division.splits, 1);
+}
+END_TEST
+
+/* In how many parts, by the bytes a ns that the device moves. */
+static uint32_t splits_at(const char *bytes, int64_t size, int64_t k)
+{
+    take("bytes", bytes);
+    return choice(size, size, k).division.splits;
+}
+
+START_TEST(parts_are_written_read_and_joined)
+{
+    start(true);
+    take("tile.strict-large", "1000 70 60");
+    take("launch", "1000");
+    uint32_t free_of_cost = splits_at("1000000", 128, 65536);
+    uint32_t cheap = splits_at("10", 128, 65536);
+    uint32_t dear = splits_at("1", 128, 65536);
+    ck_assert_uint_gt(free_of_cost, cheap);
+    ck_assert_uint_gt(cheap, dear);
+    ck_assert_uint_eq(splits_at("0.001", 128, 65536), 1);
+    /* Of the last tiles alone, only theirs: at a rate at which it would not be
+     * worth the memory of all. */
+    ck_assert_uint_gt(splits_at("300", 1536, 1536), 1);
+    ck_assert_uint_eq(splits_at("1", 1536, 1536), 1);
+}
+END_TEST
+
+/* Products of the same extents. */
+static struct tandem_gemm relative(uint32_t which)
+{
+    struct tandem_gemm gemm = product(1024, 1024, 1024, 2);
+    switch (which) {
+    case 1:
+        gemm.flags |= TANDEM_GEMM_TRANSPOSE_A;
+        break;
+    case 2:
+        gemm.flags = 0;
+        break;
+    case 3:
+        gemm.beta = 1;
+        break;
+    case 4:
+        gemm.a.byte_offset = 4;
+        break;
+    case 5:
+        gemm.b.ld++;
+        break;
+    case 6:
+        gemm.a.ld = INT32_MAX;
+        break;
+    case 7:
+        gemm.a.byte_offset = 4;
+        gemm.a.batch_stride = 0;
+        break;
+    case 8:
+        gemm.b.byte_offset = 4;
+        gemm.b.batch_stride = 0;
+        break;
+    case 9:
+        gemm.a.byte_offset = 4;
+        gemm.b.ld++;
+        break;
+    default:
+        break;
+    }
+    return gemm;
+}
+#define RELATIVES 10u
+
+/* A strict product is a little faster than a plain one, a copy of an operand
+ * dear; that of half of one is not. */
+static void start_close(void)
+{
+    start(true);
+    take("tile.large", "0 5000 2500");
+    take("tile.medium", "0 3200 800");
+    take("tile.strict-large", "0 1000 500");
+    take("launch", "1500000");
+    take("bytes", "3");
+    take("outer", "3");
+    take("clblast", "1024 1024 1024 2 1000000000");
+}
+
+static void relatives_apart(uint32_t one, uint32_t other)
+{
+    struct tandem_gemm gemms[2] = {relative(one), relative(other)};
+    struct route chosen[2] = {choose(&gemms[0]), choose(&gemms[1])};
+    ck_assert_msg(!same(&chosen[0], &chosen[1]), "%u and %u", one, other);
+}
+
+static void relatives_recalled(void)
+{
+    for (uint32_t turn = 0; turn < 4 * RELATIVES * RELATIVES; turn++) {
+        uint32_t which =
+            turn % 2 != 0 ? turn / 2 % RELATIVES : turn / 2 / RELATIVES;
+        struct tandem_gemm gemm = relative(which % RELATIVES);
+        struct route route, now = choose(&gemm);
+        gemm_selector_choose(&routes, &gemm, &route);
+        ck_assert_msg(same(&route, &now), "relative %u", which % RELATIVES);
+    }
+}
+
+START_TEST(routes_are_remembered_by_all_that_counts)
+{
+    start_close();
+    for (uint32_t i = 1; i <= 6; i++)
+        relatives_apart(0, i);
+    relatives_apart(4, 7);
+    relatives_apart(5, 8);
+    relatives_recalled();
+    /* One copy is worth its time now, two are not. */
+    start_close();
+    take("launch", "1100000");
+    take("bytes", "4");
+    relatives_apart(4, 9);
+    relatives_apart(5, 9);
+    relatives_recalled();
+}
+END_TEST
+
+/* Skinny tiles count shorter lines than the others do. */
+START_TEST(long_lines_are_remembered)
+{
+    struct tandem_gemm gemm = product(1024, 1, 4096, 1);
+    struct route route;
+    start(true);
+    gemm.flags = 0;
+    gemm.b.ld = 1;
+    gemm_selector_choose(&routes, &gemm, &route);
+    ck_assert_uint_ne(tiles[route.tile].narrow, 0);
+    gemm.b.ld = INT32_MAX / 200;
+    gemm_selector_choose(&routes, &gemm, &route);
+    ck_assert(route.clblast || product_fits(&gemm, route.tile));
+}
+END_TEST
+
+START_TEST(an_epilogue_is_remembered_and_so_is_what_is_broken)
+{
+    struct route route;
+    start(false);
+    take("tile.large", "10 10 10");
+    take("clblast", "1024 1024 1024 1 10000");
+    take("launch", "5000");
+    struct tandem_gemm gemm = product(1024, 1024, 1024, 1);
+    gemm_selector_choose(&routes, &gemm, &route);
+    ck_assert(route.clblast);
+    gemm.activation = TANDEM_OP_RELU;
+    gemm_selector_choose(&routes, &gemm, &route);
+    ck_assert(!route.clblast);
+    gemm.activation = TANDEM_OP_INVALID;
+    gemm.bias_kind = TANDEM_BIAS_PER_ROW;
+    gemm_selector_choose(&routes, &gemm, &route);
+    ck_assert(!route.clblast);
+    route_break(&routes, &gemm, &route);
+    gemm_selector_choose(&routes, &gemm, &route);
+    ck_assert(route.clblast);
+}
+END_TEST
+
+/* Two products that share a memo, and their routes, which differ. */
+static struct tandem_gemm rivals[2];
+static struct route rival_routes[2];
+
+static void *recall_often(void *unused)
+{
+    (void)unused;
+    for (uint32_t i = 0; i < 100000; i++) {
+        struct route route;
+        gemm_selector_choose(&routes, &rivals[i % 2], &route);
+        if (!same(&route, &rival_routes[i % 2]))
+            return &routes;
+    }
+    return NULL;
+}
+
+static void rivals_find(void)
+{
+    const struct routes empty = routes;
+    struct route route;
+    rivals[0] = product(256, 256, 512, 1);
+    gemm_selector_choose(&routes, &rivals[0], &rival_routes[0]);
+    uint32_t memo = 0;
+    while (atomic_load(&routes.memos[memo].turn) == 0)
+        memo++;
+    for (int64_t n = 2048;; n += 64) {
+        rivals[1] = product(2048, n, 512, 1);
+        memcpy(&routes, &empty, sizeof(routes));
+        gemm_selector_choose(&routes, &rivals[1], &route);
+        if (atomic_load(&routes.memos[memo].turn) != 0 &&
+            !same(&route, &rival_routes[0]))
+            break;
+    }
+    rival_routes[1] = route;
+}
+
+START_TEST(threads_share_what_is_remembered)
+{
+    pthread_t threads[4];
+    start(true);
+    rivals_find();
+    for (uint32_t i = 0; i < 4; i++)
+        ck_assert_int_eq(
+            pthread_create(&threads[i], NULL, recall_often, NULL), 0);
+    for (uint32_t i = 0; i < 4; i++) {
+        void *wrong;
+        ck_assert_int_eq(pthread_join(threads[i], &wrong), 0);
+        ck_assert_ptr_null(wrong);
+    }
+}
+END_TEST
+
+START_TEST(tests_may_force_a_division)
+{
+    static const char *const wrong[] = {"",        "large:",    "large:0",
+                                        "large:x", "large:257",  "large:2:",
+                                        "large:2:x", "large:2:-1", "huge",
+                                        "large:2:99999999999"};
+    start(true);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        ck_assert_msg(!routes_force(&routes, wrong[i]), "%s", wrong[i]);
+    ck_assert(routes_force(&routes, "small:3:2"));
+    struct route route = choice(1024, 1024, 1024);
+    ck_assert_int_eq(route.tile, TILE_SMALL);
+    ck_assert_uint_eq(route.division.splits, 3);
+    ck_assert_uint_eq(route.division.parted, 2);
+    ck_assert(routes_force(&routes, "medium:4"));
+    ck_assert_uint_eq(choice(64, 64, 64).division.parted, ALL_TILES);
+    ck_assert(routes_force(&routes, "clblast"));
+}
+END_TEST
+
+static enum tensor tensor_choice(uint32_t flags, int64_t k)
+{
+    struct tandem_gemm gemm = product(4096, 4096, k, 1);
+    gemm.flags |= flags;
+    struct route route = choose(&gemm);
+    return route.clblast ? TENSOR_NONE : tiles[route.tile].tensor;
+}
+
+START_TEST(less_accurate_tiles_are_for_whoever_allows_them)
+{
+    const uint32_t tf32 = TANDEM_GEMM_ALLOW_TF32;
+    const uint32_t scaled = TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
+    start(true);
+    ck_assert_int_eq(tensor_choice(0, 4096), TENSOR_NONE);
+    ck_assert_int_eq(tensor_choice(tf32, 4096), TENSOR_TF32);
+    ck_assert_int_eq(tensor_choice(scaled, 4096), MMA_FP16X3);
+    ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), TENSOR_TF32);
+    /* Sums of few terms are more accurate in plain f32. */
+    ck_assert_int_eq(tensor_choice(scaled, 128), TENSOR_NONE);
+    /* What does not run is left for the next best. */
+    struct tandem_gemm gemm = product(1, 1, 1, 1);
+    for (uint32_t i = 0; i < TILES; i++)
+        if (tiles[i].tensor == TENSOR_TF32)
+            route_break(&routes, &gemm,
+                        &(struct route){.tile = (enum tile_id)i});
+    ck_assert_int_eq(tensor_choice(tf32, 4096), TENSOR_NONE);
+    ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), MMA_FP16X3);
+    start(false);
+    ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), TENSOR_NONE);
+    /* Where others were measured, as if they had been; once one of their kind
+     * was, it alone. */
+    start(true);
+    take("tile.strict-large", "5300 77 63");
+    ck_assert_int_eq(tensor_choice(0, 4096), TENSOR_NONE);
+    ck_assert_int_eq(tensor_choice(tf32, 4096), TENSOR_TF32);
+    ck_assert_int_eq(tensor_choice(scaled, 4096), MMA_FP16X3);
+    take("tile.pair-medium", "100 1000 1000");
+    ck_assert_int_eq(tensor_choice(scaled, 4096), TENSOR_NONE);
+    ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), TENSOR_TF32);
+    /* By what was measured: packing, and the look for what is not finite. */
+    start(true);
+    take("tile.large", "100 10 10");
+    take("tile.pair-large", "100 5 5");
+    take("launch", "10");
+    take("bytes", "1000000");
+    ck_assert_int_eq(tensor_choice(scaled, 4096), MMA_FP16X3);
+    take("bytes", "0.1");
+    ck_assert_int_eq(tensor_choice(scaled, 4096), TENSOR_NONE);
+}
+END_TEST
+
+static uint64_t moves(const struct tandem_gemm *gemm, enum tile_id tile,
+                      uint32_t *out_launches)
+{
+    return packing_moves(gemm, tile, packing_needs(gemm, tile), out_launches);
+}
+
+START_TEST(an_operand_is_packed_where_it_has_to_be)
+{
+    struct tandem_gemm gemm = product(256, 256, 256, 1);
+    uint32_t launches;
+    gemm.flags |= TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
+    ck_assert_uint_eq(moves(&gemm, TILE_TF32_LARGE, &launches), 0);
+    ck_assert_uint_eq(launches, 0);
+    /* Two halves of 256 rows by 8 slices of 128 bytes. */
+    ck_assert_uint_eq(moves(&gemm, TILE_PAIR_LARGE, &launches),
+                      2 * 2 * 256 * 8 * 128);
+    ck_assert_uint_eq(launches, 1);
+    /* Long ones are read twice. */
+    gemm.k = gemm.a.ld = gemm.b.ld = 4128;
+    ck_assert_uint_eq(moves(&gemm, TILE_PAIR_LARGE, &launches),
+                      2 * 3 * 256 * 129 * 128);
+    ck_assert_uint_eq(launches, 2);
+    gemm = product(256, 256, 256, 1);
+    gemm.flags |= TANDEM_GEMM_ALLOW_TF32;
+    gemm.a.ld = 257;
+    ck_assert_uint_eq(moves(&gemm, TILE_TF32_LARGE, &launches),
+                      2 * 256 * 8 * 128);
+    ck_assert_uint_eq(launches, 1);
+    /* Across k, rows come in fours. */
+    gemm = product(254, 256, 256, 1);
+    gemm.flags = TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_TRANSPOSE_A |
+                 TANDEM_GEMM_TRANSPOSE_B;
+    gemm.a.ld = 256;
+    ck_assert_uint_eq(moves(&gemm, TILE_TF32_LARGE, &launches),
+                      2 * 256 * 8 * 128);
+    gemm.m = 252;
+    ck_assert_uint_eq(moves(&gemm, TILE_TF32_LARGE, &launches), 0);
+}
+END_TEST
+
+START_TEST(wrong_values_change_nothing)
+{
+    static const char *const wrong[][2] = {
+        {"tile.large", ""},
+        {"tile.large", "1"},
+        {"tile.large", "1 2"},
+        {"tile.large", "1 2 3 4"},
+        {"tile.large", "1 2 x"},
+        {"tile.large", "1 2 nan"},
+        {"tile.large", "1 2 inf"},
+        {"tile.large", "-1 2 3"},
+        {"tile.large", "1 0 3"},
+        {"tile.large", "1 2 0"},
+        {"tile.large", "1 2 1e99"},
+        {"tile.large", "1 2 99999999999999999999999999999999"},
+        {"tile.large", "1,5 2 3"},
+        {"tile.large", "1 2 3;"},
+        {"launch", "0"},
+        {"launch", "nan"},
+        {"launch", "1 2"},
+        {"bytes", "0"},
+        {"bytes", "9999999999"},
+        {"outer", "11"},
+        {"outer", "-0.1"},
+        {"clblast", ""},
+        {"clblast", "1 1 1 1"},
+        {"clblast", "1 1 1 1 0"},
+        {"clblast", "0 1 1 1 5"},
+        {"clblast", "1 1 1 1 5;"},
+        {"clblast", "1 1 1 1 5; 1 1 1 1 x"},
+        {"clblast", "1 1 1 1 5, 1 1 1 1 5"},
+        {"clblast", "99999999999 1 1 1 5"},
+    };
+    start(true);
+    const struct costs before = routes.costs;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        ck_assert_msg(!costs_take(&routes.costs, wrong[i][0], wrong[i][1]),
+                      "%s: \"%s\"", wrong[i][0], wrong[i][1]);
+        ck_assert_mem_eq(&before, &routes.costs, sizeof(before));
+    }
+    /* Too many. */
+    char many[8192] = "1 1 1 1 5";
+    for (uint32_t i = 1; i < PRODUCT_TIMES; i++)
+        strcat(many, ";1 1 1 1 5");
+    ck_assert(costs_take(&routes.costs, "clblast", many));
+    strcat(many, ";1 1 1 1 5");
+    ck_assert(!costs_take(&routes.costs, "clblast", many));
+    ck_assert_uint_eq(routes.costs.times, PRODUCT_TIMES);
+    /* What a later version may have. */
+    ck_assert(costs_take(&routes.costs, "tile.huge", "x"));
+    ck_assert(costs_take(&routes.costs, "frobnication", "x"));
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("route");
+    /* Threads that share a loaded machine. */
+    tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, without_measurements_the_rule_holds);
+    tcase_add_test(tests, the_faster_is_chosen);
+    tcase_add_test(tests, times_are_interpolated);
+    tcase_add_test(tests, an_epilogue_costs_clblast_a_launch);
+    tcase_add_test(tests, unmeasured_tiles_are_left_out);
+    tcase_add_test(tests, no_tile_is_chosen_where_none_fits);
+    tcase_add_test(tests, products_past_2_31_are_ours);
+    tcase_add_test(tests, far_places_are_counted_in_64_bits);
+    tcase_add_test(tests, products_of_16_bits_are_ours);
+    tcase_add_test(tests, alignment_goes_by_the_dtype);
+    tcase_add_test(tests, single_elements_take_longer);
+    tcase_add_test(tests, tiles_that_fill_no_wave_are_parted);
+    tcase_add_test(tests, parts_are_written_read_and_joined);
+    tcase_add_test(tests, routes_are_remembered_by_all_that_counts);
+    tcase_add_test(tests, long_lines_are_remembered);
+    tcase_add_test(tests, an_epilogue_is_remembered_and_so_is_what_is_broken);
+    tcase_add_test(tests, threads_share_what_is_remembered);
+    tcase_add_test(tests, tests_may_force_a_division);
+    tcase_add_test(tests, less_accurate_tiles_are_for_whoever_allows_them);
+    tcase_add_test(tests, an_operand_is_packed_where_it_has_to_be);
+    tcase_add_test(tests, wrong_values_change_nothing);
+    return runner_run_case("route", tests);
+}

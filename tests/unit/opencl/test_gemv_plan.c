@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which kernels compute products with few rows or columns, and how.  No
+ * OpenCL. */
+#include <config.h>
+
+#include <check.h>
+
+#include "../../support/check_runner.h"
+#include "selection_helpers.h"
+
+static void start(uint32_t units, uint32_t group_limit)
+{
+    static struct platform_device hardware;
+    hardware.info.compute_units = units;
+    hardware.group_limit = group_limit;
+    hardware.nvidia = hardware.tensor_cores = true;
+    routes_begin(&hardware);
+}
+
+START_TEST(few_rows_or_columns_go_to_skinny_tiles)
+{
+    static const struct {
+        int64_t m, n;
+        enum tile_id tile;
+    } cases[] = {{1, 4096, TILE_SKINNY_1},   {4096, 1, TILE_SKINNY_1},
+                 {3, 4096, TILE_SKINNY_4},   {4096, 8, TILE_SKINNY_8},
+                 {10, 4096, TILE_SKINNY_16}, {4096, 16, TILE_SKINNY_16}};
+    start(100, 1024);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tandem_gemm gemm = product(cases[i].m, cases[i].n, 4096, 1);
+        struct route route = choose(&gemm);
+        ck_assert(!route.clblast);
+        ck_assert_int_eq(route.tile, cases[i].tile);
+        /* Without it, another. */
+        route_break(&routes, &gemm, &route);
+        route = choose(&gemm);
+        ck_assert(route.clblast || route.tile != cases[i].tile);
+        start(100, 1024);
+    }
+    ck_assert_int_eq(tiles[choice(512, 512, 512).tile].narrow, 0);
+    ck_assert_int_eq(tiles[choice(64, 4096, 4096).tile].narrow, 0);
+    /* Of measured ones the faster. */
+    take("tile.skinny-4", "3000 0.1 0.4");
+    take("tile.skinny-8", "3000 0.1 0.2");
+    ck_assert_int_eq(choice(4, 4096, 4096).tile, TILE_SKINNY_8);
+    take("tile.skinny-4", "3000 0.1 0.1");
+    ck_assert_int_eq(choice(4, 4096, 4096).tile, TILE_SKINNY_4);
+}
+END_TEST
+
+START_TEST(skinny_groups_fill_the_device)
+{
+    start(100, 1024);
+    /* One row by four that lie along k: enough groups. */
+    ck_assert_uint_eq(choice(1, 4096, 4096).division.splits, 1);
+    /* A single block, as deep as can be. */
+    ck_assert_uint_ge(choice(10, 10, 100000).division.splits, 48);
+    /* 50 blocks; with two splits each unit has one group, which alone does not
+     * get all of the memory's rate. */
+    struct tandem_gemm gemm = product(16, 3200, 4096, 1);
+    gemm.flags = 0;
+    gemm.b.ld = 3200;
+    ck_assert_uint_ge(choose(&gemm).division.splits, 4);
+}
+END_TEST
+
+/* One row by what lies across k. */
+static struct tandem_gemm across(int64_t n, int64_t k)
+{
+    struct tandem_gemm gemm = product(1, n, k, 1);
+    gemm.flags = 0;
+    gemm.b.ld = n;
+    return gemm;
+}
+
+START_TEST(a_long_row_across_k_goes_to_broad_groups)
+{
+    struct tandem_gemm gemm = across(4096, 4096);
+    struct tandem_gemm narrow = across(1000, 4096);
+    start(132, 1024);
+    ck_assert_int_eq(choose(&gemm).tile, TILE_SKINNY_BROAD);
+    ck_assert_uint_eq(choose(&gemm).division.splits, 1);
+    ck_assert_int_eq(choose(&narrow).tile, TILE_SKINNY_1);
+    /* Of 16 bits, half the bytes: no tile of tensor cores is as fast. */
+    const uint32_t dtypes[] = {TANDEM_F16, TANDEM_BF16, TANDEM_F32};
+    for (size_t i = 0; i < sizeof(dtypes) / sizeof(dtypes[0]); i++) {
+        gemm.dtype = dtypes[i];
+        ck_assert_int_eq(choose(&gemm).tile, TILE_SKINNY_BROAD);
+    }
+    /* What lies along k has no use for it. */
+    ck_assert_int_eq(choice(1, 4096, 4096).tile, TILE_SKINNY_1);
+    ck_assert(routes_force(&routes, "skinny-broad"));
+    ck_assert_int_eq(choice(1, 4096, 4096).tile, TILE_MEDIUM);
+    ck_assert_int_eq(choose(&gemm).tile, TILE_SKINNY_BROAD);
+    /* Nor has a device whose groups are smaller. */
+    start(132, 256);
+    ck_assert_int_eq(choose(&gemm).tile, TILE_SKINNY_1);
+}
+END_TEST
+
+START_TEST(skinny_costs_along_and_across_k_differ)
+{
+    struct tandem_gemm gemm = across(4096, 4096);
+    start(100, 1024);
+    /* Where across was not measured, it goes by what was along. */
+    take("tile.skinny-1", "3000 0.1 0.1");
+    take("tile.skinny-4", "3000 0.1 0.2");
+    take("tile.skinny-broad", "3000 0.1 0.3");
+    ck_assert_int_eq(choose(&gemm).tile, TILE_SKINNY_1);
+    take("across.skinny-1", "3000 0.4 0.4");
+    take("tile.skinny-1", "3000 0.1 0.1");
+    ck_assert_int_eq(choose(&gemm).tile, TILE_SKINNY_4);
+    take("across.skinny-4", "3000 0.4 0.4");
+    ck_assert_int_eq(choose(&gemm).tile, TILE_SKINNY_BROAD);
+    ck_assert_int_eq(choice(1, 4096, 4096).tile, TILE_SKINNY_1);
+    ck_assert(!costs_take(&routes.costs, "across.skinny-1", "3000 0.1"));
+    ck_assert(costs_take(&routes.costs, "across.later", "x"));
+}
+END_TEST
+
+static uint32_t kernel_of(const struct plan *plan, uint32_t step)
+{
+    return KEY_KERNEL(plan->step[step].key);
+}
+
+START_TEST(skinny_plans)
+{
+    struct plan plan;
+    struct tandem_gemm gemm = product(10, 10, 100000, 1);
+    plan_product(&plan, &gemm, TILE_SKINNY_16,
+                 (struct division){64, ALL_TILES}, NULL, 8);
+    ck_assert_uint_eq(plan.steps, 2);
+    ck_assert_uint_eq(kernel_of(&plan, 0), KERNEL_SKINNY);
+    ck_assert_uint_eq(kernel_of(&plan, 1), KERNEL_JOIN_LANES);
+    ck_assert_uint_ge(plan.temp_bytes, 32 * 100 * sizeof(float));
+    /* Many sums, or few parts, need no lanes. */
+    gemm = product(16, 8192, 8192, 1);
+    plan_product(&plan, &gemm, TILE_SKINNY_16,
+                 (struct division){4, ALL_TILES}, NULL, 8);
+    ck_assert_uint_eq(kernel_of(&plan, 1), KERNEL_JOIN_PARTS);
+    gemm = product(1, 4096, 4096, 1);
+    plan_product(&plan, &gemm, TILE_SKINNY_1, WHOLE, NULL, 8);
+    ck_assert_uint_eq(plan.steps, 1);
+    ck_assert_uint_eq(plan.temp_bytes, 0);
+    ck_assert_uint_eq(KEY_HELD_LOG2(plan.step[0].key), 0);
+    ck_assert_uint_eq(KEY_A_OUTER(plan.step[0].key), 0);
+    ck_assert_uint_eq(KEY_VECTOR(plan.step[0].key), 1);
+    ck_assert_uint_eq(KEY_SECOND_VECTOR(plan.step[0].key), 1);
+    /* A column by itself is a row; b's rows are the wide operand's then. */
+    gemm = product(4096, 1, 4096, 1);
+    gemm.flags = TANDEM_GEMM_TRANSPOSE_A;
+    gemm.a.ld = 4096;
+    gemm.b.ld = 1;
+    plan_product(&plan, &gemm, TILE_SKINNY_1, WHOLE, NULL, 8);
+    ck_assert_uint_eq(KEY_A_OUTER(plan.step[0].key), 1);
+    ck_assert_uint_eq(KEY_B_OUTER(plan.step[0].key), 0);
+    ck_assert_uint_eq(KEY_SECOND_VECTOR(plan.step[0].key), 1);
+    /* Not with gaps. */
+    gemm.b.ld = 3;
+    plan_product(&plan, &gemm, TILE_SKINNY_1, WHOLE, NULL, 8);
+    ck_assert_uint_eq(KEY_B_OUTER(plan.step[0].key), 1);
+    ck_assert_uint_eq(KEY_SECOND_VECTOR(plan.step[0].key), 0);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("skinny");
+    tcase_add_test(tests, few_rows_or_columns_go_to_skinny_tiles);
+    tcase_add_test(tests, skinny_groups_fill_the_device);
+    tcase_add_test(tests, a_long_row_across_k_goes_to_broad_groups);
+    tcase_add_test(tests, skinny_costs_along_and_across_k_differ);
+    tcase_add_test(tests, skinny_plans);
+    return runner_run_case("skinny", tests);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * That what a device takes is found though the machine does something else at
+ * times: kernel_timer.c alone, over a clock and a stream that this file makes
+ * up.
+ */
+#include <config.h>
+
+#include <check.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "../../support/check_runner.h"
+#include "opencl/device/device.h"
+#include "opencl/tune/kernel_timer.h"
+#include "opencl/transfer/transfer.h"
+
+#define WAIT_NS 12000u     /* that a wait takes by itself */
+#define HICCUP_NS 4000000u /* that the system takes for others at a time */
+
+static struct platform_device hardware = {.info.kind = TANDEM_DEVICE_GPU};
+static struct tandem_device device = {.hardware = &hardware};
+static uint64_t clock_ns, under_way_ns;
+static uint32_t waits, every, late; /* of waits: with a hiccup, or one */
+static uint64_t patience_ns; /* longer waits last until the others' turn ends */
+static long turns;
+
+uint64_t wait_clock(void)
+{
+    return clock_ns;
+}
+
+enum tandem_status stream_synchronize(struct tandem_stream *stream,
+                                      uint64_t timeout_ns)
+{
+    (void)stream, (void)timeout_ns;
+    const uint64_t lasts_ns = under_way_ns + WAIT_NS;
+    clock_ns += lasts_ns;
+    if (lasts_ns > patience_ns) {
+        clock_ns = (clock_ns / HICCUP_NS + 1) * HICCUP_NS;
+        turns++;
+    }
+    under_way_ns = 0;
+    if (waits == late || (every != 0 && waits % every == 0))
+        clock_ns += HICCUP_NS;
+    waits++;
+    return TANDEM_OK;
+}
+
+int getrusage(__rusage_who_t who, struct rusage *out)
+{
+    ck_assert_int_eq(who, RUSAGE_THREAD);
+    memset(out, 0, sizeof(*out));
+    out->ru_nivcsw = turns;
+    return 0;
+}
+
+enum tandem_status stream_create(struct tandem_device *of, uint32_t flags,
+                                 struct tandem_stream **out_stream)
+{
+    static struct tandem_stream stream;
+    (void)of, (void)flags;
+    *out_stream = &stream;
+    return TANDEM_OK;
+}
+
+void stream_destroy(struct tandem_stream *stream)
+{
+    (void)stream;
+}
+
+enum tandem_status buffer_create(struct tandem_device *of, uint64_t bytes,
+                                 bool internal,
+                                 struct tandem_buffer **out_buffer)
+{
+    static struct tandem_buffer buffer;
+    (void)of, (void)bytes, (void)internal;
+    *out_buffer = &buffer;
+    return TANDEM_OK;
+}
+
+void buffer_destroy(struct tandem_buffer *buffer)
+{
+    (void)buffer;
+}
+
+enum tandem_status transfer_upload(struct tandem_stream *stream,
+                                   struct tandem_buffer *buffer,
+                                   uint64_t offset, const void *source,
+                                   uint64_t bytes, uint32_t flags)
+{
+    (void)stream, (void)buffer, (void)offset, (void)source, (void)bytes;
+    (void)flags;
+    return TANDEM_OK;
+}
+
+enum tandem_status transfer_copy(struct tandem_stream *stream,
+                                 struct tandem_buffer *to, uint64_t to_offset,
+                                 struct tandem_buffer *from,
+                                 uint64_t from_offset, uint64_t bytes)
+{
+    (void)stream, (void)to, (void)to_offset, (void)from, (void)from_offset;
+    (void)bytes;
+    return TANDEM_OK;
+}
+
+static enum tandem_status launch(struct meter *meter, void *ns)
+{
+    (void)meter;
+    clock_ns += 100;
+    under_way_ns += *(const uint64_t *)ns;
+    return TANDEM_OK;
+}
+
+static uint64_t deadline_ns = UINT64_MAX;
+
+static enum tandem_status measure(struct meter *meter, uint64_t ns,
+                                  double *out_ns)
+{
+    memset(meter, 0, sizeof(*meter));
+    meter->device = &device;
+    meter->deadline_ns = deadline_ns;
+    clock_ns = under_way_ns = 0;
+    waits = 0;
+    return kernel_timer_measure(meter, launch, &ns, out_ns);
+}
+
+/* What the meter finds of work that takes so long, as a share of it. */
+static double found(uint64_t ns, uint32_t which, uint32_t of)
+{
+    struct meter meter;
+    double got;
+    late = which;
+    every = of;
+    patience_ns = UINT64_MAX;
+    ck_assert_int_eq(measure(&meter, ns, &got), TANDEM_OK);
+    ck_assert_uint_eq(meter.spoilt, 0);
+    return got / (double)ns;
+}
+
+static const uint64_t lengths[] = {5000, 30000, 200000, 3000000, 50000000};
+
+START_TEST(waits_are_nothing_beside_batches)
+{
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        double share = found(lengths[i], UINT32_MAX, 0);
+        ck_assert(share >= 1.0 && share <= 1.06);
+    }
+}
+END_TEST
+
+START_TEST(one_interruption_does_not_show)
+{
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+        for (uint32_t which = 0; which < 12; which++) {
+            double share = found(lengths[i], which, 0);
+            ck_assert(share >= 1.0 && share <= 1.06);
+        }
+}
+END_TEST
+
+START_TEST(every_other_wait_may_be_interrupted)
+{
+    /* The longest is timed three times. */
+    for (size_t i = 0; i + 1 < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        double share = found(lengths[i], UINT32_MAX, 2);
+        ck_assert(share >= 1.0 && share <= 1.06);
+    }
+}
+END_TEST
+
+/* As measured with as many busy threads as processors: NVIDIA's driver yields
+ * in waits longer than some 100 us, and the others' turn is 4 ms. */
+START_TEST(busy_processors_are_seen)
+{
+    struct meter meter;
+    double got;
+    late = UINT32_MAX;
+    every = 0;
+    patience_ns = 100000;
+    for (uint64_t ns = 5000; ns < 80000; ns += 5000) {
+        ck_assert_int_eq(measure(&meter, ns, &got), TANDEM_OK);
+        ck_assert(got >= (double)ns && got <= 1.4 * (double)ns);
+    }
+    ck_assert_int_eq(measure(&meter, 300000, &got), TANDEM_FAILED);
+    ck_assert_uint_eq(meter.spoilt, 1);
+    /* A processor's own threads are no others. */
+    hardware.info.kind = TANDEM_DEVICE_CPU;
+    ck_assert_int_eq(measure(&meter, 300000, &got), TANDEM_OK);
+    hardware.info.kind = TANDEM_DEVICE_GPU;
+}
+END_TEST
+
+/* As a compile may use it up. */
+START_TEST(nothing_is_found_once_the_time_is_up)
+{
+    struct meter meter;
+    double got;
+    late = UINT32_MAX;
+    every = 0;
+    patience_ns = UINT64_MAX;
+    deadline_ns = 1;
+    ck_assert_int_eq(measure(&meter, 10000, &got), TANDEM_FAILED);
+    /* One batch of what fills it is enough. */
+    ck_assert_int_eq(measure(&meter, 3000000, &got), TANDEM_OK);
+    ck_assert(got >= 3000000.0 && got <= 1.01 * 3000000.0);
+    deadline_ns = UINT64_MAX;
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("meter");
+    tcase_add_test(tests, waits_are_nothing_beside_batches);
+    tcase_add_test(tests, one_interruption_does_not_show);
+    tcase_add_test(tests, every_other_wait_may_be_interrupted);
+    tcase_add_test(tests, busy_processors_are_seen);
+    tcase_add_test(tests, nothing_is_found_once_the_time_is_up);
+    return runner_run_case("meter", tests);
+}

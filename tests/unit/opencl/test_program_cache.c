@@ -1,0 +1,656 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The OpenCL plugin's cache of compiled programs: it serves the next process,
+ * and whatever becomes of its files, results are right and the files are made
+ * anew.  Runs on the first device, in the build directory.
+ */
+#include <config.h>
+
+#include <check.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../support/check_runner.h"
+#include "opencl/program/program_cache_file.h"
+#include "support.h"
+
+#define ELEMENTS 64
+#define STRANGER 12345
+
+static char directory[4096];
+static int warnings;
+static char last_warning[1024];
+
+static void count_warning(void *user, enum tandem_log_level level,
+                          const char *message)
+{
+    (void)user;
+    if (level > TANDEM_LOG_WARNING)
+        return;
+    warnings++;
+    snprintf(last_warning, sizeof(last_warning), "%s", message);
+}
+
+/* One operator over ELEMENTS zeros, by a device of its own with these open
+ * keys and values; the result must be value. */
+static void compute_with(const char *const *pairs, uint32_t id, float value)
+{
+    const char *keys[8], *set[8];
+    struct tandem_open_options options = {.struct_size = sizeof(options),
+                                          .keys = keys,
+                                          .values = set,
+                                          .log = count_warning};
+    for (; pairs[2 * options.count] != NULL; options.count++) {
+        keys[options.count] = pairs[2 * options.count];
+        set[options.count] = pairs[2 * options.count + 1];
+    }
+    float values[ELEMENTS] = {0};
+    struct tandem_device *device;
+    struct tandem_buffer *buffer;
+    struct tandem_stream *stream;
+    expect_ok(backend->open(0, &options, &device), "open");
+    expect_ok(backend->stream_create(device, 0, &stream), "stream_create");
+    expect_ok(backend->alloc(device, sizeof(values), &buffer), "alloc");
+    expect_ok(backend->upload(stream, buffer, 0, values, sizeof(values), 0),
+              "upload");
+    struct tandem_tensor_desc tensor = {buffer, 0,          TANDEM_F32,
+                                        1,      {ELEMENTS}, {1}};
+    const struct tandem_tensor_desc *operand = &tensor;
+    struct tandem_op op = {.struct_size = sizeof(op), .id = id};
+    expect_ok(backend->launch(stream, &op, &operand, 1, &operand, 1), "launch");
+    expect_ok(backend->download(stream, buffer, 0, values, sizeof(values), 0,
+                                TANDEM_TIMEOUT_INFINITE),
+              "download");
+    for (int i = 0; i < ELEMENTS; i++)
+        ck_assert(values[i] == value);
+    backend->close(device);
+}
+
+/* With a cache that is kept whichever driver it is. */
+static void compute_op(const char *cache, const char *cap, uint32_t id,
+                       float value)
+{
+    const char *const pairs[] = {"cache_dir",       cache,
+                                 "test.cache",      "1",
+                                 "cache_limit_bytes", cap != NULL ? cap
+                                                                : "1000000000",
+                                 NULL};
+    compute_with(pairs, id, value);
+}
+
+static void compute(const char *cache)
+{
+    compute_op(cache, NULL, TANDEM_OP_EXP, 1.0f);
+}
+
+/* ---- files ---- */
+
+/* Calls visit with each entry of the cache; returns how many there are. */
+static int files(const char *cache, void (*visit)(const char *path))
+{
+    int count = 0;
+    DIR *open = opendir(cache);
+    struct dirent *entry;
+    while (open != NULL && (entry = readdir(open)) != NULL) {
+        char path[8192];
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", cache, entry->d_name);
+        if (visit != NULL)
+            visit(path);
+        count++;
+    }
+    if (open != NULL)
+        closedir(open);
+    return count;
+}
+
+static void entry_remove(const char *path)
+{
+    remove(path);
+}
+
+static char one_path[8192];
+/* Programs that compute makes: one, and one more where the first build showed
+ * that groups have to be smaller. */
+static int made;
+
+static void one_note(const char *path)
+{
+    snprintf(one_path, sizeof(one_path), "%s", path);
+}
+
+/* One file of the cache, which has those that compute makes and no more. */
+static const char *one(void)
+{
+    ck_assert_int_eq(files(directory, one_note), made);
+    return one_path;
+}
+
+static void cache_new(void)
+{
+    mkdir(directory, 0700);
+    ck_assert(chown(directory, geteuid(), getegid()) == 0);
+    chmod(directory, 0700);
+    files(directory, entry_remove);
+    warnings = 0;
+}
+
+static unsigned char *bytes_read(const char *path, size_t *out_bytes)
+{
+    FILE *file = fopen(path, "r");
+    struct stat status;
+    ck_assert(file != NULL && fstat(fileno(file), &status) == 0);
+    unsigned char *data = malloc((size_t)status.st_size);
+    ck_assert(data != NULL);
+    *out_bytes = fread(data, 1, (size_t)status.st_size, file);
+    fclose(file);
+    return data;
+}
+
+static void bytes_write(const char *path, const void *data, size_t bytes)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert(file != NULL && fwrite(data, 1, bytes, file) == bytes);
+    ck_assert(fclose(file) == 0);
+}
+
+/* ---- the bytes of a file ---- */
+
+#define KEY "the key of a program"
+#define BODY_BYTES 1000
+
+static size_t file_fill(unsigned char *out)
+{
+    unsigned char body[BODY_BYTES];
+    struct cache_header header;
+    for (size_t i = 0; i < sizeof(body); i++)
+        body[i] = (unsigned char)(i * 37 + i / 256);
+    cache_header_make(&header, KEY, body, sizeof(body));
+    memcpy(out, &header, sizeof(header));
+    memcpy(out + sizeof(header), KEY, strlen(KEY));
+    memcpy(out + sizeof(header) + strlen(KEY), body, sizeof(body));
+    return sizeof(header) + strlen(KEY) + sizeof(body);
+}
+
+START_TEST(every_flipped_bit_is_seen)
+{
+    unsigned char file[2048];
+    size_t bytes = file_fill(file), found;
+    ck_assert(cache_binary_find(file, bytes, KEY, &found) != NULL);
+    ck_assert_uint_eq(found, BODY_BYTES);
+    for (size_t i = 0; i < bytes; i++)
+        for (int bit = 0; bit < 8; bit++) {
+            file[i] ^= (unsigned char)(1 << bit);
+            ck_assert_msg(cache_binary_find(file, bytes, KEY, &found) == NULL,
+                          "bit %d of byte %zu", bit, i);
+            ck_assert_uint_eq(found, 0);
+            file[i] ^= (unsigned char)(1 << bit);
+        }
+    ck_assert(cache_binary_find(file, bytes, KEY, &found) != NULL);
+}
+END_TEST
+
+START_TEST(every_cut_is_seen)
+{
+    unsigned char file[2048] = {0};
+    size_t bytes = file_fill(file), found;
+    for (size_t i = 0; i < bytes; i++) {
+        unsigned char *part = malloc(i > 0 ? i : 1); /* no byte past its end */
+        ck_assert(part != NULL);
+        memcpy(part, file, i);
+        ck_assert(cache_binary_find(part, i, KEY, &found) == NULL);
+        free(part);
+    }
+    ck_assert(cache_binary_find(file, bytes + 1, KEY, &found) == NULL);
+    ck_assert(cache_binary_find(file, bytes, KEY "!", &found) == NULL);
+    ck_assert(cache_binary_find(file, bytes, "", &found) == NULL);
+}
+END_TEST
+
+START_TEST(names_are_told)
+{
+    char name[CACHE_NAME_BYTES], other[CACHE_NAME_BYTES];
+    cache_name_make(name, KEY);
+    cache_name_make(other, KEY "!");
+    ck_assert(strcmp(name, other) != 0);
+    ck_assert(cache_name_known(name));
+    strcpy(other, name);
+    other[0] = 'x';
+    ck_assert(!cache_name_known(other));
+    ck_assert(!cache_name_known(""));
+    ck_assert(!cache_name_known("cpu-x-0123456789abcdef.json"));
+}
+END_TEST
+
+/* ---- the cache of a device ---- */
+
+START_TEST(cache_is_kept)
+{
+    struct stat status;
+    cache_new();
+    compute(directory);
+    made = files(directory, NULL);
+    ck_assert_int_ge(made, 1);
+    ck_assert(stat(directory, &status) == 0);
+    ck_assert_int_eq(status.st_mode & 0777, 0700);
+    ck_assert(stat(one(), &status) == 0);
+    ck_assert_int_eq(status.st_mode & 0777, 0600);
+    compute(directory);
+    one();
+    ck_assert_int_eq(warnings, 0);
+}
+END_TEST
+
+/* After harm was done to one file: a warning, and it is whole again. */
+static void mended(const char *harm)
+{
+    warnings = 0;
+    compute(directory);
+    ck_assert_msg(warnings >= 1, "%s: no warning", harm);
+    warnings = 0;
+    compute(directory);
+    ck_assert_msg(warnings == 0, "%s, later: %s", harm, last_warning);
+    one();
+}
+
+/* PoCL and rusticl keep what they compile by themselves. */
+START_TEST(drivers_that_keep_programs_get_no_cache)
+{
+    struct tandem_device_info info = {.struct_size = sizeof(info)};
+    const char *key = "cache_dir", *value = directory;
+    struct tandem_open_options options = {.struct_size = sizeof(options),
+                                          .count = 1,
+                                          .keys = &key,
+                                          .values = &value};
+    struct tandem_device *device;
+    expect_ok(backend->device_describe(0, &info), "device_describe");
+    if (strstr(info.platform, "Portable") == NULL &&
+        strstr(info.platform, "rusticl") == NULL)
+        return;
+    cache_new();
+    rmdir(directory);
+    expect_ok(backend->open(0, &options, &device), "open");
+    ck_assert(access(directory, F_OK) != 0);
+    backend->close(device);
+}
+END_TEST
+
+/* What one process makes for all users serves others, and they make no files
+ * of their own; what others could have changed does not. */
+START_TEST(the_systems_cache_serves)
+{
+    char system[4096 + 8];
+    const char *const fill[] = {
+        "cache_dir", system, "cache_world_readable", "1", "test.cache",
+        "1",         NULL};
+    const char *const use[] = {"cache_dir",  directory, "system_cache_dir",
+                               system,       "test.cache", "1", NULL};
+    const mode_t before = umask(077);
+    struct stat status;
+    cache_new();
+    snprintf(system, sizeof(system), "%s.all", directory);
+    files(system, entry_remove);
+    rmdir(system);
+    compute_with(fill, TANDEM_OP_EXP, 1.0f);
+    umask(before);
+    ck_assert_int_eq(files(system, one_note), made);
+    ck_assert(stat(system, &status) == 0);
+    ck_assert_int_eq(status.st_mode & 0777, 0755);
+    ck_assert(stat(one_path, &status) == 0);
+    ck_assert_int_eq(status.st_mode & 0777, 0644);
+    compute_with(use, TANDEM_OP_EXP, 1.0f);
+    ck_assert_int_eq(files(directory, NULL), 0);
+    ck_assert_msg(warnings == 0, "%s", last_warning);
+    ck_assert(chmod(system, 0777) == 0);
+    compute_with(use, TANDEM_OP_EXP, 1.0f);
+    ck_assert_msg(strstr(last_warning, "can be written by others") != NULL,
+                  "%s", last_warning);
+    ck_assert_int_eq(files(directory, entry_remove), made);
+    ck_assert(chmod(system, 0755) == 0);
+    files(system, one_note);
+    ck_assert(chmod(one_path, 0666) == 0);
+    compute_with(use, TANDEM_OP_EXP, 1.0f);
+    ck_assert_int_ge(files(directory, NULL), 1);
+    files(system, entry_remove);
+    rmdir(system);
+}
+END_TEST
+
+/* rusticl's binaries are given to nobody; of PoCL they are, though it keeps
+ * programs by itself. */
+START_TEST(what_is_shared_depends_on_the_driver)
+{
+    const char *const pairs[] = {"cache_dir", directory, "cache_world_readable",
+                                 "1", NULL};
+    struct tandem_device_info info = {.struct_size = sizeof(info)};
+    expect_ok(backend->device_describe(0, &info), "device_describe");
+    cache_new();
+    compute_with(pairs, TANDEM_OP_EXP, 1.0f);
+    if (strstr(info.platform, "rusticl") != NULL)
+        ck_assert_int_eq(files(directory, NULL), 0);
+    if (strstr(info.platform, "Portable") != NULL)
+        ck_assert_int_eq(files(directory, NULL), made);
+}
+END_TEST
+
+START_TEST(damaged_files_are_rebuilt)
+{
+    cache_new();
+    compute(directory);
+    const char *path = one();
+    ck_assert(truncate(path, 0) == 0);
+    mended("empty");
+    ck_assert(truncate(path, 100) == 0);
+    mended("cut in the key");
+    size_t bytes;
+    unsigned char *data = bytes_read(path, &bytes);
+    const size_t places[] = {0, offsetof(struct cache_header, binary_bytes),
+                             sizeof(struct cache_header) + 50, bytes - 1};
+    bytes_write(path, data, bytes - 1);
+    mended("cut by a byte");
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        data[places[i]] ^= 1;
+        bytes_write(path, data, bytes);
+        mended("a flipped bit");
+        data[places[i]] ^= 1;
+    }
+    free(data);
+}
+END_TEST
+
+/* rusticl ends the process over a binary that it does not know, which is why
+ * it has no cache of ours unless a test wants one. */
+static bool takes_no_foreign_binary(void)
+{
+    struct tandem_device_info info = {.struct_size = sizeof(info)};
+    expect_ok(backend->device_describe(0, &info), "device_describe");
+    return strstr(info.platform, "rusticl") != NULL;
+}
+
+/* As another driver would have left it under this name, and as it would be
+ * had two drivers the same name and version. */
+START_TEST(other_drivers_files_are_rebuilt)
+{
+    static const char other[] = "not a binary of this driver's at all";
+    struct cache_header header;
+    size_t bytes;
+    cache_new();
+    compute(directory);
+    const char *path = one();
+    unsigned char *data = bytes_read(path, &bytes);
+    memcpy(&header, data, sizeof(header));
+    unsigned char *key = data + sizeof(header);
+    key[header.key_bytes - 1] ^= 1; /* the platform's version */
+    bytes_write(path, data, bytes);
+    mended("another driver's key");
+    key[header.key_bytes - 1] ^= 1;
+    if (takes_no_foreign_binary()) {
+        free(data);
+        return;
+    }
+    char *text = strndup((char *)key, header.key_bytes);
+    ck_assert(text != NULL);
+    cache_header_make(&header, text, other, sizeof(other));
+    memcpy(data, &header, sizeof(header));
+    memcpy(key + header.key_bytes, other, sizeof(other));
+    bytes_write(path, data, sizeof(header) + header.key_bytes + sizeof(other));
+    mended("another driver's binary");
+    free(text);
+    free(data);
+}
+END_TEST
+
+START_TEST(files_not_to_be_trusted_are_rebuilt)
+{
+    char elsewhere[8192];
+    cache_new();
+    compute(directory);
+    const char *path = one();
+    ck_assert(chmod(path, 0666) == 0);
+    mended("a file that others can write");
+    snprintf(elsewhere, sizeof(elsewhere), "%s-elsewhere", directory);
+    ck_assert(rename(path, elsewhere) == 0 && symlink(elsewhere, path) == 0);
+    mended("a link");
+    ck_assert(unlink(elsewhere) == 0);
+    ck_assert(unlink(path) == 0 && mkfifo(path, 0600) == 0);
+    mended("a pipe");
+    if (geteuid() == 0) {
+        ck_assert(chown(path, STRANGER, STRANGER) == 0);
+        mended("another user's file");
+    }
+    /* Nothing can be put in the place of a directory, and nothing is lost. */
+    ck_assert(unlink(path) == 0 && mkdir(path, 0700) == 0);
+    compute(directory);
+    ck_assert_int_eq(warnings, 2);
+    ck_assert_ptr_nonnull(strstr(last_warning, "is not kept"));
+}
+END_TEST
+
+START_TEST(directories_not_to_be_trusted_are_not_used)
+{
+    char below[8192];
+    cache_new();
+    ck_assert(chmod(directory, 0777) == 0);
+    compute(directory);
+    ck_assert_int_eq(files(directory, NULL), 0);
+    ck_assert_int_eq(warnings, 1);
+    snprintf(below, sizeof(below), "%s/below", directory);
+    compute(below);
+    ck_assert(access(below, F_OK) != 0);
+    ck_assert_int_eq(warnings, 2);
+    /* Sticky is enough on the way, not for the directory itself. */
+    ck_assert(chmod(directory, 01777) == 0);
+    compute(directory);
+    ck_assert_int_eq(warnings, 3);
+    compute("relative");
+    ck_assert_int_eq(warnings, 4);
+    ck_assert(access("relative", F_OK) != 0);
+    if (geteuid() == 0) {
+        cache_new();
+        ck_assert(chown(directory, STRANGER, STRANGER) == 0);
+        compute(directory);
+        ck_assert_int_eq(warnings, 1);
+        ck_assert_int_eq(files(directory, NULL), 0);
+    }
+}
+END_TEST
+
+/* The size of the cache's files, by those that visit saw. */
+static uint64_t visited_bytes;
+
+static void bytes_visit(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) == 0)
+        visited_bytes += (uint64_t)status.st_size;
+}
+
+static uint64_t cache_bytes(void)
+{
+    visited_bytes = 0;
+    files(directory, bytes_visit);
+    return visited_bytes;
+}
+
+static void age_set(const char *path, time_t seconds)
+{
+    struct timespec times[2] = {{.tv_sec = time(NULL) - seconds},
+                                {.tv_sec = time(NULL) - seconds}};
+    ck_assert(utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW) == 0);
+}
+
+static void age_greatly(const char *path)
+{
+    age_set(path, 86400);
+}
+
+#define KEPT 40
+#define KEPT_BYTES (1 << 20)
+
+/* A file as a program of other days leaves it; the larger age, the older. */
+static const char *kept_path(int age)
+{
+    static char path[8192];
+    snprintf(path, sizeof(path), "%s/%032x.clbin", directory, age * 7919);
+    return path;
+}
+
+static void kept_make(int age)
+{
+    bytes_write(kept_path(age), "old", 3);
+    ck_assert(truncate(kept_path(age), KEPT_BYTES) == 0); /* sparse */
+    age_set(kept_path(age), 7200 + 60 * age);
+}
+
+/* What was used last stays; what the cache did not make is left alone. */
+START_TEST(cap_drops_the_oldest)
+{
+    char cap[32], path[8192];
+    cache_new();
+    compute(directory);
+    snprintf(path, sizeof(path), "%s/own.json", directory);
+    bytes_write(path, "{}", 2);
+    files(directory, age_greatly);
+    for (int i = 0; i < KEPT; i++)
+        kept_make(i * 11 % KEPT); /* not in their order */
+    compute(directory); /* used now */
+    snprintf(cap, sizeof(cap), "%llu",
+             (unsigned long long)cache_bytes() - 10 * KEPT_BYTES);
+    compute_op(directory, cap, TANDEM_OP_TANH, 0.0f);
+    ck_assert_uint_le(cache_bytes(), strtoull(cap, NULL, 10) + 2);
+    for (int i = 0; i < KEPT; i++)
+        ck_assert_msg((access(kept_path(i), F_OK) == 0) == (i < KEPT - 11),
+                      "age %d", i);
+    ck_assert(access(path, F_OK) == 0);
+    ck_assert_int_eq(files(directory, NULL), KEPT - 11 + 2 * made + 1);
+    compute_op(directory, "10", TANDEM_OP_COS, 1.0f); /* nothing fits */
+    ck_assert_int_eq(files(directory, NULL), KEPT - 11 + 2 * made + 1);
+    ck_assert_int_eq(warnings, 0);
+}
+END_TEST
+
+/* A writer that was killed left a file; one that lives has its own. */
+START_TEST(unfinished_files_are_swept)
+{
+    char dead[8192], living[8192];
+    cache_new();
+    snprintf(dead, sizeof(dead), "%s/0.clbin.1-1.part", directory);
+    snprintf(living, sizeof(living), "%s/0.clbin.1-2.part", directory);
+    bytes_write(dead, "dead", 4);
+    bytes_write(living, "living", 6);
+    age_set(dead, 7200);
+    compute(directory);
+    ck_assert(access(dead, F_OK) != 0);
+    ck_assert(access(living, F_OK) == 0);
+    ck_assert_int_eq(files(directory, NULL), made + 1);
+    ck_assert_int_eq(warnings, 0);
+}
+END_TEST
+
+/* Where this process may mount: a disk that is full, and one that cannot be
+ * written.  A directory of the system's that takes no files is everywhere. */
+START_TEST(disks_that_take_nothing)
+{
+    cache_new();
+    compute("/sys/kernel");
+    ck_assert_int_eq(warnings, made);
+    if (geteuid() != 0 || unshare(CLONE_NEWNS) != 0 ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("tmpfs", directory, "tmpfs", 0, "mode=700,size=4k") != 0)
+        return;
+    compute(directory);
+    ck_assert_int_eq(warnings, 2 * made);
+    ck_assert_ptr_nonnull(strstr(last_warning, "is not kept"));
+    ck_assert_int_eq(files(directory, NULL), 0);
+    ck_assert(mount(NULL, directory, NULL, MS_REMOUNT, "size=64m") == 0);
+    compute(directory);
+    ck_assert(mount(NULL, directory, NULL, MS_REMOUNT | MS_RDONLY, NULL) == 0);
+    compute(directory); /* reads, as ever */
+    ck_assert_int_eq(warnings, 2 * made);
+    compute_op(directory, NULL, TANDEM_OP_SIN, 0.0f);
+    ck_assert_int_eq(warnings, 3 * made);
+    ck_assert_int_eq(files(directory, NULL), made);
+    ck_assert(umount(directory) == 0);
+}
+END_TEST
+
+START_TEST(compute_once)
+{
+    compute(directory);
+}
+END_TEST
+
+START_TEST(cache_serves_processes_at_once)
+{
+    pid_t child[4];
+    cache_new();
+    for (int i = 0; i < 4; i++)
+        child[i] = process_start("/proc/self/exe", "compute");
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(process_end(child[i]), 0);
+    one();
+    compute(directory);
+    ck_assert_int_eq(warnings, 0);
+}
+END_TEST
+
+static Suite *suite_make(bool child)
+{
+    Suite *suite = suite_create("cache");
+    TCase *cases = tcase_create("cache");
+    suite_add_tcase(suite, cases);
+    if (child) {
+        tcase_add_test(cases, compute_once);
+        return suite;
+    }
+    tcase_add_test(cases, every_flipped_bit_is_seen);
+    tcase_add_test(cases, every_cut_is_seen);
+    tcase_add_test(cases, names_are_told);
+    tcase_add_test(cases, cache_is_kept);
+    tcase_add_test(cases, drivers_that_keep_programs_get_no_cache);
+    tcase_add_test(cases, the_systems_cache_serves);
+    tcase_add_test(cases, what_is_shared_depends_on_the_driver);
+    tcase_add_test(cases, damaged_files_are_rebuilt);
+    tcase_add_test(cases, other_drivers_files_are_rebuilt);
+    tcase_add_test(cases, files_not_to_be_trusted_are_rebuilt);
+    tcase_add_test(cases, directories_not_to_be_trusted_are_not_used);
+    tcase_add_test(cases, cap_drops_the_oldest);
+    tcase_add_test(cases, unfinished_files_are_swept);
+    tcase_add_test(cases, cache_serves_processes_at_once);
+    tcase_add_test(cases, disks_that_take_nothing);
+    return suite;
+}
+
+int main(int argc, char **argv)
+{
+    uint32_t count;
+    bool child = argc > 1;
+    (void)argv;
+    if (plugin_load() == NULL)
+        return 1;
+    char *here = getcwd(NULL, 0);
+    snprintf(directory, sizeof(directory), "%s/test-cache-opencl",
+             here != NULL ? here : "");
+    free(here);
+    if (backend->device_count(&count) != TANDEM_OK) {
+        fprintf(stderr, "%s\n", backend->last_error());
+        return SKIPPED;
+    }
+    if (child)
+        setenv("CK_VERBOSITY", "silent", 1);
+    int result = runner_run(suite_make(child), CK_NOFORK);
+    if (!child) {
+        files(directory, entry_remove);
+        rmdir(directory);
+    }
+    return result;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The disk cache of programs gives what was stored for the same source,
+ * options, device, vendor, driver, platform and version, and for no other:
+ * program_cache.c alone, over a driver that this file makes up.
+ */
+#include <config.h>
+
+#include <check.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../support/check_runner.h"
+#include "common/secure_file.h"
+#include "opencl/program/program_cache.h"
+#include "opencl/device/device.h"
+
+/* What the build embeds; here it changes. */
+char kernel_common[16] = "common";
+
+static struct platform_device hardware;
+static struct tandem_device device;
+static struct variant_text text;
+static char source[16];
+static uint64_t binary; /* of the program that is stored next */
+
+/* ---- what program_cache.c calls ---- */
+
+void device_log(struct tandem_device *on, enum tandem_log_level level,
+                const char *format, ...)
+{
+    (void)on, (void)level, (void)format;
+}
+
+cl_int CL_API_CALL clGetProgramInfo(cl_program program, cl_program_info name,
+                                    size_t room, void *value, size_t *size)
+{
+    const size_t bytes = sizeof(binary);
+    (void)program, (void)room, (void)size;
+    if (name == CL_PROGRAM_BINARY_SIZES)
+        memcpy(value, &bytes, sizeof(bytes));
+    else
+        memcpy(*(unsigned char **)value, &binary, sizeof(binary));
+    return CL_SUCCESS;
+}
+
+/* A program is the number that its binary holds. */
+cl_program CL_API_CALL clCreateProgramWithBinary(cl_context context,
+                                                 cl_uint count,
+                                                 const cl_device_id *devices,
+                                                 const size_t *lengths,
+                                                 const unsigned char **binaries,
+                                                 cl_int *of_each, cl_int *error)
+{
+    uint64_t number;
+    (void)context, (void)count, (void)devices;
+    ck_assert_uint_eq(lengths[0], sizeof(number));
+    memcpy(&number, binaries[0], sizeof(number));
+    *of_each = *error = CL_SUCCESS;
+    return (cl_program)(uintptr_t)number;
+}
+
+cl_int CL_API_CALL clBuildProgram(cl_program program, cl_uint count,
+                                  const cl_device_id *devices,
+                                  const char *options,
+                                  void(CL_CALLBACK *notify)(cl_program, void *),
+                                  void *user)
+{
+    (void)program, (void)count, (void)devices, (void)notify, (void)user;
+    ck_assert_str_eq(options, text.options);
+    return CL_SUCCESS;
+}
+
+cl_int CL_API_CALL clReleaseProgram(cl_program program)
+{
+    (void)program;
+    return CL_SUCCESS;
+}
+
+/* ---- what a program is known by ---- */
+
+static void base(void)
+{
+    struct tandem_device_info *info = &hardware.info;
+    strcpy(kernel_common, "common");
+    strcpy(source, "source");
+    text.file = "file.cl";
+    text.source = source;
+    text.function = "function";
+    text.patched = false;
+    strcpy(text.options, "-DA=1 -DB=2");
+    strcpy(info->name, "device");
+    strcpy(info->vendor, "vendor");
+    strcpy(info->driver, "driver 1.2");
+    strcpy(info->platform, "platform");
+    strcpy(hardware.version, "OpenCL 3.0");
+}
+
+#define CHANGE(name, change)                                                   \
+    static void name(void)                                                     \
+    {                                                                          \
+        change;                                                                \
+    }
+CHANGE(common_source, kernel_common[5] = 'm')
+CHANGE(own_source, source[0] = 'S')
+CHANGE(longer_source, strcat(source, " "))
+CHANGE(moved_source, strcpy(kernel_common, "commons"); strcpy(source, "ource"))
+CHANGE(file, text.file = "filf.cl")
+CHANGE(patched, text.patched = true)
+CHANGE(options, strcpy(text.options, "-DA=1 -DB=3"))
+CHANGE(fewer_options, strcpy(text.options, "-DA=1"))
+CHANGE(name, strcpy(hardware.info.name, "devicf"))
+CHANGE(vendor, strcpy(hardware.info.vendor, "vendos"))
+CHANGE(driver, strcpy(hardware.info.driver, "driver 1.3"))
+CHANGE(platform, strcpy(hardware.info.platform, "platforn"))
+CHANGE(version, strcpy(hardware.version, "OpenCL 3.1"))
+CHANGE(moved_name, strcpy(hardware.info.name, "devicev");
+       strcpy(hardware.info.vendor, "endor"))
+
+static void (*const changes[])(void) = {
+    common_source, own_source, longer_source, moved_source, file,
+    patched,       options,    fewer_options, name,         vendor,
+    driver,        platform,   version,       moved_name};
+#define CHANGES (int)(sizeof(changes) / sizeof(changes[0]))
+
+/* 0: the cache has none. */
+static uint64_t loaded(void)
+{
+    return (uint64_t)(uintptr_t)cache_load(&device, &text);
+}
+
+static void stored(uint64_t number)
+{
+    binary = number;
+    cache_store(&device, &text, NULL);
+}
+
+#define DIRECTORY "test-cache-of-keys"
+
+static void directory_empty(void)
+{
+    DIR *directory = opendir(DIRECTORY);
+    const struct dirent *entry;
+    while (directory != NULL && (entry = readdir(directory)) != NULL)
+        unlinkat(dirfd(directory), entry->d_name, 0);
+    if (directory != NULL)
+        closedir(directory);
+    rmdir(DIRECTORY);
+}
+
+static void cache_setup(void)
+{
+    char *here = getcwd(NULL, 0), path[4096];
+    snprintf(path, sizeof(path), "%s/" DIRECTORY, here);
+    free(here);
+    directory_empty();
+    device.hardware = &hardware;
+    cache_start(&device.cache);
+    free(device.cache.system_path);
+    device.cache.system_path = NULL;
+    device.cache.path = strdup(path);
+    device.cache.forced = true;
+    cache_open(&device);
+    ck_assert_int_ge(device.cache.directory, 0);
+    base();
+}
+
+static void cache_teardown(void)
+{
+    cache_close(&device);
+    directory_empty();
+}
+
+START_TEST(what_was_stored_is_found)
+{
+    ck_assert_uint_eq(loaded(), 0);
+    stored(7);
+    ck_assert_uint_eq(loaded(), 7);
+    stored(8);
+    ck_assert_uint_eq(loaded(), 8);
+}
+END_TEST
+
+/* Each ingredient makes another program; the one before stays. */
+START_TEST(by_all_that_it_depends_on)
+{
+    stored(7);
+    changes[_i]();
+    ck_assert_uint_eq(loaded(), 0);
+    stored(8);
+    ck_assert_uint_eq(loaded(), 8);
+    base();
+    ck_assert_uint_eq(loaded(), 7);
+}
+END_TEST
+
+/* The one file but except (NULL: the one there is). */
+static void file_find(char out[64], const char *except)
+{
+    DIR *directory = opendir(DIRECTORY);
+    const struct dirent *entry;
+    ck_assert_ptr_nonnull(directory);
+    out[0] = '\0';
+    while ((entry = readdir(directory)) != NULL)
+        if (entry->d_name[0] != '.' &&
+            (except == NULL || strcmp(entry->d_name, except) != 0))
+            snprintf(out, 64, "%.63s", entry->d_name);
+    closedir(directory);
+    ck_assert_str_ne(out, "");
+}
+
+/* Nor does a file serve that has another's name. */
+START_TEST(the_key_in_the_file_is_compared)
+{
+    char first[64], second[64];
+    stored(7);
+    file_find(first, NULL);
+    changes[_i]();
+    stored(8);
+    file_find(second, first);
+    ck_assert_int_eq(
+        renameat(device.cache.directory, first, device.cache.directory, second),
+        0);
+    ck_assert_uint_eq(loaded(), 0);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("cache-key");
+    tcase_add_checked_fixture(tests, cache_setup, cache_teardown);
+    tcase_add_test(tests, what_was_stored_is_found);
+    tcase_add_loop_test(tests, by_all_that_it_depends_on, 0, CHANGES);
+    tcase_add_loop_test(tests, the_key_in_the_file_is_compared, 0, CHANGES);
+    return runner_run_case("cache-key", tests);
+}

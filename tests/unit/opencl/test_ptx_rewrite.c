@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What makes PTX for sm_90a of PTX for sm_90, of text as it should be and of
+ * any other; the profile's word on whether that is used, and what routes make
+ * of it.  No OpenCL.
+ */
+#include <config.h>
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl/program/nvidia/ptx_rewrite.h"
+#include "opencl/program/nvidia/sm90a_self_test_result.h"
+#include "opencl/device/device_enumeration.h"
+#include "opencl/gemm/gemm_selector.h"
+#include "../../support/seed.h"
+
+#define HEAD                                                                   \
+    "// made by a compiler\n.version 9.0\n"                                    \
+    ".target sm_90, texmode_independent\n.address_size 64\n.entry wgmma(\n"    \
+    ")\n"
+#define GROUP ".reqntid 512, 1, 1\n"
+#define FENCE "\t//@ wgmma.fence.sync.aligned;\n"
+#define PTX                                                                    \
+    HEAD GROUP "{\n\t// begin inline asm\n" FENCE                              \
+               "\t//@ setmaxnreg.inc.sync.aligned.u32 216;\n"                  \
+               "//@ wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 "      \
+               "{%f1,%f2}, %rd1, %rd2, 1, 1, 1;\n\tret;\n}\n"
+
+/* The message, or the text. */
+static char *patched(const char *text, size_t bytes, const char **out_why)
+{
+    size_t length;
+    /* What lies behind the text is not to be read. */
+    char *exact = malloc(bytes > 0 ? bytes : 1);
+    memcpy(exact, text, bytes);
+    char *out = ptx_rewrite_sm90a(exact, bytes, &length, out_why);
+    free(exact);
+    ck_assert((out == NULL) == (*out_why != NULL));
+    ck_assert_uint_eq(length, out != NULL ? strlen(out) : 0);
+    return out;
+}
+
+static void refused(const char *text, const char *because)
+{
+    const char *why;
+    char *out = patched(text, strlen(text), &why);
+    ck_assert_msg(out == NULL, "%s", text);
+    ck_assert_str_eq(why, because);
+}
+
+START_TEST(marked_instructions_come_to_life)
+{
+    const char *why;
+    /* With ends that drivers count, too. */
+    char *out = patched(PTX "\0", sizeof(PTX) + 1, &why);
+    ck_assert_str_eq(
+        out, "// made by a compiler\n.version 9.0\n"
+             ".target sm_90a, texmode_independent\n.address_size 64\n"
+             ".entry wgmma(\n)\n.reqntid 512, 1, 1\n.minnctapersm 1\n{\n"
+             "\t// begin inline asm\nwgmma.fence.sync.aligned;\n"
+             "setmaxnreg.inc.sync.aligned.u32 216;\n"
+             "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 "
+             "{%f1,%f2}, %rd1, %rd2, 1, 1, 1;\n\tret;\n}\n");
+    free(out);
+    static const char least[] = ".target sm_90\n" GROUP FENCE;
+    out = patched(least, strlen(least), &why);
+    ck_assert_str_eq(out, ".target sm_90a\n.reqntid 512, 1, 1\n"
+                          ".minnctapersm 1\nwgmma.fence.sync.aligned;\n");
+    free(out);
+}
+END_TEST
+
+START_TEST(other_texts_are_refused)
+{
+    const char *why;
+    refused("", "it is no text");
+    refused("\x7f" "ELF\x02", "there is not one target");
+    refused(GROUP FENCE, "there is not one target");
+    refused(".target sm_90\n" PTX, "there is not one target");
+    refused(".target sm_90a\n" GROUP FENCE, "the target is not sm_90");
+    refused(".target sm_900\n" GROUP FENCE, "the target is not sm_90");
+    refused(".target sm_100\n" GROUP FENCE, "the target is not sm_90");
+    refused(".target\n" GROUP FENCE, "the target is not sm_90");
+    refused(HEAD FENCE, "there is not one kernel of a fixed group");
+    refused(PTX GROUP, "there is not one kernel of a fixed group");
+    refused(HEAD GROUP, "no instruction is marked");
+    char *out = patched(PTX "\0.target", sizeof(PTX) + 7, &why);
+    ck_assert_ptr_null(out);
+    ck_assert_str_eq(why, "it is no text");
+}
+END_TEST
+
+START_TEST(other_instructions_are_refused)
+{
+    static const char *const lines[] = {
+        "//@ trap;",
+        "//@ ",
+        "//@ wgmma.fence.sync.aligned",
+        "//@ setmaxnreg.inc.sync.aligned.u32 216",
+        "//@ wgmma.fence.sync.aligned; trap;",
+        "//@ setmaxnreg.inc.sync.aligned.u32 216; st.global.u32 [%r1], %r2;",
+        "//@ wgmma.wait_group.sync.aligned [%r1];",
+        "//@ wgmma.wait_group.sync.aligned 1; // x",
+        "//@ setmaxnreg.\x80;",
+    };
+    char text[512];
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        snprintf(text, sizeof(text), "%s%s%s%s\n", HEAD, GROUP, FENCE,
+                 lines[i]);
+        refused(text, "a marked instruction is not one of ours");
+    }
+    refused(HEAD GROUP FENCE "ret; //@ wgmma.fence.sync.aligned;\n",
+            "a mark is not at the start of a line");
+    refused(HEAD GROUP FENCE "//@wgmma.fence.sync.aligned;\n",
+            "a mark is not at the start of a line");
+}
+END_TEST
+
+static uint32_t seed;
+
+/* Cut anywhere, with any byte changed, and of random lines: nothing past the
+ * end is read or written, which the sanitizers see. */
+START_TEST(hostile_texts_do_no_harm)
+{
+    static const char *const lines[] = {
+        ".target sm_90", ".target sm_90, x", ".reqntid 1", "//@ ", "\t//@",
+        "//@ wgmma.fence.sync.aligned;", "", "\r", "//@ setmaxnreg.;",
+        ".target", ".reqntid ", "//"};
+    const char *why;
+    char text[sizeof(PTX)];
+    for (size_t cut = 0; cut < sizeof(PTX); cut++)
+        free(patched(PTX, cut, &why));
+    for (size_t i = 0; i + 1 < sizeof(PTX); i++)
+        for (unsigned bit = 0; bit < 8; bit++) {
+            memcpy(text, PTX, sizeof(text));
+            text[i] = (char)((unsigned char)text[i] ^ 1u << bit);
+            free(patched(text, sizeof(text), &why));
+        }
+    for (int i = 0; i < 2000; i++) {
+        char many[256] = "";
+        for (int j = 0; j < 8; j++) {
+            seed = seed * 1664525u + 1013904223u;
+            strcat(many, lines[(seed >> 16) % 12]);
+            strcat(many, (seed >> 28) != 0 ? "\n" : "");
+        }
+        free(patched(many, strlen(many), &why));
+    }
+}
+END_TEST
+
+static struct platform_device hardware = {
+    .info = {.name = "a GPU", .vendor = "V", .driver = "1.0", .platform = "P"},
+    .version = "OpenCL 3.0"};
+
+START_TEST(verdicts_come_back)
+{
+    const uint64_t stamp = verdict_stamp(&hardware);
+    enum verdict verdict;
+    for (uint32_t i = VERDICT_TRIED; i < VERDICTS; i++) {
+        char text[VERDICT_BYTES];
+        verdict_write(text, (enum verdict)i, stamp);
+        ck_assert(verdict_read(text, stamp, &verdict));
+        ck_assert_uint_eq(verdict, i);
+        ck_assert((verdict_tell(verdict) == NULL) ==
+                  (i == SM90A_SELF_TEST_PASSED));
+        ck_assert(verdict_read(text, stamp + 1, &verdict));
+        ck_assert_uint_eq(verdict, VERDICT_STALE);
+        ck_assert_ptr_nonnull(verdict_tell(verdict));
+    }
+    ck_assert_ptr_nonnull(verdict_tell(VERDICT_NONE));
+}
+END_TEST
+
+START_TEST(a_verdict_is_of_one_driver_and_device)
+{
+    const uint64_t stamp = verdict_stamp(&hardware);
+    struct platform_device other = hardware;
+    ck_assert_uint_eq(verdict_stamp(&other), stamp);
+    strcpy(other.info.driver, "1.1");
+    ck_assert_uint_ne(verdict_stamp(&other), stamp);
+    other = hardware;
+    strcpy(other.info.name, "a GPV");
+    ck_assert_uint_ne(verdict_stamp(&other), stamp);
+    other = hardware;
+    strcpy(other.version, "OpenCL 3.1");
+    ck_assert_uint_ne(verdict_stamp(&other), stamp);
+}
+END_TEST
+
+START_TEST(other_values_are_no_verdict)
+{
+    static const char *const values[] = {
+        "", "right", "right ", "right 1", "right 000000000000000g",
+        "right 00000000000000000", "RIGHT 0000000000000000",
+        " right 0000000000000000", "right  000000000000000",
+        "right 0000000000000000 ", "wrong 0000000000000000x", "none"};
+    enum verdict verdict;
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        ck_assert_msg(!verdict_read(values[i], 0, &verdict), "%s", values[i]);
+        ck_assert_uint_eq(verdict, VERDICT_NONE);
+    }
+    ck_assert(verdict_read("right 0000000000000000", 0, &verdict));
+    ck_assert_uint_eq(verdict, SM90A_SELF_TEST_PASSED);
+}
+END_TEST
+
+static struct routes routes;
+
+/* 100 compute units; wgmma: of capability 9.0. */
+static void start(bool wgmma)
+{
+    static struct platform_device gpu;
+    gpu = hardware;
+    gpu.info.compute_units = 100;
+    gpu.nvidia = gpu.tensor_cores = true;
+    gpu.wgmma = wgmma;
+    memset(&routes, 0, sizeof(routes));
+    routes_start(&routes, &gpu);
+}
+
+static void take(const char *key, const char *value)
+{
+    ck_assert_msg(costs_take(&routes.costs, key, value), "%s: %s", key, value);
+}
+
+static bool patched_choice(uint32_t flags)
+{
+    const struct tandem_gemm gemm = {
+        .struct_size = sizeof(gemm),
+        .dtype = TANDEM_F32,
+        .flags = TANDEM_GEMM_TRANSPOSE_B | flags,
+        .m = 4096,
+        .n = 4096,
+        .k = 4096,
+        .batch = 1,
+        .alpha = 1,
+        .a = {NULL, 0, 4096, 0},
+        .b = {NULL, 0, 4096, 0},
+        .c = {NULL, 0, 4096, 0}};
+    struct route route;
+    gemm_selector_compute(&routes, &gemm, &route);
+    return !route.clblast && tiles[route.tile].patched;
+}
+
+START_TEST(patched_programs_are_used_where_they_are_trusted_alone)
+{
+    const uint32_t scaled = TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
+    /* Of any other compute capability, never. */
+    start(false);
+    routes_trust(&routes);
+    ck_assert(!patched_choice(scaled));
+    ck_assert(routes_force(&routes, "wgmma-pair-large"));
+    ck_assert(!patched_choice(scaled));
+    /* Of the one that has them, on somebody's word. */
+    start(true);
+    ck_assert(!patched_choice(0));
+    ck_assert(!patched_choice(scaled));
+    routes_trust(&routes);
+    ck_assert(patched_choice(scaled));
+    ck_assert(patched_choice(0)); /* those of split f32 */
+    /* What fails is left for what does without. */
+    const struct tandem_gemm gemm = {.struct_size = sizeof(gemm),
+                                     .dtype = TANDEM_F32};
+    for (uint32_t i = 0; i < TILES; i++)
+        if (tiles[i].patched)
+            route_break(&routes, &gemm,
+                        &(struct route){.tile = (enum tile_id)i});
+    ck_assert(!patched_choice(scaled) && !patched_choice(0));
+    /* Not where they were measured slower. */
+    start(true);
+    routes_trust(&routes);
+    take("tile.strict-large", "5000 77 63");
+    take("tile.wgmma-split-large", "5000 700 700");
+    take("tile.pair-large", "5000 40 35");
+    take("tile.wgmma-pair-large", "5000 700 700");
+    ck_assert(!patched_choice(scaled) && !patched_choice(0));
+    take("tile.wgmma-pair-large", "5000 17 17");
+    ck_assert(patched_choice(scaled));
+    take("tile.wgmma-split-large", "5000 35 35");
+    ck_assert(patched_choice(0));
+    start(true); /* tests may have them */
+    ck_assert(routes_force(&routes, "wgmma-split-medium"));
+    ck_assert(patched_choice(0));
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("patched");
+    seed = (uint32_t)test_seed();
+    tcase_add_test(tests, marked_instructions_come_to_life);
+    tcase_add_test(tests, other_texts_are_refused);
+    tcase_add_test(tests, other_instructions_are_refused);
+    tcase_add_test(tests, hostile_texts_do_no_harm);
+    tcase_add_test(tests, verdicts_come_back);
+    tcase_add_test(tests, a_verdict_is_of_one_driver_and_device);
+    tcase_add_test(tests, other_values_are_no_verdict);
+    tcase_add_test(tests,
+                   patched_programs_are_used_where_they_are_trusted_alone);
+    Suite *suite = suite_create("patched");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

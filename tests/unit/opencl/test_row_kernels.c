@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows of softmax and the norms, short ones that are kept and long ones that
+ * are split: what lies before a row and behind it is neither written nor read,
+ * wherever in a sector it begins; and pieces of a row that hold nothing but
+ * -infinity, as many elements as a work-item takes at a time, or a split.
+ */
+#include <config.h>
+
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../support/check_runner.h"
+#include "support.h"
+
+/* Around all rows. */
+#define GUARD 64
+#define ROWS 3
+/* Kept by a group (of sizes that the conformance suite has, too: each is a
+ * compilation); split, in vectors of four and not. */
+#define SHORT_NORM 1001
+#define SHORT_SOFTMAX 3858
+#define LONG_VECTORS 40000
+#define LONG 40001
+#define FLOATS (2 * GUARD + ROWS * LONG + 16)
+
+static struct tandem_device *device;
+static struct tandem_stream *stream;
+static struct tandem_buffer *in, *out, *affine;
+static float x[FLOATS], y[FLOATS], before[FLOATS];
+
+static void device_new(void)
+{
+    const char *key = "cache_dir", *value = "";
+    const struct tandem_open_options options = {.struct_size = sizeof(options),
+                                                .count = 1,
+                                                .keys = &key,
+                                                .values = &value};
+    const float one = 1.0f;
+    expect_ok(backend->open(0, &options, &device), "open");
+    expect_ok(backend->stream_create(device, 0, &stream), "stream_create");
+    expect_ok(backend->alloc(device, sizeof(x), &in), "alloc");
+    expect_ok(backend->alloc(device, sizeof(x), &out), "alloc");
+    expect_ok(backend->alloc(device, sizeof(x), &affine), "alloc");
+    expect_ok(backend->fill(stream, affine, 0, sizeof(x), &one, 4), "fill");
+}
+
+static void device_end(void)
+{
+    backend->close(device);
+}
+
+/* Rows of count elements, so many apart, from element first on. */
+static void launch(uint32_t id, int64_t rows, int64_t count, int64_t first,
+                   int64_t apart)
+{
+    const bool norm = id == TANDEM_OP_LAYER_NORM;
+    const double epsilon = 1e-5;
+    const int64_t axis = 1;
+    const struct tandem_op op = {.struct_size = sizeof(op),
+                                 .id = id,
+                                 .int_count = 1,
+                                 .ints = &axis,
+                                 .float_count = norm ? 1 : 0,
+                                 .floats = &epsilon};
+    const struct tandem_tensor_desc from = {
+        in, (uint64_t)first * 4, TANDEM_F32, 2, {rows, count}, {apart, 1}};
+    const struct tandem_tensor_desc to = {out, (uint64_t)first * 4, TANDEM_F32,
+                                          2,   {rows, count},       {apart, 1}};
+    const struct tandem_tensor_desc by = {affine, 0,       TANDEM_F32,
+                                          1,      {count}, {1}};
+    const struct tandem_tensor_desc *inputs[] = {&from, &by, &by};
+    const struct tandem_tensor_desc *output = &to;
+    for (int i = 0; i < FLOATS; i++)
+        before[i] = -123.0f - (float)(i % 7);
+    expect_ok(backend->upload(stream, in, 0, x, sizeof(x), 0), "upload");
+    expect_ok(backend->upload(stream, out, 0, before, sizeof(x), 0), "upload");
+    expect_ok(backend->launch(stream, &op, inputs, norm ? 3 : 1, &output, 1),
+              "launch");
+    expect_ok(backend->download(stream, out, 0, y, sizeof(x), 0,
+                                TANDEM_TIMEOUT_INFINITE),
+              "download");
+}
+
+/* ---- references ---- */
+
+/* Of the row at row: the mean, and one over the root of the mean square. */
+static void norm_of(const float *row, int64_t count, double *mean,
+                    double *factor)
+{
+    double sum = 0, square = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += (double)row[i];
+    *mean = sum / (double)count;
+    for (int64_t i = 0; i < count; i++)
+        square += ((double)row[i] - *mean) * ((double)row[i] - *mean);
+    *factor = 1 / sqrt(square / (double)count + 1e-5);
+}
+
+static void softmax_of(const float *row, int64_t count, double *largest,
+                       double *sum)
+{
+    *largest = -INFINITY;
+    *sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        *largest = fmax(*largest, (double)row[i]);
+    for (int64_t i = 0; i < count; i++)
+        *sum += exp((double)row[i] - *largest);
+}
+
+static void row_check(uint32_t id, const float *from, const float *to,
+                      int64_t count)
+{
+    double a, b;
+    const bool norm = id == TANDEM_OP_LAYER_NORM;
+    if (norm)
+        norm_of(from, count, &a, &b);
+    else
+        softmax_of(from, count, &a, &b);
+    for (int64_t i = 0; i < count; i++) {
+        const double want =
+            norm ? ((double)from[i] - a) * b + 1 : exp((double)from[i] - a) / b;
+        const double least = norm ? 1e-5 : 1e-9;
+        if ((double)to[i] != want &&
+            !(fabs((double)to[i] - want) <= least + 1e-5 * fabs(want)))
+            ck_abort_msg("operator %u, element %lld of %lld is %g, not %g", id,
+                         (long long)i, (long long)count, (double)to[i], want);
+    }
+}
+
+/* ---- what lies around rows ---- */
+
+/* What is read of it would make all of a row NaN. */
+static void row_alone(uint32_t id, int64_t rows, int64_t count, int64_t shift,
+                      int64_t apart)
+{
+    const int64_t first = GUARD + shift;
+    for (int i = 0; i < FLOATS; i++)
+        x[i] = NAN;
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t i = 0; i < count; i++)
+            x[first + row * apart + i] = (float)((i * 7 + row) % 13) - 5.5f;
+    launch(id, rows, count, first, apart);
+    for (int64_t i = 0; i < FLOATS; i++) {
+        const int64_t place = i - first;
+        const int64_t row = place < 0 ? rows : place / apart;
+        const bool inside = row < rows && place - row * apart < count;
+        if (!inside && y[i] != before[i])
+            ck_abort_msg("operator %u, rows of %lld from %lld: element %lld "
+                         "outside them was written",
+                         id, (long long)count, (long long)first, (long long)i);
+    }
+    for (int64_t row = 0; row < rows; row++)
+        row_check(id, x + first + row * apart, y + first + row * apart, count);
+}
+
+/* From each place in a sector of eight elements. */
+START_TEST(nothing_around_short_rows_is_touched)
+{
+    const uint32_t id = _i == 0 ? TANDEM_OP_SOFTMAX : TANDEM_OP_LAYER_NORM;
+    const int64_t count = _i == 0 ? SHORT_SOFTMAX : SHORT_NORM;
+    for (int64_t shift = 0; shift < 9; shift++)
+        row_alone(id, ROWS, count, shift, count);
+    row_alone(id, ROWS, count, 3, count + 50);
+}
+END_TEST
+
+START_TEST(nothing_around_long_rows_is_touched)
+{
+    const uint32_t id = _i == 0 ? TANDEM_OP_SOFTMAX : TANDEM_OP_LAYER_NORM;
+    for (int64_t shift = 0; shift < 9; shift++)
+        row_alone(id, 1 + shift % 2, LONG, shift, LONG);
+    row_alone(id, ROWS, LONG - 9, 5, LONG);
+}
+END_TEST
+
+/* ---- -infinity ---- */
+
+/* From element from to element to nothing else. */
+static void masked(int64_t count, int64_t from, int64_t to)
+{
+    for (int i = 0; i < FLOATS; i++)
+        x[i] = 1e30f;
+    for (int64_t i = 0; i < count; i++)
+        x[GUARD + i] =
+            i >= from && i < to ? -INFINITY : (float)((i * 7) % 13) - 5.5f;
+    launch(TANDEM_OP_SOFTMAX, 1, count, GUARD, count);
+    row_check(TANDEM_OP_SOFTMAX, x + GUARD, y + GUARD, count);
+}
+
+/* A turn of a group are 4096 elements or so, a split some of these. */
+START_TEST(pieces_of_minus_infinity_count_for_nothing)
+{
+    static const int64_t counts[] = {SHORT_SOFTMAX, LONG_VECTORS, LONG};
+    static const int64_t pieces[] = {1,    4,     37,    1024,  4096,
+                                     5000, 16384, 20480, 39000, LONG};
+    const int64_t count = counts[_i];
+    for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+        const int64_t piece = pieces[i];
+        if (piece >= count)
+            break;
+        masked(count, 0, piece);
+        masked(count, count - piece, count);
+        masked(count, count / 2 - piece / 2, count / 2 - piece / 2 + piece);
+    }
+    masked(count, 0, count - 1);
+    masked(count, 1, count);
+}
+END_TEST
+
+int main(void)
+{
+    uint32_t count;
+    Suite *suite = suite_create("rows");
+    TCase *tests = tcase_create("rows");
+    if (plugin_load() == NULL)
+        return 1;
+    if (backend->device_count(&count) != TANDEM_OK) {
+        fprintf(stderr, "%s\n", backend->last_error());
+        return SKIPPED;
+    }
+    suite_add_tcase(suite, tests);
+    tcase_add_checked_fixture(tests, device_new, device_end);
+    tcase_add_loop_test(tests, nothing_around_short_rows_is_touched, 0, 2);
+    tcase_add_loop_test(tests, nothing_around_long_rows_is_touched, 0, 2);
+    tcase_add_loop_test(tests, pieces_of_minus_infinity_count_for_nothing, 0,
+                        3);
+    return runner_run(suite, CK_NOFORK);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading and writing a profile's section: objects of strings, and figures in
+ * them, whatever the locale.  No OpenCL.
+ */
+#include <config.h>
+
+#include <check.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../support/check_runner.h"
+#include "opencl/figure.h"
+#include "opencl/device/tuning_section.h"
+
+static bool take_pair(void *user, const char *key, const char *value)
+{
+    char *list = user;
+    strcat(strcat(strcat(list, key), "="), value);
+    strcat(list, ",");
+    return value[0] != '!';
+}
+
+START_TEST(sections_are_objects_of_strings)
+{
+    static const char *const wrong[] = {
+        "",      "{",           "[]",
+        "1",     "\"a\"",       "{\"a\": 1}",
+        "{\"a\": null}",        "{\"a\": {}}",
+        "{\"a\": \"1\", \"b\": [\"2\"]}",
+        "{\"a\": \"1\", \"a\": \"2\"}",
+        "{\"a\": \"1\"} x",
+    };
+    char list[256], why[64];
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        list[0] = '\0';
+        ck_assert_msg(
+            !section_read(wrong[i], take_pair, list, why, sizeof(why)), "%s",
+            wrong[i]);
+        ck_assert_str_eq(list, "");
+    }
+    list[0] = '\0';
+    ck_assert(section_read("{\"a\": \"1\"}", take_pair, list, why,
+                           sizeof(why)));
+    ck_assert_str_eq(list, "a=1,");
+    /* The first that is not liked is named, the others are taken. */
+    list[0] = '\0';
+    ck_assert(!section_read("{\"a\": \"!\", \"b\": \"2\"}", take_pair, list,
+                            why, sizeof(why)));
+    ck_assert(strstr(list, "b=2,") != NULL);
+    ck_assert_str_eq(why, "\"a\": \"!\"");
+}
+END_TEST
+
+START_TEST(figures_come_back)
+{
+    static const double values[] = {0, 0.001, 1, 1.5, 97.25, 4000, 123456.789,
+                                    1e12, FIGURE_MAX};
+    setlocale(LC_ALL, "de_DE.UTF-8");
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        char text[64] = "";
+        const char *at = text;
+        double value;
+        ck_assert(figure_write(text, sizeof(text), values[i]));
+        ck_assert(decimal_parse_double(&at, &value));
+        ck_assert_double_eq_tol(value, values[i], values[i] * 1e-12 + 1e-15);
+        ck_assert(*at == '\0' && strchr(text, ',') == NULL);
+    }
+    setlocale(LC_ALL, "C");
+    char text[8] = "";
+    ck_assert(!figure_write(text, sizeof(text), -1));
+    ck_assert(!figure_write(text, sizeof(text), (double)NAN));
+    ck_assert(!figure_write(text, sizeof(text), (double)INFINITY));
+    ck_assert(!figure_write(text, 4, 1000));
+    ck_assert(figure_write(text, 5, 1000));
+    ck_assert(!figure_write(text, 5, 0));
+    ck_assert_str_eq(text, "1000");
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("section");
+    tcase_add_test(tests, sections_are_objects_of_strings);
+    tcase_add_test(tests, figures_come_back);
+    return runner_run_case("section", tests);
+}

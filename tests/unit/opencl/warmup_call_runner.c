@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * samples all|few SEED|KEY: builds the variants of all kernels that run without
+ * NVIDIA's instructions, or of each kernel and way of access one, or that of a
+ * key in hexadecimal, for the first OpenCL device, and runs the sample of each
+ * as the plugin does before a variant's first use.  Whoever watches the device
+ * sees what samples touch.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../offline/variants.h"
+#include "opencl/program/kernel_sources.h"
+#include "opencl/program/variant_options.h"
+#include "opencl/program/warmup_launch.h"
+
+struct bench {
+    cl_context context;
+    cl_device_id device;
+    /* Planned for, and compiled for: NVIDIA's rows are the longest. */
+    struct platform_device planned, compiled;
+};
+
+static bool bench_open(struct bench *bench)
+{
+    cl_platform_id platform;
+    cl_int code = clGetPlatformIDs(1, &platform, NULL);
+    memset(bench, 0, sizeof(*bench));
+    if (code == CL_SUCCESS)
+        code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &bench->device,
+                              NULL);
+    if (code == CL_SUCCESS)
+        bench->context =
+            clCreateContext(NULL, 1, &bench->device, NULL, NULL, &code);
+    bench->planned.info.kind = TANDEM_DEVICE_GPU;
+    bench->planned.info.compute_units = 64;
+    bench->planned.nvidia = true;
+    bench->planned.group_limit = 1024;
+    if (code != CL_SUCCESS)
+        fprintf(stderr, "there is no OpenCL device (%d)\n", (int)code);
+    return code == CL_SUCCESS;
+}
+
+static cl_int kernel_make(const struct bench *bench, uint64_t key,
+                          cl_kernel *out_kernel)
+{
+    struct variant_text text;
+    cl_int code;
+    variant_describe(&text, key, &bench->compiled);
+    const char *sources[2] = {kernel_common, text.source};
+    cl_program program =
+        clCreateProgramWithSource(bench->context, 2, sources, NULL, &code);
+    if (code == CL_SUCCESS)
+        code = clBuildProgram(program, 1, &bench->device, text.options, NULL,
+                              NULL);
+    if (code == CL_SUCCESS)
+        *out_kernel = clCreateKernel(program, text.function, &code);
+    if (program != NULL)
+        clReleaseProgram(program);
+    return code;
+}
+
+/* Programs on tensor cores are NVIDIA's assembly, and so are those that make
+ * halves for them. */
+static bool runs_here(uint64_t key)
+{
+    switch (KEY_KERNEL(key)) {
+    case KERNEL_STRICT:
+    case KERNEL_TENSOR:
+    case KERNEL_WGMMA:
+    case KERNEL_PACK_MAXIMA:
+    case KERNEL_PACK_HELD:
+        return false;
+    case KERNEL_PACK:
+        return KEY_FORMAT(key) != 3;
+    default:
+        return true;
+    }
+}
+
+static bool sample_run(const struct bench *bench, uint64_t key)
+{
+    static struct sample sample;
+    cl_kernel kernel = NULL;
+    cl_int code = kernel_make(bench, key, &kernel);
+    bool made = warmup_call_make(&sample, key, &bench->planned);
+    if (made && code == CL_SUCCESS)
+        code = warmup_run(bench->context, bench->device, kernel, &sample);
+    if (kernel != NULL)
+        clReleaseKernel(kernel);
+    if (made && code == CL_SUCCESS)
+        return true;
+    fprintf(stderr, "%016llx: kernel %u: %s %d\n", (unsigned long long)key,
+            (unsigned)KEY_KERNEL(key), made ? "OpenCL says" : "no sample",
+            (int)code);
+    return false;
+}
+
+static bool samples_run(const struct bench *bench, const struct keys *keys)
+{
+    uint32_t ran = 0, failed = 0;
+    for (uint32_t i = 0; i < keys->count; i++) {
+        if (!runs_here(keys->key[i]))
+            continue;
+        printf("%016llx\n", (unsigned long long)keys->key[i]);
+        fflush(stdout);
+        failed += !sample_run(bench, keys->key[i]);
+        ran++;
+    }
+    printf("%u samples, %u failed\n", (unsigned)ran, (unsigned)failed);
+    return ran > 0 && failed == 0;
+}
+
+/* Of each kernel, and way to read rows, the first. */
+static void keys_thin(struct keys *keys)
+{
+    bool seen[KERNEL_IDS][8] = {{false}};
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < keys->count; i++) {
+        uint64_t key = keys->key[i];
+        uint32_t kernel = KEY_KERNEL(key);
+        bool rows = kernel == KERNEL_SOFTMAX || kernel == KERNEL_NORM;
+        bool *met = &seen[kernel][rows ? KEY_ACCESS(key) : 0];
+        if (!*met)
+            keys->key[kept++] = key;
+        *met = true;
+    }
+    keys->count = kept;
+}
+
+static bool keys_make(struct keys *keys, const struct bench *bench, int argc,
+                      char **argv)
+{
+    bool all = strcmp(argv[1], "all") == 0;
+    if (!all && argc == 2) {
+        keys->key = malloc(sizeof(*keys->key));
+        keys->count = keys->key != NULL;
+        if (keys->key != NULL)
+            keys->key[0] = strtoull(argv[1], NULL, 16);
+        return keys->count == 1;
+    }
+    bool found = keys_find(keys, &bench->planned, 8);
+    if (found && !all) {
+        found = keys_choose(keys, strtoull(argv[2], NULL, 10));
+        keys_thin(keys);
+    }
+    return found;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench bench;
+    struct keys keys = {NULL, 0};
+    bool few = argc == 3 && strcmp(argv[1], "few") == 0;
+    if (!few && argc != 2) {
+        fprintf(stderr, "usage: %s all|few SEED|KEY\n", argv[0]);
+        return 2;
+    }
+    if (!bench_open(&bench))
+        return 77;
+    bool right = keys_make(&keys, &bench, argc, argv) &&
+                 samples_run(&bench, &keys);
+    free(keys.key);
+    clReleaseContext(bench.context);
+    return right ? 0 : 1;
+}

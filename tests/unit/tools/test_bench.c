@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parts of tandem-bench: the list's rows, the operands of products, and how
+ * their results are judged.
+ */
+#include <config.h>
+
+#include "../../../tools/bench/gemm_case.h"
+
+#include <check.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../support/check_runner.h"
+#ifdef BENCH_OPENCL
+#include "../../../tools/bench/opencl_device_match.h"
+#endif
+
+#define M 40
+#define N 50
+#define K 60
+
+START_TEST(details_are_words)
+{
+    const struct row row = {.detail = "bias+relu"};
+    const struct row other = {.detail = "bf16"};
+
+    ck_assert(row_has(&row, "bias"));
+    ck_assert(row_has(&row, "relu"));
+    ck_assert(!row_has(&row, "rel"));
+    ck_assert(!row_has(&row, "ta"));
+    ck_assert(row_has(&other, "bf16"));
+    ck_assert(!row_has(&other, "f16"));
+}
+END_TEST
+
+START_TEST(rows_have_names_and_fit_the_scale)
+{
+    struct list list = {.scale = SCALE_TINY, .suite = "gemm"};
+
+    list_add(&list, "gemm", "64x64x64", "ta+tb", "stream");
+    list_add(&list, "add", "16384", "", "host");
+    list_add(&list, "add", "16385", "", "host");
+    list_add(&list, "gemm", "200x200x200", "", "stream");
+    list_add(&list, "transfer", "4096", "pinned", "upload");
+    ck_assert_uint_eq(list.count, 3);
+    ck_assert_uint_eq(list.left_out, 2);
+    ck_assert_str_eq(list.rows[0].name, "gemm 64x64x64, ta+tb");
+    ck_assert_str_eq(list.rows[1].name, "add 16384, host");
+    ck_assert_str_eq(list.rows[2].name, "transfer 4 KiB, pinned, upload");
+    list_destroy(&list);
+}
+END_TEST
+
+START_TEST(memory_and_choice_bound_the_list)
+{
+    const struct tandem_device_info info = {.memory_bytes = UINT64_C(1) << 32,
+                                            .max_alloc_bytes = UINT64_C(1)
+                                                               << 30};
+    struct list list = {.scale = SCALE_FULL, .chosen = true};
+
+    ck_assert_double_eq(list_fitting_elements(&list), 0x1p28);
+    list.device = &info;
+    ck_assert_double_eq(list_fitting_elements(&list), 0x1p26);
+    list_add(&list, "add", "10", "", "stream");
+    list_add(&list, "add", "10", "", "host");
+    ck_assert_uint_eq(list.count, 1);
+    list_destroy(&list);
+}
+END_TEST
+
+/* pytorch_baseline.py makes the same: tests/tools/check-bench has these values.
+ */
+START_TEST(operands_are_what_they_always_were)
+{
+    struct product p = {.dtype = TANDEM_F32};
+
+    ck_assert_float_eq(product_value(&p, 'a', 0), 7407119 * 0x1p-23f);
+    ck_assert_float_eq(product_value(&p, 'b', 1000003), -229484 * 0x1p-23f);
+    ck_assert_float_eq(product_value(&p, '+', 2000006), -291850 * 0x1p-23f);
+    p.dtype = TANDEM_BF16;
+    ck_assert_float_eq(product_value(&p, 'a', 7), -3 / 128.0f);
+}
+END_TEST
+
+/* Element (row, column) of an operand as kind has it, over what it is alike. */
+static float scale_at(enum inputs kind, char operand, int row, int column)
+{
+    struct product p = {.dtype = TANDEM_F32,
+                        .gemm = {.m = M, .n = N, .k = K, .batch = 2}};
+    uint64_t index = (uint64_t)(row * (operand == 'a' ? K : N) + column);
+    float alike = product_value(&p, operand, index);
+
+    p.inputs = kind;
+    return product_value(&p, operand, index) / alike;
+}
+
+START_TEST(hard_operands_are_scaled_as_they_say)
+{
+    bool differs = false;
+
+    for (int i = 1; i < M; i++) {
+        float rows = scale_at(ROWSCALE, 'a', i, 0);
+        float columns = scale_at(COLUMNSCALE, 'b', 0, i);
+        float depths = scale_at(DEPTHSCALE, 'a', 0, i);
+
+        differs |= rows != scale_at(ROWSCALE, 'a', i - 1, 0);
+        ck_assert(rows >= 0x1p-10f && rows <= 0x1p10f);
+        ck_assert_float_eq(scale_at(ROWSCALE, 'a', i, 7), rows);
+        /* Of the second batch, too. */
+        ck_assert_float_eq(scale_at(ROWSCALE, 'a', M + i, 7), rows);
+        ck_assert_float_eq(scale_at(ROWSCALE, 'b', i, 7), 1);
+        ck_assert_float_eq(scale_at(COLUMNSCALE, 'b', 9, i), columns);
+        ck_assert_float_eq(scale_at(COLUMNSCALE, 'a', 9, i), 1);
+        ck_assert_float_eq(scale_at(DEPTHSCALE, 'a', 9, i), depths);
+        ck_assert_float_eq(scale_at(DEPTHSCALE, 'b', i, 9), 1 / depths);
+    }
+    ck_assert(differs);
+    ck_assert_float_eq(scale_at(EXTREME, 'a', 3, 3), 1e25f);
+    ck_assert(fabsf(scale_at(EXTREME, 'b', 3, 3) / 1e-25f - 1) < 1e-6f);
+    ck_assert_float_eq(scale_at(EXTREME, '+', 0, 3), 1);
+}
+END_TEST
+
+static float a[M * K], b[K * N], bias[N], c[M * N];
+
+/* A product by the book, with bias and relu. */
+static void product_fill(struct product *p, bool transposed)
+{
+    memset(p, 0, sizeof *p);
+    p->dtype = TANDEM_F32;
+    p->gemm.m = M;
+    p->gemm.n = N;
+    p->gemm.k = K;
+    p->gemm.batch = 1;
+    p->bias = p->relu = true;
+    p->a = a;
+    p->b = b;
+    p->bias_values = bias;
+    if (transposed)
+        p->gemm.flags = TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B;
+    for (uint64_t i = 0; i < M * K; i++)
+        a[i] = product_value(p, 'a', i);
+    for (uint64_t i = 0; i < K * N; i++)
+        b[i] = product_value(p, 'b', i);
+    for (uint64_t i = 0; i < N; i++)
+        bias[i] = product_value(p, '+', i);
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < N; j++) {
+            double sum = (double)bias[j];
+
+            for (int q = 0; q < K; q++)
+                sum += (double)(transposed ? a[q * M + i] : a[i * K + q]) *
+                       (double)(transposed ? b[j * K + q] : b[q * N + j]);
+            c[i * N + j] = sum > 0 ? (float)sum : 0;
+        }
+}
+
+static void judge(const struct probe *probe, double *out_entrywise,
+                  double *out_of_largest)
+{
+    float rows[PROBE_SIDE * N];
+
+    for (uint32_t i = 0; i < probe->row_count; i++)
+        memcpy(rows + i * N, c + probe->rows[i] * N, N * sizeof *c);
+    gemm_reference_errors(probe, rows, N, out_entrywise, out_of_largest);
+}
+
+START_TEST(right_products_have_small_errors)
+{
+    struct product p;
+    struct probe probe;
+    double entrywise, of_largest;
+
+    product_fill(&p, _i == 1);
+    probe_fill(&p, &probe);
+    ck_assert_uint_eq(probe.row_count, PROBE_SIDE);
+    ck_assert_uint_eq(probe.column_count, PROBE_SIDE);
+    judge(&probe, &entrywise, &of_largest);
+    ck_assert_double_lt(entrywise, 1e-7);
+    ck_assert_double_lt(of_largest, 1e-7);
+}
+END_TEST
+
+START_TEST(one_wrong_entry_is_seen)
+{
+    struct product p;
+    struct probe probe;
+    double entrywise, of_largest;
+    float *entry;
+
+    product_fill(&p, false);
+    probe_fill(&p, &probe);
+    entry = &c[probe.rows[3] * N + probe.columns[5]];
+    *entry += 1;
+    judge(&probe, &entrywise, &of_largest);
+    ck_assert_double_gt(entrywise, 0.01);
+    ck_assert_double_gt(of_largest, 0.01);
+    *entry = NAN;
+    judge(&probe, &entrywise, &of_largest);
+    ck_assert(isinf(entrywise) && isinf(of_largest));
+}
+END_TEST
+
+/* A device's memory, as far as operands need one. */
+static unsigned char device_memory[4 * 256];
+
+static enum tandem_status upload(struct tandem_stream *stream,
+                                 struct tandem_buffer *buffer, uint64_t offset,
+                                 const void *source, uint64_t bytes,
+                                 uint32_t flags)
+{
+    (void)stream;
+    (void)buffer;
+    (void)flags;
+    ck_assert_uint_le(offset + bytes, sizeof device_memory);
+    memcpy(device_memory + offset, source, bytes);
+    return TANDEM_OK;
+}
+
+static enum tandem_status download(struct tandem_stream *stream,
+                                   struct tandem_buffer *buffer,
+                                   uint64_t offset, void *target,
+                                   uint64_t bytes, uint32_t flags,
+                                   uint64_t timeout_ns)
+{
+    (void)stream;
+    (void)buffer;
+    (void)flags;
+    (void)timeout_ns;
+    ck_assert_uint_le(offset + bytes, sizeof device_memory);
+    memcpy(target, device_memory + offset, bytes);
+    return TANDEM_OK;
+}
+
+START_TEST(operands_come_back_as_they_went)
+{
+    static const uint32_t dtypes[] = {TANDEM_F32, TANDEM_F16, TANDEM_BF16};
+    /* Of -1, 1/2 and 1/128. */
+    static const uint16_t bits[][3] = {{0, 0, 0},
+                                       {0xbc00, 0x3800, 0x2000},
+                                       {0xbf80, 0x3f00, 0x3c00}};
+    const struct tandem_backend backend = {.upload = upload,
+                                           .download = download};
+    struct bench bench = {.lane = {.backend = &backend}};
+    struct product p = {.bench = &bench, .dtype = dtypes[_i]};
+    float values[256], row[64];
+    uint16_t stored;
+
+    p.gemm.n = 64;
+    for (int i = 0; i < 256; i++)
+        values[i] = (float)(i - 128) / 128;
+    ck_assert_int_eq(operand_upload(&p, NULL, values, 256), TANDEM_OK);
+    for (int64_t i = 0; i < 4; i++) {
+        ck_assert(operand_row(&p, NULL, i, row));
+        for (int j = 0; j < 64; j++)
+            ck_assert_float_eq(row[j], values[64 * i + j]);
+    }
+    for (int i = 0; i < 3 && _i > 0; i++) {
+        static const int at[] = {0, 192, 129};
+
+        memcpy(&stored, device_memory + 2 * at[i], sizeof stored);
+        ck_assert_uint_eq(stored, bits[_i][i]);
+    }
+}
+END_TEST
+
+#ifdef BENCH_OPENCL
+/* Makes a directory that registers PoCL twice. */
+static void vendors_make(char *directory)
+{
+    static const char pocl[] = "/etc/OpenCL/vendors/pocl.icd";
+
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    for (int i = 0; i < 2; i++) {
+        char path[PATH_MAX];
+
+        snprintf(path, sizeof path, "%s/%d.icd", directory, i);
+        ck_assert_int_eq(symlink(pocl, path), 0);
+    }
+}
+
+static void vendors_remove(const char *directory)
+{
+    for (int i = 0; i < 2; i++) {
+        char path[PATH_MAX];
+
+        snprintf(path, sizeof path, "%s/%d.icd", directory, i);
+        unlink(path);
+    }
+    rmdir(directory);
+}
+
+/* POCL_DEVICES makes PoCL list the processor as two devices. Two .icd files
+ * make the loader return PoCL's platform twice, which must add no device. */
+START_TEST(equal_devices_are_told_apart)
+{
+    struct tandem_context *context;
+    struct tandem_device_info infos[2] = {{.struct_size = sizeof *infos},
+                                          {.struct_size = sizeof *infos}};
+    uint32_t devices[2], third;
+    cl_device_id found[2];
+    char plugins[PATH_MAX], vendors[] = "bench-vendors-XXXXXX";
+
+    vendors_make(vendors);
+    setenv("OCL_ICD_VENDORS", vendors, 1);
+    setenv("POCL_DEVICES", "pthread pthread", 1);
+    ck_assert_ptr_nonnull(realpath(".libs", plugins));
+    setenv("TANDEM_PLUGIN_PATH", plugins, 1);
+    ck_assert_int_eq(tandem_context_create(NULL, &context), TANDEM_OK);
+    if (tandem_device_find(context, "opencl", &devices[0]) != TANDEM_OK ||
+        tandem_device_find(context, "opencl:1", &devices[1]) != TANDEM_OK) {
+        tandem_context_destroy(context);
+        vendors_remove(vendors);
+        return;
+    }
+    ck_assert_int_eq(tandem_device_find(context, "opencl:2", &third),
+                     TANDEM_NO_DEVICE);
+    for (int i = 0; i < 2; i++) {
+        tandem_device_describe(context, devices[i], &infos[i]);
+        found[i] = reference_find(infos[i].platform, infos[i].name,
+                                  reference_equals(context, devices[i]));
+        ck_assert_ptr_nonnull(found[i]);
+    }
+    ck_assert_ptr_ne(found[0], found[1]);
+    ck_assert_ptr_null(reference_find(infos[0].platform, infos[0].name, 2));
+    tandem_context_destroy(context);
+    vendors_remove(vendors);
+}
+END_TEST
+#endif
+
+int main(void)
+{
+    TCase *tests = tcase_create("bench");
+
+    tcase_add_test(tests, details_are_words);
+    tcase_add_test(tests, rows_have_names_and_fit_the_scale);
+    tcase_add_test(tests, memory_and_choice_bound_the_list);
+    tcase_add_test(tests, operands_are_what_they_always_were);
+    tcase_add_test(tests, hard_operands_are_scaled_as_they_say);
+    tcase_add_loop_test(tests, right_products_have_small_errors, 0, 2);
+    tcase_add_loop_test(tests, operands_come_back_as_they_went, 0, 3);
+    tcase_add_test(tests, one_wrong_entry_is_seen);
+#ifdef BENCH_OPENCL
+    tcase_add_test(tests, equal_devices_are_told_apart);
+#endif
+    return runner_run_case("bench", tests);
+}

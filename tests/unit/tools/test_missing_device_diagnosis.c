@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What cl-probe says of a machine without OpenCL devices, on machines made up
+ * of files.
+ */
+#include <config.h>
+
+#include "../../../tools/cl-probe/missing_device_diagnosis.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../support/check_runner.h"
+
+static char scratch[64];
+
+static void setup(void)
+{
+    strcpy(scratch, "/tmp/test-hints.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(scratch));
+    ck_assert_int_eq(chmod(scratch, 0755), 0);
+}
+
+static void teardown(void)
+{
+    char command[128];
+
+    snprintf(command, sizeof command, "rm -rf %s", scratch);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static const char *path(const char *name)
+{
+    static char out[256];
+
+    snprintf(out, sizeof out, "%s/%s", scratch, name);
+    return out;
+}
+
+static void put(const char *name, const char *text, mode_t mode)
+{
+    FILE *file = fopen(path(name), "w");
+
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fclose(file);
+    ck_assert_int_eq(chmod(path(name), mode), 0);
+}
+
+/* Whether a sentence has both texts. */
+static bool says(const json_t *sentences, const char *one, const char *other)
+{
+    for (size_t i = 0; i < json_array_size(sentences); i++) {
+        const char *text = json_string_value(json_array_get(sentences, i));
+
+        if (strstr(text, one) != NULL && strstr(text, other) != NULL)
+            return true;
+    }
+    return false;
+}
+
+static void pci(const char *address, const char *device_class,
+                const char *vendor)
+{
+    char name[64];
+
+    ck_assert_int_eq(mkdir(path(address), 0755), 0);
+    snprintf(name, sizeof name, "%s/class", address);
+    put(name, device_class, 0644);
+    snprintf(name, sizeof name, "%s/vendor", address);
+    put(name, vendor, 0644);
+}
+
+START_TEST(gpus_and_their_drivers_are_named)
+{
+    json_t *sentences = json_array();
+
+    pci("0000:01:00.0", "0x030200\n", "0x10de\n");
+    pci("0000:02:00.0", "0x030000\n", "0x1002\n");
+    pci("0000:03:00.0", "0x038000\n", "0x8086\n");
+    pci("0000:04:00.0", "0x020000\n", "0x8086\n"); /* a network card */
+    pci("0000:05:00.0", "0x030000\n", "0x1234\n"); /* an emulator's */
+    pci("0000:06:00.0", "", "nonsense");
+    ck_assert_int_eq(mkdir(path("empty"), 0755), 0);
+    setenv("OCL_ICD_VENDORS", path("empty"), 1);
+    hints_gpus(sentences, path("*"));
+    ck_assert_uint_eq(json_array_size(sentences), 3);
+    ck_assert(says(sentences, "NVIDIA (PCI 0000:01:00.0)",
+                   "nvidia-opencl-icd"));
+    ck_assert(says(sentences, "AMD (PCI 0000:02:00.0)", "mesa-opencl-icd"));
+    ck_assert(says(sentences, "Intel (PCI 0000:03:00.0)", "intel-opencl-icd"));
+    json_decref(sentences);
+    /* One that is registered need not be installed. */
+    put("amd.icd", "/opt/rocm/lib/libamdocl64.so\n", 0644);
+    setenv("OCL_ICD_VENDORS", path("amd.icd"), 1);
+    sentences = json_array();
+    hints_gpus(sentences, path("*"));
+    ck_assert(says(sentences, "NVIDIA (PCI 0000:01:00.0)",
+                   "nvidia-opencl-icd"));
+    ck_assert(says(sentences, "AMD (PCI 0000:02:00.0)", "amd.icd)"));
+    ck_assert(!says(sentences, "AMD (PCI 0000:02:00.0)", "mesa-opencl-icd"));
+    json_decref(sentences);
+    unsetenv("OCL_ICD_VENDORS");
+}
+END_TEST
+
+static void judge_files(void)
+{
+    json_t *sentences = json_array();
+
+    hints_files(sentences, path("*"));
+    if (json_array_size(sentences) != 2 ||
+        !says(sentences, "closed: Permission denied", "its mode is") ||
+        !says(sentences, "render: Permission denied", "belongs to the group"))
+        json_dumpf(sentences, stderr, 0);
+    else
+        _exit(0);
+    _exit(1);
+}
+
+/* To root all are open: as nobody. */
+START_TEST(files_say_who_may_open_them)
+{
+    const bool root = geteuid() == 0;
+    int state = -1;
+    pid_t child;
+
+    put("open", "", 0666);
+    put("closed", "", root ? 0600 : 0000);
+    put("render", "", root ? 0660 : 0060);
+    if (root)
+        ck_assert_int_eq(chown(path("render"), 0, 4), 0);
+    child = fork();
+    if (child == 0) {
+        if (root && (setgid(65534) != 0 || setuid(65534) != 0))
+            _exit(2);
+        judge_files();
+    }
+    ck_assert_int_eq(waitpid(child, &state, 0), child);
+    ck_assert_int_eq(state, 0);
+}
+END_TEST
+
+START_TEST(where_drivers_are_looked_for_is_said)
+{
+    json_t *sentences = json_array();
+
+    setenv("OCL_ICD_VENDORS", scratch, 1);
+    hints_drivers(sentences);
+    ck_assert(says(sentences, scratch, ", and there is none"));
+    put("some.icd", "libsome.so\n", 0644);
+    json_array_clear(sentences);
+    hints_drivers(sentences);
+    ck_assert(says(sentences, scratch, "only the drivers named there"));
+    ck_assert(!says(sentences, scratch, ", and there is none"));
+    unsetenv("OCL_ICD_VENDORS");
+    setenv("OPENCL_VENDOR_PATH", path("none"), 1);
+    json_array_clear(sentences);
+    hints_drivers(sentences);
+    ck_assert(says(sentences, "OPENCL_VENDOR_PATH is set to",
+                   ", and there is none"));
+    setenv("OPENCL_VENDOR_PATH", scratch, 1);
+    json_array_clear(sentences);
+    hints_drivers(sentences);
+    ck_assert(says(sentences, "OPENCL_VENDOR_PATH is set to", scratch));
+    ck_assert(!says(sentences, scratch, ", and there is none"));
+    ck_assert_uint_eq(json_array_size(sentences), 1);
+    json_decref(sentences);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("hints");
+
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, gpus_and_their_drivers_are_named);
+    tcase_add_test(tests, files_say_who_may_open_them);
+    tcase_add_test(tests, where_drivers_are_looked_for_is_said);
+    return runner_run_case("hints", tests);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tables and sentences that fit the terminal.
+ */
+#include <config.h>
+
+#include "../../../tools/common/text_table.h"
+#include "../../../tools/common/text_wrap.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../support/check_runner.h"
+
+static char *written;
+
+static void setup(void)
+{
+    unsetenv("COLUMNS");
+}
+
+static void teardown(void)
+{
+    free(written);
+    written = NULL;
+}
+
+/* Prints the table, which is destroyed, into written. */
+static void print(struct table *table)
+{
+    size_t bytes;
+    FILE *out = open_memstream(&written, &bytes);
+
+    ck_assert_ptr_nonnull(out);
+    table_print(table, out);
+    fclose(out);
+    table_destroy(table);
+}
+
+static void row(struct table *table, const char *const *cells, size_t count)
+{
+    table_row(table);
+    for (size_t i = 0; i < count; i++)
+        table_cell(table, "%s", cells[i]);
+}
+#define ROW(table, ...)                                                        \
+    row(table, (const char *const[]){__VA_ARGS__},                             \
+        sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+static void wrap(const char *text, size_t start, size_t indent, size_t columns)
+{
+    size_t bytes;
+    FILE *out = open_memstream(&written, &bytes);
+
+    text_wrap(out, text, start, indent, columns);
+    fclose(out);
+}
+
+START_TEST(test_what_fits_is_one_line_a_row)
+{
+    struct table table = {.fold = 2};
+
+    ROW(&table, "device", "up", "down");
+    ROW(&table, "cpu", "1.5 GB/s", "2 GB/s");
+    ROW(&table, "opencl", "-", "");
+    print(&table);
+    ck_assert_str_eq(written, "  device        up    down\n"
+                              "  cpu     1.5 GB/s  2 GB/s\n"
+                              "  opencl         -\n");
+}
+END_TEST
+
+START_TEST(test_folding)
+{
+    struct table table = {.fold = 2};
+
+    setenv("COLUMNS", "20", 1);
+    ROW(&table, "device", "up", "against", "down");
+    ROW(&table, "cpu", "1.5 GB/s", "it", "2 GB/s");
+    ROW(&table, "", "", "them", "1 GB/s");
+    ROW(&table, "opencl", "-");
+    print(&table);
+    ck_assert_str_eq(written, "  device        up\n"
+                              "    against    down\n"
+                              "  cpu     1.5 GB/s\n"
+                              "    it       2 GB/s\n"
+                              "    them     1 GB/s\n"
+                              "  opencl         -\n");
+}
+END_TEST
+
+/* Without a place for it, and where one place is not enough. */
+START_TEST(test_folding_where_it_has_to_be)
+{
+    for (size_t fold = 0; fold <= 6; fold += 6) {
+        struct table table = {.fold = fold};
+        char *line;
+
+        setenv("COLUMNS", "24", 1);
+        for (int i = 0; i < 3; i++)
+            ROW(&table, "device", "12345678", "1", "22", "12345678", "4",
+                "12345678901", "12345678901");
+        print(&table);
+        line = strtok(written, "\n");
+        for (; line != NULL; line = strtok(NULL, "\n"))
+            ck_assert_uint_le(strlen(line), 24);
+        teardown();
+    }
+}
+END_TEST
+
+START_TEST(test_characters_are_not_bytes)
+{
+    struct table table = {0};
+
+    ROW(&table, "a", "1");
+    ROW(&table, "\303\244\342\202\254", "\303\274");
+    print(&table);
+    ck_assert_str_eq(written, "  a   1\n"
+                              "  \303\244\342\202\254  \303\274\n");
+    teardown();
+    wrap("\303\244\303\244 \303\274\303\274 x", 0, 1, 5);
+    ck_assert_str_eq(written, "\303\244\303\244 \303\274\303\274\n x\n");
+}
+END_TEST
+
+START_TEST(test_sentences)
+{
+    struct table table = {0};
+
+    setenv("COLUMNS", "50", 1);
+    ROW(&table, "cpu", "1 us");
+    table_row(&table);
+    table_cell(&table, "opencl");
+    table_text(&table, "%s",
+               "wrong, and told in more words than there is room");
+    table_row(&table);
+    table_cell(&table, "short");
+    table_text(&table, "ok");
+    print(&table);
+    ck_assert_str_eq(written,
+                     "  cpu     1 us\n"
+                     "  opencl  wrong, and told in more words than there\n"
+                     "          is room\n"
+                     "  short   ok\n");
+    teardown();
+    /* A path stays whole, in a line of its own. */
+    table_row(&table);
+    table_cell(&table, "/etc/OpenCL/vendors/a.icd");
+    table_text(&table, "/usr/lib/x86_64-linux-gnu/libdriver.so: 1 device");
+    print(&table);
+    ck_assert_str_eq(written,
+                     "  /etc/OpenCL/vendors/a.icd\n"
+                     "      /usr/lib/x86_64-linux-gnu/libdriver.so: 1\n"
+                     "      device\n");
+}
+END_TEST
+
+START_TEST(test_wrapping)
+{
+    wrap("", 4, 4, 20);
+    ck_assert_str_eq(written, "\n");
+    teardown();
+    wrap("one two three", 4, 2, 11);
+    ck_assert_str_eq(written, "one two\n  three\n");
+    teardown();
+    wrap("  12345678901234567890  x  ", 0, 2, 10);
+    ck_assert_str_eq(written, "12345678901234567890\n  x\n");
+}
+END_TEST
+
+START_TEST(test_columns)
+{
+    static const char *const none[] = {"", "0", "19", "-5", "80x", "1e3",
+                                       "99999999999999999999"};
+    FILE *out = fopen("/dev/null", "w");
+
+    ck_assert_ptr_nonnull(out);
+    ck_assert_uint_eq(output_columns(out), 80);
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        setenv("COLUMNS", none[i], 1);
+        ck_assert_uint_eq(output_columns(out), 80);
+    }
+    setenv("COLUMNS", "132", 1);
+    ck_assert_uint_eq(output_columns(out), 132);
+    fclose(out);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("all");
+
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, test_what_fits_is_one_line_a_row);
+    tcase_add_test(tests, test_folding);
+    tcase_add_test(tests, test_folding_where_it_has_to_be);
+    tcase_add_test(tests, test_characters_are_not_bytes);
+    tcase_add_test(tests, test_sentences);
+    tcase_add_test(tests, test_wrapping);
+    tcase_add_test(tests, test_columns);
+    return runner_run_case("table", tests);
+}

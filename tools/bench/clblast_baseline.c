@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CLBlast without Tandem; see product.h.
+ */
+#include <config.h>
+
+#include "gemm_case.h"
+
+#include "../common/clock.h"
+#include "raw_opencl.h"
+
+#include <clblast_c.h>
+#include <stdlib.h>
+
+struct clblast {
+    const struct tandem_gemm *gemm;
+    struct direct *direct; /* the bench's */
+    cl_mem a, b, c;
+};
+
+static cl_mem operand(struct direct *direct, const float *values,
+                      uint64_t count)
+{
+    cl_mem buffer =
+        clCreateBuffer(direct->context, CL_MEM_READ_WRITE,
+                       count * sizeof(float), NULL, NULL);
+
+    if (buffer == NULL || values == NULL ||
+        clEnqueueWriteBuffer(direct->queue, buffer, CL_TRUE, 0,
+                             count * sizeof(float), values, 0, NULL,
+                             NULL) == CL_SUCCESS)
+        return buffer;
+    clReleaseMemObject(buffer);
+    return NULL;
+}
+
+struct clblast *clblast_create(struct product *p)
+{
+    struct direct *direct = direct_of(p->bench);
+    struct clblast *clblast =
+        direct == NULL ? NULL : calloc(1, sizeof *clblast);
+
+    if (clblast == NULL)
+        return NULL;
+    clblast->gemm = &p->plain;
+    clblast->direct = direct;
+    clblast->a = operand(direct, p->a, product_elements(p, 'a'));
+    clblast->b = operand(direct, p->b, product_elements(p, 'b'));
+    clblast->c = operand(direct, NULL, product_elements(p, 'c'));
+    if (clblast->a != NULL && clblast->b != NULL && clblast->c != NULL)
+        return clblast;
+    clblast_destroy(clblast);
+    return NULL;
+}
+
+void clblast_destroy(struct clblast *clblast)
+{
+    if (clblast == NULL)
+        return;
+    direct_free(clblast->a);
+    direct_free(clblast->b);
+    direct_free(clblast->c);
+    free(clblast);
+}
+
+static CLBlastStatusCode enqueue(struct clblast *clblast)
+{
+    const struct tandem_gemm *g = clblast->gemm;
+    size_t m = (size_t)g->m, n = (size_t)g->n, k = (size_t)g->k;
+    size_t lda = (size_t)g->a.ld, ldb = (size_t)g->b.ld;
+    CLBlastTranspose ta = g->flags & TANDEM_GEMM_TRANSPOSE_A
+                              ? CLBlastTransposeYes
+                              : CLBlastTransposeNo;
+    CLBlastTranspose tb = g->flags & TANDEM_GEMM_TRANSPOSE_B
+                              ? CLBlastTransposeYes
+                              : CLBlastTransposeNo;
+
+    if (g->batch == 1)
+        return CLBlastSgemm(CLBlastLayoutRowMajor, ta, tb, m, n, k, 1,
+                            clblast->a, 0, lda, clblast->b, 0, ldb, 0,
+                            clblast->c, 0, n, &clblast->direct->queue, NULL);
+    return CLBlastSgemmStridedBatched(
+        CLBlastLayoutRowMajor, ta, tb, m, n, k, 1, clblast->a, 0, lda, m * k,
+        clblast->b, 0, ldb, k * n, 0, clblast->c, 0, n, m * n,
+        (size_t)g->batch, &clblast->direct->queue, NULL);
+}
+
+double clblast_run(void *argument, uint64_t count)
+{
+    struct clblast *clblast = argument;
+    uint64_t start = clock_now_ns();
+
+    for (uint64_t i = 0; i < count; i++)
+        if (enqueue(clblast) != CLBlastSuccess)
+            return -1;
+    if (clFinish(clblast->direct->queue) != CL_SUCCESS)
+        return -1;
+    return (double)(clock_now_ns() - start) / (double)count;
+}
+
+bool clblast_read(struct clblast *clblast, int64_t row, float *out)
+{
+    size_t bytes = (size_t)clblast->gemm->n * sizeof(float);
+
+    return clEnqueueReadBuffer(clblast->direct->queue, clblast->c, CL_TRUE,
+                               (size_t)row * bytes, bytes, out, 0, NULL,
+                               NULL) == CL_SUCCESS;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Taking turns, and the rows of the result; see bench.h.
+ */
+#include <config.h>
+
+#include "bench.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What a turn fills where its work is short. */
+static const double turn_ns[SCALES] = {1e5, 2e6, 2e6};
+
+#define MOST_TIMES 2000  /* of the work in one turn */
+#define SLOW_NS 2e8      /* a turn that takes longer gets MIN_SAMPLES */
+
+void contest_add(struct contest *contest, const char *name, bench_fn run,
+                 void *argument)
+{
+    if (contest->count < CONTEST_SIDES)
+        contest->sides[contest->count++] =
+            (struct side){name, run, argument};
+}
+
+/* ---- rows ---- */
+
+static json_t *row_begin(struct bench *bench, const char *name,
+                         const char *status)
+{
+    json_t *row = row_json(bench->row);
+
+    if (name != NULL)
+        json_object_set_new(row, "name", json_string(name));
+    json_object_set_new(row, "device", json_string(bench->device_text));
+    json_object_set_new(row, "status", json_string(status));
+    json_array_append_new(bench->rows, row);
+    return row;
+}
+
+static json_t *side_json(const char *name, double *ns, size_t count)
+{
+    struct summary s = summarise(ns, count);
+
+    return json_pack("{s:s, s:f, s:f, s:i}", "name", name, "ns", s.median,
+                     "spread", s.spread, "samples", (int)s.count);
+}
+
+void bench_times(struct bench *bench, const char *name, const char *limit,
+                 const struct times *times, size_t count)
+{
+    json_t *row = row_begin(bench, name, "measured"), *sides = json_array();
+
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(
+            sides, side_json(times[i].name, times[i].ns, times[i].count));
+    json_object_set_new(row, "unit", json_string("ns"));
+    json_object_set_new(row, "sides", sides);
+    if (limit != NULL)
+        json_object_set_new(row, "limit", json_string(limit));
+}
+
+void bench_scalar(struct bench *bench, const char *name, const char *unit,
+                  double value)
+{
+    json_t *row = row_begin(bench, name, "figure");
+
+    json_object_set_new(row, "unit", json_string(unit));
+    json_object_set_new(row, "value", json_real(value));
+}
+
+static void row_reason(struct bench *bench, const char *status,
+                       const char *format, va_list arguments)
+{
+    json_t *row = row_begin(bench, NULL, status);
+    char text[400];
+
+    vsnprintf(text, sizeof text, format, arguments);
+    json_object_set_new(row, "reason", json_string(text));
+    if (strcmp(status, "failed") == 0)
+        fprintf(stderr, "tandem-bench: %s: %s: %s: %s\n", bench->row->suite,
+                bench->device_text, bench->row->name, text);
+}
+
+void bench_absent(struct bench *bench, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    row_reason(bench, "absent", format, arguments);
+    va_end(arguments);
+}
+
+void bench_fail(struct bench *bench, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    row_reason(bench, "failed", format, arguments);
+    va_end(arguments);
+    bench->failed = true;
+}
+
+/* ---- turns ---- */
+
+struct turns {
+    const struct side *side;
+    uint64_t count; /* of the work in a turn */
+    double ns[MAX_SAMPLES];
+};
+
+/* Compiles, allocates and wakes what the work needs; then finds how often a
+ * turn does it.  The time of the last turn; negative: it failed. */
+static double warm_up(struct turns *turns, double fill_ns, uint64_t most)
+{
+    const struct side *side = turns->side;
+    double once = side->run(side->argument, 1);
+
+    turns->count = 1;
+    if (once >= 0)
+        once = side->run(side->argument, 1);
+    while (once >= 0 && turns->count < most &&
+           once * (double)turns->count < fill_ns / 2) {
+        double wanted = fill_ns / fmax(once, 1);
+
+        turns->count = wanted > 8.0 * (double)turns->count
+                           ? 8 * turns->count
+                           : (uint64_t)wanted + 1;
+        if (turns->count > most)
+            turns->count = most;
+        once = side->run(side->argument, turns->count);
+    }
+    return once < 0 ? -1 : once * (double)turns->count;
+}
+
+/* Samples that a side takes before it is another's turn. */
+#define STAY 3u
+
+/* Samples from first to end of one side, after a run that does not count: it
+ * leaves the caches, and the clocks, which follow a device's power, as this
+ * side has them, not as the last one did. */
+static bool take_turn(struct turns *t, uint32_t first, uint32_t end)
+{
+    double ns = t->side->run(t->side->argument, t->count);
+
+    for (uint32_t i = first; i < end && ns >= 0; i++)
+        ns = t->ns[i] = t->side->run(t->side->argument, t->count);
+    return ns >= 0;
+}
+
+/* Who goes first changes. */
+static const char *take_turns(struct turns *turns, size_t count,
+                              uint32_t samples)
+{
+    for (uint32_t i = 0; i < samples; i += STAY)
+        for (size_t j = 0; j < count; j++) {
+            struct turns *t = &turns[(i / STAY + j) % count];
+            uint32_t end = i + STAY < samples ? i + STAY : samples;
+
+            if (!take_turn(t, i, end))
+                return t->side->name;
+        }
+    return NULL;
+}
+
+static void contest_row(struct bench *bench, struct contest *contest,
+                        struct turns *turns, uint32_t samples)
+{
+    struct times times[CONTEST_SIDES];
+    json_t *row;
+
+    for (size_t i = 0; i < contest->count; i++)
+        times[i] =
+            (struct times){contest->sides[i].name, turns[i].ns, samples};
+    bench_times(bench, NULL, contest->limit, times, contest->count);
+    row = json_array_get(bench->rows, json_array_size(bench->rows) - 1);
+    json_object_set_new(row, "unit", json_string(contest->unit));
+    if (contest->work > 0)
+        json_object_set_new(row, "work", json_real(contest->work));
+    if (contest->error != NULL)
+        json_object_set(row, "error", contest->error);
+}
+
+void bench_compare(struct bench *bench, struct contest *contest)
+{
+    static struct turns turns[CONTEST_SIDES];
+    uint64_t most = contest->most > 0 ? contest->most : MOST_TIMES;
+    uint32_t samples = bench->samples;
+    const char *failed = NULL;
+
+    for (size_t i = 0; i < contest->count && failed == NULL; i++) {
+        double ns;
+
+        turns[i].side = &contest->sides[i];
+        ns = warm_up(&turns[i], turn_ns[bench->scale], most);
+        if (ns < 0)
+            failed = contest->sides[i].name;
+        if (ns > SLOW_NS)
+            samples = MIN_SAMPLES;
+    }
+    if (failed == NULL)
+        failed = take_turns(turns, contest->count, samples);
+    if (failed == NULL)
+        contest_row(bench, contest, turns, samples);
+    else
+        bench_fail(bench, "a call of %s failed: %s; %s", failed,
+                   bench->lane.backend != NULL
+                       ? bench->lane.backend->last_error()
+                       : "",
+                   tandem_last_error());
+    json_decref(contest->error);
+    contest->error = NULL;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A plain copy of memory of the device, nothing of ours between: what
+ * bandwidths are compared with.  With OpenCL clEnqueueCopyBuffer, on the CPU
+ * plugin's device memcpy.  Single-threaded.
+ */
+#ifndef TANDEM_BENCH_COPY_BASELINE_H
+#define TANDEM_BENCH_COPY_BASELINE_H
+
+#include "bench.h"
+
+/* "memcpy", "device copy". */
+const char *copier_name(const struct bench *bench);
+/* The contest, of ours so far, against a copy that reads and writes bytes bytes
+ * in all. */
+void copier_contest(struct bench *bench, struct contest *contest, double bytes);
+
+#endif

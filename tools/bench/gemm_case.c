@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Products measured; see product.h.
+ */
+#include <config.h>
+
+#include "gemm_case.h"
+
+#include "../common/clock.h"
+#ifdef BENCH_CBLAS
+#include <cblas.h>
+#endif
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { A, B, BIAS, C, OPERANDS };
+
+/* ---- sides ---- */
+
+/* Writes a's first element, as it is. */
+static enum tandem_status touch(struct product *p)
+{
+    struct lane *lane = &p->bench->lane;
+
+    return lane->backend->fill(lane->stream, p->buffers[A], 0, sizeof *p->a,
+                               p->a, sizeof *p->a);
+}
+
+static double run_gemm(struct product *p, const struct tandem_gemm *gemm,
+                       uint64_t count)
+{
+    struct lane *lane = &p->bench->lane;
+    uint64_t start = clock_now_ns();
+
+    for (uint64_t i = 0; i < count; i++)
+        if ((p->kept && touch(p) != TANDEM_OK) ||
+            lane->backend->gemm(lane->stream, gemm) != TANDEM_OK)
+            return -1;
+    if (lane_synchronize(lane) != TANDEM_OK)
+        return -1;
+    return (double)(clock_now_ns() - start) / (double)count;
+}
+
+static double run_whole(void *product, uint64_t count)
+{
+    struct product *p = product;
+
+    return run_gemm(p, &p->gemm, count);
+}
+
+static double run_plain(void *product, uint64_t count)
+{
+    struct product *p = product;
+
+    return run_gemm(p, &p->plain, count);
+}
+
+static enum tandem_status launch_after(struct product *p, uint32_t id,
+                                       const struct tandem_tensor_desc *c,
+                                       const struct tandem_tensor_desc *bias)
+{
+    struct lane *lane = &p->bench->lane;
+    const struct tandem_op op = {.struct_size = sizeof op, .id = id};
+    const struct tandem_tensor_desc *const in[] = {c, bias};
+
+    return lane->backend->launch(lane->stream, &op, in, bias == NULL ? 1 : 2,
+                                 &c, 1);
+}
+
+/* The product, then the bias, then relu. */
+static double run_three(void *product, uint64_t count)
+{
+    struct product *p = product;
+    struct lane *lane = &p->bench->lane;
+    const struct tandem_tensor_desc c = {.buffer = p->buffers[C],
+                                         .dtype = p->dtype,
+                                         .rank = 2,
+                                         .shape = {p->gemm.m, p->gemm.n},
+                                         .strides = {p->gemm.n, 1}};
+    const struct tandem_tensor_desc bias = {.buffer = p->buffers[BIAS],
+                                            .dtype = p->dtype,
+                                            .rank = 1,
+                                            .shape = {p->gemm.n},
+                                            .strides = {1}};
+    uint64_t start = clock_now_ns();
+
+    for (uint64_t i = 0; i < count; i++)
+        if (lane->backend->gemm(lane->stream, &p->plain) != TANDEM_OK ||
+            launch_after(p, TANDEM_OP_ADD, &c, &bias) != TANDEM_OK ||
+            launch_after(p, TANDEM_OP_RELU, &c, NULL) != TANDEM_OK)
+            return -1;
+    if (lane_synchronize(lane) != TANDEM_OK)
+        return -1;
+    return (double)(clock_now_ns() - start) / (double)count;
+}
+
+#ifdef BENCH_CBLAS
+static double run_cblas(void *product, uint64_t count)
+{
+    struct product *p = product;
+    const struct tandem_gemm *g = &p->plain;
+    int m = (int)g->m, n = (int)g->n, k = (int)g->k;
+    uint64_t start = clock_now_ns();
+
+    for (uint64_t i = 0; i < count; i++)
+        for (int64_t batch = 0; batch < g->batch; batch++)
+            cblas_sgemm(CblasRowMajor,
+                        g->flags & TANDEM_GEMM_TRANSPOSE_A ? CblasTrans
+                                                           : CblasNoTrans,
+                        g->flags & TANDEM_GEMM_TRANSPOSE_B ? CblasTrans
+                                                           : CblasNoTrans,
+                        m, n, k, 1, p->a + batch * g->m * g->k,
+                        (int)g->a.ld, p->b + batch * g->k * g->n,
+                        (int)g->b.ld, 0, p->c + batch * g->m * g->n, n);
+    return (double)(clock_now_ns() - start) / (double)count;
+}
+#endif
+
+/* ---- operands ---- */
+
+static float *values_create(const struct product *p, char operand)
+{
+    uint64_t count = product_elements(p, operand);
+    float *values = aligned_alloc(64, (count * sizeof(float) + 127) / 64 * 64);
+
+    for (uint64_t i = 0; values != NULL && i < count; i++)
+        values[i] = operand == 'c' ? 0 : product_value(p, operand, i);
+    return values;
+}
+
+static enum tandem_status buffers_open(struct product *p)
+{
+    static const char operands[OPERANDS] = {'a', 'b', '+', 'c'};
+    const float *values[OPERANDS] = {p->a, p->b, p->bias_values, NULL};
+    struct lane *lane = &p->bench->lane;
+    enum tandem_status status = TANDEM_OK;
+
+    for (int i = 0; i < OPERANDS && status == TANDEM_OK; i++) {
+        uint64_t count = product_elements(p, operands[i]);
+
+        status = lane->backend->alloc(lane->device,
+                                      count * TANDEM_DTYPE_BYTES(p->dtype),
+                                      &p->buffers[i]);
+        if (status == TANDEM_OK && values[i] != NULL)
+            status = operand_upload(p, p->buffers[i], values[i], count);
+    }
+    return status;
+}
+
+static void gemm_fill(struct product *p, struct tandem_gemm *g)
+{
+    bool ta = (g->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
+    bool tb = (g->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
+
+    g->a = (struct tandem_matrix){p->buffers[A], 0, ta ? g->m : g->k,
+                                  g->m * g->k};
+    g->b = (struct tandem_matrix){p->buffers[B], 0, tb ? g->k : g->n,
+                                  g->k * g->n};
+    g->c = (struct tandem_matrix){p->buffers[C], 0, g->n, g->m * g->n};
+    g->bias = NULL;
+    g->bias_kind = TANDEM_BIAS_NONE;
+    g->activation = TANDEM_OP_INVALID;
+    p->plain = *g;
+    if (p->bias) {
+        g->bias = p->buffers[BIAS];
+        g->bias_kind = TANDEM_BIAS_PER_COLUMN;
+    }
+    if (p->relu)
+        g->activation = TANDEM_OP_RELU;
+}
+
+static enum inputs row_inputs(const struct row *row)
+{
+    static const char *const words[] = {"",           "positive",
+                                        "rowscale",   "columnscale",
+                                        "depthscale", "extreme"};
+    int inputs = UNIFORM;
+
+    for (int i = POSITIVE; i <= EXTREME; i++)
+        if (row_has(row, words[i]))
+            inputs = i;
+    return (enum inputs)inputs;
+}
+
+static void gemm_read_row(struct product *p, const struct row *row)
+{
+    const int64_t *mnk = row->shape + (row->rank == 4 ? 1 : 0);
+
+    p->inputs = row_inputs(row);
+    p->bias = row_has(row, "bias");
+    p->relu = row_has(row, "relu");
+    p->kept = row_has(row, "kept");
+    p->dtype = row_has(row, "f16")    ? TANDEM_F16
+               : row_has(row, "bf16") ? TANDEM_BF16
+                                      : TANDEM_F32;
+    p->gemm = (struct tandem_gemm){
+        .struct_size = sizeof p->gemm,
+        .dtype = p->dtype,
+        .m = mnk[0],
+        .n = mnk[1],
+        .k = mnk[2],
+        .batch = row->rank == 4 ? row->shape[0] : 1,
+        .alpha = 1,
+    };
+    if (row_has(row, "ta"))
+        p->gemm.flags |= TANDEM_GEMM_TRANSPOSE_A;
+    if (row_has(row, "tb"))
+        p->gemm.flags |= TANDEM_GEMM_TRANSPOSE_B;
+    if (row_has(row, "tf32"))
+        p->gemm.flags |= TANDEM_GEMM_ALLOW_TF32;
+    if (row_has(row, "fast"))
+        p->gemm.flags |= TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
+}
+
+static void product_close(struct product *p)
+{
+    struct lane *lane = &p->bench->lane;
+
+    lane_synchronize(lane);
+#ifdef BENCH_OPENCL
+    clblast_destroy(p->clblast);
+#endif
+    for (int i = 0; i < OPERANDS; i++)
+        lane->backend->free(p->buffers[i]);
+    free(p->a);
+    free(p->b);
+    free(p->bias_values);
+    free(p->c);
+}
+
+static bool product_open(struct product *p, struct bench *bench)
+{
+    const struct tandem_backend *backend = bench->lane.backend;
+    struct tandem_op op = {.struct_size = sizeof op,
+                           .id = TANDEM_OP_GEMM,
+                           .gemm = &p->gemm};
+    enum tandem_status status;
+
+    memset(p, 0, sizeof *p);
+    p->bench = bench;
+    gemm_read_row(p, bench->row);
+    gemm_fill(p, &p->gemm);
+    status = backend->supports(bench->lane.device, &op, NULL, 0, NULL, 0);
+    if (status != TANDEM_OK) {
+        bench_absent(bench, "%s", backend->last_error());
+        return false;
+    }
+    p->a = values_create(p, 'a');
+    p->b = values_create(p, 'b');
+    p->bias_values = values_create(p, '+');
+    status = p->a == NULL || p->b == NULL || p->bias_values == NULL
+                 ? TANDEM_OUT_OF_MEMORY
+                 : buffers_open(p);
+    if (status == TANDEM_OK) {
+        gemm_fill(p, &p->gemm);
+        probe_fill(p, &p->probe);
+        return true;
+    }
+    bench_absent(bench, "no memory for it: %s", backend->last_error());
+    product_close(p);
+    return false;
+}
+
+/* ---- errors ---- */
+
+/* The errors of a side's last product, into the row's error object; the
+ * entrywise one, or negative. */
+static double add_error(struct product *p, struct contest *contest,
+                        const char *name, bool theirs)
+{
+    size_t n = (size_t)p->gemm.n;
+    float *rows = malloc(PROBE_SIDE * n * sizeof *rows);
+    double entrywise = -1, of_largest;
+    bool ok = rows != NULL;
+
+    for (uint32_t i = 0; i < p->probe.row_count && ok; i++) {
+        float *row = rows + i * n;
+
+        if (!theirs)
+            ok = operand_row(p, p->buffers[C], p->probe.rows[i], row);
+        else if (p->c != NULL)
+            memcpy(row, p->c + (size_t)p->probe.rows[i] * n,
+                   n * sizeof *row);
+#ifdef BENCH_OPENCL
+        else
+            ok = clblast_read(p->clblast, p->probe.rows[i], row);
+#endif
+    }
+    if (ok) {
+        gemm_reference_errors(&p->probe, rows, p->gemm.n, &entrywise,
+                              &of_largest);
+        json_object_set_new(contest->error, name,
+                            json_pack("{s:f, s:f}", "entrywise", entrywise,
+                                      "of_largest", of_largest));
+    }
+    free(rows);
+    return entrywise;
+}
+
+/* As the operator table's metric has it; of reduced precision what its
+ * rounding may do at most; of shared scales what backend.h allows, for the sum
+ * of a product's magnitudes is about k / 4 times its operands' scales, and
+ * depthscale's largest elements are 2^10. */
+static double error_limit(const struct product *p)
+{
+    double k = (double)p->gemm.k;
+    double shared = 0x1p-21 + (p->inputs == DEPTHSCALE ? 0x1p-15 : 0x1p-35);
+
+    if (p->dtype == TANDEM_BF16)
+        return 0x1p-7;
+    if (p->dtype == TANDEM_F16 || p->gemm.flags & TANDEM_GEMM_ALLOW_TF32)
+        return 0x1p-9;
+    return (8 + 2 * sqrt(k)) * 0x1p-23 +
+           (p->gemm.flags & TANDEM_GEMM_ALLOW_NORMWISE_ERROR ? shared : 0);
+}
+
+static bool product_right(struct product *p, struct contest *contest)
+{
+    double error = run_whole(p, 1) < 0
+                       ? -1
+                       : add_error(p, contest, "Tandem", false);
+
+    if (error < 0)
+        bench_fail(p->bench, "%s", p->bench->lane.backend->last_error());
+    else if (error > error_limit(p))
+        bench_fail(p->bench,
+                   "wrong: an entry is off by %g of the sum of its terms' "
+                   "magnitudes",
+                   error);
+    return error >= 0 && error <= error_limit(p);
+}
+
+/* ---- measuring ---- */
+
+/* The library that users would call, where the row is its plain product. */
+static void add_library(struct product *p, struct contest *contest)
+{
+    const char *name = NULL;
+    bench_fn run = NULL;
+    void *argument = p;
+
+    if (p->dtype != TANDEM_F32 ||
+        p->gemm.flags & TANDEM_GEMM_ALLOW_NORMWISE_ERROR)
+        return;
+#ifdef BENCH_OPENCL
+    if (bench_on_opencl(p->bench)) {
+        p->clblast = clblast_create(p);
+        name = p->clblast == NULL ? NULL : "CLBlast";
+        argument = p->clblast;
+        run = clblast_run;
+    }
+#endif
+#ifdef BENCH_CBLAS
+    if (bench_on_cpu_plugin(p->bench)) {
+        p->c = values_create(p, 'c');
+        name = p->c == NULL ? NULL : "CBLAS";
+        run = run_cblas;
+    }
+#endif
+    if (name == NULL)
+        return;
+    contest_add(contest, name, run, argument);
+    contest->limit = name;
+    if (!p->bias && run(argument, 1) >= 0)
+        add_error(p, contest, name, true);
+}
+
+static void row_measure(struct bench *bench)
+{
+    struct product p;
+    struct contest contest = {.unit = "GFLOP/s"};
+
+    if (!product_open(&p, bench))
+        return;
+    contest.error = json_object();
+    contest.work = 2.0 * (double)p.gemm.batch * (double)p.gemm.m *
+                   (double)p.gemm.n * (double)p.gemm.k;
+    contest_add(&contest, "Tandem", run_whole, &p);
+    if (product_right(&p, &contest)) {
+        if (p.bias) {
+            contest_add(&contest, "the product alone", run_plain, &p);
+            contest_add(&contest, "three launches", run_three, &p);
+        }
+        add_library(&p, &contest);
+        bench_compare(bench, &contest);
+    } else {
+        json_decref(contest.error);
+    }
+    product_close(&p);
+}
+
+/* On the same device, opened to keep what it packs. */
+static void kept_measure(struct bench *bench)
+{
+    const struct tandem_context_options options = {
+        .struct_size = sizeof(options)};
+    struct lane aside = bench->lane;
+    struct tandem_context *context;
+
+    if (!bench_on_opencl(bench)) {
+        bench_absent(bench, "nothing is packed here");
+        return;
+    }
+    if (tandem_context_create(&options, &context) != TANDEM_OK) {
+        bench_fail(bench, "%s", tandem_last_error());
+        return;
+    }
+    if (lane_open(&bench->lane, context, bench->device) == TANDEM_OK)
+        row_measure(bench);
+    else
+        bench_fail(bench, "%s", tandem_last_error());
+    lane_close(&bench->lane);
+    bench->lane = aside;
+    tandem_context_destroy(context);
+}
+
+void product_measure(struct bench *bench)
+{
+    if (row_has(bench->row, "kept"))
+        kept_measure(bench);
+    else
+        row_measure(bench);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The values of products, and some of their entries in float64; see
+ * product.h.
+ */
+#include <config.h>
+
+#include "gemm_case.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static uint32_t mix(uint32_t x)
+{
+    x ^= x >> 16;
+    x *= 0x7feb352du;
+    x ^= x >> 15;
+    x *= 0x846ca68bu;
+    return x ^ x >> 16;
+}
+
+/* The power of 2 that row, column or depth i is multiplied with. */
+static int power(uint64_t i)
+{
+    return (int)(mix((uint32_t)i + 3000) % 21) - 10;
+}
+
+static float scale(const struct product *p, char operand, uint64_t index)
+{
+    uint64_t n = (uint64_t)p->gemm.n, k = (uint64_t)p->gemm.k;
+    uint64_t m = (uint64_t)p->gemm.m;
+    bool a = operand == 'a', b = operand == 'b';
+
+    switch (p->inputs) {
+    case ROWSCALE:
+        return a ? ldexpf(1, power(index / k % m)) : 1;
+    case COLUMNSCALE:
+        return b ? ldexpf(1, power(index % n)) : 1;
+    case DEPTHSCALE:
+        return a   ? ldexpf(1, power(index % k))
+               : b ? ldexpf(1, -power(index / n % k))
+                   : 1;
+    case EXTREME:
+        return a ? 1e25f : b ? 1e-25f : 1;
+    default:
+        return 1;
+    }
+}
+
+float product_value(const struct product *p, char operand, uint64_t index)
+{
+    uint32_t bits = mix((uint32_t)index + (uint32_t)operand * 0x9e3779b9u);
+    float value = (float)(int32_t)((bits >> 8) - (1u << 23)) * 0x1p-23f;
+
+    /* Multiples of 1/128 are exact in bf16 and in f16. */
+    if (p->dtype != TANDEM_F32)
+        return floorf(value * 128) / 128;
+    if (p->inputs == POSITIVE)
+        return (value + 1) / 2;
+    return p->inputs == UNIFORM ? value : value * scale(p, operand, index);
+}
+
+uint64_t product_elements(const struct product *p, char operand)
+{
+    const struct tandem_gemm *g = &p->gemm;
+    int64_t one = operand == 'a'   ? g->m * g->k
+                  : operand == 'b' ? g->k * g->n
+                                   : g->m * g->n;
+
+    return operand == '+' ? (uint64_t)g->n : (uint64_t)(one * g->batch);
+}
+
+static uint32_t draw_indices(int64_t *out, int64_t extent, uint32_t seed)
+{
+    uint32_t count = extent < PROBE_SIDE ? (uint32_t)extent : PROBE_SIDE;
+
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = extent <= PROBE_SIDE
+                     ? (int64_t)i
+                     : (int64_t)(mix(seed + i) % (uint64_t)extent);
+    return count;
+}
+
+static void probe_entry(const struct product *p, struct probe *probe,
+                        uint32_t i, uint32_t j, const float *column)
+{
+    const struct tandem_gemm *g = &p->gemm;
+    bool turned = (g->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
+    const float *row = p->a + probe->rows[i] * (turned ? 1 : g->k);
+    int64_t step = turned ? g->m : 1;
+    double sum = 0, magnitude = 0;
+    uint32_t entry = i * PROBE_SIDE + j;
+
+    for (int64_t q = 0; q < g->k; q++) {
+        double term = (double)row[q * step] * (double)column[q];
+
+        sum += term;
+        magnitude += fabs(term);
+    }
+    if (p->bias) {
+        double bias = (double)p->bias_values[probe->columns[j]];
+
+        sum += bias;
+        magnitude += fabs(bias);
+    }
+    probe->want[entry] = p->relu && sum < 0 ? 0 : sum;
+    probe->magnitude[entry] = magnitude;
+}
+
+void probe_fill(const struct product *p, struct probe *probe)
+{
+    const struct tandem_gemm *g = &p->gemm;
+    bool turned = (g->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
+    float *column = malloc((size_t)g->k * sizeof *column);
+
+    probe->row_count = draw_indices(probe->rows, g->m, 1000);
+    probe->column_count = draw_indices(probe->columns, g->n, 2000);
+    for (uint32_t j = 0; j < probe->column_count && column != NULL; j++) {
+        int64_t at = probe->columns[j];
+
+        for (int64_t q = 0; q < g->k; q++)
+            column[q] = p->b[turned ? at * g->k + q : q * g->n + at];
+        for (uint32_t i = 0; i < probe->row_count; i++)
+            probe_entry(p, probe, i, j, column);
+    }
+    if (column == NULL)
+        probe->row_count = 0;
+    free(column);
+}
+
+void gemm_reference_errors(const struct probe *probe, const float *rows,
+                           int64_t n, double *out_entrywise,
+                           double *out_of_largest)
+{
+    double entrywise = 0, error = 0, largest = 0;
+
+    for (uint32_t i = 0; i < probe->row_count; i++)
+        for (uint32_t j = 0; j < probe->column_count; j++) {
+            uint32_t entry = i * PROBE_SIDE + j;
+            double got = (double)rows[i * n + probe->columns[j]];
+            double e = fabs(got - probe->want[entry]);
+
+            /* So that a NaN is the largest error of all. */
+            if (!(e <= error))
+                error = isnan(e) ? HUGE_VAL : e;
+            e /= fmax(probe->magnitude[entry], 1e-30);
+            if (!(e <= entrywise))
+                entrywise = isnan(e) ? HUGE_VAL : e;
+            largest = fmax(largest, fabs(probe->want[entry]));
+        }
+    *out_entrywise = entrywise;
+    *out_of_largest = error / fmax(largest, 1e-30);
+}

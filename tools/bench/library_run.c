@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operators through the library; see library_run.h.
+ */
+#include <config.h>
+
+#include "library_run.h"
+
+#include "../common/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LONG_SPOTS 4
+#define SPOTS 512
+
+static enum tandem_status trip_run(struct trip *t)
+{
+    struct tandem_context *context = t->bench->context;
+    bool linear = row_has(t->bench->row, "relu");
+    const struct tandem_matmul_options options = {
+        .struct_size = sizeof options,
+        .alpha = 1,
+        .bias = t->bias,
+        .activation = linear ? TANDEM_OP_RELU : TANDEM_OP_INVALID,
+        .device = t->bench->device,
+    };
+
+    if (t->c.op.id == TANDEM_OP_GEMM)
+        return tandem_matmul(context, &options, t->in[0], t->in[1],
+                             t->out[0]);
+    if (t->bench->device == TANDEM_ANY_DEVICE)
+        return tandem_run(context, &t->c.op, t->in, t->c.inputs, t->out,
+                          t->c.outputs);
+    return tandem_run_on(context, t->bench->device, &t->c.op, t->in,
+                         t->c.inputs, t->out, t->c.outputs);
+}
+
+double library_run_host_to_host(void *trip, uint64_t count)
+{
+    struct trip *t = trip;
+    uint64_t start = clock_now_ns();
+    enum tandem_status status = TANDEM_OK;
+
+    for (uint64_t i = 0; i < count && status == TANDEM_OK; i++) {
+        for (uint32_t j = 0; j < t->c.inputs && status == TANDEM_OK; j++)
+            status = tandem_tensor_host_written(t->in[j]);
+        if (status == TANDEM_OK && t->bias != NULL)
+            status = tandem_tensor_host_written(t->bias);
+        if (status == TANDEM_OK)
+            status = trip_run(t);
+        if (status == TANDEM_OK)
+            status = tandem_tensor_sync(t->out[0], TANDEM_TIMEOUT_INFINITE);
+    }
+    return status == TANDEM_OK
+               ? (double)(clock_now_ns() - start) / (double)count
+               : -1;
+}
+
+double trip_resident(void *trip, uint64_t count)
+{
+    struct trip *t = trip;
+    uint64_t start = clock_now_ns();
+    enum tandem_status status = TANDEM_OK;
+
+    for (uint64_t i = 0; i < count && status == TANDEM_OK; i++)
+        status = trip_run(t);
+    if (status == TANDEM_OK)
+        status = tandem_context_synchronize(t->bench->context,
+                                            TANDEM_TIMEOUT_INFINITE);
+    return status == TANDEM_OK
+               ? (double)(clock_now_ns() - start) / (double)count
+               : -1;
+}
+
+/* ---- opening ---- */
+
+static struct tandem_tensor *operand(struct trip *t,
+                                     const struct tandem_tensor_desc *desc,
+                                     void **out_memory)
+{
+    uint64_t bytes = (uint64_t)desc_bytes(desc);
+    struct tandem_tensor *tensor = NULL;
+
+    /* Every page is touched: none is made while it is timed. */
+    *out_memory = aligned_alloc(64, (bytes + 127) / 64 * 64);
+    if (*out_memory == NULL)
+        return NULL;
+    for (uint64_t i = 0; i < bytes / 4; i++)
+        ((float *)*out_memory)[i] =
+            desc->dtype == TANDEM_F32 ? seed_value(i) : 0;
+    tandem_tensor_wrap(t->bench->context, *out_memory, desc->dtype,
+                       desc->rank, desc->shape, NULL, 0, &tensor);
+    return tensor;
+}
+
+static bool operands_open(struct trip *t)
+{
+    for (uint32_t i = 0; i < t->c.inputs; i++) {
+        t->in[i] = operand(t, &t->c.in[i], &t->memory[i]);
+        if (t->in[i] == NULL)
+            return false;
+    }
+    for (uint32_t i = 0; i < t->c.outputs; i++) {
+        t->out[i] = operand(t, &t->c.out[i],
+                            &t->memory[TANDEM_MAX_OPERANDS + i]);
+        if (t->out[i] == NULL)
+            return false;
+    }
+    /* The bias is the first row of b. */
+    if (t->c.op.id == TANDEM_OP_GEMM && row_has(t->bench->row, "bias"))
+        return tandem_tensor_wrap(t->bench->context, t->memory[1], TANDEM_F32,
+                                  1, &t->c.n, NULL, 0, &t->bias) == TANDEM_OK;
+    return true;
+}
+
+bool trip_open(struct trip *t, struct bench *bench)
+{
+    memset(t, 0, sizeof *t);
+    t->bench = bench;
+    if (!bench_case(bench, &t->c))
+        return false;
+    if (operands_open(t))
+        return true;
+    bench_fail(bench, "no memory for it: %s", tandem_last_error());
+    return false;
+}
+
+void trip_close(struct trip *t)
+{
+    if (t->bench == NULL)
+        return;
+    tandem_context_synchronize(t->bench->context, TANDEM_TIMEOUT_INFINITE);
+    tandem_tensor_destroy(t->bias);
+    for (uint32_t i = 0; i < TANDEM_MAX_OPERANDS; i++) {
+        tandem_tensor_destroy(t->in[i]);
+        tandem_tensor_destroy(t->out[i]);
+    }
+    tandem_context_synchronize(t->bench->context, TANDEM_TIMEOUT_INFINITE);
+    for (uint32_t i = 0; i < 2 * TANDEM_MAX_OPERANDS; i++)
+        free(t->memory[i]);
+    memset(t, 0, sizeof *t);
+}
+
+/* ---- checking ---- */
+
+static bool spots_right(struct trip *t, uint64_t first, uint64_t count)
+{
+    const void *memory = t->memory[TANDEM_MAX_OPERANDS];
+    bool wide = t->c.out[0].dtype == TANDEM_I64;
+
+    for (uint64_t i = first; i < first + count; i++) {
+        double want, got = wide ? (double)((const int64_t *)memory)[i]
+                                : (double)((const float *)memory)[i];
+
+        /* All is positive, so that relu changes nothing. */
+        if (t->bias != NULL)
+            got -= (double)seed_value(i % (uint64_t)t->c.n);
+        if (!check_value(&t->c, i, got, &want)) {
+            bench_fail(t->bench, "wrong: element %llu is %g, not %g",
+                       (unsigned long long)i, got, want);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool trip_check(struct trip *t)
+{
+    uint64_t elements = (uint64_t)desc_elements(&t->c.out[0]);
+    bool flat = t->c.info->op_class == TANDEM_CLASS_UNARY ||
+                t->c.info->op_class == TANDEM_CLASS_BINARY;
+    uint64_t count = flat ? SPOTS : LONG_SPOTS;
+
+    memset(t->memory[TANDEM_MAX_OPERANDS], 0,
+           (size_t)desc_bytes(&t->c.out[0]));
+    if (tandem_tensor_host_written(t->out[0]) != TANDEM_OK ||
+        library_run_host_to_host(t, 1) < 0) {
+        bench_fail(t->bench, "%s", tandem_last_error());
+        return false;
+    }
+    count = count < elements ? count : elements;
+    return spots_right(t, 0, count) &&
+           spots_right(t, elements - count, count);
+}

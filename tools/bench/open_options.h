@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What devices are opened with besides the library's own keys: the command
+ * line's --option=KEY=VALUE (tandem_open_options in backend.h).
+ */
+#ifndef TANDEM_BENCH_OPEN_OPTIONS_H
+#define TANDEM_BENCH_OPEN_OPTIONS_H
+
+#include <stdint.h>
+
+#define OPENING_MOST 32u
+
+struct opening {
+    uint32_t count;
+    const char *keys[OPENING_MOST], *values[OPENING_MOST]; /* the caller's */
+};
+
+#endif

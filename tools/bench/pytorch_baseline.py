@@ -1,0 +1,528 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch on the rows that tandem-bench measures.
+
+Reads a result of tandem-bench (its --json; or --list --json, whose rows then
+run without anything beside them), runs each row that PyTorch has in PyTorch,
+on the GPU and on the CPU, and prints both figures and the ratio: above 1,
+Tandem is the faster.  Run it on the same machine, right after tandem-bench.
+TF32 is off unless a row says tf32.
+
+--update writes what was measured into the result, as further sides of its
+rows (see tools/bench/result_document.h); --json prints the updated result.
+
+Exit status: 0, 1 where rows failed, 2 for wrong usage, 77 where there is no
+PyTorch."""
+
+import argparse
+import json
+import math
+import os
+import statistics
+import sys
+import time
+
+SCHEMA = "tandem-bench 1"
+SAMPLES = 9
+TURN_NS = 2e6  # what a turn fills
+MOST_TIMES = 2000
+SLOW_NS = 1e9  # on the CPU, rows that take longer are left out
+PROBE_SIDE = 32
+MASK = 0xFFFFFFFF
+LABELLED = ("gather", "softmax_cross_entropy", "softmax_cross_entropy_grad")
+
+
+# ---- timing ----
+
+
+def measure(run, wait, slow_ns=math.inf):
+    """Median ns of one run in a stream, and the quartiles' distance over it;
+    None where one takes longer than slow_ns."""
+
+    def turn(count):
+        start = time.perf_counter_ns()
+        for _ in range(count):
+            run()
+        wait()
+        return (time.perf_counter_ns() - start) / count
+
+    turn(1)
+    once = turn(1)
+    if once > slow_ns:
+        return None
+    count = 1
+    while count < MOST_TIMES and once * count < TURN_NS / 2:
+        wanted = int(TURN_NS / max(once, 1)) + 1
+        count = min(8 * count, wanted, MOST_TIMES)
+        once = turn(count)
+    samples = [turn(count) for _ in range(SAMPLES)]
+    low, middle, high = statistics.quantiles(samples, n=4, method="inclusive")
+    return middle, (high - low) / middle
+
+
+# ---- matrix products: the values of tools/bench/gemm_reference.c ----
+
+
+def mix(x):
+    """The hash of 32 bits, of a number or of a tensor of int64."""
+    x = x & MASK
+    x = x ^ (x >> 16)
+    x = (x * 0x7FEB352D) & MASK
+    x = x ^ (x >> 15)
+    x = (x * 0x846CA68B) & MASK
+    return x ^ (x >> 16)
+
+
+def product_bits(operand, index):
+    """The integer, of 24 bits with a sign, that a value is made from."""
+    return (mix(index + ord(operand) * 0x9E3779B9) >> 8) - (1 << 23)
+
+
+def powers(torch, count, device):
+    """2 to the power of each row, column or depth."""
+    index = torch.arange(count, dtype=torch.int64, device=device)
+    return torch.exp2((mix(index + 3000) % 21 - 10).to(torch.float32))
+
+
+def scale(torch, operand, words, shape, device):
+    """What the operand's values are multiplied with, where they are."""
+    if operand == "a" and "rowscale" in words:
+        return powers(torch, shape[-2], device).view(-1, 1)
+    if operand == "b" and "columnscale" in words:
+        return powers(torch, shape[-1], device)
+    if operand == "a" and "depthscale" in words:
+        return powers(torch, shape[-1], device)
+    if operand == "b" and "depthscale" in words:
+        return 1 / powers(torch, shape[-2], device).view(-1, 1)
+    if operand in "ab" and "extreme" in words:
+        return torch.tensor(1e25 if operand == "a" else 1e-25,
+                            dtype=torch.float32, device=device)
+    return None
+
+
+def product_values(torch, operand, words, shape, dtype, device):
+    """What product_value gives for each element."""
+    count = math.prod(shape)
+    index = torch.arange(count, dtype=torch.int64, device=device)
+    values = product_bits(operand, index).to(torch.float32) * 2.0**-23
+    del index
+    if dtype != torch.float32:
+        values = torch.floor(values * 128) / 128
+    elif "positive" in words:
+        values = (values + 1) / 2
+    values = values.to(dtype).view(shape)
+    factor = scale(torch, operand, words, shape, device)
+    return values if factor is None else values * factor
+
+
+def draw_indices(extent, seed):
+    """Which rows or columns are compared with float64."""
+    if extent <= PROBE_SIDE:
+        return list(range(extent))
+    return [mix(seed + i) % extent for i in range(PROBE_SIDE)]
+
+
+class Product:
+    """A row of matrix products on a device."""
+
+    def __init__(self, torch, row, device):
+        words = row["detail"].split("+")
+        shape = row["shape"]
+        batch = shape[:-3]
+        m, n, k = shape[-3:]
+        dtype = {"f16": torch.float16, "bf16": torch.bfloat16}
+        self.torch = torch
+        self.words = words
+        self.tf32 = "tf32" in words
+        self.relu = "relu" in words
+        self.dtype = next((dtype[w] for w in words if w in dtype),
+                          torch.float32)
+        self.shape = (m, n)
+        turned_a, turned_b = "ta" in words, "tb" in words
+        a = self.values("a", batch + ([k, m] if turned_a else [m, k]), device)
+        b = self.values("b", batch + ([n, k] if turned_b else [k, n]), device)
+        self.a = a.transpose(-1, -2) if turned_a else a
+        self.b = b.transpose(-1, -2) if turned_b else b
+        self.bias = self.values("+", [n], device) if "bias" in words else None
+        self.c = torch.empty(batch + [m, n], dtype=self.dtype, device=device)
+
+    def values(self, operand, shape, device):
+        return product_values(self.torch, operand, self.words, shape,
+                              self.dtype, device)
+
+    def run(self):
+        """Into c."""
+        torch = self.torch
+        if self.bias is None:
+            torch.matmul(self.a, self.b, out=self.c)
+        else:
+            torch.addmm(self.bias, self.a, self.b, out=self.c)
+        if self.relu:
+            torch.relu_(self.c)
+
+    def error(self):
+        """Of some entries of the first batch, against float64."""
+        m, n = self.shape
+        a, b, c = (x if x.dim() == 2 else x[0] for x in
+                   (self.a, self.b, self.c))
+        rows, columns = draw_indices(m, 1000), draw_indices(n, 2000)
+        a, b = a[rows].double(), b[:, columns].double()
+        want, magnitude = a @ b, a.abs() @ b.abs()
+        if self.bias is not None:
+            bias = self.bias[columns].double()
+            want, magnitude = want + bias, magnitude + bias.abs()
+        if self.relu:
+            want = want.clamp_min(0)
+        off = (c[rows][:, columns].double() - want).abs()
+        return {
+            "entrywise": float((off / magnitude.clamp_min(1e-30)).max()),
+            "of_largest": float(off.max() / max(float(want.abs().max()),
+                                                1e-30)),
+        }
+
+
+# ---- operators ----
+
+
+def axes_of(row):
+    """The axes that a row reduces: one, or None for all."""
+    detail = row["detail"]
+    return int(detail[5:]) if detail.startswith("axis=") else None
+
+
+def reduction(torch, name, row):
+    """sum, mean, amax, argmax over the row's axes."""
+    function = getattr(torch, name)
+    axis = axes_of(row)
+    if axis is None:
+        return lambda x: function(x)
+    return lambda x: function(x, dim=axis)
+
+
+def operator(torch, row):
+    """(function, shapes of its inputs) of a row, or None."""
+    name, shape = row["op"], row["shape"]
+    f = torch.nn.functional
+    unary = {
+        "relu": torch.relu, "leaky_relu": lambda x: f.leaky_relu(x, 1.0),
+        "elu": f.elu, "clip": lambda x: torch.clamp(x, -1, 1),
+        "sigmoid": torch.sigmoid, "tanh": torch.tanh, "swish": f.silu,
+        "gelu": f.gelu, "exp": torch.exp, "copy": torch.clone,
+        "softmax": lambda x: torch.softmax(x, dim=-1),
+        "log_softmax": lambda x: torch.log_softmax(x, dim=-1),
+        "transpose": lambda x: x.t().contiguous(),
+    }
+    reduced = {"reduce_sum": "sum", "reduce_mean": "mean",
+               "reduce_max": "amax", "argmax": "argmax"}
+    if name in unary:
+        return unary[name], [shape]
+    if name in reduced:
+        return reduction(torch, reduced[name], row), [shape]
+    last = shape[-1:]
+    others = {
+        "add": (torch.add, [shape, shape]),
+        "dot": (torch.dot, [shape, shape]),
+        "layer_norm": (lambda x, w, b: f.layer_norm(x, last, w, b),
+                       [shape, last, last]),
+        "rms_norm": (lambda x, w: f.rms_norm(x, last, w), [shape, last]),
+        "conv2d": (f.conv2d, [shape, [16, 1, 5, 5]]),
+        "max_pool": (lambda x: f.max_pool2d(x, 2), [shape]),
+    }
+    return others.get(name)
+
+
+def scattered(torch, count, limit, device):
+    """Integers in [0, limit), as seed_index of check.c."""
+    index = torch.arange(count, dtype=torch.int64, device=device)
+    return index * 2654435761 % limit
+
+
+def labelled_run(torch, row, device):
+    """A row of the operators that take labels or indices, one a row."""
+    rows, columns = row["shape"]
+    x = torch.rand(rows, columns, device=device) + 0.5
+    if row["op"] == "gather":
+        index = scattered(torch, rows, rows, device).to(torch.int32)
+        return lambda: torch.index_select(x, 0, index)
+    labels = scattered(torch, rows, columns, device)
+    loss = torch.nn.functional.cross_entropy
+    if row["op"] == "softmax_cross_entropy":
+        return lambda: loss(x, labels, reduction="none")
+    x.requires_grad_()
+
+    def gradient():
+        with torch.enable_grad():
+            torch.autograd.grad(loss(x, labels, reduction="sum"), x)
+
+    return gradient
+
+
+def optimizer_run(torch, row, device):
+    """Steps of an optimizer in one pass, with op_case.c's attributes."""
+    w = torch.rand(*row["shape"], device=device) + 0.5
+    w.grad = torch.rand(*row["shape"], device=device) + 0.5
+    if row["op"] == "adam":
+        return torch.optim.Adam([w], lr=0.001, fused=True).step
+    return torch.optim.SGD([w], lr=0.01, momentum=0.9, fused=True).step
+
+
+def gemm_on_host(torch, row, device):
+    """From the host's memory to it."""
+    m, n, k = row["shape"]
+    a, b = torch.rand(m, k) + 0.5, torch.rand(k, n) + 0.5
+    bias = torch.rand(n) + 0.5 if "bias" in row["detail"] else None
+
+    def run():
+        x, y = a.to(device), b.to(device)
+        z = x @ y if bias is None else torch.addmm(bias.to(device), x, y)
+        return (torch.relu_(z) if "relu" in row["detail"] else z).cpu()
+
+    return run
+
+
+def transfer(torch, row, device):
+    """A row of the suite transfer, or None."""
+    pinned = row["detail"] == "pinned"
+    if row["detail"] == "mapped" or device == "cpu":
+        return None
+    elements = row["shape"][0] // 4
+    host = torch.ones(elements, pin_memory=pinned)
+    there = torch.ones(elements, device=device)
+    up = row["mode"] == "upload"
+    target, source = (there, host) if up else (host, there)
+
+    def run():
+        target.copy_(source)
+        torch.cuda.synchronize()
+
+    return run
+
+
+def view_run(torch, row, device):
+    """A sum of operands that do not lie in one piece, as suite_bandwidth.c's."""
+    rows, columns = row["shape"]
+    x, y, z = (torch.rand(rows * columns + 1, device=device) for _ in "xyz")
+    take = {"unaligned": 1, "pitched": 32, "broadcast": 0}[row["detail"]]
+    first = 1 if row["detail"] == "unaligned" else 0
+    a, b = (t[first:first + rows * columns].view(rows, columns)
+            [:, :columns - take] for t in (x, y))
+    if row["detail"] == "broadcast":
+        b = b[:1]
+    out = z[:rows * columns].view(rows, columns)[:, :columns - take]
+    return lambda: torch.add(a, b, out=out)
+
+
+def plain_run(torch, row, device):
+    """What runs a row of the operators, or None where PyTorch has none."""
+    if row["op"] == "add" and row["detail"]:
+        return view_run(torch, row, device)
+    if row["op"] in LABELLED:
+        return labelled_run(torch, row, device)
+    if row["op"] in ("sgd", "adam"):
+        return optimizer_run(torch, row, device)
+    found = operator(torch, row)
+    if found is None:
+        return None
+    function, shapes = found
+    where = "cpu" if row["mode"] == "host" else device
+    inputs = [torch.rand(*s, device=where) + 0.5 for s in shapes]
+    if row["mode"] == "host":
+        return lambda: function(*[x.to(device) for x in inputs]).cpu()
+    return lambda: function(*inputs)
+
+
+def run_row(torch, row, device):
+    """A side of the row and its error, or None."""
+    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+    product = None
+    if row["mode"] not in ("stream", "wait", "host", "upload", "download"):
+        return None
+    if row["op"] == "transfer":
+        run = transfer(torch, row, device)
+    elif row["op"] == "gemm" and row["mode"] == "host":
+        run = gemm_on_host(torch, row, device)
+    elif row["op"] == "gemm":
+        product = Product(torch, row, device)
+        torch.backends.cuda.matmul.allow_tf32 = product.tf32
+        run = product.run
+    else:
+        run = plain_run(torch, row, device)
+    if run is None:
+        return None
+    if row["mode"] == "wait":
+        work = run
+
+        def run():
+            work()
+            wait()
+
+    times = measure(run, wait, SLOW_NS if device == "cpu" else math.inf)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    if times is None:
+        return None
+    side = {"name": side_name(device), "ns": times[0], "spread": times[1],
+            "samples": SAMPLES}
+    return side, product.error() if product is not None else None
+
+
+def side_name(device):
+    return "PyTorch CUDA" if device == "cuda" else "PyTorch CPU"
+
+
+# ---- results ----
+
+
+def devices_of(torch, document, row):
+    """Where PyTorch runs a row."""
+    cuda = ["cuda"] if torch.cuda.is_available() else []
+    name = row.get("device")
+    if name is None:
+        return cuda or ["cpu"]
+    if name == "any":
+        return cuda + ["cpu"]
+    model = next((d["name"] for d in document["devices"]
+                  if d["device"] == name), "")
+    if cuda and torch.cuda.get_device_name() in model:
+        return cuda + (["cpu"] if row["suite"] == "reports" else [])
+    return ["cpu"]
+
+
+def figure(row, ns):
+    """As tandem-bench prints it."""
+    work = row.get("work", 0)
+    if work:
+        return "%.4g %s" % (work / ns, row["unit"])
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if ns >= size:
+            return "%.4g %s" % (ns / size, unit)
+    return "%.3g ns" % ns
+
+
+def add_side(row, side, error):
+    """Into the row; PyTorch is the limit where users would take it."""
+    ours = row["sides"][0]
+    row["sides"] = [s for s in row["sides"] if s["name"] != side["name"]]
+    row["sides"].append(side)
+    if error is not None:
+        row.setdefault("error", {})[side["name"]] = error
+    if row["suite"] in ("gemm", "reports"):
+        names = [s["name"] for s in row["sides"]]
+        if side["name"] == "PyTorch CUDA" or (
+                "limit" not in row and "PyTorch CUDA" not in names):
+            row["limit"] = side["name"]
+    return side["ns"] / ours["ns"]
+
+
+def report(row, side, ratio, out):
+    text = "  %-10s %-44s %14s" % (row.get("device", ""), row["name"],
+                                   figure(row, row["sides"][0]["ns"])
+                                   if "sides" in row else "")
+    speed = "speed %.3f" % ratio if ratio is not None else ""
+    print("%s  %-12s %14s (+-%2.0f%%)  %s"
+          % (text, side["name"], figure(row, side["ns"]),
+             50 * side["spread"], speed), file=out, flush=True)
+
+
+def tidy(torch, device):
+    """Gives large blocks back, so that all rows fit."""
+    if device == "cuda" and torch.cuda.memory_reserved() > 1 << 33:
+        torch.cuda.empty_cache()
+
+
+def run_document(torch, document, out):
+    """Every row that was measured, once per device; how many failed."""
+    known, failed = {}, 0
+    listed = "devices" not in document
+    rows = [r for r in document["rows"]
+            if listed or r["status"] == "measured"]
+    for row in rows:
+        for device in devices_of(torch, document, row):
+            key = (device, row["op"], row["mode"], row["detail"],
+                   tuple(row["shape"]))
+            if key not in known:
+                try:
+                    known[key] = run_row(torch, row, device)
+                except Exception as error:  # one row's: the others go on
+                    print("pytorch_baseline: %s, %s: %s"
+                          % (row["name"], device, error), file=sys.stderr)
+                    known[key] = None
+                    failed += 1
+                tidy(torch, device)
+            if known[key] is None:
+                continue
+            side, error = known[key]
+            ratio = None if listed else add_side(row, dict(side), error)
+            report(row, side, ratio, out)
+    return failed
+
+
+def write_document(document, out):
+    """As tandem-bench writes it: one row a line."""
+    def text(value):
+        if isinstance(value, list):
+            return "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
+        return json.dumps(value)
+
+    out.write("{" + ",".join('\n "%s": %s' % (key, text(value))
+                             for key, value in document.items()) + "\n}\n")
+
+
+def read_document(path):
+    """The result, or an exit with 2."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        if document["schema"] != SCHEMA or not isinstance(document["rows"],
+                                                          list):
+            raise ValueError("not of the schema %r" % SCHEMA)
+        return document
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        print("pytorch_baseline: %s: %s" % (path, error), file=sys.stderr)
+        sys.exit(2)
+
+
+def update(document, path):
+    """Replaces the file whole or not at all."""
+    with open(path + ".part", "w", encoding="utf-8") as file:
+        write_document(document, file)
+    os.replace(path + ".part", path)
+
+
+def main():
+    """Reads, runs, prints."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("result", help="of tandem-bench --json")
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    document = read_document(arguments.result)
+    try:
+        import torch
+    except ImportError:
+        print("pytorch_baseline: PyTorch is not installed: nothing to compare "
+              "with", file=sys.stderr)
+        return 77
+    if torch.cuda.is_available():
+        where = torch.cuda.get_device_name()
+    else:
+        where = "CPU alone: PyTorch sees no CUDA device"
+    out = sys.stderr if arguments.json else sys.stdout
+    print("PyTorch %s on %s; TF32 off unless a row says tf32"
+          % (torch.__version__, where), file=out)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    with torch.no_grad():
+        failed = run_document(torch, document, out)
+    document["pytorch"] = {"version": torch.__version__, "device": where,
+                           "tf32": False}
+    if arguments.update:
+        update(document, arguments.result)
+    if arguments.json:
+        write_document(document, sys.stdout)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

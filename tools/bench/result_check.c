@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Spot checks of results before they are timed: the first and the last
+ * elements of an output against the formula; see bench.h.
+ */
+#include <config.h>
+
+#include "bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SPOT 512               /* elements at either end */
+#define SEED_PERIOD (1u << 18) /* floats after which lane_buffer repeats */
+#define LONG_SPOTS 4           /* of results with many inputs each */
+
+float seed_value(uint64_t index)
+{
+    static float values[SEED_PERIOD];
+    static bool made;
+
+    if (!made) {
+        uint32_t state = 12345;
+
+        for (uint32_t i = 0; i < SEED_PERIOD; i++) {
+            state = state * 1664525u + 1013904223u;
+            values[i] = 0.5f + (float)(state >> 8) / 16777216.0f;
+        }
+        made = true;
+    }
+    return values[index % SEED_PERIOD];
+}
+
+int32_t seed_index(uint64_t index, int64_t limit)
+{
+    return (int32_t)(index * 2654435761u % (uint64_t)limit);
+}
+
+/* count values from start on, step apart. */
+struct run {
+    uint64_t start, count, step;
+};
+
+static double value_at(const struct run *run, uint64_t i)
+{
+    return (double)seed_value(run->start + i * run->step);
+}
+
+/* The sum of the values (power 0: of their exponentials, 1, 2). */
+static double sum_of(const struct run *run, int power)
+{
+    uint64_t periods = run->count / SEED_PERIOD;
+    double sum = 0;
+
+    if (periods > 1) {
+        const struct run one = {run->start, SEED_PERIOD, run->step};
+        const struct run rest = {run->start, run->count % SEED_PERIOD,
+                                 run->step};
+
+        return (double)periods * sum_of(&one, power) + sum_of(&rest, power);
+    }
+    for (uint64_t i = 0; i < run->count; i++) {
+        double x = value_at(run, i);
+
+        sum += power == 0 ? exp(x) : power == 1 ? x : x * x;
+    }
+    return sum;
+}
+
+static double largest_of(const struct run *run, uint64_t *out_where)
+{
+    double largest = -HUGE_VAL;
+
+    *out_where = 0;
+    for (uint64_t i = 0; i < run->count && i < SEED_PERIOD; i++)
+        if (value_at(run, i) > largest) {
+            largest = value_at(run, i);
+            *out_where = i;
+        }
+    return largest;
+}
+
+static double expected_gemm(const struct opcase *c, uint64_t index)
+{
+    uint64_t m = (uint64_t)c->m, n = (uint64_t)c->n, k = (uint64_t)c->k;
+    uint64_t batch = index / (m * n), i = index / n % m, j = index % n;
+    double sum = 0;
+
+    for (uint64_t p = 0; p < k; p++)
+        sum += (double)seed_value((batch * m + i) * k + p) *
+               (double)seed_value((batch * k + p) * n + j);
+    return sum;
+}
+
+/* What goes into element index of a reduction's output: one axis or all. */
+static struct run reduced_run(const struct opcase *c, uint64_t index)
+{
+    const struct tandem_tensor_desc *in = &c->in[0];
+    struct run run = {0, 1, 1};
+    uint64_t inner = 1, axis = 0;
+
+    if (c->out[0].rank == 0) {
+        run.count = (uint64_t)desc_elements(in);
+        return run;
+    }
+    while ((c->ints[0] >> axis & 1) == 0)
+        axis++;
+    for (uint64_t i = axis + 1; i < in->rank; i++)
+        inner *= (uint64_t)in->shape[i];
+    run.count = (uint64_t)in->shape[axis];
+    run.step = inner;
+    run.start = index / inner * inner * run.count + index % inner;
+    return run;
+}
+
+static double expected_reduction(const struct opcase *c, uint64_t index)
+{
+    struct run run = reduced_run(c, index);
+    uint64_t where;
+    double largest;
+
+    switch (c->op.id) {
+    case TANDEM_OP_SUM:
+        return sum_of(&run, 1);
+    case TANDEM_OP_MEAN:
+        return sum_of(&run, 1) / (double)run.count;
+    case TANDEM_OP_DOT:
+        run.count = (uint64_t)c->in[0].shape[0];
+        return sum_of(&run, 2);
+    default:
+        largest = largest_of(&run, &where);
+        return c->op.id == TANDEM_OP_ARGMAX ? (double)where : largest;
+    }
+}
+
+/* Along the last axis. */
+static double expected_row(const struct opcase *c, uint64_t index)
+{
+    const struct tandem_tensor_desc *in = &c->in[0];
+    uint64_t columns = (uint64_t)in->shape[in->rank - 1];
+    struct run run = {index - index % columns, columns, 1};
+    double x = (double)seed_value(index), n = (double)columns, mean, epsilon;
+
+    if (c->op.id == TANDEM_OP_SOFTMAX)
+        return exp(x) / sum_of(&run, 0);
+    if (c->op.id == TANDEM_OP_LOG_SOFTMAX)
+        return x - log(sum_of(&run, 0));
+    /* The scale and the shift of a norm, where it has them, begin as every
+     * buffer does. */
+    epsilon = c->info->float_count > 0 ? c->floats[0] : 0;
+    mean = strcmp(c->info->name, "layer_norm") == 0 ? sum_of(&run, 1) / n : 0;
+    x = (x - mean) / sqrt((sum_of(&run, 2) / n - mean * mean) + epsilon);
+    if (c->inputs > 1)
+        x *= (double)seed_value(index % columns);
+    return c->inputs > 2 ? x + (double)seed_value(index % columns) : x;
+}
+
+static double expected_gather(const struct opcase *c, uint64_t index)
+{
+    uint64_t columns = (uint64_t)c->in[0].shape[1];
+    int32_t row = seed_index(index / columns, c->index_limit);
+
+    return (double)seed_value((uint64_t)row * columns + index % columns);
+}
+
+/* Of a row's logits and label. */
+static double expected_cross_entropy(const struct opcase *c, uint64_t index)
+{
+    bool gradient = c->op.id == TANDEM_OP_CROSS_ENTROPY_GRAD;
+    uint64_t columns = (uint64_t)c->in[0].shape[1];
+    uint64_t row = gradient ? index / columns : index;
+    uint64_t label = (uint64_t)seed_index(row, c->index_limit);
+    const struct run run = {row * columns, columns, 1};
+
+    if (!gradient)
+        return log(sum_of(&run, 0)) - value_at(&run, label);
+    return c->floats[0] * (exp((double)seed_value(index)) / sum_of(&run, 0) -
+                           (index % columns == label));
+}
+
+/* What seed_step puts at an index of an optimizer's input: w, g, m or v. */
+static float step_value(uint64_t index, uint32_t input)
+{
+    return seed_value(index + input * 1009);
+}
+
+/* Output number output of the first step. */
+static double expected_step(const struct opcase *c, uint32_t output,
+                            uint64_t index)
+{
+    const double *f = c->floats;
+    bool adam = c->op.id == TANDEM_OP_ADAM;
+    double w = (double)step_value(index, 0), g = (double)step_value(index, 1);
+    double m = (double)step_value(index, 2), v = (double)step_value(index, 3);
+
+    m = f[1] * m + (1 - f[adam ? 1 : 2]) * g;
+    v = f[2] * v + (1 - f[2]) * g * g;
+    if (output > 0)
+        return output == 1 ? m : v;
+    if (!adam)
+        return w - f[0] * m;
+    return w - f[0] * m / (1 - f[1]) / (sqrt(v / (1 - f[2])) + f[3]);
+}
+
+static double expected_unary(const struct opcase *c, double x)
+{
+    switch (c->op.id) {
+    case TANDEM_OP_RELU:
+    case TANDEM_OP_LEAKY_RELU:
+    case TANDEM_OP_ELU:
+    case TANDEM_OP_COPY:
+        return x;
+    case TANDEM_OP_ADD:
+        return x + x;
+    case TANDEM_OP_CLIP:
+        return fmin(x, c->floats[1]);
+    case TANDEM_OP_EXP:
+        return exp(x);
+    case TANDEM_OP_SIGMOID:
+        return 1 / (1 + exp(-x));
+    case TANDEM_OP_TANH:
+        return tanh(x);
+    case TANDEM_OP_SWISH:
+        return x / (1 + exp(-x));
+    case TANDEM_OP_GELU:
+        return x * (1 + erf(x / sqrt(2.0))) / 2;
+    default:
+        return NAN;
+    }
+}
+
+static bool is_norm(const struct opcase *c)
+{
+    return strcmp(c->info->name, "layer_norm") == 0 ||
+           strcmp(c->info->name, "rms_norm") == 0;
+}
+
+/* The value of the output of that number at index. */
+static double expected(const struct opcase *c, uint32_t output, uint64_t index)
+{
+    const struct tandem_tensor_desc *in = &c->in[0];
+    uint64_t columns = in->rank > 0 ? (uint64_t)in->shape[in->rank - 1] : 1;
+    uint64_t rows = in->rank > 1 ? (uint64_t)in->shape[0] : 1;
+
+    if (is_norm(c))
+        return expected_row(c, index);
+    switch (c->info->op_class) {
+    case TANDEM_CLASS_REDUCE:
+    case TANDEM_CLASS_ARG_REDUCE:
+    case TANDEM_CLASS_DOT:
+        return expected_reduction(c, index);
+    case TANDEM_CLASS_SOFTMAX:
+        return expected_row(c, index);
+    case TANDEM_CLASS_TRANSPOSE:
+        return (double)seed_value(index % rows * columns + index / rows);
+    case TANDEM_CLASS_GEMM:
+        return expected_gemm(c, index);
+    case TANDEM_CLASS_GATHER:
+        return expected_gather(c, index);
+    case TANDEM_CLASS_CROSS_ENTROPY:
+        return expected_cross_entropy(c, index);
+    case TANDEM_CLASS_OPTIMIZER:
+        return expected_step(c, output, index);
+    default:
+        return expected_unary(c, (double)seed_value(index));
+    }
+}
+
+static bool is_near(double value, double wanted)
+{
+    return fabs(value - wanted) <= 1e-4 * fabs(wanted) + 1e-6;
+}
+
+bool check_value(const struct opcase *c, uint64_t index, double value,
+                 double *out_expected)
+{
+    *out_expected = expected(c, 0, index);
+    return is_near(value, *out_expected);
+}
+
+static bool check_range(struct bench *bench, struct work *work,
+                        uint32_t output, uint64_t first, uint64_t count)
+{
+    const struct tandem_tensor_desc *out = &work->c.out[output];
+    struct lane *lane = work->lane;
+    bool wide = out->dtype == TANDEM_I64;
+    uint64_t bytes = wide ? sizeof(int64_t) : sizeof(float);
+    int64_t integers[SPOT];
+    float *floats = (float *)integers;
+    enum tandem_status status = lane->backend->download(
+        lane->stream, out->buffer, first * bytes, integers, count * bytes, 0,
+        TANDEM_TIMEOUT_INFINITE);
+
+    if (status != TANDEM_OK) {
+        bench_fail(bench, "%s", lane->backend->last_error());
+        return false;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        double got = wide ? (double)integers[i] : (double)floats[i];
+        double want = expected(&work->c, output, first + i);
+
+        if (!is_near(got, want)) {
+            bench_fail(bench, "wrong: element %llu is %g, not %g",
+                       (unsigned long long)(first + i), got, want);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The inputs of an optimizer, which update some of them, are no longer alike
+ * where they are looked at. */
+static enum tandem_status seed_step(struct work *work, uint64_t first,
+                                    uint64_t count)
+{
+    struct lane *lane = work->lane;
+    enum tandem_status status = TANDEM_OK;
+
+    for (uint32_t i = 1; i < work->c.inputs && status == TANDEM_OK; i++) {
+        float values[SPOT];
+
+        for (uint64_t j = 0; j < count; j++)
+            values[j] = step_value(first + j, i);
+        status = lane->backend->upload(lane->stream, work->c.in[i].buffer,
+                                       first * sizeof *values, values,
+                                       count * sizeof *values, 0);
+    }
+    return status;
+}
+
+bool check_work(struct bench *bench, struct work *work)
+{
+    const struct opcase *c = &work->c;
+    uint64_t elements = (uint64_t)desc_elements(&c->out[0]), count = SPOT;
+    enum tandem_status status = TANDEM_OK;
+    double inputs = 0;
+    uint64_t ns;
+
+    if (c->info->op_class == TANDEM_CLASS_OPTIMIZER) {
+        count = count < elements ? count : elements;
+        status = seed_step(work, 0, count);
+        if (status == TANDEM_OK)
+            status = seed_step(work, elements - count, count);
+    }
+    if (status != TANDEM_OK || work_stream(work, 1, &ns) != TANDEM_OK) {
+        bench_fail(bench, "%s", work->lane->backend->last_error());
+        return false;
+    }
+    for (uint32_t i = 0; i < c->inputs; i++)
+        inputs += desc_elements(&c->in[i]);
+    if (inputs > 8.0 * (double)elements ||
+        c->info->op_class == TANDEM_CLASS_SOFTMAX || is_norm(c) ||
+        c->info->op_class == TANDEM_CLASS_GEMM)
+        count = LONG_SPOTS;
+    count = count < elements ? count : elements;
+    for (uint32_t i = 0; i < c->outputs; i++)
+        if (!check_range(bench, work, i, 0, count) ||
+            !check_range(bench, work, i, elements - count, count))
+            return false;
+    return true;
+}

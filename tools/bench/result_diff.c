@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A result against an earlier one; see result_document.h.
+ */
+#include <config.h>
+
+#include "result_document.h"
+
+#include "../common/text_table.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Two runs differ by this much where nothing changed. */
+#define LEAST_CHANGE 0.03
+
+struct tally {
+    struct table table;
+    size_t same, slower, faster, gone, added, other;
+};
+
+static const json_t *find_row(const json_t *document, const json_t *like)
+{
+    static const char *const keys[] = {"device", "suite", "name"};
+    const json_t *row;
+    size_t i;
+
+    json_array_foreach(json_object_get(document, "rows"), i, row) {
+        bool same = true;
+
+        for (size_t j = 0; j < sizeof keys / sizeof keys[0]; j++)
+            same = same && strcmp(row_text(row, keys[j]),
+                                  row_text(like, keys[j])) == 0;
+        if (same)
+            return row;
+    }
+    return NULL;
+}
+
+static void add_line(struct tally *tally, const json_t *row, const char *was,
+                     const char *is, const char *change, const char *beside)
+{
+    table_row(&tally->table);
+    table_cell(&tally->table, "%s %s: %s", row_text(row, "device"),
+               row_text(row, "suite"), row_text(row, "name"));
+    table_cell(&tally->table, "%s", was);
+    table_cell(&tally->table, "%s", is);
+    table_cell(&tally->table, "%s", change);
+    table_cell(&tally->table, "%s", beside);
+}
+
+/* What the first reference that both have did: the machine's own change. */
+static void reference_change(const json_t *was, const json_t *is, char out[64])
+{
+    const json_t *sides = json_object_get(is, "sides"), *side;
+    size_t i;
+
+    out[0] = '\0';
+    json_array_foreach(sides, i, side) {
+        const json_t *other = row_side(was, row_text(side, "name"));
+
+        if (i == 0 || other == NULL)
+            continue;
+        snprintf(out, 64, "%.30s %+.1f%%", row_text(side, "name"),
+                 100 * (row_number(side, "ns") / row_number(other, "ns") - 1));
+        return;
+    }
+}
+
+static void compare_times(struct tally *tally, const json_t *was,
+                          const json_t *is)
+{
+    const json_t *a = row_side(was, NULL), *b = row_side(is, NULL);
+    double change = row_number(b, "ns") / row_number(a, "ns") - 1;
+    double spread = row_number(a, "spread") + row_number(b, "spread");
+    char before[TEXT_BYTES], after[TEXT_BYTES], text[48], beside[64];
+
+    if (fabs(change) <= fmax(spread, LEAST_CHANGE)) {
+        tally->same++;
+        return;
+    }
+    if (change > 0)
+        tally->slower++;
+    else
+        tally->faster++;
+    snprintf(text, sizeof text, "%s %.1f%%", change > 0 ? "SLOWER" : "faster",
+             100 * fabs(change));
+    reference_change(was, is, beside);
+    add_line(tally, is, row_figure(before, was, a), row_figure(after, is, b),
+             text, beside);
+}
+
+static void compare_row(struct tally *tally, const json_t *was,
+                        const json_t *is)
+{
+    const char *before = row_text(was, "status");
+    const char *after = row_text(is, "status");
+
+    if (strcmp(before, after) != 0) {
+        tally->other++;
+        add_line(tally, is, before, after, "", "");
+    } else if (strcmp(after, "measured") == 0) {
+        compare_times(tally, was, is);
+    }
+}
+
+static void differ(const char *of, const char *key, const json_t *was,
+                   const json_t *is, FILE *out)
+{
+    char *before, *after;
+
+    if (json_equal(json_object_get(was, key), json_object_get(is, key)))
+        return;
+    before = json_dumps(json_object_get(was, key), JSON_ENCODE_ANY);
+    after = json_dumps(json_object_get(is, key), JSON_ENCODE_ANY);
+    fprintf(out, "differs: %s %s: was %s, is %s\n", of, key,
+            before == NULL ? "not told" : before,
+            after == NULL ? "not told" : after);
+    free(before);
+    free(after);
+}
+
+static const json_t *find_device(const json_t *document, const char *name)
+{
+    const json_t *device;
+    size_t i;
+
+    json_array_foreach(json_object_get(document, "devices"), i, device)
+        if (strcmp(row_text(device, "device"), name) == 0)
+            return device;
+    return NULL;
+}
+
+/* What a change may come from instead: another machine, device or driver,
+ * other sizes, other options. */
+static void print_differences(const json_t *earlier, const json_t *now,
+                              FILE *out)
+{
+    static const char *const of_machine[] = {"processor", "cpus", "system"};
+    static const char *const of_device[] = {"name", "platform", "driver",
+                                            "scale"};
+    const json_t *device, *was;
+    size_t i;
+
+    for (i = 0; i < sizeof of_machine / sizeof of_machine[0]; i++)
+        differ("machine", of_machine[i], json_object_get(earlier, "machine"),
+               json_object_get(now, "machine"), out);
+    /* Results of earlier versions do not tell that there were none. */
+    if (json_object_size(json_object_get(earlier, "options")) +
+            json_object_size(json_object_get(now, "options")) >
+        0)
+        differ("devices'", "options", earlier, now, out);
+    json_array_foreach(json_object_get(now, "devices"), i, device) {
+        was = find_device(earlier, row_text(device, "device"));
+        for (size_t j = 0; was != NULL && j < 4; j++)
+            differ(row_text(device, "device"), of_device[j], was, device, out);
+    }
+}
+
+size_t document_compare(const json_t *earlier, const json_t *now, FILE *out,
+                        size_t *out_common)
+{
+    struct tally tally = {.table.fold = 1};
+    const json_t *row;
+    size_t i;
+
+    print_differences(earlier, now, out);
+    table_row(&tally.table);
+    table_cell(&tally.table, "against %s of %s", row_text(earlier, "version"),
+               row_text(earlier, "date"));
+    table_cell(&tally.table, "was");
+    table_cell(&tally.table, "is");
+    table_cell(&tally.table, "time");
+    table_cell(&tally.table, "its reference");
+    json_array_foreach(json_object_get(now, "rows"), i, row) {
+        const json_t *was = find_row(earlier, row);
+
+        if (was == NULL)
+            tally.added++;
+        else
+            compare_row(&tally, was, row);
+    }
+    json_array_foreach(json_object_get(earlier, "rows"), i, row)
+        if (find_row(now, row) == NULL) {
+            tally.gone++;
+            add_line(&tally, row, "", "", "not in this run", "");
+        }
+    table_print(&tally.table, out);
+    table_destroy(&tally.table);
+    fprintf(out,
+            "  %zu slower, %zu faster, %zu within the spread, %zu of another "
+            "status, %zu new, %zu not in this run\n",
+            tally.slower, tally.faster, tally.same, tally.other, tally.added,
+            tally.gone);
+    *out_common = json_array_size(json_object_get(now, "rows")) - tally.added;
+    return tally.slower;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tandem-bench cold: how long a fresh process takes to open a device, to its
+ * first result and its first matrix product, with caches that are empty and
+ * with caches that such a process filled, against one that calls OpenCL and
+ * CLBlast itself.
+ */
+#include <config.h>
+
+#include "bench.h"
+
+#include "../common/clock.h"
+#include "cold_start_process.h"
+#ifdef BENCH_OPENCL
+#include "opencl_device_match.h"
+#endif
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Of all processes of one row, about: fewer than asked for are started where
+ * one takes seconds, and the result says how many. */
+static const double whole_ns[SCALES] = {2e8, 15e9, 15e9};
+
+/* Where drivers, CLBlast's host and Tandem keep what they compiled. */
+static const char *const cache_variables[] = {
+    "XDG_CACHE_HOME", "POCL_CACHE_DIR", "CUDA_CACHE_PATH", "HOME",
+};
+#define VARIABLES (sizeof cache_variables / sizeof cache_variables[0])
+
+void cold_list(struct list *list)
+{
+    list_add(list, "first result", "", "cold caches", "process");
+    list_add(list, "first result", "", "warm caches", "process");
+}
+
+/* ---- a place for caches ---- */
+
+struct shelter {
+    char directory[256];
+    char *saved[VARIABLES]; /* the environment's values */
+    char *profile;
+};
+
+static int remove_entry(const char *path, const struct stat *info, int kind,
+                        struct FTW *walk)
+{
+    (void)info;
+    (void)kind;
+    (void)walk;
+    return remove(path);
+}
+
+static void empty(const char *directory)
+{
+    nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* The measured costs stay in use: they are no cache of compiled programs. */
+static void keep_profile(struct shelter *shelter)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char path[512];
+
+    shelter->profile = getenv("TANDEM_PROFILE");
+    if (shelter->profile != NULL)
+        return;
+    if (cache != NULL && cache[0] == '/')
+        snprintf(path, sizeof path, "%s/tandem", cache);
+    else
+        snprintf(path, sizeof path, "%s/.cache/tandem",
+                 home == NULL ? "" : home);
+    if (access(path, R_OK) == 0)
+        setenv("TANDEM_PROFILE", path, 1);
+}
+
+static bool shelter_open(struct shelter *shelter)
+{
+    const char *temporary = getenv("TMPDIR");
+
+    memset(shelter, 0, sizeof *shelter);
+    snprintf(shelter->directory, sizeof shelter->directory,
+             "%s/tandem-bench-XXXXXX",
+             temporary != NULL && temporary[0] == '/' ? temporary : "/tmp");
+    if (mkdtemp(shelter->directory) == NULL)
+        return false;
+    keep_profile(shelter);
+    for (size_t i = 0; i < VARIABLES; i++) {
+        const char *value = getenv(cache_variables[i]);
+
+        shelter->saved[i] = value == NULL ? NULL : strdup(value);
+        setenv(cache_variables[i], shelter->directory, 1);
+    }
+    return true;
+}
+
+static void shelter_close(struct shelter *shelter)
+{
+    for (size_t i = 0; i < VARIABLES; i++) {
+        if (shelter->saved[i] != NULL)
+            setenv(cache_variables[i], shelter->saved[i], 1);
+        else
+            unsetenv(cache_variables[i]);
+        free(shelter->saved[i]);
+    }
+    if (shelter->profile == NULL)
+        unsetenv("TANDEM_PROFILE");
+    empty(shelter->directory);
+}
+
+/* ---- processes ---- */
+
+/* The times of the processes of one kind: from point to point, and from the
+ * start to the first result. */
+enum { STEPS = 4, KINDS = 2 };
+struct starts {
+    const char *who, *name;
+    size_t count;
+    double ns[STEPS][MAX_SAMPLES];
+};
+
+static bool start_once(struct bench *bench, struct starts *starts,
+                       const char *cache)
+{
+    struct first_device device = {.text = bench->device_text,
+                                  .platform = bench->lane.info.platform,
+                                  .name = bench->lane.info.name};
+    double ns[FIRST_POINTS];
+    char error[256];
+
+#ifdef BENCH_OPENCL
+    device.equals = reference_equals(bench->context, bench->lane.index);
+#endif
+    if (cache != NULL) {
+        empty(cache);
+        mkdir(cache, 0700);
+    }
+    if (cold_start_process_spawn(starts->who, &device, &bench->opening, ns,
+                                 error) != 0) {
+        bench_fail(bench, "%s", error);
+        return false;
+    }
+    starts->ns[0][starts->count] = ns[FIRST_OPENED];
+    starts->ns[1][starts->count] = ns[FIRST_RESULT] - ns[FIRST_OPENED];
+    starts->ns[2][starts->count] = ns[FIRST_PRODUCT] - ns[FIRST_RESULT];
+    starts->ns[3][starts->count++] = ns[FIRST_RESULT];
+    return true;
+}
+
+static void report(struct bench *bench, struct starts *starts, size_t kinds)
+{
+    static const char *const steps[STEPS] = {
+        "open a device", "then a first result", "then a first product",
+        "first result of all"};
+
+    for (int step = 0; step < STEPS; step++) {
+        struct times times[KINDS];
+        char name[96];
+
+        for (size_t i = 0; i < kinds; i++)
+            times[i] = (struct times){starts[i].name, starts[i].ns[step],
+                                      starts[i].count};
+        snprintf(name, sizeof name, "%s, %s", steps[step],
+                 bench->row->detail);
+        bench_times(bench, name, kinds > 1 ? starts[1].name : NULL, times,
+                    kinds);
+    }
+}
+
+static bool start_all(struct bench *bench, struct starts *starts, size_t kinds,
+                      const char *directory)
+{
+    bool cold = row_has(bench->row, "cold"), ok = true;
+    uint64_t start;
+
+    for (size_t i = 0; ok && !cold && i < kinds; i++) {
+        ok = start_once(bench, &starts[i], NULL);
+        starts[i].count = 0;
+    }
+    start = clock_now_ns();
+    for (uint32_t n = 0; ok && n < bench->samples; n++) {
+        for (size_t i = 0; ok && i < kinds; i++)
+            ok = start_once(bench, &starts[i], cold ? directory : NULL);
+        if ((double)(clock_now_ns() - start) > whole_ns[bench->scale])
+            break;
+    }
+    return ok;
+}
+
+void cold_run(struct bench *bench)
+{
+    static struct starts starts[KINDS];
+    struct shelter shelter;
+
+    memset(starts, 0, sizeof starts);
+    starts[0] = (struct starts){.who = "tandem", .name = "Tandem"};
+    if (bench->device == TANDEM_ANY_DEVICE)
+        starts[0].who = "chosen";
+    starts[1] = (struct starts){.who = "raw", .name = "OpenCL, CLBlast"};
+    if (!shelter_open(&shelter)) {
+        bench_fail(bench, "no temporary directory");
+        return;
+    }
+    if (start_all(bench, starts, bench_on_opencl(bench) ? 2 : 1,
+                  shelter.directory))
+        report(bench, starts, bench_on_opencl(bench) ? 2 : 1);
+    shelter_close(&shelter);
+}

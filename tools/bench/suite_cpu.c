@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tandem-bench cpu: operators against a C loop: through the CPU plugin's
+ * launch, and additions also through the library with its choice of a device.
+ */
+#include <config.h>
+
+#include "bench.h"
+
+#include "../common/clock.h"
+#include "library_run.h"
+
+#include <string.h>
+
+#define MAX_ELEMENTS 65536
+
+static _Alignas(64) float x[MAX_ELEMENTS], y[MAX_ELEMENTS], z[MAX_ELEMENTS];
+
+/* Loops as their user would have them compiled: vectorised, for the machine
+ * that they run on. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define OPTIMIZED __attribute__((noinline, optimize("O3")))
+#else
+#define OPTIMIZED __attribute__((noinline))
+#endif
+
+typedef void (*loop_fn)(const void *a, const void *b, void *c, int64_t n);
+
+#define VARIANT(name, type, out_type, statement)                              \
+    static void name(const type *restrict a, const type *restrict b,          \
+                     out_type *restrict c, int64_t n)                         \
+    {                                                                         \
+        (void)b;                                                              \
+        statement;                                                            \
+    }
+#ifdef __x86_64__
+#define LOOP(name, type, out_type, statement)                                 \
+    OPTIMIZED VARIANT(name##_plain, type, out_type, statement)                \
+    OPTIMIZED __attribute__((target("avx2")))                                 \
+    VARIANT(name##_avx2, type, out_type, statement)                           \
+    static void loop_##name(const void *a, const void *b, void *c, int64_t n) \
+    {                                                                         \
+        if (__builtin_cpu_supports("avx2"))                                   \
+            name##_avx2(a, b, c, n);                                          \
+        else                                                                  \
+            name##_plain(a, b, c, n);                                         \
+    }
+#else
+#define LOOP(name, type, out_type, statement)                                 \
+    OPTIMIZED VARIANT(name##_plain, type, out_type, statement)                \
+    static void loop_##name(const void *a, const void *b, void *c, int64_t n) \
+    {                                                                         \
+        name##_plain(a, b, c, n);                                             \
+    }
+#endif
+#define EACH(expression)                                                      \
+    for (int64_t i = 0; i < n; i++)                                           \
+        c[i] = (expression)
+
+LOOP(add, float, float, EACH(a[i] + b[i]))
+LOOP(equal, float, uint8_t, EACH(a[i] == b[i]))
+LOOP(and, uint8_t, uint8_t, EACH((a[i] != 0) & (b[i] != 0)))
+LOOP(cast, float, int32_t, EACH((int32_t)a[i]))
+
+/* Of each column of a square. */
+LOOP(argmax, float, int64_t, {
+    float best[256];
+    for (int64_t j = 0; j < n; j++) {
+        best[j] = a[j];
+        c[j] = 0;
+    }
+    for (int64_t i = 1; i < n; i++)
+        for (int64_t j = 0; j < n; j++)
+            if (a[i * n + j] > best[j]) {
+                best[j] = a[i * n + j];
+                c[j] = i;
+            }
+})
+
+static const struct {
+    const char *op, *shape, *detail;
+    loop_fn loop;
+} cases[] = {
+    {"add", "16", "", loop_add},          {"add", "1024", "", loop_add},
+    {"add", "65536", "", loop_add},       {"equal", "65536", "", loop_equal},
+    {"and", "65536", "", loop_and},       {"cast", "65536", "", loop_cast},
+    {"argmax", "256x256", "axis=0", loop_argmax},
+};
+#define CASES (sizeof cases / sizeof cases[0])
+
+struct bare {
+    loop_fn loop;
+    int64_t elements;
+};
+
+static double bare_run(void *argument, uint64_t count)
+{
+    const struct bare *bare = argument;
+    uint64_t start = clock_now_ns();
+
+    for (uint64_t i = 0; i < count; i++) {
+        bare->loop(x, y, z, bare->elements);
+        __asm__ volatile("" : : "r"(z) : "memory");
+    }
+    return (double)(clock_now_ns() - start) / (double)count;
+}
+
+void cpu_list(struct list *list)
+{
+    for (size_t i = 0; i < CASES; i++) {
+        list_add(list, cases[i].op, cases[i].shape, cases[i].detail, "stream");
+        if (cases[i].loop == loop_add)
+            list_add(list, cases[i].op, cases[i].shape, cases[i].detail,
+                     "library");
+    }
+}
+
+static bool download(struct lane *lane, const struct tandem_tensor_desc *from,
+                     void *to)
+{
+    return lane->backend->download(lane->stream, from->buffer, 0, to,
+                                   (uint64_t)desc_bytes(from), 0,
+                                   TANDEM_TIMEOUT_INFINITE) == TANDEM_OK;
+}
+
+/* Compares the operator's result with that of the loop on the same inputs. */
+static bool loop_check(struct bench *bench, struct work *work,
+                       const struct bare *bare)
+{
+    static _Alignas(64) float inputs[2][MAX_ELEMENTS], result[MAX_ELEMENTS];
+    const struct opcase *c = &work->c;
+    struct lane *lane = work->lane;
+    uint64_t ns;
+
+    for (uint32_t i = 0; i < c->inputs; i++)
+        if (!download(lane, &c->in[i], inputs[i])) {
+            bench_fail(bench, "%s", lane->backend->last_error());
+            return false;
+        }
+    if (work_stream(work, 1, &ns) != TANDEM_OK ||
+        !download(lane, &c->out[0], result)) {
+        bench_fail(bench, "%s", lane->backend->last_error());
+        return false;
+    }
+    bare->loop(inputs[0], inputs[1], z, bare->elements);
+    if (memcmp(result, z, (size_t)desc_bytes(&c->out[0])) == 0)
+        return true;
+    bench_fail(bench, "wrong: the result is not that of a C loop");
+    return false;
+}
+
+/* The library without a device named: its decision is a part of it. */
+static void compare_library(struct bench *bench, struct contest *contest)
+{
+    uint32_t device = bench->device;
+    struct trip trip;
+
+    bench->device = TANDEM_ANY_DEVICE;
+    if (trip_open(&trip, bench) && trip_check(&trip)) {
+        contest->sides[0] = (struct side){"Tandem", trip_resident, &trip};
+        bench_compare(bench, contest);
+    }
+    trip_close(&trip);
+    bench->device = device;
+}
+
+void cpu_run(struct bench *bench)
+{
+    struct contest contest = {.unit = "ns", .limit = "C loop", .most = 20000};
+    struct bare bare = {.elements = bench->row->shape[0]};
+    struct work work;
+
+    for (size_t i = 0; i < CASES; i++)
+        if (strcmp(cases[i].op, bench->row->op) == 0)
+            bare.loop = cases[i].loop;
+    for (uint32_t i = 0; i < MAX_ELEMENTS; i++) {
+        x[i] = seed_value(i);
+        y[i] = seed_value(i + 1);
+    }
+    contest_add(&contest, "Tandem", work_run, &work);
+    contest_add(&contest, "C loop", bare_run, &bare);
+    if (strcmp(bench->row->mode, "library") == 0) {
+        compare_library(bench, &contest);
+    } else if (bench_work(bench, &work)) {
+        if (loop_check(bench, &work, &bare))
+            bench_compare(bench, &contest);
+        work_destroy(&work);
+    }
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tandem-bench choice: at seeded points that calibration did not see, the
+ * predicted time against the measured one, and whether the device of the
+ * least predicted time was the fastest.
+ */
+#include <config.h>
+
+#include "../common/text_table.h"
+#include "placement_points.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define POINTS 200
+#define TINY_POINTS 12
+#define CLEAR 1.1 /* times that lie further apart make a choice matter */
+#define WAIT_SAMPLES 33
+
+/* What an empty wait takes after a launch: the latter's time taken off. */
+static double empty_wait(struct bench *bench, uint32_t device)
+{
+    const int64_t shape[] = {16};
+    double samples[WAIT_SAMPLES], launch;
+    struct lane lane;
+    struct work work;
+    uint64_t ns = 0;
+    bool ok;
+
+    if (lane_open(&lane, bench->context, device) != TANDEM_OK)
+        return 0;
+    ok = work_create(&work, &lane, "add", 1, shape) == TANDEM_OK;
+    if (!ok) {
+        lane_close(&lane);
+        return 0;
+    }
+    work_stream(&work, 1, &ns);
+    work_stream(&work, 1000, &ns);
+    launch = (double)ns / 1000;
+    for (int i = 0; i < WAIT_SAMPLES; i++) {
+        work_stream(&work, 1, &ns);
+        samples[i] = fmax((double)ns - launch, 0);
+    }
+    work_destroy(&work);
+    lane_close(&lane);
+    return quantile(samples, WAIT_SAMPLES, 0.5);
+}
+
+struct tally {
+    size_t error_count;
+    double errors[POINTS]; /* as a part of the measured time */
+    double bias[POINTS];   /* log2 of measured over predicted */
+};
+
+static void report_errors(struct bench *bench, const struct point *points,
+                          size_t count, uint32_t device)
+{
+    struct tally tally = {.error_count = 0};
+    char name[DEVICE_NAME_BYTES] = "", text[96];
+
+    for (size_t i = 0; i < count; i++) {
+        double p = points[i].predicted_ns[device];
+        double m = points[i].measured_ns[device];
+
+        if (p <= 0 || m <= 0)
+            continue;
+        p += points[i].waited_ns[device];
+        tally.errors[tally.error_count] = fabs(p - m) / m;
+        tally.bias[tally.error_count++] = log2(m / p);
+    }
+    if (tally.error_count == 0)
+        return;
+    device_name(bench->context, device, name);
+    snprintf(text, sizeof text, "%s: error, median", name);
+    bench_scalar(bench, text, "%",
+                 100 * quantile(tally.errors, tally.error_count, 0.5));
+    snprintf(text, sizeof text, "%s: error, 95th part", name);
+    bench_scalar(bench, text, "%",
+                 100 * quantile(tally.errors, tally.error_count, 0.95));
+    snprintf(text, sizeof text, "%s: measured/predicted", name);
+    bench_scalar(bench, text, "median",
+                 exp2(quantile(tally.bias, tally.error_count, 0.5)));
+}
+
+/* The time that the chooser minimises: without the wait, which noise may make
+ * longer than the whole. */
+static double own_time(const struct point *point, uint32_t device)
+{
+    double ns = point->measured_ns[device];
+
+    return fmax(ns - point->waited_ns[device], ns / 10);
+}
+
+static double fastest(const struct point *point, uint32_t device_count,
+                      bool slowest)
+{
+    double best = 0;
+
+    for (uint32_t d = 0; d < device_count; d++) {
+        double ns = own_time(point, d);
+
+        if (ns > 0 && (best == 0 || (slowest ? ns > best : ns < best)))
+            best = ns;
+    }
+    return best;
+}
+
+static void report_choice(struct bench *bench, const struct point *points,
+                          size_t count, uint32_t device_count)
+{
+    double taken = 0, best = 0;
+    size_t clear = 0, right = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        double least = fastest(&points[i], device_count, false);
+        double most = fastest(&points[i], device_count, true);
+        double ns = own_time(&points[i], points[i].chosen);
+
+        taken += ns;
+        best += least;
+        if (most <= CLEAR * least)
+            continue;
+        clear++;
+        right += ns <= CLEAR * least;
+    }
+    bench_scalar(bench, "points where it matters", "", (double)clear);
+    if (clear > 0)
+        bench_scalar(bench, "of these, right", "%",
+                     100.0 * (double)right / (double)clear);
+    bench_scalar(bench, "total against the best", "times", taken / best);
+}
+
+static void print_points(struct bench *bench, const struct point *points,
+                         size_t count, uint32_t device_count)
+{
+    char shape[160], name[DEVICE_NAME_BYTES], text[2][TEXT_BYTES];
+    struct table table = {.fold = 3};
+
+    table_row(&table);
+    table_cell(&table, "operator");
+    table_cell(&table, "shape");
+    table_cell(&table, "data on");
+    for (uint32_t d = 0; d < device_count; d++) {
+        device_name(bench->context, d, name);
+        table_cell(&table, "%s: predicted", name);
+        table_cell(&table, "measured, less the wait");
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct point *p = &points[i];
+
+        snprintf(name, sizeof name, "host");
+        if (p->resident != TANDEM_ANY_DEVICE)
+            device_name(bench->context, p->resident, name);
+        table_row(&table);
+        table_cell(&table, "%s", p->op);
+        table_cell(&table, "%s", shape_text(shape, p->rank, p->shape));
+        table_cell(&table, "%s", name);
+        for (uint32_t d = 0; d < device_count; d++) {
+            table_cell(&table, "%s%s", p->chosen == d ? "* " : "",
+                       text_ns(text[0], p->predicted_ns[d]));
+            table_cell(&table, "%s", text_ns(text[1], own_time(p, d)));
+        }
+    }
+    table_print(&table, stderr);
+    table_destroy(&table);
+}
+
+void choice_list(struct list *list)
+{
+    list_add(list, "choice", "", "", "");
+}
+
+/* Those that data may lie on, since they serve operators; how many. */
+static uint32_t serving_devices(struct bench *bench,
+                                uint32_t devices[POINT_DEVICES])
+{
+    uint32_t device_count = 0, count = 0;
+
+    tandem_device_count(bench->context, &device_count);
+    for (uint32_t d = 0; d < device_count && d < POINT_DEVICES; d++) {
+        struct tandem_device_info info = {.struct_size = sizeof info};
+
+        if (tandem_device_describe(bench->context, d, &info) == TANDEM_OK &&
+            (info.caps & TANDEM_CAP_CORE_OPERATORS) != 0)
+            devices[count++] = d;
+    }
+    return count;
+}
+
+void placement_run(struct bench *bench)
+{
+    static struct point points[POINTS];
+    size_t count = bench->scale == SCALE_TINY ? TINY_POINTS : POINTS;
+    double wait_ns[POINT_DEVICES] = {0};
+    uint64_t state = bench->seed;
+    uint32_t serving[POINT_DEVICES], device_count = 0;
+    uint32_t serving_count = serving_devices(bench, serving);
+
+    tandem_device_count(bench->context, &device_count);
+    device_count =
+        device_count < POINT_DEVICES ? device_count : POINT_DEVICES;
+    for (uint32_t d = 0; d < device_count; d++)
+        wait_ns[d] = empty_wait(bench, d);
+    for (size_t i = 0; i < count; i++) {
+        point_draw(&points[i], &state, serving, serving_count, bench->scale);
+        if (!point_measure(bench, &points[i], device_count, wait_ns))
+            return;
+    }
+    if (bench->print_points)
+        print_points(bench, points, count, device_count);
+    for (uint32_t d = 0; d < device_count; d++)
+        report_errors(bench, points, count, d);
+    if (serving_count > 1)
+        report_choice(bench, points, count, device_count);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The suites, and their run on the devices; see run.h.
+ */
+#include <config.h>
+
+#include "suite_runner.h"
+
+#include "../common/clock.h"
+#include "../common/progress_bar.h"
+#ifdef BENCH_OPENCL
+#include "raw_opencl.h"
+#endif
+
+#include <stdio.h>
+#include <string.h>
+
+#define WAKE_ELEMENTS (INT64_C(1) << 22)
+#define WAKE_NS (300 * NS_PER_MS)
+
+#ifndef BENCH_OPENCL
+#define OPENCL_SUITE(name) NULL, NULL
+#else
+#define OPENCL_SUITE(name) name##_list, name##_run
+#endif
+
+const struct suite suites[SUITE_COUNT] = {
+    {"launch", "opencl", false, "a small launch against a bare enqueue",
+     OPENCL_SUITE(launch)},
+    {"transfer", "opencl", false,
+     "pageable, pinned and mapped memory, both ways, against OpenCL's calls",
+     OPENCL_SUITE(transfer)},
+    {"bandwidth", NULL, false, "operators bound by memory against a copy",
+     bandwidth_list, bandwidth_run},
+    {"gemm", NULL, false, "products against CLBlast or CBLAS directly",
+     gemm_list, gemm_run},
+    {"cold", NULL, true, "fresh processes with empty and with filled caches",
+     cold_list, cold_run},
+    {"reports", NULL, true,
+     "operators and sizes of users' reports, resident and host to host",
+     reports_list, user_cases_run},
+    {"pool", "opencl", false, "alloc + free against clCreateBuffer",
+     OPENCL_SUITE(pool)},
+    {"cpu", "cpu", false, "operators on the CPU against a C loop",
+     cpu_list, cpu_run},
+    {"choice", NULL, true, "predicted against measured, and the choice",
+     choice_list, placement_run},
+};
+
+const struct suite *suite_find(const char *name)
+{
+    for (size_t i = 0; i < SUITE_COUNT; i++)
+        if (strcmp(suites[i].name, name) == 0)
+            return &suites[i];
+    return NULL;
+}
+
+static void keep_only(struct list *list, const char *only)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < list->count; i++)
+        if (strstr(list->rows[i].name, only) != NULL)
+            list->rows[kept++] = list->rows[i];
+    list->count = kept;
+}
+
+void selection_list(const struct selection *selection,
+                    const struct suite *suite, struct list *list)
+{
+    for (size_t i = 0; i < SUITE_COUNT; i++) {
+        if ((suite != NULL && suite != &suites[i]) ||
+            (selection->any_suite && !selection->suites[i]) ||
+            suites[i].list == NULL)
+            continue;
+        list->suite = suites[i].name;
+        suites[i].list(list);
+    }
+    if (selection->only != NULL)
+        keep_only(list, selection->only);
+}
+
+/* ---- one device ---- */
+
+static bool suite_applies(const struct bench *bench, const struct suite *suite)
+{
+    if (bench->device == TANDEM_ANY_DEVICE)
+        return suite->any;
+    if (suite->run == placement_run)
+        return false;
+    return suite->backend == NULL ||
+           strcmp(bench->lane.backend->name, suite->backend) == 0;
+}
+
+static double seconds_since(uint64_t start)
+{
+    return (double)(clock_now_ns() - start) / (double)NS_PER_S;
+}
+
+/* Into seconds what it took; how many rows are too large. */
+static size_t run_suite(struct bench *bench, const struct selection *selection,
+                        const struct suite *suite, json_t *seconds)
+{
+    uint64_t start = clock_now_ns();
+    struct progress progress;
+    bool chosen = bench->device == TANDEM_ANY_DEVICE;
+    struct list list = {.scale = bench->scale,
+                        .device = chosen ? NULL : &bench->lane.info,
+                        .chosen = chosen};
+    char step[64];
+
+    selection_list(selection, suite, &list);
+    progress_begin(&progress, "bench", true);
+    for (size_t i = 0; i < list.count; i++) {
+        bench->row = &list.rows[i];
+        snprintf(step, sizeof step, "%.20s %.20s %.20s", bench->device_text,
+                 suite->name, progress.terminal ? bench->row->name : "");
+        progress_show(&progress, (double)i / (double)list.count, step);
+        suite->run(bench);
+        if (bench->lane.backend != NULL)
+            bench->lane.backend->trim(bench->lane.device, 0);
+    }
+    progress_end(&progress);
+    json_object_set_new(seconds, suite->name, json_real(seconds_since(start)));
+    list_destroy(&list);
+    return list.left_out;
+}
+
+static json_t *device_json(const struct bench *bench)
+{
+    const struct tandem_device_info *info = &bench->lane.info;
+    bool any = bench->device == TANDEM_ANY_DEVICE;
+
+    return json_pack("{s:s, s:s, s:s, s:s, s:s}", "device", bench->device_text,
+                     "name", any ? "the library's choice" : info->name,
+                     "platform", info->platform, "driver", info->driver,
+                     "scale", scale_names[bench->scale]);
+}
+
+static void run_suites(struct bench *bench, const struct selection *selection,
+                       json_t *document)
+{
+    json_t *device = device_json(bench), *seconds = json_object();
+    uint64_t start = clock_now_ns();
+    size_t left_out = 0;
+
+    for (size_t i = 0; i < SUITE_COUNT; i++)
+        if ((!selection->any_suite || selection->suites[i]) &&
+            suites[i].run != NULL && suite_applies(bench, &suites[i]))
+            left_out += run_suite(bench, selection, &suites[i], seconds);
+    json_object_set_new(device, "left_out",
+                        json_integer((json_int_t)left_out));
+    json_object_set_new(device, "seconds", json_real(seconds_since(start)));
+    json_object_set_new(device, "suite_seconds", seconds);
+    json_array_append_new(json_object_get(document, "devices"), device);
+}
+
+/* Lets a GPU leave its idle clocks. */
+static void wake(struct bench *bench)
+{
+    const int64_t shape[] = {WAKE_ELEMENTS};
+    uint64_t start = clock_now_ns(), ns;
+    struct work work;
+
+    if (bench->scale != SCALE_FULL ||
+        work_create(&work, &bench->lane, "add", 1, shape) != TANDEM_OK)
+        return;
+    while (clock_now_ns() - start < WAKE_NS &&
+           work_stream(&work, 100, &ns) == TANDEM_OK)
+        ;
+    work_destroy(&work);
+}
+
+static enum scale scale_of(const struct selection *selection,
+                           const struct tandem_device_info *info)
+{
+    if (selection->scale >= 0)
+        return (enum scale)selection->scale;
+    return info->kind == TANDEM_DEVICE_CPU ? SCALE_SMALL : SCALE_FULL;
+}
+
+static void run_device(struct bench *bench, const struct selection *selection,
+                       uint32_t device, json_t *document)
+{
+    static const struct row opening = {
+        .suite = "open", .op = "open", .mode = "", .name = "open the device"};
+
+    bench->device = device;
+    bench->row = &opening;
+    device_name(bench->context, device, bench->device_text);
+    if (lane_open(&bench->lane, bench->context, device) != TANDEM_OK) {
+        bench_fail(bench, "%s", tandem_last_error());
+        return;
+    }
+    bench->scale = scale_of(selection, &bench->lane.info);
+    if ((bench->lane.info.caps & TANDEM_CAP_CORE_OPERATORS) != 0) {
+        wake(bench);
+        run_suites(bench, selection, document);
+    }
+#ifdef BENCH_OPENCL
+    direct_release(bench);
+#endif
+    lane_close(&bench->lane);
+    memset(&bench->lane, 0, sizeof bench->lane);
+}
+
+/* What the library chooses, at the scale of the fastest kind of device. */
+static void run_choice(struct bench *bench, const struct selection *selection,
+                       uint32_t count, json_t *document)
+{
+    bench->device = TANDEM_ANY_DEVICE;
+    bench->scale = SCALE_TINY;
+    for (uint32_t device = 0; device < count; device++) {
+        struct tandem_device_info info = {.struct_size = sizeof info};
+        enum scale scale;
+
+        if (tandem_device_describe(bench->context, device, &info) != TANDEM_OK)
+            continue;
+        scale = scale_of(selection, &info);
+        bench->scale = scale > bench->scale ? scale : bench->scale;
+    }
+    snprintf(bench->device_text, sizeof bench->device_text, ANY_DEVICE_NAME);
+    run_suites(bench, selection, document);
+}
+
+bool run_selection(struct bench *bench, const struct selection *selection,
+                   json_t *document)
+{
+    uint32_t count = 0, only = TANDEM_ANY_DEVICE;
+    enum tandem_status status = tandem_device_count(bench->context, &count);
+    bool any = selection->device == NULL ||
+               strcmp(selection->device, ANY_DEVICE_NAME) == 0;
+
+    if (status == TANDEM_OK && !any)
+        status = tandem_device_find(bench->context, selection->device, &only);
+    if (status != TANDEM_OK || count == 0) {
+        fprintf(stderr, "tandem-bench: %s\n", tandem_last_error());
+        return false;
+    }
+    bench->rows = json_object_get(document, "rows");
+    for (uint32_t device = 0; device < count; device++)
+        if (selection->device == NULL || only == device)
+            run_device(bench, selection, device, document);
+    if (any)
+        run_choice(bench, selection, count, document);
+    return true;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tandem-bench reports: the operators and sizes of the reports that Tandem
+ * began with: data that lies on the device, and data that lies on the host
+ * and is read there, on the device and where the library chooses.
+ */
+#include <config.h>
+
+#include "bench.h"
+#include "copy_baseline.h"
+#include "gemm_case.h"
+#include "library_run.h"
+#ifdef BENCH_OPENCL
+#include "raw_opencl.h"
+#endif
+
+#include "../common/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const int64_t sizes[] = {1000, 10000, 100000, 1000000};
+static const char *const flat_ops[] = {
+    "add", "dot",     "relu", "leaky_relu", "elu",
+    "clip", "sigmoid", "tanh", "swish",      "gelu",
+};
+static const char *const row_ops[] = {"softmax", "log_softmax"};
+static const struct {
+    const char *op, *shape, *detail;
+} others[] = {
+    {"log_softmax", "4096x10", ""},
+    {"gemm", "100x100x100", ""},
+    {"gemm", "256x256x256", ""},
+    {"gemm", "500x500x500", ""},
+    {"gemm", "512x512x512", ""},
+    {"gemm", "1000x1000x1000", ""},
+    {"gemm", "1024x1024x1024", ""},
+    {"gemm", "4096x4096x4096", ""},
+    {"gemm", "1024x2048x784", "bias+relu"},
+    {"gemm", "8192x4096x4096", "bias+relu"},
+    {"transpose", "1000x1000", ""},
+    {"transpose", "4096x4096", ""},
+    {"reduce_sum", "1000x1000", "axis=0"},
+    {"reduce_sum", "1000x1000", "axis=1"},
+    {"reduce_max", "1000x1000", "axis=0"},
+    {"reduce_max", "1000x1000", "axis=1"},
+    {"reduce_mean", "4096x4096", "axis=0"},
+    {"reduce_mean", "4096x4096", "axis=1"},
+    /* 16 filters of 5x5, which give 32x16x24x24. */
+    {"conv2d", "32x1x28x28", "16 filters 5x5"},
+    {"max_pool", "32x16x24x24", "2x2"},
+};
+
+static void list_mode(struct list *list, const char *mode)
+{
+    for (size_t i = 0; i < COUNT(flat_ops); i++)
+        for (size_t j = 0; j < COUNT(sizes); j++)
+            list_add_shape(list, flat_ops[i], 1, &sizes[j], "", mode);
+    for (size_t i = 0; i < COUNT(row_ops); i++)
+        for (size_t j = 0; j < COUNT(sizes); j++)
+            list_add_shape(list, row_ops[i], 2,
+                           (int64_t[]){sizes[j] / 1000, 1000}, "", mode);
+    for (size_t i = 0; i < COUNT(others); i++)
+        list_add(list, others[i].op, others[i].shape, others[i].detail, mode);
+}
+
+void reports_list(struct list *list)
+{
+    list_mode(list, "stream");
+    list_mode(list, "host");
+}
+
+#ifdef BENCH_OPENCL
+/* The transfers of a round from the host to the host, without any kernel. */
+struct carrier {
+    struct direct *direct;
+    const struct opcase *c;
+    cl_mem buffers[TANDEM_MAX_OPERANDS + 1]; /* inputs, then output 0 */
+    void *memory[TANDEM_MAX_OPERANDS + 1];
+    size_t bytes[TANDEM_MAX_OPERANDS + 1];
+    bool add; /* the same operator as the raw kernel */
+};
+
+static bool carrier_open(struct carrier *carrier, const struct opcase *c)
+{
+    carrier->c = c;
+    carrier->add = c->op.id == TANDEM_OP_ADD;
+    for (uint32_t i = 0; i <= c->inputs; i++) {
+        uint64_t bytes =
+            (uint64_t)desc_bytes(i < c->inputs ? &c->in[i] : &c->out[0]);
+
+        carrier->bytes[i] = bytes;
+        carrier->memory[i] = aligned_alloc(64, (bytes + 127) / 64 * 64);
+        carrier->buffers[i] = direct_buffer(carrier->direct, bytes);
+        if (carrier->memory[i] == NULL || carrier->buffers[i] == NULL)
+            return false;
+        memset(carrier->memory[i], 0, bytes);
+    }
+    return true;
+}
+
+static void carrier_close(struct carrier *carrier)
+{
+    for (uint32_t i = 0; i <= TANDEM_MAX_OPERANDS; i++) {
+        direct_free(carrier->buffers[i]);
+        free(carrier->memory[i]);
+    }
+}
+
+static double carry(void *argument, uint64_t count)
+{
+    struct carrier *carrier = argument;
+    cl_command_queue queue = carrier->direct->queue;
+    uint32_t inputs = carrier->c->inputs;
+    uint64_t start = clock_now_ns();
+    cl_int error = CL_SUCCESS;
+
+    for (uint64_t i = 0; i < count && error == CL_SUCCESS; i++) {
+        for (uint32_t j = 0; j < inputs; j++)
+            error |= clEnqueueWriteBuffer(queue, carrier->buffers[j], CL_FALSE,
+                                          0, carrier->bytes[j],
+                                          carrier->memory[j], 0, NULL, NULL);
+        if (carrier->add)
+            error |= direct_add(carrier->direct, carrier->buffers[0],
+                                carrier->buffers[1], carrier->buffers[2],
+                                (cl_uint)(carrier->bytes[0] / 4));
+        error |= clEnqueueReadBuffer(queue, carrier->buffers[inputs], CL_TRUE,
+                                     0, carrier->bytes[inputs],
+                                     carrier->memory[inputs], 0, NULL, NULL);
+    }
+    return error == CL_SUCCESS
+               ? (double)(clock_now_ns() - start) / (double)count
+               : -1;
+}
+
+/* An addition of resident data, by the raw kernel. */
+static double add_resident(void *argument, uint64_t count)
+{
+    struct carrier *carrier = argument;
+    cl_uint n = (cl_uint)(carrier->bytes[0] / sizeof(float));
+    uint64_t start = clock_now_ns();
+    cl_int error = CL_SUCCESS;
+
+    for (uint64_t i = 0; i < count && error == CL_SUCCESS; i++)
+        error = direct_add(carrier->direct, carrier->buffers[0],
+                           carrier->buffers[1], carrier->buffers[2], n);
+    if (error != CL_SUCCESS || clFinish(carrier->direct->queue) != CL_SUCCESS)
+        return -1;
+    return (double)(clock_now_ns() - start) / (double)count;
+}
+
+/* What OpenCL does without Tandem. */
+static void add_carrier(struct bench *bench, struct contest *contest,
+                        struct carrier *carrier, const struct opcase *c,
+                        bool resident)
+{
+    if (!bench_on_opencl(bench))
+        return;
+    carrier->direct = direct_of(bench);
+    if (carrier->direct == NULL || !carrier_open(carrier, c))
+        return;
+    if (resident)
+        contest_add(contest, "a plain kernel", add_resident, carrier);
+    else
+        contest_add(contest,
+                    carrier->add ? "write, kernel, read" : "write, read",
+                    carry, carrier);
+}
+#endif
+
+static void contest_with_raw(struct bench *bench, struct contest *contest,
+                             const struct opcase *c, bool resident)
+{
+#ifdef BENCH_OPENCL
+    struct carrier carrier = {.direct = NULL};
+
+    add_carrier(bench, contest, &carrier, c, resident);
+    bench_compare(bench, contest);
+    carrier_close(&carrier);
+#else
+    (void)c;
+    (void)resident;
+    bench_compare(bench, contest);
+#endif
+}
+
+static void run_host(struct bench *bench)
+{
+    struct contest contest = {.unit = "ns"};
+    struct trip trip;
+
+    if (trip_open(&trip, bench) && trip_check(&trip)) {
+        contest_add(&contest, "Tandem", library_run_host_to_host, &trip);
+        contest_with_raw(bench, &contest, &trip.c, false);
+    }
+    trip_close(&trip);
+}
+
+static void run_resident(struct bench *bench)
+{
+    struct contest contest = {.unit = "ns"};
+    struct work work;
+
+    if (!bench_work(bench, &work))
+        return;
+    if (check_work(bench, &work)) {
+        contest_add(&contest, "Tandem", work_run, &work);
+        /* What has no equal without Tandem: a copy of as many bytes.  It is no
+         * limit: PyTorch is. */
+        if (bench_on_opencl(bench) && work.c.op.id == TANDEM_OP_ADD)
+            contest_with_raw(bench, &contest, &work.c, true);
+        else
+            copier_contest(bench, &contest, work.c.bytes);
+    }
+    work_destroy(&work);
+}
+
+void user_cases_run(struct bench *bench)
+{
+    if (strcmp(bench->row->mode, "host") == 0)
+        run_host(bench);
+    else if (strcmp(bench->row->op, "gemm") == 0 &&
+             tandem_op_by_name("gemm") != NULL)
+        product_measure(bench);
+    else if (bench->device != TANDEM_ANY_DEVICE)
+        run_resident(bench);
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tables of what a calibration measured, and where another device overtakes
+ * the CPU; see calibration_report.h.
+ */
+#include <config.h>
+
+#include "calibration_report.h"
+
+#include "../common/statistics.h"
+#include "../common/text_table.h"
+#include "device_list.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SCAN_STEP 1.05
+/* Of one element of an addition: two read, one written. */
+#define ADD_BYTES 12.0
+
+static void curve_read(const json_t *result, const char *name,
+                       struct curve *out)
+{
+    const json_t *points =
+        json_object_get(json_object_get(result, "curves"), name);
+
+    memset(out, 0, sizeof *out);
+    for (size_t i = 0; i < json_array_size(points); i++) {
+        const json_t *point = json_array_get(points, i);
+
+        curve_add(out, json_number_value(json_array_get(point, 0)),
+                  json_number_value(json_array_get(point, 1)));
+    }
+}
+
+static double product_value(const json_t *point, size_t index)
+{
+    return json_number_value(json_array_get(point, index));
+}
+
+/* The curve of square products over n. */
+static void squares_read(const json_t *result, struct curve *out)
+{
+    const json_t *points = json_object_get(result, "gemm");
+
+    memset(out, 0, sizeof *out);
+    for (size_t i = 0; i < json_array_size(points); i++) {
+        const json_t *p = json_array_get(points, i);
+
+        if (product_value(p, 0) == product_value(p, 1) &&
+            product_value(p, 1) == product_value(p, 2))
+            curve_add(out, product_value(p, 0), product_value(p, 3));
+    }
+}
+
+static double gemm_peak(const json_t *result)
+{
+    const json_t *points = json_object_get(result, "gemm");
+    double best = 0;
+
+    for (size_t i = 0; i < json_array_size(points); i++) {
+        const json_t *p = json_array_get(points, i);
+        double rate = 2 * product_value(p, 0) * product_value(p, 1) *
+                      product_value(p, 2) / product_value(p, 3);
+
+        best = rate > best ? rate : best;
+    }
+    return best;
+}
+
+static void cell_scalar(struct table *table, const json_t *result,
+                        const char *name)
+{
+    const json_t *value =
+        json_object_get(json_object_get(result, "scalars"), name);
+    char text[TEXT_BYTES];
+
+    table_cell(table, "%s",
+               value == NULL ? "-" : text_ns(text, json_number_value(value)));
+}
+
+/* The rate of the curve's largest size. */
+static void cell_rate(struct table *table, const json_t *result,
+                      const char *name)
+{
+    struct curve curve;
+    char text[TEXT_BYTES];
+
+    curve_read(result, name, &curve);
+    if (curve.count == 0)
+        table_cell(table, "-");
+    else
+        table_cell(table, "%s",
+                   text_rate(text, curve.x[curve.count - 1],
+                             curve.ns[curve.count - 1]));
+}
+
+static void print_costs(const json_t *results)
+{
+    static const char *const scalars[] = {"alloc", "launch", "sync", "compile",
+                                          "gemm_compile"};
+    struct table table = {0};
+
+    table_row(&table);
+    table_cell(&table, "device");
+    for (size_t i = 0; i < 5; i++)
+        table_cell(&table, "%s", scalars[i]);
+    for (size_t r = 0; r < json_array_size(results); r++) {
+        const json_t *result = json_array_get(results, r);
+
+        table_row(&table);
+        table_cell(&table, "%s", device_text(result, "device"));
+        for (size_t i = 0; i < 5; i++)
+            cell_scalar(&table, result, scalars[i]);
+    }
+    table_print(&table, stdout);
+    table_destroy(&table);
+}
+
+static void print_rates(const json_t *results)
+{
+    static const struct {
+        const char *heading, *curve;
+    } rates[] = {
+        {"upload", "upload"},           {"download", "download"},
+        {"pinned up", "upload_pinned"}, {"pinned down", "download_pinned"},
+        {"add", "elementwise"},         {"exp", "exp"},
+        {"softmax", "softmax"},         {"transpose", "strided"},
+    };
+    struct table table = {.fold = 5}; /* transfers; operators */
+
+    table_row(&table);
+    table_cell(&table, "device");
+    for (size_t i = 0; i < 8; i++)
+        table_cell(&table, "%s", rates[i].heading);
+    table_cell(&table, "gemm");
+    for (size_t r = 0; r < json_array_size(results); r++) {
+        const json_t *result = json_array_get(results, r);
+
+        table_row(&table);
+        table_cell(&table, "%s", device_text(result, "device"));
+        for (size_t i = 0; i < 8; i++)
+            cell_rate(&table, result, rates[i].curve);
+        table_cell(&table, "%.0f GFLOP/s", gemm_peak(result));
+    }
+    table_print(&table, stdout);
+    table_destroy(&table);
+}
+
+/* Costs of one device as functions of a size. */
+struct contender {
+    struct curve run, upload, download;
+    double bytes_up, bytes_down; /* moved, of each byte of x */
+};
+
+static double contender_ns(const struct contender *c, double x)
+{
+    double ns = curve_at(&c->run, x);
+
+    if (c->bytes_up > 0)
+        ns += curve_at(&c->upload, x * c->bytes_up) +
+              curve_at(&c->download, x * c->bytes_down);
+    return ns;
+}
+
+/* The smallest x from which the second is the faster as far as both were
+ * measured; 0: never. */
+static double crossover(const struct contender *cpu,
+                        const struct contender *device)
+{
+    double found = 0, last, x;
+
+    if (cpu->run.count == 0 || device->run.count == 0)
+        return 0;
+    last = fmin(cpu->run.x[cpu->run.count - 1],
+                device->run.x[device->run.count - 1]);
+    for (x = cpu->run.x[0]; x <= last; x *= SCAN_STEP) {
+        if (contender_ns(device, x) >= contender_ns(cpu, x))
+            found = 0;
+        else if (found == 0)
+            found = x;
+    }
+    return found;
+}
+
+static void cell_crossover(struct table *table, double x, double unit)
+{
+    if (x <= 0)
+        table_cell(table, "never");
+    else
+        table_cell(table, "from %.3g", x / unit);
+}
+
+static void row_crossover(struct table *table, const json_t *cpu,
+                          const json_t *device)
+{
+    struct contender a = {.bytes_up = 0}, b = {.bytes_up = 0};
+
+    curve_read(cpu, "elementwise", &a.run);
+    curve_read(device, "elementwise", &b.run);
+    curve_read(device, "upload", &b.upload);
+    curve_read(device, "download", &b.download);
+    table_row(table);
+    table_cell(table, "%s", device_text(device, "device"));
+    cell_crossover(table, crossover(&a, &b), ADD_BYTES);
+    b.bytes_up = 2.0 / 3;
+    b.bytes_down = 1.0 / 3;
+    cell_crossover(table, crossover(&a, &b), ADD_BYTES);
+    b.bytes_up = 0;
+    squares_read(cpu, &a.run);
+    squares_read(device, &b.run);
+    cell_crossover(table, crossover(&a, &b), 1);
+}
+
+static const json_t *cpu_result(const json_t *results)
+{
+    for (size_t r = 0; r < json_array_size(results); r++) {
+        const json_t *result = json_array_get(results, r);
+
+        if (strcmp(device_text(result, "device"), "cpu") == 0 &&
+            json_object_get(result, "error") == NULL)
+            return result;
+    }
+    return NULL;
+}
+
+static void print_crossovers(const json_t *results)
+{
+    const json_t *cpu = cpu_result(results);
+    struct table table = {0};
+
+    table_row(&table);
+    table_cell(&table, "faster than cpu");
+    table_cell(&table, "add, resident");
+    table_cell(&table, "add, from the host");
+    table_cell(&table, "square gemm");
+    for (size_t r = 0; cpu != NULL && r < json_array_size(results); r++) {
+        const json_t *result = json_array_get(results, r);
+
+        if (result != cpu && json_object_get(result, "error") == NULL)
+            row_crossover(&table, cpu, result);
+    }
+    if (table.rows > 1) {
+        table_print(&table, stdout);
+        printf("  (elements of an addition; n of an n x n x n product)\n\n");
+    }
+    table_destroy(&table);
+}
+
+/* What programs therefore never run there beside a device that has it. */
+static void print_unserved(const json_t *result)
+{
+    const json_t *names = json_object_get(result, "unserved");
+
+    for (size_t i = 0; i < json_array_size(names); i++)
+        printf("%s%s", i == 0 ? "  not served: " : ", ",
+               json_string_value(json_array_get(names, i)));
+    if (json_array_size(names) > 0)
+        printf("\n");
+}
+
+/* Which kernels its costs choose for products of some sizes, and whether a
+ * search could make these faster. */
+static void print_routes(const json_t *result)
+{
+    static const char *const dtypes[] = {"f32", "tf32", "f16"};
+    const json_t *tuning = json_object_get(result, "tuning");
+    bool clblast = false, any = false;
+
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        char key[32];
+        const char *chosen;
+
+        snprintf(key, sizeof key, "gemm.chosen.%s", dtypes[i]);
+        chosen = json_string_value(json_object_get(tuning, key));
+        if (chosen == NULL)
+            continue;
+        printf("  products of %s: %s\n", dtypes[i], chosen);
+        clblast = clblast || strstr(chosen, "clblast") != NULL;
+        any = true;
+    }
+    if (clblast)
+        printf("  cl-probe --tune searches faster parameters for clblast's\n");
+    else if (any)
+        printf("  cl-probe --tune would search for CLBlast, which none of "
+               "these needs\n");
+}
+
+static void print_paths(const json_t *results)
+{
+    for (size_t r = 0; r < json_array_size(results); r++) {
+        const json_t *result = json_array_get(results, r);
+        const json_t *skipped = json_object_get(result, "skipped");
+
+        if (json_object_get(result, "error") != NULL) {
+            printf("%s: FAILED: %s\n", device_text(result, "device"),
+                   device_text(result, "error"));
+            continue;
+        }
+        printf("%s: %.1f s, written to %s\n", device_text(result, "device"),
+               device_number(result, "seconds"),
+               device_text(result, "profile"));
+        print_routes(result);
+        print_unserved(result);
+        for (size_t i = 0; i < json_array_size(skipped); i++)
+            printf("  not measured: %s\n",
+                   json_string_value(json_array_get(skipped, i)));
+        if (device_text(result, "warning")[0] != '\0')
+            printf("  warning: %s\n", device_text(result, "warning"));
+    }
+}
+
+void summary_print(const json_t *results)
+{
+    print_costs(results);
+    printf("\n");
+    print_rates(results);
+    printf("\n");
+    print_crossovers(results);
+    print_paths(results);
+}

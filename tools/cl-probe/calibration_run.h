@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Measuring one device in a child process: a time budget, shared out among
+ * the steps; what was found, for the answer and for the profile.
+ *
+ * Compiling does not count against the budget: it happens once, takes as long
+ * as it takes, and larger sizes would be dropped for it.
+ */
+#ifndef CL_PROBE_MEASURE_H
+#define CL_PROBE_MEASURE_H
+
+#include "../common/resident_op.h"
+#include "device_job.h"
+
+#define COMPILE_SAMPLES 32
+
+struct session {
+    bool quick;
+    struct lane lane;
+    struct tandem_profile *profile; /* owned */
+    struct child_link *link;        /* borrowed */
+    json_t *result;                 /* owned */
+    struct timing_plan plan;
+    uint64_t max_bytes; /* of all operands of one measurement */
+
+    uint64_t budget_ns;    /* not yet used */
+    double weight_left;    /* of the steps not yet begun */
+    double weight_all;
+    uint64_t step_start_ns, step_compile_ns;
+    uint64_t deadline_ns;  /* of the present step */
+    uint64_t late_ns;      /* from then on nothing more is compiled */
+
+    /* Of operators met for the first time. */
+    double compile_ns[COMPILE_SAMPLES];
+    bool prebuilt; /* all but the first */
+    size_t compile_count;
+};
+
+/* Begins a step with its share of the budget; ends it. */
+void step_begin(struct session *session, double weight, const char *name);
+void step_end(struct session *session);
+/* ns left of the step's share; 0 when it is used up. */
+uint64_t step_left_ns(const struct session *session);
+
+/* Whether compilers have taken so long that what needs another is left out. */
+bool session_late(const struct session *session);
+
+/* Times work; its compile extends the step.  fresh: the operator was not used
+ * before.  expected_ns: what one launch should take; 0 unknown. */
+enum tandem_status session_time(struct session *session, struct work *work,
+                                bool fresh, double expected_ns,
+                                struct timing *out);
+
+/* What was found, into the answer and the profile. */
+void calibration_add_scalar(struct session *session, const char *name,
+                            double ns);
+void session_point(struct session *session, const char *curve, double x,
+                   double ns);
+void session_product(struct session *session, int64_t m, int64_t n, int64_t k,
+                     double ns);
+/* What could not be measured, and why: the plugin's last message. */
+void session_skip(struct session *session, const char *what);
+/* Likewise, where a call of the plugin failed: TANDEM_OK, or its status where
+ * nothing more can be had of the device. */
+enum tandem_status session_failed(struct session *session, const char *what,
+                                  enum tandem_status status);
+/* The operator that a curve, or "launch" or "gemm", was measured with; NULL:
+ * the device serves none. */
+void session_measured(struct session *session, const char *what,
+                      const char *op);
+
+/* The steps.  A status that is not TANDEM_OK ends the device: a step that the
+ * device does not serve is skipped with TANDEM_OK. */
+enum tandem_status measure_scalars(struct session *session);
+enum tandem_status measure_transfers(struct session *session);
+enum tandem_status measure_curves(struct session *session);
+enum tandem_status measure_products(struct session *session);
+enum tandem_status measure_tuning(struct session *session);
+
+/* precompilation.c: before a driver is touched.  false: nothing was compiled.
+ */
+bool prebuild(const struct campaign_request *request, struct child_link *link);
+
+/* Weights of the steps, as they share the budget. */
+#define WEIGHT_SCALARS 1.0
+#define WEIGHT_TRANSFER 0.7 /* each of four */
+#define WEIGHT_CURVE 1.0    /* each of nine */
+#define WEIGHT_PRODUCTS 5.0
+
+/* The child's work: argument is a struct campaign_request. */
+void measure_body(void *argument, struct child_link *link);
+
+/* tune.c, child process: what the plugin's tune finds in so long, into the
+ * profile and, text by text, into out_found.  save: at each finding.  A device
+ * that has nothing to tune finds nothing. */
+enum tandem_status tune_run(struct lane *lane, struct tandem_profile *profile,
+                            uint64_t budget_ns, bool save, json_t *out_found);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Work on one device after another; see device_job.h.
+ */
+#include <config.h>
+
+#include "device_job.h"
+#include "device_list.h"
+#include "profile_directory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the child's side ---- */
+
+bool campaign_open(const struct campaign_request *request,
+                   struct child_link *link,
+                   struct tandem_context **out_context, struct lane *out_lane)
+{
+    memset(out_lane, 0, sizeof *out_lane);
+    if (probe_context(request->options, request->backend, out_context) !=
+        TANDEM_OK) {
+        child_fail(link, "%s", tandem_last_error());
+        return false;
+    }
+    child_progress(link, 0, "opening");
+    if (lane_open(out_lane, *out_context, request->device) == TANDEM_OK)
+        return true;
+    child_fail(link, "%s", tandem_last_error());
+    lane_close(out_lane);
+    tandem_context_destroy(*out_context);
+    return false;
+}
+
+void campaign_revise(const struct campaign_request *request,
+                     struct child_link *link, campaign_revision_fn work)
+{
+    struct tandem_context *context;
+    struct tandem_profile *profile = NULL;
+    struct lane lane;
+
+    if (!campaign_open(request, link, &context, &lane))
+        return;
+    if (tandem_profile_edit(context, request->device, &profile) == TANDEM_OK)
+        work(request, link, &lane, profile);
+    else
+        child_fail(link, "%s", tandem_last_error());
+    tandem_profile_destroy(profile);
+    lane_close(&lane);
+    tandem_context_destroy(context);
+}
+
+/* ---- the parent's side ---- */
+
+/* Says so where the device is left out. */
+static bool device_wanted(const struct probe_options *options,
+                          const json_t *device)
+{
+    if (options->device != NULL ||
+        json_is_null(json_object_get(device, "duplicate_of")))
+        return true;
+    if (!options->json)
+        printf("%s is %s seen through another driver: left out\n",
+               device_text(device, "name"),
+               device_text(device, "duplicate_of"));
+    return false;
+}
+
+/* The device's result, or what went wrong. */
+static json_t *device_run(const struct probe_options *options,
+                          const struct campaign *campaign,
+                          const json_t *device)
+{
+    struct campaign_request request = {
+        .options = options,
+        .backend = device_text(device, "backend"),
+        .device = (uint32_t)device_number(device, "index"),
+        .name = device_text(device, "name"),
+        .processor = strcmp(device_text(device, "kind"), "cpu") == 0,
+    };
+    struct child_outcome outcome;
+    struct progress progress;
+    json_t *result;
+
+    progress_begin(&progress, request.name, options->verbose);
+    if (campaign->tries)
+        self_test_job_run(&request, &progress);
+    child_run(campaign->body, &request,
+              options->time_limit_s > 0 ? options->time_limit_s
+                                        : campaign->limit_s,
+              &progress, &outcome);
+    progress_end(&progress);
+    result = json_incref(outcome.result);
+    if (result == NULL) {
+        result = json_pack("{s:s, s:s}", "device", request.name, "error",
+                           outcome.message);
+        probe_complain("%s: %s", request.name, outcome.message);
+    } else if (outcome.message[0] != '\0') {
+        json_object_set_new(result, "warning", json_string(outcome.message));
+    }
+    child_outcome_destroy(&outcome);
+    return result;
+}
+
+static json_t *devices_run(const struct probe_options *options,
+                           const struct campaign *campaign,
+                           const json_t *devices, int *out_status)
+{
+    json_t *results = json_array();
+
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        const json_t *device = json_array_get(devices, i);
+        json_t *result;
+
+        if (!device_wanted(options, device))
+            continue;
+        result = device_run(options, campaign, device);
+        if (json_object_get(result, "error") != NULL)
+            *out_status = PROBE_FAILED;
+        if (campaign->then != NULL && !campaign->then(options, device, result))
+            *out_status = PROBE_FAILED;
+        fflush(stdout);
+        json_array_append_new(results, result);
+    }
+    return results;
+}
+
+int device_jobs_run(const struct probe_options *options,
+                 const struct campaign *campaign)
+{
+    char why[1024];
+    int status;
+    json_t *found, *results;
+
+    if (campaign->saves && !profile_directory_check(why, sizeof why)) {
+        probe_complain("%s", why);
+        return PROBE_FAILED;
+    }
+    found = devices_find(options, options->device, &status);
+    if (found == NULL)
+        return status;
+    status = json_is_true(json_object_get(found, "failed")) ? PROBE_FAILED
+                                                            : PROBE_OK;
+    results = devices_run(options, campaign, json_object_get(found, "devices"),
+                          &status);
+    if (json_array_size(results) == 0) {
+        probe_complain("there is no device to %s; cl-probe --list says what "
+                       "is missing",
+                       campaign->verb);
+        if (status == PROBE_OK)
+            status = PROBE_NO_DEVICE;
+    } else if (!options->json && campaign->print != NULL) {
+        campaign->print(results);
+    }
+    if (options->json)
+        probe_print_json(json_pack("{s:O, s:O}", "results", results,
+                                   "problems",
+                                   json_object_get(found, "problems")));
+    json_decref(results);
+    json_decref(found);
+    return status;
+}

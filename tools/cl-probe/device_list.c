@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds and describes devices; see device_list.h.
+ */
+#include <config.h>
+
+#include "device_list.h"
+
+#include "../common/device_session.h"
+#include "child_process.h"
+#include "driver_test.h"
+
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIND_LIMIT_S 60u
+#define MAX_BACKENDS 32
+
+const char *device_text(const json_t *device, const char *key)
+{
+    const char *text = json_string_value(json_object_get(device, key));
+
+    return text == NULL ? "" : text;
+}
+
+double device_number(const json_t *device, const char *key)
+{
+    return json_number_value(json_object_get(device, key));
+}
+
+bool device_is(const json_t *device, const char *name)
+{
+    const char *own = device_text(device, "name");
+    size_t length = strlen(name);
+
+    if (length > 2 && strcmp(name + length - 2, ":0") == 0)
+        length -= 2;
+    return strlen(own) == length && strncmp(own, name, length) == 0;
+}
+
+/* ---- in the child ---- */
+
+static const char *kind_name(uint32_t kind)
+{
+    return kind == TANDEM_DEVICE_CPU           ? "cpu"
+           : kind == TANDEM_DEVICE_GPU         ? "gpu"
+           : kind == TANDEM_DEVICE_ACCELERATOR ? "accelerator"
+                                               : "unknown";
+}
+
+static json_t *caps_json(uint32_t caps)
+{
+    static const struct {
+        uint32_t cap;
+        const char *name;
+    } names[] = {
+        {TANDEM_CAP_F64, "f64"},
+        {TANDEM_CAP_F16_ARITHMETIC, "f16"},
+        {TANDEM_CAP_ZERO_COPY_IMPORT, "host memory"},
+        {TANDEM_CAP_ASYNC, "asynchronous"},
+        {TANDEM_CAP_JIT_COMPILATION, "compiles"},
+        {TANDEM_CAP_PROFILING, "profiling"},
+        {TANDEM_CAP_CAPTURE, "capture"},
+        {TANDEM_CAP_CORE_OPERATORS, "core operators"},
+        {TANDEM_CAP_UNIFIED_MEMORY, "unified memory"},
+    };
+    json_t *out = json_array();
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (caps & names[i].cap)
+            json_array_append_new(out, json_string(names[i].name));
+    return out;
+}
+
+static json_t *uuid_json(const uint8_t uuid[16])
+{
+    static const uint8_t unknown[16];
+    char text[40];
+    size_t used = 0;
+
+    if (memcmp(uuid, unknown, 16) == 0)
+        return json_null();
+    for (size_t i = 0; i < 16; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%02x",
+                                 i == 4 || i == 6 || i == 8 || i == 10 ? "-"
+                                                                       : "",
+                                 uuid[i]);
+    return json_string(text);
+}
+
+/* Text from a driver need not be UTF-8. */
+static json_t *text_json(const char *text)
+{
+    json_t *json = json_string(text);
+
+    return json != NULL ? json : json_string("(not valid text)");
+}
+
+/* Returns an array of the texts that "; " separates in `quirks`. */
+static json_t *quirks_json(const char *quirks)
+{
+    json_t *out = json_array();
+
+    while (*quirks != '\0') {
+        const char *end = strstr(quirks, "; ");
+        size_t length = end != NULL ? (size_t)(end - quirks) : strlen(quirks);
+
+        json_array_append_new(out, json_stringn(quirks, length));
+        quirks += end != NULL ? length + 2 : length;
+    }
+    return out;
+}
+
+static void set_limits(json_t *out, const struct tandem_device_info *info)
+{
+    const struct {
+        const char *key;
+        uint64_t value;
+    } limits[] = {
+        {"memory_bytes", info->memory_bytes},
+        {"max_alloc_bytes", info->max_alloc_bytes},
+        {"local_memory_bytes", info->local_memory_bytes},
+        {"compute_units", info->compute_units},
+        {"max_work_group", info->max_work_group},
+        {"clock_mhz", info->clock_mhz},
+    };
+
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
+        json_object_set_new(out, limits[i].key,
+                            json_integer((json_int_t)limits[i].value));
+}
+
+static json_t *describe(const struct tandem_device_info *info)
+{
+    json_t *out = json_object();
+
+    json_object_set_new(out, "kind", json_string(kind_name(info->kind)));
+    json_object_set_new(out, "description", text_json(info->name));
+    json_object_set_new(out, "vendor", text_json(info->vendor));
+    json_object_set_new(out, "platform", text_json(info->platform));
+    json_object_set_new(out, "driver", text_json(info->driver));
+    json_object_set_new(out, "uuid", uuid_json(info->uuid));
+    json_object_set_new(out, "pci", text_json(info->pci));
+    json_object_set_new(out, "extensions", text_json(info->extensions));
+    json_object_set_new(out, "capabilities", caps_json(info->caps));
+    json_object_set_new(out, "quirks", quirks_json(info->quirks));
+    set_limits(out, info);
+    return out;
+}
+
+static json_t *duplicate_json(const char *backend, int32_t duplicate_of)
+{
+    char name[DEVICE_NAME_BYTES];
+
+    if (duplicate_of < 0)
+        return json_null();
+    snprintf(name, sizeof name, duplicate_of == 0 ? "%.32s" : "%.32s:%d",
+             backend, duplicate_of);
+    return json_string(name);
+}
+
+/* Operators that were found wrong. */
+static json_t *rejected_json(struct tandem_context *context, uint32_t device)
+{
+    json_t *out = json_array();
+
+    for (uint32_t op = 0; op < TANDEM_OP_ID_END; op++) {
+        const struct tandem_op_info *info = tandem_op_by_id(op);
+        uint32_t rejects = 0;
+
+        if (info != NULL &&
+            tandem_device_is_op_blocked(context, device, op, &rejects) ==
+                TANDEM_OK &&
+            rejects)
+            json_array_append_new(out, json_string(info->name));
+    }
+    return out;
+}
+
+static json_t *device_json(struct tandem_context *context, uint32_t device)
+{
+    struct tandem_device_info info = {.struct_size = sizeof info};
+    char name[DEVICE_NAME_BYTES];
+    const char *backend = "";
+    const char *profile = NULL, *refused = NULL;
+    uint32_t index, calibrated = 0;
+    json_t *out;
+
+    info.duplicate_of = -1;
+    if (tandem_device_describe(context, device, &info) != TANDEM_OK ||
+        tandem_device_name(context, device, &backend, &index) != TANDEM_OK ||
+        device_name(context, device, name) != TANDEM_OK)
+        return NULL;
+    tandem_device_is_calibrated(context, device, &calibrated);
+    tandem_device_profile_path(context, device, &profile);
+    tandem_device_ignored_profiles(context, device, &refused);
+    out = describe(&info);
+    json_object_set_new(out, "name", json_string(name));
+    json_object_set_new(out, "backend", json_string(backend));
+    json_object_set_new(out, "index", json_integer(index));
+    json_object_set_new(out, "duplicate_of",
+                        duplicate_json(backend, info.duplicate_of));
+    json_object_set_new(out, "calibrated", json_boolean(calibrated));
+    json_object_set_new(out, "rejected", rejected_json(context, device));
+    json_object_set_new(out, "profile",
+                        profile ? text_json(profile) : json_null());
+    json_object_set_new(out, "profile_refused",
+                        refused ? text_json(refused) : json_null());
+    return out;
+}
+
+static json_t *problems_json(struct tandem_context *context)
+{
+    json_t *out = json_array();
+    const char *problem;
+
+    for (uint32_t i = 0; (problem = tandem_context_load_error(context, i)); i++)
+        json_array_append_new(out, text_json(problem));
+    return out;
+}
+
+struct find_request {
+    const struct probe_options *options;
+    const char *backend;
+};
+
+static void find_body(void *argument, struct child_link *link)
+{
+    const struct find_request *request = argument;
+    struct tandem_context *context;
+    json_t *devices = json_array(), *problems;
+    uint32_t count = 0;
+    bool found;
+
+    child_progress(link, 0, "finding devices");
+    if (probe_context(request->options, request->backend, &context) !=
+        TANDEM_OK) {
+        child_fail(link, "%s", tandem_last_error());
+        return;
+    }
+    found = tandem_device_count(context, &count) == TANDEM_OK;
+    problems = problems_json(context);
+    if (!found && json_array_size(problems) == 0)
+        json_array_append_new(problems, text_json(tandem_last_error()));
+    for (uint32_t device = 0; device < count; device++) {
+        json_t *json = device_json(context, device);
+
+        if (json != NULL)
+            json_array_append_new(devices, json);
+    }
+    child_answer(link, json_pack("{s:o, s:o}", "devices", devices, "problems",
+                                 problems));
+    tandem_context_destroy(context);
+}
+
+/* ---- in the parent: which plugins there are ---- */
+
+static int compare_names(const void *a, const void *b)
+{
+    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+    bool x_cpu = strcmp(x, "cpu") == 0, y_cpu = strcmp(y, "cpu") == 0;
+
+    return x_cpu != y_cpu ? y_cpu - x_cpu : strcmp(x, y);
+}
+
+/* Whether name is among those between commas; NULL: all are. */
+static bool listed(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+
+    if (list == NULL || list[0] == '\0')
+        return true;
+    for (; list != NULL; list = strchr(list, ',')) {
+        list += *list == ',';
+        if (strncmp(list, name, length) == 0 &&
+            (list[length] == ',' || list[length] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+struct names {
+    char *name[MAX_BACKENDS];
+    size_t count;
+};
+
+/* tandem-NAME.so */
+static void add_file(struct names *names, const char *path)
+{
+    const char *start = strrchr(path, '/') + strlen("/tandem-");
+    char *name = strndup(start, strlen(start) - strlen(".so"));
+
+    for (size_t i = 0; name != NULL && i < names->count; i++)
+        if (strcmp(names->name[i], name) == 0) {
+            free(name);
+            return;
+        }
+    if (name != NULL && names->count < MAX_BACKENDS &&
+        listed(secure_getenv("TANDEM_BACKENDS"), name))
+        names->name[names->count++] = name;
+    else
+        free(name);
+}
+
+static void add_folder(struct names *names, const char *folder)
+{
+    char pattern[4200];
+    glob_t files;
+
+    if (folder[0] != '/')
+        return;
+    snprintf(pattern, sizeof pattern, "%s/tandem-*.so", folder);
+    if (glob(pattern, 0, NULL, &files) != 0)
+        return;
+    for (size_t i = 0; i < files.gl_pathc; i++)
+        add_file(names, files.gl_pathv[i]);
+    globfree(&files);
+}
+
+/* Only names: the library judges the files. */
+static void names_find(struct names *names)
+{
+    const char *variable = secure_getenv("TANDEM_PLUGIN_PATH");
+    char *path = strdup(variable != NULL ? variable : "");
+    char *rest = path, *folder;
+
+    while ((folder = strsep(&rest, ":")) != NULL)
+        add_folder(names, folder);
+    add_folder(names, PLUGINDIR);
+    qsort(names->name, names->count, sizeof *names->name, compare_names);
+    free(path);
+}
+
+static void names_destroy(struct names *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        free(names->name[i]);
+}
+
+/* ---- in the parent: what they find ---- */
+
+static void keep_device(json_t *devices, const char *name)
+{
+    for (size_t i = json_array_size(devices); i-- > 0;)
+        if (!device_is(json_array_get(devices, i), name))
+            json_array_remove(devices, i);
+}
+
+static void add_backend(json_t *found, const char *backend)
+{
+    const char *before = device_text(found, "backends");
+
+    json_object_set_new(found, "backends",
+                        json_sprintf("%s%s%s", before,
+                                     before[0] == '\0' ? "" : ",", backend));
+}
+
+/* backend NULL: whatever the library finds. */
+static void find_backend(json_t *found, const struct probe_options *options,
+                         const char *backend)
+{
+    struct find_request request = {options, backend};
+    const char *name = backend == NULL ? "plugins" : backend;
+    json_t *problems = json_object_get(found, "problems");
+    struct child_outcome outcome;
+
+    child_run(find_body, &request,
+              options->time_limit_s ? options->time_limit_s : FIND_LIMIT_S,
+              NULL, &outcome);
+    if (outcome.result == NULL) {
+        json_array_append_new(problems,
+                              json_sprintf("%s: %s", name, outcome.message));
+        if (outcome.end != CHILD_FAILED) {
+            probe_complain("%s: %s", name, outcome.message);
+            json_object_set_new(found, "failed", json_true());
+        }
+        return;
+    }
+    json_array_extend(json_object_get(found, "devices"),
+                      json_object_get(outcome.result, "devices"));
+    json_array_extend(problems, json_object_get(outcome.result, "problems"));
+    if (backend != NULL)
+        add_backend(found, backend);
+    child_outcome_destroy(&outcome);
+}
+
+/* Without a driver that takes its process down: the library would not touch
+ * it either. */
+static bool drivers_good(json_t *found, const struct probe_options *options,
+                         const char *backend)
+{
+    if (strcmp(backend, "opencl") != 0 || drivers_check(options, found))
+        return true;
+    json_object_set_new(found, "failed", json_true());
+    return false;
+}
+
+/* Whether the plugin could have the device of that name; NULL: any. */
+static bool may_have(const char *backend, const char *name)
+{
+    size_t length = strlen(backend);
+
+    return name == NULL || (strncmp(name, backend, length) == 0 &&
+                            (name[length] == '\0' || name[length] == ':'));
+}
+
+json_t *devices_find(const struct probe_options *options, const char *name,
+                     int *out_exit)
+{
+    json_t *found = json_pack("{s:s, s:[], s:[], s:s, s:b}", "version",
+                              tandem_version(), "devices", "problems",
+                              "backends", "", "failed", 0);
+    struct names names = {.count = 0};
+
+    names_find(&names);
+    for (size_t i = 0; i < names.count; i++)
+        if (may_have(names.name[i], name) &&
+            drivers_good(found, options, names.name[i]))
+            find_backend(found, options, names.name[i]);
+    if (names.count == 0)
+        find_backend(found, options, NULL);
+    names_destroy(&names);
+    if (name == NULL)
+        return found;
+    keep_device(json_object_get(found, "devices"), name);
+    if (json_array_size(json_object_get(found, "devices")) > 0)
+        return found;
+    *out_exit = json_is_true(json_object_get(found, "failed"))
+                    ? PROBE_FAILED
+                    : PROBE_NO_DEVICE;
+    probe_complain("there is no device \"%s\"; cl-probe --list names those "
+                   "that there are", name);
+    json_decref(found);
+    return NULL;
+}

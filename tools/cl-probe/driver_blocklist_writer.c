@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The record of broken OpenCL drivers, written; see driver_record.h.
+ */
+#include <config.h>
+
+#include "driver_blocklist_writer.h"
+
+#include "common/environment.h"
+#include "common/secure_file.h"
+#include "cl_probe.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+void verdicts_begin(struct driver_verdicts *verdicts)
+{
+    const time_t now = time(NULL);
+    struct tm parts;
+
+    memset(verdicts, 0, sizeof *verdicts);
+    if (gmtime_r(&now, &parts) != NULL)
+        strftime(verdicts->when, sizeof verdicts->when, "%Y-%m-%dT%H:%M:%SZ",
+                 &parts);
+}
+
+void verdicts_finish(struct driver_verdicts *verdicts)
+{
+    driver_records_finish(&verdicts->broken);
+    icd_list_finish(&verdicts->tested);
+    icd_list_finish(&verdicts->together);
+}
+
+void verdicts_good(struct driver_verdicts *verdicts, const struct icd *icd)
+{
+    icd_list_add(&verdicts->tested, icd->file, icd->library);
+}
+
+void verdicts_broken(struct driver_verdicts *verdicts, const struct icd *icd,
+                     const char *what)
+{
+    const struct icd_list one = {(struct icd *)icd, 1};
+
+    verdicts_good(verdicts, icd);
+    driver_records_add(&verdicts->broken, verdicts->when, what, &one);
+}
+
+void verdicts_together(struct driver_verdicts *verdicts,
+                       const struct icd_list *list, const char *what)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        icd_list_add(&verdicts->together, list->icds[i].file,
+                     list->icds[i].library);
+    if (what != NULL)
+        driver_records_add(&verdicts->broken, verdicts->when, what, list);
+}
+
+/* ---- what was on record before ---- */
+
+/* Whether the driver is no longer there, or another in its place. */
+static bool gone(const struct icd *icd)
+{
+    char library[ICD_TEXT_MAX];
+
+    if (strcmp(icd->file, icd->library) == 0)
+        return icd->file[0] == '/' && access(icd->file, F_OK) != 0;
+    return !icd_file_read(icd->file, library) ||
+           strcmp(library, icd->library) != 0;
+}
+
+static bool within(const struct icd_list *list, const struct icd_list *of)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (!icd_list_has(of, list->icds[i].library))
+            return false;
+    }
+    return true;
+}
+
+/* Takes over an earlier record unless it was tested anew or means a driver
+ * that is gone. */
+static void keep_earlier(struct driver_verdicts *verdicts,
+                         const struct driver_record *record)
+{
+    const struct icd_list *drivers = &record->drivers;
+
+    if (within(drivers, drivers->count == 1 ? &verdicts->tested
+                                            : &verdicts->together))
+        return;
+    for (uint32_t i = 0; i < drivers->count; i++) {
+        if (gone(&drivers->icds[i]))
+            return;
+    }
+    driver_records_add(&verdicts->broken, record->when, record->what, drivers);
+}
+
+/* ---- the file ---- */
+
+/* A field: nothing in it may end it. */
+static void put_text(FILE *out, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        const unsigned char c = (unsigned char)*text;
+
+        fputc(c < 0x20 || c == 0x7f ? '?' : c, out);
+    }
+}
+
+/* The record is read from anywhere. */
+static void put_file(FILE *out, const struct icd *icd)
+{
+    char *full = NULL;
+
+    if (icd->file[0] != '/' && strcmp(icd->file, icd->library) != 0)
+        full = realpath(icd->file, NULL);
+    put_text(out, full != NULL ? full : icd->file);
+    free(full);
+}
+
+/* The file's text, to be freed; NULL: no memory. */
+static char *compose(const struct driver_records *records, size_t *out_bytes)
+{
+    char *text = NULL;
+    FILE *out = open_memstream(&text, out_bytes);
+
+    if (out == NULL)
+        return NULL;
+    fprintf(out, "%s\n", DRIVER_RECORD_HEAD);
+    for (uint32_t i = 0; i < records->count; i++) {
+        const struct driver_record *record = &records->records[i];
+
+        put_text(out, record->when);
+        fputc('\t', out);
+        put_text(out, record->what);
+        for (uint32_t k = 0; k < record->drivers.count; k++) {
+            fputc('\t', out);
+            put_file(out, &record->drivers.icds[k]);
+            fputc('\t', out);
+            put_text(out, record->drivers.icds[k].library);
+        }
+        fputc('\n', out);
+    }
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static bool write_file(const struct driver_records *records, const char *cache,
+                       char *out_why)
+{
+    struct trust_part part;
+    int place;
+    char *text = compose(records, &part.bytes);
+    bool good;
+
+    if (text == NULL) {
+        snprintf(out_why, TRUST_WHY_BYTES, "no memory");
+        return false;
+    }
+    part.data = text;
+    place = secure_directory_open(cache, TRUST_WRITE, out_why, TRUST_WHY_BYTES);
+    good = place >= 0 &&
+           file_replace_atomically(place, DRIVER_RECORD_NAME, &part, 1,
+                                   TRUST_DURABLE, out_why, TRUST_WHY_BYTES);
+    if (place >= 0)
+        close(place);
+    free(text);
+    return good;
+}
+
+static bool remove_file(const char *cache, char *out_why)
+{
+    char path[PATH_MAX];
+    const int length =
+        snprintf(path, sizeof path, "%s/" DRIVER_RECORD_NAME, cache);
+
+    if (length < 0 || (size_t)length >= sizeof path || unlink(path) == 0 ||
+        errno == ENOENT || errno == ENOTDIR)
+        return true;
+    snprintf(out_why, TRUST_WHY_BYTES, "%s", strerror(errno));
+    return false;
+}
+
+bool verdicts_write(struct driver_verdicts *verdicts, char *out_problem)
+{
+    char cache[PATH_MAX], why[TRUST_WHY_BYTES] = "";
+    struct driver_records before, system;
+    bool has_cache, good;
+
+    has_cache = environment_cache(cache, sizeof cache);
+    if (driver_records_find(has_cache ? cache : NULL, STATEDIR, &before,
+                            why) == DRIVER_RECORD_REFUSED)
+        probe_complain("the record of broken OpenCL drivers was not usable "
+                       "and is written anew: %s", why);
+    for (uint32_t i = 0; i < before.count; i++)
+        keep_earlier(verdicts, &before.records[i]);
+    driver_records_finish(&before);
+    driver_records_read(STATEDIR, &system, why);
+    if (!has_cache) {
+        snprintf(why, sizeof why, "neither XDG_CACHE_HOME nor HOME says where");
+        good = verdicts->broken.count == 0 && system.count == 0;
+    } else if (verdicts->broken.count > 0 || system.count > 0) {
+        good = write_file(&verdicts->broken, cache, why);
+    } else {
+        good = remove_file(cache, why);
+    }
+    driver_records_finish(&system);
+    if (!good)
+        snprintf(out_problem, DRIVER_PROBLEM_BYTES,
+                 "the record of broken OpenCL drivers could not be written "
+                 "(%s): %s",
+                 has_cache ? cache : "no cache directory", why);
+    return good;
+}

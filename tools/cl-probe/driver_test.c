@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Testing OpenCL drivers; see driver_test.h.
+ */
+#include <config.h>
+
+#include "driver_test.h"
+
+#include "child_process.h"
+#include "common/icd_list.h"
+#include "common/pocl_diagnosis.h"
+#include "device_list.h"
+#include "driver_blocklist_writer.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DRIVER_LIMIT_S 10u
+
+struct driver_test {
+    const struct probe_options *options;
+    const struct icd *icd; /* NULL: all drivers together */
+};
+
+/* ---- in the child ---- */
+
+/* Leaves this one driver: ocl-icd goes by the file; Khronos' loader takes the
+ * library, and finds no directory of that name. */
+static void choose_driver(const struct icd *icd)
+{
+    setenv("OCL_ICD_VENDORS", icd->file, 1);
+    setenv("OCL_ICD_FILENAMES", icd->library, 1);
+}
+
+/* Why the driver's library cannot be used. */
+static json_t *library_json(const struct icd *icd, const char *error,
+                            const char **out_state)
+{
+    const size_t length = strlen(icd->library);
+    const bool own = strncmp(error, icd->library, length) == 0 &&
+                     error[length] == ':';
+
+    if (own && strstr(error, strerror(ENOENT)) != NULL) {
+        *out_state = "missing";
+        return child_text("its library is not installed: %s", error);
+    }
+    *out_state = "unloadable";
+    if (own && strstr(error, strerror(EACCES)) != NULL)
+        return child_text("its library may not be read by this user: %s",
+                          error);
+    return child_text("its library does not load: %s", error);
+}
+
+/* The driver's platforms, as the loader asks for them; -1: it is no driver. */
+static int platforms_count(void *library)
+{
+    typedef void *(*address_fn)(const char *name);
+    typedef int (*platforms_fn)(uint32_t room, void **out, uint32_t *out_count);
+    address_fn address;
+    platforms_fn platforms;
+    uint32_t count = 0;
+
+    *(void **)&address = dlsym(library, "clGetExtensionFunctionAddress");
+    if (address == NULL)
+        return -1;
+    *(void **)&platforms = address("clIcdGetPlatformIDsKHR");
+    if (platforms == NULL)
+        return -1;
+    return platforms(0, NULL, &count) == 0 ? (int)count : 0;
+}
+
+/* Why there is no device. */
+static json_t *excuse_json(const struct icd *icd, const char **out_state)
+{
+    void *library = dlopen(icd->library, RTLD_LAZY);
+    char why[POCL_WHY_BYTES], hint[POCL_WHY_BYTES + 2] = "";
+    int platforms;
+
+    if (library == NULL)
+        return library_json(icd, dlerror(), out_state);
+    if (strstr(icd->library, "usticl") != NULL &&
+        getenv("RUSTICL_ENABLE") == NULL)
+        snprintf(hint, sizeof hint,
+                 "; it serves what RUSTICL_ENABLE names, as radeonsi or "
+                 "llvmpipe, and that is not set");
+    if (strstr(icd->library, "pocl") != NULL) {
+        pocl_explain_absence(why, sizeof why);
+        snprintf(hint, sizeof hint, "; %s", why);
+    }
+    platforms = platforms_count(library);
+    if (platforms < 0)
+        return child_text("its library is no OpenCL driver: it has no "
+                          "clIcdGetPlatformIDsKHR");
+    if (platforms == 0)
+        return child_text("it loads, but offers no platform, and so no "
+                          "device: there is no hardware that it serves, or "
+                          "this user may not use it%s",
+                          hint);
+    return child_text("it loads, but offers no device that Tandem can use%s",
+                      hint);
+}
+
+/* What there is to say of no device. */
+static void answer_empty(struct child_link *link, const struct icd *icd)
+{
+    const char *state = "empty";
+    json_t *message = icd != NULL ? excuse_json(icd, &state)
+                                  : json_string("there is no device");
+
+    child_answer(link, json_pack("{s:i, s:s, s:o}", "devices", 0, "state",
+                                 state, "message", message));
+}
+
+static void driver_body(void *argument, struct child_link *link)
+{
+    const struct driver_test *test = argument;
+    struct tandem_context *context;
+    uint32_t count = 0;
+
+    child_progress(link, 0, "listing its devices");
+    if (test->icd != NULL)
+        choose_driver(test->icd);
+    setenv("TANDEM_OPENCL_RECORD", "ignore", 1);
+    if (probe_context(test->options, "opencl", &context) != TANDEM_OK ||
+        tandem_device_count(context, &count) != TANDEM_OK) {
+        child_fail(link, "%s", tandem_last_error());
+        return;
+    }
+    if (count == 0)
+        answer_empty(link, test->icd);
+    else
+        child_answer(link, json_pack("{s:i, s:s, s:s}", "devices", (int)count,
+                                     "state", "ok", "message", ""));
+    tandem_context_destroy(context);
+}
+
+/* ---- in the parent ---- */
+
+/* One child; true where the driver, or all together, took it down.  out_what
+ * is then what happened. */
+static bool breaks(const struct driver_test *test, json_t *driver,
+                   char *out_what, size_t what_bytes)
+{
+    const unsigned limit_s = test->options->driver_limit_s;
+    struct child_outcome outcome;
+    json_t *result;
+    bool broken;
+
+    child_run(driver_body, (void *)test, limit_s ? limit_s : DRIVER_LIMIT_S,
+              NULL, &outcome);
+    result = outcome.result;
+    broken = outcome.what[0] != '\0';
+    if (broken)
+        snprintf(out_what, what_bytes, "%s", outcome.what);
+    if (driver != NULL) {
+        json_object_set_new(
+            driver, "state",
+            json_string(broken           ? "broken"
+                        : result == NULL ? "untested"
+                                         : device_text(result, "state")));
+        json_object_set_new(
+            driver, "devices",
+            json_integer((json_int_t)device_number(result, "devices")));
+        json_object_set_new(driver, "message",
+                            json_string(broken || result == NULL
+                                            ? outcome.message
+                                            : device_text(result, "message")));
+    }
+    child_outcome_destroy(&outcome);
+    return broken;
+}
+
+static void complain(json_t *problems, const char *text)
+{
+    probe_complain("%s", text);
+    json_array_append_new(problems, json_string(text));
+}
+
+static void complain_driver(json_t *problems, const struct icd *icd,
+                            const char *what)
+{
+    char text[1024];
+
+    snprintf(text, sizeof text,
+             "the OpenCL driver %.300s (%.200s) %.160s while listing its "
+             "devices: OpenCL is left alone as long as this driver would be "
+             "loaded; remove or mend it, or set OCL_ICD_VENDORS to the .icd "
+             "file of a good one (or to a directory of such files), then run "
+             "cl-probe again",
+             icd->file, icd->library, what);
+    complain(problems, text);
+}
+
+static void complain_all(json_t *problems, const char *what)
+{
+    char text[512];
+
+    snprintf(text, sizeof text,
+             "the OpenCL drivers, each well alone, together %.160s: OpenCL is "
+             "left alone as long as all of them would be loaded; set "
+             "OCL_ICD_VENDORS to the .icd file of one (or to a directory of "
+             "some), then run cl-probe again",
+             what);
+    complain(problems, text);
+}
+
+/* Tests each driver alone; how many are broken. */
+static uint32_t test_each(struct driver_test *test, json_t *found,
+                          const struct icd_list *list,
+                          struct driver_verdicts *verdicts)
+{
+    json_t *drivers = json_object_get(found, "drivers");
+    json_t *problems = json_object_get(found, "problems");
+    uint32_t broken = 0;
+
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct icd *icd = &list->icds[i];
+        json_t *driver = json_pack("{s:s, s:s}", "file", icd->file, "library",
+                                   icd->library);
+        char what[160];
+
+        if (driver == NULL)
+            driver = json_pack("{s:s, s:s}", "file", "(not valid text)",
+                               "library", "(not valid text)");
+        test->icd = icd;
+        if (breaks(test, driver, what, sizeof what)) {
+            complain_driver(problems, icd, what);
+            verdicts_broken(verdicts, icd, what);
+            broken++;
+        } else if (strcmp(device_text(driver, "state"), "untested") != 0) {
+            verdicts_good(verdicts, icd);
+        }
+        json_array_append_new(drivers, driver);
+    }
+    return broken;
+}
+
+/* The files that name no driver. */
+static void add_useless(json_t *drivers)
+{
+    struct icd_list list;
+
+    if (!icd_list_find_useless(&list))
+        return;
+    for (uint32_t i = 0; i < list.count; i++)
+        json_array_append_new(
+            drivers,
+            json_pack("{s:o, s:s, s:s, s:i, s:s}", "file",
+                      child_text("%s", list.icds[i].file), "library", "",
+                      "state", "unreadable", "devices", 0, "message",
+                      list.icds[i].library));
+    icd_list_finish(&list);
+}
+
+bool drivers_check(const struct probe_options *options, json_t *found)
+{
+    struct driver_test test = {.options = options};
+    struct driver_verdicts verdicts;
+    struct icd_list list;
+    char problem[DRIVER_PROBLEM_BYTES], what[160];
+    bool good;
+
+    json_object_set_new(found, "drivers", json_array());
+    if (!icd_list_find(&list))
+        return true;
+    verdicts_begin(&verdicts);
+    good = test_each(&test, found, &list, &verdicts) == 0;
+    add_useless(json_object_get(found, "drivers"));
+    if (good && list.count > 1) {
+        test.icd = NULL;
+        if (breaks(&test, NULL, what, sizeof what)) {
+            complain_all(json_object_get(found, "problems"), what);
+            verdicts_together(&verdicts, &list, what);
+            good = false;
+        } else {
+            verdicts_together(&verdicts, &list, NULL);
+        }
+    }
+    if (!verdicts_write(&verdicts, problem))
+        complain(json_object_get(found, "problems"), problem);
+    verdicts_finish(&verdicts);
+    icd_list_finish(&list);
+    return good;
+}

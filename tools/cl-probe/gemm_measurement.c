@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Matrix products over a grid of m, n and k, the smallest first, until the
+ * time is used up.  Child process.
+ */
+#include <config.h>
+
+#include "../common/clock.h"
+#include "calibration_run.h"
+
+#include <stdlib.h>
+
+#define SIDES 9
+#define PRODUCTS (SIDES * SIDES * SIDES)
+/* There are many of them, and each has neighbours: less time for each. */
+#define BATCH_NS NS_PER_MS
+#define BATCHES 5
+/* A library of OpenCL kernels has others, to be compiled, for large products:
+ * when it is late, only small ones are measured, for so long at most. */
+#define SMALL_SIDE 256.0
+#define LATE_NS NS_PER_S
+
+struct product {
+    int64_t m, n, k;
+};
+
+/* A byte moved counts as much as ten floating-point operations. */
+static double product_work(const struct product *p)
+{
+    double m = (double)p->m, n = (double)p->n, k = (double)p->k;
+
+    return 2 * m * n * k + 40 * (m * k + k * n + m * n);
+}
+
+static int compare_products(const void *a, const void *b)
+{
+    double x = product_work(a), y = product_work(b);
+
+    return (x > y) - (x < y);
+}
+
+/* A whole grid: the host interpolates between its points. */
+static size_t list_products(bool quick, struct product *out)
+{
+    static const int64_t coarse[] = {8, 32, 128, 512, 2048};
+    static const int64_t fine[SIDES] = {4,   16,  64,   128, 256,
+                                        512, 1024, 2048, 4096};
+    const int64_t *sides = quick ? coarse : fine;
+    size_t side_count = quick ? 5 : SIDES, count = 0;
+
+    for (size_t m = 0; m < side_count; m++)
+        for (size_t n = 0; n < side_count; n++)
+            for (size_t k = 0; k < side_count; k++)
+                out[count++] =
+                    (struct product){sides[m], sides[n], sides[k]};
+    qsort(out, count, sizeof *out, compare_products);
+    return count;
+}
+
+/* expected_ns: of one launch, 0 unknown; set to what it took. */
+static enum tandem_status measure_product(struct session *session,
+                                          const struct product *p, bool first,
+                                          double *expected_ns)
+{
+    const int64_t shape[] = {p->m, p->n, p->k};
+    struct work work;
+    struct timing timing;
+    enum tandem_status status =
+        work_create(&work, &session->lane, "gemm", 3, shape);
+
+    if (status != TANDEM_OK)
+        return status;
+    status = session_time(session, &work, false, *expected_ns, &timing);
+    work_destroy(&work);
+    if (status != TANDEM_OK)
+        return status;
+    session_product(session, p->m, p->n, p->k, timing.ns);
+    *expected_ns = timing.ns;
+    if (first && (session->lane.info.caps & TANDEM_CAP_JIT_COMPILATION) != 0)
+        calibration_add_scalar(session, "gemm_compile",
+                       timing.first_ns > timing.second_ns
+                           ? (double)(timing.first_ns - timing.second_ns)
+                           : 0);
+    return TANDEM_OK;
+}
+
+static bool product_small(const struct product *p)
+{
+    return (double)p->m * (double)p->n * (double)p->k <=
+           SMALL_SIDE * SMALL_SIDE * SMALL_SIDE;
+}
+
+enum tandem_status measure_products(struct session *session)
+{
+    struct product products[PRODUCTS];
+    size_t count = list_products(session->quick, products);
+    enum tandem_status status = TANDEM_OK;
+    double ns = 0, done = 0;
+    bool late = false;
+
+    session->plan.batch_ns = BATCH_NS;
+    session->plan.batches = BATCHES;
+    step_begin(session, WEIGHT_PRODUCTS, "gemm");
+    for (size_t i = 0; i < count; i++) {
+        double next = product_work(&products[i]), expected_ns = 0;
+
+        if (done > 0)
+            expected_ns = ns * next / done;
+        if (expected_ns * 4 > (double)step_left_ns(session))
+            break;
+        if (late && !product_small(&products[i]))
+            continue;
+        status = measure_product(session, &products[i], done == 0,
+                                 &expected_ns);
+        if (status == TANDEM_UNSUPPORTED)
+            continue; /* of this size; others may be served */
+        if (status != TANDEM_OK)
+            break;
+        ns = expected_ns;
+        done = next;
+        if (!late && session_late(session)) {
+            late = true;
+            session->deadline_ns = clock_now_ns() + LATE_NS;
+        }
+    }
+    step_end(session);
+    if (status != TANDEM_OK && status != TANDEM_UNSUPPORTED)
+        status = session_failed(session, "gemm", status);
+    else
+        status = TANDEM_OK;
+    if (status == TANDEM_OK)
+        session_measured(session, "gemm", done > 0 ? "gemm" : NULL);
+    return status;
+}

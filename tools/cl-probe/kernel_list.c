@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Kernels that a device is to compile; see kernels.h.
+ */
+#include <config.h>
+
+#include "child_process.h"
+#include "kernel_list.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define FAILURES_KEPT 50u
+
+struct kernel_item {
+    struct work work;
+    bool done;
+};
+
+void kernels_start(struct kernel_list *list, struct lane *lane)
+{
+    memset(list, 0, sizeof *list);
+    list->lane = lane;
+    list->failures = json_array();
+}
+
+void kernels_finish(struct kernel_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->items[i]);
+    free(list->items);
+    json_decref(list->failures);
+}
+
+static void item_fail(struct kernel_list *list, const struct kernel_item *item)
+{
+    if (json_array_size(list->failures) < FAILURES_KEPT)
+        json_array_append_new(list->failures,
+                              child_text("%s: %s", item->work.c.info->name,
+                                         list->lane->backend->last_error()));
+}
+
+/* Takes an item over; false: no memory. */
+static bool item_keep(struct kernel_list *list, struct kernel_item *item)
+{
+    struct kernel_item **grown =
+        realloc(list->items, (list->count + 1) * sizeof *list->items);
+
+    if (grown == NULL) {
+        free(item);
+        return false;
+    }
+    list->items = grown;
+    list->items[list->count++] = item;
+    return true;
+}
+
+/* After work_describe, which makes a product's description. */
+static void item_form(struct kernel_item *item, uint32_t forms)
+{
+    struct tandem_gemm *gemm = &item->work.gemm;
+
+    if (item->work.c.op.gemm == NULL)
+        return;
+    if ((forms & KERNEL_TRANSPOSED) != 0) {
+        gemm->flags = TANDEM_GEMM_TRANSPOSE_B;
+        gemm->b.ld = gemm->k;
+        gemm->b.batch_stride = gemm->n * gemm->k;
+    }
+    if ((forms & KERNEL_BIAS) != 0)
+        gemm->bias_kind = TANDEM_BIAS_PER_COLUMN;
+    if ((forms & KERNEL_RELU) != 0)
+        gemm->activation = TANDEM_OP_RELU;
+    if ((forms & KERNEL_GELU) != 0)
+        gemm->activation = TANDEM_OP_GELU;
+}
+
+/* What is there is judged; false: it is no work for this device. */
+static bool item_describe(struct kernel_list *list, struct kernel_item *item,
+                          const char *op, const char *shape, uint32_t forms)
+{
+    struct opcase *c = &item->work.c;
+    char error[OPCASE_ERROR_BYTES];
+    int64_t extents[TANDEM_MAX_RANK];
+    uint32_t rank;
+
+    if (!shape_parse(shape, &rank, extents) ||
+        !opcase_build(c, op, rank, extents, error))
+        return false;
+    if ((forms & KERNEL_REPEATED) != 0 && c->inputs > 0)
+        c->in[c->inputs - 1].strides[0] = 0;
+    if (work_describe(&item->work, list->lane) != TANDEM_OK)
+        return false;
+    item_form(item, forms);
+    return true;
+}
+
+bool kernels_add(struct kernel_list *list, const char *op, const char *shape,
+                 uint32_t forms)
+{
+    struct kernel_item *item = calloc(1, sizeof *item);
+
+    if (item == NULL)
+        return false;
+    if (!item_describe(list, item, op, shape, forms)) {
+        free(item);
+        return true;
+    }
+    if (work_prepare(&item->work) != TANDEM_OK) {
+        item_fail(list, item);
+        item->done = true;
+        list->done++;
+    }
+    return item_keep(list, item);
+}
+
+/* One round; *out_name: the first that is waited for. */
+static enum tandem_status items_ask(struct kernel_list *list,
+                                    const char **out_name)
+{
+    *out_name = NULL;
+    for (size_t i = 0; i < list->count; i++) {
+        struct kernel_item *item = list->items[i];
+        enum tandem_status status;
+
+        if (item->done)
+            continue;
+        status = work_ready(&item->work);
+        if (status == TANDEM_DEVICE_LOST)
+            return status;
+        if (status == TANDEM_NOT_READY) {
+            if (*out_name == NULL)
+                *out_name = item->work.c.info->name;
+            continue;
+        }
+        if (status != TANDEM_OK)
+            item_fail(list, item);
+        item->done = true;
+        list->done++;
+    }
+    return TANDEM_OK;
+}
+
+bool kernels_await(struct kernel_list *list,
+                   void (*told)(void *user, double fraction, const char *name),
+                   void *user)
+{
+    const struct timespec pause = {0, 5000000};
+    const char *name;
+
+    while (list->done < list->count) {
+        const size_t before = list->done;
+
+        if (items_ask(list, &name) != TANDEM_OK)
+            return false;
+        if (list->done == before)
+            nanosleep(&pause, NULL);
+        else if (told != NULL && name != NULL)
+            told(user, (double)list->done / (double)list->count, name);
+    }
+    return true;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an operator costs however small it is: launching, waiting, taking
+ * memory from the pool.  Child process.
+ */
+#include <config.h>
+
+#include "../common/clock.h"
+#include "../common/statistics.h"
+#include "calibration_run.h"
+#include "representative_op.h"
+
+#define SAMPLES 33
+#define LAUNCHES 256 /* of a sample, at most */
+#define SAMPLE_NS (10.0 * NS_PER_MS)
+#define ALLOCS 64
+#define ALLOC_BYTES (UINT64_C(1) << 20)
+
+/* Host time of a launch, without the wait.  each_ns: what one takes; where
+ * that is much, fewer of them must do. */
+static enum tandem_status time_launch(struct work *work, double each_ns,
+                                      double *out_ns)
+{
+    enum tandem_status status = TANDEM_OK;
+    double samples[SAMPLES], launches = SAMPLE_NS / (each_ns + 1);
+    uint32_t count;
+
+    launches = launches < 1 ? 1 : launches > LAUNCHES ? LAUNCHES : launches;
+    for (count = 0; count < SAMPLES && status == TANDEM_OK; count++) {
+        uint64_t start = clock_now_ns();
+
+        for (int i = 0; i < (int)launches && status == TANDEM_OK; i++)
+            status = work_launch(work);
+        samples[count] = (double)(clock_now_ns() - start) / (int)launches;
+        if (status == TANDEM_OK)
+            status = lane_synchronize(work->lane);
+    }
+    *out_ns = quantile(samples, count, 0.5);
+    return status;
+}
+
+static enum tandem_status time_wait(struct work *work, double launch_ns,
+                                    double *out_ns)
+{
+    enum tandem_status status = TANDEM_OK;
+    double samples[SAMPLES];
+    uint32_t count;
+
+    for (count = 0; count < SAMPLES && status == TANDEM_OK; count++) {
+        uint64_t ns;
+
+        status = work_stream(work, 1, &ns);
+        samples[count] = (double)ns - launch_ns;
+    }
+    *out_ns = quantile(samples, count, 0.5);
+    *out_ns = *out_ns > 0 ? *out_ns : 0;
+    return status;
+}
+
+static enum tandem_status measure_wait(struct session *session,
+                                       struct work *work)
+{
+    struct timing timing;
+    double launch, wait;
+    enum tandem_status status =
+        session_time(session, work, true, 0, &timing);
+
+    if (status == TANDEM_OK)
+        status = time_launch(work, timing.ns, &launch);
+    if (status == TANDEM_OK)
+        status = time_wait(work, launch, &wait);
+    if (status != TANDEM_OK)
+        return status;
+    calibration_add_scalar(session, "launch", launch);
+    calibration_add_scalar(session, "sync", wait);
+    session_measured(session, "launch", work->c.info->name);
+    return TANDEM_OK;
+}
+
+/* The smallest work that the device serves, of whatever operator. */
+static enum tandem_status least_create(struct session *session,
+                                       struct work *work)
+{
+    for (uint32_t c = 0; c < TANDEM_COST_CLASSES; c++) {
+        struct sample sample = {.cost_class = c};
+
+        while (representative_op_next(&sample)) {
+            const int64_t elements = sample_served(&sample, &session->lane);
+
+            if (elements != 0)
+                return sample_create(&sample, &session->lane, elements, work);
+        }
+    }
+    return TANDEM_UNSUPPORTED;
+}
+
+static enum tandem_status measure_launch(struct session *session)
+{
+    const int64_t shape[] = {16};
+    struct work work;
+    enum tandem_status status =
+        work_create(&work, &session->lane, "add", 1, shape);
+
+    if (status == TANDEM_UNSUPPORTED)
+        status = least_create(session, &work);
+    if (status == TANDEM_UNSUPPORTED) {
+        session_measured(session, "launch", NULL);
+        return TANDEM_OK;
+    }
+    if (status == TANDEM_OK)
+        status = measure_wait(session, &work);
+    if (status != TANDEM_OK)
+        status = session_failed(session, "launch", status);
+    work_destroy(&work);
+    return status;
+}
+
+static enum tandem_status measure_alloc(struct session *session)
+{
+    const struct tandem_backend *backend = session->lane.backend;
+    double samples[SAMPLES];
+
+    for (uint32_t sample = 0; sample < SAMPLES; sample++) {
+        uint64_t start = clock_now_ns();
+
+        for (int i = 0; i < ALLOCS; i++) {
+            struct tandem_buffer *buffer;
+            enum tandem_status status = backend->alloc(
+                session->lane.device, ALLOC_BYTES, &buffer);
+
+            if (status != TANDEM_OK)
+                return status;
+            backend->free(buffer);
+        }
+        samples[sample] = (double)(clock_now_ns() - start) / ALLOCS;
+    }
+    calibration_add_scalar(session, "alloc", quantile(samples, SAMPLES, 0.5));
+    return TANDEM_OK;
+}
+
+enum tandem_status measure_scalars(struct session *session)
+{
+    enum tandem_status status;
+
+    step_begin(session, WEIGHT_SCALARS, "alloc, launch, sync");
+    status = measure_alloc(session);
+    if (status == TANDEM_OK)
+        status = measure_launch(session);
+    step_end(session);
+    return status;
+}

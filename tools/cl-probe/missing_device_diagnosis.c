@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Hints about missing OpenCL devices; see missing_device_diagnosis.h.
+ */
+#include <config.h>
+
+#include "missing_device_diagnosis.h"
+
+#include "common/icd_list.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <grp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+__attribute__((format(printf, 2, 3))) static void
+add(json_t *sentences, const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    json_array_append_new(sentences, json_string(text));
+}
+
+void hints_drivers(json_t *sentences)
+{
+    const char *variable, *place = icd_place(&variable);
+    struct icd_list list;
+    uint32_t count;
+
+    if (!icd_list_find(&list))
+        return;
+    count = list.count;
+    icd_list_finish(&list);
+    if (variable != NULL)
+        add(sentences,
+            "%s is set to %.200s: only the drivers named there are looked "
+            "for%s",
+            variable, place, count == 0 ? ", and there is none" : "");
+    else if (count == 0)
+        add(sentences,
+            "no OpenCL driver is registered: there is no .icd file that names "
+            "a library in " ICD_DIRECTORY "; install the driver of your GPU, "
+            "or PoCL, which runs on any CPU (Debian, Ubuntu: pocl-opencl-icd; "
+            "Fedora, Arch: pocl)");
+}
+
+/* ---- hardware ---- */
+
+/* A number of a file of sysfs, as in "0x10de"; 0 where there is none. */
+static unsigned long file_number(const char *directory, const char *name)
+{
+    char path[4200], text[32] = "";
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return 0;
+    if (fgets(text, sizeof text, file) == NULL)
+        text[0] = '\0';
+    fclose(file);
+    return strtoul(text, NULL, 16);
+}
+
+/* The driver of a library with one of the names, by blanks, in its own. */
+static bool registered(const char *names, char *out_file, size_t bytes)
+{
+    struct icd_list list;
+    bool found = false;
+
+    if (!icd_list_find(&list))
+        return false;
+    for (uint32_t i = 0; i < list.count && !found; i++) {
+        for (const char *name = names; *name != '\0' && !found;) {
+            const size_t length = strcspn(name, " ");
+
+            found = memmem(list.icds[i].library, strlen(list.icds[i].library),
+                           name, length) != NULL;
+            name += length + strspn(name + length, " ");
+        }
+        if (found)
+            snprintf(out_file, bytes, "%s", list.icds[i].file);
+    }
+    icd_list_finish(&list);
+    return found;
+}
+
+static void hint_gpu(json_t *sentences, const char *directory)
+{
+    static const struct {
+        unsigned long vendor;
+        const char *name, *libraries, *driver;
+    } vendors[] = {
+        {0x10de, "NVIDIA", "nvidia-opencl",
+         "libnvidia-opencl.so.1, a part of NVIDIA's driver (Debian: "
+         "nvidia-opencl-icd; Ubuntu: libnvidia-compute; Arch: "
+         "opencl-nvidia)"},
+        {0x1002, "AMD", "amdocl RusticlOpenCL",
+         "libRusticlOpenCL.so.1 of Mesa, with RUSTICL_ENABLE=radeonsi (Debian, "
+         "Ubuntu: mesa-opencl-icd; Fedora: mesa-libOpenCL), or libamdocl64.so "
+         "of AMD's ROCm"},
+        {0x8086, "Intel", "igdrcl",
+         "libigdrcl.so, Intel's compute runtime (Debian, Ubuntu: "
+         "intel-opencl-icd; Fedora: intel-opencl; Arch: "
+         "intel-compute-runtime)"},
+    };
+    const unsigned long vendor = file_number(directory, "vendor");
+    char file[ICD_TEXT_MAX];
+
+    /* Class 3 is displays. */
+    if (file_number(directory, "class") >> 16 != 3)
+        return;
+    for (size_t i = 0; i < sizeof vendors / sizeof vendors[0]; i++) {
+        const char *address = strrchr(directory, '/') + 1;
+
+        if (vendors[i].vendor != vendor)
+            continue;
+        if (registered(vendors[i].libraries, file, sizeof file))
+            add(sentences,
+                "there is a GPU of %s (PCI %.32s), and its OpenCL driver is "
+                "registered (%.200s): what came of it stands among the drivers",
+                vendors[i].name, address, file);
+        else
+            add(sentences,
+                "there is a GPU of %s (PCI %.32s): its OpenCL driver is %s",
+                vendors[i].name, address, vendors[i].driver);
+    }
+}
+
+void hints_gpus(json_t *sentences, const char *pattern)
+{
+    glob_t found;
+
+    if (glob(pattern, 0, NULL, &found) != 0)
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        hint_gpu(sentences, found.gl_pathv[i]);
+    globfree(&found);
+}
+
+/* ---- device files ---- */
+
+static void hint_file(json_t *sentences, const char *path)
+{
+    struct stat status;
+    struct group *group;
+
+    if (faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) == 0 ||
+        errno == ENOENT || stat(path, &status) != 0)
+        return;
+    group = getgrgid(status.st_gid);
+    if (status.st_gid == 0 || !(status.st_mode & S_IRGRP) ||
+        !(status.st_mode & S_IWGRP))
+        add(sentences,
+            "%.200s: %s; its mode is %04o and its group %.60s, which does not "
+            "help users: see the driver's udev rules",
+            path, strerror(EACCES), (unsigned)status.st_mode & 07777,
+            group ? group->gr_name : "unknown");
+    else if (group == NULL)
+        add(sentences,
+            "%.200s: %s; it belongs to the group %lu, which has no name here "
+            "(in a container: add it, as by --group-add %lu)",
+            path, strerror(EACCES), (unsigned long)status.st_gid,
+            (unsigned long)status.st_gid);
+    else
+        add(sentences,
+            "%.200s: %s; it belongs to the group %.60s: join it by \"sudo "
+            "usermod -aG %.60s $USER\" and log in again",
+            path, strerror(EACCES), group->gr_name, group->gr_name);
+}
+
+void hints_files(json_t *sentences, const char *pattern)
+{
+    glob_t found;
+
+    if (glob(pattern, 0, NULL, &found) != 0)
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        hint_file(sentences, found.gl_pathv[i]);
+    globfree(&found);
+}
+
+void missing_opencl_diagnose(json_t *sentences)
+{
+    hints_drivers(sentences);
+    hints_gpus(sentences, "/sys/bus/pci/devices/*");
+    hints_files(sentences, "/dev/dri/renderD*");
+    hints_files(sentences, "/dev/kfd");
+    hints_files(sentences, "/dev/nvidia[0-9]*");
+    hints_files(sentences, "/dev/nvidiactl");
+    hints_files(sentences, "/dev/nvidia-uvm");
+}

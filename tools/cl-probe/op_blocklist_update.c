@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The accuracy gate; see op_blocklist_update.h.
+ */
+#include <config.h>
+
+#include "op_blocklist_update.h"
+
+#include "child_process.h"
+#include "device_list.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define GATE_LIMIT_S 60u
+
+struct gate_request {
+    const struct probe_options *options;
+    const json_t *device;
+    json_t *groups;
+};
+
+/* ---- in the child, which asks the library ---- */
+
+struct gate {
+    struct tandem_context *context;
+    uint32_t device;
+    struct tandem_profile *profile;
+    json_t *rejected, *accepted;
+    bool changed;
+};
+
+/* What the suite found of one operator. */
+static enum tandem_status judge(struct gate *gate, uint32_t op,
+                                const char *name, const json_t *counts)
+{
+    const uint32_t wrong = device_number(counts, "failed") > 0;
+    uint32_t before = 0;
+    enum tandem_status status =
+        tandem_device_is_op_blocked(gate->context, gate->device, op, &before);
+
+    if (status != TANDEM_OK || (!wrong && device_number(counts, "passed") == 0))
+        return status;
+    if (wrong)
+        json_array_append_new(gate->rejected, json_string(name));
+    else if (before)
+        json_array_append_new(gate->accepted, json_string(name));
+    gate->changed |= wrong != before;
+    return tandem_profile_set_op_blocked(gate->profile, op, wrong);
+}
+
+static enum tandem_status judge_all(struct gate *gate, json_t *groups)
+{
+    enum tandem_status status = TANDEM_OK;
+    const char *name;
+    json_t *counts;
+
+    json_object_foreach(groups, name, counts) {
+        const struct tandem_op_info *op = tandem_op_by_name(name);
+
+        if (op != NULL && status == TANDEM_OK)
+            status = judge(gate, op->id, name, counts);
+    }
+    return status;
+}
+
+static void gate_body(void *argument, struct child_link *link)
+{
+    const struct gate_request *request = argument;
+    struct gate gate = {.rejected = json_array(), .accepted = json_array()};
+    char path[4096] = "";
+    enum tandem_status status;
+
+    child_progress(link, 0, "writing the profile");
+    status = probe_context(request->options,
+                           device_text(request->device, "backend"),
+                           &gate.context);
+    if (status == TANDEM_OK)
+        status = tandem_device_find(gate.context,
+                                    device_text(request->device, "name"),
+                                    &gate.device);
+    if (status == TANDEM_OK)
+        status = tandem_profile_edit(gate.context, gate.device,
+                                       &gate.profile);
+    if (status == TANDEM_OK)
+        status = judge_all(&gate, request->groups);
+    if (status == TANDEM_OK && gate.changed)
+        status = tandem_profile_save(gate.profile, NULL, path, sizeof path);
+    if (status != TANDEM_OK)
+        child_fail(link, "%s", tandem_last_error());
+    else
+        child_answer(link, json_pack("{s:o, s:o, s:o}", "rejected",
+                                     gate.rejected, "accepted", gate.accepted,
+                                     "profile",
+                                     path[0] != '\0' ? child_text("%s", path)
+                                                     : json_null()));
+    tandem_profile_destroy(gate.profile);
+    tandem_context_destroy(gate.context);
+}
+
+/* ---- in the parent ---- */
+
+static bool has_operators(json_t *groups)
+{
+    const char *name;
+    json_t *counts;
+
+    json_object_foreach(groups, name, counts) {
+        if (tandem_op_by_name(name) != NULL)
+            return true;
+    }
+    return false;
+}
+
+void op_blocklist_update(const struct probe_options *options,
+                         const json_t *device, json_t *result)
+{
+    struct gate_request request = {options, device,
+                                   json_object_get(result, "groups")};
+    struct child_outcome outcome;
+
+    if (!has_operators(request.groups))
+        return;
+    child_run(gate_body, &request, GATE_LIMIT_S, NULL, &outcome);
+    if (outcome.result != NULL)
+        json_object_update(result, outcome.result);
+    else
+        json_object_set_new(result, "gate_error",
+                            json_string(outcome.message));
+    child_outcome_destroy(&outcome);
+}
+
+static void print_names(const json_t *names)
+{
+    for (size_t i = 0; i < json_array_size(names); i++)
+        printf("%s%s", i == 0 ? "" : ", ",
+               json_string_value(json_array_get(names, i)));
+}
+
+void gate_print(const json_t *result)
+{
+    const json_t *rejected = json_object_get(result, "rejected");
+    const json_t *accepted = json_object_get(result, "accepted");
+    const char *path = device_text(result, "profile");
+
+    if (json_object_get(result, "gate_error") != NULL)
+        printf("  FAILED: programs are not kept from what is wrong, since the "
+               "profile could\n  not be written: %s\n",
+               device_text(result, "gate_error"));
+    if (json_array_size(rejected) > 0) {
+        printf("  WRONG, and not used on this device until --verify finds it "
+               "right: ");
+        print_names(rejected);
+        printf("\n");
+    }
+    if (json_array_size(accepted) > 0) {
+        printf("  right, and used on this device again: ");
+        print_names(accepted);
+        printf("\n");
+    }
+    if (path[0] != '\0')
+        printf("  noted in %s\n", path);
+}

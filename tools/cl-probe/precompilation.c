@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What calibration will launch, compiled beforehand by several processes at
+ * once: most drivers compile one program at a time in a process, and keep what
+ * they compiled on disk, or the plugin does.  What is missing then is compiled
+ * where it is launched.
+ */
+#include <config.h>
+
+#include "kernel_list.h"
+#include "calibration_run.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define HELPERS 8u
+
+/* The longest compiles first, as helpers take them in turn.  Not there: what
+ * tells how long a compile takes, add, and the smallest product. */
+static const struct {
+    const char *op, *shape;
+    enum kernel_form form;
+} kernels[] = {
+    {"gemm", "2048x2048x2048", KERNEL_PLAIN},
+    {"gemm", "2048x2048x2048", KERNEL_TRANSPOSED},
+    {"gemm", "512x2048x512", KERNEL_PLAIN},
+    {"gemm", "512x512x512", KERNEL_TRANSPOSED},
+    {"gemm", "1024x1024x1024", KERNEL_TRANSPOSED},
+    {"gemm", "16x2048x2048", KERNEL_TRANSPOSED},
+    {"gemm", "8x2048x2048", KERNEL_TRANSPOSED},
+    {"gemm", "4x2048x2048", KERNEL_TRANSPOSED},
+    {"gemm", "1x2048x2048", KERNEL_TRANSPOSED},
+    {"gemm", "16x2048x2048", KERNEL_PLAIN},
+    {"gemm", "8x2048x2048", KERNEL_PLAIN},
+    {"gemm", "4x2048x2048", KERNEL_PLAIN},
+    {"gemm", "1x2048x2048", KERNEL_PLAIN},
+    {"gemm", "1x512x2048", KERNEL_PLAIN},
+    {"gemm", "2048x8x2048", KERNEL_PLAIN},
+    {"gemm", "32x2048x2048", KERNEL_PLAIN},
+    {"gemm", "2048x32x2048", KERNEL_PLAIN},
+    {"gemm", "8x8x2048", KERNEL_PLAIN},
+    {"gemm", "32x32x2048", KERNEL_PLAIN},
+    {"gemm", "512x512x512", KERNEL_PLAIN},
+    {"gemm", "128x512x512", KERNEL_PLAIN},
+    {"gemm", "128x128x128", KERNEL_TRANSPOSED},
+    {"softmax", "65536x1024", KERNEL_PLAIN},
+    {"softmax", "16x64", KERNEL_PLAIN},
+    {"layer_norm", "65536x1024", KERNEL_PLAIN},
+    {"layer_norm", "16x64", KERNEL_PLAIN},
+    {"reduce_sum", "65536x1024", KERNEL_PLAIN},
+    {"gemm", "128x128x2048", KERNEL_PLAIN},
+    {"adam", "65536", KERNEL_PLAIN},
+    {"reduce_sum", "16x64", KERNEL_PLAIN},
+    {"gelu", "65536", KERNEL_PLAIN},
+    {"exp", "65536", KERNEL_PLAIN},
+    {"transpose", "1024x1024", KERNEL_PLAIN},
+    {"gather", "1024x64", KERNEL_PLAIN},
+};
+#define KERNELS (sizeof kernels / sizeof kernels[0])
+
+static uint32_t helpers_wanted(void)
+{
+    cpu_set_t set;
+    uint32_t count = 1;
+
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        count = (uint32_t)CPU_COUNT(&set);
+    return count < HELPERS ? count : HELPERS;
+}
+
+/* CLBlast's product, by the last process. */
+static void clblast_build(struct lane *lane)
+{
+    struct kernel_list list;
+
+    kernels_start(&list, lane);
+    if (kernels_add(&list, "gemm", "256x256x256", KERNEL_PLAIN))
+        kernels_await(&list, NULL, NULL);
+    kernels_finish(&list);
+}
+
+/* Every count-th kernel, from the nth on. */
+static void share_build(struct lane *lane, uint32_t nth, uint32_t count)
+{
+    struct kernel_list list;
+    bool kept = true;
+
+    kernels_start(&list, lane);
+    for (size_t i = nth; i < KERNELS && kept; i += count)
+        kept = kernels_add(&list, kernels[i].op, kernels[i].shape,
+                           kernels[i].form);
+    if (kept)
+        kernels_await(&list, NULL, NULL);
+    kernels_finish(&list);
+}
+
+/* Whatever fails here shows again where it is measured. */
+_Noreturn static void helper_main(const struct campaign_request *request,
+                                  uint32_t nth, uint32_t count)
+{
+    struct probe_options options = *request->options;
+    struct tandem_context *context;
+    struct lane lane = {0};
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    options.verbose = false;
+    options.clblast = nth == count;
+    if (probe_context(&options, request->backend, &context) == TANDEM_OK &&
+        lane_open(&lane, context, request->device) == TANDEM_OK &&
+        (lane.info.caps & TANDEM_CAP_JIT_COMPILATION) != 0) {
+        if (nth == count)
+            clblast_build(&lane);
+        else
+            share_build(&lane, nth, count);
+        lane_close(&lane);
+    }
+    _exit(0);
+}
+
+bool prebuild(const struct campaign_request *request, struct child_link *link)
+{
+    const uint32_t count = helpers_wanted();
+    pid_t helpers[HELPERS + 1];
+
+    /* A processor's compiler keeps it busy enough. */
+    if (count < 2 || request->processor)
+        return false;
+    child_progress(link, 0, "compiling");
+    for (uint32_t i = 0; i <= count; i++) {
+        helpers[i] = fork();
+        if (helpers[i] == 0)
+            helper_main(request, i, count);
+    }
+    for (uint32_t i = 0; i <= count; i++)
+        if (helpers[i] > 0)
+            waitpid(helpers[i], NULL, 0);
+    return true;
+}

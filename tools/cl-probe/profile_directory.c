@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The directory of profiles; see profile_directory.h.
+ */
+#include <config.h>
+
+#include "profile_directory.h"
+
+#include "common/environment.h"
+#include "common/secure_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A profile is smaller. */
+#define TRIAL_BYTES 65536
+
+/* As the library chooses it. */
+static bool place_find(char *out_path, size_t bytes)
+{
+    const char *path = environment_get("TANDEM_PROFILE");
+
+    if (path == NULL || path[0] != '/')
+        return environment_cache(out_path, bytes);
+    snprintf(out_path, bytes, "%s", path);
+    return strlen(path) < bytes;
+}
+
+/* 0, or the error. */
+static int trial_write(int directory)
+{
+    static const char zeros[TRIAL_BYTES];
+    const int file =
+        openat(directory, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    int error = 0;
+
+    if (file < 0 && (errno == EOPNOTSUPP || errno == EISDIR)) {
+        /* The file system has no nameless files. */
+        return faccessat(directory, ".", W_OK | X_OK, AT_EACCESS) == 0 ? 0
+                                                                       : errno;
+    }
+    if (file < 0)
+        return errno;
+    errno = ENOSPC;
+    if (write(file, zeros, sizeof zeros) != (ssize_t)sizeof zeros)
+        error = errno;
+    close(file);
+    return error;
+}
+
+bool profile_directory_check(char *out_why, unsigned why_bytes)
+{
+    char path[PATH_MAX], why[TRUST_WHY_BYTES];
+    int directory, error;
+
+    if (!place_find(path, sizeof path)) {
+        snprintf(out_why, why_bytes,
+                 "no directory for profiles is named: set TANDEM_PROFILE, "
+                 "XDG_CACHE_HOME or HOME to an absolute path");
+        return false;
+    }
+    directory = secure_directory_open(path, TRUST_WRITE, why, sizeof why);
+    if (directory < 0) {
+        snprintf(out_why, why_bytes,
+                 "no profile can be written to %.400s: %s; make it usable, or "
+                 "set TANDEM_PROFILE to another directory",
+                 path, why[0] != '\0' ? why : "it cannot be made");
+        return false;
+    }
+    error = trial_write(directory);
+    close(directory);
+    if (error == 0)
+        return true;
+    snprintf(out_why, why_bytes,
+             "no profile can be written to %.400s: %s; make room or make it "
+             "usable, or set TANDEM_PROFILE to another directory",
+             path, strerror(error));
+    return false;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which operator stands for a cost class on a device; see sample.h.
+ */
+#include <config.h>
+
+#include "representative_op.h"
+
+#include <string.h>
+
+#define ROW 1024     /* of reductions, softmax and norms */
+#define SHORT_ROW 64 /* no more than SAMPLE_FIRST */
+
+/* What is measured where the device serves it. */
+static const struct {
+    const char *curve;
+    uint32_t op;
+} usual[TANDEM_COST_CLASSES] = {
+    [TANDEM_COST_ELEMENTWISE] = {"elementwise", TANDEM_OP_ADD},
+    [TANDEM_COST_EXP] = {"exp", TANDEM_OP_EXP},
+    [TANDEM_COST_HEAVY] = {"heavy", TANDEM_OP_GELU},
+    [TANDEM_COST_REDUCE] = {"reduce", TANDEM_OP_SUM},
+    [TANDEM_COST_SOFTMAX] = {"softmax", TANDEM_OP_SOFTMAX},
+    [TANDEM_COST_STRIDED] = {"strided", TANDEM_OP_TRANSPOSE},
+    [TANDEM_COST_GATHER] = {"gather", TANDEM_OP_GATHER},
+    [TANDEM_COST_OPTIMIZER] = {"optimizer", TANDEM_OP_ADAM},
+    [TANDEM_COST_GEMM] = {"gemm", TANDEM_OP_GEMM},
+    [TANDEM_COST_NORM] = {"norm", TANDEM_OP_LAYER_NORM},
+};
+
+const char *sample_curve(uint32_t cost_class)
+{
+    return usual[cost_class].curve;
+}
+
+/* Whether libtandem counts the operator to TANDEM_COST_STRIDED where an operand
+ * has strides. */
+static bool elementwise(const struct tandem_op_info *info)
+{
+    switch (info->op_class) {
+    case TANDEM_CLASS_UNARY:
+    case TANDEM_CLASS_BINARY:
+    case TANDEM_CLASS_COMPARE:
+    case TANDEM_CLASS_LOGICAL:
+    case TANDEM_CLASS_TERNARY:
+    case TANDEM_CLASS_GRADIENT:
+    case TANDEM_CLASS_CAST:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Whether libtandem takes the costs of the class for the operator: by its row
+ * of the table, or (second) with other strides than the row is about. */
+static bool stands_for(const struct tandem_op_info *info, uint32_t cost_class,
+                       bool second)
+{
+    if (info == NULL || info->op_class == TANDEM_CLASS_FUSED)
+        return false;
+    if (!second)
+        return info->cost_class == cost_class;
+    if (cost_class == TANDEM_COST_ELEMENTWISE)
+        return info->op_class == TANDEM_CLASS_COPY;
+    return cost_class == TANDEM_COST_STRIDED && elementwise(info);
+}
+
+bool representative_op_next(struct sample *sample)
+{
+    const uint32_t first = usual[sample->cost_class].op;
+
+    for (; sample->next < 2 * TANDEM_OP_ID_END; sample->next++) {
+        const uint32_t id = sample->next % TANDEM_OP_ID_END;
+
+        sample->info = tandem_op_by_id(sample->next == 0 ? first : id);
+        if (sample->next == 0 ||
+            (id != first && stands_for(sample->info, sample->cost_class,
+                                       sample->next >= TANDEM_OP_ID_END))) {
+            sample->next++;
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint32_t rows_shape(int64_t elements, int64_t row, int64_t shape[3])
+{
+    shape[0] = elements / row;
+    shape[1] = row;
+    return 2;
+}
+
+static uint32_t square_shape(int64_t elements, int64_t shape[3])
+{
+    int64_t side = 1;
+
+    while (side * side < elements)
+        side *= 2;
+    return rows_shape(side * side, side, shape);
+}
+
+static uint32_t sample_shape(const struct sample *sample, int64_t elements,
+                             int64_t shape[3])
+{
+    shape[0] = elements;
+    if (sample->cost_class == TANDEM_COST_STRIDED)
+        return square_shape(elements, shape);
+    switch (sample->info->op_class) {
+    case TANDEM_CLASS_GEMM:
+        shape[0] = shape[1] = shape[2] = elements;
+        return 3;
+    case TANDEM_CLASS_GATHER:
+        return rows_shape(elements, SHORT_ROW, shape);
+    case TANDEM_CLASS_REDUCE:
+    case TANDEM_CLASS_ARG_REDUCE:
+    case TANDEM_CLASS_SOFTMAX:
+    case TANDEM_CLASS_CROSS_ENTROPY:
+    case TANDEM_CLASS_NORM:
+        /* Two lengths of row: each may be a kernel to be compiled. */
+        return rows_shape(elements, elements < ROW ? SHORT_ROW : ROW, shape);
+    default:
+        return 1;
+    }
+}
+
+static bool sample_build(const struct sample *sample, int64_t elements,
+                         struct work *work)
+{
+    char error[OPCASE_ERROR_BYTES];
+    int64_t shape[3];
+    uint32_t rank = sample_shape(sample, elements, shape);
+
+    memset(work, 0, sizeof *work);
+    if (!opcase_build(&work->c, sample->info->name, rank, shape, error))
+        return false;
+    if (sample->cost_class == TANDEM_COST_STRIDED &&
+        sample->info->op_class != TANDEM_CLASS_TRANSPOSE)
+        opcase_turn_input(&work->c);
+    return true;
+}
+
+enum tandem_status sample_create(const struct sample *sample,
+                                 struct lane *lane, int64_t elements,
+                                 struct work *work)
+{
+    return sample_build(sample, elements, work) ? work_begin(work, lane)
+                                                : TANDEM_UNSUPPORTED;
+}
+
+int64_t sample_served(const struct sample *sample, struct lane *lane)
+{
+    const bool product = sample->info->op_class == TANDEM_CLASS_GEMM;
+    const int64_t last = product ? SAMPLE_LAST_SIDE : SAMPLE_LAST;
+    struct work work;
+
+    for (int64_t elements = product ? SAMPLE_FIRST_SIDE : SAMPLE_FIRST;
+         elements <= last; elements *= 2)
+        if (sample_build(sample, elements, &work) &&
+            work_describe(&work, lane) == TANDEM_OK)
+            return elements;
+    return 0;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What may crash or hang a driver, tried in a child process before anything
+ * else, for the plugin's section of the profile.  It tells first that it tries,
+ * and then what came of it, and each is saved at once: so whatever ends the
+ * child, what it leaves is true.
+ */
+#include <config.h>
+
+#include "device_job.h"
+#include "device_list.h"
+#include "calibration_run.h"
+
+#include "../common/clock.h"
+
+#include <stdio.h>
+
+/* It compiles a dozen kernels. */
+#define TRIAL_LIMIT_S 120u
+#define TRIAL_NS (60 * NS_PER_S)
+
+/* ---- the child's side ---- */
+
+/* In a device of its own, which the plugin opens for this alone. */
+static enum tandem_status trial_run(const struct campaign_request *request,
+                                    struct lane own,
+                                    struct tandem_profile *profile,
+                                    json_t *out_found)
+{
+    static const char *const keys[] = {"try"}, *const values[] = {"1"};
+    const struct tandem_open_options options = {
+        .struct_size = sizeof options,
+        .count = 1,
+        .keys = keys,
+        .values = values,
+    };
+    enum tandem_status status =
+        own.backend->open(request->device, &options, &own.device);
+
+    if (status != TANDEM_OK)
+        return status;
+    status = tune_run(&own, profile, TRIAL_NS, true, out_found);
+    own.backend->close(own.device);
+    return status;
+}
+
+static void trial_lane(const struct campaign_request *request,
+                       struct child_link *link, struct lane *lane,
+                       struct tandem_profile *profile)
+{
+    json_t *found = json_object();
+    enum tandem_status status = TANDEM_OK;
+
+    child_progress(link, 0, "trying");
+    if (lane->backend->tune != NULL)
+        status = trial_run(request, *lane, profile, found);
+    if (status == TANDEM_OK)
+        child_answer(link, json_incref(found));
+    else
+        child_fail(link, "%s (%s)", lane->backend->last_error(),
+                   tandem_status_name(status));
+    json_decref(found);
+}
+
+static void trial_body(void *argument, struct child_link *link)
+{
+    campaign_revise(argument, link, trial_lane);
+}
+
+/* ---- the parent's side ---- */
+
+void self_test_job_run(struct campaign_request *request,
+                       struct progress *progress)
+{
+    struct child_outcome outcome;
+
+    /* There is nothing of the kind on a processor. */
+    if (request->processor)
+        return;
+    child_run(trial_body, request,
+              request->options->time_limit_s > 0
+                  ? request->options->time_limit_s
+                  : TRIAL_LIMIT_S,
+              progress, &outcome);
+    if (outcome.end == CHILD_CRASHED || outcome.end == CHILD_TIMED_OUT)
+        probe_complain("%s: what it was to try is not used: %s", request->name,
+                       outcome.message);
+    child_outcome_destroy(&outcome);
+}

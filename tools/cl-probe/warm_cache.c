@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cl-probe --warm: has each device compile the kernels of the operators, so
+ * that programs find them in the driver's cache and in the plugin's: the
+ * user's, or with --system a directory for all users.
+ */
+#include <config.h>
+
+#include "device_job.h"
+#include "device_list.h"
+#include "kernel_list.h"
+
+#include "../common/clock.h"
+#include "../common/text_table.h"
+#include "common/secure_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WARM_LIMIT_S 3600u
+
+/* ---- what is compiled ---- */
+
+/* Kernels differ by operator, and these by the length of rows or the extents,
+ * too: the lengths are where the plugin changes its way, and common ones.
+ * What an operator cannot take, and what is there twice, is left out. */
+static const char *const flat_shapes[] = {"1048576", "1024x1000", NULL};
+static const char *const row_shapes[] = {
+    "16777216",  "4096x10",    "4096x64",    "4096x128",   "4096x256",
+    "4096x512",  "4096x768",   "4096x1000",  "4096x1024",  "1024x2048",
+    "1024x4096", "1024x8192",  "512x16384",  "512x32000",  "64x131072",
+    "16x1048576", NULL};
+static const char *const gemm_shapes[] = {
+    "16x16x16",       "64x64x64",      "128x128x128",   "256x256x256",
+    "512x512x512",    "1024x1024x1024", "2048x2048x2048", "1000x1000x1000",
+    "1x1024x1024",    "1024x1x1024",   "64x64x4096",    "64x1024x784",
+    "16x64x64x64",    NULL};
+
+static const char *const *shapes_of(const struct tandem_op_info *info)
+{
+    switch (info->op_class) {
+    case TANDEM_CLASS_REDUCE:
+    case TANDEM_CLASS_ARG_REDUCE:
+    case TANDEM_CLASS_DOT:
+    case TANDEM_CLASS_SOFTMAX:
+    case TANDEM_CLASS_CROSS_ENTROPY:
+    case TANDEM_CLASS_NORM:
+        return row_shapes;
+    case TANDEM_CLASS_GEMM:
+        return gemm_shapes;
+    default:
+        return flat_shapes;
+    }
+}
+
+/* ---- the child's side ---- */
+
+/* As it is, and as layers of a network are; with b as it is, and as frameworks
+ * keep a weight. */
+static bool product_add(struct kernel_list *list, const char *name,
+                        const char *shape)
+{
+    static const uint32_t ends[] = {KERNEL_PLAIN, KERNEL_BIAS,
+                                    KERNEL_BIAS | KERNEL_RELU,
+                                    KERNEL_BIAS | KERNEL_GELU};
+    bool kept = true;
+
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0] && kept; i++)
+        kept = kernels_add(list, name, shape, ends[i]) &&
+               kernels_add(list, name, shape, ends[i] | KERNEL_TRANSPOSED);
+    return kept;
+}
+
+static bool operator_add(struct kernel_list *list,
+                         const struct tandem_op_info *info)
+{
+    const char *const *shapes = shapes_of(info);
+    bool kept = true;
+
+    for (size_t i = 0; shapes[i] != NULL && kept; i++) {
+        if (info->op_class == TANDEM_CLASS_GEMM) {
+            kept = product_add(list, info->name, shapes[i]);
+            continue;
+        }
+        kept = kernels_add(list, info->name, shapes[i], KERNEL_PLAIN);
+        /* A vector beside a matrix. */
+        if (kept && info->op_class == TANDEM_CLASS_BINARY && i > 0)
+            kept = kernels_add(list, info->name, shapes[i], KERNEL_REPEATED);
+    }
+    return kept;
+}
+
+static bool operators_add(struct kernel_list *list, const char *only)
+{
+    bool kept = true;
+
+    for (uint32_t id = 1; id < TANDEM_OP_ID_END && kept; id++) {
+        const struct tandem_op_info *info = tandem_op_by_id(id);
+
+        if (info != NULL && info->required != 0 &&
+            (only == NULL || strcmp(only, info->name) == 0))
+            kept = operator_add(list, info);
+    }
+    return kept;
+}
+
+static void tell(void *link, double fraction, const char *name)
+{
+    child_progress(link, fraction, name);
+}
+
+static uint64_t kernels_built(struct lane *lane)
+{
+    struct tandem_memory_stats stats = {.struct_size = sizeof stats};
+
+    return lane->backend->memory_stats(lane->device, &stats) == TANDEM_OK
+               ? stats.kernel_count
+               : 0;
+}
+
+static void warm_lane(const struct campaign_request *request,
+                      struct child_link *link, struct lane *lane)
+{
+    const uint64_t start = clock_now_ns();
+    struct kernel_list list;
+
+    kernels_start(&list, lane);
+    if (!operators_add(&list, request->options->op))
+        child_fail(link, "there is no memory");
+    else if (!kernels_await(&list, tell, link))
+        child_fail(link, "%s", lane->backend->last_error());
+    else
+        child_answer(
+            link,
+            json_pack("{s:s, s:I, s:I, s:f, s:O}", "device", request->name,
+                      "operators", (json_int_t)list.count, "kernels",
+                      (json_int_t)kernels_built(lane), "seconds",
+                      (double)(clock_now_ns() - start) / 1e9, "failures",
+                      list.failures));
+    kernels_finish(&list);
+}
+
+static void warm_body(void *argument, struct child_link *link)
+{
+    const struct campaign_request *request = argument;
+    struct tandem_context *context;
+    struct lane lane;
+
+    if (!campaign_open(request, link, &context, &lane))
+        return;
+    if ((lane.info.caps & TANDEM_CAP_JIT_COMPILATION) != 0)
+        warm_lane(request, link, &lane);
+    else
+        child_answer(link, json_pack("{s:s, s:i, s:i, s:f, s:[]}", "device",
+                                     request->name, "operators", 0, "kernels",
+                                     0, "seconds", 0.0, "failures"));
+    lane_close(&lane);
+    tandem_context_destroy(context);
+}
+
+/* ---- the parent's side ---- */
+
+/* Programs in the directory for all users, and their bytes. */
+static void programs_count(const char *path, json_int_t *out_count,
+                           json_int_t *out_bytes)
+{
+    DIR *entries = opendir(path);
+    const struct dirent *entry;
+    struct stat status;
+
+    *out_count = *out_bytes = 0;
+    while (entries != NULL && (entry = readdir(entries)) != NULL) {
+        if (!probe_is_program(entry->d_name) ||
+            fstatat(dirfd(entries), entry->d_name, &status,
+                    AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISREG(status.st_mode))
+            continue;
+        ++*out_count;
+        *out_bytes += (json_int_t)status.st_size;
+    }
+    if (entries != NULL)
+        closedir(entries);
+}
+
+static void failures_print(const json_t *result)
+{
+    const json_t *failures = json_object_get(result, "failures");
+
+    for (size_t i = 0; i < json_array_size(failures); i++)
+        printf("  %s\n", json_string_value(json_array_get(failures, i)));
+}
+
+static bool warm_print(const struct probe_options *options,
+                       const json_t *device, json_t *result)
+{
+    const char *name = device_text(device, "name");
+    const bool failed = json_object_get(result, "error") != NULL;
+    const bool good =
+        !failed && json_array_size(json_object_get(result, "failures")) == 0;
+
+    if (options->json)
+        return good;
+    if (failed)
+        printf("%s: FAILED: %s\n", name, device_text(result, "error"));
+    else if (device_number(result, "operators") == 0)
+        printf("%s: there is nothing to compile\n", name);
+    else
+        printf("%s: %.0f kernel%s there, in %.1f s\n", name,
+               device_number(result, "kernels"),
+               device_number(result, "kernels") > 1 ? "s are" : " is",
+               device_number(result, "seconds"));
+    failures_print(result);
+    return good;
+}
+
+/* Opens, or makes, the directory for all users. */
+static bool system_check(const char *path)
+{
+    char why[TRUST_WHY_BYTES];
+    struct stat status;
+    const int directory =
+        secure_directory_open(path, TRUST_PUBLISH, why, sizeof why);
+    bool good = directory >= 0;
+
+    if (!good)
+        probe_complain("%s cannot be used: %s", path,
+                       why[0] != '\0' ? why : "it cannot be made");
+    else if (faccessat(directory, ".", W_OK, AT_EACCESS) != 0) {
+        probe_complain("%s cannot be written: %s (--system is root's)", path,
+                       strerror(errno));
+        good = false;
+    } else if (fstat(directory, &status) == 0 &&
+               (status.st_mode & S_IXOTH) == 0) {
+        probe_complain("warning: %s is not open to other users", path);
+    }
+    if (directory >= 0)
+        close(directory);
+    return good;
+}
+
+static void system_print(const struct probe_options *options)
+{
+    char text[TEXT_BYTES];
+    json_int_t count, bytes;
+
+    programs_count(options->system, &count, &bytes);
+    printf("%s: %lld compiled program%s for all users (%s)\n", options->system,
+           (long long)count, count == 1 ? "" : "s",
+           text_bytes(text, (double)bytes));
+}
+
+int probe_warm(const struct probe_options *options)
+{
+    const struct campaign campaign = {
+        .verb = "warm",
+        .limit_s = WARM_LIMIT_S,
+        .body = warm_body,
+        .then = warm_print,
+    };
+    int status;
+
+    if (options->op != NULL && tandem_op_by_name(options->op) == NULL) {
+        probe_complain("there is no operator \"%s\"", options->op);
+        return PROBE_USAGE;
+    }
+    if (options->system != NULL && !system_check(options->system))
+        return PROBE_FAILED;
+    status = device_jobs_run(options, &campaign);
+    if (options->system != NULL && !options->json && status != PROBE_NO_DEVICE)
+        system_print(options);
+    return status;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operators on resident data, and their times; see work.h.
+ */
+#include <config.h>
+
+#include "resident_op.h"
+
+#include "clock.h"
+#include "statistics.h"
+
+#include <string.h>
+
+static struct tandem_matrix matrix_of(const struct tandem_tensor_desc *desc)
+{
+    uint32_t rank = desc->rank;
+    struct tandem_matrix matrix = {desc->buffer, 0, desc->shape[rank - 1], 0};
+
+    if (matrix.ld < 1)
+        matrix.ld = 1;
+    if (rank == 3)
+        matrix.batch_stride = desc->shape[1] * desc->shape[2];
+    return matrix;
+}
+
+static void set_gemm(struct work *work)
+{
+    struct opcase *c = &work->c;
+
+    if (c->op.id != TANDEM_OP_GEMM)
+        return;
+    work->gemm = (struct tandem_gemm){
+        .struct_size = sizeof work->gemm,
+        .dtype = TANDEM_F32,
+        .m = c->m,
+        .n = c->n,
+        .k = c->k,
+        .batch = c->batch,
+        .alpha = 1,
+        .a = matrix_of(&c->in[0]),
+        .b = matrix_of(&c->in[1]),
+        .c = matrix_of(&c->out[0]),
+    };
+    c->op.gemm = &work->gemm;
+}
+
+/* Of the entries that judge or prepare an operator. */
+typedef enum tandem_status (*judge_fn)(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count);
+
+static enum tandem_status work_judge(const struct work *work, judge_fn judge)
+{
+    const struct opcase *c = &work->c;
+
+    if (c->op.gemm != NULL)
+        return judge(work->lane->device, &c->op, NULL, 0, NULL, 0);
+    return judge(work->lane->device, &c->op, work->in, c->inputs, work->out,
+                 c->outputs);
+}
+
+enum tandem_status work_prepare(const struct work *work)
+{
+    return work_judge(work, work->lane->backend->prepare);
+}
+
+enum tandem_status work_ready(const struct work *work)
+{
+    return work_judge(work, work->lane->backend->ready);
+}
+
+enum tandem_status work_describe(struct work *work, struct lane *lane)
+{
+    work->lane = lane;
+    work->buffer_count = 0;
+    for (uint32_t i = 0; i < TANDEM_MAX_OPERANDS; i++) {
+        work->in[i] = &work->c.in[i];
+        work->out[i] = &work->c.out[i];
+    }
+    set_gemm(work);
+    return work_judge(work, lane->backend->supports);
+}
+
+static enum tandem_status operand_alloc(struct work *work,
+                                        struct tandem_tensor_desc *desc,
+                                        int64_t limit)
+{
+    uint32_t dtype = desc->dtype;
+    enum tandem_status status;
+
+    if (dtype == TANDEM_BOOL)
+        limit = 1; /* zero bytes */
+    else if (dtype == TANDEM_F32)
+        limit = 0;
+    else if (limit == 0)
+        limit = 1;
+    status = lane_buffer(work->lane, (uint64_t)desc_bytes(desc), limit,
+                         &desc->buffer);
+    if (status == TANDEM_OK)
+        work->buffers[work->buffer_count++] = desc->buffer;
+    return status;
+}
+
+static enum tandem_status operands_alloc(struct work *work)
+{
+    struct opcase *c = &work->c;
+    enum tandem_status status = TANDEM_OK;
+
+    for (uint32_t i = 0; i < c->inputs && status == TANDEM_OK; i++)
+        status = operand_alloc(work, &c->in[i], c->index_limit);
+    for (uint32_t i = 0; i < c->outputs && status == TANDEM_OK; i++) {
+        if (c->alias[i] >= 0)
+            c->out[i].buffer = c->in[c->alias[i]].buffer;
+        else
+            status = operand_alloc(work, &c->out[i], 0);
+    }
+    return status == TANDEM_OK ? lane_synchronize(work->lane) : status;
+}
+
+enum tandem_status work_begin(struct work *work, struct lane *lane)
+{
+    uint64_t start = clock_now_ns();
+    enum tandem_status status;
+
+    status = work_describe(work, lane);
+    if (status == TANDEM_OK)
+        status = operands_alloc(work);
+    if (status != TANDEM_OK)
+        work_destroy(work);
+    set_gemm(work);
+    work->setup_ns = clock_now_ns() - start;
+    return status;
+}
+
+enum tandem_status work_create(struct work *work, struct lane *lane,
+                               const char *name, uint32_t rank,
+                               const int64_t *shape)
+{
+    char error[OPCASE_ERROR_BYTES];
+
+    memset(work, 0, sizeof *work);
+    if (!opcase_build(&work->c, name, rank, shape, error))
+        return TANDEM_INVALID_ARGUMENT;
+    return work_begin(work, lane);
+}
+
+void work_destroy(struct work *work)
+{
+    if (work->buffer_count > 0)
+        lane_synchronize(work->lane);
+    for (uint32_t i = 0; i < work->buffer_count; i++)
+        work->lane->backend->free(work->buffers[i]);
+    work->buffer_count = 0;
+}
+
+enum tandem_status work_launch(struct work *work)
+{
+    struct opcase *c = &work->c;
+    struct lane *lane = work->lane;
+
+    if (c->op.gemm != NULL)
+        return lane->backend->gemm(lane->stream, &work->gemm);
+    return lane->backend->launch(lane->stream, &c->op, work->in, c->inputs,
+                                 work->out, c->outputs);
+}
+
+enum tandem_status work_stream(struct work *work, uint64_t count,
+                               uint64_t *out_ns)
+{
+    uint64_t start = clock_now_ns();
+    enum tandem_status status = TANDEM_OK;
+
+    for (uint64_t i = 0; i < count && status == TANDEM_OK; i++)
+        status = work_launch(work);
+    if (status == TANDEM_OK)
+        status = lane_synchronize(work->lane);
+    *out_ns = clock_now_ns() - start;
+    return status;
+}
+
+/* Launches that fill batch_ns: doubled until they fill a quarter of it, then
+ * in proportion. */
+static enum tandem_status find_count(struct work *work,
+                                     const struct timing_plan *plan,
+                                     struct timing *out)
+{
+    uint64_t count = 1, ns = out->second_ns;
+    enum tandem_status status = TANDEM_OK;
+
+    while (status == TANDEM_OK && ns < plan->batch_ns / 4 &&
+           count < plan->max_count) {
+        count *= 4;
+        status = work_stream(work, count, &ns);
+    }
+    count = count * plan->batch_ns / (ns > 0 ? ns : 1);
+    count = count < 1 ? 1 : count;
+    out->count = count > plan->max_count ? plan->max_count : count;
+    return status;
+}
+
+enum tandem_status resident_op_time(struct work *work,
+                                    const struct timing_plan *plan,
+                                    struct timing *out)
+{
+    double samples[TIMING_BATCHES];
+    struct summary summary;
+    enum tandem_status status;
+    uint32_t batch;
+
+    memset(out, 0, sizeof *out);
+    status = work_stream(work, 1, &out->first_ns);
+    if (status == TANDEM_OK)
+        status = work_stream(work, 1, &out->second_ns);
+    if (status == TANDEM_OK)
+        status = find_count(work, plan, out);
+    for (batch = 0; batch < plan->batches && batch < TIMING_BATCHES &&
+                    status == TANDEM_OK;
+         batch++) {
+        uint64_t ns;
+
+        status = work_stream(work, out->count, &ns);
+        samples[batch] = (double)ns / (double)out->count;
+    }
+    summary = summarise(samples, batch);
+    out->ns = summary.median;
+    return status;
+}

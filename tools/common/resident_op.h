@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An operator on resident data of one lane, to be launched again and again,
+ * and how long that takes.  A work belongs to its lane's thread.
+ */
+#ifndef TOOLS_WORK_H
+#define TOOLS_WORK_H
+
+#include "device_session.h"
+#include "op_case.h"
+
+#define WORK_BUFFERS (2 * TANDEM_MAX_OPERANDS)
+
+/* Points into itself: never copy one. */
+struct work {
+    struct lane *lane;
+    struct opcase c;
+    struct tandem_gemm gemm;
+    const struct tandem_tensor_desc *in[TANDEM_MAX_OPERANDS];
+    const struct tandem_tensor_desc *out[TANDEM_MAX_OPERANDS];
+    struct tandem_buffer *buffers[WORK_BUFFERS];
+    uint32_t buffer_count;
+    uint64_t setup_ns; /* what making the buffers took */
+};
+
+/* TANDEM_UNSUPPORTED, before any memory is taken, where the device does not
+ * serve it.  On failure nothing is left. */
+enum tandem_status work_create(struct work *work, struct lane *lane,
+                               const char *name, uint32_t rank,
+                               const int64_t *shape);
+/* Likewise where the caller built work->c in place. */
+enum tandem_status work_begin(struct work *work, struct lane *lane);
+/* Without memory: for work_prepare and work_ready alone, needs no
+ * work_destroy.  TANDEM_UNSUPPORTED where the device does not serve it. */
+enum tandem_status work_describe(struct work *work, struct lane *lane);
+/* Has the device compile what the work needs, in the background; whether that
+ * is there: TANDEM_NOT_READY, or how a compile failed. */
+enum tandem_status work_prepare(const struct work *work);
+enum tandem_status work_ready(const struct work *work);
+/* Waits for the lane's work. */
+void work_destroy(struct work *work);
+enum tandem_status work_launch(struct work *work);
+/* Launches count times and waits; what that took. */
+enum tandem_status work_stream(struct work *work, uint64_t count,
+                               uint64_t *out_ns);
+
+struct timing_plan {
+    uint64_t batch_ns;  /* launches between two waits, together */
+    uint32_t batches;   /* median of so many, at most TIMING_BATCHES */
+    uint64_t max_count; /* launches between two waits, at most */
+};
+#define TIMING_BATCHES 33
+
+struct timing {
+    double ns;          /* of one launch in a stream: the median */
+    uint64_t first_ns;  /* the first launch and its wait: compiles included */
+    uint64_t second_ns; /* the second and its wait */
+    uint64_t count;     /* launches of each batch */
+};
+
+enum tandem_status resident_op_time(struct work *work,
+                                    const struct timing_plan *plan,
+                                    struct timing *out);
+
+#endif
