@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Judges a call by the rules of backend.h: attributes, dtypes, shapes,
- * extents and aliasing.  Every failure is last_error_set with the operator, the
- * argument and its values.  Any thread; allocates nothing.
+ * Checks the arguments of a call against the rules of backend.h: attributes,
+ * dtypes, shapes, extents and aliasing. A failed check sets the last error,
+ * which names the operator, the argument and its value. Callable from any
+ * thread; allocates no memory.
  */
 #ifndef TANDEM_COMMON_ARGUMENT_CHECK_H
 #define TANDEM_COMMON_ARGUMENT_CHECK_H
 
 #include <tandem/backend.h>
 
-/* Where a buffer lies in an address space of the backend's choice in which
- * different memory has different addresses. */
+/* Address range of a buffer, in bytes. The backend chooses the address space;
+ * different memory must have different addresses in it. */
 struct memory_span {
     uint64_t base, bytes;
 };
 
-/* Judges a buffer handle (live? of this device?) and says where it lies; on
- * failure returns a status with its message set.  user: as given below. */
+/* Checks that the buffer is live and belongs to the device, and writes its
+ * address range to *out. On failure, sets the last error and returns its
+ * status. user is the pointer that the caller gave to check_op or
+ * check_gemm. */
 typedef enum tandem_status (*address_range_fn)(const void *user,
                                              const struct tandem_buffer *buffer,
                                              struct memory_span *out);
 
-/* A call of launch.  span NULL: buffers are not looked at (supports, prepare,
- * ready).  TANDEM_OP_GEMM checks op->gemm. */
+/* Checks a call of launch. If span is NULL (in supports, prepare and ready),
+ * the buffers are not checked. For TANDEM_OP_GEMM, checks op->gemm. */
 enum tandem_status check_op(const struct tandem_op *op,
                             const struct tandem_tensor_desc *const *inputs,
                             uint32_t input_count,
@@ -32,34 +35,36 @@ enum tandem_status check_op(const struct tandem_op *op,
 
 enum tandem_status check_gemm(const struct tandem_gemm *gemm,
                               address_range_fn span, const void *user);
-/* The dtype of c and bias. */
+/* Returns the dtype of c and bias. */
 uint32_t gemm_c_dtype(const struct tandem_gemm *gemm);
-/* alpha or beta as products take it: rounded to f32. */
+/* Returns alpha or beta rounded to f32, as the kernels use it. */
 double gemm_factor(double value);
-/* A gemm that check_gemm accepted, however short its caller's: with all fields
- * of this version, c_dtype saying what it stands for, alpha and beta rounded to
- * f32, so that what is 0 to one reader is 0 to all. */
+/* Copies a gemm that check_gemm accepted, from a caller with any struct_size.
+ * The copy has all fields of this version, a nonzero c_dtype, and alpha and
+ * beta rounded to f32, so that all readers agree on which of them is 0. */
 void gemm_args_normalize(struct tandem_gemm *out,
                          const struct tandem_gemm *gemm);
 
-/* Flags of which all must be in known; what: "upload". */
+/* Returns TANDEM_INVALID_ARGUMENT and sets the last error if flags has a bit
+ * outside known. what names the call in messages, as in "upload". */
 enum tandem_status check_flags(const char *what, uint32_t flags,
                                uint32_t known);
 
-/* A transfer's range against a buffer of bytes bytes. */
+/* Checks the byte range of a transfer against a buffer's size. */
 enum tandem_status check_range(const char *what, uint64_t offset,
                                uint64_t bytes, uint64_t buffer_bytes);
 
-/* dtype, rank and shape alone; out_elements may be NULL. */
+/* Checks the dtype, rank and shape only. out_elements may be NULL. */
 enum tandem_status check_shape(const char *what, uint32_t dtype, uint32_t rank,
                                const int64_t *shape, int64_t *out_elements);
 
-/* The bytes that a tensor touches, relative to its buffer: [first, end).
- * Empty tensor: first = end.  false on overflow or a negative start. */
+/* Computes the range [first, end) of bytes that a tensor touches, relative to
+ * its buffer. An empty tensor has first == end. Returns false on overflow or
+ * if the range starts before the buffer. */
 bool tensor_extent(const struct tandem_tensor_desc *tensor, uint64_t *out_first,
                    uint64_t *out_end);
 
-/* Elements of a valid shape. */
+/* Returns the number of elements of a valid shape. */
 int64_t shape_elements(uint32_t rank, const int64_t *shape);
 static inline bool
 tensor_has_elements(const struct tandem_tensor_desc *tensor)
@@ -69,13 +74,15 @@ tensor_has_elements(const struct tandem_tensor_desc *tensor)
             return false;
     return true;
 }
-/* Fills row-major strides. */
+/* Writes the row-major strides of a shape, in elements. */
 void shape_strides(uint32_t rank, const int64_t *shape, int64_t *strides);
-/* Whether the strides are row-major (axes of one element do not matter). */
+/* Returns true if the strides are row-major. Strides of axes of size 1 are
+ * ignored. */
 bool tensor_contiguous(const struct tandem_tensor_desc *tensor);
 
-/* The shape that a valid call's output has: dtype, rank and shape of
- * out->.  CAST takes dtype from out as given; COPY and TERNARY broadcast. */
+/* Sets dtype, rank and shape of *out to those of the given output of a valid
+ * call. For CAST, the caller sets out->dtype. For COPY, the result has the
+ * input's shape, although the output may be a broadcast of it. */
 enum tandem_status infer_output(const struct tandem_op *op,
                                 const struct tandem_tensor_desc *const *inputs,
                                 uint32_t input_count, uint32_t output,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fork handlers that are registered once, and again where memory was out the
- * first time.  Any thread.
+ * Registers fork handlers once, and retries if the first attempt had no
+ * memory. Callable from any thread.
  */
 #ifndef TANDEM_COMMON_ATFORK_H
 #define TANDEM_COMMON_ATFORK_H
@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* Static storage, initialised by ATFORK. */
+/* Registration state in static storage, initialized by ATFORK. */
 struct atfork {
     pthread_mutex_t mutex;
     bool registered;
@@ -19,8 +19,8 @@ struct atfork {
         .mutex = PTHREAD_MUTEX_INITIALIZER,  \
     }
 
-/* As pthread_atfork, but does nothing where once did so already.  false: no
- * memory. */
+/* Calls pthread_atfork, unless an earlier call with the same `once` succeeded.
+ * Returns false if memory is out. */
 bool atfork_once(struct atfork *once, void (*prepare)(void),
                  void (*parent)(void), void (*child)(void));
 

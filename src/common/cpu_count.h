@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processors that this process may use.  Any thread. */
+/* Number of CPUs that this process may use. Callable from any thread. */
 #ifndef TANDEM_COMMON_CPU_COUNT_H
 #define TANDEM_COMMON_CPU_COUNT_H
 
 #include <stdint.h>
 
-/* The smallest quota of the process's control groups (version 2: cpu.max,
- * version 1: cpu.cfs_quota_us), in processors, rounded up; limit where none is
- * smaller.  root: what stands before "/proc" and "/sys", "" but for tests. */
+/* Returns the smallest CPU quota of the process's control groups (version 2:
+ * cpu.max, version 1: cpu.cfs_quota_us) in CPUs, rounded up, but at most
+ * limit. root is put before "/proc" and "/sys"; it is "" except in tests. */
 uint32_t quota_processors(const char *root, uint32_t limit);
 
-/* Those of the calling thread's affinity, at most as many as the quota gives;
- * 1 or more. */
+/* Returns the number of CPUs in the calling thread's affinity mask, limited by
+ * the quota; at least 1. */
 uint32_t cpu_count_available(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processor, as the system describes the first one of the machine.  Any
- * thread.
+ * Names the CPU, as the system describes the machine's first one. Callable
+ * from any thread.
  */
 #ifndef TANDEM_COMMON_CPU_INFO_H
 #define TANDEM_COMMON_CPU_INFO_H
@@ -9,14 +9,15 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* What people call it: the maker's name where the system knows it, what the
- * numbers of an AArch64 processor stand for, or the kind of the machine. */
+/* Writes the CPU's name: the vendor's model name, or the name for an AArch64
+ * CPU's ID numbers, or the machine type that uname reports. */
 void processor_name(char *out, size_t bytes);
 
-/* The value of a key in /proc/cpuinfo; "" where it has none. */
+/* Writes the value of a key in /proc/cpuinfo, or "" if the key is missing. */
 void processor_value(const char *key, char *out, size_t bytes);
 
-/* processor_name from the text of a /proc/cpuinfo; "" where it does not say. */
+/* Does what processor_name does, but reads an open /proc/cpuinfo file. Writes
+ * "" if the file names no CPU. */
 void processor_name_read(FILE *cpuinfo, char *out, size_t bytes);
 
 #endif

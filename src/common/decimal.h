@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole numbers as people write them into options and variables.  Any
- * thread. */
+/* Parser for unsigned decimal numbers in options and variables. Callable from
+ * any thread. */
 #ifndef TANDEM_COMMON_DECIMAL_H
 #define TANDEM_COMMON_DECIMAL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Digits and nothing else; what is too large becomes the largest. */
+/* Parses a text of digits only; returns false for any other text. A number
+ * that does not fit becomes UINT64_MAX. */
 bool decimal_read(const char *text, uint64_t *out);
 
 #endif

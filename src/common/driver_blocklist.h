@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The record of OpenCL drivers that crashed or hung when cl-probe asked them
- * for their devices, in a process that it could spare.  The OpenCL plugin,
- * whose process is its host's, reads it before the first OpenCL call and then
- * makes none.  Any thread.
+ * Blocklist of OpenCL drivers that crashed or hung when cl-probe queried their
+ * devices in a child process. The OpenCL plugin runs in the host's process, so
+ * it reads the blocklist first and makes no OpenCL call if all drivers of a
+ * record are installed. Callable from any thread.
  *
- * A file of lines, for a reader without a library:
+ * The blocklist is a text file with a record on each line:
  *
  *     tandem-opencl-drivers 1
  *     TIME <tab> WHAT HAPPENED <tab> FILE <tab> LIBRARY [<tab> FILE ...]
  *
- * with one pair of an .icd file and the library that it names for each driver:
- * one that failed alone, or several that failed only together.  All of a file
- * counts or nothing; docs/drivers.md says where it lies, who writes it when.
+ * FILE is an .icd file and LIBRARY the library that it names. A record with
+ * several pairs means that these drivers failed only together. A file with a
+ * bad line is rejected as a whole. docs/drivers.md says where the file is
+ * stored and who writes it.
  */
 #ifndef TANDEM_COMMON_DRIVER_BLOCKLIST_H
 #define TANDEM_COMMON_DRIVER_BLOCKLIST_H
@@ -28,7 +29,7 @@
 
 struct driver_record {
     char *when; /* UTC, ISO 8601 */
-    char *what; /* as in "crashed: Segmentation fault" */
+    char *what; /* for example "crashed: Segmentation fault" */
     struct icd_list drivers;
 };
 
@@ -40,33 +41,35 @@ struct driver_records {
 enum driver_record_end {
     DRIVER_RECORD_READ,
     DRIVER_RECORD_ABSENT,
-    DRIVER_RECORD_REFUSED /* it is there, and not trusted or not understood */
+    DRIVER_RECORD_REFUSED /* the file exists, but is not secure or not valid */
 };
 
-/* Takes the text of a record, which a zero follows, apart in place and adds
- * what it says to out; NULL, or what is wrong with it. */
+/* Parses a zero-terminated blocklist in place and adds its records to out.
+ * Returns NULL, or a static text that says what is wrong with it. */
 const char *driver_records_parse(char *text, size_t bytes,
                                  struct driver_records *out);
 
-/* Reads the record of one directory.  Unless it was read, out is empty; where
- * it was refused out_why says why (TRUST_WHY_BYTES). */
+/* Reads the blocklist in one directory. Unless the result is
+ * DRIVER_RECORD_READ, out is empty. If it is DRIVER_RECORD_REFUSED, out_why
+ * holds the reason (TRUST_WHY_BYTES bytes). */
 enum driver_record_end driver_records_read(const char *directory,
                                            struct driver_records *out,
                                            char *out_why);
 
-/* The record that counts for this user: that of his cache directory (NULL: he
- * has none), where it is absent the system's. */
+/* Reads the blocklist in the user's cache directory (NULL if the user has
+ * none), or the system's if the user's file does not exist. */
 enum driver_record_end driver_records_find(const char *cache,
                                            const char *system,
                                            struct driver_records *out,
                                            char *out_why);
 
-/* The first record of drivers that are all among those of list; or NULL. */
+/* Returns the first record whose drivers are all in list, or NULL. */
 const struct driver_record *
 driver_records_match(const struct driver_records *records,
                      const struct icd_list *list);
 
-/* Adds a record of copies; false: out of memory, or too many. */
+/* Adds a record that copies the arguments. Returns false if memory is out or
+ * the blocklist has DRIVER_RECORDS_MAX records. */
 bool driver_records_add(struct driver_records *records, const char *when,
                         const char *what, const struct icd_list *drivers);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the environment says, where it may say anything: a program with more
- * rights than its user's reads none of it.  Any thread.
+ * Reads environment variables. In a program with more rights than its user
+ * (setuid, for example), no variable is read. Callable from any thread.
  */
 #ifndef TANDEM_COMMON_ENVIRONMENT_H
 #define TANDEM_COMMON_ENVIRONMENT_H
@@ -9,14 +9,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* secure_getenv; an empty value counts as none. */
+/* Returns the value, or NULL if it is empty, unset or must not be read. */
 const char *environment_get(const char *name);
 
 /* Returns true if the variable is set to an empty value. */
 bool environment_is_empty(const char *name);
 
-/* The user's cache directory, $XDG_CACHE_HOME/tandem or ~/.cache/tandem; false
- * where neither is known. */
+/* Writes the path of the user's cache directory, $XDG_CACHE_HOME/tandem or
+ * ~/.cache/tandem. Returns false if neither base is an absolute path or the
+ * path does not fit. */
 bool environment_cache(char *out_path, size_t bytes);
 
 #endif

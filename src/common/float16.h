@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * f16 (IEEE binary16) and bf16 (the upper half of an f32) as f32 and back:
- * each number of theirs is one of f32, and an f32 is rounded to the nearest of
- * theirs, halves to even, past the largest to infinity.  NaN stays NaN, made
- * quiet.  Pure functions; the default floating-point environment.
+ * Conversions between f32 and f16 (IEEE binary16) or bf16 (the upper half of
+ * an f32). Widening is exact. Narrowing rounds to nearest, ties to even;
+ * values that are too large become infinity. NaN stays NaN, and all functions
+ * but bf16_value make it quiet. Pure functions; they need the default
+ * floating-point environment.
  */
 #ifndef TANDEM_COMMON_FLOAT16_H
 #define TANDEM_COMMON_FLOAT16_H
@@ -25,8 +26,8 @@ static inline float float_of_bits(uint32_t bits)
     return x;
 }
 
-/* f32's exponents reach 112 further down: that is made up for by a product,
- * which is right for subnormals, too. */
+/* The multiplication by 2^112 converts the exponent bias from 15 to 127 and
+ * also normalizes subnormals. */
 static inline float f16_value(uint16_t x)
 {
     uint32_t sign = (uint32_t)(x & 0x8000u) << 16, size = x & 0x7fffu;
@@ -40,12 +41,13 @@ static inline uint16_t f16_round(float x)
 {
     uint32_t sign = float_bits(x) >> 16 & 0x8000u;
     uint32_t size = float_bits(x) & 0x7fffffffu;
-    /* The spacing of f16's subnormals is that of f32 from 1/2 to 1. */
+    /* f16 subnormals are spaced 2^-24 apart, as are f32 values from 1/2 to 1:
+     * adding 1/2 rounds to that spacing. */
     uint32_t small =
         float_bits(float_of_bits(size) + 0.5f) - float_bits(0.5f);
     uint32_t normal = (size - (112u << 23) + 0xfffu + (size >> 13 & 1u)) >> 13;
     uint32_t bits = size < 0x38800000u ? small : normal;
-    if (size >= 0x477ff000u) /* 65520 and more */
+    if (size >= 0x477ff000u) /* 65520 and more round to infinity */
         bits = 0x7c00u;
     if (size > 0x7f800000u)
         bits = 0x7e00u | (size >> 13 & 0x3ffu);

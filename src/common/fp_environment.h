@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The floating-point environment of the calling thread: rounding, flushing of
- * subnormals, traps.  It is the host's, who may have set any of it; what we
- * compute is computed in the default one, and the host's comes back.  Cheap
- * enough for every launch: the register is read once, and written only where
- * it differs.  (The sticky flags may be raised, as by any arithmetic: to read
- * the register again behind the work waits for all of it.)  Any thread.
+ * Sets the default floating-point environment (rounding, flushing of
+ * subnormals, traps) in the calling thread and restores the host's. Every
+ * launch may do so: the control register is read once, and written only if it
+ * differs from the default. Exception flags that our arithmetic raises stay
+ * set, because reading the register again after the work would wait for all of
+ * it. Callable from any thread.
  */
 #ifndef TANDEM_COMMON_FP_ENVIRONMENT_H
 #define TANDEM_COMMON_FP_ENVIRONMENT_H
@@ -16,8 +16,7 @@
 
 #include <xmmintrin.h>
 
-/* MXCSR.  The x87's own words are for long double alone, which we do not
- * use. */
+/* MXCSR. The x87 control word affects long double only, which we do not use. */
 #define FLOAT_ENV_FLAGS 0x3fu
 #define FLOAT_ENV_DEFAULT 0x1f80u
 
@@ -45,7 +44,7 @@ static inline void float_env_write(struct float_env to)
 
 #include <stdint.h>
 
-/* FPCR; the flags are another register's. */
+/* FPCR. The exception flags are in another register (FPSR). */
 #define FLOAT_ENV_DEFAULT 0u
 
 struct float_env {
@@ -69,7 +68,7 @@ static inline void float_env_write(struct float_env to)
     __asm__ volatile("msr fpcr, %0" : : "r"(to.control));
 }
 
-#else /* any other, at the price of two library calls */
+#else /* any other CPU, with two or three library calls */
 
 #include <fenv.h>
 
@@ -99,8 +98,8 @@ static inline void float_env_write(struct float_env to)
 
 #endif
 
-/* The empty statements keep the compiler from moving what is computed from
- * memory to the wrong side. */
+/* Compiler barriers keep arithmetic on memory operands between float_env_enter
+ * and float_env_leave. */
 static inline struct float_env float_env_enter(void)
 {
     const struct float_env host = float_env_read();

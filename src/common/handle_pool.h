@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pools of fixed-size objects that are handed to callers as handles.  A freed
- * handle stays readable for ever and is recognised as freed; its slot is
- * reused as late as possible (first freed, first reused, and only once
- * HANDLE_QUARANTINE slots are free).  Any thread; one mutex a pool.
+ * Pools of fixed-size objects that are handed to callers as handles. A freed
+ * handle stays readable forever and is recognized as freed. Free slots are
+ * reused in FIFO order, and only while more than HANDLE_QUARANTINE slots are
+ * free, unless memory is out. Callable from any thread; each pool has one
+ * mutex.
  */
 #ifndef TANDEM_COMMON_HANDLE_POOL_H
 #define TANDEM_COMMON_HANDLE_POOL_H
@@ -15,23 +16,23 @@
 
 #define HANDLE_QUARANTINE 64u
 
-/* First member of every object of a pool. */
+/* First member of every object in a pool. */
 struct handle {
-    uint32_t magic; /* the pool's while live, else 0 */
+    uint32_t magic; /* the pool's magic while live, else 0 */
     uint32_t reserved;
-    struct handle *next; /* pool's own */
+    struct handle *next; /* next free object */
 };
 
-/* Static storage, initialised by HANDLE_POOL; never destroyed.  Its mutex is
- * free in the child of a fork, whatever other threads were doing. */
+/* Pool in static storage, initialized by HANDLE_POOL and never destroyed.
+ * After a fork, its mutex is unlocked in the child. */
 struct handle_pool {
     pthread_mutex_t mutex;
     size_t object_bytes;
-    uint32_t magic; /* distinct for each kind of object, not 0 */
+    uint32_t magic; /* nonzero, distinct for each kind of object */
     uint32_t free_count;
     struct handle *first_free, *last_free;
     struct handle_block *blocks;
-    struct handle_pool *next; /* of those that were used, see handle_pool.c */
+    struct handle_pool *next; /* next registered pool, see handle_pool.c */
     bool used;
 };
 #define HANDLE_POOL(type, magic_number)      \
@@ -41,17 +42,18 @@ struct handle_pool {
         .magic = (magic_number),             \
     }
 
-/* A live object, zeroed but for its handle; NULL when memory is out. */
+/* Returns a live object, zeroed except for its handle, or NULL if memory is
+ * out. */
 void *handle_new(struct handle_pool *pool);
-/* NULL is accepted; object must be live, or hidden. */
+/* Frees a live or hidden object. NULL is accepted. */
 void handle_free(struct handle_pool *pool, void *object);
-/* A live object that no caller is to find again; it lives until handle_free, or
- * for ever. */
+/* Makes handle_live return false for a live object. The object still occupies
+ * its slot until handle_free, if that is ever called. */
 static inline void handle_hide(void *object)
 {
     ((struct handle *)object)->magic = 0;
 }
-/* Whether object is a live object of this pool (NULL: false). */
+/* Returns true if object is a live object of this pool; false for NULL. */
 static inline bool handle_live(const struct handle_pool *pool,
                                const void *object)
 {

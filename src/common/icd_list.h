@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OpenCL drivers (ICDs) that the ICD loader would load into this process,
- * found as the loaders find them, without loading any:
+ * Lists the OpenCL drivers (ICDs) that the ICD loader would load into this
+ * process, without loading them. The sources are those of the loaders:
  *
  *   OCL_ICD_VENDORS      a directory of .icd files, one .icd file, or (ocl-icd)
- *                        a library; a bare NAME.icd is looked for among the
- *                        vendors first
- *   OPENCL_VENDOR_PATH   where that is not set: the directory (ocl-icd)
- *   /etc/OpenCL/vendors  where neither is
- *   OCL_ICD_FILENAMES    libraries, by colons, besides (Khronos)
+ *                        a library; a bare NAME.icd is first searched for in
+ *                        the vendors directory
+ *   OPENCL_VENDOR_PATH   the directory, if OCL_ICD_VENDORS is unset (ocl-icd)
+ *   /etc/OpenCL/vendors  the directory, if both are unset
+ *   OCL_ICD_FILENAMES    additional libraries, separated by colons (Khronos)
  *
- * The first line of an .icd file names the driver's library.  Any thread;
- * opens no driver.
+ * The first line of an .icd file names the driver's library. Callable from any
+ * thread; opens no driver.
  */
 #ifndef TANDEM_COMMON_ICD_LIST_H
 #define TANDEM_COMMON_ICD_LIST_H
@@ -20,13 +20,14 @@
 #include <stdint.h>
 
 #define ICD_DIRECTORY "/etc/OpenCL/vendors"
-/* What is longer, or beyond, is left out. */
+/* Longer paths and further drivers are skipped. */
 #define ICD_COUNT_MAX 64u
 #define ICD_TEXT_MAX 1024u
 
 struct icd {
-    char *file;    /* the .icd file; the library where there is none */
-    char *library; /* as the file writes it */
+    char *file;    /* path of the .icd file; for a library without one, as
+                    * below */
+    char *library; /* as written in the .icd file or variable */
 };
 
 struct icd_list {
@@ -34,30 +35,32 @@ struct icd_list {
     uint32_t count;
 };
 
-/* The directory or file in which drivers are looked for; *out_variable is the
- * environment variable that names it, or NULL.  Ignores OCL_ICD_FILENAMES. */
+/* Returns the directory or file that is searched for drivers. Sets
+ * *out_variable to the environment variable that names it, or NULL. Ignores
+ * OCL_ICD_FILENAMES. */
 const char *icd_place(const char **out_variable);
 
-/* The drivers, in the order of their files' names.  false: out of memory, and
- * the list is empty. */
+/* Finds the drivers, in the order of their files' names. Returns false, with
+ * an empty list, if memory is out. */
 bool icd_list_find(struct icd_list *out);
 
-/* The .icd files there that name no library, which the loader leaves out; of
- * these, library is why.  As icd_list_find. */
+/* Finds the .icd files that name no library, which the loader skips. Field
+ * `library` holds the reason. Returns what icd_list_find returns. */
 bool icd_list_find_useless(struct icd_list *out);
 
-/* Adds a copy; false: out of memory, or there are ICD_COUNT_MAX. */
+/* Adds copies of the texts. Returns false if memory is out or the list has
+ * ICD_COUNT_MAX drivers. */
 bool icd_list_add(struct icd_list *list, const char *file,
                   const char *library);
 
-/* Whether the list has a driver of that library. */
+/* Returns true if the list has a driver with that library. */
 bool icd_list_has(const struct icd_list *list, const char *library);
 
-/* Reads which library an .icd file names; room for ICD_TEXT_MAX.  false where
- * it names none, and then why it does not. */
+/* Writes the library that an .icd file names into out_library, of ICD_TEXT_MAX
+ * bytes. If the file names none, writes the reason and returns false. */
 bool icd_file_read(const char *path, char *out_library);
 
-/* Frees the list's content. */
+/* Frees the list's content and empties the list. */
 void icd_list_finish(struct icd_list *list);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Iteration spaces: how the elements of several operands are walked together,
- * with broadcasting resolved, axes of one element dropped and axes that can
- * be walked as one merged.  Pure functions over checked descriptors.
+ * Iteration spaces: shapes and strides for visiting the elements of several
+ * operands together. Broadcasting is resolved, axes of size 1 are dropped, and
+ * adjacent axes are merged where all strides permit. Pure functions; the
+ * descriptors must have passed argument_check.h.
  */
 #ifndef TANDEM_COMMON_ITERATION_SPACE_H
 #define TANDEM_COMMON_ITERATION_SPACE_H
@@ -11,9 +12,10 @@
 
 #define LAYOUT_OPERANDS (2u * TANDEM_MAX_OPERANDS)
 
-/* Axis rank - 1 is the innermost.  rank is at least 1 (one element: shape
- * {1}, strides 0); elements is 0 where the space is empty.  Strides are in
- * elements of each operand, 0 where it repeats. */
+/* Iteration space of several operands. Axis rank - 1 is the innermost. rank is
+ * at least 1; a single element has shape {1} and strides 0. elements is 0 if
+ * the space is empty. Strides are in elements of each operand, and 0 along
+ * axes where the operand is broadcast. */
 struct layout {
     uint32_t rank, operands;
     int64_t elements;
@@ -21,44 +23,45 @@ struct layout {
     int64_t strides[LAYOUT_OPERANDS][TANDEM_MAX_RANK];
 };
 
-/* Over the shape of operand 0, to which the others broadcast (right-aligned);
- * a NULL operand is a scalar.  Axes are reordered so that operand 0's strides
- * fall from outer to inner, unless keep_order. */
+/* Builds the space over the shape of operand 0, to which the others broadcast
+ * (right-aligned). A NULL operand is a scalar. Unless keep_order is set, sorts
+ * the axes so that operand 0's strides decrease from outer to inner. */
 void layout_broadcast(struct layout *out,
                       const struct tandem_tensor_desc *const *operands,
                       uint32_t count, bool keep_order);
 
-/* Element-wise classes: operands in the order outputs, then inputs. */
+/* Builds the space of an element-wise operator. The operands are the outputs,
+ * followed by the inputs. */
 void layout_elementwise(struct layout *out,
                         const struct tandem_tensor_desc *const *inputs,
                         uint32_t input_count,
                         const struct tandem_tensor_desc *const *outputs,
                         uint32_t output_count);
 
-/* Whether operand walks 1, 2, 3, ... (or there is one element). */
+/* Returns true if the operand's elements are adjacent, in order. */
 bool layout_contiguous(const struct layout *layout, uint32_t operand);
-/* Whether operand stays where it is. */
+/* Returns true if all strides of the operand are 0. */
 bool layout_constant(const struct layout *layout, uint32_t operand);
 
-/* Reductions, arg reductions, softmax and cross-entropy.
- * kept: operand 0 the output, 1 the input, over the axes that stay.
- * reduced: operand 0 the input (1 the output, for softmax), over the axes of
- * the mask, in row-major order. */
+/* Spaces of reductions, arg reductions, softmax and cross-entropy. kept covers
+ * the remaining axes: operand 0 is the output, 1 the input. reduced covers the
+ * reduced axes in row-major order: operand 0 is the input; for softmax,
+ * operand 1 is the output. */
 struct layout_reduction {
     struct layout kept, reduced;
 };
 void layout_reduce(struct layout_reduction *out,
                    const struct tandem_tensor_desc *input,
                    const struct tandem_tensor_desc *output, uint32_t axes);
-/* axis may be negative. */
+/* Builds the spaces of softmax along axis, which may be negative. */
 void layout_softmax(struct layout_reduction *out,
                     const struct tandem_tensor_desc *input,
                     const struct tandem_tensor_desc *output, int64_t axis);
 
-/* Layer and RMS norm, over the axes from axis on, which may be negative.
- * kept: operand 0 the output, 1 the input.  reduced: 0 the input, 1 the
- * output; affine: 0 the scale, 1 the bias (where there is one), of the same
- * elements in the same order. */
+/* Spaces of layer and RMS norm, which normalize over axis and all later axes.
+ * kept: operand 0 is the output, 1 the input. reduced: 0 is the input, 1 the
+ * output. affine covers the same elements as reduced, in the same order: 0 is
+ * the scale, 1 the bias, if there is one. */
 struct layout_norm {
     struct layout kept, reduced, affine;
 };
@@ -67,15 +70,15 @@ void layout_norm(struct layout_norm *out,
                  uint32_t input_count, const struct tandem_tensor_desc *output,
                  int64_t axis);
 
-/* Over the output's shape: operands output, data, indices.  The element of
- * data is at its walk plus index * (*out_axis_stride), indices in
- * [0, *out_axis_elements). */
+/* Builds the space over the output's shape, with the operands output, data and
+ * indices. An index i in [0, *out_axis_elements) adds i * (*out_axis_stride)
+ * elements to the offset in data. */
 void layout_gather(struct layout *out, const struct tandem_tensor_desc *data,
                    const struct tandem_tensor_desc *indices,
                    const struct tandem_tensor_desc *output, int64_t axis,
                    int64_t *out_axis_stride, int64_t *out_axis_elements);
 
-/* input with its axes permuted, as TRANSPOSE reads it. */
+/* Sets *out to input with its axes permuted, as TRANSPOSE reads it. */
 void layout_permute(struct tandem_tensor_desc *out,
                     const struct tandem_tensor_desc *input,
                     const int64_t *permutation);

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The last error message of the calling thread.  Each shared object that
- * links this file has its own.
+ * Last error message of the calling thread. Each shared object that links this
+ * file has its own.
  */
 #ifndef TANDEM_COMMON_LAST_ERROR_H
 #define TANDEM_COMMON_LAST_ERROR_H
 
 #include <tandem/backend.h>
 
-/* Formats the message (cut at 511 bytes) and returns status. */
+/* Formats the message, truncated to 511 bytes, and returns status. */
 enum tandem_status last_error_set(enum tandem_status status, const char *format,
                                ...) __attribute__((format(printf, 2, 3)));
-/* "" if none. */
+/* Returns the calling thread's message, "" if none was set. The text is valid
+ * until the thread's next call of last_error_set. */
 const char *message_get(void);
-/* "invalid argument", ...; "unknown status". */
+/* Returns for example "invalid argument", or "unknown status". */
 const char *status_name(enum tandem_status status);
 
 #endif

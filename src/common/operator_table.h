@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operator table of backend.h as data.  Static, any thread.
+ * Operator table of backend.h as data. Static and constant; callable from any
+ * thread.
  */
 #ifndef TANDEM_COMMON_OPERATOR_TABLE_H
 #define TANDEM_COMMON_OPERATOR_TABLE_H
@@ -18,22 +19,23 @@ struct operator_row {
     const char *name, *int_names, *float_names;
 };
 
-/* NULL where there is no such operator. */
+/* Return the operator's row, or NULL if there is no such operator. */
 const struct operator_row *operator_row(uint32_t id);
 const struct operator_row *operator_row_by_name(const char *name);
-/* The rows in the table's order; NULL past the last. */
+/* Returns the row at an index in the table's order, or NULL past the end. */
 const struct operator_row *operator_row_at(uint32_t index);
 
-/* "relu"; "operator 999" is not made up: "unknown operator". */
+/* Returns for example "relu", or "unknown operator". */
 const char *operator_name(uint32_t id);
-/* "f32"; "unknown dtype". */
+/* Returns for example "f32", or "unknown dtype". */
 const char *dtype_name(uint32_t dtype);
-/* 0 for an unknown dtype. */
+/* Returns the size of an element in bytes, or 0 for an unknown dtype. */
 uint32_t dtype_bytes(uint32_t dtype);
 
-/* An attribute that is no normal f32. */
+/* Slow path of attribute_f32, for values outside f32's normal range. */
 float attribute_outside_f32(double value);
-/* A float attribute as f32: rounded, but neither to 0 nor to infinity. */
+/* Rounds a float attribute to f32. A finite value stays finite, and a nonzero
+ * value stays nonzero. */
 static inline float attribute_f32(double value)
 {
     double size = fabs(value);
@@ -41,8 +43,8 @@ static inline float attribute_f32(double value)
                ? (float)value
                : attribute_outside_f32(value);
 }
-/* An epsilon as f32: if it is positive, at least the smallest normal number,
- * because a device may flush subnormal ones. */
+/* Rounds an epsilon to f32. A positive epsilon becomes at least FLT_MIN,
+ * because a device may flush subnormals to 0. */
 float epsilon_f32(double value);
 
 #endif

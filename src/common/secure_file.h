@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that may be trusted: those that nobody but root and the effective user
- * can change, or put others in the place of.  What is judged is what was
- * opened, never a name that is opened afterwards.  Any thread; sets no
- * tandem_last_error.  docs/trust.md has the reasons.
+ * Opens files and directories that only root and the effective user can modify
+ * or replace. Each check applies to the open descriptor, so a name cannot be
+ * exchanged between check and use. Callable from any thread; does not set the
+ * last error. docs/trust.md gives the reasons.
  *
- * Where a function fails, out_why says why, and is empty where there simply is
- * no such file or directory.
+ * If a function fails, out_why holds the reason, or "" if the file or
+ * directory does not exist.
  */
 #ifndef TANDEM_COMMON_SECURE_FILE_H
 #define TANDEM_COMMON_SECURE_FILE_H
@@ -14,46 +14,48 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Enough for any out_why. */
+/* Sufficient size of any out_why, in bytes. */
 #define TRUST_WHY_BYTES 512u
 
 enum trust_use {
-    TRUST_READ,    /* may be a sticky directory, as /tmp is */
-    /* Made where it is missing, of mode 0700 whatever the umask; not sticky. */
+    TRUST_READ,    /* may be sticky and writable by all, like /tmp */
+    /* Created if missing, with mode 0700 regardless of the umask; must not be
+     * writable by others, even if sticky. */
     TRUST_WRITE,
-    TRUST_PUBLISH, /* likewise, but made for others to read (mode 0755) */
+    TRUST_PUBLISH, /* like TRUST_WRITE, but created with mode 0755 */
 };
 
-/* Opens a directory by its absolute path; the descriptor is the caller's, -1
- * where a part of the path, links included, cannot be trusted. */
+/* Opens a directory by its absolute path. Returns a descriptor that the caller
+ * closes, or -1 if any part of the path, including links, is not secure. */
 int secure_directory_open(const char *path, enum trust_use use, char *out_why,
                     size_t why_bytes);
 
-/* Opens a regular file of a directory that secure_directory_open opened, for
- * reading; name is no path.  -1 where it cannot be trusted. */
+/* Opens a regular file for reading in a directory from secure_directory_open.
+ * name must not contain a slash. Returns -1 if the file is not secure. */
 int trust_file(int directory, const char *name, char *out_why,
                size_t why_bytes);
 
-/* All bytes of such a file and a zero behind them, to be freed; NULL where it
- * cannot be trusted, or has more than most bytes. */
+/* Returns the bytes of such a file and a terminating zero; the caller frees
+ * them. Returns NULL if the file is not secure, cannot be read or is larger
+ * than most bytes. */
 char *trust_read(int directory, const char *name, size_t most,
                  size_t *out_bytes, char *out_why, size_t why_bytes);
 
-/* Bytes that follow one another in a file. */
+/* One of several byte ranges that are written one after another. */
 struct trust_part {
     const void *data;
     size_t bytes;
 };
 
 enum trust_replacing {
-    TRUST_DURABLE = 1, /* on the disk, too, before it returns */
-    TRUST_PUBLIC = 2   /* of mode 0644, not 0600; the umask has no say */
+    TRUST_DURABLE = 1, /* synced to disk before the function returns */
+    TRUST_PUBLIC = 2   /* mode 0644 instead of 0600, regardless of the umask */
 };
 
-/* Puts a file in the place of name, whole or not at all; how: bits of enum
- * trust_replacing.  false: the old one stays; a limit on the size of files is
- * a reason like any other, and sends no signal.  Removes what earlier writers
- * left that were killed. */
+/* Writes the parts to a temporary file and renames it to name. how holds bits
+ * of enum trust_replacing. If it fails, returns false and leaves the old file
+ * unchanged. Exceeding the file size limit is an ordinary failure and raises
+ * no signal. Also removes temporary files of writers that were killed. */
 bool file_replace_atomically(int directory, const char *name,
                    const struct trust_part *parts, size_t count, unsigned how,
                    char *out_why, size_t why_bytes);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state in which a thread of the host calls code that is not ours and may
- * start threads: signals blocked and the floating-point environment the
- * default one, because new threads inherit both, and the locale "C", because
- * numbers are written and read.  Signals of faults stay open, and so do SIGHUP,
- * SIGINT, SIGQUIT and SIGTERM if they have no handler and the host does not
- * block them.  For slow calls: takes 2 µs.  Any thread; not around the
- * host's callbacks.
+ * Sets a safe thread state around calls of foreign code that may start
+ * threads, and restores the host's state afterwards. Blocks signals and sets
+ * the default floating-point environment, because new threads inherit both,
+ * and sets the locale "C" for reading and writing numbers. Fault signals stay
+ * unblocked; so do SIGHUP, SIGINT, SIGQUIT and SIGTERM if they have no handler
+ * and the host does not block them. A guard takes 2 µs, so use it for slow
+ * calls only. Callable from any thread; do not call the host's callbacks
+ * inside a guard.
  */
 #ifndef TANDEM_COMMON_THREAD_STATE_GUARD_H
 #define TANDEM_COMMON_THREAD_STATE_GUARD_H
@@ -25,16 +26,17 @@ struct shelter {
 };
 
 void thread_state_guard_enter(struct shelter *out_host);
-/* Brings back what was found. */
+/* Restores the state that thread_state_guard_enter saved. */
 void shelter_leave(const struct shelter *host);
 
-/* The locale alone, for formatting: numbers have a point. */
+/* Sets only the "C" locale, so that formatted numbers have a point. Returns
+ * the host's locale for shelter_locale_leave. */
 locale_t shelter_locale(void);
 void shelter_locale_leave(locale_t host);
 
-/* Starts a thread of our own: sheltered, with a name of at most 15 characters,
- * and a stack that suits it whatever the host's default is.  False where there
- * is no room for one. */
+/* Starts a thread inside a guard, with a name of at most 15 characters and its
+ * own stack size instead of the host's default. Returns false if the thread
+ * cannot be created. */
 bool shelter_thread(pthread_t *out_thread, const char *name,
                     size_t stack_bytes, void *(*run)(void *), void *argument);
 
