@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reductions across columns in vectors: a vector of columns at a time, down
- * COLUMN_ROWS rows in f32 and from there in f64, or in f64 throughout where
- * f32's range would not do.
+ * SIMD column reductions, which combine the rows of each column.  Sums add
+ * COLUMN_ROWS rows in f32 and the results in f64; a block whose f32 sum
+ * overflows is added in f64 throughout.
  */
 #include "config.h"
 
@@ -68,8 +68,8 @@ static inline void lanes_add(double *accumulators, int64_t n, vf x)
 EXTREME(max, vf_max_raw)
 EXTREME(min, vf_min_raw)
 
-/* Takes four rows at a time, so that the accumulators are loaded and stored
- * once for four rows, and memory is read in order. */
+/* Multiplies four rows at a time, so that the accumulators are loaded and
+ * stored once for four rows, and memory is read in order. */
 static void column_product(const float *x, int64_t rows, int64_t stride,
                            int64_t columns, float *accumulators)
 {
@@ -92,9 +92,9 @@ static void column_product(const float *x, int64_t rows, int64_t stride,
         }
 }
 
-/* Works on two vectors of columns at a time, because each row depends on the
- * row before.  The last vectors may overlap: finding a winner again changes
- * nothing. */
+/* Processes two vectors of columns at a time, to hide the latency of the
+ * dependency between rows.  The last two vectors may overlap, which is
+ * harmless: searching a column twice gives the same result. */
 #define FIND(name, beats)                                                      \
     static void column_##name(const float *x, int64_t rows, int64_t stride,    \
                               int64_t columns, float *best, float *found)      \
@@ -131,14 +131,14 @@ static void column_product(const float *x, int64_t rows, int64_t stride,
         }                                                                      \
     }
 
-/* Both are also true if x or y is NaN. */
+/* Both comparisons are also true if x or y is NaN. */
 #define ABOVE(x, y) vf_compare(x, y, NLE_UQ)
 #define BELOW(x, y) vf_compare(y, x, NLE_UQ)
 
 FIND(argmax, ABOVE)
 FIND(argmin, BELOW)
 
-/* Sums rows <= COLUMN_ROWS rows of n columns, n <= LANES. */
+/* Sums up to COLUMN_ROWS rows of up to LANES columns in f32. */
 static inline vf lanes_sum(const float *x, int64_t rows, int64_t stride,
                            int64_t n)
 {
@@ -153,7 +153,7 @@ static inline vf lanes_sum(const float *x, int64_t rows, int64_t stride,
     return vf_add(a, b);
 }
 
-/* The same into f64, for sums that leave the range of f32 on their way. */
+/* Adds the same block in f64, for sums that overflow f32. */
 static void lanes_sum_wide(const float *x, int64_t rows, int64_t stride,
                            int64_t n, double *accumulators)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Element-wise rows in vectors.  The last, partial vector goes through the
- * same instructions as the others, so that an element's bits do not depend on
- * where it lies.
+ * SIMD element-wise kernels.  The last, partial vector uses the same
+ * instructions as full vectors, so that the result of an element does not
+ * depend on its position.
  */
 #include "config.h"
 
@@ -11,7 +11,8 @@
 #include "cpu/simd/simd_kernels.h"
 #include "cpu/simd/vector.h"
 
-/* y = expression of x; setup comes before the loop. */
+/* Defines row_<name>, which stores `expression` of the input vector x.  The
+ * statements `setup` run once before the loop. */
 #define UNARY(name, setup, expression)                                         \
     static void row_##name(const struct row *row)                              \
     {                                                                          \
@@ -39,7 +40,8 @@ static inline vf sign(vf x)
     return vf_select(vf_compare(x, zero, LT_OQ), vf_set(-1), y);
 }
 
-/* The machine's max and min give their second operand where either is NaN. */
+/* vf_max_raw and vf_min_raw return the second operand if it is NaN, so relu
+ * and clip pass a NaN in x through. */
 static inline vf relu(vf x)
 {
     return vf_max_raw(vf_set(0), x);
@@ -55,8 +57,8 @@ static inline vf leaky_relu(vf x, vf alpha)
     return vf_select(vf_compare(x, vf_set(0), GE_OQ), x, vf_mul(alpha, x));
 }
 
-/* e^x - 1 for x < 0: x + x^2 p(x) down to -1/2, below from e^x, where 1 less it
- * loses one digit at most. */
+/* Returns e^x - 1 for x < 0.  Uses x + x^2 p(x) if x > -1/2, otherwise vf_exp,
+ * where the subtraction loses at most one bit. */
 static inline vf expm1_below(vf x)
 {
     vf p = vf_set(0.001125923f);
@@ -75,14 +77,14 @@ static inline vf elu(vf x, vf alpha)
                      vf_mul(alpha, expm1_below(x)));
 }
 
-/* 1 + e^-x */
+/* Returns 1 + e^-x. */
 static inline vf logistic_denominator(vf x)
 {
     return vf_add(vf_set(1), vf_exp(vf_neg(x)));
 }
 
-/* The gate is 1 - erfc / 2, or erfc / 2 where x is negative: no digits are
- * lost in the tail. */
+/* The gate is 1 - erfc(|x| / sqrt(2)) / 2 if x >= 0.  If x < 0, the gate is the
+ * subtrahend itself, which avoids cancellation in the tail. */
 static inline vf gelu_erf(vf x)
 {
     vf half = vf_mul(vf_set(0.5f),
@@ -92,7 +94,7 @@ static inline vf gelu_erf(vf x)
     return vf_mul(x, gate);
 }
 
-/* (1 + tanh u) / 2 = 1 / (1 + e^-2u) */
+/* Uses (1 + tanh v) / 2 = 1 / (1 + e^(-2v)), where u = 2v. */
 static inline vf gelu_tanh(vf x)
 {
     vf cube = vf_mul(vf_mul(x, x), vf_mul(x, vf_set(0.044715f)));
@@ -100,7 +102,7 @@ static inline vf gelu_tanh(vf x)
     return vf_mul(x, vf_div(vf_set(1), logistic_denominator(u)));
 }
 
-/* max(x, 0) + ln(1 + e), e = e^-|x| <= 1, ln(1 + e) = e p(e). */
+/* Returns max(x, 0) + ln(1 + e), where e = e^-|x| and ln(1 + e) = e p(e). */
 static inline vf softplus(vf x)
 {
     vf e = vf_exp(vf_neg(vf_abs(x)));
@@ -118,8 +120,8 @@ static inline vf softplus(vf x)
     return vf_fma(e, p, relu(x));
 }
 
-/* tanh(ln(1 + e)) = e (e + 2) / (e (e + 2) + 2); 1 from x = 20 on, before e^2
- * overflows. */
+/* Uses tanh(ln(1 + e)) = e (e + 2) / (e (e + 2) + 2), where e = e^x.  If
+ * x > 20, the factor is 1 in f32; e^2 overflows only for larger x. */
 static inline vf mish(vf x)
 {
     vf e = vf_exp(x);
@@ -171,7 +173,8 @@ static void row_gelu(const struct row *row)
         row_gelu_erf(row);
 }
 
-/* The machine's max and min pass over a bound that is NaN. */
+/* vf_max_raw and vf_min_raw may ignore a NaN bound, so it is handled here: the
+ * result is NaN. */
 static void row_clip(const struct row *row)
 {
     float *out = row->out[0];
@@ -226,7 +229,7 @@ BINARY(div, vf_div(a, b))
 BINARY(pow, vf_pow(a, b))
 BINARY(min, vf_min(a, b))
 BINARY(max, vf_max(a, b))
-/* Inputs dy, x. */
+/* Input a is dy, input b is x. */
 BINARY(relu_grad, vf_select(vf_compare(b, vf_set(0), LE_OQ), vf_set(0), a))
 
 /* ---- three inputs ------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of f16 and bf16 as f32 and back. */
+/* SIMD conversions of f16 and bf16 rows to f32 and back. */
 #include "config.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "cpu/simd/simd_kernels.h"
 #include "cpu/simd/vector.h"
 
-/* A last part goes through memory of a whole vector. */
+/* The last, partial vector is copied through a buffer of a full vector. */
 #define WIDEN(name)                                                            \
     static void name##_widen(float *y, const uint16_t *x, int64_t n)           \
     {                                                                          \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of this instruction set. */
+/* Fills the kernel table of this instruction set. */
 #include "config.h"
 
 #include "cpu/kernels/vectorized_loops.h"
@@ -9,7 +9,7 @@
 void ISA(kernels)(struct kernels *table)
 {
     table->name = ISA_NAME;
-#ifndef TANDEM_SIMD_AVX512 /* AVX-512 keeps the transposes of AVX2 */
+#ifndef TANDEM_SIMD_AVX512 /* AVX-512 keeps the transpose kernel of AVX2. */
     ISA(transpose_kernels)(table);
 #endif
     ISA(elementwise_rows)(table->rows);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reductions of dense rows in vectors.  Sums run in f32 over blocks of 64
- * vectors, in four chains, and between blocks in f64: the error of a sum does
- * not grow with its length.  A block that leaves the range of f32 is done
- * again in f64.
+ * SIMD reductions of contiguous rows.  A sum is accumulated in f32 within a
+ * block of 64 vectors, in four accumulators, and in f64 across blocks, so that
+ * the error does not grow with the length.  A block that overflows f32 is
+ * recomputed in f64.
  */
 #include "config.h"
 
@@ -126,7 +126,8 @@ static inline double block_dot(const float *x, const float *y, int64_t n)
     return vf_total(vf_add(vf_add(a, b), vf_add(c, d)));
 }
 
-/* Products below f32's normal range would lose what a sum of them needs. */
+/* Recomputes a block in f64 if its result is tiny, because products that are
+ * subnormal in f32 lose significant bits. */
 static double row_dot(const float *x, const float *y, int64_t n)
 {
     double sum = 0;
@@ -172,7 +173,7 @@ static inline double block_square(const float *x, int64_t n, vf mean)
     return vf_total(vf_add(vf_add(a, b), vf_add(c, d)));
 }
 
-/* As row_dot, for the same reason. */
+/* Recomputes tiny blocks in f64 for the same reason as row_dot. */
 static double row_square_about(const float *x, int64_t n, float m)
 {
     double sum = 0;
@@ -215,7 +216,7 @@ static double row_sum_square(const float *x, int64_t n)
     return vd_sum(vd_add(vd_add(a, b), vd_add(c, d)));
 }
 
-/* Four chains of multiplications hide the latency. */
+/* Uses four accumulators to hide the latency of the multiplications. */
 static float row_product(const float *x, int64_t n)
 {
     vf one = vf_set(1), a = one, b = one, c = one, d = one;
@@ -239,8 +240,8 @@ static float row_product(const float *x, int64_t n)
 
 /* ---- softmax rows ------------------------------------------------------- */
 
-/* sum e^(x - m), and the exponentials into y where store.  The lanes of a
- * partial vector hold -infinity, whose exponential is 0. */
+/* Returns the sum of e^(x - m), and stores the exponentials to y if `store` is
+ * set.  The unused lanes of a partial vector hold -infinity and add 0. */
 static inline double exp_sum(float *y, const float *x, int64_t n, float m,
                              bool store)
 {
@@ -301,7 +302,9 @@ static void row_shift(float *y, const float *x, int64_t n, float m, float l)
     }
 }
 
-/* From 2 on the exponent's first bit is set, as it is in 2 itself. */
+/* Returns true if any |scale| is at least 2 or NaN.  The scales are combined
+ * by a bitwise OR: the top exponent bit is set exactly in values of at least 2.
+ */
 static bool row_norm(float *y, const float *x, int64_t n, float m,
                      float factor, const float *scale, const float *bias)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this room give its tables, for each instruction set. */
+/* Functions with which the files of this folder fill the kernel table of one
+ * instruction set.  Each file is compiled once per instruction set. */
 #ifndef TANDEM_CPU_SIMD_SIMD_KERNELS_H
 #define TANDEM_CPU_SIMD_SIMD_KERNELS_H
 

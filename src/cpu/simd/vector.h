@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Vectors of f32 for the files of this room, which are compiled once for each
- * instruction set.  ISA(name) is the name's own for the set that is compiled
- * for.  vector_avx512.h, vector_avx2.h and vector_neon.h each define:
+ * Portable f32 vectors for the files of this folder.  Each file is compiled
+ * once per instruction set, and ISA(name) appends the name of that set.
+ * vector_avx512.h, vector_avx2.h and vector_neon.h each define:
  *
- *   ISA_NAME   as in kernels_choose
- *   LANES      of f32 in a vector
- *   vf, vd     vectors of LANES f32, and of half as many f64
- *   vm         a mask: what a comparison of two vf gives
+ *   ISA_NAME   the name of the instruction set in kernels_choose
+ *   LANES      the number of f32 lanes in a vector
+ *   vf, vd     a vector of LANES f32, and a vector of LANES / 2 f64
+ *   vm         a mask, the result of comparing two vf
  *
- *   vf_load_part, vf_store_part   the first n lanes, 0 < n < LANES; the others
- *              are fill's, or left alone
- *   vf_load_f16, vf_store_f16, vf_load_bf16, vf_store_bf16   LANES elements of
- *              16 bits, rounded as common/float16.h does
- *   vf_andnot  b without the bits of a
- *   vf_max_raw, vf_min_raw   as the machine has it: where either is NaN, b or
- *              NaN
- *   vf_compare(a, b, how)   how: EQ_OQ NEQ_UQ LT_OQ LE_OQ GT_OQ GE_OQ (ordered:
- *              false for NaN; NEQ_UQ: true), UNORD_Q (either is NaN), NLE_UQ
- *              (not a <= b)
- *   vf_select  a where the mask is set, else b
- *   vm_bits    one bit a lane
- *   vm_load_bytes   the mask of those of LANES bytes that are not 0
- *   vf_scale   x 2^n, n an integer from -126 to 129
- *   vd_low, vd_high   either half of a vf
- *   vf_transpose   LANES vectors, as the rows of a square (AVX-512 has none:
- *              it takes AVX2's kernel)
- *   SLEEF1(name), SLEEF_POW   SLEEF's functions of one and of two vectors
+ *   vf_load_part, vf_store_part   load or store the first n lanes, where
+ *              0 < n < LANES.  The load takes the other lanes from `fill`.
+ *   vf_load_f16, vf_store_f16, vf_load_bf16, vf_store_bf16   convert LANES
+ *              16-bit elements, with the rounding of common/float16.h
+ *   vf_andnot  ~a & b
+ *   vf_max_raw, vf_min_raw   the machine instruction.  If a or b is NaN, the
+ *              result is b on x86 and NaN on NEON.
+ *   vf_compare(a, b, how)   `how` is a predicate of AVX: EQ_OQ LT_OQ LE_OQ
+ *              GT_OQ GE_OQ (false for NaN), NEQ_UQ (true for NaN), NLE_UQ
+ *              (not a <= b, true for NaN), UNORD_Q (a or b is NaN)
+ *   vf_select  a in the lanes where the mask is set, otherwise b
+ *   vm_bits    the mask as an integer with one bit per lane
+ *   vm_load_bytes   a mask that is set where the byte is not 0
+ *   vf_scale   x * 2^n, for an integer n from -126 to 129
+ *   vd_low, vd_high   one half of a vf, converted to f64
+ *   vf_transpose   transposes LANES vectors, the rows of a square.  AVX-512
+ *              has none, because it uses the transpose kernel of AVX2.
+ *   SLEEF1(name), SLEEF_POW   SLEEF functions of one vector, and its pow
  */
 #ifndef TANDEM_CPU_SIMD_VECTOR_H
 #define TANDEM_CPU_SIMD_VECTOR_H
 
-/* The build defines one macro for each SIMD library.  The compiler's own macros
- * only tell whether CFLAGS took the instruction set away again. */
+/* The build defines one TANDEM_SIMD_ macro for each SIMD library.  The macros
+ * of the compiler only show whether CFLAGS disabled the instruction set. */
 #if defined(TANDEM_SIMD_AVX512)
 #if !defined(__AVX512F__) || !defined(__AVX512DQ__) ||                         \
     !defined(__AVX512BW__) || !defined(__AVX512VL__) || !defined(__F16C__) ||  \
@@ -54,7 +54,7 @@ the like; the library chooses the instruction set at run time"
 TANDEM_SIMD_NEON"
 #endif
 
-/* ---- made of the above, for all ----------------------------------------- */
+/* ---- functions of all instruction sets ---------------------------------- */
 
 static inline vf vf_sign_bit(void)
 {
@@ -72,7 +72,7 @@ static inline vm vf_nan(vf x)
 {
     return vf_compare(x, x, UNORD_Q);
 }
-/* NaN where either is. */
+/* Returns NaN in each lane where a or b is NaN; so does vf_min. */
 static inline vf vf_max(vf a, vf b)
 {
     return vf_select(vf_nan(a), a, vf_max_raw(a, b));
@@ -93,10 +93,10 @@ static inline double vd_sum(vd x)
 
 /* ---- transcendentals ---------------------------------------------------- */
 
-/* 2^n e^r with n the integer next to x / ln 2: e^r = 1 + r + r^2 p(r), a
- * minimax fit within 2^-28; within 1.01 ulp in all, and 0 where the result is
- * subnormal: those take processors a hundred times as long.  NaN passes the
- * bounds. */
+/* Returns 2^n e^r, where n is x / ln 2 rounded to an integer.  e^r is 1 + r +
+ * r^2 p(r), a minimax fit with an error below 2^-28.  The total error is below
+ * 1.01 ulp.  Results that would be subnormal become 0, because subnormal
+ * arithmetic can be a hundred times slower.  The clamp passes NaN through. */
 static inline vf vf_exp(vf x)
 {
     vf low = vf_set(-87.33655f);
@@ -114,8 +114,8 @@ static inline vf vf_exp(vf x)
     return vf_select(normal, vf_scale(y, n), vf_set(0));
 }
 
-/* The next ones are SLEEF's, within 1 ulp, mended where its range ends before
- * f32's does. */
+/* The following functions call SLEEF and have an error of at most 1 ulp.
+ * vf_log1p also covers large inputs, which SLEEF's log1p does not. */
 
 static inline vf vf_expm1(vf x)
 {
@@ -125,7 +125,8 @@ static inline vf vf_log(vf x)
 {
     return SLEEF1(log)(x);
 }
-/* SLEEF's log1p gives infinity from 1e38 on; there it is log. */
+/* SLEEF's log1p returns infinity for inputs of 1e38 and more.  Inputs above
+ * 1e30 use log, whose result is the same in f32. */
 static inline vf vf_log1p(vf x)
 {
     vm large = vf_compare(x, vf_set(1e30f), GT_OQ);
@@ -143,15 +144,16 @@ static inline vf vf_cos(vf x)
     return SLEEF1(cos)(x);
 }
 
-/* The polynomials below are minimax fits made for this file; their errors are
- * below the rounding of f32 unless a comment says more. */
+/* The polynomials below are minimax fits made for this file.  Unless a comment
+ * says otherwise, their errors are below the rounding error of f32. */
 
 static inline vf vf_copy_sign(vf magnitude, vf sign)
 {
     return vf_xor(magnitude, vf_xor(vf_abs(sign), sign));
 }
 
-/* x + x^3 p(x^2) near 0, else 1 - 2 / (e^2|x| + 1); within 3 ulp. */
+/* Computes x + x^3 p(x^2) if |x| < 0.65, otherwise 1 - 2 / (e^(2|x|) + 1) with
+ * the sign of x.  The error is below 3 ulp. */
 static inline vf vf_tanh(vf x)
 {
     vf s = vf_mul(x, x), a = vf_abs(x);
@@ -167,8 +169,8 @@ static inline vf vf_tanh(vf x)
                      vf_copy_sign(far, x));
 }
 
-/* 1 - erf(a) for a >= 0: t q(t) e^(-a^2) with t = 1 / (1 + a / 2); absolute
- * error below 2^-24. */
+/* Returns 1 - erf(a) for a >= 0 as t q(t) e^(-a^2), where t = 1 / (1 + a / 2).
+ * The absolute error is below 2^-24. */
 static inline vf vf_erfc_tail(vf a)
 {
     vf t = vf_div(vf_set(1), vf_fma(a, vf_set(0.5f), vf_set(1)));
@@ -182,7 +184,8 @@ static inline vf vf_erfc_tail(vf a)
     return vf_mul(vf_mul(t, q), vf_exp(vf_neg(vf_mul(a, a))));
 }
 
-/* x p(x^2) below 1, else one less the tail; within 4 ulp. */
+/* Computes x p(x^2) if |x| < 1, otherwise 1 - vf_erfc_tail(|x|) with the sign
+ * of x.  The error is below 4 ulp. */
 static inline vf vf_erf(vf x)
 {
     vf s = vf_mul(x, x), a = vf_abs(x);

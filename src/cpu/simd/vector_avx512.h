@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vector.h's own: 16 lanes with AVX-512 (F, DQ, BW, VL). */
+/* The vector operations of vector.h with 16 lanes, for AVX-512 F, DQ, BW and
+ * VL. */
 #ifndef TANDEM_CPU_SIMD_VECTOR_AVX512_H
 #define TANDEM_CPU_SIMD_VECTOR_AVX512_H
 
@@ -12,7 +13,7 @@
 #define LANES 16
 
 typedef __m512 vf;
-typedef __mmask16 vm; /* one bit a lane */
+typedef __mmask16 vm; /* one bit per lane */
 typedef __m512d vd;
 
 #define SLEEF1(name) Sleef_##name##f16_u10avx512f

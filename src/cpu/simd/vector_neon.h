@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vector.h's own: 4 lanes with AArch64's NEON (Advanced SIMD). */
+/* The vector operations of vector.h with 4 lanes, for AArch64 NEON (Advanced
+ * SIMD). */
 #ifndef TANDEM_CPU_SIMD_VECTOR_NEON_H
 #define TANDEM_CPU_SIMD_VECTOR_NEON_H
 
@@ -13,7 +14,7 @@
 #define LANES 4
 
 typedef float32x4_t vf;
-typedef uint32x4_t vm; /* all bits of a lane */
+typedef uint32x4_t vm; /* all bits of a lane are set or clear */
 typedef float64x2_t vd;
 
 #define SLEEF1(name) Sleef_##name##f4_u10advsimd
@@ -102,7 +103,7 @@ static inline vf vf_round(vf x)
 {
     return vrndnq_f32(x);
 }
-/* Two powers of 2, as one may be out of range. */
+/* Multiplies by two powers of 2, because f32 cannot hold 2^128 or 2^129. */
 static inline vf vf_scale(vf x, vf n)
 {
     int32x4_t whole = vcvtnq_s32_f32(n), half = vshrq_n_s32(whole, 1);
