@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that were judged good: a program repeats its operators on the same
- * tensors, and a tensor's dtype, shape and strides never change, so neither
- * does the verdict, nor what the chooser needs to know of shapes.  A context
- * has one table.  Locked.
+ * The call cache: calls that passed the argument check.  Programs repeat their
+ * operators on the same tensors, and the dtype, shape and strides of a tensor
+ * never change.  The check and the sizes that the chooser needs therefore give
+ * the same result each time.  Each context has one cache, guarded by its mutex.
  */
 #ifndef TANDEM_HOST_RUN_CALL_CACHE_H
 #define TANDEM_HOST_RUN_CALL_CACHE_H
 
 #include "host/run/run.h"
 
-#define JUDGED_ENTRIES 128u /* call_cache_find takes 7 bits of a hash */
+#define JUDGED_ENTRIES 128u /* call_cache_find uses 7 bits of the hash */
 #define JUDGED_OPERANDS 7u
 #define JUDGED_INTS 2u
 
-/* The call; all of it decides. */
+/* Identity of a call.  Calls with equal keys share an entry. */
 struct judged_key {
     uint32_t op, int_count;
     uint32_t float_count;
     uint16_t input_count, output_count;
-    uint64_t tensors[JUDGED_OPERANDS]; /* serials; 0: a scalar */
+    uint64_t tensors[JUDGED_OPERANDS]; /* serials; 0 means a scalar */
     int64_t ints[JUDGED_INTS];
 };
 
@@ -27,17 +27,17 @@ struct judged {
     struct judged_key key;
     uint32_t cost_class;
     double elements, bytes;
-    double product[4]; /* as of struct query */
-    /* Its operands; where they are is not known here. */
+    double product[4]; /* see struct query */
+    /* The operands.  Fields about their location are not valid. */
     uint32_t operand_count;
     struct operand operands[JUDGED_OPERANDS];
-    /* The device that computes in host memory, if none of the context's usable
-     * devices (a mask, as it was then) could beat it with what is read already
-     * there; else NULL. */
+    /* Host fast path: the synchronous device that computes in host memory, if
+     * no other device is faster when the inputs are on the host; else NULL.
+     * Valid while `usable` equals the mask of usable devices. */
     struct device *home;
     uint32_t usable;
-    uint32_t good; /* bit d: device d said that it serves it and is ready */
-    double launch_ns, run_ns; /* at home */
+    uint32_t good; /* bit d is set if device d supports the call and is ready */
+    double launch_ns, run_ns; /* predicted times on `home` */
     struct work work;
 };
 
@@ -45,17 +45,18 @@ struct judged_table {
     struct judged entries[JUDGED_ENTRIES];
 };
 
-/* The entry where the call is or belongs; NULL where such calls are not kept
- * (or where there is no memory for the table).  *out_found: it was judged
- * good before; else the entry is another's, and becomes this call's when its
- * key is made. */
+/* Returns the cache entry of the call, or NULL if such calls are not cached or
+ * memory is exhausted.  *out_found is true if the call has passed the check
+ * before.  Otherwise the entry is empty or holds another call, and belongs to
+ * this call once judged_key_make has set its key. */
 struct judged *call_cache_find(const struct call *call, bool *out_found);
 void judged_key_make(const struct call *call, struct judged_key *out);
 
-/* Fills all of a query but its operands. */
+/* Fills all fields of a query except the operands. */
 void judged_query(struct judged *judged, struct query *out);
 
-/* Finds the home of a judged call, anew where devices came or went. */
+/* Returns the host fast path device of a cached call, or NULL.  Chooses it anew
+ * if the set of usable devices has changed. */
 struct device *judged_home(struct tandem_context *context,
                            struct judged *judged);
 

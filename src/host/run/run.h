@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The way of an operator: checked, placed, its inputs moved, launched.
+ * The steps of an operator call: check the arguments, choose a device, move the
+ * inputs, launch.  Some functions lock the context's mutex and others expect
+ * the caller to hold it ("Locked").
  */
 #ifndef TANDEM_HOST_RUN_RUN_H
 #define TANDEM_HOST_RUN_RUN_H
@@ -11,54 +13,56 @@
 
 struct judged;
 
-/* One operator that a caller asked for. */
+/* An operator call.  The pointers belong to the caller. */
 struct call {
     struct tandem_context *context;
     const struct operator_row *row;
     const struct tandem_op *op;
-    /* Of tandem_matmul: a, b and, if there is one, the bias; c. */
+    /* For tandem_matmul, the inputs are a, b and the bias, if there is one; the
+     * output is c. */
     struct tandem_tensor *const *inputs;
     struct tandem_tensor *const *outputs;
     uint32_t input_count, output_count;
-    uint32_t device;  /* asked for, or TANDEM_ANY_DEVICE */
-    struct tandem_gemm *gemm; /* of tandem_matmul, else NULL */
+    uint32_t device;  /* the requested device, or TANDEM_ANY_DEVICE */
+    struct tandem_gemm *gemm; /* NULL except for tandem_matmul */
     const struct tandem_tensor_desc *input_descs[TANDEM_MAX_OPERANDS];
     const struct tandem_tensor_desc *output_descs[TANDEM_MAX_OPERANDS];
 };
 
-/* A product that a caller asked for, as a call. */
+/* A matrix multiplication and the call made of it.  The call points into this
+ * struct, so it must not be moved. */
 struct matmul {
     struct call call;
     struct tandem_op op;
     struct tandem_gemm gemm;
     struct tandem_tensor *tensors[4]; /* a, b, bias or NULL, c */
-    /* Copies that stand for inputs, or NULL. */
+    /* Contiguous copies that replace inputs, or NULL.  Owned. */
     struct tandem_tensor *copies[3];
 };
 
-/* Judges handles and counts of op's operands and fills call. */
+/* Checks the handles and the number of operands and fills `call`. */
 enum tandem_status call_make(struct call *call, struct tandem_context *context,
                              uint32_t device, const struct tandem_op *op,
                              struct tandem_tensor *const *inputs,
                              uint32_t input_count,
                              struct tandem_tensor *const *outputs,
                              uint32_t output_count);
-/* matmul.c: likewise for a product.  Copies inputs whose strides a struct
- * tandem_gemm cannot express.  Locks. */
+/* matmul.c: makes a call of a matrix multiplication.  Copies inputs whose
+ * strides a struct tandem_gemm cannot express.  Locks. */
 enum tandem_status call_make_matmul(struct matmul *matmul,
                                     struct tandem_context *context,
                                     const struct tandem_matmul_options *options,
                                     struct tandem_tensor *a,
                                     struct tandem_tensor *b,
                                     struct tandem_tensor *c);
-/* Frees the copies, whatever call_make_matmul returned.  Locks. */
+/* Frees the copies.  Needed even if call_make_matmul failed.  Locks. */
 void call_end_matmul(struct matmul *matmul);
 
-/* call.c: whether the operator is valid with these operands.  Locked. */
+/* op_call.c: returns TANDEM_OK if the operands suit the operator.  Locked. */
 enum tandem_status call_check(const struct call *call);
 
-/* What stands for a tensor's memory: its buffer on a device, or for checks
- * (TANDEM_ANY_DEVICE) its storage. */
+/* Returns the value of desc.buffer: the tensor's buffer on `device`, or its
+ * storage, for checks, if `device` is TANDEM_ANY_DEVICE. */
 static inline struct tandem_buffer *
 call_buffer(const struct tandem_tensor *tensor, uint32_t device)
 {
@@ -67,7 +71,7 @@ call_buffer(const struct tandem_tensor *tensor, uint32_t device)
                : tensor->storage->buffers[device];
 }
 
-/* Sets what stands for memory in the descriptors of all operands.  Locked. */
+/* Sets desc.buffer of all operands, see call_buffer.  Locked. */
 static inline void call_buffers_set(const struct call *call, uint32_t device)
 {
     for (uint32_t i = 0; i < call->input_count; i++) {
@@ -78,42 +82,43 @@ static inline void call_buffers_set(const struct call *call, uint32_t device)
         call->outputs[i]->desc.buffer = call_buffer(call->outputs[i], device);
 }
 
-/* run.c: runs it.  Locks. */
+/* run.c: runs the call.  Locks. */
 enum tandem_status call_run(struct call *call);
 
-/* placement_request.c: judges the operator, finds the devices it may run on,
- * and starts record.  out_forced: the device it must run on, or NULL.
- * out_judged: see call_cache.h, or NULL.  Locked. */
+/* placement_request.c: checks the call, finds the devices that may run it, and
+ * initializes `record`.  *out_forced is the device that must run the call, or
+ * NULL.  *out_judged is the call's cache entry, or NULL.  Locked. */
 enum tandem_status call_start(struct call *call, struct record *record,
                               struct device **out_forced,
                               struct judged **out_judged);
-/* Finds out where the operands are now; an error where what is to be read is
- * lost, or was never written. */
+/* Updates the locations of the operands.  Fails if the content of an input was
+ * lost or never written.  Locked. */
 enum tandem_status query_locate(struct query *query);
 
-/* ---- launch.c: one device.  Locked. ---- */
+/* ---- op_launch.c: one device.  Locked. ---- */
 
-/* Whether device serves it; opens the device. */
+/* Opens the device and returns TANDEM_OK if it supports the call. */
 enum tandem_status call_supported(const struct call *call,
                                   struct device *device);
-/* Whether device would launch it without compiling. */
+/* Returns TANDEM_OK if the device need not compile before the launch,
+ * TANDEM_NOT_READY if it must. */
 enum tandem_status call_ready(const struct call *call, struct device *device);
-/* Has the device make it ready, in the background. */
+/* Starts the compilation in the background. */
 void call_prepare(const struct call *call, struct device *device);
-/* Launches it with all its operands in place. */
+/* Launches the call.  The operands must be resident on the device. */
 enum tandem_status call_launch_once(const struct call *call,
                                     struct device *device);
-/* [may wait, up to WAIT_LIMIT]  Puts the operands in place and launches it.
- * Where it waited, record has no work any more. */
+/* [may wait, up to WAIT_LIMIT]  Moves the operands to the device and launches
+ * the call.  Sets record->query.work to NULL if the function waited. */
 enum tandem_status call_launch(const struct call *call, struct record *record,
                                struct device *device);
-/* Books what a launch has changed. */
+/* Updates the device, the storages and the chooser after a launch. */
 void call_launched(struct record *record, struct device *device);
 
-/* explain.c: the calling thread's record of this context, made if need be;
- * NULL where there is no memory for it. */
+/* explanation.c: returns the calling thread's record of this context, allocated
+ * at first use, or NULL if memory is exhausted.  The thread owns the record. */
 struct record *record_get(const struct tandem_context *context);
-/* Fills an explanation from a record.  Locked. */
+/* Fills `out` from `record`; predicts devices not predicted yet.  Locked. */
 void explanation_fill(struct tandem_context *context, struct record *record,
                       struct tandem_explanation *out);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Storage: the bytes that a tensor and its views share, of which the host and
- * any device may have a copy, and which copies are current (residency).  All
- * functions: locked.  What may wait: see device_wait.h.
+ * Storage: the bytes that a tensor and its views share.  The host and each
+ * device may have a copy; the storage tracks which copies are current.  The
+ * context's mutex must be held for all functions.  Functions marked [may wait]
+ * can release it meanwhile; see device_wait.h.
  */
 #ifndef TANDEM_HOST_TENSOR_STORAGE_H
 #define TANDEM_HOST_TENSOR_STORAGE_H
@@ -10,11 +11,14 @@
 #include "host/context/context.h"
 #include "host/device/device.h"
 
+/* Upper limit of storage.backoff: credits are scaled by 2^-backoff. */
 #define STORAGE_BACKOFF_MAX 20u
+/* The host is no longer expected to read wrapped memory after this many
+ * results were overwritten unread. */
 #define STORAGE_UNREAD_MAX 4u
 
-/* A layout of elements in a storage, where not all of its bytes belong to
- * elements. */
+/* A writable layout: the elements that the library may write in wrapped memory
+ * in which other bytes belong to the caller. */
 struct claim {
     struct claim *next;
     struct tandem_tensor_desc desc;
@@ -22,77 +26,85 @@ struct claim {
 
 struct storage {
     struct tandem_context *context;
-    struct storage *next; /* of context->leaving */
+    struct storage *next; /* next in the list context->leaving */
     uint32_t references;
-    bool wrapped;
+    bool wrapped; /* `host` is the caller's memory */
     bool read_only;
-    /* Wrapped, and between its elements lie bytes of others': only those of
-     * the claims are written. */
+    /* The wrapped memory has bytes between the elements that the library must
+     * not change.  Only the layouts in `claims` are written. */
     bool gaps;
     uint64_t bytes;
-    /* Where it lies for the purpose of finding overlaps: the host address of
-     * wrapped memory, else one that is nobody's. */
+    /* The address used to detect overlaps: the host address of wrapped memory,
+     * otherwise a number that no other storage uses. */
     uint64_t address;
-    char *host; /* NULL: none yet; the caller's where wrapped */
-    char *staging; /* for downloads with gaps, or NULL */
+    char *host; /* the host copy; NULL before it is allocated */
+    char *staging; /* target of a download into memory with gaps, or NULL */
     struct claim *claims;
 
-    uint32_t current; /* HOST_BIT, device bits; 0: never written */
-    enum tandem_status poison; /* not TANDEM_OK: what reading gives */
-    /* Devices of which work that uses the host's copy may be under way. */
+    /* Current copies: HOST_BIT and device bits.  0 means that the storage was
+     * never written or that its content was lost. */
+    uint32_t current;
+    enum tandem_status poison; /* if not TANDEM_OK, the error of a read */
+    /* Devices with pending work that may use the host copy. */
     uint32_t host_used;
-    /* The device from which a thread is bringing it home, or NULL. */
+    /* The device from which a thread is downloading now, or NULL. */
     struct device *mover;
-    char settled; /* what host_settle reads */
-    /* The device that wrote the host's copy and may not be done, or NULL. */
+    char settled; /* target of the one-byte download in host_settle */
+    /* The device whose pending work may still write the host copy, or NULL. */
     struct device *host_writer;
     struct tandem_buffer *buffers[TANDEM_MAX_DEVICES];
-    /* Bit d: device d has memory of its own, but its buffer is the host's
-     * copy, imported. */
+    /* Bit d is set if buffers[d] is the host copy, imported by a device that
+     * has its own memory. */
     uint32_t imported;
-    /* The number of the device's last launch that wrote the buffer. */
+    /* Sequence number of the last launch on each device that wrote the buffer.
+     */
     uint64_t written[TANDEM_MAX_DEVICES];
 
-    /* For the chooser; see chooser.h. */
+    /* State of the chooser; see chooser.h. */
     float migration_credit_ns[TANDEM_MAX_DEVICES];
-    uint32_t moved;    /* bit d: it was moved to device d on credit, */
-    float migration_cost_ns;    /* which took so long, */
-    float migration_saved_ns;   /* and has saved so much since */
-    uint8_t backoff;   /* such moves in a row that did not earn their price */
-    uint8_t unread;    /* results overwritten without a read by the host */
-    bool produced;     /* by a device, and not read by the host since */
-    bool awaited;      /* by a device, and not read by a device since */
-    uint8_t reader;    /* the device that read the last result first, plus 1, */
-    uint8_t reader_op; /* for this operator */
-    bool read_by_host; /* some result was */
+    uint32_t moved;    /* bit d is set after a move to device d on credit */
+    float migration_cost_ns;    /* predicted cost of the last such move */
+    float migration_saved_ns;   /* predicted time saved by it so far */
+    uint8_t backoff;   /* consecutive moves that saved less than they cost */
+    uint8_t unread;    /* consecutive results that the host did not read */
+    bool produced;     /* a device wrote it and the host has not read it yet */
+    bool awaited;      /* a device wrote it and no device has read it yet */
+    uint8_t reader;    /* first device to read the last result, plus 1; or 0 */
+    uint8_t reader_op; /* the operator of that read */
+    bool read_by_host; /* the host has read at least one result */
 };
 
-/* One reference.  wrapped: host is the caller's; else NULL. */
+/* Creates a storage with one reference.  `wrapped` is the caller's memory, or
+ * NULL if the library allocates memory at first use.  Returns NULL if memory is
+ * exhausted. */
 struct storage *storage_new(struct tandem_context *context, uint64_t bytes,
                             void *wrapped);
+/* Drops a reference.  The last one frees the storage, or defers this to
+ * storages_free_pending while device work may use its host memory. */
 void storage_drop(struct storage *storage);
-/* Frees those of context->leaving that no work uses any more. */
+/* Frees the storages in context->leaving that no device work uses any more. */
 void storages_free_pending(struct tandem_context *context);
 
-/* The context ends: those that are still there, since devices that hang may use
- * their memory, stay for ever. */
+/* Leaks the storages that are still in context->leaving when the context is
+ * destroyed, because a hung device may still use their memory. */
 void storages_abandon(struct tandem_context *context);
 
-/* Notes that the elements of desc (its byte_offset in the storage) are the
- * library's to write, where the storage has gaps. */
+/* Records that the library may write the elements of `desc`, whose byte_offset
+ * counts from the start of the storage.  Needed for storages with gaps. */
 enum tandem_status storage_add_writable_layout(struct storage *storage,
                                  const struct tandem_tensor_desc *desc);
 
-/* Memory on the host, on a device; nothing is moved. */
+/* Both functions allocate memory, on the host or on a device, unless the
+ * storage has memory there.  Content is not moved. */
 enum tandem_status storage_host_make(struct storage *storage);
 enum tandem_status storage_buffer_make(struct storage *storage,
                                        struct device *device);
 
-/* Whether the host's copy is of the kind that a device of context->importing
- * can use where it lies. */
+/* Returns true if the size, alignment and layout of the host copy allow the
+ * devices of context->importing to use it in place. */
 bool storage_importable(const struct storage *storage);
 
-/* The devices that use the host's copy where it lies. */
+/* Returns the mask of the devices that use the host copy in place. */
 static inline uint32_t storage_zero_copy_devices(const struct storage *storage)
 {
     return storage->context->sharing | storage->imported;
@@ -104,7 +116,8 @@ static inline bool storage_shared(const struct storage *storage,
     return storage_zero_copy_devices(storage) >> device->id & 1;
 }
 
-/* And those that would at their next use of it, too. */
+/* Returns storage_zero_copy_devices and, in addition, the devices that will
+ * import the host copy at their next use of the storage. */
 static inline uint32_t storage_home(const struct storage *storage)
 {
     uint32_t devices = storage->context->importing;
@@ -120,44 +133,46 @@ static inline uint32_t storage_home(const struct storage *storage)
     return storage_zero_copy_devices(storage) | devices;
 }
 
-/* Where device's copy is: a bit of current. */
+/* Returns the bit of `current` that stands for the device's copy. */
 static inline uint32_t storage_bit(const struct storage *storage,
                                    const struct device *device)
 {
     return storage_shared(storage, device) ? HOST_BIT : device->bit;
 }
 
-/* Whether there is something to read: TANDEM_OK, or the poison, or
- * TANDEM_INVALID_ARGUMENT where it was never written. */
+/* Returns TANDEM_OK if there is content to read, TANDEM_INVALID_ARGUMENT if the
+ * storage was never written, otherwise the reason for the loss. */
 enum tandem_status storage_readable(struct storage *storage);
 
-/* [may wait]  Makes the host's copy current and all writing to it done. */
+/* [may wait]  Makes the host copy current and waits until all writes to it are
+ * complete. */
 enum tandem_status storage_to_host(struct storage *storage,
                                    uint64_t deadline_ns);
-/* [may wait, up to WAIT_LIMIT]  Makes a device's copy current. */
+/* [may wait, up to WAIT_LIMIT]  Makes the copy of a device current. */
 enum tandem_status storage_to_device(struct storage *storage,
                                      struct device *device);
 
-/* [may wait]  Waits for work of devices (a mask) that uses the host's copy, so
- * that it may be written. */
+/* [may wait]  Waits until no work of `devices` (a mask) uses the host copy, so
+ * that the host copy may be written.  Fails if such a device hangs. */
 enum tandem_status storage_host_release(struct storage *storage,
                                         uint32_t devices, uint64_t deadline_ns);
 
-/* Its content is on the host: device's own copy is given up where device can
- * use the host's from now on. */
+/* Frees the device's own copy if the device can import the host copy, which
+ * must be current. */
 void storage_settle_home(struct storage *storage, struct device *device);
 
-/* Before a launch on device overwrites all of it: a buffer that failed work
- * may have poisoned is given up. */
+/* Frees the device's buffer if failed work may have poisoned it.  For use
+ * before a launch that overwrites the whole storage. */
 void storage_buffer_renew(struct storage *storage, struct device *device);
 
-/* The host wrote all of it, or read the result. */
+/* Record that the host wrote the storage, which makes all device copies stale,
+ * or that the host read it. */
 void storage_host_wrote(struct storage *storage);
 void storage_host_read(struct storage *storage);
-/* The device's latest launch wrote it. */
+/* Records that the latest launch on the device wrote the storage. */
 void storage_device_wrote(struct storage *storage, struct device *device);
 
-/* A launch of op on device reads it. */
+/* Records that a launch of operator `op` on the device reads the storage. */
 static inline void storage_device_reads(struct storage *storage,
                                         const struct device *device,
                                         uint32_t op)
@@ -169,9 +184,9 @@ static inline void storage_device_reads(struct storage *storage,
     storage->awaited = false;
 }
 
-/* Whether the caller is expected to read the next result on the host: of
- * wrapped memory yes, unless the last few results were overwritten unread; of
- * the library's own where he read the last one. */
+/* Returns true if the caller is expected to read the next result on the host.
+ * For wrapped memory this holds unless the last STORAGE_UNREAD_MAX results were
+ * overwritten unread; for other memory only if the last result was read. */
 static inline bool storage_read_expected(const struct storage *storage)
 {
     return storage->wrapped ? storage->unread < STORAGE_UNREAD_MAX

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tensors: dtype, shape and strides over a storage.
+ * Tensors: a dtype, a shape and strides over a storage.  The context's mutex
+ * guards a tensor's list links and its storage.
  */
 #ifndef TANDEM_HOST_TENSOR_TENSOR_H
 #define TANDEM_HOST_TENSOR_TENSOR_H
@@ -12,20 +13,23 @@ struct tandem_tensor {
     struct handle handle;
     struct tandem_context *context;
     struct storage *storage;
-    struct tandem_tensor *previous, *next; /* of context->tensors */
-    uint64_t serial; /* from 1, never used again in the context */
+    struct tandem_tensor *previous, *next; /* list context->tensors */
+    uint64_t serial; /* counts from 1 and is unique in the context */
     int64_t elements;
-    uint64_t bytes;  /* of the elements */
-    bool contiguous; /* row-major */
-    bool whole;      /* covers all of the storage that is the library's */
-    /* buffer is set before each use (locked): the storage for checks, the
-     * device's buffer for plugins. */
+    uint64_t bytes;  /* elements times the size of an element */
+    bool contiguous; /* row-major without gaps */
+    /* The tensor covers the whole storage, or is the strided tensor that was
+     * created with the storage. */
+    bool whole;
+    /* desc.buffer is set before each use: to the storage for argument checks,
+     * to the device's buffer for plugin calls. */
     struct tandem_tensor_desc desc;
 };
 
 extern struct handle_pool tensor_pool;
 
-/* Whether writing the tensor leaves nothing of its storage as it was. */
+/* Returns true if a write to the tensor replaces all content of its storage.
+ */
 static inline bool tensor_covers(const struct tandem_tensor *tensor)
 {
     const struct claim *claims = tensor->storage->claims;
@@ -33,20 +37,22 @@ static inline bool tensor_covers(const struct tandem_tensor *tensor)
     return tensor->whole && (claims == NULL || claims->next == NULL);
 }
 
-/* A live tensor of this process and, where context is not NULL, of that
- * context; else a status with its message set. */
+/* Returns TANDEM_OK if the tensor is live and belongs to this process and, if
+ * `context` is not NULL, to that context.  Otherwise sets the error message, in
+ * which `what` names the argument. */
 enum tandem_status tensor_check(const struct tandem_tensor *tensor,
                                 const struct tandem_context *context,
                                 const char *what);
-/* Frees every tensor of the context.  Locked. */
+/* Frees every tensor of the context, whose mutex must be held. */
 void tensors_free(struct tandem_context *context);
 
-/* strided_copy.c: copies elements between two layouts of one shape. */
+/* strided_copy.c: copies elements between two host memory layouts of the same
+ * shape.  Strides count elements. */
 void strided_copy(char *target, const int64_t *target_strides,
                   const char *source, const int64_t *source_strides,
                   uint32_t rank, const int64_t *shape, uint32_t element_bytes);
-/* Whether the elements of a layout lie side by side in some order, none
- * twice. */
+/* Returns true if the layout is a permutation of contiguous memory: no gaps and
+ * no element twice.  Strides may be negative. */
 bool strided_dense(uint32_t rank, const int64_t *shape,
                    const int64_t *strides);
 
