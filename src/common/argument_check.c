@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Judges a call of launch by the rules of backend.h. */
+/* Checks the arguments of a call of launch; see argument_check.h. */
 #include <stdio.h>
 
 #include "common/argument_check.h"
@@ -9,7 +9,7 @@
 #include "common/shape_inference.h"
 #include "common/struct_size.h"
 
-/* A call under judgement. */
+/* The call that is being checked. */
 struct call {
     const struct operator_row *row;
     const struct tandem_op *op;
@@ -39,7 +39,8 @@ enum tandem_status check_flags(const char *what, uint32_t flags, uint32_t known)
                        what, (unsigned)flags, (unsigned)known);
 }
 
-/* An attribute that is a choice between two, beside keepdims. */
+/* Checks the attributes that must be 0 or 1, except keepdims, which
+ * infer_output checks. */
 static enum tandem_status check_choice(const struct call *call)
 {
     static const struct {
@@ -87,8 +88,8 @@ static enum tandem_status check_attributes(const struct call *call)
     return status == TANDEM_OK ? check_choice(call) : status;
 }
 
-/* Whether the operands are all there, the attributes too, and each operand's
- * dtype, rank and shape can be; counts the scalars. */
+/* Checks that all operands and attributes are present and that each operand
+ * has a valid dtype, rank and shape. Counts the scalars in call->scalars. */
 static enum tandem_status check_operands(struct call *call)
 {
     const struct operator_row *row = call->row;
@@ -117,7 +118,7 @@ static enum tandem_status check_operands(struct call *call)
             return last_error_set(TANDEM_INVALID_ARGUMENT, "%s: %s %u is NULL",
                                row->name, output ? "output" : "input",
                                (unsigned)place);
-        /* The name is made only where it is needed. */
+        /* Format the operand's name only if the check fails. */
         if (tensor->rank <= TANDEM_MAX_RANK &&
             check_shape("", tensor->dtype, tensor->rank, tensor->shape, NULL) ==
                 TANDEM_OK)
@@ -134,7 +135,7 @@ static enum tandem_status check_operands(struct call *call)
     return check_attributes(call);
 }
 
-/* ---- dtypes -------------------------------------------------------------- */
+/* ---- dtypes ------------------------------------------------------------- */
 
 static enum tandem_status expect_dtype(const struct call *call, bool output,
                                        uint32_t place, uint32_t dtype)
@@ -160,7 +161,8 @@ static enum tandem_status expect_index(const struct call *call, uint32_t place)
                        call->row->name, (unsigned)place, dtype_name(dtype));
 }
 
-/* Inputs first to last and all outputs but those excepted share one dtype. */
+/* Checks that the inputs from first on, and all outputs if outputs is true,
+ * have the same dtype, and writes this dtype. NULL inputs are skipped. */
 static enum tandem_status expect_equal(const struct call *call, uint32_t first,
                                        bool outputs, uint32_t *out_dtype)
 {
@@ -255,7 +257,7 @@ static enum tandem_status check_dtypes(const struct call *call)
     return status == TANDEM_OK ? expect_f32(call, dtype) : status;
 }
 
-/* ---- shapes ---------------------------------------------------------------- */
+/* ---- shapes ------------------------------------------------------------- */
 
 static bool same_shape(const struct tandem_tensor_desc *a,
                        const struct tandem_tensor_desc *b)
@@ -268,7 +270,7 @@ static bool same_shape(const struct tandem_tensor_desc *a,
     return true;
 }
 
-/* Operators whose operands must all have the first input's shape. */
+/* Returns true if all inputs must have the first input's shape. */
 static bool wants_equal_inputs(const struct operator_row *row)
 {
     return row->op_class == TANDEM_CLASS_GRADIENT ||
@@ -313,14 +315,15 @@ static enum tandem_status check_shapes(const struct call *call)
     return TANDEM_OK;
 }
 
-/* ---- memory ------------------------------------------------------------------ */
+/* ---- memory ------------------------------------------------------------- */
 
-/* Where a tensor lies, from first to end, in the backend's address space. */
+/* Address range [first, end) of a tensor in the backend's address space, and
+ * the address of its element (0, ..., 0). */
 struct place {
     uint64_t first, end, origin;
 };
 
-/* Puts the operator and the operand before the backend's own message. */
+/* Prefixes the backend's error message with the operator and operand. */
 static enum tandem_status name_operand(enum tandem_status status,
                                        const char *name, const char *side,
                                        uint32_t number)
@@ -421,7 +424,7 @@ static enum tandem_status check_memory(const struct call *call,
     return status;
 }
 
-/* ---- the whole ----------------------------------------------------------------- */
+/* ---- check_op ----------------------------------------------------------- */
 
 static enum tandem_status find_row(const struct tandem_op *op,
                                    const struct operator_row **out_row)

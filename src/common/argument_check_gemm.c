@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Judges a matrix product by the rules of backend.h. */
+/* Checks the arguments of a matrix product; see argument_check.h. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,8 @@
 #include "common/tensor_overlap.h"
 #include "common/struct_size.h"
 
-/* One operand of the product: its tensor and, once found, where it lies. */
+/* One operand of the product: its tensor and, after find_operand, its address
+ * range and the address of its first element. */
 struct operand {
     const char *name; /* "gemm: a" */
     struct tandem_tensor_desc tensor;
@@ -26,14 +27,14 @@ uint32_t gemm_c_dtype(const struct tandem_gemm *gemm)
 
 double gemm_factor(double value)
 {
-    /* volatile: of two neighbours GCC 12 makes a vector, which it does not
-     * round. */
+    /* volatile, because GCC 12 otherwise vectorizes two adjacent calls and
+     * omits the rounding. */
     volatile float rounded = (float)value;
     return rounded;
 }
 
-/* Replaces strides that no address depends on by the least valid ones, so that
- * nothing else depends on them either. */
+/* Sets strides that affect no address to their smallest valid value, so that
+ * no later code depends on what the caller wrote. */
 static void settle_matrix(struct tandem_matrix *matrix, int64_t batch,
                           int64_t rows, int64_t columns)
 {
@@ -111,7 +112,7 @@ static enum tandem_status check_activation(const struct tandem_gemm *gemm)
     }
 }
 
-/* dtype: of what is named. */
+/* what names the operands of this dtype in messages. */
 static enum tandem_status check_dtype(const char *what, uint32_t dtype)
 {
     if (dtype_bytes(dtype) == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fork handlers that are registered once; see atfork.h. */
+/* Registers fork handlers once; see atfork.h. */
 #include "common/atfork.h"
 
 bool atfork_once(struct atfork *once, void (*prepare)(void),

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files put in the place of others, whole or not at all; see secure_file.h.
+ * Replaces files atomically; see secure_file.h.
  *
- * A writer makes a file of its own beside the one that it replaces and renames
- * it.  One that was killed leaves that file; a later writer removes it.
+ * A writer creates a temporary file in the same directory and renames it over
+ * the target. If a writer is killed, a later writer removes its temporary
+ * file.
  */
 #include <config.h>
 
@@ -21,7 +22,7 @@
 #include <unistd.h>
 
 #define UNFINISHED_SUFFIX ".part"
-/* No living writer leaves its file untouched for so long. */
+/* A temporary file that was not modified for this long has no writer. */
 #define UNFINISHED_SECONDS 3600
 
 static bool unfinished(const char *name)
@@ -33,7 +34,7 @@ static bool unfinished(const char *name)
            strcmp(name + length - suffix, UNFINISHED_SUFFIX) == 0;
 }
 
-/* Removes what writers left that were killed. */
+/* Removes the temporary files of writers that were killed. */
 static void unfinished_sweep(int directory)
 {
     const int own =
@@ -56,7 +57,8 @@ static void unfinished_sweep(int directory)
         close(own);
 }
 
-/* A new file beside name that no other thread or process has. */
+/* Creates a temporary file next to name that no other thread or process uses.
+ * Returns its descriptor, or -1 with errno set. */
 static int unfinished_make(int directory, const char *name, char *out_name,
                            size_t name_bytes)
 {
@@ -98,9 +100,10 @@ static bool bytes_write(int file, const struct trust_part *part)
     return true;
 }
 
-/* The signal of RLIMIT_FSIZE ends a process that does not expect it, and the
- * host does not know what we write.  So it is held up in this thread while the
- * parts are written, and a write beyond the limit fails with EFBIG alone. */
+/* Writes all parts. Exceeding RLIMIT_FSIZE raises SIGXFSZ, which kills a
+ * process that does not handle it. The signal is therefore blocked in this
+ * thread during the writes and consumed if they raised it; the write fails
+ * with EFBIG. */
 static bool parts_write(int file, const struct trust_part *parts, size_t count)
 {
     const struct timespec now = {0};
@@ -124,8 +127,8 @@ static bool parts_write(int file, const struct trust_part *parts, size_t count)
     return good;
 }
 
-/* The umask has no say; where the mode is right, the file system need not be
- * able to change it. */
+/* Sets the mode regardless of the umask. Does not call fchmod if the mode is
+ * already right, because some file systems do not support it. */
 static bool mode_set(int file, mode_t mode)
 {
     struct stat status;
@@ -167,7 +170,7 @@ bool file_replace_atomically(int directory, const char *name,
                  strerror(error));
         return false;
     }
-    /* The new name reaches the disk, too, where the system can. */
+    /* Sync the directory too, if the system supports it. */
     if ((how & TRUST_DURABLE) != 0)
         (void)fsync(directory);
     return true;

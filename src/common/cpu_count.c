@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Quotas of control groups; see cpu_count.h.  A group's quota holds for those
- * below it, so every directory from the process's group up to the mount is
- * read.  In a container the group's path may be the machine's, of which the
- * container sees the end of the path only, as the mount itself.
+ * Counts the available CPUs; see cpu_count.h.
+ *
+ * A control group's quota also limits the groups below it, so every directory
+ * from the process's group up to the mount is read. In a container, the
+ * group's path may be the host machine's, while the container sees only the
+ * end of that path, or only the mount itself.
  */
 #include "config.h"
 
@@ -18,7 +20,7 @@
 #define PATH_BYTES 4096u
 #define LINE_BYTES 2048u
 
-/* Where controllers of version 1 and 2 are mounted. */
+/* Mount points of the version 1 and 2 controllers. */
 static const char *const mounts[] = {
     "/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/cpu",
     "/sys/fs/cgroup/cpu,cpuacct"};
@@ -38,14 +40,15 @@ static bool line_read(const char *directory, const char *name, char *out,
     return read;
 }
 
-/* The quota of one directory, where it has one below limit. */
+/* Returns the quota of one directory in CPUs, rounded up, or limit if the
+ * directory has no smaller quota. */
 static uint32_t directory_quota(const char *directory, uint32_t limit)
 {
     char text[64], length[64];
     long long quota, period;
     if (line_read(directory, "cpu.max", text, sizeof text)) {
         if (sscanf(text, "%lld %lld", &quota, &period) != 2)
-            return limit; /* "max" */
+            return limit; /* "max" means unlimited */
     } else if (!line_read(directory, "cpu.cfs_quota_us", text, sizeof text) ||
                !line_read(directory, "cpu.cfs_period_us", length,
                           sizeof length) ||
@@ -59,7 +62,7 @@ static uint32_t directory_quota(const char *directory, uint32_t limit)
     return count < (long long)limit ? (uint32_t)count : limit;
 }
 
-/* From the group up to the mount. */
+/* Returns the smallest quota from the group's directory up to the mount. */
 static uint32_t path_quota(const char *root, const char *mount,
                            const char *group, uint32_t limit)
 {
@@ -80,8 +83,9 @@ static uint32_t path_quota(const char *root, const char *mount,
     }
 }
 
-/* The group of a line of /proc/self/cgroup, "number:controllers:path", where
- * its controllers (none: version 2) are those of processor time. */
+/* Returns the group's path in a line of /proc/self/cgroup,
+ * "number:controllers:path", if the controllers include "cpu" or are empty
+ * (version 2). Returns NULL otherwise. Modifies the line. */
 static const char *line_group(char *line)
 {
     char *names = strchr(line, ':');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processor; see cpu_info.h. */
+/* Names the CPU; see cpu_info.h. */
 #include <config.h>
 
 #include "common/cpu_info.h"
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-/* Linux names no AArch64 processor but by the numbers of its MIDR register.
- * These are common; the others go by their numbers. */
+/* Linux identifies AArch64 CPUs only by the numbers of the MIDR register.
+ * These are common ones; others are shown as numbers. */
 static const struct {
     unsigned implementer, part;
     const char *name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole numbers; see decimal.h. */
+/* Parses decimal numbers; see decimal.h. */
 #include "common/decimal.h"
 
 bool decimal_read(const char *text, uint64_t *out)

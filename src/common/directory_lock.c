@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks of directories; see directory_lock.h. */
+/* Locks directories with flock; see directory_lock.h. */
 #include "common/directory_lock.h"
 
 #include <errno.h>
@@ -27,7 +27,8 @@ int lock_take(int directory, uint32_t most_ms)
     return -1;
 }
 
-/* Said, as a child that was forked meanwhile has the descriptor, too. */
+/* Unlocks explicitly, because close does not unlock while a forked child has a
+ * copy of the descriptor. */
 void lock_release(int lock)
 {
     if (lock < 0)

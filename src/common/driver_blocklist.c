@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the record of broken OpenCL drivers; see driver_record.h.
+ * Reads and extends the blocklist of OpenCL drivers; see driver_blocklist.h.
  */
 #include <config.h>
 
@@ -30,7 +30,8 @@ void driver_records_finish(struct driver_records *records)
     *records = (struct driver_records){0};
 }
 
-/* The place of the next record, which is empty; NULL: no memory, or full. */
+/* Returns the empty slot of the next record, or NULL if memory is out or the
+ * blocklist is full. */
 static struct driver_record *record_next(struct driver_records *records)
 {
     if (records->records == NULL)
@@ -81,7 +82,8 @@ driver_records_match(const struct driver_records *records,
 
 /* ---- the file ---- */
 
-/* The next field of a line, ended; NULL past the last. */
+/* Returns the next field of a line, zero-terminated, or NULL after the last.
+ * Advances *rest. */
 static char *field_take(char **rest)
 {
     char *field = *rest;
@@ -113,7 +115,8 @@ static bool line_parse(char *line, struct driver_records *out)
     return good;
 }
 
-/* Text of whole lines without control characters but tabs. */
+/* Returns true if the text ends with a newline and has no control characters
+ * except tabs and newlines. */
 static bool text_plain(const char *text, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++) {

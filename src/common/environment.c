@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The environment; see environment.h.
- */
+/* Reads environment variables; see environment.h. */
 #include <config.h>
 
 #include "common/environment.h"
@@ -9,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* NULL where the variable is not set, or must not be read. */
+/* Returns NULL if the variable is not set or must not be read. */
 static const char *value_get(const char *name)
 {
 #ifdef HAVE_SECURE_GETENV
     return secure_getenv(name);
 #else
-    /* What cannot be read safely is not read. */
+    /* Without secure_getenv, no variable can be read safely. */
     (void)name;
     return NULL;
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pools of handles that stay recognisable after they were freed. */
+/* Implements the handle pools; see handle_pool.h. */
 #include "common/handle_pool.h"
 #include "common/atfork.h"
 
@@ -8,7 +8,7 @@
 
 #define BLOCK_OBJECTS 64u
 
-/* Blocks live as long as the process: a freed handle must stay readable. */
+/* Blocks are never freed, because freed handles must stay readable. */
 struct handle_block {
     struct handle_block *next;
     _Alignas(64) unsigned char objects[];
@@ -31,7 +31,7 @@ static void push_free(struct handle_pool *pool, struct handle *object)
     pool->free_count++;
 }
 
-/* Called with pool->mutex locked. */
+/* The caller holds pool->mutex. Returns false if memory is out. */
 static bool add_block(struct handle_pool *pool)
 {
     size_t stride = object_stride(pool);
@@ -50,8 +50,8 @@ static bool add_block(struct handle_pool *pool)
 
 /* ---- forks ---- */
 
-/* The pools of this shared object that were used; all their mutexes are held
- * across a fork, so that the child finds them free and whole. */
+/* Pools of this shared object that have been used. All their mutexes are held
+ * during a fork, so that the child finds them unlocked and consistent. */
 static pthread_mutex_t pools_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct handle_pool *pools;
 static struct atfork pools_atfork = ATFORK;
@@ -70,7 +70,7 @@ static void pools_unlock(void)
     pthread_mutex_unlock(&pools_mutex);
 }
 
-/* false: no memory. */
+/* Registers the pool for fork handling. Returns false if memory is out. */
 static bool pool_enlist(struct handle_pool *pool)
 {
     if (!atfork_once(&pools_atfork, pools_lock, pools_unlock, pools_unlock))
@@ -94,7 +94,7 @@ void *handle_new(struct handle_pool *pool)
     pthread_mutex_lock(&pool->mutex);
     while (pool->free_count <= HANDLE_QUARANTINE && add_block(pool))
         continue;
-    /* A short quarantine is better than no handle at all. */
+    /* If memory is out, reuse a slot earlier instead of failing. */
     if (pool->first_free == NULL) {
         pthread_mutex_unlock(&pool->mutex);
         return NULL;

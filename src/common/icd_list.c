@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Finding OpenCL drivers; see icd_list.h.
- */
+/* Finds the OpenCL drivers; see icd_list.h. */
 #include <config.h>
 
 #include "common/environment.h"
@@ -55,10 +53,10 @@ void icd_list_finish(struct icd_list *list)
     *list = (struct icd_list){0};
 }
 
-/* What becomes of the .icd files. */
+/* Destination of the .icd files that a search finds. */
 struct search {
     struct icd_list *list;
-    bool useless; /* the list is of those that name no library */
+    bool useless; /* collect the files that name no library */
 };
 
 static bool why(char *out_library, const char *text)
@@ -75,7 +73,7 @@ bool icd_file_read(const char *path, char *out_library)
 
     if (stat(path, &status) != 0)
         return why(out_library, strerror(errno));
-    /* A pipe, say, would keep us waiting. */
+    /* Reading a pipe, for example, would block. */
     if (!S_ISREG(status.st_mode))
         return why(out_library, "it is no regular file");
     file = fopen(path, "re");
@@ -96,7 +94,9 @@ static bool has_suffix(const char *name)
     return length > 4 && strcmp(name + length - 4, ".icd") == 0;
 }
 
-/* What cannot be read, the loader leaves out, too. */
+/* Adds the file if its usefulness matches the search. Files that cannot be
+ * read count as useless, because the loader skips them. Returns false if
+ * memory is out. */
 static bool file_add(const struct search *search, const char *path)
 {
     char library[ICD_TEXT_MAX];
@@ -131,7 +131,7 @@ static bool directory_add(const struct search *search, const char *directory)
     return good;
 }
 
-/* OCL_ICD_VENDORS where it is no directory. */
+/* Handles an OCL_ICD_VENDORS that is not a directory. */
 static bool single_add(const struct search *search, const char *name,
                        const char *directory)
 {

@@ -25,8 +25,7 @@
 #define ICD_TEXT_MAX 1024u
 
 struct icd {
-    char *file;    /* path of the .icd file; for a library without one, as
-                    * below */
+    char *file;    /* path of the .icd file, else the library */
     char *library; /* as written in the .icd file or variable */
 };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Iteration spaces over checked descriptors. */
+/* Builds iteration spaces; see iteration_space.h. */
 #include "common/iteration_space.h"
 
 #include <string.h>
 
-/* Arithmetic that wraps around, because strides that no address depends on may
- * have any value. */
+/* This arithmetic wraps on overflow, because strides that affect no address
+ * may have any value. */
 static int64_t magnitude(int64_t value)
 {
     return value < 0 ? (int64_t)(0 - (uint64_t)value) : value;
@@ -16,8 +16,8 @@ static int64_t product(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
-/* Appends an axis inside those there are, merging it with the innermost where
- * every operand walks both as one. */
+/* Appends an innermost axis. Merges it with the previous innermost axis if
+ * every operand's strides permit. */
 static void append_axis(struct layout *layout, int64_t extent,
                         const int64_t *strides)
 {
@@ -34,7 +34,7 @@ static void append_axis(struct layout *layout, int64_t extent,
         layout->strides[i][axis] = strides[i];
 }
 
-/* One element, or none: an axis of its own, so that rank is at least 1. */
+/* Gives a space of at most one element a single axis: rank is at least 1. */
 static void close_axes(struct layout *layout)
 {
     if (layout->elements != 0 && layout->rank > 0)
@@ -52,7 +52,8 @@ static void start(struct layout *layout, uint32_t operands)
     layout->elements = 1;
 }
 
-/* The stride of operand along axis (counted as in lead); 0 where it repeats. */
+/* Returns the operand's stride along an axis, which is counted in the shape of
+ * lead, or 0 where the operand is broadcast. */
 static int64_t aligned_stride(const struct tandem_tensor_desc *operand,
                               uint32_t lead_rank, uint32_t axis)
 {
@@ -62,7 +63,7 @@ static int64_t aligned_stride(const struct tandem_tensor_desc *operand,
     return operand->shape[own] == 1 ? 0 : operand->strides[own];
 }
 
-/* The axes of lead, outermost first, by falling stride magnitude. */
+/* Writes the axes of lead to order, sorted by decreasing stride magnitude. */
 static void order_axes(const struct tandem_tensor_desc *lead, uint32_t *order)
 {
     for (uint32_t i = 0; i < lead->rank; i++) {

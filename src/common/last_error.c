@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last error message of the calling thread. */
+/* Stores the calling thread's last error message; see last_error.h. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operator table of backend.h as data. */
+/* Builds the operator table from the list in backend.h. */
 #include "common/operator_table.h"
 
 #include <string.h>
@@ -21,7 +21,8 @@ static const struct operator_row rows[] = {TANDEM_OPERATORS(ROW)};
 
 #define ROW_COUNT (sizeof rows / sizeof rows[0])
 
-/* Where in rows an id lies, plus 1; made by the compiler from the same list. */
+/* index_of_id maps an operator id to its index in rows plus 1; 0 means that
+ * the id is unused. */
 enum {
 #define INDEX(ID, ...) INDEX_##ID,
     TANDEM_OPERATORS(INDEX)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reasons for a PoCL that does not work; see pocl_diagnosis.h. */
+/* Diagnoses a PoCL that does not work; see pocl_diagnosis.h. */
 #include <config.h>
 
 #include "common/environment.h"
@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The directory in which PoCL keeps compiled kernels.  Returns the variable
- * that names it, or NULL if none does. */
+/* Writes the directory in which PoCL caches compiled kernels. Returns the
+ * variable that names it, or NULL if no variable does. */
 static const char *cache_find(char *out_path, size_t bytes)
 {
     const char *own = environment_get("POCL_CACHE_DIR");
@@ -33,7 +33,7 @@ static const char *cache_find(char *out_path, size_t bytes)
                             : NULL;
 }
 
-/* Cuts the last part off an absolute or relative path. */
+/* Removes the last part of an absolute or relative path. */
 static void path_shorten(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -44,8 +44,8 @@ static void path_shorten(char *path)
         slash[slash == path ? 1 : 0] = '\0';
 }
 
-/* Returns 0 or the errno with which files, or missing directories of the path,
- * cannot be made. */
+/* Returns 0 if the user may create files in the directory, or its missing
+ * parents; otherwise returns the errno. */
 static int path_error(const char *path)
 {
     char at[PATH_MAX];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that may be trusted; see secure_file.h.
+ * Opens secure files and directories; see secure_file.h.
  *
- * A path is walked part by part, from the root, with a descriptor of each
- * directory; links are followed here, not by the system, so that every
- * directory that had a say in where the path leads is judged.
+ * A path is walked part by part from the root, with a descriptor for each
+ * directory. This code follows links itself, so that it checks every directory
+ * that affects where the path leads.
  */
 #include <config.h>
 
@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINKS_MAX 40u /* as the system's own limit */
+#define LINKS_MAX 40u /* the same limit as the kernel's */
 
 struct why {
     char *text;
@@ -33,15 +33,16 @@ static void why_system(const struct why *why, int error)
              error == ENOENT ? "" : strerror(error));
 }
 
-/* ---- judging ------------------------------------------------------------------ */
+/* ---- checks ------------------------------------------------------------- */
 
 static bool owner_trusted(const struct stat *status)
 {
     return status->st_uid == 0 || status->st_uid == geteuid();
 }
 
-/* Everybody, or a group that is neither root's choice nor the owner's own: the
- * private group of a user has the user's number. */
+/* Returns true if users other than the owner and root can write: everybody, or
+ * the group of a file that root does not own. The owner's private group, whose
+ * number equals the user's, does not count. */
 static bool others_write(const struct stat *status)
 {
     return (status->st_mode & S_IWOTH) != 0 ||
@@ -49,7 +50,7 @@ static bool others_write(const struct stat *status)
             status->st_gid != status->st_uid);
 }
 
-/* What is wrong with an owner and a mode; NULL if nothing is. */
+/* Returns what is wrong with the owner or mode, or NULL if both are secure. */
 static const char *status_judge(const struct stat *status, bool sticky_serves)
 {
     if (!owner_trusted(status))
@@ -60,13 +61,13 @@ static const char *status_judge(const struct stat *status, bool sticky_serves)
     return NULL;
 }
 
-/* ---- walking ------------------------------------------------------------------ */
+/* ---- walking ------------------------------------------------------------ */
 
 struct walk {
-    int directory;       /* where it is */
-    unsigned links;      /* followed so far */
-    char rest[PATH_MAX]; /* what is still to be walked */
-    char seen[PATH_MAX]; /* what was, for messages */
+    int directory;       /* descriptor of the current directory */
+    unsigned links;      /* number of links followed */
+    char rest[PATH_MAX]; /* path still to be walked */
+    char seen[PATH_MAX]; /* path walked so far, for messages */
 };
 
 static bool walk_fail(const struct walk *walk, const struct why *why,
@@ -98,7 +99,7 @@ static bool walk_root(struct walk *walk, const struct why *why)
     return problem == NULL || walk_fail(walk, why, problem);
 }
 
-/* Takes the first part of what is left; false at its end. */
+/* Moves the first part of walk->rest to out_part; returns false at the end. */
 static bool walk_part(struct walk *walk, char *out_part)
 {
     const char *start = walk->rest + strspn(walk->rest, "/");
@@ -117,7 +118,7 @@ static bool walk_last(const struct walk *walk)
     return walk->rest[strspn(walk->rest, "/")] == '\0';
 }
 
-/* Puts what the link at file says before what is left. */
+/* Inserts the target of the link at file before walk->rest. */
 static bool walk_link(struct walk *walk, int file, const struct stat *status,
                       const struct why *why)
 {
@@ -138,8 +139,8 @@ static bool walk_link(struct walk *walk, int file, const struct stat *status,
     return target[0] != '/' || walk_root(walk, why);
 }
 
-/* The umask has no say; where the mode is right, the file system need not be
- * able to change it. */
+/* Sets the mode regardless of the umask. Does not call fchmodat if the mode is
+ * already right, because some file systems do not support it. */
 static bool part_mode_set(int directory, const char *part, mode_t mode)
 {
     struct stat status;
@@ -166,7 +167,7 @@ static int part_open(int directory, const char *part, enum trust_use use)
     return openat(directory, part, flags);
 }
 
-/* One part further: to the directory, or by the link, that it names. */
+/* Walks one part: enters the directory, or follows the link. */
 static bool walk_step(struct walk *walk, const char *part, enum trust_use use,
                       const struct why *why)
 {
@@ -233,9 +234,10 @@ int secure_directory_open(const char *path, enum trust_use use, char *out_why,
     return directory;
 }
 
-/* ---- reading ------------------------------------------------------------------ */
+/* ---- reading ------------------------------------------------------------ */
 
-/* A file that may be anything is opened so that nothing waits. */
+/* Opens a file and checks it. O_NONBLOCK keeps the open from blocking if the
+ * name is a pipe, for example. */
 static int file_open(int directory, const char *name, struct stat *out_status,
                      const struct why *why)
 {
@@ -273,7 +275,7 @@ int trust_file(int directory, const char *name, char *out_why,
     return file_open(directory, name, &status, &why);
 }
 
-/* Whether all bytes came. */
+/* Returns true if all bytes were read. */
 static bool bytes_read(int file, char *data, size_t bytes)
 {
     size_t done = 0;

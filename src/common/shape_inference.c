@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What shape an operator's output has. */
+/* Infers the shapes of operators' outputs; see argument_check.h. */
 #include "common/shape_inference.h"
 
 #include <stdio.h>
@@ -109,7 +109,7 @@ infer_transpose(const struct tandem_op *op,
     return TANDEM_OK;
 }
 
-/* An empty reduction of these has no value. */
+/* Returns true if the operator has no result over an empty axis. */
 static bool needs_elements(const struct operator_row *row)
 {
     return row->id == TANDEM_OP_REDUCE_MAX || row->id == TANDEM_OP_REDUCE_MIN ||
@@ -232,7 +232,8 @@ infer_cross_entropy(const struct operator_row *row,
     return TANDEM_OK;
 }
 
-/* The scale, and the bias, have the shape of the input's axes from axis on. */
+/* Infers the output shape. The scale, and the bias if present, must have the
+ * shape of the input's axes from axis on. */
 static enum tandem_status
 infer_norm(const struct operator_row *row, const struct tandem_op *op,
            const struct tandem_tensor_desc *const *inputs, uint32_t count,

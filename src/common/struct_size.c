@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The struct_size of structs that cross by pointer. */
+/* Checks and applies the struct_size of ABI structs; see struct_size.h. */
 #include "common/struct_size.h"
 #include "common/last_error.h"
 

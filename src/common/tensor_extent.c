@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes, strides and the memory that they touch. */
+/* Checks shapes and computes strides and extents; see argument_check.h. */
 #include "common/argument_check.h"
 #include "common/last_error.h"
 #include "common/operator_table.h"

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Overlap of strided tensors, as a bounded linear Diophantine equation:
+ * Detects overlap of strided tensors by solving a bounded linear Diophantine
+ * equation:
  *
  *     sum of stride[i] * v[i] + slack = distance, low[i] <= v[i] <= high[i]
  *
- * A pair overlaps where it has a solution: each axis of a adds a term, each
- * axis of b one of the other sign, equal strides add up to one; slack is what
- * the contiguous runs at the bottom of both allow.  Terms are settled from the
- * largest stride to the smallest.  What the smaller ones reach leaves few
- * values for a term where axes are nested; two terms that are the steps of
- * one axis are settled together, as multiples of their gcd.
+ * A pair overlaps if a solution exists. Each axis of a adds a term, and each
+ * axis of b adds one with the opposite sign; terms of equal stride are merged.
+ * slack covers the contiguous runs at the bottom of both tensors. The search
+ * assigns terms from the largest stride to the smallest. If axes are nested,
+ * the range of the smaller terms leaves few values for each term. Two terms
+ * that are steps of one axis are assigned together, as multiples of their gcd.
  */
 #include "common/tensor_overlap.h"
 
@@ -18,9 +19,9 @@
 #include "common/argument_check.h"
 
 #define TERMS (2u * TANDEM_MAX_RANK)
-/* Values that are tried before the search is given up. */
+/* Number of values tried before the search gives up. */
 #define STEPS 256u
-/* What lies further apart is not searched, so that nothing overflows. */
+/* Larger distances, in bytes, are not searched, to exclude overflow. */
 #define REACH_MAX (INT64_MAX / 8)
 
 struct term {
@@ -29,14 +30,15 @@ struct term {
 
 struct search {
     uint32_t count, steps;
-    struct term terms[TERMS]; /* strides positive and falling */
-    /* What the terms from i on, and the slack, reach at least and at most. */
+    struct term terms[TERMS]; /* strides are positive and decreasing */
+    /* Bounds of the sum of the terms from i on and the slack. */
     int64_t least[TERMS + 1], most[TERMS + 1];
 };
 
 /* ---- arithmetic ---- */
 
-/* divisor > 0.  Most quotients here are 0, and a division is slow. */
+/* Divide rounding down and up; divisor > 0. Most quotients here are 0, so the
+ * slow division is avoided for them. */
 static int64_t divide_down(int64_t value, int64_t divisor)
 {
     if (value >= 0 && value < divisor)
@@ -61,7 +63,7 @@ static int64_t gcd(int64_t a, int64_t b)
     return a;
 }
 
-/* x with value * x = 1 modulo modulus, for coprime numbers. */
+/* Returns x with value * x = 1 modulo modulus, for coprime arguments. */
 static int64_t inverse(int64_t value, int64_t modulus)
 {
     int64_t r = modulus, next_r = value % modulus, x = 0, next_x = 1;
@@ -76,7 +78,7 @@ static int64_t inverse(int64_t value, int64_t modulus)
     return x < 0 ? x + modulus : x;
 }
 
-/* a * b modulo modulus; false where it would overflow. */
+/* Computes a * b modulo modulus. Returns false if a * b overflows. */
 static bool multiply_modulo(int64_t a, int64_t b, int64_t modulus, int64_t *out)
 {
     int64_t product;
@@ -88,7 +90,7 @@ static bool multiply_modulo(int64_t a, int64_t b, int64_t modulus, int64_t *out)
 
 /* ---- the search ---- */
 
-/* Adds a term, of no greater stride than the last one's; low <= 0 <= high. */
+/* Adds a term whose stride is at most the last term's; low <= 0 <= high. */
 static void term_add(struct search *search, int64_t stride, int64_t low,
                      int64_t high)
 {
@@ -102,7 +104,7 @@ static void term_add(struct search *search, int64_t stride, int64_t low,
     search->count++;
 }
 
-/* least and most of the terms from first on. */
+/* Computes search->least and search->most for the terms from first on. */
 static void reach_find(struct search *search, uint32_t first, int64_t least,
                        int64_t most)
 {
@@ -115,8 +117,8 @@ static void reach_find(struct search *search, uint32_t first, int64_t least,
     }
 }
 
-/* Whether p and q add up to the multiple of their gcd; yes, too, where that
- * would overflow. */
+/* Returns true if the terms p and q can sum to multiple times divisor, their
+ * gcd, or if the computation would overflow. */
 static bool pair_reaches(const struct term *p, const struct term *q,
                          int64_t divisor, int64_t multiple)
 {
@@ -132,12 +134,13 @@ static bool pair_reaches(const struct term *p, const struct term *q,
     int64_t high = divide_down(multiple - modulus * q->low, stride);
     low = low < p->low ? p->low : low;
     high = high > p->high ? p->high : high;
-    /* The first value from low on that is v modulo modulus. */
+    /* Find the first value from low on that equals v modulo modulus. */
     int64_t ahead = (v - low) % modulus;
     return low + (ahead < 0 ? ahead + modulus : ahead) <= high;
 }
 
-/* How the next terms are settled: low to high times stride. */
+/* Assignment of the next one or two terms: a multiple, from low to high, of
+ * stride. */
 struct choice {
     int64_t stride, low, high;
     uint32_t terms;
@@ -166,9 +169,9 @@ static struct choice choice_make(const struct search *search, uint32_t at,
     return choice;
 }
 
-/* Whether the terms from at on reach the distance; yes, too, where the search
- * is given up.  The values in the middle come first: where many are possible,
- * those leave the terms that follow a distance well within their reach. */
+/* Returns true if the terms from at on can sum to distance, or if the search
+ * gives up. Tries the middle values first, because they leave the later terms
+ * a distance well within their bounds. */
 static bool reachable(struct search *search, uint32_t at, int64_t distance)
 {
     if (distance < search->least[at] || distance > search->most[at])
@@ -201,8 +204,9 @@ static bool reachable(struct search *search, uint32_t at, int64_t distance)
 
 /* ---- pairs ---- */
 
-/* A tensor's bytes: contiguous runs from start on, one for each value of its
- * axes; strides in bytes, positive and falling. */
+/* Contiguous runs of a tensor's bytes: one run of `bytes` bytes for each
+ * combination of axis values, the first at offset start. Strides are in bytes,
+ * positive and decreasing. */
 struct runs {
     int64_t start, bytes;
     uint32_t count;
@@ -217,7 +221,7 @@ static void axis_add(struct runs *runs, int64_t stride, int64_t most)
     runs->axes[at] = (struct term){stride, 0, most};
 }
 
-/* false: it reaches too far. */
+/* Returns false if the tensor spans more than REACH_MAX bytes. */
 static bool runs_make(struct runs *out, const struct tandem_tensor_desc *tensor)
 {
     int64_t bytes = TANDEM_DTYPE_BYTES(tensor->dtype), reach = 0;
@@ -271,8 +275,8 @@ bool tensors_disjoint(const struct tandem_tensor_desc *a,
 
 /* ---- one tensor ---- */
 
-/* Of two coinciding elements, the outermost axis in which they differ is i:
- * then it and the inner axes reach 0. */
+/* Returns true if two elements coincide. If i is the outermost axis in which
+ * they differ, the differences along i and the inner axes sum to 0. */
 static bool terms_coincide(struct search *search)
 {
     for (uint32_t i = 0; i < search->count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leaving the host's threads as they were; see thread_state_guard.h. */
+/* Saves and restores the host's thread state; see thread_state_guard.h. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -13,12 +13,12 @@ static bool has_handler(int number)
            (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
 }
 
-/* A signal that a thread's own fault raises must stay open: blocked, it kills
- * the process without asking the host's handler, or the driver's.  SIGSYS is
- * how a sandbox answers a system call.
- * A signal that asks the process to end stays open if no handler could run in
- * the wrong thread: a driver's or a CBLAS's threads never end, and may be the
- * only ones left. */
+/* Blocks all signals except two groups. Fault signals must stay unblocked: a
+ * blocked fault kills the process without running the host's or the driver's
+ * handler. SIGSYS is one of them because sandboxes use it to intercept system
+ * calls. Signals that ask the process to end stay unblocked unless they have a
+ * handler, which could run in the wrong thread: a driver's or a CBLAS's
+ * threads never end and may be the only ones left to receive the signal. */
 static void signals_block(sigset_t *out_before)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE,
@@ -32,13 +32,13 @@ static void signals_block(sigset_t *out_before)
         if (!has_handler(ends[i]))
             sigdelset(&all, ends[i]);
     }
-    /* Signals that the host has blocked stay blocked. */
+    /* SIG_BLOCK keeps signals blocked that the host has blocked. */
     pthread_sigmask(SIG_BLOCK, &all, out_before);
 }
 
 locale_t shelter_locale(void)
 {
-    /* The C library's own object: neither allocated nor freed. */
+    /* This locale is static in the C library; it needs no freelocale. */
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     return plain != (locale_t)0 ? uselocale(plain) : (locale_t)0;
 }

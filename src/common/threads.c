@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether threads can be started; see threads.h. */
+/* Checks whether threads can be started; see threads.h. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -12,14 +12,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How often, and how far apart, a thread that ended is looked for: at most a
- * tenth of a second in all. */
+/* Maximum number of polls for a thread that has ended, and the interval
+ * between them: 100 ms in total. */
 #define MAX_LOOKS 1000
 #define LOOK_NS 100000
 
 struct probe {
     pthread_t thread;
-    pthread_mutex_t *gate; /* held while the threads are to stay */
+    pthread_mutex_t *gate; /* locked while the threads must stay alive */
     long id;
 };
 
@@ -32,8 +32,9 @@ static void *probe_run(void *argument)
     return NULL;
 }
 
-/* A thread still counts for a moment after pthread_join.  Returns false if one
- * of the threads still exists after the last look. */
+/* Waits until the kernel has removed the threads, which may take a moment
+ * after pthread_join. Returns false if a thread still exists after the last
+ * poll. */
 static bool probes_forgotten(const struct probe *probes, uint32_t count)
 {
     const struct timespec pause = {.tv_nsec = LOOK_NS};

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The null plugin: the smallest complete backend, made to be copied.  Memory,
- * transfers, streams and events really work, on the host's own memory; it has
- * no operators yet.  To make a backend of it, replace the memory by your
- * device's, serve operators in supports and launch, and set the capabilities.
+ * The null plugin: the smallest complete backend, as a template for new ones.
+ * Memory, transfers, streams and events work and use host memory. No operators
+ * are implemented. To make a backend from it, use your device's memory,
+ * implement operators in supports and launch, and set the capabilities.
  *
- * It includes tandem/backend.h alone.  What it shows:
- *   - every required entry of the table, and no optional one: the host fills
- *     those in;
- *   - every failure is a status and a message for the calling thread;
+ * The only Tandem header it needs is tandem/backend.h. It shows that:
+ *
+ *   - the table needs only its required entries; the host fills in the rest;
+ *   - every failure returns a status and sets the calling thread's message;
  *   - outputs are NULL or 0 unless the call succeeds;
- *   - handles that were freed, or are of another kind or device, are found
- *     out: nothing is followed that is not in the list of live objects.
+ *   - a handle is looked up in the list of live objects before it is used, so
+ *     a freed handle, or one of another kind or device, is rejected.
  *
- * Work here is done when its call returns, so there is nothing to wait for and
- * no error that could stick to a stream.
+ * All work is finished when its call returns, so no call ever waits, and a
+ * stream never has a pending error. Every function may be called from any
+ * thread.
  */
 #include <pthread.h>
 #include <stdarg.h>
@@ -24,8 +25,9 @@
 
 #include <tandem/backend.h>
 
-/* With -DWITH_CHECKS, and the files of common/ that the guide lists, each call
- * is judged by the rules of the header before it is looked at. */
+/* With -DWITH_CHECKS, and the files of src/common that
+ * docs/writing-a-plugin.md lists, supports and launch check each call against
+ * the rules of backend.h. */
 #ifdef WITH_CHECKS
 #include "common/argument_check.h"
 #include "common/last_error.h"
@@ -33,16 +35,16 @@
 
 #define MEMORY_BYTES ((uint64_t)1 << 32)
 
-/* Everything that the host holds a handle of.  The header leaves struct
- * tandem_device and its like opaque: here each is an object, of a kind. */
+/* Object behind a handle. backend.h leaves struct tandem_device and the other
+ * handle types opaque, so all of them are pointers to struct object. */
 enum kind { DEVICE, STREAM, EVENT, BUFFER };
 struct object {
     enum kind kind;
     struct object *next;
     struct object *device;
-    unsigned char *memory; /* BUFFER */
+    unsigned char *memory; /* BUFFER only; freed with the object */
     uint64_t bytes;
-    struct tandem_memory_stats stats; /* DEVICE */
+    struct tandem_memory_stats stats; /* DEVICE only */
 };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards objects */
 static struct object *objects;
@@ -60,7 +62,7 @@ static const char *last_error(void)
 #endif
 }
 
-/* Leaves a message for the calling thread and gives back status. */
+/* Sets the calling thread's message and returns status. */
 __attribute__((format(printf, 2, 3))) static enum tandem_status
 fail(enum tandem_status status, const char *format, ...)
 {
@@ -84,7 +86,8 @@ static enum tandem_status device_count(uint32_t *out_count)
     return TANDEM_OK;
 }
 
-/* A struct that is to be filled.  0 is a struct_size that was forgotten. */
+/* Checks a struct that the plugin will fill. A struct_size of 0 means that the
+ * caller forgot to set it. */
 static enum tandem_status struct_check(const void *out, const char *what)
 {
     if (out == NULL)
@@ -96,8 +99,8 @@ static enum tandem_status struct_check(const void *out, const char *what)
     return TANDEM_OK;
 }
 
-/* The host may know a longer or a shorter struct than this plugin: no byte
- * beyond its struct_size is written, and the rest of what it knows is 0. */
+/* Fills a struct whose struct_size may differ from this plugin's. Writes no
+ * byte beyond struct_size, and sets fields unknown to this plugin to 0. */
 static void struct_fill(void *out, const void *from, size_t bytes)
 {
     size_t theirs = *(size_t *)out;
@@ -111,7 +114,7 @@ static enum tandem_status device_describe(uint32_t index,
 {
     struct tandem_device_info info = {
         .kind = TANDEM_DEVICE_CPU,
-        .caps = 0, /* none: the host asks supports() about every operator */
+        .caps = 0, /* none, so the host asks supports() about each operator */
         .name = "null device",
         .vendor = "Tandem",
         .platform = "null",
@@ -134,9 +137,9 @@ static enum tandem_status device_describe(uint32_t index,
 
 /* ---- handles ------------------------------------------------------------ */
 
-/* A live object of a kind; NULL, with a message, for any other pointer.  A
- * list is enough to start with; a table with a lock for each part of it is
- * faster. */
+/* Returns the live object of this kind, or NULL, with a message, for any other
+ * pointer. The list is simple but slow; a hash table with one lock per bucket
+ * scales better. */
 static struct object *object_get(const void *handle, enum kind kind)
 {
     static const char *const names[] = {"device", "stream", "event", "buffer"};
@@ -152,7 +155,8 @@ static struct object *object_get(const void *handle, enum kind kind)
     return NULL;
 }
 
-/* device NULL: a device is made.  NULL, with a message, when memory is out. */
+/* Returns a new object of the device, or a new device if device is NULL.
+ * Returns NULL, with a message, if memory is out. */
 static void *object_new(struct object *device, enum kind kind)
 {
     struct object *object = calloc(1, sizeof *object);
@@ -169,8 +173,8 @@ static void *object_new(struct object *device, enum kind kind)
     return object;
 }
 
-/* Frees the objects that are handle, or belong to it; none if it is not live.
- */
+/* Frees the object and, for a device, all its objects. Does nothing if handle
+ * is not live. */
 static void objects_free(const void *handle)
 {
     pthread_mutex_lock(&mutex);
@@ -191,7 +195,7 @@ static void objects_free(const void *handle)
     pthread_mutex_unlock(&mutex);
 }
 
-/* The keys that this plugin knows; others are ignored. */
+/* Reads the option that this plugin knows; other keys are ignored. */
 static enum tandem_status
 options_read(const struct tandem_open_options *options, uint64_t *out_cap_bytes)
 {
@@ -304,8 +308,9 @@ static void buffer_free(struct tandem_buffer *buffer)
     objects_free(buffer);
 }
 
-/* What every transfer asks: are stream and buffer live, of one device, and
- * does the range lie in the buffer?  Where it does, out_memory is there. */
+/* Checks for a transfer that stream and buffer are live and of one device, and
+ * that the range is inside the buffer. On success, *out_memory points to the
+ * first byte of the range. */
 static enum tandem_status range_get(const char *what,
                                     const struct tandem_stream *stream,
                                     const struct tandem_buffer *buffer,
@@ -339,7 +344,7 @@ static enum tandem_status flags_check(const char *what, uint32_t flags,
                 what, (unsigned)flags);
 }
 
-/* Done at once is right for TANDEM_TRANSFER_ASYNC too. */
+/* The copy completes before the return; TANDEM_TRANSFER_ASYNC permits that. */
 static enum tandem_status upload(struct tandem_stream *stream,
                                  struct tandem_buffer *buffer, uint64_t offset,
                                  const void *source, uint64_t bytes,
@@ -428,7 +433,7 @@ static enum tandem_status fill(struct tandem_stream *stream,
 
 /* ---- operators ---------------------------------------------------------- */
 
-/* Whether there is such an operator: the table is data for plugins too. */
+/* Returns true if the id is in the operator table of backend.h. */
 static bool op_known(uint32_t id)
 {
     switch (id) {
@@ -441,8 +446,9 @@ static bool op_known(uint32_t id)
     }
 }
 
-/* Start here: TANDEM_OK for what launch accepts; src/common/argument_check.h
- * judges attributes, dtypes, shapes and aliasing for you. */
+/* Start here: return TANDEM_OK for each call that launch accepts. check_op in
+ * src/common/argument_check.h checks attributes, dtypes, shapes and aliasing
+ * for you. */
 static enum tandem_status
 supports(struct tandem_device *device, const struct tandem_op *op,
          const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
@@ -458,8 +464,8 @@ supports(struct tandem_device *device, const struct tandem_op *op,
                     "set to sizeof(struct tandem_op), or its operands are "
                     "NULL");
 #ifdef WITH_CHECKS
-    /* NULL: buffers are not looked at.  In launch, pass a function that says
-     * where a buffer lies. */
+    /* NULL skips the checks of buffers. In launch, pass a function that
+     * returns a buffer's address range instead. */
     enum tandem_status status =
         check_op(op, inputs, input_count, outputs, output_count, NULL, NULL);
     if (status != TANDEM_OK)
@@ -470,7 +476,7 @@ supports(struct tandem_device *device, const struct tandem_op *op,
                 (unsigned)op->id);
 }
 
-/* A tensor's element (0, ..., 0) is at its buffer's memory + byte_offset. */
+/* Element (0, ..., 0) of a tensor is at its buffer's memory + byte_offset. */
 static enum tandem_status
 launch(struct tandem_stream *stream, const struct tandem_op *op,
        const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
@@ -497,7 +503,7 @@ static enum tandem_status gemm(struct tandem_stream *stream,
 
 /* ---- streams and events ------------------------------------------------- */
 
-/* TANDEM_OK: nothing is ever under way. */
+/* Returns TANDEM_OK for a live object, because no work is ever pending. */
 static enum tandem_status live(const void *handle, enum kind kind)
 {
     return object_get(handle, kind) != NULL ? TANDEM_OK
@@ -515,7 +521,7 @@ static enum tandem_status stream_create(struct tandem_device *device,
     struct object *owner = object_get(device, DEVICE);
     if (owner == NULL)
         return TANDEM_INVALID_ARGUMENT;
-    /* Profiling is of use with TANDEM_CAP_PROFILING alone. */
+    /* The flag is accepted but has no effect without TANDEM_CAP_PROFILING. */
     enum tandem_status status =
         flags_check("stream_create", flags, TANDEM_STREAM_PROFILING);
     if (status != TANDEM_OK)
