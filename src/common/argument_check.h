@@ -18,8 +18,7 @@ struct memory_span {
 
 /* Checks that the buffer is live and belongs to the device, and writes its
  * address range to *out. On failure, sets the last error and returns its
- * status. user is the pointer that the caller gave to check_op or
- * check_gemm. */
+ * status. user is the pointer that was passed to check_op or check_gemm. */
 typedef enum tandem_status (*address_range_fn)(const void *user,
                                              const struct tandem_buffer *buffer,
                                              struct memory_span *out);
@@ -39,9 +38,10 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
 uint32_t gemm_c_dtype(const struct tandem_gemm *gemm);
 /* Returns alpha or beta rounded to f32, as the kernels use it. */
 double gemm_factor(double value);
-/* Copies a gemm that check_gemm accepted, from a caller with any struct_size.
- * The copy has all fields of this version, a nonzero c_dtype, and alpha and
- * beta rounded to f32, so that all readers agree on which of them is 0. */
+/* Copies a gemm that check_gemm accepted, with any struct_size. The copy has
+ * all fields of this version, a nonzero c_dtype, and alpha and beta rounded to
+ * f32, so that all readers agree on which is 0. Unused strides become
+ * minimal. */
 void gemm_args_normalize(struct tandem_gemm *out,
                          const struct tandem_gemm *gemm);
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts the available CPUs; see cpu_count.h.
- *
- * A control group's quota also limits the groups below it, so every directory
- * from the process's group up to the mount is read. In a container, the
- * group's path may be the host machine's, while the container sees only the
- * end of that path, or only the mount itself.
+ * Counts the available CPUs; see cpu_count.h. A control group's quota also
+ * limits the groups below it, so every directory from the process's group up
+ * to the mount is read. In a container, the group's path may be the host
+ * machine's, while the container sees only the end of that path, or only the
+ * mount itself.
  */
 #include "config.h"
 

@@ -46,7 +46,7 @@ bool layout_constant(const struct layout *layout, uint32_t operand);
 /* Spaces of reductions, arg reductions, softmax and cross-entropy. kept covers
  * the remaining axes: operand 0 is the output, 1 the input. reduced covers the
  * reduced axes in row-major order: operand 0 is the input; for softmax,
- * operand 1 is the output. */
+ * operand 1 is the output. In layout_reduce, bit i of axes selects axis i. */
 struct layout_reduction {
     struct layout kept, reduced;
 };

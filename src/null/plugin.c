@@ -13,9 +13,9 @@
  *   - a handle is looked up in the list of live objects before it is used, so
  *     a freed handle, or one of another kind or device, is rejected.
  *
- * All work is finished when its call returns, so no call ever waits, and a
- * stream never has a pending error. Every function may be called from any
- * thread.
+ * All work is finished when its call returns, so no call waits and a stream
+ * never has a pending error. Callable from any thread, one per stream at a
+ * time.
  */
 #include <pthread.h>
 #include <stdarg.h>
@@ -25,9 +25,8 @@
 
 #include <tandem/backend.h>
 
-/* With -DWITH_CHECKS, and the files of src/common that
- * docs/writing-a-plugin.md lists, supports and launch check each call against
- * the rules of backend.h. */
+/* With -DWITH_CHECKS, supports and launch check each call against backend.h.
+ * docs/writing-a-plugin.md lists the files of src/common that this needs. */
 #ifdef WITH_CHECKS
 #include "common/argument_check.h"
 #include "common/last_error.h"
@@ -99,8 +98,8 @@ static enum tandem_status struct_check(const void *out, const char *what)
     return TANDEM_OK;
 }
 
-/* Fills a struct whose struct_size may differ from this plugin's. Writes no
- * byte beyond struct_size, and sets fields unknown to this plugin to 0. */
+/* Fills a struct whose struct_size may differ from this plugin's. No byte
+ * beyond struct_size is written; fields unknown to this plugin become 0. */
 static void struct_fill(void *out, const void *from, size_t bytes)
 {
     size_t theirs = *(size_t *)out;
