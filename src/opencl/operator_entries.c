@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The entries of backend.h that take an operator.  Any thread. */
+/* The plugin's entries that take an operator.  backend.h says which thread may
+ * call each. */
 #include "opencl/operator_entries.h"
 #include "opencl/gemm/gemm.h"
 #include "opencl/transfer/host_import.h"
@@ -10,7 +11,7 @@ static bool is_gemm(const struct tandem_op *op)
     return op != NULL && op->id == TANDEM_OP_GEMM;
 }
 
-/* What supports, prepare and ready judge first. */
+/* Checks the device and the operands for supports, prepare and ready. */
 static enum tandem_status judge(struct tandem_device *device,
                                 const struct request *request)
 {
@@ -74,7 +75,8 @@ static enum tandem_status step_ready(struct tandem_device *device,
                                      const struct step *step)
 {
     enum tandem_status status = program_ready(device, step->key);
-    /* It may have been prepared for larger groups than turned out to do. */
+    /* The program may have been prepared for larger work-groups than the device
+     * then supported.  Prepare it again with the current group size. */
     if (status == TANDEM_NOT_READY && programs_regrouped(device))
         program_prepare(device, step->key);
     return status;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of backend.h: judges handles and pointers, then calls the room's
- * own.  Entries in which a driver may start threads shelter it.  Any thread,
- * as backend.h says for each entry.
+ * The function table of the plugin.  Each entry checks handles and pointers,
+ * then calls the implementation.  An entry in which a driver may start threads
+ * runs inside a thread_state_guard.  backend.h says which thread may call it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -113,7 +113,8 @@ static enum tandem_status entry_upload(struct tandem_stream *stream,
     return transfer_upload(stream, buffer, offset, source, bytes, flags);
 }
 
-/* A blocking download reports the sticky error; it does not clear it. */
+/* A blocking download reports the sticky error of the stream, but does not
+ * clear the error. */
 static enum tandem_status entry_download(struct tandem_stream *stream,
                                          struct tandem_buffer *buffer,
                                          uint64_t offset, void *target,
@@ -244,7 +245,7 @@ static enum tandem_status entry_trim(struct tandem_device *device,
     if (status != TANDEM_OK)
         return status;
     pool_trim(device, keep_bytes);
-    /* Staging memory is the host's and not in the count. */
+    /* Staging memory is host memory, which keep_bytes does not count. */
     if (keep_bytes == 0) {
         streams_trim(device);
         haul_trim(device);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The OpenCL headers at the version that the plugin is written for. */
+/* Includes the OpenCL headers for OpenCL 1.2, the version that the plugin uses,
+ * and defines constants that older headers lack. */
 #ifndef TANDEM_OPENCL_DEVICE_CL_API_H
 #define TANDEM_OPENCL_DEVICE_CL_API_H
 
@@ -7,7 +8,7 @@
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 
-/* Codes of extensions that older headers lack. */
+/* Error code and clGetDeviceInfo queries of extensions. */
 #ifndef CL_PLATFORM_NOT_FOUND_KHR
 #define CL_PLATFORM_NOT_FOUND_KHR -1001
 #endif

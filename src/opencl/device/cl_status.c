@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenCL's and CLBlast's codes as statuses, with their names. */
+/* Tables of OpenCL and CLBlast error codes, with their names and statuses. */
 #include "opencl/device/cl_status.h"
 
 #include "opencl/device/device.h"
 
-/* NVIDIA's driver: a kernel read or wrote where it must not. */
+/* NVIDIA's code for a kernel that accessed memory out of bounds. */
 #define ILLEGAL_ACCESS_NV (-9999)
 
-/* suspect: it may also be what a driver says whose device is lost, of a call
- * that has nothing to do with it, as NVIDIA's says CL_OUT_OF_RESOURCES or
- * CL_INVALID_COMMAND_QUEUE once a kernel has crashed. */
+/* `suspect` is set if drivers also return the code from unrelated calls after
+ * the device is lost.  For example, NVIDIA's driver returns CL_OUT_OF_RESOURCES
+ * or CL_INVALID_COMMAND_QUEUE after a kernel has crashed. */
 struct code {
     int value;
     enum tandem_status status;
@@ -69,7 +69,7 @@ static const struct code cl_codes[] = {
      "illegal access by a kernel", false},
     {0, TANDEM_FAILED, NULL, true}};
 
-/* What is CLBlast's own; its other codes are OpenCL's. */
+/* The codes of CLBlast itself.  Its other codes are OpenCL codes. */
 static const struct code clblast_codes[] = {
     {-1024, TANDEM_UNSUPPORTED, "not implemented", false},
     {-1022, TANDEM_FAILED, "matrix A is no buffer", false},

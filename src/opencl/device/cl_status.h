@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenCL's and CLBlast's codes as statuses.  Any thread. */
+/* Converts error codes of OpenCL and CLBlast to statuses.  Any thread. */
 #ifndef TANDEM_OPENCL_DEVICE_CL_STATUS_H
 #define TANDEM_OPENCL_DEVICE_CL_STATUS_H
 
@@ -7,12 +7,13 @@
 
 #include "opencl/device/cl_api.h"
 
-/* The one function that turns a cl_int into a status: sets the message ("CALL:
- * NAME (code)") and marks device (NULL allowed) lost where the code says so,
- * or where it may mean so and the device does not answer: seconds, then. */
+/* Returns the status of an OpenCL error code and sets the error message to
+ * "CALL: NAME (code)".  Marks the device (may be NULL) as lost if the code says
+ * so.  For codes that may mean a lost device, runs device_health_check, which
+ * can block for DEVICE_ANSWER_NS. */
 enum tandem_status status_from_cl(struct tandem_device *device, cl_int code,
                                   const char *call);
-/* Likewise for a CLBlastStatusCode. */
+/* Does the same for a CLBlastStatusCode. */
 enum tandem_status status_from_clblast(struct tandem_device *device, int code,
                                        const char *call);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opened devices.  All opens of one piece of hardware share one cl_context,
- * because CLBlast compiles anew for each context.
+ * Opening, checking and closing devices.  All opens of the same hardware share
+ * one cl_context, because CLBlast compiles its kernels again for each context.
  */
 #include "opencl/device/device.h"
 
@@ -28,7 +28,7 @@
 
 static struct handle_pool devices =
     HANDLE_POOL(struct tandem_device, DEVICE_MAGIC);
-/* Guards the contexts of device_enumeration.c's devices and their counts. */
+/* Guards open_count, and `context` and `opens` of each platform_device. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t open_count;
 static atomic_bool forked;
@@ -98,7 +98,7 @@ static void context_give(struct tandem_device *device)
     pthread_mutex_lock(&mutex);
     hardware->opens--;
     open_count--;
-    /* What the next open shares must not be a broken context. */
+    /* The next open must not share the context of a lost device. */
     if (hardware->opens == 0 || atomic_load(&device->lost)) {
         if (hardware->context == device->context) {
             clReleaseContext(hardware->context);
@@ -113,7 +113,8 @@ static void context_give(struct tandem_device *device)
     pthread_mutex_unlock(&mutex);
 }
 
-/* The device keeps its context for good, and the next open gets another. */
+/* Detaches a device that is never freed.  The device keeps its context, and the
+ * next open creates a new one. */
 static void context_leave(struct tandem_device *device)
 {
     struct platform_device *hardware =
@@ -138,7 +139,7 @@ static enum tandem_status context_take(struct tandem_device *device)
     if (hardware->context == NULL)
         hardware->context =
             clCreateContext(properties, 1, &hardware->id, NULL, NULL, &code);
-    /* The device's own reference; the hardware's is the other. */
+    /* The device holds one reference, the hardware another. */
     if (hardware->context != NULL)
         code = clRetainContext(hardware->context);
     if (hardware->context != NULL && code == CL_SUCCESS) {
@@ -158,7 +159,7 @@ static enum tandem_status context_take(struct tandem_device *device)
         return TANDEM_OK;
     }
     status_from_cl(device, code, "clCreateContext or clCreateCommandQueue");
-    /* A context without queues is not for the next open either. */
+    /* The next open must not share a context that cannot create queues. */
     atomic_store(&device->lost, true);
     if (device->context != NULL)
         context_give(device);
@@ -168,7 +169,7 @@ static enum tandem_status context_take(struct tandem_device *device)
                        why);
 }
 
-/* ---- is it there? ---- */
+/* ---- health check ---- */
 
 #define ANSWER_BYTES 64u
 
@@ -187,7 +188,8 @@ enum tandem_status device_drained(cl_command_queue queue, uint64_t limit_ns)
                                  : TANDEM_OK;
 }
 
-/* No code of these calls is looked at: that would be to ask again. */
+/* Does not convert error codes with status_from_cl, because that function calls
+ * this one. */
 bool device_health_check(struct tandem_device *device)
 {
     const cl_uint zero = 0;
@@ -224,7 +226,7 @@ static enum tandem_status parse_number(const char *key, const char *value,
                        value);
 }
 
-/* Keys of a later version, and of other parts, are not ours to judge. */
+/* Accepts unknown keys, which belong to a later version or to another part. */
 static bool take_tuning(void *user, const char *key, const char *value)
 {
     struct tandem_device *device = user;
@@ -239,7 +241,7 @@ static bool take_tuning(void *user, const char *key, const char *value)
     return true;
 }
 
-/* What is wrong in a profile costs speed and nothing else. */
+/* Only warns about invalid values, because a profile affects only speed. */
 static void read_profile(struct tandem_device *device, const char *text)
 {
     char wrong[256];
@@ -249,7 +251,8 @@ static void read_profile(struct tandem_device *device, const char *text)
                    device->hardware->info.name, wrong);
 }
 
-/* Patched programs are used where the profile says that they are right. */
+/* Enables the sm_90a programs if the profile says that they passed the
+ * self-test with this driver, otherwise logs the reason. */
 static void take_verdict(struct tandem_device *device)
 {
     const char *why = verdict_tell(device->verdict);
@@ -263,7 +266,7 @@ static void take_verdict(struct tandem_device *device)
                    device->hardware->info.name, why);
 }
 
-/* "": none. */
+/* Replaces *path by a copy of the value, or by NULL if the value is "". */
 static void keep_path(char **path, const char *value)
 {
     free(*path);
@@ -407,7 +410,8 @@ void device_finish(struct tandem_device *device)
     handle_free(&devices, device);
 }
 
-/* No caller finds it any more, and nothing of it writes to the host's log. */
+/* Leaks the device because work or a build does not end.  The handle becomes
+ * invalid for callers, and the host's log callback is not called again. */
 static void device_leak(struct tandem_device *device, const char *what)
 {
     device_log(device, TANDEM_LOG_ERROR,

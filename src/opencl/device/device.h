@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plugin's objects: device, stream, event, buffer, and the functions on
- * devices.  Each is a handle of a static pool.
+ * The opened device and its functions.  Devices are handles from a static
+ * pool.
  *
- * Locks, never two at once except in this order: device.mutex (its streams),
- * pool.mutex (its memory), programs.mutex (its programs); and last stream.c's
- * mutex of messages.
+ * Lock order: device.mutex (streams), pool.mutex (memory), programs.mutex
+ * (programs), and last the mutex for messages in stream.c.  A thread that holds
+ * one of them may only lock a later one.
  */
 #ifndef TANDEM_OPENCL_DEVICE_DEVICE_H
 #define TANDEM_OPENCL_DEVICE_DEVICE_H
@@ -26,74 +26,78 @@
 #include "opencl/program/kernel_variants.h"
 #include "opencl/gemm/gemm_selector.h"
 
-/* What the driver does while a thread waits in it. */
+/* How the driver waits: unknown yet, blocking, or spinning (WAITS_BUSY). */
 enum waits { WAITS_UNKNOWN, DRIVER_WAIT_BLOCKING, WAITS_BUSY };
 
-/* A device that has not filled a few bytes for so long is lost. */
+/* Timeout of device_health_check. */
 #define DEVICE_ANSWER_NS UINT64_C(5000000000)
-/* The open key blocking_timeout_ms, unless given. */
+/* Default of the open key blocking_timeout_ms. */
 #define DEVICE_STUCK_MS 300000u
 
 struct tandem_device {
     struct handle handle;
     const struct platform_device *hardware;
-    cl_context context; /* shared with other opens of the hardware */
-    cl_command_queue utility; /* for what belongs to no stream */
+    cl_context context; /* shared with other opens of this hardware */
+    cl_command_queue utility; /* for commands that belong to no stream */
     tandem_log_fn log;
     void *log_user;
     struct cache cache;
     atomic_bool lost;
-    atomic_bool stuck; /* work did not end: its objects are never released */
-    /* Nobody knows whether work has ended: the host's memory that it may use
-     * is given back once somebody does; see deferred_release.h. */
+    atomic_bool stuck; /* work did not end: OpenCL objects are never released */
+    /* Set if the driver cannot tell whether work has ended.  Host memory that
+     * the work may use is then released later; see deferred_release.h. */
     atomic_bool adrift;
-    /* A build that lasts so long, or work that a call without a timeout of its
-     * own waits for; 0: no limit. */
+    /* Time limit for builds, and for work in calls that have no timeout
+     * parameter.  0 means no limit. */
     uint64_t stuck_ns;
-    atomic_int shares_memory; /* host_import.c: unknown, yes, no */
-    _Atomic uint32_t waits;   /* wait.c: enum waits */
-    bool has_device_scope_visibility; /* as in struct request */
-    pthread_mutex_t mutex; /* streams, next_stream_id */
+    atomic_int shares_memory; /* result of the test in host_import.c */
+    _Atomic uint32_t waits;   /* enum waits, set by event_wait.c */
+    bool has_device_scope_visibility; /* see struct request in plan.h */
+    pthread_mutex_t mutex; /* guards streams and next_stream_id */
     struct tandem_stream *streams;
     uint64_t next_stream_id;
     struct pool pool;
     struct haul haul;
     struct programs programs;
-    struct routes routes; /* of matrix products */
-    enum verdict verdict; /* the profile's, of patched programs */
-    bool tries;           /* the open key "try": none is used but by tune */
-    struct parameters parameters; /* CLBlast's, from the profile */
+    struct routes routes; /* GEMM kernel selection */
+    enum verdict verdict; /* sm_90a self-test result from the profile */
+    bool tries;           /* open key "try": tune runs the sm_90a self-test */
+    struct parameters parameters; /* CLBlast parameters from the profile */
 };
 
 enum tandem_status device_open(uint32_t index,
                                const struct tandem_open_options *options,
                                struct tandem_device **out_device);
 void device_close(struct tandem_device *device);
-/* The last of close: by it, or by a build that close did not wait for. */
+/* Frees the device.  Called by device_close, or by the last build thread if
+ * device_close did not wait for its build. */
 void device_finish(struct tandem_device *device);
 
-/* TANDEM_OK, INVALID_ARGUMENT for what is not a live device, DEVICE_LOST. */
+/* Returns TANDEM_OK, INVALID_ARGUMENT if `device` is not a live device, or
+ * DEVICE_LOST if it is lost or this process is a fork of the one that opened
+ * it. */
 enum tandem_status device_check(const struct tandem_device *device);
-/* Whether the device still does what it is told: a fill of a few bytes, for
- * which it is given a few seconds. */
+/* Returns true if the device completes a fill of a few bytes within
+ * DEVICE_ANSWER_NS.  Blocks until then. */
 bool device_health_check(struct tandem_device *device);
-/* Whether the queue's work has ended, well or not, within the limit; else
- * NOT_READY, or DEVICE_LOST where the driver does not say.  No message: it asks
- * the driver for its word alone, as what is lost or has failed needs it. */
+/* Waits until the commands of the queue have ended, successfully or not.
+ * Returns NOT_READY after limit_ns, or DEVICE_LOST if a driver call fails.
+ * Sets no error message and works on lost devices, because callers use it
+ * while they handle an error. */
 enum tandem_status device_drained(cl_command_queue queue, uint64_t limit_ns);
-/* stuck_ns as a timeout. */
+/* Returns stuck_ns as a timeout. */
 static inline uint64_t device_limit(const struct tandem_device *device)
 {
     return device->stuck_ns != 0 ? device->stuck_ns : TANDEM_TIMEOUT_INFINITE;
 }
-/* A formatted line to the host's log callback, if there is one. */
+/* Formats a line and passes it to the host's log callback, if there is one. */
 void device_log(struct tandem_device *device, enum tandem_log_level level,
                 const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Called before OpenCL is touched the first time: forks are noted from then
- * on. */
+/* Starts fork detection.  Must be called before the first OpenCL call. */
 void fork_detection_start(void);
-/* Whether this process is a fork's child that inherited OpenCL in use. */
+/* Returns true if this process was forked after fork detection started, so that
+ * OpenCL does not work in it. */
 bool device_forked(void);
 
 #endif

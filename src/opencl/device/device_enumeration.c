@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The devices of all platforms: found at the first question, GPUs first and
- * CPUs last, twins of one piece of hardware recognised.  The list is written
- * once under its mutex and read freely after that.
+ * Enumerates the devices of all platforms, GPUs first and CPUs last, and marks
+ * duplicates.  The list is written once under the mutex and read without a lock
+ * afterwards.
  */
 #include "opencl/device/device_enumeration.h"
 
@@ -24,21 +24,22 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool searched;
 static cl_int search_code;
-/* Why no OpenCL call was made; or TANDEM_OK. */
+/* The error because of which OpenCL was not called, or TANDEM_OK. */
 static enum tandem_status refusal;
 static char refusal_text[512];
-/* The platforms without a device. */
+/* The platforms without a usable device. */
 static struct absence absence;
 static uint32_t device_total;
 static struct platform_device devices[MAX_DEVICES];
 
-/* Of memory, which may be had another time; others stay as they are. */
+/* Returns true if the error is temporary: memory may be available later. */
 static bool passing(cl_int code)
 {
     return code == CL_OUT_OF_HOST_MEMORY || code == CL_OUT_OF_RESOURCES;
 }
 
-/* A platform without devices is no failure. */
+/* Records a failure.  A temporary failure is not replaced by a later one, and a
+ * platform without devices is not a failure. */
 static void note_failure(cl_int code)
 {
     if (code != CL_SUCCESS && code != CL_DEVICE_NOT_FOUND &&
@@ -105,7 +106,8 @@ static int rank_of(const struct platform_device *device)
                                                             : 2;
 }
 
-/* Stable, so that the drivers' own order holds within a kind. */
+/* Insertion sort.  Devices of the same kind stay in the order of the drivers.
+ */
 static void order_devices(void)
 {
     for (uint32_t i = 1; i < device_total; i++)
@@ -117,8 +119,9 @@ static void order_devices(void)
         }
 }
 
-/* One platform lists its parts of one card apart on purpose, so only devices
- * of different platforms can be twins.  All CPU devices are the host. */
+/* Returns true if both devices are the same hardware on different platforms.
+ * Devices of one platform are never duplicates, because a driver may list the
+ * parts of one card separately.  All CPU devices are the host processor. */
 static bool twins(const struct platform_device *a,
                   const struct platform_device *b)
 {
@@ -193,7 +196,8 @@ enum tandem_status platform_count(uint32_t *out_count)
     *out_count = 0;
     if (!atomic_load(&searched)) {
         fork_detection_start();
-        /* Another thread may have been at it, and hold the mutex for ever. */
+        /* In a forked process, the mutex may be held by a thread that does not
+         * exist here. */
         if (device_forked())
             return last_error_set(TANDEM_DEVICE_LOST,
                                "this process was forked while another thread "
@@ -202,7 +206,8 @@ enum tandem_status platform_count(uint32_t *out_count)
         pthread_mutex_lock(&mutex);
         if (!atomic_load(&searched)) {
             search();
-            /* Memory may be had another time. */
+            /* The next call searches again, because the failure is temporary.
+             */
             if (refusal == TANDEM_OUT_OF_MEMORY || passing(search_code)) {
                 enum tandem_status status = no_device();
                 pthread_mutex_unlock(&mutex);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The devices of all platforms, found once, at the first question.  Any
- * thread.
+ * The list of the OpenCL devices of all platforms, built by the first call.
+ * Any thread.
  */
 #ifndef TANDEM_OPENCL_DEVICE_DEVICE_ENUMERATION_H
 #define TANDEM_OPENCL_DEVICE_DEVICE_ENUMERATION_H
@@ -10,29 +10,32 @@
 
 #include "opencl/device/cl_api.h"
 
+/* One device of one platform.  Only device.c changes it after enumeration. */
 struct platform_device {
     cl_platform_id platform;
     cl_device_id id;
     struct tandem_device_info info;
-    char version[128]; /* of the platform */
+    char version[128]; /* version text of the platform */
     bool nvidia;
-    uint32_t quirks; /* Set of enum quirk. */
-    bool subgroups; /* Intel's, whose work-items exchange registers */
-    bool unified; /* shares the host's memory, by its own word */
-    bool correct_divide;
-    bool has_device_scope_visibility; /* as in plan.h's struct request */
-    bool tensor_cores; /* NVIDIA's, for TF32 */
-    bool tf32_to_even; /* converts f32 to TF32 by one instruction */
-    bool wgmma; /* compute capability 9.0, alone */
-    uint32_t group_limit; /* work-items along a group's first axis */
-    /* The context of all opens, and how many there are: device.c's. */
+    uint32_t quirks; /* set of enum quirk */
+    bool subgroups; /* a GPU with cl_intel_subgroups */
+    bool unified; /* reports CL_DEVICE_HOST_UNIFIED_MEMORY */
+    bool correct_divide; /* f32 division is correctly rounded */
+    bool has_device_scope_visibility; /* see struct request in plan.h */
+    bool tensor_cores; /* NVIDIA tensor cores with TF32 */
+    bool tf32_to_even; /* the PTX instruction cvt.rn.tf32 exists */
+    bool wgmma; /* has wgmma: compute capability 9.0 only */
+    uint32_t group_limit; /* maximum work-items on a group's first axis */
+    /* The context of all opens, and their number, under a mutex of device.c. */
     cl_context context;
     uint32_t opens;
 };
 
-/* The number of devices; NO_DEVICE, with what to install, where none is. */
+/* Sets the number of devices.  Without any device, returns an error, usually
+ * NO_DEVICE, with a message that tells the user what to install. */
 enum tandem_status platform_count(uint32_t *out_count);
-/* NULL, with a message, past the last. */
+/* Returns device `index`, or NULL with an error message if it does not exist.
+ */
 struct platform_device *platform_at(uint32_t index);
 
 #endif

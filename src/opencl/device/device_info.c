@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one OpenCL device says of itself. */
+/* Queries the properties of one OpenCL device. */
 #include "opencl/device/device_info.h"
 
 #include <stdio.h>
@@ -8,7 +8,8 @@
 
 #include "opencl/quirks.h"
 
-/* Extensions that change what the plugin does, or what its users can. */
+/* Extensions that info.extensions reports: those that the plugin or its users
+ * may need. */
 static const char *const notable[] = {"cl_khr_fp16",
                                       "cl_khr_fp64",
                                       "cl_khr_subgroups",
@@ -24,8 +25,7 @@ static const char *const notable[] = {"cl_khr_fp16",
                                       "cl_khr_external_memory",
                                       "cl_intel_unified_shared_memory"};
 
-/* A device that is asked, and the first failure of what every driver must
- * answer. */
+/* A device with the first error of its mandatory queries. */
 struct asked {
     cl_device_id id;
     cl_int code;
@@ -67,21 +67,21 @@ static void platform_text(struct asked *asked, cl_platform_id platform,
 
 static cl_ulong number(struct asked *asked, cl_device_info what)
 {
-    cl_ulong value = 0; /* little-endian: serves narrower answers too */
+    cl_ulong value = 0; /* the host is little-endian: holds narrower values */
     return answered(asked, clGetDeviceInfo(asked->id, what, sizeof(value),
                                            &value, NULL))
                ? value
                : 0;
 }
 
-/* What a driver need not answer: 0 then. */
+/* Returns the value of an optional query, or 0 if the query fails. */
 static cl_ulong number_if(cl_device_id id, cl_device_info what)
 {
     struct asked asked = {id, CL_SUCCESS};
     return number(&asked, what);
 }
 
-/* Whether name is a word of list. */
+/* Returns true if `name` is a word of the space-separated list. */
 static bool listed(const char *list, const char *name)
 {
     size_t length = strlen(name);
@@ -171,7 +171,7 @@ static void describe_limits(struct platform_device *out, struct asked *asked)
 }
 
 /* Returns ten times the compute capability, for example 53 for 5.3. Returns 0
- * if the device is not NVIDIA's, or if the driver does not tell. */
+ * if the platform is not NVIDIA's, or if the driver does not report it. */
 static uint32_t compute_capability(const struct platform_device *device,
                                    const char *extensions)
 {
@@ -221,7 +221,7 @@ static void describe_texts(struct platform_device *out, struct asked *asked)
 bool describe_device(struct platform_device *out, cl_platform_id platform,
                      cl_device_id id, cl_int *out_code)
 {
-    static char extensions[16384]; /* device_enumeration.c's mutex is held */
+    static char extensions[16384]; /* guarded by device_enumeration.c's mutex */
     struct tandem_device_info *info = &out->info;
     struct asked asked = {id, CL_SUCCESS};
     memset(out, 0, sizeof(*out));
@@ -254,8 +254,8 @@ bool describe_device(struct platform_device *out, cl_platform_id platform,
     if (listed(extensions, "cl_khr_fp16") ||
         (out->quirks & QUIRK_F16_UNLISTED) != 0)
         info->caps |= TANDEM_CAP_F16_ARITHMETIC;
-    /* A CPU device computes in the host's memory; others are believed only
-     * after a round trip, at import_host. */
+    /* A CPU device computes in host memory.  Other devices must first pass the
+     * coherence test in import_host. */
     if (info->kind == TANDEM_DEVICE_CPU)
         info->caps |= TANDEM_CAP_ZERO_COPY_IMPORT;
     else if (out->unified)

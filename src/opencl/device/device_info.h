@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one OpenCL device says of itself.  Called by device_enumeration.c alone.
- */
+/* Queries the properties of one OpenCL device.  Only device_enumeration.c calls
+ * this function, and holds its mutex. */
 #ifndef TANDEM_OPENCL_DEVICE_DEVICE_INFO_H
 #define TANDEM_OPENCL_DEVICE_DEVICE_INFO_H
 
 #include "opencl/device/device_enumeration.h"
 
-/* Fills out but for info.duplicate_of; false where the device cannot serve:
- * not available, no compiler, older than OpenCL 1.2, big-endian, or, with
- * out_code, where it failed to say. */
+/* Fills `out` except info.duplicate_of.  Returns false if the device is not
+ * available, has no compiler, is older than OpenCL 1.2 or is big-endian, or if
+ * a query failed; out_code is the code of the first failed query. */
 bool describe_device(struct platform_device *out, cl_platform_id platform,
                      cl_device_id id, cl_int *out_code);
 

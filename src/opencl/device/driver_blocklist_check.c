@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Drivers that crash; see driver_blocklist_check.h.  Called under
- * device_enumeration.c's mutex.
+ * Refuses to use OpenCL if an installed driver is on the blocklist.  Called
+ * under device_enumeration.c's mutex.
  */
 #include <config.h>
 
@@ -47,7 +47,8 @@ static enum tandem_status out_of_memory(void)
                        "no memory to list the OpenCL drivers");
 }
 
-/* PoCL aborts already when the ICD loader starts. */
+/* Refuses to use OpenCL if PoCL is installed and the environment makes PoCL
+ * abort the process as soon as the ICD loader starts. */
 static enum tandem_status pocl_check(void)
 {
     char why[POCL_WHY_BYTES];

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Drivers that are known to take their process down.  This one is somebody
- * else's, and the ICD loader loads all drivers at the first OpenCL call, so
- * that call must not be made where one of them is on record.
+ * Checks the installed drivers against the blocklist of drivers that crash or
+ * hang.  The ICD loader loads all drivers at the first OpenCL call, so the
+ * plugin must not call OpenCL if one of them is on the blocklist.
  */
 #ifndef TANDEM_OPENCL_DEVICE_DRIVER_BLOCKLIST_CHECK_H
 #define TANDEM_OPENCL_DEVICE_DRIVER_BLOCKLIST_CHECK_H
 
 #include <tandem/backend.h>
 
-/* TANDEM_OK, or TANDEM_FAILED with a message that names the driver, what it
- * did, when, and what to do.  Before the first OpenCL call of the process. */
+/* Returns TANDEM_OK if OpenCL may be used, or OUT_OF_MEMORY, or TANDEM_FAILED
+ * with a message that names the driver, its failure and the remedy.  Call it
+ * before the first OpenCL call of the process. */
 enum tandem_status driver_blocklist_check(void);
 
-/* Why the record was not used, although there is one; or "".  After
+/* Returns why the blocklist file was refused, or "".  Call it after
  * driver_blocklist_check. */
 const char *driver_warning(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why there is no OpenCL device; see no_device_diagnosis.h. */
+/* Explains why there is no OpenCL device. */
 #include <config.h>
 
 #include "opencl/device/no_device_diagnosis.h"
@@ -16,8 +16,8 @@
 
 /* ---- no platform -------------------------------------------------------- */
 
-/* The .icd files among the drivers; others are libraries that a variable
- * names. */
+/* Returns the number of drivers that .icd files register.  Excludes libraries
+ * that an environment variable names. */
 static uint32_t files_count(void)
 {
     struct icd_list drivers;
@@ -31,7 +31,8 @@ static uint32_t files_count(void)
     return count;
 }
 
-/* Why the place in which drivers are looked for has none. */
+/* Writes the reason why no driver was found in `place`, which is a directory, a
+ * file or a library. */
 static void place_explain(const char *place, char *out_why, size_t bytes)
 {
     struct icd_list useless;

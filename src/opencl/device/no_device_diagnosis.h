@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages that say why there is no OpenCL device.  Called under
- * device_enumeration.c's mutex.
+ * Error messages that explain why there is no OpenCL device.  Called by
+ * device_enumeration.c only.
  */
 #ifndef TANDEM_OPENCL_DEVICE_NO_DEVICE_DIAGNOSIS_H
 #define TANDEM_OPENCL_DEVICE_NO_DEVICE_DIAGNOSIS_H
@@ -13,18 +13,20 @@
 
 /* The platforms that list no usable device. */
 struct absence {
-    char names[200]; /* with commas between them */
-    bool pocl, rusticl;
-    uint32_t unusable; /* devices that are listed, but do not serve */
+    char names[200]; /* separated by commas */
+    bool pocl, rusticl; /* set if the names include PoCL or rusticl */
+    uint32_t unusable; /* number of listed devices that cannot be used */
 };
 
-/* Adds a platform by its name. */
+/* Adds a platform, given its name. */
 void absence_add(struct absence *absence, const char *platform);
 
-/* The loader found no platform: no driver is installed, or none works. */
+/* Sets the message for a loader that found no platform, because no driver is
+ * installed or none works.  Returns NO_DEVICE. */
 enum tandem_status absence_of_platforms(void);
 
-/* There are platforms, but no usable device. */
+/* Sets the message for platforms without a usable device.  Returns NO_DEVICE.
+ */
 enum tandem_status absence_of_devices(const struct absence *absence);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The profile's section, pair by pair; see tuning_section.h. */
+/* Reads the plugin's section of a profile with Jansson. */
 #include "opencl/device/tuning_section.h"
 
 #include <jansson.h>

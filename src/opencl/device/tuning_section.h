@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plugin's own section of a profile: JSON text, an object of strings.  Any
- * thread. */
+/* Reads the plugin's section of a profile: JSON text that holds one object
+ * whose values are strings.  Any thread. */
 #ifndef TANDEM_OPENCL_DEVICE_TUNING_SECTION_H
 #define TANDEM_OPENCL_DEVICE_TUNING_SECTION_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* More pairs are not read. */
+/* Maximum number of pairs.  A longer section is rejected as a whole. */
 #define SECTION_PAIRS 4096u
 
-/* Takes one pair; false where value is not what it should be. */
+/* Receives one pair.  Returns false if the value is invalid. */
 typedef bool (*section_fn)(void *user, const char *key, const char *value);
 
-/* Calls take for each pair.  False, with what is wrong, where the text is no
- * object of strings (then nothing was taken), or where take did not like a
- * value, the first of which is named (the others were taken). */
+/* Calls `take` for each pair.  Returns false and describes the problem in
+ * out_wrong if the text is not an object of strings, before any call, or if
+ * `take` rejects values; out_wrong names the first of them. */
 bool section_read(const char *text, section_fn take, void *user,
                   char *out_wrong, size_t wrong_bytes);
 
