@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Moves storages between the host and devices; see storage.h.
+ * Moves the content of storages between the host and devices; see storage.h.
+ * The context's mutex must be held.
  */
 #include <config.h>
 
@@ -23,7 +24,7 @@ enum tandem_status storage_readable(struct storage *storage)
             continue;
         if (context->devices[i]->state == DEVICE_OPEN)
             return TANDEM_OK;
-        /* The only copy was on a device that is gone. */
+        /* The device that held this copy was lost. */
         storage->current &= ~(1u << i);
         if (storage->current == 0)
             storage->poison = TANDEM_DEVICE_LOST;
@@ -37,21 +38,23 @@ enum tandem_status storage_readable(struct storage *storage)
                        "read");
 }
 
-/* The state of storage_to_host. */
+/* The state of storage_to_host over its steps. */
 struct homecoming {
     uint64_t deadline_ns;
-    const struct device *awaited; /* this device, */
-    uint64_t sequence;            /* up to this launch, */
-    uint32_t waits;               /* so many times */
-    bool recovered; /* an error of other work was cleared */
-    bool waiting;   /* this step waited: look again */
-    bool done;      /* this step's download was */
+    const struct device *awaited; /* the device last waited for, or NULL */
+    uint64_t sequence;            /* its last launch before that wait */
+    uint32_t waits;               /* number of such waits */
+    bool recovered; /* an error of earlier work was cleared once */
+    bool waiting;   /* source_await released the mutex, so state may differ */
+    bool done;      /* the download of this step succeeded */
 };
 
-/* Others may go on enqueuing: in the end their work is waited for, too. */
+/* Limit for homecoming.waits.  Other threads can enqueue more work at any time;
+ * after this many waits the download waits for that work, too. */
 #define WAITS_MAX 4u
 
-/* A device with a current copy; storage_readable said that there is one. */
+/* Returns a device with a current copy, preferably an idle one.  At least one
+ * must exist, see storage_readable. */
 static struct device *source_find(const struct storage *storage)
 {
     struct tandem_context *context = storage->context;
@@ -68,7 +71,9 @@ static struct device *source_find(const struct storage *storage)
     return source;
 }
 
-/* Waits until nothing but the download itself keeps source's stream busy. */
+/* Waits for the work on the stream of `source`, so that the download itself
+ * blocks the stream only briefly.  Sets state->waiting if the mutex was
+ * released meanwhile. */
 static enum tandem_status source_await(struct device *source,
                                        struct homecoming *state)
 {
@@ -87,6 +92,8 @@ static enum tandem_status source_await(struct device *source,
     return status;
 }
 
+/* Copies the elements of all writable layouts from the staging memory to the
+ * host copy. */
 static void claims_copy(struct storage *storage)
 {
     for (const struct claim *claim = storage->claims; claim != NULL;
@@ -99,9 +106,9 @@ static void claims_copy(struct storage *storage)
     }
 }
 
-/* A blocking download.  Where an error of other work was in its way, that is
- * cleared, once, and TANDEM_OK: the caller, who sees that it waited, tries
- * again. */
+/* Downloads the content and waits for it.  Sets state->done on success.  If an
+ * error of earlier work made the download fail, clears the error once and
+ * returns TANDEM_OK without state->done: the caller tries again. */
 static enum tandem_status download(struct storage *storage,
                                    struct device *device, void *target,
                                    uint64_t bytes, struct homecoming *state)
@@ -130,8 +137,8 @@ static enum tandem_status download(struct storage *storage,
     return TANDEM_OK;
 }
 
-/* Waits for the device that writes the host's copy, and hears whether it
- * failed, by reading a byte through it. */
+/* Waits for the device that may still write the host copy.  A download of one
+ * byte through that device reports whether its work failed. */
 static enum tandem_status host_settle(struct storage *storage,
                                       struct homecoming *state)
 {
@@ -155,6 +162,7 @@ static enum tandem_status host_settle(struct storage *storage,
     return status;
 }
 
+/* Downloads the content to the host copy from a device with a current copy. */
 static enum tandem_status host_fetch(struct storage *storage,
                                      struct homecoming *state)
 {
@@ -184,7 +192,8 @@ static enum tandem_status host_fetch(struct storage *storage,
     return TANDEM_OK;
 }
 
-/* One step on the way: what it found may have changed where it waited. */
+/* Performs one step of storage_to_host.  If the step released the mutex, its
+ * findings may be stale and the caller repeats it. */
 static enum tandem_status home_step(struct storage *storage,
                                     struct homecoming *state)
 {
@@ -223,8 +232,8 @@ enum tandem_status storage_to_host(struct storage *storage,
     return status;
 }
 
-/* Whether device, which computes in host memory, must wait for the host's
- * copy. */
+/* Returns true if a device that computes in host memory needs storage_to_host
+ * before it can use the host copy. */
 static bool host_needed(const struct storage *storage,
                         const struct device *device)
 {
@@ -232,11 +241,13 @@ static bool host_needed(const struct storage *storage,
            (storage->host_writer != NULL && storage->host_writer != device);
 }
 
-/* The host's copy is current, the stream free. */
+/* Uploads the host copy, which must be current.  No other thread may own the
+ * stream.  Clears an error of earlier work once and sets *recovered: the caller
+ * then tries again. */
 static enum tandem_status upload(struct storage *storage,
                                  struct device *device, bool *recovered)
 {
-    /* It may have been lost while the host's copy was waited for. */
+    /* The device may have been lost during the wait for the host copy. */
     enum tandem_status status = device_open(device);
 
     if (status != TANDEM_OK)
@@ -255,8 +266,9 @@ static enum tandem_status upload(struct storage *storage,
     return TANDEM_OK;
 }
 
-/* What is larger no plugin copies first: an upload waits for the work before
- * it, with the context locked. */
+/* Plugins copy at most this much to a staging buffer.  A larger upload blocks,
+ * with the mutex held, until all earlier work is done, so storage_to_device
+ * waits for that work first, with the mutex released. */
 #define COPIED_BYTES ((uint64_t)4 << 20)
 
 enum tandem_status storage_to_device(struct storage *storage,
@@ -303,7 +315,8 @@ enum tandem_status storage_host_release(struct storage *storage,
         if (device->busy || device->held) {
             const enum tandem_status status = wait_idle(device, deadline_ns);
 
-            /* An error belongs to what the work wrote, not to this. */
+            /* The error concerns the outputs of that work, not this storage.
+             */
             if (status == TANDEM_NOT_READY)
                 return status;
             if (status != TANDEM_OK && !device->hung)

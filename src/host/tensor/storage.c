@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Storage: memory and its lifetime; see storage.h.  Moving is in transfer.c.
+ * Memory and lifetime of storages; see storage.h.  residency.c moves content.
+ * The context's mutex must be held.
  */
 #include <config.h>
 
@@ -13,15 +14,16 @@
 #include <string.h>
 
 #define HOST_ALIGNMENT 64u
-/* What a device that has memory of its own, if only by name, imports: whole
- * pages, and no less than what it would transfer in a way for large ones; of
- * the caller's, multiples of a unit. */
+/* Requirements on host memory that devices with nominally separate memory
+ * import: the address is a multiple of PAGE_BYTES, and the size is at least
+ * IMPORT_BYTES, from which a transfer counts as large.  The size of wrapped
+ * memory must also be a multiple of IMPORT_UNIT. */
 #define PAGE_BYTES 4096u
 #define IMPORT_BYTES ((uint64_t)128 << 10)
 #define IMPORT_UNIT 64u
 
-/* Addresses for bytes of the library's own: new ones, until those in the upper
- * half were all given out. */
+/* Returns a range of artificial addresses for memory of the library, from the
+ * upper half of the address space.  Starts over when that half is used up. */
 static uint64_t address_take(struct tandem_context *context, uint64_t bytes)
 {
     const uint64_t start = UINT64_C(1) << 63;
@@ -85,7 +87,7 @@ static void buffers_free(struct storage *storage)
         buffer_free(storage, i);
 }
 
-/* Whether work that uses the host's memory may be under way. */
+/* Returns true if pending device work may use the host memory. */
 static bool host_in_use(const struct storage *storage)
 {
     const struct tandem_context *context = storage->context;
@@ -93,7 +95,7 @@ static bool host_in_use(const struct storage *storage)
     for (uint32_t i = 0; i < context->device_count; i++) {
         const struct device *device = context->devices[i];
 
-        /* What hangs may go on one day. */
+        /* A hung device may resume its work later. */
         if ((storage->host_used >> i & 1) &&
             (device->busy || device->hung || device->adrift))
             return true;
@@ -131,6 +133,7 @@ void storages_free_pending(struct tandem_context *context)
     }
 }
 
+/* Moves the list to a global one, which keeps the storages reachable. */
 void storages_abandon(struct tandem_context *context)
 {
     static struct storage *abandoned;
@@ -171,7 +174,8 @@ enum tandem_status storage_add_writable_layout(struct storage *storage,
     return TANDEM_OK;
 }
 
-/* Where a device may import it, the last page is nobody else's either. */
+/* Memory that devices may import fills whole pages, so that no other allocation
+ * shares the last page. */
 enum tandem_status storage_host_make(struct storage *storage)
 {
     const size_t alignment =
@@ -199,8 +203,8 @@ bool storage_importable(const struct storage *storage)
            (!storage->wrapped || storage->bytes % IMPORT_UNIT == 0);
 }
 
-/* Has device use the host's copy where it can.  A device that cannot is not
- * asked again. */
+/* Imports the host copy into the device if both allow it.  Otherwise the buffer
+ * stays NULL.  A device that does not support the import is not asked again. */
 static void buffer_import(struct storage *storage, struct device *device)
 {
     struct tandem_context *context = storage->context;
@@ -282,8 +286,9 @@ void storage_buffer_renew(struct storage *storage, struct device *device)
         storage->host_writer = NULL;
 }
 
-/* A write made copies stale: a move on credit that did not earn its price makes
- * the next one dearer, one that did makes it as cheap as at first. */
+/* Evaluates a move on credit when a write makes the moved copy stale.  If the
+ * move saved less than it cost, later credits are halved once more; otherwise
+ * they count in full again.  `stale` is the mask of stale devices. */
 static void moves_judge(struct storage *storage, uint32_t stale)
 {
     if (!(storage->moved & stale))
@@ -297,8 +302,8 @@ static void moves_judge(struct storage *storage, uint32_t stale)
 
 void storage_host_wrote(struct storage *storage)
 {
-    /* What a device left in the host's copy may be poisoned in the plugin:
-     * a new buffer is not. */
+    /* The plugin may have poisoned the buffer of the device that wrote the host
+     * copy.  A new buffer is not poisoned. */
     if (storage->host_writer != NULL) {
         buffer_free(storage, storage->host_writer->id);
         storage->host_writer = NULL;

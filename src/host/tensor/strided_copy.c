@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies between layouts of host memory; see tensor.h.  Pure.
+ * Copies elements between two layouts of host memory; see tensor.h.  The
+ * functions have no state and may be called from any thread.
  */
 #include <config.h>
 
@@ -46,7 +47,7 @@ void strided_copy(char *target, const int64_t *target_strides,
 
         row_copy(target, target_strides[inner], source, source_strides[inner],
                  shape[inner], element_bytes);
-        /* The next row: as on an odometer. */
+        /* Advance the index to the next row, last axis first. */
         for (;;) {
             if (axis-- == 0)
                 return;

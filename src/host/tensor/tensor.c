@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making and ending tensors; see tensor.h.  Their content: tensor_io.c.
+ * Creates, describes and destroys tensors; see tensor.h.  tensor_io.c reads and
+ * writes their content.  The public functions lock the context's mutex.
  */
 #include <config.h>
 
@@ -15,7 +16,7 @@
 
 struct handle_pool tensor_pool = HANDLE_POOL(struct tandem_tensor, 0x5454454e);
 
-/* What an empty tensor without memory wraps. */
+/* The memory of wrapped tensors that have no elements. */
 static _Alignas(64) char nothing[64];
 
 enum tandem_status tensor_check(const struct tandem_tensor *tensor,
@@ -32,9 +33,10 @@ enum tandem_status tensor_check(const struct tandem_tensor *tensor,
     return context_check(tensor->context);
 }
 
-/* ---- making ------------------------------------------------------------------- */
+/* ---- creation ----------------------------------------------------------------- */
 
-/* Links a new tensor over storage, whose reference it takes.  Locked. */
+/* Creates a tensor and takes over the caller's reference to `storage`.  Returns
+ * NULL, without taking the reference, if memory is exhausted.  Locked. */
 static struct tandem_tensor *tensor_new(struct tandem_context *context,
                                         struct storage *storage,
                                         const struct tandem_tensor_desc *desc)
@@ -131,7 +133,9 @@ enum tandem_status tandem_tensor_create(struct tandem_context *context,
     return TANDEM_OK;
 }
 
-/* The elements before and after (0, ..., 0) that strides reach. */
+/* Computes the offsets, in elements, of the first and the last element relative
+ * to element (0, ..., 0).  Returns false if they are too large to address.  A
+ * shape without elements gives 0 and -1. */
 static bool reach_find(uint32_t rank, const int64_t *shape,
                        const int64_t *strides, int64_t *out_before,
                        int64_t *out_after)
@@ -238,7 +242,7 @@ enum tandem_status tandem_tensor_wrap(struct tandem_context *context,
     return TANDEM_OK;
 }
 
-/* Puts the view's place in desc->byte_offset. */
+/* Sets desc->byte_offset and checks if the view exceeds the tensor's memory. */
 static enum tandem_status view_judge(const struct tandem_tensor *tensor,
                                      int64_t first_element,
                                      struct tandem_tensor_desc *desc)
@@ -299,7 +303,7 @@ enum tandem_status tandem_tensor_view(struct tandem_tensor *tensor,
     return TANDEM_OK;
 }
 
-/* ---- ending ------------------------------------------------------------------- */
+/* ---- destruction -------------------------------------------------------------- */
 
 /* Locked. */
 static void tensor_free(struct tandem_tensor *tensor)
@@ -321,7 +325,7 @@ void tandem_tensor_destroy(struct tandem_tensor *tensor)
     if (!handle_live(&tensor_pool, tensor))
         return;
     context = tensor->context;
-    /* In a child process the parent's plugins are not to be called. */
+    /* After a fork, the child must not call plugins that the parent loaded. */
     if (context->generation != fork_generation)
         return;
     context_lock(context);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The content of tensors: written and read by the caller, brought home, sent
- * ahead.
+ * Content of tensors: reads and writes by the caller, synchronization with the
+ * host, and prefetching to devices.  The public functions lock the context's
+ * mutex and may block.
  */
 #include <config.h>
 
@@ -27,8 +28,9 @@ static enum tandem_status bytes_check(const struct tandem_tensor *tensor,
 
 /* ---- writing ---------------------------------------------------------------- */
 
-/* A device that has the only copies, to which a part can be written without
- * bringing the rest home; or NULL.  Locked. */
+/* Returns a device to which a contiguous part of the storage can be uploaded,
+ * so that the other content need not be downloaded first.  Returns NULL if the
+ * host copy is current or no such device exists.  Locked. */
 static struct device *part_device(const struct tandem_tensor *tensor)
 {
     const struct storage *storage = tensor->storage;
@@ -42,7 +44,9 @@ static struct device *part_device(const struct tandem_tensor *tensor)
     return device->state == DEVICE_OPEN ? device : NULL;
 }
 
-/* TANDEM_OK without *out_done: it waited, look again. */
+/* Uploads the tensor to its part of the device's copy.  TANDEM_OK without
+ * *out_done means that the function waited or cleared an error of earlier work,
+ * and that the caller must try again. */
 static enum tandem_status part_write(const struct tandem_tensor *tensor,
                                      struct device *device, const void *memory,
                                      bool *recovered, bool *out_done)
@@ -67,7 +71,8 @@ static enum tandem_status part_write(const struct tandem_tensor *tensor,
     return TANDEM_OK;
 }
 
-/* Makes the host's memory ready to be written; likewise. */
+/* Prepares the host memory for a write.  TANDEM_OK without *out_done means that
+ * the function waited, and that the caller must try again. */
 static enum tandem_status host_open(const struct tandem_tensor *tensor,
                                     bool *out_done)
 {
@@ -75,7 +80,7 @@ static enum tandem_status host_open(const struct tandem_tensor *tensor,
     const uint64_t unlocks = storage->context->unlocks;
     enum tandem_status status = TANDEM_OK;
 
-    /* What it does not cover must be on the host, too. */
+    /* Content outside the tensor must be on the host before the write. */
     if (!tensor_covers(tensor) && (storage->current & ~HOST_BIT) != 0)
         status = storage_to_host(storage, WAIT_LIMIT);
     if (status == TANDEM_OK)
@@ -88,7 +93,7 @@ static enum tandem_status host_open(const struct tandem_tensor *tensor,
     return status;
 }
 
-/* Locked. */
+/* Writes `memory`, which is row-major, to the tensor.  Locked. */
 static enum tandem_status content_write(struct tandem_tensor *tensor,
                                         const void *memory)
 {
@@ -151,8 +156,9 @@ enum tandem_status tandem_tensor_host_written(struct tandem_tensor *tensor)
 
 /* ---- reading ---------------------------------------------------------------- */
 
-/* Locks; brings the content home, and where release is set waits for work that
- * only reads it there.  On failure unlocks again. */
+/* Locks the context and makes the host copy current.  If `release` is set, also
+ * waits for device work that reads the host copy.  On success the context stays
+ * locked. */
 static enum tandem_status content_fetch(struct tandem_tensor *tensor,
                                         uint64_t timeout_ns, bool release)
 {
@@ -202,7 +208,8 @@ enum tandem_status tandem_tensor_sync(struct tandem_tensor *tensor,
 {
     enum tandem_status status = tensor_check(tensor, NULL, "tensor");
 
-    /* The caller may write the memory that is his. */
+    /* The caller may write wrapped memory after this call, so no device may
+     * read it any more. */
     if (status == TANDEM_OK)
         status = content_fetch(tensor, timeout_ns, tensor->storage->wrapped);
     if (status == TANDEM_OK)
@@ -231,7 +238,7 @@ enum tandem_status tandem_tensor_host_data(struct tandem_tensor *tensor,
 
 /* ---- residency --------------------------------------------------------------- */
 
-/* Whether nothing that holds the content has work under way. */
+/* Returns true if a current copy is available without a wait. */
 static bool content_idle(const struct storage *storage)
 {
     const struct tandem_context *context = storage->context;
@@ -268,8 +275,8 @@ enum tandem_status tandem_tensor_prefetch(struct tandem_tensor *tensor,
         status = device_open(device);
     if (status == TANDEM_OK)
         status = storage_readable(tensor->storage);
-    /* Where it would have to wait for another device's work, the operator that
-     * needs the tensor does. */
+    /* If the move had to wait for another device, it is left to the operator
+     * that needs the tensor. */
     if (status == TANDEM_OK && content_idle(tensor->storage))
         status = storage_to_device(tensor->storage, device);
     context_unlock(tensor->context);
