@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prediction, choice and bookkeeping; see chooser.h.
+ * Predictions, the choice of a device, and migration credit; see chooser.h.
+ * The context's mutex must be held.
  */
 #include <config.h>
 
@@ -14,7 +15,8 @@ static double positive(double value)
     return value > 0 ? value : 0;
 }
 
-/* The device whose copy would be downloaded. */
+/* Returns the device with the lowest number in `current` (a mask), from which
+ * the content would be downloaded, or NULL. */
 static const struct device *holder(const struct tandem_context *context,
                                    uint32_t current)
 {
@@ -29,7 +31,7 @@ static bool operand_is_host_accessible(const struct operand *operand,
     return operand->home >> device->id & 1;
 }
 
-/* Whether device has no current copy. */
+/* Returns true if the device has no current copy of the operand. */
 static bool operand_away(const struct operand *operand,
                          const struct device *device)
 {
@@ -38,8 +40,8 @@ static bool operand_away(const struct operand *operand,
         (operand_is_host_accessible(operand, device) ? HOST_BIT : device->bit));
 }
 
-/* What moving one operand to device costs.  out_wait gets the devices that
- * must be waited for. */
+/* Returns the predicted time to move one operand to the device.  Adds to
+ * *out_wait the devices whose pending work must finish first. */
 static double operand_transfer(const struct operand *operand,
                                const struct device *device, uint32_t *out_wait)
 {
@@ -67,9 +69,9 @@ static double operand_transfer(const struct operand *operand,
     return ns;
 }
 
-/* What moving an output on to the device that read the last one of it costs.
- * Where that was this very operator, as in an accumulation, it goes where the
- * output goes. */
+/* Returns the predicted time to forward an output from `device` to its expected
+ * reader.  If that reader is this operator itself, as in an accumulation, the
+ * time is 0, because the operator will run where the output is. */
 static double operand_onward(const struct query *query,
                              const struct operand *operand,
                              const struct device *device)
@@ -93,6 +95,7 @@ static double operand_onward(const struct query *query,
     return ns;
 }
 
+/* Returns the longest predicted wait for the devices in `mask`. */
 static double wait_predict(const struct tandem_context *context, uint32_t mask)
 {
     double longest = 0;
@@ -171,7 +174,8 @@ static double return_predict(const struct query *query,
     return any ? ns + cost->scalars[COST_SYNC] : 0;
 }
 
-/* All but launch and run, which are in out. */
+/* Fills all fields of `out` except launch_ns and run_ns, which must be valid.
+ * `debts` enables the migration credit. */
 static void movement_predict(const struct query *query,
                              const struct device *device, bool debts,
                              struct prediction *out)
@@ -213,8 +217,8 @@ void chooser_predict(struct record *record, const struct device *device)
     record->predicted |= 1u << device->id;
 }
 
-/* Whether a device is better than the best so far at ns: of equal ones the
- * first. */
+/* Returns true if device `id` with predicted time `ns` beats the best one so
+ * far, which may be NULL.  The lower number wins a tie. */
 static bool better(double ns, uint32_t id, double best_ns,
                    const struct device *best)
 {
@@ -242,7 +246,8 @@ struct device *chooser_pick(struct tandem_context *context,
     candidates = chooser_eligible_candidates(context, record->query.cost_class,
                                              candidates);
     while (candidates != 0) {
-        /* What won last time first: most others then need no closer look. */
+        /* The last winner goes first, so that most other devices lose by
+         * their launch and run times alone. */
         const uint32_t id = candidates >> first & 1
                                 ? first
                                 : (uint32_t)__builtin_ctz(candidates);
@@ -269,7 +274,8 @@ struct device *chooser_pick(struct tandem_context *context,
 
 /* ---- after the launch ------------------------------------------------------- */
 
-/* Credits the storages whose transfers alone made device lose. */
+/* Adds migration credit to the storages if the device lost only because of
+ * their transfers. */
 static void debts_add(struct record *record, const struct device *device,
                       double chosen_ns)
 {
@@ -296,15 +302,15 @@ static void debts_add(struct record *record, const struct device *device,
     }
 }
 
-/* What an operator takes where all that it reads is there. */
+/* Returns the predicted time of an operator whose inputs are all resident. */
 static double resident_ns(const struct prediction *prediction)
 {
     return prediction->launch_ns + prediction->run_ns +
            prediction->download_ns + prediction->owed_ns - prediction->moved_ns;
 }
 
-/* What running on device saves against the best other one, had both all that
- * they read. */
+/* Returns the time that the device saves compared with the best other device if
+ * the inputs are resident on both. */
 static double gain_find(struct record *record, const struct device *device)
 {
     const struct tandem_context *context = device->context;
@@ -325,7 +331,8 @@ static double gain_find(struct record *record, const struct device *device)
     return positive(best - resident_ns(&record->predictions[device->id]));
 }
 
-/* Notes moves that are made on credit now, and what earlier ones earn. */
+/* Records the moves that this launch makes on credit, and distributes the time
+ * that it saves among all storages moved on credit. */
 static void moves_book(struct record *record, const struct device *device)
 {
     const struct query *query = &record->query;
@@ -359,6 +366,7 @@ static void moves_book(struct record *record, const struct device *device)
     }
 }
 
+/* Advances the virtual clock and the time until which the device is busy. */
 static void time_book(const struct prediction *prediction,
                       struct device *device)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of judged calls; see call_cache.h.
+ * The call cache; see call_cache.h.  The context's mutex must be held.
  */
 #include <config.h>
 
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether such calls are kept. */
+/* Returns true if the call can be cached: few operands and attributes, which a
+ * key can hold. */
 static bool call_kept(const struct call *call)
 {
     const struct tandem_op *op = call->op;
@@ -20,7 +21,8 @@ static bool call_kept(const struct call *call)
         (op->int_count > 0 && op->ints == NULL) ||
         (op->float_count > 0 && op->floats == NULL))
         return false;
-    /* What is partial of them changes as views are written. */
+    /* In storages with gaps, operand.partial depends on the layouts written so
+     * far, so it cannot be cached. */
     for (uint32_t i = 0; i < call->output_count; i++) {
         if (call->outputs[i]->storage->gaps)
             return false;
@@ -28,12 +30,14 @@ static bool call_kept(const struct call *call)
     return true;
 }
 
+/* Returns the serial of an input tensor, or 0 for a scalar. */
 static uint64_t input_serial(const struct call *call, uint32_t input)
 {
     return call->inputs[input] != NULL ? call->inputs[input]->serial : 0;
 }
 
-/* 0 and 1 are forms, with kernels of their own; 2: it is no form. */
+/* Returns the GELU variant, 0 or 1, or 2 if activation_alpha is invalid.  Each
+ * variant has its own kernels. */
 static int64_t gelu_form(const struct tandem_gemm *gemm)
 {
     if (gemm->activation != TANDEM_OP_GELU || gemm->activation_alpha == 0)
@@ -41,12 +45,12 @@ static int64_t gelu_form(const struct tandem_gemm *gemm)
     return gemm->activation_alpha == 1 ? 1 : 2;
 }
 
-/* The k-th number beside the tensors that decides. */
+/* Returns the k-th attribute of the key. */
 static int64_t attribute(const struct call *call, uint32_t k)
 {
     const struct tandem_gemm *gemm = call->gemm;
 
-    /* adam: any step is as good as the first. */
+    /* Adam: all valid step numbers, from 1, share an entry. */
     if (gemm == NULL && k == 0 && call->op->id == TANDEM_OP_ADAM)
         return call->op->ints[0] < 1 ? call->op->ints[0] : 1;
     if (gemm == NULL)
@@ -138,8 +142,8 @@ void judged_query(struct judged *judged, struct query *out)
     out->work = &judged->work;
 }
 
-/* The first of these devices that computes at once and in host memory whatever
- * is asked. */
+/* Returns the first open device in `usable` (a mask) that is synchronous,
+ * computes in host memory and supports all core operators, or NULL. */
 static struct device *home_find(const struct tandem_context *context,
                                 uint32_t usable)
 {
@@ -154,6 +158,7 @@ static struct device *home_find(const struct tandem_context *context,
     return NULL;
 }
 
+/* Chooses the host fast path device of a cached call, see judged.home. */
 static struct device *home_choose(struct tandem_context *context,
                                   struct judged *judged)
 {

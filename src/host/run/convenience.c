@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shorthands of tandem_run.  Any thread.
+ * Wrappers of tandem_run for common operators.  Callable from any thread.
  */
 #include <config.h>
 
@@ -8,6 +8,7 @@
 #include "common/operator_table.h"
 #include "host/tensor/tensor.h"
 
+/* Checks that operator `op` exists and has `inputs` inputs and one output. */
 static enum tandem_status class_check(uint32_t op, uint32_t inputs,
                                       const char *function)
 {
@@ -43,7 +44,8 @@ enum tandem_status tandem_binary(struct tandem_context *context, uint32_t op,
     struct tandem_tensor *const inputs[] = {a, b};
     enum tandem_status status = class_check(op, 2, "tandem_binary");
 
-    /* A scalar's value would have no place to come from. */
+    /* NULL means a scalar input, but this function has no argument for its
+     * value. */
     if (status == TANDEM_OK && (a == NULL || b == NULL))
         status = last_error_set(TANDEM_INVALID_ARGUMENT, "%s: %s: NULL",
                              operator_name(op), a == NULL ? "a" : "b");

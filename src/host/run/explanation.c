@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Explanations of where operators ran, and of where they would.  Any thread.
+ * Explanations: on which device an operator ran or would run, and why.  The
+ * public functions lock the context's mutex.
  */
 #include <config.h>
 
@@ -12,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A thread's records are on the heap: a library that is opened late finds
- * little room for thread-local storage.  Contexts whose serials differ by a
- * multiple of RECORDS share one. */
+/* Number of records per thread.  The records are on the heap, because a library
+ * loaded with dlopen gets little static thread-local storage.  Contexts whose
+ * serials differ by a multiple of RECORDS share a record. */
 #define RECORDS 4u
 
 static __thread struct record *records;
@@ -33,8 +34,8 @@ static void key_make(void)
     key_made = pthread_key_create(&key, records_free) == 0;
 }
 
-/* Allocates the records of this thread.  If memory is short, `records` stays
- * NULL. */
+/* Allocates the records of this thread.  `records` stays NULL if memory is
+ * exhausted. */
 static void records_make(void)
 {
     struct record *made;
@@ -71,7 +72,7 @@ struct record *record_get(const struct tandem_context *context)
     return record;
 }
 
-/* Why device could not run it, or TANDEM_OK. */
+/* Returns the reason why the device could not run the call, or TANDEM_OK. */
 static uint32_t device_status(const struct record *record,
                               const struct device *device)
 {
@@ -127,7 +128,7 @@ void explanation_fill(struct tandem_context *context, struct record *record,
 
         if (device->duplicate && record->chosen != i)
             continue;
-        /* Those that could not win whatever the transfers. */
+        /* chooser_pick skips devices that lose even without transfers. */
         if (!(record->predicted >> i & 1))
             chooser_predict(record, device);
         candidate_fill(record, device,
@@ -176,7 +177,7 @@ enum tandem_status tandem_explain_last(struct tandem_context *context,
     return status;
 }
 
-/* Asks each device whether it serves the operator and is ready. */
+/* Marks the devices that do not support the call or must compile first. */
 static void candidates_ask(struct call *call, struct record *record,
                            const struct device *forced)
 {
@@ -216,7 +217,8 @@ static enum tandem_status call_explain(struct call *call,
     status = call_start(call, &record, &forced, &judged);
     if (status == TANDEM_OK) {
         candidates_ask(call, &record, forced);
-        /* By cost: a compile is a matter of the moment. */
+        /* Pick by run time only: a device that must compile first is slower
+         * just once. */
         unready = record.unready;
         record.unready = 0;
         chosen = chooser_pick(context, &record, context->usable);

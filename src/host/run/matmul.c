@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix products of tensors: shapes and strides become a struct tandem_gemm.
- * An input whose strides it cannot express is copied first.
+ * Matrix multiplication of tensors: converts shapes and strides to a struct
+ * tandem_gemm.  Inputs whose strides it cannot express are copied first.
+ * Callable from any thread; the functions lock the context's mutex.
  */
 #include <config.h>
 
@@ -14,7 +15,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A tensor of rank 2 or 3 as matrices. */
+/* A tensor of rank 2 or 3 as a batch of matrices.  Strides count elements. */
 struct matrices {
     int64_t rows, columns, batch;
     int64_t row_stride, column_stride, batch_stride;
@@ -41,7 +42,8 @@ static enum tandem_status matrices_read(const char *name,
     return TANDEM_OK;
 }
 
-/* For matrices of which nothing is read or written. */
+/* Replaces the strides by those of contiguous matrices, with batch stride 0.
+ * For matrices that are not accessed, or that were copied. */
 static void strides_forget(struct matrices *matrices)
 {
     matrices->column_stride = 1;
@@ -60,8 +62,9 @@ static enum tandem_status c_strides_fail(const struct matrices *c)
                        c->batch, c->rows, c->columns, c->columns);
 }
 
-/* The leading dimension of an operand that is stored with `across` elements a
- * row, `stride` from row to row, where there are `along` rows; 0: none. */
+/* Returns the leading dimension of a matrix with `along` rows of `across`
+ * contiguous elements, with `stride` elements from row to row.  Returns 0 if
+ * the rows overlap or run backwards. */
 static int64_t leading(int64_t along, int64_t across, int64_t stride)
 {
     const int64_t least = across > 0 ? across : 1;
@@ -71,8 +74,8 @@ static int64_t leading(int64_t along, int64_t across, int64_t stride)
     return stride >= least ? stride : 0;
 }
 
-/* Fills out's ld and batch stride and reads off whether it is transposed.
- * Returns false if a struct tandem_matrix cannot express the strides. */
+/* Sets out->ld, out->batch_stride and *out_transposed.  Returns false if a
+ * struct tandem_matrix cannot express the strides. */
 static bool matrix_make(const struct matrices *from, bool may_transpose,
                         struct tandem_matrix *out, bool *out_transposed)
 {
@@ -93,7 +96,8 @@ static bool matrix_make(const struct matrices *from, bool may_transpose,
 
 /* ---- copies ------------------------------------------------------------------ */
 
-/* Returns true if c shares a byte with an input, which a copy would hide. */
+/* Returns true if c shares a byte with an input.  Must be checked before the
+ * input is copied, because call_check sees only the copy. */
 static bool overlaps_c(const struct tandem_tensor *input,
                        const struct tandem_tensor *c)
 {
@@ -111,8 +115,8 @@ static bool overlaps_c(const struct tandem_tensor *input,
                                        input->desc.byte_offset));
 }
 
-/* Starts the copy of an input to a new tensor without gaps, which replaces it
- * in matmul->tensors. */
+/* Enqueues the copy of an input to a new contiguous tensor, which replaces the
+ * input in matmul->tensors. */
 static enum tandem_status input_copy(struct matmul *matmul, uint32_t place,
                                      const char *name, uint32_t device)
 {
@@ -140,7 +144,7 @@ void call_end_matmul(struct matmul *matmul)
         tandem_tensor_destroy(matmul->copies[i]);
 }
 
-/* a or b in a product that has elements. */
+/* Converts the strides of a or b, after a copy of the tensor if necessary. */
 static enum tandem_status input_make(struct matmul *matmul, uint32_t place,
                                      uint32_t device, const char *name,
                                      struct matrices *from,
@@ -160,7 +164,7 @@ static enum tandem_status input_make(struct matmul *matmul, uint32_t place,
     return TANDEM_OK;
 }
 
-/* ---- the product -------------------------------------------------------------- */
+/* ---- the struct tandem_gemm --------------------------------------------------- */
 
 static enum tandem_status bias_judge(const struct tandem_tensor *bias,
                                      struct tandem_gemm *gemm)
@@ -205,8 +209,9 @@ static enum tandem_status shapes_check(const struct matrices *a,
     return TANDEM_OK;
 }
 
-/* Judges the live tensors a, b, c and perhaps bias, and fills all of gemm that
- * does not depend on strides of inputs. */
+/* Checks the shapes and dtypes of a, b, c and the bias, if there is one.  Fills
+ * `out` with a, b and c, and all fields of gemm that do not depend on the
+ * strides of inputs. */
 static enum tandem_status tensors_judge(const struct matmul *matmul,
                                         struct matrices out[3],
                                         struct tandem_gemm *gemm)
@@ -251,7 +256,8 @@ static void operand_place(const struct tandem_tensor *tensor,
     out->byte_offset = tensor->desc.byte_offset;
 }
 
-/* Copies inputs where it must, and fills the rest of gemm. */
+/* Copies inputs if necessary and fills the fields of gemm that depend on their
+ * strides. */
 static enum tandem_status inputs_make(struct matmul *matmul, uint32_t device,
                                       struct matrices *a, struct matrices *b,
                                       struct tandem_gemm *gemm)
@@ -280,8 +286,8 @@ static enum tandem_status inputs_make(struct matmul *matmul, uint32_t device,
     return TANDEM_OK;
 }
 
-/* A product without elements, of which nothing is read.  struct tandem_gemm has
- * no batch of 0. */
+/* Clears the sizes if c has no elements.  The batch is 1, because struct
+ * tandem_gemm does not allow 0. */
 static void gemm_empty(struct tandem_gemm *gemm)
 {
     gemm->m = gemm->n = gemm->k = 0;
@@ -307,7 +313,8 @@ static enum tandem_status tensors_check(struct tandem_context *context,
     return status;
 }
 
-/* Reads the caller's options, or the defaults. */
+/* Copies the caller's options, which may be of an older version of the struct.
+ * If `from` is NULL, `out` gets the defaults. */
 static enum tandem_status options_read(const struct tandem_matmul_options *from,
                                        struct tandem_matmul_options *out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Judging of calls: handles, counts, shapes; see run.h.  Any thread, or locked
- * where run.h says so.
+ * Argument checks of operator calls: handles, counts, shapes; see run.h, also
+ * for the functions that need the context's mutex.
  */
 #include <config.h>
 
@@ -17,6 +17,7 @@ static bool tensor_good(const struct tandem_tensor *tensor,
     return handle_live(&tensor_pool, tensor) && tensor->context == context;
 }
 
+/* Sets the error message for an invalid operand. */
 static enum tandem_status operand_fail(const struct tandem_tensor *tensor,
                                         const struct tandem_context *context,
                                         const char *op, const char *side,
@@ -87,7 +88,7 @@ enum tandem_status call_make(struct call *call, struct tandem_context *context,
     return TANDEM_OK;
 }
 
-/* A address_range_fn: a descriptor's buffer is its storage. */
+/* An address_range_fn for descriptors whose buffer is a struct storage. */
 static enum tandem_status storage_span(const void *user,
                                        const struct tandem_buffer *buffer,
                                        struct memory_span *out)

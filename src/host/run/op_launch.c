@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call on one device: whether it serves it, its operands put there, the
- * launch; see run.h.  Locked.
+ * A call on one device: checks for support, moves the operands, and launches;
+ * see run.h.  The context's mutex must be held.
  */
 #include <config.h>
 
@@ -80,8 +80,8 @@ enum tandem_status call_launch_once(const struct call *call,
                                  call->output_count);
 }
 
-/* Puts every operand where the device can use it.  May wait: then some may have
- * been moved away again. */
+/* Makes every operand resident on the device.  If the function waited, another
+ * thread may have moved some operands away again. */
 static enum tandem_status operands_place(const struct query *query,
                                          struct device *device)
 {
@@ -103,7 +103,7 @@ static enum tandem_status operands_place(const struct query *query,
             storage_buffer_renew(storage, device);
             status = storage_buffer_make(storage, device);
         }
-        /* Others that compute in host memory may be at it still. */
+        /* Other zero-copy devices may still use the host copy. */
         if (status == TANDEM_OK && operand->written &&
             storage_shared(storage, device))
             status = storage_host_release(storage,
@@ -116,7 +116,7 @@ static enum tandem_status operands_place(const struct query *query,
     return status;
 }
 
-/* Places the operands again and again until there was nothing to wait for. */
+/* Repeats operands_place until it does not have to wait. */
 static enum tandem_status operands_settle(struct record *record,
                                           struct device *device)
 {
@@ -125,7 +125,7 @@ static enum tandem_status operands_settle(struct record *record,
     enum tandem_status status = operands_place(&record->query, device);
 
     while (unlocks != context->unlocks) {
-        /* It may be another call's by now. */
+        /* Another thread may have replaced the cache entry. */
         record->query.work = NULL;
         if (status != TANDEM_OK)
             return status;
@@ -138,8 +138,8 @@ static enum tandem_status operands_settle(struct record *record,
     return status;
 }
 
-/* What is written between bytes of others' can be brought home only where it
- * is known. */
+/* Registers the layouts of outputs in storages with gaps.  A later download
+ * copies only registered layouts to the caller's memory. */
 static enum tandem_status outputs_claim(const struct call *call)
 {
     enum tandem_status status = TANDEM_OK;
@@ -175,7 +175,6 @@ enum tandem_status call_launch(const struct call *call, struct record *record,
     }
 }
 
-/* The launch succeeded. */
 void call_launched(struct record *record, struct device *device)
 {
     const struct query *query = &record->query;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the chooser needs to know of a call: its operands, their sizes and where
- * they are, and whether a device is forced; see run.h.  Locked.
+ * Prepares the placement request of a call: its operands, their sizes and
+ * locations, and the device that is forced, if any; see run.h.  The context's
+ * mutex must be held.
  */
 #include <config.h>
 
@@ -12,6 +13,7 @@
 
 #include <string.h>
 
+/* Returns the entry of the tensor's storage; appends an entry if necessary. */
 static struct operand *operand_add(struct operand *operands, uint32_t *count,
                                    const struct tandem_tensor *tensor)
 {
@@ -28,7 +30,7 @@ static struct operand *operand_add(struct operand *operands, uint32_t *count,
     return operand;
 }
 
-/* The storages that the call reads and writes. */
+/* Lists the storages that the call uses and returns their number. */
 static uint32_t operands_find(const struct call *call, struct operand *out)
 {
     uint32_t count = 0;
@@ -41,7 +43,7 @@ static uint32_t operands_find(const struct call *call, struct operand *out)
         struct operand *operand = operand_add(out, &count, call->outputs[i]);
 
         operand->written = true;
-        /* What the output leaves alone must be there, too. */
+        /* Content that the output does not cover must be kept. */
         operand->partial |= !tensor_covers(call->outputs[i]);
         if (call->gemm != NULL && call->gemm->beta != 0)
             operand->read = true;
@@ -49,6 +51,7 @@ static uint32_t operands_find(const struct call *call, struct operand *out)
     return count;
 }
 
+/* Adds a tensor to the byte count and to the largest element count. */
 static void query_count(struct judged *out, const struct tandem_tensor *tensor)
 {
     const double elements = (double)tensor->elements;
@@ -58,8 +61,8 @@ static void query_count(struct judged *out, const struct tandem_tensor *tensor)
         out->elements = elements;
 }
 
-/* Element-wise work and copies: one curve where every operand is row-major,
- * another where one is not. */
+/* Returns the cost class.  Elementwise operators and copies belong to
+ * TANDEM_COST_STRIDED if an operand is not row-major. */
 static uint32_t cost_class_find(const struct call *call, bool contiguous)
 {
     switch (call->row->op_class) {
@@ -78,7 +81,7 @@ static uint32_t cost_class_find(const struct call *call, bool contiguous)
     }
 }
 
-/* What the chooser needs to know of the call's shapes. */
+/* Computes the cost class and the sizes of the call from the shapes. */
 static void shapes_measure(const struct call *call, struct judged *out)
 {
     bool contiguous = true;
@@ -95,7 +98,7 @@ static void shapes_measure(const struct call *call, struct judged *out)
         query_count(out, call->outputs[i]);
         contiguous &= call->outputs[i]->contiguous;
     }
-    /* Of the data, gather reads as much as it writes. */
+    /* Gather reads only as many data elements as it writes. */
     if (call->row->op_class == TANDEM_CLASS_GATHER) {
         out->bytes -= (double)call->inputs[0]->bytes;
         out->bytes += (double)call->outputs[0]->bytes;
@@ -110,8 +113,9 @@ static void shapes_measure(const struct call *call, struct judged *out)
     }
 }
 
-/* Judges the call, or remembers that it was good, and fills the part of the
- * query that depends on its shapes alone. */
+/* Checks the call unless the cache says that it passed before, and fills the
+ * fields of the query that depend only on the shapes.  *out_judged is the cache
+ * entry, or NULL. */
 static enum tandem_status call_judge(const struct call *call,
                                      struct query *query,
                                      struct judged **out_judged)
@@ -145,7 +149,7 @@ static enum tandem_status call_judge(const struct call *call,
     return TANDEM_OK;
 }
 
-/* Where an operand is now. */
+/* Updates the location and the expected readers of an operand. */
 static void operand_locate(struct operand *operand)
 {
     const struct storage *storage = operand->storage;
@@ -181,6 +185,8 @@ enum tandem_status query_locate(struct query *query)
     return TANDEM_OK;
 }
 
+/* Sets *out_forced to the device that the call or the context demands, or NULL.
+ * Enumerates devices if necessary. */
 static enum tandem_status device_settle(struct call *call,
                                         struct device **out_forced)
 {
@@ -201,7 +207,7 @@ static enum tandem_status device_settle(struct call *call,
     return TANDEM_OK;
 }
 
-/* Devices that compute the operator wrong do not serve it. */
+/* Sets the status of the devices that are blocked for the operator. */
 static void rejections_note(struct record *record)
 {
     for (uint32_t i = 0; i < TANDEM_MAX_DEVICES; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Running operators: the choice of a device, what is tried when one fails; see
- * run.h.
+ * Runs operators: chooses a device and tries the next one after a failure; see
+ * run.h.  The static functions need the context's mutex.
  */
 #include <config.h>
 
@@ -24,7 +24,8 @@ static void observers_call(struct call *call, struct record *record, bool after)
     context->observer(context->observer_user, &explanation, after);
 }
 
-/* Runs it on device: moves, launches and, where asked to, measures. */
+/* Runs the call on the device: moves operands, launches, and measures the time
+ * if the context asks for it.  May wait. */
 static enum tandem_status call_execute(struct call *call,
                                        struct record *record,
                                        struct device *device)
@@ -56,7 +57,7 @@ static enum tandem_status call_execute(struct call *call,
     return TANDEM_OK;
 }
 
-/* device could not run it: the next best may. */
+/* Excludes a device that could not run the call and logs the reason. */
 static void candidate_drop(struct call *call, struct record *record,
                            const struct device *device,
                            enum tandem_status status)
@@ -70,8 +71,9 @@ static void candidate_drop(struct call *call, struct record *record,
                 message_get());
 }
 
-/* Whether device, the best by cost, serves the operator and needs no compiler;
- * else it is dropped, or marked as not ready. */
+/* Returns true if the device supports the call and need not compile first.
+ * Otherwise excludes the device, or marks it as not ready and starts the
+ * compilation in the background. */
 static bool candidate_good(struct call *call, struct record *record,
                            struct judged *judged, struct device *device)
 {
@@ -103,8 +105,8 @@ static bool candidate_good(struct call *call, struct record *record,
     return false;
 }
 
-/* A device that computes the operator wrong does not run it, asked for by name
- * or not: the caller would not know. */
+/* Fails if the forced device is blocked because it computes the operator wrong.
+ * Running anyway would give wrong results silently. */
 static enum tandem_status rejection_check(const struct call *call,
                                           const struct record *record,
                                           const struct device *device)
@@ -119,7 +121,8 @@ static enum tandem_status rejection_check(const struct call *call,
                        device->profile != NULL ? device->profile : "");
 }
 
-/* No device could run it; last: why the last one that was tried could not. */
+/* Returns the error after all devices failed: `last`, whose message is set, or,
+ * if `last` is TANDEM_NO_DEVICE, an error that no device was tried. */
 static enum tandem_status call_fail(const struct call *call,
                                     const struct record *record,
                                     enum tandem_status last)
@@ -138,8 +141,8 @@ static enum tandem_status call_fail(const struct call *call,
                        call->row->name);
 }
 
-/* After a failure on one device: whether what the call reads is still there,
- * and where.  Keeps the message. */
+/* Updates the operand locations after a failure.  Returns true if all inputs
+ * can still be read.  Preserves the error message of the failure. */
 static bool inputs_kept(struct record *record, enum tandem_status failure)
 {
     char message[512];
@@ -151,6 +154,7 @@ static bool inputs_kept(struct record *record, enum tandem_status failure)
     return kept;
 }
 
+/* Runs the call on the fastest device that can run it. */
 static enum tandem_status call_place(struct call *call, struct record *record,
                                      struct judged *judged)
 {
@@ -163,7 +167,7 @@ static enum tandem_status call_place(struct call *call, struct record *record,
             chooser_pick(context, record, context->usable);
 
         if (device == NULL && record->unready != 0) {
-            /* Nothing else serves it: its compiler is worth waiting for. */
+            /* No ready device is left, so wait for the compilation. */
             const uint32_t unready = record->unready;
 
             record->unready = 0;
@@ -180,7 +184,8 @@ static enum tandem_status call_place(struct call *call, struct record *record,
         candidate_drop(call, record, device, status);
         if (unlocks == context->unlocks)
             continue;
-        /* It waited: the entry may be another call's, devices may be lost. */
+        /* The mutex was released: another call may have replaced the cache
+         * entry, and devices may be lost. */
         judged = NULL;
         record->predicted = 0;
         if (!inputs_kept(record, status))
@@ -188,16 +193,17 @@ static enum tandem_status call_place(struct call *call, struct record *record,
     }
 }
 
-/* Whether the operand's next reader is expected to be elsewhere than in host
- * memory. */
+/* Returns true if the expected next reader of the operand cannot use the host
+ * copy. */
 static bool leaves_home(const struct operand *operand)
 {
     return operand->reader != 0 &&
            !(operand->home >> (operand->reader - 1) & 1);
 }
 
-/* The way of most small operators: nobody can beat the device that computes in
- * host memory, and what is read is there.  false: any other case. */
+/* Host fast path, which most small operators take: launches the call at once if
+ * the inputs are on the host and no device can beat the one that computes in
+ * host memory.  Returns false if the call must be placed instead. */
 static bool host_fast_path_run(struct call *call, struct record *record,
                      struct judged *judged, enum tandem_status *out_status)
 {
@@ -266,7 +272,7 @@ enum tandem_status call_run(struct call *call)
         if (status == TANDEM_OK)
             status = call_execute(call, record, forced);
     }
-    /* The entry may be another call's when this one is explained. */
+    /* Another call may replace the cache entry before this one is explained. */
     record->query.work = NULL;
     if (status != TANDEM_OK)
         record->context = NULL;
