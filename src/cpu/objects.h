@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the CPU plugin share: its objects, and the entries of its
- * table.  Work runs inside the call that asks for it, so a stream has no queue
- * and an event has passed when it is recorded.
+ * Declarations that the files of the CPU plugin share: its objects and the
+ * functions of its backend table.  Every operation completes inside the call
+ * that requests it, so a stream has no queue and a recorded event is complete.
  */
 #ifndef TANDEM_CPU_OBJECTS_H
 #define TANDEM_CPU_OBJECTS_H
@@ -18,20 +18,20 @@
 
 #define CPU_VERSION "0.1.0"
 
-/* Every handle begins so: where it is in the device's list of its kind. */
+/* First member of every handle: its links in the device's list of its kind. */
 struct owned {
     struct handle handle;
     struct tandem_device *device;
     struct owned *next, *previous;
 };
 
-/* The blocks of one size class that wait to be used again. */
+/* Link in the free list of a size class, stored in the free block itself. */
 struct free_block {
     struct free_block *next;
 };
 #define MEMORY_CLASSES 192u
 
-/* Guarded by tandem_device.mutex. */
+/* Free lists and statistics; guarded by tandem_device.mutex. */
 struct memory {
     struct free_block *free[MEMORY_CLASSES];
     struct tandem_memory_stats stats;
@@ -39,11 +39,11 @@ struct memory {
 
 struct tandem_device {
     struct handle handle;
-    pthread_mutex_t mutex; /* lists and memory */
+    pthread_mutex_t mutex; /* guards the three lists and `memory` */
     struct owned *streams, *events, *buffers;
     struct memory memory;
-    uint64_t machine_bytes;        /* of memory; no allocation is larger */
-    const struct kernels *kernels; /* of the chosen instruction set */
+    uint64_t machine_bytes;        /* physical memory; limits an allocation */
+    const struct kernels *kernels; /* table of the chosen instruction set */
     struct pool *pool;
 };
 
@@ -54,18 +54,18 @@ struct tandem_stream {
 
 struct tandem_event {
     struct owned owned;
-    struct tandem_stream *stream; /* compared, never followed */
+    struct tandem_stream *stream; /* only compared: may be destroyed */
     bool profiling;
-    uint64_t at_ns; /* profiling only */
+    uint64_t at_ns; /* CLOCK_MONOTONIC; set only if profiling is true */
 };
 
 struct tandem_buffer {
     struct owned owned;
     unsigned char *base;
-    uint64_t bytes;       /* that the caller asked for */
-    uint64_t block_bytes; /* that were taken; 0 where the memory is imported */
-    uint32_t size_class;  /* MEMORY_CLASSES: not kept for reuse */
-    uint32_t maps;        /* open ones; read and written atomically */
+    uint64_t bytes;       /* size that the caller requested */
+    uint64_t block_bytes; /* size of the allocated block; 0 if imported */
+    uint32_t size_class;  /* MEMORY_CLASSES if the block is never cached */
+    uint32_t maps;        /* number of open maps; accessed atomically */
 };
 
 extern struct handle_pool device_pool, stream_pool, event_pool, buffer_pool;
@@ -79,13 +79,14 @@ enum tandem_status device_open(uint32_t index,
                                const struct tandem_open_options *options,
                                struct tandem_device **out_device);
 void device_close(struct tandem_device *device);
-/* TANDEM_OK where device is open. */
+/* Returns TANDEM_OK if device is open, else sets the last error. */
 enum tandem_status device_check(const struct tandem_device *device);
-/* A new object of pool in the device's list; NULL when memory is out. */
+/* Allocates an object from pool and adds it to the device's list.  Returns NULL
+ * if memory is exhausted.  Locks the device's mutex, as owned_free does. */
 void *owned_new(struct handle_pool *pool, struct tandem_device *device,
                 struct owned **list);
 void owned_free(struct handle_pool *pool, struct owned **list, void *object);
-/* With the device's mutex held. */
+/* The caller of owned_link and owned_unlink holds the device's mutex. */
 void owned_link(struct owned **list, struct owned *object);
 void owned_unlink(struct owned **list, struct owned *object);
 
@@ -104,7 +105,7 @@ enum tandem_status memory_stats(struct tandem_device *device,
                                 struct tandem_memory_stats *out_stats);
 enum tandem_status memory_trim(struct tandem_device *device,
                                uint64_t keep_bytes);
-/* Bytes of memory of this machine. */
+/* Returns the physical memory of this machine in bytes; 0 if unknown. */
 uint64_t memory_of_machine(void);
 
 /* ---- transfer.c --------------------------------------------------------- */
@@ -170,14 +171,15 @@ enum tandem_status launch_run(struct tandem_stream *stream,
 
 /* ---- gemm.c ------------------------------------------------------------- */
 
-/* Whether this BLAS can take the checked product. */
+/* Returns TANDEM_UNSUPPORTED if a dimension exceeds the range of the BLAS's
+ * integers.  gemm has passed check_gemm. */
 enum tandem_status gemm_supports(const struct tandem_gemm *gemm);
 enum tandem_status gemm_run(struct tandem_stream *stream,
                             const struct tandem_gemm *gemm);
 
-/* ---- the operators: checked calls, in the caller's thread --------------- */
+/* ---- operators: called with checked arguments, from the caller's thread - */
 
-/* One call of launch. */
+/* Arguments of one call of launch. */
 struct work {
     struct tandem_device *device;
     const struct tandem_op *op;
@@ -197,13 +199,14 @@ void dot_run(const struct work *work);
 void softmax_run(const struct work *work);
 void cross_entropy_run(const struct work *work);
 
-/* Where element (0, ..., 0) lies. */
+/* Returns the address of element (0, ..., 0). */
 static inline void *tensor_data(const struct tandem_tensor_desc *tensor)
 {
     return tensor->buffer->base + tensor->byte_offset;
 }
 
-/* address_range_fn over this plugin's buffers; user is the device. */
+/* address_range_fn that check_op calls: writes the memory range of buffer.
+ * Fails unless buffer is live, unmapped and belongs to the device `user`. */
 enum tandem_status buffer_span(const void *user,
                                const struct tandem_buffer *buffer,
                                struct memory_span *out);

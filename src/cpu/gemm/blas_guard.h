@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threads of the CBLAS.  Their number belongs to the process, which may
- * use the same library itself: it is lowered for the time of a product where
- * the device may use fewer, and never raised.  Any thread.
+ * Controls the threads of the CBLAS and protects its calls against fork.  The
+ * host process may use the same library, so its thread count is only lowered
+ * for the duration of a product and never raised.  Callable from any thread.
  */
 #ifndef TANDEM_CPU_GEMM_BLAS_GUARD_H
 #define TANDEM_CPU_GEMM_BLAS_GUARD_H
@@ -13,31 +13,34 @@
 
 #include <tandem/backend.h>
 
-/* Lets products use at most threads until blas_release.  False where they do
- * so already: then there is nothing to release.  Call blas_ready first. */
+/* Limits the CBLAS to `threads` threads until blas_release.  Returns false if
+ * the CBLAS is within the limit already; the caller must not call blas_release
+ * in that case.  Call blas_ready first. */
 bool blas_limit(uint32_t threads);
 void blas_release(void);
 
-/* OpenBLAS ends its threads before a fork, and the next call starts them again,
- * in the parent as in the child.  If the system refuses one, OpenBLAS prints to
- * stderr and raises SIGINT.  Returns TANDEM_OK if that cannot happen, else
- * TANDEM_OUT_OF_MEMORY with a message. */
+/* Checks that OpenBLAS can restart its threads.  OpenBLAS ends them before a
+ * fork, and its next call starts them again in the parent and in the child.  If
+ * the system refuses a thread, OpenBLAS prints to stderr and raises SIGINT.
+ * Returns TANDEM_OUT_OF_MEMORY with a message if that could happen. */
 enum tandem_status blas_ready(void);
 
-/* Each call of the CBLAS is between these: a fork waits for those under way,
- * and they for it, for at most a while.  The child would find the locks that it
- * takes as other threads left them, and wait for ever, in exit too. */
+/* Enclose every call of the CBLAS.  A fork waits for calls in progress, up to a
+ * timeout, and blas_enter waits for a fork in progress.  Otherwise the child
+ * could inherit a CBLAS lock that another thread held, and deadlock in its next
+ * product or at exit. */
 void blas_enter(void);
 void blas_leave(void);
-/* Has forks wait so from now on, and blas_ready know of them; false: no
- * memory. */
+/* Installs the fork handlers that blas_enter and blas_ready rely on.  Returns
+ * false if memory is exhausted. */
 bool blas_fork_guard_install(void);
 
-/* Why products are slower than they need be: the CBLAS took kernels for less
- * than the instruction set level, which this processor has.  Writes it as a
- * sentence; false where there is nothing to say. */
+/* Writes a warning to out if OpenBLAS selected kernels for an older instruction
+ * set than `level`, which this processor has.  Returns false if there is no
+ * reason for a warning. */
 bool blas_complain(const char *level, char *out, size_t bytes);
-/* " openblas:", and whose kernels it runs; "" of another CBLAS. */
+/* Writes " openblas:" and the name of the core whose kernels OpenBLAS runs, or
+ * an empty string for another CBLAS. */
 void blas_name(char *out, size_t bytes);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of element-wise operators with two inputs, in plain C that the compiler
- * can vectorize: one loop for each combination of inputs that repeat.
+ * Loops of element-wise operators with two inputs, in plain C that the compiler
+ * can vectorize: one loop for each combination of constant inputs.
  */
 #ifndef TANDEM_CPU_KERNELS_BINARY_ROWS_H
 #define TANDEM_CPU_KERNELS_BINARY_ROWS_H
@@ -15,7 +15,7 @@
         out[i] = (out_type)(expression);                                       \
     }
 
-/* Defines row_<name>, whose results are the expression of inputs x and y. */
+/* Defines row_<name>, which computes `expression` of the inputs x and y. */
 #define BINARY(name, type, out_type, expression)                               \
     static void row_##name(const struct row *row)                              \
     {                                                                          \

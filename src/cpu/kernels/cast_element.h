@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The casts between f32, i32, i64, u8 and bool, and of integers to bf16, one
- * element each.  cast.c makes loops of them for any strides, vectorized_loops.h
- * those for dense rows.  Pure functions.
+ * Casts of one element between f32, i32, i64, u8 and bool, and from integers to
+ * bf16.  cast.c defines strided loops over them, vectorized_loops.h loops over
+ * dense rows.  Pure functions.
  */
 #ifndef TANDEM_CPU_KERNELS_CAST_ELEMENT_H
 #define TANDEM_CPU_KERNELS_CAST_ELEMENT_H
@@ -66,16 +66,16 @@ static inline int32_t i64_to_i32(int64_t x)
 
 #define TO_U8(x) ((x) > 255 ? 255 : (x) < 0 ? 0 : (x))
 
-/* bf16_round of a number. */
+/* Rounds x, which is not NaN, to bf16. */
 static inline uint16_t number_round(float x)
 {
     uint32_t bits = float_bits(x);
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-/* Integers of more than 24 bits would be rounded twice, first to f32.  Bits far
- * below the last one of a bf16 count only as being zero or not: they become a
- * single bit, and f32 holds the rest. */
+/* Rounds x to bf16 once.  Converting an integer of more than 24 bits to f32
+ * would round it twice.  The low 8 bits matter only as zero or nonzero, so
+ * they are replaced by a sticky bit, and f32 holds the rest exactly. */
 static inline uint16_t i32_to_bf16(int32_t x)
 {
     bool exact = (uint32_t)x + (1u << 24) <= 1u << 25;
@@ -83,7 +83,8 @@ static inline uint16_t i32_to_bf16(int32_t x)
     return number_round((float)((x ^ low) | (low != 0) << 7));
 }
 
-/* Rounds to f32 towards zero and sets the last bit if that is inexact. */
+/* Rounds to f32 toward zero, sets the last bit if the result is inexact
+ * (round to odd), and rounds that to bf16. */
 static inline uint16_t i64_to_bf16(int64_t x)
 {
     float nearest = (float)x;
@@ -120,9 +121,9 @@ static inline uint16_t i64_to_bf16(int64_t x)
     X(u8, uint8_t, bf16, uint16_t, float_bits(x) >> 16)                        \
     X(f16, uint16_t, f16, uint16_t, x | ((x & 0x7fffu) > 0x7c00u ? 0x200u : 0))
 
-/* Rows: from f32, i32, i64, u8 (which a bool is read as, holding 0 or 1).
- * Columns: to f32, i32, i64, u8, bool, bf16.  In place of f32 to bf16, which
- * bf16_narrow does, there is f16 to f16. */
+/* Rows are the source types f32, i32, i64 and u8; a bool is read as u8 0 or 1.
+ * Columns are the target types f32, i32, i64, u8, bool and bf16.  The entry of
+ * f32 to bf16 holds f16 to f16, because bf16_narrow casts f32 to bf16. */
 #define CAST_TABLE                                                             \
     {                                                                          \
         {u32_u32, f32_i32, f32_i64, f32_u8, f32_bool, f16_f16},                \

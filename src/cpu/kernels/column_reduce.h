@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reductions whose results lie side by side in the input: many columns are
- * reduced at once, row by row.  Pure functions over checked layouts.
+ * Column reductions: neighboring results come from contiguous input columns, so
+ * the loops reduce many columns at once, row by row.  Layouts are checked.
  */
 #ifndef TANDEM_CPU_KERNELS_COLUMN_REDUCE_H
 #define TANDEM_CPU_KERNELS_COLUMN_REDUCE_H
@@ -9,18 +9,19 @@
 #include "common/iteration_space.h"
 #include "cpu/objects.h"
 
-/* Columns that are reduced together, at most: enough for a page of each row. */
+/* Maximum number of columns reduced together: a 4 KiB page of each row. */
 #define COLUMNS 1024
 
-/* Whether the walk across columns is the faster one. */
+/* Returns true if the column reduction is faster than reducing row by row. */
 bool columns_suit(const struct layout_reduction *layout);
-/* work->op over a layout that suits. */
+/* Runs the reduction work->op; columns_suit(layout) must be true.  out is i64
+ * for argmax and argmin. */
 void columns_run(const struct work *work, const struct layout_reduction *layout,
                  const float *in, float *out);
 
 /* Returns the f32 result of a reduction of n elements; defined in reduce.c.
- * value is their product, maximum or minimum.  Operators that need no sum or no
- * value ignore it. */
+ * value is their product, maximum or minimum.  An operator ignores `sum` or
+ * `value` if it does not need that argument. */
 float reduction_finish(uint32_t op, double sum, float value, int64_t n);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walking the outer axes of a layout, and the attributes of element-wise
- * operators.  Pure functions.
+ * Iteration over the outer axes of a layout, and conversion of the attributes
+ * of element-wise operators.  Pure functions.
  */
 #ifndef TANDEM_CPU_KERNELS_ELEMENTWISE_H
 #define TANDEM_CPU_KERNELS_ELEMENTWISE_H
@@ -9,10 +9,11 @@
 #include "common/iteration_space.h"
 #include "cpu/kernels/kernel_table.h"
 
-/* The attributes of a checked op in the form of its row; out is zeroed. */
+/* Converts the attributes of a checked op to the form that its row function
+ * reads.  The caller has zeroed out. */
 void elementwise_params(struct params *out, const struct tandem_op *op);
 
-/* The index, over all axes but the innermost, of row number line. */
+/* Computes the index of row number `line` over all axes but the innermost. */
 static inline void layout_seek(const struct layout *layout, int64_t line,
                                int64_t *index)
 {
@@ -22,7 +23,8 @@ static inline void layout_seek(const struct layout *layout, int64_t line,
     }
 }
 
-/* Elements from an operand's start to the start of the row at index. */
+/* Returns the offset in elements from an operand's start to the row at index.
+ */
 static inline int64_t layout_offset(const struct layout *layout,
                                     uint32_t operand, const int64_t *index)
 {
@@ -32,8 +34,8 @@ static inline int64_t layout_offset(const struct layout *layout,
     return offset;
 }
 
-/* Moves index and the operands' pointers to the next row; after the last one
- * they are at the first again. */
+/* Advances index and the operands' pointers to the next row.  After the last
+ * row they point to the first row again. */
 static inline void layout_next(const struct layout *layout, int64_t *index,
                                unsigned char **pointers, const uint32_t *bytes)
 {

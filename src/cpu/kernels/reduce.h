@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walking the kept and the reduced elements of a reduction.  Pure functions.
+ * Iteration over the kept and the reduced axes of a reduction.  Pure functions.
  */
 #ifndef TANDEM_CPU_KERNELS_REDUCE_H
 #define TANDEM_CPU_KERNELS_REDUCE_H
@@ -8,7 +8,7 @@
 #include "common/iteration_space.h"
 #include "cpu/kernels/kernel_table.h"
 
-/* A place in a layout of at most two operands, every axis counted. */
+/* Position in a layout of at most two operands, over all axes. */
 struct cursor {
     int64_t index[TANDEM_MAX_RANK];
     int64_t offsets[2]; /* elements from each operand's start */
@@ -27,8 +27,8 @@ static inline void cursor_seek(struct cursor *cursor,
     }
 }
 
-/* Moves on by steps along axis and the axes outside it; the steps must not
- * pass the end of the axis. */
+/* Advances by `steps` along axis.  At the end of the axis, wraps and carries
+ * into the axes outside it; the steps must not go past the end of the axis. */
 static inline void cursor_move(struct cursor *cursor,
                                const struct layout *layout, uint32_t axis,
                                int64_t steps)
@@ -46,7 +46,8 @@ static inline void cursor_move(struct cursor *cursor,
     }
 }
 
-/* Over n elements step apart, dense or packed in pieces. */
+/* Reduce n elements that are `step` apart.  If step is not 1, the elements are
+ * packed in pieces of PACK_ELEMENTS. */
 float line_max(const struct kernels *kernels, const float *x, int64_t step,
                int64_t n);
 double line_sum_exp(const struct kernels *kernels, const float *x, int64_t step,

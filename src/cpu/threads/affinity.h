@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the calling thread may run.  Any thread; a microsecond, or the few of
- * a move. */
+/* Changes the processor affinity of the calling thread.  Callable from any
+ * thread.  Takes about 1 us, or a few if the thread has to migrate. */
 #ifndef TANDEM_CPU_THREADS_AFFINITY_H
 #define TANDEM_CPU_THREADS_AFFINITY_H
 
@@ -12,15 +12,15 @@ struct affinity {
     cpu_set_t found, narrow;
 };
 
-/* Keeps the thread off the count processors, until affinity_back: it leaves
- * one of these at once, and is woken on none.  Of count numbers those that are
- * no processor's are passed over.  False where it may run on no other, or the
- * system does not let it; then nothing has changed. */
+/* Excludes `count` processors from the calling thread's affinity mask until
+ * affinity_back: the thread migrates off them at once and does not wake up on
+ * them.  Ignores numbers outside 0 to CPU_SETSIZE - 1.  Returns false and
+ * changes nothing if no processor would be left or the system refuses. */
 bool affinity_avoid(struct affinity *out, const int *processors,
                     uint32_t count);
 
-/* The thread may run where it might before.  An affinity that it was given
- * meanwhile stays. */
+/* Restores the mask that the calling thread had before affinity_avoid, unless
+ * somebody else has changed the mask meanwhile. */
 void affinity_back(const struct affinity *affinity);
 
 #endif

@@ -1,51 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many threads a job is worth: its time alone, as learnt from jobs of its
- * kind, against the measured time that threads take to come together.  Pure
- * functions, but for the learning, which any thread may do.
+ * Chooses the number of threads for a job.  Compares the job's estimated
+ * single-threaded time with the measured wake-up latency of the threads.  The
+ * functions touch only their arguments and may be called from any thread.
  */
 #ifndef TANDEM_CPU_THREADS_TEAM_SIZE_H
 #define TANDEM_CPU_THREADS_TEAM_SIZE_H
 
 #include <stdint.h>
 
-/* Nanoseconds in which threads come together. */
+/* Wake-up latencies in nanoseconds: the time until the threads of a job have
+ * started it. */
 struct team_costs {
-    double two, all, cold; /* of so many that look out, and of all asleep,
-                              less those that do not count; two is 0: not
-                              measured */
-    double least;       /* of the smallest job that is worth it */
-    double fixed, each; /* of threads that look out, and of each more */
+    /* Latency of 2 spinning threads, of all spinning threads, and of all
+     * threads when they sleep.  `two` is 0 before the first measurement. */
+    double two, all, cold;
+    double least;       /* shortest job that is worth two threads */
+    double fixed, each; /* spinning: latency = fixed + each * threads */
 };
 
-/* What was saved by not waking threads, or lost, of late. */
+/* Time that recent jobs lost because sleeping threads were not woken, and the
+ * expected end of the last of these jobs.  Both in nanoseconds. */
 struct team_credit {
     double ns, at;
 };
 
-/* Of so many threads those whose coming is waited for when it is measured.  The
- * last ones do not count: where other work has a processor, one of them is late
- * by a time slice, for which no job waits. */
+/* Returns how many of `threads` threads a latency measurement waits for: three
+ * quarters.  If other processes use a processor, the last threads can be late
+ * by a scheduler time slice, but no job waits for them. */
 uint32_t team_counted(uint32_t threads);
 
-/* Takes the times in which 2 of threads came together, those that count, and
- * those when all were asleep.  Of each time the least counts that was ever
- * taken: threads may be late for many reasons, and early for none. */
+/* Updates `known` with new latencies of 2 spinning threads, of `threads`
+ * spinning threads and of `threads` sleeping ones.  Keeps the minimum of each
+ * latency over all measurements, because noise can only lengthen it. */
 void team_measured(struct team_costs *known, double two, double all,
                    uint32_t threads, double cold);
 
-/* The threads for a job of alone_ns, of at most limit, where awake of them
- * look out; now_ns: the time.  Threads that sleep are woken for a job that
- * makes up for it, or for the last of a row of jobs that together would have:
- * those between which none of the threads would have fallen asleep. */
+/* Returns the number of threads, at most limit, for a job that takes alone_ns
+ * on one thread.  `awake` threads are spinning, the caller included; now_ns is
+ * the current time.  Wakes sleeping threads if this job repays their wake-up
+ * latency, or if the recent jobs together would have repaid it: those that
+ * follow each other within spin_ns, so that awake threads would not have fallen
+ * asleep in between.  Updates *credit. */
 uint32_t team_size_choose(const struct team_costs *costs,
                      struct team_credit *credit, double alone_ns,
                      uint32_t limit, uint32_t awake, double now_ns,
                      double spin_ns);
 
-/* Nanoseconds of a unit of work, after one that took seen: falls at once to a
- * lower one and rises slowly, as pages touched for the first time and
- * processors taken away make work slower, and nothing makes it faster. */
+/* Returns the new estimate of the nanoseconds per unit of work after a job
+ * took `seen` per unit; known is the old estimate, 0 if there is none.  The
+ * estimate falls at once and rises slowly, because page faults and preemption
+ * can only make a job slower. */
 float team_learn(float known, float seen);
 
 #endif

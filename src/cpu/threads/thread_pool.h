@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that help with large operators.  They are started at the first one,
- * leave signals to the host, and are asked for where the work takes longer
- * than asking, both as measured on this machine.  After a job they look out
- * for the next one for as long as waking them would take, then they sleep.
- * Any thread may call; one caller at a time gets the helpers, another works
+ * Worker threads for large operators.  The first large operator starts the
+ * workers, which block all signals.  A job uses them if it takes longer than
+ * their wake-up latency; both times are measured on this machine.  After a job
+ * the workers spin for about one wake-up latency, then sleep.  Any thread may
+ * call.  The workers serve one caller at a time; a second caller runs its job
  * alone.
  */
 #ifndef TANDEM_CPU_THREADS_THREAD_POOL_H
@@ -14,12 +14,12 @@
 
 struct pool;
 
-/* Does the tasks first <= task < end. */
+/* Runs the tasks first <= task < end. */
 typedef void (*pool_fn)(const void *work, int64_t first, int64_t end);
 
-/* Kinds of work: each has its own time for a unit, which the pool learns.  An
- * operator's id is one, and so is that plus POOL_VARIANT, for a way of its
- * work that takes another time. */
+/* Kinds of jobs.  The pool estimates the time per unit of work of each kind
+ * separately.  A kind is an operator's id, that id plus POOL_VARIANT for an
+ * algorithm of the operator with another speed, or a constant of pool_kind. */
 #define POOL_VARIANT 256u
 enum pool_kind {
     POOL_PRODUCT = 512,
@@ -28,20 +28,22 @@ enum pool_kind {
     POOL_KINDS
 };
 
-/* threads 0: as many as this process may use.  NULL when memory is out. */
+/* Creates a pool of at most `threads` threads, the caller included; 0 means one
+ * for each available processor.  Returns NULL if memory is exhausted. */
 struct pool *pool_create(uint32_t threads);
-/* The most threads that it uses, the caller among them. */
+/* Returns the maximum number of threads of a job, the caller included. */
 uint32_t pool_threads(const struct pool *pool);
-/* NULL is accepted. */
+/* Joins the workers and frees the pool.  Accepts NULL. */
 void pool_destroy(struct pool *pool);
-/* Processors that this process may use: affinity and cgroup quota. */
+/* Returns how many processors this process may use, according to its affinity
+ * mask and cgroup quota. */
 uint32_t pool_processors(void);
 
-/* Runs fn over tasks tasks of units units of work each, in no order, on one or
- * more threads; returns when all are done.  What a task computes must not
- * depend on which others are done with it.  The same tasks of a call of the
- * same size go to the same threads, as far as these keep pace, so that each
- * finds in its cache what it left there. */
+/* Runs `tasks` tasks of `units` units of work each through fn, in any order, on
+ * one or more threads, and blocks until all are complete.  The result of a task
+ * must not depend on how tasks are grouped into calls of fn.  Repeated calls of
+ * the same size assign the same tasks to the same threads, unless a thread
+ * falls behind, so that a thread finds its data in its cache. */
 void pool_run(struct pool *pool, uint32_t kind, pool_fn fn, const void *work,
               int64_t tasks, int64_t units);
 
