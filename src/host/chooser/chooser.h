@@ -3,7 +3,7 @@
  * The chooser: predicts the time of an operator on each device and picks the
  * fastest device.  The context's mutex must be held for all functions.
  *
- *     predicted = wait + transfer + launch + run + return
+ *     predicted = wait + transfer + launch + run + download
  *
  *   wait      time until the devices that hold inputs have finished their
  *             pending work, and their sync cost, if inputs must be moved
@@ -11,11 +11,12 @@
  *             forward the outputs to the device that was the first to read the
  *             last result in the same memory (programs repeat themselves),
  *             minus the migration credit
- *   launch    the launch cost of the candidate, at most launch + run together
+ *   launch    the launch cost of the candidate, but not more than the value of
+ *             the cost curve that `run` is taken from
  *   run       the cost curve of the cost class at the bytes read and written,
  *             or the GEMM cost grid, minus the launch.  The curves were
  *             measured over many launches and include the launch cost
- *   return    time of a sync and of the downloads of outputs that the caller
+ *   download  time of a sync and of the downloads of outputs that the caller
  *             is expected to read on the host (storage_read_expected)
  *
  * The clock is virtual: each operator advances now_ns of the context by the
@@ -70,7 +71,7 @@ struct work {
 struct query {
     uint32_t op;
     uint32_t cost_class;
-    double elements; /* of the largest operand */
+    double elements; /* number of elements of the largest operand */
     double bytes;    /* total bytes read and written */
     double product[4]; /* TANDEM_COST_GEMM: m, n, k, batch */
     struct work *work; /* not owned; NULL means that costs are not cached */
@@ -78,6 +79,7 @@ struct query {
     struct operand operands[2 * TANDEM_MAX_OPERANDS];
 };
 
+/* Predicted times of a call on one device. */
 struct prediction {
     double wait_ns, transfer_ns, launch_ns, run_ns, download_ns;
     double total_ns;
@@ -111,7 +113,7 @@ void chooser_predict(struct record *record, const struct device *device);
 
 /* Returns the subset of `candidates` (a mask) that competes for operators of a
  * cost class.  If the costs of some candidates were measured, only these and
- * the CPU plugin compete: its default costs are not below the true ones. */
+ * the CPU plugin compete: the CPU plugin's default costs are never too low. */
 uint32_t chooser_eligible_candidates(const struct tandem_context *context,
                         uint32_t cost_class, uint32_t candidates);
 

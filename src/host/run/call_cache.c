@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns true if the call can be cached: few operands and attributes, which a
- * key can hold. */
+/* Returns true if the call can be cached and a key can represent it. */
 static bool call_kept(const struct call *call)
 {
     const struct tandem_op *op = call->op;
@@ -36,8 +35,8 @@ static uint64_t input_serial(const struct call *call, uint32_t input)
     return call->inputs[input] != NULL ? call->inputs[input]->serial : 0;
 }
 
-/* Returns the GELU variant, 0 or 1, or 2 if activation_alpha is invalid.  Each
- * variant has its own kernels. */
+/* Returns the GELU variant: 0 for erf, 1 for tanh, 2 for an invalid
+ * activation_alpha.  Each valid variant has its own kernels. */
 static int64_t gelu_form(const struct tandem_gemm *gemm)
 {
     if (gemm->activation != TANDEM_OP_GELU || gemm->activation_alpha == 0)

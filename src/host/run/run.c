@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs operators: chooses a device and tries the next one after a failure; see
- * run.h.  The static functions need the context's mutex.
+ * run.h.  The caller of a static function must hold the context's mutex.
  */
 #include <config.h>
 
@@ -122,7 +122,7 @@ static enum tandem_status rejection_check(const struct call *call,
 }
 
 /* Returns the error after all devices failed: `last`, whose message is set, or,
- * if `last` is TANDEM_NO_DEVICE, an error that no device was tried. */
+ * if `last` is TANDEM_NO_DEVICE, the reason why no device was tried. */
 static enum tandem_status call_fail(const struct call *call,
                                     const struct record *record,
                                     enum tandem_status last)
@@ -203,7 +203,7 @@ static bool leaves_home(const struct operand *operand)
 
 /* Host fast path, which most small operators take: launches the call at once if
  * the inputs are on the host and no device can beat the one that computes in
- * host memory.  Returns false if the call must be placed instead. */
+ * host memory.  Returns false if the caller must use call_place instead. */
 static bool host_fast_path_run(struct call *call, struct record *record,
                      struct judged *judged, enum tandem_status *out_status)
 {

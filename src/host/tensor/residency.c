@@ -315,8 +315,7 @@ enum tandem_status storage_host_release(struct storage *storage,
         if (device->busy || device->held) {
             const enum tandem_status status = wait_idle(device, deadline_ns);
 
-            /* The error concerns the outputs of that work, not this storage.
-             */
+            /* The error concerns the outputs of that work, not this call. */
             if (status == TANDEM_NOT_READY)
                 return status;
             if (status != TANDEM_OK && !device->hung)

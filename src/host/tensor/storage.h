@@ -56,8 +56,7 @@ struct storage {
     /* Bit d is set if buffers[d] is the host copy, imported by a device that
      * has its own memory. */
     uint32_t imported;
-    /* Sequence number of the last launch on each device that wrote the buffer.
-     */
+    /* Sequence number of the last launch of device d that wrote buffers[d]. */
     uint64_t written[TANDEM_MAX_DEVICES];
 
     /* State of the chooser; see chooser.h. */
@@ -66,7 +65,7 @@ struct storage {
     float migration_cost_ns;    /* predicted cost of the last such move */
     float migration_saved_ns;   /* predicted time saved by it so far */
     uint8_t backoff;   /* consecutive moves that saved less than they cost */
-    uint8_t unread;    /* consecutive results that the host did not read */
+    uint8_t unread;    /* consecutive results overwritten before a host read */
     bool produced;     /* a device wrote it and the host has not read it yet */
     bool awaited;      /* a device wrote it and no device has read it yet */
     uint8_t reader;    /* first device to read the last result, plus 1; or 0 */

@@ -242,7 +242,7 @@ enum tandem_status tandem_tensor_wrap(struct tandem_context *context,
     return TANDEM_OK;
 }
 
-/* Sets desc->byte_offset and checks if the view exceeds the tensor's memory. */
+/* Sets desc->byte_offset.  Fails if the view exceeds the tensor's memory. */
 static enum tandem_status view_judge(const struct tandem_tensor *tensor,
                                      int64_t first_element,
                                      struct tandem_tensor_desc *desc)
@@ -305,7 +305,7 @@ enum tandem_status tandem_tensor_view(struct tandem_tensor *tensor,
 
 /* ---- destruction -------------------------------------------------------------- */
 
-/* Locked. */
+/* Unlinks and frees the tensor and drops its storage reference.  Locked. */
 static void tensor_free(struct tandem_tensor *tensor)
 {
     if (tensor->previous != NULL)
