@@ -95,7 +95,6 @@ static double operand_onward(const struct query *query,
     return ns;
 }
 
-/* Returns the longest predicted wait for the devices in `mask`. */
 static double wait_predict(const struct tandem_context *context, uint32_t mask)
 {
     double longest = 0;
@@ -274,8 +273,7 @@ struct device *chooser_pick(struct tandem_context *context,
 
 /* ---- after the launch ------------------------------------------------------- */
 
-/* Adds migration credit to the storages if the device lost only because of
- * their transfers. */
+/* Adds migration credit if the device lost only because of transfers. */
 static void debts_add(struct record *record, const struct device *device,
                       double chosen_ns)
 {
@@ -309,8 +307,8 @@ static double resident_ns(const struct prediction *prediction)
            prediction->download_ns + prediction->owed_ns - prediction->moved_ns;
 }
 
-/* Returns the time that the device saves compared with the best other device if
- * the inputs are resident on both. */
+/* Returns the time saved compared with the best other device if the inputs are
+ * resident on both. */
 static double gain_find(struct record *record, const struct device *device)
 {
     const struct tandem_context *context = device->context;
@@ -366,7 +364,6 @@ static void moves_book(struct record *record, const struct device *device)
     }
 }
 
-/* Advances the virtual clock and the time until which the device is busy. */
 static void time_book(const struct prediction *prediction,
                       struct device *device)
 {

@@ -29,7 +29,6 @@ static bool call_kept(const struct call *call)
     return true;
 }
 
-/* Returns the serial of an input tensor, or 0 for a scalar. */
 static uint64_t input_serial(const struct call *call, uint32_t input)
 {
     return call->inputs[input] != NULL ? call->inputs[input]->serial : 0;
@@ -44,7 +43,6 @@ static int64_t gelu_form(const struct tandem_gemm *gemm)
     return gemm->activation_alpha == 1 ? 1 : 2;
 }
 
-/* Returns the k-th attribute of the key. */
 static int64_t attribute(const struct call *call, uint32_t k)
 {
     const struct tandem_gemm *gemm = call->gemm;

@@ -44,8 +44,7 @@ enum tandem_status tandem_binary(struct tandem_context *context, uint32_t op,
     struct tandem_tensor *const inputs[] = {a, b};
     enum tandem_status status = class_check(op, 2, "tandem_binary");
 
-    /* A NULL input would mean a scalar, but this function has no argument for
-     * the scalar's value. */
+    /* NULL would mean a scalar, for whose value there is no argument. */
     if (status == TANDEM_OK && (a == NULL || b == NULL))
         status = last_error_set(TANDEM_INVALID_ARGUMENT, "%s: %s: NULL",
                              operator_name(op), a == NULL ? "a" : "b");

@@ -34,8 +34,7 @@ static void key_make(void)
     key_made = pthread_key_create(&key, records_free) == 0;
 }
 
-/* Allocates the records of this thread.  `records` stays NULL if memory is
- * exhausted. */
+/* Allocates the thread's records; `records` stays NULL if that fails. */
 static void records_make(void)
 {
     struct record *made;
@@ -217,8 +216,7 @@ static enum tandem_status call_explain(struct call *call,
     status = call_start(call, &record, &forced, &judged);
     if (status == TANDEM_OK) {
         candidates_ask(call, &record, forced);
-        /* Pick by run time only: a device that must compile first is slower
-         * just once. */
+        /* Ignore compile times, because they occur only once. */
         unready = record.unready;
         record.unready = 0;
         chosen = chooser_pick(context, &record, context->usable);

@@ -256,8 +256,7 @@ static void operand_place(const struct tandem_tensor *tensor,
     out->byte_offset = tensor->desc.byte_offset;
 }
 
-/* Copies inputs if necessary and fills the fields of gemm that depend on their
- * strides. */
+/* Copies inputs if necessary and fills the fields that depend on strides. */
 static enum tandem_status inputs_make(struct matmul *matmul, uint32_t device,
                                       struct matrices *a, struct matrices *b,
                                       struct tandem_gemm *gemm)

@@ -17,7 +17,6 @@ static bool tensor_good(const struct tandem_tensor *tensor,
     return handle_live(&tensor_pool, tensor) && tensor->context == context;
 }
 
-/* Sets the error message for an invalid operand. */
 static enum tandem_status operand_fail(const struct tandem_tensor *tensor,
                                         const struct tandem_context *context,
                                         const char *op, const char *side,

@@ -51,7 +51,6 @@ static uint32_t operands_find(const struct call *call, struct operand *out)
     return count;
 }
 
-/* Adds a tensor to the byte count and to the largest element count. */
 static void query_count(struct judged *out, const struct tandem_tensor *tensor)
 {
     const double elements = (double)tensor->elements;
@@ -113,9 +112,8 @@ static void shapes_measure(const struct call *call, struct judged *out)
     }
 }
 
-/* Checks the call unless the cache says that it passed before, and fills the
- * fields of the query that depend only on the shapes.  *out_judged is the cache
- * entry, or NULL. */
+/* Checks the call unless it is cached, and fills the fields of the query that
+ * depend only on the shapes.  *out_judged is the cache entry, or NULL. */
 static enum tandem_status call_judge(const struct call *call,
                                      struct query *query,
                                      struct judged **out_judged)

@@ -193,8 +193,7 @@ static enum tandem_status call_place(struct call *call, struct record *record,
     }
 }
 
-/* Returns true if the expected next reader of the operand cannot use the host
- * copy. */
+/* Returns true if the expected next reader cannot use the host copy. */
 static bool leaves_home(const struct operand *operand)
 {
     return operand->reader != 0 &&

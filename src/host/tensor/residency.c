@@ -49,8 +49,8 @@ struct homecoming {
     bool done;      /* the download of this step succeeded */
 };
 
-/* Limit for homecoming.waits.  Other threads can enqueue more work at any time;
- * after this many waits the download waits for that work, too. */
+/* Other threads can enqueue more work at any time.  After this many waits, the
+ * download itself waits for their work. */
 #define WAITS_MAX 4u
 
 /* Returns a device with a current copy, preferably an idle one.  At least one
@@ -92,8 +92,7 @@ static enum tandem_status source_await(struct device *source,
     return status;
 }
 
-/* Copies the elements of all writable layouts from the staging memory to the
- * host copy. */
+/* Copies all writable layouts from the staging memory to the host copy. */
 static void claims_copy(struct storage *storage)
 {
     for (const struct claim *claim = storage->claims; claim != NULL;
@@ -162,7 +161,6 @@ static enum tandem_status host_settle(struct storage *storage,
     return status;
 }
 
-/* Downloads the content to the host copy from a device with a current copy. */
 static enum tandem_status host_fetch(struct storage *storage,
                                      struct homecoming *state)
 {
@@ -192,8 +190,7 @@ static enum tandem_status host_fetch(struct storage *storage,
     return TANDEM_OK;
 }
 
-/* Performs one step of storage_to_host.  If the step released the mutex, its
- * findings may be stale and the caller repeats it. */
+/* One step of storage_to_host, repeated if it released the mutex. */
 static enum tandem_status home_step(struct storage *storage,
                                     struct homecoming *state)
 {

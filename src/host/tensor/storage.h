@@ -73,9 +73,8 @@ struct storage {
     bool read_by_host; /* the host has read at least one result */
 };
 
-/* Creates a storage with one reference.  `wrapped` is the caller's memory, or
- * NULL if the library allocates memory at first use.  Returns NULL if memory is
- * exhausted. */
+/* Returns a storage with one reference, or NULL if memory is exhausted.
+ * `wrapped` is the caller's memory; NULL means that the library allocates. */
 struct storage *storage_new(struct tandem_context *context, uint64_t bytes,
                             void *wrapped);
 /* Drops a reference.  The last one frees the storage, or defers this to
@@ -88,8 +87,8 @@ void storages_free_pending(struct tandem_context *context);
  * destroyed, because a hung device may still use their memory. */
 void storages_abandon(struct tandem_context *context);
 
-/* Records that the library may write the elements of `desc`, whose byte_offset
- * counts from the start of the storage.  Needed for storages with gaps. */
+/* Records that the library may write the elements of `desc` to a storage with
+ * gaps.  desc->byte_offset counts from the start of the storage. */
 enum tandem_status storage_add_writable_layout(struct storage *storage,
                                  const struct tandem_tensor_desc *desc);
 
@@ -139,12 +138,11 @@ static inline uint32_t storage_bit(const struct storage *storage,
     return storage_shared(storage, device) ? HOST_BIT : device->bit;
 }
 
-/* Returns TANDEM_OK if there is content to read, TANDEM_INVALID_ARGUMENT if the
- * storage was never written, otherwise the reason for the loss. */
+/* Returns TANDEM_OK if there is content to read, TANDEM_INVALID_ARGUMENT if
+ * there never was, otherwise the reason for the loss. */
 enum tandem_status storage_readable(struct storage *storage);
 
-/* [may wait]  Makes the host copy current and waits until all writes to it are
- * complete. */
+/* [may wait]  Makes the host copy current and waits for all writes to it. */
 enum tandem_status storage_to_host(struct storage *storage,
                                    uint64_t deadline_ns);
 /* [may wait, up to WAIT_LIMIT]  Makes the copy of a device current. */

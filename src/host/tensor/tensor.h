@@ -28,8 +28,7 @@ struct tandem_tensor {
 
 extern struct handle_pool tensor_pool;
 
-/* Returns true if a write to the tensor replaces all content of its storage.
- */
+/* Returns true if a write to the tensor replaces the whole storage content. */
 static inline bool tensor_covers(const struct tandem_tensor *tensor)
 {
     const struct claim *claims = tensor->storage->claims;
