@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one device of the CPU plugin: what it is, opening and closing it, and
- * the lists of what belongs to an open one.  Any thread.
+ * The single device of the CPU plugin: its description, open and close, and the
+ * lists of objects that an open device owns.  Callable from any thread.
  */
 #include "config.h"
 
@@ -61,7 +61,7 @@ void owned_free(struct handle_pool *pool, struct owned **list, void *object)
     handle_free(pool, object);
 }
 
-/* ---- what it is --------------------------------------------------------- */
+/* ---- description -------------------------------------------------------- */
 
 static void info_fill(struct tandem_device_info *info)
 {
@@ -118,13 +118,13 @@ enum tandem_status device_describe(uint32_t index,
 
 /* ---- open and close ----------------------------------------------------- */
 
-/* What the keys of open say. */
+/* Values of the open options; 0 or NULL means the option is not set. */
 struct settings {
     uint64_t cap_bytes, threads;
     const char *isa;
 };
 
-/* The value of a key that wants a number. */
+/* Parses the decimal value of an open option. */
 static enum tandem_status number_parse(const char *key, const char *value,
                                        uint64_t *out)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a call of launch to the code that does it.  Most calls in a program are
- * small element-wise operators on dense tensors of one shape: a fast path
- * judges those itself.  Every other call, and every error, takes the full
- * check.  Any thread, one at a time for a stream.
+ * Dispatches launch calls to the operators.  Most calls in a program are small
+ * element-wise operators on contiguous tensors of one shape; a fast path
+ * validates and runs these calls.  All other calls, including invalid ones, go
+ * through the full check.  Any thread, but one at a time for a stream.
  */
 #include "config.h"
 
@@ -13,7 +13,7 @@
 #include "cpu/objects.h"
 #include "cpu/kernels/elementwise.h"
 
-/* More elements than this go by the walk that may use threads. */
+/* Larger calls take the general path, which can use several threads. */
 #define FAST_ELEMENTS 8192
 
 enum tandem_status buffer_span(const void *user,
@@ -36,7 +36,7 @@ enum tandem_status buffer_span(const void *user,
 
 /* ---- the fast path ------------------------------------------------------ */
 
-/* What of the operator table the fast path looks at. */
+/* Columns of the operator table that the fast path reads. */
 struct shortcut {
     uint8_t op_class, inputs, ints, floats;
 };
@@ -55,7 +55,8 @@ static bool shortcut_takes(uint32_t op_class)
            op_class == TANDEM_CLASS_GRADIENT;
 }
 
-/* Elements of a dense tensor; 0 where it is not dense or is empty. */
+/* Returns the element count of a contiguous tensor; 0 if the tensor is not
+ * contiguous or is empty. */
 static int64_t dense_elements(const struct tandem_tensor_desc *tensor)
 {
     int64_t n = 1;
@@ -70,7 +71,8 @@ static int64_t dense_elements(const struct tandem_tensor_desc *tensor)
     return n;
 }
 
-/* Whether input has the shape of the dense output, and is dense. */
+/* Returns true if input is f32, contiguous and has the shape of output, which
+ * is contiguous. */
 static inline bool dense_alike(const struct tandem_tensor_desc *input,
                                const struct tandem_tensor_desc *output)
 {
@@ -84,8 +86,9 @@ static inline bool dense_alike(const struct tandem_tensor_desc *input,
     return true;
 }
 
-/* Where n elements of the tensor lie; NULL where the buffer is not one of
- * device that holds them. */
+/* Returns the address of the tensor's data.  Returns NULL if the buffer is not
+ * a live, unmapped buffer of device, or does not hold `bytes` bytes at an
+ * aligned offset. */
 static inline unsigned char *dense_data(const struct tandem_device *device,
                                         const struct tandem_tensor_desc *tensor,
                                         uint64_t bytes, uint64_t alignment)
@@ -100,8 +103,8 @@ static inline unsigned char *dense_data(const struct tandem_device *device,
     return buffer->base + tensor->byte_offset;
 }
 
-/* Fills row for a call of at most FAST_ELEMENTS that needs no further check;
- * false for any other. */
+/* Validates a call for the fast path and fills row with its operands.  Returns
+ * false if the call must take the general path; that is no error. */
 static bool row_fill(struct row *row, struct params *params, float *scalar,
                      const struct work *work)
 {
@@ -114,7 +117,7 @@ static bool row_fill(struct row *row, struct params *params, float *scalar,
         work->input_count != shortcut->inputs || out == NULL ||
         out->dtype != (compares ? TANDEM_BOOL : TANDEM_F32))
         return false;
-    /* gelu has the one attribute there that may be wrong. */
+    /* Only gelu has an attribute that can be invalid here. */
     if ((op->flags & ~(uint32_t)TANDEM_OP_ALLOW_NONDETERMINISM) != 0 ||
         (shortcut->ints > 0 && op->int_count > 0 && op->ints != NULL &&
          (op->ints[0] & ~INT64_C(1)) != 0))
@@ -181,7 +184,7 @@ static bool launch_fast(const struct work *work)
     return true;
 }
 
-/* ---- any call ----------------------------------------------------------- */
+/* ---- general path ------------------------------------------------------- */
 
 static void work_run(const struct work *work)
 {

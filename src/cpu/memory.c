@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers and the blocks under them: freed blocks are kept in lists by size
- * class, four classes to each doubling, until trim, the cap or the machine
- * asks for them.  Any thread; the device's mutex guards all.
+ * Buffers and their memory blocks.  Freed blocks stay in one free list for each
+ * size class, four classes per power of two, until a trim, the memory cap or a
+ * failed allocation releases them.  Callable from any thread; the device's
+ * mutex guards the lists and the statistics.
  */
 #include "config.h"
 
@@ -19,7 +20,7 @@
 
 struct handle_pool buffer_pool = HANDLE_POOL(struct tandem_buffer, 0x63627566u);
 
-/* Where imports of no bytes lie: arithmetic on NULL is undefined. */
+/* Base of imports of 0 bytes, because arithmetic on NULL is undefined. */
 static unsigned char empty_import[1];
 
 uint64_t memory_of_machine(void)
@@ -28,8 +29,9 @@ uint64_t memory_of_machine(void)
     return pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes : 0;
 }
 
-/* The class of the smallest size >= bytes, and that size: 64, 80, 96, 112,
- * 128, 160, ... rounded to the alignment. */
+/* Returns the size class of a block for `bytes` bytes, and the size of its
+ * blocks: the smallest of 64, 80, 96, 112, 128, 160, ... that is large enough,
+ * rounded up to BLOCK_ALIGNMENT. */
 static uint32_t size_class(uint64_t bytes, uint64_t *out_block_bytes)
 {
     if (bytes <= BLOCK_ALIGNMENT) {
@@ -45,7 +47,7 @@ static uint32_t size_class(uint64_t bytes, uint64_t *out_block_bytes)
     return (log - 6) * 4 + (uint32_t)steps;
 }
 
-/* The size of a class's blocks. */
+/* Returns the size of the blocks of a size class. */
 static uint64_t class_bytes(uint32_t number)
 {
     uint32_t log = number / 4 + 6;
@@ -64,7 +66,8 @@ static void *block_new(uint64_t bytes)
     return block;
 }
 
-/* Called with the mutex held: frees the largest kept blocks first. */
+/* Frees cached blocks, the largest first, until at most keep_bytes are cached.
+ * The caller holds the mutex. */
 static void cache_trim(struct memory *memory, uint64_t keep_bytes)
 {
     for (uint32_t i = MEMORY_CLASSES; i-- > 0;) {
@@ -78,8 +81,9 @@ static void cache_trim(struct memory *memory, uint64_t keep_bytes)
     }
 }
 
-/* A block of exactly bytes bytes from the machine, under the cap.  Called
- * with the mutex held. */
+/* Allocates a block of exactly `bytes` bytes from the system.  Trims the cache
+ * if the memory cap or the system requires it.  Returns NULL on failure.  The
+ * caller holds the mutex. */
 static void *block_take(struct memory *memory, uint64_t bytes)
 {
     struct tandem_memory_stats *stats = &memory->stats;
@@ -98,7 +102,8 @@ static void *block_take(struct memory *memory, uint64_t bytes)
     return block;
 }
 
-/* Called with the mutex held: gives buffer a block for its bytes. */
+/* Gives buffer a cached or a new block.  Returns false if memory is exhausted.
+ * The caller holds the mutex. */
 static bool buffer_fill(struct memory *memory, struct tandem_buffer *buffer)
 {
     uint64_t block_bytes;
@@ -110,7 +115,7 @@ static bool buffer_fill(struct memory *memory, struct tandem_buffer *buffer)
     } else {
         block = block_take(memory, block_bytes);
         if (block == NULL) {
-            /* The cap may leave room for what was asked, not for its class. */
+            /* The cap may allow the requested size but not the class size. */
             number = MEMORY_CLASSES;
             block_bytes = (buffer->bytes + BLOCK_ALIGNMENT - 1) &
                           ~(uint64_t)(BLOCK_ALIGNMENT - 1);
@@ -178,7 +183,8 @@ enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
     return TANDEM_OK;
 }
 
-/* Called with the mutex held. */
+/* Caches the buffer's block, or frees a block without a size class.  The caller
+ * holds the mutex. */
 static void block_return(struct memory *memory, struct tandem_buffer *buffer)
 {
     struct free_block *block = (struct free_block *)(void *)buffer->base;

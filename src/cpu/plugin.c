@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU plugin's table.  Any thread. */
+/* Backend table and entry point of the CPU plugin.  Callable from any thread.
+ */
 #include "config.h"
 
 #include "common/last_error.h"
@@ -48,8 +49,9 @@ static const struct tandem_backend backend = {
 
 const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)
 {
-    /* OpenBLAS was just loaded: no fork after that is missed.  Opening a device
-     * tells if memory is out. */
+    /* OpenBLAS was loaded with this plugin, so the guard covers every fork from
+     * now on.  If the guard fails for lack of memory, device_open tries again
+     * and reports the failure. */
     blas_fork_guard_install();
     return host_abi_major == TANDEM_ABI_MAJOR ? &backend : NULL;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams and events.  Work is done when its call returns: a stream is always
- * idle, an event has passed when it is recorded, and no wait waits.
+ * Streams and events.  Every operation completes before its call returns, so a
+ * stream is always idle, a recorded event is complete, and no wait blocks.
+ * Callable from any thread.
  */
 #include "config.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Moving bytes in and out of buffers, filling and mapping them.  All is done
- * when the call returns.  Any thread, one at a time for a stream.
+ * Uploads, downloads, copies, fills and maps of buffers.  Every transfer is
+ * complete when its call returns.  Any thread, but one at a time for a stream.
  */
 #include "config.h"
 
@@ -11,8 +11,8 @@
 #include "common/last_error.h"
 #include "cpu/objects.h"
 
-/* Whether buffer is live, of the stream's device, unmapped, and holds the
- * range. */
+/* Returns TANDEM_OK if stream is live and buffer is live, unmapped, of the
+ * stream's device and large enough for the range. */
 static enum tandem_status transfer_check(const char *what,
                                          const struct tandem_stream *stream,
                                          const struct tandem_buffer *buffer,
@@ -133,7 +133,8 @@ enum tandem_status transfer_fill(struct tandem_stream *stream,
     return TANDEM_OK;
 }
 
-/* Live and of the stream's device; mapped or not. */
+/* Returns TANDEM_OK if stream and buffer are live and of one device.  The
+ * buffer may be mapped. */
 static enum tandem_status mapped_check(const char *what,
                                        const struct tandem_stream *stream,
                                        const struct tandem_buffer *buffer)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processors to keep off; see affinity.h. */
+/* Excludes processors from a thread's affinity mask; see affinity.h. */
 #include "config.h"
 
 #include "cpu/threads/affinity.h"
@@ -7,7 +7,7 @@
 bool affinity_avoid(struct affinity *out, const int *processors,
                     uint32_t count)
 {
-    /* Fails where there are more processors than the set counts. */
+    /* Fails if the machine has more processors than cpu_set_t can hold. */
     if (sched_getaffinity(0, sizeof out->found, &out->found) != 0)
         return false;
     out->narrow = out->found;

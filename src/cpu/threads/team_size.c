@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many threads a job is worth; see team_size.h. */
+/* Chooses the number of threads for a job; see team_size.h. */
 #include "config.h"
 
 #include "cpu/threads/team_size.h"
 
 #include <math.h>
 
-/* What sharing has to save at least: the times it is judged by are no better
- * than that. */
+/* Maximum ratio of the parallel time to the single-threaded time: the time
+ * estimates are too inaccurate to act on a smaller gain. */
 #define GAIN 0.9
-/* The share of a difference by which a known time rises. */
+/* Weight of a new, slower measurement in the moving average. */
 #define RISE 0.125f
 
 uint32_t team_counted(uint32_t threads)
@@ -31,11 +31,13 @@ void team_measured(struct team_costs *known, double two, double all,
     known->cold = fmax(cold, all);
     known->each = counted > 2 ? fmax((all - two) / (counted - 2), 0) : 0;
     known->fixed = fmax(two - 2 * known->each, 0);
-    /* Two threads halve the work: it must be twice what they take to meet. */
+    /* Two threads save half of the time, so the job must take at least twice
+     * their wake-up latency. */
     known->least = 2 * two;
 }
 
-/* The best number of threads that look out, and its time. */
+/* Returns the best number of spinning threads, and the time of the job on them.
+ * Minimizes fixed + each * n + alone_ns / n. */
 static uint32_t warm_team(const struct team_costs *costs, double alone_ns,
                           uint32_t limit, double *out_ns)
 {

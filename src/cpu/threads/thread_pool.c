@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that help with large operators; see thread_pool.h.
+ * Worker threads for large operators; see thread_pool.h.
  *
- * A job is published by one store to the gate, which helpers look at.  Each
- * thread has a share of the tasks of its own, always the same one, and claims
- * it piece by piece; whoever is done takes pieces of the others' shares.  So a
- * helper that comes late, or never (a child after fork has none), is waited
- * for by nobody: the caller closes the gate when nothing is left to claim, and
- * waits for the helpers that are inside.
+ * One store to the gate, an atomic word that the workers poll, publishes a job.
+ * Each thread owns a fixed partition of the tasks and claims it in pieces; a
+ * thread that has finished its partition steals pieces of the others.  Nobody
+ * waits for a worker that comes late or never (a child after fork has none):
+ * the caller closes the gate when no task is left to claim, and waits only for
+ * the workers that have joined the job.  A helper is a worker thread.
  */
 #include "config.h"
 
@@ -31,39 +31,41 @@
 #include "cpu/threads/team_size.h"
 
 #define THREADS_LIMIT 256u
-/* Kernels' frames are small; the host's default may be anything. */
+/* Kernels need little stack; the host's default size is unknown. */
 #define STACK_BYTES ((size_t)1 << 20)
-/* Less work than this, in units, is never worth a look at the clock. */
+/* Jobs of fewer units run on the caller and are not timed. */
 #define MEASURED_UNITS 4096
-/* No machine's threads come together in half of it. */
+/* Lower bound of the shortest parallel job: no machine wakes its threads in
+ * half of this time. */
 #define LEAST_NS 1000.0
-/* A unit's time depends on which cache the job fits in: classes of jobs by
- * their units, below the first, the second, and above. */
+/* The time per unit depends on the cache level that holds the job's data, so
+ * the pool estimates it for three classes of jobs: below CLASS_UNITS units,
+ * below CLASS_UNITS * CLASS_FACTOR, and above. */
 #define CLASSES 3
 #define CLASS_UNITS 65536.0
 #define CLASS_FACTOR 16.0
 #define JOIN_SAMPLES 9
 #define MEETING_LIMIT_NS 200000.0
-/* Bounds of how long helpers look out for the next job. */
+/* Bounds of the time that workers spin before they sleep. */
 #define LOOK_LEAST_NS 20000.0
 #define LOOK_MOST_NS 200000.0
-/* What jobs on few threads take, in times what measuring took, until it is
- * done again. */
+/* The latencies are measured again when the jobs on fewer than all threads have
+ * taken this many times the duration of the measurement. */
 #define DOUBT_FACTOR 10.0
-/* Pieces of each share, so that a slow thread can be helped. */
+/* Pieces of a partition, so that other threads can steal from a slow one. */
 #define PIECES_PER_SHARE 8
-/* Looks at the gate from one look at the clock to the next. */
+/* Polls of the gate per reading of the clock. */
 #define LOOKS 32
 
-/* A line of the cache, or the two that are fetched together. */
+/* Two cache lines of 64 bytes, which processors often prefetch as a pair. */
 #define LINE 128
 
 /* One thread of a job; number 0 is the caller. */
 struct member {
-    alignas(LINE) atomic_int_fast64_t next; /* task of its share to claim */
-    int64_t end;                            /* of the share */
-    alignas(LINE) atomic_bool inside;       /* the job may be in use by it */
-    atomic_bool asleep; /* whoever clears it posts wake */
+    alignas(LINE) atomic_int_fast64_t next; /* next unclaimed task */
+    int64_t end;                            /* end of the partition */
+    alignas(LINE) atomic_bool inside;       /* may be using the job's fields */
+    atomic_bool asleep; /* the thread that clears this flag posts `wake` */
     sem_t wake;
     uint32_t number;
     struct pool *pool;
@@ -71,41 +73,41 @@ struct member {
 };
 
 struct pool {
-    /* generation << 16 | the number of threads of the open job, 0: closed.
-     * Written by the holder of busy. */
+    /* generation << 16 | number of threads of the open job; 0 threads means
+     * closed.  Only the holder of `busy` writes it. */
     alignas(LINE) atomic_uint_fast64_t gate;
-    /* The job; read by members that are inside. */
+    /* The job; read by members whose `inside` is set. */
     pool_fn fn;
     const void *work;
     int64_t piece;
-    /* The processors that members were last seen on, -1 where not yet: the
-     * caller in its last job, helpers as they fell asleep. */
+    /* Last known processor of each member: of the caller in its last job, of a
+     * worker when it fell asleep.  -1 if unknown. */
     alignas(LINE) atomic_int seen_on[THREADS_LIMIT];
     alignas(LINE) atomic_bool stop;
-    atomic_bool waits; /* the caller; whoever clears it posts left */
-    _Atomic uint32_t awake; /* helpers */
-    _Atomic uint32_t threads; /* the caller among them */
+    atomic_bool waits; /* caller sleeps; whoever clears it posts `left` */
+    _Atomic uint32_t awake; /* workers that do not sleep */
+    _Atomic uint32_t threads; /* maximum of a job, including the caller */
     _Atomic double spin_ns;
-    _Atomic double least_ns; /* of a job that is worth sharing */
-    /* What jobs on fewer threads than there are took since the costs were
-     * measured, roughly, and when that is enough to measure them again. */
+    _Atomic double least_ns; /* shortest job that is run in parallel */
+    /* Approximate time of jobs on fewer than all threads since the latencies
+     * were measured, and the total at which they are measured again. */
     _Atomic double few_ns, again_ns;
     sem_t left;
-    /* Nanoseconds of a unit for one thread; 0: not known. */
+    /* Estimated nanoseconds per unit on one thread; 0 if unknown. */
     _Atomic float rates[POOL_KINDS][CLASSES];
 
-    pthread_mutex_t busy; /* held by the caller that has the helpers */
-    /* Only with busy held. */
-    uint32_t started; /* helpers */
+    pthread_mutex_t busy; /* held by the caller that uses the workers */
+    /* The fields below are guarded by `busy`. */
+    uint32_t started; /* number of workers */
     bool measured;
-    pid_t owner;      /* the process that started them */
+    pid_t owner;      /* process that started the workers */
     struct team_costs costs;
     struct team_credit credit;
 
     struct member members[THREADS_LIMIT];
 };
 
-/* ---- what this process may use ------------------------------------------ */
+/* ---- processors, time and semaphores ------------------------------------ */
 
 uint32_t pool_processors(void)
 {
@@ -120,7 +122,7 @@ static double now_ns(void)
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-/* Lets the other thread of a core go first. */
+/* Yields execution resources to the other hardware thread of the core. */
 static inline void pause_briefly(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -143,7 +145,8 @@ static uint32_t gate_team(uint_fast64_t gate)
     return (uint32_t)(gate & 0xffff);
 }
 
-/* Each thread wakes two more, so that all are awake soon. */
+/* Wakes the two children of member `number` in a binary tree, so that all
+ * members wake in a logarithmic number of steps. */
 static void sleepers_wake(struct pool *pool, uint32_t number, uint32_t team)
 {
     for (uint32_t i = 2 * number + 1; i <= 2 * number + 2 && i < team; i++) {
@@ -154,8 +157,8 @@ static void sleepers_wake(struct pool *pool, uint32_t number, uint32_t team)
     }
 }
 
-/* The tasks of the share of number, then what is left of the others'; how many
- * they were. */
+/* Runs the tasks of partition `number`, then steals from the other partitions.
+ * Returns the number of tasks that the calling thread ran. */
 static int64_t job_work(struct pool *pool, uint32_t number, uint32_t team)
 {
     int64_t done = 0;
@@ -180,7 +183,8 @@ static int64_t job_work(struct pool *pool, uint32_t number, uint32_t team)
     return done;
 }
 
-/* Takes part in the job that is open to the helper; false: it is over. */
+/* Joins the open job and runs tasks until none is left to claim.  Returns false
+ * if the job was closed meanwhile; else stores its generation in *out_seen. */
 static bool job_join(struct member *helper, uint_fast64_t *out_seen)
 {
     struct pool *pool = helper->pool;
@@ -199,7 +203,7 @@ static bool job_join(struct member *helper, uint_fast64_t *out_seen)
     return open;
 }
 
-/* Where the calling thread is, which is member number. */
+/* Records and returns the processor of the calling thread, member `number`. */
 static int member_seen(struct pool *pool, uint32_t number)
 {
     int processor = sched_getcpu();
@@ -209,10 +213,12 @@ static int member_seen(struct pool *pool, uint32_t number)
     return processor;
 }
 
-/* The system may start or wake a thread on the processor of whoever does so,
- * here the caller, which goes on, and leave it there for 0.1 s while others
- * idle: who sleeps keeps off the caller's processor, and who shares one with a
- * helper of a lower number first goes to one that nobody is on. */
+/* Changes the affinity of a worker that is about to sleep.  The scheduler may
+ * wake a thread on the processor of the waking thread, here the caller, which
+ * keeps running, and leave both there for 0.1 s while other processors idle.
+ * A sleeping worker therefore avoids the caller's processor.  A worker that
+ * shares its processor with a lower-numbered worker avoids the processors of
+ * all members.  Returns false if the affinity is unchanged. */
 static bool helper_leave(struct member *helper, struct affinity *out)
 {
     struct pool *pool = helper->pool;
@@ -229,7 +235,7 @@ static bool helper_leave(struct member *helper, struct affinity *out)
     return off;
 }
 
-/* Until there is a job, or the pool is destroyed. */
+/* Sleeps until a job wants this worker or the pool is destroyed. */
 static void helper_sleep(struct member *helper, uint_fast64_t seen)
 {
     struct pool *pool = helper->pool;
@@ -271,7 +277,7 @@ static void *helper_main(void *argument)
     return NULL;
 }
 
-/* Whether a helper is inside that may be. */
+/* Returns true if a worker of the job may still be using its fields. */
 static bool helper_inside(struct pool *pool, uint32_t team)
 {
     for (uint32_t i = 1; i < team; i++)
@@ -280,7 +286,8 @@ static bool helper_inside(struct pool *pool, uint32_t team)
     return false;
 }
 
-/* A child after fork has no helpers, but what they were about. */
+/* Resets the state in a child after fork, which inherits the members' flags but
+ * none of the worker threads. */
 static void helpers_forget(struct pool *pool)
 {
     for (uint32_t i = 1; i <= pool->started; i++)
@@ -288,7 +295,7 @@ static void helpers_forget(struct pool *pool)
     atomic_store(&pool->threads, 1);
 }
 
-/* Until no helper is inside; looks as long as helpers do, then sleeps. */
+/* Blocks until no worker uses the job: spins for spin_ns, then sleeps. */
 static void helpers_await(struct pool *pool, uint32_t team)
 {
     double spin_ns = atomic_load(&pool->spin_ns), start = 0;
@@ -309,6 +316,7 @@ static void helpers_await(struct pool *pool, uint32_t team)
     }
 }
 
+/* Divides the tasks among the members in contiguous partitions. */
 static void partitions_make(struct pool *pool, int64_t tasks, uint32_t team)
 {
     int64_t share = tasks / team, rest = tasks % team, from = 0;
@@ -321,8 +329,9 @@ static void partitions_make(struct pool *pool, int64_t tasks, uint32_t team)
     }
 }
 
-/* Called with busy held.  Returns the nanoseconds of a task in this thread; 0
- * where it came to none. */
+/* Runs a job on `team` threads and blocks until it is complete.  Returns the
+ * nanoseconds per task on the calling thread, or 0 if it ran none.  The caller
+ * holds `busy`. */
 static double job_run(struct pool *pool, pool_fn fn, const void *work,
                       int64_t tasks, uint32_t team)
 {
@@ -345,8 +354,8 @@ static double job_run(struct pool *pool, pool_fn fn, const void *work,
 
 /* ---- measuring ---------------------------------------------------------- */
 
-/* A job of one task a thread that ends when enough have come, or after a while
- * without. */
+/* Job that measures the wake-up latency: each task ends when `wanted` threads
+ * have started, or after MEETING_LIMIT_NS. */
 struct meeting {
     atomic_int come;
     int wanted;
@@ -368,8 +377,8 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median time in which team threads come together, those that count,
- * rest_ns after the last time. */
+/* Returns the median latency of `team` threads in nanoseconds.  Sleeps rest_ns
+ * before each sample so that the workers fall asleep; 0 keeps them spinning. */
 static double wakeup_latency_measure(struct pool *pool, uint32_t team,
                                      long rest_ns)
 {
@@ -382,7 +391,7 @@ static double wakeup_latency_measure(struct pool *pool, uint32_t team,
             nanosleep(&rest, NULL);
         double start = now_ns();
         job_run(pool, task_meet, &pointer, team, team);
-        /* The first one pays for the threads' start. */
+        /* The first sample includes the creation of the threads. */
         if (i >= 0)
             times[i] = now_ns() - start;
     }
@@ -390,8 +399,9 @@ static double wakeup_latency_measure(struct pool *pool, uint32_t team,
     return times[JOIN_SAMPLES / 2];
 }
 
-/* Called with busy held.  Helpers may run where the caller may, so there are
- * no more than that has use for; fewer than wanted is no error. */
+/* Starts the workers; the caller holds `busy`.  They inherit the caller's
+ * affinity, so there is at most one for each processor that the caller may use.
+ * If the system refuses a thread, the pool works with fewer. */
 static void helpers_start(struct pool *pool)
 {
     uint32_t most = pool_processors();
@@ -416,7 +426,8 @@ static void helpers_start(struct pool *pool)
     pool->threads = pool->started + 1;
 }
 
-/* Times how long helpers take to come, asleep and awake. */
+/* Measures the wake-up latencies of sleeping and of spinning workers and
+ * derives the spin time.  The caller holds `busy`. */
 static void costs_measure(struct pool *pool)
 {
     uint32_t threads = pool->threads;
@@ -434,15 +445,16 @@ static void costs_measure(struct pool *pool)
     atomic_store(&pool->spin_ns, cold < LOOK_LEAST_NS  ? LOOK_LEAST_NS
                                  : cold > LOOK_MOST_NS ? LOOK_MOST_NS
                                                        : cold);
-    /* Each time later: less and less is to be found. */
+    /* Double the interval each time: a new minimum becomes less likely. */
     double again = DOUBT_FACTOR * (now_ns() - start);
     double before = pool->again_ns < HUGE_VAL ? 2 * pool->again_ns : 0;
     pool->again_ns = again > before ? again : before;
 }
 
-/* After a job of job_ns that ran on fewer threads than it has tasks: the costs
- * may be of a moment in which some helpers had no processor, and would keep it
- * so for ever. */
+/* Called after a job of job_ns that ran on fewer threads than possible.  The
+ * latencies may have been measured while other processes used the processors,
+ * and would then keep jobs on few threads forever.  Measures them again when
+ * such jobs have taken again_ns in total. */
 static void costs_doubt(struct pool *pool, double job_ns)
 {
     double sum =
@@ -499,8 +511,8 @@ void pool_destroy(struct pool *pool)
     free(pool);
 }
 
-/* The first tasks of a job of which the rate is not known, timed; how many
- * they are. */
+/* Runs and times the first tasks of a job whose rate is unknown.  Stores the
+ * nanoseconds per unit in *rate and returns the number of tasks it ran. */
 static int64_t rate_try(const struct pool *pool, _Atomic float *rate,
                         pool_fn fn, const void *work, int64_t tasks,
                         int64_t units)
@@ -519,14 +531,16 @@ struct rest {
     int64_t first;
 };
 
-/* The tasks after those that were tried. */
+/* pool_fn for the tasks that rate_try has not run. */
 static void rest_run(const void *context, int64_t first, int64_t end)
 {
     const struct rest *rest = context;
     rest->fn(rest->work, rest->first + first, rest->first + end);
 }
 
-/* The team for a job of alone_ns, with busy held where it is more than 1. */
+/* Returns the number of threads for a job of alone_ns.  If more than 1, the
+ * caller then holds `busy` and must unlock it.  Starts the workers on the first
+ * call. */
 static uint32_t team_gather(struct pool *pool, double alone_ns, int64_t tasks,
                             double now)
 {
