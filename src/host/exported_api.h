@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The public header with its functions exported: everything else in this
- * library stays hidden.  Every file of the host library includes this one.
+ * Includes the public header with default visibility, so that only its
+ * functions are exported.  Every file of the host library includes this file.
  */
 #ifndef TANDEM_HOST_EXPORTED_API_H
 #define TANDEM_HOST_EXPORTED_API_H

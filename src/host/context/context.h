@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A context: plugins, devices, tensors and the state of the chooser.  One
- * mutex guards everything that changes after creation; functions below say
- * where it is held ("locked").
+ * A context: plugins, devices, tensors and the state of the chooser.  One mutex
+ * guards everything that changes after creation.  "Locked" means that the
+ * caller must hold this mutex.
  */
 #ifndef TANDEM_HOST_CONTEXT_CONTEXT_H
 #define TANDEM_HOST_CONTEXT_CONTEXT_H
@@ -28,96 +28,100 @@ struct open_pair {
 struct tandem_context {
     struct handle handle;
     uint32_t generation; /* fork_generation at creation */
-    uint32_t serial;     /* distinct for each context of the process */
+    uint32_t serial;     /* unique among all contexts of the process */
 
-    /* Fixed after creation. */
+    /* These fields do not change after creation. */
     struct log log;
     struct backend *backends; /* "cpu" first */
     uint32_t backend_count;
     bool deterministic;
-    char *profile_path; /* the first directory of profiles, or NULL */
+    char *profile_path; /* the directory searched first, or NULL */
     char *cache_path;   /* the user's cache directory, or NULL */
-    bool cache_usable;  /* cache_path could be made and written */
-    char *num_threads;  /* or NULL */
-    char host_cpu[128]; /* model of the processor */
+    bool cache_usable;  /* cache_path exists and is writable */
+    char *num_threads;  /* decimal text for the plugins, or NULL */
+    char host_cpu[128]; /* processor model name */
     struct open_pair *open_pairs;
     uint32_t open_count;
 
-    uint64_t hang_ns; /* see WAIT_LIMIT in device_wait.h */
+    uint64_t hang_ns; /* hang timeout, see WAIT_LIMIT in device_wait.h */
 
     pthread_mutex_t mutex;
-    struct float_env float_env; /* of the thread that has the mutex */
-    pthread_cond_t freed; /* a device's stream is held no longer, or lost */
-    uint64_t unlocks;     /* how often a call unlocked in its midst to wait */
-    const void *thread; /* the first thread that locked it */
-    bool threaded;      /* another did, too */
+    struct float_env float_env; /* saved for the thread that holds mutex */
+    pthread_cond_t freed; /* signaled if a stream is released or lost */
+    uint64_t unlocks;     /* number of times that a call unlocked to wait */
+    const void *thread; /* identifies the first thread that locked mutex */
+    bool threaded;      /* true once a second thread locked mutex */
 
-    char **problems; /* plugins that could not be used */
+    char **problems; /* messages about plugins that could not be used */
     uint32_t problem_count;
     struct device *devices[TANDEM_MAX_DEVICES];
     uint32_t device_count;
     uint32_t backends_enumerated;
-    uint32_t indices_enumerated; /* of the backend after those */
-    uint32_t usable;  /* bit d: device d may be chosen */
-    uint32_t sharing; /* bit d: device d computes in host memory, */
-    uint32_t importing; /* or can, where the memory suits it */
-    /* By cost class, bit d: device d's costs of it were measured. */
+    uint32_t indices_enumerated; /* devices done of the next backend */
+    /* In each of the following masks, bit d stands for device d. */
+    uint32_t usable;    /* devices that may be chosen */
+    uint32_t sharing;   /* devices that always compute in host memory */
+    uint32_t importing; /* devices that can import suitable host memory */
+    /* Devices with measured costs, by cost class. */
     uint32_t measured[TANDEM_COST_CLASSES];
-    uint32_t bounded; /* bit d: where not, device d is no slower than guessed */
-    /* By operator, bit d: device d computes it wrong, by its profile. */
+    uint32_t bounded; /* devices whose default costs are upper bounds */
+    /* Devices that compute an operator wrong by their profile, by operator. */
     uint32_t rejecting[TANDEM_OP_ID_END];
-    char *forced_name; /* not yet looked up, or NULL */
+    char *forced_name; /* name that was not looked up yet, or NULL */
     bool forced_by_environment;
-    uint32_t forced;
+    uint32_t forced; /* device number or TANDEM_ANY_DEVICE */
     bool measure;
     tandem_observer_fn observer;
     void *observer_user;
 
-    /* The chooser's clock: predicted ns since creation. */
+    /* Predicted time of the chooser in ns since creation. */
     double now_ns;
-    /* The first error of work that failed after its call, for
-     * tandem_context_synchronize. */
+    /* The first asynchronous error that tandem_context_synchronize has not
+     * reported yet. */
     enum tandem_status late_status;
     char late_message[512];
 
-    struct tandem_tensor *tensors; /* list */
-    uint64_t tensor_serial;        /* of the latest */
-    struct judged_table *judged;   /* or NULL; see call_cache.h */
-    struct storage *leaving; /* freed by the caller, in use by work */
-    uint64_t next_address;   /* of library-owned storages, see storage.h */
+    struct tandem_tensor *tensors; /* linked list */
+    uint64_t tensor_serial;        /* serial of the newest tensor */
+    struct judged_table *judged;   /* the call cache (call_cache.h), or NULL */
+    struct storage *leaving; /* released storages that work still uses */
+    uint64_t next_address;   /* for library-owned storages, see storage.h */
 };
 
 extern struct handle_pool context_pool;
 
-/* Live, and of this process. */
+/* Returns true if the context is live and was created in this process. */
 static inline bool context_good(const struct tandem_context *context)
 {
     return handle_live(&context_pool, context) &&
            context->generation == fork_generation;
 }
 
-/* A live context of this process, or a status with its message set. */
+/* Returns TANDEM_OK if context_good, else an error with its message set. */
 enum tandem_status context_check(const struct tandem_context *context);
 
-/* While it is held, the thread has the default floating-point environment. */
+/* Locks the mutex.  A thread that holds the mutex has the default
+ * floating-point environment. */
 void context_lock(struct tandem_context *context);
-/* Gives up at deadline_ns (of clock_ns): false. */
+/* Locks the mutex like context_lock.  Returns false with the message set if the
+ * mutex is still taken at deadline_ns (clock_ns time) and after 5 ms. */
 bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns);
 void context_unlock(struct tandem_context *context);
-/* Unlocks until something is freed, or deadline_ns: false.  Locked. */
+/* Unlocks, waits for context->freed and locks again.  Returns false at
+ * deadline_ns.  Locked. */
 bool context_sleep(struct tandem_context *context, uint64_t deadline_ns);
 
-/* Adds a problem (tandem_context_load_error) and logs it at level.  Locked, or
- * before the context is shared. */
+/* Adds a message for tandem_context_load_error and logs the message at level.
+ * Locked, or called before the context is shared. */
 void context_problem(struct tandem_context *context,
                      enum tandem_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Monotonic. */
+/* Returns the time of the monotonic clock in ns. */
 uint64_t clock_ns(void);
-/* The deadline of a timeout; TANDEM_TIMEOUT_INFINITE stays. */
+/* Converts a timeout to a clock_ns deadline.  TANDEM_TIMEOUT_INFINITE stays. */
 uint64_t clock_deadline(uint64_t timeout_ns);
-/* The timeout that is left until a deadline. */
+/* Returns the ns left until a deadline.  TANDEM_TIMEOUT_INFINITE stays. */
 uint64_t clock_left(uint64_t deadline_ns);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The environment, the library's own directories and what lies in them.  Any
- * thread; sets no tandem_last_error.
+ * Environment checks, writable directories and directory listings.  Any thread
+ * may call these functions; none sets tandem_last_error.
  */
 #ifndef TANDEM_HOST_CONTEXT_DIRECTORIES_H
 #define TANDEM_HOST_CONTEXT_DIRECTORIES_H
@@ -12,11 +12,12 @@
 
 #define PATH_BYTES 4096u
 
-/* Logs what the environment says in vain: what is not read, because this
- * program has more rights than its user, and a relative XDG_CACHE_HOME. */
+/* Logs environment variables that are ignored: all of ours if the program has
+ * more privileges than its user (setuid), and a relative XDG_CACHE_HOME. */
 void path_environment_judge(const struct log *log);
 
-/* Opens a directory to write in, made where it is missing; -1, with why. */
+/* Opens a directory for writing and creates it if it is missing.  Returns a
+ * descriptor that the caller closes, or -1 with the reason in out_why. */
 int path_writable(const char *path, char *out_why, size_t why_bytes);
 
 struct path_names {
@@ -24,13 +25,14 @@ struct path_names {
     size_t count;
 };
 
-/* The entries of a directory (the descriptor stays the caller's) that wanted
- * says yes to, sorted by compare; false where memory ran out or the directory
- * could not be read, with what had been found. */
+/* Lists the entries of a directory for which wanted returns true, sorted by
+ * compare.  Does not close the descriptor.  Returns false if the directory
+ * cannot be read or memory runs out; out then holds the entries found so far.
+ * The caller always frees out. */
 bool path_list(int directory, bool (*wanted)(const char *name, void *user),
                void *user, int (*compare)(const void *, const void *),
                struct path_names *out);
-/* For path_list: byte order. */
+/* Compares names in byte order, for path_list. */
 int path_compare(const void *left, const void *right);
 void path_names_free(struct path_names *names);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Notices forks: a context remembers the generation it was made in, and a
- * child process has another.  No system call per check.
+ * Detects forks without a system call per check: a context stores the
+ * generation at its creation, and a child process has a different one.
  */
 #ifndef TANDEM_HOST_CONTEXT_FORK_GENERATION_H
 #define TANDEM_HOST_CONTEXT_FORK_GENERATION_H
@@ -9,12 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Raised by one in the child of every fork; only the child's one thread
- * writes it. */
+/* The number of forks up to this process, plus one.  Incremented in the child
+ * of every fork, while the child has only one thread. */
 extern volatile uint32_t fork_generation;
 
-/* Starts noticing, once a process.  false: no memory.  (The handle pools stay
- * usable in the child by themselves, see common/handle_pool.c.) */
+/* Installs the fork handler at the first call.  Returns false if memory runs
+ * out.  The handle pools have their own handlers (common/handle_pool.c). */
 bool fork_watch(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices by their names, "opencl" or "opencl:1".  Called with the context
- * locked, or not yet shared.
+ * Finds devices by name, such as "opencl" or "opencl:1".  The context must be
+ * locked or not shared yet.
  */
 #ifndef TANDEM_HOST_DEVICE_DEVICE_NAME_H
 #define TANDEM_HOST_DEVICE_DEVICE_NAME_H
@@ -9,24 +9,25 @@
 #include "host/context/context.h"
 
 struct device_name {
-    const char *backend; /* not terminated: length bytes */
-    size_t length;
-    unsigned long index; /* 0 where none is named */
+    const char *backend; /* points into the parsed name; not terminated */
+    size_t length;       /* bytes of backend */
+    unsigned long index; /* 0 if the name has no number */
 };
 
-/* false: it is no name of a device. */
+/* Parses a device name.  Returns false if name is malformed. */
 bool device_name_parse(const char *name, struct device_name *out);
 
-/* The plugin that is named; NULL where it is not loaded. */
+/* Returns the plugin in a device name, or NULL if it is not loaded. */
 const struct backend *device_backend_find(const struct tandem_context *context,
                                           const struct device_name *name);
 
-/* Why there is no such device, of what is known so far. */
+/* Writes the reason why a device does not exist to out.  Starts no driver. */
 void device_absence(const struct tandem_context *context,
                     const struct device_name *name, char *out, size_t bytes);
 
-/* Starts the drivers up to the one that is named.  TANDEM_NO_DEVICE,
- * TANDEM_OUT_OF_MEMORY. */
+/* Finds a device by name.  Enumerates the backends up to the one in name, which
+ * starts their drivers.  Returns TANDEM_NO_DEVICE with the message set if the
+ * device does not exist, or TANDEM_OUT_OF_MEMORY. */
 enum tandem_status device_find(struct tandem_context *context,
                                const char *name, struct device **out_device);
 

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiting for devices.  While a thread waits the context is unlocked, so that
- * a device that is slow, or hangs, stops only those that need it.  A stream is
- * one thread's at a time: who waits on it holds it, and others wait until it is
- * free before they use it.
+ * Waits for devices.  The context is unlocked during a wait, so that a slow or
+ * hung device delays only the threads that need this device.  A thread that
+ * waits on a stream owns the stream; other threads must wait until the stream
+ * is released before they use it.
  *
- * Whatever was known of storages, devices and judged calls may have changed
- * after a wait.  Functions that may wait say so; context->unlocks differs
- * afterwards where they did, and their callers look again.  All functions:
- * locked.
+ * A wait may change the state of storages, devices and cached calls.  [may
+ * wait] marks the functions that may wait.  They increment context->unlocks if
+ * they did, and the caller must then read the state again.  The context's mutex
+ * must be held for all functions.
  */
 #ifndef TANDEM_HOST_DEVICE_DEVICE_WAIT_H
 #define TANDEM_HOST_DEVICE_DEVICE_WAIT_H
 
 #include "host/device/device.h"
 
-/* A deadline: as long as the context lets a device work before it counts as
- * hung, from when the wait begins.  The device is then lost. */
+/* A deadline that stands for the hang timeout (context->hang_ns) after the
+ * start of the wait.  A device that exceeds this deadline is marked as lost. */
 #define WAIT_LIMIT (TANDEM_TIMEOUT_INFINITE - 1)
 
-/* [may wait]  Until no other thread holds the device's stream. */
+/* [may wait]  Waits until no thread owns the device's stream. */
 enum tandem_status stream_owner_wait(struct device *device,
                                      uint64_t deadline_ns);
 static inline enum tandem_status wait_free(struct device *device,
@@ -28,23 +28,25 @@ static inline enum tandem_status wait_free(struct device *device,
     return device->held ? stream_owner_wait(device, deadline_ns) : TANDEM_OK;
 }
 
-/* [may wait]  For the work enqueued so far, holding nothing.  Does nothing
- * where what follows, an operation that waits on the stream, need not fear to
- * keep others from it.  Errors of the work are left for that to find. */
+/* [may wait]  Waits for the work enqueued so far without owning the stream, so
+ * that other threads can use the stream.  Called before a blocking stream
+ * operation, which reports the errors of the work.  Returns TANDEM_OK at once
+ * if only one thread uses the context, unless deadline_ns is WAIT_LIMIT. */
 enum tandem_status wait_enqueued(struct device *device, uint64_t deadline_ns);
 
-/* [may wait]  For all of the device's work: TANDEM_NOT_READY, or the error of
- * that work. */
+/* [may wait]  Waits for all of the device's work.  Returns TANDEM_NOT_READY at
+ * the deadline, or the error of the work. */
 enum tandem_status wait_idle(struct device *device, uint64_t deadline_ns);
 
-/* [waits]  A blocking download.  The stream is free, the buffer lives. */
+/* [waits]  Downloads the first bytes of buffer to target and blocks until this
+ * is done.  No thread may own the stream, and buffer must stay allocated. */
 enum tandem_status wait_download(struct device *device,
                                  struct tandem_buffer *buffer, void *target,
                                  uint64_t bytes, uint64_t deadline_ns);
 
-/* [may wait]  After a failed call that enqueues: whether the stream had an
- * error from earlier work, which is now cleared, so that the call may be tried
- * again. */
+/* [may wait]  Handles the failure of a call that enqueues work.  Returns true
+ * if the stream had an error from earlier work and this error is now cleared,
+ * so that the caller may retry the call. */
 bool wait_recover(struct device *device);
 
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Profiles: the files of measured costs, one a device.  Reading: locked.
+ * Finds and reads profiles, the files of measured costs, one for each device.
+ * The context's mutex must be held.
  *
- * A file's name is <backend>-<device name>-<hash>.json, the name with every
- * character but letters and digits made a dash, the hash one of what makes the
- * device what it is: its UUID or PCI address, its driver, the plugin's version
- * and the host's processor.  A profile fits exactly where all of these are the
- * same, and serves where the backend, the device's name and its driver are.
+ * A file is called <backend>-<device name>-<hash>.json.  In the device name, a
+ * dash replaces each character other than an ASCII letter or digit.  The hash
+ * covers the UUID (or the PCI address), the driver, the plugin's version and
+ * the host's processor.  A profile matches exactly if all of these are equal.
+ * Without an exact match, a profile is used if its backend, device name and
+ * driver are equal.
  */
 #ifndef TANDEM_HOST_PROFILE_PROFILE_READER_H
 #define TANDEM_HOST_PROFILE_PROFILE_READER_H
@@ -18,13 +20,13 @@
 #define PROFILE_FORMAT 1
 #define PROFILE_BYTES_MAX (1u << 20)
 #define PROFILE_NAME_BYTES 256u
-#define PROFILE_TUNING_MAX 4096u /* pairs, and bytes of one value */
+#define PROFILE_TUNING_MAX 4096u /* limit for pairs, and for a value's bytes */
 
-/* What a profile is for. */
+/* Identifies the device and host that a profile was measured on. */
 struct profile_key {
     char backend[BACKEND_NAME_BYTES];
     char name[128];
-    char uuid[33]; /* hexadecimal, "" where unknown */
+    char uuid[33]; /* hexadecimal, "" if unknown */
     char pci[24];
     char driver[128];
     char plugin_version[64];
@@ -32,37 +34,39 @@ struct profile_key {
 };
 
 void profile_key_make(const struct device *device, struct profile_key *out);
-/* The file's name without a directory; prefix: up to and with the dash before
- * the hash. */
+/* Writes the file's name, without a directory, to out.  *out_prefix is the
+ * number of characters before the hash. */
 void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
                        size_t *out_prefix);
 
-/* The content of the file of this name, which must be a profile for key, to be
- * released; NULL, with why, where it is none, and without, where it is not
- * there.  exact: see profile_parse. */
+/* Reads the file called name and returns its content if profile_parse accepts
+ * it for key and exact.  The caller releases the result with json_decref.
+ * Returns NULL with the reason in out_why; the reason is empty if the file does
+ * not exist. */
 json_t *profile_content(int directory, const char *name,
                         const struct profile_key *key, bool exact,
                         char *out_why, size_t why_bytes);
-/* The content of the file that the device's costs were read from, judged once
- * more, to be released; NULL, with why, where it is no longer good. */
+/* Reads and checks the device's profile file again, which must not be NULL, and
+ * returns its content.  The caller releases the result with json_decref.
+ * Returns NULL with the reason in out_why if the file is no longer valid. */
 json_t *profile_read(const struct device *device, char *out_why,
                      size_t why_bytes);
 
-/* Looks for the device's profile and, where there is one, takes its costs.
- * Anything wrong with a file is logged, and the defaults stay. */
+/* Searches for the device's profile and loads its costs.  Logs invalid files.
+ * If there is no valid profile, the default costs stay. */
 void profile_load(struct device *device);
 
 enum profile_fit {
-    PROFILE_FITS,    /* its costs were taken, all of them */
-    PROFILE_MISMATCH, /* well-formed, but made for something else */
-    PROFILE_WRONG
+    PROFILE_FITS,     /* the profile matches; all its costs were loaded */
+    PROFILE_MISMATCH, /* the profile is for another device or driver */
+    PROFILE_WRONG     /* the file is malformed, or memory ran out */
 };
 
-/* profile_parser.c, pure: judges a file's bytes and, where they are a profile
- * for key, takes its costs; exact: for the very device, plugin and host, else
- * for the same model and driver.  out_tuning: the plugin's section, to be
- * freed, or NULL.  Where it does not fit, nothing is taken and out_why says
- * what is wrong. */
+/* profile_parser.c: checks a file's bytes and, if they are a profile for key,
+ * loads the costs into model.  If exact is true, all fields of key must match,
+ * otherwise only backend, name and driver.  *out_tuning gets the plugin's
+ * section as JSON text, which the caller frees, or NULL.  If the result is not
+ * PROFILE_FITS, model is unchanged and out_why holds the reason.  Stateless. */
 enum profile_fit profile_parse(const char *text, size_t bytes,
                                const struct profile_key *key, bool exact,
                                struct cost_model *model, char **out_tuning,
