@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads of the CBLAS, and forks; see blas_guard.h. */
+/* Thread count and fork protection of the CBLAS; see blas_guard.h. */
 #include "config.h"
 
 #include "cpu/gemm/blas_guard.h"
@@ -13,17 +13,20 @@
 
 /* ---- forks -------------------------------------------------------------- */
 
-/* So often a fork looks whether no product is under way: without end it would
- * wait where a signal's handler forks and came to a thread inside of one. */
+/* A fork polls this many times, FORK_LOOK_NS apart, until no product is in
+ * progress.  The limit of 0.1 s avoids a deadlock if a signal handler forks on
+ * a thread that is inside a product. */
 #define FORK_LOOKS 2000
 #define FORK_LOOK_NS 50000
 
-/* Held while the number of threads is changed, and over a fork. */
+/* Held while the number of threads is changed, and during a fork. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic uint32_t inside;  /* threads, of products */
-static _Atomic uint32_t forks;   /* under way */
-static _Atomic pthread_t holder; /* of mutex, among the threads that fork */
+static _Atomic uint32_t inside;  /* threads that are inside the CBLAS */
+static _Atomic uint32_t forks;   /* forks in progress */
+static _Atomic pthread_t holder; /* forking thread that holds `mutex`, or 0 */
 
+/* Tries to lock `mutex` for the forking thread.  Returns true if the thread
+ * holds the mutex and no thread is inside the CBLAS. */
 static bool fork_ready(void)
 {
     if (atomic_load(&holder) != pthread_self()) {
@@ -34,7 +37,8 @@ static bool fork_ready(void)
     return atomic_load(&inside) == 0;
 }
 
-/* Comes before the CBLAS's own handler, which is the older one. */
+/* Runs before the CBLAS's own handler, because prepare handlers run in reverse
+ * order of registration and the CBLAS registered its handler first. */
 static void fork_prepare(void)
 {
     const struct timespec pause = {.tv_nsec = FORK_LOOK_NS};
@@ -102,8 +106,9 @@ void blas_leave(void)
 #include "common/threads.h"
 
 static _Atomic uint32_t users;
-static int found; /* the process's number, while there are users */
-/* In a child after fork, whose parent had users: found is not set again. */
+static int found; /* thread count of the process, valid if users > 0 */
+/* Set in a child after fork if the parent had users: `found` is still valid,
+ * and blas_limit must not overwrite it with the lowered count. */
 static atomic_bool inherited;
 
 static void threads_inherit(void)
@@ -112,8 +117,8 @@ static void threads_inherit(void)
         atomic_store(&inherited, true);
 }
 
-/* Set by a fork, until the system was seen to let OpenBLAS start its threads
- * again. */
+/* Set by a fork; cleared when the system allows enough new threads for OpenBLAS
+ * to restart its own. */
 static atomic_bool stopped;
 
 static void threads_stopped(void)
@@ -121,8 +126,8 @@ static void threads_stopped(void)
     atomic_store(&stopped, true);
 }
 
-/* The threads that OpenBLAS would start, the calling one not counted.  Called
- * with mutex held. */
+/* Returns how many threads OpenBLAS would start, not counting the calling
+ * thread.  The caller holds `mutex`. */
 static uint32_t threads_missing(void)
 {
     int threads = openblas_get_num_threads();
@@ -131,7 +136,8 @@ static uint32_t threads_missing(void)
     return threads > 1 ? (uint32_t)threads - 1 : 0;
 }
 
-/* Called with mutex held. */
+/* Returns true if OpenBLAS can restart its threads.  The caller holds `mutex`.
+ */
 static bool threads_can_restart(void)
 {
     struct shelter host;
@@ -181,14 +187,14 @@ bool blas_limit(uint32_t threads)
 void blas_release(void)
 {
     pthread_mutex_lock(&mutex);
-    /* A number that cannot be set again stays low. */
+    /* If the threads cannot restart, the thread count stays low. */
     bool can = threads_can_restart();
     if (atomic_fetch_sub(&users, 1) == 1 && can)
         openblas_set_num_threads(found);
     pthread_mutex_unlock(&mutex);
 }
 
-/* Whether core is one of OpenBLAS's for AVX2 at least. */
+/* Returns true if core names OpenBLAS kernels that use at least AVX2. */
 static bool core_is_wide(const char *core)
 {
     static const char *const cores[] = {"Haswell",   "Zen",
@@ -249,7 +255,7 @@ enum tandem_status blas_ready(void)
     return TANDEM_OK;
 }
 
-/* Another CBLAS keeps the number that it has. */
+/* The thread count of another CBLAS is left unchanged. */
 bool blas_limit(uint32_t threads)
 {
     (void)threads;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix products by the CBLAS that the plugin was built with, and the pass of
- * bias and activation over their result.  Any thread.
+ * Matrix products through the CBLAS that the plugin was built with: entry
+ * points, matrix-vector products, and bias and activation.  Any thread.
  */
 #include "config.h"
 
@@ -15,9 +15,10 @@
 #include "cpu/gemm/blas_guard.h"
 #include "cpu/gemm/gemm.h"
 
-/* Results of a matrix by a vector that are made together. */
+/* Results of a matrix-vector product that one task computes. */
 #define VECTOR_RESULTS 256
-/* The most lines for dot products, and the limits of vector_terms. */
+/* FEW_LINES is the maximum number of results computed as dot products; the
+ * others are the results of vector_terms. */
 #define FEW_LINES 2
 #define ROW_TERMS 8192
 #define COLUMN_TERMS 2048
@@ -29,7 +30,8 @@ static const float *matrix_data(const struct tandem_matrix *matrix)
                                          matrix->byte_offset);
 }
 
-/* gemm is complete. */
+/* Returns TANDEM_UNSUPPORTED if a dimension exceeds INT_MAX.  gemm is
+ * normalized. */
 static enum tandem_status check_sizes(const struct tandem_gemm *gemm)
 {
     int64_t largest = gemm->m > gemm->n ? gemm->m : gemm->n;
@@ -56,13 +58,13 @@ static bool by_vector(const struct tandem_gemm *gemm)
     return gemm->m == 1 || gemm->n == 1;
 }
 
-/* A matrix-vector product: y[j] = alpha (sum over k of x and the matrix's line
- * j) + beta y[j], for n <= VECTOR_RESULTS lines. */
+/* Matrix-vector product: y[j] = alpha * dot(x, line j of the matrix) +
+ * beta * y[j] for n <= VECTOR_RESULTS lines of k elements. */
 struct vector_product {
     const float *matrix, *x;
     float *y;
     int64_t n, k, ld, x_step, y_step;
-    bool across; /* lines are columns of the matrix in memory, else rows */
+    bool across; /* true if lines are columns of the matrix in memory */
     float alpha, beta;
 };
 
@@ -72,7 +74,7 @@ static struct vector_product vector_product_of(const struct tandem_gemm *gemm,
 {
     bool ta = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
     bool tb = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
-    bool row = gemm->m == 1; /* lines are b's columns, else a's rows */
+    bool row = gemm->m == 1; /* lines are b's columns if true, else a's rows */
     return (struct vector_product){
         .matrix = row ? b : a,
         .x = row ? a : b,
@@ -87,7 +89,7 @@ static struct vector_product vector_product_of(const struct tandem_gemm *gemm,
         .beta = (float)gemm->beta};
 }
 
-/* y = the sums over terms of k from number from on + beta y. */
+/* y = beta * y + the sums over `terms` terms of k, starting at term `from`. */
 static void vector_multiply(const struct vector_product *v, int64_t from,
                             int64_t terms, float beta, float *y,
                             int64_t y_step)
@@ -99,8 +101,8 @@ static void vector_multiply(const struct vector_product *v, int64_t from,
                 v->x + from * v->x_step, (int)v->x_step, beta, y, (int)y_step);
 }
 
-/* Whether the lines are few enough for dot products, and all elements of a line
- * and of x lie side by side. */
+/* Returns true if there are few enough lines for dot products and if x and each
+ * line are contiguous. */
 static bool by_dots(const struct vector_product *v)
 {
     return v->n <= FEW_LINES && v->x_step == 1 && (!v->across || v->ld == 1);
@@ -115,10 +117,10 @@ static void dots_make(const struct vector_product *v, int64_t from,
 }
 
 /*
- * The terms that one call of the BLAS may sum in f32.  A sum of terms of one
- * sign loses accuracy with its length.  Along rows OpenBLAS keeps 32 sums or
- * more, of at most 256 terms then.  Across rows it adds four terms at a time,
- * but one by one in the last n % 4 columns.
+ * Returns how many terms one call of the BLAS may sum in f32.  A long sum of
+ * terms of one sign loses accuracy.  Along rows OpenBLAS keeps at least 32
+ * partial sums, so ROW_TERMS gives each at most 256 terms.  Across rows it adds
+ * four terms at a time, but one at a time in the last n % 4 columns.
  */
 static int64_t vector_terms(const struct vector_product *v)
 {
@@ -133,8 +135,8 @@ static void vector_product_run(const struct vector_product *v)
     float part[VECTOR_RESULTS];
     double total[VECTOR_RESULTS];
     blas_enter();
-    /* A BLAS may multiply x by alpha first, where that can overflow or
-     * underflow although the product does neither. */
+    /* A BLAS may multiply x by alpha first, which can overflow or underflow
+     * even if the product does not.  Pass alpha only if it is 1. */
     if (v->k <= most && v->alpha == 1 && !by_dots(v)) {
         /* If beta is 0, the BLAS may still read y, so clear any NaN first. */
         for (int64_t j = 0; j < v->n && v->beta == 0; j++)
@@ -162,7 +164,7 @@ static void vector_product_run(const struct vector_product *v)
     }
 }
 
-/* n results of batch, from number from on. */
+/* Computes n results of one batch, starting at result `from`. */
 static void stretch_multiply(const struct product *product, int64_t batch,
                              int64_t from, int64_t n)
 {
@@ -184,7 +186,7 @@ static void stretch_multiply(const struct product *product, int64_t batch,
         product_row_finish(product, c, 0, from, n);
 }
 
-/* Tasks are stretches of VECTOR_RESULTS results of all batches. */
+/* pool_fn: each task computes up to VECTOR_RESULTS results of one batch. */
 static void stretches_run(const void *context, int64_t first, int64_t end)
 {
     const struct product *product = context;
@@ -248,9 +250,10 @@ static void product_prepare(struct product *out, const struct tandem_gemm *gemm,
         gemm->activation == TANDEM_OP_GELU && gemm->activation_alpha == 1.0;
 }
 
-/* ---- the call ----------------------------------------------------------- */
+/* ---- entry point -------------------------------------------------------- */
 
-/* gemm is complete, and the floating-point environment the plugin's. */
+/* Computes a normalized product.  The caller has set the plugin's
+ * floating-point environment. */
 static enum tandem_status product_run(struct tandem_device *device,
                                       const struct tandem_gemm *gemm)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix products shared among threads: each makes regions of c of its own, or
- * a part of a depth that is all there is to share, by the CBLAS on one thread.
- * What two regions both need the CBLAS packs twice; but no core is left idle
- * by a batch of small products or by one that is long and narrow, as they are
- * by the CBLAS's own threads.  Operands of 16 bits are widened into rooms of
- * the region, a slab of the depth at a time.
+ * Parallel matrix products.  Each task computes a block of c (a region) by the
+ * single-threaded CBLAS.  If c is small and k is large, k is split into parts
+ * instead, whose sums are added at the end (split-k).  The CBLAS packs an
+ * operand again for each region that needs it, but unlike the CBLAS's own
+ * threading this keeps all cores busy for batches of small products and for
+ * long, narrow ones.  16-bit operands are converted to f32 in a workspace, one
+ * slab of k at a time.  A room is a workspace; a depth is an extent along k.
  */
 #include "config.h"
 
@@ -16,62 +17,66 @@
 #include "cpu/gemm/blas_guard.h"
 #include "cpu/gemm/gemm.h"
 
-/* Regions are cut at multiples of what kernels take together. */
+/* Sides of regions are multiples of the CBLAS kernels' block sizes. */
 #define GRAIN_ROWS 8
 #define GRAIN_COLUMNS 32
-/* Multiplications that are worth a region of their own. */
+/* Multiplications per thread below which fewer threads are used. */
 #define REGION_LEAST 65536
-/* An element's packing by the CBLAS, in multiplications. */
+/* Estimated cost of packing an element, in multiplications. */
 #define PACK_COST 16.0
-/* The sides and depths of operands that are widened together. */
+/* Maximum sides of a region, and depth of a slab, with 16-bit types. */
 #define WIDE_ROWS 512
 #define WIDE_COLUMNS 1024
 #define WIDE_DEPTHS 512
-/* The limits of slab_depth. */
+/* Constants of slab_depth. */
 #define CHAIN_ELEMENTS 4096
 #define CHAIN_TERMS 512
 #define VECTOR_TERMS 4096
 #define FEW_ROWS 8
-/* A product of no more elements and such a depth is cut into parts of it. */
+/* Split-k applies if c has at most PART_ELEMENTS elements and k is at least
+ * PART_LEAST.  A part covers at least PART_DEPTH of k; there are at most PARTS.
+ */
 #define PART_ELEMENTS 16384
 #define PART_LEAST 4096
 #define PART_DEPTH 1024
 #define PARTS 64
-/* Of f32 in a line of the cache. */
+/* f32 elements in a cache line. */
 #define LINE 16
-/* Threads inside the CBLAS at a time: OpenBLAS complains of more than it was
- * built for, which is 64 and more. */
+/* Maximum threads inside the CBLAS at a time.  OpenBLAS prints a warning above
+ * the number that it was built for, which is at least 64. */
 #define THREADS 64
 
+/* Partition of a product into regions and parts, with its workspace. */
 struct tiles {
     struct product *product;
     const struct tandem_gemm *gemm;
     struct pool *pool;
-    void (*widen_ab)(float *y, const uint16_t *x, int64_t n); /* NULL: f32 */
+    void (*widen_ab)(float *y, const uint16_t *x, int64_t n); /* or NULL */
     void (*widen_c)(float *y, const uint16_t *x, int64_t n);
-    void (*narrow_c)(uint16_t *y, const float *x, int64_t n); /* NULL: f32 */
+    void (*narrow_c)(uint16_t *y, const float *x, int64_t n); /* or NULL */
     bool ta, tb;
     int64_t threads;
-    /* Regions: their most rows, columns and depths, and how many. */
+    /* Maximum extents of a region, and the number of regions. */
     int64_t rows, columns, depth;
     int64_t row_regions, column_regions, parts;
-    /* Rooms of one thread; 0 where a matrix itself is read or written. */
+    /* Workspace of one thread for each matrix, in f32 elements; 0 if the matrix
+     * is used in place. */
     int64_t a_room, b_room, c_room;
     struct tandem_buffer *memory;
-    float *rooms, *sums; /* sums: of parts, one after the other */
-    atomic_uchar *taken; /* THREADS places inside the CBLAS, and rooms */
+    float *rooms, *sums; /* sums holds the results of the parts in order */
+    atomic_uchar *taken; /* THREADS flags: workspace slot is in use */
 };
 
-/* A part of one product under way. */
+/* One region, or one part of a region, that a thread computes. */
 struct region {
     const struct tiles *tiles;
-    int64_t batch, row, column, from; /* from: of the depths */
+    int64_t batch, row, column, from; /* `from` is the first index of k */
     int64_t rows, columns, depth;
-    float *a, *b; /* rooms for a widened slab */
+    float *a, *b; /* workspaces for converted slabs */
     float *c;
     int64_t ld;
     float alpha, beta;
-    bool whole; /* of the depths: it is finished here */
+    bool whole; /* covers all of k: bias and activation follow at once */
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -93,9 +98,10 @@ static unsigned char *matrix_at(const struct tandem_matrix *matrix,
            at * (int64_t)TANDEM_DTYPE_BYTES(dtype);
 }
 
-/* ---- a region ----------------------------------------------------------- */
+/* ---- one region --------------------------------------------------------- */
 
-/* What beta multiplies: of 16 bits, or by itself where nothing is added. */
+/* Prepares c before the product is added: converts a 16-bit c to f32 if beta is
+ * not 0.  `scaled` means that no product follows, so beta is applied here. */
 static void rows_begin(const struct region *region, bool scaled)
 {
     const struct tiles *tiles = region->tiles;
@@ -115,7 +121,7 @@ static void rows_begin(const struct region *region, bool scaled)
     }
 }
 
-/* Bias and activation, and c's own type. */
+/* Applies bias and activation, and converts the result to c's type. */
 static void rows_end(const struct region *region)
 {
     const struct tiles *tiles = region->tiles;
@@ -135,8 +141,8 @@ static void rows_end(const struct region *region)
     }
 }
 
-/* rows by columns of an operand from row and column on, in f32; out_ld: their
- * distance. */
+/* Returns rows x columns elements of an operand, from (row, column) on, as f32:
+ * in place, or converted into `room`.  *out_ld is the row pitch in elements. */
 static const float *operand_take(const struct region *region, float *room,
                                  const struct tandem_matrix *matrix,
                                  int64_t row, int64_t column, int64_t rows,
@@ -156,10 +162,11 @@ static const float *operand_take(const struct region *region, float *room,
 }
 
 /*
- * How much of k one call of the CBLAS sums.  OpenBLAS blocks large products
- * along k.  Its kernels for small ones add up all of k in one f32, which is too
- * inaccurate for terms of one sign, or in the elements of vectors, where the
- * operands' rows lie along k or are few.
+ * Returns how much of k one call of the CBLAS sums.  OpenBLAS blocks large
+ * products along k, but its kernels for small products accumulate all of k in
+ * one f32, which is too inaccurate for terms of one sign.  If a's rows lie
+ * along k, and b's do too or the region is tiny, the kernels accumulate in the
+ * lanes of a vector, so the limit is higher.
  */
 static int64_t slab_depth(const struct region *region)
 {
@@ -200,7 +207,7 @@ static void region_multiply(const struct region *region)
     }
 }
 
-/* Number index of all regions, with the rooms of number slot. */
+/* Initializes the region with number `index`, to use workspace slot `slot`. */
 static void region_start(const struct tiles *tiles, struct region *out,
                          int64_t index, int64_t slot)
 {
@@ -241,6 +248,7 @@ static void region_start(const struct tiles *tiles, struct region *out,
     }
 }
 
+/* pool_fn: each task computes one region or one part of a region. */
 static void regions_run(const void *context, int64_t first, int64_t end)
 {
     const struct tiles *tiles = context;
@@ -260,7 +268,8 @@ static void regions_run(const void *context, int64_t first, int64_t end)
     atomic_store(&tiles->taken[slot], 0);
 }
 
-/* Tasks are rows of all batches: c = alpha (the parts' sum) + beta c. */
+/* pool_fn: each task computes c = alpha * (sum of the parts) + beta * c for one
+ * row of one batch. */
 static void parts_join(const void *context, int64_t first, int64_t end)
 {
     const struct tiles *tiles = context;
@@ -281,7 +290,7 @@ static void parts_join(const void *context, int64_t first, int64_t end)
         for (int64_t part = 1; part < tiles->parts; part++)
             for (int64_t i = 0; i < gemm->n; i++)
                 sum[i] += sum[part * elements + i];
-        region.c = sum + elements; /* parts are two or more */
+        region.c = sum + elements; /* part 1 is added up: use it as scratch */
         if (tiles->narrow_c == NULL)
             region.c = (float *)(void *)matrix_at(&gemm->c, TANDEM_F32,
                                                   region.batch, region.row, 0);
@@ -293,10 +302,10 @@ static void parts_join(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* ---- cutting ------------------------------------------------------------ */
+/* ---- partition ---------------------------------------------------------- */
 
-/* The time of the last of threads to be done, in multiplications of one depth,
- * with regions of rows by columns. */
+/* Returns the estimated time until the last thread finishes, in multiplications
+ * per index of k, with regions of rows x columns elements. */
 static double cut_cost(const struct tiles *tiles, int64_t threads, int64_t rows,
                        int64_t columns)
 {
@@ -308,7 +317,7 @@ static double cut_cost(const struct tiles *tiles, int64_t threads, int64_t rows,
     return one * (double)pieces(count, threads);
 }
 
-/* Cuts m and n into the regions that are done first. */
+/* Chooses the region size with the lowest cut_cost. */
 static void regions_cut(struct tiles *tiles)
 {
     const struct tandem_gemm *gemm = tiles->gemm;
@@ -344,7 +353,7 @@ static void regions_cut(struct tiles *tiles)
     tiles->column_regions = pieces(gemm->n, tiles->columns);
 }
 
-/* Cuts the depth, where the product is all depth. */
+/* Splits k into parts if c is small and k is large.  `may` false forbids it. */
 static void parts_cut(struct tiles *tiles, bool may)
 {
     const struct tandem_gemm *gemm = tiles->gemm;
@@ -363,8 +372,8 @@ static int64_t to_lines(int64_t elements)
     return pieces(elements, LINE) * LINE;
 }
 
-/* Room for the threads' regions, for the parts' sums and for bias, which is
- * made f32 here; none where nothing of these is. */
+/* Allocates the workspace for the threads' regions, the sums of the parts and
+ * the f32 bias, and converts the bias.  Allocates nothing if none is needed. */
 static enum tandem_status workspace_alloc(struct tiles *tiles,
                                      struct tandem_device *device)
 {
@@ -447,7 +456,7 @@ enum tandem_status parallel_gemm_run(struct tandem_device *device,
     enum tandem_status status = workspace_alloc(&tiles, device);
     if (status == TANDEM_OUT_OF_MEMORY && tiles.widen_ab == NULL &&
         tiles.narrow_c == NULL) {
-        /* f32 needs none but for parts. */
+        /* f32 needs a workspace only for split-k: compute without. */
         parts_cut(&tiles, false);
         regions_cut(&tiles);
         status = TANDEM_OK;
