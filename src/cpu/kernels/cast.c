@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Casts between f32, i32, i64, u8 and bool: truncating, saturating, NaN to 0;
- * and of f16 and bf16 by way of f32, a piece at a time.  The caller's thread
- * and the pool's.
+ * The cast operator.  Casts to integers truncate and saturate, and NaN becomes
+ * 0.  Casts of f16 and bf16 go through f32, PACK_ELEMENTS at a time.  Runs on
+ * the caller's thread and the pool's.
  */
 #include "config.h"
 
@@ -52,17 +52,18 @@ static uint32_t dtype_place(uint32_t dtype)
 
 struct cast {
     struct layout layout;
-    /* Of the operands as they are, or of f32 in their place. */
+    /* Cast between the operands' types, with f32 in place of a 16-bit type that
+     * is widened or narrowed. */
     cast_fn strided;
     dense_cast_fn dense;
-    void (*widen)(float *y, const uint16_t *x, int64_t n);  /* NULL: as is */
-    void (*narrow)(uint16_t *y, const float *x, int64_t n); /* likewise */
+    void (*widen)(float *y, const uint16_t *x, int64_t n);  /* or NULL */
+    void (*narrow)(uint16_t *y, const float *x, int64_t n); /* or NULL */
     unsigned char *base[2];
     uint32_t bytes[2];
     int64_t chunks;
 };
 
-/* n elements from one step apart to another. */
+/* Copies n 16-bit elements between operands of different steps. */
 static void move(uint16_t *to, int64_t to_step, const uint16_t *from,
                  int64_t from_step, int64_t n)
 {
@@ -79,7 +80,7 @@ static void steps_cast(const struct cast *cast, void *to, int64_t to_step,
         cast->strided(to, to_step, from, from_step, n);
 }
 
-/* At most PACK_ELEMENTS, one side at least of 16 bits. */
+/* Casts n <= PACK_ELEMENTS elements if widen or narrow is set. */
 static void piece_cast(const struct cast *cast, void *to, int64_t to_step,
                        const void *from, int64_t from_step, int64_t n)
 {

@@ -42,7 +42,7 @@ static inline int64_t f32_to_i64(float x)
     int64_t y = (int64_t)clamp(x, 0xdf000000u, 0x5effffff);
     int64_t other = x == x ? INT64_MAX : 0;
     return x < 0x1p63f ? y : other;
-#else /* no vectors convert to 64 bits */
+#else /* AVX2 cannot convert vectors to 64-bit integers */
     return x >= 0x1p63f    ? INT64_MAX
            : x >= -0x1p63f ? (int64_t)x
            : x < 0         ? INT64_MIN

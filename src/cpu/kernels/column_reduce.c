@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions across columns; see column_reduce.h. */
+/* Column reductions; see column_reduce.h.  A band is a block of columns. */
 #include "config.h"
 
 #include <math.h>
@@ -8,33 +8,33 @@
 #include "cpu/kernels/column_reduce.h"
 #include "cpu/kernels/reduce.h"
 
-/* Rows of a chunk at least, and the most chunks of one band of columns: of
- * accumulators there is room for so many. */
+/* Minimum rows of a chunk, maximum chunks of a band, and the number of
+ * accumulators on the stack, which limits the chunks too. */
 #define CHUNK_ROWS 512
 #define CHUNKS 32
 #define ACCUMULATORS (4 * COLUMNS)
-/* Bands that are wanted for each thread, and the fewest columns of one. */
+/* Minimum bands per thread, if that leaves COLUMNS_LEAST columns in each. */
 #define BANDS_PER_THREAD 2
 #define COLUMNS_LEAST 64
 
 struct columns {
     const struct kernels *kernels;
-    struct pool *pool; /* NULL: none for the chunks of a band */
+    struct pool *pool; /* runs the chunks of a band; NULL means one thread */
     uint32_t op;
     const struct layout_reduction *layout;
     const float *in;
-    void *out;     /* f32, or i64 of arg reductions */
-    int64_t width, bands; /* of columns in a band, and bands in each line */
-    int64_t chunk, chunks;
+    void *out;     /* f32, or i64 for arg reductions */
+    int64_t width, bands; /* columns per band, bands per line of results */
+    int64_t chunk, chunks; /* rows per chunk, chunks per band */
 };
 
-/* A band of columns under way. */
+/* The band of columns that a thread reduces. */
 struct band {
     const struct columns *columns;
     const float *start;
     int64_t width;
-    bool shifted;  /* True in the second pass of log_sum_exp. */
-    double *sums;  /* `width` sums for each chunk. */
+    bool shifted;  /* true in the second pass of log_sum_exp */
+    double *sums;  /* `width` sums for each chunk */
     float *values; /* `width` products, maxima or minima for each chunk.  In the
                     * second pass of log_sum_exp, the maxima of all chunks. */
 };
@@ -67,7 +67,7 @@ static bool computes_values(const struct band *band)
             op == TANDEM_OP_REDUCE_MIN || op == TANDEM_OP_LOG_SUM_EXP);
 }
 
-/* rows rows, stride elements apart, into row chunk of the accumulators. */
+/* Adds `rows` rows, `stride` elements apart, to the accumulators of a chunk. */
 static void rows_add(const struct band *band, int64_t chunk, const float *x,
                      int64_t rows, int64_t stride)
 {
@@ -139,7 +139,7 @@ static void chunks_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* Joins the chunks' accumulators in their order. */
+/* Combines the chunks' accumulators in order into those of chunk 0. */
 static void chunks_join(const struct band *band)
 {
     const struct columns *columns = band->columns;
@@ -184,13 +184,13 @@ static void band_run(const struct columns *columns, const float *start,
                              layout->reduced.elements);
 }
 
-/* Stores the first winners of a band of columns. */
+/* Stores the argmax or argmin of each column of a band. */
 static void band_find(const struct columns *columns, const float *start,
                       int64_t *out, int64_t width)
 {
     const struct kernels *kernels = columns->kernels;
     const struct layout_reduction *layout = columns->layout;
-    int64_t rows = layout->reduced.elements; /* of the one reduced axis */
+    int64_t rows = layout->reduced.elements; /* arg reductions have one axis */
     int64_t stride = layout->reduced.strides[0][layout->reduced.rank - 1];
     int64_t step = layout->kept.strides[0][layout->kept.rank - 1];
     float best[COLUMNS];
@@ -236,8 +236,8 @@ static void bands_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* The width of bands: that of a page of each row, and less where threads would
- * have none.  A column's result does not depend on it. */
+/* Chooses the width of the bands: a page of each row, or less if threads would
+ * be idle.  The width does not affect the results. */
 static void bands_cut(struct columns *columns, int64_t threads)
 {
     const struct layout *kept = &columns->layout->kept;
@@ -251,7 +251,8 @@ static void bands_cut(struct columns *columns, int64_t threads)
     columns->bands = (width + columns->width - 1) / columns->width;
 }
 
-/* Chunks of rows: by the form alone, as sums depend on them. */
+/* Chooses the chunks of rows by the shape alone and not by the number of
+ * threads, because the rounding of the sums depends on the chunks. */
 static void chunks_cut(struct columns *columns)
 {
     const struct layout *kept = &columns->layout->kept;

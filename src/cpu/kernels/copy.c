@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Strided copies and transposes of elements of 1, 2, 4 and 8 bytes.  Where
- * source and target run along different axes the copy goes tile by tile, so
- * that each cache line is used whole.  The caller's thread and the pool's.
+ * Strided copies and transposes of elements of 1, 2, 4 and 8 bytes.  If source
+ * and target are contiguous along different axes, the copy is tiled to use each
+ * cache line fully.  Runs on the caller's thread and the pool's.
  */
 #include "config.h"
 
@@ -11,18 +11,17 @@
 #include "cpu/objects.h"
 #include "cpu/kernels/elementwise.h"
 
-/* Side of a tile, in elements, and elements of a row that a task takes. */
+/* Side of a tile, and maximum elements of a row per task, in elements. */
 #define TILE 64
 #define CHUNK_ELEMENTS 4096
 
 struct copy {
-    struct layout layout; /* target, source */
+    struct layout layout; /* operand 0 is the target, 1 the source */
     const struct kernels *kernels;
     unsigned char *base[2];
-    uint32_t bytes[2]; /* of an element, both alike */
-    /* Tiled: the last two axes are walked in tiles. */
-    int64_t row_tiles;
-    int64_t chunks;
+    uint32_t bytes[2]; /* element size; both are equal */
+    int64_t row_tiles; /* tiled copy: tiles along axis rank - 2 */
+    int64_t chunks;    /* row copy: tasks per row */
 };
 
 #define MOVE(type)                                                             \
@@ -77,7 +76,7 @@ static void copy_lines(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* One tile: target rows are contiguous, source columns are. */
+/* Copies one tile whose target rows and source columns are contiguous. */
 static void tile_copy(const struct copy *copy, unsigned char *to,
                       int64_t to_stride, const unsigned char *from,
                       int64_t from_stride, int64_t rows, int64_t columns)
@@ -94,8 +93,8 @@ static void tile_copy(const struct copy *copy, unsigned char *to,
                   columns, copy->bytes[0]);
 }
 
-/* Tasks are bands of TILE target rows; axes rank - 2 and rank - 1 are the
- * matrix, the others are walked outside. */
+/* pool_fn: each task copies TILE target rows of one matrix.  Axes rank - 2 and
+ * rank - 1 are the matrix; the others are outer axes. */
 static void copy_tiles(const void *context, int64_t first, int64_t end)
 {
     const struct copy *copy = context;
@@ -105,7 +104,7 @@ static void copy_tiles(const void *context, int64_t first, int64_t end)
     int64_t to_stride = outer.strides[0][rows_axis];
     int64_t from_stride = outer.strides[1][columns_axis];
     int64_t index[TANDEM_MAX_RANK], bytes = copy->bytes[0];
-    outer.rank--; /* layout_seek leaves the last axis out */
+    outer.rank--; /* layout_seek skips the last axis, here the rows' */
     for (int64_t task = first; task < end; task++) {
         int64_t row = task % copy->row_tiles * TILE;
         int64_t height = rows - row < TILE ? rows - row : TILE;
@@ -124,8 +123,9 @@ static void copy_tiles(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* Brings the axis along which the source is contiguous next to the innermost.
- * False where there is none, or where tiles do not pay. */
+/* Moves the axis along which the source is contiguous to position rank - 2.
+ * Returns false if there is no such axis or a tiled copy would not be faster.
+ */
 static bool layout_tile(struct layout *layout)
 {
     uint32_t inner = layout->rank - 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Element-wise operators (classes UNARY to OPTIMIZER) over any strides: the
- * walk over the outer axes, its division among threads, and the packing of
- * what is not dense.  The caller's thread and the pool's.
+ * Element-wise operators (classes UNARY to OPTIMIZER) over any strides:
+ * iteration over the outer axes, division among threads, and packing of strided
+ * operands.  Runs on the caller's thread and the pool's.
  */
 #include "config.h"
 
@@ -14,21 +14,22 @@
 #include "cpu/objects.h"
 #include "cpu/kernels/elementwise.h"
 
-/* Elements that one task takes along the innermost axis: a page of memory. */
+/* Elements per task: a 4 KiB page of f32. */
 #define CHUNK_ELEMENTS 1024
-/* Shorter rows are packed several at a time. */
+/* Shorter rows are handled several at a time, as part of a plane. */
 #define SHORT_ELEMENTS 128
 #define OPERANDS 7u
 
+/* Iteration of one call.  A plane is the two innermost axes taken as one. */
 struct walk {
     struct layout layout;
     row_fn fn;
     uint32_t outputs, operands;
-    uint32_t constants; /* bit: an input that repeats along the row */
-    uint32_t packed;    /* bit: an operand that is not dense */
-    int64_t chunks;     /* tasks of each row */
+    uint32_t constants; /* bit i is set if input i repeats along the row */
+    uint32_t packed;    /* bit i is set if operand i must be packed */
+    int64_t chunks;     /* tasks per row or plane */
     unsigned char *base[OPERANDS]; /* outputs, then inputs */
-    uint32_t bytes[OPERANDS];      /* of an element */
+    uint32_t bytes[OPERANDS];      /* element sizes */
     struct params params;
     union {
         float f;
@@ -90,7 +91,7 @@ void elementwise_params(struct params *out, const struct tandem_op *op)
     memcpy((type *)to + i * to_step, (const type *)from + i * from_step,       \
            sizeof(type))
 
-/* n elements from one stride to another. */
+/* Copies n elements between operands of different steps. */
 static void elements_move(void *to, int64_t to_step, const void *from,
                           int64_t from_step, int64_t n, uint32_t bytes)
 {
@@ -100,7 +101,7 @@ static void elements_move(void *to, int64_t to_step, const void *from,
         PACK(uint8_t);
 }
 
-/* One element of a plane to the next piece, or back. */
+/* Copies one element of 4 bytes or 1 byte. */
 static inline void element_move(unsigned char *to, const unsigned char *from,
                                 uint32_t bytes)
 {
@@ -110,8 +111,8 @@ static inline void element_move(unsigned char *to, const unsigned char *from,
         *to = *from;
 }
 
-/* n elements of a plane (the two innermost axes as one), from number first,
- * between operand i at base and a dense piece. */
+/* Copies n elements of a plane, starting at element `first`, from operand i at
+ * base to the contiguous `piece`, or back if into_piece is false. */
 static void plane_move(const struct walk *walk, uint32_t i, unsigned char *base,
                        unsigned char *piece, int64_t first, int64_t n,
                        bool into_piece)
@@ -132,7 +133,7 @@ static void plane_move(const struct walk *walk, uint32_t i, unsigned char *base,
     }
 }
 
-/* Runs elements first <= i < end of the plane at at[]. */
+/* Runs the kernel on elements first <= i < end of the plane at at[]. */
 static void plane_run(const struct walk *walk, unsigned char *const *at,
                       int64_t first, int64_t end)
 {
@@ -164,7 +165,8 @@ static void plane_run(const struct walk *walk, unsigned char *const *at,
     }
 }
 
-/* Runs n elements at at[] through dense pieces on the stack. */
+/* Runs the kernel on n elements at at[], and packs strided operands on the
+ * stack. */
 static void row_packed(const struct walk *walk, unsigned char *const *at,
                        int64_t n)
 {
@@ -210,7 +212,9 @@ static void row_dense(const struct walk *walk, unsigned char *const *at,
     walk->fn(&row);
 }
 
-/* ---- the walk ----------------------------------------------------------- */
+/* ---- iteration ---------------------------------------------------------- */
+
+/* pool_fn: each task is a chunk of a row. */
 
 static void walk_run(const void *context, int64_t first, int64_t end)
 {
@@ -243,14 +247,14 @@ static void walk_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* The same where rows are short: tasks are chunks of the planes. */
+/* pool_fn for short rows: each task is a chunk of a plane. */
 static void planes_run(const void *context, int64_t first, int64_t end)
 {
     const struct walk *walk = context;
     struct layout outer = walk->layout;
     int64_t index[TANDEM_MAX_RANK];
     int64_t plane = outer.shape[outer.rank - 1] * outer.shape[outer.rank - 2];
-    outer.rank--; /* layout_seek leaves the last axis out */
+    outer.rank--; /* layout_seek skips the last axis, here the plane's */
     for (int64_t chunks; first < end; first += chunks) {
         int64_t chunk = first % walk->chunks;
         chunks = walk->chunks - chunk < end - first ? walk->chunks - chunk
@@ -267,7 +271,7 @@ static void planes_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* How operand i is walked: as it lies, as a constant, or packed. */
+/* Decides if operand i is used in place, as a constant, or packed. */
 static void walk_judge(struct walk *walk, uint32_t i, bool constants,
                        bool plane)
 {
@@ -281,7 +285,7 @@ static void walk_judge(struct walk *walk, uint32_t i, bool constants,
         walk->packed |= 1u << i;
 }
 
-/* Operand i of the walk; tensor NULL: the scalar value. */
+/* Sets operand i to tensor, or to the scalar `value` if tensor is NULL. */
 static void walk_operand(struct walk *walk, uint32_t i,
                          const struct tandem_tensor_desc *tensor, bool boolean,
                          double value)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gather: rows of data picked by index.  The caller's thread and the pool's.
+ * The gather operator: selects slices of `data` along an axis by index.  Runs
+ * on the caller's thread and the pool's.
  */
 #include "config.h"
 
@@ -10,14 +11,14 @@
 #include "cpu/kernels/elementwise.h"
 
 struct gather {
-    struct layout layout; /* output, data, indices */
+    struct layout layout; /* operands: output, data, indices */
     unsigned char *base[3];
     uint32_t bytes[3];
     int64_t axis_stride, axis_elements;
-    unsigned char missing[8]; /* what an index outside gives */
+    unsigned char missing[8]; /* result of an index that is out of range */
 };
 
-/* NaN for float dtypes, else 0. */
+/* Fills out with NaN for a floating-point dtype, else with 0. */
 static void missing_fill(unsigned char *out, uint32_t dtype)
 {
     static const uint32_t f32 = 0x7fc00000u;
@@ -34,8 +35,8 @@ static void missing_fill(unsigned char *out, uint32_t dtype)
         memcpy(out, &f64, sizeof f64);
 }
 
-/* The element of data that output's element takes; missing where the index is
- * outside. */
+/* Returns the address of the element of data that *index selects, or NULL if
+ * the index is out of range.  Negative indices count from the end. */
 static const unsigned char *source_find(const struct gather *gather,
                                         const unsigned char *data,
                                         const unsigned char *index)
@@ -55,7 +56,7 @@ static const unsigned char *source_find(const struct gather *gather,
     return data + number * gather->axis_stride * (int64_t)gather->bytes[1];
 }
 
-/* Elements that all take the same index. */
+/* Copies n elements that share one index.  from NULL stores `missing`. */
 static void line_same(const struct gather *gather, unsigned char *to,
                       int64_t to_step, const unsigned char *from,
                       int64_t from_step, int64_t n)

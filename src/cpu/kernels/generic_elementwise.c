@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The element-wise operators in plain C: f32 in and out, computed in f64 by
- * the C library, so that each result is the true one rounded once or nearly.
- * Every machine has these; faster levels replace them row by row.
+ * Generic element-wise kernels in plain C.  Inputs and outputs are f32; the C
+ * library computes in f64, so nearly every result is correctly rounded.  Every
+ * machine supports these kernels; higher levels replace them one by one.
  */
 #include "config.h"
 
@@ -43,7 +43,7 @@ static double clip(double x, double low, double high)
     return at_least <= high || isnan(at_least) ? at_least : high;
 }
 
-/* Not fmin, which hides NaN. */
+/* Avoids fmin, which does not propagate NaN. */
 static double hardswish(double x)
 {
     double gate = x / 6.0 + 0.5;
@@ -62,7 +62,7 @@ static float larger(float a, float b)
 
 /* ---- rows --------------------------------------------------------------- */
 
-/* Input i advances with the row unless it repeats. */
+/* Step of input i in elements: 0 if the input repeats, else 1. */
 #define STEP(row, i) (((row)->constants >> (i)&1u) == 0)
 
 #define UNARY(name, expression)                                                \
@@ -112,7 +112,7 @@ BINARY(div, float, float, x / y)
 BINARY(pow, float, float, pow(x, y))
 BINARY(min, float, float, smaller(x, y))
 BINARY(max, float, float, larger(x, y))
-/* Inputs dy, x. */
+/* The inputs are the gradient (x) and the operator's input (y). */
 BINARY(relu_grad, float, float, y <= 0 ? 0.0f : x)
 
 static void row_where(const struct row *row)
@@ -141,7 +141,7 @@ static void row_fma(const struct row *row)
         out[i] = fmaf(a[i * a_step], b[i * b_step], c[i * c_step]);
 }
 
-/* f: lr, momentum, 1 - dampening, weight_decay. */
+/* params->f holds lr, momentum, 1 - dampening, weight_decay. */
 static void row_sgd(const struct row *row)
 {
     const float *w = row->in[0], *g = row->in[1], *m = row->in[2];
@@ -157,13 +157,14 @@ static void row_sgd(const struct row *row)
     }
 }
 
-/* Keeps the mean square of finite gradients finite. */
+/* Rounds to f32, but limits finite values to FLT_MAX so that the mean square of
+ * finite gradients stays finite. */
 static float square_store(double square)
 {
     return square > FLT_MAX && !isinf(square) ? FLT_MAX : (float)square;
 }
 
-/* f: lr, beta1, 1 - beta1, beta2, 1 - beta2, eps, weight_decay,
+/* params->f holds lr, beta1, 1 - beta1, beta2, 1 - beta2, eps, weight_decay,
  * lr / (1 - beta1^step), 1 / (1 - beta2^step). */
 static void row_adam(const struct row *row)
 {

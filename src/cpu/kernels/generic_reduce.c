@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reductions and softmax rows in plain C, accumulated in f64, and rows of 16
- * bits; every machine has these.
+ * Generic kernels in plain C, which every machine supports: reductions, softmax
+ * and norms with sums in f64, transposes and 16-bit conversions.
  */
 #include "config.h"
 
@@ -12,7 +12,7 @@
 #include "cpu/kernels/kernel_table.h"
 #include "cpu/kernels/vectorized_loops.h"
 
-/* Without branches, so that the compiler can vectorize the loops. */
+/* Branch-free so that the compiler can vectorize the loops; propagate NaN. */
 static inline float larger(float a, float b)
 {
     return ((a > b) | (a != a)) ? a : b;
@@ -129,7 +129,7 @@ COLUMN(product, float, a * x[i])
 COLUMN(sum, double, a + x[i])
 COLUMN(sum_square, double, a + (double)x[i] * x[i])
 
-/* A row as columns: element i is in column i % WIDTH. */
+/* A row is reduced as WIDTH columns: element i is in column i % WIDTH. */
 #define WIDTH 64
 #define ROW_EXTREME(name, better)                                              \
     static float row_##name(const float *x, int64_t n)                         \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which instruction sets this machine has, and the table of kernels of each
- * level.  Made once; any thread.
+ * Detects the instruction sets of this machine and builds the kernel table of
+ * each level, once per process.  Callable from any thread.
  */
 #include "config.h"
 
@@ -13,8 +13,7 @@
 #include <cpuid.h>
 #endif
 
-/* What a processor of this architecture may have, each set with all those
- * before it. */
+/* Instruction set level.  Each level requires all levels before it. */
 struct level {
     const char *name;
     bool (*present)(void);
@@ -27,14 +26,15 @@ static bool always(void)
 }
 
 #ifdef TANDEM_CPU_X86
-/* Of this one not every compiler's builtin knows.  Its registers are AVX's. */
+/* Tests CPUID directly because not every compiler's __builtin_cpu_supports
+ * knows F16C.  The operating system supports F16C if it supports AVX. */
 static bool f16c_present(void)
 {
     unsigned a, b, c, d;
     return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
 
-/* The builtin asks the processor and the operating system. */
+/* The builtin checks the processor and the operating system. */
 static bool avx2_present(void)
 {
     __builtin_cpu_init();
@@ -64,7 +64,7 @@ static const struct level levels[] = {
 #define LEVELS (sizeof levels / sizeof levels[0])
 
 static struct kernels tables[LEVELS];
-static size_t count; /* of tables that this machine can use */
+static size_t count; /* number of levels that this machine supports */
 static char names[64];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layer_norm and rms_norm.  Rows that are dense go through the inner loops of
- * the instruction set; others, element by element.  The caller's thread and
- * the pool's.
+ * layer_norm and rms_norm.  Contiguous rows use the kernel table; strided rows
+ * are computed element by element.  Runs on the caller's thread and the pool's.
  */
 #include "config.h"
 
@@ -15,21 +14,20 @@
 struct norm {
     const struct kernels *kernels;
     struct layout_norm layout;
-    const float *in, *scale, *bias; /* bias: NULL in rms_norm */
+    const float *in, *scale, *bias; /* bias is NULL for rms_norm */
     float *out;
     double epsilon;
     bool dense;
 };
 
-/* What a row is multiplied by. */
+/* Returns the normalization factor of a row whose sum of squares is square. */
 static double factor_of(const struct norm *norm, double square)
 {
     double n = (double)norm->layout.reduced.elements;
     return 1.0 / sqrt(square / n + norm->epsilon);
 }
 
-/* The elements of a row, one after the other, with the places of their scale
- * and bias. */
+/* Iterator over the elements of a row and their scale and bias. */
 struct walk {
     struct cursor element, affine;
     int64_t left;
@@ -75,12 +73,13 @@ static void row_strided(const struct norm *norm, const float *x, float *y)
     }
 }
 
-/* Beyond these, what f32 has of a row is not enough for its norm. */
+/* If the mean, the factor or its reciprocal exceeds these, f32 intermediate
+ * results would be inaccurate, and the row is computed in f64. */
 #define MOST_MEAN 0x1p100f
 #define MOST_FACTOR 0x1p100
 
-/* Once more, in f64, those elements that a scale lifts from where f32 has no
- * digits for them. */
+/* Recomputes in f64 the elements whose normalized value is so small that f32
+ * loses digits, and whose scale is large enough to make this visible. */
 static void row_lift(const struct norm *norm, const float *x, float *y,
                      float mean, double factor)
 {
@@ -93,11 +92,12 @@ static void row_lift(const struct norm *norm, const float *x, float *y,
     }
 }
 
-/* Whether a scale is larger than NORM_SCALE: found out when it is asked for. */
+/* Cached answer of scales_large, computed on first use. */
 struct scales {
     bool known, large;
 };
 
+/* Returns true if the magnitude of any scale exceeds NORM_SCALE. */
 static bool scales_large(struct scales *scales, const struct norm *norm)
 {
     int64_t n = norm->layout.reduced.elements;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reductions.  Two walks: along the reduced axes, one result at a time (rows),
- * and across results that lie side by side (columns, column_reduce.c).  Long
- * reductions are cut into chunks by their length alone, so that the sum does
- * not depend on the threads.  The caller's thread and the pool's.
+ * Reductions and the dot product.  Computes one result at a time along the
+ * reduced axes; column_reduce.c handles results from contiguous columns.  Long
+ * reductions are split into chunks by their length alone, so that sums do not
+ * depend on the number of threads.  The caller's thread and the pool's.
  */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 #include "cpu/kernels/column_reduce.h"
 #include "cpu/kernels/reduce.h"
 
-/* Elements of a chunk, and the most chunks of one result. */
+/* Minimum elements of a chunk, and maximum chunks of one result. */
 #define CHUNK_ELEMENTS 8192
 #define CHUNKS 256
 
@@ -26,13 +26,13 @@ static void line_pack(float *to, const float *from, int64_t step, int64_t n)
         to[i] = from[i * step];
 }
 
-/* Takes `n` contiguous elements, the first of which is element `position` of
+/* Processes n contiguous elements, the first of which is element `position` of
  * the operand.  Returns false to end the visit. */
 typedef bool (*piece_fn)(void *state, const float *x, int64_t n,
                          int64_t position);
 
-/* Calls `fn` for the elements first <= i < end of the layout's operand 0, which
- * begins at `start`. */
+/* Calls `fn` for pieces of the elements first <= i < end of the layout's
+ * operand 0, which begins at `start`.  Packs strided elements. */
 static void span_visit(const struct layout *layout, const float *start,
                        int64_t first, int64_t end, piece_fn fn, void *state)
 {
@@ -163,7 +163,7 @@ static bool piece_find(void *state, const float *x, int64_t n, int64_t position)
     return at == n;
 }
 
-/* Joins a later chunk into partial. */
+/* Combines the result of a later chunk into partial. */
 static void partial_join(struct partial *partial, const struct partial *later)
 {
     if (wants_extreme(partial->op) && !partial->shifted)
@@ -176,7 +176,7 @@ static void partial_join(struct partial *partial, const struct partial *later)
 
 struct reduction {
     const struct kernels *kernels;
-    struct pool *pool; /* NULL: none for the chunks of a result */
+    struct pool *pool; /* runs the chunks of a result; NULL: one thread */
     uint32_t op;
     struct layout_reduction layout;
     const float *in;
@@ -187,7 +187,7 @@ struct reduction {
 struct chunk_work {
     const struct reduction *reduction;
     const float *start;
-    struct partial first; /* how each chunk starts */
+    struct partial first; /* initial state of each chunk */
     struct partial *partials;
 };
 
@@ -207,7 +207,8 @@ static void chunks_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* partial, as started, over all of the reduced elements at start. */
+/* Reduces all elements of the result at start.  *partial holds the initial
+ * state and receives the result. */
 static void chunks_reduce(const struct reduction *reduction, const float *start,
                           struct partial *partial)
 {
@@ -218,7 +219,7 @@ static void chunks_reduce(const struct reduction *reduction, const float *start,
                    reduction->layout.reduced.elements, piece_reduce, partial);
         return;
     }
-    partials[0] = *partial; /* which compilers do not see chunks_run do */
+    partials[0] = *partial; /* silences a maybe-uninitialized warning */
     if (reduction->pool != NULL)
         pool_run(reduction->pool, reduction->op, chunks_run, &work,
                  reduction->chunks, reduction->chunk);
@@ -269,7 +270,8 @@ static void result_make(const struct reduction *reduction, const float *start,
         reduction->op, partial.sum, partial.value, layout->elements);
 }
 
-/* The result of a dense row by one kernel, as result_make would. */
+/* Returns the same result as result_make for a contiguous row, by one kernel.
+ */
 static float row_reduce(const struct reduction *reduction, const float *x,
                         int64_t n)
 {
@@ -296,7 +298,8 @@ static float row_reduce(const struct reduction *reduction, const float *x,
     return reduction_finish(reduction->op, sum, value, n);
 }
 
-/* Whether row_reduce does it, for results in a line. */
+/* Returns true if row_reduce supports the reduction and the results lie on one
+ * axis. */
 static bool rows_suit(const struct reduction *reduction)
 {
     const struct layout *kept = &reduction->layout.kept;
@@ -342,7 +345,7 @@ static void rows_run(struct reduction *reduction, struct pool *pool)
     if (n > CHUNK_ELEMENTS * (int64_t)CHUNKS)
         reduction->chunk = (n + CHUNKS - 1) / CHUNKS;
     reduction->chunks = (n + reduction->chunk - 1) / reduction->chunk;
-    /* One level of threads: over the results, or within each. */
+    /* The pool cannot nest: parallelize over the results or within each. */
     if (reduction->chunks > 1 && results < 32) {
         reduction->pool = pool;
         results_run(reduction, 0, results);
@@ -354,7 +357,7 @@ static void rows_run(struct reduction *reduction, struct pool *pool)
              results, n);
 }
 
-/* Every result of an empty reduction. */
+/* Stores the results of a reduction over no elements. */
 static void empty_run(const struct reduction *reduction)
 {
     const struct layout *kept = &reduction->layout.kept;
@@ -404,9 +407,7 @@ void argument_reduce_run(const struct work *work)
         rows_run(&reduction, work->device->pool);
 }
 
-/* ---- dot
- * ----------------------------------------------------------------------------
- */
+/* ---- dot ---------------------------------------------------------------- */
 
 struct dot {
     const struct kernels *kernels;

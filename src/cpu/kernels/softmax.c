@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Softmax, log-softmax, cross-entropy and its gradient.  Along rows, or across
- * columns where neighbours of the axis' lines lie side by side.  The caller's
- * thread and the pool's.
+ * Softmax, log-softmax, cross-entropy and its gradient.  Softmax works along
+ * rows, or on blocks of columns (bands) if neighboring lines of the axis are
+ * contiguous.  Runs on the caller's thread and the pool's.
  */
 #include "config.h"
 
@@ -13,8 +13,8 @@
 #include "cpu/kernels/column_reduce.h"
 #include "cpu/kernels/reduce.h"
 
-/* Elements of a band of columns: it is read three times, so it should stay in
- * the second-level cache. */
+/* Target number of elements in a band.  A band is read three times and should
+ * stay in the L2 cache: 512 KiB of f32. */
 #define BAND_ELEMENTS 131072
 
 struct softmax {
@@ -23,10 +23,10 @@ struct softmax {
     struct layout_reduction layout;
     const float *in;
     float *out;
-    int64_t bands, width; /* column walk: bands in a line, columns of a band */
+    int64_t bands, width; /* bands per line, columns per band */
 };
 
-/* y = e^(x - m) of n elements with strides, giving their sum. */
+/* y = e^(x - m) for n strided elements; returns the sum of y. */
 static double line_exp(const struct kernels *kernels, float *y, int64_t y_step,
                        const float *x, int64_t x_step, int64_t n, float m)
 {
@@ -94,7 +94,7 @@ static void rows_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* A band of columns: y = x op z, row by row, z one value a column. */
+/* y = x op z on a band, row by row; z has one value for each column. */
 static void band_apply(const struct softmax *softmax, uint32_t op, float *y,
                        int64_t y_stride, const float *x, int64_t x_stride,
                        int64_t width, const float *z)
@@ -192,10 +192,10 @@ struct cross_entropy {
     uint32_t label_bytes;
     int64_t classes, row_stride, class_stride, label_stride, out_stride,
         out_class_stride;
-    float scale; /* of the gradient */
+    float scale; /* factor of the gradient */
 };
 
-/* The label of a row, -1 where it is outside. */
+/* Returns the label of a row, or -1 if the label is out of range. */
 static int64_t label_read(const struct cross_entropy *work, int64_t row)
 {
     int64_t at = row * work->label_stride;
@@ -222,11 +222,12 @@ static void losses_run(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* e^x is 0 below this, or has lost digits. */
+/* Slightly above log(FLT_MIN) = -87.34: below that, e^x in f32 is subnormal or
+ * 0. */
 #define LEAST_EXPONENT (-87.0f)
 
-/* Once more, in f64, those gradients of a row that a scale lifts from where f32
- * has no digits for their probability. */
+/* Recomputes in f64 the gradients whose probability f32 cannot represent
+ * accurately, so that the scale does not amplify the error. */
 static void gradients_lift(const struct cross_entropy *work, float *y,
                            const float *x, float m, double factor)
 {
