@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The public functions over a context's devices.  Any thread.
+ * Implements the public functions for a context's devices.  Any thread may call
+ * them.
  */
 #include <config.h>
 
@@ -14,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Locks and finds the device; on failure unlocks again. */
+/* Checks the arguments, locks the context and finds the device.  The context
+ * stays locked only on success.  out is the caller's result pointer. */
 static enum tandem_status device_enter(struct tandem_context *context,
                                        uint32_t id, const void *out,
                                        struct device **out_device)
@@ -257,7 +259,7 @@ enum tandem_status tandem_context_force_device(struct tandem_context *context,
 
 /* ---- waiting for all ------------------------------------------------------------ */
 
-/* Waits for one device, and lets other threads use it meanwhile. */
+/* Waits for one device; other threads can use the device during the wait. */
 static enum tandem_status device_await(struct device *device,
                                        uint64_t deadline_ns)
 {
@@ -268,7 +270,8 @@ static enum tandem_status device_await(struct device *device,
     return status == TANDEM_OK ? wait_idle(device, deadline_ns) : status;
 }
 
-/* The error of work that failed after its call, told once. */
+/* Returns the stored asynchronous error and clears it, so that it is reported
+ * only once. */
 static enum tandem_status late_take(struct tandem_context *context)
 {
     const enum tandem_status status = context->late_status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the library says of itself: version, last error, names, the operator
- * table.  Any thread.
+ * Implements the public functions for the version, the last error, status names
+ * and the operator table.  Any thread may call them.
  */
 #include <config.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making and ending contexts; see context.h.
+ * Creates, locks and destroys contexts; see context.h.
  */
 #include <config.h>
 
@@ -26,11 +26,11 @@
 struct handle_pool context_pool = HANDLE_POOL(struct tandem_context,
                                               0x54434f4e);
 
-/* Calls that neither wait, compile nor start a device take less: a poll, too,
- * waits for them. */
+/* Shortest wait for the mutex, even for a timeout of 0.  Calls that neither
+ * wait, compile nor start a device hold the mutex for less time. */
 #define LOCK_NS UINT64_C(5000000)
 
-/* Each thread's is at another address. */
+/* Its address identifies the thread. */
 static __thread char thread_mark;
 
 enum tandem_status context_check(const struct tandem_context *context)
@@ -77,7 +77,7 @@ uint64_t clock_left(uint64_t deadline_ns)
     return deadline_ns > now ? deadline_ns - now : 0;
 }
 
-/* The mutex was locked. */
+/* Sets up the floating-point environment and notes the thread after locking. */
 static void thread_note(struct tandem_context *context)
 {
     context->float_env = float_env_enter();
@@ -212,7 +212,7 @@ static void locks_free(struct tandem_context *context)
     pthread_mutex_destroy(&context->mutex);
 }
 
-/* Accepts a half-built context. */
+/* Frees the context, which may be only partly initialized. */
 static void context_free(struct tandem_context *context)
 {
     for (uint32_t i = 0; i < context->problem_count; i++)
@@ -222,7 +222,7 @@ static void context_free(struct tandem_context *context)
     free(context->cache_path);
     options_free(context);
     free(context->judged);
-    context->log.function = NULL; /* a plugin whose device hangs may log on */
+    context->log.function = NULL; /* a hung device's plugin may still log */
     if (context->generation == fork_generation)
         locks_free(context);
     handle_free(&context_pool, context);
@@ -271,8 +271,8 @@ void tandem_context_destroy(struct tandem_context *context)
 {
     if (!handle_live(&context_pool, context))
         return;
-    /* A child leaves the parent's devices alone: what they are made of may be
-     * in any state. */
+    /* After a fork, the child must not touch the parent's devices, because the
+     * state of their drivers is undefined in the child. */
     if (context->generation == fork_generation) {
         context_lock(context);
         for (uint32_t i = 0; i < context->device_count; i++)

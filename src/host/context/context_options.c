@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of a context; see options.h. */
+/* Reads the options of a context; see context_options.h. */
 #include <config.h>
 
 #include "host/context/context_options.h"
@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long a device may work before it counts as hung. */
+/* The hang timeout: its default and its largest value. */
 #define HANG_SECONDS 60u
 #define HANG_SECONDS_MAX 1000000000u
 
-/* A copy of text that is not NULL. */
+/* Copies text, or NULL if text is NULL.  Returns false if memory runs out. */
 static bool text_keep(char **out, const char *text)
 {
     *out = text != NULL ? strdup(text) : NULL;
@@ -101,7 +101,7 @@ static void hang_limit_read(struct tandem_context *context,
         context->hang_ns = options->hang_timeout_ms * UINT64_C(1000000);
 }
 
-/* TANDEM_NUM_THREADS, where it is a number. */
+/* Returns TANDEM_NUM_THREADS, or NULL if it is not set or not a number. */
 static const char *threads_wanted(const struct tandem_context *context)
 {
     const char *text = environment_get("TANDEM_NUM_THREADS");

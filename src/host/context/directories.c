@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The environment and the library's own directories; see directories.h.
+ * Checks the environment, opens and lists directories; see directories.h.
  */
 #include <config.h>
 
@@ -85,7 +85,8 @@ bool path_list(int directory, bool (*wanted)(const char *name, void *user),
                void *user, int (*compare)(const void *, const void *),
                struct path_names *out)
 {
-    /* A descriptor of its own, for closedir and for where reading is at. */
+    /* Open the directory again: closedir closes the descriptor, and reading
+     * moves its file offset. */
     const int own =
         openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *stream = own >= 0 ? fdopendir(own) : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log of a context; see log.h.
+ * Formats and filters log messages; see log.h.
  */
 #include <config.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices of a context; see device.h.  The public functions over devices are
- * in device_api.c.
+ * Enumerates, opens and closes devices and handles their failures; see
+ * device.h.  The public functions for devices are in device_api.c.
  */
 #include <config.h>
 
@@ -15,11 +15,12 @@
 #include <string.h>
 
 #define OPEN_KEYS_OWN 4u
-/* Attempts to open a device that may run out of memory: drivers say so, too,
- * of what will never be. */
+/* The number of opens that may run out of memory before a device counts as
+ * failed.  Some drivers also report permanent failures as lack of memory. */
 #define OPEN_ATTEMPTS 8u
 
-/* *out_device stays NULL where the plugin cannot describe it. */
+/* Creates the device with its description from the plugin.  If the plugin
+ * cannot describe it, returns TANDEM_OK and sets *out_device to NULL. */
 static enum tandem_status device_new(struct tandem_context *context,
                                      const struct backend *backend,
                                      uint32_t index,
@@ -54,8 +55,8 @@ static enum tandem_status device_new(struct tandem_context *context,
 
 /* ---- duplicates ------------------------------------------------------------ */
 
-/* The device, listed before, that it is once more; NULL where that is not
- * there, or could not be opened. */
+/* Returns the device that the plugin names as the same hardware as this device,
+ * or NULL if that device is unknown or could not be opened. */
 static const struct device *device_original(const struct device *device)
 {
     const struct tandem_context *context = device->context;
@@ -71,8 +72,8 @@ static const struct device *device_original(const struct device *device)
     return NULL;
 }
 
-/* A device could not be opened: the same hardware may serve through the next
- * driver that it is seen through. */
+/* Makes a duplicate usable whose original could not be opened, because another
+ * driver may be able to open the same hardware. */
 static void duplicates_serve(struct tandem_context *context)
 {
     for (uint32_t i = 0; i < context->device_count; i++) {
@@ -127,7 +128,7 @@ static enum tandem_status device_add(struct tandem_context *context,
         if (device->cost.measured_classes >> i & 1)
             context->measured[i] |= 1u << device->id;
     }
-    /* See cost_model.c for what is guessed of it. */
+    /* The default costs of the CPU are upper bounds, see cost_model.c. */
     if (strcmp(backend->name, "cpu") == 0)
         context->bounded |= 1u << device->id;
     context->devices[context->device_count++] = device;
@@ -144,8 +145,8 @@ static enum tandem_status device_add(struct tandem_context *context,
     return TANDEM_OK;
 }
 
-/* Once all devices are known: those that are not chosen beside others, for
- * want of measurements. */
+/* Warns, once all devices are known, about uncalibrated devices.  They are not
+ * chosen if a calibrated device supports the operator. */
 static void unmeasured_tell(const struct tandem_context *context)
 {
     bool measured = false;
@@ -210,7 +211,7 @@ enum tandem_status device_get(struct tandem_context *context, uint32_t id,
     enum tandem_status status = TANDEM_OK;
 
     *out_device = NULL;
-    /* One that was found before: the other drivers need not be started. */
+    /* Enumerating starts all drivers, so do it only for an unknown device. */
     if (id >= context->device_count)
         status = devices_enumerate(context, context->backend_count);
     if (status != TANDEM_OK)
@@ -277,7 +278,7 @@ static enum tandem_status handle_open(struct device *device)
         status = TANDEM_FAILED;
     if (status == TANDEM_OK)
         return TANDEM_OK;
-    device->handle = NULL; /* whatever is there: it is not open */
+    device->handle = NULL; /* the plugin may have set it despite its failure */
     return last_error_set(status, "%s: could not be opened: %s", device->label,
                        answer_error(device->table));
 }
@@ -327,7 +328,8 @@ void device_finish(struct device *device)
 {
     if (device == NULL)
         return;
-    /* What waits for work that hangs would hang, too. */
+    /* Destroying the stream or closing a hung device would block, so both are
+     * leaked. */
     if (device->stream != NULL && !device->hung)
         device->table->stream_destroy(device->stream);
     if (device->handle != NULL && !device->hung)
@@ -341,7 +343,7 @@ void device_finish(struct device *device)
 
 /* ---- failures ----------------------------------------------------------------- */
 
-/* Its state is DEVICE_GONE from now on. */
+/* Sets the state to DEVICE_GONE and wakes threads that wait for a stream. */
 static void device_leave_out(struct device *device, const char *why)
 {
     struct tandem_context *context = device->context;
@@ -361,7 +363,7 @@ void device_lose(struct device *device)
         device_leave_out(device, answer_error(device->table));
 }
 
-/* With the message set. */
+/* Marks the device as hung.  The caller has set the message. */
 static enum tandem_status device_hung(struct device *device)
 {
     device->hung = true;
@@ -388,7 +390,8 @@ enum tandem_status device_failed(struct device *device,
                                  enum tandem_status status, const char *what)
 {
     status = answer_status(status);
-    /* Such calls have no timeout: the plugin gave up what it waited for. */
+    /* The call has no timeout, so TANDEM_NOT_READY means that the plugin gave
+     * up waiting for hung work. */
     if (status == TANDEM_NOT_READY) {
         last_error_set(TANDEM_DEVICE_LOST,
                     "%s: %s had to wait for work that does not end (%s): it "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices by their names; see device_name.h.
+ * Parses device names and finds devices by name; see device_name.h.
  */
 #include <config.h>
 
@@ -40,7 +40,7 @@ const struct backend *device_backend_find(const struct tandem_context *context,
     return NULL;
 }
 
-/* What a plugin that is loaded has. */
+/* Writes a list of the plugin's devices to out. */
 static void devices_list(const struct tandem_context *context,
                          const struct backend *backend, char *out, size_t bytes)
 {

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiting for devices; see device_wait.h.
+ * Waits for devices with deadlines and stream ownership; see device_wait.h.
  */
 #include <config.h>
 
 #include "host/device/device_wait.h"
 #include "common/last_error.h"
 
-/* How long clearing a stream's error may take. */
+/* The timeout for the work that is left on a stream after an error. */
 #define RECOVER_NS UINT64_C(10000000000)
-/* A device may work so many times longer than predicted. */
+/* The hang timeout is extended by the predicted time of the pending work times
+ * this factor, because work may take longer than predicted. */
 #define BACKLOG_FACTOR 10
 
 /* ---- limits ---------------------------------------------------------------- */
 
-/* The point in time that a deadline stands for. */
+/* Converts WAIT_LIMIT to a point in time; returns other deadlines unchanged. */
 static uint64_t deadline_find(const struct device *device, uint64_t deadline_ns)
 {
     const struct tandem_context *context = device->context;
@@ -32,7 +33,8 @@ static uint64_t deadline_find(const struct device *device, uint64_t deadline_ns)
                : TANDEM_TIMEOUT_INFINITE;
 }
 
-/* A wait ran out. */
+/* Handles a wait that reached its deadline: marks the device as hung if the
+ * deadline was WAIT_LIMIT.  Returns an error with its message set. */
 static enum tandem_status wait_over(struct device *device, uint64_t deadline_ns)
 {
     if (deadline_ns == WAIT_LIMIT)
@@ -81,8 +83,9 @@ enum tandem_status wait_enqueued(struct device *device, uint64_t deadline_ns)
     uint64_t deadline;
     enum tandem_status status;
 
-    /* Alone and without a limit the caller may as well hold the stream.  With
-     * a limit nothing must be left on a stream that hangs. */
+    /* If no other thread uses the context, the caller's operation may block on
+     * the stream itself.  With WAIT_LIMIT wait first, so that the operation is
+     * not enqueued on a stream that hangs. */
     if (!device->busy || !(context->threaded || deadline_ns == WAIT_LIMIT))
         return TANDEM_OK;
     status = device->table->event_record(device->stream, &event);

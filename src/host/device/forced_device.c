@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The device that is named for everything; see forced_device.h.
+ * Checks and finds the device that all operators run on; see forced_device.h.
  */
 #include <config.h>
 
@@ -13,14 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What names the device, for messages. */
+/* Returns the name of the setting that forces the device, for messages. */
 static const char *source(const struct tandem_context *context)
 {
     return context->forced_by_environment ? "TANDEM_DEVICE"
                                           : "the option device";
 }
 
-/* ", where cpu, opencl are loaded", into room for bytes. */
+/* Writes the names of the loaded plugins to out, for example "cpu, opencl". */
 static void loaded_list(const struct tandem_context *context, char *out,
                         size_t bytes)
 {

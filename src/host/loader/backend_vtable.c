@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies of plugins' tables: every entry of the present minor version is
- * there, so that call sites never test.  Pure.
+ * Checks the function tables of plugins and fills optional entries that are
+ * missing with fallbacks, so that no caller tests for NULL.  Stateless.
  */
 #include <config.h>
 
@@ -76,7 +76,7 @@ static enum tandem_status trim_none(struct tandem_device *device,
     return TANDEM_OK;
 }
 
-/* prepare and ready where an operator is always ready. */
+/* The fallback for prepare and ready. */
 static enum tandem_status
 always_ready(struct tandem_device *device, const struct tandem_op *op,
              const struct tandem_tensor_desc *const *inputs,
@@ -220,7 +220,7 @@ const char *backend_vtable_normalize(const struct tandem_backend *table,
         return why;
     }
     memcpy(out, table, bytes < sizeof(*out) ? bytes : sizeof(*out));
-    /* The last pointer may have been cut in the middle. */
+    /* An odd size may end in the middle of a pointer; clear this pointer. */
     if (bytes < sizeof(*out)) {
         const size_t whole = bytes / sizeof(void *) * sizeof(void *);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plugin loader; see loader.h.
+ * Searches directories for plugins and loads them; see loader.h.
  */
 #include <config.h>
 
@@ -45,7 +45,7 @@ static const char *library_hint(const char *error)
     return "";
 }
 
-/* Room for the largest number of processors that Linux supports. */
+/* An affinity mask for the largest number of processors that Linux supports. */
 struct processors {
     cpu_set_t sets[8192 / CPU_SETSIZE];
 };
@@ -54,11 +54,14 @@ struct processors {
  * may run on.  If the system refuses one of these threads, OpenBLAS prints to
  * stderr and raises SIGINT. */
 enum thread_room {
-    THREADS_START,     /* or the calling thread has one processor anyway */
-    THREADS_PREVENTED, /* it has one processor until found is set again */
+    THREADS_START,     /* threads can start, or OpenBLAS needs none */
+    THREADS_PREVENTED, /* this thread is limited to one processor for now */
     THREADS_REFUSED    /* a library that starts threads must not be loaded */
 };
 
+/* Checks whether OpenBLAS can start its threads and, if not, limits the calling
+ * thread to one processor.  *out_found is the affinity mask before the call,
+ * which the caller restores if the result is THREADS_PREVENTED. */
 static enum thread_room thread_room(struct processors *out_found)
 {
     const size_t bytes = sizeof(out_found->sets);
@@ -78,7 +81,7 @@ static enum thread_room thread_room(struct processors *out_found)
                                                       : THREADS_REFUSED;
 }
 
-/* Opens a plugin in a shelter, because its libraries may start threads.
+/* Opens a plugin under a thread state guard: its libraries may start threads.
  * Returns NULL on failure.  Sets *out_room; if *out_room is THREADS_REFUSED,
  * dlopen was not called and dlerror returns NULL. */
 static void *library_load(const char *path, enum thread_room *out_room)
@@ -98,7 +101,8 @@ static void *library_load(const char *path, enum thread_room *out_room)
     return library;
 }
 
-/* Whether TANDEM_BACKENDS, names separated by commas, lets a plugin in. */
+/* Returns true if TANDEM_BACKENDS, a list of names separated by commas, is not
+ * set or contains name. */
 static bool backend_wanted(const char *name, size_t length)
 {
     const char *list = environment_get("TANDEM_BACKENDS");
@@ -126,7 +130,8 @@ static bool backend_known(const struct tandem_context *context,
     return false;
 }
 
-/* Takes the plugin into the context; NULL, or why not. */
+/* Adds the plugin to the context.  Skips a plugin whose name is already in use.
+ * Returns NULL on success, otherwise the reason, either static or in why. */
 static const char *backend_add(struct tandem_context *context,
                                const char *path, void *library, char *why,
                                size_t why_bytes)
@@ -231,7 +236,7 @@ static bool plugin_name(const char *name, void *user)
            backend_wanted(name + 7, length - 10);
 }
 
-/* Byte order, but the CPU plugin before all others. */
+/* Compares names in byte order, but puts the CPU plugin first. */
 static int names_compare(const void *left, const void *right)
 {
     const char *a = *(char *const *)left, *b = *(char *const *)right;
@@ -272,7 +277,8 @@ static void directory_load(struct tandem_context *context, const char *path)
     close(directory);
 }
 
-/* Each directory of a list separated by colons. */
+/* Loads the plugins of each directory in a list separated by colons.  list may
+ * be NULL. */
 static void list_load(struct tandem_context *context, const char *list)
 {
     char path[PATH_BYTES];
@@ -298,7 +304,7 @@ static void list_load(struct tandem_context *context, const char *list)
     }
 }
 
-/* The CPU plugin's devices come first, whichever directory it was in. */
+/* Moves the CPU plugin to the front, because its devices must come first. */
 static void cpu_first(struct tandem_context *context)
 {
     for (uint32_t i = 1; i < context->backend_count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What plugins answer, made safe; see plugin_reply.h.
+ * Sanitizes replies of plugins; see plugin_reply.h.
  */
 #include <config.h>
 
@@ -20,15 +20,16 @@ enum tandem_status answer_status(enum tandem_status status)
     return (unsigned)status <= TANDEM_FAILED ? status : TANDEM_FAILED;
 }
 
-/* The bytes of the UTF-8 character at text, 0 where there is none. */
+/* Returns the number of bytes of the UTF-8 character at text, or 0 if there is
+ * no valid, printable character. */
 static size_t character_bytes(const unsigned char *text)
 {
     static const struct {
         unsigned char first, last, least, most;
         size_t bytes;
     } kinds[] = {
-        /* The second byte has the range given, to leave out what is longer
-         * than needed, surrogates, and what lies past the last character. */
+        /* The range of the second byte excludes overlong forms, surrogates and
+         * values above U+10FFFF. */
         {0x20, 0x7e, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2},
         {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
         {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
@@ -78,7 +79,7 @@ void plugin_reply_sanitize_info(struct tandem_device_info *info, uint32_t index)
     if (info->kind < TANDEM_DEVICE_CPU ||
         info->kind > TANDEM_DEVICE_ACCELERATOR)
         info->kind = TANDEM_DEVICE_ACCELERATOR;
-    /* Only one that was listed before can be the same. */
+    /* A device can only be a duplicate of a device with a smaller index. */
     if (info->duplicate_of < -1 || info->duplicate_of >= (int64_t)index)
         info->duplicate_of = -1;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cost curves and defaults; see cost_model.h.
+ * Builds and evaluates cost curves and holds the default costs; see
+ * cost_model.h.
  */
 #include <config.h>
 
@@ -35,16 +36,16 @@ static const char *const scalar_names[COST_SCALARS] = {
     [COST_GEMM_COMPILE] = "gemm_compile",
 };
 
-/* Without a profile the CPU gets the benefit of the doubt, and a GPU wins only
- * work that is clearly large.
- *   cpu  Ten bytes a ns is less than one core of any desktop since 2015
- *        streams, and the slower classes are in proportion to it; 20 flops
- *        a ns is a tenth of what one AVX-512 core reaches in SGEMM.
- *   gpu  Latencies at the slow end of what OpenCL drivers show for a launch
- *        (3 to 10 us) and a small transfer (7 to 20 us), pageable PCIe 3
- *        transfers at 5 bytes a ns, memory of an integrated GPU.
- *   other  OpenCL on the host's own processor: the work of a CPU, the
- *        latencies of a driver. */
+/* The default costs favor the CPU: a GPU without a profile is chosen only for
+ * clearly large work.
+ *   cpu  10 bytes/ns is less than the memory bandwidth of one core of any
+ *        desktop since 2015, and the slower classes are in proportion to it.
+ *        20 flops/ns is a tenth of the SGEMM rate of one AVX-512 core.
+ *   gpu  The latencies are the slow end of OpenCL drivers: 3 to 10 us for a
+ *        launch, 7 to 20 us for a small transfer.  5 bytes/ns is the rate of
+ *        pageable PCIe 3 transfers.  The memory is that of an integrated GPU.
+ *   other  OpenCL on the host's processor: half the byte rates and a quarter
+ *        of the flop rate of the cpu defaults, and a driver's latencies. */
 static const struct defaults {
     double scalars[COST_SCALARS];
     double bytes_per_ns[COST_CURVES];
@@ -108,7 +109,8 @@ void cost_defaults(struct cost_model *model, uint32_t kind, bool at_once)
     }
 }
 
-/* Stable, so that of equal x the last given comes last. */
+/* Sorts by x.  The sort must be stable, because curve_build uses the last of
+ * several points with equal x. */
 static void points_sort(struct curve_point *points, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
@@ -171,7 +173,7 @@ double curve_at(const struct curve *curve, double x)
     uint64_t bits;
     int64_t octave;
 
-    /* x = 2^octave (1 + f): the exponent of a double's bits. */
+    /* The exponent bits of the double give floor(log2(x)). */
     memcpy(&bits, &x, sizeof(bits));
     octave = (int64_t)(bits >> 52) - 1023;
     octave = octave < 0 ? 0 : octave;

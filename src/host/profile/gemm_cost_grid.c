@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The matrix product surface of a cost model; see cost_model.h.  log2 of the
- * time is interpolated over the grid of the log2 of the sizes that were
- * measured; where a grid point was not measured, and outside the grid, the
- * nearest one is scaled by the work, of which a byte moved counts as much as
- * ten floating-point operations.
+ * The GEMM cost grid of a cost model; see cost_model.h.  log2(ns) is
+ * interpolated linearly over a grid of log2(m), log2(n) and log2(k).  At a grid
+ * point that was not measured, the time of the nearest measured point is scaled
+ * by the ratio of work.  Outside the grid, the time at the nearest edge of the
+ * grid is scaled by this ratio, too.
  */
 #include <config.h>
 
@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Returns the work of a product in flops.  A byte of the f32 operands counts as
+ * ten flops. */
 static double work(double m, double n, double k)
 {
     return 2 * m * n * k + 40 * (m * k + k * n + m * n);
@@ -51,7 +53,8 @@ static double distance(const double a[3], const double b[3])
     return sum;
 }
 
-/* The time at grid point at: measured, or scaled from the nearest. */
+/* Returns the measured ns at the grid point `at`, or an estimate scaled from
+ * the nearest measured point. */
 static double point_estimate(const double at[3],
                              const struct gemm_point *points, uint32_t count,
                              double floor_ns)
@@ -119,8 +122,8 @@ void gemm_finish(struct gemm_surface *surface)
     memset(surface, 0, sizeof(*surface));
 }
 
-/* Where value lies on an axis: the cell's index, and the part of it that is
- * passed.  value is within the axis. */
+/* Returns the index of the cell that contains value on an axis.  *out_part is
+ * the position in this cell from 0 to 1.  value must be in the axis's range. */
 static uint32_t axis_find(const double *logs, uint32_t count, double value,
                           double *out_part)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is written into a profile, entry by entry: only what its reader takes.
- * One thread uses one profile at a time.
+ * Adds entries to a draft of a profile.  The checks accept only values that
+ * profile_parser.c accepts.  Only one thread at a time may use a draft.
  */
 #include <config.h>
 
@@ -39,7 +39,8 @@ enum tandem_status tandem_profile_set_scalar(struct tandem_profile *profile,
     return status;
 }
 
-/* The place of x in a curve's rising points; *out_same: it is taken. */
+/* Returns the index at which x belongs in a curve's points, which are sorted by
+ * x.  *out_same is true if there is a point with this x already. */
 static size_t point_place(const json_t *points, double x, bool *out_same)
 {
     const size_t count = json_array_size(points);
@@ -56,8 +57,9 @@ static size_t point_place(const json_t *points, double x, bool *out_same)
     return count;
 }
 
-/* Puts a point in its place among those of a curve, or first where points is
- * NULL.  false: no memory, nothing changed. */
+/* Inserts or, if same is true, replaces a curve's point at index place; takes
+ * ownership of pair.  Adds the curve to the profile if points is NULL.  Returns
+ * false, with nothing changed, if memory runs out; pair may be NULL then. */
 static bool point_put(struct tandem_profile *profile, const char *curve,
                       json_t *points, size_t place, bool same, json_t *pair)
 {
@@ -132,7 +134,8 @@ enum tandem_status tandem_profile_add_gemm_point(struct tandem_profile *profile,
     return status;
 }
 
-/* Jansson does not say whether text or memory was what it wanted. */
+/* Returns true if text is valid UTF-8.  Checked here because Jansson reports
+ * invalid text and lack of memory with the same error. */
 static bool text_utf8(const char *text)
 {
     static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The content of a profile, judged number by number; see profile_reader.h.
- * Pure.
+ * Parses a profile and checks each of its values; see profile_reader.h.
+ * Stateless.
  */
 #include <config.h>
 
@@ -24,7 +24,7 @@ static bool problem_set(const struct problem *problem, const char *what,
     return false;
 }
 
-/* A number from low to high. */
+/* Reads a finite number.  Returns false if it is not from low to high. */
 static bool number_read(const json_t *value, double low, double high,
                         double *out)
 {
@@ -34,8 +34,8 @@ static bool number_read(const json_t *value, double low, double high,
     return isfinite(*out) && *out >= low && *out <= high;
 }
 
-/* A whole one, so that no two that differ are too close to divide by what is
- * between them. */
+/* Reads a number and rounds it down to an integer.  Two different integers
+ * differ by at least 1, which keeps slopes between points finite. */
 static bool whole_read(const json_t *value, double low, double high,
                        double *out)
 {
@@ -143,8 +143,8 @@ static bool gemm_parse(const json_t *array, struct cost_model *model,
         good = gemm_point_parse(json_array_get(array, i), &points[i]);
         floor_ns = fmin(floor_ns, points[i].ns);
     }
-    /* Products smaller than those measured: on the processor they take less,
-     * elsewhere the driver's share stays. */
+    /* The shortest measured time is the floor for products outside the grid,
+     * because the driver's overhead does not shrink with the product. */
     good = good && gemm_build(&model->gemm, points, (uint32_t)count,
                               floor_ns);
     free(points);
@@ -155,7 +155,8 @@ static bool gemm_parse(const json_t *array, struct cost_model *model,
     return true;
 }
 
-/* Names of operators; one that is not known is a later version's. */
+/* Parses the names of blocked operators.  Ignores unknown names, because a
+ * later version may have added the operators. */
 static bool rejected_parse(json_t *names, struct cost_model *model,
                            const struct problem *problem)
 {
@@ -176,7 +177,8 @@ static bool rejected_parse(json_t *names, struct cost_model *model,
     return true;
 }
 
-/* The plugin's section as JSON text: strings alone. */
+/* Checks that the plugin's section contains only strings and converts it to
+ * JSON text, which the caller frees.  A missing section leaves *out_text. */
 static bool tuning_parse(json_t *tuning, char **out_text,
                          const struct problem *problem)
 {
@@ -200,6 +202,8 @@ static bool tuning_parse(json_t *tuning, char **out_text,
                                             "tuning");
 }
 
+/* Parses all sections into a copy of the model, so that an invalid profile
+ * leaves the model unchanged. */
 static bool model_parse(const json_t *root, struct cost_model *model,
                         char **out_tuning, const struct problem *problem)
 {
@@ -222,7 +226,7 @@ static bool model_parse(const json_t *root, struct cost_model *model,
     return good;
 }
 
-/* ---- whose it is ------------------------------------------------------------------ */
+/* ---- match with the device -------------------------------------------------------- */
 
 static bool text_equal(const json_t *object, const char *key, const char *text)
 {
@@ -231,7 +235,8 @@ static bool text_equal(const json_t *object, const char *key, const char *text)
     return value != NULL && strcmp(value, text) == 0;
 }
 
-/* The same model and driver; exact: the same device, plugin and host. */
+/* Returns true if the profile is for key's device model and driver and, if
+ * exact is true, also for the same device, plugin version and processor. */
 static bool key_fits(const struct profile_key *key, const json_t *root,
                      bool exact)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding and reading profiles; see profile_reader.h.
+ * Searches for profiles and reads them; see profile_reader.h.
  */
 #include <config.h>
 
@@ -45,7 +45,7 @@ void profile_key_make(const struct device *device, struct profile_key *out)
         out->uuid[0] = '\0';
 }
 
-/* FNV-1a over the text and its end. */
+/* FNV-1a over the text and its terminator, which separates the texts. */
 static uint64_t hash_add(uint64_t hash, const char *text)
 {
     do {
@@ -82,7 +82,8 @@ void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
 
 /* ---- reading -------------------------------------------------------------------- */
 
-/* What is found and not used, for cl-probe --list; without memory, nothing. */
+/* Appends to device->refused, which cl-probe --list shows, why a profile is not
+ * used.  Does nothing if memory runs out or the text becomes too long. */
 __attribute__((format(printf, 2, 3))) static void
 refusal_note(struct device *device, const char *format, ...)
 {
@@ -103,10 +104,10 @@ refusal_note(struct device *device, const char *format, ...)
     sprintf(grown + used, "%s%s", used > 0 ? "; " : "", text);
 }
 
-/* Where profiles are looked for. */
+/* A directory that is searched for profiles. */
 struct place {
     const char *path;
-    int directory; /* -1: none, or not to be trusted */
+    int directory; /* descriptor, or -1 if missing or not trusted */
 };
 
 static struct place place_open(struct device *device, const char *path)
@@ -126,7 +127,8 @@ static struct place place_open(struct device *device, const char *path)
     return place;
 }
 
-/* Whether this file served.  *foreign is set where it is another's. */
+/* Loads the costs from a file and returns true if the file matches.  Sets
+ * *foreign if the profile is for another device or driver. */
 static bool file_load(struct device *device, const struct profile_key *key,
                       const struct place *place, const char *name, bool exact,
                       bool *foreign)
@@ -147,7 +149,7 @@ static bool file_load(struct device *device, const struct profile_key *key,
     if (kept == NULL) {
         snprintf(why, sizeof(why), "no memory for its name");
     } else if (text != NULL) {
-        /* Jansson reads numbers as the locale has them, and may overflow. */
+        /* Jansson parses numbers by the locale, and may raise overflow. */
         thread_state_guard_enter(&host);
         fit = profile_parse(text, bytes, key, exact, &device->cost, &tuning,
                             why, sizeof(why));
@@ -220,8 +222,8 @@ json_t *profile_read(const struct device *device, char *out_why,
 }
 
 struct model_names {
-    const char *own; /* the name of the exact profile */
-    size_t prefix;   /* of it that files of the same model share */
+    const char *own; /* file name of the exact profile */
+    size_t prefix;   /* length of own's prefix shared by the same model */
 };
 
 static bool model_name(const char *entry, void *user)
@@ -235,7 +237,7 @@ static bool model_name(const char *entry, void *user)
            strcmp(entry + length - 5, ".json") == 0;
 }
 
-/* The first profile of the same model, by name, that serves. */
+/* Loads the first matching profile, in order of names, of the same model. */
 static bool model_load(struct device *device, const struct profile_key *key,
                        const struct place *place, struct model_names *names,
                        bool *foreign)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Drafts of profiles: begun empty or with what the file holds, and put in its
- * place; see profile_writer.h.
+ * Creates drafts of profiles, either empty or from the existing file, and saves
+ * them; see profile_writer.h.
  */
 #include <config.h>
 
@@ -49,7 +49,8 @@ static json_t *key_json(const struct profile_key *key)
                      key->plugin_version, "host_cpu", key->host_cpu);
 }
 
-/* What was found wrong stays so until it is found right. */
+/* Adds the operators that are blocked now.  They stay blocked until the caller
+ * of tandem_profile_set_op_blocked unblocks them. */
 static bool rejected_fill(json_t *names, const struct cost_model *model)
 {
     bool good = names != NULL;
@@ -90,9 +91,9 @@ static bool profile_fill(struct tandem_profile *profile,
            profile->gemm != NULL && profile->tuning != NULL;
 }
 
-/* Takes over what was measured from the file that the device's costs came
- * from; of a file that is no longer good, nothing.  all: not the plugin's
- * section alone. */
+/* Copies measurements from the file that the device's costs came from: all of
+ * them if all is true, otherwise only the plugin's section.  If the file is no
+ * longer valid, fails if all is true, otherwise copies nothing. */
 static enum tandem_status profile_adopt(struct tandem_profile *profile,
                                         const struct device *device, bool all)
 {
@@ -128,7 +129,8 @@ static enum tandem_status profile_adopt(struct tandem_profile *profile,
     return TANDEM_OK;
 }
 
-/* NULL without memory, where Jansson may leave members out of a copy. */
+/* Copies a value.  Returns NULL if memory runs out.  Checks the copy, because
+ * Jansson may silently leave members out if memory runs out. */
 static json_t *content_copy(json_t *content, bool deep)
 {
     json_t *copy = deep ? json_deep_copy(content) : json_copy(content);
@@ -203,13 +205,13 @@ void tandem_profile_destroy(struct tandem_profile *profile)
     handle_free(&profile_pool, profile);
 }
 
-/* ---- what others have saved meanwhile ----------------------------------------- */
+/* ---- merge with concurrent saves ---------------------------------------------- */
 
-/* So long another's lock is waited for, which is held for a moment.  Without
- * it, the last to save wins. */
+/* Timeout for the directory lock, which other processes hold only briefly.
+ * Without the lock, a concurrent save may overwrite this one. */
 #define LOCK_MS 5000u
 
-/* Whether the draft has left a member as it was. */
+/* Returns true if the draft did not change this member. */
 static bool member_kept(const json_t *begun, const json_t *draft,
                         const char *key)
 {
@@ -219,6 +221,8 @@ static bool member_kept(const json_t *begun, const json_t *draft,
     return before == after || json_equal(before, after);
 }
 
+/* Takes the costs from the file if the draft did not change any cost.  A draft
+ * that began empty always keeps its own costs. */
 static bool costs_merge(const struct tandem_profile *profile, const json_t *now,
                         json_t *out)
 {
@@ -275,8 +279,8 @@ static bool rejected_merge(const struct tandem_profile *profile,
     bool good = names != NULL;
     size_t i;
 
-    /* All of theirs but what was found right here, and what was found wrong
-     * here. */
+    /* Keep the file's names, except those that the draft unblocked, and add the
+     * names that the draft blocked. */
     json_array_foreach(others, i, name) {
         if (good &&
             (!names_have(begun, name) || names_have(profile->rejected, name)))
@@ -289,8 +293,9 @@ static bool rejected_merge(const struct tandem_profile *profile,
     return json_object_set_new(out, "rejected", names) == 0 && good;
 }
 
-/* What is to be written: what the draft changed, and of the rest what the file
- * has by now, which another program may have saved.  NULL: no memory. */
+/* Returns the content to write: the draft's changes, and for unchanged members
+ * the current content of the file, which another program may have saved.
+ * Returns NULL if memory runs out. */
 static json_t *draft_merge(const struct tandem_profile *profile, int directory)
 {
     char why[TRUST_WHY_BYTES];
@@ -310,7 +315,7 @@ static json_t *draft_merge(const struct tandem_profile *profile, int directory)
 
 /* ---- saving ------------------------------------------------------------------ */
 
-/* The draft's text, to be freed. */
+/* Returns the merged draft as JSON text, which the caller frees, or NULL. */
 static char *draft_text(const struct tandem_profile *profile, int directory)
 {
     json_t *root = draft_merge(profile, directory);
@@ -326,7 +331,7 @@ static char *draft_text(const struct tandem_profile *profile, int directory)
     return text;
 }
 
-/* Makes the draft's file in directory, which is closed, anew. */
+/* Replaces the draft's file in directory atomically and closes directory. */
 static enum tandem_status draft_save(const struct tandem_profile *profile,
                                      const char *path, int directory)
 {
