@@ -42,7 +42,7 @@ void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
 /* Reads the file called name and returns its content if profile_parse accepts
  * it for key and exact.  The caller releases the result with json_decref.
  * Returns NULL with the reason in out_why; the reason is empty if the file does
- * not exist. */
+ * not exist, and may be empty if memory runs out. */
 json_t *profile_content(int directory, const char *name,
                         const struct profile_key *key, bool exact,
                         char *out_why, size_t why_bytes);
