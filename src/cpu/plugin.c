@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backend table and entry point of the CPU plugin.  Callable from any thread.
- */
+/* Backend table and entry point of the CPU plugin; called from any thread. */
 #include "config.h"
 
 #include "common/last_error.h"

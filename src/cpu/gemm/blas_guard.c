@@ -136,8 +136,7 @@ static uint32_t threads_missing(void)
     return threads > 1 ? (uint32_t)threads - 1 : 0;
 }
 
-/* Returns true if OpenBLAS can restart its threads.  The caller holds `mutex`.
- */
+/* Returns true if OpenBLAS can restart its threads; the caller holds `mutex` */
 static bool threads_can_restart(void)
 {
     struct shelter host;

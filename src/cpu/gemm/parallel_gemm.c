@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parallel matrix products.  Each task computes a block of c (a region) by the
- * single-threaded CBLAS.  If c is small and k is large, k is split into parts
- * instead, whose sums are added at the end (split-k).  The CBLAS packs an
- * operand again for each region that needs it, but unlike the CBLAS's own
- * threading this keeps all cores busy for batches of small products and for
- * long, narrow ones.  16-bit operands are converted to f32 in a workspace, one
- * slab of k at a time.  A room is a workspace; a depth is an extent along k.
+ * single-threaded CBLAS.  If c is small and k is large, k is split into parts,
+ * whose sums are added at the end (split-k).  The CBLAS packs an operand again
+ * for each region that needs it, but unlike the CBLAS's own threading this
+ * keeps all cores busy for batches of small products and for long, narrow ones.
+ * 16-bit operands are converted to f32 in a workspace (a room), one slab of k
+ * at a time.  A depth is an extent along k.  Callable from any thread.
  */
 #include "config.h"
 
@@ -33,9 +33,8 @@
 #define CHAIN_TERMS 512
 #define VECTOR_TERMS 4096
 #define FEW_ROWS 8
-/* Split-k applies if c has at most PART_ELEMENTS elements and k is at least
- * PART_LEAST.  A part covers at least PART_DEPTH of k; there are at most PARTS.
- */
+/* k is split if c has at most PART_ELEMENTS elements and k is at least
+ * PART_LEAST, into at most PARTS parts of at least PART_DEPTH each. */
 #define PART_ELEMENTS 16384
 #define PART_LEAST 4096
 #define PART_DEPTH 1024
@@ -290,7 +289,7 @@ static void parts_join(const void *context, int64_t first, int64_t end)
         for (int64_t part = 1; part < tiles->parts; part++)
             for (int64_t i = 0; i < gemm->n; i++)
                 sum[i] += sum[part * elements + i];
-        region.c = sum + elements; /* part 1 is added up: use it as scratch */
+        region.c = sum + elements; /* part 1 is no longer needed: scratch */
         if (tiles->narrow_c == NULL)
             region.c = (float *)(void *)matrix_at(&gemm->c, TANDEM_F32,
                                                   region.batch, region.row, 0);

@@ -124,8 +124,7 @@ static void copy_tiles(const void *context, int64_t first, int64_t end)
 }
 
 /* Moves the axis along which the source is contiguous to position rank - 2.
- * Returns false if there is no such axis or a tiled copy would not be faster.
- */
+ * Returns false if there is no such axis or if tiles would not be faster. */
 static bool layout_tile(struct layout *layout)
 {
     uint32_t inner = layout->rank - 1;

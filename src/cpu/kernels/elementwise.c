@@ -215,7 +215,6 @@ static void row_dense(const struct walk *walk, unsigned char *const *at,
 /* ---- iteration ---------------------------------------------------------- */
 
 /* pool_fn: each task is a chunk of a row. */
-
 static void walk_run(const void *context, int64_t first, int64_t end)
 {
     const struct walk *walk = context;

@@ -23,8 +23,7 @@ static inline void layout_seek(const struct layout *layout, int64_t line,
     }
 }
 
-/* Returns the offset in elements from an operand's start to the row at index.
- */
+/* Returns the element offset of the row at index from the operand's start. */
 static inline int64_t layout_offset(const struct layout *layout,
                                     uint32_t operand, const int64_t *index)
 {

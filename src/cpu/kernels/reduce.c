@@ -3,7 +3,7 @@
  * Reductions and the dot product.  Computes one result at a time along the
  * reduced axes; column_reduce.c handles results from contiguous columns.  Long
  * reductions are split into chunks by their length alone, so that sums do not
- * depend on the number of threads.  The caller's thread and the pool's.
+ * depend on the number of threads.  Any caller's thread and the pool's.
  */
 #include "config.h"
 
@@ -270,8 +270,7 @@ static void result_make(const struct reduction *reduction, const float *start,
         reduction->op, partial.sum, partial.value, layout->elements);
 }
 
-/* Returns the same result as result_make for a contiguous row, by one kernel.
- */
+/* Reduces a contiguous row by one kernel, with the result of result_make. */
 static float row_reduce(const struct reduction *reduction, const float *x,
                         int64_t n)
 {
@@ -345,7 +344,8 @@ static void rows_run(struct reduction *reduction, struct pool *pool)
     if (n > CHUNK_ELEMENTS * (int64_t)CHUNKS)
         reduction->chunk = (n + CHUNKS - 1) / CHUNKS;
     reduction->chunks = (n + reduction->chunk - 1) / reduction->chunk;
-    /* The pool cannot nest: parallelize over the results or within each. */
+    /* A nested pool_run would use one thread, so either the results run in
+     * parallel or the chunks of each result do. */
     if (reduction->chunks > 1 && results < 32) {
         reduction->pool = pool;
         results_run(reduction, 0, results);

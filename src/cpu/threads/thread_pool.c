@@ -464,7 +464,7 @@ static void costs_doubt(struct pool *pool, double job_ns)
     atomic_store_explicit(&pool->few_ns, again ? 0 : sum, memory_order_relaxed);
     if (!again || pthread_mutex_trylock(&pool->busy) != 0)
         return;
-    /* A child after fork has no helpers. */
+    /* A child after fork has no workers to measure. */
     if (pool->owner == getpid())
         costs_measure(pool);
     pthread_mutex_unlock(&pool->busy);
@@ -497,7 +497,7 @@ void pool_destroy(struct pool *pool)
     if (pool == NULL)
         return;
     atomic_store(&pool->stop, true);
-    /* A child after fork has no helpers to join. */
+    /* A child after fork has no workers to join. */
     if (pool->owner == getpid())
         for (uint32_t i = 1; i <= pool->started; i++) {
             struct member *helper = &pool->members[i];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Worker threads for large operators.  The first large operator starts the
- * workers, which block all signals.  A job uses them if it takes longer than
- * their wake-up latency; both times are measured on this machine.  After a job
- * the workers spin for about one wake-up latency, then sleep.  Any thread may
- * call.  The workers serve one caller at a time; a second caller runs its job
- * alone.
+ * workers, which do not run the host's signal handlers.  A job uses them if it
+ * takes longer than their wake-up latency, as measured on this machine.  After
+ * a job the workers spin for about one wake-up latency, then sleep.  Any thread
+ * may call.  The workers serve one caller at a time; a second caller runs its
+ * job alone.
  */
 #ifndef TANDEM_CPU_THREADS_THREAD_POOL_H
 #define TANDEM_CPU_THREADS_THREAD_POOL_H
