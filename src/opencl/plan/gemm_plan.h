@@ -3,8 +3,8 @@
  * Our own kernels of matrix products: the tiles that they come in, and plans
  * for them.  Pure functions; any thread.
  */
-#ifndef TANDEM_UNIT_OPENCL_GEMM_HELPERS_H
-#define TANDEM_UNIT_OPENCL_GEMM_HELPERS_H
+#ifndef TANDEM_OPENCL_PLAN_GEMM_PLAN_H
+#define TANDEM_OPENCL_PLAN_GEMM_PLAN_H
 
 #include "opencl/plan/plan.h"
 
@@ -40,7 +40,7 @@ enum tile_id {
 };
 
 /* What cl/nvidia/gemm_mma.cl and gemm_wgmma.cl multiply in a tile;
- * nvidia/tensor.h. */
+ * tensor_core_packing.h. */
 enum tensor {
     TENSOR_NONE,
     TENSOR_HALF,

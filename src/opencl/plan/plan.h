@@ -87,11 +87,11 @@ enum kernel_type {
  * 0. */
 #define KEY_COUNT(key) ((uint32_t)((key) >> 45 & 0x3fu))
 #define KEY_LANES_LOG2(key) ((uint32_t)((key) >> 51 & 0xfu))
-/* Of a product: product.h's tile, and how a and b lie. */
+/* Of a product: gemm_plan.h's tile, and how a and b lie. */
 #define KEY_TILE(key) ((uint32_t)((key) >> 42 & 0x1fu))
 #define KEY_A_OUTER(key) ((uint32_t)((key) >> 47 & 1u))
 #define KEY_B_OUTER(key) ((uint32_t)((key) >> 49 & 1u))
-/* Or nvidia/tensor.h's. */
+/* Or tensor_core_packing.h's. */
 #define KEY_A_LIES(key) ((uint32_t)((key) >> 47 & 3u))
 #define KEY_B_LIES(key) ((uint32_t)((key) >> 49 & 3u))
 #define KEY_FORMAT(key) ((uint32_t)((key) >> 52 & 7u))
@@ -263,7 +263,7 @@ struct step *plan_step(struct plan *plan, uint64_t key, uint32_t param_bytes);
 void step_buffer(struct step *step, struct tandem_buffer *buffer, bool written);
 /* Enough groups for items work-items of the key's group size. */
 void step_items(struct step *step, uint64_t items);
-/* Byte offset in elements of the descriptor's dtype. */
+/* Offset in elements of the descriptor's dtype. */
 uint64_t element_offset(const struct tandem_tensor_desc *tensor);
 /* Whether four elements from the tensor's start on are aligned as one. */
 bool vector_aligned(const struct tandem_tensor_desc *tensor);
