@@ -10,8 +10,8 @@
  * and rounded to floats.  Constants in two or three parts are rounded down but
  * for the last, so that -0 gives -0.
  */
-#ifndef TANDEM_FUNCTIONS_CL
-#define TANDEM_FUNCTIONS_CL
+#ifndef TANDEM_MATH_CL
+#define TANDEM_MATH_CL
 
 /* 2^x, perhaps 0 where it is subnormal, within 3 ULP; 1 / x for x from 1 to
  * 2^126, within 2.5.  OpenCL promises that of exp2 and division, and PTX 2 and

@@ -9,8 +9,8 @@
  * never come to that.  Parts of a row carry the steps by which their elements
  * were divided: 1, 0 or -1.
  */
-#ifndef TANDEM_RANGE_CL
-#define TANDEM_RANGE_CL
+#ifndef TANDEM_RESCALED_SUM_CL
+#define TANDEM_RESCALED_SUM_CL
 
 #ifndef TANDEM_EMBEDDED
 #include "common.cl"

@@ -10,8 +10,8 @@
  * element j, and RESULT_FOUR(x, j), those of four from j on (COLUMNS: of
  * element j of four rows), x being what was kept.
  */
-#ifndef TANDEM_ROWS_CL
-#define TANDEM_ROWS_CL
+#ifndef TANDEM_ROW_ACCESS_CL
+#define TANDEM_ROW_ACCESS_CL
 
 #ifndef TANDEM_EMBEDDED
 #include "common.cl"

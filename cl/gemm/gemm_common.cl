@@ -4,8 +4,8 @@
  * the result a group computes, and what is done to a sum before it is stored.
  * Those of gemm_simt.cl and gemm_3xtf32.cl define TILE_M and TILE_N before.
  */
-#ifndef TANDEM_MATRIX_CL
-#define TANDEM_MATRIX_CL
+#ifndef TANDEM_GEMM_COMMON_CL
+#define TANDEM_GEMM_COMMON_CL
 
 #include "gemm/gemm_dtypes.cl"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What c and bias, and a and b, of a product are made of: f32, f16 or bf16
  * (common.cl); and what is done last, to every element. */
-#ifndef TANDEM_DTYPES_CL
-#define TANDEM_DTYPES_CL
+#ifndef TANDEM_GEMM_DTYPES_CL
+#define TANDEM_GEMM_DTYPES_CL
 
 #ifndef TANDEM_EMBEDDED
 #include "common.cl"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What pack_operands.cl writes, and gemm_mma.cl and gemm_wgmma.cl read: f16,
  * bf16, f32 rounded to TF32, or f32 as pairs of halves, or of TF32 numbers. */
-#ifndef TANDEM_PACKED_CL
-#define TANDEM_PACKED_CL
+#ifndef TANDEM_PACKED_LAYOUT_CL
+#define TANDEM_PACKED_LAYOUT_CL
 
 #define FORMAT_F16 0
 #define FORMAT_BF16 1

@@ -4,8 +4,8 @@
  * multiply on tensor cores.  An address is one of local memory, in bytes; all
  * items of a warp make a call together.
  */
-#ifndef TANDEM_MMA_CL
-#define TANDEM_MMA_CL
+#ifndef TANDEM_PTX_SM80_CL
+#define TANDEM_PTX_SM80_CL
 
 #include "nvidia/packed_layout.cl"
 

@@ -4,8 +4,8 @@
  * capability 9.0, some in comments, of which
  * src/opencl/program/nvidia/ptx_rewrite.c makes instructions.
  */
-#ifndef TANDEM_WARPGROUP_CL
-#define TANDEM_WARPGROUP_CL
+#ifndef TANDEM_PTX_SM90A_CL
+#define TANDEM_PTX_SM90A_CL
 
 #ifdef EMULATED
 /* Whoever loads this program has them. */

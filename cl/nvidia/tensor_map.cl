@@ -7,8 +7,8 @@
  * way.  cuTensorMapEncodeTiled makes the same words; docs/wgmma.md says how
  * they were found.
  */
-#ifndef TANDEM_TENSORMAP_CL
-#define TANDEM_TENSORMAP_CL
+#ifndef TANDEM_TENSOR_MAP_CL
+#define TANDEM_TENSOR_MAP_CL
 
 #define MAP_WORDS 32
 /* Elements of 32 bits that become TF32, three dimensions, pieces of sixteen

@@ -59,7 +59,7 @@ struct block;
  * follow. */
 void shapes_make(struct problem *problem, struct random *random,
                  const struct block *block);
-/* product.c: the same of GEMM, values included. */
+/* random_gemm.c: the same of GEMM, values included. */
 void product_make(struct problem *problem, struct random *random,
                   const struct block *block);
 /* aliasing.c: operands in one buffer, in place, apart or overlapping. */

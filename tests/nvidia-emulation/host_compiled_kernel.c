@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that are compiled for this processor; see program.h. */
+/* Kernels that are compiled for this processor; see host_compiled_kernel.h. */
 #include "host_compiled_kernel.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A workload under failing allocations; see workload.h. */
+/* A workload under failing allocations; see allocation_workload.h. */
 #include <config.h>
 
 #include <math.h>

@@ -65,7 +65,7 @@ bool launch(struct workload *work, uint32_t id, const double *floats,
 bool launch_add(struct workload *work, struct tandem_buffer *out,
                 struct tandem_buffer *a, double by, int64_t count);
 
-/* workload_parts.c, products.c: each true where it held. */
+/* workload_parts.c, workload_gemm.c: each true where it held. */
 bool section_memory(struct workload *work);
 bool section_large(struct workload *work);
 bool section_pinned(struct workload *work);

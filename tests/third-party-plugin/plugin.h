@@ -62,7 +62,7 @@ enum tandem_status op_check(const struct tandem_op *op,
 void op_compute(const struct tandem_op *op,
                 const struct tandem_tensor_desc *const *inputs,
                 const struct tandem_tensor_desc *output);
-/* product.c: likewise for products. */
+/* gemm.c: likewise for products. */
 enum tandem_status product_check(const struct tandem_gemm *gemm,
                                  const struct object *device);
 void product_compute(const struct tandem_gemm *gemm);

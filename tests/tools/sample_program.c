@@ -15,7 +15,7 @@
  *     program --fork
  *
  * does so in a fork of a process in which another thread is in a driver that
- * hangs (ICD_REACHED, see icd.c).
+ * hangs (ICD_REACHED, see crashing_icd.c).
  */
 #include <tandem/host.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CLBlast without Tandem; see product.h.
+ * CLBlast without Tandem; see gemm_case.h.
  */
 #include <config.h>
 

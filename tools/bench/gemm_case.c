@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products measured; see product.h.
+ * Products measured; see gemm_case.h.
  */
 #include <config.h>
 

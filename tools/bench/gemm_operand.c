@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operands of products on the device, in their dtype; see product.h.
+ * Operands of products on the device, in their dtype; see gemm_case.h.
  */
 #include <config.h>
 

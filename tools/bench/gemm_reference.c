@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The values of products, and some of their entries in float64; see
- * product.h.
+ * gemm_case.h.
  */
 #include <config.h>
 

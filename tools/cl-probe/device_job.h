@@ -41,7 +41,7 @@ int device_jobs_run(const struct probe_options *options,
                  const struct campaign *campaign);
 
 /* [blocks] Parent process: has a child try what may crash or hang the device's
- * driver and note in its profile whether it is to be used (trial.c). */
+ * driver and note in its profile whether it is to be used (self_test_job.c). */
 void self_test_job_run(struct campaign_request *request,
                        struct progress *progress);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The record of broken OpenCL drivers, written; see driver_record.h.
+ * The record of broken OpenCL drivers, written; see driver_blocklist_writer.h.
  */
 #include <config.h>
 

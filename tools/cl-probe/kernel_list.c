@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels that a device is to compile; see kernels.h.
+ * Kernels that a device is to compile; see kernel_list.h.
  */
 #include <config.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which operator stands for a cost class on a device; see sample.h.
+ * Which operator stands for a cost class on a device; see representative_op.h.
  */
 #include <config.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operators on resident data, and their times; see work.h.
+ * Operators on resident data, and their times; see resident_op.h.
  */
 #include <config.h>
 

@@ -50,8 +50,8 @@ struct routes {
 
 void routes_start(struct routes *routes,
                   const struct platform_device *hardware);
-/* The tiles of patched programs are right here (nvidia/verdict.h); before, none
- * is used. */
+/* Permits the kernels of sm_90a programs, whose self-test has passed on this
+ * driver (sm90a_self_test_result.h).  None is selected before this call. */
 void routes_trust(struct routes *routes);
 /* The value of the open key test.gemm: clblast, or TILE[:SPLITS[:TILES]], where
  * TILES are in splits; false where it is neither. */

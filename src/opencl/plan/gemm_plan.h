@@ -57,8 +57,8 @@ struct tile {
     uint32_t slots; /* groups for which a compute unit has registers */
     bool strict; /* as cl/nvidia/gemm_3xtf32.cl's: each product is as accurate
                   * as f32, and what is not finite is left to the plain tile */
-    enum tile_id plain; /* of the same size, for what strict, or a pair, cannot
-                         * do */
+    enum tile_id plain; /* kernel without tensor cores that recomputes the
+                         * non-finite tiles of this one; its tile may differ */
     uint32_t narrow; /* cl/gemm/gemv.cl's: rows, or columns; then m, n and slice
                       * depend on the product */
     enum tensor tensor;

@@ -88,7 +88,7 @@ void program_mark_ready(struct tandem_device *device, uint64_t key);
 /* ---- program_build.c's ---- */
 
 /* Builds the variant's program; with trial, launches it once on its sample
- * (sample.h).  Locks nothing but for the tables. */
+ * (warmup_call.h).  Locks nothing but for the tables. */
 enum tandem_status variant_build(struct tandem_device *device,
                                  struct variant *variant, bool trial);
 /* Releases all programs; no worker is left. */

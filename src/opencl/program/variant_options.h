@@ -16,7 +16,7 @@ struct variant_text {
     const char *file;     /* "reduce.cl" */
     const char *source;   /* common.cl goes before it */
     const char *function; /* of the kernel */
-    bool patched;         /* nvidia/patch.h's, once it is built */
+    bool patched;         /* nvidia/ptx_rewrite.h's, once it is built */
     char options[VARIANT_OPTION_BYTES];
 };
 

@@ -263,7 +263,7 @@ static bool try_norm(struct search *search, const struct operator_row *row,
 }
 
 /* The shortest row of ROW_ACCESS_SECTOR_ALIGNED that lanes keep in so many
- * fours: rows.c. */
+ * fours: row_mapping.c. */
 static int64_t lined_count(uint64_t key)
 {
     int64_t lanes = (int64_t)1 << KEY_LANES_LOG2(key);

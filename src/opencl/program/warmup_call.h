@@ -32,7 +32,7 @@ struct sample {
 bool warmup_call_make(struct sample *out, uint64_t key,
                  const struct platform_device *hardware);
 
-/* ---- for sample.c and warmup_call_gemm.c ---- */
+/* ---- for warmup_call.c and warmup_call_gemm.c ---- */
 
 /* Takes the step of key, if out->plan has it: the operands' bytes are given. */
 bool sample_take(struct sample *out, uint64_t key,

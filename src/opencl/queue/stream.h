@@ -43,7 +43,7 @@ struct tandem_stream {
     uint32_t flags;
     uint32_t users; /* its owner, and who waits for it; device.mutex */
     _Atomic uint64_t issued, completed, flushed; /* serials of commands */
-    _Atomic uint64_t pending; /* bytes that work under way uses; wait.c */
+    _Atomic uint64_t pending; /* bytes that work under way uses; event_wait.c */
     _Atomic uint32_t status;                     /* the sticky error */
     char message[256]; /* of status: stream_fail's and stream_tell's */
     struct stream_kernel *kernels; /* open addressing by key */

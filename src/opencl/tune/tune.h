@@ -29,7 +29,7 @@ enum tandem_status tune_tiles(struct meter *meter,
 enum tandem_status tune_clblast_times(struct meter *meter,
                                       const struct findings *findings,
                                       uint32_t *times);
-/* nvidia/tune_patched.c: whether patched programs are right
+/* sm90a_self_test.c: whether patched programs are right
  * (sm90a_self_test_result.h), where there may be any.  What is told last holds,
  * whatever ends the process. */
 enum tandem_status tune_patched(struct tandem_device *device,

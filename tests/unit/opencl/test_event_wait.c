@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What waits cost and how late they end: wait.c alone, over a driver, a clock
- * and sleeps that this file makes up.
+ * Tests the cost and the delay of waits: event_wait.c alone, with a driver, a
+ * clock and sleeps that this file simulates.
  */
 #include <config.h>
 
@@ -28,7 +28,7 @@
 #define SLEEP_NS (15 * US)
 #define OVERSLEEP_NS (5 * US)
 
-/* ---- what wait.c calls ---- */
+/* ---- what event_wait.c calls ---- */
 
 static uint64_t wall_ns, busy_ns; /* of the made-up clocks */
 static uint64_t ends_ns;          /* when the work does */
