@@ -62,7 +62,7 @@ static struct kept kept_new(struct tandem_context *context, uint32_t device)
     kept.x = vector_new(context, N);
     kept.y = vector_new(context, N);
     kept.a = matrix_new(context, 16, 16);
-    pack_cache.c = matrix_new(context, 16, 16);
+    kept.c = matrix_new(context, 16, 16);
     OK(tandem_tensor_create(context, TANDEM_F32, 0, NULL, &kept.sum));
     OK(tandem_tensor_write(kept.x, x, sizeof x));
     OK(tandem_tensor_write(kept.a, square, sizeof square));
