@@ -17,7 +17,6 @@
 #include "opencl/gemm/clblast.h"
 #include "opencl/device/driver_blocklist_check.h"
 #include "opencl/memory/pack_cache.h"
-#include "opencl/memory/late.h"
 #include "opencl/memory/pinned_memory.h"
 #include "opencl/quirks.h"
 #include "opencl/device/tuning_section.h"
@@ -370,7 +369,7 @@ enum tandem_status device_open(uint32_t index,
     const struct platform_device *hardware = platform_at(index);
     if (hardware == NULL)
         return TANDEM_NO_DEVICE;
-    adrift_settle();
+    deferred_release_collect_all();
     struct tandem_device *device = handle_new(&devices);
     if (device == NULL)
         return last_error_set(TANDEM_OUT_OF_MEMORY, "open: out of host memory");
@@ -425,14 +424,15 @@ void device_close(struct tandem_device *device)
 {
     if (!handle_live(&devices, device) || device_forked())
         return;
-    adrift_settle();
+    deferred_release_collect_all();
     compile_stop(device);
     while (device->streams != NULL)
         stream_destroy(device->streams);
     haul_finish(&device->haul);
     if (!atomic_load(&device->stuck) &&
-        !late_finish(device, atomic_load(&device->lost) ? DEVICE_ANSWER_NS
-                                                        : device_limit(device)))
+        !deferred_release_finish(device, atomic_load(&device->lost)
+                                             ? DEVICE_ANSWER_NS
+                                             : device_limit(device)))
         atomic_store(&device->stuck, true);
     if (atomic_load(&device->stuck)) {
         context_leave(device);

@@ -46,7 +46,7 @@ struct tandem_device {
     atomic_bool stuck; /* work did not end: OpenCL objects are never released */
     /* Set if the driver cannot tell whether work has ended.  Host memory that
      * the work may use is then released later; see deferred_release.h. */
-    atomic_bool adrift;
+    atomic_bool defers_release;
     /* Time limit for builds, and for work in calls that have no timeout
      * parameter.  0 means no limit. */
     uint64_t stuck_ns;

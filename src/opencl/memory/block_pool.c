@@ -6,7 +6,7 @@
 
 #include "opencl/device/device.h"
 #include "opencl/memory/pack_cache.h"
-#include "opencl/memory/late.h"
+#include "opencl/memory/deferred_release.h"
 #include "opencl/device/cl_status.h"
 
 /* The smallest block; also keeps neighbours off one cache line. */
@@ -109,8 +109,8 @@ static enum tandem_status block_touch(struct tandem_device *device, cl_mem mem,
                                     0, sizeof(zero), 0, NULL, &event);
     if (*out_code != CL_SUCCESS)
         return TANDEM_OK;
-    return late_wait(device, device->utility, mem, event, device_limit(device),
-                     out_code);
+    return deferred_release_wait_mem(device, device->utility, mem, event,
+                                     device_limit(device), out_code);
 }
 
 /* asked: the bytes that the caller asked for, of a block of as many or more. */

@@ -36,7 +36,7 @@ struct pool {
     struct block *cached[POOL_CLASSES];
     struct tandem_buffer *buffers; /* live, the caller's and ours */
     struct pinned *pinned;         /* of host_alloc */
-    struct late *late;             /* late.c's */
+    struct deferred_mem *deferred; /* see deferred_release.c */
     uint64_t next_address;
     bool exact; /* for tests: blocks have the bytes that were asked for */
     struct tandem_memory_stats stats;

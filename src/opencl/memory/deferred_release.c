@@ -1,76 +1,180 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What work may still use that has not ended; see deferred_release.h. */
+/* Objects that unfinished commands may use; see deferred_release.h. */
 #include "opencl/memory/deferred_release.h"
 
 #include <stdlib.h>
 
 #include "opencl/device/cl_status.h"
+#include "opencl/device/device.h"
 #include "opencl/queue/stream.h"
 
-/* What a queue at rest needs to say so. */
-#define ASK_NS 20000000u
+/* ---- objects of one device ---- */
 
-/* One of queue, mem or memory (of malloc), pinned; with a queue, perhaps, what
- * is to be called. */
-struct adrift {
-    cl_command_queue queue;
-    void (*end)(void *);
+/* A memory object and the command that uses it. */
+struct deferred_mem {
+    cl_mem mem;
+    cl_event event;
+    struct deferred_mem *next;
+};
+
+/* Leaks `mem` if there is no host memory for the list entry. */
+static void defer_mem(struct tandem_device *device, cl_mem mem, cl_event event)
+{
+    struct deferred_mem *entry = malloc(sizeof(*entry));
+    if (entry == NULL)
+        return;
+    entry->mem = mem;
+    entry->event = event;
+    pthread_mutex_lock(&device->pool.mutex);
+    entry->next = device->pool.deferred;
+    device->pool.deferred = entry;
+    pthread_mutex_unlock(&device->pool.mutex);
+}
+
+static bool is_complete(cl_event event)
+{
+    cl_int state = CL_QUEUED;
+    return wait_ended(event, 0, &state) == CL_SUCCESS && state <= CL_COMPLETE;
+}
+
+/* Removes and returns the entries whose commands have completed. */
+static struct deferred_mem *take_completed(struct pool *pool)
+{
+    struct deferred_mem *list = NULL;
+    pthread_mutex_lock(&pool->mutex);
+    for (struct deferred_mem **at = &pool->deferred; *at != NULL;) {
+        struct deferred_mem *entry = *at;
+        if (!is_complete(entry->event)) {
+            at = &entry->next;
+            continue;
+        }
+        *at = entry->next;
+        entry->next = list;
+        list = entry;
+    }
+    pthread_mutex_unlock(&pool->mutex);
+    return list;
+}
+
+static bool has_deferred(struct pool *pool)
+{
+    pthread_mutex_lock(&pool->mutex);
+    bool has = pool->deferred != NULL;
+    pthread_mutex_unlock(&pool->mutex);
+    return has;
+}
+
+/* Releases the memory whose commands have completed.  Returns true if none is
+ * left. */
+static bool deferred_release_collect(struct tandem_device *device)
+{
+    struct pool *pool = &device->pool;
+    if (!has_deferred(pool))
+        return true;
+    for (struct deferred_mem *entry = take_completed(pool), *next;
+         entry != NULL; entry = next) {
+        next = entry->next;
+        clReleaseEvent(entry->event);
+        clReleaseMemObject(entry->mem);
+        free(entry);
+    }
+    return !has_deferred(pool);
+}
+
+bool deferred_release_finish(struct tandem_device *device, uint64_t limit_ns)
+{
+    cl_int state;
+    /* The device is being closed, so no entry is added meanwhile. */
+    for (struct deferred_mem *at = device->pool.deferred; at != NULL;
+         at = at->next)
+        if (wait_ended(at->event, limit_ns, &state) != CL_SUCCESS ||
+            state > CL_COMPLETE)
+            break;
+    return deferred_release_collect(device);
+}
+
+enum tandem_status deferred_release_wait_mem(struct tandem_device *device,
+                                             cl_command_queue queue, cl_mem mem,
+                                             cl_event event, uint64_t limit_ns,
+                                             cl_int *out_code)
+{
+    if (!deferred_release_collect(device))
+        limit_ns = 0;
+    *out_code = CL_SUCCESS;
+    cl_int code = clFlush(queue);
+    enum tandem_status status =
+        code == CL_SUCCESS ? wait_event(device, event, limit_ns, out_code)
+                           : status_from_cl(device, code, "clFlush");
+    if (status == TANDEM_NOT_READY)
+        defer_mem(device, mem, event);
+    else
+        clReleaseEvent(event);
+    return status;
+}
+
+/* ---- objects of the process ---- */
+
+/* Maximum time in which an idle queue reports that it is idle. */
+#define IDLE_QUERY_NS 20000000u
+
+/* A queue, or objects that may be released when all these queues are idle. */
+struct deferred_release {
+    cl_command_queue queue;  /* NULL for an entry of objects */
+    void (*release)(void *); /* called when `queue` is idle; may be NULL */
     void *user;
-    struct staging_chunk chunk;
-    struct pinned *pinned;
-    struct adrift *next;
+    cl_mem mem;
+    void *memory;                /* from malloc */
+    cl_command_queue idle_queue; /* of `mem`, without commands; may be NULL */
+    struct deferred_release *next;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct adrift *kept;
+static struct deferred_release *first;
 
-/* Without memory to note it, it stays where it is for good. */
-static bool keep(const struct adrift *from)
+/* Returns false if there is no host memory for the entry, whose objects are
+ * then leaked. */
+static bool entry_add(const struct deferred_release *from)
 {
-    struct adrift *adrift = malloc(sizeof(*adrift));
-    if (adrift == NULL)
+    struct deferred_release *entry = malloc(sizeof(*entry));
+    if (entry == NULL)
         return false;
-    *adrift = *from;
+    *entry = *from;
     pthread_mutex_lock(&mutex);
-    adrift->next = kept;
-    kept = adrift;
+    entry->next = first;
+    first = entry;
     pthread_mutex_unlock(&mutex);
     return true;
 }
 
-void adrift_begin(struct tandem_device *device, cl_command_queue queue)
+static void queue_add(cl_command_queue queue, void (*release)(void *),
+                      void *user)
 {
-    atomic_store(&device->adrift, true);
-    if (clRetainCommandQueue(queue) == CL_SUCCESS &&
-        !keep(&(struct adrift){.queue = queue}))
+    const struct deferred_release entry = {
+        .queue = queue, .release = release, .user = user};
+    if (clRetainCommandQueue(queue) == CL_SUCCESS && !entry_add(&entry))
         clReleaseCommandQueue(queue);
 }
 
-void adrift_chunk(const struct staging_chunk *chunk)
+void deferred_release_begin(struct tandem_device *device,
+                            cl_command_queue queue)
 {
-    keep(&(struct adrift){.chunk = *chunk});
+    atomic_store(&device->defers_release, true);
+    queue_add(queue, NULL, NULL);
 }
 
-void adrift_pinned(struct pinned *list)
+void deferred_release_add(cl_mem mem, void *memory, cl_command_queue queue)
 {
-    if (list != NULL)
-        keep(&(struct adrift){.pinned = list});
+    entry_add(&(struct deferred_release){
+        .mem = mem, .memory = memory, .idle_queue = queue});
 }
 
-/* Without memory to note it, all of it stays where it is for good. */
-static void leave(cl_command_queue queue, void (*end)(void *), void *user)
+enum tandem_status deferred_release_wait(struct tandem_device *device,
+                                         cl_command_queue queue, cl_event event,
+                                         void (*release)(void *), void *user,
+                                         bool *out_deferred)
 {
-    if (clRetainCommandQueue(queue) == CL_SUCCESS &&
-        !keep(&(struct adrift){.queue = queue, .end = end, .user = user}))
-        clReleaseCommandQueue(queue);
-}
-
-enum tandem_status adrift_wait(struct tandem_device *device,
-                               cl_command_queue queue, cl_event event,
-                               void (*end)(void *), void *user, bool *out_left)
-{
-    cl_int code = CL_SUCCESS, ended = CL_SUCCESS;
-    *out_left = false;
+    cl_int code = CL_SUCCESS, command_code = CL_SUCCESS;
+    *out_deferred = false;
     if (event == NULL)
         code = clEnqueueMarkerWithWaitList(queue, 0, NULL, &event);
     if (code != CL_SUCCESS)
@@ -78,66 +182,70 @@ enum tandem_status adrift_wait(struct tandem_device *device,
     code = clFlush(queue);
     enum tandem_status status =
         code == CL_SUCCESS
-            ? wait_event(device, event, device_limit(device), &ended)
+            ? wait_event(device, event, device_limit(device), &command_code)
             : status_from_cl(device, code, "clFlush");
     clReleaseEvent(event);
     if (status == TANDEM_OK)
-        return status_from_cl(device, ended, "a command");
+        return status_from_cl(device, command_code, "a command");
     if (status != TANDEM_NOT_READY)
         return status;
-    *out_left = true;
-    leave(queue, end, user);
+    *out_deferred = true;
+    queue_add(queue, release, user);
     return last_error_set(TANDEM_FAILED,
-                       "a command has not ended after %llu ms and may never "
-                       "end: open the device with a larger blocking_timeout_ms",
+                       "a command has not completed after %llu ms: if it only "
+                       "needs more time, open the device with a larger "
+                       "blocking_timeout_ms",
                        (unsigned long long)device->stuck_ns / 1000000u);
 }
 
-static void give_back(struct adrift *adrift)
+static void entry_release(struct deferred_release *entry)
 {
-    if (adrift->end != NULL)
-        adrift->end(adrift->user);
-    if (adrift->queue != NULL)
-        clReleaseCommandQueue(adrift->queue);
-    if (adrift->chunk.mem != NULL)
-        clReleaseMemObject(adrift->chunk.mem);
+    if (entry->release != NULL)
+        entry->release(entry->user);
+    if (entry->queue != NULL)
+        clReleaseCommandQueue(entry->queue);
+    if (entry->idle_queue != NULL)
+        clReleaseCommandQueue(entry->idle_queue);
+    if (entry->mem != NULL)
+        clReleaseMemObject(entry->mem);
     else
-        free(adrift->chunk.memory);
-    pinned_abandon(adrift->pinned);
-    free(adrift);
+        free(entry->memory);
+    free(entry);
 }
 
-/* Puts the list back, before what was kept meanwhile. */
-static void restore(struct adrift *list)
+/* Puts a list back, before the entries that were added meanwhile. */
+static void restore(struct deferred_release *list)
 {
-    struct adrift *last = list;
+    struct deferred_release *last = list;
     while (last->next != NULL)
         last = last->next;
     pthread_mutex_lock(&mutex);
-    last->next = kept;
-    kept = list;
+    last->next = first;
+    first = list;
     pthread_mutex_unlock(&mutex);
 }
 
-static bool at_rest(const struct adrift *adrift)
+static bool queue_is_idle(const struct deferred_release *entry)
 {
-    return adrift->queue == NULL ||
-           device_drained(adrift->queue, ASK_NS) == TANDEM_OK;
+    return entry->queue == NULL ||
+           device_drained(entry->queue, IDLE_QUERY_NS) == TANDEM_OK;
 }
 
-/* Those that wait for their own queues alone; the others are returned. */
-static struct adrift *settle_own(struct adrift *list)
+/* Handles the entries with a `release` function, which wait only for their own
+ * queue, and returns the others. */
+static struct deferred_release *
+collect_with_function(struct deferred_release *list)
 {
-    struct adrift *others = NULL;
+    struct deferred_release *others = NULL;
     while (list != NULL) {
-        struct adrift *at = list;
+        struct deferred_release *at = list;
         list = at->next;
         at->next = NULL;
-        if (at->end == NULL) {
+        if (at->release == NULL) {
             at->next = others;
             others = at;
-        } else if (at_rest(at)) {
-            give_back(at);
+        } else if (queue_is_idle(at)) {
+            entry_release(at);
         } else {
             restore(at);
         }
@@ -145,21 +253,21 @@ static struct adrift *settle_own(struct adrift *list)
     return others;
 }
 
-void adrift_settle(void)
+void deferred_release_collect_all(void)
 {
     pthread_mutex_lock(&mutex);
-    struct adrift *list = kept;
-    kept = NULL;
+    struct deferred_release *list = first;
+    first = NULL;
     pthread_mutex_unlock(&mutex);
-    list = settle_own(list);
-    for (const struct adrift *at = list; at != NULL; at = at->next)
-        if (!at_rest(at)) {
+    list = collect_with_function(list);
+    for (const struct deferred_release *at = list; at != NULL; at = at->next)
+        if (!queue_is_idle(at)) {
             restore(list);
             return;
         }
     while (list != NULL) {
-        struct adrift *next = list->next;
-        give_back(list);
+        struct deferred_release *next = list->next;
+        entry_release(list);
         list = next;
     }
 }

@@ -1,33 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What work may still use of which the driver did not say that it had ended:
- * host memory of lost devices, and all that a command of the plugin's own has
- * which took too long.  It is kept, with the queues of that work, until the
- * driver does.  They are asked whenever a device is opened or closed.  Any
- * thread.
+ * Deferred release: objects and host memory that unfinished commands may still
+ * use, with the queues or events of these commands.  They are released when
+ * the commands have completed, which is checked whenever a device is opened or
+ * closed, or when the plugin waits for another command.  Any thread.
  */
 #ifndef TANDEM_OPENCL_MEMORY_DEFERRED_RELEASE_H
 #define TANDEM_OPENCL_MEMORY_DEFERRED_RELEASE_H
 
-#include "opencl/device/device.h"
-#include "opencl/memory/pinned_memory.h"
-#include "opencl/queue/upload_staging.h"
+#include <stdbool.h>
+#include <tandem/backend.h>
 
-/* Nobody knows whether the queue's work has ended: the device is adrift. */
-void adrift_begin(struct tandem_device *device, cl_command_queue queue);
-/* Takes what such a device may not give back. */
-void adrift_chunk(const struct staging_chunk *chunk);
-/* Likewise, after the last of its streams. */
-void adrift_pinned(struct pinned *list);
-/* Waits for the end of a queue's commands, as long as blocking_timeout_ms says:
- * event is of the last one, and taken; NULL: the queue is asked.  Else FAILED
- * and *out_left: end(user) is called some time after they have ended, by any
- * thread, and until then nothing that they use is to be given back. */
-enum tandem_status adrift_wait(struct tandem_device *device,
-                               cl_command_queue queue, cl_event event,
-                               void (*end)(void *), void *user,
-                               bool *out_left);
-/* Gives all of it back once all of those queues are at rest. */
-void adrift_settle(void);
+#include "opencl/device/cl_api.h"
+
+/* ---- objects of one device: pool.deferred ---- */
+
+/* Waits for the command of `event`, which uses `mem`, and releases the event.
+ * Returns NOT_READY after limit_ns, or immediately if earlier commands of the
+ * device are deferred; `mem` is then released later.  *out_code is negative if
+ * the command failed. */
+enum tandem_status deferred_release_wait_mem(struct tandem_device *device,
+                                             cl_command_queue queue, cl_mem mem,
+                                             cl_event event, uint64_t limit_ns,
+                                             cl_int *out_code);
+/* Waits for the deferred commands, up to limit_ns for each, and releases the
+ * memory of those that have completed.  Returns true if none is left. */
+bool deferred_release_finish(struct tandem_device *device, uint64_t limit_ns);
+
+/* ---- objects of the process ---- */
+
+/* Sets device->defers_release: the driver cannot report whether the queue's
+ * work has completed. */
+void deferred_release_begin(struct tandem_device *device,
+                            cl_command_queue queue);
+/* Takes ownership of what a device with defers_release may not release:
+ * `mem`, or `memory` from malloc if `mem` is NULL, and `queue`, which may be
+ * NULL. */
+void deferred_release_add(cl_mem mem, void *memory, cl_command_queue queue);
+/* Waits up to blocking_timeout_ms for the commands of `queue`: for `event`,
+ * which is released, or for a new marker if `event` is NULL.  After the timeout
+ * returns FAILED and sets *out_deferred: `release`(user) is called by any
+ * thread after the commands have completed, and nothing that the commands use
+ * may be released before. */
+enum tandem_status deferred_release_wait(struct tandem_device *device,
+                                         cl_command_queue queue, cl_event event,
+                                         void (*release)(void *), void *user,
+                                         bool *out_deferred);
+/* Calls the `release` functions whose queue is idle, and releases the rest if
+ * all queues are idle. */
+void deferred_release_collect_all(void);
 
 #endif

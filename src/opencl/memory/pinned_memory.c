@@ -9,7 +9,6 @@
 
 #include "opencl/memory/deferred_release.h"
 #include "opencl/device/device.h"
-#include "opencl/memory/late.h"
 #include "opencl/device/cl_status.h"
 
 #define PAGE_BYTES 4096u
@@ -37,25 +36,15 @@ static void pinned_release(struct tandem_device *device, struct pinned *pinned)
     if (pinned->mapped != NULL &&
         clEnqueueUnmapMemObject(pinned->queue, pinned->mem, pinned->mapped, 0,
                                 NULL, &event) == CL_SUCCESS &&
-        late_wait(device, pinned->queue, pinned->mem, event,
-                  device_limit(device), &code) == TANDEM_NOT_READY)
+        deferred_release_wait_mem(device, pinned->queue, pinned->mem, event,
+                                  device_limit(device),
+                                  &code) == TANDEM_NOT_READY)
         pinned_forget(pinned);
     if (pinned->mem != NULL)
         clReleaseMemObject(pinned->mem);
     if (pinned->queue != NULL)
         clReleaseCommandQueue(pinned->queue);
     free(pinned);
-}
-
-void pinned_abandon(struct pinned *list)
-{
-    while (list != NULL) {
-        struct pinned *next = list->next;
-        clReleaseMemObject(list->mem);
-        clReleaseCommandQueue(list->queue);
-        free(list);
-        list = next;
-    }
 }
 
 enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
@@ -85,8 +74,8 @@ enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
                                             CL_MAP_READ | CL_MAP_WRITE, 0,
                                             whole, 0, NULL, &event, &code);
     if (code == CL_SUCCESS)
-        status = late_wait(device, pinned->queue, pinned->mem, event, limit_ns,
-                           &code);
+        status = deferred_release_wait_mem(device, pinned->queue, pinned->mem,
+                                           event, limit_ns, &code);
     if (status == TANDEM_NOT_READY)
         pinned_forget(pinned);
     if (code != CL_SUCCESS || status != TANDEM_OK) {
@@ -145,13 +134,14 @@ void pinned_free(struct tandem_device *device, void *memory)
 
 void pinned_finish(struct tandem_device *device)
 {
-    if (atomic_load(&device->adrift)) {
-        adrift_pinned(device->pool.pinned);
-        device->pool.pinned = NULL;
-    }
     while (device->pool.pinned != NULL) {
         struct pinned *pinned = device->pool.pinned;
         device->pool.pinned = pinned->next;
-        pinned_release(device, pinned);
+        if (atomic_load(&device->defers_release)) {
+            deferred_release_add(pinned->mem, NULL, pinned->queue);
+            free(pinned);
+        } else {
+            pinned_release(device, pinned);
+        }
     }
 }

@@ -16,7 +16,5 @@ bool pinned_holds(struct tandem_device *device, const void *memory,
                   uint64_t bytes);
 void pinned_free(struct tandem_device *device, void *memory);
 void pinned_finish(struct tandem_device *device);
-/* Gives back what a lost device had, without a word to it. */
-void pinned_abandon(struct pinned *list);
 
 #endif

@@ -258,8 +258,8 @@ static enum tandem_status step_build_run(struct proof *proof,
     enum tandem_status status =
         status_from_cl(device, code, "a step before a kernel's proof");
     if (status == TANDEM_OK)
-        status = adrift_wait(device, proof->queue, NULL, proof_end, proof,
-                             out_left);
+        status = deferred_release_wait(device, proof->queue, NULL, proof_end,
+                                       proof, out_left);
     if (kernel != NULL && !*out_left)
         clReleaseKernel(kernel);
     if (program != NULL && !*out_left)
@@ -289,8 +289,8 @@ static enum tandem_status proof_launch(struct proof *proof,
             &event);
     status = status_from_cl(device, code, "a kernel's proof");
     return status == TANDEM_OK
-               ? adrift_wait(device, proof->queue, event, proof_end, proof,
-                             out_left)
+               ? deferred_release_wait(device, proof->queue, event, proof_end,
+                                       proof, out_left)
                : status;
 }
 

@@ -320,7 +320,7 @@ static bool stream_ends(struct tandem_stream *stream)
     if (status == TANDEM_DEVICE_LOST && !atomic_load(&device->stuck) &&
         atomic_load(&stream->completed) != atomic_load(&stream->issued) &&
         device_drained(stream->queue, DEVICE_ANSWER_NS) != TANDEM_OK)
-        adrift_begin(device, stream->queue);
+        deferred_release_begin(device, stream->queue);
     if (status != TANDEM_NOT_READY)
         return !atomic_load(&device->stuck);
     atomic_store(&device->stuck, true);

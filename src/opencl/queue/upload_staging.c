@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "opencl/memory/deferred_release.h"
-#include "opencl/memory/late.h"
 #include "opencl/device/cl_status.h"
 #include "opencl/queue/stream.h"
 
@@ -38,8 +37,9 @@ static enum tandem_status chunk_new(struct tandem_device *device,
         device->utility, chunk->mem, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0,
         STAGING_CHUNK_BYTES, 0, NULL, &event, &code);
     if (code == CL_SUCCESS)
-        status = late_wait(device, device->utility, chunk->mem, event,
-                           device_limit(device), &code);
+        status =
+            deferred_release_wait_mem(device, device->utility, chunk->mem,
+                                      event, device_limit(device), &code);
     if (status == TANDEM_OK && code == CL_SUCCESS)
         chunk->memory = memory;
     else if (status != TANDEM_NOT_READY)
@@ -52,8 +52,8 @@ static void chunk_free(struct tandem_device *device,
 {
     if (chunk->event != NULL)
         clReleaseEvent(chunk->event);
-    if (atomic_load(&device->adrift)) {
-        adrift_chunk(chunk);
+    if (atomic_load(&device->defers_release)) {
+        deferred_release_add(chunk->mem, chunk->memory, NULL);
         return;
     }
     if (chunk->mem == NULL) {
@@ -65,8 +65,9 @@ static void chunk_free(struct tandem_device *device,
     if (!atomic_load(&device->lost) &&
         clEnqueueUnmapMemObject(device->utility, chunk->mem, chunk->memory, 0,
                                 NULL, &event) == CL_SUCCESS &&
-        late_wait(device, device->utility, chunk->mem, event,
-                  device_limit(device), &code) == TANDEM_NOT_READY)
+        deferred_release_wait_mem(device, device->utility, chunk->mem, event,
+                                  device_limit(device),
+                                  &code) == TANDEM_NOT_READY)
         return;
     clReleaseMemObject(chunk->mem);
 }

@@ -85,8 +85,8 @@ static enum tandem_status share_try(struct share *share,
                             PROBE_BYTES, 0, NULL, &event);
     enum tandem_status status = status_from_cl(device, code, "import_host");
     if (status == TANDEM_OK)
-        status = adrift_wait(device, share->queue, event, share_end, share,
-                             out_left);
+        status = deferred_release_wait(device, share->queue, event, share_end,
+                                       share, out_left);
     if (status != TANDEM_OK)
         return status;
     memcpy(&seen, share->probe + last, sizeof(seen));
@@ -99,8 +99,8 @@ static enum tandem_status share_try(struct share *share,
                                    &event);
     status = status_from_cl(device, code, "import_host");
     if (status == TANDEM_OK)
-        status = adrift_wait(device, share->queue, event, share_end, share,
-                             out_left);
+        status = deferred_release_wait(device, share->queue, event, share_end,
+                                       share, out_left);
     if (status == TANDEM_OK)
         *out_shared = seen == first && share->back == 0x3c3c3c3cu;
     return status;

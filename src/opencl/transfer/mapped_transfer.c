@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "opencl/memory/late.h"
 #include "opencl/device/cl_status.h"
 
 #define PROBE_BYTES 4096u
