@@ -9,8 +9,8 @@
  * The driver's compiler does not know the instructions of sm_90a.  So they
  * stand in comments that begin with //@, with their operands, which get into
  * the program's PTX; src/opencl/program/nvidia/ptx_rewrite.c makes instructions
- * of them there, and docs/wgmma.md says how that is kept safe.  Without it this
- * file builds, and multiplies nothing.
+ * of them there, and docs/gemm-wgmma.md says how that is kept safe.  Without it
+ * this file builds, and multiplies nothing.
  *
  * Two warp groups copy slices to local memory, STAGES ahead; two others have
  * half of the tile's rows each.  Of pairs, low high + high low + high high is

@@ -4,8 +4,8 @@
  * where an operand's rows of f32 along k lie, so that it copies a box of rows
  * by 128 bytes of k into local memory, in the order that wgmma reads, what lies
  * past the edges 0, and rounds each element to TF32, to the nearest, on the
- * way.  cuTensorMapEncodeTiled makes the same words; docs/wgmma.md says how
- * they were found.
+ * way.  cuTensorMapEncodeTiled makes the same words; docs/gemm-wgmma.md says
+ * how they were found.
  */
 #ifndef TANDEM_TENSOR_MAP_CL
 #define TANDEM_TENSOR_MAP_CL

@@ -31,7 +31,7 @@
  *              until they are written again, those whose memory it may still
  *              write for ever.  What the plugin waits for inside alloc and
  *              upload has the plugin's limit (blocking_timeout_ms in
- *              backend.h, docs/faults.md).
+ *              backend.h, docs/opencl-errors.md).
  *   Errors     As in backend.h: a status, and tandem_last_error() for the
  *              calling thread.  A call that returns an error has changed
  *              nothing and started no work.  Work that failed after its call

@@ -12,8 +12,8 @@
  *
  * FILE is an .icd file and LIBRARY the library that it names. A record with
  * several pairs means that these drivers failed only together. A file with a
- * bad line is rejected as a whole. docs/drivers.md says where the file is
- * stored and who writes it.
+ * bad line is rejected as a whole. docs/driver-blocklist.md says where the file
+ * is stored and who writes it.
  */
 #ifndef TANDEM_COMMON_DRIVER_BLOCKLIST_H
 #define TANDEM_COMMON_DRIVER_BLOCKLIST_H

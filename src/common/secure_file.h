@@ -3,7 +3,7 @@
  * Opens files and directories that only root and the effective user can modify
  * or replace. Each check applies to the open descriptor, so a name cannot be
  * exchanged between check and use. Callable from any thread; does not set the
- * last error. docs/trust.md gives the reasons.
+ * last error. docs/secure-files.md gives the reasons.
  *
  * If a function fails, out_why holds the reason, or "" if the file or
  * directory does not exist.

@@ -68,12 +68,12 @@ static const struct quirk_row rows[] = {
     {.quirk = QUIRK_CACHE_REQUIRED,
      .platform = POCL,
      .behaviour = "compiles nothing if it cannot write to its cache directory",
-     .source = "docs/drivers.md"},
+     .source = "docs/driver-blocklist.md"},
     {.quirk = QUIRK_BINARY_FATAL,
      .platform = RUSTICL,
      .behaviour = "ends the process when it loads a program binary that it "
                   "does not know",
-     .source = "docs/trust.md"},
+     .source = "docs/secure-files.md"},
 };
 
 static bool row_matches(const struct quirk_row *row,

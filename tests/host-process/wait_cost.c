@@ -271,7 +271,7 @@ static struct wait_layer_counts counts_get(void)
 /* A driver that sleeps is waited in once or twice, and asked before or after.
  * One that is busy is not waited in, but asked: at full speed for 100 us, which
  * is some thousand times at most, and then between sleeps of 10 us to 0.5 ms
- * (docs/manners.md).  Without these it would be asked more often than this
+ * (docs/host-process.md).  Without these it would be asked more often than this
  * within some milliseconds. */
 static bool counts_good(struct wait_layer_counts counts, double wall)
 {

@@ -179,7 +179,7 @@ static void plugin_refuse(struct tandem_context *context, const char *path)
  * loaded yet may start threads, so RTLD_NOLOAD comes first.  The plugin is
  * opened by its path, so that debuggers and dladdr show the path.  Only a user
  * who may change the file itself can change what the path refers to, because
- * the directories were checked, too (docs/trust.md). */
+ * the directories were checked, too (docs/secure-files.md). */
 static void *library_open(struct tandem_context *context, const char *path)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);

@@ -62,7 +62,7 @@ struct tile {
     uint32_t narrow; /* cl/gemm/gemv.cl's: rows, or columns; then m, n and slice
                       * depend on the product */
     enum tensor tensor;
-    bool patched; /* cl/nvidia/gemm_wgmma.cl's; docs/wgmma.md */
+    bool patched; /* cl/nvidia/gemm_wgmma.cl's; docs/gemm-wgmma.md */
 };
 
 extern const struct tile tiles[TILES];

@@ -14,7 +14,7 @@
  * its program binaries are PTX too, which would be assembled again; to fetch a
  * binary from PoCL costs three times the compile, which only pays where it is
  * done once for all; rusticl ends the process over a binary that it does not
- * know (docs/trust.md has the figures).
+ * know (docs/secure-files.md has the figures).
  */
 #include "opencl/program/program_cache.h"
 
