@@ -18,7 +18,7 @@
 #include "opencl/device/driver_blocklist_check.h"
 #include "opencl/memory/pack_cache.h"
 #include "opencl/memory/pinned_memory.h"
-#include "opencl/quirks.h"
+#include "opencl/device/quirks.h"
 #include "opencl/device/tuning_section.h"
 #include "opencl/device/cl_status.h"
 #include "opencl/queue/stream.h"

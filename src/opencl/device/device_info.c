@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opencl/quirks.h"
+#include "opencl/device/quirks.h"
 
 /* Extensions that info.extensions reports: those that the plugin or its users
  * may need. */

@@ -16,7 +16,7 @@
 #include "opencl/program/nvidia/sm90a_program.h"
 #include "opencl/plan/plan.h"
 #include "opencl/program/kernel_self_test.h"
-#include "opencl/quirks.h"
+#include "opencl/device/quirks.h"
 #include "opencl/device/cl_status.h"
 #include "opencl/program/variant_options.h"
 #include "opencl/program/warmup_launch.h"

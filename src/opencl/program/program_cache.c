@@ -33,7 +33,7 @@
 #include "opencl/device/device.h"
 #include "opencl/program/kernel_sources.h"
 #include "opencl/program/nvidia/ptx_rewrite.h"
-#include "opencl/quirks.h"
+#include "opencl/device/quirks.h"
 
 /* Room for the longest of each part: six texts of a device's description, the
  * options, the numbers and line ends. */

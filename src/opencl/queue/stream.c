@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams: in-order queues, their errors, and whose memory waits for whom. */
 #include "opencl/memory/deferred_release.h"
-#include "opencl/quirks.h"
+#include "opencl/device/quirks.h"
 #include "opencl/queue/readback_buffer.h"
 #include "opencl/queue/stream.h"
 

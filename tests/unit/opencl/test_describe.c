@@ -10,7 +10,7 @@
 
 #include "../../support/check_runner.h"
 #include "opencl/device/device_info.h"
-#include "opencl/quirks.h"
+#include "opencl/device/quirks.h"
 
 #define NVIDIA_QUIRKS                                                          \
     (QUIRK_LOCAL_MEMORY_UNDERREPORTED | QUIRK_GROUP_SIZE_UNDERREPORTED |       \

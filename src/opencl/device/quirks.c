@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of driver quirks; see quirks.h. */
-#include "opencl/quirks.h"
+#include "opencl/device/quirks.h"
 
 #include <stdio.h>
 #include <stdlib.h>

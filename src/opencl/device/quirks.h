@@ -3,8 +3,8 @@
  * Known driver quirks: behaviour that a driver does not report, or that differs
  * from other drivers.  Pure functions; any thread.
  */
-#ifndef TANDEM_OPENCL_QUIRKS_H
-#define TANDEM_OPENCL_QUIRKS_H
+#ifndef TANDEM_OPENCL_DEVICE_QUIRKS_H
+#define TANDEM_OPENCL_DEVICE_QUIRKS_H
 
 #include <tandem/backend.h>
 
