@@ -27,7 +27,7 @@ static enum tandem_status device_enter(struct tandem_context *context,
         return status;
     if (out == NULL)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "NULL where the result goes");
+                              "NULL where the result goes");
     context_lock(context);
     status = device_get(context, id, out_device);
     if (status != TANDEM_OK)
@@ -59,8 +59,7 @@ enum tandem_status tandem_device_describe(struct tandem_context *context,
                                           struct tandem_device_info *out_info)
 {
     struct device *found;
-    enum tandem_status status =
-        device_enter(context, device, out_info, &found);
+    enum tandem_status status = device_enter(context, device, out_info, &found);
 
     if (status != TANDEM_OK)
         return status;
@@ -104,7 +103,7 @@ enum tandem_status tandem_device_find(struct tandem_context *context,
         return status;
     if (name == NULL || out_device == NULL)
         return last_error_set(TANDEM_INVALID_ARGUMENT, "%s: NULL",
-                           name == NULL ? "name" : "out_device");
+                              name == NULL ? "name" : "out_device");
     context_lock(context);
     status = device_find(context, name, &found);
     if (status == TANDEM_OK)
@@ -114,8 +113,8 @@ enum tandem_status tandem_device_find(struct tandem_context *context,
 }
 
 enum tandem_status tandem_device_is_calibrated(struct tandem_context *context,
-                                            uint32_t device,
-                                            uint32_t *out_calibrated)
+                                               uint32_t device,
+                                               uint32_t *out_calibrated)
 {
     struct device *found;
     const enum tandem_status status =
@@ -129,8 +128,8 @@ enum tandem_status tandem_device_is_calibrated(struct tandem_context *context,
 }
 
 enum tandem_status tandem_device_profile_path(struct tandem_context *context,
-                                         uint32_t device,
-                                         const char **out_path)
+                                              uint32_t device,
+                                              const char **out_path)
 {
     struct device *found;
     const enum tandem_status status =
@@ -145,7 +144,7 @@ enum tandem_status tandem_device_profile_path(struct tandem_context *context,
 
 enum tandem_status
 tandem_device_ignored_profiles(struct tandem_context *context, uint32_t device,
-                              const char **out_why)
+                               const char **out_why)
 {
     struct device *found;
     enum tandem_status status;
@@ -161,8 +160,8 @@ tandem_device_ignored_profiles(struct tandem_context *context, uint32_t device,
 }
 
 enum tandem_status tandem_device_is_op_blocked(struct tandem_context *context,
-                                         uint32_t device, uint32_t op,
-                                         uint32_t *out_rejects)
+                                               uint32_t device, uint32_t op,
+                                               uint32_t *out_rejects)
 {
     struct device *found;
     enum tandem_status status;
@@ -176,7 +175,7 @@ enum tandem_status tandem_device_is_op_blocked(struct tandem_context *context,
         *out_rejects = cost_rejects(&found->cost, op);
     else
         status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                             "op: there is no operator %u", op);
+                                "op: there is no operator %u", op);
     context_unlock(context);
     return status;
 }
@@ -208,8 +207,9 @@ tandem_device_backend(struct tandem_context *context, uint32_t device,
 }
 
 enum tandem_status tandem_device_predict_cost(struct tandem_context *context,
-                                      uint32_t device, const char *curve,
-                                      double x, double *out_ns)
+                                              uint32_t device,
+                                              const char *curve, double x,
+                                              double *out_ns)
 {
     struct device *found;
     uint32_t index;
@@ -221,17 +221,18 @@ enum tandem_status tandem_device_predict_cost(struct tandem_context *context,
     if (status != TANDEM_OK)
         return status;
     if (curve == NULL || !(x >= 0 && x <= COST_X_MAX)) {
-        status = curve == NULL
-                     ? last_error_set(TANDEM_INVALID_ARGUMENT, "curve: NULL")
-                     : last_error_set(TANDEM_INVALID_ARGUMENT,
-                                   "x: %g is not from 0 to %g", x, COST_X_MAX);
+        status =
+            curve == NULL
+                ? last_error_set(TANDEM_INVALID_ARGUMENT, "curve: NULL")
+                : last_error_set(TANDEM_INVALID_ARGUMENT,
+                                 "x: %g is not from 0 to %g", x, COST_X_MAX);
     } else if ((index = cost_curve_find(curve)) < COST_CURVES) {
         *out_ns = curve_at(&found->cost.curves[index], x);
     } else if ((index = cost_scalar_find(curve)) < COST_SCALARS) {
         *out_ns = found->cost.scalars[index];
     } else {
         status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                             "curve: there is none named \"%.64s\"", curve);
+                                "curve: there is none named \"%.64s\"", curve);
     }
     context_unlock(context);
     return status;
@@ -257,7 +258,7 @@ enum tandem_status tandem_context_force_device(struct tandem_context *context,
     return status;
 }
 
-/* ---- waiting for all ------------------------------------------------------------ */
+/* ---- waiting for all ---- */
 
 /* Waits for one device; other threads can use the device during the wait. */
 static enum tandem_status device_await(struct device *device,
@@ -283,7 +284,7 @@ static enum tandem_status late_take(struct tandem_context *context)
 }
 
 enum tandem_status tandem_context_synchronize(struct tandem_context *context,
-                                      uint64_t timeout_ns)
+                                              uint64_t timeout_ns)
 {
     const uint64_t deadline = clock_deadline(timeout_ns);
     enum tandem_status first = context_check(context);

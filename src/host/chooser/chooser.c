@@ -20,9 +20,8 @@ static double positive(double value)
 static const struct device *holder(const struct tandem_context *context,
                                    uint32_t current)
 {
-    return current == 0
-               ? NULL
-               : context->devices[(uint32_t)__builtin_ctz(current)];
+    return current == 0 ? NULL
+                        : context->devices[(uint32_t)__builtin_ctz(current)];
 }
 
 static bool operand_is_host_accessible(const struct operand *operand,
@@ -114,9 +113,8 @@ static double wait_predict(const struct tandem_context *context, uint32_t mask)
     return longest;
 }
 
-static void work_predict(const struct query *query,
-                         const struct device *device, double *out_launch_ns,
-                         double *out_run_ns)
+static void work_predict(const struct query *query, const struct device *device,
+                         double *out_launch_ns, double *out_run_ns)
 {
     const struct cost_model *cost = &device->cost;
     const double launch = cost->scalars[COST_LAUNCH];
@@ -225,7 +223,7 @@ static bool better(double ns, uint32_t id, double best_ns,
 }
 
 uint32_t chooser_eligible_candidates(const struct tandem_context *context,
-                        uint32_t cost_class, uint32_t candidates)
+                                     uint32_t cost_class, uint32_t candidates)
 {
     const uint32_t measured = candidates & context->measured[cost_class];
 
@@ -256,11 +254,11 @@ struct device *chooser_pick(struct tandem_context *context,
         candidates &= ~(1u << id);
         if (!(record->predicted >> id & 1)) {
             chooser_predict_run_cost(&record->query, device, &out->launch_ns,
-                         &out->run_ns);
+                                     &out->run_ns);
             if (!better(out->launch_ns + out->run_ns, id, best_ns, best))
                 continue;
-            movement_predict(&record->query, device,
-                             !context->deterministic, out);
+            movement_predict(&record->query, device, !context->deterministic,
+                             out);
             record->predicted |= 1u << id;
         }
         if (better(out->total_ns, id, best_ns, best)) {
@@ -271,7 +269,7 @@ struct device *chooser_pick(struct tandem_context *context,
     return best;
 }
 
-/* ---- after the launch ------------------------------------------------------- */
+/* ---- after the launch ---- */
 
 /* Adds migration credit if the device lost only because of transfers. */
 static void debts_add(struct record *record, const struct device *device,
@@ -312,9 +310,8 @@ static double resident_ns(const struct prediction *prediction)
 static double gain_find(struct record *record, const struct device *device)
 {
     const struct tandem_context *context = device->context;
-    const uint32_t rivals =
-        chooser_eligible_candidates(context, record->query.cost_class,
-                       context->usable & ~record->failed);
+    const uint32_t rivals = chooser_eligible_candidates(
+        context, record->query.cost_class, context->usable & ~record->failed);
     double best = INFINITY;
 
     for (uint32_t i = 0; i < context->device_count; i++) {
@@ -369,8 +366,8 @@ static void time_book(const struct prediction *prediction,
 {
     struct tandem_context *context = device->context;
 
-    context->now_ns += prediction->wait_ns + prediction->moved_ns +
-                       prediction->launch_ns;
+    context->now_ns +=
+        prediction->wait_ns + prediction->moved_ns + prediction->launch_ns;
     if (!device->async) {
         context->now_ns += prediction->run_ns;
         return;
@@ -390,9 +387,9 @@ void chooser_launched(struct record *record, struct device *device)
     if (record->query.work != NULL)
         record->query.work->last = device->id + 1;
     if (!context->deterministic) {
-        losers &= chooser_eligible_candidates(context, record->query.cost_class,
-                                 context->usable & ~(record->failed |
-                                                     record->unready));
+        losers &= chooser_eligible_candidates(
+            context, record->query.cost_class,
+            context->usable & ~(record->failed | record->unready));
         while (losers != 0 && !record->forced) {
             const struct device *loser =
                 context->devices[(uint32_t)__builtin_ctz(losers)];

@@ -48,16 +48,16 @@ struct operand {
     struct storage *storage; /* not owned; may be freed later */
     double bytes;
     uint32_t current; /* devices with a current copy, and HOST_BIT */
-    uint32_t home;   /* bit d is set if device d would use the host copy */
+    uint32_t home;    /* bit d is set if device d would use the host copy */
     uint32_t writer; /* bit d is set if device d may be writing the host copy */
     bool read;       /* the content must be on the device before the launch */
     bool written;
-    bool partial;  /* written in part, so the other content must survive */
+    bool partial; /* written in part, so the other content must survive */
     /* Expected next reader of the output: its device number plus 1, or 0 if
      * unknown. */
     uint8_t reader;
     uint8_t reader_op; /* operator of that reader, enum tandem_op_id */
-    bool expected; /* an output that the host is expected to read */
+    bool expected;     /* an output that the host is expected to read */
 };
 
 /* Cached run costs of a call on each device. */
@@ -71,8 +71,8 @@ struct work {
 struct query {
     uint32_t op;
     uint32_t cost_class;
-    double elements; /* number of elements of the largest operand */
-    double bytes;    /* total bytes read and written */
+    double elements;   /* number of elements of the largest operand */
+    double bytes;      /* total bytes read and written */
     double product[4]; /* TANDEM_COST_GEMM: m, n, k, batch */
     struct work *work; /* not owned; NULL means that costs are not cached */
     uint32_t operand_count;
@@ -90,9 +90,9 @@ struct prediction {
 /* The last placement decision of a thread, kept for explanations. */
 struct record {
     const struct tandem_context *context; /* NULL if the call failed */
-    uint32_t serial; /* serial number of the context */
+    uint32_t serial;                      /* serial number of the context */
     uint32_t chosen;
-    bool forced; /* the caller or the context named the device */
+    bool forced;        /* the caller or the context named the device */
     double measured_ns; /* 0 unless the context times operators */
     uint32_t predicted; /* bit d is set if predictions[d] is valid */
     uint32_t failed;    /* bit d is set if device d failed with status[d] */
@@ -115,7 +115,7 @@ void chooser_predict(struct record *record, const struct device *device);
  * cost class.  If the costs of some candidates were measured, only these and
  * the CPU plugin compete: the CPU plugin's default costs are never too low. */
 uint32_t chooser_eligible_candidates(const struct tandem_context *context,
-                        uint32_t cost_class, uint32_t candidates);
+                                     uint32_t cost_class, uint32_t candidates);
 
 /* Returns the fastest eligible device in `candidates` (a mask) without a bit in
  * record->failed or record->unready, or NULL.  The lowest number wins a tie.

@@ -23,8 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
-struct handle_pool context_pool = HANDLE_POOL(struct tandem_context,
-                                              0x54434f4e);
+struct handle_pool context_pool =
+    HANDLE_POOL(struct tandem_context, 0x54434f4e);
 
 /* Shortest wait for the mutex, even for a timeout of 0.  Calls that neither
  * wait, compile nor start a device hold the mutex for less time. */
@@ -36,18 +36,18 @@ static __thread char thread_mark;
 enum tandem_status context_check(const struct tandem_context *context)
 {
     if (!handle_live(&context_pool, context))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "context: %s",
-                           context == NULL ? "NULL"
-                                           : "a destroyed or foreign handle");
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT, "context: %s",
+            context == NULL ? "NULL" : "a destroyed or foreign handle");
     if (context->generation != fork_generation)
-        return last_error_set(TANDEM_DEVICE_LOST,
-                           "the context was inherited through a fork: create "
-                           "one in this process");
+        return last_error_set(
+            TANDEM_DEVICE_LOST,
+            "the context was inherited through a fork: create "
+            "one in this process");
     return TANDEM_OK;
 }
 
-/* ---- clock, mutex --------------------------------------------------------------- */
+/* ---- clock, mutex ---- */
 
 uint64_t clock_ns(void)
 {
@@ -116,9 +116,10 @@ bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns)
     until.tv_sec += (time_t)(left / 1000000000u);
     until.tv_nsec = (long)(left % 1000000000u);
     if (pthread_mutex_timedlock(&context->mutex, &until) != 0) {
-        last_error_set(TANDEM_NOT_READY,
-                    "another thread is in the context and compiles or starts "
-                    "a device");
+        last_error_set(
+            TANDEM_NOT_READY,
+            "another thread is in the context and compiles or starts "
+            "a device");
         return false;
     }
     thread_note(context);
@@ -145,8 +146,8 @@ bool context_sleep(struct tandem_context *context, uint64_t deadline_ns)
     } else {
         until.tv_sec = (time_t)(deadline_ns / 1000000000u);
         until.tv_nsec = (long)(deadline_ns % 1000000000u);
-        result = pthread_cond_timedwait(&context->freed, &context->mutex,
-                                        &until);
+        result =
+            pthread_cond_timedwait(&context->freed, &context->mutex, &until);
     }
     context->float_env = host;
     return result == 0;
@@ -163,7 +164,7 @@ static void locks_make(struct tandem_context *context)
     pthread_condattr_destroy(&clock);
 }
 
-/* ---- problems --------------------------------------------------------------------- */
+/* ---- problems ---- */
 
 void context_problem(struct tandem_context *context,
                      enum tandem_log_level level, const char *format, ...)
@@ -186,7 +187,7 @@ void context_problem(struct tandem_context *context,
         context->problem_count++;
 }
 
-/* ---- creation ---------------------------------------------------------------------- */
+/* ---- creation ---- */
 
 static void cache_find(struct tandem_context *context)
 {
@@ -286,21 +287,20 @@ void tandem_context_destroy(struct tandem_context *context)
 }
 
 const char *tandem_context_load_error(struct tandem_context *context,
-                                   uint32_t index)
+                                      uint32_t index)
 {
     const char *problem;
 
     if (context_check(context) != TANDEM_OK)
         return NULL;
     context_lock(context);
-    problem =
-        index < context->problem_count ? context->problems[index] : NULL;
+    problem = index < context->problem_count ? context->problems[index] : NULL;
     context_unlock(context);
     return problem;
 }
 
 enum tandem_status tandem_context_set_timing(struct tandem_context *context,
-                                          uint32_t enable)
+                                             uint32_t enable)
 {
     enum tandem_status status = context_check(context);
 
@@ -308,7 +308,7 @@ enum tandem_status tandem_context_set_timing(struct tandem_context *context,
         return status;
     if (enable > 1)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "enable: %u is neither 0 nor 1", enable);
+                              "enable: %u is neither 0 nor 1", enable);
     context_lock(context);
     context->measure = enable == 1;
     context_unlock(context);
@@ -316,8 +316,8 @@ enum tandem_status tandem_context_set_timing(struct tandem_context *context,
 }
 
 enum tandem_status tandem_context_set_observer(struct tandem_context *context,
-                                          tandem_observer_fn observer,
-                                          void *user)
+                                               tandem_observer_fn observer,
+                                               void *user)
 {
     enum tandem_status status = context_check(context);
 

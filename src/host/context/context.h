@@ -47,8 +47,8 @@ struct tandem_context {
 
     pthread_mutex_t mutex;
     struct float_env float_env; /* saved for the thread that holds mutex */
-    pthread_cond_t freed; /* signaled if a stream is released or lost */
-    uint64_t unlocks;     /* number of times that a call unlocked to wait */
+    pthread_cond_t freed;       /* signaled if a stream is released or lost */
+    uint64_t unlocks;   /* number of times that a call unlocked to wait */
     const void *thread; /* identifies the first thread that locked mutex */
     bool threaded;      /* true once a second thread locked mutex */
 
@@ -84,8 +84,8 @@ struct tandem_context {
     struct tandem_tensor *tensors; /* linked list */
     uint64_t tensor_serial;        /* serial of the newest tensor */
     struct judged_table *judged;   /* the call cache (call_cache.h), or NULL */
-    struct storage *leaving; /* released storages that work still uses */
-    uint64_t next_address;   /* for library-owned storages, see storage.h */
+    struct storage *leaving;       /* released storages that work still uses */
+    uint64_t next_address; /* for library-owned storages, see storage.h */
 };
 
 extern struct handle_pool context_pool;

@@ -43,18 +43,18 @@ options_check(const struct tandem_context_options *options)
 {
     if (options->open_count > 64)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "options: open_count is %u, at most 64 are taken",
-                           options->open_count);
+                              "options: open_count is %u, at most 64 are taken",
+                              options->open_count);
     if (options->open_count > 0 &&
         (options->open_keys == NULL || options->open_values == NULL))
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "options: open_count is %u, but open_keys or "
-                           "open_values is NULL",
-                           options->open_count);
+                              "options: open_count is %u, but open_keys or "
+                              "open_values is NULL",
+                              options->open_count);
     for (uint32_t i = 0; i < options->open_count; i++) {
         if (options->open_keys[i] == NULL || options->open_values[i] == NULL)
             return last_error_set(TANDEM_INVALID_ARGUMENT,
-                               "options: open key or value %u is NULL", i);
+                                  "options: open key or value %u is NULL", i);
     }
     return TANDEM_OK;
 }

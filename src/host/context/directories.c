@@ -23,8 +23,7 @@ void path_environment_judge(const struct log *log)
 
     if (cache != NULL && cache[0] != '/')
         log_message(log, TANDEM_LOG_WARNING,
-                    "XDG_CACHE_HOME \"%.256s\" ignored: it is relative",
-                    cache);
+                    "XDG_CACHE_HOME \"%.256s\" ignored: it is relative", cache);
     for (char **at = environ; at != NULL && *at != NULL; at++) {
         const size_t length = strcspn(*at, "=");
 
@@ -56,7 +55,7 @@ int path_writable(const char *path, char *out_why, size_t why_bytes)
     return -1;
 }
 
-/* ---- names ---------------------------------------------------------------------- */
+/* ---- names ---- */
 
 int path_compare(const void *left, const void *right)
 {
@@ -87,8 +86,7 @@ bool path_list(int directory, bool (*wanted)(const char *name, void *user),
 {
     /* Open the directory again: closedir closes the descriptor, and reading
      * moves its file offset. */
-    const int own =
-        openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int own = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *stream = own >= 0 ? fdopendir(own) : NULL;
     struct dirent *entry;
     size_t room = 0;

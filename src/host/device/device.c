@@ -23,15 +23,14 @@
  * cannot describe it, returns TANDEM_OK and sets *out_device to NULL. */
 static enum tandem_status device_new(struct tandem_context *context,
                                      const struct backend *backend,
-                                     uint32_t index,
-                                     struct device **out_device)
+                                     uint32_t index, struct device **out_device)
 {
     struct device *device = calloc(1, sizeof(*device));
 
     *out_device = NULL;
     if (device == NULL)
         return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for %s:%u",
-                           backend->name, index);
+                              backend->name, index);
     device->context = context;
     device->backend = backend;
     device->table = &backend->table;
@@ -53,7 +52,7 @@ static enum tandem_status device_new(struct tandem_context *context,
     return TANDEM_OK;
 }
 
-/* ---- duplicates ------------------------------------------------------------ */
+/* ---- duplicates ---- */
 
 /* Returns the device that the plugin names as the same hardware as this device,
  * or NULL if that device is unknown or could not be opened. */
@@ -89,7 +88,7 @@ static void duplicates_serve(struct tandem_context *context)
     }
 }
 
-/* ---- finding --------------------------------------------------------------- */
+/* ---- finding ---- */
 
 static enum tandem_status device_add(struct tandem_context *context,
                                      const struct backend *backend,
@@ -218,13 +217,13 @@ enum tandem_status device_get(struct tandem_context *context, uint32_t id,
         return status;
     if (id >= context->device_count)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "device %u does not exist: this context has %u", id,
-                           context->device_count);
+                              "device %u does not exist: this context has %u",
+                              id, context->device_count);
     *out_device = context->devices[id];
     return TANDEM_OK;
 }
 
-/* ---- opening --------------------------------------------------------------- */
+/* ---- opening ---- */
 
 static uint32_t own_options(const struct device *device, const char **keys,
                             const char **values)
@@ -263,7 +262,7 @@ static enum tandem_status handle_open(struct device *device)
 
     if (keys == NULL)
         return last_error_set(TANDEM_OUT_OF_MEMORY, "%s: no memory to open it",
-                           device->label);
+                              device->label);
     options.keys = keys;
     options.values = keys + room;
     options.count = own_options(device, keys, keys + room);
@@ -280,7 +279,7 @@ static enum tandem_status handle_open(struct device *device)
         return TANDEM_OK;
     device->handle = NULL; /* the plugin may have set it despite its failure */
     return last_error_set(status, "%s: could not be opened: %s", device->label,
-                       answer_error(device->table));
+                          answer_error(device->table));
 }
 
 enum tandem_status device_open(struct device *device)
@@ -294,24 +293,23 @@ enum tandem_status device_open(struct device *device)
         return last_error_set(TANDEM_DEVICE_LOST, "%s is lost", device->label);
     if (device->state == DEVICE_FAILED)
         return last_error_set(TANDEM_NO_DEVICE,
-                           "%s could not be opened earlier", device->label);
+                              "%s could not be opened earlier", device->label);
     status = handle_open(device);
     if (status == TANDEM_OK) {
-        status = answer_status(device->table->stream_create(
-            device->handle, 0, &device->stream));
+        status = answer_status(
+            device->table->stream_create(device->handle, 0, &device->stream));
         if (status == TANDEM_OK && device->stream == NULL)
             status = TANDEM_FAILED;
         if (status != TANDEM_OK)
             last_error_set(status, "%s: no stream could be made: %s",
-                        device->label, answer_error(device->table));
+                           device->label, answer_error(device->table));
     }
     if (status != TANDEM_OK) {
         if (device->handle != NULL)
             device->table->close(device->handle);
         device->handle = NULL;
         device->stream = NULL;
-        if (status == TANDEM_OUT_OF_MEMORY &&
-            ++device->starved < OPEN_ATTEMPTS)
+        if (status == TANDEM_OUT_OF_MEMORY && ++device->starved < OPEN_ATTEMPTS)
             return status;
         device->state = DEVICE_FAILED;
         context->usable &= ~(1u << device->id);
@@ -341,7 +339,7 @@ void device_finish(struct device *device)
     free(device);
 }
 
-/* ---- failures ----------------------------------------------------------------- */
+/* ---- failures ---- */
 
 /* Sets the state to DEVICE_GONE and wakes threads that wait for a stream. */
 static void device_leave_out(struct device *device, const char *why)
@@ -394,13 +392,13 @@ enum tandem_status device_failed(struct device *device,
      * up waiting for hung work. */
     if (status == TANDEM_NOT_READY) {
         last_error_set(TANDEM_DEVICE_LOST,
-                    "%s: %s had to wait for work that does not end (%s): it "
-                    "counts as lost",
-                    device->label, what, answer_error(device->table));
+                       "%s: %s had to wait for work that does not end (%s): it "
+                       "counts as lost",
+                       device->label, what, answer_error(device->table));
         return device_hung(device);
     }
     last_error_set(status, "%s: %s failed: %s: %s", device->label, what,
-                status_name(status), answer_error(device->table));
+                   status_name(status), answer_error(device->table));
     if (status == TANDEM_DEVICE_LOST)
         device_lose(device);
     return status;

@@ -40,10 +40,10 @@ struct device {
     struct tandem_device *handle;
     struct tandem_stream *stream;
 
-    bool held; /* true if a thread owns the stream; see device_wait.h */
-    bool hung; /* true if the device was lost and its work may never end */
+    bool held;   /* true if a thread owns the stream; see device_wait.h */
+    bool hung;   /* true if the device was lost and its work may never end */
     bool adrift; /* true if the device was lost with pending work */
-    bool busy; /* true if work was enqueued since the last wait */
+    bool busy;   /* true if work was enqueued since the last wait */
     double busy_until_ns; /* predicted end of its work, see context->now_ns */
 
     /* Launches are numbered from 1, and sequence is the latest.  Launches up to
@@ -54,7 +54,7 @@ struct device {
     struct cost_model cost;
     char *profile; /* path of the file that cost was read from, or NULL */
     char *refused; /* why other profiles were not used, or NULL */
-    char *tuning; /* the plugin's section of the profile, JSON text, or NULL */
+    char *tuning;  /* the plugin's section of the profile, JSON text, or NULL */
     struct tandem_device_info info;
     char label[BACKEND_NAME_BYTES + 12]; /* for example, "opencl:0" */
 };

@@ -83,8 +83,8 @@ void device_absence(const struct tandem_context *context,
     }
 }
 
-enum tandem_status device_find(struct tandem_context *context,
-                               const char *name, struct device **out_device)
+enum tandem_status device_find(struct tandem_context *context, const char *name,
+                               struct device **out_device)
 {
     const struct backend *backend = NULL;
     enum tandem_status status = TANDEM_OK;
@@ -96,8 +96,8 @@ enum tandem_status device_find(struct tandem_context *context,
     if (named)
         backend = device_backend_find(context, &parts);
     if (backend != NULL)
-        status = devices_enumerate(
-            context, (uint32_t)(backend - context->backends) + 1);
+        status = devices_enumerate(context,
+                                   (uint32_t)(backend - context->backends) + 1);
     if (status != TANDEM_OK)
         return status;
     for (uint32_t i = 0; backend != NULL && i < context->device_count; i++) {
@@ -113,5 +113,5 @@ enum tandem_status device_find(struct tandem_context *context,
     else
         snprintf(why, sizeof(why), "that is no device's name");
     return last_error_set(TANDEM_NO_DEVICE, "there is no device \"%.64s\": %s",
-                       name, why);
+                          name, why);
 }

@@ -28,7 +28,7 @@ void device_absence(const struct tandem_context *context,
 /* Finds a device by name.  Enumerates the backends up to the one in name, which
  * starts their drivers.  Returns TANDEM_NO_DEVICE with the message set if the
  * device does not exist, or TANDEM_OUT_OF_MEMORY. */
-enum tandem_status device_find(struct tandem_context *context,
-                               const char *name, struct device **out_device);
+enum tandem_status device_find(struct tandem_context *context, const char *name,
+                               struct device **out_device);
 
 #endif

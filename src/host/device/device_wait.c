@@ -13,7 +13,7 @@
  * this factor, because work may take longer than predicted. */
 #define BACKLOG_FACTOR 10
 
-/* ---- limits ---------------------------------------------------------------- */
+/* ---- limits ---- */
 
 /* Converts WAIT_LIMIT to a point in time; returns other deadlines unchanged. */
 static uint64_t deadline_find(const struct device *device, uint64_t deadline_ns)
@@ -28,9 +28,8 @@ static uint64_t deadline_find(const struct device *device, uint64_t deadline_ns)
     backlog = BACKLOG_FACTOR * (device->busy_until_ns - context->now_ns);
     if (!(backlog > 0))
         backlog = 0;
-    return backlog < 1e18
-               ? clock_deadline(context->hang_ns + (uint64_t)backlog)
-               : TANDEM_TIMEOUT_INFINITE;
+    return backlog < 1e18 ? clock_deadline(context->hang_ns + (uint64_t)backlog)
+                          : TANDEM_TIMEOUT_INFINITE;
 }
 
 /* Handles a wait that reached its deadline: marks the device as hung if the
@@ -40,10 +39,10 @@ static enum tandem_status wait_over(struct device *device, uint64_t deadline_ns)
     if (deadline_ns == WAIT_LIMIT)
         return device_hang(device);
     return last_error_set(TANDEM_NOT_READY, "%s: work is still under way",
-                       device->label);
+                          device->label);
 }
 
-/* ---- holding ---------------------------------------------------------------- */
+/* ---- holding ---- */
 
 static void hold_begin(struct device *device)
 {
@@ -67,14 +66,14 @@ enum tandem_status stream_owner_wait(struct device *device,
     while (device->held) {
         if (device->state != DEVICE_OPEN)
             return last_error_set(TANDEM_DEVICE_LOST, "%s is lost",
-                               device->label);
+                                  device->label);
         if (!context_sleep(device->context, deadline) && device->held)
             return wait_over(device, deadline_ns);
     }
     return TANDEM_OK;
 }
 
-/* ---- waiting ---------------------------------------------------------------- */
+/* ---- waiting ---- */
 
 enum tandem_status wait_enqueued(struct device *device, uint64_t deadline_ns)
 {

@@ -29,8 +29,7 @@ static void loaded_list(const struct tandem_context *context, char *out,
     out[0] = '\0';
     for (uint32_t i = 0; i < context->backend_count && used < bytes; i++)
         used += (size_t)snprintf(out + used, bytes - used, "%s%s",
-                                 i == 0 ? "" : ", ",
-                                 context->backends[i].name);
+                                 i == 0 ? "" : ", ", context->backends[i].name);
 }
 
 enum tandem_status forced_check(const struct tandem_context *context)
@@ -43,17 +42,18 @@ enum tandem_status forced_check(const struct tandem_context *context)
         return TANDEM_OK;
     loaded_list(context, loaded, sizeof(loaded));
     if (!device_name_parse(name, &parts))
-        return last_error_set(TANDEM_NO_DEVICE,
-                           "%s is \"%.64s\", which is no device's name: that "
-                           "is a plugin's, with a number where it has "
-                           "several, as opencl:1; loaded: %s",
-                           source(context), name, loaded);
+        return last_error_set(
+            TANDEM_NO_DEVICE,
+            "%s is \"%.64s\", which is no device's name: that "
+            "is a plugin's, with a number where it has "
+            "several, as opencl:1; loaded: %s",
+            source(context), name, loaded);
     if (device_backend_find(context, &parts) != NULL)
         return TANDEM_OK;
     device_absence(context, &parts, why, sizeof(why));
     return last_error_set(TANDEM_NO_DEVICE,
-                       "%s: there is no device \"%.64s\": %s; loaded: %s",
-                       source(context), name, why, loaded);
+                          "%s: there is no device \"%.64s\": %s; loaded: %s",
+                          source(context), name, why, loaded);
 }
 
 enum tandem_status forced_find(struct tandem_context *context)

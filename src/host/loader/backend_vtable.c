@@ -62,8 +62,7 @@ static enum tandem_status map_none(struct tandem_stream *stream,
 }
 
 static enum tandem_status unmap_none(struct tandem_stream *stream,
-                                     struct tandem_buffer *buffer,
-                                     void *memory)
+                                     struct tandem_buffer *buffer, void *memory)
 {
     (void)stream, (void)buffer, (void)memory;
     return TANDEM_UNSUPPORTED;
@@ -77,12 +76,10 @@ static enum tandem_status trim_none(struct tandem_device *device,
 }
 
 /* The fallback for prepare and ready. */
-static enum tandem_status
-always_ready(struct tandem_device *device, const struct tandem_op *op,
-             const struct tandem_tensor_desc *const *inputs,
-             uint32_t input_count,
-             const struct tandem_tensor_desc *const *outputs,
-             uint32_t output_count)
+static enum tandem_status always_ready(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
     (void)device, (void)op, (void)inputs, (void)input_count, (void)outputs;
     (void)output_count;
@@ -196,7 +193,8 @@ static bool name_valid(const char *name)
 }
 
 const char *backend_vtable_normalize(const struct tandem_backend *table,
-                       struct tandem_backend *out, char *why, size_t why_bytes)
+                                     struct tandem_backend *out, char *why,
+                                     size_t why_bytes)
 {
     size_t bytes;
     const char *missing;
@@ -209,8 +207,7 @@ const char *backend_vtable_normalize(const struct tandem_backend *table,
     }
     bytes = table->struct_size;
     if (bytes < offsetof(struct tandem_backend, last_error)) {
-        snprintf(why, why_bytes, "its table is cut short at %zu bytes",
-                 bytes);
+        snprintf(why, why_bytes, "its table is cut short at %zu bytes", bytes);
         return why;
     }
     if (table->abi_major != TANDEM_ABI_MAJOR) {

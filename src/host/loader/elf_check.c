@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *segments_judge(int file, const ElfW(Ehdr) *header,
+static const char *segments_judge(int file, const ElfW(Ehdr) * header,
                                   uint64_t bytes)
 {
     for (unsigned i = 0; i < header->e_phnum; i++) {

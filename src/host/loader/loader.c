@@ -132,9 +132,8 @@ static bool backend_known(const struct tandem_context *context,
 
 /* Adds the plugin to the context.  Skips a plugin whose name is already in use.
  * Returns NULL on success, otherwise the reason, either static or in why. */
-static const char *backend_add(struct tandem_context *context,
-                               const char *path, void *library, char *why,
-                               size_t why_bytes)
+static const char *backend_add(struct tandem_context *context, const char *path,
+                               void *library, char *why, size_t why_bytes)
 {
     tandem_backend_query_fn query;
     struct backend backend;
@@ -240,8 +239,8 @@ static bool plugin_name(const char *name, void *user)
 static int names_compare(const void *left, const void *right)
 {
     const char *a = *(char *const *)left, *b = *(char *const *)right;
-    const int cpu = (strcmp(b, "tandem-cpu.so") == 0) -
-                    (strcmp(a, "tandem-cpu.so") == 0);
+    const int cpu =
+        (strcmp(b, "tandem-cpu.so") == 0) - (strcmp(a, "tandem-cpu.so") == 0);
 
     return cpu != 0 ? cpu : strcmp(a, b);
 }
@@ -292,7 +291,7 @@ static void list_load(struct tandem_context *context, const char *list)
                         "element \"%.*s\" of the plugin path ignored: it is "
                         "%s",
                         length < 256 ? (int)length : 256, list,
-                        length == 0 ? "empty"
+                        length == 0      ? "empty"
                         : list[0] != '/' ? "relative"
                                          : "too long");
         } else {
@@ -311,8 +310,7 @@ static void cpu_first(struct tandem_context *context)
         if (strcmp(context->backends[i].name, "cpu") == 0) {
             const struct backend cpu = context->backends[i];
 
-            memmove(context->backends + 1, context->backends,
-                    i * sizeof(cpu));
+            memmove(context->backends + 1, context->backends, i * sizeof(cpu));
             context->backends[0] = cpu;
             return;
         }
@@ -325,17 +323,17 @@ enum tandem_status loader_run(struct tandem_context *context,
     context->backends = calloc(PLUGINS_MAX, sizeof(*context->backends));
     if (context->backends == NULL)
         return last_error_set(TANDEM_OUT_OF_MEMORY,
-                           "no memory for the table of plugins");
+                              "no memory for the table of plugins");
     list_load(context, option_path);
     list_load(context, environment_get("TANDEM_PLUGIN_PATH"));
     list_load(context, PLUGINDIR);
     cpu_first(context);
     if (context->backend_count == 0)
-        return last_error_set(TANDEM_NO_DEVICE,
-                           "no backend plugin could be loaded: %s",
-                           context->problem_count > 0
-                               ? context->problems[0]
-                               : "none was found in TANDEM_PLUGIN_PATH or in "
-                                 "" PLUGINDIR);
+        return last_error_set(
+            TANDEM_NO_DEVICE, "no backend plugin could be loaded: %s",
+            context->problem_count > 0
+                ? context->problems[0]
+                : "none was found in TANDEM_PLUGIN_PATH or in "
+                  "" PLUGINDIR);
     return TANDEM_OK;
 }

@@ -25,7 +25,7 @@ enum tandem_status loader_run(struct tandem_context *context,
  * size.  table may be NULL.  Returns NULL on success, otherwise the reason for
  * the rejection, either static or stored in why. */
 const char *backend_vtable_normalize(const struct tandem_backend *table,
-                       struct tandem_backend *out, char *why,
-                       size_t why_bytes);
+                                     struct tandem_backend *out, char *why,
+                                     size_t why_bytes);
 
 #endif

@@ -46,22 +46,25 @@ static const char *const scalar_names[COST_SCALARS] = {
  *        pageable PCIe 3 transfers.  The memory is that of an integrated GPU.
  *   other  OpenCL on the host's processor: half the byte rates and a quarter
  *        of the flop rate of the cpu defaults, and a driver's latencies. */
-static const struct defaults {
+struct defaults {
     double scalars[COST_SCALARS];
     double bytes_per_ns[COST_CURVES];
     double transfer_ns;
     double flops_per_ns;
-} cpu_defaults = {
+};
+static const struct defaults cpu_defaults = {
     .scalars = {100, 0, 200, 0, 0},
     .bytes_per_ns = {10, 4, 1, 8, 2, 2.5, 2.5, 8, 1, 2.5, 10, 10, 10, 10},
     .transfer_ns = 100,
     .flops_per_ns = 20,
-}, gpu_defaults = {
+};
+static const struct defaults gpu_defaults = {
     .scalars = {10e3, 20e3, 10e3, 100e6, 1e9},
     .bytes_per_ns = {30, 25, 15, 20, 10, 10, 10, 20, 1, 10, 5, 5, 8, 8},
     .transfer_ns = 20e3,
     .flops_per_ns = 300,
-}, other_defaults = {
+};
+static const struct defaults other_defaults = {
     .scalars = {30e3, 30e3, 10e3, 100e6, 5e9},
     .bytes_per_ns = {5, 2, 0.5, 4, 1, 1.25, 1.25, 4, 1, 1.25, 5, 5, 5, 5},
     .transfer_ns = 20e3,

@@ -33,8 +33,8 @@ enum cost_scalar {
 #define GEMM_AXIS 16u /* largest number of distinct sizes of m, n or k */
 #define GEMM_POINTS 1024u
 /* Largest values that a profile may contain. */
-#define COST_NS_MAX 1e13      /* 2.8 hours */
-#define COST_X_MAX 1e15       /* bytes */
+#define COST_NS_MAX 1e13        /* 2.8 hours */
+#define COST_X_MAX 1e15         /* bytes */
 #define COST_SIZE_MAX (1 << 24) /* m, n or k */
 
 /* The start of a line segment: at X >= x, up to the next knot, the cost is
@@ -62,16 +62,16 @@ struct gemm_point {
 struct gemm_surface {
     uint32_t counts[3]; /* sizes per axis; all 0 if nothing was measured */
     double logs[3][GEMM_AXIS]; /* log2 of the sizes, ascending */
-    double floor_ns; /* see gemm_build */
-    float *log_ns;   /* log2 of the ns at grid point [m][n][k] */
+    double floor_ns;           /* see gemm_build */
+    float *log_ns;             /* log2 of the ns at grid point [m][n][k] */
 };
 
 struct cost_model {
     double scalars[COST_SCALARS];
     struct curve curves[COST_CURVES];
     struct gemm_surface gemm;
-    double gemm_flops_per_ns; /* used if gemm is empty */
-    bool measured;            /* true if any cost is from a profile */
+    double gemm_flops_per_ns;  /* used if gemm is empty */
+    bool measured;             /* true if any cost is from a profile */
     uint32_t measured_classes; /* bit c is set if cost class c was measured */
     /* Blocked operators: bit id % 64 of word id / 64 is set if the profile says
      * that the device computes operator id wrong.  It never runs there. */

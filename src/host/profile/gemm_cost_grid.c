@@ -138,15 +138,14 @@ static uint32_t axis_find(const double *logs, uint32_t count, double value,
     return i;
 }
 
-static double surface_at(const struct gemm_surface *surface,
-                         const double at[3])
+static double surface_at(const struct gemm_surface *surface, const double at[3])
 {
     uint32_t cell[3];
     double part[3], sum = 0;
 
     for (uint32_t i = 0; i < 3; i++)
-        cell[i] = axis_find(surface->logs[i], surface->counts[i], at[i],
-                            &part[i]);
+        cell[i] =
+            axis_find(surface->logs[i], surface->counts[i], at[i], &part[i]);
     for (uint32_t corner = 0; corner < 8; corner++) {
         double weight = 1;
         size_t index = 0;

@@ -22,7 +22,7 @@ static enum tandem_status number_check(const char *what, double value,
 }
 
 enum tandem_status tandem_profile_set_scalar(struct tandem_profile *profile,
-                                         const char *name, double value)
+                                             const char *name, double value)
 {
     enum tandem_status status = draft_check(profile);
 
@@ -30,7 +30,7 @@ enum tandem_status tandem_profile_set_scalar(struct tandem_profile *profile,
         status = last_error_set(TANDEM_INVALID_ARGUMENT, "name: NULL");
     if (status == TANDEM_OK && cost_scalar_find(name) == COST_SCALARS)
         status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                             "name: there is no scalar \"%.64s\"", name);
+                                "name: there is no scalar \"%.64s\"", name);
     if (status == TANDEM_OK)
         status = number_check(name, value, 0, COST_NS_MAX);
     if (status == TANDEM_OK &&
@@ -47,8 +47,8 @@ static size_t point_place(const json_t *points, double x, bool *out_same)
 
     *out_same = false;
     for (size_t i = 0; i < count; i++) {
-        const double at = json_number_value(
-            json_array_get(json_array_get(points, i), 0));
+        const double at =
+            json_number_value(json_array_get(json_array_get(points, i), 0));
 
         *out_same = at == x;
         if (at >= x)
@@ -90,7 +90,7 @@ tandem_profile_add_curve_point(struct tandem_profile *profile,
         status = last_error_set(TANDEM_INVALID_ARGUMENT, "curve: NULL");
     if (status == TANDEM_OK && cost_curve_find(curve) == COST_CURVES)
         status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                             "curve: there is none named \"%.64s\"", curve);
+                                "curve: there is none named \"%.64s\"", curve);
     if (status == TANDEM_OK)
         status = number_check("x", x, 0, COST_X_MAX);
     if (status == TANDEM_OK)
@@ -101,8 +101,8 @@ tandem_profile_add_curve_point(struct tandem_profile *profile,
     place = point_place(points, x, &same);
     if (!same && json_array_size(points) == CURVE_POINTS)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "curve: %s has %u points already", curve,
-                           CURVE_POINTS);
+                              "curve: %s has %u points already", curve,
+                              CURVE_POINTS);
     if (!point_put(profile, curve, points, place, same,
                    json_pack("[f, f]", x, ns)))
         return draft_memory_fail();
@@ -110,8 +110,8 @@ tandem_profile_add_curve_point(struct tandem_profile *profile,
 }
 
 enum tandem_status tandem_profile_add_gemm_point(struct tandem_profile *profile,
-                                       int64_t m, int64_t n, int64_t k,
-                                       double ns)
+                                                 int64_t m, int64_t n,
+                                                 int64_t k, double ns)
 {
     enum tandem_status status = draft_check(profile);
 
@@ -125,7 +125,7 @@ enum tandem_status tandem_profile_add_gemm_point(struct tandem_profile *profile,
         status = number_check("ns", ns, 1e-3, COST_NS_MAX);
     if (status == TANDEM_OK && json_array_size(profile->gemm) == GEMM_POINTS)
         status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                             "gemm: it has %u points already", GEMM_POINTS);
+                                "gemm: it has %u points already", GEMM_POINTS);
     if (status == TANDEM_OK &&
         json_array_append_new(profile->gemm,
                               json_pack("[I, I, I, f]", (json_int_t)m,
@@ -142,8 +142,10 @@ static bool text_utf8(const char *text)
 
     while (*text != '\0') {
         const unsigned char first = (unsigned char)*text++;
-        const uint32_t more =
-            first < 0x80 ? 0 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
+        const uint32_t more = first < 0x80   ? 0
+                              : first < 0xe0 ? 1
+                              : first < 0xf0 ? 2
+                                             : 3;
         uint32_t code = more == 0 ? first : first & (0x3fu >> more);
 
         if ((first >= 0x80 && first < 0xc0) || first >= 0xf8)
@@ -161,21 +163,22 @@ static bool text_utf8(const char *text)
 }
 
 enum tandem_status tandem_profile_set_tuning(struct tandem_profile *profile,
-                                         const char *key, const char *value)
+                                             const char *key, const char *value)
 {
     enum tandem_status status = draft_check(profile);
 
     if (status == TANDEM_OK && (key == NULL || value == NULL))
         status = last_error_set(TANDEM_INVALID_ARGUMENT, "%s: NULL",
-                             key == NULL ? "key" : "value");
-    if (status == TANDEM_OK && (strlen(value) > PROFILE_TUNING_MAX ||
-                                json_object_size(profile->tuning) >=
-                                    PROFILE_TUNING_MAX))
-        status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                             "value of \"%.64s\": too long, or too many", key);
+                                key == NULL ? "key" : "value");
+    if (status == TANDEM_OK &&
+        (strlen(value) > PROFILE_TUNING_MAX ||
+         json_object_size(profile->tuning) >= PROFILE_TUNING_MAX))
+        status =
+            last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "value of \"%.64s\": too long, or too many", key);
     if (status == TANDEM_OK && !(text_utf8(key) && text_utf8(value)))
         status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                             "\"%.64s\": key or value is not UTF-8", key);
+                                "\"%.64s\": key or value is not UTF-8", key);
     if (status == TANDEM_OK &&
         json_object_set_new(profile->tuning, key, json_string(value)) != 0)
         status = draft_memory_fail();
@@ -183,7 +186,7 @@ enum tandem_status tandem_profile_set_tuning(struct tandem_profile *profile,
 }
 
 enum tandem_status tandem_profile_set_op_blocked(struct tandem_profile *profile,
-                                         uint32_t op, uint32_t rejected)
+                                                 uint32_t op, uint32_t rejected)
 {
     const struct operator_row *row = operator_row(op);
     enum tandem_status status = draft_check(profile);
@@ -191,7 +194,7 @@ enum tandem_status tandem_profile_set_op_blocked(struct tandem_profile *profile,
 
     if (status == TANDEM_OK && row == NULL)
         status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                             "op: there is no operator %u", op);
+                                "op: there is no operator %u", op);
     if (status != TANDEM_OK)
         return status;
     while (place < json_array_size(profile->rejected) &&

@@ -53,13 +53,13 @@ static bool scalars_parse(json_t *scalars, struct cost_model *model,
 
     if (scalars != NULL && !json_is_object(scalars))
         return problem_set(problem, "no object for", "scalars");
-    json_object_foreach(scalars, name, value) {
+    json_object_foreach(scalars, name, value)
+    {
         const uint32_t index = cost_scalar_find(name);
         double ns;
 
         if (!number_read(value, 0, COST_NS_MAX, &ns))
-            return problem_set(problem, "no valid number for the scalar",
-                               name);
+            return problem_set(problem, "no valid number for the scalar", name);
         if (index < COST_SCALARS) {
             model->scalars[index] = ns;
             model->measured = true;
@@ -79,8 +79,7 @@ static bool curve_parse(const json_t *array, struct curve *curve)
         const json_t *pair = json_array_get(array, i);
 
         if (json_array_size(pair) != 2 ||
-            !whole_read(json_array_get(pair, 0), 0, COST_X_MAX,
-                        &points[i].x) ||
+            !whole_read(json_array_get(pair, 0), 0, COST_X_MAX, &points[i].x) ||
             !number_read(json_array_get(pair, 1), 0, COST_NS_MAX,
                          &points[i].ns))
             return false;
@@ -97,7 +96,8 @@ static bool curves_parse(json_t *curves, struct cost_model *model,
 
     if (curves != NULL && !json_is_object(curves))
         return problem_set(problem, "no object for", "curves");
-    json_object_foreach(curves, name, value) {
+    json_object_foreach(curves, name, value)
+    {
         const uint32_t index = cost_curve_find(name);
 
         if (index == COST_CURVES)
@@ -145,8 +145,7 @@ static bool gemm_parse(const json_t *array, struct cost_model *model,
     }
     /* The shortest measured time is the floor for products outside the grid,
      * because the driver's overhead does not shrink with the product. */
-    good = good && gemm_build(&model->gemm, points, (uint32_t)count,
-                              floor_ns);
+    good = good && gemm_build(&model->gemm, points, (uint32_t)count, floor_ns);
     free(points);
     if (!good)
         return problem_set(problem, "no valid points of", "gemm");
@@ -191,15 +190,14 @@ static bool tuning_parse(json_t *tuning, char **out_text,
         return problem_set(problem, "no object for", "tuning");
     if (json_object_size(tuning) > PROFILE_TUNING_MAX)
         return problem_set(problem, "too many pairs in", "tuning");
-    json_object_foreach(tuning, key, value) {
+    json_object_foreach(tuning, key, value)
+    {
         if (!json_is_string(value) ||
             json_string_length(value) > PROFILE_TUNING_MAX)
-            return problem_set(problem, "no valid text for the parameter",
-                               key);
+            return problem_set(problem, "no valid text for the parameter", key);
     }
     *out_text = json_dumps(tuning, JSON_COMPACT | JSON_SORT_KEYS);
-    return *out_text != NULL || problem_set(problem, "no memory for",
-                                            "tuning");
+    return *out_text != NULL || problem_set(problem, "no memory for", "tuning");
 }
 
 /* Parses all sections into a copy of the model, so that an invalid profile
@@ -226,7 +224,7 @@ static bool model_parse(const json_t *root, struct cost_model *model,
     return good;
 }
 
-/* ---- match with the device -------------------------------------------------------- */
+/* ---- match with the device ---- */
 
 static bool text_equal(const json_t *object, const char *key, const char *text)
 {
@@ -246,11 +244,11 @@ static bool key_fits(const struct profile_key *key, const json_t *root,
         !text_equal(device, "name", key->name) ||
         !text_equal(device, "driver", key->driver))
         return false;
-    return !exact || (text_equal(device, "uuid", key->uuid) &&
-                      text_equal(device, "pci", key->pci) &&
-                      text_equal(device, "plugin_version",
-                                 key->plugin_version) &&
-                      text_equal(device, "host_cpu", key->host_cpu));
+    return !exact ||
+           (text_equal(device, "uuid", key->uuid) &&
+            text_equal(device, "pci", key->pci) &&
+            text_equal(device, "plugin_version", key->plugin_version) &&
+            text_equal(device, "host_cpu", key->host_cpu));
 }
 
 static void foreign_explain(const struct profile_key *key, const json_t *root,

@@ -17,7 +17,7 @@
 #define PLACES 3u
 #define REFUSED_BYTES_MAX 16384u
 
-/* ---- keys --------------------------------------------------------------------- */
+/* ---- keys ---- */
 
 static void text_copy(char *out, size_t bytes, const char *text)
 {
@@ -68,8 +68,7 @@ void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
     text_copy(name, sizeof(name), key->name);
     for (char *c = name; *c != '\0'; c++) {
         const bool plain = (*c >= 'a' && *c <= 'z') ||
-                           (*c >= 'A' && *c <= 'Z') ||
-                           (*c >= '0' && *c <= '9');
+                           (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9');
 
         if (!plain)
             *c = '-';
@@ -80,7 +79,7 @@ void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
              (unsigned long long)hash);
 }
 
-/* ---- reading -------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 /* Appends to device->refused, which cl-probe --list shows, why a profile is not
  * used.  Does nothing if memory runs out or the text becomes too long. */
@@ -182,8 +181,8 @@ json_t *profile_content(int directory, const char *name,
     json_t *root = NULL;
     char *tuning = NULL;
     size_t bytes;
-    char *text = trust_read(directory, name, PROFILE_BYTES_MAX, &bytes,
-                            out_why, why_bytes);
+    char *text = trust_read(directory, name, PROFILE_BYTES_MAX, &bytes, out_why,
+                            why_bytes);
 
     if (text != NULL && scratch != NULL) {
         thread_state_guard_enter(&host);
@@ -214,8 +213,8 @@ json_t *profile_read(const struct device *device, char *out_why,
     profile_key_make(device, &key);
     place = secure_directory_open(directory, TRUST_READ, out_why, why_bytes);
     if (place >= 0) {
-        root = profile_content(place, slash + 1, &key, false, out_why,
-                               why_bytes);
+        root =
+            profile_content(place, slash + 1, &key, false, out_why, why_bytes);
         close(place);
     }
     return root;
@@ -245,8 +244,7 @@ static bool model_load(struct device *device, const struct profile_key *key,
     struct path_names entries;
     bool found = false;
 
-    if (!path_list(place->directory, model_name, names, path_compare,
-                   &entries))
+    if (!path_list(place->directory, model_name, names, path_compare, &entries))
         log_message(&device->context->log, TANDEM_LOG_WARNING,
                     "not all profiles of %s could be listed", place->path);
     for (size_t i = 0; i < entries.count && !found; i++)

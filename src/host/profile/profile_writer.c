@@ -26,8 +26,8 @@ enum tandem_status draft_check(const struct tandem_profile *profile)
 {
     if (!handle_live(&profile_pool, profile))
         return last_error_set(TANDEM_INVALID_ARGUMENT, "profile: %s",
-                           profile == NULL ? "NULL"
-                                           : "a freed or foreign handle");
+                              profile == NULL ? "NULL"
+                                              : "a freed or foreign handle");
     return TANDEM_OK;
 }
 
@@ -57,8 +57,8 @@ static bool rejected_fill(json_t *names, const struct cost_model *model)
 
     for (uint32_t op = 0; op < TANDEM_OP_ID_END && good; op++) {
         if (cost_rejects(model, op))
-            good = json_array_append_new(
-                       names, json_string(operator_name(op))) == 0;
+            good = json_array_append_new(names,
+                                         json_string(operator_name(op))) == 0;
     }
     return good;
 }
@@ -77,8 +77,8 @@ static bool profile_fill(struct tandem_profile *profile,
                       &prefix);
     if (gmtime_r(&seconds, &parts) != NULL)
         strftime(now, sizeof(now), "%Y-%m-%dT%H:%M:%SZ", &parts);
-    root = json_pack("{s:i, s:s}", "format", PROFILE_FORMAT, "measured_at",
-                     now);
+    root =
+        json_pack("{s:i, s:s}", "format", PROFILE_FORMAT, "measured_at", now);
     profile->root = root;
     profile->scalars = draft_member_add(root, "scalars", json_object());
     profile->curves = draft_member_add(root, "curves", json_object());
@@ -109,9 +109,10 @@ static enum tandem_status profile_adopt(struct tandem_profile *profile,
     if (before == NULL && !all)
         return TANDEM_OK;
     if (before == NULL)
-        return last_error_set(TANDEM_FAILED, "%.256s: the profile cannot be "
-                                          "revised: %.200s",
-                           device->profile, why);
+        return last_error_set(TANDEM_FAILED,
+                              "%.256s: the profile cannot be "
+                              "revised: %.200s",
+                              device->profile, why);
     for (size_t i = 0; i < count; i++) {
         json_t *member = json_object_get(before, members[i]);
 
@@ -190,8 +191,8 @@ enum tandem_status tandem_profile_create(struct tandem_context *context,
 }
 
 enum tandem_status tandem_profile_edit(struct tandem_context *context,
-                                         uint32_t device,
-                                         struct tandem_profile **out_profile)
+                                       uint32_t device,
+                                       struct tandem_profile **out_profile)
 {
     return profile_make(context, device, true, out_profile);
 }
@@ -205,7 +206,7 @@ void tandem_profile_destroy(struct tandem_profile *profile)
     handle_free(&profile_pool, profile);
 }
 
-/* ---- merge with concurrent saves ---------------------------------------------- */
+/* ---- merge with concurrent saves ---- */
 
 /* Timeout for the directory lock, which other processes hold only briefly.
  * Without the lock, a concurrent save may overwrite this one. */
@@ -254,7 +255,8 @@ static bool tuning_merge(const struct tandem_profile *profile,
     json_t *value;
     bool good = tuning != NULL;
 
-    json_object_foreach(others, key, value) {
+    json_object_foreach(others, key, value)
+    {
         if (good && member_kept(begun, profile->tuning, key))
             good = json_object_set(tuning, key, value) == 0;
     }
@@ -281,12 +283,14 @@ static bool rejected_merge(const struct tandem_profile *profile,
 
     /* Keep the file's names, except those that the draft unblocked, and add the
      * names that the draft blocked. */
-    json_array_foreach(others, i, name) {
+    json_array_foreach(others, i, name)
+    {
         if (good &&
             (!names_have(begun, name) || names_have(profile->rejected, name)))
             good = json_array_append(names, name) == 0;
     }
-    json_array_foreach(profile->rejected, i, name) {
+    json_array_foreach(profile->rejected, i, name)
+    {
         if (good && !names_have(begun, name) && !names_have(names, name))
             good = json_array_append(names, name) == 0;
     }
@@ -299,8 +303,8 @@ static bool rejected_merge(const struct tandem_profile *profile,
 static json_t *draft_merge(const struct tandem_profile *profile, int directory)
 {
     char why[TRUST_WHY_BYTES];
-    json_t *now = profile_content(directory, profile->file, &profile->key,
-                                  true, why, sizeof(why));
+    json_t *now = profile_content(directory, profile->file, &profile->key, true,
+                                  why, sizeof(why));
     json_t *out = content_copy(profile->root, false);
 
     if (now != NULL && out != NULL &&
@@ -313,7 +317,7 @@ static json_t *draft_merge(const struct tandem_profile *profile, int directory)
     return out;
 }
 
-/* ---- saving ------------------------------------------------------------------ */
+/* ---- saving ---- */
 
 /* Returns the merged draft as JSON text, which the caller frees, or NULL. */
 static char *draft_text(const struct tandem_profile *profile, int directory)
@@ -348,13 +352,14 @@ static enum tandem_status draft_save(const struct tandem_profile *profile,
     if (text == NULL)
         status = draft_memory_fail();
     else if (whole.bytes > PROFILE_BYTES_MAX)
-        status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                             "the profile has %zu bytes, at most %u are read",
-                             whole.bytes, PROFILE_BYTES_MAX);
+        status =
+            last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "the profile has %zu bytes, at most %u are read",
+                           whole.bytes, PROFILE_BYTES_MAX);
     else if (!file_replace_atomically(directory, profile->file, &whole, 1,
                                       TRUST_DURABLE, why, sizeof(why)))
         status = last_error_set(TANDEM_FAILED, "%s/%s: %s", path, profile->file,
-                             why);
+                                why);
     free(text);
     lock_release(lock);
     close(directory);
@@ -380,22 +385,22 @@ enum tandem_status tandem_profile_save(struct tandem_profile *profile,
         directory = profile->context->cache_path;
     if (directory == NULL)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "directory: NULL, and neither TANDEM_PROFILE, "
-                           "XDG_CACHE_HOME nor HOME names one");
+                              "directory: NULL, and neither TANDEM_PROFILE, "
+                              "XDG_CACHE_HOME nor HOME names one");
     if (directory[0] != '/')
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "directory: \"%.256s\" is relative", directory);
+                              "directory: \"%.256s\" is relative", directory);
     length = snprintf(path, sizeof(path), "%s/%s", directory, profile->file);
     if (length < 0 || (size_t)length >= sizeof(path) ||
         (out_path != NULL && (size_t)length >= path_bytes))
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "path_bytes: %zu is too little for %s/%s",
-                           path_bytes, directory, profile->file);
+                              "path_bytes: %zu is too little for %s/%s",
+                              path_bytes, directory, profile->file);
     place = path_writable(directory, why, sizeof(why));
     if (place < 0)
         return last_error_set(TANDEM_FAILED,
-                           "%s: no profile can be written there: %s",
-                           directory, why);
+                              "%s: no profile can be written there: %s",
+                              directory, why);
     status = draft_save(profile, directory, place);
     if (status != TANDEM_OK)
         return status;

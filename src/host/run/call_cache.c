@@ -123,8 +123,8 @@ struct judged *call_cache_find(const struct call *call, bool *out_found)
         hash = hash * 31 + input_serial(call, i);
     for (uint32_t i = 0; i < call->output_count; i++)
         hash = hash * 31 + call->outputs[i]->serial;
-    entry = &context->judged
-                 ->entries[hash * UINT64_C(0x9e3779b97f4a7c15) >> 57];
+    entry =
+        &context->judged->entries[hash * UINT64_C(0x9e3779b97f4a7c15) >> 57];
     *out_found = key_equal(&entry->key, call);
     return entry;
 }

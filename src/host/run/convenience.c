@@ -16,11 +16,11 @@ static enum tandem_status class_check(uint32_t op, uint32_t inputs,
 
     if (row == NULL)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "op: there is no operator %u", op);
+                              "op: there is no operator %u", op);
     if (row->inputs != inputs || row->outputs != 1)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: %s has %u inputs and %u outputs", function,
-                           row->name, row->inputs, row->outputs);
+                              "%s: %s has %u inputs and %u outputs", function,
+                              row->name, row->inputs, row->outputs);
     return TANDEM_OK;
 }
 
@@ -47,7 +47,7 @@ enum tandem_status tandem_binary(struct tandem_context *context, uint32_t op,
     /* NULL would mean a scalar, for whose value there is no argument. */
     if (status == TANDEM_OK && (a == NULL || b == NULL))
         status = last_error_set(TANDEM_INVALID_ARGUMENT, "%s: %s: NULL",
-                             operator_name(op), a == NULL ? "a" : "b");
+                                operator_name(op), a == NULL ? "a" : "b");
     return status == TANDEM_OK ? tandem_run(context, &call, inputs, 2, &y, 1)
                                : status;
 }

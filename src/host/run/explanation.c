@@ -91,9 +91,8 @@ static void candidate_fill(struct record *record, const struct device *device,
     out->device = device->id;
     out->status = device_status(record, device);
     out->ready = !(record->unready >> device->id & 1);
-    out->measured = device->context->measured[record->query.cost_class] >>
-                        device->id &
-                    1;
+    out->measured =
+        device->context->measured[record->query.cost_class] >> device->id & 1;
     out->wait_ns = prediction->wait_ns;
     out->transfer_ns = prediction->transfer_ns;
     out->launch_ns = prediction->launch_ns;
@@ -154,7 +153,7 @@ static void out_fill(struct tandem_context *context, struct record *record,
 }
 
 enum tandem_status tandem_explain_last(struct tandem_context *context,
-                                  struct tandem_explanation *out)
+                                       struct tandem_explanation *out)
 {
     enum tandem_status status = context_check(context);
     struct record *record;
@@ -169,9 +168,10 @@ enum tandem_status tandem_explain_last(struct tandem_context *context,
         record->serial == context->serial)
         out_fill(context, record, out);
     else
-        status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                             "this thread ran no operator in this context, or "
-                             "its last one failed");
+        status =
+            last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "this thread ran no operator in this context, or "
+                           "its last one failed");
     context_unlock(context);
     return status;
 }
@@ -231,13 +231,11 @@ static enum tandem_status call_explain(struct call *call,
     return status;
 }
 
-enum tandem_status tandem_explain_op(struct tandem_context *context,
-                                     const struct tandem_op *op,
-                                     struct tandem_tensor *const *inputs,
-                                     uint32_t input_count,
-                                     struct tandem_tensor *const *outputs,
-                                     uint32_t output_count,
-                                     struct tandem_explanation *out)
+enum tandem_status
+tandem_explain_op(struct tandem_context *context, const struct tandem_op *op,
+                  struct tandem_tensor *const *inputs, uint32_t input_count,
+                  struct tandem_tensor *const *outputs, uint32_t output_count,
+                  struct tandem_explanation *out)
 {
     struct call call;
     enum tandem_status status =

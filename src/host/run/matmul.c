@@ -31,8 +31,8 @@ static enum tandem_status matrices_read(const char *name,
     *out = (struct matrices){0};
     if (rank != 2 && rank != 3)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "matmul: %s: rank %u, but 2 or 3 is needed", name,
-                           rank);
+                              "matmul: %s: rank %u, but 2 or 3 is needed", name,
+                              rank);
     out->rows = desc->shape[rank - 2];
     out->columns = desc->shape[rank - 1];
     out->row_stride = desc->strides[rank - 2];
@@ -53,13 +53,14 @@ static void strides_forget(struct matrices *matrices)
 
 static enum tandem_status c_strides_fail(const struct matrices *c)
 {
-    return last_error_set(TANDEM_INVALID_ARGUMENT,
-                       "matmul: c: strides %" PRId64 ", %" PRId64 ", %" PRId64
-                       " of %" PRId64 " x %" PRId64 " x %" PRId64
-                       ": the last must be 1, that of the rows at least %"
-                       PRId64 ", that of the batch not negative",
-                       c->batch_stride, c->row_stride, c->column_stride,
-                       c->batch, c->rows, c->columns, c->columns);
+    return last_error_set(
+        TANDEM_INVALID_ARGUMENT,
+        "matmul: c: strides %" PRId64 ", %" PRId64 ", %" PRId64 " of %" PRId64
+        " x %" PRId64 " x %" PRId64
+        ": the last must be 1, that of the rows at least %" PRId64
+        ", that of the batch not negative",
+        c->batch_stride, c->row_stride, c->column_stride, c->batch, c->rows,
+        c->columns, c->columns);
 }
 
 /* Returns the leading dimension of a matrix with `along` rows of `across`
@@ -94,7 +95,7 @@ static bool matrix_make(const struct matrices *from, bool may_transpose,
     return ld != 0 && out->batch_stride >= 0;
 }
 
-/* ---- copies ------------------------------------------------------------------ */
+/* ---- copies ---- */
 
 /* Returns true if c shares a byte with an input.  Must be checked before the
  * input is copied, because call_check sees only the copy. */
@@ -111,8 +112,7 @@ static bool overlaps_c(const struct tandem_tensor *input,
            c_origin + c_first < input_origin + end &&
            !tensors_disjoint(&c->desc, &input->desc,
                              (int64_t)(c_origin + c->desc.byte_offset -
-                                       input_origin -
-                                       input->desc.byte_offset));
+                                       input_origin - input->desc.byte_offset));
 }
 
 /* Enqueues the copy of an input to a new contiguous tensor, which replaces the
@@ -128,7 +128,7 @@ static enum tandem_status input_copy(struct matmul *matmul, uint32_t place,
 
     if (overlaps_c(from, matmul->tensors[3]))
         return last_error_set(TANDEM_INVALID_ARGUMENT, "matmul: c overlaps %s",
-                           name);
+                              name);
     status = tandem_tensor_create(from->context, from->desc.dtype,
                                   from->desc.rank, from->desc.shape, copy);
     if (status == TANDEM_OK)
@@ -164,7 +164,7 @@ static enum tandem_status input_make(struct matmul *matmul, uint32_t place,
     return TANDEM_OK;
 }
 
-/* ---- the struct tandem_gemm --------------------------------------------------- */
+/* ---- the struct tandem_gemm ---- */
 
 static enum tandem_status bias_judge(const struct tandem_tensor *bias,
                                      struct tandem_gemm *gemm)
@@ -173,8 +173,9 @@ static enum tandem_status bias_judge(const struct tandem_tensor *bias,
 
     if (desc->dtype != gemm->c_dtype)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "matmul: bias is %s, c %s: they must be alike",
-                           dtype_name(desc->dtype), dtype_name(gemm->c_dtype));
+                              "matmul: bias is %s, c %s: they must be alike",
+                              dtype_name(desc->dtype),
+                              dtype_name(gemm->c_dtype));
     if (desc->rank == 1 && desc->shape[0] == gemm->n)
         gemm->bias_kind = TANDEM_BIAS_PER_COLUMN;
     else if (desc->rank == 2 && desc->shape[0] == gemm->m &&
@@ -182,9 +183,9 @@ static enum tandem_status bias_judge(const struct tandem_tensor *bias,
         gemm->bias_kind = TANDEM_BIAS_PER_ROW;
     else
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "matmul: bias: its shape is neither [%" PRId64
-                           "] nor [%" PRId64 ", 1]",
-                           gemm->n, gemm->m);
+                              "matmul: bias: its shape is neither [%" PRId64
+                              "] nor [%" PRId64 ", 1]",
+                              gemm->n, gemm->m);
     return TANDEM_OK;
 }
 
@@ -192,20 +193,18 @@ static enum tandem_status shapes_check(const struct matrices *a,
                                        const struct matrices *b,
                                        const struct matrices *c)
 {
-    if (a->columns != b->rows || c->rows != a->rows ||
-        c->columns != b->columns)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "matmul: a is %" PRId64 " x %" PRId64
-                           ", b %" PRId64 " x %" PRId64 ", c %" PRId64
-                           " x %" PRId64,
-                           a->rows, a->columns, b->rows, b->columns, c->rows,
-                           c->columns);
+    if (a->columns != b->rows || c->rows != a->rows || c->columns != b->columns)
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT,
+            "matmul: a is %" PRId64 " x %" PRId64 ", b %" PRId64 " x %" PRId64
+            ", c %" PRId64 " x %" PRId64,
+            a->rows, a->columns, b->rows, b->columns, c->rows, c->columns);
     if ((a->batch != c->batch && a->batch != 1) ||
         (b->batch != c->batch && b->batch != 1))
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "matmul: batches of %" PRId64 ", %" PRId64
-                           " and %" PRId64 " for a, b and c",
-                           a->batch, b->batch, c->batch);
+                              "matmul: batches of %" PRId64 ", %" PRId64
+                              " and %" PRId64 " for a, b and c",
+                              a->batch, b->batch, c->batch);
     return TANDEM_OK;
 }
 
@@ -229,9 +228,9 @@ static enum tandem_status tensors_judge(const struct matmul *matmul,
         status = shapes_check(&out[0], &out[1], &out[2]);
     if (status == TANDEM_OK && tensors[0]->desc.dtype != tensors[1]->desc.dtype)
         status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                             "matmul: a is %s, b %s: they must be alike",
-                             dtype_name(tensors[0]->desc.dtype),
-                             dtype_name(tensors[1]->desc.dtype));
+                                "matmul: a is %s, b %s: they must be alike",
+                                dtype_name(tensors[0]->desc.dtype),
+                                dtype_name(tensors[1]->desc.dtype));
     if (status != TANDEM_OK)
         return status;
     for (uint32_t i = 0; i < 3; i++) {
@@ -263,8 +262,8 @@ static enum tandem_status inputs_make(struct matmul *matmul, uint32_t device,
 {
     struct tandem_tensor **tensors = matmul->tensors;
     bool transpose_a, transpose_b;
-    enum tandem_status status = input_make(matmul, 0, device, "a", a, &gemm->a,
-                                           &transpose_a);
+    enum tandem_status status =
+        input_make(matmul, 0, device, "a", a, &gemm->a, &transpose_a);
 
     if (status == TANDEM_OK)
         status = input_make(matmul, 1, device, "b", b, &gemm->b, &transpose_b);
@@ -319,13 +318,13 @@ static enum tandem_status options_read(const struct tandem_matmul_options *from,
 {
     enum tandem_status status;
 
-    *out = (struct tandem_matmul_options){.device = TANDEM_ANY_DEVICE,
-                                          .alpha = 1};
+    *out =
+        (struct tandem_matmul_options){.device = TANDEM_ANY_DEVICE, .alpha = 1};
     if (from == NULL)
         return TANDEM_OK;
-    status = struct_size_check("matmul: options", "tandem_matmul_options",
-                               from->struct_size,
-                               TANDEM_MATMUL_OPTIONS_BYTES_0_1);
+    status =
+        struct_size_check("matmul: options", "tandem_matmul_options",
+                          from->struct_size, TANDEM_MATMUL_OPTIONS_BYTES_0_1);
     if (status == TANDEM_OK)
         memcpy(out, from,
                from->struct_size < sizeof(*out) ? from->struct_size
@@ -340,11 +339,11 @@ static enum tandem_status gemm_make(struct matmul *matmul,
     struct matrices matrices[3];
     enum tandem_status status;
 
-    if (options->flags & ~(uint32_t)(TANDEM_GEMM_ALLOW_TF32 |
-                                     TANDEM_GEMM_ALLOW_NORMWISE_ERROR))
+    if (options->flags &
+        ~(uint32_t)(TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR))
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "matmul: flags 0x%x have unknown bits",
-                           options->flags);
+                              "matmul: flags 0x%x have unknown bits",
+                              options->flags);
     memset(gemm, 0, sizeof(*gemm));
     gemm->struct_size = sizeof(*gemm);
     gemm->flags = options->flags;

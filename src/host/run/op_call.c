@@ -18,9 +18,9 @@ static bool tensor_good(const struct tandem_tensor *tensor,
 }
 
 static enum tandem_status operand_fail(const struct tandem_tensor *tensor,
-                                        const struct tandem_context *context,
-                                        const char *op, const char *side,
-                                        uint32_t index)
+                                       const struct tandem_context *context,
+                                       const char *op, const char *side,
+                                       uint32_t index)
 {
     char what[64];
 
@@ -46,21 +46,21 @@ enum tandem_status call_make(struct call *call, struct tandem_context *context,
     call->row = operator_row(op->id);
     if (call->row == NULL)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "op: there is no operator %u", op->id);
+                              "op: there is no operator %u", op->id);
     if (op->id == TANDEM_OP_GEMM)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "gemm: products of tensors go through "
-                           "tandem_matmul");
+                              "gemm: products of tensors go through "
+                              "tandem_matmul");
     if (input_count > TANDEM_MAX_OPERANDS || output_count > TANDEM_MAX_OPERANDS)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: %u inputs and %u outputs, at most %u of each",
-                           call->row->name, input_count, output_count,
-                           TANDEM_MAX_OPERANDS);
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT,
+            "%s: %u inputs and %u outputs, at most %u of each", call->row->name,
+            input_count, output_count, TANDEM_MAX_OPERANDS);
     if ((inputs == NULL && input_count > 0) ||
         (outputs == NULL && output_count > 0))
         return last_error_set(TANDEM_INVALID_ARGUMENT, "%s: %s: NULL",
-                           call->row->name,
-                           inputs == NULL ? "inputs" : "outputs");
+                              call->row->name,
+                              inputs == NULL ? "inputs" : "outputs");
     call->context = context;
     call->op = op;
     call->inputs = inputs;
@@ -74,8 +74,8 @@ enum tandem_status call_make(struct call *call, struct tandem_context *context,
         if (inputs[i] == NULL)
             continue;
         if (!tensor_good(inputs[i], context))
-            return operand_fail(inputs[i], context, call->row->name,
-                                ": input ", i);
+            return operand_fail(inputs[i], context, call->row->name, ": input ",
+                                i);
         call->input_descs[i] = &inputs[i]->desc;
     }
     for (uint32_t i = 0; i < output_count; i++) {
@@ -116,9 +116,9 @@ enum tandem_status call_check(const struct call *call)
     for (uint32_t i = 0; i < call->output_count; i++) {
         if (call->outputs[i]->storage->read_only)
             return last_error_set(TANDEM_INVALID_ARGUMENT,
-                               "%s: output %u: its memory was wrapped "
-                               "read-only",
-                               call->row->name, i);
+                                  "%s: output %u: its memory was wrapped "
+                                  "read-only",
+                                  call->row->name, i);
     }
     return TANDEM_OK;
 }

@@ -20,8 +20,8 @@ enum tandem_status call_supported(const struct call *call,
     if (status != TANDEM_OK)
         return status;
     if (call->gemm != NULL)
-        status = device->table->supports(device->handle, call->op, NULL, 0,
-                                         NULL, 0);
+        status =
+            device->table->supports(device->handle, call->op, NULL, 0, NULL, 0);
     else
         status = device->table->supports(
             device->handle, call->op, call->input_descs, call->input_count,
@@ -29,7 +29,7 @@ enum tandem_status call_supported(const struct call *call,
     status = answer_status(status);
     if (status != TANDEM_OK)
         last_error_set(status, "%s: %s", device->label,
-                    answer_error(device->table));
+                       answer_error(device->table));
     return status;
 }
 

@@ -154,9 +154,8 @@ static void operand_locate(struct operand *operand)
 
     operand->current = storage->current;
     operand->home = storage_home(storage);
-    operand->writer = storage->host_writer != NULL
-                          ? 1u << storage->host_writer->id
-                          : 0;
+    operand->writer =
+        storage->host_writer != NULL ? 1u << storage->host_writer->id : 0;
     operand->expected = operand->written && storage_read_expected(storage);
     operand->reader = operand->written && !storage->context->deterministic
                           ? storage->reader

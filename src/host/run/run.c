@@ -26,8 +26,7 @@ static void observers_call(struct call *call, struct record *record, bool after)
 
 /* Runs the call on the device: moves operands, launches, and measures the time
  * if the context asks for it.  May wait. */
-static enum tandem_status call_execute(struct call *call,
-                                       struct record *record,
+static enum tandem_status call_execute(struct call *call, struct record *record,
                                        struct device *device)
 {
     struct tandem_context *context = call->context;
@@ -64,11 +63,10 @@ static void candidate_drop(struct call *call, struct record *record,
 {
     record->failed |= 1u << device->id;
     record->status[device->id] = (uint8_t)status;
-    log_message(&call->context->log,
-                status == TANDEM_UNSUPPORTED ? TANDEM_LOG_DEBUG
-                                             : TANDEM_LOG_WARNING,
-                "%s: not on %s: %s", call->row->name, device->label,
-                message_get());
+    log_message(
+        &call->context->log,
+        status == TANDEM_UNSUPPORTED ? TANDEM_LOG_DEBUG : TANDEM_LOG_WARNING,
+        "%s: not on %s: %s", call->row->name, device->label, message_get());
 }
 
 /* Returns true if the device supports the call and need not compile first.
@@ -113,12 +111,13 @@ static enum tandem_status rejection_check(const struct call *call,
 {
     if (!(record->failed >> device->id & 1))
         return TANDEM_OK;
-    return last_error_set(TANDEM_UNSUPPORTED,
-                       "%s: %s computes it wrong, as cl-probe found (%.256s): "
-                       "use another device, or mend its driver and run "
-                       "cl-probe --verify again",
-                       call->row->name, device->label,
-                       device->profile != NULL ? device->profile : "");
+    return last_error_set(
+        TANDEM_UNSUPPORTED,
+        "%s: %s computes it wrong, as cl-probe found (%.256s): "
+        "use another device, or mend its driver and run "
+        "cl-probe --verify again",
+        call->row->name, device->label,
+        device->profile != NULL ? device->profile : "");
 }
 
 /* Returns the error after all devices failed: `last`, whose message is set, or,
@@ -131,14 +130,14 @@ static enum tandem_status call_fail(const struct call *call,
         return last;
     if (record->failed != 0)
         return last_error_set(TANDEM_UNSUPPORTED,
-                           "%s: no device serves it with these operands%s",
-                           call->row->name,
-                           call->context->rejecting[call->op->id] != 0
-                               ? ", but for one that computes it wrong, as "
-                                 "cl-probe found"
-                               : "");
+                              "%s: no device serves it with these operands%s",
+                              call->row->name,
+                              call->context->rejecting[call->op->id] != 0
+                                  ? ", but for one that computes it wrong, as "
+                                    "cl-probe found"
+                                  : "");
     return last_error_set(last, "%s: no device is left to run it",
-                       call->row->name);
+                          call->row->name);
 }
 
 /* Updates the operand locations after a failure.  Returns true if all inputs
@@ -163,8 +162,7 @@ static enum tandem_status call_place(struct call *call, struct record *record,
     enum tandem_status status = TANDEM_NO_DEVICE;
 
     for (;;) {
-        struct device *device =
-            chooser_pick(context, record, context->usable);
+        struct device *device = chooser_pick(context, record, context->usable);
 
         if (device == NULL && record->unready != 0) {
             /* No ready device is left, so wait for the compilation. */
@@ -204,7 +202,8 @@ static bool leaves_home(const struct operand *operand)
  * the inputs are on the host and no device can beat the one that computes in
  * host memory.  Returns false if the caller must use call_place instead. */
 static bool host_fast_path_run(struct call *call, struct record *record,
-                     struct judged *judged, enum tandem_status *out_status)
+                               struct judged *judged,
+                               enum tandem_status *out_status)
 {
     struct tandem_context *context = call->context;
     const struct query *query = &record->query;
@@ -287,19 +286,16 @@ enum tandem_status tandem_run_on(struct tandem_context *context,
                                  uint32_t output_count)
 {
     struct call call;
-    const enum tandem_status status =
-        call_make(&call, context, device, op, inputs, input_count, outputs,
-                  output_count);
+    const enum tandem_status status = call_make(
+        &call, context, device, op, inputs, input_count, outputs, output_count);
 
     return status == TANDEM_OK ? call_run(&call) : status;
 }
 
-enum tandem_status tandem_run(struct tandem_context *context,
-                              const struct tandem_op *op,
-                              struct tandem_tensor *const *inputs,
-                              uint32_t input_count,
-                              struct tandem_tensor *const *outputs,
-                              uint32_t output_count)
+enum tandem_status
+tandem_run(struct tandem_context *context, const struct tandem_op *op,
+           struct tandem_tensor *const *inputs, uint32_t input_count,
+           struct tandem_tensor *const *outputs, uint32_t output_count)
 {
     return tandem_run_on(context, TANDEM_ANY_DEVICE, op, inputs, input_count,
                          outputs, output_count);

@@ -23,7 +23,7 @@ struct call {
     struct tandem_tensor *const *inputs;
     struct tandem_tensor *const *outputs;
     uint32_t input_count, output_count;
-    uint32_t device;  /* the requested device, or TANDEM_ANY_DEVICE */
+    uint32_t device;          /* the requested device, or TANDEM_ANY_DEVICE */
     struct tandem_gemm *gemm; /* NULL except for tandem_matmul */
     const struct tandem_tensor_desc *input_descs[TANDEM_MAX_OPERANDS];
     const struct tandem_tensor_desc *output_descs[TANDEM_MAX_OPERANDS];
@@ -66,9 +66,8 @@ enum tandem_status call_check(const struct call *call);
 static inline struct tandem_buffer *
 call_buffer(const struct tandem_tensor *tensor, uint32_t device)
 {
-    return device == TANDEM_ANY_DEVICE
-               ? (struct tandem_buffer *)tensor->storage
-               : tensor->storage->buffers[device];
+    return device == TANDEM_ANY_DEVICE ? (struct tandem_buffer *)tensor->storage
+                                       : tensor->storage->buffers[device];
 }
 
 /* Sets desc.buffer of all operands, see call_buffer.  Locked. */

@@ -31,11 +31,11 @@ enum tandem_status storage_readable(struct storage *storage)
     }
     if (storage->poison != TANDEM_OK)
         return last_error_set(storage->poison,
-                           "the tensor's content was lost with the device "
-                           "that held it: write it again");
+                              "the tensor's content was lost with the device "
+                              "that held it: write it again");
     return last_error_set(TANDEM_INVALID_ARGUMENT,
-                       "the tensor was never written: it has no content to "
-                       "read");
+                          "the tensor was never written: it has no content to "
+                          "read");
 }
 
 /* The state of storage_to_host over its steps. */
@@ -154,8 +154,8 @@ static enum tandem_status host_settle(struct storage *storage,
     status = source_await(writer, state);
     if (status != TANDEM_OK || state->waiting)
         return status;
-    status = download(storage, writer, &storage->settled, storage->bytes > 0,
-                      state);
+    status =
+        download(storage, writer, &storage->settled, storage->bytes > 0, state);
     if (state->done && storage->host_writer == writer)
         storage->host_writer = NULL;
     return status;
@@ -173,7 +173,7 @@ static enum tandem_status host_fetch(struct storage *storage,
         storage->staging = malloc(storage->bytes);
         if (storage->staging == NULL)
             return last_error_set(TANDEM_OUT_OF_MEMORY,
-                               "no memory to bring a strided tensor home");
+                                  "no memory to bring a strided tensor home");
     }
     status = download(storage, source,
                       storage->gaps ? storage->staging : storage->host,
@@ -241,17 +241,16 @@ static bool host_needed(const struct storage *storage,
 /* Uploads the host copy, which must be current.  No other thread may own the
  * stream.  Clears an error of earlier work once and sets *recovered: the caller
  * then tries again. */
-static enum tandem_status upload(struct storage *storage,
-                                 struct device *device, bool *recovered)
+static enum tandem_status upload(struct storage *storage, struct device *device,
+                                 bool *recovered)
 {
     /* The device may have been lost during the wait for the host copy. */
     enum tandem_status status = device_open(device);
 
     if (status != TANDEM_OK)
         return status;
-    status = device->table->upload(device->stream,
-                                   storage->buffers[device->id], 0,
-                                   storage->host, storage->bytes, 0);
+    status = device->table->upload(device->stream, storage->buffers[device->id],
+                                   0, storage->host, storage->bytes, 0);
     if (status == TANDEM_OK) {
         storage->current |= device->bit;
         return TANDEM_OK;
@@ -320,9 +319,9 @@ enum tandem_status storage_host_release(struct storage *storage,
         }
         if (device->hung)
             return last_error_set(TANDEM_DEVICE_LOST,
-                               "%s is lost and may still use the tensor's "
-                               "memory: use another tensor",
-                               device->label);
+                                  "%s is lost and may still use the tensor's "
+                                  "memory: use another tensor",
+                                  device->label);
         storage->host_used &= ~(1u << id);
     }
     return TANDEM_OK;

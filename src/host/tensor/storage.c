@@ -151,8 +151,9 @@ void storages_abandon(struct tandem_context *context)
     context->leaving = NULL;
 }
 
-enum tandem_status storage_add_writable_layout(struct storage *storage,
-                                 const struct tandem_tensor_desc *desc)
+enum tandem_status
+storage_add_writable_layout(struct storage *storage,
+                            const struct tandem_tensor_desc *desc)
 {
     struct claim *claim;
 
@@ -188,9 +189,9 @@ enum tandem_status storage_host_make(struct storage *storage)
     bytes = (bytes + alignment - 1) / alignment * alignment;
     if (bytes > SIZE_MAX - PAGE_BYTES ||
         posix_memalign(&memory, alignment, (size_t)bytes) != 0)
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                           "no host memory for a tensor of %" PRIu64 " bytes",
-                           storage->bytes);
+        return last_error_set(
+            TANDEM_OUT_OF_MEMORY,
+            "no host memory for a tensor of %" PRIu64 " bytes", storage->bytes);
     storage->host = memory;
     return TANDEM_OK;
 }
@@ -213,8 +214,7 @@ static void buffer_import(struct storage *storage, struct device *device)
         (storage->bytes + IMPORT_UNIT - 1) / IMPORT_UNIT * IMPORT_UNIT;
     enum tandem_status status;
 
-    if (!(context->importing >> device->id & 1) ||
-        !storage_importable(storage))
+    if (!(context->importing >> device->id & 1) || !storage_importable(storage))
         return;
     status = answer_status(device->table->import_host(
         device->handle, storage->host, bytes, buffer));

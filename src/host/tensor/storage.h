@@ -37,7 +37,7 @@ struct storage {
     /* The address used to detect overlaps: the host address of wrapped memory,
      * otherwise a number that no other storage uses. */
     uint64_t address;
-    char *host; /* the host copy; NULL before it is allocated */
+    char *host;    /* the host copy; NULL before it is allocated */
     char *staging; /* target of a download into memory with gaps, or NULL */
     struct claim *claims;
 
@@ -61,9 +61,9 @@ struct storage {
 
     /* State of the chooser; see chooser.h. */
     float migration_credit_ns[TANDEM_MAX_DEVICES];
-    uint32_t moved;    /* bit d is set after a move to device d on credit */
-    float migration_cost_ns;    /* predicted cost of the last such move */
-    float migration_saved_ns;   /* predicted time saved by it so far */
+    uint32_t moved; /* bit d is set after a move to device d on credit */
+    float migration_cost_ns;  /* predicted cost of the last such move */
+    float migration_saved_ns; /* predicted time saved by it so far */
     uint8_t backoff;   /* consecutive moves that saved less than they cost */
     uint8_t unread;    /* consecutive results overwritten before a host read */
     bool produced;     /* a device wrote it and the host has not read it yet */
@@ -89,8 +89,9 @@ void storages_abandon(struct tandem_context *context);
 
 /* Records that the library may write the elements of `desc` to a storage with
  * gaps.  desc->byte_offset counts from the start of the storage. */
-enum tandem_status storage_add_writable_layout(struct storage *storage,
-                                 const struct tandem_tensor_desc *desc);
+enum tandem_status
+storage_add_writable_layout(struct storage *storage,
+                            const struct tandem_tensor_desc *desc);
 
 /* Both functions allocate memory, on the host or on a device, unless the
  * storage has memory there.  Content is not moved. */

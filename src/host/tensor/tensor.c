@@ -25,15 +25,15 @@ enum tandem_status tensor_check(const struct tandem_tensor *tensor,
 {
     if (!handle_live(&tensor_pool, tensor))
         return last_error_set(TANDEM_INVALID_ARGUMENT, "%s: %s", what,
-                           tensor == NULL ? "NULL, but a tensor is needed"
-                                          : "a freed or foreign tensor");
+                              tensor == NULL ? "NULL, but a tensor is needed"
+                                             : "a freed or foreign tensor");
     if (context != NULL && tensor->context != context)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: a tensor of another context", what);
+                              "%s: a tensor of another context", what);
     return context_check(tensor->context);
 }
 
-/* ---- creation ----------------------------------------------------------------- */
+/* ---- creation ---- */
 
 /* Creates a tensor and takes over the caller's reference to `storage`.  Returns
  * NULL, without taking the reference, if memory is exhausted.  Locked. */
@@ -79,25 +79,27 @@ static void desc_fill(struct tandem_tensor_desc *desc, uint32_t dtype,
 }
 
 static enum tandem_status tensor_shape_check(const char *what, uint32_t dtype,
-                                      uint32_t rank, const int64_t *shape,
-                                      uint64_t *out_bytes)
+                                             uint32_t rank,
+                                             const int64_t *shape,
+                                             uint64_t *out_bytes)
 {
     int64_t elements = 0;
     enum tandem_status status;
 
     if (rank > 0 && rank <= TANDEM_MAX_RANK && shape == NULL)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: shape is NULL with rank %u", what, rank);
+                              "%s: shape is NULL with rank %u", what, rank);
     status = check_shape(what, dtype, rank, shape, &elements);
     if (status != TANDEM_OK)
         return status;
-    if (__builtin_mul_overflow((uint64_t)elements,
-                               (uint64_t)dtype_bytes(dtype), out_bytes) ||
+    if (__builtin_mul_overflow((uint64_t)elements, (uint64_t)dtype_bytes(dtype),
+                               out_bytes) ||
         *out_bytes > INT64_MAX)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: %" PRId64 " elements of %s exceed what can be "
-                           "addressed",
-                           what, elements, dtype_name(dtype));
+                              "%s: %" PRId64
+                              " elements of %s exceed what can be "
+                              "addressed",
+                              what, elements, dtype_name(dtype));
     return TANDEM_OK;
 }
 
@@ -164,30 +166,30 @@ static enum tandem_status wrap_judge(const void *memory, uint32_t dtype,
     const uint32_t element = dtype_bytes(dtype);
     int64_t after;
     uint64_t bytes = 0;
-    enum tandem_status status = tensor_shape_check("tensor", dtype, rank, shape,
-                                            &bytes);
+    enum tandem_status status =
+        tensor_shape_check("tensor", dtype, rank, shape, &bytes);
 
     if (status != TANDEM_OK)
         return status;
     if (flags & ~(uint32_t)TANDEM_TENSOR_READ_ONLY)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "flags: 0x%x has unknown bits", flags);
+                              "flags: 0x%x has unknown bits", flags);
     if (memory == NULL && bytes > 0)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "memory: NULL for a tensor of %" PRIu64 " bytes",
-                           bytes);
+                              "memory: NULL for a tensor of %" PRIu64 " bytes",
+                              bytes);
     if ((uintptr_t)memory % element != 0)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "memory: %p is not aligned to an element of %s",
-                           memory, dtype_name(dtype));
+                              "memory: %p is not aligned to an element of %s",
+                              memory, dtype_name(dtype));
     *out_before = 0;
     *out_bytes = bytes;
     if (strides == NULL || rank == 0)
         return TANDEM_OK;
     if (!reach_find(rank, shape, strides, out_before, &after))
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "strides: they reach further than can be "
-                           "addressed");
+                              "strides: they reach further than can be "
+                              "addressed");
     *out_bytes = (uint64_t)(after - *out_before + 1) * element;
     return TANDEM_OK;
 }
@@ -210,8 +212,8 @@ enum tandem_status tandem_tensor_wrap(struct tandem_context *context,
     *out_tensor = NULL;
     status = context_check(context);
     if (status == TANDEM_OK)
-        status = wrap_judge(memory, dtype, rank, shape, strides, flags,
-                            &before, &bytes);
+        status = wrap_judge(memory, dtype, rank, shape, strides, flags, &before,
+                            &bytes);
     if (status != TANDEM_OK)
         return status;
     desc_fill(&desc, dtype, rank, shape, strides);
@@ -256,15 +258,15 @@ static enum tandem_status view_judge(const struct tandem_tensor *tensor,
                                &offset) ||
         offset < 0)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "first_element: %" PRId64 " lies before the "
-                           "tensor's memory",
-                           first_element);
+                              "first_element: %" PRId64 " lies before the "
+                              "tensor's memory",
+                              first_element);
     desc->byte_offset = (uint64_t)offset;
     if (!tensor_extent(desc, &first, &end) || end > tensor->storage->bytes)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "view: its elements leave the tensor's memory of "
-                           "%" PRIu64 " bytes",
-                           tensor->storage->bytes);
+                              "view: its elements leave the tensor's memory of "
+                              "%" PRIu64 " bytes",
+                              tensor->storage->bytes);
     return TANDEM_OK;
 }
 
@@ -303,7 +305,7 @@ enum tandem_status tandem_tensor_view(struct tandem_tensor *tensor,
     return TANDEM_OK;
 }
 
-/* ---- destruction -------------------------------------------------------------- */
+/* ---- destruction ---- */
 
 /* Unlinks and frees the tensor and drops its storage reference.  Locked. */
 static void tensor_free(struct tandem_tensor *tensor)
@@ -352,7 +354,7 @@ enum tandem_status tandem_tensor_describe(const struct tandem_tensor *tensor,
         return status;
     if (out_dtype == NULL || out_rank == NULL)
         return last_error_set(TANDEM_INVALID_ARGUMENT, "%s: NULL",
-                           out_dtype == NULL ? "out_dtype" : "out_rank");
+                              out_dtype == NULL ? "out_dtype" : "out_rank");
     *out_dtype = tensor->desc.dtype;
     *out_rank = tensor->desc.rank;
     if (shape != NULL)

@@ -52,7 +52,6 @@ void strided_copy(char *target, const int64_t *target_strides,
                   uint32_t rank, const int64_t *shape, uint32_t element_bytes);
 /* Returns true if the layout is a permutation of contiguous memory: no gaps and
  * no element twice.  Strides may be negative. */
-bool strided_dense(uint32_t rank, const int64_t *shape,
-                   const int64_t *strides);
+bool strided_dense(uint32_t rank, const int64_t *shape, const int64_t *strides);
 
 #endif

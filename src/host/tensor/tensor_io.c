@@ -19,14 +19,14 @@ static enum tandem_status bytes_check(const struct tandem_tensor *tensor,
 {
     if (bytes != tensor->bytes)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "bytes: %" PRIu64 ", but the tensor has %" PRIu64,
-                           bytes, tensor->bytes);
+                              "bytes: %" PRIu64 ", but the tensor has %" PRIu64,
+                              bytes, tensor->bytes);
     if (memory == NULL && bytes > 0)
         return last_error_set(TANDEM_INVALID_ARGUMENT, "memory: NULL");
     return TANDEM_OK;
 }
 
-/* ---- writing ---------------------------------------------------------------- */
+/* ---- writing ---- */
 
 /* Returns a device to which a contiguous part of the storage can be uploaded,
  * so that the other content need not be downloaded first.  Returns NULL if the
@@ -39,8 +39,8 @@ static struct device *part_device(const struct tandem_tensor *tensor)
     if (tensor_covers(tensor) || !tensor->contiguous || storage->gaps ||
         storage->current == 0 || (storage->current & HOST_BIT))
         return NULL;
-    device = storage->context
-                 ->devices[(uint32_t)__builtin_ctz(storage->current)];
+    device =
+        storage->context->devices[(uint32_t)__builtin_ctz(storage->current)];
     return device->state == DEVICE_OPEN ? device : NULL;
 }
 
@@ -56,9 +56,9 @@ static enum tandem_status part_write(const struct tandem_tensor *tensor,
 
     if (device->held)
         return stream_owner_wait(device, WAIT_LIMIT);
-    status = device->table->upload(
-        device->stream, storage->buffers[device->id], tensor->desc.byte_offset,
-        memory, tensor->bytes, 0);
+    status = device->table->upload(device->stream, storage->buffers[device->id],
+                                   tensor->desc.byte_offset, memory,
+                                   tensor->bytes, 0);
     if (status == TANDEM_OK) {
         storage->current = device->bit;
         *out_done = true;
@@ -114,8 +114,8 @@ static enum tandem_status content_write(struct tandem_tensor *tensor,
             return status;
     }
     shape_strides(desc->rank, desc->shape, rows);
-    strided_copy(storage->host + desc->byte_offset, desc->strides, memory,
-                 rows, desc->rank, desc->shape, dtype_bytes(desc->dtype));
+    strided_copy(storage->host + desc->byte_offset, desc->strides, memory, rows,
+                 desc->rank, desc->shape, dtype_bytes(desc->dtype));
     storage_host_wrote(storage);
     return TANDEM_OK;
 }
@@ -131,7 +131,7 @@ enum tandem_status tandem_tensor_write(struct tandem_tensor *tensor,
         return status;
     if (tensor->storage->read_only)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "tensor: its memory was wrapped read-only");
+                              "tensor: its memory was wrapped read-only");
     context_lock(tensor->context);
     status = content_write(tensor, memory);
     context_unlock(tensor->context);
@@ -145,16 +145,17 @@ enum tandem_status tandem_tensor_host_written(struct tandem_tensor *tensor)
     if (status != TANDEM_OK)
         return status;
     if (!tensor->storage->wrapped)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "tensor: its memory is the library's, only wrapped "
-                           "memory can have been written by the caller");
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT,
+            "tensor: its memory is the library's, only wrapped "
+            "memory can have been written by the caller");
     context_lock(tensor->context);
     storage_host_wrote(tensor->storage);
     context_unlock(tensor->context);
     return TANDEM_OK;
 }
 
-/* ---- reading ---------------------------------------------------------------- */
+/* ---- reading ---- */
 
 /* Locks the context and makes the host copy current.  If `release` is set, also
  * waits for device work that reads the host copy.  On success the context stays
@@ -218,8 +219,8 @@ enum tandem_status tandem_tensor_sync(struct tandem_tensor *tensor,
 }
 
 enum tandem_status tandem_tensor_host_data(struct tandem_tensor *tensor,
-                                      uint64_t timeout_ns,
-                                      const void **out_memory)
+                                           uint64_t timeout_ns,
+                                           const void **out_memory)
 {
     enum tandem_status status;
 
@@ -236,7 +237,7 @@ enum tandem_status tandem_tensor_host_data(struct tandem_tensor *tensor,
     return TANDEM_OK;
 }
 
-/* ---- residency --------------------------------------------------------------- */
+/* ---- residency ---- */
 
 /* Returns true if a current copy is available without a wait. */
 static bool content_idle(const struct storage *storage)
