@@ -1,27 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Creates, locks and destroys contexts; see context.h.
+ * The lock, the clock and the settings of a context, and its load errors; see
+ * context.h.  context_lifecycle.c creates and destroys contexts.
  */
 #include <config.h>
 
 #include "host/context/context.h"
 #include "common/last_error.h"
-#include "common/cpu_info.h"
-#include "host/device/device.h"
-#include "host/device/forced_device.h"
-#include "host/loader/loader.h"
-#include "host/context/context_options.h"
-#include "host/context/directories.h"
-#include "host/tensor/storage.h"
-#include "host/tensor/tensor.h"
-#include "host/device/device_wait.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 struct handle_pool context_pool =
     HANDLE_POOL(struct tandem_context, 0x54434f4e);
@@ -47,7 +38,7 @@ enum tandem_status context_check(const struct tandem_context *context)
     return TANDEM_OK;
 }
 
-/* ---- clock, mutex ---- */
+/* ---- clock and lock ---- */
 
 uint64_t clock_ns(void)
 {
@@ -153,18 +144,7 @@ bool context_sleep(struct tandem_context *context, uint64_t deadline_ns)
     return result == 0;
 }
 
-static void locks_make(struct tandem_context *context)
-{
-    pthread_condattr_t clock;
-
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_mutex_init(&context->mutex, NULL);
-    pthread_cond_init(&context->freed, &clock);
-    pthread_condattr_destroy(&clock);
-}
-
-/* ---- problems ---- */
+/* ---- load errors and settings ---- */
 
 void context_problem(struct tandem_context *context,
                      enum tandem_log_level level, const char *format, ...)
@@ -185,105 +165,6 @@ void context_problem(struct tandem_context *context,
     problems[context->problem_count] = strdup(line);
     if (problems[context->problem_count] != NULL)
         context->problem_count++;
-}
-
-/* ---- creation ---- */
-
-static void cache_find(struct tandem_context *context)
-{
-    char path[PATH_BYTES], why[TRUST_WHY_BYTES];
-    int directory;
-
-    if (!environment_cache(path, sizeof(path)))
-        return;
-    context->cache_path = strdup(path);
-    directory = path_writable(path, why, sizeof(why));
-    context->cache_usable = context->cache_path != NULL && directory >= 0;
-    if (directory >= 0)
-        close(directory);
-    else
-        log_message(&context->log, TANDEM_LOG_WARNING,
-                    "compiled programs and profiles are not kept in %s: %s",
-                    path, why);
-}
-
-static void locks_free(struct tandem_context *context)
-{
-    pthread_cond_destroy(&context->freed);
-    pthread_mutex_destroy(&context->mutex);
-}
-
-/* Frees the context, which may be only partly initialized. */
-static void context_free(struct tandem_context *context)
-{
-    for (uint32_t i = 0; i < context->problem_count; i++)
-        free(context->problems[i]);
-    free(context->problems);
-    free(context->backends);
-    free(context->cache_path);
-    options_free(context);
-    free(context->judged);
-    context->log.function = NULL; /* a hung device's plugin may still log */
-    if (context->generation == fork_generation)
-        locks_free(context);
-    handle_free(&context_pool, context);
-}
-
-enum tandem_status
-tandem_context_create(const struct tandem_context_options *options,
-                      struct tandem_context **out_context)
-{
-    static uint32_t serials;
-    struct tandem_context_options own;
-    struct tandem_context *context;
-    enum tandem_status status;
-
-    if (out_context == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "out_context: NULL");
-    *out_context = NULL;
-    status = options_read(options, &own);
-    if (status != TANDEM_OK)
-        return status;
-    if (!fork_watch() || (context = handle_new(&context_pool)) == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for a context");
-    context->generation = fork_generation;
-    context->serial = __atomic_add_fetch(&serials, 1, __ATOMIC_RELAXED);
-    context->forced = TANDEM_ANY_DEVICE;
-    context->next_address = UINT64_C(1) << 63;
-    locks_make(context);
-    status = options_keep(context, &own);
-    if (status == TANDEM_OK) {
-        path_environment_judge(&context->log);
-        cache_find(context);
-        processor_name(context->host_cpu, sizeof(context->host_cpu));
-        status = loader_run(context, own.plugin_path);
-    }
-    if (status == TANDEM_OK)
-        status = forced_check(context);
-    if (status != TANDEM_OK) {
-        context_free(context);
-        return status;
-    }
-    *out_context = context;
-    return TANDEM_OK;
-}
-
-void tandem_context_destroy(struct tandem_context *context)
-{
-    if (!handle_live(&context_pool, context))
-        return;
-    /* After a fork, the child must not touch the parent's devices, because the
-     * state of their drivers is undefined in the child. */
-    if (context->generation == fork_generation) {
-        context_lock(context);
-        for (uint32_t i = 0; i < context->device_count; i++)
-            wait_idle(context->devices[i], WAIT_LIMIT);
-        tensors_free(context);
-        for (uint32_t i = context->device_count; i-- > 0;)
-            device_finish(context->devices[i]);
-        context_unlock(context);
-    }
-    context_free(context);
 }
 
 const char *tandem_context_load_error(struct tandem_context *context,
