@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parser for unsigned decimal numbers in options and variables. Callable from
- * any thread. */
+/* Decimal numbers in options, variables and profiles, independent of the
+ * locale. Callable from any thread. */
 #ifndef TANDEM_COMMON_DECIMAL_H
 #define TANDEM_COMMON_DECIMAL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/* The largest double that is parsed or written. */
+#define DECIMAL_MAX 1e15
 
 /* Parses a text of digits only; returns false for any other text. A number
  * that does not fit becomes UINT64_MAX. */
 bool decimal_read(const char *text, uint64_t *out);
+/* Parses digits with at most one decimal point, and moves *text past the number
+ * and the spaces around it. Returns false and leaves *text unchanged if there
+ * are no digits or the number exceeds DECIMAL_MAX. */
+bool decimal_parse_double(const char **text, double *out);
+/* Appends `value` to the string in text[bytes], with at most three digits after
+ * the point. Returns false and appends nothing if the number does not fit or
+ * `value` is not between 0 and DECIMAL_MAX. */
+bool decimal_append_double(char *text, size_t bytes, double value);
 
 #endif

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "opencl/figure.h"
+#include "common/decimal.h"
 
 /* Of one H200 with driver 580; docs/gpu-kernels.md.  The ratios serve other
  * NVIDIA GPUs until they are measured. */

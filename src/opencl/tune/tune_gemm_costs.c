@@ -6,7 +6,7 @@
 
 #include "opencl/gemm/clblast.h"
 #include "opencl/device/device.h"
-#include "opencl/figure.h"
+#include "common/decimal.h"
 #include "opencl/queue/kernel_launch.h"
 #include "opencl/plan/operand_packing.h"
 #include "opencl/transfer/transfer.h"
@@ -131,7 +131,7 @@ static void tell(const struct findings *findings, const char *key,
     for (uint32_t i = 0; i < count && whole; i++) {
         if (i > 0)
             strcat(text, " ");
-        whole = figure_write(text, sizeof(text) - 1, values[i]);
+        whole = decimal_append_double(text, sizeof(text) - 1, values[i]);
     }
     if (whole)
         findings->sink(findings->user, full, text);
@@ -518,7 +518,7 @@ static bool time_write(char *text, size_t bytes, const struct shape *shape,
             return false;
         if (i > 0 || before > 0)
             strcat(text, i > 0 ? " " : "; ");
-        if (!figure_write(text, bytes, values[i])) {
+        if (!decimal_append_double(text, bytes, values[i])) {
             text[before] = '\0';
             return false;
         }

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "../../support/check_runner.h"
-#include "opencl/figure.h"
+#include "common/decimal.h"
 #include "opencl/device/tuning_section.h"
 
 static bool take_pair(void *user, const char *key, const char *value)
@@ -58,25 +58,25 @@ END_TEST
 START_TEST(figures_come_back)
 {
     static const double values[] = {0, 0.001, 1, 1.5, 97.25, 4000, 123456.789,
-                                    1e12, FIGURE_MAX};
+                                    1e12, DECIMAL_MAX};
     setlocale(LC_ALL, "de_DE.UTF-8");
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         char text[64] = "";
         const char *at = text;
         double value;
-        ck_assert(figure_write(text, sizeof(text), values[i]));
+        ck_assert(decimal_append_double(text, sizeof(text), values[i]));
         ck_assert(decimal_parse_double(&at, &value));
         ck_assert_double_eq_tol(value, values[i], values[i] * 1e-12 + 1e-15);
         ck_assert(*at == '\0' && strchr(text, ',') == NULL);
     }
     setlocale(LC_ALL, "C");
     char text[8] = "";
-    ck_assert(!figure_write(text, sizeof(text), -1));
-    ck_assert(!figure_write(text, sizeof(text), (double)NAN));
-    ck_assert(!figure_write(text, sizeof(text), (double)INFINITY));
-    ck_assert(!figure_write(text, 4, 1000));
-    ck_assert(figure_write(text, 5, 1000));
-    ck_assert(!figure_write(text, 5, 0));
+    ck_assert(!decimal_append_double(text, sizeof(text), -1));
+    ck_assert(!decimal_append_double(text, sizeof(text), (double)NAN));
+    ck_assert(!decimal_append_double(text, sizeof(text), (double)INFINITY));
+    ck_assert(!decimal_append_double(text, 4, 1000));
+    ck_assert(decimal_append_double(text, 5, 1000));
+    ck_assert(!decimal_append_double(text, 5, 0));
     ck_assert_str_eq(text, "1000");
 }
 END_TEST
