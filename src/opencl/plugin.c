@@ -12,6 +12,7 @@
 #include "common/struct_size.h"
 #include "config.h"
 #include "opencl/device/device.h"
+#include "opencl/device_lifecycle.h"
 #include "opencl/transfer/host_import.h"
 #include "opencl/operator_entries.h"
 #include "opencl/memory/pinned_memory.h"

@@ -1,35 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Opening, checking and closing devices.  All opens of the same hardware share
- * one cl_context, because CLBlast compiles its kernels again for each context.
- */
+/* The state of an opened device: its handle, log, health check and fork
+ * detection. */
 #include "opencl/device/device.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "common/decimal.h"
-#include "common/struct_size.h"
-#include "opencl/memory/deferred_release.h"
-#include "opencl/program/program_cache.h"
-#include "opencl/gemm/clblast.h"
-#include "opencl/device/driver_blocklist_check.h"
-#include "opencl/memory/pack_cache.h"
-#include "opencl/memory/pinned_memory.h"
-#include "opencl/device/quirks.h"
-#include "opencl/device/tuning_section.h"
-#include "opencl/device/cl_status.h"
 #include "opencl/queue/stream.h"
 
 #define DEVICE_MAGIC 0x64657663u
 
-static struct handle_pool devices =
+struct handle_pool device_handles =
     HANDLE_POOL(struct tandem_device, DEVICE_MAGIC);
-/* Guards open_count, and `context` and `opens` of each platform_device. */
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t open_count;
 static atomic_bool forked;
 
 static void note_fork(void)
@@ -55,7 +38,7 @@ void fork_detection_start(void)
 
 enum tandem_status device_check(const struct tandem_device *device)
 {
-    if (!handle_live(&devices, device))
+    if (!handle_live(&device_handles, device))
         return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "device %p is NULL, closed or foreign",
                            (const void *)device);
@@ -84,88 +67,6 @@ void device_log(struct tandem_device *device, enum tandem_log_level level,
     for (char *at = line; (at = strchr(at, '\n')) != NULL;)
         *at = ' ';
     device->log(device->log_user, level, line);
-}
-
-/* ---- contexts ---- */
-
-static void context_give(struct tandem_device *device)
-{
-    struct platform_device *hardware =
-        (struct platform_device *)device->hardware;
-    if (device->utility != NULL)
-        clReleaseCommandQueue(device->utility);
-    pthread_mutex_lock(&mutex);
-    hardware->opens--;
-    open_count--;
-    /* The next open must not share the context of a lost device. */
-    if (hardware->opens == 0 || atomic_load(&device->lost)) {
-        if (hardware->context == device->context) {
-            clReleaseContext(hardware->context);
-            hardware->context = NULL;
-        }
-    }
-    if (hardware->opens == 0)
-        parameters_restore(hardware);
-    if (open_count == 0)
-        clblast_forget();
-    clReleaseContext(device->context);
-    pthread_mutex_unlock(&mutex);
-}
-
-/* Detaches a device that is never freed.  The device keeps its context, and the
- * next open creates a new one. */
-static void context_leave(struct tandem_device *device)
-{
-    struct platform_device *hardware =
-        (struct platform_device *)device->hardware;
-    pthread_mutex_lock(&mutex);
-    hardware->opens--;
-    if (hardware->context == device->context) {
-        clReleaseContext(hardware->context);
-        hardware->context = NULL;
-    }
-    pthread_mutex_unlock(&mutex);
-}
-
-static enum tandem_status context_take(struct tandem_device *device)
-{
-    struct platform_device *hardware =
-        (struct platform_device *)device->hardware;
-    cl_context_properties properties[] = {
-        CL_CONTEXT_PLATFORM, (cl_context_properties)hardware->platform, 0};
-    cl_int code = CL_SUCCESS;
-    pthread_mutex_lock(&mutex);
-    if (hardware->context == NULL)
-        hardware->context =
-            clCreateContext(properties, 1, &hardware->id, NULL, NULL, &code);
-    /* The device holds one reference, the hardware another. */
-    if (hardware->context != NULL)
-        code = clRetainContext(hardware->context);
-    if (hardware->context != NULL && code == CL_SUCCESS) {
-        device->context = hardware->context;
-        hardware->opens++;
-        open_count++;
-    } else if (hardware->context != NULL && hardware->opens == 0) {
-        clReleaseContext(hardware->context);
-        hardware->context = NULL;
-    }
-    pthread_mutex_unlock(&mutex);
-    if (device->context != NULL)
-        device->utility =
-            clCreateCommandQueue(device->context, hardware->id, 0, &code);
-    if (device->utility != NULL) {
-        clblast_overrides_apply(device);
-        return TANDEM_OK;
-    }
-    status_from_cl(device, code, "clCreateContext or clCreateCommandQueue");
-    /* The next open must not share a context that cannot create queues. */
-    atomic_store(&device->lost, true);
-    if (device->context != NULL)
-        context_give(device);
-    char why[256];
-    snprintf(why, sizeof(why), "%s", message_get());
-    return last_error_set(TANDEM_NO_DEVICE, "open: the driver refused it: %s",
-                       why);
 }
 
 /* ---- health check ---- */
@@ -211,244 +112,4 @@ bool device_health_check(struct tandem_device *device)
     }
     clReleaseMemObject(mem);
     return answers;
-}
-
-/* ---- open and close ---- */
-
-static enum tandem_status parse_number(const char *key, const char *value,
-                                       uint64_t *out_number)
-{
-    if (decimal_read(value, out_number))
-        return TANDEM_OK;
-    return last_error_set(TANDEM_INVALID_ARGUMENT,
-                       "open: %s is \"%.40s\", not a number", key,
-                       value);
-}
-
-/* Accepts unknown keys, which belong to a later version or to another part. */
-static bool take_tuning(void *user, const char *key, const char *value)
-{
-    struct tandem_device *device = user;
-    if (strncmp(key, "gemm.", 5) == 0)
-        return costs_take(&device->routes.costs, key + 5, value);
-    if (strcmp(key, "wgmma") == 0)
-        return verdict_read(value, verdict_stamp(device->hardware),
-                            &device->verdict);
-    if (strncmp(key, "clblast.", 8) == 0)
-        return parameters_take(&device->parameters, device->hardware, key + 8,
-                               value);
-    return true;
-}
-
-/* Only warns about invalid values, because a profile affects only speed. */
-static void read_profile(struct tandem_device *device, const char *text)
-{
-    char wrong[256];
-    if (!section_read(text, take_tuning, device, wrong, sizeof(wrong)))
-        device_log(device, TANDEM_LOG_WARNING,
-                   "%s: values of the profile are ignored: %s",
-                   device->hardware->info.name, wrong);
-}
-
-/* Enables the sm_90a programs if the profile says that they passed the
- * self-test with this driver, otherwise logs the reason. */
-static void take_verdict(struct tandem_device *device)
-{
-    const char *why = verdict_tell(device->verdict);
-    if (!device->hardware->wgmma || device->tries)
-        return;
-    if (why == NULL)
-        routes_trust(&device->routes);
-    else
-        device_log(device, TANDEM_LOG_INFO,
-                   "%s: matrix products do without wgmma: %s",
-                   device->hardware->info.name, why);
-}
-
-/* Replaces *path by a copy of the value, or by NULL if the value is "". */
-static void keep_path(char **path, const char *value)
-{
-    free(*path);
-    *path = value[0] != '\0' ? strdup(value) : NULL;
-}
-
-static enum tandem_status read_options(struct tandem_device *device,
-                                       const struct tandem_open_options *from,
-                                       uint64_t *out_cap,
-                                       uint64_t *out_threads)
-{
-    enum tandem_status status = TANDEM_OK;
-    uint64_t stuck_ms = DEVICE_STUCK_MS;
-    *out_cap = 0;
-    device->stuck_ns = stuck_ms * 1000000u;
-    if (from == NULL)
-        return TANDEM_OK;
-    status = struct_size_check("open: options", "tandem_open_options",
-                               from->struct_size,
-                               TANDEM_OPEN_OPTIONS_BYTES_1_0);
-    if (status != TANDEM_OK)
-        return status;
-    if (from->count != 0 && (from->keys == NULL || from->values == NULL))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "open: options has %u keys, but keys or values is "
-                           "NULL",
-                           from->count);
-    device->log = from->log;
-    device->log_user = from->log_user;
-    const char *profile = NULL;
-    for (uint32_t i = 0; i < from->count && status == TANDEM_OK; i++) {
-        if (from->keys[i] == NULL || from->values[i] == NULL)
-            return last_error_set(TANDEM_INVALID_ARGUMENT,
-                               "open: key or value %u is NULL", i);
-        if (strcmp(from->keys[i], "memory_limit_bytes") == 0)
-            status = parse_number(from->keys[i], from->values[i], out_cap);
-        if (strcmp(from->keys[i], "pack_cache_limit_bytes") == 0)
-            status = parse_number(from->keys[i], from->values[i],
-                                  &device->pool.kept_cap);
-        if (strcmp(from->keys[i], "num_threads") == 0)
-            status = parse_number(from->keys[i], from->values[i], out_threads);
-        if (strcmp(from->keys[i], "cache_limit_bytes") == 0)
-            status = parse_number(from->keys[i], from->values[i],
-                                  &device->cache.cap_bytes);
-        if (strcmp(from->keys[i], "blocking_timeout_ms") == 0)
-            status = parse_number(from->keys[i], from->values[i], &stuck_ms);
-        if (strcmp(from->keys[i], "cache_dir") == 0)
-            keep_path(&device->cache.path, from->values[i]);
-        if (strcmp(from->keys[i], "system_cache_dir") == 0)
-            keep_path(&device->cache.system_path, from->values[i]);
-        if (strcmp(from->keys[i], "cache_world_readable") == 0)
-            device->cache.shared = strcmp(from->values[i], "1") == 0;
-        if (strcmp(from->keys[i], "profile") == 0)
-            profile = from->values[i];
-        if (strcmp(from->keys[i], "deterministic") == 0)
-            device->routes.fixed = strcmp(from->values[i], "1") == 0;
-        if (strcmp(from->keys[i], "try") == 0)
-            device->tries = strcmp(from->values[i], "1") == 0;
-        if (strcmp(from->keys[i], "test.cache") == 0)
-            device->cache.forced = strcmp(from->values[i], "1") == 0;
-        if (strcmp(from->keys[i], "test.turn_ms") == 0)
-            device->cache.turn_ms = (uint32_t)atoi(from->values[i]);
-        if (strcmp(from->keys[i], "test.exact") == 0)
-            device->pool.exact = strcmp(from->values[i], "1") == 0;
-        if (strcmp(from->keys[i], "test.has_device_scope_visibility") == 0)
-            device->has_device_scope_visibility =
-                strcmp(from->values[i], "1") == 0;
-        if (strcmp(from->keys[i], "test.transfers") == 0 &&
-            !haul_force(&device->haul, from->values[i]))
-            status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                                 "open: test.transfers is \"%.40s\", not "
-                                 "direct, ring, mapped or staged",
-                                 from->values[i]);
-        if (strcmp(from->keys[i], "test.gemm") == 0 &&
-            !routes_force(&device->routes, from->values[i]))
-            status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                                 "open: test.gemm is \"%.40s\", not clblast "
-                                 "or a kernel as large, small or skinny-1, "
-                                 "with [:SPLITS[:TILES]]",
-                                 from->values[i]);
-    }
-    device->stuck_ns =
-        stuck_ms < UINT64_MAX / 1000000u ? stuck_ms * 1000000u : 0;
-    if (status == TANDEM_OK && profile != NULL && !device->routes.fixed)
-        read_profile(device, profile);
-    if (status == TANDEM_OK)
-        take_verdict(device);
-    return status;
-}
-
-enum tandem_status device_open(uint32_t index,
-                               const struct tandem_open_options *options,
-                               struct tandem_device **out_device)
-{
-    uint64_t cap = 0, threads = 0;
-    *out_device = NULL;
-    if (device_forked())
-        return last_error_set(TANDEM_DEVICE_LOST,
-                           "open: OpenCL was used before this process was "
-                           "forked and does not work here");
-    const struct platform_device *hardware = platform_at(index);
-    if (hardware == NULL)
-        return TANDEM_NO_DEVICE;
-    deferred_release_collect_all();
-    struct tandem_device *device = handle_new(&devices);
-    if (device == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "open: out of host memory");
-    device->hardware = hardware;
-    device->has_device_scope_visibility = hardware->has_device_scope_visibility;
-    if ((hardware->quirks & QUIRK_BUSY_WAIT) != 0)
-        atomic_store(&device->waits, WAITS_BUSY);
-    cache_start(&device->cache);
-    device->haul.forced = -1;
-    device->pool.kept_cap = hardware->info.memory_bytes / KEPT_SHARE;
-    routes_start(&device->routes, hardware);
-    enum tandem_status status = read_options(device, options, &cap, &threads);
-    if (status == TANDEM_OK)
-        status = context_take(device);
-    if (status != TANDEM_OK) {
-        cache_close(device);
-        handle_free(&devices, device);
-        return status;
-    }
-    cache_open(device);
-    if (driver_warning()[0] != '\0')
-        device_log(device, TANDEM_LOG_WARNING, "%s", driver_warning());
-    pthread_mutex_init(&device->mutex, NULL);
-    pool_start(&device->pool, cap);
-    haul_start(&device->haul, threads);
-    programs_start(device);
-    *out_device = device;
-    return TANDEM_OK;
-}
-
-void device_finish(struct tandem_device *device)
-{
-    programs_finish(device);
-    context_give(device);
-    pthread_mutex_destroy(&device->mutex);
-    cache_close(device);
-    handle_free(&devices, device);
-}
-
-/* Leaks the device because work or a build does not end.  The handle becomes
- * invalid for callers, and the host's log callback is not called again. */
-static void device_leak(struct tandem_device *device, const char *what)
-{
-    device_log(device, TANDEM_LOG_ERROR,
-               "%s: %s does not end: what it may use is kept",
-               device->hardware->info.name, what);
-    device->log = NULL;
-    handle_hide(device);
-}
-
-void device_close(struct tandem_device *device)
-{
-    if (!handle_live(&devices, device) || device_forked())
-        return;
-    deferred_release_collect_all();
-    compile_stop(device);
-    while (device->streams != NULL)
-        stream_destroy(device->streams);
-    haul_finish(&device->haul);
-    if (!atomic_load(&device->stuck) &&
-        !deferred_release_finish(device, atomic_load(&device->lost)
-                                             ? DEVICE_ANSWER_NS
-                                             : device_limit(device)))
-        atomic_store(&device->stuck, true);
-    if (atomic_load(&device->stuck)) {
-        context_leave(device);
-        device_leak(device, "work");
-        return;
-    }
-    events_finish(device);
-    pinned_finish(device);
-    pool_finish(device);
-    pthread_mutex_lock(&device->programs.mutex);
-    bool orphaned = device->programs.worker_count != 0;
-    if (orphaned) {
-        device_leak(device, "a build");
-        device->programs.orphaned = true;
-    }
-    pthread_mutex_unlock(&device->programs.mutex);
-    if (!orphaned)
-        device_finish(device);
 }

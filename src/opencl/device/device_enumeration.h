@@ -10,7 +10,8 @@
 
 #include "opencl/device/cl_api.h"
 
-/* One device of one platform.  Only device.c changes it after enumeration. */
+/* One device of one platform.  Only device_lifecycle.c changes it after
+ * enumeration. */
 struct platform_device {
     cl_platform_id platform;
     cl_device_id id;
@@ -26,7 +27,8 @@ struct platform_device {
     bool tf32_to_even; /* the PTX instruction cvt.rn.tf32 exists */
     bool wgmma; /* has wgmma: compute capability 9.0 only */
     uint32_t group_limit; /* maximum work-items on a group's first axis */
-    /* The context of all opens, and their number, under a mutex of device.c. */
+    /* The context of all opens, and their number, guarded by a mutex of
+     * device_lifecycle.c. */
     cl_context context;
     uint32_t opens;
 };

@@ -6,38 +6,12 @@
 #ifndef TANDEM_OPENCL_MEMORY_BUFFER_H
 #define TANDEM_OPENCL_MEMORY_BUFFER_H
 
-#include <stdatomic.h>
 #include <tandem/backend.h>
 
-#include "common/handle_pool.h"
-#include "opencl/device/cl_api.h"
-#include "opencl/memory/block_pool.h"
+#include "opencl/objects.h"
 
 /* Work of more than one stream may still use the block. */
 #define STREAM_SEVERAL UINT64_MAX
-
-struct tandem_buffer {
-    struct handle handle;
-    struct tandem_device *device;
-    cl_mem mem;
-    struct block *block; /* NULL: the caller's memory, imported */
-    uint64_t bytes;
-    /* Where it lies in an address space of ours, in which host memory has its
-     * own addresses; for judging overlaps. */
-    uint64_t address;
-    uint32_t skew;  /* bytes past an alignment of 64 at which it starts */
-    bool internal;  /* a temporary of ours: not in the statistics' counts */
-    struct tandem_buffer *previous, *next;
-    /* The last use, and the last write: which stream, and how far in it. */
-    _Atomic uint64_t used_stream, used_serial;
-    _Atomic uint64_t written_stream, written_seqno;
-    /* What the block's former owner left under way, and the stream that has
-     * been told to wait for it. */
-    _Atomic uint64_t former_stream, former_serial, synced_stream;
-    _Atomic uint32_t poison; /* enum tandem_status */
-    _Atomic uint32_t maps;
-    struct kept *kept; /* what is kept of it; the pool's mutex */
-};
 
 void pool_start(struct pool *pool, uint64_t cap_bytes);
 /* Releases everything, live buffers included.  The device's work is done. */
@@ -52,12 +26,6 @@ enum tandem_status buffer_import(struct tandem_device *device, void *memory,
                                  struct tandem_buffer **out_buffer);
 void buffer_destroy(struct tandem_buffer *buffer);
 void pool_stats(struct tandem_device *device, struct tandem_memory_stats *out);
-
-/* 0, too, without a buffer: what is asked about before there is one. */
-static inline uint32_t buffer_misalignment(const struct tandem_buffer *buffer)
-{
-    return buffer != NULL ? buffer->skew : 0;
-}
 
 bool buffer_live(const struct tandem_buffer *buffer);
 /* INVALID_ARGUMENT for a freed, foreign or mapped buffer. */

@@ -10,6 +10,7 @@
 
 #include "common/thread_state_guard.h"
 #include "opencl/device/device.h"
+#include "opencl/device_lifecycle.h"
 #include "opencl/gemm/clblast.h"
 #include "opencl/program/kernel_variants.h"
 

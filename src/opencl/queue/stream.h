@@ -9,62 +9,7 @@
 #define TANDEM_OPENCL_QUEUE_STREAM_H
 
 #include "opencl/device/device.h"
-#include "opencl/plan/plan.h"
-#include "opencl/queue/upload_staging.h"
-
-/* A stream's own kernel of a variant, with the arguments set last. */
-struct stream_kernel {
-    uint64_t key; /* 0: an empty slot */
-    cl_kernel kernel;
-    /* Blocks by their address, which is never used again; 0: another. */
-    uint64_t bound[STEP_BUFFERS];
-    uint32_t param_bytes; /* of what is set; 0: nothing yet */
-    unsigned char *params;
-};
-
-/* CLBlast's answers on temporary memory, by shape. */
-struct gemm_memo {
-    uint64_t shape[8];
-    size_t temp_bytes;
-};
-#define GEMM_MEMOS 16u
-
-/* See readback_buffer.h. */
-struct readback {
-    void *memory; /* pinned; NULL: not made */
-    bool refused;
-};
-
-struct tandem_stream {
-    struct handle handle;
-    struct tandem_device *device;
-    cl_command_queue queue;
-    uint64_t id; /* of the device's streams, from 1, never used again */
-    uint32_t flags;
-    uint32_t users; /* its owner, and who waits for it; device.mutex */
-    _Atomic uint64_t issued, completed, flushed; /* serials of commands */
-    _Atomic uint64_t pending; /* bytes that work under way uses; event_wait.c */
-    _Atomic uint32_t status;                     /* the sticky error */
-    char message[256]; /* of status: stream_fail's and stream_tell's */
-    struct stream_kernel *kernels; /* open addressing by key */
-    uint32_t kernel_slots, kernel_count;
-    struct gemm_memo memos[GEMM_MEMOS];
-    struct staging staging;
-    struct readback readback;
-    struct tandem_buffer *counters; /* PLAN_COUNTERS; NULL: not made */
-    atomic_bool counters_clear;     /* all 0 */
-    struct tandem_stream *previous, *next;
-};
-
-struct tandem_event {
-    struct handle handle;
-    struct tandem_device *device;
-    cl_event event;
-    uint64_t stream, serial;
-    bool profiling;
-    _Atomic bool passed;
-    struct tandem_event *previous, *next;
-};
+#include "opencl/memory/buffer.h"
 
 enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
                                  struct tandem_stream **out_stream);

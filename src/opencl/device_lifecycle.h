@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens and closes devices.  Any thread. */
+#ifndef TANDEM_OPENCL_DEVICE_LIFECYCLE_H
+#define TANDEM_OPENCL_DEVICE_LIFECYCLE_H
+
+#include <tandem/backend.h>
+
+enum tandem_status device_open(uint32_t index,
+                               const struct tandem_open_options *options,
+                               struct tandem_device **out_device);
+void device_close(struct tandem_device *device);
+/* Frees the device.  Called by device_close, or by the last build thread if
+ * device_close did not wait for its build. */
+void device_finish(struct tandem_device *device);
+
+#endif
