@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Adds entries to a draft of a profile.  The checks accept only values that
- * profile_parser.c accepts.  Only one thread at a time may use a draft.
+ * Adds entries to a profile.  The checks accept only values that
+ * profile_parser.c accepts.  Only one thread at a time may use a profile.
  */
 #include <config.h>
 
@@ -24,7 +24,7 @@ static enum tandem_status number_check(const char *what, double value,
 enum tandem_status tandem_profile_set_scalar(struct tandem_profile *profile,
                                              const char *name, double value)
 {
-    enum tandem_status status = draft_check(profile);
+    enum tandem_status status = profile_check(profile);
 
     if (status == TANDEM_OK && name == NULL)
         status = last_error_set(TANDEM_INVALID_ARGUMENT, "name: NULL");
@@ -35,7 +35,7 @@ enum tandem_status tandem_profile_set_scalar(struct tandem_profile *profile,
         status = number_check(name, value, 0, COST_NS_MAX);
     if (status == TANDEM_OK &&
         json_object_set_new(profile->scalars, name, json_real(value)) != 0)
-        status = draft_memory_fail();
+        status = profile_memory_fail();
     return status;
 }
 
@@ -74,14 +74,14 @@ static bool point_put(struct tandem_profile *profile, const char *curve,
         json_decref(points);
         return false;
     }
-    return draft_member_add(profile->curves, curve, points) != NULL;
+    return json_member_add(profile->curves, curve, points) != NULL;
 }
 
 enum tandem_status
 tandem_profile_add_curve_point(struct tandem_profile *profile,
                                const char *curve, double x, double ns)
 {
-    enum tandem_status status = draft_check(profile);
+    enum tandem_status status = profile_check(profile);
     json_t *points;
     size_t place;
     bool same;
@@ -105,7 +105,7 @@ tandem_profile_add_curve_point(struct tandem_profile *profile,
                               CURVE_POINTS);
     if (!point_put(profile, curve, points, place, same,
                    json_pack("[f, f]", x, ns)))
-        return draft_memory_fail();
+        return profile_memory_fail();
     return TANDEM_OK;
 }
 
@@ -113,7 +113,7 @@ enum tandem_status tandem_profile_add_gemm_point(struct tandem_profile *profile,
                                                  int64_t m, int64_t n,
                                                  int64_t k, double ns)
 {
-    enum tandem_status status = draft_check(profile);
+    enum tandem_status status = profile_check(profile);
 
     if (status == TANDEM_OK)
         status = number_check("m", (double)m, 1, COST_SIZE_MAX);
@@ -130,7 +130,7 @@ enum tandem_status tandem_profile_add_gemm_point(struct tandem_profile *profile,
         json_array_append_new(profile->gemm,
                               json_pack("[I, I, I, f]", (json_int_t)m,
                                         (json_int_t)n, (json_int_t)k, ns)) != 0)
-        status = draft_memory_fail();
+        status = profile_memory_fail();
     return status;
 }
 
@@ -165,7 +165,7 @@ static bool text_utf8(const char *text)
 enum tandem_status tandem_profile_set_tuning(struct tandem_profile *profile,
                                              const char *key, const char *value)
 {
-    enum tandem_status status = draft_check(profile);
+    enum tandem_status status = profile_check(profile);
 
     if (status == TANDEM_OK && (key == NULL || value == NULL))
         status = last_error_set(TANDEM_INVALID_ARGUMENT, "%s: NULL",
@@ -181,7 +181,7 @@ enum tandem_status tandem_profile_set_tuning(struct tandem_profile *profile,
                                 "\"%.64s\": key or value is not UTF-8", key);
     if (status == TANDEM_OK &&
         json_object_set_new(profile->tuning, key, json_string(value)) != 0)
-        status = draft_memory_fail();
+        status = profile_memory_fail();
     return status;
 }
 
@@ -189,7 +189,7 @@ enum tandem_status tandem_profile_set_op_blocked(struct tandem_profile *profile,
                                                  uint32_t op, uint32_t rejected)
 {
     const struct operator_row *row = operator_row(op);
-    enum tandem_status status = draft_check(profile);
+    enum tandem_status status = profile_check(profile);
     size_t place = 0;
 
     if (status == TANDEM_OK && row == NULL)
@@ -207,7 +207,7 @@ enum tandem_status tandem_profile_set_op_blocked(struct tandem_profile *profile,
     } else if (rejected != 0 &&
                json_array_append_new(profile->rejected,
                                      json_string(row->name)) != 0) {
-        status = draft_memory_fail();
+        status = profile_memory_fail();
     }
     return status;
 }

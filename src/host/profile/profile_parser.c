@@ -53,8 +53,7 @@ static bool scalars_parse(json_t *scalars, struct cost_model *model,
 
     if (scalars != NULL && !json_is_object(scalars))
         return problem_set(problem, "no object for", "scalars");
-    json_object_foreach(scalars, name, value)
-    {
+    json_object_foreach (scalars, name, value) {
         const uint32_t index = cost_scalar_find(name);
         double ns;
 
@@ -96,8 +95,7 @@ static bool curves_parse(json_t *curves, struct cost_model *model,
 
     if (curves != NULL && !json_is_object(curves))
         return problem_set(problem, "no object for", "curves");
-    json_object_foreach(curves, name, value)
-    {
+    json_object_foreach (curves, name, value) {
         const uint32_t index = cost_curve_find(name);
 
         if (index == COST_CURVES)
@@ -190,8 +188,7 @@ static bool tuning_parse(json_t *tuning, char **out_text,
         return problem_set(problem, "no object for", "tuning");
     if (json_object_size(tuning) > PROFILE_TUNING_MAX)
         return problem_set(problem, "too many pairs in", "tuning");
-    json_object_foreach(tuning, key, value)
-    {
+    json_object_foreach (tuning, key, value) {
         if (!json_is_string(value) ||
             json_string_length(value) > PROFILE_TUNING_MAX)
             return problem_set(problem, "no valid text for the parameter", key);

@@ -20,8 +20,9 @@
 #define PROFILE_FORMAT 1
 #define PROFILE_BYTES_MAX (1u << 20)
 #define PROFILE_NAME_BYTES 256u
-#define PROFILE_TUNING_MAX 4096u /* limit for pairs, and for a value's bytes   \
-                                  */
+#define PROFILE_TUNING_MAX                                                     \
+    4096u /* limit for pairs, and for a value's bytes                          \
+           */
 
 /* Identifies the device and host that a profile was measured on. */
 struct profile_key {
