@@ -114,9 +114,13 @@ enum tandem_status call_launch(const struct call *call, struct record *record,
 /* Updates the device, the storages and the chooser after a launch. */
 void call_launched(struct record *record, struct device *device);
 
-/* explanation.c: returns the calling thread's record of this context, allocated
- * at first use, or NULL if memory is exhausted.  The thread owns the record. */
+/* placement_decision.c: returns the calling thread's record of this context,
+ * allocated at first use, or NULL if memory is exhausted.  The thread owns the
+ * record. */
 struct record *record_get(const struct tandem_context *context);
+/* Returns the calling thread's record, which may belong to another context, or
+ * NULL if the thread has none. */
+struct record *record_find(const struct tandem_context *context);
 /* Fills `out` from `record`; predicts devices not predicted yet.  Locked. */
 void explanation_fill(struct tandem_context *context, struct record *record,
                       struct tandem_explanation *out);
