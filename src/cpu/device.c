@@ -16,51 +16,6 @@
 #include "cpu/gemm/blas_guard.h"
 #include "cpu/objects.h"
 
-struct handle_pool device_pool = HANDLE_POOL(struct tandem_device, 0x63646576u);
-
-/* ---- lists -------------------------------------------------------------- */
-
-void owned_link(struct owned **list, struct owned *object)
-{
-    object->previous = NULL;
-    object->next = *list;
-    if (*list != NULL)
-        (*list)->previous = object;
-    *list = object;
-}
-
-void owned_unlink(struct owned **list, struct owned *object)
-{
-    if (object->next != NULL)
-        object->next->previous = object->previous;
-    if (object->previous != NULL)
-        object->previous->next = object->next;
-    else
-        *list = object->next;
-}
-
-void *owned_new(struct handle_pool *pool, struct tandem_device *device,
-                struct owned **list)
-{
-    struct owned *object = handle_new(pool);
-    if (object == NULL)
-        return NULL;
-    object->device = device;
-    pthread_mutex_lock(&device->mutex);
-    owned_link(list, object);
-    pthread_mutex_unlock(&device->mutex);
-    return object;
-}
-
-void owned_free(struct handle_pool *pool, struct owned **list, void *object)
-{
-    struct owned *owned = object;
-    pthread_mutex_lock(&owned->device->mutex);
-    owned_unlink(list, owned);
-    pthread_mutex_unlock(&owned->device->mutex);
-    handle_free(pool, object);
-}
-
 /* ---- description -------------------------------------------------------- */
 
 static void info_fill(struct tandem_device_info *info)
@@ -167,14 +122,6 @@ settings_read(const struct tandem_open_options *options, struct settings *out)
             return status;
     }
     return TANDEM_OK;
-}
-
-enum tandem_status device_check(const struct tandem_device *device)
-{
-    if (handle_live(&device_pool, device))
-        return TANDEM_OK;
-    return last_error_set(TANDEM_INVALID_ARGUMENT, "the device is %s",
-                       device == NULL ? "NULL" : "not open");
 }
 
 static void device_log(const struct tandem_open_options *options,

@@ -10,29 +10,12 @@
 #include "common/fp_environment.h"
 #include "common/last_error.h"
 #include "common/operator_table.h"
-#include "cpu/objects.h"
+#include "cpu/gemm/gemm.h"
 #include "cpu/kernels/elementwise.h"
+#include "cpu/objects.h"
 
 /* Larger calls take the general path, which can use several threads. */
 #define FAST_ELEMENTS 8192
-
-enum tandem_status buffer_span(const void *user,
-                               const struct tandem_buffer *buffer,
-                               struct memory_span *out)
-{
-    if (!handle_live(&buffer_pool, buffer))
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "the buffer is %s",
-                           buffer == NULL ? "NULL" : "not one, or was freed");
-    if (buffer->owned.device != user)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "the buffer is of another device");
-    if (__atomic_load_n(&buffer->maps, __ATOMIC_RELAXED) != 0)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "the buffer is mapped: unmap it first");
-    out->base = (uint64_t)(uintptr_t)buffer->base;
-    out->bytes = buffer->bytes;
-    return TANDEM_OK;
-}
 
 /* ---- the fast path ------------------------------------------------------ */
 
@@ -184,8 +167,6 @@ static bool launch_fast(const struct work *work)
     return true;
 }
 
-/* ---- general path ------------------------------------------------------- */
-
 static void work_run(const struct work *work)
 {
     switch (operator_row(work->op->id)->op_class) {
@@ -224,8 +205,61 @@ static void work_run(const struct work *work)
     }
 }
 
-static enum tandem_status launch_checked(struct tandem_stream *stream,
-                                         const struct work *work)
+/* ---- GEMM --------------------------------------------------------------- */
+
+/* Computes a GEMM by blocks, with a workspace from the device's memory. */
+static enum tandem_status gemm_run_blocks(struct tandem_device *device,
+                                          struct gemm_call *call)
+{
+    struct gemm_job job;
+    struct tandem_buffer *workspace = NULL;
+    parallel_gemm_prepare(&job, call);
+    if (job.workspace_bytes > 0) {
+        enum tandem_status status =
+            memory_alloc(device, job.workspace_bytes, &workspace);
+        if (status != TANDEM_OK && parallel_gemm_needs_workspace(&job))
+            return status;
+    }
+    parallel_gemm_run(&job, workspace == NULL ? NULL : workspace->base);
+    memory_free(workspace);
+    return TANDEM_OK;
+}
+
+/* Computes a GEMM whose arguments check_gemm has checked.  The caller has set
+ * the plugin's floating-point environment. */
+static enum tandem_status gemm_run_checked(struct tandem_device *device,
+                                           const struct tandem_gemm *gemm)
+{
+    struct tandem_gemm normalized;
+    struct gemm_call call;
+    gemm_args_normalize(&normalized, gemm);
+    enum tandem_status status =
+        gemm_prepare(&call, &normalized, device->kernels, device->pool);
+    if (status != TANDEM_OK || normalized.m == 0 || normalized.n == 0)
+        return status;
+    if (!gemv_supports(&call))
+        return gemm_run_blocks(device, &call);
+    gemv_run(&call);
+    return TANDEM_OK;
+}
+
+enum tandem_status gemm_run(struct tandem_stream *stream,
+                            const struct tandem_gemm *gemm)
+{
+    enum tandem_status status = stream_check(stream);
+    if (status == TANDEM_OK)
+        status = check_gemm(gemm, buffer_span, stream->owned.device);
+    if (status != TANDEM_OK)
+        return status;
+    struct float_env host = float_env_enter();
+    status = gemm_run_checked(stream->owned.device, gemm);
+    float_env_leave(host);
+    return status;
+}
+
+/* ---- general path ------------------------------------------------------- */
+
+static enum tandem_status launch_checked(const struct work *work)
 {
     enum tandem_status status =
         check_op(work->op, work->inputs, work->input_count, work->outputs,
@@ -233,7 +267,7 @@ static enum tandem_status launch_checked(struct tandem_stream *stream,
     if (status != TANDEM_OK)
         return status;
     if (work->op->id == TANDEM_OP_GEMM)
-        return gemm_run(stream, work->op->gemm);
+        return gemm_run_checked(work->device, work->op->gemm);
     work_run(work);
     return TANDEM_OK;
 }
@@ -266,7 +300,7 @@ enum tandem_status launch_run(struct tandem_stream *stream,
     enum tandem_status status = TANDEM_OK;
     struct float_env host = float_env_enter();
     if (!launch_fast(&work))
-        status = launch_checked(stream, &work);
+        status = launch_checked(&work);
     float_env_leave(host);
     return status;
 }

@@ -18,8 +18,6 @@
 #define BLOCK_ALIGNMENT 64u
 #define PAGE_ALIGNMENT 4096u
 
-struct handle_pool buffer_pool = HANDLE_POOL(struct tandem_buffer, 0x63627566u);
-
 /* Base of imports of 0 bytes, because arithmetic on NULL is undefined. */
 static unsigned char empty_import[1];
 

@@ -70,6 +70,26 @@ struct tandem_buffer {
 
 extern struct handle_pool device_pool, stream_pool, event_pool, buffer_pool;
 
+/* ---- objects.c ---------------------------------------------------------- */
+
+/* Return TANDEM_OK if the handle is live, else set the last error. */
+enum tandem_status device_check(const struct tandem_device *device);
+enum tandem_status stream_check(const struct tandem_stream *stream);
+enum tandem_status event_check(const struct tandem_event *event);
+/* address_range_fn that check_op calls: writes the memory range of buffer.
+ * Fails unless buffer is live, unmapped and belongs to the device `user`. */
+enum tandem_status buffer_span(const void *user,
+                               const struct tandem_buffer *buffer,
+                               struct memory_span *out);
+/* Allocates an object from pool and adds it to the device's list.  Returns NULL
+ * if memory is exhausted.  Locks the device's mutex, as owned_free does. */
+void *owned_new(struct handle_pool *pool, struct tandem_device *device,
+                struct owned **list);
+void owned_free(struct handle_pool *pool, struct owned **list, void *object);
+/* The caller of owned_link and owned_unlink holds the device's mutex. */
+void owned_link(struct owned **list, struct owned *object);
+void owned_unlink(struct owned **list, struct owned *object);
+
 /* ---- device.c: called from any thread ----------------------------------- */
 
 enum tandem_status device_count(uint32_t *out_count);
@@ -79,16 +99,6 @@ enum tandem_status device_open(uint32_t index,
                                const struct tandem_open_options *options,
                                struct tandem_device **out_device);
 void device_close(struct tandem_device *device);
-/* Returns TANDEM_OK if device is open, else sets the last error. */
-enum tandem_status device_check(const struct tandem_device *device);
-/* Allocates an object from pool and adds it to the device's list.  Returns NULL
- * if memory is exhausted.  Locks the device's mutex, as owned_free does. */
-void *owned_new(struct handle_pool *pool, struct tandem_device *device,
-                struct owned **list);
-void owned_free(struct handle_pool *pool, struct owned **list, void *object);
-/* The caller of owned_link and owned_unlink holds the device's mutex. */
-void owned_link(struct owned **list, struct owned *object);
-void owned_unlink(struct owned **list, struct owned *object);
 
 /* ---- memory.c ----------------------------------------------------------- */
 
@@ -140,7 +150,6 @@ enum tandem_status transfer_unmap(struct tandem_stream *stream,
 enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
                                  struct tandem_stream **out_stream);
 void stream_destroy(struct tandem_stream *stream);
-enum tandem_status stream_check(const struct tandem_stream *stream);
 enum tandem_status stream_query(struct tandem_stream *stream);
 enum tandem_status stream_synchronize(struct tandem_stream *stream,
                                       uint64_t timeout_ns);
@@ -168,12 +177,6 @@ enum tandem_status launch_run(struct tandem_stream *stream,
                               uint32_t input_count,
                               const struct tandem_tensor_desc *const *outputs,
                               uint32_t output_count);
-
-/* ---- gemm.c ------------------------------------------------------------- */
-
-/* Returns TANDEM_UNSUPPORTED if a dimension exceeds the range of the BLAS's
- * integers.  gemm has passed check_gemm. */
-enum tandem_status gemm_supports(const struct tandem_gemm *gemm);
 enum tandem_status gemm_run(struct tandem_stream *stream,
                             const struct tandem_gemm *gemm);
 
@@ -204,11 +207,5 @@ static inline void *tensor_data(const struct tandem_tensor_desc *tensor)
 {
     return tensor->buffer->base + tensor->byte_offset;
 }
-
-/* address_range_fn that check_op calls: writes the memory range of buffer.
- * Fails unless buffer is live, unmapped and belongs to the device `user`. */
-enum tandem_status buffer_span(const void *user,
-                               const struct tandem_buffer *buffer,
-                               struct memory_span *out);
 
 #endif

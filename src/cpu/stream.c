@@ -12,9 +12,6 @@
 #include "common/last_error.h"
 #include "cpu/objects.h"
 
-struct handle_pool stream_pool = HANDLE_POOL(struct tandem_stream, 0x63737472u);
-struct handle_pool event_pool = HANDLE_POOL(struct tandem_event, 0x63657674u);
-
 enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
                                  struct tandem_stream **out_stream)
 {
@@ -44,14 +41,6 @@ void stream_destroy(struct tandem_stream *stream)
         owned_free(&stream_pool, &stream->owned.device->streams, stream);
 }
 
-enum tandem_status stream_check(const struct tandem_stream *stream)
-{
-    if (handle_live(&stream_pool, stream))
-        return TANDEM_OK;
-    return last_error_set(TANDEM_INVALID_ARGUMENT, "the stream is %s",
-                       stream == NULL ? "NULL" : "not one, or was destroyed");
-}
-
 enum tandem_status stream_query(struct tandem_stream *stream)
 {
     return stream_check(stream);
@@ -62,14 +51,6 @@ enum tandem_status stream_synchronize(struct tandem_stream *stream,
 {
     (void)timeout_ns;
     return stream_check(stream);
-}
-
-static enum tandem_status event_check(const struct tandem_event *event)
-{
-    if (handle_live(&event_pool, event))
-        return TANDEM_OK;
-    return last_error_set(TANDEM_INVALID_ARGUMENT, "the event is %s",
-                       event == NULL ? "NULL" : "not one, or was destroyed");
 }
 
 enum tandem_status stream_wait_event(struct tandem_stream *stream,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parallel matrix products.  Each task computes a block of c (a region) by the
- * single-threaded CBLAS.  If c is small and k is large, k is split into parts,
- * whose sums are added at the end (split-k).  The CBLAS packs an operand again
- * for each region that needs it, but unlike the CBLAS's own threading this
- * keeps all cores busy for batches of small products and for long, narrow ones.
- * 16-bit operands are converted to f32 in a workspace (a room), one slab of k
- * at a time.  A depth is an extent along k.  Callable from any thread.
+ * Parallel GEMM.  Each task computes a block of c by the single-threaded CBLAS.
+ * If c is small and k is large, k is split into ranges, whose results are added
+ * at the end (split-k).  The CBLAS packs an operand again for each block that
+ * needs it, but unlike the CBLAS's own threading this keeps all cores busy for
+ * batches of small GEMMs and for long, narrow ones.  16-bit operands are
+ * converted to f32 in the workspace, one range of k at a time.  Callable from
+ * any thread.
  */
 #include "config.h"
 
@@ -17,75 +17,53 @@
 #include "cpu/gemm/blas_guard.h"
 #include "cpu/gemm/gemm.h"
 
-/* Sides of regions are multiples of the CBLAS kernels' block sizes. */
-#define GRAIN_ROWS 8
-#define GRAIN_COLUMNS 32
+/* Sides of blocks are multiples of the CBLAS kernels' block sizes. */
+#define BLOCK_ROW_MULTIPLE 8
+#define BLOCK_COLUMN_MULTIPLE 32
 /* Multiplications per thread below which fewer threads are used. */
-#define REGION_LEAST 65536
+#define MIN_THREAD_WORK 65536
 /* Estimated cost of packing an element, in multiplications. */
 #define PACK_COST 16.0
-/* Maximum sides of a region, and depth of a slab, with 16-bit types. */
-#define WIDE_ROWS 512
-#define WIDE_COLUMNS 1024
-#define WIDE_DEPTHS 512
-/* Constants of slab_depth. */
-#define CHAIN_ELEMENTS 4096
-#define CHAIN_TERMS 512
+/* Maximum extents of a block, and of k in one BLAS call, with 16-bit types. */
+#define MAX_16BIT_ROWS 512
+#define MAX_16BIT_COLUMNS 1024
+#define MAX_16BIT_DEPTH 512
+/* Constants of max_terms. */
+#define SMALL_KERNEL_ELEMENTS 4096
+#define SMALL_KERNEL_TERMS 512
 #define VECTOR_TERMS 4096
-#define FEW_ROWS 8
-/* k is split if c has at most PART_ELEMENTS elements and k is at least
- * PART_LEAST, into at most PARTS parts of at least PART_DEPTH each. */
-#define PART_ELEMENTS 16384
-#define PART_LEAST 4096
-#define PART_DEPTH 1024
-#define PARTS 64
-/* f32 elements in a cache line. */
-#define LINE 16
+#define TINY_SIDE 8
+/* k is split if c has at most MAX_SPLIT_ELEMENTS elements and k is at least
+ * MIN_SPLIT_K, into at most MAX_SPLITS ranges of at least MIN_SPLIT_DEPTH. */
+#define MAX_SPLIT_ELEMENTS 16384
+#define MIN_SPLIT_K 4096
+#define MIN_SPLIT_DEPTH 1024
+#define MAX_SPLITS 64
+#define CACHE_LINE_FLOATS 16
 /* Maximum threads inside the CBLAS at a time.  OpenBLAS prints a warning above
  * the number that it was built for, which is at least 64. */
-#define THREADS 64
+#define MAX_BLAS_THREADS 64
 
-/* Partition of a product into regions and parts, with its workspace. */
-struct tiles {
-    struct product *product;
-    const struct tandem_gemm *gemm;
-    struct pool *pool;
-    void (*widen_ab)(float *y, const uint16_t *x, int64_t n); /* or NULL */
-    void (*widen_c)(float *y, const uint16_t *x, int64_t n);
-    void (*narrow_c)(uint16_t *y, const float *x, int64_t n); /* or NULL */
-    bool ta, tb;
-    int64_t threads;
-    /* Maximum extents of a region, and the number of regions. */
-    int64_t rows, columns, depth;
-    int64_t row_regions, column_regions, parts;
-    /* Workspace of one thread for each matrix, in f32 elements; 0 if the matrix
-     * is used in place. */
-    int64_t a_room, b_room, c_room;
-    struct tandem_buffer *memory;
-    float *rooms, *sums; /* sums holds the results of the parts in order */
-    atomic_uchar *taken; /* THREADS flags: workspace slot is in use */
-};
-
-/* One region, or one part of a region, that a thread computes. */
-struct region {
-    const struct tiles *tiles;
+/* The part of c, and of k, that one task computes. */
+struct block {
+    const struct gemm_job *job;
     int64_t batch, row, column, from; /* `from` is the first index of k */
-    int64_t rows, columns, depth;
-    float *a, *b; /* workspaces for converted slabs */
+    int64_t rows, columns, depth;     /* depth is the extent along k */
+    float *a, *b;                     /* workspace for converted operands */
     float *c;
     int64_t ld;
     float alpha, beta;
-    bool whole; /* covers all of k: bias and activation follow at once */
+    bool is_unsplit; /* covers all of k: bias and activation follow at once */
 };
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t min64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-static int64_t pieces(int64_t n, int64_t piece)
+static int64_t ceil_div(int64_t n, int64_t divisor)
 {
-    return (n + piece - 1) / piece;
+    return (n + divisor - 1) / divisor;
 }
 
 static unsigned char *matrix_at(const struct tandem_matrix *matrix,
@@ -97,371 +75,367 @@ static unsigned char *matrix_at(const struct tandem_matrix *matrix,
            at * (int64_t)TANDEM_DTYPE_BYTES(dtype);
 }
 
-/* ---- one region --------------------------------------------------------- */
+/* ---- one block ---------------------------------------------------------- */
 
-/* Prepares c before the product is added: converts a 16-bit c to f32 if beta is
- * not 0.  `scaled` means that no product follows, so beta is applied here. */
-static void rows_begin(const struct region *region, bool scaled)
+/* Prepares c before BLAS calls add to it: converts a 16-bit c to f32 if beta is
+ * not 0.  no_product means that no BLAS call follows, so beta is applied here.
+ */
+static void block_begin(const struct block *block, bool no_product)
 {
-    const struct tiles *tiles = region->tiles;
-    const struct tandem_gemm *gemm = tiles->gemm;
-    bool widened =
-        region->whole && tiles->narrow_c != NULL && region->beta != 0;
-    for (int64_t i = 0; (widened || scaled) && i < region->rows; i++) {
-        float *c = region->c + i * region->ld;
-        if (widened)
-            tiles->widen_c(c,
-                           (const uint16_t *)(const void *)matrix_at(
-                               &gemm->c, gemm->c_dtype, region->batch,
-                               region->row + i, region->column),
-                           region->columns);
-        for (int64_t j = 0; scaled && j < region->columns; j++)
-            c[j] = region->beta == 0 ? 0.0f : c[j] * region->beta;
+    const struct gemm_job *job = block->job;
+    const struct tandem_gemm *gemm = job->gemm;
+    bool converts =
+        block->is_unsplit && job->f32_to_c != NULL && block->beta != 0;
+    for (int64_t i = 0; (converts || no_product) && i < block->rows; i++) {
+        float *c = block->c + i * block->ld;
+        if (converts)
+            job->c_to_f32(c,
+                          (const uint16_t *)(const void *)matrix_at(
+                              &gemm->c, gemm->c_dtype, block->batch,
+                              block->row + i, block->column),
+                          block->columns);
+        for (int64_t j = 0; no_product && j < block->columns; j++)
+            c[j] = block->beta == 0 ? 0.0f : c[j] * block->beta;
     }
 }
 
 /* Applies bias and activation, and converts the result to c's type. */
-static void rows_end(const struct region *region)
+static void block_finish(const struct block *block)
 {
-    const struct tiles *tiles = region->tiles;
-    const struct tandem_gemm *gemm = tiles->gemm;
+    const struct gemm_job *job = block->job;
+    const struct tandem_gemm *gemm = job->gemm;
     if (gemm->bias_kind == TANDEM_BIAS_NONE &&
-        gemm->activation == TANDEM_OP_INVALID && tiles->narrow_c == NULL)
+        gemm->activation == TANDEM_OP_INVALID && job->f32_to_c == NULL)
         return;
-    for (int64_t i = 0; i < region->rows; i++) {
-        float *c = region->c + i * region->ld;
-        product_row_finish(tiles->product, c, region->row + i, region->column,
-                           region->columns);
-        if (tiles->narrow_c != NULL)
-            tiles->narrow_c((uint16_t *)(void *)matrix_at(
-                                &gemm->c, gemm->c_dtype, region->batch,
-                                region->row + i, region->column),
-                            c, region->columns);
+    for (int64_t i = 0; i < block->rows; i++) {
+        float *c = block->c + i * block->ld;
+        gemm_epilogue_apply(job->call, c, block->row + i, block->column,
+                            block->columns);
+        if (job->f32_to_c != NULL)
+            job->f32_to_c((uint16_t *)(void *)matrix_at(
+                              &gemm->c, gemm->c_dtype, block->batch,
+                              block->row + i, block->column),
+                          c, block->columns);
     }
 }
 
 /* Returns rows x columns elements of an operand, from (row, column) on, as f32:
- * in place, or converted into `room`.  *out_ld is the row pitch in elements. */
-static const float *operand_take(const struct region *region, float *room,
-                                 const struct tandem_matrix *matrix,
-                                 int64_t row, int64_t column, int64_t rows,
-                                 int64_t columns, int *out_ld)
+ * in place, or converted into `space`.  *out_ld is the row pitch in elements.
+ */
+static const float *operand_as_f32(const struct block *block, float *space,
+                                   const struct tandem_matrix *matrix,
+                                   int64_t row, int64_t column, int64_t rows,
+                                   int64_t columns, int *out_ld)
 {
-    const struct tiles *tiles = region->tiles;
+    const struct gemm_job *job = block->job;
     const unsigned char *from =
-        matrix_at(matrix, tiles->gemm->dtype, region->batch, row, column);
+        matrix_at(matrix, job->gemm->dtype, block->batch, row, column);
     *out_ld = (int)matrix->ld;
-    if (tiles->widen_ab == NULL)
+    if (job->ab_to_f32 == NULL)
         return (const float *)(const void *)from;
     const uint16_t *x = (const uint16_t *)(const void *)from;
     for (int64_t i = 0; i < rows; i++)
-        tiles->widen_ab(room + i * columns, x + i * matrix->ld, columns);
+        job->ab_to_f32(space + i * columns, x + i * matrix->ld, columns);
     *out_ld = (int)columns;
-    return room;
+    return space;
 }
 
 /*
- * Returns how much of k one call of the CBLAS sums.  OpenBLAS blocks large
- * products along k, but its kernels for small products accumulate all of k in
- * one f32, which is too inaccurate for terms of one sign.  If a's rows lie
- * along k, and b's do too or the region is tiny, the kernels accumulate in the
- * lanes of a vector, so the limit is higher.
+ * Returns how many terms of k one call of the CBLAS may sum.  OpenBLAS blocks
+ * large GEMMs along k, but its kernels for small ones accumulate all of k in
+ * one f32, which is too inaccurate for terms of one sign.  If a is K-major, and
+ * b is too or the block is tiny, the kernels accumulate in the lanes of a
+ * vector, so the limit is higher.
  */
-static int64_t slab_depth(const struct region *region)
+static int64_t max_terms(const struct block *block)
 {
-    const struct tiles *tiles = region->tiles;
-    bool few = region->rows <= FEW_ROWS && region->columns <= FEW_ROWS;
-    if (tiles->widen_ab != NULL)
-        return WIDE_DEPTHS;
-    if (region->rows * region->columns > CHAIN_ELEMENTS)
-        return region->depth;
-    return !tiles->ta && (tiles->tb || few) ? VECTOR_TERMS : CHAIN_TERMS;
+    const struct gemm_job *job = block->job;
+    bool is_tiny = block->rows <= TINY_SIDE && block->columns <= TINY_SIDE;
+    if (job->ab_to_f32 != NULL)
+        return MAX_16BIT_DEPTH;
+    if (block->rows * block->columns > SMALL_KERNEL_ELEMENTS)
+        return block->depth;
+    return !job->ta && (job->tb || is_tiny) ? VECTOR_TERMS : SMALL_KERNEL_TERMS;
 }
 
-static void region_multiply(const struct region *region)
+static void block_multiply(const struct block *block)
 {
-    const struct tiles *tiles = region->tiles;
-    const struct tandem_gemm *gemm = tiles->gemm;
-    bool ta = tiles->ta, tb = tiles->tb;
-    int64_t slab = slab_depth(region);
-    for (int64_t done = 0; done < region->depth; done += slab) {
-        int64_t from = region->from + done;
-        int64_t depth = least(slab, region->depth - done);
+    const struct gemm_job *job = block->job;
+    const struct tandem_gemm *gemm = job->gemm;
+    bool ta = job->ta, tb = job->tb;
+    int64_t terms = max_terms(block);
+    for (int64_t done = 0; done < block->depth; done += terms) {
+        int64_t from = block->from + done;
+        int64_t depth = min64(terms, block->depth - done);
         int a_ld, b_ld;
-        const float *a = operand_take(
-            region, region->a, &gemm->a, ta ? from : region->row,
-            ta ? region->row : from, ta ? depth : region->rows,
-            ta ? region->rows : depth, &a_ld);
-        const float *b = operand_take(
-            region, region->b, &gemm->b, tb ? region->column : from,
-            tb ? from : region->column, tb ? region->columns : depth,
-            tb ? depth : region->columns, &b_ld);
+        const float *a = operand_as_f32(
+            block, block->a, &gemm->a, ta ? from : block->row,
+            ta ? block->row : from, ta ? depth : block->rows,
+            ta ? block->rows : depth, &a_ld);
+        const float *b = operand_as_f32(
+            block, block->b, &gemm->b, tb ? block->column : from,
+            tb ? from : block->column, tb ? block->columns : depth,
+            tb ? depth : block->columns, &b_ld);
         blas_enter();
         cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
-                    tb ? CblasTrans : CblasNoTrans, (int)region->rows,
-                    (int)region->columns, (int)depth, region->alpha, a, a_ld,
-                    b, b_ld, done == 0 ? region->beta : 1.0f, region->c,
-                    (int)region->ld);
+                    tb ? CblasTrans : CblasNoTrans, (int)block->rows,
+                    (int)block->columns, (int)depth, block->alpha, a, a_ld,
+                    b, b_ld, done == 0 ? block->beta : 1.0f, block->c,
+                    (int)block->ld);
         blas_leave();
     }
 }
 
-/* Initializes the region with number `index`, to use workspace slot `slot`. */
-static void region_start(const struct tiles *tiles, struct region *out,
-                         int64_t index, int64_t slot)
+/* Initializes the block with number `index`, to use workspace slot `slot`. */
+static void block_init(const struct gemm_job *job, struct block *out,
+                       int64_t index, int64_t slot)
 {
-    const struct tandem_gemm *gemm = tiles->gemm;
-    int64_t part = index % tiles->parts;
+    const struct tandem_gemm *gemm = job->gemm;
+    int64_t split = index % job->splits;
     memset(out, 0, sizeof *out);
-    out->tiles = tiles;
-    index /= tiles->parts;
-    out->column = index % tiles->column_regions * tiles->columns;
-    index /= tiles->column_regions;
-    out->row = index % tiles->row_regions * tiles->rows;
-    out->batch = index / tiles->row_regions;
-    out->rows = least(tiles->rows, gemm->m - out->row);
-    out->columns = least(tiles->columns, gemm->n - out->column);
-    out->from = part * tiles->depth;
-    out->depth = least(tiles->depth, gemm->k - out->from);
+    out->job = job;
+    index /= job->splits;
+    out->column = index % job->column_blocks * job->columns;
+    index /= job->column_blocks;
+    out->row = index % job->row_blocks * job->rows;
+    out->batch = index / job->row_blocks;
+    out->rows = min64(job->rows, gemm->m - out->row);
+    out->columns = min64(job->columns, gemm->n - out->column);
+    out->from = split * job->depth;
+    out->depth = min64(job->depth, gemm->k - out->from);
     out->alpha = (float)gemm->alpha;
     out->beta = (float)gemm->beta;
-    out->whole = tiles->parts == 1;
+    out->is_unsplit = job->splits == 1;
     out->ld = out->columns;
-    if (tiles->memory != NULL) {
-        out->a = tiles->rooms +
-                 slot * (tiles->a_room + tiles->b_room + tiles->c_room);
-        out->b = out->a + tiles->a_room;
-        out->c = out->b + tiles->b_room;
+    if (job->workspace != NULL) {
+        out->a = job->workspace +
+                 slot * job->slot_floats;
+        out->b = out->a + job->a_floats;
+        out->c = out->b + job->b_floats;
     }
-    if (!out->whole) {
-        out->c = tiles->sums +
-                 (out->batch * tiles->parts + part) * gemm->m * gemm->n +
+    if (!out->is_unsplit) {
+        out->c = job->sums +
+                 (out->batch * job->splits + split) * gemm->m * gemm->n +
                  out->row * gemm->n + out->column;
         out->ld = gemm->n;
         out->alpha = 1;
         out->beta = 0;
-    } else if (tiles->c_room == 0) {
+    } else if (job->c_floats == 0) {
         out->c = (float *)(void *)matrix_at(&gemm->c, TANDEM_F32, out->batch,
                                             out->row, out->column);
         out->ld = gemm->c.ld;
     }
 }
 
-/* pool_fn: each task computes one region or one part of a region. */
-static void regions_run(const void *context, int64_t first, int64_t end)
+/* pool_fn: each task computes one block, or one range of k of a block. */
+static void blocks_run(const void *context, int64_t first, int64_t end)
 {
-    const struct tiles *tiles = context;
-    bool product = tiles->gemm->k > 0 && (float)tiles->gemm->alpha != 0;
+    const struct gemm_job *job = context;
+    bool multiplies = job->gemm->k > 0 && (float)job->gemm->alpha != 0;
     int64_t slot = 0;
-    while (atomic_exchange(&tiles->taken[slot], 1) != 0)
-        slot = slot + 1 < tiles->threads ? slot + 1 : 0;
+    while (atomic_exchange(&job->slot_taken[slot], 1) != 0)
+        slot = slot + 1 < job->threads ? slot + 1 : 0;
     for (int64_t index = first; index < end; index++) {
-        struct region region;
-        region_start(tiles, &region, index, slot);
-        rows_begin(&region, !product);
-        if (product)
-            region_multiply(&region);
-        if (region.whole)
-            rows_end(&region);
+        struct block block;
+        block_init(job, &block, index, slot);
+        block_begin(&block, !multiplies);
+        if (multiplies)
+            block_multiply(&block);
+        if (block.is_unsplit)
+            block_finish(&block);
     }
-    atomic_store(&tiles->taken[slot], 0);
+    atomic_store(&job->slot_taken[slot], 0);
 }
 
-/* pool_fn: each task computes c = alpha * (sum of the parts) + beta * c for one
- * row of one batch. */
-static void parts_join(const void *context, int64_t first, int64_t end)
+/* pool_fn: each task computes c = alpha * (sum over the ranges of k) + beta * c
+ * for one row of one batch. */
+static void splits_combine(const void *context, int64_t first, int64_t end)
 {
-    const struct tiles *tiles = context;
-    const struct tandem_gemm *gemm = tiles->gemm;
+    const struct gemm_job *job = context;
+    const struct tandem_gemm *gemm = job->gemm;
     float alpha = (float)gemm->alpha, beta = (float)gemm->beta;
     int64_t elements = gemm->m * gemm->n;
     for (int64_t task = first; task < end; task++) {
-        struct region region = {.tiles = tiles,
-                                .batch = task / gemm->m,
-                                .row = task % gemm->m,
-                                .rows = 1,
-                                .columns = gemm->n,
-                                .ld = gemm->n,
-                                .beta = beta,
-                                .whole = true};
-        float *sum = tiles->sums + region.batch * tiles->parts * elements +
-                     region.row * gemm->n;
-        for (int64_t part = 1; part < tiles->parts; part++)
+        struct block block = {.job = job,
+                              .batch = task / gemm->m,
+                              .row = task % gemm->m,
+                              .rows = 1,
+                              .columns = gemm->n,
+                              .ld = gemm->n,
+                              .beta = beta,
+                              .is_unsplit = true};
+        float *sum = job->sums + block.batch * job->splits * elements +
+                     block.row * gemm->n;
+        for (int64_t split = 1; split < job->splits; split++)
             for (int64_t i = 0; i < gemm->n; i++)
-                sum[i] += sum[part * elements + i];
-        region.c = sum + elements; /* part 1 is no longer needed: scratch */
-        if (tiles->narrow_c == NULL)
-            region.c = (float *)(void *)matrix_at(&gemm->c, TANDEM_F32,
-                                                  region.batch, region.row, 0);
-        rows_begin(&region, false);
+                sum[i] += sum[split * elements + i];
+        block.c = sum + elements; /* the sums of range 1 are added: scratch */
+        if (job->f32_to_c == NULL)
+            block.c = (float *)(void *)matrix_at(&gemm->c, TANDEM_F32,
+                                                 block.batch, block.row, 0);
+        block_begin(&block, false);
         for (int64_t i = 0; i < gemm->n; i++)
-            region.c[i] =
-                alpha * sum[i] + (beta != 0 ? beta * region.c[i] : 0.0f);
-        rows_end(&region);
+            block.c[i] =
+                alpha * sum[i] + (beta != 0 ? beta * block.c[i] : 0.0f);
+        block_finish(&block);
     }
 }
 
 /* ---- partition ---------------------------------------------------------- */
 
 /* Returns the estimated time until the last thread finishes, in multiplications
- * per index of k, with regions of rows x columns elements. */
-static double cut_cost(const struct tiles *tiles, int64_t threads, int64_t rows,
-                       int64_t columns)
+ * per index of k, with blocks of rows x columns elements. */
+static double partition_cost(const struct gemm_job *job, int64_t threads,
+                             int64_t rows, int64_t columns)
 {
-    const struct tandem_gemm *gemm = tiles->gemm;
-    int64_t count = pieces(gemm->m, rows) * pieces(gemm->n, columns) *
-                    gemm->batch * tiles->parts;
+    const struct tandem_gemm *gemm = job->gemm;
+    int64_t count = ceil_div(gemm->m, rows) * ceil_div(gemm->n, columns) *
+                    gemm->batch * job->splits;
     double one = (double)rows * (double)columns +
                  PACK_COST * (double)(rows + columns);
-    return one * (double)pieces(count, threads);
+    return one * (double)ceil_div(count, threads);
 }
 
-/* Chooses the region size with the lowest cut_cost. */
-static void regions_cut(struct tiles *tiles)
+/* Returns the extent of the blocks if `extent` is divided among `count`. */
+static int64_t block_extent(int64_t extent, int64_t count, int64_t multiple,
+                            int64_t max)
 {
-    const struct tandem_gemm *gemm = tiles->gemm;
-    bool wide = tiles->widen_ab == NULL && tiles->narrow_c == NULL;
-    int64_t most_rows = wide ? gemm->m : WIDE_ROWS;
-    int64_t most_columns = wide ? gemm->n : WIDE_COLUMNS;
-    double worth = (double)gemm->batch * (double)gemm->m * (double)gemm->n *
-                   (double)gemm->k / REGION_LEAST;
+    return min64(ceil_div(ceil_div(extent, count), multiple) * multiple, max);
+}
+
+/* Chooses the block size with the lowest partition_cost. */
+static void block_size_choose(struct gemm_job *job)
+{
+    const struct tandem_gemm *gemm = job->gemm;
+    bool is_f32 = job->ab_to_f32 == NULL && job->f32_to_c == NULL;
+    int64_t max_rows = is_f32 ? gemm->m : MAX_16BIT_ROWS;
+    int64_t max_columns = is_f32 ? gemm->n : MAX_16BIT_COLUMNS;
+    double work = (double)gemm->batch * (double)gemm->m * (double)gemm->n *
+                  (double)gemm->k / MIN_THREAD_WORK;
     int64_t threads =
-        worth < (double)tiles->threads ? (int64_t)worth : tiles->threads;
+        work < (double)job->threads ? (int64_t)work : job->threads;
     double best = 0;
     threads = threads > 1 ? threads : 1;
     for (int64_t down = 1; down <= 4 * threads; down += 1 + down / 2) {
         int64_t rows =
-            pieces(pieces(gemm->m, down), GRAIN_ROWS) * GRAIN_ROWS;
-        rows = least(rows, most_rows);
+            block_extent(gemm->m, down, BLOCK_ROW_MULTIPLE, max_rows);
         for (int64_t across = 1; across <= 4 * threads;
              across += 1 + across / 2) {
-            int64_t columns = pieces(pieces(gemm->n, across), GRAIN_COLUMNS) *
-                              GRAIN_COLUMNS;
-            columns = least(columns, most_columns);
-            double cost = cut_cost(tiles, threads, rows, columns);
+            int64_t columns = block_extent(gemm->n, across,
+                                           BLOCK_COLUMN_MULTIPLE, max_columns);
+            double cost = partition_cost(job, threads, rows, columns);
             if (best != 0 && cost >= best)
                 continue;
             best = cost;
-            tiles->rows = rows;
-            tiles->columns = columns;
+            job->rows = rows;
+            job->columns = columns;
         }
     }
-    tiles->rows = least(tiles->rows, gemm->m);
-    tiles->columns = least(tiles->columns, gemm->n);
-    tiles->row_regions = pieces(gemm->m, tiles->rows);
-    tiles->column_regions = pieces(gemm->n, tiles->columns);
+    job->rows = min64(job->rows, gemm->m);
+    job->columns = min64(job->columns, gemm->n);
+    job->row_blocks = ceil_div(gemm->m, job->rows);
+    job->column_blocks = ceil_div(gemm->n, job->columns);
 }
 
-/* Splits k into parts if c is small and k is large.  `may` false forbids it. */
-static void parts_cut(struct tiles *tiles, bool may)
+/* Splits k into ranges if c is small, k is large and `allowed` is true. */
+static void split_k_choose(struct gemm_job *job, bool allowed)
 {
-    const struct tandem_gemm *gemm = tiles->gemm;
-    tiles->parts = 1;
-    tiles->depth = gemm->k;
-    if (!may || gemm->k < PART_LEAST || (float)gemm->alpha == 0 ||
-        gemm->m * gemm->n > PART_ELEMENTS)
+    const struct tandem_gemm *gemm = job->gemm;
+    job->splits = 1;
+    job->depth = gemm->k;
+    if (!allowed || gemm->k < MIN_SPLIT_K || (float)gemm->alpha == 0 ||
+        gemm->m * gemm->n > MAX_SPLIT_ELEMENTS)
         return;
-    int64_t depth = pieces(gemm->k, PARTS);
-    tiles->depth = depth > PART_DEPTH ? depth : PART_DEPTH;
-    tiles->parts = pieces(gemm->k, tiles->depth);
+    int64_t depth = ceil_div(gemm->k, MAX_SPLITS);
+    job->depth = depth > MIN_SPLIT_DEPTH ? depth : MIN_SPLIT_DEPTH;
+    job->splits = ceil_div(gemm->k, job->depth);
 }
 
-static int64_t to_lines(int64_t elements)
+static int64_t round_to_lines(int64_t elements)
 {
-    return pieces(elements, LINE) * LINE;
+    return ceil_div(elements, CACHE_LINE_FLOATS) * CACHE_LINE_FLOATS;
 }
 
-/* Allocates the workspace for the threads' regions, the sums of the parts and
- * the f32 bias, and converts the bias.  Allocates nothing if none is needed. */
-static enum tandem_status workspace_alloc(struct tiles *tiles,
-                                     struct tandem_device *device)
+/* Computes the workspace sizes: one slot for each thread, the sums of the
+ * ranges of k, and the bias in f32. */
+static void workspace_size(struct gemm_job *job)
 {
-    const struct tandem_gemm *gemm = tiles->gemm;
-    int64_t depth = least(WIDE_DEPTHS, tiles->depth), slots = tiles->threads;
-    int64_t biases = gemm->bias_kind == TANDEM_BIAS_PER_COLUMN ? gemm->n
-                     : gemm->bias_kind == TANDEM_BIAS_PER_ROW  ? gemm->m
-                                                               : 0;
-    int64_t sums = 0;
-    if (tiles->widen_ab != NULL) {
-        tiles->a_room = to_lines(tiles->rows * depth);
-        tiles->b_room = to_lines(tiles->columns * depth);
+    const struct tandem_gemm *gemm = job->gemm;
+    int64_t depth = min64(MAX_16BIT_DEPTH, job->depth);
+    if (job->ab_to_f32 != NULL) {
+        job->a_floats = round_to_lines(job->rows * depth);
+        job->b_floats = round_to_lines(job->columns * depth);
     }
-    if (tiles->parts > 1)
-        sums = to_lines(gemm->batch * tiles->parts * gemm->m * gemm->n);
-    else if (tiles->narrow_c != NULL)
-        tiles->c_room = to_lines(tiles->rows * tiles->columns);
-    if (tiles->narrow_c == NULL)
-        biases = 0;
-    int64_t rooms = slots * (tiles->a_room + tiles->b_room + tiles->c_room);
-    if (rooms + sums + biases == 0)
-        return TANDEM_OK;
-    uint64_t floats = (uint64_t)(rooms + sums + to_lines(biases));
-    enum tandem_status status =
-        memory_alloc(device, floats * sizeof(float), &tiles->memory);
-    if (status != TANDEM_OK)
-        return status;
-    tiles->rooms = (float *)(void *)tiles->memory->base;
-    tiles->sums = tiles->rooms + rooms;
-    float *bias = tiles->sums + sums;
-    if (biases > 0) {
-        tiles->widen_c(bias,
-                       (const uint16_t *)(const void *)(gemm->bias->base +
-                                                        gemm->bias_byte_offset),
-                       biases);
-        tiles->product->bias = bias;
-    }
-    return TANDEM_OK;
+    if (job->splits > 1)
+        job->sum_floats =
+            round_to_lines(gemm->batch * job->splits * gemm->m * gemm->n);
+    else if (job->f32_to_c != NULL)
+        job->c_floats = round_to_lines(job->rows * job->columns);
+    if (job->f32_to_c != NULL && gemm->bias_kind != TANDEM_BIAS_NONE)
+        job->bias_floats =
+            gemm->bias_kind == TANDEM_BIAS_PER_COLUMN ? gemm->n : gemm->m;
+    job->slot_floats = job->a_floats + job->b_floats + job->c_floats;
+    job->workspace_bytes =
+        sizeof(float) *
+        (uint64_t)(job->threads * job->slot_floats + job->sum_floats +
+                   round_to_lines(job->bias_floats));
 }
 
-static void regions_multiply(struct tiles *tiles)
+void parallel_gemm_prepare(struct gemm_job *job, struct gemm_call *call)
 {
-    const struct tandem_gemm *gemm = tiles->gemm;
+    const struct tandem_gemm *gemm = call->gemm;
+    const struct kernels *kernels = call->kernels;
+    bool bf16_c = gemm->c_dtype == TANDEM_BF16;
+    memset(job, 0, sizeof *job);
+    job->call = call;
+    job->gemm = gemm;
+    job->ab_to_f32 = gemm->dtype == TANDEM_BF16  ? kernels->bf16_widen
+                     : gemm->dtype == TANDEM_F16 ? kernels->f16_widen
+                                                 : NULL;
+    job->c_to_f32 = bf16_c ? kernels->bf16_widen : kernels->f16_widen;
+    job->f32_to_c = bf16_c                        ? kernels->bf16_narrow
+                    : gemm->c_dtype == TANDEM_F16 ? kernels->f16_narrow
+                                                  : NULL;
+    job->ta = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
+    job->tb = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
+    job->threads = min64(pool_threads(call->pool), MAX_BLAS_THREADS);
+    split_k_choose(job, true);
+    block_size_choose(job);
+    workspace_size(job);
+}
+
+bool parallel_gemm_needs_workspace(const struct gemm_job *job)
+{
+    return job->ab_to_f32 != NULL || job->f32_to_c != NULL;
+}
+
+void parallel_gemm_run(struct gemm_job *job, void *workspace)
+{
+    const struct tandem_gemm *gemm = job->gemm;
+    struct pool *pool = job->call->pool;
+    atomic_uchar slot_taken[MAX_BLAS_THREADS] = {0};
+    job->slot_taken = slot_taken;
+    if (workspace == NULL && job->splits > 1) {
+        split_k_choose(job, false);
+        block_size_choose(job);
+    }
+    if (workspace != NULL) {
+        job->workspace = workspace;
+        job->sums = job->workspace + job->threads * job->slot_floats;
+    }
+    if (job->bias_floats > 0) {
+        float *bias = job->sums + job->sum_floats;
+        const void *from = gemm->bias->base + gemm->bias_byte_offset;
+        job->c_to_f32(bias, from, job->bias_floats);
+        job->call->bias = bias;
+    }
     bool limited = blas_limit(1);
-    pool_run(tiles->pool, POOL_PRODUCT, regions_run, tiles,
-             gemm->batch * tiles->row_regions * tiles->column_regions *
-                 tiles->parts,
-             tiles->rows * tiles->columns * (tiles->depth + 1));
-    if (tiles->parts > 1)
-        pool_run(tiles->pool, POOL_PRODUCT_JOIN, parts_join, tiles,
-                 gemm->batch * gemm->m, gemm->n * tiles->parts);
+    pool_run(pool, POOL_GEMM, blocks_run, job,
+             gemm->batch * job->row_blocks * job->column_blocks * job->splits,
+             job->rows * job->columns * (job->depth + 1));
+    if (job->splits > 1)
+        pool_run(pool, POOL_GEMM_SPLITS, splits_combine, job,
+                 gemm->batch * gemm->m, gemm->n * job->splits);
     if (limited)
         blas_release();
-}
-
-enum tandem_status parallel_gemm_run(struct tandem_device *device,
-                             struct product *product)
-{
-    const struct tandem_gemm *gemm = product->gemm;
-    const struct kernels *kernels = product->kernels;
-    bool bf16_c = gemm->c_dtype == TANDEM_BF16;
-    atomic_uchar taken[THREADS] = {0};
-    struct tiles tiles = {
-        .product = product,
-        .gemm = gemm,
-        .pool = device->pool,
-        .widen_ab = gemm->dtype == TANDEM_BF16  ? kernels->bf16_widen
-                    : gemm->dtype == TANDEM_F16 ? kernels->f16_widen
-                                                : NULL,
-        .widen_c = bf16_c ? kernels->bf16_widen : kernels->f16_widen,
-        .narrow_c = bf16_c                        ? kernels->bf16_narrow
-                    : gemm->c_dtype == TANDEM_F16 ? kernels->f16_narrow
-                                                  : NULL,
-        .ta = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0,
-        .tb = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0,
-        .threads = least(pool_threads(device->pool), THREADS),
-        .taken = taken};
-    parts_cut(&tiles, true);
-    regions_cut(&tiles);
-    enum tandem_status status = workspace_alloc(&tiles, device);
-    if (status == TANDEM_OUT_OF_MEMORY && tiles.widen_ab == NULL &&
-        tiles.narrow_c == NULL) {
-        /* f32 needs a workspace only for split-k: compute without. */
-        parts_cut(&tiles, false);
-        regions_cut(&tiles);
-        status = TANDEM_OK;
-    }
-    if (status == TANDEM_OK)
-        regions_multiply(&tiles);
-    memory_free(tiles.memory);
-    return status;
 }

@@ -10,18 +10,14 @@
 #include "cpu/objects.h"
 
 /* Maximum number of columns reduced together: a 4 KiB page of each row. */
-#define COLUMNS 1024
+#define MAX_COLUMNS 1024
 
 /* Returns true if the column reduction is faster than reducing row by row. */
-bool columns_suit(const struct layout_reduction *layout);
-/* Runs the reduction work->op; columns_suit(layout) must be true.  out is i64
- * for argmax and argmin. */
-void columns_run(const struct work *work, const struct layout_reduction *layout,
-                 const float *in, float *out);
-
-/* Returns the f32 result of a reduction of n elements; defined in reduce.c.
- * value is their product, maximum or minimum.  An operator ignores `sum` or
- * `value` if it does not need that argument. */
-float reduction_finish(uint32_t op, double sum, float value, int64_t n);
+bool column_reduce_supports(const struct layout_reduction *layout);
+/* Runs the reduction work->op; column_reduce_supports(layout) must be true.
+ * out is i64 for argmax and argmin. */
+void column_reduce_run(const struct work *work,
+                       const struct layout_reduction *layout, const float *in,
+                       float *out);
 
 #endif

@@ -230,25 +230,6 @@ static void chunks_reduce(const struct reduction *reduction, const float *start,
         partial_join(partial, &partials[i]);
 }
 
-float reduction_finish(uint32_t op, double sum, float value, int64_t n)
-{
-    switch (op) {
-    case TANDEM_OP_PROD:
-    case TANDEM_OP_REDUCE_MAX:
-    case TANDEM_OP_REDUCE_MIN:
-        return value;
-    case TANDEM_OP_LOG_SUM_EXP:
-        return isinf(value) || isnan(value) ? value
-                                            : (float)((double)value + log(sum));
-    case TANDEM_OP_MEAN:
-        return (float)(sum / (double)n);
-    case TANDEM_OP_L2:
-        return (float)sqrt(sum);
-    default:
-        return (float)sum;
-    }
-}
-
 static void result_make(const struct reduction *reduction, const float *start,
                         int64_t out_offset)
 {
@@ -385,8 +366,8 @@ void reduce_run(const struct work *work)
     reduction.out = tensor_data(work->outputs[0]);
     if (reduction.layout.reduced.elements == 0)
         empty_run(&reduction);
-    else if (columns_suit(&reduction.layout))
-        columns_run(work, &reduction.layout, reduction.in, reduction.out);
+    else if (column_reduce_supports(&reduction.layout))
+        column_reduce_run(work, &reduction.layout, reduction.in, reduction.out);
     else
         rows_run(&reduction, work->device->pool);
 }
@@ -401,8 +382,8 @@ void argument_reduce_run(const struct work *work)
         return;
     reduction.in = tensor_data(work->inputs[0]);
     reduction.out = tensor_data(work->outputs[0]);
-    if (columns_suit(&reduction.layout))
-        columns_run(work, &reduction.layout, reduction.in, reduction.out);
+    if (column_reduce_supports(&reduction.layout))
+        column_reduce_run(work, &reduction.layout, reduction.in, reduction.out);
     else
         rows_run(&reduction, work->device->pool);
 }

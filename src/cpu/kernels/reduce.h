@@ -5,6 +5,8 @@
 #ifndef TANDEM_CPU_KERNELS_REDUCE_H
 #define TANDEM_CPU_KERNELS_REDUCE_H
 
+#include <math.h>
+
 #include "common/iteration_space.h"
 #include "cpu/kernels/kernel_table.h"
 
@@ -43,6 +45,29 @@ static inline void cursor_move(struct cursor *cursor,
                 layout->shape[axis] * layout->strides[i][axis];
         cursor->index[axis--] = 0;
         cursor->index[axis]++;
+    }
+}
+
+/* Returns the f32 result of a reduction of n elements.  value is their product,
+ * maximum or minimum.  An operator ignores `sum` or `value` if it does not need
+ * that argument. */
+static inline float reduction_finish(uint32_t op, double sum, float value,
+                                     int64_t n)
+{
+    switch (op) {
+    case TANDEM_OP_PROD:
+    case TANDEM_OP_REDUCE_MAX:
+    case TANDEM_OP_REDUCE_MIN:
+        return value;
+    case TANDEM_OP_LOG_SUM_EXP:
+        return isinf(value) || isnan(value) ? value
+                                            : (float)((double)value + log(sum));
+    case TANDEM_OP_MEAN:
+        return (float)(sum / (double)n);
+    case TANDEM_OP_L2:
+        return (float)sqrt(sum);
+    default:
+        return (float)sum;
     }
 }
 

@@ -113,8 +113,8 @@ static void band_run(const struct softmax *softmax, const float *x, float *y,
     const struct layout *along = &softmax->layout.reduced;
     int64_t n = along->shape[0], x_stride = along->strides[0][0],
             y_stride = along->strides[1][0];
-    float m[COLUMNS], factors[COLUMNS];
-    double sums[COLUMNS];
+    float m[MAX_COLUMNS], factors[MAX_COLUMNS];
+    double sums[MAX_COLUMNS];
     for (int64_t i = 0; i < width; i++) {
         m[i] = -INFINITY;
         sums[i] = 0;
@@ -165,16 +165,16 @@ void softmax_run(const struct work *work)
     softmax.in = tensor_data(work->inputs[0]);
     softmax.out = tensor_data(work->outputs[0]);
     int64_t extent = kept->shape[kept->rank - 1];
-    if (!columns_suit(&softmax.layout) ||
+    if (!column_reduce_supports(&softmax.layout) ||
         kept->strides[0][kept->rank - 1] != 1) {
         pool_run(work->device->pool, work->op->id, rows_run, &softmax,
                  kept->elements, n);
         return;
     }
     softmax.width = BAND_ELEMENTS / n;
-    softmax.width = softmax.width < 64        ? 64
-                    : softmax.width > COLUMNS ? COLUMNS
-                                              : softmax.width;
+    softmax.width = softmax.width < 64            ? 64
+                    : softmax.width > MAX_COLUMNS ? MAX_COLUMNS
+                                                  : softmax.width;
     softmax.bands = (extent + softmax.width - 1) / softmax.width;
     pool_run(work->device->pool, work->op->id + POOL_VARIANT, bands_run,
              &softmax,

@@ -94,7 +94,7 @@ struct pool {
     _Atomic double few_ns, again_ns;
     sem_t left;
     /* Estimated nanoseconds per unit on one thread; 0 if unknown. */
-    _Atomic float rates[POOL_KINDS][CLASSES];
+    _Atomic float rates[POOL_KIND_COUNT][CLASSES];
 
     pthread_mutex_t busy; /* held by the caller that uses the workers */
     /* The fields below are guarded by `busy`. */

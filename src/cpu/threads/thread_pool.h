@@ -22,10 +22,10 @@ typedef void (*pool_fn)(const void *work, int64_t first, int64_t end);
  * algorithm of the operator with another speed, or a constant of pool_kind. */
 #define POOL_VARIANT 256u
 enum pool_kind {
-    POOL_PRODUCT = 512,
-    POOL_PRODUCT_JOIN,
-    POOL_PRODUCT_VECTOR,
-    POOL_KINDS
+    POOL_GEMM = 512,
+    POOL_GEMM_SPLITS,
+    POOL_GEMV,
+    POOL_KIND_COUNT
 };
 
 /* Creates a pool of at most `threads` threads, the caller included; 0 means one

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* f32 matrix-vector products through the CBLAS.  Callable from any thread. */
+#include "config.h"
+
+#include <cblas.h>
+#include <string.h>
+
+#include "cpu/gemm/blas_guard.h"
+#include "cpu/gemm/gemm.h"
+
+/* Maximum results that one task computes. */
+#define TASK_RESULTS 256
+/* Maximum number of results that are computed as dot products. */
+#define MAX_DOT_LINES 2
+/* Results of max_terms. */
+#define MAX_ROW_TERMS 8192
+#define MAX_COLUMN_TERMS 2048
+#define MAX_ODD_COLUMN_TERMS 512
+
+/* y[j] = alpha * dot(x, line j of the matrix) + beta * y[j], for
+ * n <= TASK_RESULTS lines of k elements. */
+struct gemv {
+    const float *matrix, *x;
+    float *y;
+    int64_t n, k, ld, x_step, y_step;
+    bool is_strided; /* lines are columns of the matrix in memory */
+    float alpha, beta;
+};
+
+static struct gemv gemv_of(const struct tandem_gemm *gemm, const float *a,
+                           const float *b, float *c, int64_t n)
+{
+    bool ta = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
+    bool tb = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
+    bool row = gemm->m == 1; /* lines are b's columns if true, else a's rows */
+    return (struct gemv){
+        .matrix = row ? b : a,
+        .x = row ? a : b,
+        .y = c,
+        .n = n,
+        .k = gemm->k,
+        .ld = row ? gemm->b.ld : gemm->a.ld,
+        .x_step = row ? (ta ? gemm->a.ld : 1) : (tb ? 1 : gemm->b.ld),
+        .y_step = row ? 1 : gemm->c.ld,
+        .is_strided = row ? !tb : ta,
+        .alpha = (float)gemm->alpha,
+        .beta = (float)gemm->beta};
+}
+
+/* y = beta * y + the sums over `terms` terms of k, starting at term `from`. */
+static void sgemv_add(const struct gemv *v, int64_t from, int64_t terms,
+                      float beta, float *y, int64_t y_step)
+{
+    cblas_sgemv(CblasRowMajor, v->is_strided ? CblasTrans : CblasNoTrans,
+                (int)(v->is_strided ? terms : v->n),
+                (int)(v->is_strided ? v->n : terms), 1,
+                v->matrix + (v->is_strided ? from * v->ld : from), (int)v->ld,
+                v->x + from * v->x_step, (int)v->x_step, beta, y, (int)y_step);
+}
+
+/* Returns true if there are few enough lines for dot products and if x and each
+ * line are contiguous. */
+static bool uses_dots(const struct gemv *v)
+{
+    return v->n <= MAX_DOT_LINES && v->x_step == 1 &&
+           (!v->is_strided || v->ld == 1);
+}
+
+static void dots_compute(const struct gemv *v, int64_t from, int64_t terms,
+                         float *y)
+{
+    for (int64_t j = 0; j < v->n; j++)
+        y[j] = cblas_sdot((int)terms, v->matrix + j * v->ld + from, 1,
+                          v->x + from, 1);
+}
+
+/*
+ * Returns how many terms one call of the BLAS may sum in f32.  A long sum of
+ * terms of one sign loses accuracy.  Along rows OpenBLAS keeps at least 32
+ * partial sums, so MAX_ROW_TERMS gives each at most 256 terms.  Along columns
+ * it adds four terms at a time, but one at a time in the last n % 4 columns.
+ */
+static int64_t max_terms(const struct gemv *v)
+{
+    if (!v->is_strided || uses_dots(v))
+        return MAX_ROW_TERMS;
+    return v->n % 4 == 0 ? MAX_COLUMN_TERMS : MAX_ODD_COLUMN_TERMS;
+}
+
+static void gemv_lines_run(const struct gemv *v)
+{
+    int64_t max = max_terms(v);
+    float part[TASK_RESULTS];
+    double total[TASK_RESULTS];
+    blas_enter();
+    /* A BLAS may multiply x by alpha first, which can overflow or underflow
+     * even if the result does not.  Pass alpha only if it is 1. */
+    if (v->k <= max && v->alpha == 1 && !uses_dots(v)) {
+        /* If beta is 0, the BLAS may still read y, so clear any NaN first. */
+        for (int64_t j = 0; j < v->n && v->beta == 0; j++)
+            v->y[j * v->y_step] = 0;
+        sgemv_add(v, 0, v->k, v->beta, v->y, v->y_step);
+        blas_leave();
+        return;
+    }
+    memset(total, 0, (size_t)v->n * sizeof total[0]);
+    for (int64_t from = 0; from < v->k; from += max) {
+        int64_t terms = v->k - from < max ? v->k - from : max;
+        memset(part, 0, (size_t)v->n * sizeof part[0]);
+        if (uses_dots(v))
+            dots_compute(v, from, terms, part);
+        else
+            sgemv_add(v, from, terms, 0, part, 1);
+        for (int64_t j = 0; j < v->n; j++)
+            total[j] += part[j];
+    }
+    blas_leave();
+    for (int64_t j = 0; j < v->n; j++) {
+        float *y = v->y + j * v->y_step;
+        double old = v->beta == 0 ? 0 : (double)v->beta * *y;
+        *y = (float)(v->alpha * total[j] + old);
+    }
+}
+
+/* Computes n results of one batch, starting at result `from`. */
+static void results_compute(const struct gemm_call *call, int64_t batch,
+                            int64_t from, int64_t n)
+{
+    const struct tandem_gemm *gemm = call->gemm;
+    const float *a = call->a + batch * gemm->a.batch_stride;
+    const float *b = call->b + batch * gemm->b.batch_stride;
+    float *c = call->c + batch * gemm->c.batch_stride;
+    bool row = gemm->m == 1;
+    bool is_contiguous = row ? (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0
+                             : (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) == 0;
+    int64_t skip = from * (!is_contiguous ? 1 : row ? gemm->b.ld : gemm->a.ld);
+    c += from * (row ? 1 : gemm->c.ld);
+    struct gemv v =
+        gemv_of(gemm, row ? a : a + skip, row ? b + skip : b, c, n);
+    gemv_lines_run(&v);
+    for (int64_t i = 0; !row && i < n; i++)
+        gemm_epilogue_apply(call, c + i * gemm->c.ld, from + i, 0, 1);
+    if (row)
+        gemm_epilogue_apply(call, c, 0, from, n);
+}
+
+/* pool_fn: each task computes up to TASK_RESULTS results of one batch. */
+static void tasks_run(const void *context, int64_t first, int64_t end)
+{
+    const struct gemm_call *call = context;
+    const struct tandem_gemm *gemm = call->gemm;
+    int64_t results = gemm->m == 1 ? gemm->n : gemm->m;
+    int64_t tasks = (results + TASK_RESULTS - 1) / TASK_RESULTS; /* per batch */
+    for (int64_t task = first; task < end; task++) {
+        int64_t from = task % tasks * TASK_RESULTS;
+        int64_t n =
+            results - from < TASK_RESULTS ? results - from : TASK_RESULTS;
+        results_compute(call, task / tasks, from, n);
+    }
+}
+
+bool gemv_supports(const struct gemm_call *call)
+{
+    const struct tandem_gemm *gemm = call->gemm;
+    return gemm->dtype == TANDEM_F32 && gemm->c_dtype == TANDEM_F32 &&
+           (gemm->m == 1 || gemm->n == 1) && gemm->k > 0 &&
+           (float)gemm->alpha != 0;
+}
+
+void gemv_run(const struct gemm_call *call)
+{
+    const struct tandem_gemm *gemm = call->gemm;
+    int64_t results = gemm->m == 1 ? gemm->n : gemm->m;
+    int64_t tasks = (results + TASK_RESULTS - 1) / TASK_RESULTS;
+    bool limited = blas_limit(1);
+    pool_run(call->pool, POOL_GEMV, tasks_run, call, gemm->batch * tasks,
+             gemm->k * (results + tasks - 1) / tasks);
+    if (limited)
+        blas_release();
+}
