@@ -13,9 +13,9 @@
  *              it.  Fields are appended, never moved or removed, within one
  *              major version; a reader treats a field beyond struct_size as
  *              zero, a callee that fills a struct writes no byte beyond it.
- *              A struct shorter than version 1.0 had it (TANDEM_..._BYTES_1_0
- *              below; one to be filled: than a size_t; 0 was forgotten) is
- *              TANDEM_INVALID_ARGUMENT.
+ *              A struct shorter than version 1.0 had it
+ *              (TANDEM_..._MIN_SIZE_1_0 below; one to be filled: than a
+ *              size_t; 0 was forgotten) is TANDEM_INVALID_ARGUMENT.
  *              struct tandem_tensor_desc and struct tandem_matrix are frozen
  *              for the major version and carry no size.
  *   Units      Sizes and offsets are bytes unless the name says elements;
@@ -206,13 +206,13 @@ enum tandem_op_class {
  * row that holds +inf and no NaN is +inf, of all -inf it is -inf.
  *   EXACT    same value, NaN for NaN, zeros of either sign alike
  *   ULP      t * u(r)
- *   TAIL     t * u(r) + 2^-20 * |x|
+ *   ULP_PLUS_INPUT  t * u(r) + 2^-20 * |x|
  *   SUM      (t + log2 n) * 2 eps * s: n summands, s the sum of their
  *            magnitudes (divided or rooted as the result is).  This holds even
  *            if a partial sum leaves the range of f32
- *   LOGSUM   (t + log2 n) * 2 eps * max(1, |r|, largest |x| of the row)
+ *   LOG_SUM_EXP  (t + log2 n) * 2 eps * max(1, |r|, largest |x| of the row)
  *   SOFTMAX  (t + log2 n + |x - max x|) * 2 eps * |r|
- *   PRODUCT  (t + n) * 2 eps * |r|: n factors.  Partial products are rounded to
+ *   PROD     (t + n) * 2 eps * |r|: n factors.  Partial products are rounded to
  *            f32.  The result is unspecified (any number, infinity or NaN) if
  *            the product of all finite |x| > 1 is above 2^127, or that of all
  *            nonzero |x| < 1 is below 2^-125.  In any case it is NaN if an x is
@@ -220,27 +220,27 @@ enum tandem_op_class {
  *   GEMM     (t + 2 sqrt k) * 2 eps * s, s = |alpha| sum |a||b| + |beta c| +
  *            |bias|; activations at most double it.  A c of 16 bits is the
  *            rounding of a number that is so near
- *   SCALE    t * 2 eps * s, s the sum of the magnitudes of the terms
+ *   TERM_MAGNITUDE  t * 2 eps * s, s the sum of the magnitudes of the terms
  * The order of additions and multiplications in REDUCE and DOT is unspecified,
  * but fixed for one device, shapes, strides and byte offsets. */
 enum tandem_metric {
     TANDEM_METRIC_EXACT = 1,
     TANDEM_METRIC_ULP = 2,
-    TANDEM_METRIC_TAIL = 3,
+    TANDEM_METRIC_ULP_PLUS_INPUT = 3,
     TANDEM_METRIC_SUM = 4,
-    TANDEM_METRIC_LOGSUM = 5,
+    TANDEM_METRIC_LOG_SUM_EXP = 5,
     TANDEM_METRIC_SOFTMAX = 6,
-    TANDEM_METRIC_PRODUCT = 7,
+    TANDEM_METRIC_PROD = 7,
     TANDEM_METRIC_GEMM = 8,
-    TANDEM_METRIC_SCALE = 9
+    TANDEM_METRIC_TERM_MAGNITUDE = 9
 };
 
 /* Operators that share a cost curve: bound by memory, by a few transcendental
  * instructions, by many, and by their access pattern. */
 enum tandem_cost_class {
     TANDEM_COST_ELEMENTWISE = 0,
-    TANDEM_COST_EXP = 1,
-    TANDEM_COST_HEAVY = 2,
+    TANDEM_COST_TRANSCENDENTAL = 1,
+    TANDEM_COST_MULTI_TRANSCENDENTAL = 2,
     TANDEM_COST_REDUCE = 3,
     TANDEM_COST_SOFTMAX = 4,
     TANDEM_COST_STRIDED = 5, /* copies and element-wise work with strides */
@@ -248,7 +248,7 @@ enum tandem_cost_class {
     TANDEM_COST_OPTIMIZER = 7,
     TANDEM_COST_GEMM = 8,
     TANDEM_COST_NORM = 9,
-    TANDEM_COST_CLASSES = 10
+    TANDEM_COST_CLASS_COUNT = 10
 };
 
 /* The operators: the single list that the plugins, the host, the conformance
@@ -269,29 +269,29 @@ X(ROUND,       6, "round",      UNARY, 1, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0
 X(SQRT,        7, "sqrt",       UNARY, 1, 1, "", 0, "", 0, ELEMENTWISE, ULP, 3, 1, "x^(1/2)") \
 X(RSQRT,       8, "rsqrt",      UNARY, 1, 1, "", 0, "", 0, ELEMENTWISE, ULP, 4, 1, "x^(-1/2)") \
 X(RECIPROCAL,  9, "reciprocal", UNARY, 1, 1, "", 0, "", 0, ELEMENTWISE, ULP, 3, 1, "1 / x") \
-X(EXP,        10, "exp",        UNARY, 1, 1, "", 0, "", 0, EXP, ULP, 4, 1, "e^x") \
-X(EXPM1,      11, "expm1",      UNARY, 1, 1, "", 0, "", 0, EXP, ULP, 4, 1, "e^x - 1") \
-X(LOG,        12, "log",        UNARY, 1, 1, "", 0, "", 0, EXP, ULP, 4, 1, "ln x") \
-X(LOG1P,      13, "log1p",      UNARY, 1, 1, "", 0, "", 0, EXP, ULP, 4, 1, "ln(1 + x)") \
-X(SIN,        14, "sin",        UNARY, 1, 1, "", 0, "", 0, EXP, ULP, 4, 1, "sin x") \
-X(COS,        15, "cos",        UNARY, 1, 1, "", 0, "", 0, EXP, ULP, 4, 1, "cos x") \
-X(TANH,       16, "tanh",       UNARY, 1, 1, "", 0, "", 0, EXP, ULP, 5, 1, "tanh x") \
-X(ERF,        17, "erf",        UNARY, 1, 1, "", 0, "", 0, HEAVY, ULP, 16, 1, "2/sqrt(pi) integral of e^(-t^2) from 0 to x") \
-X(SIGMOID,    18, "sigmoid",    UNARY, 1, 1, "", 0, "", 0, EXP, ULP, 4, 1, "1 / (1 + e^-x)") \
+X(EXP,        10, "exp",        UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 4, 1, "e^x") \
+X(EXPM1,      11, "expm1",      UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 4, 1, "e^x - 1") \
+X(LOG,        12, "log",        UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 4, 1, "ln x") \
+X(LOG1P,      13, "log1p",      UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 4, 1, "ln(1 + x)") \
+X(SIN,        14, "sin",        UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 4, 1, "sin x") \
+X(COS,        15, "cos",        UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 4, 1, "cos x") \
+X(TANH,       16, "tanh",       UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 5, 1, "tanh x") \
+X(ERF,        17, "erf",        UNARY, 1, 1, "", 0, "", 0, MULTI_TRANSCENDENTAL, ULP, 16, 1, "2/sqrt(pi) integral of e^(-t^2) from 0 to x") \
+X(SIGMOID,    18, "sigmoid",    UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 4, 1, "1 / (1 + e^-x)") \
 X(RELU,       19, "relu",       UNARY, 1, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "max(x, 0)") \
 X(LEAKY_RELU, 20, "leaky_relu", UNARY, 1, 1, "", 0, "alpha", 1, ELEMENTWISE, ULP, 1, 1, "x where x >= 0, else alpha x") \
-X(ELU,        21, "elu",        UNARY, 1, 1, "", 0, "alpha", 1, EXP, ULP, 4, 1, "x where x >= 0, else alpha (e^x - 1)") \
+X(ELU,        21, "elu",        UNARY, 1, 1, "", 0, "alpha", 1, TRANSCENDENTAL, ULP, 4, 1, "x where x >= 0, else alpha (e^x - 1)") \
 X(CLIP,       22, "clip",       UNARY, 1, 1, "", 0, "min,max", 2, ELEMENTWISE, EXACT, 0, 1, "min(max(x, min), max)") \
-X(SWISH,      23, "swish",      UNARY, 1, 1, "", 0, "", 0, EXP, TAIL, 4, 1, "x / (1 + e^-x)") \
-X(GELU,       24, "gelu",       UNARY, 1, 1, "tanh_form", 1, "", 0, HEAVY, TAIL, 4, 1, "x (1 + erf(x / sqrt 2)) / 2; tanh_form 1: x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2") \
-X(SOFTPLUS,   25, "softplus",   UNARY, 1, 1, "", 0, "", 0, HEAVY, ULP, 4, 1, "ln(1 + e^x)") \
-X(MISH,       26, "mish",       UNARY, 1, 1, "", 0, "", 0, HEAVY, TAIL, 4, 1, "x tanh(ln(1 + e^x))") \
-X(HARDSWISH,  27, "hardswish",  UNARY, 1, 1, "", 0, "", 0, ELEMENTWISE, SCALE, 4, 1, "x min(max(x / 6 + 1/2, 0), 1); s = |x|") \
+X(SWISH,      23, "swish",      UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP_PLUS_INPUT, 4, 1, "x / (1 + e^-x)") \
+X(GELU,       24, "gelu",       UNARY, 1, 1, "approximate", 1, "", 0, MULTI_TRANSCENDENTAL, ULP_PLUS_INPUT, 4, 1, "x (1 + erf(x / sqrt 2)) / 2; approximate 1: x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2") \
+X(SOFTPLUS,   25, "softplus",   UNARY, 1, 1, "", 0, "", 0, MULTI_TRANSCENDENTAL, ULP, 4, 1, "ln(1 + e^x)") \
+X(MISH,       26, "mish",       UNARY, 1, 1, "", 0, "", 0, MULTI_TRANSCENDENTAL, ULP_PLUS_INPUT, 4, 1, "x tanh(ln(1 + e^x))") \
+X(HARDSWISH,  27, "hardswish",  UNARY, 1, 1, "", 0, "", 0, ELEMENTWISE, TERM_MAGNITUDE, 4, 1, "x min(max(x / 6 + 1/2, 0), 1); s = |x|") \
 X(ADD,        40, "add",        BINARY, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "a + b") \
 X(SUB,        41, "sub",        BINARY, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "a - b") \
 X(MUL,        42, "mul",        BINARY, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "a b") \
 X(DIV,        43, "div",        BINARY, 2, 1, "", 0, "", 0, ELEMENTWISE, ULP, 3, 1, "a / b") \
-X(POW,        44, "pow",        BINARY, 2, 1, "", 0, "", 0, HEAVY, ULP, 16, 1, "a^b as C99 pow") \
+X(POW,        44, "pow",        BINARY, 2, 1, "", 0, "", 0, MULTI_TRANSCENDENTAL, ULP, 16, 1, "a^b as C99 pow") \
 X(MIN,        45, "min",        BINARY, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "the smaller of a, b; NaN if either is") \
 X(MAX,        46, "max",        BINARY, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "the larger of a, b; NaN if either is") \
 X(EQUAL,         50, "equal",            COMPARE, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "a = b") \
@@ -312,24 +312,24 @@ X(TRANSPOSE,  72, "transpose",  TRANSPOSE, 1, 1, "perm", 0, "", 0, STRIDED, EXAC
 X(GATHER,     73, "gather",     GATHER, 2, 1, "axis", 1, "", 0, GATHER, EXACT, 0, 1, "data[index] along axis") \
 X(SUM,        80, "reduce_sum",  REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, SUM, 8, 1, "sum x; 0 if empty") \
 X(MEAN,       81, "reduce_mean", REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, SUM, 8, 1, "sum x / n; NaN if empty") \
-X(PROD,       82, "reduce_prod", REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, PRODUCT, 8, 1, "product of x; 1 if empty") \
+X(PROD,       82, "reduce_prod", REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, PROD, 8, 1, "product of x; 1 if empty") \
 X(REDUCE_MAX, 83, "reduce_max",  REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, EXACT, 0, 1, "max x; an empty reduction is an error") \
 X(REDUCE_MIN, 84, "reduce_min",  REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, EXACT, 0, 1, "min x; an empty reduction is an error") \
 X(SUM_SQUARE, 85, "reduce_sum_square",  REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, SUM, 8, 1, "sum x^2") \
 X(L2,         86, "reduce_l2",          REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, SUM, 8, 1, "(sum x^2)^(1/2)") \
-X(LOG_SUM_EXP, 87, "reduce_log_sum_exp", REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, LOGSUM, 8, 1, "m + ln sum e^(x - m), m = max x; -inf if empty") \
+X(LOG_SUM_EXP, 87, "reduce_log_sum_exp", REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, LOG_SUM_EXP, 8, 1, "m + ln sum e^(x - m), m = max x; -inf if empty") \
 X(ARGMAX,     88, "argmax",     ARG_REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, EXACT, 0, 1, "the index of the first maximum") \
 X(ARGMIN,     89, "argmin",     ARG_REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, EXACT, 0, 1, "the index of the first minimum") \
 X(DOT,        90, "dot",        DOT, 2, 1, "", 0, "", 0, REDUCE, SUM, 8, 1, "sum a b") \
 X(SOFTMAX,    95, "softmax",     SOFTMAX, 1, 1, "axis", 1, "", 0, SOFTMAX, SOFTMAX, 8, 1, "e^(x - m) / sum e^(x - m), m = max x") \
-X(LOG_SOFTMAX, 96, "log_softmax", SOFTMAX, 1, 1, "axis", 1, "", 0, SOFTMAX, LOGSUM, 8, 1, "x - m - ln sum e^(x - m)") \
-X(CROSS_ENTROPY, 97, "softmax_cross_entropy", CROSS_ENTROPY, 2, 1, "", 0, "", 0, SOFTMAX, LOGSUM, 8, 1, "-log_softmax(x)[label], [n]") \
-X(CROSS_ENTROPY_GRAD, 98, "softmax_cross_entropy_grad", CROSS_ENTROPY, 2, 1, "", 0, "scale", 1, SOFTMAX, SCALE, 32, 1, "scale (softmax(x) - onehot(label)), [n][c]; s = |scale| (p (1 + |x - m| / 16) + onehot)") \
-X(LAYER_NORM, 102, "layer_norm", NORM, 3, 1, "axis", 1, "epsilon", 1, NORM, SCALE, 8, 1, "inputs x scale bias: h scale + bias, h = (x - m) / d, d = (v + epsilon)^(1/2), m and v the mean and variance of x; s = |scale| (1 + |h|) (|x| + mean |x|) / d + |bias|") \
-X(RMS_NORM,   103, "rms_norm",   NORM, 2, 1, "axis", 1, "epsilon", 1, NORM, SCALE, 16, 1, "inputs x scale: x scale / (mean x^2 + epsilon)^(1/2); s = |result|") \
+X(LOG_SOFTMAX, 96, "log_softmax", SOFTMAX, 1, 1, "axis", 1, "", 0, SOFTMAX, LOG_SUM_EXP, 8, 1, "x - m - ln sum e^(x - m)") \
+X(CROSS_ENTROPY, 97, "softmax_cross_entropy", CROSS_ENTROPY, 2, 1, "", 0, "", 0, SOFTMAX, LOG_SUM_EXP, 8, 1, "-log_softmax(x)[label], [n]") \
+X(CROSS_ENTROPY_GRAD, 98, "softmax_cross_entropy_grad", CROSS_ENTROPY, 2, 1, "", 0, "scale", 1, SOFTMAX, TERM_MAGNITUDE, 32, 1, "scale (softmax(x) - onehot(label)), [n][c]; s = |scale| (p (1 + |x - m| / 16) + onehot)") \
+X(LAYER_NORM, 102, "layer_norm", NORM, 3, 1, "axis", 1, "epsilon", 1, NORM, TERM_MAGNITUDE, 8, 1, "inputs x scale bias: h scale + bias, h = (x - m) / d, d = (v + epsilon)^(1/2), m and v the mean and variance of x; s = |scale| (1 + |h|) (|x| + mean |x|) / d + |bias|") \
+X(RMS_NORM,   103, "rms_norm",   NORM, 2, 1, "axis", 1, "epsilon", 1, NORM, TERM_MAGNITUDE, 16, 1, "inputs x scale: x scale / (mean x^2 + epsilon)^(1/2); s = |result|") \
 X(RELU_GRAD,  100, "relu_grad", GRADIENT, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "0 where x <= 0, else dy; inputs dy, x") \
-X(SGD,        110, "sgd",       OPTIMIZER, 3, 2, "nesterov", 1, "lr,momentum,dampening,weight_decay", 4, OPTIMIZER, SCALE, 8, 1, "inputs w g m, outputs w m: d = g + weight_decay w; m = momentum m + (1 - dampening) d; w -= lr (nesterov ? d + momentum m : m)") \
-X(ADAM,       111, "adam",      OPTIMIZER, 4, 3, "step,decoupled", 2, "lr,beta1,beta2,eps,weight_decay", 5, OPTIMIZER, SCALE, 32, 1, "inputs w g m v, outputs w m v: decoupled ? w -= lr weight_decay w : g += weight_decay w; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr (m / (1 - beta1^step)) / ((v / (1 - beta2^step))^(1/2) + eps); step from 1; w takes v before it is rounded to f32, where a v of finite numbers is at most the largest f32") \
+X(SGD,        110, "sgd",       OPTIMIZER, 3, 2, "nesterov", 1, "lr,momentum,dampening,weight_decay", 4, OPTIMIZER, TERM_MAGNITUDE, 8, 1, "inputs w g m, outputs w m: d = g + weight_decay w; m = momentum m + (1 - dampening) d; w -= lr (nesterov ? d + momentum m : m)") \
+X(ADAM,       111, "adam",      OPTIMIZER, 4, 3, "step,decoupled_weight_decay", 2, "lr,beta1,beta2,eps,weight_decay", 5, OPTIMIZER, TERM_MAGNITUDE, 32, 1, "inputs w g m v, outputs w m v: decoupled_weight_decay ? w -= lr weight_decay w : g += weight_decay w; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr (m / (1 - beta1^step)) / ((v / (1 - beta2^step))^(1/2) + eps); step from 1; w takes v before it is rounded to f32, where a v of finite numbers is at most the largest f32") \
 X(GEMM,       120, "gemm",      GEMM, 0, 0, "", 0, "", 0, GEMM, GEMM, 8, 1, "activation(alpha op(a) op(b) + beta c + bias)") \
 X(FUSED,      200, "fused",     FUSED, 0, 0, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 0, "an element-wise expression given as data; reserved")
 
@@ -346,10 +346,10 @@ struct tandem_gemm;
 /* An operator with its attributes.
  * ints and floats hold the attributes in the order of the operator table.
  * Fewer than it lists is TANDEM_INVALID_ARGUMENT, and so is a choice (keepdims,
- * tanh_form, nesterov, decoupled) that is neither 0 nor 1.  What a later minor
- * version appends means "as before" when absent.  floats are rounded to f32.
- * Except for the bounds of clip, that makes none 0 or infinite, and a positive
- * epsilon (eps of adam) is at least 2^-126.
+ * approximate, nesterov, decoupled_weight_decay) that is neither 0 nor 1.  What
+ * a later minor version appends means "as before" when absent.  floats are
+ * rounded to f32.  Except for the bounds of clip, that makes none 0 or
+ * infinite, and a positive epsilon (eps of adam) is at least 2^-126.
  *
  * Scalars: an element-wise binary or ternary operator (classes BINARY,
  * COMPARE, LOGICAL, TERNARY) takes a NULL in place of an input; the k-th NULL
@@ -358,7 +358,7 @@ struct tandem_gemm;
  *
  * program is room for fused expressions (operator TANDEM_OP_FUSED), passed as
  * data of program_bytes bytes; it is NULL for every operator of this minor
- * version.  gemm is set for TANDEM_OP_GEMM alone: supports, prepare, ready. */
+ * version.  gemm is set only for TANDEM_OP_GEMM, which launch does not take. */
 struct tandem_op {
     size_t struct_size;
     uint32_t id;    /* enum tandem_op_id */
@@ -428,9 +428,9 @@ struct tandem_gemm {
     uint32_t bias_kind;  /* enum tandem_bias */
     uint32_t activation; /* TANDEM_OP_INVALID (none) or RELU, LEAKY_RELU,
                             SIGMOID, TANH, GELU, SWISH */
-    double activation_alpha; /* LEAKY_RELU's slope; GELU: 1 tanh form, 0 erf */
-    uint32_t c_dtype;        /* of c and bias; 0: dtype */
-    uint32_t reserved;       /* 0 */
+    double activation_parameter; /* LEAKY_RELU's slope; GELU: 1 tanh, 0 erf */
+    uint32_t c_dtype;            /* of c and bias; 0: dtype */
+    uint32_t reserved;           /* 0 */
 };
 
 /* ---- devices ------------------------------------------------------------ */
@@ -449,7 +449,7 @@ enum tandem_device_caps {
     TANDEM_CAP_ZERO_COPY_IMPORT = 1u << 2,
     /* launch returns before the work is done. */
     TANDEM_CAP_ASYNC = 1u << 3,
-    /* Operators are compiled at first use: ask ready() before launch(). */
+    /* Operators are compiled at first use: call query_ready before launch. */
     TANDEM_CAP_JIT_COMPILATION = 1u << 4,
     /* Streams made with TANDEM_STREAM_PROFILING time events on the device. */
     TANDEM_CAP_PROFILING = 1u << 5,
@@ -474,15 +474,15 @@ struct tandem_device_info {
     char name[128];
     char vendor[128];
     char platform[128];
-    char driver[128];    /* driver or library version */
-    uint8_t uuid[16];    /* zeros where unknown */
-    char pci[24];        /* "0000:65:00.0", empty where unknown */
-    char extensions[512]; /* those that matter to the backend, by spaces */
+    char driver_version[128]; /* of the driver or library */
+    uint8_t uuid[16];         /* zeros where unknown */
+    char pci_address[24];     /* "0000:65:00.0", empty where unknown */
+    char extensions[512];     /* those that matter to the backend, by spaces */
     uint64_t memory_bytes;
     uint64_t max_alloc_bytes;
     uint64_t local_memory_bytes;
     uint32_t compute_units;
-    uint32_t max_work_group;
+    uint32_t max_work_group_size;
     uint32_t clock_mhz;
     /* The index of the device of this backend that is the same hardware seen
      * through another driver and is listed before, or -1. */
@@ -564,14 +564,14 @@ enum tandem_stream_flags {
 
 struct tandem_memory_stats {
     size_t struct_size;
-    uint64_t used_bytes;     /* in buffers that the caller holds */
-    uint64_t cached_bytes;   /* kept for reuse */
-    uint64_t peak_bytes;     /* most used + cached ever */
-    uint64_t cap_bytes;      /* 0: none */
-    uint64_t alloc_count;    /* calls of alloc that succeeded */
-    uint64_t driver_alloc_count; /* those that had to ask the driver */
-    uint64_t buffer_count;   /* buffers that the caller holds */
-    uint64_t kernel_count;   /* compiled operators kept */
+    uint64_t allocated_bytes;     /* in buffers that the caller holds */
+    uint64_t cached_bytes;        /* kept for reuse */
+    uint64_t peak_bytes;          /* most allocated + cached ever */
+    uint64_t limit_bytes;         /* 0: none */
+    uint64_t alloc_count;         /* calls of alloc that succeeded */
+    uint64_t driver_alloc_count;  /* those that had to ask the driver */
+    uint64_t buffer_count;        /* buffers that the caller holds */
+    uint64_t cached_kernel_count; /* compiled operators kept */
 };
 
 /* Receives what tune found, one pair at a time, for the profile's section. */
@@ -582,10 +582,10 @@ typedef void (*tandem_tuning_result_fn)(void *user, const char *key,
  * version 1.0.  These never change within the major version. */
 #define TANDEM_SIZE_THROUGH(type, field) \
     (offsetof(type, field) + sizeof(((type *)0)->field))
-#define TANDEM_OP_BYTES_1_0 TANDEM_SIZE_THROUGH(struct tandem_op, gemm)
-#define TANDEM_GEMM_BYTES_1_0 \
-    TANDEM_SIZE_THROUGH(struct tandem_gemm, activation_alpha)
-#define TANDEM_OPEN_OPTIONS_BYTES_1_0 \
+#define TANDEM_OP_MIN_SIZE_1_0 TANDEM_SIZE_THROUGH(struct tandem_op, gemm)
+#define TANDEM_GEMM_MIN_SIZE_1_0 \
+    TANDEM_SIZE_THROUGH(struct tandem_gemm, activation_parameter)
+#define TANDEM_OPEN_OPTIONS_MIN_SIZE_1_0 \
     TANDEM_SIZE_THROUGH(struct tandem_open_options, log_user)
 
 /* ---- the table ------------------------------------------------------------
@@ -693,8 +693,8 @@ struct tandem_backend {
                                uint64_t keep_bytes);
 
     /* -- operators --
-     * In supports, prepare and ready the buffers of the descriptors may be
-     * NULL (nothing is read); dtypes, shapes and strides count.  GEMM passes
+     * In supports, prepare and query_ready the buffers of the descriptors may
+     * be NULL (nothing is read); dtypes, shapes and strides count.  GEMM passes
      * op->gemm and no inputs or outputs. */
 
     /* R  TANDEM_OK: launch would accept it.  TANDEM_UNSUPPORTED: valid, not
@@ -712,7 +712,7 @@ struct tandem_backend {
     /* O  TANDEM_OK: launch will not compile.  TANDEM_NOT_READY: it would, or a
      * compile is under way.  Another status: the compile failed.  Never
      * blocks.  Fallback: TANDEM_OK. */
-    enum tandem_status (*ready)(
+    enum tandem_status (*query_ready)(
         struct tandem_device *device, const struct tandem_op *op,
         const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
         const struct tandem_tensor_desc *const *outputs, uint32_t output_count);

@@ -155,10 +155,10 @@ struct tandem_context_options {
     const char *const *open_keys;
     const char *const *open_values;
     uint32_t open_count;
-    uint32_t deterministic; /* 1: as TANDEM_DETERMINISTIC */
-    uint32_t log_level;     /* 0: TANDEM_LOG, else TANDEM_LOG_WARNING */
-    uint32_t measure;       /* 1: as tandem_context_set_timing */
-    tandem_log_fn log;      /* NULL: messages go nowhere */
+    uint32_t deterministic;  /* 1: as TANDEM_DETERMINISTIC */
+    uint32_t log_level;      /* 0: TANDEM_LOG, else TANDEM_LOG_WARNING */
+    uint32_t time_operators; /* 1: as tandem_context_set_timing */
+    tandem_log_fn log;       /* NULL: messages go nowhere */
     void *log_user;
     /* How long a call that has no timeout of its own waits for a device before
      * it counts as hung, and so as lost; longer where more work than that is
@@ -170,7 +170,7 @@ struct tandem_context_options {
 
 /* The least struct_size of what a caller fills: through the last field of the
  * first version. */
-#define TANDEM_CONTEXT_OPTIONS_BYTES_0_1 \
+#define TANDEM_CONTEXT_OPTIONS_MIN_SIZE_0_1 \
     TANDEM_SIZE_THROUGH(struct tandem_context_options, log_user)
 
 /* Loads the plugins that it finds.  A plugin that cannot be used is logged
@@ -373,10 +373,10 @@ struct tandem_matmul_options {
     struct tandem_tensor *bias;
     uint32_t activation; /* as in struct tandem_gemm */
     uint32_t flags;      /* TANDEM_GEMM_ALLOW_TF32, ..._ROW_SCALED */
-    double activation_alpha;
+    double activation_parameter;
     uint32_t device; /* TANDEM_ANY_DEVICE: chosen */
 };
-#define TANDEM_MATMUL_OPTIONS_BYTES_0_1 \
+#define TANDEM_MATMUL_OPTIONS_MIN_SIZE_0_1 \
     TANDEM_SIZE_THROUGH(struct tandem_matmul_options, device)
 /* options NULL: alpha 1, beta 0, no bias, no activation, any device. */
 enum tandem_status tandem_matmul(struct tandem_context *context,
@@ -407,12 +407,13 @@ struct tandem_candidate {
     /* 1: the device's costs of this class of operators were measured; 0: they
      * are guesses, and but for the CPU plugin's these do not compete where
      * another candidate that could run it has 1. */
-    uint32_t measured;
+    uint32_t calibrated;
     /* The parts of predicted_ns: waiting for work that holds the data, moving
      * what is not resident, launching, running, and bringing outputs that the
      * caller is expected to read home.  Compiling is in the background and
      * not a part. */
-    double wait_ns, transfer_ns, launch_ns, run_ns, download_ns, compile_ns;
+    double wait_ns, transfer_ns, launch_ns, execute_ns;
+    double download_ns, compile_ns;
     double predicted_ns;
 };
 
@@ -464,8 +465,9 @@ enum tandem_status tandem_context_set_observer(struct tandem_context *context,
  * "gemm_compile".
  * Curves (x in bytes): "upload", "download", "upload_pinned",
  * "download_pinned"; and, x in bytes read and written, time from a long
- * stream of launches on resident data: "elementwise", "exp", "heavy",
- * "reduce", "softmax", "strided", "gather", "optimizer".
+ * stream of launches on resident data: "elementwise", "transcendental",
+ * "multi_transcendental", "reduce", "softmax", "strided", "gather",
+ * "optimizer".
  * GEMM points: m, n, k and ns. */
 
 /* Without costs; with what the plugin's own section has now. */

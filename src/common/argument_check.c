@@ -46,9 +46,9 @@ static enum tandem_status check_choice(const struct call *call)
     static const struct {
         uint32_t id, place;
         const char *name;
-    } choices[] = {{TANDEM_OP_GELU, 0, "tanh_form"},
+    } choices[] = {{TANDEM_OP_GELU, 0, "approximate"},
                    {TANDEM_OP_SGD, 0, "nesterov"},
-                   {TANDEM_OP_ADAM, 1, "decoupled"}};
+                   {TANDEM_OP_ADAM, 1, "decoupled_weight_decay"}};
     for (uint32_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         if (call->row->id != choices[i].id)
             continue;
@@ -432,7 +432,7 @@ static enum tandem_status find_row(const struct tandem_op *op,
     if (op == NULL)
         return last_error_set(TANDEM_INVALID_ARGUMENT, "the operator is NULL");
     enum tandem_status status = struct_size_check(
-        "op", "tandem_op", op->struct_size, TANDEM_OP_BYTES_1_0);
+        "op", "tandem_op", op->struct_size, TANDEM_OP_MIN_SIZE_1_0);
     if (status != TANDEM_OK)
         return status;
     *out_row = operator_row(op->id);

@@ -92,12 +92,13 @@ static enum tandem_status check_activation(const struct tandem_gemm *gemm)
 {
     switch (gemm->activation) {
     case TANDEM_OP_GELU:
-        if (gemm->activation_alpha == 0 || gemm->activation_alpha == 1)
+        if (gemm->activation_parameter == 0 || gemm->activation_parameter == 1)
             return TANDEM_OK;
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "gemm: activation_alpha %g chooses no form of gelu: "
-                           "0 is the erf form, 1 the tanh form",
-                           gemm->activation_alpha);
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT,
+            "gemm: activation_parameter %g chooses no form of gelu: "
+            "0 is the erf form, 1 the tanh form",
+            gemm->activation_parameter);
     case TANDEM_OP_INVALID:
     case TANDEM_OP_RELU:
     case TANDEM_OP_LEAKY_RELU:
@@ -214,9 +215,8 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
     if (gemm == NULL)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
                            "gemm: the description is NULL");
-    enum tandem_status status =
-        struct_size_check("gemm", "tandem_gemm", gemm->struct_size,
-                          TANDEM_GEMM_BYTES_1_0);
+    enum tandem_status status = struct_size_check(
+        "gemm", "tandem_gemm", gemm->struct_size, TANDEM_GEMM_MIN_SIZE_1_0);
     if (status == TANDEM_OK)
         status = check_numbers(gemm);
     if (status != TANDEM_OK)

@@ -28,14 +28,15 @@ static void info_fill(struct tandem_device_info *info)
     processor_name(info->name, sizeof info->name);
     processor_value("vendor_id", info->vendor, sizeof info->vendor);
     snprintf(info->platform, sizeof info->platform, "CPU");
-    snprintf(info->driver, sizeof info->driver, "tandem-cpu " CPU_VERSION);
+    snprintf(info->driver_version, sizeof info->driver_version,
+             "tandem-cpu " CPU_VERSION);
     size_t used = (size_t)snprintf(info->extensions, sizeof info->extensions,
                                    "%s", kernels_levels());
     blas_name(info->extensions + used, sizeof info->extensions - used);
     info->memory_bytes = memory_of_machine();
     info->max_alloc_bytes = info->memory_bytes;
     info->compute_units = pool_processors();
-    info->max_work_group = 1;
+    info->max_work_group_size = 1;
     processor_value("cpu MHz", clock, sizeof clock);
     info->clock_mhz = (uint32_t)strtoul(clock, NULL, 10);
     info->duplicate_of = -1;
@@ -75,7 +76,7 @@ enum tandem_status device_describe(uint32_t index,
 
 /* Values of the open options; 0 or NULL means the option is not set. */
 struct settings {
-    uint64_t cap_bytes, threads;
+    uint64_t limit_bytes, threads;
     const char *isa;
 };
 
@@ -98,7 +99,7 @@ settings_read(const struct tandem_open_options *options, struct settings *out)
         return TANDEM_OK;
     enum tandem_status status = struct_size_check(
         "open: options", "tandem_open_options", options->struct_size,
-        TANDEM_OPEN_OPTIONS_BYTES_1_0);
+        TANDEM_OPEN_OPTIONS_MIN_SIZE_1_0);
     if (status != TANDEM_OK)
         return status;
     if (options->count > 0 &&
@@ -113,7 +114,7 @@ settings_read(const struct tandem_open_options *options, struct settings *out)
             return last_error_set(TANDEM_INVALID_ARGUMENT,
                                "open: key or value %u is NULL", (unsigned)i);
         if (strcmp(key, "memory_limit_bytes") == 0)
-            status = number_parse(key, value, &out->cap_bytes);
+            status = number_parse(key, value, &out->limit_bytes);
         else if (strcmp(key, "num_threads") == 0)
             status = number_parse(key, value, &out->threads);
         else if (strcmp(key, "isa") == 0)
@@ -173,7 +174,7 @@ enum tandem_status device_open(uint32_t index,
     device->kernels = kernels;
     device->pool = pool;
     device->machine_bytes = memory_of_machine();
-    device->memory.stats.cap_bytes = settings.cap_bytes;
+    device->memory.stats.limit_bytes = settings.limit_bytes;
     device_log(options, device);
     *out_device = device;
     return TANDEM_OK;

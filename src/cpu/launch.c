@@ -155,7 +155,7 @@ static bool launch_fast(const struct work *work)
     struct row row;
     struct params params;
     float scalar;
-    if (work->op == NULL || work->op->struct_size < TANDEM_OP_BYTES_1_0 ||
+    if (work->op == NULL || work->op->struct_size < TANDEM_OP_MIN_SIZE_1_0 ||
         work->op->id >= TANDEM_OP_ID_END || work->inputs == NULL ||
         work->outputs == NULL || work->output_count == 0)
         return false;

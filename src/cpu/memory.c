@@ -85,12 +85,14 @@ static void cache_trim(struct memory *memory, uint64_t keep_bytes)
 static void *block_take(struct memory *memory, uint64_t bytes)
 {
     struct tandem_memory_stats *stats = &memory->stats;
-    if (stats->cap_bytes != 0) {
-        if (bytes > stats->cap_bytes ||
-            stats->used_bytes > stats->cap_bytes - bytes)
+    if (stats->limit_bytes != 0) {
+        if (bytes > stats->limit_bytes ||
+            stats->allocated_bytes > stats->limit_bytes - bytes)
             return NULL;
-        if (stats->used_bytes + stats->cached_bytes > stats->cap_bytes - bytes)
-            cache_trim(memory, stats->cap_bytes - bytes - stats->used_bytes);
+        if (stats->allocated_bytes + stats->cached_bytes >
+            stats->limit_bytes - bytes)
+            cache_trim(memory,
+                       stats->limit_bytes - bytes - stats->allocated_bytes);
     }
     void *block = block_new(bytes);
     if (block == NULL && stats->cached_bytes > 0) {
@@ -131,11 +133,11 @@ static bool buffer_fill(struct memory *memory, struct tandem_buffer *buffer)
 
 static void count_taken(struct tandem_memory_stats *stats, uint64_t bytes)
 {
-    stats->used_bytes += bytes;
+    stats->allocated_bytes += bytes;
     stats->alloc_count++;
     stats->buffer_count++;
-    if (stats->used_bytes + stats->cached_bytes > stats->peak_bytes)
-        stats->peak_bytes = stats->used_bytes + stats->cached_bytes;
+    if (stats->allocated_bytes + stats->cached_bytes > stats->peak_bytes)
+        stats->peak_bytes = stats->allocated_bytes + stats->cached_bytes;
 }
 
 enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
@@ -174,8 +176,9 @@ enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
             TANDEM_OUT_OF_MEMORY,
             "alloc: no room for %llu bytes: %llu in use, cap %llu "
             "(0: none)",
-            (unsigned long long)bytes, (unsigned long long)stats.used_bytes,
-            (unsigned long long)stats.cap_bytes);
+            (unsigned long long)bytes,
+            (unsigned long long)stats.allocated_bytes,
+            (unsigned long long)stats.limit_bytes);
     }
     *out_buffer = buffer;
     return TANDEM_OK;
@@ -189,7 +192,7 @@ static void block_return(struct memory *memory, struct tandem_buffer *buffer)
     memory->stats.buffer_count--;
     if (buffer->block_bytes == 0) /* imported */
         return;
-    memory->stats.used_bytes -= buffer->block_bytes;
+    memory->stats.allocated_bytes -= buffer->block_bytes;
     if (buffer->size_class == MEMORY_CLASSES) {
         free(block);
         return;

@@ -117,11 +117,11 @@ static enum tandem_status device_describe(uint32_t index,
         .name = "null device",
         .vendor = "Tandem",
         .platform = "null",
-        .driver = "0.1.0",
+        .driver_version = "0.1.0",
         .memory_bytes = MEMORY_BYTES,
         .max_alloc_bytes = MEMORY_BYTES,
         .compute_units = 1,
-        .max_work_group = 1,
+        .max_work_group_size = 1,
         .duplicate_of = -1,
     };
     if (struct_check(out_info, "out_info") != TANDEM_OK)
@@ -185,7 +185,7 @@ static void objects_free(const void *handle)
         }
         *link = object->next;
         if (object->kind == BUFFER) {
-            object->device->stats.used_bytes -= object->bytes;
+            object->device->stats.allocated_bytes -= object->bytes;
             object->device->stats.buffer_count--;
         }
         free(object->memory);
@@ -201,7 +201,7 @@ options_read(const struct tandem_open_options *options, uint64_t *out_cap_bytes)
     *out_cap_bytes = 0;
     if (options == NULL)
         return TANDEM_OK;
-    if (options->struct_size < TANDEM_OPEN_OPTIONS_BYTES_1_0)
+    if (options->struct_size < TANDEM_OPEN_OPTIONS_MIN_SIZE_1_0)
         return fail(TANDEM_INVALID_ARGUMENT,
                     "open: options.struct_size is %zu: set it to "
                     "sizeof(struct tandem_open_options)",
@@ -224,11 +224,11 @@ static enum tandem_status device_open(uint32_t index,
                                       const struct tandem_open_options *options,
                                       struct tandem_device **out_device)
 {
-    uint64_t cap_bytes;
+    uint64_t limit_bytes;
     if (out_device == NULL)
         return fail(TANDEM_INVALID_ARGUMENT, "open: out_device is NULL");
     *out_device = NULL;
-    enum tandem_status status = options_read(options, &cap_bytes);
+    enum tandem_status status = options_read(options, &limit_bytes);
     if (status != TANDEM_OK)
         return status;
     if (index != 0)
@@ -237,7 +237,7 @@ static enum tandem_status device_open(uint32_t index,
     struct object *device = object_new(NULL, DEVICE);
     if (device == NULL)
         return TANDEM_OUT_OF_MEMORY;
-    device->stats.cap_bytes = cap_bytes;
+    device->stats.limit_bytes = limit_bytes;
     *out_device = (struct tandem_device *)device;
     return TANDEM_OK;
 }
@@ -276,8 +276,8 @@ static enum tandem_status buffer_alloc(struct tandem_device *device,
         return TANDEM_INVALID_ARGUMENT;
     pthread_mutex_lock(&mutex);
     struct tandem_memory_stats *stats = &owner->stats;
-    uint64_t cap = stats->cap_bytes != 0 ? stats->cap_bytes : MEMORY_BYTES;
-    uint64_t room = cap - stats->used_bytes;
+    uint64_t cap = stats->limit_bytes != 0 ? stats->limit_bytes : MEMORY_BYTES;
+    uint64_t room = cap - stats->allocated_bytes;
     pthread_mutex_unlock(&mutex);
     if (bytes > room ||
         posix_memalign(&memory, 64, bytes == 0 ? 1 : (size_t)bytes) != 0)
@@ -291,12 +291,12 @@ static enum tandem_status buffer_alloc(struct tandem_device *device,
     buffer->memory = memory;
     buffer->bytes = bytes;
     pthread_mutex_lock(&mutex);
-    stats->used_bytes += bytes;
+    stats->allocated_bytes += bytes;
     stats->buffer_count++;
     stats->alloc_count++;
     stats->driver_alloc_count++;
-    if (stats->used_bytes > stats->peak_bytes)
-        stats->peak_bytes = stats->used_bytes;
+    if (stats->allocated_bytes > stats->peak_bytes)
+        stats->peak_bytes = stats->allocated_bytes;
     pthread_mutex_unlock(&mutex);
     *out_buffer = (struct tandem_buffer *)buffer;
     return TANDEM_OK;
@@ -455,7 +455,7 @@ supports(struct tandem_device *device, const struct tandem_op *op,
 {
     if (object_get(device, DEVICE) == NULL)
         return TANDEM_INVALID_ARGUMENT;
-    if (op == NULL || op->struct_size < TANDEM_OP_BYTES_1_0 ||
+    if (op == NULL || op->struct_size < TANDEM_OP_MIN_SIZE_1_0 ||
         !op_known(op->id) || (input_count > 0 && inputs == NULL) ||
         (output_count > 0 && outputs == NULL))
         return fail(TANDEM_INVALID_ARGUMENT,
@@ -493,7 +493,7 @@ static enum tandem_status gemm(struct tandem_stream *stream,
 {
     if (object_get(stream, STREAM) == NULL)
         return TANDEM_INVALID_ARGUMENT;
-    if (product == NULL || product->struct_size < TANDEM_GEMM_BYTES_1_0)
+    if (product == NULL || product->struct_size < TANDEM_GEMM_MIN_SIZE_1_0)
         return fail(TANDEM_INVALID_ARGUMENT,
                     "gemm: the product is NULL, or its struct_size is not set "
                     "to sizeof(struct tandem_gemm)");

@@ -183,9 +183,9 @@ static enum tandem_status read_options(struct tandem_device *device,
     device->stuck_ns = stuck_ms * 1000000u;
     if (from == NULL)
         return TANDEM_OK;
-    status = struct_size_check("open: options", "tandem_open_options",
-                               from->struct_size,
-                               TANDEM_OPEN_OPTIONS_BYTES_1_0);
+    status =
+        struct_size_check("open: options", "tandem_open_options",
+                          from->struct_size, TANDEM_OPEN_OPTIONS_MIN_SIZE_1_0);
     if (status != TANDEM_OK)
         return status;
     if (from->count != 0 && (from->keys == NULL || from->values == NULL))
@@ -209,7 +209,7 @@ static enum tandem_status read_options(struct tandem_device *device,
             status = parse_number(from->keys[i], from->values[i], out_threads);
         if (strcmp(from->keys[i], "cache_limit_bytes") == 0)
             status = parse_number(from->keys[i], from->values[i],
-                                  &device->cache.cap_bytes);
+                                  &device->cache.limit_bytes);
         if (strcmp(from->keys[i], "blocking_timeout_ms") == 0)
             status = parse_number(from->keys[i], from->values[i], &stuck_ms);
         if (strcmp(from->keys[i], "cache_dir") == 0)

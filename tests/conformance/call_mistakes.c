@@ -118,7 +118,7 @@ MISTAKE(op_unknown, p->op.id = 99)
 MISTAKE(op_zero, p->op.id = 0)
 MISTAKE(op_huge, p->op.id = 4000000000u)
 MISTAKE(op_sizeless, p->op.struct_size = 0)
-MISTAKE(op_short, p->op.struct_size = TANDEM_OP_BYTES_1_0 - 1)
+MISTAKE(op_short, p->op.struct_size = TANDEM_OP_MIN_SIZE_1_0 - 1)
 MISTAKE(op_flags, p->op.flags = 1u << 31)
 MISTAKE(op_fused, p->op.id = TANDEM_OP_FUSED)
 MISTAKE(inputs_null, p->in_array = NULL)
@@ -278,8 +278,8 @@ const struct call_mistake call_mistakes[] = {
     {"an attribute too few", TANDEM_OP_ADAM, floats_few, 0},
     {"too few inputs", TANDEM_OP_ADAM, inputs_few, 0},
     {"too few outputs", TANDEM_OP_ADAM, outputs_few, 0},
-    {"decoupled 2", TANDEM_OP_ADAM, second_two, 0},
-    {"decoupled -1", TANDEM_OP_ADAM, second_minus, 0},
+    {"decoupled_weight_decay 2", TANDEM_OP_ADAM, second_two, 0},
+    {"decoupled_weight_decay -1", TANDEM_OP_ADAM, second_minus, 0},
     {"shapes that differ", TANDEM_OP_SGD, shape_differs, 0},
     {"nesterov 2", TANDEM_OP_SGD, first_two, 0},
     {"nesterov -1", TANDEM_OP_SGD, first_minus, 0},

@@ -57,8 +57,10 @@ static void case_describe(struct suite *suite)
     EXPECT(suite, memchr(info->name, 0, sizeof(info->name)) != NULL);
     EXPECT(suite, memchr(info->vendor, 0, sizeof(info->vendor)) != NULL);
     EXPECT(suite, memchr(info->platform, 0, sizeof(info->platform)) != NULL);
-    EXPECT(suite, memchr(info->driver, 0, sizeof(info->driver)) != NULL);
-    EXPECT(suite, memchr(info->pci, 0, sizeof(info->pci)) != NULL);
+    EXPECT(suite, memchr(info->driver_version, 0,
+                         sizeof(info->driver_version)) != NULL);
+    EXPECT(suite,
+           memchr(info->pci_address, 0, sizeof(info->pci_address)) != NULL);
     EXPECT(suite,
            memchr(info->extensions, 0, sizeof(info->extensions)) != NULL);
     EXPECT(suite, memchr(info->quirks, 0, sizeof(info->quirks)) != NULL);
@@ -94,7 +96,7 @@ static void case_stats_short(struct suite *suite)
 {
     struct tandem_memory_stats stats;
     const unsigned char *bytes = (const unsigned char *)&stats;
-    size_t known = offsetof(struct tandem_memory_stats, cap_bytes);
+    size_t known = offsetof(struct tandem_memory_stats, limit_bytes);
 
     if (!case_begin(suite, GROUP,
                     "memory_stats writes nothing past struct_size"))

@@ -83,16 +83,17 @@ static void case_stats(struct suite *suite)
     before = stats_read(suite, NULL);
     if (EXPECT_OK(suite, suite->api.alloc(suite->device, 3u * MIB, &buffer))) {
         during = stats_read(suite, NULL);
-        EXPECT(suite, during.used_bytes >= before.used_bytes + 3u * MIB);
+        EXPECT(suite,
+               during.allocated_bytes >= before.allocated_bytes + 3u * MIB);
         EXPECT(suite, during.buffer_count == before.buffer_count + 1);
         EXPECT(suite, during.alloc_count == before.alloc_count + 1);
         EXPECT(suite, during.driver_alloc_count <= during.alloc_count);
-        EXPECT(suite,
-               during.peak_bytes >= during.used_bytes + during.cached_bytes);
+        EXPECT(suite, during.peak_bytes >=
+                          during.allocated_bytes + during.cached_bytes);
         suite->api.free(buffer);
         stream_finish(suite, NULL);
         after = stats_read(suite, NULL);
-        EXPECT(suite, after.used_bytes == before.used_bytes);
+        EXPECT(suite, after.allocated_bytes == before.allocated_bytes);
         EXPECT(suite, after.buffer_count == before.buffer_count);
         EXPECT(suite, after.peak_bytes >= during.peak_bytes);
     }
@@ -131,9 +132,10 @@ static void case_growth(struct suite *suite)
         before = stats_read(suite, NULL);
         if (work_many(suite, count)) {
             after = stats_read(suite, NULL);
-            EXPECT(suite, after.used_bytes == before.used_bytes);
+            EXPECT(suite, after.allocated_bytes == before.allocated_bytes);
             EXPECT(suite, after.buffer_count == before.buffer_count);
-            EXPECT(suite, after.kernel_count == before.kernel_count);
+            EXPECT(suite,
+                   after.cached_kernel_count == before.cached_kernel_count);
             EXPECT(suite, after.cached_bytes <= before.cached_bytes + MIB);
         }
     }
@@ -154,12 +156,12 @@ static void case_cap(struct suite *suite)
                                      &device)))
         goto out;
     stats = stats_read(suite, device);
-    if (stats.cap_bytes == 0) {
+    if (stats.limit_bytes == 0) {
         case_skip(suite, "the cap is ignored, as it may be");
         suite->api.close(device);
         goto out;
     }
-    EXPECT(suite, stats.cap_bytes == 16u * MIB);
+    EXPECT(suite, stats.limit_bytes == 16u * MIB);
     expect(suite, suite->api.alloc(device, 17u * MIB, &more),
            TANDEM_OUT_OF_MEMORY, "alloc of 17 MiB under a cap of 16");
     EXPECT(suite, more == NULL);
@@ -171,7 +173,7 @@ static void case_cap(struct suite *suite)
            "eight buffers of 3 MiB under a cap of 16");
     EXPECT(suite, count >= 3 && count <= 5);
     stats = stats_read(suite, device);
-    EXPECT(suite, stats.used_bytes + stats.cached_bytes <= 16u * MIB);
+    EXPECT(suite, stats.allocated_bytes + stats.cached_bytes <= 16u * MIB);
     while (count > 0)
         suite->api.free(buffers[--count]);
     /* the cache must give way to another size */
@@ -202,7 +204,7 @@ static void case_trim(struct suite *suite)
             EXPECT_OK(suite, suite->api.trim(suite->device, 0));
             stats = stats_read(suite, NULL);
             EXPECT(suite, stats.cached_bytes == 0);
-            EXPECT(suite, stats.used_bytes >= 20000);
+            EXPECT(suite, stats.allocated_bytes >= 20000);
             vector_holds(suite, NULL, &kept, 1.0f, 2.0f, "what was kept");
         }
         vector_free(suite, &kept);

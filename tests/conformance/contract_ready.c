@@ -58,7 +58,7 @@ static bool polled_ready(struct suite *suite, struct tandem_device *device,
     enum tandem_status status = TANDEM_NOT_READY;
 
     for (int i = 0; i < POLLS && status == TANDEM_NOT_READY; i++) {
-        status = ask(device, suite->api.ready, question);
+        status = ask(device, suite->api.query_ready, question);
         if (status == TANDEM_NOT_READY)
             sleep_ms(POLL_MS);
     }
@@ -75,7 +75,7 @@ static void case_protocol(struct suite *suite, uint32_t id)
                     op_find(id)->name))
         return;
     question_set(&question, id);
-    if (suite->api.ready == NULL || suite->api.prepare == NULL) {
+    if (suite->api.query_ready == NULL || suite->api.prepare == NULL) {
         EXPECT(suite, !suite_has(suite, TANDEM_CAP_JIT_COMPILATION));
         case_skip(suite, "prepare and ready are left to the loader");
     } else if (EXPECT_OK(suite, suite_open(suite, NULL, NULL, &device))) {
@@ -83,7 +83,7 @@ static void case_protocol(struct suite *suite, uint32_t id)
         if (status == TANDEM_UNSUPPORTED) {
             case_skip(suite, "needs the operator %s", op_find(id)->name);
         } else if (expect(suite, status, TANDEM_OK, "supports")) {
-            status = ask(device, suite->api.ready, &question);
+            status = ask(device, suite->api.query_ready, &question);
             if (status != TANDEM_NOT_READY)
                 expect(suite, status, TANDEM_OK, "ready before prepare");
             expect(suite, ask(device, suite->api.prepare, &question), TANDEM_OK,
@@ -91,8 +91,8 @@ static void case_protocol(struct suite *suite, uint32_t id)
             polled_ready(suite, device, &question);
             expect(suite, ask(device, suite->api.prepare, &question), TANDEM_OK,
                    "prepare of what is ready");
-            expect(suite, ask(device, suite->api.ready, &question), TANDEM_OK,
-                   "ready, once it was");
+            expect(suite, ask(device, suite->api.query_ready, &question),
+                   TANDEM_OK, "ready, once it was");
         }
     }
     if (device != NULL)
@@ -137,7 +137,7 @@ static void case_launch_meanwhile(struct suite *suite)
                                            1, question.outs, 1));
         EXPECT_OK(suite, launch_add(suite, stream, &a, &a, 1.0));
         vector_holds(suite, stream, &a, 1.0f, 1.0f, "|x| + 1");
-        if (suite->api.ready != NULL && suite->api.prepare != NULL)
+        if (suite->api.query_ready != NULL && suite->api.prepare != NULL)
             polled_ready(suite, device, &question);
     }
     if (device != NULL)
@@ -186,7 +186,7 @@ static void gemm_ready(struct suite *suite, const struct tandem_op *op)
     expect(suite, status, TANDEM_OK, "prepare(gemm)");
     status = TANDEM_NOT_READY;
     for (int i = 0; i < POLLS && status == TANDEM_NOT_READY; i++) {
-        status = suite->api.ready(suite->device, op, NULL, 0, NULL, 0);
+        status = suite->api.query_ready(suite->device, op, NULL, 0, NULL, 0);
         if (status == TANDEM_NOT_READY)
             sleep_ms(POLL_MS);
     }
@@ -210,7 +210,7 @@ static void case_gemm(struct suite *suite)
 
     if (!case_begin(suite, GROUP, "gemm is ready some time after prepare"))
         return;
-    if (suite->api.ready == NULL || suite->api.prepare == NULL)
+    if (suite->api.query_ready == NULL || suite->api.prepare == NULL)
         case_skip(suite, "prepare and ready are left to the loader");
     else
         gemm_ready(suite, &op);

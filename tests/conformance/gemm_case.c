@@ -221,9 +221,9 @@ static void gemm_fill(struct product *product)
                              .c = product->c.desc,
                              .bias_kind = f->bias,
                              .activation = f->activation,
-                             .activation_alpha = f->activation_alpha};
+                             .activation_parameter = f->activation_parameter};
     if (f->old) { /* what lies behind its struct is not c_dtype */
-        product->gemm.struct_size = TANDEM_GEMM_BYTES_1_0;
+        product->gemm.struct_size = TANDEM_GEMM_MIN_SIZE_1_0;
         product->gemm.c_dtype = TANDEM_BF16;
     }
     if (f->bias != TANDEM_BIAS_NONE) {
@@ -410,7 +410,7 @@ void gemm_random_run(struct suite *suite, struct random *random,
     form.flags = (uint32_t)random_u64(random) & (TA | TB);
     form.bias = (uint32_t)random_below(random, 3);
     form.activation = activations[random_below(random, 8)];
-    form.activation_alpha = (double)random_below(random, 2);
+    form.activation_parameter = (double)random_below(random, 2);
     form.alpha = random_once_in(random, 2) ? 1.0 : 0.5;
     form.beta = betas[random_below(random, 4)];
     for (uint32_t i = 0; i < 3; i++)

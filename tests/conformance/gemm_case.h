@@ -23,7 +23,7 @@ struct gemm_form {
     int64_t batch; /* 0: 1 */
     uint32_t flags, bias, activation;
     double alpha; /* 0: 1 */
-    double beta, activation_alpha;
+    double beta, activation_parameter;
     int64_t pad[3];  /* of a's, b's and c's rows */
     uint32_t lead;   /* elements before each matrix */
     uint32_t repeat; /* bit 0: a, bit 1: b is one for all batches */

@@ -45,7 +45,7 @@ void mistaken_gemm_reset(struct mistaken_gemm *p)
 
 MISTAKE(gemm_null, p->pointer = NULL)
 MISTAKE(size_zero, p->gemm.struct_size = 0)
-MISTAKE(size_short, p->gemm.struct_size = TANDEM_GEMM_BYTES_1_0 - 1)
+MISTAKE(size_short, p->gemm.struct_size = TANDEM_GEMM_MIN_SIZE_1_0 - 1)
 MISTAKE(dtype_bool, p->gemm.dtype = TANDEM_BOOL)
 MISTAKE(dtype_unknown, p->gemm.dtype = 0x7777)
 MISTAKE(c_dtype_bool, p->gemm.c_dtype = TANDEM_BOOL)
@@ -83,7 +83,7 @@ MISTAKE(activation_unknown, p->gemm.activation = 99)
 static void gelu(struct mistaken_gemm *p, double form)
 {
     p->gemm.activation = TANDEM_OP_GELU;
-    p->gemm.activation_alpha = form;
+    p->gemm.activation_parameter = form;
 }
 
 MISTAKE(gelu_half, gelu(p, 0.5))

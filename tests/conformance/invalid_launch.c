@@ -139,9 +139,9 @@ static void case_no_device(struct suite *suite)
     if (api->prepare != NULL)
         expect_refusal(suite, api->prepare(NULL, &op, descs, 1, descs, 1), BAD,
                        "prepare on no device");
-    if (api->ready != NULL)
-        expect_refusal(suite, api->ready(NULL, &op, descs, 1, descs, 1), BAD,
-                       "ready of no device");
+    if (api->query_ready != NULL)
+        expect_refusal(suite, api->query_ready(NULL, &op, descs, 1, descs, 1),
+                       BAD, "ready of no device");
     case_end(suite);
 }
 

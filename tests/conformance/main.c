@@ -199,7 +199,7 @@ static void header_print(const struct suite *suite)
         return;
     printf("%s %s: device %u, %s (%s); seed %llu, level %s\n", suite->api.name,
            suite->api.version, suite->options->device, suite->info.name,
-           suite->info.driver, (unsigned long long)suite->options->seed,
+           suite->info.driver_version, (unsigned long long)suite->options->seed,
            suite->options->full    ? "full"
            : suite->options->brief ? "brief"
                                    : "quick");

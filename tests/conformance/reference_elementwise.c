@@ -210,13 +210,13 @@ static double real_value(const struct reference *call, int64_t i)
     return reference_unary(id, x, call->ints, call->floats);
 }
 
-/* TAIL and SCALE (hardswish) are relative to x. */
+/* ULP_PLUS_INPUT and TERM_MAGNITUDE (hardswish) are relative to x. */
 static double tolerance_of(const struct op_row *row, double r, double x)
 {
     switch (row->metric) {
-    case TANDEM_METRIC_TAIL:
+    case TANDEM_METRIC_ULP_PLUS_INPUT:
         return reference_ulp(row->tolerance, r) + 0x1p-20 * fabs(x);
-    case TANDEM_METRIC_SCALE:
+    case TANDEM_METRIC_TERM_MAGNITUDE:
         return row->tolerance * REFERENCE_2EPS * fabs(x);
     default:
         return reference_ulp(row->tolerance, r);
@@ -236,11 +236,11 @@ void reference_elementwise(const struct reference *call, struct expected *out)
     }
     expected_init(out, EXPECTED_REAL, n);
     out->exact = row->metric == TANDEM_METRIC_EXACT;
-    if (row->metric == TANDEM_METRIC_SCALE)
+    if (row->metric == TANDEM_METRIC_TERM_MAGNITUDE)
         out->subnormal_tolerance = REFERENCE_SUBNORMAL;
     for (int64_t i = 0; i < n; i++) {
-        bool relative = row->metric == TANDEM_METRIC_TAIL ||
-                        row->metric == TANDEM_METRIC_SCALE;
+        bool relative = row->metric == TANDEM_METRIC_ULP_PLUS_INPUT ||
+                        row->metric == TANDEM_METRIC_TERM_MAGNITUDE;
         double x = relative ? dense_real(&call->inputs[0], i) : 0.0;
 
         out->real[i] = real_value(call, i);

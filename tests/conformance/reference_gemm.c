@@ -37,7 +37,7 @@ static double operand_at(const struct tandem_matrix *matrix, uint32_t dtype,
 
 static uint32_t c_dtype_of(const struct tandem_gemm *gemm)
 {
-    bool there = gemm->struct_size > TANDEM_GEMM_BYTES_1_0;
+    bool there = gemm->struct_size > TANDEM_GEMM_MIN_SIZE_1_0;
 
     return there && gemm->c_dtype != 0 ? gemm->c_dtype : gemm->dtype;
 }
@@ -53,12 +53,12 @@ static double bias_at(const struct tandem_gemm *gemm, const unsigned char *bias,
 
 static double activated(const struct tandem_gemm *gemm, double x)
 {
-    int64_t tanh_form = gemm->activation_alpha == 1.0;
+    int64_t tanh_form = gemm->activation_parameter == 1.0;
 
     if (gemm->activation == TANDEM_OP_INVALID)
         return x;
     return reference_unary(gemm->activation, x, &tanh_form,
-                           &gemm->activation_alpha);
+                           &gemm->activation_parameter);
 }
 
 /* What backend.h's flags add; largest: of a row's elements and a column's, the

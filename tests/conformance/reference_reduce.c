@@ -16,7 +16,7 @@ struct slot {
     long double product; /* times 2^exponent */
     int64_t exponent;
     /* log2 of the product of all finite |x| above 1, and of all nonzero |x|
-     * below 1: P and Q of TANDEM_METRIC_PRODUCT. */
+     * below 1: P and Q of TANDEM_METRIC_PROD. */
     double log2_above, log2_below;
     double max, min, largest; /* largest finite |x| */
     int64_t count, max_at, min_at;
@@ -186,10 +186,10 @@ static double slot_tolerance(const struct op_row *row, const struct slot *slot,
     double t = row->tolerance + log2_of(slot->count);
 
     switch (row->metric) {
-    case TANDEM_METRIC_LOGSUM:
+    case TANDEM_METRIC_LOG_SUM_EXP:
         return t * REFERENCE_2EPS *
                larger(1.0, larger(fabs(real), slot->largest));
-    case TANDEM_METRIC_PRODUCT:
+    case TANDEM_METRIC_PROD:
         return (row->tolerance + (double)slot->count) * REFERENCE_2EPS *
                fabs(real);
     default:
@@ -212,7 +212,7 @@ void reference_reduce(const struct reference *call, struct expected *out)
     expected_init(out, arg ? EXPECTED_INTEGER : EXPECTED_REAL, count);
     out->exact = row->metric == TANDEM_METRIC_EXACT;
     out->subnormal_tolerance = REFERENCE_SUBNORMAL;
-    if (row->metric == TANDEM_METRIC_PRODUCT)
+    if (row->metric == TANDEM_METRIC_PROD)
         out->unspecified = must_allocate((uint64_t)count);
     for (int64_t i = 0; i < count; i++) {
         double scale;

@@ -59,9 +59,9 @@ static bool spoil_float_count(struct problem *p, struct random *random)
 static bool spoil_struct_size(struct problem *p, struct random *random)
 {
     if (is_gemm(p))
-        p->gemm.struct_size = random_below(random, TANDEM_GEMM_BYTES_1_0);
+        p->gemm.struct_size = random_below(random, TANDEM_GEMM_MIN_SIZE_1_0);
     else
-        p->struct_size = random_below(random, TANDEM_OP_BYTES_1_0);
+        p->struct_size = random_below(random, TANDEM_OP_MIN_SIZE_1_0);
     return true;
 }
 

@@ -316,7 +316,7 @@ static enum exit_code backends_open(struct run *run, char **paths)
         case BACKEND_OPEN:
             run->count++;
             printf("%s: %s (%s)\n", *paths, backend->info.name,
-                   backend->info.driver);
+                   backend->info.driver_version);
             break;
         case BACKEND_NO_DEVICE:
             return EXIT_SKIPPED;

@@ -140,7 +140,7 @@ static size_t gemm_text(const struct tandem_gemm *gemm, char *text, size_t size)
                             gemm->m, gemm->n, gemm->k, gemm->batch, gemm->flags,
                             gemm->alpha, gemm->beta, gemm->bias_kind,
                             activation != NULL ? activation->name : "linear",
-                            gemm->activation_alpha);
+                            gemm->activation_parameter);
 }
 
 void problem_text(const struct problem *problem, char *text, size_t size)

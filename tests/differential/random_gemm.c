@@ -112,9 +112,9 @@ static void options_draw(struct tandem_gemm *gemm, struct random *random,
     gemm->bias_kind = (uint32_t)random_below(random, 3);
     gemm->activation = block->activations[random_below(random, 2)];
     if (gemm->activation == TANDEM_OP_GELU)
-        gemm->activation_alpha = (double)random_below(random, 2);
+        gemm->activation_parameter = (double)random_below(random, 2);
     else
-        gemm->activation_alpha = (double)(float)random_normal(random);
+        gemm->activation_parameter = (double)(float)random_normal(random);
 }
 
 void product_make(struct problem *problem, struct random *random,

@@ -403,9 +403,10 @@ static void strange_work(void (*set)(void), struct control *out_before,
     *out_before = control_read();
     context = worked(NULL, results);
     OK(tandem_explain_last(context, &why));
-    OK(tandem_device_predict_cost(context, 0, "exp", 1e15, &ns));
+    OK(tandem_device_predict_cost(context, 0, "transcendental", 1e15, &ns));
     OK(tandem_profile_create(context, 0, &profile));
-    status = tandem_profile_add_curve_point(profile, "exp", 4096, 777.125);
+    status = tandem_profile_add_curve_point(profile, "transcendental", 4096,
+                                            777.125);
     ck_assert_int_eq(status, TANDEM_OK);
     OK(tandem_profile_set_scalar(profile, "launch", 0.1));
     OK(tandem_profile_save(profile, NULL, NULL, 0));

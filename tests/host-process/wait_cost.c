@@ -356,7 +356,7 @@ static void bench_open(struct bench *bench, const char *name, bool *out_gpu)
        "stream_create");
     bench->result = calloc(1, 4096);
     *out_gpu = info.kind != TANDEM_DEVICE_CPU;
-    printf("%s, %s\n", info.name, info.driver);
+    printf("%s, %s\n", info.name, info.driver_version);
 }
 
 int main(int argc, char **argv)

@@ -244,7 +244,7 @@ static void activations_try(struct search *search, struct tandem_gemm *gemm)
     struct plan plan;
     for (uint32_t i = 0; i < 2 * TANDEM_OP_ID_END; i++) {
         gemm->activation = i / 2;
-        gemm->activation_alpha = i % 2;
+        gemm->activation_parameter = i % 2;
         if (check_gemm(gemm, NULL, NULL) != TANDEM_OK)
             continue;
         search->valid = true;

@@ -31,7 +31,7 @@ START_TEST(the_memory_cap_is_not_ignored)
 
     ck_assert_int_eq(api->open(0, &options, &device), TANDEM_OK);
     ck_assert_int_eq(api->memory_stats(device, &stats), TANDEM_OK);
-    ck_assert_uint_eq(stats.cap_bytes, 16 * MIB);
+    ck_assert_uint_eq(stats.limit_bytes, 16 * MIB);
     ck_assert_int_eq(api->alloc(device, 17 * MIB, &buffer),
                      TANDEM_OUT_OF_MEMORY);
     api->close(device);

@@ -72,8 +72,8 @@ enum tandem_status unary(uint32_t id, struct tandem_buffer *buffer)
     return plug.api->launch(work.stream, &op, &operand, 1, &operand, 1);
 }
 
-enum tandem_status ask(uint32_t id,
-                       __typeof__(((struct tandem_backend *)0)->ready) entry)
+enum tandem_status
+ask(uint32_t id, __typeof__(((struct tandem_backend *)0)->query_ready) entry)
 {
     const struct tandem_tensor_desc tensor = vector(NULL, N);
     const struct tandem_tensor_desc *operand = &tensor;
@@ -88,7 +88,7 @@ enum tandem_status ready_until(uint32_t id)
     enum tandem_status status = TANDEM_NOT_READY;
 
     for (int i = 0; i < 12000 && status == TANDEM_NOT_READY; i++) {
-        status = ask(id, plug.api->ready);
+        status = ask(id, plug.api->query_ready);
         nanosleep(&pause, NULL);
     }
     return status;

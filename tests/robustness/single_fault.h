@@ -29,8 +29,8 @@ void script(enum layer_fault fault, const char *function, const char *text,
 /* 1, 2, 3, ... */
 struct tandem_buffer *ramp_new(void);
 enum tandem_status unary(uint32_t id, struct tandem_buffer *buffer);
-enum tandem_status ask(uint32_t id,
-                       __typeof__(((struct tandem_backend *)0)->ready) entry);
+enum tandem_status
+ask(uint32_t id, __typeof__(((struct tandem_backend *)0)->query_ready) entry);
 /* ready, until it is no longer NOT_READY. */
 enum tandem_status ready_until(uint32_t id);
 enum tandem_status synchronize(void);

@@ -33,11 +33,11 @@ static enum tandem_status launched(uint32_t id, struct tandem_buffer *buffer)
 /* Likewise in the background. */
 static enum tandem_status built(uint32_t id)
 {
-    enum tandem_status status = ask(id, plug.api->ready);
+    enum tandem_status status = ask(id, plug.api->query_ready);
 
     for (int i = 0; i < MOMENTS && status != TANDEM_OK; i++) {
         nanosleep(&moment, NULL);
-        status = ask(id, plug.api->ready);
+        status = ask(id, plug.api->query_ready);
     }
     return status;
 }
@@ -113,7 +113,7 @@ START_TEST(a_build_that_fails_says_why)
         said("line 1 is wrong");
     }
     ck_assert_uint_eq(plug_counts(&plug).faults, 9);
-    ck_assert_int_eq(ask(TANDEM_OP_ERF, plug.api->ready), TANDEM_FAILED);
+    ck_assert_int_eq(ask(TANDEM_OP_ERF, plug.api->query_ready), TANDEM_FAILED);
     ck_assert_int_eq(unary(TANDEM_OP_NEG, buffer), TANDEM_OK);
     plug.script_set(NULL);
     workload_close(&work);

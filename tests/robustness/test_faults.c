@@ -69,13 +69,12 @@ static void none_used(const char *when)
     struct tandem_memory_stats stats = {.struct_size = sizeof stats};
     char text[WORKLOAD_TEXT];
 
-    if (work.lost ||
-        work.api->memory_stats(work.device, &stats) != TANDEM_OK ||
-        (stats.used_bytes == 0 && stats.buffer_count == 0))
+    if (work.lost || work.api->memory_stats(work.device, &stats) != TANDEM_OK ||
+        (stats.allocated_bytes == 0 && stats.buffer_count == 0))
         return;
     snprintf(text, sizeof text,
              "%" PRIu64 " bytes of %" PRIu64 " buffers are in use %s",
-             stats.used_bytes, stats.buffer_count, when);
+             stats.allocated_bytes, stats.buffer_count, when);
     sweep_report(text);
 }
 

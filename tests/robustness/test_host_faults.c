@@ -290,9 +290,10 @@ static bool profile_write(const char *name, double ns)
     static const char *const scalars[] = {"launch", "sync", "alloc", "compile",
                                           "gemm_compile"};
     static const char *const curves[] = {
-        "elementwise", "exp",      "heavy",         "reduce",
-        "softmax",     "strided",  "gather",        "optimizer",
-        "norm",        "upload",   "download",      "upload_pinned",
+        "elementwise",    "transcendental", "multi_transcendental",
+        "reduce",         "softmax",        "strided",
+        "gather",         "optimizer",      "norm",
+        "upload",         "download",       "upload_pinned",
         "download_pinned"};
     struct tandem_profile *profile = NULL;
     uint32_t device;

@@ -52,7 +52,7 @@ static void refused(enum layer_fault fault)
             plug.api->free(buffer);
         else
             ck_assert_int_eq(status, TANDEM_OUT_OF_MEMORY);
-        ck_assert_uint_eq(stats().used_bytes, 0);
+        ck_assert_uint_eq(stats().allocated_bytes, 0);
         ck_assert_uint_eq(stats().buffer_count, 0);
     }
     plug.script_set(NULL);
@@ -61,7 +61,7 @@ static void refused(enum layer_fault fault)
     ck_assert_int_eq(plug.api->alloc(work.device, 14 * MIB, &buffer),
                      TANDEM_OK);
     plug.api->free(buffer);
-    ck_assert_uint_eq(stats().used_bytes, 0);
+    ck_assert_uint_eq(stats().allocated_bytes, 0);
     end();
 }
 
@@ -89,7 +89,7 @@ START_TEST(what_a_cap_refuses_is_not_counted)
         ck_assert_int_eq(plug.api->alloc(work.device, 3 * MIB, &buffer),
                          TANDEM_OUT_OF_MEMORY);
         ck_assert_ptr_null(buffer);
-        ck_assert_uint_eq(stats().used_bytes, 2 * MIB);
+        ck_assert_uint_eq(stats().allocated_bytes, 2 * MIB);
     }
     plug.api->free(kept);
     ck_assert_int_eq(plug.api->alloc(work.device, 3 * MIB, &buffer), TANDEM_OK);

@@ -434,7 +434,7 @@ START_TEST(a_failure_does_not_lengthen_a_wait)
 END_TEST
 
 static enum tandem_status
-ask_by(__typeof__(((struct tandem_backend *)0)->ready) entry, uint32_t id)
+ask_by(__typeof__(((struct tandem_backend *)0)->query_ready) entry, uint32_t id)
 {
     const struct tandem_tensor_desc tensor = vector(NULL, 64);
     const struct tandem_tensor_desc *operand = &tensor;
@@ -445,7 +445,7 @@ ask_by(__typeof__(((struct tandem_backend *)0)->ready) entry, uint32_t id)
 
 static enum tandem_status ask(uint32_t id)
 {
-    return ask_by(plug.api->ready, id);
+    return ask_by(plug.api->query_ready, id);
 }
 
 static enum tandem_status prepare(uint32_t id)

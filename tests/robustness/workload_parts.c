@@ -280,7 +280,8 @@ static enum tandem_status ready_wait(struct workload *work,
     enum tandem_status status = TANDEM_NOT_READY;
 
     for (int i = 0; i < 300000 && status == TANDEM_NOT_READY; i++) {
-        status = work->api->ready(work->device, op, &operand, 1, &operand, 1);
+        status =
+            work->api->query_ready(work->device, op, &operand, 1, &operand, 1);
         if (status == TANDEM_NOT_READY)
             nanosleep(&pause, NULL);
     }
@@ -449,7 +450,7 @@ bool section_housekeeping(struct workload *work)
     return held &&
            step(work, api->memory_stats(work->device, &stats),
                 "memory_stats") &&
-           ((stats.buffer_count == 0 && stats.used_bytes == 0) ||
+           ((stats.buffer_count == 0 && stats.allocated_bytes == 0) ||
             mistake(work, "buffers that nobody holds")) &&
            step(work, api->trim(work->device, 0), "trim") &&
            step(work, api->synchronize(work->device, TANDEM_TIMEOUT_INFINITE),

@@ -71,14 +71,15 @@ static void info_fill(uint32_t index, struct tandem_device_info *info)
     snprintf(info->name, sizeof info->name, "Simulated GPU %u", index);
     snprintf(info->vendor, sizeof info->vendor, "Tandem");
     snprintf(info->platform, sizeof info->platform, "Simulation");
-    snprintf(info->driver, sizeof info->driver, "%s", script_driver());
+    snprintf(info->driver_version, sizeof info->driver_version, "%s",
+             script_driver());
     memcpy(info->uuid, "tandem-sim", 10);
     info->uuid[15] = (uint8_t)(index + 1);
     info->memory_bytes = SIM_MEMORY_BYTES;
     info->max_alloc_bytes = SIM_MEMORY_BYTES;
     info->local_memory_bytes = 65536;
     info->compute_units = 1;
-    info->max_work_group = 1;
+    info->max_work_group_size = 1;
     info->clock_mhz = 1000;
     info->duplicate_of = script_duplicate(index);
     if (info->duplicate_of >= 0)
@@ -204,7 +205,7 @@ enum tandem_status device_open(uint32_t index,
     if (status != TANDEM_OK)
         goto fail;
     cap = option_get(options, "memory_limit_bytes");
-    device->stats.cap_bytes = cap ? strtoull(cap, NULL, 10) : 0;
+    device->stats.limit_bytes = cap ? strtoull(cap, NULL, 10) : 0;
     COUNT(device, opens, 1);
     *out_device = (struct tandem_device *)device;
     return TANDEM_OK;

@@ -33,7 +33,7 @@ static enum tandem_status memory_create(struct sim_device *device,
                                         uint64_t bytes,
                                         struct sim_memory **out_memory)
 {
-    const uint64_t cap = device->stats.cap_bytes;
+    const uint64_t cap = device->stats.limit_bytes;
     struct sim_memory *memory;
     enum tandem_status status;
 
@@ -100,9 +100,9 @@ enum tandem_status buffer_alloc(struct tandem_device *handle, uint64_t bytes,
         buffer->next->previous = buffer;
     device->buffers = buffer;
     stats = &device->stats;
-    stats->used_bytes += bytes;
-    if (stats->used_bytes > stats->peak_bytes)
-        stats->peak_bytes = stats->used_bytes;
+    stats->allocated_bytes += bytes;
+    if (stats->allocated_bytes > stats->peak_bytes)
+        stats->peak_bytes = stats->allocated_bytes;
     stats->alloc_count++;
     stats->driver_alloc_count++;
     stats->buffer_count++;
@@ -122,7 +122,7 @@ void buffer_release(struct sim_buffer *buffer)
         device->buffers = buffer->next;
     if (buffer->next)
         buffer->next->previous = buffer->previous;
-    device->stats.used_bytes -= buffer->memory->bytes;
+    device->stats.allocated_bytes -= buffer->memory->bytes;
     device->stats.buffer_count--;
     COUNT(device, frees, 1);
     memory_release(device, buffer->memory);

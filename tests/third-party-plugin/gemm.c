@@ -124,7 +124,7 @@ enum tandem_status product_check(const struct tandem_gemm *gemm,
 {
     enum tandem_status status;
 
-    if (gemm == NULL || gemm->struct_size < TANDEM_GEMM_BYTES_1_0)
+    if (gemm == NULL || gemm->struct_size < TANDEM_GEMM_MIN_SIZE_1_0)
         return fail(TANDEM_INVALID_ARGUMENT, "gemm is NULL or too short");
     if (gemm->m < 0 || gemm->n < 0 || gemm->k < 0 || gemm->batch < 1)
         return disorder(

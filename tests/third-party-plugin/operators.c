@@ -291,7 +291,7 @@ enum tandem_status op_check(const struct tandem_op *op,
 {
     uint32_t count;
 
-    if (op == NULL || op->struct_size < TANDEM_OP_BYTES_1_0)
+    if (op == NULL || op->struct_size < TANDEM_OP_MIN_SIZE_1_0)
         return fail(TANDEM_INVALID_ARGUMENT, "op is NULL or too short");
     if (op->flags != 0)
         return fail(TANDEM_INVALID_ARGUMENT, "unknown flags");

@@ -98,7 +98,7 @@ static void objects_free(const void *handle)
         }
         *link = object->next;
         if (object->kind == KIND_BUFFER) {
-            object->device->stats.used_bytes -= object->bytes;
+            object->device->stats.allocated_bytes -= object->bytes;
             object->device->stats.buffer_count--;
         }
         free(object->memory);
@@ -148,7 +148,7 @@ static enum tandem_status device_describe(uint32_t index,
 {
     struct tandem_device_info info = {
         .kind = TANDEM_DEVICE_ACCELERATOR,
-        .driver = "7",
+        .driver_version = "7",
         .memory_bytes = MEMORY_BYTES,
         .max_alloc_bytes = MEMORY_BYTES / 4,
         .duplicate_of = -1,
@@ -166,8 +166,8 @@ static bool options_good(const struct tandem_open_options *options)
 {
     if (options == NULL || options->count == 0)
         return options == NULL ||
-               options->struct_size >= TANDEM_OPEN_OPTIONS_BYTES_1_0;
-    if (options->struct_size < TANDEM_OPEN_OPTIONS_BYTES_1_0 ||
+               options->struct_size >= TANDEM_OPEN_OPTIONS_MIN_SIZE_1_0;
+    if (options->struct_size < TANDEM_OPEN_OPTIONS_MIN_SIZE_1_0 ||
         options->keys == NULL || options->values == NULL)
         return false;
     for (uint32_t i = 0; i < options->count; i++)
@@ -223,12 +223,12 @@ static enum tandem_status memory_stats(struct tandem_device *device,
 static void stats_count(struct tandem_memory_stats *stats, uint64_t bytes)
 {
     pthread_mutex_lock(&mutex);
-    stats->used_bytes += bytes;
+    stats->allocated_bytes += bytes;
     stats->buffer_count++;
     stats->alloc_count++;
     stats->driver_alloc_count++;
-    if (stats->used_bytes > stats->peak_bytes)
-        stats->peak_bytes = stats->used_bytes;
+    if (stats->allocated_bytes > stats->peak_bytes)
+        stats->peak_bytes = stats->allocated_bytes;
     pthread_mutex_unlock(&mutex);
 }
 
@@ -247,7 +247,7 @@ static enum tandem_status buffer_alloc(struct tandem_device *device,
     if (status != TANDEM_OK)
         return status;
     if (bytes > MEMORY_BYTES ||
-        owner->stats.used_bytes + bytes > MEMORY_BYTES ||
+        owner->stats.allocated_bytes + bytes > MEMORY_BYTES ||
         posix_memalign(&memory, 64, bytes + 1) != 0)
         return fail(TANDEM_OUT_OF_MEMORY, "no room");
     buffer = object_new(owner, KIND_BUFFER);
@@ -380,7 +380,7 @@ supports(struct tandem_device *device, const struct tandem_op *op,
 
     if (status != TANDEM_OK)
         return status;
-    if (op != NULL && op->struct_size >= TANDEM_OP_BYTES_1_0 &&
+    if (op != NULL && op->struct_size >= TANDEM_OP_MIN_SIZE_1_0 &&
         op->id == TANDEM_OP_GEMM)
         return product_check(op->gemm, NULL);
     return op_check(op, inputs, input_count, outputs, output_count, NULL);

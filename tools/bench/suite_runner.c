@@ -133,7 +133,7 @@ static json_t *device_json(const struct bench *bench)
 
     return json_pack("{s:s, s:s, s:s, s:s, s:s}", "device", bench->device_text,
                      "name", any ? "the library's choice" : info->name,
-                     "platform", info->platform, "driver", info->driver,
+                     "platform", info->platform, "driver", info->driver_version,
                      "scale", scale_names[bench->scale]);
 }
 

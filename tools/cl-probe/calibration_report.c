@@ -125,7 +125,7 @@ static void print_rates(const json_t *results)
     } rates[] = {
         {"upload", "upload"},           {"download", "download"},
         {"pinned up", "upload_pinned"}, {"pinned down", "download_pinned"},
-        {"add", "elementwise"},         {"exp", "exp"},
+        {"add", "elementwise"},         {"exp", "transcendental"},
         {"softmax", "softmax"},         {"transpose", "strided"},
     };
     struct table table = {.fold = 5}; /* transfers; operators */

@@ -123,7 +123,7 @@ static void set_limits(json_t *out, const struct tandem_device_info *info)
         {"max_alloc_bytes", info->max_alloc_bytes},
         {"local_memory_bytes", info->local_memory_bytes},
         {"compute_units", info->compute_units},
-        {"max_work_group", info->max_work_group},
+        {"max_work_group_size", info->max_work_group_size},
         {"clock_mhz", info->clock_mhz},
     };
 
@@ -140,9 +140,9 @@ static json_t *describe(const struct tandem_device_info *info)
     json_object_set_new(out, "description", text_json(info->name));
     json_object_set_new(out, "vendor", text_json(info->vendor));
     json_object_set_new(out, "platform", text_json(info->platform));
-    json_object_set_new(out, "driver", text_json(info->driver));
+    json_object_set_new(out, "driver", text_json(info->driver_version));
     json_object_set_new(out, "uuid", uuid_json(info->uuid));
-    json_object_set_new(out, "pci", text_json(info->pci));
+    json_object_set_new(out, "pci", text_json(info->pci_address));
     json_object_set_new(out, "extensions", text_json(info->extensions));
     json_object_set_new(out, "capabilities", caps_json(info->caps));
     json_object_set_new(out, "quirks", quirks_json(info->quirks));

@@ -124,9 +124,10 @@ static json_t *candidate_json(struct question *q,
             ? "ok"
             : tandem_status_name((enum tandem_status)candidate->status),
         "rejected", rejected != 0, "ready", candidate->ready != 0, "calibrated",
-        candidate->measured != 0, "wait_ns", candidate->wait_ns, "transfer_ns",
-        candidate->transfer_ns, "launch_ns", candidate->launch_ns, "run_ns",
-        candidate->run_ns, "download_ns", candidate->download_ns, "compile_ns",
+        candidate->calibrated != 0, "wait_ns", candidate->wait_ns,
+        "transfer_ns", candidate->transfer_ns, "launch_ns",
+        candidate->launch_ns, "execute_ns", candidate->execute_ns,
+        "download_ns", candidate->download_ns, "compile_ns",
         candidate->compile_ns, "predicted_ns", candidate->predicted_ns);
 }
 
@@ -173,8 +174,8 @@ static void explain_body(void *argument, struct child_link *link)
 static void row_candidate(struct table *table, const json_t *answer,
                           const json_t *candidate)
 {
-    static const char *const parts[] = {"wait_ns",   "transfer_ns",
-                                        "launch_ns", "run_ns",
+    static const char *const parts[] = {"wait_ns",     "transfer_ns",
+                                        "launch_ns",   "execute_ns",
                                         "download_ns", "predicted_ns"};
     const char *name = device_text(candidate, "device");
     bool chosen = strcmp(name, device_text(answer, "chosen")) == 0;

@@ -81,7 +81,7 @@ static enum tandem_status measure_wait(struct session *session,
 static enum tandem_status least_create(struct session *session,
                                        struct work *work)
 {
-    for (uint32_t c = 0; c < TANDEM_COST_CLASSES; c++) {
+    for (uint32_t c = 0; c < TANDEM_COST_CLASS_COUNT; c++) {
         struct sample sample = {.cost_class = c};
 
         while (representative_op_next(&sample)) {

@@ -98,7 +98,7 @@ static void print_device(const json_t *device)
     line_bytes(device, "Max Memory Allocation", "max_alloc_bytes");
     line_bytes(device, "Local Memory", "local_memory_bytes");
     line_count(device, "Max Compute Units", "compute_units", "");
-    line_count(device, "Max Work Group Size", "max_work_group", "");
+    line_count(device, "Max Work Group Size", "max_work_group_size", "");
     line_count(device, "Max Clock Frequency", "clock_mhz", " MHz");
     line_names(device, "Capabilities", "capabilities");
     line("Extensions Used", device_text(device, "extensions"));

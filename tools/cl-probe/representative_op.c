@@ -15,10 +15,11 @@
 static const struct {
     const char *curve;
     uint32_t op;
-} usual[TANDEM_COST_CLASSES] = {
+} usual[TANDEM_COST_CLASS_COUNT] = {
     [TANDEM_COST_ELEMENTWISE] = {"elementwise", TANDEM_OP_ADD},
-    [TANDEM_COST_EXP] = {"exp", TANDEM_OP_EXP},
-    [TANDEM_COST_HEAVY] = {"heavy", TANDEM_OP_GELU},
+    [TANDEM_COST_TRANSCENDENTAL] = {"transcendental", TANDEM_OP_EXP},
+    [TANDEM_COST_MULTI_TRANSCENDENTAL] = {"multi_transcendental",
+                                          TANDEM_OP_GELU},
     [TANDEM_COST_REDUCE] = {"reduce", TANDEM_OP_SUM},
     [TANDEM_COST_SOFTMAX] = {"softmax", TANDEM_OP_SOFTMAX},
     [TANDEM_COST_STRIDED] = {"strided", TANDEM_OP_TRANSPOSE},

@@ -120,7 +120,7 @@ static uint64_t kernels_built(struct lane *lane)
     struct tandem_memory_stats stats = {.struct_size = sizeof stats};
 
     return lane->backend->memory_stats(lane->device, &stats) == TANDEM_OK
-               ? stats.kernel_count
+               ? stats.cached_kernel_count
                : 0;
 }
 

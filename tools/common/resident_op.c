@@ -67,7 +67,7 @@ enum tandem_status work_prepare(const struct work *work)
 
 enum tandem_status work_ready(const struct work *work)
 {
-    return work_judge(work, work->lane->backend->ready);
+    return work_judge(work, work->lane->backend->query_ready);
 }
 
 enum tandem_status work_describe(struct work *work, struct lane *lane)

@@ -61,9 +61,9 @@ enum tandem_status gemm_prepare(struct gemm_call *out,
     if (gemm->bias_kind != TANDEM_BIAS_NONE)
         out->bias = (const float *)(const void *)(gemm->bias->base +
                                                   gemm->bias_byte_offset);
-    out->params.f[0] = attribute_f32(gemm->activation_alpha);
+    out->params.f[0] = attribute_f32(gemm->activation_parameter);
     out->params.flag =
-        gemm->activation == TANDEM_OP_GELU && gemm->activation_alpha == 1.0;
+        gemm->activation == TANDEM_OP_GELU && gemm->activation_parameter == 1.0;
     return TANDEM_OK;
 }
 

@@ -143,11 +143,12 @@ void chooser_predict_run_cost(const struct query *query,
         return;
     }
     if (!(work->known >> id & 1)) {
-        work_predict(query, device, &work->launch_ns[id], &work->run_ns[id]);
+        work_predict(query, device, &work->launch_ns[id],
+                     &work->execute_ns[id]);
         work->known |= 1u << id;
     }
     *out_launch_ns = work->launch_ns[id];
-    *out_run_ns = work->run_ns[id];
+    *out_run_ns = work->execute_ns[id];
 }
 
 static double return_predict(const struct query *query,
@@ -171,8 +172,8 @@ static double return_predict(const struct query *query,
     return any ? ns + cost->scalars[COST_SYNC] : 0;
 }
 
-/* Fills all fields of `out` except launch_ns and run_ns, which must be valid.
- * `debts` enables the migration credit. */
+/* Fills all fields of `out` except launch_ns and execute_ns, which must be
+ * valid. `debts` enables the migration credit. */
 static void movement_predict(const struct query *query,
                              const struct device *device, bool debts,
                              struct prediction *out)
@@ -201,7 +202,7 @@ static void movement_predict(const struct query *query,
     out->wait_ns = wait != 0 ? wait_predict(device->context, wait) : 0;
     out->download_ns = return_predict(query, device);
     out->total_ns = out->wait_ns + out->transfer_ns + out->launch_ns +
-                    out->run_ns + out->download_ns;
+                    out->execute_ns + out->download_ns;
 }
 
 void chooser_predict(struct record *record, const struct device *device)
@@ -209,7 +210,7 @@ void chooser_predict(struct record *record, const struct device *device)
     struct prediction *out = &record->predictions[device->id];
 
     chooser_predict_run_cost(&record->query, device, &out->launch_ns,
-                             &out->run_ns);
+                             &out->execute_ns);
     movement_predict(&record->query, device, false, out);
     record->predicted |= 1u << device->id;
 }
@@ -254,8 +255,8 @@ struct device *chooser_pick(struct tandem_context *context,
         candidates &= ~(1u << id);
         if (!(record->predicted >> id & 1)) {
             chooser_predict_run_cost(&record->query, device, &out->launch_ns,
-                                     &out->run_ns);
-            if (!better(out->launch_ns + out->run_ns, id, best_ns, best))
+                                     &out->execute_ns);
+            if (!better(out->launch_ns + out->execute_ns, id, best_ns, best))
                 continue;
             movement_predict(&record->query, device, !context->deterministic,
                              out);
@@ -301,7 +302,7 @@ static void debts_add(struct record *record, const struct device *device,
 /* Returns the predicted time of an operator whose inputs are all resident. */
 static double resident_ns(const struct prediction *prediction)
 {
-    return prediction->launch_ns + prediction->run_ns +
+    return prediction->launch_ns + prediction->execute_ns +
            prediction->download_ns + prediction->owed_ns - prediction->moved_ns;
 }
 
@@ -369,12 +370,12 @@ static void time_book(const struct prediction *prediction,
     context->now_ns +=
         prediction->wait_ns + prediction->moved_ns + prediction->launch_ns;
     if (!device->async) {
-        context->now_ns += prediction->run_ns;
+        context->now_ns += prediction->execute_ns;
         return;
     }
     if (device->busy_until_ns < context->now_ns)
         device->busy_until_ns = context->now_ns;
-    device->busy_until_ns += prediction->run_ns;
+    device->busy_until_ns += prediction->execute_ns;
     device->busy = true;
 }
 

@@ -62,9 +62,9 @@ struct operand {
 
 /* Cached run costs of a call on each device. */
 struct work {
-    uint32_t known; /* bit d is set if launch_ns[d] and run_ns[d] are valid */
+    uint32_t known; /* bit d is set if [d] of the next two is valid */
     uint32_t last;  /* the device chosen last, plus 1; 0 means none */
-    double launch_ns[TANDEM_MAX_DEVICES], run_ns[TANDEM_MAX_DEVICES];
+    double launch_ns[TANDEM_MAX_DEVICES], execute_ns[TANDEM_MAX_DEVICES];
 };
 
 /* A placement request: the operator, its sizes and its operands. */
@@ -81,7 +81,7 @@ struct query {
 
 /* Predicted times of a call on one device. */
 struct prediction {
-    double wait_ns, transfer_ns, launch_ns, run_ns, download_ns;
+    double wait_ns, transfer_ns, launch_ns, execute_ns, download_ns;
     double total_ns;
     double owed_ns;  /* transfer_ns before the migration credit */
     double moved_ns; /* part of owed_ns that moves inputs before the launch */

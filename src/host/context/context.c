@@ -191,7 +191,7 @@ enum tandem_status tandem_context_set_timing(struct tandem_context *context,
         return last_error_set(TANDEM_INVALID_ARGUMENT,
                               "enable: %u is neither 0 nor 1", enable);
     context_lock(context);
-    context->measure = enable == 1;
+    context->time_operators = enable == 1;
     context_unlock(context);
     return TANDEM_OK;
 }

@@ -63,14 +63,14 @@ struct tandem_context {
     uint32_t sharing;   /* devices that always compute in host memory */
     uint32_t importing; /* devices that can import suitable host memory */
     /* Devices with measured costs, by cost class. */
-    uint32_t measured[TANDEM_COST_CLASSES];
+    uint32_t measured[TANDEM_COST_CLASS_COUNT];
     uint32_t bounded; /* devices whose default costs are upper bounds */
     /* Devices that compute an operator wrong by their profile, by operator. */
     uint32_t rejecting[TANDEM_OP_ID_END];
     char *forced_name; /* name that was not looked up yet, or NULL */
     bool forced_by_environment;
     uint32_t forced; /* device number or TANDEM_ANY_DEVICE */
-    bool measure;
+    bool time_operators;
     tandem_observer_fn observer;
     void *observer_user;
 

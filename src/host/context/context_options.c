@@ -69,7 +69,7 @@ enum tandem_status options_read(const struct tandem_context_options *options,
         return TANDEM_OK;
     status = struct_size_check("options", "tandem_context_options",
                                options->struct_size,
-                               TANDEM_CONTEXT_OPTIONS_BYTES_0_1);
+                               TANDEM_CONTEXT_OPTIONS_MIN_SIZE_0_1);
     if (status != TANDEM_OK)
         return status;
     memcpy(out, options,
@@ -131,7 +131,7 @@ enum tandem_status options_keep(struct tandem_context *context,
     context->deterministic =
         options->deterministic == 1 ||
         (deterministic != NULL && strcmp(deterministic, "1") == 0);
-    context->measure = options->measure == 1;
+    context->time_operators = options->time_operators == 1;
     context->forced_by_environment = device == NULL;
     if (device == NULL)
         device = environment_get("TANDEM_DEVICE");

@@ -123,7 +123,7 @@ static enum tandem_status device_add(struct tandem_context *context,
         if (cost_rejects(&device->cost, op))
             context->rejecting[op] |= 1u << device->id;
     }
-    for (uint32_t i = 0; i < TANDEM_COST_CLASSES; i++) {
+    for (uint32_t i = 0; i < TANDEM_COST_CLASS_COUNT; i++) {
         if (device->cost.measured_classes >> i & 1)
             context->measured[i] |= 1u << device->id;
     }

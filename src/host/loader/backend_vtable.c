@@ -172,7 +172,7 @@ static void fallbacks_fill(struct tandem_backend *table)
     FALLBACK(unmap, unmap_none);
     FALLBACK(trim, trim_none);
     FALLBACK(prepare, always_ready);
-    FALLBACK(ready, always_ready);
+    FALLBACK(query_ready, always_ready);
     FALLBACK(event_elapsed_ns, elapsed_none);
     if (table->capture_begin == NULL || table->capture_end == NULL ||
         table->graph_launch == NULL || table->graph_destroy == NULL) {

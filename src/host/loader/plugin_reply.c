@@ -72,8 +72,8 @@ void plugin_reply_sanitize_info(struct tandem_device_info *info, uint32_t index)
     text_mend(info->name, sizeof(info->name));
     text_mend(info->vendor, sizeof(info->vendor));
     text_mend(info->platform, sizeof(info->platform));
-    text_mend(info->driver, sizeof(info->driver));
-    text_mend(info->pci, sizeof(info->pci));
+    text_mend(info->driver_version, sizeof(info->driver_version));
+    text_mend(info->pci_address, sizeof(info->pci_address));
     text_mend(info->extensions, sizeof(info->extensions));
     text_mend(info->quirks, sizeof(info->quirks));
     if (info->kind < TANDEM_DEVICE_CPU ||

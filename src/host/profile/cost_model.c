@@ -13,8 +13,8 @@
 
 static const char *const curve_names[COST_CURVES] = {
     [TANDEM_COST_ELEMENTWISE] = "elementwise",
-    [TANDEM_COST_EXP] = "exp",
-    [TANDEM_COST_HEAVY] = "heavy",
+    [TANDEM_COST_TRANSCENDENTAL] = "transcendental",
+    [TANDEM_COST_MULTI_TRANSCENDENTAL] = "multi_transcendental",
     [TANDEM_COST_REDUCE] = "reduce",
     [TANDEM_COST_SOFTMAX] = "softmax",
     [TANDEM_COST_STRIDED] = "strided",

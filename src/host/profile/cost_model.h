@@ -12,7 +12,7 @@
 /* Cost curves.  An enum tandem_cost_class is the number of the curve of that
  * class, although TANDEM_COST_GEMM's is unused.  Transfer curves follow. */
 enum cost_curve {
-    COST_UPLOAD = TANDEM_COST_CLASSES,
+    COST_UPLOAD = TANDEM_COST_CLASS_COUNT,
     COST_DOWNLOAD,
     COST_UPLOAD_PINNED,
     COST_DOWNLOAD_PINNED,

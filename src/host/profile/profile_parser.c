@@ -103,7 +103,7 @@ static bool curves_parse(json_t *curves, struct cost_model *model,
         if (!curve_parse(value, &model->curves[index]))
             return problem_set(problem, "no valid points for the curve", name);
         model->measured = true;
-        if (index < TANDEM_COST_CLASSES)
+        if (index < TANDEM_COST_CLASS_COUNT)
             model->measured_classes |= 1u << index;
     }
     return true;

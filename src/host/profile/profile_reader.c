@@ -32,8 +32,8 @@ void profile_key_make(const struct device *device, struct profile_key *out)
     memset(out, 0, sizeof(*out));
     text_copy(out->backend, sizeof(out->backend), device->backend->name);
     text_copy(out->name, sizeof(out->name), info->name);
-    text_copy(out->pci, sizeof(out->pci), info->pci);
-    text_copy(out->driver, sizeof(out->driver), info->driver);
+    text_copy(out->pci, sizeof(out->pci), info->pci_address);
+    text_copy(out->driver, sizeof(out->driver), info->driver_version);
     text_copy(out->plugin_version, sizeof(out->plugin_version),
               device->table->version);
     text_copy(out->host_cpu, sizeof(out->host_cpu), device->context->host_cpu);

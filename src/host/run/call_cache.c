@@ -35,12 +35,12 @@ static uint64_t input_serial(const struct call *call, uint32_t input)
 }
 
 /* Returns the GELU variant: 0 for erf, 1 for tanh, 2 for an invalid
- * activation_alpha.  Each valid variant has its own kernels. */
+ * activation_parameter.  Each valid variant has its own kernels. */
 static int64_t gelu_form(const struct tandem_gemm *gemm)
 {
-    if (gemm->activation != TANDEM_OP_GELU || gemm->activation_alpha == 0)
+    if (gemm->activation != TANDEM_OP_GELU || gemm->activation_parameter == 0)
         return 0;
-    return gemm->activation_alpha == 1 ? 1 : 2;
+    return gemm->activation_parameter == 1 ? 1 : 2;
 }
 
 static int64_t attribute(const struct call *call, uint32_t k)
@@ -170,18 +170,19 @@ static struct device *home_choose(struct tandem_context *context,
         return NULL;
     judged_query(judged, &query);
     judged->usable = context->usable;
-    chooser_predict_run_cost(&query, home, &judged->launch_ns, &judged->run_ns);
+    chooser_predict_run_cost(&query, home, &judged->launch_ns,
+                             &judged->execute_ns);
     rivals = chooser_eligible_candidates(context, judged->cost_class, usable);
     if (!(rivals >> home->id & 1))
         return NULL;
     for (uint32_t i = 0; i < context->device_count; i++) {
         const struct device *device = context->devices[i];
-        double launch_ns, run_ns;
+        double launch_ns, execute_ns;
 
         if (device == home || !(rivals >> i & 1))
             continue;
-        chooser_predict_run_cost(&query, device, &launch_ns, &run_ns);
-        if (launch_ns + run_ns < judged->launch_ns + judged->run_ns)
+        chooser_predict_run_cost(&query, device, &launch_ns, &execute_ns);
+        if (launch_ns + execute_ns < judged->launch_ns + judged->execute_ns)
             return NULL;
     }
     judged->home = home;

@@ -37,7 +37,7 @@ struct judged {
     struct device *home;
     uint32_t usable;
     uint32_t good; /* bit d is set if device d supports the call and is ready */
-    double launch_ns, run_ns; /* predicted times on `home` */
+    double launch_ns, execute_ns; /* predicted times on `home` */
     struct work work;
 };
 

@@ -322,9 +322,9 @@ static enum tandem_status options_read(const struct tandem_matmul_options *from,
         (struct tandem_matmul_options){.device = TANDEM_ANY_DEVICE, .alpha = 1};
     if (from == NULL)
         return TANDEM_OK;
-    status =
-        struct_size_check("matmul: options", "tandem_matmul_options",
-                          from->struct_size, TANDEM_MATMUL_OPTIONS_BYTES_0_1);
+    status = struct_size_check("matmul: options", "tandem_matmul_options",
+                               from->struct_size,
+                               TANDEM_MATMUL_OPTIONS_MIN_SIZE_0_1);
     if (status == TANDEM_OK)
         memcpy(out, from,
                from->struct_size < sizeof(*out) ? from->struct_size
@@ -350,7 +350,7 @@ static enum tandem_status gemm_make(struct matmul *matmul,
     gemm->alpha = gemm_factor(options->alpha);
     gemm->beta = gemm_factor(options->beta);
     gemm->activation = options->activation;
-    gemm->activation_alpha = options->activation_alpha;
+    gemm->activation_parameter = options->activation_parameter;
     status = tensors_judge(matmul, matrices, gemm);
     if (status == TANDEM_OK)
         status = inputs_make(matmul, options->device, &matrices[0],

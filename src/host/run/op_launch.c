@@ -38,10 +38,10 @@ enum tandem_status call_ready(const struct call *call, struct device *device)
     const struct tandem_backend *table = device->table;
 
     if (call->gemm != NULL)
-        return table->ready(device->handle, call->op, NULL, 0, NULL, 0);
-    return table->ready(device->handle, call->op, call->input_descs,
-                        call->input_count, call->output_descs,
-                        call->output_count);
+        return table->query_ready(device->handle, call->op, NULL, 0, NULL, 0);
+    return table->query_ready(device->handle, call->op, call->input_descs,
+                              call->input_count, call->output_descs,
+                              call->output_count);
 }
 
 void call_prepare(const struct call *call, struct device *device)

@@ -94,7 +94,7 @@ static void candidate_fill(struct record *record, const struct device *device,
     out->wait_ns = prediction->wait_ns;
     out->transfer_ns = prediction->transfer_ns;
     out->launch_ns = prediction->launch_ns;
-    out->run_ns = prediction->run_ns;
+    out->execute_ns = prediction->execute_ns;
     out->download_ns = prediction->download_ns;
     out->predicted_ns = prediction->total_ns;
     if (!out->ready)

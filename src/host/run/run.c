@@ -30,7 +30,7 @@ static enum tandem_status call_execute(struct call *call, struct record *record,
                                        struct device *device)
 {
     struct tandem_context *context = call->context;
-    const bool measure = context->measure;
+    const bool measure = context->time_operators;
     uint64_t start = 0;
     enum tandem_status status = device_open(device);
 
@@ -210,7 +210,7 @@ static bool host_fast_path_run(struct call *call, struct record *record,
     struct device *home = judged_home(context, judged);
     struct prediction *prediction;
 
-    if (home == NULL || context->measure || context->observer != NULL)
+    if (home == NULL || context->time_operators || context->observer != NULL)
         return false;
     for (uint32_t i = 0; i < query->operand_count; i++) {
         const struct operand *operand = &query->operands[i];
@@ -227,8 +227,8 @@ static bool host_fast_path_run(struct call *call, struct record *record,
     prediction = &record->predictions[home->id];
     memset(prediction, 0, sizeof(*prediction));
     prediction->launch_ns = judged->launch_ns;
-    prediction->run_ns = judged->run_ns;
-    prediction->total_ns = judged->launch_ns + judged->run_ns;
+    prediction->execute_ns = judged->execute_ns;
+    prediction->total_ns = judged->launch_ns + judged->execute_ns;
     record->predicted = 1u << home->id;
     record->chosen = home->id;
     context->now_ns += prediction->total_ns;

@@ -133,7 +133,8 @@ static bool twins(const struct platform_device *a,
     if (memcmp(a->info.uuid, unknown, sizeof(unknown)) != 0 &&
         memcmp(a->info.uuid, b->info.uuid, sizeof(unknown)) == 0)
         return true;
-    return a->info.pci[0] != '\0' && strcmp(a->info.pci, b->info.pci) == 0;
+    return a->info.pci_address[0] != '\0' &&
+           strcmp(a->info.pci_address, b->info.pci_address) == 0;
 }
 
 static void mark_duplicates(void)

@@ -122,11 +122,13 @@ static void describe_pci(struct tandem_device_info *info, cl_device_id id,
     if (listed(extensions, "cl_khr_pci_bus_info") &&
         clGetDeviceInfo(id, DEVICE_PCI_BUS_INFO_KHR, sizeof(khr), &khr, NULL) ==
             CL_SUCCESS) {
-        snprintf(info->pci, sizeof(info->pci), "%04x:%02x:%02x.%x", khr.domain,
-                 khr.bus, khr.device, khr.function);
+        snprintf(info->pci_address, sizeof(info->pci_address),
+                 "%04x:%02x:%02x.%x", khr.domain, khr.bus, khr.device,
+                 khr.function);
     } else if (listed(extensions, "cl_nv_device_attribute_query")) {
         unsigned slot = (unsigned)number_if(id, DEVICE_PCI_SLOT_ID_NV);
-        snprintf(info->pci, sizeof(info->pci), "%04x:%02x:%02x.%x",
+        snprintf(info->pci_address, sizeof(info->pci_address),
+                 "%04x:%02x:%02x.%x",
                  (unsigned)number_if(id, DEVICE_PCI_DOMAIN_ID_NV),
                  (unsigned)number_if(id, DEVICE_PCI_BUS_ID_NV), slot >> 3,
                  slot & 7u);
@@ -134,8 +136,9 @@ static void describe_pci(struct tandem_device_info *info, cl_device_id id,
                clGetDeviceInfo(id, DEVICE_TOPOLOGY_AMD, sizeof(amd), &amd,
                                NULL) == CL_SUCCESS &&
                amd.raw.type == 1) {
-        snprintf(info->pci, sizeof(info->pci), "0000:%02x:%02x.%x",
-                 (unsigned char)amd.pcie.bus, (unsigned char)amd.pcie.device,
+        snprintf(info->pci_address, sizeof(info->pci_address),
+                 "0000:%02x:%02x.%x", (unsigned char)amd.pcie.bus,
+                 (unsigned char)amd.pcie.device,
                  (unsigned char)amd.pcie.function);
     }
 }
@@ -157,12 +160,12 @@ static void describe_limits(struct platform_device *out, struct asked *asked)
     info->max_alloc_bytes = number(asked, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     info->local_memory_bytes = number(asked, CL_DEVICE_LOCAL_MEM_SIZE);
     info->compute_units = (uint32_t)number(asked, CL_DEVICE_MAX_COMPUTE_UNITS);
-    info->max_work_group =
+    info->max_work_group_size =
         (uint32_t)number(asked, CL_DEVICE_MAX_WORK_GROUP_SIZE);
     info->clock_mhz = (uint32_t)number(asked, CL_DEVICE_MAX_CLOCK_FREQUENCY);
     answered(asked, clGetDeviceInfo(asked->id, CL_DEVICE_MAX_WORK_ITEM_SIZES,
                                     sizeof(sizes), sizes, NULL));
-    out->group_limit = info->max_work_group;
+    out->group_limit = info->max_work_group_size;
     if (sizes[0] < out->group_limit)
         out->group_limit = (uint32_t)sizes[0];
     out->unified = number_if(asked->id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
@@ -211,7 +214,8 @@ static void describe_texts(struct platform_device *out, struct asked *asked)
     struct tandem_device_info *info = &out->info;
     text(asked, CL_DEVICE_NAME, info->name, sizeof(info->name));
     text(asked, CL_DEVICE_VENDOR, info->vendor, sizeof(info->vendor));
-    text(asked, CL_DRIVER_VERSION, info->driver, sizeof(info->driver));
+    text(asked, CL_DRIVER_VERSION, info->driver_version,
+         sizeof(info->driver_version));
     platform_text(asked, out->platform, CL_PLATFORM_NAME, info->platform,
                   sizeof(info->platform));
     platform_text(asked, out->platform, CL_PLATFORM_VERSION, out->version,

@@ -81,7 +81,7 @@ static bool row_matches(const struct quirk_row *row,
                         uint32_t compute_capability)
 {
     return strstr(info->platform, row->platform) != NULL &&
-           strtoul(info->driver, NULL, 10) >= row->min_driver &&
+           strtoul(info->driver_version, NULL, 10) >= row->min_driver &&
            compute_capability >= row->min_compute_capability &&
            (row->missing_extension == NULL ||
             strstr(info->extensions, row->missing_extension) == NULL);

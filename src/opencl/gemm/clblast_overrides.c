@@ -43,7 +43,7 @@ static struct applied *applied_of(cl_device_id id)
 
 struct family_limits parameters_limits(const struct platform_device *hardware)
 {
-    return (struct family_limits){hardware->info.max_work_group,
+    return (struct family_limits){hardware->info.max_work_group_size,
                                   hardware->info.local_memory_bytes};
 }
 

@@ -189,20 +189,21 @@ static enum tandem_status reserve(struct tandem_device *device, uint64_t bytes,
                                   struct block **out_over)
 {
     struct tandem_memory_stats *stats = &device->pool.stats;
-    uint64_t cap = stats->cap_bytes;
+    uint64_t cap = stats->limit_bytes;
     *out_over = NULL;
-    if (cap == 0 || stats->used_bytes + stats->cached_bytes + bytes <= cap)
+    if (cap == 0 || stats->allocated_bytes + stats->cached_bytes + bytes <= cap)
         return TANDEM_OK;
-    if (stats->used_bytes + bytes > cap)
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                           "alloc: %llu bytes more than the %llu in use would "
-                           "pass memory_limit_bytes = %llu",
-                           (unsigned long long)bytes,
-                           (unsigned long long)stats->used_bytes,
-                           (unsigned long long)cap);
-    *out_over = detach(&device->pool, cap - stats->used_bytes - bytes);
+    if (stats->allocated_bytes + bytes > cap)
+        return last_error_set(
+            TANDEM_OUT_OF_MEMORY,
+            "alloc: %llu bytes more than the %llu in use would "
+            "pass memory_limit_bytes = %llu",
+            (unsigned long long)bytes,
+            (unsigned long long)stats->allocated_bytes,
+            (unsigned long long)cap);
+    *out_over = detach(&device->pool, cap - stats->allocated_bytes - bytes);
     /* What a product takes of what is kept stays. */
-    if (stats->used_bytes + stats->cached_bytes + bytes <= cap)
+    if (stats->allocated_bytes + stats->cached_bytes + bytes <= cap)
         return TANDEM_OK;
     return last_error_set(TANDEM_OUT_OF_MEMORY,
                        "alloc: %llu bytes more would pass memory_limit_bytes = "
@@ -220,7 +221,7 @@ static enum tandem_status block_new(struct tandem_device *device,
     pthread_mutex_lock(&pool->mutex);
     enum tandem_status status = reserve(device, bytes, &over);
     if (status == TANDEM_OK)
-        pool->stats.used_bytes += bytes;
+        pool->stats.allocated_bytes += bytes;
     pthread_mutex_unlock(&pool->mutex);
     blocks_release(over);
     if (status != TANDEM_OK)
@@ -236,7 +237,7 @@ static enum tandem_status block_new(struct tandem_device *device,
         (*out_block)->address = pool->next_address;
         pool->next_address += bytes;
     } else {
-        pool->stats.used_bytes -= bytes;
+        pool->stats.allocated_bytes -= bytes;
     }
     pthread_mutex_unlock(&pool->mutex);
     return status;
@@ -262,7 +263,7 @@ enum tandem_status block_get(struct tandem_device *device, uint64_t bytes,
     pthread_mutex_lock(&pool->mutex);
     struct block *block = block_take(pool, size_class, block_bytes);
     if (block != NULL)
-        pool->stats.used_bytes += block->bytes;
+        pool->stats.allocated_bytes += block->bytes;
     pthread_mutex_unlock(&pool->mutex);
     if (block == NULL)
         return block_new(device, bytes, block_bytes, size_class, out_block);

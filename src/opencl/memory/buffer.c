@@ -29,8 +29,8 @@ static void list_add(struct pool *pool, struct tandem_buffer *buffer)
         stats->alloc_count += buffer->block != NULL;
         stats->buffer_count++;
     }
-    if (stats->used_bytes + stats->cached_bytes > stats->peak_bytes)
-        stats->peak_bytes = stats->used_bytes + stats->cached_bytes;
+    if (stats->allocated_bytes + stats->cached_bytes > stats->peak_bytes)
+        stats->peak_bytes = stats->allocated_bytes + stats->cached_bytes;
 }
 
 enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
@@ -128,7 +128,7 @@ static void list_remove(struct pool *pool, struct tandem_buffer *buffer)
         buffer->next->previous = buffer->previous;
     pool->stats.buffer_count -= !buffer->internal;
     if (buffer->block != NULL)
-        pool->stats.used_bytes -= buffer->block->bytes;
+        pool->stats.allocated_bytes -= buffer->block->bytes;
 }
 
 void buffer_destroy(struct tandem_buffer *buffer)
@@ -147,11 +147,11 @@ void buffer_destroy(struct tandem_buffer *buffer)
     handle_free(&buffers, buffer);
 }
 
-void pool_start(struct pool *pool, uint64_t cap_bytes)
+void pool_start(struct pool *pool, uint64_t limit_bytes)
 {
     pthread_mutex_init(&pool->mutex, NULL);
     pool->stats.struct_size = sizeof(pool->stats);
-    pool->stats.cap_bytes = cap_bytes;
+    pool->stats.limit_bytes = limit_bytes;
     pool->next_address = FIRST_ADDRESS;
 }
 
@@ -168,7 +168,7 @@ void pool_stats(struct tandem_device *device, struct tandem_memory_stats *out)
     pthread_mutex_lock(&device->pool.mutex);
     struct tandem_memory_stats stats = device->pool.stats;
     pthread_mutex_unlock(&device->pool.mutex);
-    stats.kernel_count = programs_count(&device->programs);
+    stats.cached_kernel_count = programs_count(&device->programs);
     struct_size_fill(out, &stats, sizeof(stats));
 }
 

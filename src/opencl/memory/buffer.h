@@ -13,7 +13,7 @@
 /* Work of more than one stream may still use the block. */
 #define STREAM_SEVERAL UINT64_MAX
 
-void pool_start(struct pool *pool, uint64_t cap_bytes);
+void pool_start(struct pool *pool, uint64_t limit_bytes);
 /* Releases everything, live buffers included.  The device's work is done. */
 void pool_finish(struct tandem_device *device);
 

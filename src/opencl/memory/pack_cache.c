@@ -199,8 +199,9 @@ static bool room_for(struct pool *pool, uint64_t bytes)
 {
     const struct tandem_memory_stats *stats = &pool->stats;
     if (bytes > pool->kept_cap ||
-        (stats->cap_bytes != 0 &&
-         stats->used_bytes + stats->cached_bytes + bytes > stats->cap_bytes))
+        (stats->limit_bytes != 0 &&
+         stats->allocated_bytes + stats->cached_bytes + bytes >
+             stats->limit_bytes))
         return false;
     kept_shrink(pool, pool->kept_cap - bytes);
     return pool->kept_bytes <= pool->kept_cap - bytes;
@@ -223,7 +224,7 @@ static bool memory_make(struct kept *kept, uint64_t bytes)
     atomic_store(&memory->former_stream, memory->block->stream);
     atomic_store(&memory->former_serial, memory->block->serial);
     pthread_mutex_lock(&pool->mutex);
-    pool->stats.used_bytes -= memory->block->bytes;
+    pool->stats.allocated_bytes -= memory->block->bytes;
     pool->stats.cached_bytes += memory->block->bytes;
     pthread_mutex_unlock(&pool->mutex);
     return true;

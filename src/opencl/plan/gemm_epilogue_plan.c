@@ -31,7 +31,7 @@ static uint64_t key_of(const struct tandem_gemm *gemm, uint32_t kernel,
                        uint32_t group_log2, bool wide)
 {
     bool tanh_form =
-        gemm->activation == TANDEM_OP_GELU && gemm->activation_alpha != 0;
+        gemm->activation == TANDEM_OP_GELU && gemm->activation_parameter != 0;
     return kernel_key(kernel, gemm->activation, wide, group_log2) |
            key_tanh(tanh_form) | key_type(0, type_of(gemm_c_dtype(gemm))) |
            key_type(1, kernel == KERNEL_MULTIPLY ? type_of(gemm->dtype)
@@ -53,7 +53,7 @@ void plan_epilogue(struct plan *plan, const struct tandem_gemm *gemm,
     step_buffer(step, gemm->bias != NULL ? gemm->bias : gemm->c.buffer, false);
     out->elements = elements;
     out->scale = scale;
-    out->slope = attribute_f32(gemm->activation_alpha);
+    out->slope = attribute_f32(gemm->activation_parameter);
     out->c_offset =
         gemm->c.byte_offset / TANDEM_DTYPE_BYTES(gemm_c_dtype(gemm));
     out->bias_offset =
@@ -107,7 +107,7 @@ void plan_naive_gemm(struct plan *plan, const struct tandem_gemm *gemm,
         .bias_row = gemm->bias_kind == TANDEM_BIAS_PER_ROW,
         .alpha = (float)gemm->alpha,
         .beta = (float)gemm->beta,
-        .slope = attribute_f32(gemm->activation_alpha),
+        .slope = attribute_f32(gemm->activation_parameter),
         .has_bias = gemm->bias_kind != TANDEM_BIAS_NONE};
     step_items(step, elements);
 }

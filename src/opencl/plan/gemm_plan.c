@@ -219,7 +219,7 @@ uint64_t product_types(const struct tandem_gemm *gemm)
 uint64_t product_activation(const struct tandem_gemm *gemm)
 {
     bool tanh_form =
-        gemm->activation == TANDEM_OP_GELU && gemm->activation_alpha != 0;
+        gemm->activation == TANDEM_OP_GELU && gemm->activation_parameter != 0;
     return (uint64_t)gemm->activation << 8 | key_tanh(tanh_form);
 }
 
@@ -257,7 +257,7 @@ void product_fill(struct product *out, const struct tandem_gemm *gemm,
     out->batch = (uint32_t)gemm->batch;
     out->alpha = (float)gemm->alpha;
     out->beta = (float)gemm->beta;
-    out->slope = attribute_f32(gemm->activation_alpha);
+    out->slope = attribute_f32(gemm->activation_parameter);
     out->flags = gemm->bias_kind != TANDEM_BIAS_NONE ? HAS_BIAS : 0;
     if (matrix_aligned(&gemm->c, gemm_c_dtype(gemm), gemm->batch) &&
         gemm->n % 4 == 0)

@@ -44,7 +44,7 @@ void cache_start(struct cache *cache)
     *cache = (struct cache){.directory = -1,
                             .system = -1,
                             .system_path = strdup(STATEDIR),
-                            .cap_bytes = CACHE_CAP_BYTES,
+                            .limit_bytes = CACHE_CAP_BYTES,
                             .turn_ms = CACHE_TURN_MS};
 }
 
@@ -112,8 +112,8 @@ static bool key_make(char out[KEY_BYTES], const struct tandem_device *device,
     int length = snprintf(
         out, KEY_BYTES, "%u\n%s%s\n%016" PRIx64 "\n%s\n%s\n%s\n%s\n%s\n%s",
         CACHE_FORMAT, text->file, text->patched ? " " PATCH_REVISION : "",
-        source, text->options, info->name,
-        info->vendor, info->driver, info->platform, device->hardware->version);
+        source, text->options, info->name, info->vendor, info->driver_version,
+        info->platform, device->hardware->version);
     return length > 0 && length < (int)KEY_BYTES;
 }
 
@@ -242,9 +242,9 @@ static void cap_keep(const struct cache *cache)
         close(own);
     for (size_t i = 0; i < count; i++)
         bytes += list[i].bytes;
-    if (bytes > cache->cap_bytes)
+    if (bytes > cache->limit_bytes)
         qsort(list, count, sizeof(*list), kept_compare);
-    for (size_t i = 0; i < count && bytes > cache->cap_bytes; i++) {
+    for (size_t i = 0; i < count && bytes > cache->limit_bytes; i++) {
         unlinkat(cache->directory, list[i].name, 0);
         bytes -= list[i].bytes;
     }
@@ -318,8 +318,8 @@ void cache_store(struct tandem_device *device, const struct variant_text *text,
     size_t most = CACHE_FILE_BYTES_MAX, bytes;
     if (cache->directory < 0 || !key_make(key, device, text))
         return;
-    if (cache->cap_bytes < most)
-        most = (size_t)cache->cap_bytes;
+    if (cache->limit_bytes < most)
+        most = (size_t)cache->limit_bytes;
     if (most < sizeof(header) + KEY_BYTES)
         return;
     unsigned char *binary =

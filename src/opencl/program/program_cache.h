@@ -18,7 +18,7 @@ struct cache {
     char *system_path;  /* all users'; NULL: none */
     int directory;      /* open where path is set and can be trusted */
     int system;         /* likewise; only read */
-    uint64_t cap_bytes; /* of all programs in it */
+    uint64_t limit_bytes; /* of all programs in it */
     bool forced;        /* even where the driver's own cache serves better */
     bool shared;        /* what is written is for all users */
     uint32_t turn_ms;   /* so long others' turns are waited for */

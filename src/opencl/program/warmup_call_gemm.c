@@ -52,7 +52,7 @@ static struct tandem_gemm gemm_of(struct sample *out, uint64_t key,
         .batch = 1,
         .alpha = 1,
         .activation = KEY_OP(key),
-        .activation_alpha = KEY_TANH(key),
+        .activation_parameter = KEY_TANH(key),
         .c_dtype = sample_dtype(key, 0)};
     matrix_set(out, &gemm.a, A, form->turned_a ? form->m : form->k,
                form->shifted_a, form->dtype);

@@ -70,7 +70,7 @@ START_TEST(table_is_consistent)
         ck_assert_ptr_eq(operator_row(row->id), row);
         ck_assert_ptr_eq(operator_row_by_name(row->name), row);
         ck_assert_uint_le(row->inputs, TANDEM_MAX_OPERANDS);
-        ck_assert_uint_lt(row->cost_class, TANDEM_COST_CLASSES);
+        ck_assert_uint_lt(row->cost_class, TANDEM_COST_CLASS_COUNT);
     }
     ck_assert_uint_gt(count, 60);
     ck_assert_ptr_null(operator_row(0));
@@ -108,12 +108,12 @@ START_TEST(sizes_of_structs_are_judged)
 {
     struct tandem_tensor_desc x = tensor(X, 0, TANDEM_F32, 1, SHAPE(4));
     const struct tandem_tensor_desc *xs[] = {&x};
-    struct tandem_op op = {.struct_size = TANDEM_OP_BYTES_1_0,
+    struct tandem_op op = {.struct_size = TANDEM_OP_MIN_SIZE_1_0,
                            .id = TANDEM_OP_NEG};
     ck_assert_int_eq(check_op(&op, xs, 1, xs, 1, span_of, NULL), TANDEM_OK);
     op.struct_size = sizeof op + 64;
     ck_assert_int_eq(check_op(&op, xs, 1, xs, 1, span_of, NULL), TANDEM_OK);
-    op.struct_size = TANDEM_OP_BYTES_1_0 - 1;
+    op.struct_size = TANDEM_OP_MIN_SIZE_1_0 - 1;
     ck_assert_int_eq(check_op(&op, xs, 1, xs, 1, span_of, NULL),
                      TANDEM_INVALID_ARGUMENT);
 }

@@ -16,8 +16,10 @@
 
 #define OPTIONAL_ENTRIES(X)                                                    \
     X(tune)                                                                    \
-    X(host_alloc) X(host_free) X(import_host) X(map) X(unmap) X(trim)          \
-        X(prepare) X(ready) X(event_elapsed_ns) X(capture_begin)               \
-            X(capture_end) X(graph_launch) X(graph_destroy)
+    X(host_alloc)                                                              \
+    X(host_free)                                                               \
+    X(import_host)                                                             \
+    X(map) X(unmap) X(trim) X(prepare) X(query_ready) X(event_elapsed_ns)      \
+        X(capture_begin) X(capture_end) X(graph_launch) X(graph_destroy)
 
 #endif

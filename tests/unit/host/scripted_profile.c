@@ -10,8 +10,9 @@
 
 /* Norms cost what softmax costs. */
 static const char *const curve_names[TANDEM_COST_GEMM] = {
-    "elementwise", "exp",    "heavy",     "reduce", "softmax",
-    "strided",     "gather", "optimizer"};
+    "elementwise", "transcendental", "multi_transcendental",
+    "reduce",      "softmax",        "strided",
+    "gather",      "optimizer"};
 
 struct script script_free(void)
 {

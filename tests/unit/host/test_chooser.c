@@ -29,8 +29,8 @@ static const struct class_case {
     int bytes_each, bytes_more;
 } classes[] = {
     {TANDEM_COST_ELEMENTWISE, TANDEM_OP_ADD, 12, 0},
-    {TANDEM_COST_EXP, TANDEM_OP_TANH, 8, 0},
-    {TANDEM_COST_HEAVY, TANDEM_OP_ERF, 8, 0},
+    {TANDEM_COST_TRANSCENDENTAL, TANDEM_OP_TANH, 8, 0},
+    {TANDEM_COST_MULTI_TRANSCENDENTAL, TANDEM_OP_ERF, 8, 0},
     {TANDEM_COST_REDUCE, TANDEM_OP_SUM, 4, 4},
     {TANDEM_COST_SOFTMAX, TANDEM_OP_SOFTMAX, 8, 0},
     {TANDEM_COST_STRIDED, TANDEM_OP_TRANSPOSE, 16, 0},
@@ -158,7 +158,7 @@ static void parts_add_up(const struct tandem_explanation *e)
         const struct tandem_candidate *c = &e->candidates[i];
 
         near(c->predicted_ns, c->wait_ns + c->transfer_ns + c->launch_ns +
-                                  c->run_ns + c->download_ns);
+                                  c->execute_ns + c->download_ns);
         if (c->status == TANDEM_OK && c->predicted_ns < best) {
             best = c->predicted_ns;
             device = c->device;
@@ -298,10 +298,10 @@ START_TEST(test_batched_products)
     OK(tandem_explain_matmul(context, NULL, a, b, c, &e));
     parts_add_up(&e);
     near(candidate_of(&e, 0)->launch_ns, 100);
-    ck_assert_double_eq_tol(candidate_of(&e, 0)->run_ns,
+    ck_assert_double_eq_tol(candidate_of(&e, 0)->execute_ns,
                             (double)batch * (work - 100), 1e-4 * work);
     near(candidate_of(&e, sim)->launch_ns, 2.5 * work);
-    ck_assert_double_eq_tol(candidate_of(&e, sim)->run_ns / work,
+    ck_assert_double_eq_tol(candidate_of(&e, sim)->execute_ns / work,
                             0.75 * (double)batch, 1e-4 * (double)batch);
     /* The launch is paid for by many. */
     ck_assert_uint_eq(e.chosen, batch > 10 ? sim : 0);
@@ -370,14 +370,14 @@ START_TEST(test_parts_match_the_script)
 
     c = candidate_of(&e, 0);
     near(c->launch_ns, 20);
-    near(c->run_ns, 50 + 3 * 12000 - 20);
+    near(c->execute_ns, 50 + 3 * 12000 - 20);
     near(c->transfer_ns, 0);
     near(c->wait_ns, 0);
     near(c->download_ns, 0);
 
     c = candidate_of(&e, sim);
     near(c->launch_ns, 700);
-    near(c->run_ns, 900 + 0.25 * 12000 - 700);
+    near(c->execute_ns, 900 + 0.25 * 12000 - 700);
     near(c->transfer_ns, 2 * line_at(gpu.upload, 4000));
     near(c->wait_ns, 0);
     /* Wrapped memory is read, unless it was found not to be. */

@@ -376,7 +376,7 @@ START_TEST(test_options_may_be_absent_or_short)
 {
     struct tandem_context *context = NULL;
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    const size_t bytes = TANDEM_CONTEXT_OPTIONS_BYTES_0_1;
+    const size_t bytes = TANDEM_CONTEXT_OPTIONS_MIN_SIZE_0_1;
     struct tandem_context_options *options;
     char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

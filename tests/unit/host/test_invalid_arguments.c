@@ -132,8 +132,8 @@ END_TEST
  * less than the first version's is no version. */
 START_TEST(test_sizes_of_options)
 {
-    const size_t least[2] = {TANDEM_CONTEXT_OPTIONS_BYTES_0_1,
-                             TANDEM_MATMUL_OPTIONS_BYTES_0_1};
+    const size_t least[2] = {TANDEM_CONTEXT_OPTIONS_MIN_SIZE_0_1,
+                             TANDEM_MATMUL_OPTIONS_MIN_SIZE_0_1};
     const size_t sizes[2][4] = {{0, 4, sizeof(void *), least[0] - 1},
                                 {0, 4, sizeof(void *), least[1] - 1}};
     struct tandem_context_options options = {
@@ -423,12 +423,12 @@ START_TEST(test_products)
     options.activation = TANDEM_OP_GELU;
     OK(tandem_explain_matmul(context, &options, a, b, c, &e));
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        options.activation_alpha = forms[i];
+        options.activation_parameter = forms[i];
         BAD(tandem_matmul(context, &options, a, b, c));
-        says("activation_alpha");
+        says("activation_parameter");
         BAD(tandem_explain_matmul(context, &options, a, b, c, &e));
     }
-    options.activation_alpha = 0;
+    options.activation_parameter = 0;
     options.activation = TANDEM_OP_INVALID;
     options.flags = 1u << 31;
     BAD(tandem_matmul(context, &options, a, b, c));

@@ -97,12 +97,12 @@ START_TEST(test_garbage_from_describe)
     ck_assert_str_eq(info.name, expected);
     ck_assert_str_eq(info.vendor, expected);
     ck_assert_str_eq(info.platform, expected);
-    ck_assert_str_eq(info.driver, expected);
-    ck_assert_uint_eq(strlen(info.pci), sizeof info.pci - 1);
+    ck_assert_str_eq(info.driver_version, expected);
+    ck_assert_uint_eq(strlen(info.pci_address), sizeof info.pci_address - 1);
     ck_assert_uint_eq(strlen(info.extensions), sizeof info.extensions - 1);
     ck_assert_uint_eq(strlen(info.quirks), sizeof info.quirks - 1);
     OK(tandem_profile_create(context, bad, &profile));
-    OK(tandem_profile_add_curve_point(profile, "exp", 10, 77));
+    OK(tandem_profile_add_curve_point(profile, "transcendental", 10, 77));
     OK(tandem_profile_save(profile, NULL, path, sizeof path));
     tandem_profile_destroy(profile);
     context_works(context);

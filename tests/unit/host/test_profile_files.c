@@ -41,16 +41,16 @@ static const char *const wrong_files[] = {
 
 /* Parts that are wrong inside a file that is right. */
 static const char *const wrong_parts[] = {
-    "\"curves\": {\"exp\": [[1, -5], [2, -6]]}",
-    "\"curves\": {\"exp\": [[-1, 5], [2, 6]]}",
-    "\"curves\": {\"exp\": [[1e999, 5]]}",
-    "\"curves\": {\"exp\": [[1, 1e200], [2, 1e201]]}",
-    "\"curves\": {\"exp\": [[1]]}",
-    "\"curves\": {\"exp\": [[1, 2, 3]]}",
-    "\"curves\": {\"exp\": [1, 2]}",
-    "\"curves\": {\"exp\": {\"1\": 2}}",
-    "\"curves\": {\"exp\": [[\"1\", \"2\"]]}",
-    "\"curves\": {\"exp\": \"fast\"}",
+    "\"curves\": {\"transcendental\": [[1, -5], [2, -6]]}",
+    "\"curves\": {\"transcendental\": [[-1, 5], [2, 6]]}",
+    "\"curves\": {\"transcendental\": [[1e999, 5]]}",
+    "\"curves\": {\"transcendental\": [[1, 1e200], [2, 1e201]]}",
+    "\"curves\": {\"transcendental\": [[1]]}",
+    "\"curves\": {\"transcendental\": [[1, 2, 3]]}",
+    "\"curves\": {\"transcendental\": [1, 2]}",
+    "\"curves\": {\"transcendental\": {\"1\": 2}}",
+    "\"curves\": {\"transcendental\": [[\"1\", \"2\"]]}",
+    "\"curves\": {\"transcendental\": \"fast\"}",
     "\"curves\": []",
     "\"scalars\": {\"launch\": -1}",
     "\"scalars\": {\"launch\": \"soon\"}",
@@ -65,8 +65,8 @@ static const char *const wrong_parts[] = {
     "\"scalars\": {\"launch\": [5]}",
     "\"scalars\": {\"launch\": 5, \"launch\": 6}",
     "\"scalars\": null",
-    "\"curves\": {\"exp\": []}",
-    "\"curves\": {\"exp\": [[1, 4]], \"exp\": [[1, 5]]}",
+    "\"curves\": {\"transcendental\": []}",
+    "\"curves\": {\"transcendental\": [[1, 4]], \"transcendental\": [[1, 5]]}",
     "\"tuning\": {\"a\": 1}",
     "\"tuning\": [\"a\"]",
     "\"tuning\": \"a\"",
@@ -76,8 +76,8 @@ static const char *const wrong_parts[] = {
     "\"gemm\": [[1, 1, 1]]",
     "\"gemm\": [[1, 1, 1, 5, 5]]",
     "\"gemm\": [[1, 1, 1, 5], [2, 2, 2, 5, \"a\"]]",
-    "\"curves\": {\"exp\": [[1, 4, 4]]}",
-    "\"curves\": {\"exp\": [[1]]}",
+    "\"curves\": {\"transcendental\": [[1, 4, 4]]}",
+    "\"curves\": {\"transcendental\": [[1]]}",
     "\"gemm\": {\"m\": 1}",
     "\"gemm\": [[9e18, 9e18, 9e18, 1]]",
 };
@@ -89,7 +89,7 @@ static void defaults_read(void)
     struct tandem_context *context = context_new(NULL);
     const uint32_t sim = device_named(context, "sim");
 
-    default_exp = cost(context, sim, "exp", 1e6);
+    default_exp = cost(context, sim, "transcendental", 1e6);
     default_upload = cost(context, sim, "upload", 1e6);
     tandem_context_destroy(context);
 }
@@ -99,7 +99,8 @@ static bool at_defaults(struct tandem_context *context)
     const uint32_t sim = device_named(context, "sim");
 
     return calibrated(context, sim) == 0 &&
-           fabs(cost(context, sim, "exp", 1e6) - default_exp) < 1e-9 &&
+           fabs(cost(context, sim, "transcendental", 1e6) - default_exp) <
+               1e-9 &&
            fabs(cost(context, sim, "upload", 1e6) - default_upload) < 1e-9;
 }
 
@@ -137,8 +138,8 @@ static void good_holds(void)
     struct tandem_context *context = context_new(NULL);
 
     ck_assert_double_eq_tol(
-        cost(context, device_named(context, "sim"), "exp", 1e6), SAVED_NS,
-        1e-9);
+        cost(context, device_named(context, "sim"), "transcendental", 1e6),
+        SAVED_NS, 1e-9);
     tandem_context_destroy(context);
 }
 
@@ -193,7 +194,7 @@ START_TEST(test_cut_files)
 
     defaults_read();
     path = script_path("sim");
-    part_write("\"curves\": {\"exp\": [[1, 4], [3, 8]]}");
+    part_write("\"curves\": {\"transcendental\": [[1, 4], [3, 8]]}");
     text = file_read(path);
     bytes = strlen(text);
     for (size_t i = 0; i < bytes; i++) {
@@ -224,10 +225,11 @@ START_TEST(test_a_right_part_is_taken)
 {
     struct tandem_context *context;
 
-    part_write("\"curves\": {\"exp\": [[1, 4], [3, 8]]}");
+    part_write("\"curves\": {\"transcendental\": [[1, 4], [3, 8]]}");
     context = context_new(NULL);
     ck_assert_double_eq_tol(
-        cost(context, device_named(context, "sim"), "exp", 2), 6, 1e-9);
+        cost(context, device_named(context, "sim"), "transcendental", 2), 6,
+        1e-9);
     ck_assert_uint_eq(calibrated(context, device_named(context, "sim")), 1);
     tandem_context_destroy(context);
 }
@@ -258,12 +260,12 @@ END_TEST
 START_TEST(test_bytes_that_are_no_text)
 {
     static const char *const files[] = {
-        "\"curves\": {\"exp\": [[1, 4]]}, \"x\": \"\xff\"",
-        "\"curves\": {\"exp\": [[1, 4]]}, \"x\": \"\xed\xa0\x80\"",
-        "\"curves\": {\"exp\": [[1, 4]]}, \"\xc0\x80\": 1",
-        "\"curves\": {\"exp\": [[1, 4]]}, \"x\": \"\\u0000\"",
-        "\"curves\": {\"exp\": [[1, 4]]}, \"x\": \"\\ud800\"",
-        "\"curves\": {\"exp\": [[1, 4]]}, \"exp\\u0000\": 1",
+        "\"curves\": {\"transcendental\": [[1, 4]]}, \"x\": \"\xff\"",
+        "\"curves\": {\"transcendental\": [[1, 4]]}, \"x\": \"\xed\xa0\x80\"",
+        "\"curves\": {\"transcendental\": [[1, 4]]}, \"\xc0\x80\": 1",
+        "\"curves\": {\"transcendental\": [[1, 4]]}, \"x\": \"\\u0000\"",
+        "\"curves\": {\"transcendental\": [[1, 4]]}, \"x\": \"\\ud800\"",
+        "\"curves\": {\"transcendental\": [[1, 4]]}, \"exp\\u0000\": 1",
     };
 
     defaults_read();
@@ -283,7 +285,7 @@ START_TEST(test_an_embedded_zero)
 
     defaults_read();
     path = script_path("sim");
-    part_write("\"curves\": {\"exp\": [[1, 4], [3, 8]]}");
+    part_write("\"curves\": {\"transcendental\": [[1, 4], [3, 8]]}");
     text = file_read(path);
     bytes = strlen(text) + 1; /* whole JSON, a zero behind it */
     unlink(path);
@@ -323,12 +325,14 @@ START_TEST(test_points_that_nearly_coincide)
     struct tandem_context *context;
     uint32_t sim;
 
-    part_write("\"curves\": {\"exp\": [[0, 0], [1e-320, 1e13], [1, 5]]},"
-               "\"gemm\": [[1, 1, 1, 5], [1.0000000000000002, 1, 1, 9]]");
+    part_write(
+        "\"curves\": {\"transcendental\": [[0, 0], [1e-320, 1e13], [1, 5]]},"
+        "\"gemm\": [[1, 1, 1, 5], [1.0000000000000002, 1, 1, 9]]");
     context = context_new(NULL);
     sim = device_named(context, "sim");
     for (int i = -20; i < 40; i++) {
-        const double ns = cost(context, sim, "exp", i < 0 ? 0 : ldexp(1, i));
+        const double ns =
+            cost(context, sim, "transcendental", i < 0 ? 0 : ldexp(1, i));
 
         ck_assert(isfinite(ns) && ns >= 0);
     }
@@ -344,7 +348,7 @@ START_TEST(test_more_points_than_there_is_room)
 
     ck_assert_ptr_nonnull(text);
     defaults_read();
-    used = (size_t)snprintf(text, room, "\"curves\": {\"exp\": [");
+    used = (size_t)snprintf(text, room, "\"curves\": {\"transcendental\": [");
     for (int i = 0; i < 20000; i++)
         used += (size_t)snprintf(text + used, room - used, "%s[%d, 5]",
                                  i ? "," : "", i + 1);
@@ -423,7 +427,7 @@ START_TEST(test_relative_directories)
                       1);
     /* By HOME, which is absolute. */
     profile = profile_new(context, "sim");
-    OK(tandem_profile_add_curve_point(profile, "exp", 10, 77));
+    OK(tandem_profile_add_curve_point(profile, "transcendental", 10, 77));
     OK(tandem_profile_save(profile, NULL, path, sizeof path));
     ck_assert_ptr_nonnull(strstr(path, scratch_path(".cache/tandem/sim")));
     ck_assert_int_eq(unlink(path), 0);
@@ -507,7 +511,7 @@ static struct tandem_profile *other_profile(void)
 {
     struct tandem_profile *profile = profile_new(context_new(NULL), "sim");
 
-    OK(tandem_profile_add_curve_point(profile, "exp", 10, 77));
+    OK(tandem_profile_add_curve_point(profile, "transcendental", 10, 77));
     return profile;
 }
 

@@ -160,7 +160,7 @@ START_TEST(test_explanation_tells_guesses)
             why.candidates[i].device == device_named(context, "cpu");
 
         ck_assert_uint_eq(why.candidates[i].status, TANDEM_OK);
-        ck_assert_uint_eq(why.candidates[i].measured, cpu);
+        ck_assert_uint_eq(why.candidates[i].calibrated, cpu);
         seen++;
     }
     ck_assert_uint_eq(seen, 2);

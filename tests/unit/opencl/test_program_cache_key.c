@@ -94,7 +94,7 @@ static void base(void)
     strcpy(text.options, "-DA=1 -DB=2");
     strcpy(info->name, "device");
     strcpy(info->vendor, "vendor");
-    strcpy(info->driver, "driver 1.2");
+    strcpy(info->driver_version, "driver 1.2");
     strcpy(info->platform, "platform");
     strcpy(hardware.version, "OpenCL 3.0");
 }
@@ -114,7 +114,7 @@ CHANGE(options, strcpy(text.options, "-DA=1 -DB=3"))
 CHANGE(fewer_options, strcpy(text.options, "-DA=1"))
 CHANGE(name, strcpy(hardware.info.name, "devicf"))
 CHANGE(vendor, strcpy(hardware.info.vendor, "vendos"))
-CHANGE(driver, strcpy(hardware.info.driver, "driver 1.3"))
+CHANGE(driver, strcpy(hardware.info.driver_version, "driver 1.3"))
 CHANGE(platform, strcpy(hardware.info.platform, "platforn"))
 CHANGE(version, strcpy(hardware.version, "OpenCL 3.1"))
 CHANGE(moved_name, strcpy(hardware.info.name, "devicev");

@@ -151,9 +151,11 @@ START_TEST(hostile_texts_do_no_harm)
 }
 END_TEST
 
-static struct platform_device hardware = {
-    .info = {.name = "a GPU", .vendor = "V", .driver = "1.0", .platform = "P"},
-    .version = "OpenCL 3.0"};
+static struct platform_device hardware = {.info = {.name = "a GPU",
+                                                   .vendor = "V",
+                                                   .driver_version = "1.0",
+                                                   .platform = "P"},
+                                          .version = "OpenCL 3.0"};
 
 START_TEST(verdicts_come_back)
 {
@@ -179,7 +181,7 @@ START_TEST(a_verdict_is_of_one_driver_and_device)
     const uint64_t stamp = verdict_stamp(&hardware);
     struct platform_device other = hardware;
     ck_assert_uint_eq(verdict_stamp(&other), stamp);
-    strcpy(other.info.driver, "1.1");
+    strcpy(other.info.driver_version, "1.1");
     ck_assert_uint_ne(verdict_stamp(&other), stamp);
     other = hardware;
     strcpy(other.info.name, "a GPV");
