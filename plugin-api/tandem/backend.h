@@ -1,50 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tandem/backend.h - the contract between a host and a compute backend plugin.
+/* tandem/backend.h - the interface between a host and a compute backend plugin.
  *
- * A plugin is one shared object that exports one function,
- * tandem_backend_query(), which returns a table of functions.  This header is
- * all that either side needs: it includes standard headers only and may be
- * copied into another project.
+ * A plugin is a shared object that exports one function,
+ * tandem_backend_query(), which returns a table of functions.  Both sides need
+ * only this header.  It includes standard headers only and may be copied into
+ * other projects.
  *
- * Rules that hold for every declaration below
+ * Rules for every declaration below
  *
- *   Growth     A struct that crosses by pointer begins with struct_size, set
- *              by whoever allocates it to sizeof of the struct as *they* know
- *              it.  Fields are appended, never moved or removed, within one
- *              major version; a reader treats a field beyond struct_size as
- *              zero, a callee that fills a struct writes no byte beyond it.
- *              A struct shorter than version 1.0 had it
- *              (TANDEM_..._MIN_SIZE_1_0 below; one to be filled: than a
- *              size_t; 0 was forgotten) is TANDEM_INVALID_ARGUMENT.
- *              struct tandem_tensor_desc and struct tandem_matrix are frozen
- *              for the major version and carry no size.
- *   Units      Sizes and offsets are bytes unless the name says elements;
- *              strides and leading dimensions are elements; times are ns.
- *   Threads    Any function that takes a device may be called from any
- *              thread at any time.  One stream is used by one thread at a
- *              time.  Events and buffers may be used from any thread.
+ *   Growth     A struct that is passed by pointer begins with struct_size.  The
+ *              side that allocates the struct sets it to its sizeof.  Within
+ *              a major version, fields are appended and never moved or removed.
+ *              A reader treats fields beyond struct_size as zero.  A callee
+ *              that fills a struct writes no byte beyond struct_size.
+ *              TANDEM_INVALID_ARGUMENT is returned if struct_size is below
+ *              TANDEM_..._MIN_SIZE_1_0 (below), or below sizeof(size_t) for a
+ *              struct that is filled.
+ *              struct tandem_tensor_desc and struct tandem_matrix have no
+ *              struct_size and do not change within a major version.
+ *   Units      Sizes and offsets are in bytes unless the name says elements;
+ *              strides and leading dimensions are in elements; times are in ns.
+ *   Threads    Functions that take a device may be called from any thread at
+ *              any time.  A stream may be used by one thread at a time.  Events
+ *              and buffers may be used from any thread.
  *   Blocking   Only functions marked [blocks] wait for device work.  Their
- *              timeouts are in ns; 0 polls, TANDEM_TIMEOUT_INFINITE never
- *              expires.  An expired wait returns TANDEM_NOT_READY.
- *   Errors     Every fallible function returns a status and, when that is
- *              not TANDEM_OK, leaves a message for the calling thread
- *              (last_error).  Output pointers are set to NULL or zero on
- *              failure.  Nothing aborts, exits, prints or throws.  A call
- *              that returns an error has started no device work.
- *   Sticky     Work that fails after its call returned TANDEM_OK leaves the
- *              error on its stream and poisons the buffers it should have
- *              written.  While a stream has an error every later enqueue on
- *              it returns that error and does nothing.  The next
- *              stream_synchronize, event_wait or blocking download on the
- *              stream reports the error; stream_synchronize also clears it,
+ *              timeout_ns is 0 to poll, TANDEM_TIMEOUT_INFINITE to wait without
+ *              a limit.  A wait that times out returns TANDEM_NOT_READY.
+ *   Errors     A function that fails returns a status other than TANDEM_OK and
+ *              sets the message of the calling thread (last_error).  It sets
+ *              its output pointers to NULL or 0 and has started no device work.
+ *              No function aborts, exits, prints or throws.
+ *   Sticky     If work fails after its call returned TANDEM_OK, its stream
+ *   errors     keeps the error, and the buffers that the work should have
+ *              written are poisoned.  While a stream has an error, each enqueue
+ *              returns that error and does nothing.  The next
+ *              stream_synchronize, event_wait or blocking download of the
+ *              stream returns the error.  stream_synchronize also clears it,
  *              except TANDEM_DEVICE_LOST, which is never cleared.  Reading a
- *              poisoned buffer, or using it as an input, returns the error;
- *              an upload or fill that overwrites all of it clears the poison.
- *   Flags      A bit that the callee does not know is TANDEM_INVALID_ARGUMENT.
- *   NULL       Destroy and free functions accept NULL.  Any other NULL, where
- *              the comment does not allow it, is TANDEM_INVALID_ARGUMENT.
+ *              poisoned buffer or using it as an input returns the error.  An
+ *              upload or fill of the whole buffer clears the poison.
+ *   Flags      A flag that the callee does not know is TANDEM_INVALID_ARGUMENT.
+ *   NULL       Destroy and free functions accept NULL.  Elsewhere NULL is
+ *              TANDEM_INVALID_ARGUMENT unless a comment allows it.
  *
- * Version history: the file CHANGES beside this header. */
+ * Version history: the file CHANGES in the directory of this header. */
 #ifndef TANDEM_BACKEND_H
 #define TANDEM_BACKEND_H
 
@@ -59,38 +58,38 @@ extern "C" {
 #define TANDEM_ABI_MAJOR 1u
 #define TANDEM_ABI_MINOR 0u
 
-/* The largest rank of a tensor. */
+/* Maximum rank of a tensor. */
 #define TANDEM_MAX_RANK 8u
-/* The most inputs, and the most outputs, that an operator may have. */
+/* Maximum number of inputs, and of outputs, of an operator. */
 #define TANDEM_MAX_OPERANDS 8u
-/* A timeout that never runs out. */
+/* A timeout that never expires. */
 #define TANDEM_TIMEOUT_INFINITE UINT64_MAX
 
 /* ---- status ------------------------------------------------------------ */
 
 enum tandem_status {
     TANDEM_OK = 0,
-    /* The caller's mistake: a NULL, a shape, a dtype, a range, a foreign or
-     * freed handle.  The message names the argument and its values. */
+    /* Invalid call: a NULL, shape, dtype, range or handle (freed, or of another
+     * plugin) is wrong. The message names the argument and its values. */
     TANDEM_INVALID_ARGUMENT = 1,
-    /* A valid request that this backend, or this device, does not serve. */
+    /* The request is valid, but this backend or device does not support it. */
     TANDEM_UNSUPPORTED = 2,
-    /* There is no such device, or its driver is missing or refused it. */
+    /* The device does not exist, or its driver is missing or rejected it. */
     TANDEM_NO_DEVICE = 3,
     TANDEM_OUT_OF_MEMORY = 4,
-    /* A timeout ran out, or what was asked about is still under way. */
+    /* The wait timed out, or the queried work is not complete. */
     TANDEM_NOT_READY = 5,
-    /* The device, or its driver's context, is gone (a crash, a reset, a
-     * fork): close it and open another.  It stays lost. */
+    /* The device or its driver context is gone (crash, reset, fork) and stays
+     * lost. Close the device and open it again. */
     TANDEM_DEVICE_LOST = 6,
-    /* A driver, compiler or library failed in a way not named above. */
+    /* A driver, compiler or library failed in another way. */
     TANDEM_FAILED = 7
 };
 
 /* ---- element types ----------------------------------------------------- */
 
-/* DLPack's type code in the high byte, bits in the low one; lanes is 1.
- * Source of the codes: dmlc/dlpack, include/dlpack/dlpack.h, DLDataTypeCode. */
+/* The high byte is the type code of DLPack (DLDataTypeCode in dmlc/dlpack,
+ * include/dlpack/dlpack.h), the low byte the number of bits; lanes is 1. */
 enum tandem_dtype {
     TANDEM_I8 = 0x0008,
     TANDEM_I16 = 0x0010,
@@ -106,7 +105,7 @@ enum tandem_dtype {
     TANDEM_BF16 = 0x0410,
     TANDEM_BOOL = 0x0608 /* one byte, 0 or 1 */
 };
-/* Bytes of one element of a dtype. */
+/* Number of bytes of one element. */
 #define TANDEM_DTYPE_BYTES(dtype) (((dtype)&0xffu) / 8u)
 
 /* ---- opaque handles, owned by the plugin -------------------------------- */
@@ -117,12 +116,12 @@ struct tandem_event;  /* a point in a stream */
 struct tandem_buffer; /* memory of one device */
 struct tandem_graph;  /* a captured sequence of launches */
 
-/* A tensor as a plugin sees it: a view of a buffer.  Frozen for the major
- * version.  byte_offset is where element (0, ..., 0) lies; strides are in
- * elements and may be 0 or negative; every element must lie inside the
- * buffer.  An empty shape (rank 0) is one element; a 0 in the shape makes the
- * tensor empty, and then nothing is read or written.  Strides that no element's
- * place depends on are ignored. */
+/* A tensor as a plugin sees it: a view of a buffer. Frozen for the major
+ * version. byte_offset is the position of element (0, ..., 0). Strides are in
+ * elements and may be 0 or negative. Every element must be inside the buffer. A
+ * tensor of rank 0 has one element. If the shape contains a 0, the tensor is
+ * empty and is neither read nor written. Strides that do not affect the
+ * position of any element are ignored. */
 struct tandem_tensor_desc {
     struct tandem_buffer *buffer;
     uint64_t byte_offset;
@@ -134,45 +133,45 @@ struct tandem_tensor_desc {
 
 /* ---- operators ---------------------------------------------------------- */
 
-/* Classes: what shapes and dtypes an operator takes.  F is f32 in this minor
- * version (f16, bf16 and f64 where the device has them later).
- *   UNARY          F -> F, output shape = input shape
- *   BINARY         F, F -> F, broadcast as NumPy does; scalars allowed
- *   COMPARE        F, F -> bool, likewise; a comparison with NaN is false,
- *                  not_equal's is true
- *   LOGICAL        bool, bool -> bool, likewise (logical_not has one input)
- *   TERNARY        where: bool, F, F -> F; fma: F, F, F -> F; likewise
- *   GRADIENT       F, F -> F, equal shapes, no broadcasting
- *   OPTIMIZER      F..., equal shapes; the outputs are the new values of
- *                  the inputs of the same letter, usually in place
- *   CAST           between f32, i32, i64, u8 and bool, shape kept; f16 and
- *                  bf16 too with TANDEM_CAP_F16_BF16_STORAGE.  Float to integer
- *                  truncates, saturates, NaN gives 0; integer to integer
- *                  saturates; to float rounds once, halves to even, past the
- *                  largest to infinity, NaN to NaN; to bool: x != 0
- *   COPY           one dtype of 1, 2, 4 or 8 bytes an element, any strides,
+/* Operator classes: the shapes and dtypes of an operator.  F is f32 in this
+ * minor version (later also f16, bf16 and f64 on devices that have them).
+ *   UNARY          F -> F; the output has the shape of the input
+ *   BINARY         F, F -> F; broadcast like NumPy; scalars allowed
+ *   COMPARE        F, F -> bool; broadcast, scalars like BINARY; a comparison
+ *                  with NaN is false, except that not_equal is true
+ *   LOGICAL        bool, bool -> bool, like BINARY; logical_not has one input
+ *   TERNARY        where: bool, F, F -> F; fma: F, F, F -> F; like BINARY
+ *   GRADIENT       F, F -> F; equal shapes, no broadcast
+ *   OPTIMIZER      F..., equal shapes; an output is the new value of the input
+ *                  with the same letter, and usually the same tensor
+ *   CAST           between f32, i32, i64, u8 and bool, and with
+ *                  TANDEM_CAP_F16_BF16_STORAGE also f16 and bf16; equal shapes.
+ *                  Float to integer truncates and saturates, NaN gives 0.
+ *                  Integer to integer saturates.  A cast to float rounds once,
+ *                  ties to even; a value beyond the largest float gives
+ *                  infinity, NaN gives NaN.  A cast to bool gives x != 0
+ *   COPY           one dtype of 1, 2, 4 or 8 bytes per element, any strides,
  *                  bits unchanged; the input broadcasts to the output
- *   TRANSPOSE      likewise; output axis i is input axis ints[i], rank ints
- *   REDUCE         F -> F over the axes in the mask ints[0] (bit i: axis i;
- *                  0 allowed only for rank 0); the output has those axes as 1
- *                  (ints[1] = 1, keepdims) or not at all (0)
- *   ARG_REDUCE     likewise, F -> i64: the row-major index within the reduced
- *                  axes of the first winner; one axis, or all of them
+ *   TRANSPOSE      like COPY; output axis i is input axis ints[i], rank ints
+ *   REDUCE         F -> F over the axes in the mask ints[0]: bit i is axis i;
+ *                  mask 0 is allowed for rank 0 only.  The reduced axes have
+ *                  size 1 (ints[1] = 1, keepdims) or are removed (ints[1] = 0)
+ *   ARG_REDUCE     F -> i64, like REDUCE over one axis or all axes; the
+ *                  row-major index of the first winner in the reduced axes
  *   DOT            F[n], F[n] -> F[]
  *   SOFTMAX        F -> F along axis ints[0] (negative counts from the end)
  *   CROSS_ENTROPY  F[n][c] logits and i32 or i64 [n] labels; a label outside
  *                  [0, c) gives NaN in its row
- *   NORM           x and, of the shape of its axes from ints[0] on (negative
- *                  counts from the end), scale and bias: F... -> F over those
- *                  axes
- *   GATHER         data, i32 or i64 indices, along axis ints[0]: the axis is
- *                  replaced by the shape of indices (ONNX Gather).  Data as
- *                  COPY.  A negative index counts from the end; one outside
+ *   NORM           F... -> F over axes ints[0] and later (negative counts from
+ *                  the end); scale and bias have the shape of these axes
+ *   GATHER         data and i32 or i64 indices, along axis ints[0], which the
+ *                  shape of indices replaces (ONNX Gather).  Dtypes like COPY.
+ *                  A negative index counts from the end; an index out of range
  *                  gives NaN (float dtypes) or 0
  *   GEMM           struct tandem_gemm
  *   FUSED          reserved
- * NaN propagates through every operator that computes (max, min, relu, clip
- * included); argmax and argmin take the first NaN as the winner. */
+ * NaN propagates through every operator that computes, also max, min, relu and
+ * clip.  argmax and argmin return the first NaN. */
 enum tandem_op_class {
     TANDEM_CLASS_UNARY = 1,
     TANDEM_CLASS_BINARY = 2,
@@ -195,32 +194,33 @@ enum tandem_op_class {
     TANDEM_CLASS_NORM = 19
 };
 
-/* How a result may differ from the reference r, computed in float64 from the
- * same inputs; eps = 2^-24, half the distance from 1 to the next f32; t is
- * the table's tolerance; u(r) the distance of neighbouring f32 values at r.
- * Subnormal inputs and results may be flushed to zero, a result also if only r
- * less its tolerance is subnormal; where r is subnormal every metric but EXACT
- * and ULP allows 8 * 2^-149 at least.  (Of f32 and bf16; f16's subnormals are
- * no small numbers in f32, and are kept.)
- * swish, gelu, mish and hardswish of -inf may be 0 or NaN; log_sum_exp of a
- * row that holds +inf and no NaN is +inf, of all -inf it is -inf.
- *   EXACT    same value, NaN for NaN, zeros of either sign alike
+/* Maximum difference between a result and the reference r, which is computed in
+ * float64 from the same inputs.  eps is 2^-24, half the distance from 1 to the
+ * next f32; t is the tolerance in the operator table; u(r) is the distance of
+ * neighbouring f32 values at r.
+ * Subnormal inputs and results may be flushed to zero; so may a result if r
+ * minus its tolerance is subnormal.  If r is subnormal, every metric except
+ * EXACT and ULP allows at least 8 * 2^-149.  (This holds for f32 and bf16.  f16
+ * subnormals are normal numbers in f32 and are kept.)
+ * swish, gelu, mish and hardswish of -inf may be 0 or NaN.  log_sum_exp of a
+ * row with +inf and without NaN is +inf; of a row of -inf it is -inf.
+ *   EXACT    same value; all NaN are equal, and so are +0 and -0
  *   ULP      t * u(r)
  *   ULP_PLUS_INPUT  t * u(r) + 2^-20 * |x|
- *   SUM      (t + log2 n) * 2 eps * s: n summands, s the sum of their
- *            magnitudes (divided or rooted as the result is).  This holds even
- *            if a partial sum leaves the range of f32
+ *   SUM      (t + log2 n) * 2 eps * s for n terms; s is the sum of their
+ *            magnitudes, divided or rooted like the result.  Holds also if a
+ *            partial sum exceeds the range of f32
  *   LOG_SUM_EXP  (t + log2 n) * 2 eps * max(1, |r|, largest |x| of the row)
  *   SOFTMAX  (t + log2 n + |x - max x|) * 2 eps * |r|
- *   PROD     (t + n) * 2 eps * |r|: n factors.  Partial products are rounded to
- *            f32.  The result is unspecified (any number, infinity or NaN) if
- *            the product of all finite |x| > 1 is above 2^127, or that of all
- *            nonzero |x| < 1 is below 2^-125.  In any case it is NaN if an x is
+ *   PROD     (t + n) * 2 eps * |r| for n factors; partial products are rounded
+ *            to f32.  The result is unspecified (any number, infinity or NaN)
+ *            if the product of all finite |x| > 1 is above 2^127, or that of
+ *            all nonzero |x| < 1 is below 2^-125.  It is always NaN if an x is
  *            NaN, or if one x is 0 and another is infinite
  *   GEMM     (t + 2 sqrt k) * 2 eps * s, s = |alpha| sum |a||b| + |beta c| +
- *            |bias|; activations at most double it.  A c of 16 bits is the
- *            rounding of a number that is so near
- *   TERM_MAGNITUDE  t * 2 eps * s, s the sum of the magnitudes of the terms
+ *            |bias|; activations at most double it.  A 16-bit c is the rounding
+ *            of a value within this bound
+ *   TERM_MAGNITUDE  t * 2 eps * s; s is the sum of the terms' magnitudes
  * The order of additions and multiplications in REDUCE and DOT is unspecified,
  * but fixed for one device, shapes, strides and byte offsets. */
 enum tandem_metric {
@@ -235,8 +235,8 @@ enum tandem_metric {
     TANDEM_METRIC_TERM_MAGNITUDE = 9
 };
 
-/* Operators that share a cost curve: bound by memory, by a few transcendental
- * instructions, by many, and by their access pattern. */
+/* Cost classes: operators with the same cost curve. The time of a class is
+ * bound by memory, by transcendental functions, or by the access pattern. */
 enum tandem_cost_class {
     TANDEM_COST_ELEMENTWISE = 0,
     TANDEM_COST_TRANSCENDENTAL = 1,
@@ -251,14 +251,14 @@ enum tandem_cost_class {
     TANDEM_COST_CLASS_COUNT = 10
 };
 
-/* The operators: the single list that the plugins, the host, the conformance
- * suite, cl-probe and the documentation are made from.  Numbers are part of
- * the ABI and never reused.
- * X(ID, number, name, class, inputs, outputs, integer attributes, how many,
- *   float attributes, how many, cost class, metric, tolerance, required,
- *   formula)
- * required: 1 where a device with TANDEM_CAP_CORE_OPERATORS must serve it in
- * f32 (bool for LOGICAL).  Names are ONNX's, else PyTorch's. */
+/* The operators. Plugins, the host, the conformance suite, cl-probe and the
+ * documentation are made from this list. Numbers are part of the ABI and never
+ * reused. Names are those of ONNX, else of PyTorch.
+ * X(ID, number, name, class, inputs, outputs, names of integer attributes,
+ *   their count, names of float attributes, their count, cost class, metric,
+ *   tolerance, required, formula)
+ * required is 1 if devices with TANDEM_CAP_CORE_OPERATORS must support the
+ * operator in f32 (LOGICAL: bool). */
 #define TANDEM_OPERATORS(X) \
 X(NEG,         1, "neg",        UNARY, 1, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "-x") \
 X(ABS,         2, "abs",        UNARY, 1, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "|x|") \
@@ -338,27 +338,28 @@ enum tandem_op_id {
 #define TANDEM_OP_ENUM(ID, number, ...) TANDEM_OP_##ID = number,
     TANDEM_OPERATORS(TANDEM_OP_ENUM)
 #undef TANDEM_OP_ENUM
-    TANDEM_OP_ID_END = 256 /* ids are below this */
+    TANDEM_OP_ID_END = 256 /* every id is below this */
 };
 
 struct tandem_gemm;
 
-/* An operator with its attributes.
- * ints and floats hold the attributes in the order of the operator table.
- * Fewer than it lists is TANDEM_INVALID_ARGUMENT, and so is a choice (keepdims,
- * approximate, nesterov, decoupled_weight_decay) that is neither 0 nor 1.  What
- * a later minor version appends means "as before" when absent.  floats are
- * rounded to f32.  Except for the bounds of clip, that makes none 0 or
- * infinite, and a positive epsilon (eps of adam) is at least 2^-126.
+/* An operator with its attributes. ints and floats hold the attributes in the
+ * order of the operator table. TANDEM_INVALID_ARGUMENT is returned if there are
+ * fewer than in the table, or if a choice (keepdims, approximate, nesterov,
+ * decoupled_weight_decay) is neither 0 nor 1. Attributes that a later minor
+ * version appends are optional; without them the operator works as before.
+ * floats are rounded to f32. Except for the bounds of clip, rounding makes no
+ * attribute 0 or infinite, and a positive epsilon (eps of adam) becomes at
+ * least 2^-126.
  *
- * Scalars: an element-wise binary or ternary operator (classes BINARY,
- * COMPARE, LOGICAL, TERNARY) takes a NULL in place of an input; the k-th NULL
- * input has the value floats[k], converted to the operator's input dtype, and
- * the shape of a rank-0 tensor.  At least one input must be a tensor.
+ * Scalars: an operator of class BINARY, COMPARE, LOGICAL or TERNARY accepts
+ * NULL instead of an input. The k-th NULL input has the value floats[k],
+ * converted to the input dtype of the operator, and the shape of a rank-0
+ * tensor. At least one input must be a tensor.
  *
- * program is room for fused expressions (operator TANDEM_OP_FUSED), passed as
- * data of program_bytes bytes; it is NULL for every operator of this minor
- * version.  gemm is set only for TANDEM_OP_GEMM, which launch does not take. */
+ * program (program_bytes bytes) is for TANDEM_OP_FUSED and NULL in this minor
+ * version. gemm is set only for TANDEM_OP_GEMM, which launch does not
+ * accept. */
 struct tandem_op {
     size_t struct_size;
     uint32_t id;    /* enum tandem_op_id */
@@ -373,30 +374,29 @@ struct tandem_op {
 };
 
 enum tandem_op_flags {
-    /* The same inputs need not give the same bits every time. */
+    /* The results of equal calls may differ in bits. */
     TANDEM_OP_ALLOW_NONDETERMINISM = 1u << 0
 };
 
-/* One matrix operand, row-major: element (i, j) of batch b lies at
- * byte_offset + (b * batch_stride + i * ld + j) * bytes of an element.  ld and
- * batch_stride are ignored if no element's place depends on them.
- * Frozen for the major version. */
+/* A row-major matrix operand. Element (i, j) of batch b is at byte_offset +
+ * (b * batch_stride + i * ld + j) * (bytes per element). ld and batch_stride
+ * are ignored if they affect no position. Frozen for the major version. */
 struct tandem_matrix {
     struct tandem_buffer *buffer;
     uint64_t byte_offset;
-    int64_t ld;           /* elements from row to row, >= columns as stored */
-    int64_t batch_stride; /* elements from batch to batch, >= 0; 0 repeats */
+    int64_t ld;           /* elements between rows, >= stored columns */
+    int64_t batch_stride; /* elements between batches, >= 0; 0 repeats */
 };
 
 enum tandem_gemm_flags {
     TANDEM_GEMM_TRANSPOSE_A = 1u << 0, /* a is stored k x m */
     TANDEM_GEMM_TRANSPOSE_B = 1u << 1, /* b is stored n x k */
-    /* The product may be computed with TF32 or a like reduced precision. */
+    /* The inputs may be rounded to TF32 or to a similar precision. */
     TANDEM_GEMM_ALLOW_TF32 = 1u << 2,
-    /* The error of an element of the result may be relative to the largest
-     * elements of its row of op(a) and its column of op(b), not to the products
-     * that are its summands: at most 2^-21 of the sum of these, and 2^-38 k of
-     * the product of those, beside the rounding of an f32 sum. */
+    /* The error bound of element (i, j) becomes normwise: with R the largest
+     * element of row i of op(a), and C that of column j of op(b), it is at most
+     * 2^-21 of the sum of the products that are its summands, plus 2^-38 k R C,
+     * plus the rounding of an f32 sum. */
     TANDEM_GEMM_ALLOW_NORMWISE_ERROR = 1u << 3
 };
 
@@ -406,16 +406,16 @@ enum tandem_bias {
     TANDEM_BIAS_PER_ROW = 2     /* m elements, added to every column */
 };
 
-/* c = activation(alpha * op(a) op(b) + beta * c + bias), for each batch.
- * op(a) is m x k, op(b) k x n, c m x n.  Where beta is 0, c is not read (NaN
- * in it does not spread), else it is a residual, of c's dtype, added before the
- * activation; where k or alpha is 0 the product is 0, a and b are not read.
- * alpha and beta are rounded to f32 first.  c must not overlap a, b or bias.
- * batch >= 1; c's batch_stride may be 0 where batch is 1 alone.  m, n, k >= 0.
+/* c = activation(alpha * op(a) op(b) + beta * c + bias), for each batch. op(a)
+ * is m x k, op(b) k x n, c m x n; m, n, k >= 0, batch >= 1. If beta is 0, c is
+ * not read (NaN in it does not propagate). Otherwise c is a residual, added
+ * before the activation. If k or alpha is 0, a and b are not read and their
+ * product is 0. alpha and beta are rounded to f32 first. c must not overlap a,
+ * b or bias. c.batch_stride may be 0 only if batch is 1.
  *
- * a and b have one dtype, c and bias another or the same: f32 or, with
- * TANDEM_CAP_F16_BF16_STORAGE, f16 or bf16.  The sum over k, alpha, beta, bias
- * and activation are f32.  A c of 16 bits is rounded once, at the end. */
+ * a and b have one dtype, c and bias the same or another one: f32 or, with
+ * TANDEM_CAP_F16_BF16_STORAGE, f16 or bf16. The sum over k and the epilogue
+ * (alpha, beta, bias, activation) are f32. A 16-bit c is rounded once. */
 struct tandem_gemm {
     size_t struct_size;
     uint32_t dtype; /* of a and b */
@@ -426,11 +426,11 @@ struct tandem_gemm {
     struct tandem_buffer *bias; /* contiguous; NULL with TANDEM_BIAS_NONE */
     uint64_t bias_byte_offset;
     uint32_t bias_kind;  /* enum tandem_bias */
-    uint32_t activation; /* TANDEM_OP_INVALID (none) or RELU, LEAKY_RELU,
-                            SIGMOID, TANH, GELU, SWISH */
-    double activation_parameter; /* LEAKY_RELU's slope; GELU: 1 tanh, 0 erf */
-    uint32_t c_dtype;            /* of c and bias; 0: dtype */
-    uint32_t reserved;           /* 0 */
+    uint32_t activation; /* TANDEM_OP_INVALID (none), RELU, LEAKY_RELU,
+                            SIGMOID, TANH, GELU or SWISH */
+    double activation_parameter; /* slope of LEAKY_RELU; GELU: 0 erf, 1 tanh */
+    uint32_t c_dtype;            /* of c and bias; 0 means dtype */
+    uint32_t reserved;           /* must be 0 */
 };
 
 /* ---- devices ------------------------------------------------------------ */
@@ -443,30 +443,30 @@ enum tandem_device_kind {
 
 enum tandem_device_caps {
     TANDEM_CAP_F64 = 1u << 0,
-    /* Computes in f16; some devices only with scalars, without functions. */
+    /* Computes in f16, on some devices only scalars, without functions. */
     TANDEM_CAP_F16_ARITHMETIC = 1u << 1,
-    /* Computes on host memory where it lies: import_host costs no copy. */
+    /* Computes in host memory: import_host makes no copy. */
     TANDEM_CAP_ZERO_COPY_IMPORT = 1u << 2,
     /* launch returns before the work is done. */
     TANDEM_CAP_ASYNC = 1u << 3,
-    /* Operators are compiled at first use: call query_ready before launch. */
+    /* Compiles operators at first use: call query_ready before launch. */
     TANDEM_CAP_JIT_COMPILATION = 1u << 4,
-    /* Streams made with TANDEM_STREAM_PROFILING time events on the device. */
+    /* Events of streams with TANDEM_STREAM_PROFILING have device times. */
     TANDEM_CAP_PROFILING = 1u << 5,
     /* capture_begin, capture_end and graph_launch work. */
     TANDEM_CAP_CAPTURE = 1u << 6,
-    /* Serves every operator that the table marks required.  A device without
-     * it is asked by supports() for each. */
+    /* Supports every operator that the table marks as required. Call supports
+     * for each operator of a device without this flag. */
     TANDEM_CAP_CORE_OPERATORS = 1u << 7,
-    /* open understands the key "test.fault": test plugins only. */
+    /* open accepts the key "test.fault"; only in test plugins. */
     TANDEM_CAP_FAULT_INJECTION = 1u << 8,
-    /* CAST and GEMM take f16 and bf16. */
+    /* CAST and GEMM accept f16 and bf16. */
     TANDEM_CAP_F16_BF16_STORAGE = 1u << 9,
-    /* Its memory is the host's, if import_host finds nothing else. */
+    /* Shares the host's memory, unless import_host fails. */
     TANDEM_CAP_UNIFIED_MEMORY = 1u << 10
 };
 
-/* Filled by device_describe.  Strings are UTF-8, cut to fit, always ended. */
+/* Filled by device_describe. Strings are UTF-8 and truncated to fit. */
 struct tandem_device_info {
     size_t struct_size;
     uint32_t kind; /* enum tandem_device_kind */
@@ -475,19 +475,19 @@ struct tandem_device_info {
     char vendor[128];
     char platform[128];
     char driver_version[128]; /* of the driver or library */
-    uint8_t uuid[16];         /* zeros where unknown */
-    char pci_address[24];     /* "0000:65:00.0", empty where unknown */
-    char extensions[512];     /* those that matter to the backend, by spaces */
+    uint8_t uuid[16];         /* zeros if unknown */
+    char pci_address[24];     /* "0000:65:00.0", "" if unknown */
+    char extensions[512];     /* used by the backend, separated by spaces */
     uint64_t memory_bytes;
     uint64_t max_alloc_bytes;
     uint64_t local_memory_bytes;
     uint32_t compute_units;
     uint32_t max_work_group_size;
     uint32_t clock_mhz;
-    /* The index of the device of this backend that is the same hardware seen
-     * through another driver and is listed before, or -1. */
+    /* Index of an earlier device of this backend that is the same hardware with
+     * another driver, or -1. */
     int32_t duplicate_of;
-    char quirks[1024]; /* known ones of the driver, separated by "; " */
+    char quirks[1024]; /* known driver quirks, separated by "; " */
 };
 
 enum tandem_log_level {
@@ -497,9 +497,10 @@ enum tandem_log_level {
     TANDEM_LOG_DEBUG = 4
 };
 
-/* Called from any thread, also from the plugin's own, with signals blocked,
- * the "C" locale and the default floating-point environment maybe; must not
- * call back into the plugin.  message, valid for the call, has no newline. */
+/* Log callback. Called from any thread, also the plugin's, possibly with
+ * signals blocked, in the "C" locale and the default floating-point
+ * environment. Must not call the plugin. message lives during the call and has
+ * no newline. */
 typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
                               const char *message);
 
@@ -526,30 +527,29 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *                          uses no sm_90a program
  *   test.fault             needs TANDEM_CAP_FAULT_INJECTION: "launch:N:STATUS",
  *                          launch N (from 1) returns TANDEM_OK and fails later
- *                          with STATUS; "wait:N", wait N ends by its timeout
- *   test.gemm              OpenCL: "clblast" or the name of a GEMM kernel
- *                          ("large", ...; docs/tuning.md), with the number of
- *                          splits of k and of split tiles: "small:4",
- *                          "large:3:2"
+ *                          with STATUS; "wait:N", wait N times out
+ *   test.gemm              OpenCL: "clblast" or a GEMM kernel (docs/tuning.md),
+ *                          and optionally the number of splits of k, and of
+ *                          split tiles: "large", "small:4", "large:3:2"
  *   test.transfers         OpenCL: path of large transfers: "direct", "ring",
  *                          "mapped" or "staged" (docs/transfers.md)
  *   test.cache             "1": use cache_dir even if the driver has a cache
  */
 struct tandem_open_options {
     size_t struct_size;
-    uint32_t count; /* of keys and of values */
+    uint32_t count; /* number of keys and values */
     uint32_t reserved;
     const char *const *keys;
     const char *const *values;
-    tandem_log_fn log; /* NULL: no messages */
+    tandem_log_fn log; /* NULL means no messages */
     void *log_user;
 };
 
 /* ---- memory, streams ----------------------------------------------------- */
 
 enum tandem_transfer_flags {
-    /* Return at once; the caller keeps the host memory unchanged (upload) or
-     * unread (download) until the stream has passed this point. */
+    /* The call returns at once. Until the stream has passed it, the caller does
+     * not change (upload) or use (download) the host memory. */
     TANDEM_TRANSFER_ASYNC = 1u << 0
 };
 
@@ -559,27 +559,27 @@ enum tandem_map_flags {
 };
 
 enum tandem_stream_flags {
-    TANDEM_STREAM_PROFILING = 1u << 0 /* event_elapsed_ns works; slower */
+    TANDEM_STREAM_PROFILING = 1u << 0 /* enables event_elapsed_ns; slower */
 };
 
 struct tandem_memory_stats {
     size_t struct_size;
     uint64_t allocated_bytes;     /* in buffers that the caller holds */
-    uint64_t cached_bytes;        /* kept for reuse */
-    uint64_t peak_bytes;          /* most allocated + cached ever */
-    uint64_t limit_bytes;         /* 0: none */
-    uint64_t alloc_count;         /* calls of alloc that succeeded */
-    uint64_t driver_alloc_count;  /* those that had to ask the driver */
+    uint64_t cached_bytes;        /* in the pool, for reuse */
+    uint64_t peak_bytes;          /* maximum of allocated + cached */
+    uint64_t limit_bytes;         /* 0 means no limit */
+    uint64_t alloc_count;         /* successful calls of alloc */
+    uint64_t driver_alloc_count;  /* those that needed the driver */
     uint64_t buffer_count;        /* buffers that the caller holds */
-    uint64_t cached_kernel_count; /* compiled operators kept */
+    uint64_t cached_kernel_count; /* compiled operators in memory */
 };
 
-/* Receives what tune found, one pair at a time, for the profile's section. */
+/* Receives a key and value of tune for the plugin's profile section. */
 typedef void (*tandem_tuning_result_fn)(void *user, const char *key,
                                         const char *value);
 
-/* The least struct_size of what a caller fills: through the last field of
- * version 1.0.  These never change within the major version. */
+/* Minimum struct_size of structs that the caller fills: through the last field
+ * of version 1.0. Constant within the major version. */
 #define TANDEM_SIZE_THROUGH(type, field) \
     (offsetof(type, field) + sizeof(((type *)0)->field))
 #define TANDEM_OP_MIN_SIZE_1_0 TANDEM_SIZE_THROUGH(struct tandem_op, gemm)
@@ -589,186 +589,185 @@ typedef void (*tandem_tuning_result_fn)(void *user, const char *key,
     TANDEM_SIZE_THROUGH(struct tandem_open_options, log_user)
 
 /* ---- the table ------------------------------------------------------------
- * R: required.  O: optional; a plugin may leave it NULL, and the loader of
- * libtandem puts a fallback there, so that its call sites never test. */
+ * A plugin may leave functions marked Optional NULL.  libtandem replaces these
+ * by the fallback, and does not load a plugin without a Required function. */
 struct tandem_backend {
     size_t struct_size;
     uint32_t abi_major, abi_minor;
-    const char *name;    /* "cpu", "opencl": lower case, [a-z0-9_-] */
-    const char *version; /* of the plugin */
+    const char *name;    /* "cpu", "opencl": [a-z0-9_-] only */
+    const char *version; /* version of the plugin */
 
-    /* R  The message of the calling thread's last failed call, "" if none;
-     * valid until that thread's next call into the plugin. */
+    /* Required. The message of the calling thread's last failed call, or "".
+     * Valid until the next call of the thread into the plugin. */
     const char *(*last_error)(void);
 
     /* -- devices -- */
-    /* R [blocks: driver start]  The number of devices, found anew only at the
-     * first call.  Where there is none: TANDEM_NO_DEVICE, and the message says
-     * what is missing and what would bring it. */
+    /* Required [blocks: driver start]. The number of devices; only the first
+     * call searches for them. Without a device it returns TANDEM_NO_DEVICE, and
+     * the message says what is missing and how to provide it. */
     enum tandem_status (*device_count)(uint32_t *out_count);
-    /* R  Fills out_info (struct_size set by the caller). */
+    /* Required. Fills out_info, whose struct_size the caller sets. */
     enum tandem_status (*device_describe)(uint32_t index,
                                           struct tandem_device_info *out_info);
-    /* R [blocks: driver start]  Opens device index; options may be NULL.  Each
-     * open gives an independent device.  Ends with close. */
+    /* Required [blocks: driver start]. Opens device index; options may be NULL.
+     * Each call returns an independent device, which the caller closes. */
     enum tandem_status (*open)(uint32_t index,
                                const struct tandem_open_options *options,
                                struct tandem_device **out_device);
-    /* R [blocks]  Waits for the device's work, frees all its objects.  Call it
-     * before exit: a driver that still compiles or computes may crash there. */
+    /* Required [blocks]. Waits for the device's work, frees all its objects.
+     * Call it before exit: a driver that is still busy then may crash. */
     void (*close)(struct tandem_device *device);
-    /* O [blocks]  Searches for better parameters for at most budget_ns and
-     * passes each finding to sink.  Fallback: TANDEM_UNSUPPORTED. */
+    /* Optional [blocks]. Searches for better parameters for at most budget_ns
+     * and passes each result to sink. Fallback: TANDEM_UNSUPPORTED. */
     enum tandem_status (*tune)(struct tandem_device *device, uint64_t budget_ns,
                                tandem_tuning_result_fn sink, void *user);
 
     /* -- memory -- */
-    /* R  A buffer of at least bytes bytes (0 is allowed), its start aligned to
-     * 64 or more, its content undefined.  Taken from the pool if it can be;
-     * out of memory trims the pool and tries once more.  TANDEM_NOT_READY: the
-     * device did not get round to it within a limit of the plugin's. */
+    /* Required. Allocates bytes bytes or more (0 is allowed), aligned to at
+     * least 64, with undefined content. The caller frees it. Uses the pool; if
+     * memory runs out, trims the pool and retries once. TANDEM_NOT_READY: the
+     * device stayed busy until a time limit of the plugin. */
     enum tandem_status (*alloc)(struct tandem_device *device, uint64_t bytes,
                                 struct tandem_buffer **out_buffer);
-    /* R  Returns at once, work under way included: the block belongs to the
-     * last stream that used it, and its reuse on another stream waits for
-     * that work on the device. */
+    /* Required. Returns at once, also if work that uses the buffer is
+     * incomplete. The memory belongs to the last stream that used it. If
+     * another stream reuses it, the device waits for that work. */
     void (*free)(struct tandem_buffer *buffer);
-    /* R  Host to device.  Returns when source may be reused, unless
-     * TANDEM_TRANSFER_ASYNC.  bytes 0 does nothing.  TANDEM_NOT_READY: earlier
-     * work of the stream was in its way longer than a limit of the plugin's;
-     * buffer is unchanged, or poisoned where it was partly written. */
+    /* Required. Copies from host to device. source may be reused on return,
+     * except with TANDEM_TRANSFER_ASYNC. 0 bytes do nothing. TANDEM_NOT_READY:
+     * the stream stayed busy until a time limit of the plugin; the buffer is
+     * unchanged, or poisoned if partly written. */
     enum tandem_status (*upload)(struct tandem_stream *stream,
                                  struct tandem_buffer *buffer, uint64_t offset,
                                  const void *source, uint64_t bytes,
                                  uint32_t flags);
-    /* R [blocks unless TANDEM_TRANSFER_ASYNC]  Device to host, after all
-     * earlier work of the stream.  TANDEM_NOT_READY leaves the stream as it
-     * was and target unchanged or partly written: it must stay valid until
-     * the stream is idle. */
+    /* Required [blocks, except with TANDEM_TRANSFER_ASYNC]. Copies from device
+     * to host, after all earlier work of the stream. After TANDEM_NOT_READY the
+     * stream is unchanged and target may be partly written. target must then
+     * stay valid until the stream is idle. */
     enum tandem_status (*download)(struct tandem_stream *stream,
                                    struct tandem_buffer *buffer,
                                    uint64_t offset, void *target,
                                    uint64_t bytes, uint32_t flags,
                                    uint64_t timeout_ns);
-    /* R  Between buffers of one device; the ranges must not overlap. */
+    /* Required. Copies within a device. The ranges must not overlap. */
     enum tandem_status (*copy)(struct tandem_stream *stream,
                                struct tandem_buffer *target,
                                uint64_t target_offset,
                                struct tandem_buffer *source,
                                uint64_t source_offset, uint64_t bytes);
-    /* R  Repeats pattern (1, 2, 4 or 8 bytes) over bytes bytes, a multiple of
-     * pattern_bytes, as is offset. */
+    /* Required. Repeats pattern, which has 1, 2, 4 or 8 bytes. offset and bytes
+     * are multiples of pattern_bytes. */
     enum tandem_status (*fill)(struct tandem_stream *stream,
                                struct tandem_buffer *buffer, uint64_t offset,
                                uint64_t bytes, const void *pattern,
                                uint32_t pattern_bytes);
-    /* O  Host memory for fast transfers, 4096-aligned.  Fallback: ordinary. */
+    /* Optional. 4096-aligned memory for fast transfers. Fallback: pageable. */
     enum tandem_status (*host_alloc)(struct tandem_device *device,
                                      uint64_t bytes, void **out_memory);
-    /* O  Frees what host_alloc gave.  NULL exactly when host_alloc is. */
+    /* Optional. NULL exactly if host_alloc is NULL. */
     void (*host_free)(struct tandem_device *device, void *memory);
-    /* O  A buffer over the caller's memory, without a copy; the memory must
-     * outlive it, and the caller leaves it alone while work that uses it is
-     * under way.  Aligned to the element it will hold; of 0 bytes, any or NULL.
-     * Fallback, and what cannot be done without a copy: TANDEM_UNSUPPORTED. */
+    /* Optional. A buffer in the caller's memory, without a copy. The memory
+     * must outlive it and be aligned to its elements (any pointer or NULL for 0
+     * bytes). The caller does not touch it while work uses it. If a copy would
+     * be needed, and as the fallback: TANDEM_UNSUPPORTED. */
     enum tandem_status (*import_host)(struct tandem_device *device,
                                       void *memory, uint64_t bytes,
                                       struct tandem_buffer **out_buffer);
-    /* O [blocks]  A pointer to the buffer's bytes for the host, valid until
-     * unmap; device work on the buffer in between is an error.  Fallback:
+    /* Optional [blocks]. Maps bytes of the buffer to host memory until unmap;
+     * device work on the buffer is then an error. Fallback:
      * TANDEM_UNSUPPORTED. */
     enum tandem_status (*map)(struct tandem_stream *stream,
                               struct tandem_buffer *buffer, uint64_t offset,
                               uint64_t bytes, uint32_t flags,
                               uint64_t timeout_ns, void **out_memory);
-    /* O  Ends a map.  NULL exactly when map is. */
+    /* Optional. Ends a mapping. NULL exactly if map is NULL. */
     enum tandem_status (*unmap)(struct tandem_stream *stream,
                                 struct tandem_buffer *buffer, void *memory);
-    /* R  Fills out_stats (struct_size set by the caller). */
+    /* Required. Fills out_stats, whose struct_size the caller sets. */
     enum tandem_status (*memory_stats)(struct tandem_device *device,
                                        struct tandem_memory_stats *out_stats);
-    /* O  Gives cached memory back to the driver until at most keep_bytes are
-     * cached.  Fallback: does nothing, TANDEM_OK. */
+    /* Optional. Returns cached memory to the driver until at most keep_bytes
+     * are cached. Fallback: does nothing, TANDEM_OK. */
     enum tandem_status (*trim)(struct tandem_device *device,
                                uint64_t keep_bytes);
 
     /* -- operators --
-     * In supports, prepare and query_ready the buffers of the descriptors may
-     * be NULL (nothing is read); dtypes, shapes and strides count.  GEMM passes
-     * op->gemm and no inputs or outputs. */
+     * supports, prepare and query_ready use only the dtypes, shapes and strides
+     * of the descriptors; their buffers may be NULL.  GEMM passes op->gemm and
+     * no inputs or outputs. */
 
-    /* R  TANDEM_OK: launch would accept it.  TANDEM_UNSUPPORTED: valid, not
-     * served here.  TANDEM_INVALID_ARGUMENT: not valid anywhere. */
+    /* Required. TANDEM_OK: launch would accept it. TANDEM_UNSUPPORTED: valid,
+     * but not supported. TANDEM_INVALID_ARGUMENT: invalid anywhere. */
     enum tandem_status (*supports)(
         struct tandem_device *device, const struct tandem_op *op,
         const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
         const struct tandem_tensor_desc *const *outputs, uint32_t output_count);
-    /* O  Asks that the operator be made ready, in the background; returns at
-     * once.  Fallback: TANDEM_OK. */
+    /* Optional. Starts a compilation in the background. Fallback: TANDEM_OK. */
     enum tandem_status (*prepare)(
         struct tandem_device *device, const struct tandem_op *op,
         const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
         const struct tandem_tensor_desc *const *outputs, uint32_t output_count);
-    /* O  TANDEM_OK: launch will not compile.  TANDEM_NOT_READY: it would, or a
-     * compile is under way.  Another status: the compile failed.  Never
-     * blocks.  Fallback: TANDEM_OK. */
+    /* Optional. Never blocks. TANDEM_OK: launch will not compile.
+     * TANDEM_NOT_READY: launch would compile, or the compilation is under way.
+     * Another status: the compilation failed. Fallback: TANDEM_OK. */
     enum tandem_status (*query_ready)(
         struct tandem_device *device, const struct tandem_op *op,
         const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
         const struct tandem_tensor_desc *const *outputs, uint32_t output_count);
-    /* R [blocks only to compile what is not ready]  Enqueues the operator.
-     * The descriptors and op may be changed as soon as it returns.  An output
-     * of an element-wise operator (classes UNARY to TERNARY, GRADIENT,
-     * OPTIMIZER) may be exactly one of its inputs: same buffer, offset, shape
-     * and strides.  Any other output that shares a byte with an input, another
-     * output or itself is TANDEM_INVALID_ARGUMENT.  Disjoint slices, transposed
-     * too, of one tensor are served; other strides may be refused in doubt. */
+    /* Required [blocks only to compile]. Enqueues the operator. op and the
+     * descriptors may be changed on return. An output of class UNARY to
+     * TERNARY, GRADIENT or OPTIMIZER may be exactly one of its inputs: same
+     * buffer, offset, shape and strides. Any other output that shares a byte
+     * with an input, an output or itself is TANDEM_INVALID_ARGUMENT. Disjoint
+     * slices of one tensor, also transposed, are accepted; with other strides,
+     * a plugin that is not sure may report an overlap. */
     enum tandem_status (*launch)(
         struct tandem_stream *stream, const struct tandem_op *op,
         const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
         const struct tandem_tensor_desc *const *outputs, uint32_t output_count);
-    /* R [blocks only to compile]  Enqueues a matrix product. */
+    /* Required [blocks only to compile]. Enqueues a GEMM. */
     enum tandem_status (*gemm)(struct tandem_stream *stream,
                                const struct tandem_gemm *gemm);
 
     /* -- streams and events -- */
-    /* R */
+    /* Required. The caller destroys the stream. */
     enum tandem_status (*stream_create)(struct tandem_device *device,
                                         uint32_t flags,
                                         struct tandem_stream **out_stream);
-    /* R [blocks: the stream's work]. */
+    /* Required [blocks]. Waits for the work of the stream. */
     void (*stream_destroy)(struct tandem_stream *stream);
-    /* R  TANDEM_OK: idle.  TANDEM_NOT_READY: busy.  Else the sticky error. */
+    /* Required. TANDEM_OK: idle. TANDEM_NOT_READY: busy. Else: sticky error. */
     enum tandem_status (*stream_query)(struct tandem_stream *stream);
-    /* R [blocks]  Waits, reports the sticky error and clears it. */
+    /* Required [blocks]. Waits, returns the sticky error and clears it. */
     enum tandem_status (*stream_synchronize)(struct tandem_stream *stream,
                                              uint64_t timeout_ns);
-    /* R  Later work of stream starts after event, which may be of another
-     * stream of the same device. */
+    /* Required. Later work of stream starts after event, which may belong to
+     * another stream of the same device. */
     enum tandem_status (*stream_wait_event)(struct tandem_stream *stream,
                                             struct tandem_event *event);
-    /* R  Marks the stream's present end. */
+    /* Required. Marks the stream's current end. The caller owns the event. */
     enum tandem_status (*event_record)(struct tandem_stream *stream,
                                        struct tandem_event **out_event);
-    /* R */
+    /* Required. */
     void (*event_destroy)(struct tandem_event *event);
-    /* R  TANDEM_OK: passed.  TANDEM_NOT_READY: not yet. */
+    /* Required. TANDEM_OK: passed. TANDEM_NOT_READY: not yet. */
     enum tandem_status (*event_query)(struct tandem_event *event);
-    /* R [blocks] */
+    /* Required [blocks]. */
     enum tandem_status (*event_wait)(struct tandem_event *event,
                                      uint64_t timeout_ns);
-    /* O  Device time between two passed events of one profiling stream.
+    /* Optional. Device time between two passed events of one profiling stream.
      * Fallback: TANDEM_UNSUPPORTED. */
     enum tandem_status (*event_elapsed_ns)(struct tandem_event *start,
                                         struct tandem_event *end,
                                         uint64_t *out_ns);
-    /* R [blocks]  stream_synchronize on all streams; the first error found. */
+    /* Required [blocks]. Synchronizes all streams; returns the first error. */
     enum tandem_status (*synchronize)(struct tandem_device *device,
                                       uint64_t timeout_ns);
 
-    /* -- capture and replay, optional as a group --
-     * Between begin and end, launch, gemm, copy and fill on the stream are
-     * recorded and not run.  Fallback: TANDEM_UNSUPPORTED. */
+    /* -- capture and launch of graphs: all functions or none --
+     * Between capture_begin and capture_end, launch, gemm, copy and fill on the
+     * stream are recorded and not run.  Fallback: TANDEM_UNSUPPORTED. */
     enum tandem_status (*capture_begin)(struct tandem_stream *stream);
     enum tandem_status (*capture_end)(struct tandem_stream *stream,
                                       struct tandem_graph **out_graph);
@@ -777,17 +776,17 @@ struct tandem_backend {
     void (*graph_destroy)(struct tandem_graph *graph);
 };
 
-/* Linkage of the one exported function. */
+/* Linkage of the exported function. */
 #if defined(_WIN32)
 #define TANDEM_EXPORT __declspec(dllexport)
 #else
 #define TANDEM_EXPORT __attribute__((visibility("default")))
 #endif
 
-/* The plugin's one export.  host_abi_major is the major version that the host
- * was built for; returns NULL where the plugin cannot serve it.  The table is
- * valid as long as the plugin is loaded and never changes.  Does no device
- * work, takes no lock, may be called from any thread, any number of times. */
+/* The only exported function. Returns NULL if the plugin does not support the
+ * major version host_abi_major of the host. The table never changes and is
+ * valid while the plugin is loaded. Does no device work and takes no lock. May
+ * be called from any thread at any time. */
 TANDEM_EXPORT const struct tandem_backend *
 tandem_backend_query(uint32_t host_abi_major);
 
