@@ -89,7 +89,7 @@ static void candidate_fill(struct record *record, const struct device *device,
     out->device = device->id;
     out->status = device_status(record, device);
     out->ready = !(record->unready >> device->id & 1);
-    out->measured =
+    out->calibrated =
         device->context->measured[record->query.cost_class] >> device->id & 1;
     out->wait_ns = prediction->wait_ns;
     out->transfer_ns = prediction->transfer_ns;
