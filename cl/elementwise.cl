@@ -12,9 +12,8 @@
  *          local memory in tiles of TILE x TILE, so that whole lines are read
  *          and written.
  */
-#ifndef TANDEM_EMBEDDED
-#include "common.cl"
-#endif
+#include "common/indexing.cl"
+#include "common/operators.cl"
 
 /* The kernel to compile; 0: all. */
 #define FLAT 1
@@ -48,7 +47,7 @@
 #ifndef VECTOR
 #define VECTOR 1
 #endif
-/* 1: OP takes another way for what is rare (common.cl). */
+/* 1: OP takes another way for what is rare (math.cl). */
 #ifndef RARE
 #define RARE 0
 #endif

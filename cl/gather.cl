@@ -4,9 +4,7 @@
  * end, one outside gives p.outside.  Four elements an item where the
  * innermost axis is the data's own and aligned (vector).
  */
-#ifndef TANDEM_EMBEDDED
-#include "common.cl"
-#endif
+#include "common/indexing.cl"
 
 #ifndef BITS
 #define BITS uint

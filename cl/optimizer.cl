@@ -3,9 +3,7 @@
  * One step of an optimizer for every element, all states in one pass.
  * Operands: the outputs, then the inputs, which may be the same memory.
  */
-#ifndef TANDEM_EMBEDDED
-#include "common.cl"
-#endif
+#include "common/indexing.cl"
 
 /* ADAM 1: inputs w g m v, outputs w m v.  0 (SGD): w g m, outputs w m. */
 #ifndef ADAM

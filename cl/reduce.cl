@@ -15,9 +15,8 @@
  * comes last does: by then all are there, and their order is that of the
  * splits.
  */
-#ifndef TANDEM_EMBEDDED
-#include "common.cl"
-#endif
+#include "common/lane_reduce.cl"
+#include "common/math.cl"
 #include "common/rescaled_sum.cl"
 
 #define SUM 1

@@ -13,9 +13,7 @@
  * Elements of 8 and 16 bits change places by BLOCK x BLOCK in registers, and
  * are in the tile as words of BLOCK.
  */
-#ifndef TANDEM_EMBEDDED
-#include "common.cl"
-#endif
+#include "common/indexing.cl"
 
 #ifndef BITS
 #define BITS uint

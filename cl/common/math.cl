@@ -13,6 +13,19 @@
 #ifndef TANDEM_MATH_CL
 #define TANDEM_MATH_CL
 
+#include "common/indexing.cl"
+
+/* Maximum and minimum. Unlike fmax and fmin, they return NaN if an argument is
+ * NaN. */
+static inline float nan_max(float a, float b)
+{
+    return a >= b || a != a ? a : b;
+}
+static inline float nan_min(float a, float b)
+{
+    return a <= b || a != a ? a : b;
+}
+
 /* 2^x, perhaps 0 where it is subnormal, within 3 ULP; 1 / x for x from 1 to
  * 2^126, within 2.5.  OpenCL promises that of exp2 and division, and PTX 2 and
  * 1 ULP of ex2.approx.ftz and rcp.approx.ftz, which NVIDIA's compiler makes of

@@ -12,9 +12,6 @@
 #ifndef TANDEM_RESCALED_SUM_CL
 #define TANDEM_RESCALED_SUM_CL
 
-#ifndef TANDEM_EMBEDDED
-#include "common.cl"
-#endif
 
 /* Squares of the largest f32 times STEP_DOWN are below 2^80, of the smallest
  * one times STEP_UP above 2^-122. */

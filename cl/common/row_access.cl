@@ -2,7 +2,7 @@
 /*
  * Rows of which every element is needed twice: what softmax.cl and norm.cl
  * share.  A row has lanes work-items of one group, neighbours or across
- * (common.cl), which read it once and keep it: HELD vectors of four each, x0,
+ * (lane_reduce.cl), which read it once and keep it: HELD vectors of four each, x0,
  * x1, ...
  *
  * The including file defines IN_STEP and OUT_STEP, the strides along a row;
@@ -13,9 +13,7 @@
 #ifndef TANDEM_ROW_ACCESS_CL
 #define TANDEM_ROW_ACCESS_CL
 
-#ifndef TANDEM_EMBEDDED
-#include "common.cl"
-#endif
+#include "common/lane_reduce.cl"
 
 /* How rows lie in memory. */
 #define STRIDED 0 /* anyhow */
@@ -45,6 +43,28 @@
 #ifndef STAGES
 #define STAGES 2
 #endif
+
+/* F(0) to F(HELD - 1). */
+#define EACH_1(F) F(0)
+#define EACH_2(F) EACH_1(F) F(1)
+#define EACH_3(F) EACH_2(F) F(2)
+#define EACH_4(F) EACH_3(F) F(3)
+#define EACH_5(F) EACH_4(F) F(4)
+#define EACH_6(F) EACH_5(F) F(5)
+#define EACH_7(F) EACH_6(F) F(6)
+#define EACH_8(F) EACH_7(F) F(7)
+#define EACH_9(F) EACH_8(F) F(8)
+#define EACH_10(F) EACH_9(F) F(9)
+#define EACH_11(F) EACH_10(F) F(10)
+#define EACH_12(F) EACH_11(F) F(11)
+#define EACH_13(F) EACH_12(F) F(12)
+#define EACH_14(F) EACH_13(F) F(13)
+#define EACH_15(F) EACH_14(F) F(14)
+#define EACH_16(F) EACH_15(F) F(15)
+#define EACH_32(F)                                                             \
+    EACH_16(F) F(16) F(17) F(18) F(19) F(20) F(21) F(22) F(23) F(24) F(25)     \
+    F(26) F(27) F(28) F(29) F(30) F(31)
+#define EACH(F) CAT(EACH_, HELD)(F)
 
 /* The head of the parameters.  COLUMNS counts rows by fours.  skews: elements
  * from an aligned vector to place 0 of the input and the output, two bits each;

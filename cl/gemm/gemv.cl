@@ -14,6 +14,7 @@
  * of it goes into local memory.  What the lanes of a set have summed is joined
  * by a tree.
  */
+#include "common/lane_reduce.cl"
 #include "gemm/gemm_common.cl"
 
 #ifndef NARROW

@@ -3,9 +3,7 @@
  * Copies the operands of a product so that their lines start at aligned fours,
  * and end in zeros that make them as long as fours go.
  */
-#ifndef TANDEM_EMBEDDED
-#include "common.cl"
-#endif
+#include "common/indexing.cl"
 
 /* Elements of as many bits. */
 #ifndef BITS

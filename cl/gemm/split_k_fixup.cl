@@ -3,6 +3,7 @@
  * What makes a product of its parts: the sums over chunks of k, in one fixed
  * order.
  */
+#include "common/lane_reduce.cl"
 #include "gemm/gemm_common.cl"
 
 /* Where element i of all batches is. */

@@ -13,6 +13,7 @@
  * that leaves.  An infinite one, and one that SPLIT_SCALE makes infinite, is
  * no number then.
  */
+#include "common/indexing.cl"
 #include "nvidia/packed_layout.cl"
 
 /* An operand, and where it goes: its rows by k, for each batch. */

@@ -49,14 +49,14 @@ static bool source_write(const char *path, const struct variant_text *text,
     snprintf(name, sizeof(name), "KERNEL void %s(", text->function);
     const char *at = strstr(text->source, name);
     const char *params = at != NULL ? strstr(at, "const struct ") : NULL;
-    if (params == NULL || sscanf(params, "const struct %60[a-z]", type) != 1)
+    if (params == NULL || sscanf(params, "const struct %60[a-z_]", type) != 1)
         return false;
     FILE *file = fopen(path, "we");
     if (file == NULL)
         return false;
-    fprintf(file, "%s%s\nvoid run(__global void **b, __global const void *p)\n"
+    fprintf(file, "%s\nvoid run(__global void **b, __global const void *p)\n"
                   "{\n    %s(",
-            kernel_common, text->source, text->function);
+            text->source, text->function);
     for (uint32_t i = 0; i < buffers; i++)
         fprintf(file, "b[%u], ", i);
     fprintf(file, "*(__global const struct %s *)p);\n}\n", type);

@@ -228,7 +228,7 @@ float fma_float(float a, float b, float c)
     return fmaf(a, b, c);
 }
 
-/* ---- common.cl's ---- */
+/* ---- functions of lane_reduce.cl ---- */
 
 float from_lane(float x, uint32_t mask);
 bool group_vote(bool x);

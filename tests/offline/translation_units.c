@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opencl/program/kernel_sources.h"
 #include "opencl/device/device_enumeration.h"
 #include "opencl/program/variant_options.h"
 #include "variants.h"
@@ -31,7 +30,7 @@ struct unit {
 };
 
 struct options {
-    char shared[VARIANT_OPTION_BYTES]; /* the compiler's and common.cl's */
+    char shared[VARIANT_OPTION_BYTES]; /* the compiler's and indexing.cl's */
     char own[VARIANT_OPTION_BYTES];    /* the .cl file's */
 };
 
@@ -48,25 +47,28 @@ static void join(char *text, size_t bytes, const char *word)
     snprintf(text + used, bytes - used, "%s%s", used > 0 ? " " : "", word);
 }
 
-/* Whether word is "-DNAME..." of a name that common.cl does not look at. */
-static bool option_own(const char *word)
+/* Returns true if word is "-DNAME..." and indexing.cl does not use NAME. */
+static bool option_own(const char *source, const char *word)
 {
     char guard[NAME_BYTES];
+    const char *indexing = strstr(source, "#line 1 \"indexing.cl\"\n");
     if (strncmp(word, "-D", 2) != 0)
         return false;
     snprintf(guard, sizeof(guard), "#ifndef %.*s\n",
              (int)strcspn(word + 2, "="), word + 2);
-    return strstr(kernel_common, guard) == NULL;
+    const char *found = indexing != NULL ? strstr(indexing, guard) : NULL;
+    return found == NULL || found > strstr(indexing + 1, "#line ");
 }
 
-static void options_split(struct options *out, const char *options)
+static void options_split(struct options *out, const char *source,
+                          const char *options)
 {
     char text[VARIANT_OPTION_BYTES], *rest = NULL;
     out->shared[0] = out->own[0] = '\0';
     snprintf(text, sizeof(text), "%s", options);
     for (char *word = strtok_r(text, " ", &rest); word != NULL;
          word = strtok_r(NULL, " ", &rest)) {
-        char *list = option_own(word) ? out->own : out->shared;
+        char *list = option_own(source, word) ? out->own : out->shared;
         join(list, VARIANT_OPTION_BYTES, word);
     }
 }
@@ -149,19 +151,58 @@ static void line_scan(struct names *types, struct names *macros,
     }
 }
 
+/* A line of a kernel's source. Lines of the files in shared_files depend only
+ * on the shared options, so a unit contains them once. */
+struct line {
+    const char *start, *end;
+    bool shared;
+};
+
+static const char *const shared_files[] = {
+    "float16.cl", "indexing.cl", "lane_reduce.cl", "math.cl", "operators.cl"};
+
+/* Moves on to the next line. Before the first call, end is the source. */
+static bool line_next(struct line *line)
+{
+    char directive[NAME_BYTES];
+    line->start = line->end;
+    if (*line->start == '\n')
+        line->start++;
+    if (*line->start == '\0')
+        return false;
+    line->end = line->start + strcspn(line->start, "\n");
+    const char *file = after_word(line->start, "#line ");
+    if (file == NULL)
+        return true;
+    file = strchr(file, '"');
+    line->shared = false;
+    for (size_t i = 0; i < sizeof(shared_files) / sizeof(*shared_files); i++) {
+        snprintf(directive, sizeof(directive), "\"%s\"\n", shared_files[i]);
+        line->shared = line->shared || after_word(file, directive) != NULL;
+    }
+    return true;
+}
+
 static void source_scan(struct names *own, struct names *macros,
                         const char *source)
 {
+    struct line line = {.end = source};
     own->count = macros->count = 0;
-    while (*source != '\0') {
-        const char *end = source + strcspn(source, "\n");
-        if (end > source)
-            line_scan(own, macros, source, end);
-        source = *end != '\0' ? end + 1 : end;
-    }
+    while (line_next(&line))
+        if (!line.shared && line.end > line.start)
+            line_scan(own, macros, line.start, line.end);
 }
 
 /* ---- writing ---- */
+
+/* Writes the shared lines of a source, or the others. */
+static void lines_write(FILE *file, const char *source, bool shared)
+{
+    struct line line = {.end = source};
+    while (line_next(&line))
+        if (line.shared == shared)
+            fprintf(file, "%.*s\n", (int)(line.end - line.start), line.start);
+}
 
 static void defines_write(FILE *file, const char *own)
 {
@@ -196,7 +237,7 @@ static void variant_write(struct unit *unit, const struct variant_text *text,
     for (uint32_t i = 0; i < names.count; i++)
         fprintf(unit->file, "#define %s %s%s\n", names.name[i], names.name[i],
                 label);
-    fputs(text->source, unit->file);
+    lines_write(unit->file, text->source, false);
     for (uint32_t i = 0; i < names.count; i++)
         fprintf(unit->file, "#undef %s\n", names.name[i]);
     for (uint32_t i = 0; i < macros.count; i++)
@@ -231,7 +272,7 @@ static struct unit *unit_open(struct unit *units, uint32_t *count,
     unit->own = calloc(variants, sizeof(*unit->own));
     unit->file = fopen(path, "we");
     if (unit->file != NULL)
-        fputs(kernel_common, unit->file);
+        lines_write(unit->file, text->source, true);
     return unit;
 }
 
@@ -272,7 +313,7 @@ bool units_write(const char *directory, const struct keys *keys)
         struct variant_text text;
         struct options options;
         variant_describe(&text, keys->key[i], &hardware);
-        options_split(&options, text.options);
+        options_split(&options, text.source, text.options);
         struct unit *unit = unit_open(units, &count, directory, &text,
                                       options.shared, keys->count);
         opened = unit != NULL && unit->file != NULL && unit->own != NULL;

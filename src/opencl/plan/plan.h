@@ -248,7 +248,7 @@ void plan_naive_gemm(struct plan *plan, const struct tandem_gemm *gemm,
 
 #define AXES TANDEM_MAX_RANK
 
-/* As in cl/common.cl, innermost axis first. */
+/* As in cl/common/indexing.cl, innermost axis first. */
 struct extents {
     uint64_t extent[AXES];
     uint32_t multiplier[AXES];

@@ -15,7 +15,7 @@
 #define LONG_GROUP_LOG2 10u
 #define LONG_ELEMENTS 32768u
 /* ROW_ACCESS_SECTOR_ALIGNED: how many fours a work-item keeps at most, for
- * which cl/common.cl has macros. */
+ * which cl/common/row_access.cl has macros. */
 #define LINED_MOST 16u
 /* A lane of a split takes sixteen elements so many times. */
 #define MOST_TURNS 8u

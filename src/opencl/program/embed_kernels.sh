@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # embed_kernels.sh FILE.cl...: prints C source with one string a file, kernel_FILE,
-# whose #line makes a compiler's errors name the .cl file.  A file's includes
-# are part of its string, but for common.cl, which the plugin puts first.
+# whose #line makes a compiler's errors name the .cl file. The string contains
+# each file that it includes, directly or not, once.
 set -eu
 LC_ALL=C
 export LC_ALL
@@ -20,14 +20,18 @@ expand()
             number = 0
             while ((found = (getline line < path)) > 0) {
                 number++
-                if (line !~ /^#include "/ || line ~ /"common[.]cl"/) {
+                if (line !~ /^#include "/) {
                     print line
                     continue
                 }
                 sub(/^#include "/, "", line)
                 sub(/".*/, "", line)
-                expand(root "/" line)
-                place(number + 1, path)
+                if (!included[line]++) {
+                    expand(root "/" line)
+                    place(number + 1, path)
+                } else {
+                    print ""
+                }
             }
             if (found < 0) {
                 print "cannot read " path > "/dev/stderr"

@@ -11,7 +11,6 @@
 #include "common/float16.h"
 #include "opencl/memory/deferred_release.h"
 #include "opencl/device/device.h"
-#include "opencl/program/kernel_sources.h"
 #include "opencl/plan/tensor_core_packing.h"
 #include "opencl/device/cl_status.h"
 #include "opencl/program/variant_options.h"
@@ -245,9 +244,8 @@ static enum tandem_status step_build_run(struct proof *proof,
     cl_int code;
     cl_kernel kernel = NULL;
     variant_describe(&text, step->key, device->hardware);
-    const char *sources[2] = {kernel_common, text.source};
     cl_program program =
-        clCreateProgramWithSource(device->context, 2, sources, NULL, &code);
+        clCreateProgramWithSource(device->context, 1, &text.source, NULL, &code);
     if (code == CL_SUCCESS)
         code = clBuildProgram(program, 1, &device->hardware->id, text.options,
                               NULL, NULL);

@@ -3,11 +3,11 @@
 #ifndef TANDEM_OPENCL_PROGRAM_KERNEL_SOURCES_H
 #define TANDEM_OPENCL_PROGRAM_KERNEL_SOURCES_H
 
-extern const char kernel_common[];
 extern const char kernel_transpose[];
 extern const char kernel_elementwise[];
 extern const char kernel_gather[];
 extern const char kernel_gemm_epilogue[];
+extern const char kernel_gemm_naive[];
 extern const char kernel_norm[];
 extern const char kernel_optimizer[];
 extern const char kernel_split_k_fixup[];

@@ -12,7 +12,6 @@
 #include "common/thread_state_guard.h"
 #include "opencl/program/program_cache.h"
 #include "opencl/device/device.h"
-#include "opencl/program/kernel_sources.h"
 #include "opencl/program/nvidia/sm90a_program.h"
 #include "opencl/plan/plan.h"
 #include "opencl/program/kernel_self_test.h"
@@ -68,10 +67,10 @@ static enum tandem_status build_attempt(struct tandem_device *device,
                                         enum tandem_log_level level,
                                         cl_program *out_program)
 {
-    const char *sources[2] = {kernel_common, text->source};
     cl_int code = CL_SUCCESS;
+    const char *source = text->source;
     cl_program program =
-        clCreateProgramWithSource(device->context, 2, sources, NULL, &code);
+        clCreateProgramWithSource(device->context, 1, &source, NULL, &code);
     if (code != CL_SUCCESS)
         return status_from_cl(device, code, "clCreateProgramWithSource");
     code = clBuildProgram(program, 1, &device->hardware->id, text->options,

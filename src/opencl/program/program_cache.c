@@ -31,7 +31,6 @@
 #include "common/secure_file.h"
 #include "opencl/program/program_cache_file.h"
 #include "opencl/device/device.h"
-#include "opencl/program/kernel_sources.h"
 #include "opencl/program/nvidia/ptx_rewrite.h"
 #include "opencl/device/quirks.h"
 
@@ -107,8 +106,7 @@ static bool key_make(char out[KEY_BYTES], const struct tandem_device *device,
                      const struct variant_text *text)
 {
     const struct tandem_device_info *info = &device->hardware->info;
-    uint64_t source =
-        cache_hash(cache_hash(CACHE_HASH_SEED, kernel_common), text->source);
+    uint64_t source = cache_hash(CACHE_HASH_SEED, text->source);
     int length = snprintf(
         out, KEY_BYTES, "%u\n%s%s\n%016" PRIx64 "\n%s\n%s\n%s\n%s\n%s\n%s",
         CACHE_FORMAT, text->file, text->patched ? " " PATCH_REVISION : "",

@@ -35,8 +35,9 @@ static const struct {
     [KERNEL_NORM] = {"norm.cl", kernel_norm, "held"},
     [KERNEL_NORM_PART] = {"norm.cl", kernel_norm, "part"},
     [KERNEL_NORM_WRITE] = {"norm.cl", kernel_norm, "write"},
-    [KERNEL_EPILOGUE] = {"gemm_epilogue.cl", kernel_gemm_epilogue, "epilogue"},
-    [KERNEL_MULTIPLY] = {"gemm_epilogue.cl", kernel_gemm_epilogue, "multiply"},
+    [KERNEL_EPILOGUE] = {"gemm_epilogue.cl", kernel_gemm_epilogue,
+                         "gemm_epilogue"},
+    [KERNEL_MULTIPLY] = {"gemm_naive.cl", kernel_gemm_naive, "gemm_naive"},
     [KERNEL_PRODUCT] = {"gemm_simt.cl", kernel_gemm_simt, "product"},
     [KERNEL_JOIN_PARTS] = {"split_k_fixup.cl", kernel_split_k_fixup,
                            "join_parts"},
@@ -79,7 +80,7 @@ static void append(struct variant_text *out, const char *format, ...)
     va_end(arguments);
 }
 
-/* The function of common.cl that computes a cast. */
+/* The function of operators.cl that computes a cast. */
 static void append_cast(struct variant_text *out, uint64_t key)
 {
     static const char *const names[16] = {
@@ -98,7 +99,7 @@ static void append_cast(struct variant_text *out, uint64_t key)
            target != NULL ? target : "f32");
 }
 
-/* Whether common.cl has op_NAME_rare and op_NAME_quick. */
+/* Returns true if operators.cl has op_NAME_rare and op_NAME_quick. */
 static bool takes_rare_way(uint32_t op)
 {
     switch (op) {
@@ -295,7 +296,7 @@ void variant_describe(struct variant_text *out, uint64_t key,
     out->patched = kernel == KERNEL_WGMMA;
     out->options[0] = '\0';
     append(out,
-           "-cl-std=CL1.2 -DTANDEM_EMBEDDED -DGROUP=%u -DWIDE=%u -DSHUFFLE=%u"
+           "-cl-std=CL1.2 -DGROUP=%u -DWIDE=%u -DSHUFFLE=%u"
            "%s%s",
            1u << KEY_GROUP_LOG2(key), KEY_WIDE(key),
            hardware->nvidia      ? 1u

@@ -14,7 +14,7 @@ struct platform_device;
 
 struct variant_text {
     const char *file;     /* "reduce.cl" */
-    const char *source;   /* common.cl goes before it */
+    const char *source;   /* with its includes */
     const char *function; /* of the kernel */
     bool patched;         /* nvidia/ptx_rewrite.h's, once it is built */
     char options[VARIANT_OPTION_BYTES];

@@ -18,9 +18,6 @@
 #include "opencl/program/program_cache.h"
 #include "opencl/device/device.h"
 
-/* What the build embeds; here it changes. */
-char kernel_common[16] = "common";
-
 static struct platform_device hardware;
 static struct tandem_device device;
 static struct variant_text text;
@@ -85,7 +82,6 @@ cl_int CL_API_CALL clReleaseProgram(cl_program program)
 static void base(void)
 {
     struct tandem_device_info *info = &hardware.info;
-    strcpy(kernel_common, "common");
     strcpy(source, "source");
     text.file = "file.cl";
     text.source = source;
@@ -104,10 +100,8 @@ static void base(void)
     {                                                                          \
         change;                                                                \
     }
-CHANGE(common_source, kernel_common[5] = 'm')
 CHANGE(own_source, source[0] = 'S')
 CHANGE(longer_source, strcat(source, " "))
-CHANGE(moved_source, strcpy(kernel_common, "commons"); strcpy(source, "ource"))
 CHANGE(file, text.file = "filf.cl")
 CHANGE(patched, text.patched = true)
 CHANGE(options, strcpy(text.options, "-DA=1 -DB=3"))
@@ -121,9 +115,8 @@ CHANGE(moved_name, strcpy(hardware.info.name, "devicev");
        strcpy(hardware.info.vendor, "endor"))
 
 static void (*const changes[])(void) = {
-    common_source, own_source, longer_source, moved_source, file,
-    patched,       options,    fewer_options, name,         vendor,
-    driver,        platform,   version,       moved_name};
+    own_source, longer_source, file,   patched,  options, fewer_options,
+    name,       vendor,        driver, platform, version, moved_name};
 #define CHANGES (int)(sizeof(changes) / sizeof(changes[0]))
 
 /* 0: the cache has none. */

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "../../offline/variants.h"
-#include "opencl/program/kernel_sources.h"
 #include "opencl/program/variant_options.h"
 #include "opencl/program/warmup_launch.h"
 
@@ -48,9 +47,8 @@ static cl_int kernel_make(const struct bench *bench, uint64_t key,
     struct variant_text text;
     cl_int code;
     variant_describe(&text, key, &bench->compiled);
-    const char *sources[2] = {kernel_common, text.source};
     cl_program program =
-        clCreateProgramWithSource(bench->context, 2, sources, NULL, &code);
+        clCreateProgramWithSource(bench->context, 1, &text.source, NULL, &code);
     if (code == CL_SUCCESS)
         code = clBuildProgram(program, 1, &bench->device, text.options, NULL,
                               NULL);

@@ -22,10 +22,10 @@ static const char *const words[VERDICTS] = {[VERDICT_TRIED] = "tried",
 uint64_t verdict_stamp(const struct platform_device *hardware)
 {
     const char *const parts[] = {
-        kernel_common,           kernel_gemm_wgmma,
-        kernel_pack_operands,    hardware->info.name,
-        hardware->info.vendor,   hardware->info.driver_version,
-        hardware->info.platform, hardware->version};
+        kernel_gemm_wgmma,       kernel_pack_operands,
+        hardware->info.name,     hardware->info.vendor,
+        hardware->info.driver_version, hardware->info.platform,
+        hardware->version};
     uint64_t hash =
         cache_hash(CACHE_HASH_SEED, PATCH_REVISION " " TRIAL_REVISION);
     for (uint32_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Conversions between f32 and the 16-bit formats f16 and bf16, which kernels
+ * read and write as ushort. The same macros exist for f32. */
+#ifndef TANDEM_FLOAT16_CL
+#define TANDEM_FLOAT16_CL
+
+typedef float f32_t;
+typedef float4 f32_t4;
+typedef ushort f16_t;
+typedef ushort4 f16_t4;
+typedef ushort bf16_t;
+typedef ushort4 bf16_t4;
+#define f32_value(x) (x)
+#define f32_value4(x) (x)
+#define f32_round(x) (x)
+#define f32_round4(x) (x)
+
+/* Core OpenCL only loads and stores halves. */
+static inline float f16_value(ushort x)
+{
+    return vload_half(0, (const half *)&x);
+}
+static inline ushort f16_round(float x)
+{
+    ushort y;
+    vstore_half_rte(x, 0, (half *)&y);
+    return y;
+}
+static inline float bf16_value(ushort x)
+{
+    return as_float((uint)x << 16);
+}
+static inline ushort bf16_round(float x)
+{
+    uint bits = as_uint(x);
+    uint rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+    return (ushort)((x != x ? bits | 0x400000u : rounded) >> 16);
+}
+
+static inline float4 f16_value4(ushort4 x)
+{
+    return vload_half4(0, (const half *)&x);
+}
+static inline ushort4 f16_round4(float4 x)
+{
+    ushort4 y;
+    vstore_half4_rte(x, 0, (half *)&y);
+    return y;
+}
+static inline float4 bf16_value4(ushort4 x)
+{
+    return as_float4(convert_uint4(x) << 16);
+}
+static inline ushort4 bf16_round4(float4 x)
+{
+    return (ushort4)(bf16_round(x.s0), bf16_round(x.s1), bf16_round(x.s2),
+                     bf16_round(x.s3));
+}
+
+#endif

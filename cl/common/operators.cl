@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The element-wise operators and casts, each as a function of one element. */
+#ifndef TANDEM_OPERATORS_CL
+#define TANDEM_OPERATORS_CL
+
+#include "common/float16.cl"
+#include "common/math.cl"
+
+/* ---- operators of one input; a and b are attributes ---- */
+
+#define UNARY(name, expression)                                                \
+    static inline float op_##name(float x, float a, float b)                   \
+    {                                                                          \
+        return expression;                                                     \
+    }
+
+/* Neither branch overflows, and small results keep their precision. */
+static inline float sigmoid(float x)
+{
+    float e = exp(-fabs(x));
+    return (x < 0.0f ? e : 1.0f) / (1.0f + e);
+}
+
+/* The standard normal distribution function at -a for a >= 0, with an error
+ * below 2^-24. A polynomial, fitted up to a = 5.5, gives the base-2 logarithm.
+ * It keeps falling beyond that. */
+static inline float normal_tail(float a)
+{
+    float p = fma(-2.834892e-06f, a, 3.93771625e-05f);
+    p = fma(p, a, -1.86176694e-04f);
+    p = fma(p, a, -1.36946779e-04f);
+    p = fma(p, a, 7.06343539e-03f);
+    p = fma(p, a, -5.24961911e-02f);
+    p = fma(p, a, -4.5920819e-01f);
+    p = fma(p, a, -1.15110517f);
+    return QUICK_EXP2(fma(p, a, -1.0f));
+}
+
+/* x times the normal distribution function at x; 0 below -16. */
+static inline float gelu_erf(float x)
+{
+    float a = fmin(fabs(x), 16.0f);
+    return nan_max(x, 0.0f) - a * normal_tail(a);
+}
+
+/* (1 + tanh u) / 2 = 1 / (1 + e^-2u) */
+static inline float gelu_tanh(float x)
+{
+    float u = 0.7978845608028654f * (x + 0.044715f * x * x * x);
+    return x / (1.0f + exp(-2.0f * u));
+}
+
+/* Computes exp for all x, because neighbours rarely have the same sign. */
+static inline float elu(float x, float alpha)
+{
+    float y = x < -20.0f ? -20.0f : x;
+    float e = expm1_within(x >= 0.0f ? 0.0f : y);
+    return x >= 0.0f ? x : alpha * e;
+}
+
+/* An operator with a fast path. A kernel that has tested several elements with
+ * op_NAME_rare calls op_NAME_quick directly. */
+#define UNARY_QUICK(name)                                                      \
+    static inline bool op_##name##_rare(float x, float a, float b)             \
+    {                                                                          \
+        return name##_rare(x);                                                 \
+    }                                                                          \
+    static inline float op_##name##_quick(float x, float a, float b)           \
+    {                                                                          \
+        return name##_quick(x);                                                \
+    }                                                                          \
+    static inline float op_##name(float x, float a, float b)                   \
+    {                                                                          \
+        return name##_rare(x) ? name(x) : name##_quick(x);                     \
+    }
+
+UNARY(neg, -x)
+UNARY(abs, fabs(x))
+UNARY(sign, x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x)
+UNARY(floor, floor(x))
+UNARY(ceil, ceil(x))
+UNARY(round, rint(x))
+UNARY(sqrt, sqrt(x))
+UNARY(rsqrt, rsqrt(x))
+UNARY(reciprocal, 1.0f / x)
+UNARY(exp, exp(x))
+UNARY(expm1, expm1_quick(x))
+UNARY(log, log_fast(x))
+UNARY(log1p, log1p_quick(x))
+UNARY_QUICK(sin)
+UNARY_QUICK(cos)
+UNARY(tanh, tanh_quick(x))
+UNARY(erf, erf_quick(x))
+UNARY(sigmoid, sigmoid(x))
+UNARY(relu, nan_max(x, 0.0f))
+UNARY(leaky_relu, x >= 0.0f ? x : a * x)
+UNARY(elu, elu(x, a))
+UNARY(clip, nan_min(nan_max(x, a), b))
+UNARY(swish, x / (1.0f + exp(-x)))
+UNARY(gelu, gelu_erf(x))
+UNARY(gelu_tanh, gelu_tanh(x))
+UNARY(softplus, softplus_quick(x))
+UNARY(mish, mish_quick(x))
+UNARY(hardswish, x * nan_min(nan_max(x / 6.0f + 0.5f, 0.0f), 1.0f))
+UNARY(none, x)
+
+/* ---- truth values ---- */
+
+/* Returns 1 if x is true, else 0. On a CPU the 1 is not a constant, because
+ * LLVM compiles a vector of "x ? 1 : 0" to a masked load of constants. AVX-512
+ * takes 100 ns for a masked load without an active lane if the page was never
+ * read, which is the case until the first x is true. */
+#if CPU
+#define TRUTH ((uchar)get_num_groups(1))
+#else
+#define TRUTH 1
+#endif
+static inline uchar truth(bool x)
+{
+    return x ? TRUTH : 0;
+}
+
+/* ---- operators of two and three inputs ---- */
+
+#define BINARY(name, expression)                                               \
+    static inline float op_##name(float a, float b)                            \
+    {                                                                          \
+        return expression;                                                     \
+    }
+#define COMPARE(name, relation)                                                \
+    static inline uchar op_##name(float a, float b)                            \
+    {                                                                          \
+        return truth(a relation b);                                            \
+    }
+#define LOGICAL(name, expression)                                              \
+    static inline uchar op_##name(uchar a, uchar b)                            \
+    {                                                                          \
+        return truth(expression);                                              \
+    }
+
+BINARY(add, a + b)
+BINARY(sub, a - b)
+BINARY(mul, a *b)
+BINARY(div, a / b)
+static inline bool op_pow_rare(float a, float b)
+{
+    return pow_rare(a, b);
+}
+BINARY(pow_quick, pow_quick(a, b))
+BINARY(pow, pow_rare(a, b) ? pow(a, b) : pow_quick(a, b))
+BINARY(min, nan_min(a, b))
+BINARY(max, nan_max(a, b))
+BINARY(relu_grad, b <= 0.0f ? 0.0f : a)
+COMPARE(equal, ==)
+COMPARE(not_equal, !=)
+COMPARE(less, <)
+COMPARE(less_or_equal, <=)
+COMPARE(greater, >)
+COMPARE(greater_or_equal, >=)
+LOGICAL(and, a != 0 && b != 0)
+LOGICAL(or, a != 0 || b != 0)
+LOGICAL(xor, (a != 0) != (b != 0))
+
+static inline uchar op_not(uchar x, float a, float b)
+{
+    return truth(x == 0);
+}
+static inline float op_where(uchar a, float b, float c)
+{
+    return a != 0 ? b : c;
+}
+static inline float op_fma(float a, float b, float c)
+{
+    return fma(a, b, c);
+}
+
+/* ---- casts from float, and from any integer as a long ---- */
+
+static inline long float_long(float x)
+{
+    if (x != x)
+        return 0;
+    if (x >= 9223372036854775808.0f)
+        return LONG_MAX;
+    return x < -9223372036854775808.0f ? LONG_MIN : (long)x;
+}
+static inline int long_int(long x)
+{
+    return (int)clamp(x, (long)INT_MIN, (long)INT_MAX);
+}
+static inline uchar long_uchar(long x)
+{
+    return (uchar)clamp(x, (long)0, (long)255);
+}
+
+/* Converts an integer to f32 with 24 significant bits, rounding to odd: the
+ * last bit is 1 if other bits were lost. Rounding the result to 16 bits then
+ * gives the same value as rounding x. */
+#define ODD(name, type, bits, wide)                                            \
+    static inline float name(type x)                                           \
+    {                                                                          \
+        wide size = x < 0 ? 0 - (wide)x : (wide)x;                             \
+        uint shift = (bits)-24 - min((uint)clz(size), (uint)(bits)-24);        \
+        wide kept = size >> shift;                                             \
+        kept |= kept << shift != size ? 1 : 0;                                 \
+        float y = (float)(uint)kept * as_float((127 + shift) << 23);           \
+        return x < 0 ? -y : y;                                                 \
+    }
+ODD(int_odd, int, 32, uint)
+ODD(long_odd, long, 64, ulong)
+
+/* Returns x, but turns a signaling NaN into a quiet NaN. */
+#define f16_quiet(x) f16_round(f16_value(x))
+#if CPU
+static inline ushort bf16_quiet(ushort x)
+{
+    return (ushort)(x | truth((x & 0x7fffu) > 0x7f80u) << 6);
+}
+#else
+#define bf16_quiet(x) bf16_round(bf16_value(x))
+#endif
+
+static inline float op_cast_f32_f32(float x, float a, float b)
+{
+    return x;
+}
+static inline int op_cast_f32_i32(float x, float a, float b)
+{
+    return long_int(float_long(x));
+}
+static inline long op_cast_f32_i64(float x, float a, float b)
+{
+    return float_long(x);
+}
+static inline uchar op_cast_f32_u8(float x, float a, float b)
+{
+    return long_uchar(float_long(x));
+}
+static inline uchar op_cast_f32_bool(float x, float a, float b)
+{
+    return truth(x != 0.0f);
+}
+static inline float op_cast_int_f32(long x, float a, float b)
+{
+    return convert_float_rte(x);
+}
+static inline int op_cast_int_i32(long x, float a, float b)
+{
+    return long_int(x);
+}
+static inline long op_cast_int_i64(long x, float a, float b)
+{
+    return x;
+}
+static inline uchar op_cast_int_u8(long x, float a, float b)
+{
+    return long_uchar(x);
+}
+static inline uchar op_cast_int_bool(long x, float a, float b)
+{
+    return truth(x != 0);
+}
+
+#define CAST(from, from_type, to, to_type, expression)                         \
+    static inline to_type op_cast_##from##_##to(from_type x, float a, float b) \
+    {                                                                          \
+        return expression;                                                     \
+    }
+#define CASTS_OF_16_BITS(name, other)                                          \
+    CAST(f32, float, name, ushort, name##_round(x))                            \
+    CAST(i32, int, name, ushort, name##_round(int_odd(x)))                     \
+    CAST(int, long, name, ushort, name##_round(long_odd(x)))                   \
+    CAST(other, ushort, name, ushort, name##_round(other##_value(x)))          \
+    CAST(name, ushort, name, ushort, name##_quiet(x))                          \
+    CAST(name, ushort, f32, float, name##_value(x))                            \
+    CAST(name, ushort, i32, int, long_int(float_long(name##_value(x))))        \
+    CAST(name, ushort, i64, long, float_long(name##_value(x)))                 \
+    CAST(name, ushort, u8, uchar, long_uchar(float_long(name##_value(x))))     \
+    CAST(name, ushort, bool, uchar, truth(name##_value(x) != 0.0f))
+CASTS_OF_16_BITS(f16, bf16)
+CASTS_OF_16_BITS(bf16, f16)
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A GEMM with one work-item per element, for devices whose work-groups are too
+ * small for gemm_simt.cl and for data types that no library supports.
+ */
+#include "gemm/gemm_dtypes.cl"
+
+struct gemm_naive {
+    ulong elements;
+    ulong a_offset, b_offset, c_offset, bias_offset;
+    ulong k, columns, plane; /* k, n, m n */
+    long a_batch, a_row, a_step, b_batch, b_column, b_step; /* step: along k */
+    long ld, batch_stride;
+    long bias_column, bias_row;
+    float alpha, beta, slope;
+    uint has_bias;
+};
+
+KERNEL void gemm_naive(__global C_T *c, __global const AB_T *a,
+                       __global const AB_T *b, __global const C_T *bias,
+                       const struct gemm_naive p)
+{
+    ulong i = get_global_id(0);
+    if (i >= p.elements)
+        return;
+    ELEMENT_POSITION(i, p.elements, p.plane, p.columns);
+    a += (long)p.a_offset + (long)batch * p.a_batch + (long)row * p.a_row;
+    b += (long)p.b_offset + (long)batch * p.b_batch + (long)column * p.b_column;
+    c += (long)p.c_offset + (long)batch * p.batch_stride + (long)row * p.ld +
+         column;
+    float total = 0.0f;
+    for (ulong first = 0; first < p.k; first += PARTIAL_TERMS) {
+        ulong end = min(first + PARTIAL_TERMS, p.k);
+        float sum = 0.0f;
+        for (ulong k = first; k < end; ++k, a += p.a_step, b += p.b_step)
+            sum = fma(AB_VALUE(*a), AB_VALUE(*b), sum);
+        total += sum;
+    }
+    float x = p.alpha * total;
+    if (p.beta != 0.0f)
+        x += p.beta * C_VALUE(*c);
+    if (p.has_bias)
+        x += C_VALUE(bias[(long)p.bias_offset + (long)column * p.bias_column +
+                          (long)row * p.bias_row]);
+    *c = C_ROUND(ACTIVATION(x, p.slope, 0.0f));
+}
