@@ -204,7 +204,7 @@ static enum tandem_status read_options(struct tandem_device *device,
             status = parse_number(from->keys[i], from->values[i], out_cap);
         if (strcmp(from->keys[i], "pack_cache_limit_bytes") == 0)
             status = parse_number(from->keys[i], from->values[i],
-                                  &device->pool.kept_cap);
+                                  &device->pool.pack_cache_limit_bytes);
         if (strcmp(from->keys[i], "num_threads") == 0)
             status = parse_number(from->keys[i], from->values[i], out_threads);
         if (strcmp(from->keys[i], "cache_limit_bytes") == 0)
@@ -279,7 +279,8 @@ enum tandem_status device_open(uint32_t index,
         atomic_store(&device->waits, WAITS_BUSY);
     cache_start(&device->cache);
     device->haul.forced = -1;
-    device->pool.kept_cap = hardware->info.memory_bytes / KEPT_SHARE;
+    device->pool.pack_cache_limit_bytes =
+        hardware->info.memory_bytes / PACK_CACHE_MEMORY_DIVISOR;
     routes_start(&device->routes, hardware);
     enum tandem_status status = read_options(device, options, &cap, &threads);
     if (status == TANDEM_OK)

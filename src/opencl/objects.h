@@ -56,7 +56,7 @@ struct tandem_device {
     struct parameters parameters; /* CLBlast parameters from the profile */
 };
 
-/* The pool's mutex guards the list of buffers and `kept`. */
+/* The pool's mutex guards the lists of buffers and of entries. */
 struct tandem_buffer {
     struct handle handle;
     struct tandem_device *device;
@@ -77,7 +77,7 @@ struct tandem_buffer {
     _Atomic uint64_t former_stream, former_serial, synced_stream;
     _Atomic uint32_t poison; /* enum tandem_status */
     _Atomic uint32_t maps;   /* number of open maps */
-    struct kept *kept;       /* pack cache entries made from this buffer */
+    struct pack_cache_entry *pack_cache_entries; /* made from this buffer */
 };
 
 /* Returns 0 if `buffer` is NULL, for queries without memory. */

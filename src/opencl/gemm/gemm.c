@@ -5,7 +5,7 @@
 
 #include "common/argument_check.h"
 #include "opencl/gemm/clblast.h"
-#include "opencl/memory/pack_cache.h"
+#include "opencl/gemm/pack_cache_fill.h"
 #include "opencl/queue/kernel_launch.h"
 #include "opencl/plan/operand_packing.h"
 #include "opencl/device/cl_status.h"
@@ -184,10 +184,11 @@ static enum tandem_status way_kernels(struct tandem_stream *stream,
     return status;
 }
 
-/* Takes what is kept of the operands that the way packs, and plans with it. */
-static void way_keep(struct tandem_stream *stream,
-                     const struct tandem_gemm *gemm, struct way *way,
-                     struct kept **out_kept)
+/* Acquires cached copies of the operands that the kernel needs packed, and
+ * plans with them. */
+static void way_use_pack_cache(struct tandem_stream *stream,
+                               const struct tandem_gemm *gemm, struct way *way,
+                               struct pack_cache_entry **out_entries)
 {
     const struct tandem_matrix *matrices[OPERANDS] = {NULL, NULL};
     bool any = false;
@@ -195,13 +196,15 @@ static void way_keep(struct tandem_stream *stream,
     if (!way->zero && !way->clblast && !way->plain)
         needs = packing_needs(gemm, way->route.tile);
     for (uint32_t i = 0; i < OPERANDS; i++) {
-        out_kept[i] = NULL;
+        out_entries[i] = NULL;
         if ((needs >> i & 1u) == 0)
             continue;
-        out_kept[i] = pack_cache_acquire_or_pack(stream, gemm, way->route.tile,
-                                (enum operand_id)i);
-        matrices[i] = kept_matrix(out_kept[i]);
-        any = any || matrices[i] != NULL;
+        out_entries[i] = pack_cache_acquire_or_pack(
+            stream, gemm, way->route.tile, (enum operand_id)i);
+        if (out_entries[i] == NULL)
+            continue;
+        matrices[i] = &out_entries[i]->matrix;
+        any = true;
     }
     if (any)
         plan_product(&way->plan, gemm, way->route.tile, way->route.division,
@@ -245,11 +248,11 @@ enum tandem_status gemm_launch(struct tandem_stream *stream,
         status = clblast_product(stream, gemm);
     if (status != TANDEM_OK || way.plan.steps == 0)
         return status;
-    struct kept *kept[OPERANDS];
-    way_keep(stream, gemm, &way, kept);
+    struct pack_cache_entry *entries[OPERANDS];
+    way_use_pack_cache(stream, gemm, &way, entries);
     status = way_launch(stream, gemm, &way);
     for (uint32_t i = 0; i < OPERANDS; i++)
-        pack_cache_release(kept[i]);
+        pack_cache_release(entries[i]);
     return status == TANDEM_OK || !way.clblast ? status
                                                : stream_fail(stream, status);
 }

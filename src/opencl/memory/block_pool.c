@@ -74,7 +74,7 @@ static struct block *detach(struct pool *pool, uint64_t keep_bytes)
 {
     struct block *list = NULL;
     if (pool->stats.cached_bytes > keep_bytes)
-        kept_drop(pool);
+        pack_cache_evict_unused(pool);
     for (uint32_t i = POOL_CLASSES; i-- > 0;)
         while (pool->stats.cached_bytes > keep_bytes &&
                pool->cached[i] != NULL) {

@@ -18,8 +18,8 @@
 /* Eight classes to each power of two: at most an eighth is wasted. */
 #define POOL_CLASSES 512u
 
-/* Operands of which it is remembered that they were packed. */
-#define KEPT_TRACES 256u
+/* Number of operands that the pack cache remembers after their first use. */
+#define PACK_CACHE_FINGERPRINTS 256u
 
 /* Memory of the driver, cached while no buffer has it. */
 struct block {
@@ -40,11 +40,10 @@ struct pool {
     uint64_t next_address;
     bool exact; /* for tests: blocks have the bytes that were asked for */
     struct tandem_memory_stats stats;
-    /* pack_cache.c's: the most that it may have, what it has, in the order of
-     * use, and operands that were seen once. */
-    uint64_t kept_cap, kept_bytes;
-    struct kept *kept_newest, *kept_oldest;
-    uint64_t kept_traces[KEPT_TRACES];
+    /* Owned by pack_cache.c. The entries are listed by last use. */
+    uint64_t pack_cache_limit_bytes, pack_cache_bytes;
+    struct pack_cache_entry *pack_cache_newest, *pack_cache_oldest;
+    uint64_t pack_cache_fingerprints[PACK_CACHE_FINGERPRINTS];
 };
 
 /* A block of at least so many bytes, cached or new, counted as used. */

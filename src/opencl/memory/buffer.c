@@ -136,7 +136,7 @@ void buffer_destroy(struct tandem_buffer *buffer)
     struct pool *pool = &buffer->device->pool;
     pthread_mutex_lock(&pool->mutex);
     list_remove(pool, buffer);
-    kept_forget(pool, buffer);
+    pack_cache_invalidate(pool, buffer);
     if (buffer->block != NULL) {
         block_inherit(buffer->block, buffer);
         block_put(pool, buffer->block);
@@ -222,6 +222,6 @@ void pool_poison(struct tandem_device *device, uint64_t stream, uint64_t serial,
         if (atomic_load(&buffer->written_stream) == stream &&
             atomic_load(&buffer->written_seqno) > serial)
             atomic_store(&buffer->poison, (uint32_t)status);
-    kept_poison(&device->pool, stream, serial, (uint32_t)status);
+    pack_cache_poison(&device->pool, stream, serial, (uint32_t)status);
     pthread_mutex_unlock(&device->pool.mutex);
 }

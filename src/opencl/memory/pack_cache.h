@@ -1,47 +1,80 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packed operands that are kept.  An operand that is packed a second time, and
- * was not written between, is packed into memory of its own, from which later
- * products take it, until its buffer is written or freed, the cap is reached
- * (the open key pack_cache_limit_bytes) or memory is wanted otherwise.  That
- * memory counts as cached.
+ * Cache of packed GEMM operands: the list of entries, eviction and
+ * invalidation. gemm/pack_cache_fill.c packs operands into entries.
  *
- * What a buffer holds is told by its last write, a stream's serial; nothing is
- * packed while another stream may still write it.  Memory of the caller's,
- * which is written unseen, is not kept.
+ * An entry stays until its source buffer is written or freed, until the limit
+ * (open key pack_cache_limit_bytes) is reached, or until memory is needed
+ * elsewhere. Its memory counts as cached. Memory that the caller imported can
+ * change unnoticed and is not cached.
  *
- * Any thread; all of it is under the pool's mutex.
+ * Any thread; the mutex of the pool guards everything.
  */
 #ifndef TANDEM_OPENCL_MEMORY_PACK_CACHE_H
 #define TANDEM_OPENCL_MEMORY_PACK_CACHE_H
 
-#include "opencl/plan/gemm_plan.h"
+#include "opencl/memory/buffer.h"
 
-struct kept;
-struct pool;
-struct tandem_stream;
+/* Default limit: this fraction of the device memory. */
+#define PACK_CACHE_MEMORY_DIVISOR 8u
 
-/* The operand, which the tile needs packed (operand_packing.h), as it is kept;
- * NULL: it is not.  Where it is to be kept from now on, stream is given the
- * launches that pack it.  The plugin owns it; it stays until the caller's
- * pack_cache_release. */
-struct kept *pack_cache_acquire_or_pack(struct tandem_stream *stream,
-                       const struct tandem_gemm *gemm, enum tile_id tile,
-                       enum operand_id id);
-void pack_cache_release(struct kept *kept);
-/* Where it lies; NULL for NULL. */
-const struct tandem_matrix *kept_matrix(const struct kept *kept);
+/* Identifies a packed operand within its buffer. Compared as bytes, so the
+ * padding must be zero. */
+struct pack_cache_key {
+    uint64_t byte_offset;
+    int64_t rows, depth, ld, batch_stride, batches;
+    uint64_t layout; /* packing_layout() */
+    uint32_t mn_major, dtype;
+};
 
-/* Of the share of a device's memory, where pack_cache_limit_bytes is not given.
- */
-#define KEPT_SHARE 8u
+/* The last write of a buffer: a stream and the seqno of its command. */
+struct buffer_version {
+    uint64_t stream, seqno;
+};
 
-/* For memory.c and block_pool.c, the pool being locked: forgets all that is
- * kept of the buffer; all that nobody uses at the moment; and notes what stream
- * was to pack after serial, and did not. */
-void kept_forget(struct pool *pool, struct tandem_buffer *buffer);
-void kept_drop(struct pool *pool);
-void kept_poison(struct pool *pool, uint64_t stream, uint64_t serial,
-                 uint32_t status);
+struct pack_cache_entry {
+    struct pack_cache_key key;
+    struct buffer_version version;
+    struct tandem_device *device;
+    struct tandem_buffer *source; /* NULL after invalidation while in use */
+    struct tandem_buffer memory;  /* without a handle */
+    struct tandem_matrix matrix;  /* the packed operand in `memory` */
+    uint32_t users;
+    struct pack_cache_entry *next;          /* same source */
+    struct pack_cache_entry *newer, *older; /* by last use */
+};
+
+struct buffer_version buffer_version_get(const struct tandem_buffer *buffer);
+
+/* Returns the entry of `buffer` with `key` and `version`, which stays valid
+ * until pack_cache_release(), or NULL. Removes an outdated entry. If there is
+ * no entry, *out_seen_before says if the operand was looked up before. */
+struct pack_cache_entry *pack_cache_acquire(struct tandem_buffer *buffer,
+                                            const struct pack_cache_key *key,
+                                            struct buffer_version version,
+                                            bool *out_seen_before);
+void pack_cache_release(struct pack_cache_entry *entry);
+
+/* Returns an entry with `bytes` of memory that is not in the list yet, or NULL
+ * if the memory limits leave no room. */
+struct pack_cache_entry *pack_cache_entry_create(struct tandem_device *device,
+                                                 uint64_t bytes);
+/* Frees an entry that is not in the list. */
+void pack_cache_entry_destroy(struct pack_cache_entry *entry);
+/* Adds an entry to the list of `buffer` and acquires it. If another thread
+ * added an equal entry meanwhile, frees `entry` and acquires the other one.
+ * Poisons the entry if *stream_status is an error. */
+struct pack_cache_entry *
+pack_cache_insert(struct tandem_buffer *buffer, struct pack_cache_entry *entry,
+                  const _Atomic uint32_t *stream_status);
+
+/* The caller of these functions holds the mutex of the pool. */
+
+void pack_cache_invalidate(struct pool *pool, struct tandem_buffer *buffer);
+/* Frees all entries that nobody uses. */
+void pack_cache_evict_unused(struct pool *pool);
+/* Poisons the entries that `stream` packed after command `seqno`. */
+void pack_cache_poison(struct pool *pool, uint64_t stream, uint64_t seqno,
+                       uint32_t status);
 
 #endif

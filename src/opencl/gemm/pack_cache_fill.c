@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packs GEMM operands into the pack cache; see pack_cache_fill.h. */
+#include "opencl/gemm/pack_cache_fill.h"
+
+#include <string.h>
+
+#include "opencl/plan/operand_packing.h"
+#include "opencl/queue/kernel_launch.h"
+
+static struct pack_cache_key operand_key(const struct tandem_gemm *gemm,
+                                         enum tile_id tile, enum operand_id id)
+{
+    const struct tandem_matrix *matrix =
+        id == OPERAND_A ? &gemm->a : &gemm->b;
+    struct pack_cache_key key;
+    memset(&key, 0, sizeof(key));
+    key.byte_offset = matrix->byte_offset;
+    key.rows = id == OPERAND_A ? gemm->m : gemm->n;
+    key.depth = gemm->k;
+    key.ld = matrix->ld;
+    key.batch_stride = matrix->batch_stride;
+    key.batches = matrix->batch_stride == 0 ? 1 : gemm->batch;
+    key.layout = packing_layout(gemm, tile, id);
+    key.mn_major = operand_is_mn_major(gemm, id);
+    key.dtype = gemm->dtype;
+    return key;
+}
+
+/* Returns a new entry with the packed operand, or NULL. */
+static struct pack_cache_entry *entry_pack(struct tandem_stream *stream,
+                                           const struct tandem_gemm *gemm,
+                                           enum tile_id tile,
+                                           enum operand_id id)
+{
+    struct plan plan = {.steps = 0};
+    struct tandem_gemm packed = *gemm;
+    packing_plan(&plan, gemm, tile, 1u << id,
+                 stream->device->programs.group_log2, &packed);
+    struct pack_cache_entry *entry =
+        pack_cache_entry_create(stream->device, plan.temp_bytes);
+    if (entry == NULL)
+        return NULL;
+    struct tandem_buffer *memory = &entry->memory;
+    entry->matrix = id == OPERAND_A ? packed.a : packed.b;
+    entry->matrix.buffer = memory;
+    if (launch_steps(stream, &plan, memory) != TANDEM_OK) {
+        pack_cache_entry_destroy(entry);
+        return NULL;
+    }
+    /* Other streams wait until the operand is packed. */
+    atomic_store(&memory->former_serial, atomic_load(&stream->issued));
+    atomic_store(&memory->synced_stream, 0);
+    atomic_store(&memory->former_stream, stream->id);
+    return entry;
+}
+
+struct pack_cache_entry *
+pack_cache_acquire_or_pack(struct tandem_stream *stream,
+                           const struct tandem_gemm *gemm, enum tile_id tile,
+                           enum operand_id id)
+{
+    struct tandem_buffer *buffer =
+        id == OPERAND_A ? gemm->a.buffer : gemm->b.buffer;
+    struct buffer_version version = buffer_version_get(buffer);
+    if (stream->device->pool.pack_cache_limit_bytes == 0 ||
+        buffer->block == NULL || version.stream == 0)
+        return NULL;
+    struct pack_cache_key key = operand_key(gemm, tile, id);
+    bool seen_before;
+    struct pack_cache_entry *entry =
+        pack_cache_acquire(buffer, &key, version, &seen_before);
+    /* While another stream still writes the buffer, the packed data could mix
+     * two versions. */
+    if (!seen_before || !stream_has(stream, buffer))
+        return entry;
+    entry = entry_pack(stream, gemm, tile, id);
+    if (entry == NULL)
+        return NULL;
+    entry->key = key;
+    entry->version = version;
+    return pack_cache_insert(buffer, entry, &stream->status);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packs GEMM operands into entries of the pack cache. Any thread. */
+#ifndef TANDEM_OPENCL_GEMM_PACK_CACHE_FILL_H
+#define TANDEM_OPENCL_GEMM_PACK_CACHE_FILL_H
+
+#include "opencl/memory/pack_cache.h"
+#include "opencl/plan/gemm_plan.h"
+#include "opencl/queue/stream.h"
+
+/* Returns the cached copy of operand `id`, packed for `tile`, or NULL if it is
+ * not cached. The first call with an operand only records it; the second call
+ * packs it on `stream`. The caller releases the entry with
+ * pack_cache_release(). */
+struct pack_cache_entry *
+pack_cache_acquire_or_pack(struct tandem_stream *stream,
+                           const struct tandem_gemm *gemm, enum tile_id tile,
+                           enum operand_id id);
+
+#endif
