@@ -33,7 +33,7 @@ static uint32_t open_count;
 
 /* ---- contexts ---- */
 
-static void context_give(struct tandem_device *device)
+static void context_release(struct tandem_device *device)
 {
     struct platform_device *hardware =
         (struct platform_device *)device->hardware;
@@ -59,7 +59,7 @@ static void context_give(struct tandem_device *device)
 
 /* Detaches a device that is never freed.  The device keeps its context, and the
  * next open creates a new one. */
-static void context_leave(struct tandem_device *device)
+static void context_leak(struct tandem_device *device)
 {
     struct platform_device *hardware =
         (struct platform_device *)device->hardware;
@@ -72,7 +72,7 @@ static void context_leave(struct tandem_device *device)
     pthread_mutex_unlock(&mutex);
 }
 
-static enum tandem_status context_take(struct tandem_device *device)
+static enum tandem_status context_acquire(struct tandem_device *device)
 {
     struct platform_device *hardware =
         (struct platform_device *)device->hardware;
@@ -106,11 +106,11 @@ static enum tandem_status context_take(struct tandem_device *device)
     /* The next open must not share a context that cannot create queues. */
     atomic_store(&device->lost, true);
     if (device->context != NULL)
-        context_give(device);
+        context_release(device);
     char why[256];
     snprintf(why, sizeof(why), "%s", message_get());
     return last_error_set(TANDEM_NO_DEVICE, "open: the driver refused it: %s",
-                       why);
+                          why);
 }
 
 /* ---- open and close ---- */
@@ -121,19 +121,18 @@ static enum tandem_status parse_number(const char *key, const char *value,
     if (decimal_read(value, out_number))
         return TANDEM_OK;
     return last_error_set(TANDEM_INVALID_ARGUMENT,
-                       "open: %s is \"%.40s\", not a number", key,
-                       value);
+                          "open: %s is \"%.40s\", not a number", key, value);
 }
 
 /* Accepts unknown keys, which belong to a later version or to another part. */
-static bool take_tuning(void *user, const char *key, const char *value)
+static bool tuning_value_parse(void *user, const char *key, const char *value)
 {
     struct tandem_device *device = user;
     if (strncmp(key, "gemm.", 5) == 0)
         return costs_take(&device->routes.costs, key + 5, value);
     if (strcmp(key, "wgmma") == 0)
-        return verdict_read(value, verdict_stamp(device->hardware),
-                            &device->verdict);
+        return sm90a_self_test_result_parse(
+            value, sm90a_self_test_stamp(device->hardware), &device->verdict);
     if (strncmp(key, "clblast.", 8) == 0)
         return parameters_take(&device->parameters, device->hardware, key + 8,
                                value);
@@ -141,10 +140,11 @@ static bool take_tuning(void *user, const char *key, const char *value)
 }
 
 /* Only warns about invalid values, because a profile affects only speed. */
-static void read_profile(struct tandem_device *device, const char *text)
+static void tuning_section_apply(struct tandem_device *device, const char *text)
 {
     char wrong[256];
-    if (!section_read(text, take_tuning, device, wrong, sizeof(wrong)))
+    if (!tuning_section_read(text, tuning_value_parse, device, wrong,
+                             sizeof(wrong)))
         device_log(device, TANDEM_LOG_WARNING,
                    "%s: values of the profile are ignored: %s",
                    device->hardware->info.name, wrong);
@@ -152,9 +152,9 @@ static void read_profile(struct tandem_device *device, const char *text)
 
 /* Enables the sm_90a programs if the profile says that they passed the
  * self-test with this driver, otherwise logs the reason. */
-static void take_verdict(struct tandem_device *device)
+static void sm90a_self_test_result_apply(struct tandem_device *device)
 {
-    const char *why = verdict_tell(device->verdict);
+    const char *why = sm90a_self_test_failure_reason(device->verdict);
     if (!device->hardware->wgmma || device->tries)
         return;
     if (why == NULL)
@@ -166,7 +166,7 @@ static void take_verdict(struct tandem_device *device)
 }
 
 /* Replaces *path by a copy of the value, or by NULL if the value is "". */
-static void keep_path(char **path, const char *value)
+static void path_replace(char **path, const char *value)
 {
     free(*path);
     *path = value[0] != '\0' ? strdup(value) : NULL;
@@ -174,13 +174,12 @@ static void keep_path(char **path, const char *value)
 
 static enum tandem_status read_options(struct tandem_device *device,
                                        const struct tandem_open_options *from,
-                                       uint64_t *out_cap,
-                                       uint64_t *out_threads)
+                                       uint64_t *out_cap, uint64_t *out_threads)
 {
     enum tandem_status status = TANDEM_OK;
     uint64_t stuck_ms = DEFAULT_BLOCKING_TIMEOUT_MS;
     *out_cap = 0;
-    device->stuck_ns = stuck_ms * 1000000u;
+    device->blocking_timeout_ns = stuck_ms * 1000000u;
     if (from == NULL)
         return TANDEM_OK;
     status =
@@ -189,17 +188,18 @@ static enum tandem_status read_options(struct tandem_device *device,
     if (status != TANDEM_OK)
         return status;
     if (from->count != 0 && (from->keys == NULL || from->values == NULL))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "open: options has %u keys, but keys or values is "
-                           "NULL",
-                           from->count);
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT,
+            "open: options has %u keys, but keys or values is "
+            "NULL",
+            from->count);
     device->log = from->log;
     device->log_user = from->log_user;
     const char *profile = NULL;
     for (uint32_t i = 0; i < from->count && status == TANDEM_OK; i++) {
         if (from->keys[i] == NULL || from->values[i] == NULL)
             return last_error_set(TANDEM_INVALID_ARGUMENT,
-                               "open: key or value %u is NULL", i);
+                                  "open: key or value %u is NULL", i);
         if (strcmp(from->keys[i], "memory_limit_bytes") == 0)
             status = parse_number(from->keys[i], from->values[i], out_cap);
         if (strcmp(from->keys[i], "pack_cache_limit_bytes") == 0)
@@ -213,9 +213,9 @@ static enum tandem_status read_options(struct tandem_device *device,
         if (strcmp(from->keys[i], "blocking_timeout_ms") == 0)
             status = parse_number(from->keys[i], from->values[i], &stuck_ms);
         if (strcmp(from->keys[i], "cache_dir") == 0)
-            keep_path(&device->cache.path, from->values[i]);
+            path_replace(&device->cache.path, from->values[i]);
         if (strcmp(from->keys[i], "system_cache_dir") == 0)
-            keep_path(&device->cache.system_path, from->values[i]);
+            path_replace(&device->cache.system_path, from->values[i]);
         if (strcmp(from->keys[i], "cache_world_readable") == 0)
             device->cache.shared = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "profile") == 0)
@@ -236,23 +236,23 @@ static enum tandem_status read_options(struct tandem_device *device,
         if (strcmp(from->keys[i], "test.transfers") == 0 &&
             !haul_force(&device->haul, from->values[i]))
             status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                                 "open: test.transfers is \"%.40s\", not "
-                                 "direct, ring, mapped or staged",
-                                 from->values[i]);
+                                    "open: test.transfers is \"%.40s\", not "
+                                    "direct, ring, mapped or staged",
+                                    from->values[i]);
         if (strcmp(from->keys[i], "test.gemm") == 0 &&
             !routes_force(&device->routes, from->values[i]))
             status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                                 "open: test.gemm is \"%.40s\", not clblast "
-                                 "or a kernel as large, small or skinny-1, "
-                                 "with [:SPLITS[:TILES]]",
-                                 from->values[i]);
+                                    "open: test.gemm is \"%.40s\", not clblast "
+                                    "or a kernel as large, small or skinny-1, "
+                                    "with [:SPLITS[:TILES]]",
+                                    from->values[i]);
     }
-    device->stuck_ns =
+    device->blocking_timeout_ns =
         stuck_ms < UINT64_MAX / 1000000u ? stuck_ms * 1000000u : 0;
     if (status == TANDEM_OK && profile != NULL && !device->routes.fixed)
-        read_profile(device, profile);
+        tuning_section_apply(device, profile);
     if (status == TANDEM_OK)
-        take_verdict(device);
+        sm90a_self_test_result_apply(device);
     return status;
 }
 
@@ -262,11 +262,11 @@ enum tandem_status device_open(uint32_t index,
 {
     uint64_t cap = 0, threads = 0;
     *out_device = NULL;
-    if (device_forked())
+    if (fork_detected())
         return last_error_set(TANDEM_DEVICE_LOST,
-                           "open: OpenCL was used before this process was "
-                           "forked and does not work here");
-    const struct platform_device *hardware = platform_at(index);
+                              "open: OpenCL was used before this process was "
+                              "forked and does not work here");
+    const struct platform_device *hardware = opencl_device_get(index);
     if (hardware == NULL)
         return TANDEM_NO_DEVICE;
     deferred_release_collect_all();
@@ -276,21 +276,21 @@ enum tandem_status device_open(uint32_t index,
     device->hardware = hardware;
     device->has_device_scope_visibility = hardware->has_device_scope_visibility;
     if ((hardware->quirks & QUIRK_BUSY_WAIT) != 0)
-        atomic_store(&device->waits, WAITS_BUSY);
-    cache_start(&device->cache);
+        atomic_store(&device->waits, DRIVER_WAIT_SPINNING);
+    program_cache_init(&device->cache);
     device->haul.forced = -1;
     device->pool.pack_cache_limit_bytes =
         hardware->info.memory_bytes / PACK_CACHE_MEMORY_DIVISOR;
     routes_start(&device->routes, hardware);
     enum tandem_status status = read_options(device, options, &cap, &threads);
     if (status == TANDEM_OK)
-        status = context_take(device);
+        status = context_acquire(device);
     if (status != TANDEM_OK) {
-        cache_close(device);
+        program_cache_close(device);
         handle_free(&device_handles, device);
         return status;
     }
-    cache_open(device);
+    program_cache_open(device);
     if (driver_warning()[0] != '\0')
         device_log(device, TANDEM_LOG_WARNING, "%s", driver_warning());
     pthread_mutex_init(&device->mutex, NULL);
@@ -304,9 +304,9 @@ enum tandem_status device_open(uint32_t index,
 void device_finish(struct tandem_device *device)
 {
     programs_finish(device);
-    context_give(device);
+    context_release(device);
     pthread_mutex_destroy(&device->mutex);
-    cache_close(device);
+    program_cache_close(device);
     handle_free(&device_handles, device);
 }
 
@@ -323,20 +323,20 @@ static void device_leak(struct tandem_device *device, const char *what)
 
 void device_close(struct tandem_device *device)
 {
-    if (!handle_live(&device_handles, device) || device_forked())
+    if (!handle_live(&device_handles, device) || fork_detected())
         return;
     deferred_release_collect_all();
-    compile_stop(device);
+    build_threads_stop(device);
     while (device->streams != NULL)
         stream_destroy(device->streams);
     haul_finish(&device->haul);
     if (!atomic_load(&device->stuck) &&
         !deferred_release_finish(device, atomic_load(&device->lost)
-                                             ? DEVICE_ANSWER_NS
-                                             : device_limit(device)))
+                                             ? HEALTH_CHECK_TIMEOUT_NS
+                                             : device_timeout_ns(device)))
         atomic_store(&device->stuck, true);
     if (atomic_load(&device->stuck)) {
-        context_leave(device);
+        context_leak(device);
         device_leak(device, "work");
         return;
     }

@@ -22,13 +22,14 @@
 
 struct platform_device;
 
-/* How the driver waits: unknown yet, blocking, or spinning (WAITS_BUSY). */
-enum waits { WAITS_UNKNOWN, DRIVER_WAIT_BLOCKING, WAITS_BUSY };
+/* How the driver waits: unknown yet, blocking, or spinning
+ * (DRIVER_WAIT_SPINNING). */
+enum waits { DRIVER_WAIT_UNKNOWN, DRIVER_WAIT_BLOCKING, DRIVER_WAIT_SPINNING };
 
 struct tandem_device {
     struct handle handle;
     const struct platform_device *hardware;
-    cl_context context; /* shared with other opens of this hardware */
+    cl_context context;       /* shared with other opens of this hardware */
     cl_command_queue utility; /* for commands that belong to no stream */
     tandem_log_fn log;
     void *log_user;
@@ -40,11 +41,11 @@ struct tandem_device {
     atomic_bool defers_release;
     /* Time limit for builds, and for work in calls that have no timeout
      * parameter.  0 means no limit. */
-    uint64_t stuck_ns;
-    atomic_int shares_memory; /* result of the test in host_import.c */
-    _Atomic uint32_t waits;   /* enum waits, set by event_wait.c */
+    uint64_t blocking_timeout_ns;
+    atomic_int shares_memory;         /* result of the test in host_import.c */
+    _Atomic uint32_t waits;           /* enum waits, set by event_wait.c */
     bool has_device_scope_visibility; /* see struct request in plan.h */
-    pthread_mutex_t mutex; /* guards streams and next_stream_id */
+    pthread_mutex_t mutex;            /* guards streams and next_stream_id */
     struct tandem_stream *streams;
     uint64_t next_stream_id;
     struct pool pool;
@@ -121,9 +122,9 @@ struct tandem_stream {
     uint32_t flags;
     uint32_t users; /* references; guarded by device.mutex */
     _Atomic uint64_t issued, completed, flushed; /* seqnos of commands */
-    _Atomic uint64_t pending; /* bytes that unfinished commands use */
-    _Atomic uint32_t status;  /* the sticky error */
-    char message[256];        /* of the sticky error */
+    _Atomic uint64_t pending;      /* bytes that unfinished commands use */
+    _Atomic uint32_t status;       /* the sticky error */
+    char message[256];             /* of the sticky error */
     struct stream_kernel *kernels; /* hash table, open addressing by key */
     uint32_t kernel_slots, kernel_count;
     struct gemm_memo memos[GEMM_MEMOS];

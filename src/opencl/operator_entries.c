@@ -67,18 +67,18 @@ enum tandem_status operator_prepare(
         status = plan_of(device, &request, &plan);
     for (uint32_t i = 0; status == TANDEM_OK && i < plan.steps; i++)
         if (KEY_KERNEL(plan.step[i].key) != KERNEL_COPY_BUFFER)
-            status = program_prepare(device, plan.step[i].key);
+            status = kernel_variant_prepare(device, plan.step[i].key);
     return status;
 }
 
 static enum tandem_status step_ready(struct tandem_device *device,
                                      const struct step *step)
 {
-    enum tandem_status status = program_ready(device, step->key);
+    enum tandem_status status = kernel_variant_query(device, step->key);
     /* The program may have been prepared for larger work-groups than the device
      * then supported.  Prepare it again with the current group size. */
-    if (status == TANDEM_NOT_READY && programs_regrouped(device))
-        program_prepare(device, step->key);
+    if (status == TANDEM_NOT_READY && programs_need_smaller_groups(device))
+        kernel_variant_prepare(device, step->key);
     return status;
 }
 
@@ -121,7 +121,7 @@ enum tandem_status operator_launch(
     if (is_gemm(op))
         return op->gemm != NULL ? gemm_launch(stream, op->gemm)
                                 : last_error_set(TANDEM_INVALID_ARGUMENT,
-                                              "launch: op->gemm is NULL");
+                                                 "launch: op->gemm is NULL");
     return launch_op(stream, &request);
 }
 

@@ -33,7 +33,7 @@ static enum tandem_status entry_count(uint32_t *out_count)
     *out_count = 0;
     struct shelter host;
     thread_state_guard_enter(&host);
-    enum tandem_status status = platform_count(out_count);
+    enum tandem_status status = opencl_device_count(out_count);
     shelter_leave(&host);
     return status;
 }
@@ -50,7 +50,7 @@ static enum tandem_status entry_describe(uint32_t index,
         return status;
     struct shelter host;
     thread_state_guard_enter(&host);
-    const struct platform_device *device = platform_at(index);
+    const struct platform_device *device = opencl_device_get(index);
     shelter_leave(&host);
     if (device == NULL)
         return TANDEM_NO_DEVICE;
@@ -99,7 +99,7 @@ static enum tandem_status entry_alloc(struct tandem_device *device,
 
 static void entry_free(struct tandem_buffer *buffer)
 {
-    if (buffer_live(buffer) && !device_forked())
+    if (buffer_live(buffer) && !fork_detected())
         buffer_destroy(buffer);
 }
 
@@ -165,7 +165,7 @@ static enum tandem_status entry_host_alloc(struct tandem_device *device,
         return status;
     struct shelter host;
     thread_state_guard_enter(&host);
-    status = pinned_alloc(device, bytes, device_limit(device), out_memory);
+    status = pinned_alloc(device, bytes, device_timeout_ns(device), out_memory);
     shelter_leave(&host);
     return status;
 }
@@ -174,7 +174,7 @@ static void entry_host_free(struct tandem_device *device, void *memory)
 {
     enum tandem_status status = device_check(device);
     if (memory != NULL && (status == TANDEM_OK ||
-                           (status == TANDEM_DEVICE_LOST && !device_forked())))
+                           (status == TANDEM_DEVICE_LOST && !fork_detected())))
         pinned_free(device, memory);
 }
 
@@ -277,7 +277,7 @@ static enum tandem_status entry_stream_create(struct tandem_device *device,
 
 static void entry_stream_destroy(struct tandem_stream *stream)
 {
-    if (stream_live(stream) && !device_forked())
+    if (stream_live(stream) && !fork_detected())
         stream_destroy(stream);
 }
 

@@ -68,7 +68,7 @@ static run_function *kernel_build(const struct step *step)
     char source[4096], object[4096], *words[MOST_WORDS + 1];
     struct variant_text text;
     uint32_t count = 0;
-    variant_describe(&text, step->key, compiler->hardware);
+    variant_text_make(&text, step->key, compiler->hardware);
     snprintf(source, sizeof(source), "%s/%u.cl", compiler->directory,
              kernel_count);
     snprintf(object, sizeof(object), "%s/%u.so", compiler->directory,

@@ -312,7 +312,7 @@ bool units_write(const char *directory, const struct keys *keys)
     for (uint32_t i = 0; opened && i < keys->count; i++) {
         struct variant_text text;
         struct options options;
-        variant_describe(&text, keys->key[i], &hardware);
+        variant_text_make(&text, keys->key[i], &hardware);
         options_split(&options, text.source, text.options);
         struct unit *unit = unit_open(units, &count, directory, &text,
                                       options.shared, keys->count);

@@ -47,11 +47,12 @@ cl_device_id reference_find(const char *platform, const char *name,
 {
     cl_platform_id platforms[MAX_FOUND];
     cl_device_id devices[MAX_FOUND], seen[MAX_FOUND];
-    cl_uint platform_count = 0, count, seen_count = 0;
+    cl_uint opencl_device_count = 0, count, seen_count = 0;
 
-    if (clGetPlatformIDs(MAX_FOUND, platforms, &platform_count) != CL_SUCCESS)
+    if (clGetPlatformIDs(MAX_FOUND, platforms, &opencl_device_count) !=
+        CL_SUCCESS)
         return NULL;
-    for (cl_uint p = 0; p < platform_count; p++) {
+    for (cl_uint p = 0; p < opencl_device_count; p++) {
         count = 0;
         if (!same_platform(platforms[p], platform) ||
             clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, MAX_FOUND,

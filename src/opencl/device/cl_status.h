@@ -10,7 +10,7 @@
 /* Returns the status of an OpenCL error code and sets the error message to
  * "CALL: NAME (code)".  Marks the device (may be NULL) as lost if the code says
  * so.  For codes that may mean a lost device, runs device_health_check, which
- * can block for DEVICE_ANSWER_NS. */
+ * can block for HEALTH_CHECK_TIMEOUT_NS. */
 enum tandem_status status_from_cl(struct tandem_device *device, cl_int code,
                                   const char *call);
 /* Does the same for a CLBlastStatusCode. */

@@ -15,42 +15,43 @@ struct handle_pool device_handles =
     HANDLE_POOL(struct tandem_device, DEVICE_MAGIC);
 static atomic_bool forked;
 
-static void note_fork(void)
+static void record_fork(void)
 {
     atomic_store(&forked, true);
 }
 
-bool device_forked(void)
+bool fork_detected(void)
 {
     return atomic_load_explicit(&forked, memory_order_relaxed);
 }
 
-static void watch_start(void)
+static void fork_handler_register(void)
 {
-    pthread_atfork(NULL, NULL, note_fork);
+    pthread_atfork(NULL, NULL, record_fork);
 }
 
 void fork_detection_start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch_start);
+    pthread_once(&once, fork_handler_register);
 }
 
 enum tandem_status device_check(const struct tandem_device *device)
 {
     if (!handle_live(&device_handles, device))
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "device %p is NULL, closed or foreign",
-                           (const void *)device);
-    if (device_forked())
-        return last_error_set(TANDEM_DEVICE_LOST,
-                           "this process is a fork of the one that opened the "
-                           "device: OpenCL does not work here; open devices "
-                           "after the fork");
+                              "device %p is NULL, closed or foreign",
+                              (const void *)device);
+    if (fork_detected())
+        return last_error_set(
+            TANDEM_DEVICE_LOST,
+            "this process is a fork of the one that opened the "
+            "device: OpenCL does not work here; open devices "
+            "after the fork");
     if (atomic_load_explicit(&device->lost, memory_order_relaxed))
         return last_error_set(TANDEM_DEVICE_LOST,
-                           "%s is lost: close it and open another",
-                           device->hardware->info.name);
+                              "%s is lost: close it and open another",
+                              device->hardware->info.name);
     return TANDEM_OK;
 }
 
@@ -71,9 +72,10 @@ void device_log(struct tandem_device *device, enum tandem_log_level level,
 
 /* ---- health check ---- */
 
-#define ANSWER_BYTES 64u
+#define HEALTH_CHECK_BYTES 64u
 
-enum tandem_status device_drained(cl_command_queue queue, uint64_t limit_ns)
+enum tandem_status command_queue_drain(cl_command_queue queue,
+                                       uint64_t limit_ns)
 {
     cl_event event = NULL;
     cl_int state = CL_QUEUED;
@@ -83,7 +85,7 @@ enum tandem_status device_drained(cl_command_queue queue, uint64_t limit_ns)
     if (code == CL_SUCCESS)
         code = wait_ended(event, limit_ns, &state);
     clReleaseEvent(event);
-    return code != CL_SUCCESS     ? TANDEM_DEVICE_LOST
+    return code != CL_SUCCESS    ? TANDEM_DEVICE_LOST
            : state > CL_COMPLETE ? TANDEM_NOT_READY
                                  : TANDEM_OK;
 }
@@ -99,14 +101,15 @@ bool device_health_check(struct tandem_device *device)
     if (device->utility == NULL || atomic_load(&device->lost))
         return !atomic_load(&device->lost);
     cl_mem mem = clCreateBuffer(device->context, CL_MEM_READ_WRITE,
-                                ANSWER_BYTES, NULL, NULL);
+                                HEALTH_CHECK_BYTES, NULL, NULL);
     if (mem == NULL)
         return false;
     if (clEnqueueFillBuffer(device->utility, mem, &zero, sizeof(zero), 0,
-                            ANSWER_BYTES, 0, NULL, &event) == CL_SUCCESS) {
+                            HEALTH_CHECK_BYTES, 0, NULL,
+                            &event) == CL_SUCCESS) {
         answers =
             clFlush(device->utility) == CL_SUCCESS &&
-            wait_ended(event, DEVICE_ANSWER_NS, &state) == CL_SUCCESS &&
+            wait_ended(event, HEALTH_CHECK_TIMEOUT_NS, &state) == CL_SUCCESS &&
             state == CL_COMPLETE;
         clReleaseEvent(event);
     }

@@ -17,7 +17,7 @@
 #include "opencl/objects.h"
 
 /* Timeout of device_health_check. */
-#define DEVICE_ANSWER_NS UINT64_C(5000000000)
+#define HEALTH_CHECK_TIMEOUT_NS UINT64_C(5000000000)
 
 extern struct handle_pool device_handles;
 
@@ -26,26 +26,27 @@ extern struct handle_pool device_handles;
  * it. */
 enum tandem_status device_check(const struct tandem_device *device);
 /* Returns true if the device completes a fill of a few bytes within
- * DEVICE_ANSWER_NS.  Blocks until then. */
+ * HEALTH_CHECK_TIMEOUT_NS.  Blocks until then. */
 bool device_health_check(struct tandem_device *device);
 /* Waits until the commands of the queue have ended, successfully or not.
  * Returns NOT_READY after limit_ns, or DEVICE_LOST if a driver call fails.
  * Sets no error message and works on lost devices, because callers use it
  * while they handle an error. */
-enum tandem_status device_drained(cl_command_queue queue, uint64_t limit_ns);
-/* Returns stuck_ns as a timeout. */
-static inline uint64_t device_limit(const struct tandem_device *device)
+enum tandem_status command_queue_drain(cl_command_queue queue,
+                                       uint64_t limit_ns);
+/* Returns blocking_timeout_ns as a timeout. */
+static inline uint64_t device_timeout_ns(const struct tandem_device *device)
 {
-    return device->stuck_ns != 0 ? device->stuck_ns : TANDEM_TIMEOUT_INFINITE;
+    return device->blocking_timeout_ns != 0 ? device->blocking_timeout_ns
+                                            : TANDEM_TIMEOUT_INFINITE;
 }
 /* Formats a line and passes it to the host's log callback, if there is one. */
 void device_log(struct tandem_device *device, enum tandem_log_level level,
-                const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+                const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Starts fork detection.  Must be called before the first OpenCL call. */
 void fork_detection_start(void);
 /* Returns true if this process was forked after fork detection started, so that
  * OpenCL does not work in it. */
-bool device_forked(void);
+bool fork_detected(void);
 
 #endif

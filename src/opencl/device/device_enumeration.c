@@ -23,10 +23,10 @@
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool searched;
-static cl_int search_code;
+static cl_int search_error;
 /* The error because of which OpenCL was not called, or TANDEM_OK. */
 static enum tandem_status refusal;
-static char refusal_text[512];
+static char blocklist_message[512];
 /* The platforms without a usable device. */
 static struct absence absence;
 static uint32_t device_total;
@@ -40,11 +40,11 @@ static bool passing(cl_int code)
 
 /* Records a failure.  A temporary failure is not replaced by a later one, and a
  * platform without devices is not a failure. */
-static void note_failure(cl_int code)
+static void record_failure(cl_int code)
 {
     if (code != CL_SUCCESS && code != CL_DEVICE_NOT_FOUND &&
-        !passing(search_code))
-        search_code = code;
+        !passing(search_error))
+        search_error = code;
 }
 
 /* Returns true if an earlier platform listed this device. */
@@ -76,11 +76,11 @@ static void devices_add(cl_platform_id platform, cl_device_id *ids,
         cl_int code;
         if (is_listed(ids[i]))
             continue;
-        if (describe_device(device, platform, ids[i], &code))
+        if (device_info_query(device, platform, ids[i], &code))
             device_total++;
         else
             absence.unusable++;
-        note_failure(code);
+        record_failure(code);
     }
 }
 
@@ -90,13 +90,14 @@ static void platform_search(cl_platform_id platform)
     const uint32_t before = device_total;
     cl_uint count = 0;
     char name[128];
-    cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, ids,
-                                 &count);
-    note_failure(code);
+    cl_int code =
+        clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, ids, &count);
+    record_failure(code);
     if (code == CL_SUCCESS)
         devices_add(platform, ids, count < MAX_DEVICES ? count : MAX_DEVICES);
     if (device_total == before)
-        absence_add(&absence, name_get(platform, name, sizeof(name)));
+        no_device_diagnosis_add_platform(
+            &absence, name_get(platform, name, sizeof(name)));
 }
 
 static int rank_of(const struct platform_device *device)
@@ -122,8 +123,8 @@ static void order_devices(void)
 /* Returns true if both devices are the same hardware on different platforms.
  * Devices of one platform are never duplicates, because a driver may list the
  * parts of one card separately.  All CPU devices are the host processor. */
-static bool twins(const struct platform_device *a,
-                  const struct platform_device *b)
+static bool are_duplicates(const struct platform_device *a,
+                           const struct platform_device *b)
 {
     static const uint8_t unknown[16];
     if (a->platform == b->platform || a->info.kind != b->info.kind)
@@ -142,7 +143,7 @@ static void mark_duplicates(void)
     for (uint32_t i = 0; i < device_total; i++) {
         devices[i].info.duplicate_of = -1;
         for (uint32_t j = 0; j < i; j++)
-            if (twins(&devices[i], &devices[j])) {
+            if (are_duplicates(&devices[i], &devices[j])) {
                 devices[i].info.duplicate_of = (int32_t)j;
                 break;
             }
@@ -155,11 +156,12 @@ static void search(void)
     cl_uint count = 0;
     refusal = driver_blocklist_check();
     if (refusal != TANDEM_OK) {
-        snprintf(refusal_text, sizeof(refusal_text), "%s", message_get());
+        snprintf(blocklist_message, sizeof(blocklist_message), "%s",
+                 message_get());
         return;
     }
-    search_code = clGetPlatformIDs(MAX_PLATFORMS, platforms, &count);
-    if (search_code != CL_SUCCESS)
+    search_error = clGetPlatformIDs(MAX_PLATFORMS, platforms, &count);
+    if (search_error != CL_SUCCESS)
         return;
     if (count > MAX_PLATFORMS)
         count = MAX_PLATFORMS;
@@ -168,7 +170,7 @@ static void search(void)
     for (cl_uint i = 0; i < count; i++)
         platform_search(platforms[i]);
     if (device_total != 0)
-        search_code = CL_SUCCESS;
+        search_error = CL_SUCCESS;
     order_devices();
     mark_duplicates();
 }
@@ -176,40 +178,42 @@ static void search(void)
 static enum tandem_status no_device(void)
 {
     if (refusal != TANDEM_OK)
-        return last_error_set(refusal, "%s", refusal_text);
-    if (search_code == CL_PLATFORM_NOT_FOUND_KHR)
-        return absence_of_platforms();
-    if (passing(search_code))
+        return last_error_set(refusal, "%s", blocklist_message);
+    if (search_error == CL_PLATFORM_NOT_FOUND_KHR)
+        return no_platform_report();
+    if (passing(search_error))
         return last_error_set(TANDEM_OUT_OF_MEMORY,
-                           "an OpenCL driver has no memory to list its "
-                           "devices (%d): try again later",
-                           search_code);
-    if (search_code != CL_SUCCESS)
-        return last_error_set(TANDEM_NO_DEVICE,
-                           "an OpenCL driver (of %s) failed with %d when it "
-                           "was asked for its devices; check its installation",
-                           absence.names, search_code);
-    return absence_of_devices(&absence);
+                              "an OpenCL driver has no memory to list its "
+                              "devices (%d): try again later",
+                              search_error);
+    if (search_error != CL_SUCCESS)
+        return last_error_set(
+            TANDEM_NO_DEVICE,
+            "an OpenCL driver (of %s) failed with %d when it "
+            "was asked for its devices; check its installation",
+            absence.names, search_error);
+    return no_device_report(&absence);
 }
 
-enum tandem_status platform_count(uint32_t *out_count)
+enum tandem_status opencl_device_count(uint32_t *out_count)
 {
     *out_count = 0;
     if (!atomic_load(&searched)) {
         fork_detection_start();
         /* In a forked process, the mutex may be held by a thread that does not
          * exist here. */
-        if (device_forked())
-            return last_error_set(TANDEM_DEVICE_LOST,
-                               "this process was forked while another thread "
-                               "of its parent started OpenCL: it does not "
-                               "work here");
+        if (fork_detected())
+            return last_error_set(
+                TANDEM_DEVICE_LOST,
+                "this process was forked while another thread "
+                "of its parent started OpenCL: it does not "
+                "work here");
         pthread_mutex_lock(&mutex);
         if (!atomic_load(&searched)) {
             search();
             /* The next call searches again, because the failure is temporary.
              */
-            if (refusal == TANDEM_OUT_OF_MEMORY || passing(search_code)) {
+            if (refusal == TANDEM_OUT_OF_MEMORY || passing(search_error)) {
                 enum tandem_status status = no_device();
                 pthread_mutex_unlock(&mutex);
                 return status;
@@ -222,14 +226,14 @@ enum tandem_status platform_count(uint32_t *out_count)
     return *out_count != 0 ? TANDEM_OK : no_device();
 }
 
-struct platform_device *platform_at(uint32_t index)
+struct platform_device *opencl_device_get(uint32_t index)
 {
     uint32_t count;
-    if (platform_count(&count) != TANDEM_OK)
+    if (opencl_device_count(&count) != TANDEM_OK)
         return NULL;
     if (index < count)
         return &devices[index];
     last_error_set(TANDEM_NO_DEVICE, "there is no OpenCL device %u: %s has %u",
-                index, "this machine", count);
+                   index, "this machine", count);
     return NULL;
 }

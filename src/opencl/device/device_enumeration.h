@@ -18,14 +18,14 @@ struct platform_device {
     struct tandem_device_info info;
     char version[128]; /* version text of the platform */
     bool nvidia;
-    uint32_t quirks; /* set of enum quirk */
-    bool subgroups; /* a GPU with cl_intel_subgroups */
-    bool unified; /* reports CL_DEVICE_HOST_UNIFIED_MEMORY */
+    uint32_t quirks;     /* set of enum quirk */
+    bool subgroups;      /* a GPU with cl_intel_subgroups */
+    bool unified;        /* reports CL_DEVICE_HOST_UNIFIED_MEMORY */
     bool correct_divide; /* f32 division is correctly rounded */
     bool has_device_scope_visibility; /* see struct request in plan.h */
-    bool tensor_cores; /* NVIDIA tensor cores with TF32 */
-    bool tf32_to_even; /* the PTX instruction cvt.rn.tf32 exists */
-    bool wgmma; /* has wgmma: compute capability 9.0 only */
+    bool tensor_cores;                /* NVIDIA tensor cores with TF32 */
+    bool tf32_to_even;    /* the PTX instruction cvt.rn.tf32 exists */
+    bool wgmma;           /* has wgmma: compute capability 9.0 only */
     uint32_t group_limit; /* maximum work-items on a group's first axis */
     /* The context of all opens, and their number, guarded by a mutex of
      * device_lifecycle.c. */
@@ -35,9 +35,9 @@ struct platform_device {
 
 /* Sets the number of devices.  Without any device, returns an error, usually
  * NO_DEVICE, with a message that tells the user what to install. */
-enum tandem_status platform_count(uint32_t *out_count);
+enum tandem_status opencl_device_count(uint32_t *out_count);
 /* Returns device `index`, or NULL with an error message if it does not exist.
  */
-struct platform_device *platform_at(uint32_t index);
+struct platform_device *opencl_device_get(uint32_t index);
 
 #endif

@@ -47,10 +47,9 @@ static void text(struct asked *asked, cl_device_info what, char *out,
         length == 0)
         return;
     char *whole = calloc(1, length + 1);
-    if (answered(asked, whole != NULL
-                            ? clGetDeviceInfo(asked->id, what, length, whole,
-                                              NULL)
-                            : CL_OUT_OF_HOST_MEMORY))
+    if (answered(asked, whole != NULL ? clGetDeviceInfo(asked->id, what, length,
+                                                        whole, NULL)
+                                      : CL_OUT_OF_HOST_MEMORY))
         snprintf(out, bytes, "%s", whole + strspn(whole, " "));
     free(whole);
 }
@@ -92,8 +91,7 @@ static bool listed(const char *list, const char *name)
     return false;
 }
 
-static void describe_extensions(struct tandem_device_info *info,
-                                const char *all)
+static void query_extensions(struct tandem_device_info *info, const char *all)
 {
     size_t used = 0;
     for (size_t i = 0; i < sizeof(notable) / sizeof(notable[0]); i++)
@@ -103,8 +101,8 @@ static void describe_extensions(struct tandem_device_info *info,
                                     used != 0 ? " " : "", notable[i]);
 }
 
-static void describe_pci(struct tandem_device_info *info, cl_device_id id,
-                         const char *extensions)
+static void query_pci(struct tandem_device_info *info, cl_device_id id,
+                      const char *extensions)
 {
     struct {
         cl_uint domain, bus, device, function;
@@ -143,7 +141,7 @@ static void describe_pci(struct tandem_device_info *info, cl_device_id id,
     }
 }
 
-static uint32_t describe_kind(struct asked *asked)
+static uint32_t query_kind(struct asked *asked)
 {
     cl_device_type type = (cl_device_type)number(asked, CL_DEVICE_TYPE);
     if ((type & CL_DEVICE_TYPE_GPU) != 0)
@@ -152,7 +150,7 @@ static uint32_t describe_kind(struct asked *asked)
                                             : TANDEM_DEVICE_ACCELERATOR;
 }
 
-static void describe_limits(struct platform_device *out, struct asked *asked)
+static void query_limits(struct platform_device *out, struct asked *asked)
 {
     struct tandem_device_info *info = &out->info;
     size_t sizes[8] = {0};
@@ -180,16 +178,16 @@ static uint32_t compute_capability(const struct platform_device *device,
 {
     if (!device->nvidia || !listed(extensions, "cl_nv_device_attribute_query"))
         return 0;
-    return (uint32_t)(10 * number_if(device->id,
-                                     DEVICE_COMPUTE_CAPABILITY_MAJOR_NV) +
-                      number_if(device->id,
-                                DEVICE_COMPUTE_CAPABILITY_MINOR_NV));
+    return (
+        uint32_t)(10 * number_if(device->id,
+                                 DEVICE_COMPUTE_CAPABILITY_MAJOR_NV) +
+                  number_if(device->id, DEVICE_COMPUTE_CAPABILITY_MINOR_NV));
 }
 
 /* PTX orders the writes of different groups from compute capability 7.0 on.
  * Tensor cores take TF32 from 8.0 on. The instruction cvt rounds to TF32, to
  * the nearest and ties to even, from 9.0 on. Only 9.0 has wgmma. */
-static void describe_nvidia(struct platform_device *out, uint32_t capability)
+static void query_nvidia(struct platform_device *out, uint32_t capability)
 {
     out->has_device_scope_visibility = capability >= 70;
     out->tensor_cores = capability >= 80;
@@ -209,7 +207,7 @@ static bool usable(struct asked *asked)
            major * 100 + minor >= 102;
 }
 
-static void describe_texts(struct platform_device *out, struct asked *asked)
+static void query_texts(struct platform_device *out, struct asked *asked)
 {
     struct tandem_device_info *info = &out->info;
     text(asked, CL_DEVICE_NAME, info->name, sizeof(info->name));
@@ -222,8 +220,8 @@ static void describe_texts(struct platform_device *out, struct asked *asked)
                   sizeof(out->version));
 }
 
-bool describe_device(struct platform_device *out, cl_platform_id platform,
-                     cl_device_id id, cl_int *out_code)
+bool device_info_query(struct platform_device *out, cl_platform_id platform,
+                       cl_device_id id, cl_int *out_code)
 {
     static char extensions[16384]; /* guarded by device_enumeration.c's mutex */
     struct tandem_device_info *info = &out->info;
@@ -236,18 +234,18 @@ bool describe_device(struct platform_device *out, cl_platform_id platform,
     out->platform = platform;
     out->id = id;
     info->struct_size = sizeof(*info);
-    info->kind = describe_kind(&asked);
-    describe_texts(out, &asked);
+    info->kind = query_kind(&asked);
+    query_texts(out, &asked);
     text(&asked, CL_DEVICE_EXTENSIONS, extensions, sizeof(extensions));
-    describe_extensions(info, extensions);
-    describe_pci(info, id, extensions);
-    describe_limits(out, &asked);
+    query_extensions(info, extensions);
+    query_pci(info, id, extensions);
+    query_limits(out, &asked);
     if (listed(extensions, "cl_khr_device_uuid"))
         clGetDeviceInfo(id, DEVICE_UUID_KHR, sizeof(info->uuid), info->uuid,
                         NULL);
     out->nvidia = strstr(info->platform, "NVIDIA") != NULL;
     uint32_t capability = compute_capability(out, extensions);
-    describe_nvidia(out, capability);
+    query_nvidia(out, capability);
     out->quirks = quirks_find(info, capability);
     out->subgroups = listed(extensions, "cl_intel_subgroups") &&
                      info->kind == TANDEM_DEVICE_GPU;

@@ -9,7 +9,7 @@
 /* Fills `out` except info.duplicate_of.  Returns false if the device is not
  * available, has no compiler, is older than OpenCL 1.2 or is big-endian, or if
  * a query failed; out_code is the code of the first failed query. */
-bool describe_device(struct platform_device *out, cl_platform_id platform,
-                     cl_device_id id, cl_int *out_code);
+bool device_info_query(struct platform_device *out, cl_platform_id platform,
+                       cl_device_id id, cl_int *out_code);
 
 #endif

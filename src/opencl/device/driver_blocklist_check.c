@@ -44,7 +44,7 @@ static enum tandem_status refuse(const struct driver_record *record)
 static enum tandem_status out_of_memory(void)
 {
     return last_error_set(TANDEM_OUT_OF_MEMORY,
-                       "no memory to list the OpenCL drivers");
+                          "no memory to list the OpenCL drivers");
 }
 
 /* Refuses to use OpenCL if PoCL is installed and the environment makes PoCL

@@ -68,14 +68,14 @@ void wait_grows(struct tandem_stream *stream, uint64_t bytes)
 bool wait_busy(struct tandem_device *device)
 {
     return atomic_load_explicit(&device->waits, memory_order_relaxed) ==
-           WAITS_BUSY;
+           DRIVER_WAIT_SPINNING;
 }
 
 void wait_watch(struct tandem_device *device, struct wait_watch *out_watch)
 {
     out_watch->wall_ns = 0;
     if (atomic_load_explicit(&device->waits, memory_order_relaxed) !=
-        WAITS_UNKNOWN)
+        DRIVER_WAIT_UNKNOWN)
         return;
     out_watch->wall_ns = clock_now(CLOCK_MONOTONIC);
     out_watch->busy_ns = clock_now(CLOCK_THREAD_CPUTIME_ID);
@@ -90,7 +90,8 @@ void wait_watched(struct tandem_device *device, const struct wait_watch *watch)
         return;
     uint64_t busy_ns = clock_now(CLOCK_THREAD_CPUTIME_ID) - watch->busy_ns;
     bool busy = busy_ns > wall_ns / BUSY_SHARE;
-    atomic_store(&device->waits, busy ? WAITS_BUSY : DRIVER_WAIT_BLOCKING);
+    atomic_store(&device->waits,
+                 busy ? DRIVER_WAIT_SPINNING : DRIVER_WAIT_BLOCKING);
     device_log(device, TANDEM_LOG_DEBUG,
                "the driver was busy for %llu of %llu us in a wait: %s",
                (unsigned long long)busy_ns / 1000,

@@ -46,12 +46,13 @@ static void place_explain(const char *place, char *out_why, size_t bytes)
     else if (S_ISDIR(status.st_mode))
         snprintf(out_why, bytes, "there is no .icd file in it");
     else
-        snprintf(out_why, bytes, "it is no directory and no .icd file, and as "
-                                 "a library it offers no platform");
+        snprintf(out_why, bytes,
+                 "it is no directory and no .icd file, and as "
+                 "a library it offers no platform");
     icd_list_finish(&useless);
 }
 
-enum tandem_status absence_of_platforms(void)
+enum tandem_status no_platform_report(void)
 {
     const char *variable, *place = icd_place(&variable);
     const uint32_t count = files_count();
@@ -83,7 +84,8 @@ enum tandem_status absence_of_platforms(void)
 
 /* ---- no device ---------------------------------------------------------- */
 
-void absence_add(struct absence *absence, const char *platform)
+void no_device_diagnosis_add_platform(struct absence *absence,
+                                      const char *platform)
 {
     const size_t length = strlen(absence->names);
 
@@ -93,7 +95,7 @@ void absence_add(struct absence *absence, const char *platform)
     absence->rusticl |= strstr(platform, "rusticl") != NULL;
 }
 
-enum tandem_status absence_of_devices(const struct absence *absence)
+enum tandem_status no_device_report(const struct absence *absence)
 {
     const bool disabled =
         absence->rusticl && environment_get("RUSTICL_ENABLE") == NULL;

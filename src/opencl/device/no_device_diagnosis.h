@@ -13,20 +13,21 @@
 
 /* The platforms that list no usable device. */
 struct absence {
-    char names[200]; /* separated by commas */
+    char names[200];    /* separated by commas */
     bool pocl, rusticl; /* set if the names include PoCL or rusticl */
-    uint32_t unusable; /* number of listed devices that cannot be used */
+    uint32_t unusable;  /* number of listed devices that cannot be used */
 };
 
 /* Adds a platform, given its name. */
-void absence_add(struct absence *absence, const char *platform);
+void no_device_diagnosis_add_platform(struct absence *absence,
+                                      const char *platform);
 
 /* Sets the message for a loader that found no platform, because no driver is
  * installed or none works.  Returns NO_DEVICE. */
-enum tandem_status absence_of_platforms(void);
+enum tandem_status no_platform_report(void);
 
 /* Sets the message for platforms without a usable device.  Returns NO_DEVICE.
  */
-enum tandem_status absence_of_devices(const struct absence *absence);
+enum tandem_status no_device_report(const struct absence *absence);
 
 #endif

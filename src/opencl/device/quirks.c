@@ -100,9 +100,9 @@ uint32_t quirks_find(struct tandem_device_info *info,
             continue;
         found |= (uint32_t)row->quirk;
         if (used < sizeof(info->quirks))
-            used += (size_t)snprintf(
-                info->quirks + used, sizeof(info->quirks) - used, "%s%s (%s)",
-                separator, row->behaviour, row->source);
+            used += (size_t)snprintf(info->quirks + used,
+                                     sizeof(info->quirks) - used, "%s%s (%s)",
+                                     separator, row->behaviour, row->source);
     }
     return found;
 }

@@ -5,32 +5,32 @@
 #include <jansson.h>
 #include <stdio.h>
 
-static bool strings_alone(json_t *root)
+static bool is_object_of_strings(json_t *root)
 {
     const char *key;
     json_t *value;
-    if (!json_is_object(root) || json_object_size(root) > SECTION_PAIRS)
+    if (!json_is_object(root) || json_object_size(root) > MAX_TUNING_PAIRS)
         return false;
-    json_object_foreach(root, key, value)
+    json_object_foreach (root, key, value)
         if (!json_is_string(value))
             return false;
     return true;
 }
 
-bool section_read(const char *text, section_fn take, void *user,
-                  char *out_wrong, size_t wrong_bytes)
+bool tuning_section_read(const char *text, tuning_section_fn take, void *user,
+                         char *out_wrong, size_t wrong_bytes)
 {
     json_error_t error;
     const char *key;
     json_t *value;
     unsigned bad = 0;
     json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-    if (!strings_alone(root)) {
+    if (!is_object_of_strings(root)) {
         snprintf(out_wrong, wrong_bytes, "it is not an object of strings");
         json_decref(root);
         return false;
     }
-    json_object_foreach(root, key, value)
+    json_object_foreach (root, key, value)
         if (!take(user, key, json_string_value(value)) && bad++ == 0)
             snprintf(out_wrong, wrong_bytes, "\"%.64s\": \"%.80s\"", key,
                      json_string_value(value));

@@ -8,15 +8,16 @@
 #include <stddef.h>
 
 /* Maximum number of pairs.  A longer section is rejected as a whole. */
-#define SECTION_PAIRS 4096u
+#define MAX_TUNING_PAIRS 4096u
 
 /* Receives one pair.  Returns false if the value is invalid. */
-typedef bool (*section_fn)(void *user, const char *key, const char *value);
+typedef bool (*tuning_section_fn)(void *user, const char *key,
+                                  const char *value);
 
 /* Calls `take` for each pair.  Returns false and describes the problem in
  * out_wrong if the text is not an object of strings, before any call, or if
  * `take` rejects values; out_wrong names the first of them. */
-bool section_read(const char *text, section_fn take, void *user,
-                  char *out_wrong, size_t wrong_bytes);
+bool tuning_section_read(const char *text, tuning_section_fn take, void *user,
+                         char *out_wrong, size_t wrong_bytes);
 
 #endif

@@ -68,7 +68,7 @@ bool clblast_reads(struct tandem_device *device,
 
 uint64_t clblast_key(const struct tandem_gemm *gemm)
 {
-    return gemm->batch > 1 ? GEMM_BATCHED_KEY : GEMM_KEY;
+    return gemm->batch > 1 ? CLBLAST_BATCHED_KEY : CLBLAST_KEY;
 }
 
 /* CLBlast fills its list of tuned parameters at the process's first call, and
@@ -142,7 +142,7 @@ enum tandem_status clblast_warm(struct tandem_device *device, bool batched)
         clReleaseMemObject(memory);
     if (queue != NULL)
         clReleaseCommandQueue(queue);
-    cache_turn_end(turn);
+    compile_lock_release(turn);
     return status;
 }
 
@@ -277,7 +277,8 @@ enum tandem_status clblast_product(struct tandem_stream *stream,
     if (status != TANDEM_OK)
         return status;
     /* CLBlast compiles at a product's first call. */
-    bool cold = program_ready(stream->device, clblast_key(gemm)) != TANDEM_OK;
+    bool cold =
+        kernel_variant_query(stream->device, clblast_key(gemm)) != TANDEM_OK;
     struct shelter host;
     bool waited;
     int turn = -1;
@@ -287,12 +288,12 @@ enum tandem_status clblast_product(struct tandem_stream *stream,
         clblast_overrides_self_test(stream->device, gemm->batch > 1);
     }
     status = slabs_multiply(stream, gemm, product);
-    cache_turn_end(turn);
+    compile_lock_release(turn);
     if (cold)
         shelter_leave(&host);
     for (uint32_t i = 0; i < 3; i++)
         stream_used(stream, buffers[i], i == 2);
     if (status == TANDEM_OK && cold)
-        program_mark_ready(stream->device, clblast_key(gemm));
+        kernel_variant_mark_ready(stream->device, clblast_key(gemm));
     return status;
 }

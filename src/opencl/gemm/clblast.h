@@ -19,7 +19,7 @@ void clblast_begin(cl_command_queue *queue);
  * imported memory may lie anywhere. */
 bool clblast_reads(struct tandem_device *device,
                    const struct tandem_gemm *gemm);
-/* GEMM_KEY or GEMM_BATCHED_KEY: what CLBlast compiles for gemm. */
+/* CLBLAST_KEY or CLBLAST_BATCHED_KEY: what CLBlast compiles for gemm. */
 uint64_t clblast_key(const struct tandem_gemm *gemm);
 /* Enqueues alpha a b + beta c; nothing of gemm is empty, and it is one of
  * product_by_clblast's. */

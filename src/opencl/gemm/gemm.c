@@ -97,10 +97,10 @@ static enum tandem_status way_prepare(struct tandem_device *device,
 {
     enum tandem_status status = TANDEM_OK;
     if (way->clblast)
-        status = program_prepare(device, clblast_key(gemm));
+        status = kernel_variant_prepare(device, clblast_key(gemm));
     for (uint32_t i = 0; i < way->plan.steps && status == TANDEM_OK; i++)
         if (key_compiles(way->plan.step[i].key))
-            status = program_prepare(device, way->plan.step[i].key);
+            status = kernel_variant_prepare(device, way->plan.step[i].key);
     return status;
 }
 
@@ -122,10 +122,10 @@ static enum tandem_status way_ready(struct tandem_device *device,
 {
     enum tandem_status status = TANDEM_OK;
     if (way->clblast)
-        status = program_ready(device, clblast_key(gemm));
+        status = kernel_variant_query(device, clblast_key(gemm));
     for (uint32_t i = 0; i < way->plan.steps && status == TANDEM_OK; i++)
         if (key_compiles(way->plan.step[i].key))
-            status = program_ready(device, way->plan.step[i].key);
+            status = kernel_variant_query(device, way->plan.step[i].key);
     return status;
 }
 

@@ -110,7 +110,7 @@ static enum tandem_status block_touch(struct tandem_device *device, cl_mem mem,
     if (*out_code != CL_SUCCESS)
         return TANDEM_OK;
     return deferred_release_wait_mem(device, device->utility, mem, event,
-                                     device_limit(device), out_code);
+                                     device_timeout_ns(device), out_code);
 }
 
 /* asked: the bytes that the caller asked for, of a block of as many or more. */

@@ -182,7 +182,8 @@ enum tandem_status deferred_release_wait(struct tandem_device *device,
     code = clFlush(queue);
     enum tandem_status status =
         code == CL_SUCCESS
-            ? wait_event(device, event, device_limit(device), &command_code)
+            ? wait_event(device, event, device_timeout_ns(device),
+                         &command_code)
             : status_from_cl(device, code, "clFlush");
     clReleaseEvent(event);
     if (status == TANDEM_OK)
@@ -191,11 +192,12 @@ enum tandem_status deferred_release_wait(struct tandem_device *device,
         return status;
     *out_deferred = true;
     queue_add(queue, release, user);
-    return last_error_set(TANDEM_FAILED,
-                       "a command has not completed after %llu ms: if it only "
-                       "needs more time, open the device with a larger "
-                       "blocking_timeout_ms",
-                       (unsigned long long)device->stuck_ns / 1000000u);
+    return last_error_set(
+        TANDEM_FAILED,
+        "a command has not completed after %llu ms: if it only "
+        "needs more time, open the device with a larger "
+        "blocking_timeout_ms",
+        (unsigned long long)device->blocking_timeout_ns / 1000000u);
 }
 
 static void entry_release(struct deferred_release *entry)
@@ -228,7 +230,7 @@ static void restore(struct deferred_release *list)
 static bool queue_is_idle(const struct deferred_release *entry)
 {
     return entry->queue == NULL ||
-           device_drained(entry->queue, IDLE_QUERY_NS) == TANDEM_OK;
+           command_queue_drain(entry->queue, IDLE_QUERY_NS) == TANDEM_OK;
 }
 
 /* Handles the entries with a `release` function, which wait only for their own

@@ -37,7 +37,7 @@ static void pinned_release(struct tandem_device *device, struct pinned *pinned)
         clEnqueueUnmapMemObject(pinned->queue, pinned->mem, pinned->mapped, 0,
                                 NULL, &event) == CL_SUCCESS &&
         deferred_release_wait_mem(device, pinned->queue, pinned->mem, event,
-                                  device_limit(device),
+                                  device_timeout_ns(device),
                                   &code) == TANDEM_NOT_READY)
         pinned_forget(pinned);
     if (pinned->mem != NULL)

@@ -26,8 +26,8 @@ static uint64_t now_ns(void)
 
 static bool overdue(const struct tandem_device *device, uint64_t since_ns)
 {
-    return since_ns != 0 && device->stuck_ns != 0 &&
-           now_ns() - since_ns >= device->stuck_ns;
+    return since_ns != 0 && device->blocking_timeout_ns != 0 &&
+           now_ns() - since_ns >= device->blocking_timeout_ns;
 }
 
 /* ---- jobs; the mutex is held ---- */
@@ -67,7 +67,7 @@ static void job_add(struct programs *programs, struct variant *variant,
         programs->last_job = variant;
 }
 
-void compile_begin(struct variant *variant, uint64_t since_ns)
+void build_mark_running(struct variant *variant, uint64_t since_ns)
 {
     variant->state = BUILD_RUNNING;
     variant->since_ns = since_ns;
@@ -86,13 +86,13 @@ static struct variant *job_take(struct programs *programs,
         pthread_cond_wait(&programs->changed, &programs->mutex);
     if (job != NULL) {
         worker->since_ns = now_ns();
-        compile_begin(job, worker->since_ns);
+        build_mark_running(job, worker->since_ns);
     }
     pthread_mutex_unlock(&programs->mutex);
     return job;
 }
 
-static struct worker *worker_claim(struct programs *programs)
+static struct worker *build_thread_register(struct programs *programs)
 {
     struct worker *worker = programs->workers;
     pthread_mutex_lock(&programs->mutex);
@@ -107,13 +107,13 @@ static void *compile(void *argument)
 {
     struct tandem_device *device = argument;
     struct programs *programs = &device->programs;
-    struct worker *worker = worker_claim(programs);
+    struct worker *worker = build_thread_register(programs);
     struct variant *job;
     while ((job = job_take(programs, worker)) != NULL) {
-        bool gemm = job->key == GEMM_KEY || job->key == GEMM_BATCHED_KEY;
+        bool gemm = job->key == CLBLAST_KEY || job->key == CLBLAST_BATCHED_KEY;
         enum tandem_status status =
-            gemm ? clblast_warm(device, job->key == GEMM_BATCHED_KEY)
-                 : variant_build(device, job, true);
+            gemm ? clblast_warm(device, job->key == CLBLAST_BATCHED_KEY)
+                 : kernel_variant_build(device, job, true);
         kernel_variant_set_result(programs, job, status);
     }
     pthread_mutex_lock(&programs->mutex);
@@ -128,13 +128,12 @@ static void *compile(void *argument)
 
 /* Whether a worker will come to what is queued; the mutex is held.  urgent: it
  * has nothing else to do. */
-static bool worker_there(struct tandem_device *device, bool urgent)
+static bool build_thread_is_available(struct tandem_device *device, bool urgent)
 {
     const struct programs *programs = &device->programs;
     uint32_t idle = programs->worker_count, late = 0;
-    for (uint32_t i = 0; i < WORKERS; i++)
-        if (programs->workers[i].used &&
-            programs->workers[i].since_ns != 0) {
+    for (uint32_t i = 0; i < MAX_BUILD_THREADS; i++)
+        if (programs->workers[i].used && programs->workers[i].since_ns != 0) {
             idle--;
             late += overdue(device, programs->workers[i].since_ns);
         }
@@ -143,30 +142,30 @@ static bool worker_there(struct tandem_device *device, bool urgent)
 
 /* Sees to it that somebody builds; false where there is no thread to be had.
  * The mutex is held. */
-static bool worker_want(struct tandem_device *device, bool urgent)
+static bool build_thread_ensure(struct tandem_device *device, bool urgent)
 {
     struct programs *programs = &device->programs;
     pthread_t thread;
-    if (worker_there(device, urgent))
+    if (build_thread_is_available(device, urgent))
         return true;
-    if (programs->worker_count < WORKERS &&
+    if (programs->worker_count < MAX_BUILD_THREADS &&
         shelter_thread(&thread, "tandem-compile", STACK_BYTES, compile,
                        device)) {
         pthread_detach(thread);
         programs->worker_count++;
     }
-    return worker_there(device, false);
+    return build_thread_is_available(device, false);
 }
 
 /* ---- for prepare, launch and close ---- */
 
-void compile_queue(struct tandem_device *device, struct variant *variant)
+void build_enqueue(struct tandem_device *device, struct variant *variant)
 {
     struct programs *programs = &device->programs;
     pthread_mutex_lock(&programs->mutex);
     /* Without a thread, launch compiles. */
-    if (variant_open(variant) && !programs->stopping &&
-        worker_want(device, false)) {
+    if (kernel_variant_can_build(variant) && !programs->stopping &&
+        build_thread_ensure(device, false)) {
         job_add(programs, variant, false);
         pthread_cond_broadcast(&programs->changed);
     }
@@ -177,72 +176,72 @@ void compile_queue(struct tandem_device *device, struct variant *variant)
 static void wait_change(struct tandem_device *device, uint64_t since_ns)
 {
     struct programs *programs = &device->programs;
-    if (since_ns == 0 || device->stuck_ns == 0) {
+    if (since_ns == 0 || device->blocking_timeout_ns == 0) {
         pthread_cond_wait(&programs->changed, &programs->mutex);
         return;
     }
-    uint64_t until = since_ns + device->stuck_ns;
+    uint64_t until = since_ns + device->blocking_timeout_ns;
     struct timespec deadline = {(time_t)(until / 1000000000u),
                                 (long)(until % 1000000000u)};
     pthread_cond_timedwait(&programs->changed, &programs->mutex, &deadline);
 }
 
-enum tandem_status compile_late(struct tandem_device *device,
-                                const struct variant *variant)
+enum tandem_status build_pending_status(struct tandem_device *device,
+                                        const struct variant *variant)
 {
-    if (variant->state == BUILD_RUNNING &&
-        overdue(device, variant->since_ns))
+    if (variant->state == BUILD_RUNNING && overdue(device, variant->since_ns))
         return last_error_set(
             TANDEM_FAILED,
             "the driver's compiler is still at work on the operator after "
             "%llu ms and may never end: run it on another device, or open "
             "this one with a larger blocking_timeout_ms",
-            (unsigned long long)(device->stuck_ns / 1000000u));
+            (unsigned long long)(device->blocking_timeout_ns / 1000000u));
     /* What waits behind a build that does not end is for another thread. */
     if (variant->state == BUILD_QUEUED)
-        worker_want(device, false);
+        build_thread_ensure(device, false);
     return last_error_set(TANDEM_NOT_READY, "the operator is not compiled yet");
 }
 
-bool compile_wait(struct tandem_device *device, struct variant *variant,
-                  enum tandem_status *out_status)
+bool build_wait(struct tandem_device *device, struct variant *variant,
+                enum tandem_status *out_status)
 {
     struct programs *programs = &device->programs;
     bool begun = variant->state == BUILD_RUNNING;
     if (!begun) {
-        if (!variant_open(variant) && variant->state != BUILD_QUEUED) {
-            *out_status = variant_report(variant);
+        if (!kernel_variant_can_build(variant) &&
+            variant->state != BUILD_QUEUED) {
+            *out_status = build_result(variant);
             return true;
         }
-        if (!worker_want(device, true)) {
+        if (!build_thread_ensure(device, true)) {
             if (programs->worker_count == 0)
                 return false;
-            *out_status = last_error_set(
-                TANDEM_FAILED, "the driver's compiler does not come to an end "
+            *out_status =
+                last_error_set(TANDEM_FAILED,
+                               "the driver's compiler does not come to an end "
                                "in any of %u threads",
-                programs->worker_count);
+                               programs->worker_count);
             return true;
         }
         job_add(programs, variant, true);
         pthread_cond_broadcast(&programs->changed);
     }
-    while ((variant->state == BUILD_QUEUED ||
-            variant->state == BUILD_RUNNING) &&
-           !overdue(device, variant->since_ns)) {
-        wait_change(device, variant->state == BUILD_RUNNING
-                                ? variant->since_ns
-                                : now_ns());
+    while (
+        (variant->state == BUILD_QUEUED || variant->state == BUILD_RUNNING) &&
+        !overdue(device, variant->since_ns)) {
+        wait_change(device, variant->state == BUILD_RUNNING ? variant->since_ns
+                                                            : now_ns());
         /* The worker that was idle may have taken another's job. */
         if (variant->state == BUILD_QUEUED)
-            worker_want(device, true);
+            build_thread_ensure(device, true);
     }
     *out_status = variant->state == BUILD_RUNNING
-                      ? compile_late(device, variant)
-                      : variant_report(variant);
+                      ? build_pending_status(device, variant)
+                      : build_result(variant);
     return true;
 }
 
-void compile_stop(struct tandem_device *device)
+void build_threads_stop(struct tandem_device *device)
 {
     struct programs *programs = &device->programs;
     pthread_mutex_lock(&programs->mutex);
@@ -251,7 +250,7 @@ void compile_stop(struct tandem_device *device)
     for (;;) {
         uint64_t first = 0;
         uint32_t late = 0;
-        for (uint32_t i = 0; i < WORKERS; i++) {
+        for (uint32_t i = 0; i < MAX_BUILD_THREADS; i++) {
             uint64_t since = programs->workers[i].since_ns;
             if (!programs->workers[i].used || since == 0)
                 continue;

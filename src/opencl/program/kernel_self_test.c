@@ -23,7 +23,7 @@
 #define EVEN_LINE 280
 #define ODD_LINE 281
 #define CHUNKS 2
-/* proof_tolerance's. */
+/* kernel_self_test_tolerance's. */
 #define STRICT_TOLERANCE 0x1p-21
 #define PAIR_TOLERANCE 0x1p-20
 #define TF32_TOLERANCE 0x1p-9
@@ -159,9 +159,9 @@ static size_t sums_count(const struct proof *proof)
     return (size_t)(CHUNKS * proof->gemm.m * proof->gemm.n);
 }
 
-static enum tandem_status proof_start(struct proof *proof,
-                                      struct tandem_device *device,
-                                      uint64_t key)
+static enum tandem_status self_test_prepare(struct proof *proof,
+                                            struct tandem_device *device,
+                                            uint64_t key)
 {
     cl_int code = CL_SUCCESS;
     proof->tile = (enum tile_id)KEY_TILE(key);
@@ -194,7 +194,7 @@ static enum tandem_status proof_start(struct proof *proof,
     return status_from_cl(device, code, "clCreateBuffer");
 }
 
-static void proof_end(void *user)
+static void self_test_free(void *user)
 {
     struct proof *proof = user;
     if (proof->kernel != NULL)
@@ -243,7 +243,7 @@ static enum tandem_status step_build_run(struct proof *proof,
     struct variant_text text;
     cl_int code;
     cl_kernel kernel = NULL;
-    variant_describe(&text, step->key, device->hardware);
+    variant_text_make(&text, step->key, device->hardware);
     cl_program program =
         clCreateProgramWithSource(device->context, 1, &text.source, NULL, &code);
     if (code == CL_SUCCESS)
@@ -256,8 +256,8 @@ static enum tandem_status step_build_run(struct proof *proof,
     enum tandem_status status =
         status_from_cl(device, code, "a step before a kernel's proof");
     if (status == TANDEM_OK)
-        status = deferred_release_wait(device, proof->queue, NULL, proof_end,
-                                       proof, out_left);
+        status = deferred_release_wait(device, proof->queue, NULL,
+                                       self_test_free, proof, out_left);
     if (kernel != NULL && !*out_left)
         clReleaseKernel(kernel);
     if (program != NULL && !*out_left)
@@ -266,9 +266,9 @@ static enum tandem_status step_build_run(struct proof *proof,
 }
 
 /* The plan's steps as far as the kernel's, and its sums and marks. */
-static enum tandem_status proof_launch(struct proof *proof,
-                                       struct tandem_device *device,
-                                       uint32_t id, bool *out_left)
+static enum tandem_status self_test_launch(struct proof *proof,
+                                           struct tandem_device *device,
+                                           uint32_t id, bool *out_left)
 {
     size_t bytes =
         (sums_count(proof) + marks_count(proof)) * sizeof(*proof->sums);
@@ -287,8 +287,8 @@ static enum tandem_status proof_launch(struct proof *proof,
             &event);
     status = status_from_cl(device, code, "a kernel's proof");
     return status == TANDEM_OK
-               ? deferred_release_wait(device, proof->queue, event, proof_end,
-                                       proof, out_left)
+               ? deferred_release_wait(device, proof->queue, event,
+                                       self_test_free, proof, out_left)
                : status;
 }
 
@@ -296,7 +296,7 @@ static enum tandem_status proof_launch(struct proof *proof,
 
 /* Tiles are counted down the columns: gemm_common.cl's bands are as wide.  What
  * is not finite is in the first chunk; a row's scale is that of all of them. */
-static bool marks_right(const struct proof *proof)
+static bool nonfinite_flags_are_right(const struct proof *proof)
 {
     uint32_t all = proof->tiles_m * proof->tiles_n;
     for (uint32_t i = 0; i < marks_count(proof); i++) {
@@ -322,7 +322,7 @@ static double sum_at(const struct proof *proof, int64_t i, int64_t j)
     return sum;
 }
 
-double proof_tolerance(enum tile_id tile, enum format format)
+double kernel_self_test_tolerance(enum tile_id tile, enum format format)
 {
     if (tiles[tile].tensor == TENSOR_NONE)
         return STRICT_TOLERANCE;
@@ -333,7 +333,7 @@ double proof_tolerance(enum tile_id tile, enum format format)
 
 static bool element_right(const struct proof *proof, int64_t i, int64_t j)
 {
-    double tolerance = proof_tolerance(proof->tile, proof->format);
+    double tolerance = kernel_self_test_tolerance(proof->tile, proof->format);
     double sum = 0, size = 0;
     for (int64_t k = 0; k < proof->gemm.k; k++) {
         double term = proof->numbers[OPERAND_A][i * proof->gemm.k + k] *
@@ -344,13 +344,13 @@ static bool element_right(const struct proof *proof, int64_t i, int64_t j)
     return fabs(sum_at(proof, i, j) - sum) <= tolerance * size;
 }
 
-static enum tandem_status proof_judge(const struct proof *proof)
+static enum tandem_status self_test_verify(const struct proof *proof)
 {
     const struct tile *tile = &tiles[proof->tile];
     bool pair = pairs(proof);
     int64_t m = pair ? tile->m : proof->gemm.m;
     int64_t n = pair ? tile->n : proof->gemm.n;
-    if (!marks_right(proof))
+    if (!nonfinite_flags_are_right(proof))
         return last_error_set(TANDEM_FAILED, "infinite elements are not found");
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++)
@@ -363,7 +363,7 @@ static enum tandem_status proof_judge(const struct proof *proof)
     return TANDEM_OK;
 }
 
-bool proof_wanted(uint64_t key)
+bool kernel_self_test_is_needed(uint64_t key)
 {
     return KEY_KERNEL(key) == KERNEL_STRICT ||
            KEY_KERNEL(key) == KERNEL_TENSOR || KEY_KERNEL(key) == KERNEL_WGMMA;
@@ -380,13 +380,13 @@ enum tandem_status kernel_self_test_run(struct tandem_device *device,
     enum tandem_status status = status_from_cl(device, code, "clRetainKernel");
     if (status == TANDEM_OK) {
         proof->kernel = kernel;
-        status = proof_start(proof, device, key);
+        status = self_test_prepare(proof, device, key);
     }
     if (status == TANDEM_OK)
-        status = proof_launch(proof, device, KEY_KERNEL(key), &left);
+        status = self_test_launch(proof, device, KEY_KERNEL(key), &left);
     if (status == TANDEM_OK)
-        status = proof_judge(proof);
+        status = self_test_verify(proof);
     if (!left)
-        proof_end(proof);
+        self_test_free(proof);
     return status;
 }

@@ -12,7 +12,7 @@
 struct tandem_device;
 
 /* Whether the variant's kernel needs a proof. */
-bool proof_wanted(uint64_t key);
+bool kernel_self_test_is_needed(uint64_t key);
 /* Runs a product of known numbers, infinite ones among them, packed on the
  * device where the kernel reads packed ones, and compares it with one computed
  * in double; FAILED, with a message, where they differ.  Blocks; any thread. */
@@ -20,6 +20,6 @@ enum tandem_status kernel_self_test_run(struct tandem_device *device,
                                         cl_kernel kernel, uint64_t key);
 /* How far a sum of the tile's may be off, of the sum of its terms'
  * magnitudes. */
-double proof_tolerance(enum tile_id tile, enum format format);
+double kernel_self_test_tolerance(enum tile_id tile, enum format format);
 
 #endif

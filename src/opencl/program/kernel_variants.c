@@ -14,7 +14,7 @@
 
 #define GROUP_LOG2 8u
 /* What failed so often, not for lack of memory, is not built again. */
-#define MOST_FAILURES 3u
+#define MAX_BUILD_FAILURES 3u
 
 static uint32_t first_group_log2(const struct tandem_device *device)
 {
@@ -34,7 +34,7 @@ void programs_start(struct tandem_device *device)
     programs->group_log2 = first_group_log2(device);
 }
 
-bool programs_regrouped(const struct tandem_device *device)
+bool programs_need_smaller_groups(const struct tandem_device *device)
 {
     return device->programs.group_log2 < first_group_log2(device);
 }
@@ -105,14 +105,14 @@ void kernel_variant_set_result(struct programs *programs,
     pthread_mutex_unlock(&programs->mutex);
 }
 
-bool variant_open(const struct variant *variant)
+bool kernel_variant_can_build(const struct variant *variant)
 {
     return variant->state == BUILD_NONE ||
            (variant->state == BUILD_FAILED &&
-            variant->failures < MOST_FAILURES);
+            variant->failures < MAX_BUILD_FAILURES);
 }
 
-enum tandem_status variant_report(const struct variant *variant)
+enum tandem_status build_result(const struct variant *variant)
 {
     if (variant->state == BUILD_DONE)
         return TANDEM_OK;
@@ -124,27 +124,29 @@ enum tandem_status variant_report(const struct variant *variant)
 /* ---- for launch, prepare and ready ---- */
 
 /* Has the variant built, and waits for it. */
-static enum tandem_status variant_want(struct tandem_device *device,
-                                       struct variant *variant)
+static enum tandem_status
+kernel_variant_ensure_built(struct tandem_device *device,
+                            struct variant *variant)
 {
     struct programs *programs = &device->programs;
     enum tandem_status status;
     pthread_mutex_lock(&programs->mutex);
-    bool served = variant->state == BUILD_DONE ||
-                  compile_wait(device, variant, &status);
+    bool served =
+        variant->state == BUILD_DONE || build_wait(device, variant, &status);
     if (variant->state == BUILD_DONE)
         status = TANDEM_OK;
     if (!served)
-        compile_begin(variant, 0);
+        build_mark_running(variant, 0);
     pthread_mutex_unlock(&programs->mutex);
     if (served)
         return status;
-    status = variant_build(device, variant, false);
+    status = kernel_variant_build(device, variant, false);
     kernel_variant_set_result(programs, variant, status);
     return status;
 }
 
-static struct variant *variant_of(struct programs *programs, uint64_t key)
+static struct variant *kernel_variant_get(struct programs *programs,
+                                          uint64_t key)
 {
     pthread_mutex_lock(&programs->mutex);
     struct variant *variant = variant_find(programs, key);
@@ -152,47 +154,49 @@ static struct variant *variant_of(struct programs *programs, uint64_t key)
     return variant;
 }
 
-enum tandem_status program_kernel(struct tandem_device *device,
-                                  const struct step *step,
-                                  cl_kernel *out_kernel)
+enum tandem_status kernel_variant_create_kernel(struct tandem_device *device,
+                                                const struct step *step,
+                                                cl_kernel *out_kernel)
 {
     struct variant_text text;
     cl_int code = CL_SUCCESS;
     *out_kernel = NULL;
-    struct variant *variant = variant_of(&device->programs, step->key);
+    struct variant *variant = kernel_variant_get(&device->programs, step->key);
     if (variant == NULL)
         return TANDEM_OUT_OF_MEMORY;
-    enum tandem_status status = variant_want(device, variant);
+    enum tandem_status status = kernel_variant_ensure_built(device, variant);
     if (status != TANDEM_OK)
         return status;
-    variant_describe(&text, step->key, device->hardware);
+    variant_text_make(&text, step->key, device->hardware);
     *out_kernel = clCreateKernel(variant->program, text.function, &code);
     return status_from_cl(device, code, "clCreateKernel");
 }
 
-enum tandem_status program_prepare(struct tandem_device *device, uint64_t key)
+enum tandem_status kernel_variant_prepare(struct tandem_device *device,
+                                          uint64_t key)
 {
-    struct variant *variant = variant_of(&device->programs, key);
+    struct variant *variant = kernel_variant_get(&device->programs, key);
     if (variant == NULL)
         return TANDEM_OUT_OF_MEMORY;
-    compile_queue(device, variant);
+    build_enqueue(device, variant);
     return TANDEM_OK;
 }
 
-enum tandem_status program_ready(struct tandem_device *device, uint64_t key)
+enum tandem_status kernel_variant_query(struct tandem_device *device,
+                                        uint64_t key)
 {
     struct programs *programs = &device->programs;
     pthread_mutex_lock(&programs->mutex);
     struct variant *variant = variant_find(programs, key);
     enum tandem_status status =
-        variant != NULL ? variant_report(variant) : TANDEM_OUT_OF_MEMORY;
+        variant != NULL ? build_result(variant) : TANDEM_OUT_OF_MEMORY;
     if (status == TANDEM_NOT_READY)
-        status = compile_late(device, variant);
+        status = build_pending_status(device, variant);
     pthread_mutex_unlock(&programs->mutex);
     return status;
 }
 
-void program_mark_ready(struct tandem_device *device, uint64_t key)
+void kernel_variant_mark_ready(struct tandem_device *device, uint64_t key)
 {
     struct programs *programs = &device->programs;
     pthread_mutex_lock(&programs->mutex);

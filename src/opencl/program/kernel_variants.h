@@ -25,7 +25,7 @@ enum build_state {
     BUILD_FAILED = 4
 };
 
-/* One kernel of one program, or (key GEMM_KEY) CLBlast's. */
+/* One kernel of one program, or (key CLBLAST_KEY) CLBlast's. */
 struct variant {
     uint64_t key;
     enum build_state state;
@@ -36,16 +36,16 @@ struct variant {
     struct variant *chain; /* of its bucket */
     struct variant *next_job;
     uint64_t since_ns; /* of BUILD_RUNNING, in a thread of ours */
-    bool listed; /* among the jobs */
+    bool listed;       /* among the jobs */
 };
 
 /* CLBlast's kernels, plain and strided-batched. */
-#define GEMM_KEY ((uint64_t)1 << 60)
-#define GEMM_BATCHED_KEY ((uint64_t)1 << 61)
+#define CLBLAST_KEY ((uint64_t)1 << 60)
+#define CLBLAST_BATCHED_KEY ((uint64_t)1 << 61)
 
 /* Threads that build.  One serves, until it is busy and a launch waits, or its
  * build is overdue. */
-#define WORKERS 8u
+#define MAX_BUILD_THREADS 8u
 struct worker {
     bool used;
     uint64_t since_ns; /* its build began; 0: it has none */
@@ -57,7 +57,7 @@ struct programs {
     struct variant *buckets[VARIANT_BUCKETS];
     struct program *list;
     struct variant *first_job, *last_job;
-    struct worker workers[WORKERS];
+    struct worker workers[MAX_BUILD_THREADS];
     uint32_t worker_count;
     bool stopping;
     bool orphaned; /* the device is closed: the last worker ends it */
@@ -69,28 +69,30 @@ void programs_start(struct tandem_device *device);
 /* Releases all; no worker is left. */
 void programs_finish(struct tandem_device *device);
 /* Whether a kernel wanted smaller groups than the device allows. */
-bool programs_regrouped(const struct tandem_device *device);
+bool programs_need_smaller_groups(const struct tandem_device *device);
 uint64_t programs_count(struct programs *programs);
 
 /* A new kernel of the step's variant, built here or waited for.  NOT_READY:
  * the kernel needs smaller groups than planned: plan anew. */
-enum tandem_status program_kernel(struct tandem_device *device,
-                                  const struct step *step,
-                                  cl_kernel *out_kernel);
+enum tandem_status kernel_variant_create_kernel(struct tandem_device *device,
+                                                const struct step *step,
+                                                cl_kernel *out_kernel);
 /* Queues a build of the key's variant, or of CLBlast's kernels, unless it is
  * done or under way. */
-enum tandem_status program_prepare(struct tandem_device *device, uint64_t key);
+enum tandem_status kernel_variant_prepare(struct tandem_device *device,
+                                          uint64_t key);
 /* OK, NOT_READY, or the status of a failed build. */
-enum tandem_status program_ready(struct tandem_device *device, uint64_t key);
+enum tandem_status kernel_variant_query(struct tandem_device *device,
+                                        uint64_t key);
 /* A product has run: CLBlast's kernels are there. */
-void program_mark_ready(struct tandem_device *device, uint64_t key);
+void kernel_variant_mark_ready(struct tandem_device *device, uint64_t key);
 
 /* ---- program_build.c's ---- */
 
 /* Builds the variant's program; with trial, launches it once on its sample
  * (warmup_call.h).  Locks nothing but for the tables. */
-enum tandem_status variant_build(struct tandem_device *device,
-                                 struct variant *variant, bool trial);
+enum tandem_status kernel_variant_build(struct tandem_device *device,
+                                        struct variant *variant, bool trial);
 /* Releases all programs; no worker is left. */
 void build_finish(struct programs *programs);
 static inline uint32_t log2_floor(uint64_t value)
@@ -101,25 +103,25 @@ static inline uint32_t log2_floor(uint64_t value)
 /* ---- build_threads.c's ---- */
 
 /* Nobody builds it, and it may be tried; the mutex is held. */
-bool variant_open(const struct variant *variant);
+bool kernel_variant_can_build(const struct variant *variant);
 void kernel_variant_set_result(struct programs *programs,
                                struct variant *variant,
                                enum tandem_status status);
-enum tandem_status variant_report(const struct variant *variant);
-void compile_queue(struct tandem_device *device, struct variant *variant);
+enum tandem_status build_result(const struct variant *variant);
+void build_enqueue(struct tandem_device *device, struct variant *variant);
 /* Waits for the variant's build, which is queued if need be; FAILED once it, or
  * all that the threads build, is overdue.  False where there is no
  * thread for it: then the caller builds.  The mutex is held. */
-bool compile_wait(struct tandem_device *device, struct variant *variant,
-                  enum tandem_status *out_status);
+bool build_wait(struct tandem_device *device, struct variant *variant,
+                enum tandem_status *out_status);
 /* FAILED where the variant's build is overdue, else NOT_READY; the mutex is
  * held. */
-enum tandem_status compile_late(struct tandem_device *device,
-                                const struct variant *variant);
+enum tandem_status build_pending_status(struct tandem_device *device,
+                                        const struct variant *variant);
 /* The variant is being built, by a thread of ours since since_ns, or (0) by a
  * caller's; the mutex is held. */
-void compile_begin(struct variant *variant, uint64_t since_ns);
+void build_mark_running(struct variant *variant, uint64_t since_ns);
 /* Begins no more builds, and waits for those under way but the overdue. */
-void compile_stop(struct tandem_device *device);
+void build_threads_stop(struct tandem_device *device);
 
 #endif

@@ -39,14 +39,13 @@ struct program {
 static enum tandem_status build_failed(struct tandem_device *device,
                                        cl_program program,
                                        const struct variant_text *text,
-                                       cl_int code,
-                                       enum tandem_log_level level)
+                                       cl_int code, enum tandem_log_level level)
 {
     char log[4096] = "";
     clGetProgramBuildInfo(program, device->hardware->id, CL_PROGRAM_BUILD_LOG,
                           sizeof(log) - 1, log, NULL);
-    device_log(device, level, "%s (%s) does not build: %.800s",
-               text->file, text->options, log);
+    device_log(device, level, "%s (%s) does not build: %.800s", text->file,
+               text->options, log);
     if (code == CL_OUT_OF_RESOURCES) /* of the compiler, not of a kernel */
         code = CL_BUILD_PROGRAM_FAILURE;
     enum tandem_status status = status_from_cl(device, code, "clBuildProgram");
@@ -55,11 +54,12 @@ static enum tandem_status build_failed(struct tandem_device *device,
     first[strcspn(first, "\n")] = '\0';
     if ((device->hardware->quirks & QUIRK_CACHE_REQUIRED) != 0 &&
         !pocl_cache_is_writable(why, sizeof(why)))
-        return last_error_set(status, "clBuildProgram of %s failed (%d): PoCL "
-                                   "compiles nothing, because %s",
-                           text->file, code, why);
+        return last_error_set(status,
+                              "clBuildProgram of %s failed (%d): PoCL "
+                              "compiles nothing, because %s",
+                              text->file, code, why);
     return last_error_set(status, "clBuildProgram of %s failed (%d): %s",
-                       text->file, code, first);
+                          text->file, code, first);
 }
 
 static enum tandem_status build_attempt(struct tandem_device *device,
@@ -76,8 +76,8 @@ static enum tandem_status build_attempt(struct tandem_device *device,
     code = clBuildProgram(program, 1, &device->hardware->id, text->options,
                           NULL, NULL);
     if (code != CL_SUCCESS) {
-        enum tandem_status status = build_failed(device, program, text, code,
-                                                 level);
+        enum tandem_status status =
+            build_failed(device, program, text, code, level);
         clReleaseProgram(program);
         return status;
     }
@@ -97,10 +97,9 @@ static enum tandem_status build_source(struct tandem_device *device,
     enum tandem_status status = TANDEM_OK;
     uint32_t ms = PAUSE_MS;
     for (uint32_t i = 1; i <= ATTEMPTS; i++, ms *= 4) {
-        status = build_attempt(device, text,
-                               i < ATTEMPTS ? TANDEM_LOG_INFO
-                                            : TANDEM_LOG_ERROR,
-                               out_program);
+        status = build_attempt(
+            device, text, i < ATTEMPTS ? TANDEM_LOG_INFO : TANDEM_LOG_ERROR,
+            out_program);
         if (status != TANDEM_FAILED || i == ATTEMPTS)
             break;
         pause_ms(ms);
@@ -114,9 +113,9 @@ static enum tandem_status build_anew(struct tandem_device *device,
 {
     enum tandem_status status = build_source(device, text, out_program);
     if (status == TANDEM_OK && text->patched)
-        status = patched_build(device, text, out_program);
+        status = sm90a_program_build(device, text, out_program);
     if (status == TANDEM_OK && stores)
-        cache_store(device, text, *out_program);
+        program_cache_store(device, text, *out_program);
     return status;
 }
 
@@ -125,18 +124,19 @@ static enum tandem_status build(struct tandem_device *device,
                                 const struct variant_text *text,
                                 cl_program *out_program)
 {
-    *out_program = cache_load(device, text);
+    *out_program = program_cache_load(device, text);
     if (*out_program != NULL)
         return TANDEM_OK;
     bool waited;
     int turn = compile_lock_acquire(device, &waited);
     enum tandem_status status = TANDEM_OK;
     if (waited)
-        *out_program = cache_load(device, text);
+        *out_program = program_cache_load(device, text);
     if (*out_program == NULL)
-        status = build_anew(device, text, cache_turn_stores(device, turn),
-                            out_program);
-    cache_turn_end(turn);
+        status =
+            build_anew(device, text, compile_lock_permits_binary(device, turn),
+                       out_program);
+    compile_lock_release(turn);
     return status;
 }
 
@@ -216,10 +216,11 @@ static enum tandem_status check_local_memory(struct tandem_device *device,
     if (bytes <= most ||
         (device->hardware->quirks & QUIRK_LOCAL_MEMORY_UNDERREPORTED) != 0)
         return TANDEM_OK;
-    return last_error_set(TANDEM_FAILED,
-                       "a kernel needs %llu bytes of local memory; there are "
-                       "%llu",
-                       (unsigned long long)bytes, (unsigned long long)most);
+    return last_error_set(
+        TANDEM_FAILED,
+        "a kernel needs %llu bytes of local memory; there are "
+        "%llu",
+        (unsigned long long)bytes, (unsigned long long)most);
 }
 
 /* The kernel, not the device, knows how large its groups may be. */
@@ -239,8 +240,8 @@ static enum tandem_status check_group(struct tandem_device *device,
         return check_local_memory(device, kernel);
     if (KEY_GROUP_LOG2(key) == 0 || key_tiled(key))
         return last_error_set(TANDEM_FAILED,
-                           "a kernel runs in groups of %zu, not of %u", most,
-                           1u << KEY_GROUP_LOG2(key));
+                              "a kernel runs in groups of %zu, not of %u", most,
+                              1u << KEY_GROUP_LOG2(key));
     struct programs *programs = &device->programs;
     uint32_t log2 = most != 0 ? log2_floor(most) : KEY_GROUP_LOG2(key) - 1;
     pthread_mutex_lock(&programs->mutex);
@@ -248,20 +249,20 @@ static enum tandem_status check_group(struct tandem_device *device,
         programs->group_log2 = log2;
     pthread_mutex_unlock(&programs->mutex);
     return last_error_set(TANDEM_NOT_READY, "a kernel needs groups of %u",
-                       1u << log2);
+                          1u << log2);
 }
 
 /* So that nothing is left to compile.  A kernel that was proved has run. */
 static enum tandem_status warmup_launch(struct tandem_device *device,
-                                       cl_kernel kernel, uint64_t key)
+                                        cl_kernel kernel, uint64_t key)
 {
     struct sample *sample = malloc(sizeof(*sample));
     cl_int code = CL_SUCCESS;
     if (sample == NULL)
         return last_error_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
     if (warmup_call_make(sample, key, device->hardware))
-        code = warmup_run(device->context, device->hardware->id, kernel,
-                          sample);
+        code = warmup_launch_run(device->context, device->hardware->id, kernel,
+                                 sample);
     free(sample);
     return status_from_cl(device, code, "a kernel's trial launch");
 }
@@ -272,7 +273,7 @@ static enum tandem_status build_sheltered(struct tandem_device *device,
     struct variant_text text;
     cl_int code = CL_SUCCESS;
     cl_program program;
-    variant_describe(&text, variant->key, device->hardware);
+    variant_text_make(&text, variant->key, device->hardware);
     enum tandem_status status = program_get(device, &text, &program);
     if (status != TANDEM_OK)
         return status;
@@ -280,7 +281,8 @@ static enum tandem_status build_sheltered(struct tandem_device *device,
     if (code != CL_SUCCESS)
         return status_from_cl(device, code, "clCreateKernel");
     status = check_group(device, kernel, variant->key);
-    bool proved = status == TANDEM_OK && proof_wanted(variant->key);
+    bool proved =
+        status == TANDEM_OK && kernel_self_test_is_needed(variant->key);
     if (proved)
         status = kernel_self_test_run(device, kernel, variant->key);
     if (status == TANDEM_OK && trial && !proved)
@@ -291,8 +293,8 @@ static enum tandem_status build_sheltered(struct tandem_device *device,
     return status;
 }
 
-enum tandem_status variant_build(struct tandem_device *device,
-                                 struct variant *variant, bool trial)
+enum tandem_status kernel_variant_build(struct tandem_device *device,
+                                        struct variant *variant, bool trial)
 {
     struct shelter host;
     thread_state_guard_enter(&host);

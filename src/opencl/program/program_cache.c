@@ -38,13 +38,13 @@
  * options, the numbers and line ends. */
 #define KEY_BYTES (6u * 128u + VARIANT_OPTION_BYTES + 256u)
 
-void cache_start(struct cache *cache)
+void program_cache_init(struct cache *cache)
 {
     *cache = (struct cache){.directory = -1,
                             .system = -1,
                             .system_path = strdup(STATEDIR),
-                            .limit_bytes = CACHE_CAP_BYTES,
-                            .turn_ms = CACHE_TURN_MS};
+                            .limit_bytes = DEFAULT_CACHE_LIMIT_BYTES,
+                            .turn_ms = DEFAULT_COMPILE_LOCK_TIMEOUT_MS};
 }
 
 static void own_open(struct tandem_device *device)
@@ -74,7 +74,7 @@ static void system_open(struct tandem_device *device)
                    cache->system_path, why);
 }
 
-void cache_open(struct tandem_device *device)
+void program_cache_open(struct tandem_device *device)
 {
     struct cache *cache = &device->cache;
     const struct platform_device *hardware = device->hardware;
@@ -88,7 +88,7 @@ void cache_open(struct tandem_device *device)
         system_open(device);
 }
 
-void cache_close(struct tandem_device *device)
+void program_cache_close(struct tandem_device *device)
 {
     struct cache *cache = &device->cache;
     if (cache->directory >= 0)
@@ -109,7 +109,7 @@ static bool key_make(char out[KEY_BYTES], const struct tandem_device *device,
     uint64_t source = cache_hash(CACHE_HASH_SEED, text->source);
     int length = snprintf(
         out, KEY_BYTES, "%u\n%s%s\n%016" PRIx64 "\n%s\n%s\n%s\n%s\n%s\n%s",
-        CACHE_FORMAT, text->file, text->patched ? " " PATCH_REVISION : "",
+        CACHE_FORMAT, text->file, text->patched ? " " PTX_REWRITE_REVISION : "",
         source, text->options, info->name, info->vendor, info->driver_version,
         info->platform, device->hardware->version);
     return length > 0 && length < (int)KEY_BYTES;
@@ -161,8 +161,8 @@ static cl_program file_load(struct tandem_device *device,
     return program;
 }
 
-cl_program cache_load(struct tandem_device *device,
-                      const struct variant_text *text)
+cl_program program_cache_load(struct tandem_device *device,
+                              const struct variant_text *text)
 {
     char key[KEY_BYTES], name[CACHE_NAME_BYTES];
     const struct cache *cache = &device->cache;
@@ -190,7 +190,7 @@ struct kept {
     uint64_t bytes;
 };
 
-static int kept_compare(const void *left, const void *right)
+static int cache_entry_compare(const void *left, const void *right)
 {
     const struct kept *a = left, *b = right;
     if (a->used.tv_sec != b->used.tv_sec)
@@ -201,8 +201,8 @@ static int kept_compare(const void *left, const void *right)
 }
 
 /* Adds a file to the list, if it is the cache's; false: no memory. */
-static bool kept_add(struct kept **list, size_t *count, int directory,
-                     const char *name)
+static bool cache_entry_add(struct kept **list, size_t *count, int directory,
+                            const char *name)
 {
     struct stat status;
     if (!cache_name_known(name) ||
@@ -223,7 +223,7 @@ static bool kept_add(struct kept **list, size_t *count, int directory,
 }
 
 /* Removes what was not used for longest until the rest is within the cap. */
-static void cap_keep(const struct cache *cache)
+static void program_cache_evict(const struct cache *cache)
 {
     struct kept *list = NULL;
     size_t count = 0;
@@ -232,7 +232,7 @@ static void cap_keep(const struct cache *cache)
     DIR *stream = own >= 0 ? fdopendir(own) : NULL;
     const struct dirent *entry;
     while (stream != NULL && (entry = readdir(stream)) != NULL &&
-           kept_add(&list, &count, cache->directory, entry->d_name))
+           cache_entry_add(&list, &count, cache->directory, entry->d_name))
         continue;
     if (stream != NULL)
         closedir(stream);
@@ -241,7 +241,7 @@ static void cap_keep(const struct cache *cache)
     for (size_t i = 0; i < count; i++)
         bytes += list[i].bytes;
     if (bytes > cache->limit_bytes)
-        qsort(list, count, sizeof(*list), kept_compare);
+        qsort(list, count, sizeof(*list), cache_entry_compare);
     for (size_t i = 0; i < count && bytes > cache->limit_bytes; i++) {
         unlinkat(cache->directory, list[i].name, 0);
         bytes -= list[i].bytes;
@@ -279,12 +279,12 @@ int compile_lock_acquire(struct tandem_device *device, bool *out_waited)
     return turn;
 }
 
-void cache_turn_end(int turn)
+void compile_lock_release(int turn)
 {
     lock_release(turn);
 }
 
-bool cache_turn_stores(const struct tandem_device *device, int turn)
+bool compile_lock_permits_binary(const struct tandem_device *device, int turn)
 {
     return (device->hardware->quirks & QUIRK_BINARY_RACE) == 0 || turn >= 0;
 }
@@ -307,8 +307,8 @@ unsigned char *cache_binary_fetch(cl_program program, size_t most,
     return NULL;
 }
 
-void cache_store(struct tandem_device *device, const struct variant_text *text,
-                 cl_program program)
+void program_cache_store(struct tandem_device *device,
+                         const struct variant_text *text, cl_program program)
 {
     const struct cache *cache = &device->cache;
     char key[KEY_BYTES], name[CACHE_NAME_BYTES], why[TRUST_WHY_BYTES];
@@ -330,7 +330,7 @@ void cache_store(struct tandem_device *device, const struct variant_text *text,
         {&header, sizeof(header)}, {key, strlen(key)}, {binary, bytes}};
     if (file_replace_atomically(cache->directory, name, parts, 3,
                       cache->shared ? TRUST_PUBLIC : 0, why, sizeof(why)))
-        cap_keep(cache);
+        program_cache_evict(cache);
     else
         device_log(device, TANDEM_LOG_WARNING, "%s/%s is not kept: %s",
                    cache->path, name, why);

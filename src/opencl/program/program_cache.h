@@ -25,31 +25,31 @@ struct cache {
     atomic_bool late;   /* once it was in vain: no longer */
 };
 
-#define CACHE_CAP_BYTES ((uint64_t)256 << 20)
+#define DEFAULT_CACHE_LIMIT_BYTES ((uint64_t)256 << 20)
 /* Many processes compile a kernel each before one comes again. */
-#define CACHE_TURN_MS 60000u
+#define DEFAULT_COMPILE_LOCK_TIMEOUT_MS 60000u
 
 /* No directory, and the system's where it is when nobody says otherwise. */
-void cache_start(struct cache *cache);
+void program_cache_init(struct cache *cache);
 /* Opens the directories.  path is made (mode 0700; 0755 for all users) where
  * it is missing.  What cannot be trusted is told and left alone. */
-void cache_open(struct tandem_device *device);
-void cache_close(struct tandem_device *device);
+void program_cache_open(struct tandem_device *device);
+void program_cache_close(struct tandem_device *device);
 
 /* A built program, or NULL where the disk has none that works. */
-cl_program cache_load(struct tandem_device *device,
-                      const struct variant_text *text);
+cl_program program_cache_load(struct tandem_device *device,
+                              const struct variant_text *text);
 /* Where one process at a time is to compile and to ask for binaries: until
- * cache_turn_end, others with the same path do not.  -1: none is needed, or
- * there was none in turn_ms.  *out_waited: others had theirs meanwhile, and may
- * have stored programs. */
+ * compile_lock_release, others with the same path do not.  -1: none is needed,
+ * or there was none in turn_ms.  *out_waited: others had theirs meanwhile, and
+ * may have stored programs. */
 int compile_lock_acquire(struct tandem_device *device, bool *out_waited);
-void cache_turn_end(int turn);
+void compile_lock_release(int turn);
 /* Whether with that turn a program's binary may be asked for. */
-bool cache_turn_stores(const struct tandem_device *device, int turn);
+bool compile_lock_permits_binary(const struct tandem_device *device, int turn);
 /* Keeps program for the next process; failures are logged and harmless. */
-void cache_store(struct tandem_device *device, const struct variant_text *text,
-                 cl_program program);
+void program_cache_store(struct tandem_device *device,
+                         const struct variant_text *text, cl_program program);
 /* The program's binary for its one device, of at most so many bytes, which the
  * caller frees; or NULL. */
 unsigned char *cache_binary_fetch(cl_program program, size_t most,

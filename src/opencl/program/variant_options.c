@@ -125,9 +125,9 @@ static void append_elementwise(struct variant_text *out, uint64_t key)
         append(out, " -DOP=op_%s%s",
                row->id == TANDEM_OP_RELU_GRAD ? "relu_grad" : row->name,
                KEY_TANH(key) ? "_tanh" : "");
-    uint32_t shape = KEY_KERNEL(key) == KERNEL_ELEMENTWISE_CONTIGUOUS      ? 1
-                     : KEY_KERNEL(key) == KERNEL_STRIDED ? 2
-                                                         : 3;
+    uint32_t shape = KEY_KERNEL(key) == KERNEL_ELEMENTWISE_CONTIGUOUS ? 1
+                     : KEY_KERNEL(key) == KERNEL_STRIDED              ? 2
+                                                                      : 3;
     append(out, " -DSHAPE=%u -DRARE=%d -DVECTOR=%u -DINPUTS=%u -DOUT=%s", shape,
            takes_rare_way(row->id), KEY_VECTOR(key), row->inputs,
            type_name(key, 0));
@@ -218,16 +218,13 @@ static void append_rounding(struct variant_text *out,
 static void append_wgmma(struct variant_text *out, uint64_t key)
 {
     const struct tile *tile = &tiles[KEY_TILE(key)];
-    append(out,
-           " -DFORMAT=%u -DTILE_M=%u -DTILE_N=%u -DA_LIES=%u -DB_LIES=%u",
-           KEY_FORMAT(key), tile->m, tile->n, KEY_A_LIES(key),
-           KEY_B_LIES(key));
+    append(out, " -DFORMAT=%u -DTILE_M=%u -DTILE_N=%u -DA_LIES=%u -DB_LIES=%u",
+           KEY_FORMAT(key), tile->m, tile->n, KEY_A_LIES(key), KEY_B_LIES(key));
 }
 
 static void append_tiled(struct variant_text *out, uint64_t key)
 {
-    struct copy_tile tile =
-        copy_tile(KEY_TYPE(key, 0), KEY_VECTOR(key) != 0);
+    struct copy_tile tile = copy_tile(KEY_TYPE(key, 0), KEY_VECTOR(key) != 0);
     append(out,
            " -DBITS=%s -DVECTOR=%u -DBLOCK=%u -DPER=%u -DSHEAR=%u "
            "-DCOLUMNS=%u -DROWS=%u",
@@ -286,8 +283,8 @@ static bool divides_loosely(uint64_t key)
     }
 }
 
-void variant_describe(struct variant_text *out, uint64_t key,
-                      const struct platform_device *hardware)
+void variant_text_make(struct variant_text *out, uint64_t key,
+                       const struct platform_device *hardware)
 {
     uint32_t kernel = KEY_KERNEL(key);
     out->file = functions[kernel].file;

@@ -20,7 +20,7 @@ struct variant_text {
     char options[VARIANT_OPTION_BYTES];
 };
 
-void variant_describe(struct variant_text *out, uint64_t key,
-                      const struct platform_device *hardware);
+void variant_text_make(struct variant_text *out, uint64_t key,
+                       const struct platform_device *hardware);
 
 #endif

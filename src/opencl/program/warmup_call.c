@@ -40,12 +40,12 @@ struct search {
     struct tandem_op op;
     int64_t ints[2];
     double floats[8];
-    struct tandem_tensor_desc tensors[SAMPLE_OPERANDS]; /* outputs first */
-    const struct tandem_tensor_desc *pointers[SAMPLE_OPERANDS];
-    uint64_t bytes[SAMPLE_OPERANDS];
+    struct tandem_tensor_desc tensors[WARMUP_OPERANDS]; /* outputs first */
+    const struct tandem_tensor_desc *pointers[WARMUP_OPERANDS];
+    uint64_t bytes[WARMUP_OPERANDS];
 };
 
-uint32_t sample_dtype(uint64_t key, uint32_t operand)
+uint32_t warmup_call_dtype(uint64_t key, uint32_t operand)
 {
     switch (KEY_TYPE(key, operand)) {
     case TYPE_INT:
@@ -72,8 +72,8 @@ static uint64_t narrow(uint64_t key)
     return key & ~kernel_key(0, 0, true, 0);
 }
 
-bool sample_take(struct sample *out, uint64_t key,
-                 const uint64_t *operand_bytes)
+bool warmup_call_select_step(struct sample *out, uint64_t key,
+                             const uint64_t *operand_bytes)
 {
     const struct step *step = out->plan.step;
     const struct step *end = step + out->plan.steps;
@@ -116,8 +116,7 @@ static void tensor_set(struct search *search, uint32_t operand, uint32_t dtype,
         if (lie == LIE_PADDED && i == 0)
             step += shape[axis] % 4 == 0 ? 4 : 1;
     }
-    search->bytes[operand] =
-        tensor->byte_offset + (uint64_t)(last + 1) * bytes;
+    search->bytes[operand] = tensor->byte_offset + (uint64_t)(last + 1) * bytes;
 }
 
 /* Plans the call of row's operator on the tensors. */
@@ -130,7 +129,7 @@ static bool try_call(struct search *search, const struct operator_row *row)
     search->request.outputs = search->pointers;
     search->request.inputs = search->pointers + row->outputs;
     return plan_make(&search->out->plan, &search->request) == TANDEM_OK &&
-           sample_take(search->out, search->key, search->bytes);
+           warmup_call_select_step(search->out, search->key, search->bytes);
 }
 
 /* ---- element by element, and moves ---- */
@@ -143,9 +142,9 @@ static bool sample_elementwise(struct search *search)
     bool vector = KEY_VECTOR(key) != 0;
     int64_t flat[] = {1, 4}, strided[] = {2, vector ? 4 : 3};
     int64_t side = vector ? TILE_EVEN : TILE_ODD, crossed[] = {side, side};
-    const int64_t *shape = kernel == KERNEL_ELEMENTWISE_CONTIGUOUS      ? flat
-                           : kernel == KERNEL_STRIDED ? strided
-                                                      : crossed;
+    const int64_t *shape = kernel == KERNEL_ELEMENTWISE_CONTIGUOUS ? flat
+                           : kernel == KERNEL_STRIDED              ? strided
+                                                                   : crossed;
     enum lie lie = kernel == KERNEL_STRIDED ? LIE_PADDED
                    : kernel == KERNEL_ELEMENTWISE_CONTIGUOUS && !vector
                        ? LIE_SHIFTED
@@ -156,7 +155,7 @@ static bool sample_elementwise(struct search *search)
     for (uint32_t i = 0; i <= row->inputs; i++) {
         bool across = kernel == KERNEL_ELEMENTWISE_TRANSPOSED && i > 0 &&
                       (KEY_ACROSS(key) >> (i - 1) & 1u) != 0;
-        tensor_set(search, i, sample_dtype(key, i), 2, shape,
+        tensor_set(search, i, warmup_call_dtype(key, i), 2, shape,
                    across ? LIE_TURNED : lie);
     }
     return try_call(search, row);
@@ -166,7 +165,7 @@ static bool sample_tiled(struct search *search)
 {
     int64_t side = KEY_VECTOR(search->key) != 0 ? TILE_EVEN : TILE_ODD;
     const int64_t shape[] = {side, side};
-    uint32_t dtype = sample_dtype(search->key, 0);
+    uint32_t dtype = warmup_call_dtype(search->key, 0);
     tensor_set(search, 0, dtype, 2, shape, LIE_DENSE);
     tensor_set(search, 1, dtype, 2, shape, LIE_TURNED);
     return try_call(search, operator_row(TANDEM_OP_COPY));
@@ -176,7 +175,7 @@ static bool sample_gather(struct search *search)
 {
     const int64_t shape[] = {2};
     for (uint32_t i = 0; i < 3; i++)
-        tensor_set(search, i, sample_dtype(search->key, i == 2 ? 1 : 0), 1,
+        tensor_set(search, i, warmup_call_dtype(search->key, i == 2 ? 1 : 0), 1,
                    shape, LIE_DENSE);
     return try_call(search, operator_row(TANDEM_OP_GATHER));
 }
@@ -245,7 +244,8 @@ static bool try_softmax(struct search *search, const struct operator_row *row,
     search->floats[0] = KEY_LIFTS(search->key) != 0 ? (double)FLT_MAX : 1;
     tensor_set(search, 0, TANDEM_F32, loss ? 1 : 2, shape, LIE_DENSE);
     tensor_set(search, 1, TANDEM_F32, 2, shape, row_lie(access));
-    tensor_set(search, 2, sample_dtype(search->key, 1), 1, shape, LIE_DENSE);
+    tensor_set(search, 2, warmup_call_dtype(search->key, 1), 1, shape,
+               LIE_DENSE);
     return try_call(search, row);
 }
 
@@ -326,7 +326,7 @@ static void search_start(struct search *search, struct sample *out,
     search->op.floats = search->floats;
     for (uint32_t i = 0; i < 8; i++)
         search->floats[i] = 0.5;
-    for (uint32_t i = 0; i < SAMPLE_OPERANDS; i++)
+    for (uint32_t i = 0; i < WARMUP_OPERANDS; i++)
         search->pointers[i] = &search->tensors[i];
     search->request = (struct request){.hardware = &search->hardware,
                                        .group_log2 = KEY_GROUP_LOG2(key),
@@ -370,7 +370,7 @@ static bool sample_find(struct search *search)
     case KERNEL_PACK_MAXIMA:
     case KERNEL_PACK:
     case KERNEL_PACK_HELD:
-        return sample_product(search->out, search->key);
+        return warmup_call_make_gemm(search->out, search->key);
     case KERNEL_STRICT: /* kernel_self_test.h's */
     case KERNEL_TENSOR:
     case KERNEL_WGMMA:
@@ -382,7 +382,7 @@ static bool sample_find(struct search *search)
 }
 
 bool warmup_call_make(struct sample *out, uint64_t key,
-                 const struct platform_device *hardware)
+                      const struct platform_device *hardware)
 {
     struct search search;
     memset(out, 0, sizeof(*out));

@@ -13,7 +13,7 @@
 #include "opencl/device/device_enumeration.h"
 
 /* The caller's buffers of a call: outputs first. */
-#define SAMPLE_OPERANDS 8u
+#define WARMUP_OPERANDS 8u
 
 struct sample {
     struct plan plan;
@@ -22,7 +22,7 @@ struct sample {
      * which cl/transpose.cl reads any that has an element in it. */
     uint64_t bytes[STEP_BUFFERS];
     /* They stand for the caller's buffers in plan; there is no memory. */
-    struct tandem_buffer operands[SAMPLE_OPERANDS];
+    struct tandem_buffer operands[WARMUP_OPERANDS];
 };
 
 /* Fills in the sample of key's variant on hardware.  Indices of 64 bits are
@@ -30,16 +30,16 @@ struct sample {
  * one that kernel_self_test.h runs, or because no call is known that plans it,
  * which tests/unit/opencl/test_warmup_call.c finds. */
 bool warmup_call_make(struct sample *out, uint64_t key,
-                 const struct platform_device *hardware);
+                      const struct platform_device *hardware);
 
 /* ---- for warmup_call.c and warmup_call_gemm.c ---- */
 
 /* Takes the step of key, if out->plan has it: the operands' bytes are given. */
-bool sample_take(struct sample *out, uint64_t key,
-                 const uint64_t *operand_bytes);
+bool warmup_call_select_step(struct sample *out, uint64_t key,
+                             const uint64_t *operand_bytes);
 /* A dtype of the key's type of an operand. */
-uint32_t sample_dtype(uint64_t key, uint32_t operand);
+uint32_t warmup_call_dtype(uint64_t key, uint32_t operand);
 /* warmup_call_make, of kernels that belong to matrix products. */
-bool sample_product(struct sample *out, uint64_t key);
+bool warmup_call_make_gemm(struct sample *out, uint64_t key);
 
 #endif

@@ -53,7 +53,7 @@ static struct tandem_gemm gemm_of(struct sample *out, uint64_t key,
         .alpha = 1,
         .activation = KEY_OP(key),
         .activation_parameter = KEY_TANH(key),
-        .c_dtype = sample_dtype(key, 0)};
+        .c_dtype = warmup_call_dtype(key, 0)};
     matrix_set(out, &gemm.a, A, form->turned_a ? form->m : form->k,
                form->shifted_a, form->dtype);
     matrix_set(out, &gemm.b, B, form->turned_b ? form->k : form->n,
@@ -68,13 +68,13 @@ static bool take(struct sample *out, uint64_t key,
 {
     bool turned_a = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
     bool turned_b = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
-    const uint64_t bytes[SAMPLE_OPERANDS] = {
+    const uint64_t bytes[WARMUP_OPERANDS] = {
         [C] = bytes_of(&gemm->c, gemm->m, gemm->n, gemm->c_dtype),
         [A] = bytes_of(&gemm->a, turned_a ? gemm->k : gemm->m,
                        turned_a ? gemm->m : gemm->k, gemm->dtype),
         [B] = bytes_of(&gemm->b, turned_b ? gemm->n : gemm->k,
                        turned_b ? gemm->k : gemm->n, gemm->dtype)};
-    return sample_take(out, key, bytes);
+    return warmup_call_select_step(out, key, bytes);
 }
 
 static bool try_product(struct sample *out, uint64_t key,
@@ -89,7 +89,8 @@ static bool try_product(struct sample *out, uint64_t key,
 /* One that has no tiles. */
 static bool sample_plain(struct sample *out, uint64_t key)
 {
-    struct form form = {.m = 1, .n = 1, .k = 1, .dtype = sample_dtype(key, 1)};
+    struct form form = {
+        .m = 1, .n = 1, .k = 1, .dtype = warmup_call_dtype(key, 1)};
     struct tandem_gemm gemm = gemm_of(out, key, &form);
     if (KEY_KERNEL(key) == KERNEL_MULTIPLY)
         plan_naive_gemm(&out->plan, &gemm, KEY_GROUP_LOG2(key));
@@ -107,7 +108,7 @@ static bool sample_tile(struct sample *out, uint64_t key)
                         .turned_b = KEY_B_OUTER(key) == 0,
                         .shifted_a = KEY_VECTOR(key) == 0,
                         .shifted_b = KEY_SECOND_VECTOR(key) == 0,
-                        .dtype = sample_dtype(key, 1)};
+                        .dtype = warmup_call_dtype(key, 1)};
     return try_product(out, key, &form, (enum tile_id)KEY_TILE(key), WHOLE);
 }
 
@@ -123,7 +124,7 @@ static bool sample_skinny(struct sample *out, uint64_t key)
                         .turned_b = !outer,
                         .shifted_a = KEY_VECTOR(key) == 0,
                         .shifted_b = KEY_SECOND_VECTOR(key) == 0,
-                        .dtype = sample_dtype(key, 1)};
+                        .dtype = warmup_call_dtype(key, 1)};
     struct tandem_gemm gemm = gemm_of(out, key, &form);
     if (outer && narrow == 1)
         gemm.b.ld = 2;
@@ -141,7 +142,7 @@ static bool sample_join(struct sample *out, uint64_t key)
     struct form form = {.m = kernel == KERNEL_JOIN_TILES ? TWO_TILES : SIDE,
                         .n = SIDE,
                         .k = tiles[TILE_SMALL].slice * division.splits,
-                        .dtype = sample_dtype(key, 1)};
+                        .dtype = warmup_call_dtype(key, 1)};
     return try_product(out, key, &form, TILE_SMALL, division);
 }
 
@@ -152,7 +153,7 @@ static bool sample_pad(struct sample *out, uint64_t key)
                         .k = SIDE,
                         .shifted_a = true,
                         .shifted_b = true,
-                        .dtype = sample_dtype(key, 0)};
+                        .dtype = warmup_call_dtype(key, 0)};
     return try_product(out, key, &form, GEMM_SIMT_128X128, WHOLE);
 }
 
@@ -180,7 +181,7 @@ static bool sample_pack(struct sample *out, uint64_t key)
     return try_product(out, key, &form, formats[format].tile, WHOLE);
 }
 
-bool sample_product(struct sample *out, uint64_t key)
+bool warmup_call_make_gemm(struct sample *out, uint64_t key)
 {
     switch (KEY_KERNEL(key)) {
     case KERNEL_EPILOGUE:

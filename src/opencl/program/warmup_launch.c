@@ -31,8 +31,8 @@ static cl_int launch(cl_command_queue queue, cl_kernel kernel,
     return code == CL_SUCCESS ? clFinish(queue) : code;
 }
 
-cl_int warmup_run(cl_context context, cl_device_id device, cl_kernel kernel,
-                  const struct sample *sample)
+cl_int warmup_launch_run(cl_context context, cl_device_id device,
+                         cl_kernel kernel, const struct sample *sample)
 {
     cl_mem buffers[STEP_BUFFERS] = {NULL};
     cl_int code = CL_SUCCESS;

@@ -11,7 +11,7 @@
  * exactly the bytes that the sample needs, whose contents are whatever they
  * are; and waits.  Sets the kernel's arguments, so nobody else may use it
  * meanwhile; any thread. */
-cl_int warmup_run(cl_context context, cl_device_id device, cl_kernel kernel,
-                  const struct sample *sample);
+cl_int warmup_launch_run(cl_context context, cl_device_id device,
+                         cl_kernel kernel, const struct sample *sample);
 
 #endif

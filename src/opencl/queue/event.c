@@ -73,7 +73,7 @@ static void release(struct tandem_event *event)
 
 void event_destroy(struct tandem_event *event)
 {
-    if (!handle_live(&events, event) || device_forked())
+    if (!handle_live(&events, event) || fork_detected())
         return;
     pthread_mutex_lock(&mutex);
     list_remove(event);

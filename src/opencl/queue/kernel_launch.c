@@ -52,7 +52,8 @@ static enum tandem_status kernel_add(struct tandem_stream *stream,
     if (stream->kernel_count * 2 >= stream->kernel_slots)
         status = slots_grow(stream);
     if (status == TANDEM_OK)
-        status = program_kernel(stream->device, step, &made.kernel);
+        status =
+            kernel_variant_create_kernel(stream->device, step, &made.kernel);
     if (status != TANDEM_OK)
         return status;
     made.params = malloc(step->param_bytes);

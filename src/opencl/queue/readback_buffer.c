@@ -15,7 +15,7 @@ static void memory_make(struct tandem_stream *stream, uint64_t timeout_ns)
 {
     struct shelter host;
     thread_state_guard_enter(&host);
-    uint64_t limit_ns = device_limit(stream->device);
+    uint64_t limit_ns = device_timeout_ns(stream->device);
     enum tandem_status status = pinned_alloc(
         stream->device, READBACK_BYTES,
         timeout_ns < limit_ns ? timeout_ns : limit_ns,

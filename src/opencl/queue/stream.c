@@ -155,9 +155,9 @@ static enum tandem_status drain(struct tandem_stream *stream,
                                 enum tandem_status status, uint64_t left_ns)
 {
     struct tandem_device *device = stream->device;
-    const uint64_t limit_ns = device_limit(device);
-    enum tandem_status drained =
-        device_drained(stream->queue, left_ns < limit_ns ? left_ns : limit_ns);
+    const uint64_t limit_ns = device_timeout_ns(device);
+    enum tandem_status drained = command_queue_drain(
+        stream->queue, left_ns < limit_ns ? left_ns : limit_ns);
     if (drained == TANDEM_OK)
         return status;
     if (drained == TANDEM_NOT_READY && left_ns < limit_ns)
@@ -316,10 +316,11 @@ static bool stream_ends(struct tandem_stream *stream)
     struct tandem_device *device = stream->device;
     enum tandem_status status = TANDEM_DEVICE_LOST;
     if (!atomic_load(&device->lost))
-        status = finish(stream, device_limit(device));
+        status = finish(stream, device_timeout_ns(device));
     if (status == TANDEM_DEVICE_LOST && !atomic_load(&device->stuck) &&
         atomic_load(&stream->completed) != atomic_load(&stream->issued) &&
-        device_drained(stream->queue, DEVICE_ANSWER_NS) != TANDEM_OK)
+        command_queue_drain(stream->queue, HEALTH_CHECK_TIMEOUT_NS) !=
+            TANDEM_OK)
         deferred_release_begin(device, stream->queue);
     if (status != TANDEM_NOT_READY)
         return !atomic_load(&device->stuck);
@@ -329,7 +330,7 @@ static bool stream_ends(struct tandem_stream *stream)
                "%s: work has not ended after %llu ms and is left alone with "
                "its memory; the device is lost",
                device->hardware->info.name,
-               (unsigned long long)device->stuck_ns / 1000000u);
+               (unsigned long long)device->blocking_timeout_ns / 1000000u);
     return false;
 }
 

@@ -39,7 +39,7 @@ static enum tandem_status chunk_new(struct tandem_device *device,
     if (code == CL_SUCCESS)
         status =
             deferred_release_wait_mem(device, device->utility, chunk->mem,
-                                      event, device_limit(device), &code);
+                                      event, device_timeout_ns(device), &code);
     if (status == TANDEM_OK && code == CL_SUCCESS)
         chunk->memory = memory;
     else if (status != TANDEM_NOT_READY)
@@ -66,7 +66,7 @@ static void chunk_free(struct tandem_device *device,
         clEnqueueUnmapMemObject(device->utility, chunk->mem, chunk->memory, 0,
                                 NULL, &event) == CL_SUCCESS &&
         deferred_release_wait_mem(device, device->utility, chunk->mem, event,
-                                  device_limit(device),
+                                  device_timeout_ns(device),
                                   &code) == TANDEM_NOT_READY)
         return;
     clReleaseMemObject(chunk->mem);
@@ -132,7 +132,7 @@ static enum tandem_status chunk_wait(struct tandem_stream *stream,
                                      struct staging_chunk *chunk)
 {
     enum tandem_status status =
-        stream_wait(stream, chunk->event, device_limit(stream->device));
+        stream_wait(stream, chunk->event, device_timeout_ns(stream->device));
     if (status == TANDEM_OK)
         stream_passed(stream, chunk->serial);
     if (status == TANDEM_NOT_READY)

@@ -230,7 +230,8 @@ static enum tandem_status run_rest(struct run *run)
     }
     cl_int code = wait_ended(
         command_at(run, next)->event,
-        left_of(run->deadline_ns, device_limit(run->stream->device)), &state);
+        left_of(run->deadline_ns, device_timeout_ns(run->stream->device)),
+        &state);
     /* Its end, good or bad, is for the next step. */
     return code == CL_SUCCESS && state > CL_COMPLETE ? TANDEM_NOT_READY
                                                      : TANDEM_OK;
@@ -259,7 +260,7 @@ static enum tandem_status run_commands(struct run *run)
  * the ring is the driver's. */
 static bool run_end(struct run *run)
 {
-    const uint64_t limit_ns = device_limit(run->stream->device);
+    const uint64_t limit_ns = device_timeout_ns(run->stream->device);
     bool ended = copier_drain(run->copier);
     if (!ended)
         return false;
@@ -335,8 +336,8 @@ static void ring_make(struct tandem_device *device)
     struct shelter host;
     void *memory;
     thread_state_guard_enter(&host);
-    enum tandem_status status = pinned_alloc(
-        device, RING_BYTES, device_limit(device), &memory);
+    enum tandem_status status =
+        pinned_alloc(device, RING_BYTES, device_timeout_ns(device), &memory);
     device->haul.ring = memory;
     device->haul.ringless = status != TANDEM_OK;
     shelter_leave(&host);
@@ -473,7 +474,7 @@ static enum tandem_status haul(struct tandem_stream *stream,
                          deadline_ns);
     else if (way == HAUL_MAPPED)
         status = mapped_haul(stream, buffer, offset, host, bytes, up,
-                             left_of(deadline_ns, device_limit(device)));
+                             left_of(deadline_ns, device_timeout_ns(device)));
     else
         status = by_driver(stream, buffer, offset, host, bytes, up,
                            deadline_ns);

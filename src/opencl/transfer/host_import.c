@@ -135,7 +135,8 @@ static bool kernel_coherence_test(struct tandem_stream *stream,
         to[i] = 0;
     }
     if (launch_op(stream, &again) != TANDEM_OK ||
-        stream_synchronize(stream, device_limit(stream->device)) != TANDEM_OK)
+        stream_synchronize(stream, device_timeout_ns(stream->device)) !=
+            TANDEM_OK)
         return false;
     for (size_t i = 0; i < PROBE_FLOATS; i++)
         if (to[i] != -first - (float)i)
@@ -223,7 +224,7 @@ void import_prepare(struct tandem_device *device)
         return;
     for (uint32_t i = 0; i < plan.steps; i++)
         if (key_compiles(plan.step[i].key))
-            program_prepare(device, plan.step[i].key);
+            kernel_variant_prepare(device, plan.step[i].key);
 }
 
 static bool shares_memory(struct tandem_device *device)

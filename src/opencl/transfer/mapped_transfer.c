@@ -56,7 +56,7 @@ static enum tandem_status unmap(struct tandem_stream *stream, cl_mem mem,
                                           &event);
     if (code == CL_SUCCESS)
         stream_issue(stream);
-    return command_await(stream, code, event, device_limit(stream->device),
+    return command_await(stream, code, event, device_timeout_ns(stream->device),
                          "clEnqueueUnmapMemObject");
 }
 
@@ -90,7 +90,7 @@ static enum tandem_status device_copy(struct tandem_stream *stream, cl_mem from,
                                       PROBE_BYTES, 0, NULL, &event);
     if (code == CL_SUCCESS)
         stream_issue(stream);
-    return command_await(stream, code, event, device_limit(stream->device),
+    return command_await(stream, code, event, device_timeout_ns(stream->device),
                          "clEnqueueCopyBuffer");
 }
 
@@ -99,7 +99,7 @@ static bool trip(struct tandem_stream *stream, cl_mem from, cl_mem to,
                  unsigned char value)
 {
     unsigned char want[PROBE_BYTES];
-    const uint64_t limit_ns = device_limit(stream->device);
+    const uint64_t limit_ns = device_timeout_ns(stream->device);
     void *mapped;
     memset(want, value, sizeof(want));
     if (map(stream, from, 0, PROBE_BYTES, true, limit_ns, &mapped) !=

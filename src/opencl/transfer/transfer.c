@@ -69,7 +69,7 @@ static enum tandem_status write_blocking(struct tandem_stream *stream,
                                          uint64_t bytes)
 {
     enum tandem_status status =
-        stream_settle(stream, device_limit(stream->device));
+        stream_settle(stream, device_timeout_ns(stream->device));
     if (status == TANDEM_NOT_READY)
         return last_error_set(status,
                            "upload: the stream's earlier work is under way and "

@@ -151,7 +151,7 @@ static enum tandem_status candidate_try(struct search *search,
     /* A failure found after the fact is the stream's until it is told. */
     if (status != TANDEM_OK)
         stream_synchronize(search->meter->stream,
-                           device_limit(search->meter->device));
+                           device_timeout_ns(search->meter->device));
     if (status == TANDEM_OK && ns > 0 && ns < GAIN * search->best_ns) {
         search->best = *set;
         search->best_ns = ns;

@@ -63,7 +63,7 @@ static enum tandem_status memory_fill(struct meter *meter)
     }
     if (status == TANDEM_OK)
         status =
-            stream_synchronize(meter->stream, device_limit(meter->device));
+            stream_synchronize(meter->stream, device_timeout_ns(meter->device));
     free(numbers);
     return status;
 }
@@ -95,7 +95,7 @@ enum tandem_status meter_start(struct meter *meter,
 void meter_end(struct meter *meter)
 {
     if (meter->stream != NULL)
-        stream_synchronize(meter->stream, device_limit(meter->device));
+        stream_synchronize(meter->stream, device_timeout_ns(meter->device));
     if (meter->memory != NULL)
         buffer_destroy(meter->memory);
     if (meter->stream != NULL)
@@ -119,7 +119,7 @@ static enum tandem_status launch_many(struct meter *meter, meter_fn launch,
     for (uint32_t i = 0; i < count && status == TANDEM_OK; i++)
         status = launch(meter, work);
     enum tandem_status end =
-        stream_synchronize(meter->stream, device_limit(meter->device));
+        stream_synchronize(meter->stream, device_timeout_ns(meter->device));
     *out_ns = wait_clock() - start;
     return status == TANDEM_OK ? end : status;
 }

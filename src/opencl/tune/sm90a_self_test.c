@@ -24,8 +24,8 @@
 static void tell(const struct findings *findings, enum verdict verdict,
                  uint64_t stamp)
 {
-    char text[VERDICT_BYTES];
-    verdict_write(text, verdict, stamp);
+    char text[SM90A_SELF_TEST_RESULT_BYTES];
+    sm90a_self_test_result_format(text, verdict, stamp);
     findings->sink(findings->user, "wgmma", text);
 }
 
@@ -183,7 +183,7 @@ static bool element_right(const struct sampled *sampled, const double *a,
                           const double *b, double got)
 {
     uint32_t dtype = sampled->gemm->dtype;
-    double tolerance = proof_tolerance(
+    double tolerance = kernel_self_test_tolerance(
         sampled->tile, tensor_format(sampled->gemm, sampled->tile));
     double rounding = dtype == TANDEM_F16    ? F16_ROUNDING
                       : dtype == TANDEM_BF16 ? BF16_ROUNDING
@@ -288,7 +288,7 @@ enum tandem_status tune_patched(struct tandem_device *device,
 {
     struct meter meter;
     struct sampled sampled = {0};
-    uint64_t stamp = verdict_stamp(device->hardware);
+    uint64_t stamp = sm90a_self_test_stamp(device->hardware);
     uint64_t now = wait_clock();
     uint64_t end = budget_ns < UINT64_MAX - now ? now + budget_ns : UINT64_MAX;
     if (!device->hardware->wgmma)
@@ -306,13 +306,14 @@ enum tandem_status tune_patched(struct tandem_device *device,
         meter_end(&meter);
         return status;
     }
-    tell(findings, VERDICT_TRIED, stamp);
+    tell(findings, SM90A_SELF_TEST_STARTED, stamp);
     status = tiles_try(&meter, &sampled);
     if (status != TANDEM_OK)
         device_log(device, TANDEM_LOG_WARNING,
                    "%s: matrix products do without wgmma: %s",
                    device->hardware->info.name, message_get());
-    tell(findings, status == TANDEM_OK ? SM90A_SELF_TEST_PASSED : VERDICT_WRONG,
+    tell(findings,
+         status == TANDEM_OK ? SM90A_SELF_TEST_PASSED : SM90A_SELF_TEST_FAILED,
          stamp);
     sampled_end(&sampled);
     meter_end(&meter);

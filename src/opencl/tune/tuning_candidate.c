@@ -59,7 +59,7 @@ static enum tandem_status buffer_make(struct trial *trial,
     }
     if (status == TANDEM_OK)
         status =
-            stream_synchronize(meter->stream, device_limit(meter->device));
+            stream_synchronize(meter->stream, device_timeout_ns(meter->device));
     return status;
 }
 
@@ -241,7 +241,7 @@ enum tandem_status trial_check(struct trial *trial)
         status = call(trial, &size);
     if (status == TANDEM_OK)
         status = transfer_download(meter->stream, trial->z, 0, got, bytes, 0,
-                                   device_limit(meter->device));
+                                   device_timeout_ns(meter->device));
     if (status == TANDEM_OK)
         status = judge(trial, &size, got, count);
     free(got);

@@ -122,7 +122,7 @@ static void device_describe(struct platform_device *out, size_t index)
 {
     cl_int code;
     simulated = &cases[index];
-    ck_assert(describe_device(out, NULL, NULL, &code));
+    ck_assert(device_info_query(out, NULL, NULL, &code));
     ck_assert_int_eq(code, CL_SUCCESS);
 }
 

@@ -76,9 +76,9 @@ cl_int CL_API_CALL clReleaseKernel(cl_kernel kernel)
     return CL_SUCCESS;
 }
 
-enum tandem_status program_kernel(struct tandem_device *of,
-                                  const struct step *step,
-                                  cl_kernel *out_kernel)
+enum tandem_status kernel_variant_create_kernel(struct tandem_device *of,
+                                                const struct step *step,
+                                                cl_kernel *out_kernel)
 {
     (void)of, (void)step;
     *out_kernel = NULL;

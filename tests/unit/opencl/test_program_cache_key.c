@@ -122,13 +122,13 @@ static void (*const changes[])(void) = {
 /* 0: the cache has none. */
 static uint64_t loaded(void)
 {
-    return (uint64_t)(uintptr_t)cache_load(&device, &text);
+    return (uint64_t)(uintptr_t)program_cache_load(&device, &text);
 }
 
 static void stored(uint64_t number)
 {
     binary = number;
-    cache_store(&device, &text, NULL);
+    program_cache_store(&device, &text, NULL);
 }
 
 #define DIRECTORY "test-cache-of-keys"
@@ -151,19 +151,19 @@ static void cache_setup(void)
     free(here);
     directory_empty();
     device.hardware = &hardware;
-    cache_start(&device.cache);
+    program_cache_init(&device.cache);
     free(device.cache.system_path);
     device.cache.system_path = NULL;
     device.cache.path = strdup(path);
     device.cache.forced = true;
-    cache_open(&device);
+    program_cache_open(&device);
     ck_assert_int_ge(device.cache.directory, 0);
     base();
 }
 
 static void cache_teardown(void)
 {
-    cache_close(&device);
+    program_cache_close(&device);
     directory_empty();
 }
 

@@ -159,36 +159,38 @@ static struct platform_device hardware = {.info = {.name = "a GPU",
 
 START_TEST(verdicts_come_back)
 {
-    const uint64_t stamp = verdict_stamp(&hardware);
+    const uint64_t stamp = sm90a_self_test_stamp(&hardware);
     enum verdict verdict;
-    for (uint32_t i = VERDICT_TRIED; i < VERDICTS; i++) {
-        char text[VERDICT_BYTES];
-        verdict_write(text, (enum verdict)i, stamp);
-        ck_assert(verdict_read(text, stamp, &verdict));
+    for (uint32_t i = SM90A_SELF_TEST_STARTED; i < SM90A_SELF_TEST_RESULT_COUNT;
+         i++) {
+        char text[SM90A_SELF_TEST_RESULT_BYTES];
+        sm90a_self_test_result_format(text, (enum verdict)i, stamp);
+        ck_assert(sm90a_self_test_result_parse(text, stamp, &verdict));
         ck_assert_uint_eq(verdict, i);
-        ck_assert((verdict_tell(verdict) == NULL) ==
+        ck_assert((sm90a_self_test_failure_reason(verdict) == NULL) ==
                   (i == SM90A_SELF_TEST_PASSED));
-        ck_assert(verdict_read(text, stamp + 1, &verdict));
-        ck_assert_uint_eq(verdict, VERDICT_STALE);
-        ck_assert_ptr_nonnull(verdict_tell(verdict));
+        ck_assert(sm90a_self_test_result_parse(text, stamp + 1, &verdict));
+        ck_assert_uint_eq(verdict, SM90A_SELF_TEST_STALE);
+        ck_assert_ptr_nonnull(sm90a_self_test_failure_reason(verdict));
     }
-    ck_assert_ptr_nonnull(verdict_tell(VERDICT_NONE));
+    ck_assert_ptr_nonnull(
+        sm90a_self_test_failure_reason(SM90A_SELF_TEST_NOT_RUN));
 }
 END_TEST
 
 START_TEST(a_verdict_is_of_one_driver_and_device)
 {
-    const uint64_t stamp = verdict_stamp(&hardware);
+    const uint64_t stamp = sm90a_self_test_stamp(&hardware);
     struct platform_device other = hardware;
-    ck_assert_uint_eq(verdict_stamp(&other), stamp);
+    ck_assert_uint_eq(sm90a_self_test_stamp(&other), stamp);
     strcpy(other.info.driver_version, "1.1");
-    ck_assert_uint_ne(verdict_stamp(&other), stamp);
+    ck_assert_uint_ne(sm90a_self_test_stamp(&other), stamp);
     other = hardware;
     strcpy(other.info.name, "a GPV");
-    ck_assert_uint_ne(verdict_stamp(&other), stamp);
+    ck_assert_uint_ne(sm90a_self_test_stamp(&other), stamp);
     other = hardware;
     strcpy(other.version, "OpenCL 3.1");
-    ck_assert_uint_ne(verdict_stamp(&other), stamp);
+    ck_assert_uint_ne(sm90a_self_test_stamp(&other), stamp);
 }
 END_TEST
 
@@ -201,10 +203,12 @@ START_TEST(other_values_are_no_verdict)
         "right 0000000000000000 ", "wrong 0000000000000000x", "none"};
     enum verdict verdict;
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-        ck_assert_msg(!verdict_read(values[i], 0, &verdict), "%s", values[i]);
-        ck_assert_uint_eq(verdict, VERDICT_NONE);
+        ck_assert_msg(!sm90a_self_test_result_parse(values[i], 0, &verdict),
+                      "%s", values[i]);
+        ck_assert_uint_eq(verdict, SM90A_SELF_TEST_NOT_RUN);
     }
-    ck_assert(verdict_read("right 0000000000000000", 0, &verdict));
+    ck_assert(
+        sm90a_self_test_result_parse("right 0000000000000000", 0, &verdict));
     ck_assert_uint_eq(verdict, SM90A_SELF_TEST_PASSED);
 }
 END_TEST

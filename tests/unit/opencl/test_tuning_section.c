@@ -38,18 +38,18 @@ START_TEST(sections_are_objects_of_strings)
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         list[0] = '\0';
         ck_assert_msg(
-            !section_read(wrong[i], take_pair, list, why, sizeof(why)), "%s",
-            wrong[i]);
+            !tuning_section_read(wrong[i], take_pair, list, why, sizeof(why)),
+            "%s", wrong[i]);
         ck_assert_str_eq(list, "");
     }
     list[0] = '\0';
-    ck_assert(section_read("{\"a\": \"1\"}", take_pair, list, why,
-                           sizeof(why)));
+    ck_assert(tuning_section_read("{\"a\": \"1\"}", take_pair, list, why,
+                                  sizeof(why)));
     ck_assert_str_eq(list, "a=1,");
     /* The first that is not liked is named, the others are taken. */
     list[0] = '\0';
-    ck_assert(!section_read("{\"a\": \"!\", \"b\": \"2\"}", take_pair, list,
-                            why, sizeof(why)));
+    ck_assert(!tuning_section_read("{\"a\": \"!\", \"b\": \"2\"}", take_pair,
+                                   list, why, sizeof(why)));
     ck_assert(strstr(list, "b=2,") != NULL);
     ck_assert_str_eq(why, "\"a\": \"!\"");
 }

@@ -46,7 +46,7 @@ static cl_int kernel_make(const struct bench *bench, uint64_t key,
 {
     struct variant_text text;
     cl_int code;
-    variant_describe(&text, key, &bench->compiled);
+    variant_text_make(&text, key, &bench->compiled);
     cl_program program =
         clCreateProgramWithSource(bench->context, 1, &text.source, NULL, &code);
     if (code == CL_SUCCESS)
@@ -84,7 +84,8 @@ static bool sample_run(const struct bench *bench, uint64_t key)
     cl_int code = kernel_make(bench, key, &kernel);
     bool made = warmup_call_make(&sample, key, &bench->planned);
     if (made && code == CL_SUCCESS)
-        code = warmup_run(bench->context, bench->device, kernel, &sample);
+        code =
+            warmup_launch_run(bench->context, bench->device, kernel, &sample);
     if (kernel != NULL)
         clReleaseKernel(kernel);
     if (made && code == CL_SUCCESS)

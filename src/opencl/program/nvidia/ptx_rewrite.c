@@ -155,14 +155,14 @@ static const char *patch_wrong(const struct patch *patch)
 }
 
 char *ptx_rewrite_sm90a(const char *text, size_t bytes, size_t *out_bytes,
-                const char **out_why)
+                        const char **out_why)
 {
     struct patch patch = {.why = "there is not one target"};
     *out_bytes = 0;
     *out_why = NULL;
     while (bytes > 0 && text[bytes - 1] == '\0')
         bytes--;
-    if (bytes == 0 || bytes > PATCH_BYTES_MAX ||
+    if (bytes == 0 || bytes > MAX_PTX_BYTES ||
         memchr(text, '\0', bytes) != NULL) {
         *out_why = "it is no text";
         return NULL;

@@ -22,8 +22,8 @@ static enum tandem_status text_build(struct tandem_device *device,
     if (code == CL_SUCCESS)
         code = of_binary;
     if (code == CL_SUCCESS)
-        code = clBuildProgram(program, 1, &device->hardware->id, "", NULL,
-                              NULL);
+        code =
+            clBuildProgram(program, 1, &device->hardware->id, "", NULL, NULL);
     if (code == CL_SUCCESS) {
         *out_program = program;
         return TANDEM_OK;
@@ -31,13 +31,13 @@ static enum tandem_status text_build(struct tandem_device *device,
     if (program != NULL)
         clReleaseProgram(program);
     return last_error_set(TANDEM_FAILED,
-                       "the driver refuses the patched binary of %s (%d)",
-                       text->file, code);
+                          "the driver refuses the patched binary of %s (%d)",
+                          text->file, code);
 }
 
-enum tandem_status patched_build(struct tandem_device *device,
-                                 const struct variant_text *text,
-                                 cl_program *program)
+enum tandem_status sm90a_program_build(struct tandem_device *device,
+                                       const struct variant_text *text,
+                                       cl_program *program)
 {
     size_t bytes, ptx_bytes;
     const char *why = "there is none";
@@ -45,13 +45,12 @@ enum tandem_status patched_build(struct tandem_device *device,
     cl_program from = *program;
     char *ptx = NULL;
     *program = NULL;
-    unsigned char *binary =
-        cache_binary_fetch(from, PATCH_BYTES_MAX, &bytes);
+    unsigned char *binary = cache_binary_fetch(from, MAX_PTX_BYTES, &bytes);
     if (binary != NULL)
         ptx = ptx_rewrite_sm90a((const char *)binary, bytes, &ptx_bytes, &why);
     if (ptx == NULL)
         last_error_set(TANDEM_FAILED, "the binary of %s is not patched: %s",
-                    text->file, why);
+                       text->file, why);
     else /* its end belongs to it, as to the driver's own */
         status = text_build(device, text, ptx, ptx_bytes + 1, program);
     free(ptx);

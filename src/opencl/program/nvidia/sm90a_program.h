@@ -13,8 +13,8 @@ struct tandem_device;
 /* [blocks]  Puts in the place of *program, which is built, and released, one
  * made of its patched binary; NULL, and FAILED with a message, where the binary
  * is not what was expected or the driver refuses the other one. */
-enum tandem_status patched_build(struct tandem_device *device,
-                                 const struct variant_text *text,
-                                 cl_program *program);
+enum tandem_status sm90a_program_build(struct tandem_device *device,
+                                       const struct variant_text *text,
+                                       cl_program *program);
 
 #endif

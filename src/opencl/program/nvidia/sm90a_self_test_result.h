@@ -19,26 +19,28 @@
 struct platform_device;
 
 enum verdict {
-    VERDICT_NONE,
-    VERDICT_STALE, /* of another driver, or of other kernels */
-    VERDICT_TRIED,
-    VERDICT_WRONG,
+    SM90A_SELF_TEST_NOT_RUN,
+    SM90A_SELF_TEST_STALE, /* of another driver, or of other kernels */
+    SM90A_SELF_TEST_STARTED,
+    SM90A_SELF_TEST_FAILED,
     SM90A_SELF_TEST_PASSED,
-    VERDICTS
+    SM90A_SELF_TEST_RESULT_COUNT
 };
 
-#define VERDICT_BYTES 32u
+#define SM90A_SELF_TEST_RESULT_BYTES 32u
 /* Of how they are tried (sm90a_self_test.c): what another one called right has
  * to be tried anew. */
-#define TRIAL_REVISION "2"
+#define SM90A_SELF_TEST_REVISION "2"
 
-uint64_t verdict_stamp(const struct platform_device *hardware);
+uint64_t sm90a_self_test_stamp(const struct platform_device *hardware);
 /* verdict: one of the last three. */
-void verdict_write(char out[VERDICT_BYTES], enum verdict verdict,
-                   uint64_t stamp);
-/* false where value is not what it should be; then *out is VERDICT_NONE. */
-bool verdict_read(const char *value, uint64_t stamp, enum verdict *out);
+void sm90a_self_test_result_format(char out[SM90A_SELF_TEST_RESULT_BYTES],
+                                   enum verdict verdict, uint64_t stamp);
+/* false where value is not what it should be; then *out is
+ * SM90A_SELF_TEST_NOT_RUN. */
+bool sm90a_self_test_result_parse(const char *value, uint64_t stamp,
+                                  enum verdict *out);
 /* Why patched programs are not used, for people; NULL where they are. */
-const char *verdict_tell(enum verdict verdict);
+const char *sm90a_self_test_failure_reason(enum verdict verdict);
 
 #endif
