@@ -4,8 +4,7 @@
 
 #include "cpu/threads/affinity.h"
 
-bool affinity_avoid(struct affinity *out, const int *processors,
-                    uint32_t count)
+bool affinity_avoid(struct affinity *out, const int *processors, uint32_t count)
 {
     /* Fails if the machine has more processors than cpu_set_t can hold. */
     if (sched_getaffinity(0, sizeof out->found, &out->found) != 0)

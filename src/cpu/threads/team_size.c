@@ -50,9 +50,9 @@ static uint32_t warm_team(const struct team_costs *costs, double alone_ns,
 }
 
 uint32_t team_size_choose(const struct team_costs *costs,
-                     struct team_credit *credit, double alone_ns,
-                     uint32_t limit, uint32_t awake, double now_ns,
-                     double spin_ns)
+                          struct team_credit *credit, double alone_ns,
+                          uint32_t limit, uint32_t awake, double now_ns,
+                          double spin_ns)
 {
     double warm_ns, few_ns = alone_ns;
     uint32_t few = 1;

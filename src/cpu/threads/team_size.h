@@ -43,9 +43,9 @@ void team_measured(struct team_costs *known, double two, double all,
  * follow each other within spin_ns, so that awake threads would not have fallen
  * asleep in between.  Updates *credit. */
 uint32_t team_size_choose(const struct team_costs *costs,
-                     struct team_credit *credit, double alone_ns,
-                     uint32_t limit, uint32_t awake, double now_ns,
-                     double spin_ns);
+                          struct team_credit *credit, double alone_ns,
+                          uint32_t limit, uint32_t awake, double now_ns,
+                          double spin_ns);
 
 /* Returns the new estimate of the nanoseconds per unit of work after a job
  * took `seen` per unit; known is the old estimate, 0 if there is none.  The
