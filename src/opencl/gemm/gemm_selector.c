@@ -12,6 +12,7 @@
 #include "opencl/plan/operand_packing.h"
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/gemv_plan.h"
+#include "opencl/plan/kernel_step.h"
 
 /* Sums of fewer terms are more accurate in plain f32. */
 #define STRICT_K 256

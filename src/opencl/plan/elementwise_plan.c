@@ -5,7 +5,7 @@
 #include "common/argument_check.h"
 #include "common/operator_table.h"
 #include "opencl/memory/buffer.h"
-#include "opencl/plan/plan.h"
+#include "opencl/plan/kernel_step.h"
 
 /* What a GPU reads and writes at a time. */
 #define LINE_BYTES 128u

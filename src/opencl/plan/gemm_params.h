@@ -7,6 +7,7 @@
 #define TANDEM_OPENCL_PLAN_GEMM_PARAMS_H
 
 #include "opencl/plan/gemm_plan.h"
+#include "opencl/plan/kernel_step.h"
 
 /* As in cl/gemm/gemm_common.cl. */
 struct product {
@@ -48,6 +49,8 @@ struct operand operand_of(const struct tandem_gemm *gemm, enum operand_id id);
 /* Whether a kernel may read it in fours. */
 bool operand_is_vec4(const struct tandem_gemm *gemm,
                    const struct operand *operand);
+/* Where a and b start, and their strides. */
+void operands_fill(struct product *out, const struct tandem_gemm *gemm);
 /* What does not depend on tiles, and for k in splits chunks, at most, of whole
  * slices. */
 void product_fill(struct product *out, const struct tandem_gemm *gemm,

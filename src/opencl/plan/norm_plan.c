@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/operator_table.h"
-#include "opencl/plan/plan.h"
+#include "opencl/plan/kernel_step.h"
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/row_mapping.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "common/operator_table.h"
-#include "opencl/plan/plan.h"
+#include "opencl/plan/kernel_step.h"
 
 /* As in cl/optimizer.cl; strides has as many rows as there are operands. */
 struct optimizer {

@@ -4,7 +4,7 @@
 
 #include "common/argument_check.h"
 #include "common/operator_table.h"
-#include "opencl/plan/plan.h"
+#include "opencl/plan/kernel_step.h"
 #include "opencl/device/device_enumeration.h"
 
 /* A lane of a split takes at least so many elements. */

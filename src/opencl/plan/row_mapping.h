@@ -6,7 +6,7 @@
 #ifndef TANDEM_OPENCL_PLAN_ROW_MAPPING_H
 #define TANDEM_OPENCL_PLAN_ROW_MAPPING_H
 
-#include "opencl/plan/plan.h"
+#include "opencl/plan/kernel_step.h"
 
 /* As at the head of the parameters in cl/softmax.cl and cl/norm.cl. */
 struct rows {

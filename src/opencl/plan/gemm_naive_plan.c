@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans for the naive GEMM kernel of cl/gemm/gemm_epilogue.cl. */
+#include "common/argument_check.h"
+#include "common/operator_table.h"
+#include "opencl/plan/gemm_params.h"
+
+/* As in cl/gemm/gemm_epilogue.cl. */
+struct multiply {
+    uint64_t elements;
+    uint64_t a_offset, b_offset, c_offset, bias_offset;
+    uint64_t k, columns, plane;
+    int64_t a_batch, a_row, a_step, b_batch, b_column, b_step;
+    int64_t ld, batch_stride;
+    int64_t bias_column, bias_row;
+    float alpha, beta, slope;
+    uint32_t has_bias;
+};
+
+void plan_naive_gemm(struct plan *plan, const struct tandem_gemm *gemm,
+                   uint32_t group_log2)
+{
+    uint64_t elements =
+        (uint64_t)gemm->m * (uint64_t)gemm->n * (uint64_t)gemm->batch;
+    uint64_t key =
+        kernel_key(KERNEL_MULTIPLY, 0, elements > INT32_MAX, group_log2) |
+        product_activation(gemm) | product_types(gemm);
+    uint32_t bytes = TANDEM_DTYPE_BYTES(gemm->dtype);
+    uint32_t c_bytes = TANDEM_DTYPE_BYTES(gemm_c_dtype(gemm));
+    bool ta = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
+    bool tb = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
+    plan->steps = 0;
+    plan->temp_bytes = 0;
+    struct step *step = plan_step(plan, key, sizeof(struct multiply));
+    step_buffer(step, gemm->c.buffer, true);
+    step_buffer(step, gemm->a.buffer, false);
+    step_buffer(step, gemm->b.buffer, false);
+    step_buffer(step, product_bias(gemm), false);
+    *(struct multiply *)step->params = (struct multiply){
+        .elements = elements,
+        .a_offset = gemm->a.byte_offset / bytes,
+        .b_offset = gemm->b.byte_offset / bytes,
+        .c_offset = gemm->c.byte_offset / c_bytes,
+        .bias_offset = gemm->bias_byte_offset / c_bytes,
+        .k = (uint64_t)gemm->k,
+        .columns = (uint64_t)gemm->n,
+        .plane = (uint64_t)gemm->m * (uint64_t)gemm->n,
+        .a_batch = gemm->a.batch_stride,
+        .a_row = ta ? 1 : gemm->a.ld,
+        .a_step = ta ? gemm->a.ld : 1,
+        .b_batch = gemm->b.batch_stride,
+        .b_column = tb ? gemm->b.ld : 1,
+        .b_step = tb ? 1 : gemm->b.ld,
+        .ld = gemm->c.ld,
+        .batch_stride = gemm->c.batch_stride,
+        .bias_column = gemm->bias_kind == TANDEM_BIAS_PER_COLUMN,
+        .bias_row = gemm->bias_kind == TANDEM_BIAS_PER_ROW,
+        .alpha = (float)gemm->alpha,
+        .beta = (float)gemm->beta,
+        .slope = attribute_f32(gemm->activation_parameter),
+        .has_bias = gemm->bias_kind != TANDEM_BIAS_NONE};
+    step_items(step, elements);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernel steps and what they need of tensors: types, offsets, alignment, and
+ * axes as the kernels count them. */
+#include "opencl/plan/kernel_step.h"
+
+#include <string.h>
+
+#include "opencl/memory/buffer.h"
+
+uint32_t log2_ceil(uint64_t value)
+{
+    return value <= 1 ? 0 : 64u - (uint32_t)__builtin_clzll(value - 1);
+}
+
+/* n / d = (mulhi(n, m) + n) >> s for n < 2^31: s = ceil(log2 d),
+ * m = floor(2^32 (2^s - d) / d) + 1 (Granlund and Montgomery). */
+static void divider_fill(uint64_t divisor, uint32_t *multiplier,
+                         uint32_t *shift)
+{
+    uint32_t s = log2_ceil(divisor);
+    *shift = s;
+    *multiplier = 0;
+    if (s < 32)
+        *multiplier =
+            (uint32_t)((((((uint64_t)1 << s) - divisor) << 32) / divisor) + 1);
+}
+
+void extents_fill(struct extents *out, const struct layout *layout)
+{
+    for (uint32_t i = 0; i < layout->rank; i++) {
+        out->extent[i] = (uint64_t)layout->shape[layout->rank - 1 - i];
+        if (out->extent[i] != 0)
+            divider_fill(out->extent[i], &out->multiplier[i], &out->shift[i]);
+    }
+}
+
+void strides_fill(int64_t *out, const struct layout *layout, uint32_t operand)
+{
+    for (uint32_t i = 0; i < layout->rank; i++)
+        out[i] = layout->strides[operand][layout->rank - 1 - i];
+}
+
+struct step *plan_step(struct plan *plan, uint64_t key, uint32_t param_bytes)
+{
+    struct step *step = &plan->step[plan->steps++];
+    step->key = key;
+    step->groups = 0;
+    step->buffer_count = 0;
+    step->written = 0;
+    step->counters = 0;
+    step->param_bytes = param_bytes;
+    memset(step->params, 0, param_bytes);
+    return step;
+}
+
+void step_buffer(struct step *step, struct tandem_buffer *buffer, bool written)
+{
+    step->written |= (uint32_t)written << step->buffer_count;
+    step->buffers[step->buffer_count++] = buffer;
+}
+
+void step_items(struct step *step, uint64_t items)
+{
+    uint32_t log2 = KEY_GROUP_LOG2(step->key);
+    step->groups = (items + ((uint64_t)1 << log2) - 1) >> log2;
+}
+
+uint64_t element_offset(const struct tandem_tensor_desc *tensor)
+{
+    return tensor->byte_offset / TANDEM_DTYPE_BYTES(tensor->dtype);
+}
+
+bool vector_aligned(const struct tandem_tensor_desc *tensor)
+{
+    uint64_t skew = buffer_misalignment(tensor->buffer);
+    return (tensor->byte_offset + skew) %
+               (4u * TANDEM_DTYPE_BYTES(tensor->dtype)) ==
+           0;
+}
+
+uint32_t type_of(uint32_t dtype)
+{
+    switch (dtype) {
+    case TANDEM_I32:
+        return TYPE_INT;
+    case TANDEM_I64:
+        return TYPE_LONG;
+    case TANDEM_U8:
+        return TYPE_UCHAR;
+    case TANDEM_BOOL:
+        return TYPE_BOOL;
+    case TANDEM_F16:
+        return TYPE_F16;
+    case TANDEM_BF16:
+        return TYPE_BF16;
+    default:
+        return TYPE_FLOAT;
+    }
+}
+
+uint32_t bits_type(uint32_t dtype)
+{
+    switch (TANDEM_DTYPE_BYTES(dtype)) {
+    case 1:
+        return TYPE_UCHAR;
+    case 2:
+        return TYPE_USHORT;
+    case 4:
+        return TYPE_UINT;
+    default:
+        return TYPE_ULONG;
+    }
+}
+
+bool needs_64bit_index(const struct layout *layout)
+{
+    return layout->elements > MOST_NARROW;
+}
+
+bool needs_far(const struct layout *layout)
+{
+    for (uint32_t i = 0; i < layout->operands; i++) {
+        int64_t reach = 0;
+        for (uint32_t axis = 0; axis < layout->rank; axis++) {
+            int64_t stride = layout->strides[i][axis];
+            reach += (stride < 0 ? -stride : stride) *
+                     (layout->shape[axis] - 1);
+        }
+        if (reach > MOST_NARROW)
+            return true;
+    }
+    return needs_64bit_index(layout);
+}
+
+void layout_fours(struct layout *layout)
+{
+    uint32_t inner = layout->rank - 1;
+    layout->shape[inner] /= 4;
+    layout->elements /= 4;
+    for (uint32_t i = 0; i < layout->operands; i++)
+        layout->strides[i][inner] *= 4;
+}
+
+void layout_drop(struct layout *layout, uint32_t axis)
+{
+    layout->elements /= layout->shape[axis];
+    layout->rank--;
+    for (uint32_t i = axis; i < layout->rank; i++) {
+        layout->shape[i] = layout->shape[i + 1];
+        for (uint32_t k = 0; k < layout->operands; k++)
+            layout->strides[k][i] = layout->strides[k][i + 1];
+    }
+}
