@@ -63,7 +63,7 @@ static void context_free(struct tandem_context *context)
     free(context->backends);
     free(context->cache_path);
     options_free(context);
-    free(context->judged);
+    free(context->call_cache);
     context->log.function = NULL; /* a hung device's plugin may still log */
     if (context->generation == fork_generation)
         locks_free(context);

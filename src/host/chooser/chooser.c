@@ -10,15 +10,15 @@
 #include <math.h>
 #include <string.h>
 
-static double positive(double value)
+static double clamp_negative(double value)
 {
     return value > 0 ? value : 0;
 }
 
 /* Returns the device with the lowest number in `current` (a mask), from which
  * the content would be downloaded, or NULL. */
-static const struct device *holder(const struct tandem_context *context,
-                                   uint32_t current)
+static const struct device *current_device(const struct tandem_context *context,
+                                           uint32_t current)
 {
     return current == 0 ? NULL
                         : context->devices[(uint32_t)__builtin_ctz(current)];
@@ -27,7 +27,7 @@ static const struct device *holder(const struct tandem_context *context,
 static bool operand_is_host_accessible(const struct operand *operand,
                                        const struct device *device)
 {
-    return operand->home >> device->id & 1;
+    return operand->host_accessible >> device->id & 1;
 }
 
 /* Returns true if the device has no current copy of the operand. */
@@ -41,29 +41,30 @@ static bool operand_away(const struct operand *operand,
 
 /* Returns the predicted time to move one operand to the device.  Adds to
  * *out_wait the devices whose pending work must finish first. */
-static double operand_transfer(const struct operand *operand,
-                               const struct device *device, uint32_t *out_wait)
+static double operand_transfer_ns(const struct operand *operand,
+                                  const struct device *device,
+                                  uint32_t *out_wait)
 {
     const struct tandem_context *context = device->context;
-    const bool home = operand_is_host_accessible(operand, device);
+    const bool accessible = operand_is_host_accessible(operand, device);
     double ns = 0;
 
     if (!operand_away(operand, device)) {
-        if (home)
-            *out_wait |= operand->writer & ~(1u << device->id);
+        if (accessible)
+            *out_wait |= operand->host_writers & ~(1u << device->id);
         return 0;
     }
     if (operand->current & HOST_BIT) {
-        *out_wait |= operand->writer;
+        *out_wait |= operand->host_writers;
     } else {
-        const struct device *source = holder(context, operand->current);
+        const struct device *source = current_device(context, operand->current);
 
         if (source == NULL)
             return 0;
         *out_wait |= 1u << source->id;
         ns = curve_at(&source->cost.curves[COST_DOWNLOAD], operand->bytes);
     }
-    if (!home)
+    if (!accessible)
         ns += curve_at(&device->cost.curves[COST_UPLOAD], operand->bytes);
     return ns;
 }
@@ -71,23 +72,24 @@ static double operand_transfer(const struct operand *operand,
 /* Returns the predicted time to forward an output from `device` to its expected
  * reader.  If that reader is this operator itself, as in an accumulation, the
  * time is 0, because the operator will run where the output is. */
-static double operand_onward(const struct query *query,
-                             const struct operand *operand,
-                             const struct device *device)
+static double operand_forwarding_ns(const struct placement_request *request,
+                                    const struct operand *operand,
+                                    const struct device *device)
 {
     const struct tandem_context *context = device->context;
     const struct device *reader;
     double ns = 0;
 
-    if (operand->reader == 0 ||
-        (operand->read && operand->reader_op == query->op) ||
-        !(context->usable >> (operand->reader - 1) & 1))
+    if (operand->next_reader == 0 ||
+        (operand->read && operand->next_reader_op == request->op) ||
+        !(context->usable >> (operand->next_reader - 1) & 1))
         return 0;
-    reader = context->devices[operand->reader - 1];
+    reader = context->devices[operand->next_reader - 1];
     if (reader == device || (operand_is_host_accessible(operand, reader) &&
                              operand_is_host_accessible(operand, device)))
         return 0;
-    if (!operand_is_host_accessible(operand, device) && !operand->expected)
+    if (!operand_is_host_accessible(operand, device) &&
+        !operand->host_read_expected)
         ns = curve_at(&device->cost.curves[COST_DOWNLOAD], operand->bytes);
     if (!operand_is_host_accessible(operand, reader))
         ns += curve_at(&reader->cost.curves[COST_UPLOAD], operand->bytes);
@@ -104,8 +106,9 @@ static double wait_predict(const struct tandem_context *context, uint32_t mask)
 
         mask &= mask - 1;
         if (device->busy) {
-            const double ns = device->cost.scalars[COST_SYNC] +
-                              positive(device->busy_until_ns - context->now_ns);
+            const double ns =
+                device->cost.scalars[COST_SYNC] +
+                clamp_negative(device->busy_until_ns - context->now_ns);
 
             longest = ns > longest ? ns : longest;
         }
@@ -113,46 +116,47 @@ static double wait_predict(const struct tandem_context *context, uint32_t mask)
     return longest;
 }
 
-static void work_predict(const struct query *query, const struct device *device,
-                         double *out_launch_ns, double *out_run_ns)
+static void run_cost_predict(const struct placement_request *request,
+                             const struct device *device, double *out_launch_ns,
+                             double *out_run_ns)
 {
     const struct cost_model *cost = &device->cost;
     const double launch = cost->scalars[COST_LAUNCH];
     double batch = 1, ns;
 
-    if (query->cost_class == TANDEM_COST_GEMM) {
-        ns = cost_gemm(cost, query->product[0], query->product[1],
-                       query->product[2]);
-        batch = query->product[3];
+    if (request->cost_class == TANDEM_COST_GEMM) {
+        ns = cost_gemm(cost, request->gemm_size[0], request->gemm_size[1],
+                       request->gemm_size[2]);
+        batch = request->gemm_size[3];
     } else {
-        ns = curve_at(&cost->curves[query->cost_class], query->bytes);
+        ns = curve_at(&cost->curves[request->cost_class], request->bytes);
     }
     *out_launch_ns = launch < ns ? launch : ns;
     *out_run_ns = (ns - *out_launch_ns) * batch;
 }
 
-void chooser_predict_run_cost(const struct query *query,
+void chooser_predict_run_cost(const struct placement_request *request,
                               const struct device *device,
                               double *out_launch_ns, double *out_run_ns)
 {
-    struct work *work = query->work;
+    struct run_cost *run_cost = request->run_cost;
     const uint32_t id = device->id;
 
-    if (work == NULL) {
-        work_predict(query, device, out_launch_ns, out_run_ns);
+    if (run_cost == NULL) {
+        run_cost_predict(request, device, out_launch_ns, out_run_ns);
         return;
     }
-    if (!(work->known >> id & 1)) {
-        work_predict(query, device, &work->launch_ns[id],
-                     &work->execute_ns[id]);
-        work->known |= 1u << id;
+    if (!(run_cost->known >> id & 1)) {
+        run_cost_predict(request, device, &run_cost->launch_ns[id],
+                         &run_cost->execute_ns[id]);
+        run_cost->known |= 1u << id;
     }
-    *out_launch_ns = work->launch_ns[id];
-    *out_run_ns = work->execute_ns[id];
+    *out_launch_ns = run_cost->launch_ns[id];
+    *out_run_ns = run_cost->execute_ns[id];
 }
 
-static double return_predict(const struct query *query,
-                             const struct device *device)
+static double download_predict(const struct placement_request *request,
+                               const struct device *device)
 {
     const struct cost_model *cost = &device->cost;
     double ns = 0;
@@ -160,10 +164,10 @@ static double return_predict(const struct query *query,
 
     if (device->shares_host)
         return 0;
-    for (uint32_t i = 0; i < query->operand_count; i++) {
-        const struct operand *operand = &query->operands[i];
+    for (uint32_t i = 0; i < request->operand_count; i++) {
+        const struct operand *operand = &request->operands[i];
 
-        if (!operand->expected)
+        if (!operand->host_read_expected)
             continue;
         any = true;
         if (!operand_is_host_accessible(operand, device))
@@ -172,53 +176,54 @@ static double return_predict(const struct query *query,
     return any ? ns + cost->scalars[COST_SYNC] : 0;
 }
 
-/* Fills all fields of `out` except launch_ns and execute_ns, which must be
- * valid. `debts` enables the migration credit. */
-static void movement_predict(const struct query *query,
-                             const struct device *device, bool debts,
-                             struct prediction *out)
+/* Fills all fields of `out` except launch_ns and execute_ns, which must be valid.
+ * `use_credit` enables the migration credit. */
+static void transfers_predict(const struct placement_request *request,
+                              const struct device *device, bool use_credit,
+                              struct prediction *out)
 {
     uint32_t wait = 0;
 
     out->transfer_ns = 0;
-    out->moved_ns = 0;
-    out->owed_ns = 0;
-    for (uint32_t i = 0; i < query->operand_count; i++) {
-        const struct operand *operand = &query->operands[i];
+    out->input_transfer_ns = 0;
+    out->full_transfer_ns = 0;
+    for (uint32_t i = 0; i < request->operand_count; i++) {
+        const struct operand *operand = &request->operands[i];
         double ns = 0;
 
         if (operand->read)
-            ns = operand_transfer(operand, device, &wait);
-        out->moved_ns += ns;
-        ns += operand_onward(query, operand, device);
+            ns = operand_transfer_ns(operand, device, &wait);
+        out->input_transfer_ns += ns;
+        ns += operand_forwarding_ns(request, operand, device);
         if (ns == 0)
             continue;
-        out->owed_ns += ns;
-        if (debts)
-            ns = positive(
+        out->full_transfer_ns += ns;
+        if (use_credit)
+            ns = clamp_negative(
                 ns - (double)operand->storage->migration_credit_ns[device->id]);
         out->transfer_ns += ns;
     }
     out->wait_ns = wait != 0 ? wait_predict(device->context, wait) : 0;
-    out->download_ns = return_predict(query, device);
+    out->download_ns = download_predict(request, device);
     out->total_ns = out->wait_ns + out->transfer_ns + out->launch_ns +
                     out->execute_ns + out->download_ns;
 }
 
-void chooser_predict(struct record *record, const struct device *device)
+void chooser_predict(struct placement_decision *decision,
+                     const struct device *device)
 {
-    struct prediction *out = &record->predictions[device->id];
+    struct prediction *out = &decision->predictions[device->id];
 
-    chooser_predict_run_cost(&record->query, device, &out->launch_ns,
+    chooser_predict_run_cost(&decision->request, device, &out->launch_ns,
                              &out->execute_ns);
-    movement_predict(&record->query, device, false, out);
-    record->predicted |= 1u << device->id;
+    transfers_predict(&decision->request, device, false, out);
+    decision->predicted |= 1u << device->id;
 }
 
 /* Returns true if device `id` with predicted time `ns` beats the best one so
  * far, which may be NULL.  The lower number wins a tie. */
-static bool better(double ns, uint32_t id, double best_ns,
-                   const struct device *best)
+static bool is_faster(double ns, uint32_t id, double best_ns,
+                      const struct device *best)
 {
     return best == NULL || ns < best_ns || (ns == best_ns && id < best->id);
 }
@@ -233,16 +238,18 @@ uint32_t chooser_eligible_candidates(const struct tandem_context *context,
 }
 
 struct device *chooser_pick(struct tandem_context *context,
-                            struct record *record, uint32_t candidates)
+                            struct placement_decision *decision,
+                            uint32_t candidates)
 {
-    const struct work *work = record->query.work;
+    const struct run_cost *run_cost = decision->request.run_cost;
     struct device *best = NULL;
     double best_ns = INFINITY;
-    uint32_t first = work != NULL && work->last != 0 ? work->last - 1 : 0;
+    uint32_t first =
+        run_cost != NULL && run_cost->last != 0 ? run_cost->last - 1 : 0;
 
-    candidates &= ~(record->failed | record->unready);
-    candidates = chooser_eligible_candidates(context, record->query.cost_class,
-                                             candidates);
+    candidates &= ~(decision->failed | decision->must_compile);
+    candidates = chooser_eligible_candidates(
+        context, decision->request.cost_class, candidates);
     while (candidates != 0) {
         /* The last winner goes first, so that most other devices lose by
          * their launch and run times alone. */
@@ -250,19 +257,19 @@ struct device *chooser_pick(struct tandem_context *context,
                                 ? first
                                 : (uint32_t)__builtin_ctz(candidates);
         struct device *device = context->devices[id];
-        struct prediction *out = &record->predictions[id];
+        struct prediction *out = &decision->predictions[id];
 
         candidates &= ~(1u << id);
-        if (!(record->predicted >> id & 1)) {
-            chooser_predict_run_cost(&record->query, device, &out->launch_ns,
-                                     &out->execute_ns);
-            if (!better(out->launch_ns + out->execute_ns, id, best_ns, best))
+        if (!(decision->predicted >> id & 1)) {
+            chooser_predict_run_cost(&decision->request, device,
+                                     &out->launch_ns, &out->execute_ns);
+            if (!is_faster(out->launch_ns + out->execute_ns, id, best_ns, best))
                 continue;
-            movement_predict(&record->query, device, !context->deterministic,
-                             out);
-            record->predicted |= 1u << id;
+            transfers_predict(&decision->request, device,
+                              !context->deterministic, out);
+            decision->predicted |= 1u << id;
         }
-        if (better(out->total_ns, id, best_ns, best)) {
+        if (is_faster(out->total_ns, id, best_ns, best)) {
             best = device;
             best_ns = out->total_ns;
         }
@@ -273,29 +280,31 @@ struct device *chooser_pick(struct tandem_context *context,
 /* ---- after the launch ---- */
 
 /* Adds migration credit if the device lost only because of transfers. */
-static void debts_add(struct record *record, const struct device *device,
-                      double chosen_ns)
+static void migration_credit_add(struct placement_decision *decision,
+                                 const struct device *device, double chosen_ns)
 {
-    const struct prediction *prediction = &record->predictions[device->id];
+    const struct prediction *prediction = &decision->predictions[device->id];
     const double saving =
         chosen_ns - (prediction->total_ns - prediction->transfer_ns);
 
-    if (saving <= 0 || prediction->owed_ns <= 0)
+    if (saving <= 0 || prediction->full_transfer_ns <= 0)
         return;
-    for (uint32_t i = 0; i < record->query.operand_count; i++) {
-        const struct operand *operand = &record->query.operands[i];
+    for (uint32_t i = 0; i < decision->request.operand_count; i++) {
+        const struct operand *operand = &decision->request.operands[i];
         struct storage *storage = operand->storage;
         uint32_t wait = 0;
-        double ns = operand_onward(&record->query, operand, device), debt;
+        double ns = operand_forwarding_ns(&decision->request, operand, device),
+               credit;
 
         if (operand->read)
-            ns += operand_transfer(operand, device, &wait);
+            ns += operand_transfer_ns(operand, device, &wait);
         if (ns <= 0)
             continue;
-        debt = (double)storage->migration_credit_ns[device->id] +
-               ldexp(saving * ns / prediction->owed_ns, -storage->backoff);
+        credit = (double)storage->migration_credit_ns[device->id] +
+                 ldexp(saving * ns / prediction->full_transfer_ns,
+                       -storage->backoff);
         storage->migration_credit_ns[device->id] =
-            (float)(debt < ns ? debt : ns);
+            (float)(credit < ns ? credit : ns);
     }
 }
 
@@ -303,41 +312,46 @@ static void debts_add(struct record *record, const struct device *device,
 static double resident_ns(const struct prediction *prediction)
 {
     return prediction->launch_ns + prediction->execute_ns +
-           prediction->download_ns + prediction->owed_ns - prediction->moved_ns;
+           prediction->download_ns + prediction->full_transfer_ns -
+           prediction->input_transfer_ns;
 }
 
 /* Returns the time saved compared with the best other device if the inputs are
  * resident on both. */
-static double gain_find(struct record *record, const struct device *device)
+static double migration_saving_ns(struct placement_decision *decision,
+                                  const struct device *device)
 {
     const struct tandem_context *context = device->context;
-    const uint32_t rivals = chooser_eligible_candidates(
-        context, record->query.cost_class, context->usable & ~record->failed);
+    const uint32_t eligible =
+        chooser_eligible_candidates(context, decision->request.cost_class,
+                                    context->usable & ~decision->failed);
     double best = INFINITY;
 
     for (uint32_t i = 0; i < context->device_count; i++) {
-        if (i == device->id || !(rivals >> i & 1))
+        if (i == device->id || !(eligible >> i & 1))
             continue;
-        if (!(record->predicted >> i & 1))
-            chooser_predict(record, context->devices[i]);
-        best = fmin(best, resident_ns(&record->predictions[i]));
+        if (!(decision->predicted >> i & 1))
+            chooser_predict(decision, context->devices[i]);
+        best = fmin(best, resident_ns(&decision->predictions[i]));
     }
     if (!isfinite(best))
         return 0;
-    return positive(best - resident_ns(&record->predictions[device->id]));
+    return clamp_negative(best -
+                          resident_ns(&decision->predictions[device->id]));
 }
 
 /* Records the moves that this launch makes on credit, and distributes the time
  * that it saves among all storages moved on credit. */
-static void moves_book(struct record *record, const struct device *device)
+static void migrations_record(struct placement_decision *decision,
+                              const struct device *device)
 {
-    const struct query *query = &record->query;
+    const struct placement_request *request = &decision->request;
     const uint32_t bit = 1u << device->id;
     uint32_t count = 0;
     double gain;
 
-    for (uint32_t i = 0; i < query->operand_count; i++) {
-        const struct operand *operand = &query->operands[i];
+    for (uint32_t i = 0; i < request->operand_count; i++) {
+        const struct operand *operand = &request->operands[i];
         struct storage *storage = operand->storage;
         uint32_t wait = 0;
 
@@ -345,7 +359,7 @@ static void moves_book(struct record *record, const struct device *device)
             storage->migration_credit_ns[device->id] > 0) {
             storage->moved |= bit;
             storage->migration_cost_ns =
-                (float)operand_transfer(operand, device, &wait);
+                (float)operand_transfer_ns(operand, device, &wait);
             storage->migration_saved_ns = 0;
         }
         storage->migration_credit_ns[device->id] = 0;
@@ -353,22 +367,22 @@ static void moves_book(struct record *record, const struct device *device)
     }
     if (count == 0)
         return;
-    gain = gain_find(record, device) / count;
-    for (uint32_t i = 0; i < query->operand_count; i++) {
-        const struct operand *operand = &query->operands[i];
+    gain = migration_saving_ns(decision, device) / count;
+    for (uint32_t i = 0; i < request->operand_count; i++) {
+        const struct operand *operand = &request->operands[i];
 
         if (operand->read && (operand->storage->moved & bit))
             operand->storage->migration_saved_ns += (float)gain;
     }
 }
 
-static void time_book(const struct prediction *prediction,
-                      struct device *device)
+static void virtual_clock_advance(const struct prediction *prediction,
+                                  struct device *device)
 {
     struct tandem_context *context = device->context;
 
-    context->now_ns +=
-        prediction->wait_ns + prediction->moved_ns + prediction->launch_ns;
+    context->now_ns += prediction->wait_ns + prediction->input_transfer_ns +
+                       prediction->launch_ns;
     if (!device->async) {
         context->now_ns += prediction->execute_ns;
         return;
@@ -379,26 +393,27 @@ static void time_book(const struct prediction *prediction,
     device->busy = true;
 }
 
-void chooser_launched(struct record *record, struct device *device)
+void chooser_note_launch(struct placement_decision *decision,
+                         struct device *device)
 {
     struct tandem_context *context = device->context;
-    const struct prediction *chosen = &record->predictions[device->id];
-    uint32_t losers = record->predicted & ~(1u << device->id);
+    const struct prediction *chosen = &decision->predictions[device->id];
+    uint32_t slower = decision->predicted & ~(1u << device->id);
 
-    if (record->query.work != NULL)
-        record->query.work->last = device->id + 1;
+    if (decision->request.run_cost != NULL)
+        decision->request.run_cost->last = device->id + 1;
     if (!context->deterministic) {
-        losers &= chooser_eligible_candidates(
-            context, record->query.cost_class,
-            context->usable & ~(record->failed | record->unready));
-        while (losers != 0 && !record->forced) {
-            const struct device *loser =
-                context->devices[(uint32_t)__builtin_ctz(losers)];
+        slower &= chooser_eligible_candidates(
+            context, decision->request.cost_class,
+            context->usable & ~(decision->failed | decision->must_compile));
+        while (slower != 0 && !decision->forced) {
+            const struct device *other =
+                context->devices[(uint32_t)__builtin_ctz(slower)];
 
-            losers &= losers - 1;
-            debts_add(record, loser, chosen->total_ns);
+            slower &= slower - 1;
+            migration_credit_add(decision, other, chosen->total_ns);
         }
-        moves_book(record, device);
+        migrations_record(decision, device);
     }
-    time_book(chosen, device);
+    virtual_clock_advance(chosen, device);
 }

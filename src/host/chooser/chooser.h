@@ -47,34 +47,34 @@
 struct operand {
     struct storage *storage; /* not owned; may be freed later */
     double bytes;
-    uint32_t current; /* devices with a current copy, and HOST_BIT */
-    uint32_t home;    /* bit d is set if device d would use the host copy */
-    uint32_t writer; /* bit d is set if device d may be writing the host copy */
-    bool read;       /* the content must be on the device before the launch */
+    /* Masks of devices; bit d stands for device d. */
+    uint32_t current;         /* have a current copy; also HOST_BIT */
+    uint32_t host_accessible; /* would use the host copy */
+    uint32_t host_writers;    /* may be writing the host copy */
+    bool read; /* the content must be on the device before the launch */
     bool written;
     bool partial; /* written in part, so the other content must survive */
-    /* Expected next reader of the output: its device number plus 1, or 0 if
-     * unknown. */
-    uint8_t reader;
-    uint8_t reader_op; /* operator of that reader, enum tandem_op_id */
-    bool expected;     /* an output that the host is expected to read */
+    /* Expected next reader of an output: its device number plus 1, or 0 if
+     * unknown, and the operator (enum tandem_op_id) of that read. */
+    uint8_t next_reader, next_reader_op;
+    bool host_read_expected; /* the caller is expected to read the output */
 };
 
 /* Cached run costs of a call on each device. */
-struct work {
-    uint32_t known; /* bit d is set if [d] of the next two is valid */
-    uint32_t last;  /* the device chosen last, plus 1; 0 means none */
+struct run_cost {
+    uint32_t known; /* bit d is set if the times of device d are valid */
+    uint32_t last; /* the device chosen last, plus 1; 0 means none */
     double launch_ns[TANDEM_MAX_DEVICES], execute_ns[TANDEM_MAX_DEVICES];
 };
 
-/* A placement request: the operator, its sizes and its operands. */
-struct query {
+/* The operator, its sizes and its operands. */
+struct placement_request {
     uint32_t op;
     uint32_t cost_class;
-    double elements;   /* number of elements of the largest operand */
-    double bytes;      /* total bytes read and written */
-    double product[4]; /* TANDEM_COST_GEMM: m, n, k, batch */
-    struct work *work; /* not owned; NULL means that costs are not cached */
+    double elements;           /* number of elements of the largest operand */
+    double bytes;              /* total bytes read and written */
+    double gemm_size[4];       /* TANDEM_COST_GEMM: m, n, k, batch */
+    struct run_cost *run_cost; /* not owned; NULL disables the caching */
     uint32_t operand_count;
     struct operand operands[2 * TANDEM_MAX_OPERANDS];
 };
@@ -83,48 +83,55 @@ struct query {
 struct prediction {
     double wait_ns, transfer_ns, launch_ns, execute_ns, download_ns;
     double total_ns;
-    double owed_ns;  /* transfer_ns before the migration credit */
-    double moved_ns; /* part of owed_ns that moves inputs before the launch */
+    double full_transfer_ns;  /* transfer_ns before the migration credit */
+    double input_transfer_ns; /* part of full_transfer_ns for the inputs */
 };
 
 /* The last placement decision of a thread, kept for explanations. */
-struct record {
+struct placement_decision {
     const struct tandem_context *context; /* NULL if the call failed */
     uint32_t serial;                      /* serial number of the context */
     uint32_t chosen;
     bool forced;        /* the caller or the context named the device */
     double measured_ns; /* 0 unless the context times operators */
-    uint32_t predicted; /* bit d is set if predictions[d] is valid */
-    uint32_t failed;    /* bit d is set if device d failed with status[d] */
-    uint32_t unready;   /* bit d is set if device d must compile first */
+    /* Masks of devices; bit d stands for device d. */
+    uint32_t predicted; /* predictions[d] is valid */
+    uint32_t failed;    /* device d failed with status[d] */
+    uint32_t
+        must_compile; /* device d must compile before it can run the call */
     uint8_t status[TANDEM_MAX_DEVICES];
-    struct query query;
+    struct placement_request request;
     struct prediction predictions[TANDEM_MAX_DEVICES];
 };
 
-/* Predicts the launch and run times only.  Uses and fills query->work. */
-void chooser_predict_run_cost(const struct query *query,
+/* Predicts the launch and run times only.  Uses and fills request->run_cost. */
+void chooser_predict_run_cost(const struct placement_request *request,
                               const struct device *device,
                               double *out_launch_ns, double *out_run_ns);
 
-/* Predicts all times on one device into record->predictions.  Ignores the
+/* Predicts all times on one device into decision->predictions.  Ignores the
  * migration credit, because the storages may have been freed. */
-void chooser_predict(struct record *record, const struct device *device);
+void chooser_predict(struct placement_decision *decision,
+                     const struct device *device);
 
 /* Returns the subset of `candidates` (a mask) that competes for operators of a
- * cost class.  If the costs of some candidates were measured, only these and
- * the CPU plugin compete: the CPU plugin's default costs are never too low. */
+ * cost class.  If some candidates are calibrated for the class, only these and
+ * the CPU plugin compete, because the CPU plugin's default costs are never too
+ * low. */
 uint32_t chooser_eligible_candidates(const struct tandem_context *context,
                                      uint32_t cost_class, uint32_t candidates);
 
-/* Returns the fastest eligible device in `candidates` (a mask) without a bit in
- * record->failed or record->unready, or NULL.  The lowest number wins a tie.
- * Makes no full prediction for a device that loses even without transfers. */
+/* Returns the fastest eligible device in `candidates` (a mask) that has no bit
+ * in decision->failed or decision->must_compile, or NULL.  The lowest number
+ * wins a tie.  Does not predict the transfers of a device that loses without
+ * them. */
 struct device *chooser_pick(struct tandem_context *context,
-                            struct record *record, uint32_t candidates);
+                            struct placement_decision *decision,
+                            uint32_t candidates);
 
-/* Updates migration credits, tracked moves and the virtual clock after a launch
- * on `device`. */
-void chooser_launched(struct record *record, struct device *device);
+/* Updates migration credits, tracked migrations and the virtual clock after a
+ * launch on `device`. */
+void chooser_note_launch(struct placement_decision *decision,
+                         struct device *device);
 
 #endif

@@ -17,8 +17,8 @@
 
 struct backend;
 struct device;
-struct judged_table;
-struct record;
+struct call_cache;
+struct placement_decision;
 struct storage;
 
 struct open_pair {
@@ -83,7 +83,7 @@ struct tandem_context {
 
     struct tandem_tensor *tensors; /* linked list */
     uint64_t tensor_serial;        /* serial of the newest tensor */
-    struct judged_table *judged;   /* the call cache (call_cache.h), or NULL */
+    struct call_cache *call_cache; /* NULL before the first use */
     struct storage *leaving;       /* released storages that work still uses */
     uint64_t next_address; /* for library-owned storages, see storage.h */
 };

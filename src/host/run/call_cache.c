@@ -10,13 +10,13 @@
 #include <string.h>
 
 /* Returns true if the call can be cached and a key can represent it. */
-static bool call_kept(const struct call *call)
+static bool call_is_cacheable(const struct call *call)
 {
     const struct tandem_op *op = call->op;
 
     if (op->program != NULL ||
-        call->input_count + call->output_count > JUDGED_OPERANDS ||
-        op->int_count > JUDGED_INTS || op->struct_size != sizeof(*op) ||
+        call->input_count + call->output_count > MAX_CACHED_OPERANDS ||
+        op->int_count > MAX_CACHED_INTS || op->struct_size != sizeof(*op) ||
         (op->int_count > 0 && op->ints == NULL) ||
         (op->float_count > 0 && op->floats == NULL))
         return false;
@@ -63,7 +63,7 @@ static uint32_t attribute_count(const struct call *call)
     return call->gemm != NULL ? 2 : call->op->int_count;
 }
 
-void judged_key_make(const struct call *call, struct judged_key *out)
+void call_key_make(const struct call *call, struct call_key *out)
 {
     const uint32_t inputs = call->input_count;
 
@@ -81,7 +81,8 @@ void judged_key_make(const struct call *call, struct judged_key *out)
         out->ints[i] = attribute(call, i);
 }
 
-static bool key_equal(const struct judged_key *key, const struct call *call)
+static bool call_key_matches(const struct call_key *key,
+                             const struct call *call)
 {
     const struct tandem_op *op = call->op;
     const uint32_t inputs = call->input_count;
@@ -105,44 +106,46 @@ static bool key_equal(const struct judged_key *key, const struct call *call)
     return true;
 }
 
-struct judged *call_cache_find(const struct call *call, bool *out_found)
+struct call_descriptor *call_cache_find(const struct call *call,
+                                        bool *out_found)
 {
     struct tandem_context *context = call->context;
-    struct judged *entry;
+    struct call_descriptor *entry;
     uint64_t hash = call->op->id;
 
     *out_found = false;
-    if (!call_kept(call))
+    if (!call_is_cacheable(call))
         return NULL;
-    if (context->judged == NULL) {
-        context->judged = calloc(1, sizeof(*context->judged));
-        if (context->judged == NULL)
+    if (context->call_cache == NULL) {
+        context->call_cache = calloc(1, sizeof(*context->call_cache));
+        if (context->call_cache == NULL)
             return NULL;
     }
     for (uint32_t i = 0; i < call->input_count; i++)
         hash = hash * 31 + input_serial(call, i);
     for (uint32_t i = 0; i < call->output_count; i++)
         hash = hash * 31 + call->outputs[i]->serial;
-    entry =
-        &context->judged->entries[hash * UINT64_C(0x9e3779b97f4a7c15) >> 57];
-    *out_found = key_equal(&entry->key, call);
+    entry = &context->call_cache
+                 ->entries[hash * UINT64_C(0x9e3779b97f4a7c15) >> 57];
+    *out_found = call_key_matches(&entry->key, call);
     return entry;
 }
 
-void judged_query(struct judged *judged, struct query *out)
+void call_descriptor_to_request(struct call_descriptor *cached,
+                                struct placement_request *out)
 {
-    out->op = judged->key.op;
-    out->cost_class = judged->cost_class;
-    out->elements = judged->elements;
-    out->bytes = judged->bytes;
-    memcpy(out->product, judged->product, sizeof(out->product));
-    out->work = &judged->work;
+    out->op = cached->key.op;
+    out->cost_class = cached->cost_class;
+    out->elements = cached->elements;
+    out->bytes = cached->bytes;
+    memcpy(out->gemm_size, cached->gemm_size, sizeof(out->gemm_size));
+    out->run_cost = &cached->run_cost;
 }
 
 /* Returns the first open device in `usable` (a mask) that is synchronous,
  * computes in host memory and supports all core operators, or NULL. */
-static struct device *home_find(const struct tandem_context *context,
-                                uint32_t usable)
+static struct device *host_device_find(const struct tandem_context *context,
+                                       uint32_t usable)
 {
     for (uint32_t i = 0; i < context->device_count; i++) {
         struct device *device = context->devices[i];
@@ -155,44 +158,44 @@ static struct device *home_find(const struct tandem_context *context,
     return NULL;
 }
 
-/* Chooses the host fast path device of a cached call, see judged.home. */
-static struct device *home_choose(struct tandem_context *context,
-                                  struct judged *judged)
+/* Computes call_descriptor.host_device. */
+static struct device *host_fast_path_choose(struct tandem_context *context,
+                                            struct call_descriptor *cached)
 {
     const uint32_t usable =
-        context->usable & ~context->rejecting[judged->key.op];
-    struct device *home = home_find(context, usable);
-    struct query query;
-    uint32_t rivals;
+        context->usable & ~context->rejecting[cached->key.op];
+    struct device *host_device = host_device_find(context, usable);
+    struct placement_request request;
+    uint32_t eligible;
 
-    judged->home = NULL;
-    if (home == NULL)
+    cached->host_device = NULL;
+    if (host_device == NULL)
         return NULL;
-    judged_query(judged, &query);
-    judged->usable = context->usable;
-    chooser_predict_run_cost(&query, home, &judged->launch_ns,
-                             &judged->execute_ns);
-    rivals = chooser_eligible_candidates(context, judged->cost_class, usable);
-    if (!(rivals >> home->id & 1))
+    call_descriptor_to_request(cached, &request);
+    cached->usable = context->usable;
+    chooser_predict_run_cost(&request, host_device, &cached->launch_ns,
+                             &cached->execute_ns);
+    eligible = chooser_eligible_candidates(context, cached->cost_class, usable);
+    if (!(eligible >> host_device->id & 1))
         return NULL;
     for (uint32_t i = 0; i < context->device_count; i++) {
         const struct device *device = context->devices[i];
         double launch_ns, execute_ns;
 
-        if (device == home || !(rivals >> i & 1))
+        if (device == host_device || !(eligible >> i & 1))
             continue;
-        chooser_predict_run_cost(&query, device, &launch_ns, &execute_ns);
-        if (launch_ns + execute_ns < judged->launch_ns + judged->execute_ns)
+        chooser_predict_run_cost(&request, device, &launch_ns, &execute_ns);
+        if (launch_ns + execute_ns < cached->launch_ns + cached->execute_ns)
             return NULL;
     }
-    judged->home = home;
-    return home;
+    cached->host_device = host_device;
+    return host_device;
 }
 
-struct device *judged_home(struct tandem_context *context,
-                           struct judged *judged)
+struct device *host_fast_path_device(struct tandem_context *context,
+                                     struct call_descriptor *cached)
 {
-    if (judged->usable == context->usable)
-        return judged->home;
-    return home_choose(context, judged);
+    if (cached->usable == context->usable)
+        return cached->host_device;
+    return host_fast_path_choose(context, cached);
 }

@@ -9,8 +9,8 @@
 #include "host/tensor/tensor.h"
 
 /* Checks that operator `op` exists and has `inputs` inputs and one output. */
-static enum tandem_status class_check(uint32_t op, uint32_t inputs,
-                                      const char *function)
+static enum tandem_status operand_counts_check(uint32_t op, uint32_t inputs,
+                                               const char *function)
 {
     const struct operator_row *row = operator_row(op);
 
@@ -29,7 +29,8 @@ enum tandem_status tandem_unary(struct tandem_context *context, uint32_t op,
                                 struct tandem_tensor *y)
 {
     const struct tandem_op call = {.struct_size = sizeof(call), .id = op};
-    const enum tandem_status status = class_check(op, 1, "tandem_unary");
+    const enum tandem_status status =
+        operand_counts_check(op, 1, "tandem_unary");
 
     return status == TANDEM_OK ? tandem_run(context, &call, &x, 1, &y, 1)
                                : status;
@@ -42,7 +43,7 @@ enum tandem_status tandem_binary(struct tandem_context *context, uint32_t op,
 {
     const struct tandem_op call = {.struct_size = sizeof(call), .id = op};
     struct tandem_tensor *const inputs[] = {a, b};
-    enum tandem_status status = class_check(op, 2, "tandem_binary");
+    enum tandem_status status = operand_counts_check(op, 2, "tandem_binary");
 
     /* NULL would mean a scalar, for whose value there is no argument. */
     if (status == TANDEM_OK && (a == NULL || b == NULL))
@@ -61,7 +62,7 @@ enum tandem_status tandem_reduce(struct tandem_context *context, uint32_t op,
                                    .id = op,
                                    .int_count = 2,
                                    .ints = attributes};
-    enum tandem_status status = class_check(op, 1, "tandem_reduce");
+    enum tandem_status status = operand_counts_check(op, 1, "tandem_reduce");
 
     if (status == TANDEM_OK)
         status = tensor_check(x, context, "x");

@@ -11,7 +11,8 @@
 
 #include <string.h>
 
-static enum tandem_status out_check(const struct tandem_explanation *out)
+static enum tandem_status
+explanation_check_size(const struct tandem_explanation *out)
 {
     if (out == NULL)
         return last_error_set(TANDEM_INVALID_ARGUMENT, "out: NULL");
@@ -19,13 +20,14 @@ static enum tandem_status out_check(const struct tandem_explanation *out)
                              sizeof(out->struct_size));
 }
 
-static void out_fill(struct tandem_context *context, struct record *record,
-                     struct tandem_explanation *out)
+static void explanation_write(struct tandem_context *context,
+                              struct placement_decision *decision,
+                              struct tandem_explanation *out)
 {
     struct tandem_explanation full;
 
     memset(&full, 0, sizeof(full));
-    explanation_fill(context, record, &full);
+    explanation_fill(context, decision, &full);
     struct_size_fill(out, &full, sizeof(full));
 }
 
@@ -33,17 +35,17 @@ enum tandem_status tandem_explain_last(struct tandem_context *context,
                                        struct tandem_explanation *out)
 {
     enum tandem_status status = context_check(context);
-    struct record *record;
+    struct placement_decision *decision;
 
     if (status == TANDEM_OK)
-        status = out_check(out);
+        status = explanation_check_size(out);
     if (status != TANDEM_OK)
         return status;
     context_lock(context);
-    record = record_find(context);
-    if (record != NULL && record->context == context &&
-        record->serial == context->serial)
-        out_fill(context, record, out);
+    decision = placement_decision_find(context);
+    if (decision != NULL && decision->context == context &&
+        decision->serial == context->serial)
+        explanation_write(context, decision, out);
     else
         status =
             last_error_set(TANDEM_INVALID_ARGUMENT,
@@ -54,8 +56,9 @@ enum tandem_status tandem_explain_last(struct tandem_context *context,
 }
 
 /* Marks the devices that do not support the call or must compile first. */
-static void candidates_ask(struct call *call, struct record *record,
-                           const struct device *forced)
+static void candidates_query_support(struct call *call,
+                                     struct placement_decision *decision,
+                                     const struct device *forced)
 {
     struct tandem_context *context = call->context;
 
@@ -64,16 +67,16 @@ static void candidates_ask(struct call *call, struct record *record,
         enum tandem_status status;
 
         if ((device->duplicate && device != forced) ||
-            (record->failed >> i & 1))
+            (decision->failed >> i & 1))
             continue;
-        status = call_supported(call, device);
+        status = call_query_support(call, device);
         if (status == TANDEM_OK && device->compiles)
-            status = call_ready(call, device);
+            status = call_query_ready(call, device);
         if (status == TANDEM_NOT_READY) {
-            record->unready |= 1u << i;
+            decision->must_compile |= 1u << i;
         } else if (status != TANDEM_OK) {
-            record->failed |= 1u << i;
-            record->status[i] = (uint8_t)status;
+            decision->failed |= 1u << i;
+            decision->status[i] = (uint8_t)status;
         }
     }
 }
@@ -82,27 +85,27 @@ static enum tandem_status call_explain(struct call *call,
                                        struct tandem_explanation *out)
 {
     struct tandem_context *context = call->context;
-    struct record record;
-    struct judged *judged;
+    struct placement_decision decision;
+    struct call_descriptor *cached;
     struct device *forced;
     const struct device *chosen;
-    uint32_t unready;
+    uint32_t must_compile;
     enum tandem_status status;
 
     context_lock(context);
-    status = call_start(call, &record, &forced, &judged);
+    status = call_prepare_decision(call, &decision, &forced, &cached);
     if (status == TANDEM_OK) {
-        candidates_ask(call, &record, forced);
+        candidates_query_support(call, &decision, forced);
         /* Ignore compile times, because they occur only once. */
-        unready = record.unready;
-        record.unready = 0;
-        chosen = chooser_pick(context, &record, context->usable);
+        must_compile = decision.must_compile;
+        decision.must_compile = 0;
+        chosen = chooser_pick(context, &decision, context->usable);
         if (forced != NULL)
             chosen = forced;
-        record.unready = unready;
+        decision.must_compile = must_compile;
         if (chosen != NULL)
-            record.chosen = chosen->id;
-        out_fill(context, &record, out);
+            decision.chosen = chosen->id;
+        explanation_write(context, &decision, out);
     }
     context_unlock(context);
     return status;
@@ -116,11 +119,11 @@ tandem_explain_op(struct tandem_context *context, const struct tandem_op *op,
 {
     struct call call;
     enum tandem_status status =
-        call_make(&call, context, TANDEM_ANY_DEVICE, op, inputs, input_count,
+        call_init(&call, context, TANDEM_ANY_DEVICE, op, inputs, input_count,
                   outputs, output_count);
 
     if (status == TANDEM_OK)
-        status = out_check(out);
+        status = explanation_check_size(out);
     return status == TANDEM_OK ? call_explain(&call, out) : status;
 }
 
@@ -132,12 +135,12 @@ tandem_explain_matmul(struct tandem_context *context,
 {
     struct matmul matmul;
     enum tandem_status status =
-        call_make_matmul(&matmul, context, options, a, b, c);
+        matmul_prepare(&matmul, context, options, a, b, c);
 
     if (status == TANDEM_OK)
-        status = out_check(out);
+        status = explanation_check_size(out);
     if (status == TANDEM_OK)
         status = call_explain(&matmul.call, out);
-    call_end_matmul(&matmul);
+    matmul_finish(&matmul);
     return status;
 }

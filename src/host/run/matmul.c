@@ -44,7 +44,7 @@ static enum tandem_status matrices_read(const char *name,
 
 /* Replaces the strides by those of contiguous matrices, with batch stride 0.
  * For matrices that are not accessed, or that were copied. */
-static void strides_forget(struct matrices *matrices)
+static void strides_reset(struct matrices *matrices)
 {
     matrices->column_stride = 1;
     matrices->row_stride = matrices->columns > 1 ? matrices->columns : 1;
@@ -77,8 +77,8 @@ static int64_t leading(int64_t along, int64_t across, int64_t stride)
 
 /* Sets out->ld, out->batch_stride and *out_transposed.  Returns false if a
  * struct tandem_matrix cannot express the strides. */
-static bool matrix_make(const struct matrices *from, bool may_transpose,
-                        struct tandem_matrix *out, bool *out_transposed)
+static bool matrix_layout(const struct matrices *from, bool may_transpose,
+                          struct tandem_matrix *out, bool *out_transposed)
 {
     int64_t ld = 0;
 
@@ -138,7 +138,7 @@ static enum tandem_status input_copy(struct matmul *matmul, uint32_t place,
     return status;
 }
 
-void call_end_matmul(struct matmul *matmul)
+void matmul_finish(struct matmul *matmul)
 {
     for (uint32_t i = 0; i < 3; i++)
         tandem_tensor_destroy(matmul->copies[i]);
@@ -153,20 +153,20 @@ static enum tandem_status input_make(struct matmul *matmul, uint32_t place,
 {
     enum tandem_status status;
 
-    if (matrix_make(from, true, out, out_transposed))
+    if (matrix_layout(from, true, out, out_transposed))
         return TANDEM_OK;
     status = input_copy(matmul, place, name, device);
     if (status != TANDEM_OK)
         return status;
-    strides_forget(from);
-    matrix_make(from, true, out, out_transposed);
+    strides_reset(from);
+    matrix_layout(from, true, out, out_transposed);
     out->batch_stride = from->batch > 1 ? from->rows * from->columns : 0;
     return TANDEM_OK;
 }
 
 /* ---- the struct tandem_gemm ---- */
 
-static enum tandem_status bias_judge(const struct tandem_tensor *bias,
+static enum tandem_status bias_check(const struct tandem_tensor *bias,
                                      struct tandem_gemm *gemm)
 {
     const struct tandem_tensor_desc *desc = &bias->desc;
@@ -211,9 +211,9 @@ static enum tandem_status shapes_check(const struct matrices *a,
 /* Checks the shapes and dtypes of a, b, c and the bias, if there is one.  Fills
  * `out` with a, b and c, and all fields of gemm that do not depend on the
  * strides of inputs. */
-static enum tandem_status tensors_judge(const struct matmul *matmul,
-                                        struct matrices out[3],
-                                        struct tandem_gemm *gemm)
+static enum tandem_status operands_check(const struct matmul *matmul,
+                                         struct matrices out[3],
+                                         struct tandem_gemm *gemm)
 {
     static const char *const names[3] = {"a", "b", "c"};
     struct tandem_tensor *const *tensors = matmul->tensors;
@@ -235,9 +235,9 @@ static enum tandem_status tensors_judge(const struct matmul *matmul,
         return status;
     for (uint32_t i = 0; i < 3; i++) {
         if (matrices[i]->elements == 0 || tensors[3]->elements == 0)
-            strides_forget(&out[i]);
+            strides_reset(&out[i]);
     }
-    if (!matrix_make(&out[2], false, &gemm->c, &transpose_c))
+    if (!matrix_layout(&out[2], false, &gemm->c, &transpose_c))
         return c_strides_fail(&out[2]);
     gemm->dtype = tensors[0]->desc.dtype;
     gemm->c_dtype = tensors[3]->desc.dtype;
@@ -245,7 +245,7 @@ static enum tandem_status tensors_judge(const struct matmul *matmul,
     gemm->n = out[2].columns;
     gemm->k = out[0].columns;
     gemm->batch = out[2].batch;
-    return tensors[2] != NULL ? bias_judge(tensors[2], gemm) : TANDEM_OK;
+    return tensors[2] != NULL ? bias_check(tensors[2], gemm) : TANDEM_OK;
 }
 
 static void operand_place(const struct tandem_tensor *tensor,
@@ -286,7 +286,7 @@ static enum tandem_status inputs_make(struct matmul *matmul, uint32_t device,
 
 /* Clears the sizes if c has no elements.  The batch is 1, because struct
  * tandem_gemm does not allow 0. */
-static void gemm_empty(struct tandem_gemm *gemm)
+static void gemm_clear_sizes(struct tandem_gemm *gemm)
 {
     gemm->m = gemm->n = gemm->k = 0;
     gemm->batch = 1;
@@ -332,7 +332,7 @@ static enum tandem_status options_read(const struct tandem_matmul_options *from,
     return status;
 }
 
-static enum tandem_status gemm_make(struct matmul *matmul,
+static enum tandem_status gemm_init(struct matmul *matmul,
                                     const struct tandem_matmul_options *options)
 {
     struct tandem_gemm *gemm = &matmul->gemm;
@@ -351,21 +351,21 @@ static enum tandem_status gemm_make(struct matmul *matmul,
     gemm->beta = gemm_factor(options->beta);
     gemm->activation = options->activation;
     gemm->activation_parameter = options->activation_parameter;
-    status = tensors_judge(matmul, matrices, gemm);
+    status = operands_check(matmul, matrices, gemm);
     if (status == TANDEM_OK)
         status = inputs_make(matmul, options->device, &matrices[0],
                              &matrices[1], gemm);
     if (status == TANDEM_OK && matmul->tensors[3]->elements == 0)
-        gemm_empty(gemm);
+        gemm_clear_sizes(gemm);
     return status;
 }
 
-enum tandem_status call_make_matmul(struct matmul *matmul,
-                                    struct tandem_context *context,
-                                    const struct tandem_matmul_options *options,
-                                    struct tandem_tensor *a,
-                                    struct tandem_tensor *b,
-                                    struct tandem_tensor *c)
+enum tandem_status matmul_prepare(struct matmul *matmul,
+                                  struct tandem_context *context,
+                                  const struct tandem_matmul_options *options,
+                                  struct tandem_tensor *a,
+                                  struct tandem_tensor *b,
+                                  struct tandem_tensor *c)
 {
     struct tandem_matmul_options own;
     struct call *call = &matmul->call;
@@ -380,7 +380,7 @@ enum tandem_status call_make_matmul(struct matmul *matmul,
     matmul->tensors[1] = b;
     matmul->tensors[2] = own.bias;
     matmul->tensors[3] = c;
-    status = gemm_make(matmul, &own);
+    status = gemm_init(matmul, &own);
     if (status != TANDEM_OK)
         return status;
     memset(&matmul->op, 0, sizeof(matmul->op));
@@ -408,10 +408,10 @@ enum tandem_status tandem_matmul(struct tandem_context *context,
 {
     struct matmul matmul;
     enum tandem_status status =
-        call_make_matmul(&matmul, context, options, a, b, c);
+        matmul_prepare(&matmul, context, options, a, b, c);
 
     if (status == TANDEM_OK)
         status = call_run(&matmul.call);
-    call_end_matmul(&matmul);
+    matmul_finish(&matmul);
     return status;
 }

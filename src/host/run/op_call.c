@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-static bool tensor_good(const struct tandem_tensor *tensor,
-                        const struct tandem_context *context)
+static bool tensor_is_valid(const struct tandem_tensor *tensor,
+                            const struct tandem_context *context)
 {
     return handle_live(&tensor_pool, tensor) && tensor->context == context;
 }
@@ -32,7 +32,7 @@ static enum tandem_status operand_fail(const struct tandem_tensor *tensor,
     return tensor_check(tensor, context, what);
 }
 
-enum tandem_status call_make(struct call *call, struct tandem_context *context,
+enum tandem_status call_init(struct call *call, struct tandem_context *context,
                              uint32_t device, const struct tandem_op *op,
                              struct tandem_tensor *const *inputs,
                              uint32_t input_count,
@@ -73,13 +73,13 @@ enum tandem_status call_make(struct call *call, struct tandem_context *context,
         call->input_descs[i] = NULL;
         if (inputs[i] == NULL)
             continue;
-        if (!tensor_good(inputs[i], context))
+        if (!tensor_is_valid(inputs[i], context))
             return operand_fail(inputs[i], context, call->row->name, ": input ",
                                 i);
         call->input_descs[i] = &inputs[i]->desc;
     }
     for (uint32_t i = 0; i < output_count; i++) {
-        if (!tensor_good(outputs[i], context))
+        if (!tensor_is_valid(outputs[i], context))
             return operand_fail(outputs[i], context, call->row->name,
                                 ": output ", i);
         call->output_descs[i] = &outputs[i]->desc;
@@ -88,9 +88,9 @@ enum tandem_status call_make(struct call *call, struct tandem_context *context,
 }
 
 /* An address_range_fn for descriptors whose buffer is a struct storage. */
-static enum tandem_status storage_span(const void *user,
-                                       const struct tandem_buffer *buffer,
-                                       struct memory_span *out)
+static enum tandem_status
+storage_address_range(const void *user, const struct tandem_buffer *buffer,
+                      struct memory_span *out)
 {
     const struct storage *storage = (const struct storage *)buffer;
 
@@ -106,11 +106,11 @@ enum tandem_status call_check(const struct call *call)
 
     call_buffers_set(call, TANDEM_ANY_DEVICE);
     if (call->gemm != NULL)
-        status = check_gemm(call->gemm, storage_span, NULL);
+        status = check_gemm(call->gemm, storage_address_range, NULL);
     else
         status = check_op(call->op, call->input_descs, call->input_count,
-                          call->output_descs, call->output_count, storage_span,
-                          NULL);
+                          call->output_descs, call->output_count,
+                          storage_address_range, NULL);
     if (status != TANDEM_OK)
         return status;
     for (uint32_t i = 0; i < call->output_count; i++) {

@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-enum tandem_status call_supported(const struct call *call,
-                                  struct device *device)
+enum tandem_status call_query_support(const struct call *call,
+                                      struct device *device)
 {
     enum tandem_status status = device_open(device);
 
@@ -33,7 +33,8 @@ enum tandem_status call_supported(const struct call *call,
     return status;
 }
 
-enum tandem_status call_ready(const struct call *call, struct device *device)
+enum tandem_status call_query_ready(const struct call *call,
+                                    struct device *device)
 {
     const struct tandem_backend *table = device->table;
 
@@ -69,8 +70,7 @@ static enum tandem_status gemm_launch(const struct call *call,
     return device->table->gemm(device->stream, gemm);
 }
 
-enum tandem_status call_launch_once(const struct call *call,
-                                    struct device *device)
+enum tandem_status call_enqueue(const struct call *call, struct device *device)
 {
     if (call->gemm != NULL)
         return gemm_launch(call, device);
@@ -82,15 +82,15 @@ enum tandem_status call_launch_once(const struct call *call,
 
 /* Makes every operand resident on the device.  If the function waited, another
  * thread may have moved some operands away again. */
-static enum tandem_status operands_place(const struct query *query,
-                                         struct device *device)
+static enum tandem_status operands_move(const struct placement_request *request,
+                                        struct device *device)
 {
     enum tandem_status status = wait_free(device, WAIT_LIMIT);
 
     if (status != TANDEM_OK)
         return status;
-    for (uint32_t i = 0; i < query->operand_count; i++) {
-        const struct operand *operand = &query->operands[i];
+    for (uint32_t i = 0; i < request->operand_count; i++) {
+        const struct operand *operand = &request->operands[i];
         struct storage *storage = operand->storage;
 
         if ((storage->current & storage_bit(storage, device)) &&
@@ -116,31 +116,32 @@ static enum tandem_status operands_place(const struct query *query,
     return status;
 }
 
-/* Repeats operands_place until it does not have to wait. */
-static enum tandem_status operands_settle(struct record *record,
-                                          struct device *device)
+/* Repeats operands_move until it does not have to wait. */
+static enum tandem_status
+operands_make_resident(struct placement_decision *decision,
+                       struct device *device)
 {
     struct tandem_context *context = device->context;
     uint64_t unlocks = context->unlocks;
-    enum tandem_status status = operands_place(&record->query, device);
+    enum tandem_status status = operands_move(&decision->request, device);
 
     while (unlocks != context->unlocks) {
         /* Another thread may have replaced the cache entry. */
-        record->query.work = NULL;
+        decision->request.run_cost = NULL;
         if (status != TANDEM_OK)
             return status;
         if (device->state != DEVICE_OPEN)
             return last_error_set(TANDEM_DEVICE_LOST, "%s is lost",
                                   device->label);
         unlocks = context->unlocks;
-        status = operands_place(&record->query, device);
+        status = operands_move(&decision->request, device);
     }
     return status;
 }
 
 /* Registers the layouts of outputs in storages with gaps.  A later download
  * copies only registered layouts to the caller's memory. */
-static enum tandem_status outputs_claim(const struct call *call)
+static enum tandem_status outputs_add_writable_layouts(const struct call *call)
 {
     enum tandem_status status = TANDEM_OK;
 
@@ -154,42 +155,44 @@ static enum tandem_status outputs_claim(const struct call *call)
     return status;
 }
 
-enum tandem_status call_launch(const struct call *call, struct record *record,
+enum tandem_status call_launch(const struct call *call,
+                               struct placement_decision *decision,
                                struct device *device)
 {
-    enum tandem_status status = outputs_claim(call);
+    enum tandem_status status = outputs_add_writable_layouts(call);
 
     if (status != TANDEM_OK)
         return status;
     for (uint32_t attempt = 0;; attempt++) {
-        status = operands_settle(record, device);
+        status = operands_make_resident(decision, device);
         if (status != TANDEM_OK)
             return status;
-        status = call_launch_once(call, device);
+        status = call_enqueue(call, device);
         if (status == TANDEM_OK)
             return TANDEM_OK;
         status = device_failed(device, status, call->row->name);
         if (attempt > 0 || !wait_recover(device))
             return status;
-        record->query.work = NULL;
+        decision->request.run_cost = NULL;
     }
 }
 
-void call_launched(struct record *record, struct device *device)
+void call_note_launch(struct placement_decision *decision,
+                      struct device *device)
 {
-    const struct query *query = &record->query;
+    const struct placement_request *request = &decision->request;
 
     device->sequence++;
     if (!device->async)
         device->clean = device->sequence;
-    chooser_launched(record, device);
-    for (uint32_t i = 0; i < query->operand_count; i++) {
-        const struct operand *operand = &query->operands[i];
+    chooser_note_launch(decision, device);
+    for (uint32_t i = 0; i < request->operand_count; i++) {
+        const struct operand *operand = &request->operands[i];
 
         if (device->async && storage_shared(operand->storage, device))
             operand->storage->host_used |= 1u << device->id;
         if (operand->read)
-            storage_device_reads(operand->storage, device, query->op);
+            storage_device_reads(operand->storage, device, request->op);
         if (operand->written)
             storage_device_wrote(operand->storage, device);
     }

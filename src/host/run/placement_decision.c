@@ -11,86 +11,90 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Number of records per thread.  The records are on the heap, because a library
- * loaded with dlopen gets little static thread-local storage.  Contexts whose
- * serials differ by a multiple of RECORDS share a record. */
-#define RECORDS 4u
+/* The decisions are on the heap, because a library loaded with dlopen gets
+ * little static thread-local storage.  Contexts whose serials differ by a
+ * multiple of DECISIONS_PER_THREAD share a decision. */
+#define DECISIONS_PER_THREAD 4u
 
-static __thread struct record *records;
+static __thread struct placement_decision *decisions;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool key_made;
 
-static void records_free(void *made)
+static void decisions_free(void *made)
 {
     free(made);
-    records = NULL;
+    decisions = NULL;
 }
 
 static void key_make(void)
 {
-    key_made = pthread_key_create(&key, records_free) == 0;
+    key_made = pthread_key_create(&key, decisions_free) == 0;
 }
 
-/* Allocates the thread's records; `records` stays NULL if that fails. */
-static void records_make(void)
+/* Allocates the thread's decisions, which stay NULL if that fails. */
+static void decisions_allocate(void)
 {
-    struct record *made;
+    struct placement_decision *made;
 
     pthread_once(&once, key_make);
     if (!key_made)
         return;
-    made = calloc(RECORDS, sizeof(*made));
+    made = calloc(DECISIONS_PER_THREAD, sizeof(*made));
     if (made == NULL || pthread_setspecific(key, made) != 0) {
         free(made);
         return;
     }
-    records = made;
+    decisions = made;
 }
 
-struct record *record_find(const struct tandem_context *context)
+struct placement_decision *
+placement_decision_find(const struct tandem_context *context)
 {
-    struct record *own = records;
+    struct placement_decision *own = decisions;
 
-    return own != NULL ? &own[context->serial % RECORDS] : NULL;
+    return own != NULL ? &own[context->serial % DECISIONS_PER_THREAD] : NULL;
 }
 
-struct record *record_get(const struct tandem_context *context)
+struct placement_decision *
+placement_decision_get(const struct tandem_context *context)
 {
-    struct record *record;
+    struct placement_decision *decision;
 
-    if (records == NULL)
-        records_make();
-    record = record_find(context);
-    if (record == NULL)
+    if (decisions == NULL)
+        decisions_allocate();
+    decision = placement_decision_find(context);
+    if (decision == NULL)
         return NULL;
-    record->context = context;
-    record->serial = context->serial;
-    return record;
+    decision->context = context;
+    decision->serial = context->serial;
+    return decision;
 }
 
 /* Returns the reason why the device could not run the call, or TANDEM_OK. */
-static uint32_t device_status(const struct record *record,
+static uint32_t device_status(const struct placement_decision *decision,
                               const struct device *device)
 {
-    if (record->failed >> device->id & 1)
-        return record->status[device->id];
+    if (decision->failed >> device->id & 1)
+        return decision->status[device->id];
     if (device->state == DEVICE_GONE)
         return TANDEM_DEVICE_LOST;
     return device->state == DEVICE_FAILED ? TANDEM_NO_DEVICE : TANDEM_OK;
 }
 
-static void candidate_fill(struct record *record, const struct device *device,
+static void candidate_fill(struct placement_decision *decision,
+                           const struct device *device,
                            struct tandem_candidate *out)
 {
-    const struct prediction *prediction = &record->predictions[device->id];
+    const struct prediction *prediction = &decision->predictions[device->id];
 
     memset(out, 0, sizeof(*out));
     out->device = device->id;
-    out->status = device_status(record, device);
-    out->ready = !(record->unready >> device->id & 1);
+    out->status = device_status(decision, device);
+    out->ready = !(decision->must_compile >> device->id & 1);
     out->calibrated =
-        device->context->measured[record->query.cost_class] >> device->id & 1;
+        device->context->measured[decision->request.cost_class] >> device->id &
+        1;
     out->wait_ns = prediction->wait_ns;
     out->transfer_ns = prediction->transfer_ns;
     out->launch_ns = prediction->launch_ns;
@@ -99,35 +103,37 @@ static void candidate_fill(struct record *record, const struct device *device,
     out->predicted_ns = prediction->total_ns;
     if (!out->ready)
         out->compile_ns =
-            device->cost.scalars[record->query.cost_class == TANDEM_COST_GEMM
-                                     ? COST_GEMM_COMPILE
-                                     : COST_COMPILE];
+            device->cost
+                .scalars[decision->request.cost_class == TANDEM_COST_GEMM
+                             ? COST_GEMM_COMPILE
+                             : COST_COMPILE];
 }
 
-void explanation_fill(struct tandem_context *context, struct record *record,
+void explanation_fill(struct tandem_context *context,
+                      struct placement_decision *decision,
                       struct tandem_explanation *out)
 {
-    const struct query *query = &record->query;
+    const struct placement_request *request = &decision->request;
 
     out->struct_size = sizeof(*out);
-    out->op = query->op;
-    out->cost_class = query->cost_class;
-    out->elements = query->elements;
-    out->bytes = query->bytes;
-    out->chosen = record->chosen;
-    out->forced = record->forced;
-    out->measured_ns = record->measured_ns;
+    out->op = request->op;
+    out->cost_class = request->cost_class;
+    out->elements = request->elements;
+    out->bytes = request->bytes;
+    out->chosen = decision->chosen;
+    out->forced = decision->forced;
+    out->measured_ns = decision->measured_ns;
     out->candidate_count = 0;
     out->reserved = 0;
     for (uint32_t i = 0; i < context->device_count; i++) {
         const struct device *device = context->devices[i];
 
-        if (device->duplicate && record->chosen != i)
+        if (device->duplicate && decision->chosen != i)
             continue;
         /* chooser_pick skips devices that lose even without transfers. */
-        if (!(record->predicted >> i & 1))
-            chooser_predict(record, device);
-        candidate_fill(record, device,
+        if (!(decision->predicted >> i & 1))
+            chooser_predict(decision, device);
+        candidate_fill(decision, device,
                        &out->candidates[out->candidate_count++]);
     }
 }

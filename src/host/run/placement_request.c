@@ -51,7 +51,8 @@ static uint32_t operands_find(const struct call *call, struct operand *out)
     return count;
 }
 
-static void query_count(struct judged *out, const struct tandem_tensor *tensor)
+static void call_sizes_add(struct call_descriptor *out,
+                           const struct tandem_tensor *tensor)
 {
     const double elements = (double)tensor->elements;
 
@@ -81,7 +82,8 @@ static uint32_t cost_class_find(const struct call *call, bool contiguous)
 }
 
 /* Computes the cost class and the sizes of the call from the shapes. */
-static void shapes_measure(const struct call *call, struct judged *out)
+static void call_sizes_compute(const struct call *call,
+                               struct call_descriptor *out)
 {
     bool contiguous = true;
 
@@ -90,11 +92,11 @@ static void shapes_measure(const struct call *call, struct judged *out)
     for (uint32_t i = 0; i < call->input_count; i++) {
         if (call->inputs[i] == NULL)
             continue;
-        query_count(out, call->inputs[i]);
+        call_sizes_add(out, call->inputs[i]);
         contiguous &= call->inputs[i]->contiguous;
     }
     for (uint32_t i = 0; i < call->output_count; i++) {
-        query_count(out, call->outputs[i]);
+        call_sizes_add(out, call->outputs[i]);
         contiguous &= call->outputs[i]->contiguous;
     }
     /* Gather reads only as many data elements as it writes. */
@@ -103,47 +105,47 @@ static void shapes_measure(const struct call *call, struct judged *out)
         out->bytes += (double)call->outputs[0]->bytes;
     }
     out->cost_class = cost_class_find(call, contiguous);
-    memset(out->product, 0, sizeof(out->product));
+    memset(out->gemm_size, 0, sizeof(out->gemm_size));
     if (call->gemm != NULL) {
-        out->product[0] = (double)call->gemm->m;
-        out->product[1] = (double)call->gemm->n;
-        out->product[2] = (double)call->gemm->k;
-        out->product[3] = (double)call->gemm->batch;
+        out->gemm_size[0] = (double)call->gemm->m;
+        out->gemm_size[1] = (double)call->gemm->n;
+        out->gemm_size[2] = (double)call->gemm->k;
+        out->gemm_size[3] = (double)call->gemm->batch;
     }
 }
 
-/* Checks the call unless it is cached, and fills the fields of the query that
- * depend only on the shapes.  *out_judged is the cache entry, or NULL. */
-static enum tandem_status call_judge(const struct call *call,
-                                     struct query *query,
-                                     struct judged **out_judged)
+/* Checks the call unless it is cached, and fills the fields of the request that
+ * depend only on the shapes.  *out_cached is the cache entry, or NULL. */
+static enum tandem_status call_check_cached(const struct call *call,
+                                            struct placement_request *request,
+                                            struct call_descriptor **out_cached)
 {
-    struct judged own;
+    struct call_descriptor own;
     bool found;
-    struct judged *judged = call_cache_find(call, &found);
+    struct call_descriptor *cached = call_cache_find(call, &found);
 
-    *out_judged = judged;
+    *out_cached = cached;
     if (!found) {
         const enum tandem_status status = call_check(call);
 
         if (status != TANDEM_OK)
             return status;
-        if (judged != NULL) {
-            judged_key_make(call, &judged->key);
-            judged->usable = 0;
-            judged->good = 0;
-            judged->work.known = 0;
-            judged->work.last = 0;
-            judged->operand_count = operands_find(call, judged->operands);
+        if (cached != NULL) {
+            call_key_make(call, &cached->key);
+            cached->usable = 0;
+            cached->ready_devices = 0;
+            cached->run_cost.known = 0;
+            cached->run_cost.last = 0;
+            cached->operand_count = operands_find(call, cached->operands);
         } else {
-            judged = &own;
-            judged->key.op = call->op->id;
+            cached = &own;
+            cached->key.op = call->op->id;
         }
-        shapes_measure(call, judged);
+        call_sizes_compute(call, cached);
     }
-    judged_query(judged, query);
-    if (judged == &own)
-        query->work = NULL;
+    call_descriptor_to_request(cached, request);
+    if (cached == &own)
+        request->run_cost = NULL;
     return TANDEM_OK;
 }
 
@@ -153,21 +155,22 @@ static void operand_locate(struct operand *operand)
     const struct storage *storage = operand->storage;
 
     operand->current = storage->current;
-    operand->home = storage_home(storage);
-    operand->writer =
+    operand->host_accessible = storage_home(storage);
+    operand->host_writers =
         storage->host_writer != NULL ? 1u << storage->host_writer->id : 0;
-    operand->expected = operand->written && storage_read_expected(storage);
-    operand->reader = operand->written && !storage->context->deterministic
-                          ? storage->reader
-                          : 0;
-    operand->reader_op = storage->reader_op;
+    operand->host_read_expected =
+        operand->written && storage_read_expected(storage);
+    operand->next_reader = operand->written && !storage->context->deterministic
+                               ? storage->reader
+                               : 0;
+    operand->next_reader_op = storage->reader_op;
     operand->read |= operand->partial && storage->current != 0;
 }
 
-enum tandem_status query_locate(struct query *query)
+enum tandem_status request_locate_operands(struct placement_request *request)
 {
-    for (uint32_t i = 0; i < query->operand_count; i++) {
-        struct operand *operand = &query->operands[i];
+    for (uint32_t i = 0; i < request->operand_count; i++) {
+        struct operand *operand = &request->operands[i];
 
         operand_locate(operand);
         if (operand->read && !(operand->current & HOST_BIT)) {
@@ -184,8 +187,8 @@ enum tandem_status query_locate(struct query *query)
 
 /* Sets *out_forced to the device that the call or the context demands, or NULL.
  * Enumerates devices if necessary. */
-static enum tandem_status device_settle(struct call *call,
-                                        struct device **out_forced)
+static enum tandem_status forced_device_resolve(struct call *call,
+                                                struct device **out_forced)
 {
     struct tandem_context *context = call->context;
     const enum tandem_status status = forced_find(context);
@@ -205,39 +208,40 @@ static enum tandem_status device_settle(struct call *call,
 }
 
 /* Sets the status of the devices that are blocked for the operator. */
-static void rejections_note(struct record *record)
+static void blocked_devices_note(struct placement_decision *decision)
 {
     for (uint32_t i = 0; i < TANDEM_MAX_DEVICES; i++) {
-        if (record->failed >> i & 1)
-            record->status[i] = TANDEM_UNSUPPORTED;
+        if (decision->failed >> i & 1)
+            decision->status[i] = TANDEM_UNSUPPORTED;
     }
 }
 
-enum tandem_status call_start(struct call *call, struct record *record,
-                              struct device **out_forced,
-                              struct judged **out_judged)
+enum tandem_status call_prepare_decision(struct call *call,
+                                         struct placement_decision *decision,
+                                         struct device **out_forced,
+                                         struct call_descriptor **out_cached)
 {
-    struct query *query = &record->query;
-    enum tandem_status status = call_judge(call, query, out_judged);
+    struct placement_request *request = &decision->request;
+    enum tandem_status status = call_check_cached(call, request, out_cached);
 
     if (status == TANDEM_OK)
-        status = device_settle(call, out_forced);
+        status = forced_device_resolve(call, out_forced);
     if (status != TANDEM_OK)
         return status;
-    record->chosen = TANDEM_ANY_DEVICE;
-    record->forced = *out_forced != NULL;
-    record->measured_ns = 0;
-    record->predicted = 0;
-    record->failed = call->context->rejecting[query->op];
-    if (record->failed != 0)
-        rejections_note(record);
-    record->unready = 0;
-    if (*out_judged != NULL) {
-        query->operand_count = (*out_judged)->operand_count;
-        memcpy(query->operands, (*out_judged)->operands,
-               query->operand_count * sizeof(query->operands[0]));
+    decision->chosen = TANDEM_ANY_DEVICE;
+    decision->forced = *out_forced != NULL;
+    decision->measured_ns = 0;
+    decision->predicted = 0;
+    decision->failed = call->context->rejecting[request->op];
+    if (decision->failed != 0)
+        blocked_devices_note(decision);
+    decision->must_compile = 0;
+    if (*out_cached != NULL) {
+        request->operand_count = (*out_cached)->operand_count;
+        memcpy(request->operands, (*out_cached)->operands,
+               request->operand_count * sizeof(request->operands[0]));
     } else {
-        query->operand_count = operands_find(call, query->operands);
+        request->operand_count = operands_find(call, request->operands);
     }
-    return query_locate(query);
+    return request_locate_operands(request);
 }

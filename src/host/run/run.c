@@ -13,12 +13,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static void observers_call(struct call *call, struct record *record, bool after)
+static void observer_call(struct call *call,
+                          struct placement_decision *decision, bool after)
 {
     struct tandem_context *context = call->context;
     struct tandem_explanation explanation;
 
-    explanation_fill(context, record, &explanation);
+    explanation_fill(context, decision, &explanation);
     if (!after)
         explanation.measured_ns = 0;
     context->observer(context->observer_user, &explanation, after);
@@ -26,7 +27,8 @@ static void observers_call(struct call *call, struct record *record, bool after)
 
 /* Runs the call on the device: moves operands, launches, and measures the time
  * if the context asks for it.  May wait. */
-static enum tandem_status call_execute(struct call *call, struct record *record,
+static enum tandem_status call_execute(struct call *call,
+                                       struct placement_decision *decision,
                                        struct device *device)
 {
     struct tandem_context *context = call->context;
@@ -36,33 +38,34 @@ static enum tandem_status call_execute(struct call *call, struct record *record,
 
     if (status != TANDEM_OK)
         return status;
-    record->chosen = device->id;
+    decision->chosen = device->id;
     if (context->observer != NULL)
-        observers_call(call, record, false);
+        observer_call(call, decision, false);
     if (measure)
         start = clock_ns();
-    status = call_launch(call, record, device);
+    status = call_launch(call, decision, device);
     if (status != TANDEM_OK)
         return status;
-    call_launched(record, device);
+    call_note_launch(decision, device);
     if (measure) {
         status = wait_idle(device, WAIT_LIMIT);
         if (status != TANDEM_OK)
             device_store_async_error(device, status);
-        record->measured_ns = (double)(clock_ns() - start);
+        decision->measured_ns = (double)(clock_ns() - start);
     }
     if (context->observer != NULL)
-        observers_call(call, record, true);
+        observer_call(call, decision, true);
     return TANDEM_OK;
 }
 
 /* Excludes a device that could not run the call and logs the reason. */
-static void candidate_drop(struct call *call, struct record *record,
-                           const struct device *device,
-                           enum tandem_status status)
+static void candidate_exclude(struct call *call,
+                              struct placement_decision *decision,
+                              const struct device *device,
+                              enum tandem_status status)
 {
-    record->failed |= 1u << device->id;
-    record->status[device->id] = (uint8_t)status;
+    decision->failed |= 1u << device->id;
+    decision->status[device->id] = (uint8_t)status;
     log_message(
         &call->context->log,
         status == TANDEM_UNSUPPORTED ? TANDEM_LOG_DEBUG : TANDEM_LOG_WARNING,
@@ -72,44 +75,47 @@ static void candidate_drop(struct call *call, struct record *record,
 /* Returns true if the device supports the call and need not compile first.
  * Otherwise excludes the device, or marks it as not ready and starts the
  * compilation in the background. */
-static bool candidate_good(struct call *call, struct record *record,
-                           struct judged *judged, struct device *device)
+static bool candidate_is_ready(struct call *call,
+                               struct placement_decision *decision,
+                               struct call_descriptor *cached,
+                               struct device *device)
 {
     const bool core = device->info.caps & TANDEM_CAP_CORE_OPERATORS;
     enum tandem_status status;
 
     if ((device->shares_host && core && !device->compiles) ||
-        (judged != NULL && (judged->good >> device->id & 1)))
+        (cached != NULL && (cached->ready_devices >> device->id & 1)))
         return true;
-    status = call_supported(call, device);
+    status = call_query_support(call, device);
     if (status != TANDEM_OK) {
-        candidate_drop(call, record, device, status);
+        candidate_exclude(call, decision, device, status);
         return false;
     }
     if (device->compiles && !call->context->deterministic)
-        status = call_ready(call, device);
+        status = call_query_ready(call, device);
     if (status == TANDEM_OK) {
-        if (judged != NULL)
-            judged->good |= 1u << device->id;
+        if (cached != NULL)
+            cached->ready_devices |= 1u << device->id;
         return true;
     }
     if (status == TANDEM_NOT_READY) {
         call_prepare(call, device);
-        record->unready |= 1u << device->id;
+        decision->must_compile |= 1u << device->id;
         return false;
     }
     device_failed(device, status, "compiling");
-    candidate_drop(call, record, device, status);
+    candidate_exclude(call, decision, device, status);
     return false;
 }
 
 /* Fails if the forced device is blocked because it computes the operator wrong.
  * Running anyway would give wrong results silently. */
-static enum tandem_status rejection_check(const struct call *call,
-                                          const struct record *record,
-                                          const struct device *device)
+static enum tandem_status
+forced_device_check_blocked(const struct call *call,
+                            const struct placement_decision *decision,
+                            const struct device *device)
 {
-    if (!(record->failed >> device->id & 1))
+    if (!(decision->failed >> device->id & 1))
         return TANDEM_OK;
     return last_error_set(
         TANDEM_UNSUPPORTED,
@@ -122,13 +128,14 @@ static enum tandem_status rejection_check(const struct call *call,
 
 /* Returns the error after all devices failed: `last`, whose message is set, or,
  * if `last` is TANDEM_NO_DEVICE, the reason why no device was tried. */
-static enum tandem_status call_fail(const struct call *call,
-                                    const struct record *record,
-                                    enum tandem_status last)
+static enum tandem_status
+no_device_fail(const struct call *call,
+               const struct placement_decision *decision,
+               enum tandem_status last)
 {
     if (last != TANDEM_NO_DEVICE)
         return last;
-    if (record->failed != 0)
+    if (decision->failed != 0)
         return last_error_set(TANDEM_UNSUPPORTED,
                               "%s: no device serves it with these operands%s",
                               call->row->name,
@@ -142,103 +149,109 @@ static enum tandem_status call_fail(const struct call *call,
 
 /* Updates the operand locations after a failure.  Returns true if all inputs
  * can still be read.  Preserves the error message of the failure. */
-static bool inputs_kept(struct record *record, enum tandem_status failure)
+static bool inputs_are_readable(struct placement_decision *decision,
+                                enum tandem_status failure)
 {
     char message[512];
     bool kept;
 
     snprintf(message, sizeof(message), "%s", message_get());
-    kept = query_locate(&record->query) == TANDEM_OK;
+    kept = request_locate_operands(&decision->request) == TANDEM_OK;
     last_error_set(failure, "%s", message);
     return kept;
 }
 
 /* Runs the call on the fastest device that can run it. */
-static enum tandem_status call_place(struct call *call, struct record *record,
-                                     struct judged *judged)
+static enum tandem_status
+call_run_on_fastest(struct call *call, struct placement_decision *decision,
+                    struct call_descriptor *cached)
 {
     struct tandem_context *context = call->context;
     const uint64_t unlocks = context->unlocks;
     enum tandem_status status = TANDEM_NO_DEVICE;
 
     for (;;) {
-        struct device *device = chooser_pick(context, record, context->usable);
+        struct device *device =
+            chooser_pick(context, decision, context->usable);
 
-        if (device == NULL && record->unready != 0) {
+        if (device == NULL && decision->must_compile != 0) {
             /* No ready device is left, so wait for the compilation. */
-            const uint32_t unready = record->unready;
+            const uint32_t must_compile = decision->must_compile;
 
-            record->unready = 0;
-            device = chooser_pick(context, record, unready & context->usable);
+            decision->must_compile = 0;
+            device =
+                chooser_pick(context, decision, must_compile & context->usable);
         } else if (device != NULL &&
-                   !candidate_good(call, record, judged, device)) {
+                   !candidate_is_ready(call, decision, cached, device)) {
             continue;
         }
         if (device == NULL)
-            return call_fail(call, record, status);
-        status = call_execute(call, record, device);
+            return no_device_fail(call, decision, status);
+        status = call_execute(call, decision, device);
         if (status == TANDEM_OK || status == TANDEM_INVALID_ARGUMENT)
             return status;
-        candidate_drop(call, record, device, status);
+        candidate_exclude(call, decision, device, status);
         if (unlocks == context->unlocks)
             continue;
         /* The mutex was released: another call may have replaced the cache
          * entry, and devices may be lost. */
-        judged = NULL;
-        record->predicted = 0;
-        if (!inputs_kept(record, status))
+        cached = NULL;
+        decision->predicted = 0;
+        if (!inputs_are_readable(decision, status))
             return status;
     }
 }
 
 /* Returns true if the expected next reader cannot use the host copy. */
-static bool leaves_home(const struct operand *operand)
+static bool output_leaves_host(const struct operand *operand)
 {
-    return operand->reader != 0 &&
-           !(operand->home >> (operand->reader - 1) & 1);
+    return operand->next_reader != 0 &&
+           !(operand->host_accessible >> (operand->next_reader - 1) & 1);
 }
 
 /* Host fast path, which most small operators take: launches the call at once if
  * the inputs are on the host and no device can beat the one that computes in
- * host memory.  Returns false if the caller must use call_place instead. */
-static bool host_fast_path_run(struct call *call, struct record *record,
-                               struct judged *judged,
+ * host memory.  Returns false if the caller must choose a device instead. */
+static bool host_fast_path_run(struct call *call,
+                               struct placement_decision *decision,
+                               struct call_descriptor *cached,
                                enum tandem_status *out_status)
 {
     struct tandem_context *context = call->context;
-    const struct query *query = &record->query;
-    struct device *home = judged_home(context, judged);
+    const struct placement_request *request = &decision->request;
+    struct device *host_device = host_fast_path_device(context, cached);
     struct prediction *prediction;
 
-    if (home == NULL || context->time_operators || context->observer != NULL)
+    if (host_device == NULL || context->time_operators ||
+        context->observer != NULL)
         return false;
-    for (uint32_t i = 0; i < query->operand_count; i++) {
-        const struct operand *operand = &query->operands[i];
+    for (uint32_t i = 0; i < request->operand_count; i++) {
+        const struct operand *operand = &request->operands[i];
 
-        if (operand->storage->buffers[home->id] == NULL ||
-            operand->writer != 0 || operand->storage->host_used != 0 ||
-            operand->storage->moved != 0 || leaves_home(operand) ||
+        if (operand->storage->buffers[host_device->id] == NULL ||
+            operand->host_writers != 0 || operand->storage->host_used != 0 ||
+            operand->storage->moved != 0 || output_leaves_host(operand) ||
             (operand->read && !(operand->current & HOST_BIT)))
             return false;
     }
-    if (call_launch_once(call, home) != TANDEM_OK)
+    if (call_enqueue(call, host_device) != TANDEM_OK)
         return false;
-    home->clean = ++home->sequence;
-    prediction = &record->predictions[home->id];
+    host_device->clean = ++host_device->sequence;
+    prediction = &decision->predictions[host_device->id];
     memset(prediction, 0, sizeof(*prediction));
-    prediction->launch_ns = judged->launch_ns;
-    prediction->execute_ns = judged->execute_ns;
-    prediction->total_ns = judged->launch_ns + judged->execute_ns;
-    record->predicted = 1u << home->id;
-    record->chosen = home->id;
+    prediction->launch_ns = cached->launch_ns;
+    prediction->execute_ns = cached->execute_ns;
+    prediction->total_ns = cached->launch_ns + cached->execute_ns;
+    decision->predicted = 1u << host_device->id;
+    decision->chosen = host_device->id;
     context->now_ns += prediction->total_ns;
-    for (uint32_t i = 0; i < query->operand_count; i++) {
-        struct storage *storage = query->operands[i].storage;
+    for (uint32_t i = 0; i < request->operand_count; i++) {
+        struct storage *storage = request->operands[i].storage;
 
-        if (query->operands[i].read)
-            storage_device_reads(storage, home, query->op);
-        if (query->operands[i].written)
-            storage_device_wrote(storage, home);
+        if (request->operands[i].read)
+            storage_device_reads(storage, host_device, request->op);
+        if (request->operands[i].written)
+            storage_device_wrote(storage, host_device);
     }
     *out_status = TANDEM_OK;
     return true;
@@ -247,33 +260,34 @@ static bool host_fast_path_run(struct call *call, struct record *record,
 enum tandem_status call_run(struct call *call)
 {
     struct tandem_context *context = call->context;
-    struct record *record, own;
-    struct judged *judged;
+    struct placement_decision *decision, own;
+    struct call_descriptor *cached;
     struct device *forced;
     enum tandem_status status;
 
-    record = record_get(context);
-    if (record == NULL) {
-        record = &own;
+    decision = placement_decision_get(context);
+    if (decision == NULL) {
+        decision = &own;
         own.context = NULL;
     }
     context_lock(context);
-    status = call_start(call, record, &forced, &judged);
+    status = call_prepare_decision(call, decision, &forced, &cached);
     if (status == TANDEM_OK && forced == NULL) {
-        if (judged == NULL ||
-            !host_fast_path_run(call, record, judged, &status))
-            status = call_place(call, record, judged);
+        if (cached == NULL ||
+            !host_fast_path_run(call, decision, cached, &status))
+            status = call_run_on_fastest(call, decision, cached);
     } else if (status == TANDEM_OK) {
-        chooser_predict(record, forced);
-        status = record->failed != 0 ? rejection_check(call, record, forced)
-                                     : TANDEM_OK;
+        chooser_predict(decision, forced);
+        status = decision->failed != 0
+                     ? forced_device_check_blocked(call, decision, forced)
+                     : TANDEM_OK;
         if (status == TANDEM_OK)
-            status = call_execute(call, record, forced);
+            status = call_execute(call, decision, forced);
     }
     /* Another call may replace the cache entry before this one is explained. */
-    record->query.work = NULL;
+    decision->request.run_cost = NULL;
     if (status != TANDEM_OK)
-        record->context = NULL;
+        decision->context = NULL;
     context_unlock(context);
     return status;
 }
@@ -286,7 +300,7 @@ enum tandem_status tandem_run_on(struct tandem_context *context,
                                  uint32_t output_count)
 {
     struct call call;
-    const enum tandem_status status = call_make(
+    const enum tandem_status status = call_init(
         &call, context, device, op, inputs, input_count, outputs, output_count);
 
     return status == TANDEM_OK ? call_run(&call) : status;

@@ -11,7 +11,7 @@
 #include "host/chooser/chooser.h"
 #include "host/tensor/tensor.h"
 
-struct judged;
+struct call_descriptor;
 
 /* An operator call.  The pointers belong to the caller. */
 struct call {
@@ -41,7 +41,7 @@ struct matmul {
 };
 
 /* Checks the handles and the number of operands and fills `call`. */
-enum tandem_status call_make(struct call *call, struct tandem_context *context,
+enum tandem_status call_init(struct call *call, struct tandem_context *context,
                              uint32_t device, const struct tandem_op *op,
                              struct tandem_tensor *const *inputs,
                              uint32_t input_count,
@@ -49,14 +49,14 @@ enum tandem_status call_make(struct call *call, struct tandem_context *context,
                              uint32_t output_count);
 /* matmul.c: makes a call of a matrix multiplication.  Copies inputs whose
  * strides a struct tandem_gemm cannot express.  Locks. */
-enum tandem_status call_make_matmul(struct matmul *matmul,
-                                    struct tandem_context *context,
-                                    const struct tandem_matmul_options *options,
-                                    struct tandem_tensor *a,
-                                    struct tandem_tensor *b,
-                                    struct tandem_tensor *c);
-/* Frees the copies.  Needed even if call_make_matmul failed.  Locks. */
-void call_end_matmul(struct matmul *matmul);
+enum tandem_status matmul_prepare(struct matmul *matmul,
+                                  struct tandem_context *context,
+                                  const struct tandem_matmul_options *options,
+                                  struct tandem_tensor *a,
+                                  struct tandem_tensor *b,
+                                  struct tandem_tensor *c);
+/* Frees the copies.  Needed even if matmul_prepare failed.  Locks. */
+void matmul_finish(struct matmul *matmul);
 
 /* op_call.c: returns TANDEM_OK if the operands suit the operator.  Locked. */
 enum tandem_status call_check(const struct call *call);
@@ -85,44 +85,51 @@ static inline void call_buffers_set(const struct call *call, uint32_t device)
 enum tandem_status call_run(struct call *call);
 
 /* placement_request.c: checks the call, finds the devices that may run it, and
- * initializes `record`.  *out_forced is the device that must run the call, or
- * NULL.  *out_judged is the call's cache entry, or NULL.  Locked. */
-enum tandem_status call_start(struct call *call, struct record *record,
-                              struct device **out_forced,
-                              struct judged **out_judged);
+ * initializes `decision`.  *out_forced is the device that must run the call, or
+ * NULL.  *out_cached is the call's cache entry, or NULL.  Locked. */
+enum tandem_status call_prepare_decision(struct call *call,
+                                         struct placement_decision *decision,
+                                         struct device **out_forced,
+                                         struct call_descriptor **out_cached);
 /* Updates the locations of the operands.  Fails if the content of an input was
  * lost or never written.  Locked. */
-enum tandem_status query_locate(struct query *query);
+enum tandem_status request_locate_operands(struct placement_request *request);
 
 /* ---- op_launch.c: one device.  Locked. ---- */
 
 /* Opens the device and returns TANDEM_OK if it supports the call. */
-enum tandem_status call_supported(const struct call *call,
-                                  struct device *device);
+enum tandem_status call_query_support(const struct call *call,
+                                      struct device *device);
 /* Returns TANDEM_OK if the device need not compile before the launch,
  * TANDEM_NOT_READY if it must. */
-enum tandem_status call_ready(const struct call *call, struct device *device);
+enum tandem_status call_query_ready(const struct call *call,
+                                    struct device *device);
 /* Starts the compilation in the background. */
 void call_prepare(const struct call *call, struct device *device);
 /* Launches the call.  The operands must be resident on the device. */
-enum tandem_status call_launch_once(const struct call *call,
-                                    struct device *device);
+enum tandem_status call_enqueue(const struct call *call, struct device *device);
 /* [may wait, up to WAIT_LIMIT]  Moves the operands to the device and launches
- * the call.  Sets record->query.work to NULL if the function waited. */
-enum tandem_status call_launch(const struct call *call, struct record *record,
+ * the call.  Sets decision->request.run_cost to NULL if the
+ * function waited. */
+enum tandem_status call_launch(const struct call *call,
+                               struct placement_decision *decision,
                                struct device *device);
 /* Updates the device, the storages and the chooser after a launch. */
-void call_launched(struct record *record, struct device *device);
+void call_note_launch(struct placement_decision *decision,
+                      struct device *device);
 
-/* placement_decision.c: returns the calling thread's record of this context,
+/* placement_decision.c: returns the calling thread's decision in this context,
  * allocated at first use, or NULL if memory is exhausted.  The thread owns the
- * record. */
-struct record *record_get(const struct tandem_context *context);
-/* Returns the calling thread's record, which may belong to another context, or
- * NULL if the thread has none. */
-struct record *record_find(const struct tandem_context *context);
-/* Fills `out` from `record`; predicts devices not predicted yet.  Locked. */
-void explanation_fill(struct tandem_context *context, struct record *record,
+ * decision. */
+struct placement_decision *
+placement_decision_get(const struct tandem_context *context);
+/* Returns the calling thread's decision, which may belong to another context,
+ * or NULL if the thread has none. */
+struct placement_decision *
+placement_decision_find(const struct tandem_context *context);
+/* Fills `out`; predicts the devices that are not predicted yet.  Locked. */
+void explanation_fill(struct tandem_context *context,
+                      struct placement_decision *decision,
                       struct tandem_explanation *out);
 
 #endif
