@@ -15,12 +15,12 @@ static _Thread_local char message[512];
 enum tandem_status last_error_set(enum tandem_status status, const char *format,
                                ...)
 {
-    locale_t host = shelter_locale();
+    locale_t host = locale_guard_enter();
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    shelter_locale_leave(host);
+    locale_guard_leave(host);
     return status;
 }
 

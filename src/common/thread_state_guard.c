@@ -21,7 +21,7 @@ static bool has_handler(int number)
  * threads never end and may be the only ones left to receive the signal. */
 static void signals_block(sigset_t *out_before)
 {
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE,
+    static const int faults[] = {SIGSEGV, SIGBUS,  SIGFPE,
                                  SIGILL,  SIGTRAP, SIGSYS};
     static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     sigset_t all;
@@ -36,48 +36,48 @@ static void signals_block(sigset_t *out_before)
     pthread_sigmask(SIG_BLOCK, &all, out_before);
 }
 
-locale_t shelter_locale(void)
+locale_t locale_guard_enter(void)
 {
     /* This locale is static in the C library; it needs no freelocale. */
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     return plain != (locale_t)0 ? uselocale(plain) : (locale_t)0;
 }
 
-void shelter_locale_leave(locale_t host)
+void locale_guard_leave(locale_t host)
 {
     if (host != (locale_t)0)
         uselocale(host);
 }
 
-void thread_state_guard_enter(struct shelter *out_host)
+void thread_state_guard_enter(struct thread_state *out_host)
 {
     signals_block(&out_host->signals);
     fegetenv(&out_host->float_env);
     fesetenv(FE_DFL_ENV);
-    out_host->locale = shelter_locale();
+    out_host->locale = locale_guard_enter();
 }
 
-void shelter_leave(const struct shelter *host)
+void thread_state_guard_leave(const struct thread_state *host)
 {
-    shelter_locale_leave(host->locale);
+    locale_guard_leave(host->locale);
     fesetenv(&host->float_env);
     pthread_sigmask(SIG_SETMASK, &host->signals, NULL);
 }
 
-bool shelter_thread(pthread_t *out_thread, const char *name,
-                    size_t stack_bytes, void *(*run)(void *), void *argument)
+bool guarded_thread_start(pthread_t *out_thread, const char *name,
+                          size_t stack_bytes, void *(*run)(void *),
+                          void *argument)
 {
-    struct shelter host;
+    struct thread_state host;
     pthread_attr_t attributes;
     if (pthread_attr_init(&attributes) != 0)
         return false;
     thread_state_guard_enter(&host);
     pthread_attr_setstacksize(&attributes, stack_bytes);
-    bool started =
-        pthread_create(out_thread, &attributes, run, argument) == 0;
+    bool started = pthread_create(out_thread, &attributes, run, argument) == 0;
     if (started)
         pthread_setname_np(*out_thread, name);
-    shelter_leave(&host);
+    thread_state_guard_leave(&host);
     pthread_attr_destroy(&attributes);
     return started;
 }

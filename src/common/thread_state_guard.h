@@ -19,25 +19,26 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct shelter {
+struct thread_state {
     sigset_t signals;
     fenv_t float_env;
     locale_t locale;
 };
 
-void thread_state_guard_enter(struct shelter *out_host);
+void thread_state_guard_enter(struct thread_state *out_host);
 /* Restores the state that thread_state_guard_enter saved. */
-void shelter_leave(const struct shelter *host);
+void thread_state_guard_leave(const struct thread_state *host);
 
 /* Sets only the "C" locale, so that formatted numbers have a point. Returns
- * the host's locale for shelter_locale_leave. */
-locale_t shelter_locale(void);
-void shelter_locale_leave(locale_t host);
+ * the host's locale for locale_guard_leave. */
+locale_t locale_guard_enter(void);
+void locale_guard_leave(locale_t host);
 
 /* Starts a thread inside a guard, with a name of at most 15 characters and its
  * own stack size instead of the host's default. Returns false if the thread
  * cannot be created. */
-bool shelter_thread(pthread_t *out_thread, const char *name,
-                    size_t stack_bytes, void *(*run)(void *), void *argument);
+bool guarded_thread_start(pthread_t *out_thread, const char *name,
+                          size_t stack_bytes, void *(*run)(void *),
+                          void *argument);
 
 #endif

@@ -31,10 +31,10 @@ static enum tandem_status entry_count(uint32_t *out_count)
     if (out_count == NULL)
         return null_argument("device_count: out_count");
     *out_count = 0;
-    struct shelter host;
+    struct thread_state host;
     thread_state_guard_enter(&host);
     enum tandem_status status = opencl_device_count(out_count);
-    shelter_leave(&host);
+    thread_state_guard_leave(&host);
     return status;
 }
 
@@ -48,10 +48,10 @@ static enum tandem_status entry_describe(uint32_t index,
                           out_info->struct_size, sizeof(size_t));
     if (status != TANDEM_OK)
         return status;
-    struct shelter host;
+    struct thread_state host;
     thread_state_guard_enter(&host);
     const struct platform_device *device = opencl_device_get(index);
-    shelter_leave(&host);
+    thread_state_guard_leave(&host);
     if (device == NULL)
         return TANDEM_NO_DEVICE;
     struct_size_fill(out_info, &device->info, sizeof(device->info));
@@ -64,10 +64,10 @@ static enum tandem_status entry_open(uint32_t index,
 {
     if (out_device == NULL)
         return null_argument("open: out_device");
-    struct shelter host;
+    struct thread_state host;
     thread_state_guard_enter(&host);
     enum tandem_status status = device_open(index, options, out_device);
-    shelter_leave(&host);
+    thread_state_guard_leave(&host);
     return status;
 }
 
@@ -163,10 +163,10 @@ static enum tandem_status entry_host_alloc(struct tandem_device *device,
     enum tandem_status status = device_check(device);
     if (status != TANDEM_OK)
         return status;
-    struct shelter host;
+    struct thread_state host;
     thread_state_guard_enter(&host);
     status = pinned_alloc(device, bytes, device_timeout_ns(device), out_memory);
-    shelter_leave(&host);
+    thread_state_guard_leave(&host);
     return status;
 }
 
@@ -190,10 +190,10 @@ static enum tandem_status entry_import(struct tandem_device *device,
         return status;
     if (memory == NULL && bytes > 0)
         return null_argument("import_host: memory");
-    struct shelter host;
+    struct thread_state host;
     thread_state_guard_enter(&host);
     status = import_memory(device, memory, bytes, out_buffer);
-    shelter_leave(&host);
+    thread_state_guard_leave(&host);
     return status;
 }
 
@@ -268,10 +268,10 @@ static enum tandem_status entry_stream_create(struct tandem_device *device,
         status = check_flags("stream_create", flags, TANDEM_STREAM_PROFILING);
     if (status != TANDEM_OK)
         return status;
-    struct shelter host;
+    struct thread_state host;
     thread_state_guard_enter(&host);
     status = stream_create(device, flags, out_stream);
-    shelter_leave(&host);
+    thread_state_guard_leave(&host);
     return status;
 }
 

@@ -40,7 +40,7 @@ void cold_list(struct list *list)
 
 /* ---- a place for caches ---- */
 
-struct shelter {
+struct temporary_caches {
     char directory[256];
     char *saved[VARIABLES]; /* the environment's values */
     char *profile;
@@ -61,13 +61,13 @@ static void empty(const char *directory)
 }
 
 /* The measured costs stay in use: they are no cache of compiled programs. */
-static void keep_profile(struct shelter *shelter)
+static void keep_profile(struct temporary_caches *caches)
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     char path[512];
 
-    shelter->profile = getenv("TANDEM_PROFILE");
-    if (shelter->profile != NULL)
+    caches->profile = getenv("TANDEM_PROFILE");
+    if (caches->profile != NULL)
         return;
     if (cache != NULL && cache[0] == '/')
         snprintf(path, sizeof path, "%s/tandem", cache);
@@ -78,38 +78,38 @@ static void keep_profile(struct shelter *shelter)
         setenv("TANDEM_PROFILE", path, 1);
 }
 
-static bool shelter_open(struct shelter *shelter)
+static bool temporary_caches_open(struct temporary_caches *caches)
 {
     const char *temporary = getenv("TMPDIR");
 
-    memset(shelter, 0, sizeof *shelter);
-    snprintf(shelter->directory, sizeof shelter->directory,
+    memset(caches, 0, sizeof *caches);
+    snprintf(caches->directory, sizeof caches->directory,
              "%s/tandem-bench-XXXXXX",
              temporary != NULL && temporary[0] == '/' ? temporary : "/tmp");
-    if (mkdtemp(shelter->directory) == NULL)
+    if (mkdtemp(caches->directory) == NULL)
         return false;
-    keep_profile(shelter);
+    keep_profile(caches);
     for (size_t i = 0; i < VARIABLES; i++) {
         const char *value = getenv(cache_variables[i]);
 
-        shelter->saved[i] = value == NULL ? NULL : strdup(value);
-        setenv(cache_variables[i], shelter->directory, 1);
+        caches->saved[i] = value == NULL ? NULL : strdup(value);
+        setenv(cache_variables[i], caches->directory, 1);
     }
     return true;
 }
 
-static void shelter_close(struct shelter *shelter)
+static void temporary_caches_close(struct temporary_caches *caches)
 {
     for (size_t i = 0; i < VARIABLES; i++) {
-        if (shelter->saved[i] != NULL)
-            setenv(cache_variables[i], shelter->saved[i], 1);
+        if (caches->saved[i] != NULL)
+            setenv(cache_variables[i], caches->saved[i], 1);
         else
             unsetenv(cache_variables[i]);
-        free(shelter->saved[i]);
+        free(caches->saved[i]);
     }
-    if (shelter->profile == NULL)
+    if (caches->profile == NULL)
         unsetenv("TANDEM_PROFILE");
-    empty(shelter->directory);
+    empty(caches->directory);
 }
 
 /* ---- processes ---- */
@@ -194,19 +194,19 @@ static bool start_all(struct bench *bench, struct starts *starts, size_t kinds,
 void cold_run(struct bench *bench)
 {
     static struct starts starts[KINDS];
-    struct shelter shelter;
+    struct temporary_caches caches;
 
     memset(starts, 0, sizeof starts);
     starts[0] = (struct starts){.who = "tandem", .name = "Tandem"};
     if (bench->device == TANDEM_ANY_DEVICE)
         starts[0].who = "chosen";
     starts[1] = (struct starts){.who = "raw", .name = "OpenCL, CLBlast"};
-    if (!shelter_open(&shelter)) {
+    if (!temporary_caches_open(&caches)) {
         bench_fail(bench, "no temporary directory");
         return;
     }
     if (start_all(bench, starts, bench_on_opencl(bench) ? 2 : 1,
-                  shelter.directory))
+                  caches.directory))
         report(bench, starts, bench_on_opencl(bench) ? 2 : 1);
-    shelter_close(&shelter);
+    temporary_caches_close(&caches);
 }

@@ -139,12 +139,12 @@ static uint32_t threads_missing(void)
 /* Returns true if OpenBLAS can restart its threads; the caller holds `mutex` */
 static bool threads_can_restart(void)
 {
-    struct shelter host;
+    struct thread_state host;
     if (!atomic_load(&stopped))
         return true;
     thread_state_guard_enter(&host);
     bool can = threads_can_start(threads_missing());
-    shelter_leave(&host);
+    thread_state_guard_leave(&host);
     if (can)
         atomic_store(&stopped, false);
     return can;

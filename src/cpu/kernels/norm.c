@@ -75,8 +75,8 @@ static void row_strided(const struct norm *norm, const float *x, float *y)
 
 /* If the mean, the factor or its reciprocal exceeds these, f32 intermediate
  * results would be inaccurate, and the row is computed in f64. */
-#define MOST_MEAN 0x1p100f
-#define MOST_FACTOR 0x1p100
+#define MAX_MEAN 0x1p100f
+#define MAX_FACTOR 0x1p100
 
 /* Recomputes in f64 the elements whose normalized value is so small that f32
  * loses digits, and whose scale is large enough to make this visible. */
@@ -117,8 +117,8 @@ static void row_dense(const struct norm *norm, const float *x, float *y,
     if (norm->bias != NULL)
         mean = (float)(kernels->sum(x, n) / (double)n);
     double factor = factor_of(norm, kernels->square_about(x, n, mean));
-    if (fabsf(mean) > MOST_MEAN || factor > MOST_FACTOR ||
-        factor < 1 / MOST_FACTOR)
+    if (fabsf(mean) > MAX_MEAN || factor > MAX_FACTOR ||
+        factor < 1 / MAX_FACTOR)
         row_strided(norm, x, y);
     else if (kernels->norm_row(y, x, n, mean, (float)factor, norm->scale,
                                norm->bias) &&

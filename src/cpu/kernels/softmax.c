@@ -224,7 +224,7 @@ static void losses_run(const void *context, int64_t first, int64_t end)
 
 /* Slightly above log(FLT_MIN) = -87.34: below that, e^x in f32 is subnormal or
  * 0. */
-#define LEAST_EXPONENT (-87.0f)
+#define MIN_EXPONENT (-87.0f)
 
 /* Recomputes in f64 the gradients whose probability f32 cannot represent
  * accurately, so that the scale does not amplify the error. */
@@ -233,7 +233,7 @@ static void gradients_lift(const struct cross_entropy *work, float *y,
 {
     for (int64_t i = 0; i < work->classes; i++) {
         double d = (double)x[i * work->class_stride] - m;
-        if (d < LEAST_EXPONENT)
+        if (d < MIN_EXPONENT)
             y[i * work->out_class_stride] = (float)(exp(d) * factor);
     }
 }

@@ -43,14 +43,14 @@ static void row_sgd(const struct row *row)
 
 /* Mean squares within these bounds, and the terms that form them, keep the full
  * precision of f32, and the bias correction cannot overflow. */
-#define LEAST_SQUARE 0x1p-100f
-#define MOST_SQUARE 0x1p60f
+#define MIN_SQUARE 0x1p-100f
+#define MAX_SQUARE 0x1p60f
 
 /* Returns false if any lane is outside these bounds or NaN. */
 static inline bool squares_ordinary(vf square)
 {
-    vf within = vf_min_raw(vf_max_raw(square, vf_set(LEAST_SQUARE)),
-                           vf_set(MOST_SQUARE));
+    vf within = vf_min_raw(vf_max_raw(square, vf_set(MIN_SQUARE)),
+                           vf_set(MAX_SQUARE));
     return vm_bits(vf_compare(within, square, NEQ_UQ)) == 0;
 }
 
@@ -66,13 +66,13 @@ static inline vf mean_root(const float *f, vf square)
     return vf_sqrt(vf_mul(square, vf_set(f[8])));
 }
 
-/* Returns, in each lane, `large` if the square exceeds MOST_SQUARE, `small` if
- * it is below LEAST_SQUARE, otherwise 1. */
+/* Returns, in each lane, `large` if the square exceeds MAX_SQUARE, `small` if
+ * it is below MIN_SQUARE, otherwise 1. */
 static inline vf unit_of(vf square, float large, float small)
 {
-    return vf_select(vf_compare(square, vf_set(MOST_SQUARE), GT_OQ),
+    return vf_select(vf_compare(square, vf_set(MAX_SQUARE), GT_OQ),
                      vf_set(large),
-                     vf_select(vf_compare(square, vf_set(LEAST_SQUARE), LT_OQ),
+                     vf_select(vf_compare(square, vf_set(MIN_SQUARE), LT_OQ),
                                vf_set(small), vf_set(1)));
 }
 

@@ -261,8 +261,8 @@ void workers_start(struct pool *pool)
         worker->number = pool->started + 1;
         sem_init(&worker->wake, 0, 0);
         atomic_fetch_add(&pool->awake, 1);
-        if (!shelter_thread(&worker->thread, "tandem-cpu", STACK_BYTES,
-                            worker_main, worker)) {
+        if (!guarded_thread_start(&worker->thread, "tandem-cpu", STACK_BYTES,
+                                  worker_main, worker)) {
             atomic_fetch_sub(&pool->awake, 1);
             break;
         }

@@ -20,11 +20,11 @@ void log_message(const struct log *log, enum tandem_log_level level,
 
     if (log->function == NULL || (uint32_t)level > log->level)
         return;
-    locale = shelter_locale();
+    locale = locale_guard_enter();
     va_start(arguments, format);
     vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
-    shelter_locale_leave(locale);
+    locale_guard_leave(locale);
     for (char *c = line; *c != '\0'; c++) {
         if (*c == '\n')
             *c = ' ';

@@ -87,7 +87,7 @@ static enum thread_room thread_room(struct processors *out_found)
 static void *library_load(const char *path, enum thread_room *out_room)
 {
     struct processors found;
-    struct shelter host;
+    struct thread_state host;
     void *library = NULL;
 
     dlerror();
@@ -97,7 +97,7 @@ static void *library_load(const char *path, enum thread_room *out_room)
         library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (*out_room == THREADS_PREVENTED)
         sched_setaffinity(0, sizeof(found.sets), found.sets);
-    shelter_leave(&host);
+    thread_state_guard_leave(&host);
     return library;
 }
 

@@ -135,7 +135,7 @@ static bool file_load(struct device *device, const struct profile_key *key,
     const struct log *log = &device->context->log;
     char why[TRUST_WHY_BYTES], path[PATH_BYTES];
     enum profile_fit fit = PROFILE_WRONG;
-    struct shelter host;
+    struct thread_state host;
     char *tuning = NULL, *kept;
     size_t bytes;
     char *text = trust_read(place->directory, name, PROFILE_BYTES_MAX, &bytes,
@@ -152,7 +152,7 @@ static bool file_load(struct device *device, const struct profile_key *key,
         thread_state_guard_enter(&host);
         fit = profile_parse(text, bytes, key, exact, &device->cost, &tuning,
                             why, sizeof(why));
-        shelter_leave(&host);
+        thread_state_guard_leave(&host);
     }
     free(text);
     *foreign |= fit == PROFILE_MISMATCH;
@@ -177,7 +177,7 @@ json_t *profile_content(int directory, const char *name,
                         char *out_why, size_t why_bytes)
 {
     struct cost_model *scratch = calloc(1, sizeof(*scratch));
-    struct shelter host;
+    struct thread_state host;
     json_t *root = NULL;
     char *tuning = NULL;
     size_t bytes;
@@ -191,7 +191,7 @@ json_t *profile_content(int directory, const char *name,
             gemm_finish(&scratch->gemm);
             root = json_loadb(text, bytes, 0, NULL);
         }
-        shelter_leave(&host);
+        thread_state_guard_leave(&host);
     }
     free(tuning);
     free(text);

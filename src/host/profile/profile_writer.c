@@ -296,14 +296,14 @@ static json_t *profile_merge(const struct tandem_profile *profile,
 static char *profile_text(const struct tandem_profile *profile, int directory)
 {
     json_t *root = profile_merge(profile, directory);
-    struct shelter host;
+    struct thread_state host;
     char *text = NULL;
 
     thread_state_guard_enter(&host);
     if (root != NULL)
         text = json_dumps(root, JSON_INDENT(1) | JSON_SORT_KEYS |
                                     JSON_REAL_PRECISION(17));
-    shelter_leave(&host);
+    thread_state_guard_leave(&host);
     json_decref(root);
     return text;
 }

@@ -279,7 +279,7 @@ enum tandem_status clblast_product(struct tandem_stream *stream,
     /* CLBlast compiles at a product's first call. */
     bool cold =
         kernel_variant_query(stream->device, clblast_key(gemm)) != TANDEM_OK;
-    struct shelter host;
+    struct thread_state host;
     bool waited;
     int turn = -1;
     if (cold) {
@@ -290,7 +290,7 @@ enum tandem_status clblast_product(struct tandem_stream *stream,
     status = slabs_multiply(stream, gemm, product);
     compile_lock_release(turn);
     if (cold)
-        shelter_leave(&host);
+        thread_state_guard_leave(&host);
     for (uint32_t i = 0; i < 3; i++)
         stream_used(stream, buffers[i], i == 2);
     if (status == TANDEM_OK && cold)

@@ -149,7 +149,7 @@ static bool build_thread_ensure(struct tandem_device *device, bool urgent)
     if (build_thread_is_available(device, urgent))
         return true;
     if (programs->worker_count < MAX_BUILD_THREADS &&
-        shelter_thread(&thread, "tandem-compile", STACK_BYTES, compile,
+        guarded_thread_start(&thread, "tandem-compile", STACK_BYTES, compile,
                        device)) {
         pthread_detach(thread);
         programs->worker_count++;

@@ -296,9 +296,9 @@ static enum tandem_status build_sheltered(struct tandem_device *device,
 enum tandem_status kernel_variant_build(struct tandem_device *device,
                                         struct variant *variant, bool trial)
 {
-    struct shelter host;
+    struct thread_state host;
     thread_state_guard_enter(&host);
     enum tandem_status status = build_sheltered(device, variant, trial);
-    shelter_leave(&host);
+    thread_state_guard_leave(&host);
     return status;
 }

@@ -13,7 +13,7 @@
 
 static void memory_make(struct tandem_stream *stream, uint64_t timeout_ns)
 {
-    struct shelter host;
+    struct thread_state host;
     thread_state_guard_enter(&host);
     uint64_t limit_ns = device_timeout_ns(stream->device);
     enum tandem_status status = pinned_alloc(
@@ -22,7 +22,7 @@ static void memory_make(struct tandem_stream *stream, uint64_t timeout_ns)
         &stream->readback.memory);
     stream->readback.refused =
         status != TANDEM_OK && status != TANDEM_NOT_READY;
-    shelter_leave(&host);
+    thread_state_guard_leave(&host);
 }
 
 bool readback_serves(struct tandem_stream *stream, uint64_t bytes,

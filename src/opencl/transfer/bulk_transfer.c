@@ -333,14 +333,14 @@ static enum tandem_status by_ring(struct haul *haul,
 
 static void ring_make(struct tandem_device *device)
 {
-    struct shelter host;
+    struct thread_state host;
     void *memory;
     thread_state_guard_enter(&host);
     enum tandem_status status =
         pinned_alloc(device, RING_BYTES, device_timeout_ns(device), &memory);
     device->haul.ring = memory;
     device->haul.ringless = status != TANDEM_OK;
-    shelter_leave(&host);
+    thread_state_guard_leave(&host);
 }
 
 /* Whether there is a ring, which is made once it pays. */

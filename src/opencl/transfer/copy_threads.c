@@ -151,8 +151,8 @@ static void threads_start(struct copier *copier)
     uint32_t allowed = cpu_count_available();
     uint32_t most = copier->wanted < allowed ? copier->wanted : allowed;
     while (copier->count + 1 < most &&
-           shelter_thread(&copier->threads[copier->count], "tandem-copy",
-                          STACK_BYTES, copy_pieces, copier))
+           guarded_thread_start(&copier->threads[copier->count], "tandem-copy",
+                                STACK_BYTES, copy_pieces, copier))
         copier->count++;
     copier->wanted = copier->count + 1;
 }
