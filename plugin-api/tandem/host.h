@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tandem/host.h - libtandem, the host library: loads backend plugins, keeps
- * tensors where they are needed, and runs each operator on the device that
- * measured costs say is fastest for it, at its size, with its data where it
- * lies.
+ * tandem/host.h - libtandem, the host library.  It loads backend plugins, moves
+ * tensors to the devices that need them, and runs each operator on the device
+ * with the lowest predicted time.  Predictions use costs that were measured on
+ * this machine, and include the transfers of operands.
  *
  * A program needs a context, tensors, and tandem_run or tandem_matmul:
  *
@@ -13,39 +13,38 @@
  *     tandem_unary(context, TANDEM_OP_RELU, tx, ty);
  *     tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE); // fills y
  *
- * Rules that hold for every function below
+ * Rules for every function below
  *
- *   Threads    A context may be used by any number of threads; its calls are
- *              serialised where they must be, and one that waits for a device
- *              keeps no other thread out that does not need that device.  Two
- *              threads must not use one tensor at once unless both only read
- *              it.  No thread uses what another destroys.
- *   Blocking   Functions marked [blocks] wait for device work; timeouts are
- *              in ns, TANDEM_TIMEOUT_INFINITE waits without limit, and one
- *              that ran out is TANDEM_NOT_READY.  Those marked [may block]
- *              wait only where data must leave a device that still works on
- *              it, or where memory is to be written that a device still uses;
- *              a device that keeps them waiting for hang_timeout_ms (below)
- *              is lost from then on: its work is given up, others serve, and
- *              tensors whose only content it had give TANDEM_DEVICE_LOST
- *              until they are written again, those whose memory it may still
- *              write for ever.  What the plugin waits for inside alloc and
- *              upload has the plugin's limit (blocking_timeout_ms in
- *              backend.h, docs/opencl-errors.md).
- *   Errors     As in backend.h: a status, and tandem_last_error() for the
- *              calling thread.  A call that returns an error has changed
- *              nothing and started no work.  Work that failed after its call
- *              returned makes the tensors that it should have written give
- *              that error wherever they are read or used, until they are
- *              written again.
- *   Growth     A struct that begins with struct_size grows as backend.h says.
- *              The caller sets struct_size to sizeof of the struct in every
- *              struct that he passes, those that are filled for him too.  What
- *              is shorter than the first version had it (0: forgotten) is
- *              TANDEM_INVALID_ARGUMENT, of structs that are filled what does
- *              not hold struct_size itself.
- *   Handles    A freed, foreign or NULL handle is TANDEM_INVALID_ARGUMENT.
- *              Destroy functions accept NULL.
+ *   Threads    Any number of threads may use a context at the same time.  Calls
+ *              are serialised where necessary; a call that waits for a device
+ *              blocks only threads that need this device.  Two threads must not
+ *              use the same tensor at the same time unless both only read it.
+ *              No thread may use an object that another thread destroys.
+ *   Blocking   Functions marked [blocks] wait for device work.  Timeouts are in
+ *              ns; TANDEM_TIMEOUT_INFINITE waits without a limit.  A wait that
+ *              times out returns TANDEM_NOT_READY.  Functions marked
+ *              [may block] wait only if data must leave a device that still
+ *              works on it, or if memory must be written that a device still
+ *              uses.
+ *   Hangs      A device that keeps a function without a timeout waiting for
+ *              hang_timeout_ms (below) is lost.  Its work is abandoned, and
+ *              other devices run later operators.  A tensor whose only copy it
+ *              held returns TANDEM_DEVICE_LOST until it is written again; a
+ *              tensor whose host memory it may still write returns it forever.
+ *              Waits inside the plugin's alloc and upload have the plugin's
+ *              limit (blocking_timeout_ms in backend.h, docs/opencl-errors.md).
+ *   Errors     As in backend.h: a status, and a message for the calling thread
+ *              (tandem_last_error).  A call that returns an error has changed
+ *              nothing and started no work.  If work fails after its call
+ *              returned, reading or using the tensors that it should have
+ *              written returns the error until they are written again.
+ *   Growth     Structs that begin with struct_size grow as in backend.h.  The
+ *              caller sets struct_size to the sizeof of every struct that it
+ *              passes, also of those that are filled.  A struct that is shorter
+ *              than in the first version, or shorter than struct_size itself if
+ *              it is filled, is TANDEM_INVALID_ARGUMENT.
+ *   Handles    A handle that is NULL, freed or from another library is
+ *              TANDEM_INVALID_ARGUMENT.  Destroy functions accept NULL.
  *   Fork       In a child process, every call with a context of the parent
  *              returns TANDEM_DEVICE_LOST.  The child may create its own
  *              context.  If the parent had listed or used its devices, that
@@ -53,44 +52,45 @@
  *              start OpenCL; the first use of a device does.
  *              Restriction: If another thread loads a shared library during
  *              the fork, the child must not create a context, because dlopen
- *              may abort the child or never return.  Such a child may call
+ *              may abort the child or never return.  The child may then call
  *              functions with handles that it inherited, which return
- *              TANDEM_DEVICE_LOST, and may destroy the handles.  Such a child
- *              must end by exec or _exit.  tandem_context_create loads
- *              libraries.  OpenCL drivers load libraries when they start and
- *              when a kernel is compiled or runs for the first time, also in
- *              threads of this library or of the driver.
+ *              TANDEM_DEVICE_LOST, may destroy the handles, and must end by
+ *              exec or _exit.  tandem_context_create loads libraries.  OpenCL
+ *              drivers load libraries when they start and when a kernel is
+ *              compiled or runs for the first time, also in threads of this
+ *              library or of the driver.
  *   Process    The library never aborts, exits, prints, forks or installs a
- *              signal or exit handler.  Call tandem_context_destroy before
- *              main returns or exit is called, on error paths too, if a device
- *              other than the CPU plugin's may have been used: BLAS, CLBlast
- *              and drivers end themselves in exit, and some crash there while
- *              their own threads still compile or compute.  From when exit is
- *              called no thread may be in a product or use OpenCL, but for
- *              handlers of atexit that were registered after the context's
- *              first operator.  _exit and quick_exit are safe at any time.  Of
- *              a process that forked while threads used OpenCL the child ends
- *              by _exit.
- *   Signals    Threads that a call starts, those of BLAS and drivers too, block
- *              every signal except those of faults.  SIGHUP, SIGINT, SIGQUIT
- *              and SIGTERM stay open if they have no handler and the calling
- *              thread does not block them.  A program that takes them by
- *              sigwait or signalfd blocks them before its first call.
+ *              signal or exit handler.  If a device other than the CPU plugin's
+ *              may have been used, call tandem_context_destroy before main
+ *              returns or exit is called, also after errors.  BLAS, CLBlast and
+ *              drivers free their state in exit, and some crash there if their
+ *              own threads still compile or compute.  After exit is called, no
+ *              thread may compute a GEMM or use OpenCL, except in atexit
+ *              handlers that were registered after the first operator of the
+ *              context.  _exit and quick_exit are always safe.  If a process
+ *              forks while threads use OpenCL, the child must end by _exit.
+ *   Signals    Threads that a call starts, also those of BLAS and drivers,
+ *              block every signal except those of faults.  SIGHUP, SIGINT,
+ *              SIGQUIT and SIGTERM stay unblocked if they have no handler and
+ *              the calling thread does not block them.  A program that receives
+ *              them by sigwait or signalfd must block them before its first
+ *              call.
  *
- * Environment (read by secure_getenv, at tandem_context_create):
+ * Environment (read with secure_getenv by tandem_context_create):
  *   TANDEM_PLUGIN_PATH    directories to search before the installed one
- *   TANDEM_DEVICE         run everything on this device ("cpu", "opencl",
- *                         "opencl:1"), as tandem_context_force_device; one that
- *                         there is not is an error, never another device
- *   TANDEM_BACKENDS       names of the backends to load, by commas (all)
+ *   TANDEM_DEVICE         runs everything on this device ("cpu", "opencl",
+ *                         "opencl:1"), like tandem_context_force_device; a
+ *                         device that does not exist is an error
+ *   TANDEM_BACKENDS       names of the backends to load, separated by commas
+ *                         (default: all)
  *   TANDEM_PROFILE        directory of the profiles, before the default ones
- *   TANDEM_DETERMINISTIC  1: placement, kernels and GEMM path are fixed
+ *   TANDEM_DETERMINISTIC  1 fixes the placement, the kernels and the GEMM path
  *   TANDEM_LOG            error, warning (default), info, debug or none
- *   TANDEM_NUM_THREADS    most threads of the CPU plugin, the caller's among
- *                         them (0: as many as the process may use); what is
- *                         not a number is ignored with a warning
- *   TANDEM_HANG_TIMEOUT_SECONDS  how long a device may keep an operator or a
- *                         write waiting before it counts as lost (60; 0: never)
+ *   TANDEM_NUM_THREADS    maximum number of threads of the CPU plugin, with the
+ *                         calling thread (0: as many as the process may use);
+ *                         another value is ignored with a warning
+ *   TANDEM_HANG_TIMEOUT_SECONDS  time after which a device that blocks an
+ *                         operator or a write is lost (default 60; 0: never)
  */
 #ifndef TANDEM_HOST_H
 #define TANDEM_HOST_H
@@ -102,29 +102,31 @@ extern "C" {
 #endif
 
 struct tandem_context; /* plugins, devices, profiles, tensors */
-struct tandem_tensor;  /* an array, on the host and on devices */
-struct tandem_profile; /* measured costs of one device, being written */
+struct tandem_tensor;  /* an array in host and device memory */
+struct tandem_profile; /* measured costs of a device, being edited */
 
-/* The most devices of one context. */
+/* Maximum number of devices of a context. */
 #define TANDEM_MAX_DEVICES 16u
 
-/* Devices of a context are numbered from 0; the CPU plugin's is the first
- * where it is loaded.  Not a device: */
+/* Devices of a context are numbered from 0. If the CPU plugin is loaded, its
+ * device is the first one. TANDEM_ANY_DEVICE is not a device; it lets the
+ * library choose. */
 #define TANDEM_ANY_DEVICE UINT32_MAX
 
-/* "0.1.0".  Static. */
+/* The version, "0.1.0". Static. */
 const char *tandem_version(void);
 
-/* The message of the calling thread's last failed call into this library, ""
- * if none; valid until the thread's next call. */
+/* Returns the message of the calling thread's last failed call into this
+ * library, or "". Valid until the next call of the thread. */
 const char *tandem_last_error(void);
 
-/* "invalid argument", ...; "unknown status" for any other number.  Static. */
+/* Returns the name of a status, for example "invalid argument", or "unknown
+ * status". Static. */
 const char *tandem_status_name(enum tandem_status status);
 
 /* ---- operators ----------------------------------------------------------- */
 
-/* The operator table of backend.h, one row.  Static. */
+/* A row of the operator table in backend.h. Static. */
 struct tandem_op_info {
     size_t struct_size;
     uint32_t id;
@@ -136,7 +138,7 @@ struct tandem_op_info {
     double tolerance;
     const char *name, *int_names, *float_names, *formula;
 };
-/* Returns the row of an operator, or NULL if there is no such operator. */
+/* Return the row of an operator, or NULL if there is no such operator. */
 const struct tandem_op_info *tandem_op_by_id(uint32_t id);
 const struct tandem_op_info *tandem_op_by_name(const char *name);
 
@@ -144,196 +146,209 @@ const struct tandem_op_info *tandem_op_by_name(const char *name);
 
 struct tandem_context_options {
     size_t struct_size;
-    /* Directories separated by colons, before TANDEM_PLUGIN_PATH; NULL: none.
-     * Empty and relative elements are ignored. */
+    /* Directories separated by colons that are searched before
+     * TANDEM_PLUGIN_PATH; may be NULL. Empty and relative names are ignored. */
     const char *plugin_path;
-    /* Directory of the profiles; NULL: TANDEM_PROFILE, then
-     * $XDG_CACHE_HOME/tandem (else ~/.cache/tandem), then the system's. */
+    /* Directory of the profiles. If NULL: TANDEM_PROFILE, then
+     * $XDG_CACHE_HOME/tandem (or ~/.cache/tandem), then the system's
+     * directory. */
     const char *profile_path;
-    const char *device; /* before TANDEM_DEVICE; NULL: that one, else any */
-    /* Passed to every plugin's open, after the library's own; see backend.h. */
+    const char *device; /* NULL means TANDEM_DEVICE, or any device */
+    /* Passed to open of every plugin, after the keys of the library; see
+     * backend.h. */
     const char *const *open_keys;
     const char *const *open_values;
     uint32_t open_count;
-    uint32_t deterministic;  /* 1: as TANDEM_DETERMINISTIC */
-    uint32_t log_level;      /* 0: TANDEM_LOG, else TANDEM_LOG_WARNING */
-    uint32_t time_operators; /* 1: as tandem_context_set_timing */
-    tandem_log_fn log;       /* NULL: messages go nowhere */
+    uint32_t deterministic;  /* 1: like TANDEM_DETERMINISTIC */
+    uint32_t log_level;      /* 0: TANDEM_LOG, or TANDEM_LOG_WARNING */
+    uint32_t time_operators; /* 1: like tandem_context_set_timing */
+    tandem_log_fn log;       /* NULL means no messages */
     void *log_user;
-    /* How long a call that has no timeout of its own waits for a device before
-     * it counts as hung, and so as lost; longer where more work than that is
-     * predicted to be under way on it.  0: TANDEM_HANG_TIMEOUT_SECONDS;
-     * UINT32_MAX: no limit. */
+    /* Time after which a device that blocks a call without a timeout is lost.
+     * The limit is longer if more work than that is predicted to be queued on
+     * the device. 0: TANDEM_HANG_TIMEOUT_SECONDS; UINT32_MAX: no limit. */
     uint32_t hang_timeout_ms;
     uint32_t reserved;
 };
 
-/* The least struct_size of what a caller fills: through the last field of the
- * first version. */
+/* Minimum struct_size of structs that the caller fills: through the last field
+ * of the first version. */
 #define TANDEM_CONTEXT_OPTIONS_MIN_SIZE_0_1 \
     TANDEM_SIZE_THROUGH(struct tandem_context_options, log_user)
 
-/* Loads the plugins that it finds.  A plugin that cannot be used is logged
- * and left out; TANDEM_NO_DEVICE where none is left, and where the device that
- * options or TANDEM_DEVICE name cannot be: it is no name of a device, or its
- * plugin is not loaded.  Whether the plugin has a device of that number is
- * known only once its driver is started: where not, the first operator, and
- * each one after it, is TANDEM_NO_DEVICE.  The messages name what is wrong, and
- * what there is.  options may be NULL.  Touches no device. */
+/* Creates a context and loads the plugins, but starts no driver. options may be
+ * NULL. The caller destroys the context. A plugin that cannot be used is logged
+ * and not loaded (tandem_context_load_error). Returns TANDEM_NO_DEVICE if no
+ * plugin remains, or if the device in options or TANDEM_DEVICE is not the name
+ * of a device or its plugin is not loaded. The message then lists the loaded
+ * plugins. If only the number of the device is wrong, this is detected when its
+ * driver starts: each operator then returns TANDEM_NO_DEVICE. */
 enum tandem_status
 tandem_context_create(const struct tandem_context_options *options,
                       struct tandem_context **out_context);
 
-/* [blocks]  Waits for all work, brings nothing back to wrapped memory (call
- * tandem_tensor_sync first), closes devices, frees tensors.  A device that
- * keeps it waiting for hang_timeout_ms is left as it is, with the memory that
- * its work uses.  The wait includes compilations that have begun; those that
- * have not begun are dropped. */
+/* [blocks] Waits for all work, closes the devices and frees the tensors. Does
+ * not update wrapped memory; call tandem_tensor_sync before. A device that does
+ * not finish within hang_timeout_ms is not closed, and the memory that its work
+ * uses is not freed. Waits for compilations that have begun; others are
+ * dropped. */
 void tandem_context_destroy(struct tandem_context *context);
 
-/* [blocks: driver start, at first use]  The devices that there are.  So does
- * whichever comes first of the functions that name a device, and of the
- * operators. */
+/* [blocks: driver start, at first use] Returns the number of devices. The first
+ * operator and the first call of a function below that takes a device start the
+ * drivers, too. */
 enum tandem_status tandem_device_count(struct tandem_context *context,
                                        uint32_t *out_count);
-/* out_info->struct_size is set by the caller. */
+/* Fills out_info, whose struct_size the caller sets. */
 enum tandem_status tandem_device_describe(struct tandem_context *context,
                                           uint32_t device,
                                           struct tandem_device_info *out_info);
-/* The backend's name and the device's number within it: "opencl", 0. */
+/* Returns the name of the backend and the number of the device within it, for
+ * example "opencl" and 0. The name is valid as long as the context. */
 enum tandem_status tandem_device_name(struct tandem_context *context,
                                       uint32_t device, const char **out_backend,
                                       uint32_t *out_index);
-/* By "cpu", "opencl" (its first) or "opencl:1".  TANDEM_NO_DEVICE where there
- * is none. */
+/* Finds a device by name: "cpu", "opencl" (its first device) or "opencl:1".
+ * Returns TANDEM_NO_DEVICE if there is no such device. */
 enum tandem_status tandem_device_find(struct tandem_context *context,
                                       const char *name, uint32_t *out_device);
-/* 1 where a profile of this device with measured costs was found and read. */
+/* Sets *out_calibrated to 1 if the device has a profile with measured costs,
+ * else to 0. */
 enum tandem_status tandem_device_is_calibrated(struct tandem_context *context,
                                             uint32_t device,
                                             uint32_t *out_calibrated);
-/* The file that the device's profile was read from; NULL where there is none.
- * Valid as long as the context. */
+/* Returns the path of the device's profile, or NULL if it has none. Valid as
+ * long as the context. */
 enum tandem_status tandem_device_profile_path(struct tandem_context *context,
                                          uint32_t device,
                                          const char **out_path);
-/* Profiles that were found and are not used, each with the reason, as "PATH: it
- * was measured with another driver"; NULL where there is none.  Valid as long
- * as the context. */
+/* Returns the profiles that were found but are not used, each with the reason
+ * ("PATH: it was measured with another driver"), or NULL. Valid as long as the
+ * context. */
 enum tandem_status
 tandem_device_ignored_profiles(struct tandem_context *context, uint32_t device,
                               const char **out_why);
-/* 1 where the device's profile says that it computes the operator wrong
- * (tandem_profile_set_op_blocked), so that it is not run there. */
+/* Sets *out_rejects to 1 if the operator failed verification on this device
+ * according to its profile (tandem_profile_set_op_blocked). The device does not
+ * run such an operator. */
 enum tandem_status tandem_device_is_op_blocked(struct tandem_context *context,
                                          uint32_t device, uint32_t op,
                                          uint32_t *out_rejects);
-/* [blocks: opens it]  The plugin's own table and open device, for callers that
- * want to go below this library, and for measuring.  The context keeps them. */
+/* [blocks: opens the device] Returns the plugin's function table and the open
+ * device, for callers that use the plugin directly, for example to measure it.
+ * Both belong to the context. */
 enum tandem_status
 tandem_device_backend(struct tandem_context *context, uint32_t device,
                       const struct tandem_backend **out_backend,
                       struct tandem_device **out_device);
-/* The plugins that were found and could not be used, and why: index from 0,
- * NULL past the last.  Valid as long as the context. */
+/* Returns the message of load error number index (from 0): the name of a plugin
+ * that was found but not loaded, and the reason. NULL if index is too large.
+ * Valid as long as the context. */
 const char *tandem_context_load_error(struct tandem_context *context,
                                    uint32_t index);
 
-/* From here on every operator runs on device (TANDEM_ANY_DEVICE: chosen). */
+/* Runs all later operators on this device, or lets the library choose again
+ * (TANDEM_ANY_DEVICE). */
 enum tandem_status tandem_context_force_device(struct tandem_context *context,
                                                uint32_t device);
-/* Whether operators are timed (0 or 1): explanations then carry measured_ns.
- * Each operator is waited for, so it slows a program down. */
+/* Enables (1) or disables (0) timing. With timing, each operator is waited for,
+ * and explanations contain measured_ns. Programs become slower. */
 enum tandem_status tandem_context_set_timing(struct tandem_context *context,
                                           uint32_t enable);
-/* [blocks]  Waits for the work of all devices; the first error found.  The
- * error of work that failed after its call had returned, and that nothing has
- * told since, is told here, once. */
+/* [blocks] Waits for the work of all devices and returns the first error. If
+ * work failed after its call returned and no other call has reported this
+ * error, this function reports it once. */
 enum tandem_status tandem_context_synchronize(struct tandem_context *context,
                                       uint64_t timeout_ns);
 
 /* ---- tensors --------------------------------------------------------------- */
 
 enum tandem_tensor_flags {
-    /* The memory is never written by the library; as an output it is
+    /* The library never writes the memory. Using the tensor as an output is
      * TANDEM_INVALID_ARGUMENT. */
     TANDEM_TENSOR_READ_ONLY = 1u << 0
 };
 
-/* A tensor with memory of its own, allocated where it is first needed; its
- * content is undefined, and reading it before it is written is an error. */
+/* Creates a tensor with its own memory, which is allocated when it is first
+ * needed. The content is undefined; reading it before it is written is an
+ * error. The caller destroys the tensor. */
 enum tandem_status tandem_tensor_create(struct tandem_context *context,
                                         uint32_t dtype, uint32_t rank,
                                         const int64_t *shape,
                                         struct tandem_tensor **out_tensor);
 
-/* A tensor over the caller's memory, without a copy.  memory is where element
- * (0, ..., 0) lies; strides in elements, NULL for row-major.  The memory
- * stays the caller's and must outlive the tensor.  From an operator that uses
- * the tensor until tandem_tensor_sync, the caller leaves it alone; after
- * writing it himself he calls tandem_tensor_host_written.  Two tensors must
- * not wrap overlapping memory unless neither is written. */
+/* Creates a tensor in the caller's memory, without a copy. memory is the
+ * address of element (0, ..., 0). strides are in elements; NULL means
+ * row-major. The memory must outlive the tensor. The caller must not touch it
+ * from the first operator that uses the tensor until tandem_tensor_sync, and
+ * must call tandem_tensor_host_written after writing it. Two tensors may wrap
+ * overlapping memory only if neither is written. */
 enum tandem_status tandem_tensor_wrap(struct tandem_context *context,
                                       void *memory, uint32_t dtype,
                                       uint32_t rank, const int64_t *shape,
                                       const int64_t *strides, uint32_t flags,
                                       struct tandem_tensor **out_tensor);
 
-/* Another shape and strides over the same memory and residency; first_element
- * is where its (0, ..., 0) lies, counted in elements from the other's.  For
- * reshape, transpose, slice, broadcast.  Keeps the memory alive. */
+/* Creates a tensor with another shape and strides that shares the memory of
+ * tensor, for reshape, transpose, slice or broadcast. first_element is the
+ * position of its element (0, ..., 0), in elements from that of tensor. The
+ * view keeps the memory alive. The caller destroys it. */
 enum tandem_status tandem_tensor_view(struct tandem_tensor *tensor,
                                       int64_t first_element, uint32_t rank,
                                       const int64_t *shape,
                                       const int64_t *strides,
                                       struct tandem_tensor **out_view);
 
-/* Returns at once; memory in use by work under way is freed after it. */
+/* Returns at once. Memory that running work uses is freed after the work. */
 void tandem_tensor_destroy(struct tandem_tensor *tensor);
 
-/* strides NULL, shape NULL: not wanted; else room for TANDEM_MAX_RANK. */
+/* Returns the dtype, rank, shape and strides. shape and strides have room for
+ * TANDEM_MAX_RANK values, or are NULL. */
 enum tandem_status tandem_tensor_describe(const struct tandem_tensor *tensor,
                                           uint32_t *out_dtype,
                                           uint32_t *out_rank, int64_t *shape,
                                           int64_t *strides);
 
-/* [may block]  Copies from memory (bytes: exactly elements * element size,
- * row-major) into the tensor.  memory may be reused at once. */
+/* [may block] Copies memory, which is row-major and has exactly bytes =
+ * elements * element size bytes, to the tensor. memory may be reused on
+ * return. */
 enum tandem_status tandem_tensor_write(struct tandem_tensor *tensor,
                                        const void *memory, uint64_t bytes);
-/* [blocks]  Copies the tensor to memory, row-major. */
+/* [blocks] Copies the tensor to memory, row-major. bytes as above. */
 enum tandem_status tandem_tensor_read(struct tandem_tensor *tensor,
                                       void *memory, uint64_t bytes,
                                       uint64_t timeout_ns);
-/* [blocks]  Brings the host's copy up to date: the wrapped memory, or that of
- * tandem_tensor_host_data, then holds the result.  Waits for operators that
- * only read wrapped memory, too: the caller may then write it. */
+/* [blocks] Updates the host copy: the wrapped memory, or that of
+ * tandem_tensor_host_data, then holds the result. Also waits for operators that
+ * only read the wrapped memory, so the caller may then write it. */
 enum tandem_status tandem_tensor_sync(struct tandem_tensor *tensor,
                                       uint64_t timeout_ns);
-/* [blocks]  tandem_tensor_sync, and where element (0, ..., 0) lies on the
- * host.  Valid until the tensor is written or destroyed. */
+/* [blocks] Calls tandem_tensor_sync and returns the host address of element (0,
+ * ..., 0). Valid until the tensor is written or destroyed. */
 enum tandem_status tandem_tensor_host_data(struct tandem_tensor *tensor,
                                       uint64_t timeout_ns,
                                       const void **out_memory);
-/* Declares that the caller wrote the wrapped memory: device copies go
- * stale. */
+/* Declares that the caller has written the wrapped memory. Copies on devices
+ * become outdated. */
 enum tandem_status tandem_tensor_host_written(struct tandem_tensor *tensor);
-/* [may block: for the copy itself, from a device to the host]  Brings the
- * tensor to a device before an operator needs it there.  Does nothing where
- * that would mean waiting for another device's work: the operator then does. */
+/* [may block: to copy from a device to the host] Copies the tensor to a device
+ * before an operator needs it there. Does nothing if it would have to wait for
+ * the work of another device; the operator then copies the tensor. */
 enum tandem_status tandem_tensor_prefetch(struct tandem_tensor *tensor,
                                           uint32_t device);
-/* Bit d: device d has a current copy; bit 31: the host has. */
+/* Returns the devices with a current copy: bit d for device d, bit 31 for the
+ * host. */
 enum tandem_status tandem_tensor_residency(const struct tandem_tensor *tensor,
                                            uint32_t *out_mask);
 #define TANDEM_RESIDENT_HOST (1u << 31)
 
 /* ---- running operators -------------------------------------------------------
- * Each validates, chooses, moves what is not resident, launches, and returns
- * before the work is done.  [may block]: an operator whose input has to come
- * home from another device waits for that (wait_ns, transfer_ns below).
- * Shapes, dtypes and aliasing: backend.h.  A tensor NULL among the inputs is a
- * scalar, its value in op->floats. */
+ * These functions validate the call, choose a device, transfer the operands
+ * that are not on it, enqueue the operator, and return before it is complete.
+ * [may block]: if an input must be downloaded from another device, the call
+ * waits for it (wait_ns and transfer_ns below).  backend.h describes
+ * shapes, dtypes and aliasing.  A NULL input is a scalar; op->floats has its
+ * value. */
 
 enum tandem_status tandem_run(struct tandem_context *context,
                               const struct tandem_op *op,
@@ -342,9 +357,9 @@ enum tandem_status tandem_run(struct tandem_context *context,
                               struct tandem_tensor *const *outputs,
                               uint32_t output_count);
 
-/* The same on a device of the caller's choice.  TANDEM_UNSUPPORTED where the
- * device does not serve it, or computes it wrong by its profile
- * (tandem_profile_set_op_blocked); it is not run elsewhere then. */
+/* Runs an operator on the given device. Returns TANDEM_UNSUPPORTED, and does
+ * not use another device, if the device does not support the operator or if it
+ * failed verification there (tandem_profile_set_op_blocked). */
 enum tandem_status tandem_run_on(struct tandem_context *context,
                                  uint32_t device, const struct tandem_op *op,
                                  struct tandem_tensor *const *inputs,
@@ -352,40 +367,40 @@ enum tandem_status tandem_run_on(struct tandem_context *context,
                                  struct tandem_tensor *const *outputs,
                                  uint32_t output_count);
 
-/* c = activation(alpha a b + beta c + bias): by beta a residual in c, of its
- * dtype, is added before the activation.  a and b have rank 2, or rank 3 with a
- * batch (equal to c's, or 1, which repeats); bias is NULL, [n] or [m, 1].  Any
- * size may be 0, that of the batch too.  a and b are of one dtype, c and bias
- * of another or the same: f32, f16 or bf16, where a sum over k is one of f32
- * (struct tandem_gemm).
+/* c = activation(alpha a b + beta c + bias). If beta is not 0, c is a residual
+ * that is added before the activation. a and b have rank 2, or rank 3 with a
+ * batch, which is equal to that of c or 1 (repeated). bias is NULL, [n] or
+ * [m, 1]. Any size may be 0, also the batch. a and b have one dtype, c and bias
+ * the same or another one: f32, f16 or bf16. Sums over k are f32 (struct
+ * tandem_gemm).
  *
- * a, b and bias may have any strides.  No copy is made if one of the last two
- * strides of a matrix is 1, so that a transposed view is a transposed product,
- * the other is at least the length of the axis of stride 1, and the stride of
- * the batch is not negative; bias must be contiguous for that.  Any other input
- * is first copied by the operator COPY, on the same device if the options name
- * one; an observer sees that operator, too.  The last stride of c must be 1,
- * that of its rows at least n, and that of its batch not negative.  Strides of
- * axes with one element, and of empty tensors, are ignored. */
+ * a, b and bias may have any strides. A matrix is used without a copy if one of
+ * its last two strides is 1 (so a transposed view needs no copy), the other
+ * stride is at least the length of the axis of stride 1, and the batch stride
+ * is not negative; a bias if it is contiguous. Any other input is first copied
+ * by the operator COPY, on the same device if the options name one. An observer
+ * sees this operator, too. The last stride of c must be 1, its row stride at
+ * least n, and its batch stride not negative. Strides of axes with one element,
+ * and of empty tensors, are ignored. */
 struct tandem_matmul_options {
     size_t struct_size;
     double alpha, beta;
     struct tandem_tensor *bias;
-    uint32_t activation; /* as in struct tandem_gemm */
-    uint32_t flags;      /* TANDEM_GEMM_ALLOW_TF32, ..._ROW_SCALED */
+    uint32_t activation; /* enum tandem_op_id, see struct tandem_gemm */
+    uint32_t flags;      /* ALLOW flags of enum tandem_gemm_flags */
     double activation_parameter;
-    uint32_t device; /* TANDEM_ANY_DEVICE: chosen */
+    uint32_t device; /* TANDEM_ANY_DEVICE: the library chooses */
 };
 #define TANDEM_MATMUL_OPTIONS_MIN_SIZE_0_1 \
     TANDEM_SIZE_THROUGH(struct tandem_matmul_options, device)
-/* options NULL: alpha 1, beta 0, no bias, no activation, any device. */
+/* options NULL means alpha 1, beta 0, no bias, no activation, any device. */
 enum tandem_status tandem_matmul(struct tandem_context *context,
                                  const struct tandem_matmul_options *options,
                                  struct tandem_tensor *a,
                                  struct tandem_tensor *b,
                                  struct tandem_tensor *c);
 
-/* Shorthands of tandem_run. */
+/* Shorthands for tandem_run. */
 enum tandem_status tandem_unary(struct tandem_context *context, uint32_t op,
                                 struct tandem_tensor *x,
                                 struct tandem_tensor *y);
@@ -393,7 +408,7 @@ enum tandem_status tandem_binary(struct tandem_context *context, uint32_t op,
                                  struct tandem_tensor *a,
                                  struct tandem_tensor *b,
                                  struct tandem_tensor *y);
-/* axes: bit i for axis i; keepdims is read off y's rank. */
+/* Bit i of axes is axis i. keepdims follows from the rank of y. */
 enum tandem_status tandem_reduce(struct tandem_context *context, uint32_t op,
                                  uint32_t axes, struct tandem_tensor *x,
                                  struct tandem_tensor *y);
@@ -402,16 +417,16 @@ enum tandem_status tandem_reduce(struct tandem_context *context, uint32_t op,
 
 struct tandem_candidate {
     uint32_t device;
-    uint32_t status; /* TANDEM_OK: could run it; else why not */
-    uint32_t ready;  /* 0: a compile is due or under way */
-    /* 1: the device's costs of this class of operators were measured; 0: they
-     * are guesses, and but for the CPU plugin's these do not compete where
-     * another candidate that could run it has 1. */
+    uint32_t status; /* TANDEM_OK, or why it cannot run the operator */
+    uint32_t ready;  /* 0: not compiled yet */
+    /* 1 if the device's costs of this cost class were measured, 0 if they are
+     * defaults. Defaults compete only if no candidate that can run the operator
+     * has measured costs; those of the CPU plugin always compete. */
     uint32_t calibrated;
-    /* The parts of predicted_ns: waiting for work that holds the data, moving
-     * what is not resident, launching, running, and bringing outputs that the
-     * caller is expected to read home.  Compiling is in the background and
-     * not a part. */
+    /* The parts of predicted_ns, in ns: waiting for work that uses the
+     * operands, transferring operands, launching, executing, and downloading
+     * outputs that the caller is expected to read. compile_ns is not a part,
+     * because compilation runs in the background. */
     double wait_ns, transfer_ns, launch_ns, execute_ns;
     double download_ns, compile_ns;
     double predicted_ns;
@@ -421,22 +436,22 @@ struct tandem_explanation {
     size_t struct_size;
     uint32_t op;         /* enum tandem_op_id */
     uint32_t cost_class; /* enum tandem_cost_class */
-    double elements;     /* of the largest operand */
-    double bytes;        /* read and written */
-    uint32_t chosen;     /* device */
-    uint32_t forced;     /* 1: by the caller, not by cost */
-    double measured_ns;  /* of the chosen device; 0 where not measured */
+    double elements;     /* elements of the largest operand */
+    double bytes;        /* bytes read and written */
+    uint32_t chosen;     /* the device that runs it */
+    uint32_t forced;     /* 1: chosen by the caller */
+    double measured_ns;  /* on the chosen device; 0 if not timed */
     uint32_t candidate_count;
     uint32_t reserved;
     struct tandem_candidate candidates[TANDEM_MAX_DEVICES];
 };
 
-/* The calling thread's last tandem_run, tandem_run_on or tandem_matmul in this
- * context.  out->struct_size is set by the caller. */
+/* Explains the calling thread's last tandem_run, tandem_run_on or tandem_matmul
+ * in this context. The caller sets out->struct_size. */
 enum tandem_status tandem_explain_last(struct tandem_context *context,
                                   struct tandem_explanation *out);
-/* What would be chosen, without running it.  tandem_explain_matmul makes the
- * copies that tandem_matmul would make. */
+/* Explain which device would be chosen, without running the operator.
+ * tandem_explain_matmul makes the copies that tandem_matmul would make. */
 enum tandem_status tandem_explain_op(struct tandem_context *context,
                                      const struct tandem_op *op,
                                      struct tandem_tensor *const *inputs,
@@ -450,60 +465,64 @@ tandem_explain_matmul(struct tandem_context *context,
                       struct tandem_tensor *a, struct tandem_tensor *b,
                       struct tandem_tensor *c, struct tandem_explanation *out);
 
-/* Called before an operator is launched (measured_ns 0) and after; in the
- * caller's thread; must not call back into the context. */
+/* Called in the caller's thread before an operator is launched (after is false,
+ * measured_ns is 0) and after it. Must not call back into the context. */
 typedef void (*tandem_observer_fn)(void *user,
                                    const struct tandem_explanation *explanation,
                                    bool after);
-/* observer NULL: none.  Costs nothing when unset. */
+/* Sets the observer; NULL removes it. */
 enum tandem_status tandem_context_set_observer(struct tandem_context *context,
                                           tandem_observer_fn observer,
                                           void *user);
 
 /* ---- profiles ------------------------------------------------------------------
- * Scalars (ns unless named): "launch", "sync", "alloc", "compile",
- * "gemm_compile".
- * Curves (x in bytes): "upload", "download", "upload_pinned",
- * "download_pinned"; and, x in bytes read and written, time from a long
- * stream of launches on resident data: "elementwise", "transcendental",
+ * Scalars, in ns: "launch", "sync", "alloc", "compile", "gemm_compile".
+ * Transfer curves, ns as a function of x bytes: "upload", "download",
+ * "upload_pinned", "download_pinned".
+ * Operator curves, ns as a function of x bytes read and written, from a long
+ * sequence of launches on resident data: "elementwise", "transcendental",
  * "multi_transcendental", "reduce", "softmax", "strided", "gather",
  * "optimizer".
- * GEMM points: m, n, k and ns. */
+ * GEMM points: ns for m, n and k. */
 
-/* Without costs; with what the plugin's own section has now. */
+/* Creates a profile without costs, but with the current tuning and blocked
+ * operators of the device. The caller destroys the profile. */
 enum tandem_status tandem_profile_create(struct tandem_context *context,
                                          uint32_t device,
                                          struct tandem_profile **out_profile);
-/* Likewise, but beginning with what the device's profile has now. */
+/* Creates a profile with everything that the device's current profile
+ * contains. */
 enum tandem_status tandem_profile_edit(struct tandem_context *context,
                                          uint32_t device,
                                          struct tandem_profile **out_profile);
 void tandem_profile_destroy(struct tandem_profile *profile);
-/* Notes that the device computes an operator wrong (1), so that programs which
- * read the profile never run it there, or that it does not (0).  A profile
- * begins with what the device's profile has noted. */
+/* Records that the operator failed verification on the device (1), so that
+ * programs which read the profile do not run it there, or that it passed
+ * (0). */
 enum tandem_status tandem_profile_set_op_blocked(struct tandem_profile *profile,
                                          uint32_t op, uint32_t rejected);
 enum tandem_status tandem_profile_set_scalar(struct tandem_profile *profile,
                                          const char *name, double value);
-/* Points may come in any order; a second one at the same x replaces it. */
+/* Points may come in any order. A second point at the same x replaces the
+ * first. */
 enum tandem_status
 tandem_profile_add_curve_point(struct tandem_profile *profile,
                                const char *curve, double x, double ns);
 enum tandem_status tandem_profile_add_gemm_point(struct tandem_profile *profile,
                                        int64_t m, int64_t n, int64_t k,
                                        double ns);
-/* One key of the plugin's own section. */
+/* Sets a key of the plugin's own section. */
 enum tandem_status tandem_profile_set_tuning(struct tandem_profile *profile,
                                          const char *key, const char *value);
-/* Writes to a temporary file and renames it over the profile of this device
- * in directory (NULL: the one that tandem_context_create reads first).
- * out_path: NULL, or room for path_bytes. */
+/* Writes a temporary file and renames it to the profile of this device in
+ * directory; NULL means the directory that tandem_context_create reads first.
+ * out_path receives the path, has room for path_bytes bytes, and may be
+ * NULL. */
 enum tandem_status tandem_profile_save(struct tandem_profile *profile,
                                        const char *directory, char *out_path,
                                        size_t path_bytes);
-/* The time that a device's profile predicts for a curve of it at x (as above),
- * or its default where it has none. */
+/* Returns the time that the device's profile predicts for a curve (above) at x,
+ * or the default if it has no such curve. */
 enum tandem_status tandem_device_predict_cost(struct tandem_context *context,
                                       uint32_t device, const char *curve,
                                       double x, double *out_ns);
