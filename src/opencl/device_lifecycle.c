@@ -22,7 +22,8 @@
 #include "opencl/memory/pack_cache.h"
 #include "opencl/memory/pinned_memory.h"
 #include "opencl/program/program_cache.h"
-#include "opencl/queue/stream.h"
+#include "opencl/queue/event.h"
+#include "opencl/queue/stream_lifecycle.h"
 
 /* Default of the open key blocking_timeout_ms. */
 #define DEFAULT_BLOCKING_TIMEOUT_MS 300000u
@@ -276,7 +277,7 @@ enum tandem_status device_open(uint32_t index,
     device->hardware = hardware;
     device->has_device_scope_visibility = hardware->has_device_scope_visibility;
     if ((hardware->quirks & QUIRK_BUSY_WAIT) != 0)
-        atomic_store(&device->waits, DRIVER_WAIT_SPINNING);
+        atomic_store(&device->driver_wait_mode, DRIVER_WAIT_SPINNING);
     program_cache_init(&device->cache);
     device->haul.forced = -1;
     device->pool.pack_cache_limit_bytes =

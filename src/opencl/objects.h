@@ -22,9 +22,12 @@
 
 struct platform_device;
 
-/* How the driver waits: unknown yet, blocking, or spinning
- * (DRIVER_WAIT_SPINNING). */
-enum waits { DRIVER_WAIT_UNKNOWN, DRIVER_WAIT_BLOCKING, DRIVER_WAIT_SPINNING };
+/* How the driver's own waits behave. */
+enum driver_wait_mode {
+    DRIVER_WAIT_UNKNOWN,
+    DRIVER_WAIT_BLOCKING,
+    DRIVER_WAIT_SPINNING
+};
 
 struct tandem_device {
     struct handle handle;
@@ -42,8 +45,8 @@ struct tandem_device {
     /* Time limit for builds, and for work in calls that have no timeout
      * parameter.  0 means no limit. */
     uint64_t blocking_timeout_ns;
-    atomic_int shares_memory;         /* result of the test in host_import.c */
-    _Atomic uint32_t waits;           /* enum waits, set by event_wait.c */
+    atomic_int shares_memory; /* result of the test in host_import.c */
+    _Atomic uint32_t driver_wait_mode; /* set by event_wait.c */
     bool has_device_scope_visibility; /* see struct request in plan.h */
     pthread_mutex_t mutex;            /* guards streams and next_stream_id */
     struct tandem_stream *streams;
@@ -71,13 +74,13 @@ struct tandem_buffer {
     bool internal; /* temporary of the plugin, not counted in statistics */
     struct tandem_buffer *previous, *next;
     /* Stream id and seqno of the last use and of the last write. */
-    _Atomic uint64_t used_stream, used_serial;
+    _Atomic uint64_t used_stream, used_seqno;
     _Atomic uint64_t written_stream, written_seqno;
     /* Last use of the block by its previous owner, and the id of the stream
      * that waits for this use. */
-    _Atomic uint64_t former_stream, former_serial, synced_stream;
+    _Atomic uint64_t prior_stream, prior_seqno, synced_stream;
     _Atomic uint32_t poison; /* enum tandem_status */
-    _Atomic uint32_t maps;   /* number of open maps */
+    _Atomic uint32_t map_count;
     struct pack_cache_entry *pack_cache_entries; /* made from this buffer */
 };
 
@@ -94,22 +97,22 @@ struct stream_kernel {
     cl_kernel kernel;
     /* Addresses of the blocks that are set as arguments, or 0.  Addresses are
      * never reused. */
-    uint64_t bound[STEP_BUFFERS];
+    uint64_t bound_addresses[STEP_BUFFERS];
     uint32_t param_bytes; /* size of `params`; 0 before the first launch */
     unsigned char *params;
 };
 
 /* Bytes of temporary memory that CLBlast needs for a shape. */
-struct gemm_memo {
+struct clblast_temp_size_entry {
     uint64_t shape[8];
     size_t temp_bytes;
 };
-#define GEMM_MEMOS 16u
+#define CLBLAST_TEMP_SIZE_COUNT 16u
 
 /* See readback_buffer.h. */
 struct readback {
-    void *memory; /* pinned; allocated at first use */
-    bool refused; /* the allocation failed and is not repeated */
+    void *memory;      /* pinned; allocated at first use */
+    bool alloc_failed; /* the allocation is not repeated */
 };
 
 /* An in-order queue.  Used by one thread at a time, except for id, seqnos and
@@ -120,28 +123,29 @@ struct tandem_stream {
     cl_command_queue queue;
     uint64_t id; /* from 1, unique within the device */
     uint32_t flags;
-    uint32_t users; /* references; guarded by device.mutex */
-    _Atomic uint64_t issued, completed, flushed; /* seqnos of commands */
-    _Atomic uint64_t pending;      /* bytes that unfinished commands use */
-    _Atomic uint32_t status;       /* the sticky error */
-    char message[256];             /* of the sticky error */
+    uint32_t references; /* guarded by device.mutex */
+    /* Commands are numbered from 1. */
+    _Atomic uint64_t issued_seqno, completed_seqno, flushed_seqno;
+    _Atomic uint64_t pending_bytes; /* that unfinished commands use */
+    _Atomic uint32_t status;        /* the sticky error, or TANDEM_OK */
+    char message[256];              /* of the sticky error */
     struct stream_kernel *kernels; /* hash table, open addressing by key */
     uint32_t kernel_slots, kernel_count;
-    struct gemm_memo memos[GEMM_MEMOS];
+    struct clblast_temp_size_entry clblast_temp_sizes[CLBLAST_TEMP_SIZE_COUNT];
     struct staging staging;
     struct readback readback;
-    struct tandem_buffer *counters; /* PLAN_COUNTERS; NULL before first use */
-    atomic_bool counters_clear;     /* all counters are 0 */
-    struct tandem_stream *previous, *next;
+    struct tandem_buffer *arrival_counters; /* NULL before first use */
+    atomic_bool arrival_counters_are_zero;
+    struct tandem_stream *previous, *next; /* guarded by device.mutex */
 };
 
 struct tandem_event {
     struct handle handle;
     struct tandem_device *device;
     cl_event event;
-    uint64_t stream, serial; /* stream id and seqno at the time of record */
-    bool profiling;
-    _Atomic bool passed; /* known to have completed */
+    uint64_t stream, seqno; /* id of the stream, seqno of the marker */
+    bool profiling;         /* the stream records times */
+    _Atomic bool completed; /* known to have completed */
     struct tandem_event *previous, *next;
 };
 

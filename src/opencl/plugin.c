@@ -16,6 +16,9 @@
 #include "opencl/transfer/host_import.h"
 #include "opencl/operator_entries.h"
 #include "opencl/memory/pinned_memory.h"
+#include "opencl/queue/buffer_commands.h"
+#include "opencl/queue/event.h"
+#include "opencl/queue/stream_lifecycle.h"
 #include "opencl/transfer/transfer.h"
 #include "opencl/tune/tune.h"
 
@@ -99,7 +102,7 @@ static enum tandem_status entry_alloc(struct tandem_device *device,
 
 static void entry_free(struct tandem_buffer *buffer)
 {
-    if (buffer_live(buffer) && !fork_detected())
+    if (buffer_is_live(buffer) && !fork_detected())
         buffer_destroy(buffer);
 }
 
@@ -138,8 +141,8 @@ static enum tandem_status entry_copy(struct tandem_stream *stream,
     enum tandem_status status = stream_check(stream);
     if (status != TANDEM_OK)
         return status;
-    return transfer_copy(stream, target, target_offset, source, source_offset,
-                         bytes);
+    return buffer_copy(stream, target, target_offset, source, source_offset,
+                       bytes);
 }
 
 static enum tandem_status entry_fill(struct tandem_stream *stream,
@@ -151,7 +154,7 @@ static enum tandem_status entry_fill(struct tandem_stream *stream,
     enum tandem_status status = stream_check(stream);
     if (status != TANDEM_OK)
         return status;
-    return transfer_fill(stream, buffer, offset, bytes, pattern, pattern_bytes);
+    return buffer_fill(stream, buffer, offset, bytes, pattern, pattern_bytes);
 }
 
 static enum tandem_status entry_host_alloc(struct tandem_device *device,
@@ -209,8 +212,8 @@ static enum tandem_status entry_map(struct tandem_stream *stream,
     enum tandem_status status = stream_check(stream);
     if (status != TANDEM_OK)
         return status;
-    return transfer_map(stream, buffer, offset, bytes, flags, timeout_ns,
-                        out_memory);
+    return buffer_map(stream, buffer, offset, bytes, flags, timeout_ns,
+                      out_memory);
 }
 
 static enum tandem_status entry_unmap(struct tandem_stream *stream,
@@ -220,7 +223,7 @@ static enum tandem_status entry_unmap(struct tandem_stream *stream,
     enum tandem_status status = stream_check(stream);
     if (status != TANDEM_OK)
         return status;
-    return transfer_unmap(stream, buffer, memory);
+    return buffer_unmap(stream, buffer, memory);
 }
 
 static enum tandem_status entry_stats(struct tandem_device *device,
@@ -235,7 +238,10 @@ static enum tandem_status entry_stats(struct tandem_device *device,
                                out_stats->struct_size, sizeof(size_t));
     if (status != TANDEM_OK)
         return status;
-    pool_stats(device, out_stats);
+    struct tandem_memory_stats stats;
+    pool_stats(device, &stats);
+    stats.cached_kernel_count = programs_count(&device->programs);
+    struct_size_fill(out_stats, &stats, sizeof(stats));
     return TANDEM_OK;
 }
 
@@ -277,7 +283,7 @@ static enum tandem_status entry_stream_create(struct tandem_device *device,
 
 static void entry_stream_destroy(struct tandem_stream *stream)
 {
-    if (stream_live(stream) && !fork_detected())
+    if (stream_is_live(stream) && !fork_detected())
         stream_destroy(stream);
 }
 
@@ -343,7 +349,7 @@ static const struct tandem_backend backend = {
     .stream_destroy = entry_stream_destroy,
     .stream_query = stream_query,
     .stream_synchronize = stream_synchronize,
-    .stream_wait_event = event_follow,
+    .stream_wait_event = event_enqueue_wait,
     .event_record = entry_event_record,
     .event_destroy = event_destroy,
     .event_query = entry_event_query,

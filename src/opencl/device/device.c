@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "opencl/queue/stream.h"
+#include "opencl/device/event_poll.h"
 
 #define DEVICE_MAGIC 0x64657663u
 
@@ -83,7 +83,7 @@ enum tandem_status command_queue_drain(cl_command_queue queue,
         return TANDEM_DEVICE_LOST;
     cl_int code = clFlush(queue);
     if (code == CL_SUCCESS)
-        code = wait_ended(event, limit_ns, &state);
+        code = poll_event(event, limit_ns, &state);
     clReleaseEvent(event);
     return code != CL_SUCCESS    ? TANDEM_DEVICE_LOST
            : state > CL_COMPLETE ? TANDEM_NOT_READY
@@ -109,7 +109,7 @@ bool device_health_check(struct tandem_device *device)
                             &event) == CL_SUCCESS) {
         answers =
             clFlush(device->utility) == CL_SUCCESS &&
-            wait_ended(event, HEALTH_CHECK_TIMEOUT_NS, &state) == CL_SUCCESS &&
+            poll_event(event, HEALTH_CHECK_TIMEOUT_NS, &state) == CL_SUCCESS &&
             state == CL_COMPLETE;
         clReleaseEvent(event);
     }

@@ -11,6 +11,7 @@
 #include "common/thread_state_guard.h"
 #include "opencl/program/program_cache.h"
 #include "opencl/device/cl_status.h"
+#include "opencl/queue/hazard_tracking.h"
 
 /* What a call of CLBlast takes, in its own terms: by columns, so that
  * c' = b' a' is asked for.  Its fastest kernel reads and writes columns: for
@@ -169,11 +170,12 @@ static enum tandem_status temp_size(struct tandem_stream *stream,
     uint64_t mix = 0;
     for (uint32_t i = 0; i < 8; i++)
         mix = (mix ^ shape[i]) * 0x9e3779b97f4a7c15u;
-    struct gemm_memo *memo = &stream->memos[mix >> 32 & (GEMM_MEMOS - 1)];
+    struct clblast_temp_size_entry *entry =
+        &stream->clblast_temp_sizes[mix >> 32 & (CLBLAST_TEMP_SIZE_COUNT - 1)];
     /* Offsets of 2^21 and more would not be told apart. */
     bool exact = (p->a_offset | p->b_offset | p->c_offset) >> 21 == 0;
-    *out_bytes = memo->temp_bytes;
-    if (exact && memcmp(memo->shape, shape, sizeof(shape)) == 0)
+    *out_bytes = entry->temp_bytes;
+    if (exact && memcmp(entry->shape, shape, sizeof(shape)) == 0)
         return TANDEM_OK;
     clblast_begin(&stream->queue);
     int code = CLBlastSGemmTempBufferSize(
@@ -181,8 +183,8 @@ static enum tandem_status temp_size(struct tandem_stream *stream,
         p->a_offset, p->a_ld, p->b_offset, p->b_ld, p->c_offset, p->c_ld,
         &stream->queue, out_bytes);
     if (code == CLBlastSuccess && exact) {
-        memcpy(memo->shape, shape, sizeof(shape));
-        memo->temp_bytes = *out_bytes;
+        memcpy(entry->shape, shape, sizeof(shape));
+        entry->temp_bytes = *out_bytes;
     }
     return status_from_clblast(stream->device, code,
                                "CLBlastSGemmTempBufferSize");
@@ -198,7 +200,7 @@ static enum tandem_status product_single(struct tandem_stream *stream,
     if (status == TANDEM_OK && temp_bytes != 0)
         status = buffer_create(stream->device, temp_bytes, true, &temp);
     if (status == TANDEM_OK && temp != NULL)
-        status = stream_use(stream, temp);
+        status = stream_begin_use(stream, temp);
     if (status == TANDEM_OK) {
         int code = CLBlastSgemmWithTempBuffer(
             CLBlastLayoutColMajor, p->transpose_a, p->transpose_b, p->m, p->n,
@@ -208,9 +210,9 @@ static enum tandem_status product_single(struct tandem_stream *stream,
             temp != NULL ? temp->mem : NULL);
         status = status_from_clblast(stream->device, code, "CLBlastSgemm");
     }
-    stream_issue(stream);
+    stream_next_seqno(stream);
     if (temp != NULL) {
-        stream_used(stream, temp, true);
+        stream_note_use(stream, temp, true);
         buffer_destroy(temp);
     }
     return status;
@@ -227,7 +229,7 @@ static enum tandem_status product_batched(struct tandem_stream *stream,
         p->b, p->b_offset, p->b_ld, p->b_stride, p->beta,
         gemm->c.buffer->mem, p->c_offset, p->c_ld, p->c_stride, p->batch,
         &stream->queue, NULL);
-    stream_issue(stream);
+    stream_next_seqno(stream);
     return status_from_clblast(stream->device, code,
                                "CLBlastSgemmStridedBatched");
 }
@@ -273,7 +275,7 @@ enum tandem_status clblast_product(struct tandem_stream *stream,
     enum tandem_status status = TANDEM_OK;
     product_fill(&product, gemm);
     for (uint32_t i = 0; i < 3 && status == TANDEM_OK; i++)
-        status = stream_use(stream, buffers[i]);
+        status = stream_begin_use(stream, buffers[i]);
     if (status != TANDEM_OK)
         return status;
     /* CLBlast compiles at a product's first call. */
@@ -292,7 +294,7 @@ enum tandem_status clblast_product(struct tandem_stream *stream,
     if (cold)
         thread_state_guard_leave(&host);
     for (uint32_t i = 0; i < 3; i++)
-        stream_used(stream, buffers[i], i == 2);
+        stream_note_use(stream, buffers[i], i == 2);
     if (status == TANDEM_OK && cold)
         kernel_variant_mark_ready(stream->device, clblast_key(gemm));
     return status;

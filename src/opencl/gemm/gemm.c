@@ -158,7 +158,7 @@ static enum tandem_status check_poison(const struct tandem_gemm *gemm)
     for (uint32_t i = 0; i < 4; i++) {
         enum tandem_status status = TANDEM_OK;
         if (inputs[i] != NULL)
-            status = buffer_poisoned(inputs[i]);
+            status = buffer_check_poison(inputs[i]);
         if (status != TANDEM_OK)
             return status;
     }
@@ -178,7 +178,8 @@ static enum tandem_status way_kernels(struct tandem_stream *stream,
         status = TANDEM_OK;
         for (uint32_t i = 0; i < out->plan.steps && status == TANDEM_OK; i++)
             if (key_compiles(out->plan.step[i].key))
-                status = stream_kernel(stream, &out->plan.step[i], &kernel);
+                status =
+                    stream_kernel_get(stream, &out->plan.step[i], &kernel);
     } while (status == TANDEM_NOT_READY ||
              way_broken(stream->device, gemm, out, status));
     return status;
@@ -235,8 +236,8 @@ enum tandem_status gemm_launch(struct tandem_stream *stream,
     struct way way;
     struct tandem_gemm whole;
     const struct tandem_gemm *gemm = &whole;
-    struct span_user user = {stream->device, "gemm"};
-    enum tandem_status status = check_gemm(given, launch_span, &user);
+    struct address_range_user user = {stream->device, "gemm"};
+    enum tandem_status status = check_gemm(given, buffer_address_range, &user);
     if (status != TANDEM_OK)
         return status;
     gemm_args_normalize(&whole, given);

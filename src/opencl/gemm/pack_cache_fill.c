@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "opencl/plan/operand_packing.h"
+#include "opencl/queue/hazard_tracking.h"
 #include "opencl/queue/kernel_launch.h"
 
 static struct pack_cache_key operand_key(const struct tandem_gemm *gemm,
@@ -48,9 +49,9 @@ static struct pack_cache_entry *entry_pack(struct tandem_stream *stream,
         return NULL;
     }
     /* Other streams wait until the operand is packed. */
-    atomic_store(&memory->former_serial, atomic_load(&stream->issued));
+    atomic_store(&memory->prior_seqno, atomic_load(&stream->issued_seqno));
     atomic_store(&memory->synced_stream, 0);
-    atomic_store(&memory->former_stream, stream->id);
+    atomic_store(&memory->prior_stream, stream->id);
     return entry;
 }
 
@@ -71,7 +72,7 @@ pack_cache_acquire_or_pack(struct tandem_stream *stream,
         pack_cache_acquire(buffer, &key, version, &seen_before);
     /* While another stream still writes the buffer, the packed data could mix
      * two versions. */
-    if (!seen_before || !stream_has(stream, buffer))
+    if (!seen_before || !stream_sees_last_write(stream, buffer))
         return entry;
     entry = entry_pack(stream, gemm, tile, id);
     if (entry == NULL)

@@ -44,11 +44,23 @@ static struct block *block_take(struct pool *pool, uint32_t size_class,
     return block;
 }
 
-void block_put(struct pool *pool, struct block *block)
+void block_return(struct pool *pool, struct block *block)
 {
     block->next = pool->cached[block->size_class];
     pool->cached[block->size_class] = block;
     pool->stats.cached_bytes += block->bytes;
+}
+
+void block_set_last_use(struct block *block,
+                        const struct tandem_buffer *buffer)
+{
+    uint64_t stream = atomic_load(&buffer->used_stream);
+    /* If the buffer was never used, the block keeps the use of the owner
+     * before. */
+    if (stream != 0) {
+        block->last_stream = stream;
+        block->last_seqno = atomic_load(&buffer->used_seqno);
+    }
 }
 
 /* The driver keeps memory that work under way still uses. */
@@ -243,8 +255,8 @@ static enum tandem_status block_new(struct tandem_device *device,
     return status;
 }
 
-enum tandem_status block_get(struct tandem_device *device, uint64_t bytes,
-                             struct block **out_block)
+enum tandem_status block_acquire(struct tandem_device *device, uint64_t bytes,
+                                 struct block **out_block)
 {
     struct pool *pool = &device->pool;
     uint64_t block_bytes;

@@ -27,7 +27,7 @@ struct block {
     uint64_t bytes;
     uint64_t address; /* as in tandem_buffer */
     uint32_t size_class;
-    uint64_t stream, serial; /* the last use; stream 0: none */
+    uint64_t last_stream, last_seqno; /* last use; 0 if never used */
     struct block *next;
 };
 
@@ -47,13 +47,14 @@ struct pool {
 };
 
 /* A block of at least so many bytes, cached or new, counted as used. */
-enum tandem_status block_get(struct tandem_device *device, uint64_t bytes,
-                             struct block **out_block);
+enum tandem_status block_acquire(struct tandem_device *device, uint64_t bytes,
+                                 struct block **out_block);
 /* Whoever has the block next must wait for what buffer's owner left. */
-void block_inherit(struct block *block, const struct tandem_buffer *buffer);
+void block_set_last_use(struct block *block,
+                        const struct tandem_buffer *buffer);
 /* Into the cache; the pool is locked, and the block no longer counted as
  * used. */
-void block_put(struct pool *pool, struct block *block);
+void block_return(struct pool *pool, struct block *block);
 /* Gives cached blocks back to the driver until keep_bytes are left. */
 void pool_trim(struct tandem_device *device, uint64_t keep_bytes);
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/struct_size.h"
 #include "opencl/device/device.h"
 #include "opencl/memory/pack_cache.h"
 #include "opencl/device/cl_status.h"
@@ -44,7 +43,7 @@ enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
     if (buffer == NULL)
         return last_error_set(TANDEM_OUT_OF_MEMORY,
                               "alloc: out of host memory");
-    enum tandem_status status = block_get(device, bytes, &block);
+    enum tandem_status status = block_acquire(device, bytes, &block);
     if (status != TANDEM_OK) {
         handle_free(&buffers, buffer);
         /* Of a launch that would mean another thing. */
@@ -61,9 +60,9 @@ enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
     buffer->bytes = bytes;
     buffer->address = block->address;
     buffer->internal = internal;
-    atomic_store_explicit(&buffer->former_stream, block->stream,
+    atomic_store_explicit(&buffer->prior_stream, block->last_stream,
                           memory_order_relaxed);
-    atomic_store_explicit(&buffer->former_serial, block->serial,
+    atomic_store_explicit(&buffer->prior_seqno, block->last_seqno,
                           memory_order_relaxed);
     pthread_mutex_lock(&pool->mutex);
     list_add(pool, buffer);
@@ -85,7 +84,7 @@ enum tandem_status buffer_import(struct tandem_device *device, void *memory,
     struct tandem_buffer *buffer = handle_new(&buffers);
     if (buffer == NULL)
         return last_error_set(TANDEM_OUT_OF_MEMORY,
-                           "import_host: out of host memory");
+                              "import_host: out of host memory");
     if (bytes == 0)
         memory = empty_import;
     buffer->mem =
@@ -105,16 +104,6 @@ enum tandem_status buffer_import(struct tandem_device *device, void *memory,
     pthread_mutex_unlock(&device->pool.mutex);
     *out_buffer = buffer;
     return TANDEM_OK;
-}
-
-/* Where this owner never used it, for what the owner before left. */
-void block_inherit(struct block *block, const struct tandem_buffer *buffer)
-{
-    uint64_t stream = atomic_load(&buffer->used_stream);
-    if (stream != 0) {
-        block->stream = stream;
-        block->serial = atomic_load(&buffer->used_serial);
-    }
 }
 
 /* Called with the pool locked. */
@@ -138,8 +127,8 @@ void buffer_destroy(struct tandem_buffer *buffer)
     list_remove(pool, buffer);
     pack_cache_invalidate(pool, buffer);
     if (buffer->block != NULL) {
-        block_inherit(buffer->block, buffer);
-        block_put(pool, buffer->block);
+        block_set_last_use(buffer->block, buffer);
+        block_return(pool, buffer->block);
     }
     pthread_mutex_unlock(&pool->mutex);
     if (buffer->block == NULL)
@@ -166,13 +155,11 @@ void pool_finish(struct tandem_device *device)
 void pool_stats(struct tandem_device *device, struct tandem_memory_stats *out)
 {
     pthread_mutex_lock(&device->pool.mutex);
-    struct tandem_memory_stats stats = device->pool.stats;
+    *out = device->pool.stats;
     pthread_mutex_unlock(&device->pool.mutex);
-    stats.cached_kernel_count = programs_count(&device->programs);
-    struct_size_fill(out, &stats, sizeof(stats));
 }
 
-bool buffer_live(const struct tandem_buffer *buffer)
+bool buffer_is_live(const struct tandem_buffer *buffer)
 {
     return handle_live(&buffers, buffer);
 }
@@ -184,44 +171,58 @@ enum tandem_status buffer_check(const struct tandem_device *device,
     if (buffer == NULL)
         return last_error_set(TANDEM_INVALID_ARGUMENT, "%s: buffer is NULL",
                               what);
-    if (!buffer_live(buffer))
+    if (!buffer_is_live(buffer))
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: buffer %p is freed or no buffer of this "
-                           "backend",
-                           what, (const void *)buffer);
+                              "%s: buffer %p is freed or no buffer of this "
+                              "backend",
+                              what, (const void *)buffer);
     if (buffer->device != device)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: buffer %p belongs to another device", what,
-                           (const void *)buffer);
-    if (atomic_load_explicit(&buffer->maps, memory_order_relaxed) != 0)
+                              "%s: buffer %p belongs to another device", what,
+                              (const void *)buffer);
+    if (atomic_load_explicit(&buffer->map_count, memory_order_relaxed) != 0)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: buffer %p is mapped: unmap it first", what,
-                           (const void *)buffer);
+                              "%s: buffer %p is mapped: unmap it first", what,
+                              (const void *)buffer);
     return TANDEM_OK;
 }
 
-enum tandem_status buffer_poisoned(const struct tandem_buffer *buffer)
+enum tandem_status buffer_check_poison(const struct tandem_buffer *buffer)
 {
     uint32_t poison =
         atomic_load_explicit(&buffer->poison, memory_order_relaxed);
     if (poison == TANDEM_OK)
         return TANDEM_OK;
     return last_error_set((enum tandem_status)poison,
-                       "the work that should have written buffer %p failed "
-                       "(%s): overwrite all of it before it is read",
-                       (const void *)buffer,
-                       status_name((enum tandem_status)poison));
+                          "the work that should have written buffer %p failed "
+                          "(%s): overwrite all of it before it is read",
+                          (const void *)buffer,
+                          status_name((enum tandem_status)poison));
 }
 
-void pool_poison(struct tandem_device *device, uint64_t stream, uint64_t serial,
-                 enum tandem_status status)
+void buffer_poison(struct tandem_buffer *buffer, enum tandem_status status)
+{
+    if (status == TANDEM_NOT_READY)
+        status = TANDEM_FAILED;
+    atomic_store_explicit(&buffer->poison, (uint32_t)status,
+                          memory_order_relaxed);
+}
+
+void buffer_clear_poison(struct tandem_buffer *buffer, uint64_t written_bytes)
+{
+    if (written_bytes == buffer->bytes)
+        atomic_store_explicit(&buffer->poison, TANDEM_OK, memory_order_relaxed);
+}
+
+void pool_poison_writes(struct tandem_device *device, uint64_t stream,
+                        uint64_t seqno, enum tandem_status status)
 {
     pthread_mutex_lock(&device->pool.mutex);
     for (struct tandem_buffer *buffer = device->pool.buffers; buffer != NULL;
          buffer = buffer->next)
         if (atomic_load(&buffer->written_stream) == stream &&
-            atomic_load(&buffer->written_seqno) > serial)
+            atomic_load(&buffer->written_seqno) > seqno)
             atomic_store(&buffer->poison, (uint32_t)status);
-    pack_cache_poison(&device->pool, stream, serial, (uint32_t)status);
+    pack_cache_poison(&device->pool, stream, seqno, (uint32_t)status);
     pthread_mutex_unlock(&device->pool.mutex);
 }

@@ -11,7 +11,7 @@
 #include "opencl/objects.h"
 
 /* Work of more than one stream may still use the block. */
-#define STREAM_SEVERAL UINT64_MAX
+#define MULTIPLE_STREAMS UINT64_MAX
 
 void pool_start(struct pool *pool, uint64_t limit_bytes);
 /* Releases everything, live buffers included.  The device's work is done. */
@@ -25,17 +25,23 @@ enum tandem_status buffer_import(struct tandem_device *device, void *memory,
                                  uint64_t bytes,
                                  struct tandem_buffer **out_buffer);
 void buffer_destroy(struct tandem_buffer *buffer);
+/* Fills all members but cached_kernel_count. */
 void pool_stats(struct tandem_device *device, struct tandem_memory_stats *out);
 
-bool buffer_live(const struct tandem_buffer *buffer);
+bool buffer_is_live(const struct tandem_buffer *buffer);
 /* INVALID_ARGUMENT for a freed, foreign or mapped buffer. */
 enum tandem_status buffer_check(const struct tandem_device *device,
                                 const struct tandem_buffer *buffer,
                                 const char *what);
 /* The status that poisons it, with a message; or TANDEM_OK. */
-enum tandem_status buffer_poisoned(const struct tandem_buffer *buffer);
-/* Poisons what stream wrote after serial. */
-void pool_poison(struct tandem_device *device, uint64_t stream,
-                 uint64_t serial, enum tandem_status status);
+enum tandem_status buffer_check_poison(const struct tandem_buffer *buffer);
+/* Poisons a buffer of which a failed command wrote a part. */
+void buffer_poison(struct tandem_buffer *buffer, enum tandem_status status);
+/* Call this after a command wrote `written_bytes` bytes.  Clears the poison if
+ * these are all bytes of the buffer. */
+void buffer_clear_poison(struct tandem_buffer *buffer, uint64_t written_bytes);
+/* Poisons the buffers that the stream wrote after `seqno`. */
+void pool_poison_writes(struct tandem_device *device, uint64_t stream,
+                        uint64_t seqno, enum tandem_status status);
 
 #endif

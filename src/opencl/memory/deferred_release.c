@@ -6,7 +6,7 @@
 
 #include "opencl/device/cl_status.h"
 #include "opencl/device/device.h"
-#include "opencl/queue/stream.h"
+#include "opencl/device/event_wait.h"
 
 /* ---- objects of one device ---- */
 
@@ -34,7 +34,7 @@ static void defer_mem(struct tandem_device *device, cl_mem mem, cl_event event)
 static bool is_complete(cl_event event)
 {
     cl_int state = CL_QUEUED;
-    return wait_ended(event, 0, &state) == CL_SUCCESS && state <= CL_COMPLETE;
+    return poll_event(event, 0, &state) == CL_SUCCESS && state <= CL_COMPLETE;
 }
 
 /* Removes and returns the entries whose commands have completed. */
@@ -87,7 +87,7 @@ bool deferred_release_finish(struct tandem_device *device, uint64_t limit_ns)
     /* The device is being closed, so no entry is added meanwhile. */
     for (struct deferred_mem *at = device->pool.deferred; at != NULL;
          at = at->next)
-        if (wait_ended(at->event, limit_ns, &state) != CL_SUCCESS ||
+        if (poll_event(at->event, limit_ns, &state) != CL_SUCCESS ||
             state > CL_COMPLETE)
             break;
     return deferred_release_collect(device);

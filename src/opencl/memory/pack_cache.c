@@ -72,8 +72,8 @@ static void lru_add(struct pool *pool, struct pack_cache_entry *entry)
 static void entry_free(struct pool *pool, struct pack_cache_entry *entry)
 {
     pool->stats.cached_bytes -= entry->memory.block->bytes;
-    block_inherit(entry->memory.block, &entry->memory);
-    block_put(pool, entry->memory.block);
+    block_set_last_use(entry->memory.block, &entry->memory);
+    block_return(pool, entry->memory.block);
     free(entry);
 }
 
@@ -178,7 +178,7 @@ struct pack_cache_entry *pack_cache_entry_create(struct tandem_device *device,
     pthread_mutex_lock(&pool->mutex);
     bool room = make_room(pool, bytes);
     pthread_mutex_unlock(&pool->mutex);
-    if (!room || block_get(device, bytes, &memory->block) != TANDEM_OK) {
+    if (!room || block_acquire(device, bytes, &memory->block) != TANDEM_OK) {
         free(entry);
         return NULL;
     }
@@ -188,8 +188,8 @@ struct pack_cache_entry *pack_cache_entry_create(struct tandem_device *device,
     memory->bytes = bytes;
     memory->address = memory->block->address;
     memory->internal = true;
-    atomic_store(&memory->former_stream, memory->block->stream);
-    atomic_store(&memory->former_serial, memory->block->serial);
+    atomic_store(&memory->prior_stream, memory->block->last_stream);
+    atomic_store(&memory->prior_seqno, memory->block->last_seqno);
     pthread_mutex_lock(&pool->mutex);
     pool->stats.allocated_bytes -= memory->block->bytes;
     pool->stats.cached_bytes += memory->block->bytes;

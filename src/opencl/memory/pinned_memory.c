@@ -59,8 +59,8 @@ enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
     if (pinned == NULL || whole < bytes) {
         free(pinned);
         return last_error_set(TANDEM_OUT_OF_MEMORY,
-                           "host_alloc: no %llu bytes of host memory",
-                           (unsigned long long)bytes);
+                              "host_alloc: no %llu bytes of host memory",
+                              (unsigned long long)bytes);
     }
     pinned->queue =
         clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
@@ -99,8 +99,8 @@ enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
     return TANDEM_OK;
 }
 
-bool pinned_holds(struct tandem_device *device, const void *memory,
-                  uint64_t bytes)
+bool pinned_contains(struct tandem_device *device, const void *memory,
+                     uint64_t bytes)
 {
     const uintptr_t start = (uintptr_t)memory;
     bool holds = false;

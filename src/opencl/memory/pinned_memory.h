@@ -12,8 +12,8 @@ struct pinned;
 enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
                                 uint64_t limit_ns, void **out_memory);
 /* Whether all of bytes lies in one such piece of memory. */
-bool pinned_holds(struct tandem_device *device, const void *memory,
-                  uint64_t bytes);
+bool pinned_contains(struct tandem_device *device, const void *memory,
+                     uint64_t bytes);
 void pinned_free(struct tandem_device *device, void *memory);
 void pinned_finish(struct tandem_device *device);
 

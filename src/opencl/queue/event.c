@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: markers in a stream, waited for, followed and timed. */
+/* Events; see event.h. */
+#include "opencl/queue/event.h"
+
 #include "opencl/device/cl_status.h"
-#include "opencl/queue/stream.h"
+#include "opencl/device/event_wait.h"
+#include "opencl/queue/stream_lifecycle.h"
 
 #define EVENT_MAGIC 0x65766e74u
 
 static struct handle_pool events =
     HANDLE_POOL(struct tandem_event, EVENT_MAGIC);
-/* The live events, for close. */
+/* Guards the list of live events. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct tandem_event *first;
+static struct tandem_event *first_event;
 
 static void list_add(struct tandem_event *event)
 {
     pthread_mutex_lock(&mutex);
-    event->next = first;
-    if (first != NULL)
-        first->previous = event;
-    first = event;
+    event->next = first_event;
+    if (first_event != NULL)
+        first_event->previous = event;
+    first_event = event;
     pthread_mutex_unlock(&mutex);
 }
 
@@ -26,7 +29,7 @@ static void list_remove(struct tandem_event *event)
     if (event->previous != NULL)
         event->previous->next = event->next;
     else
-        first = event->next;
+        first_event = event->next;
     if (event->next != NULL)
         event->next->previous = event->previous;
 }
@@ -35,8 +38,9 @@ static enum tandem_status event_check(const struct tandem_event *event)
 {
     if (!handle_live(&events, event))
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "event %p is NULL, destroyed or foreign",
-                           (const void *)event);
+                              "event %p is NULL, destroyed or no event of "
+                              "this backend",
+                              (const void *)event);
     return device_check(event->device);
 }
 
@@ -50,15 +54,15 @@ enum tandem_status event_record(struct tandem_stream *stream,
     struct tandem_event *event = handle_new(&events);
     if (event == NULL)
         return last_error_set(TANDEM_OUT_OF_MEMORY,
-                           "event_record: out of host memory");
-    status = stream_mark(stream, &event->event);
+                              "event_record: out of host memory");
+    status = stream_enqueue_marker(stream, &event->event);
     if (status != TANDEM_OK) {
         handle_free(&events, event);
         return status;
     }
     event->device = stream->device;
     event->stream = stream->id;
-    event->serial = stream_issue(stream);
+    event->seqno = stream_next_seqno(stream);
     event->profiling = (stream->flags & TANDEM_STREAM_PROFILING) != 0;
     list_add(event);
     *out_event = event;
@@ -84,7 +88,7 @@ void event_destroy(struct tandem_event *event)
 void events_finish(struct tandem_device *device)
 {
     pthread_mutex_lock(&mutex);
-    for (struct tandem_event *event = first, *next; event != NULL;
+    for (struct tandem_event *event = first_event, *next; event != NULL;
          event = next) {
         next = event->next;
         if (event->device == device) {
@@ -95,33 +99,33 @@ void events_finish(struct tandem_device *device)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Flushes the event's stream, if it still is, and says whether that has an
- * error. */
-static enum tandem_status source_flush(struct tandem_event *event)
+/* Flushes the event's stream, unless it was destroyed, and returns the stream's
+ * sticky error. */
+static enum tandem_status flush_stream(struct tandem_event *event)
 {
-    struct tandem_stream *stream = stream_hold(event->device, event->stream);
+    struct tandem_stream *stream = stream_acquire(event->device, event->stream);
     if (stream == NULL)
         return TANDEM_OK;
     enum tandem_status status =
         (enum tandem_status)atomic_load(&stream->status);
     if (status != TANDEM_OK)
-        stream_tell(stream, status, "the event's stream");
-    else if (atomic_load(&stream->flushed) < event->serial)
+        stream_report_error(stream, status, "the event's stream");
+    else if (atomic_load(&stream->flushed_seqno) < event->seqno)
         status = stream_flush(stream);
-    stream_leave(stream);
+    stream_release(stream);
     return status;
 }
 
-/* Makes what an event's failure means known to its stream. */
+/* Makes the failure of an event the sticky error of its stream. */
 static enum tandem_status event_failed(struct tandem_event *event, cl_int code)
 {
     struct tandem_device *device = event->device;
     enum tandem_status status =
         status_from_cl(device, code, "the work before the event");
-    struct tandem_stream *stream = stream_hold(device, event->stream);
+    struct tandem_stream *stream = stream_acquire(device, event->stream);
     if (stream != NULL) {
         stream_fail(stream, status);
-        stream_leave(stream);
+        stream_release(stream);
     }
     return status;
 }
@@ -131,20 +135,20 @@ enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns)
     cl_int code = CL_SUCCESS;
     enum tandem_status status = event_check(event);
     if (status == TANDEM_OK)
-        status = source_flush(event);
-    if (status != TANDEM_OK || atomic_load(&event->passed))
+        status = flush_stream(event);
+    if (status != TANDEM_OK || atomic_load(&event->completed))
         return status;
     status = wait_event(event->device, event->event, timeout_ns, &code);
     if (status != TANDEM_OK)
         return status;
     if (code < 0)
         return event_failed(event, code);
-    atomic_store(&event->passed, true);
+    atomic_store(&event->completed, true);
     return TANDEM_OK;
 }
 
-enum tandem_status event_follow(struct tandem_stream *stream,
-                                struct tandem_event *event)
+enum tandem_status event_enqueue_wait(struct tandem_stream *stream,
+                                      struct tandem_event *event)
 {
     enum tandem_status status = stream_check(stream);
     if (status == TANDEM_OK)
@@ -153,29 +157,30 @@ enum tandem_status event_follow(struct tandem_stream *stream,
         return status;
     if (event->device != stream->device)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "stream_wait_event: the event is another device's");
-    if (event->stream == stream->id || atomic_load(&event->passed))
+                              "stream_wait_event: event %p belongs to another "
+                              "device",
+                              (void *)event);
+    if (event->stream == stream->id || atomic_load(&event->completed))
         return TANDEM_OK;
-    status = source_flush(event);
+    status = flush_stream(event);
     if (status != TANDEM_OK)
         return status;
     cl_int code =
         clEnqueueBarrierWithWaitList(stream->queue, 1, &event->event, NULL);
     if (code != CL_SUCCESS)
         return status_from_cl(stream->device, code, "clEnqueueBarrier");
-    stream_issue(stream);
+    stream_next_seqno(stream);
     return TANDEM_OK;
 }
 
-static enum tandem_status time_of(struct tandem_event *event, cl_ulong *out_ns)
+static enum tandem_status end_time(struct tandem_event *event, cl_ulong *out_ns)
 {
     cl_int state = CL_QUEUED;
-    cl_int code =
-        clGetEventInfo(event->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
-                       sizeof(state), &state, NULL);
+    cl_int code = event_get_state(event->event, &state);
     if (code == CL_SUCCESS && state > CL_COMPLETE)
         return last_error_set(TANDEM_NOT_READY,
-                           "event_elapsed_ns: an event has not passed");
+                              "event_elapsed_ns: event %p has not completed",
+                              (void *)event);
     if (code == CL_SUCCESS && state < 0)
         return event_failed(event, state);
     if (code == CL_SUCCESS)
@@ -185,7 +190,7 @@ static enum tandem_status time_of(struct tandem_event *event, cl_ulong *out_ns)
 }
 
 enum tandem_status event_elapsed_ns(struct tandem_event *start,
-                                 struct tandem_event *end, uint64_t *out_ns)
+                                    struct tandem_event *end, uint64_t *out_ns)
 {
     cl_ulong from = 0, to = 0;
     *out_ns = 0;
@@ -197,11 +202,11 @@ enum tandem_status event_elapsed_ns(struct tandem_event *start,
     if (start->device != end->device || start->stream != end->stream ||
         !start->profiling)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "event_elapsed_ns: the events are not of one stream "
-                           "made with TANDEM_STREAM_PROFILING");
-    status = time_of(start, &from);
+                              "event_elapsed_ns: the events must belong to one "
+                              "stream with TANDEM_STREAM_PROFILING");
+    status = end_time(start, &from);
     if (status == TANDEM_OK)
-        status = time_of(end, &to);
+        status = end_time(end, &to);
     if (status == TANDEM_OK)
         *out_ns = to > from ? to - from : 0;
     return status;

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Whose memory waits for whom: a block that had another owner is used on
- * another stream only after the work that the owner left.
- */
-#include "opencl/device/cl_status.h"
-#include "opencl/queue/stream.h"
+/* Order between streams that use the same block; see hazard_tracking.h. */
+#include "opencl/queue/hazard_tracking.h"
 
-/* Makes stream wait for the present end of other, whose work is not done. */
-static enum tandem_status follow_end(struct tandem_stream *stream,
-                                     struct tandem_stream *other)
+#include "opencl/device/cl_status.h"
+
+/* Makes `stream` wait for all commands that `other` has so far. */
+static enum tandem_status wait_for_stream(struct tandem_stream *stream,
+                                          struct tandem_stream *other)
 {
     cl_event event = NULL;
-    enum tandem_status status = stream_mark(other, &event);
+    enum tandem_status status = stream_enqueue_marker(other, &event);
     if (status != TANDEM_OK)
         return status;
     cl_int code = clFlush(other->queue);
@@ -21,88 +19,87 @@ static enum tandem_status follow_end(struct tandem_stream *stream,
     return status_from_cl(stream->device, code, "clEnqueueBarrier");
 }
 
-/* out_over: there was nothing left to wait for. */
-static enum tandem_status former_wait(struct tandem_stream *stream,
-                                      uint64_t former, uint64_t serial,
-                                      bool *out_over)
+/* Makes `stream` wait for stream `prior` up to `seqno`, or for all streams if
+ * `prior` is MULTIPLE_STREAMS.  *out_completed is true if there was nothing to
+ * wait for.  Streams that are not listed have completed. */
+static enum tandem_status wait_for_prior(struct tandem_stream *stream,
+                                         uint64_t prior, uint64_t seqno,
+                                         bool *out_completed)
 {
     struct tandem_device *device = stream->device;
     enum tandem_status status = TANDEM_OK;
-    *out_over = true;
+    *out_completed = true;
     pthread_mutex_lock(&device->mutex);
-    /* A destroyed stream is not listed: its work is done. */
     for (struct tandem_stream *other = device->streams;
          other != NULL && status == TANDEM_OK; other = other->next) {
-        if (other == stream ||
-            (former != STREAM_SEVERAL &&
-             (other->id != former || atomic_load(&other->completed) >= serial)))
+        uint64_t completed = atomic_load(&other->completed_seqno);
+        if (other == stream || completed == atomic_load(&other->issued_seqno) ||
+            (prior != MULTIPLE_STREAMS &&
+             (other->id != prior || completed >= seqno)))
             continue;
-        if (atomic_load(&other->completed) == atomic_load(&other->issued))
-            continue;
-        *out_over = false;
-        status = follow_end(stream, other);
+        *out_completed = false;
+        status = wait_for_stream(stream, other);
     }
     pthread_mutex_unlock(&device->mutex);
     return status;
 }
 
-enum tandem_status stream_use(struct tandem_stream *stream,
-                              struct tandem_buffer *buffer)
+enum tandem_status stream_begin_use(struct tandem_stream *stream,
+                                    struct tandem_buffer *buffer)
 {
-    uint64_t former =
-        atomic_load_explicit(&buffer->former_stream, memory_order_relaxed);
-    if (former == 0 || former == stream->id ||
+    uint64_t prior =
+        atomic_load_explicit(&buffer->prior_stream, memory_order_relaxed);
+    if (prior == 0 || prior == stream->id ||
         atomic_load_explicit(&buffer->synced_stream, memory_order_relaxed) ==
             stream->id)
         return TANDEM_OK;
-    bool over;
-    enum tandem_status status = former_wait(
-        stream, former, atomic_load(&buffer->former_serial), &over);
+    bool completed;
+    enum tandem_status status = wait_for_prior(
+        stream, prior, atomic_load(&buffer->prior_seqno), &completed);
     if (status == TANDEM_OK)
         atomic_store(&buffer->synced_stream, stream->id);
-    /* Nor is there for any other stream; of several, those that came to use it
-     * since may be behind it. */
-    if (over && former != STREAM_SEVERAL)
-        atomic_store(&buffer->former_stream, 0);
+    /* Other streams need no wait either.  With multiple streams, those that
+     * waited for this block since may still have to. */
+    if (completed && prior != MULTIPLE_STREAMS)
+        atomic_store(&buffer->prior_stream, 0);
     return status;
 }
 
-bool stream_has(struct tandem_stream *stream,
-                const struct tandem_buffer *buffer)
+bool stream_sees_last_write(struct tandem_stream *stream,
+                            const struct tandem_buffer *buffer)
 {
     struct tandem_device *device = stream->device;
     uint64_t writer = atomic_load(&buffer->written_stream);
-    uint64_t serial = atomic_load(&buffer->written_seqno);
-    bool done = true;
+    uint64_t seqno = atomic_load(&buffer->written_seqno);
+    bool completed = true;
     if (writer == stream->id)
         return true;
     pthread_mutex_lock(&device->mutex);
-    /* A destroyed stream is not listed: its work is done. */
+    /* A stream that is not listed has completed. */
     for (struct tandem_stream *other = device->streams; other != NULL;
          other = other->next)
-        if (other->id == writer && atomic_load(&other->completed) < serial)
-            done = false;
+        if (other->id == writer && atomic_load(&other->completed_seqno) < seqno)
+            completed = false;
     pthread_mutex_unlock(&device->mutex);
-    return done;
+    return completed;
 }
 
-void stream_used(struct tandem_stream *stream, struct tandem_buffer *buffer,
-                 bool written)
+void stream_note_use(struct tandem_stream *stream, struct tandem_buffer *buffer,
+                     bool written)
 {
-    uint64_t serial =
-        atomic_load_explicit(&stream->issued, memory_order_relaxed);
+    uint64_t seqno =
+        atomic_load_explicit(&stream->issued_seqno, memory_order_relaxed);
     uint64_t last =
         atomic_load_explicit(&buffer->used_stream, memory_order_relaxed);
-    if (last != stream->id && last != STREAM_SEVERAL)
+    if (last != stream->id && last != MULTIPLE_STREAMS)
         atomic_store_explicit(&buffer->used_stream,
-                              last == 0 ? stream->id : STREAM_SEVERAL,
+                              last == 0 ? stream->id : MULTIPLE_STREAMS,
                               memory_order_relaxed);
-    atomic_store_explicit(&buffer->used_serial, serial, memory_order_relaxed);
-    wait_grows(stream, buffer->bytes);
+    atomic_store_explicit(&buffer->used_seqno, seqno, memory_order_relaxed);
+    stream_add_pending(stream, buffer->bytes);
     if (!written)
         return;
     atomic_store_explicit(&buffer->written_stream, stream->id,
                           memory_order_relaxed);
-    atomic_store_explicit(&buffer->written_seqno, serial,
-                          memory_order_relaxed);
+    atomic_store_explicit(&buffer->written_seqno, seqno, memory_order_relaxed);
 }

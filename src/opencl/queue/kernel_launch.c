@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a call of launch to enqueued kernels.  On this path nothing is locked,
- * created or released once the stream has its kernels.
+ * Enqueues the steps of a launch plan.  Takes no lock and creates no OpenCL
+ * object once the stream has its kernels.
  */
 #include "opencl/queue/kernel_launch.h"
 
@@ -10,14 +10,16 @@
 
 #include "common/operator_table.h"
 #include "opencl/device/cl_status.h"
-#include "opencl/transfer/transfer.h"
+#include "opencl/queue/buffer_commands.h"
+#include "opencl/queue/hazard_tracking.h"
 
-#define FIRST_SLOTS 64u
+#define INITIAL_KERNEL_SLOTS 64u
 
-/* ---- a stream's kernels ---- */
+/* ---- the kernels of a stream ---- */
 
-static struct stream_kernel *slot_of(struct stream_kernel *kernels,
-                                     uint32_t slots, uint64_t key)
+/* Returns the slot of the key, or the empty slot where it belongs. */
+static struct stream_kernel *kernel_slot(struct stream_kernel *kernels,
+                                         uint32_t slots, uint64_t key)
 {
     uint32_t at = (uint32_t)((key * 0x9e3779b97f4a7c15u) >> 40) & (slots - 1);
     while (kernels[at].key != 0 && kernels[at].key != key)
@@ -25,17 +27,18 @@ static struct stream_kernel *slot_of(struct stream_kernel *kernels,
     return &kernels[at];
 }
 
-static enum tandem_status slots_grow(struct tandem_stream *stream)
+static enum tandem_status kernel_slots_grow(struct tandem_stream *stream)
 {
     uint32_t slots =
-        stream->kernel_slots != 0 ? stream->kernel_slots * 2 : FIRST_SLOTS;
+        stream->kernel_slots != 0 ? stream->kernel_slots * 2
+                                  : INITIAL_KERNEL_SLOTS;
     struct stream_kernel *kernels = calloc(slots, sizeof(*kernels));
     if (kernels == NULL)
         return last_error_set(TANDEM_OUT_OF_MEMORY,
                               "launch: out of host memory");
     for (uint32_t i = 0; i < stream->kernel_slots; i++)
         if (stream->kernels[i].key != 0)
-            *slot_of(kernels, slots, stream->kernels[i].key) =
+            *kernel_slot(kernels, slots, stream->kernels[i].key) =
                 stream->kernels[i];
     free(stream->kernels);
     stream->kernels = kernels;
@@ -43,41 +46,43 @@ static enum tandem_status slots_grow(struct tandem_stream *stream)
     return TANDEM_OK;
 }
 
-static enum tandem_status kernel_add(struct tandem_stream *stream,
-                                     const struct step *step,
-                                     struct stream_kernel **out_kernel)
+static enum tandem_status kernel_create(struct tandem_stream *stream,
+                                        const struct step *step,
+                                        struct stream_kernel **out_kernel)
 {
-    struct stream_kernel made = {.key = step->key};
+    struct stream_kernel created = {.key = step->key};
     enum tandem_status status = TANDEM_OK;
     if (stream->kernel_count * 2 >= stream->kernel_slots)
-        status = slots_grow(stream);
+        status = kernel_slots_grow(stream);
     if (status == TANDEM_OK)
         status =
-            kernel_variant_create_kernel(stream->device, step, &made.kernel);
+            kernel_variant_create_kernel(stream->device, step, &created.kernel);
     if (status != TANDEM_OK)
         return status;
-    made.params = malloc(step->param_bytes);
-    if (made.params == NULL) {
-        clReleaseKernel(made.kernel);
+    created.params = malloc(step->param_bytes);
+    if (created.params == NULL) {
+        clReleaseKernel(created.kernel);
         return last_error_set(TANDEM_OUT_OF_MEMORY,
                               "launch: out of host memory");
     }
-    *out_kernel = slot_of(stream->kernels, stream->kernel_slots, step->key);
-    **out_kernel = made;
+    *out_kernel =
+        kernel_slot(stream->kernels, stream->kernel_slots, step->key);
+    **out_kernel = created;
     stream->kernel_count++;
     return TANDEM_OK;
 }
 
-enum tandem_status stream_kernel(struct tandem_stream *stream,
-                                 const struct step *step,
-                                 struct stream_kernel **out_kernel)
+enum tandem_status stream_kernel_get(struct tandem_stream *stream,
+                                     const struct step *step,
+                                     struct stream_kernel **out_kernel)
 {
     if (stream->kernel_slots != 0) {
-        *out_kernel = slot_of(stream->kernels, stream->kernel_slots, step->key);
+        *out_kernel =
+            kernel_slot(stream->kernels, stream->kernel_slots, step->key);
         if ((*out_kernel)->key != 0)
             return TANDEM_OK;
     }
-    return kernel_add(stream, step, out_kernel);
+    return kernel_create(stream, step, out_kernel);
 }
 
 void stream_kernels_free(struct tandem_stream *stream)
@@ -103,12 +108,12 @@ static enum tandem_status set_arguments(struct tandem_stream *stream,
     for (uint32_t i = 0; i < step->buffer_count && code == CL_SUCCESS; i++) {
         const struct tandem_buffer *buffer = step->buffers[i];
         uint64_t address = buffer->block != NULL ? buffer->address : 0;
-        if (address != 0 && kernel->bound[i] == address)
+        if (address != 0 && kernel->bound_addresses[i] == address)
             continue;
         code = clSetKernelArg(kernel->kernel, i, sizeof(cl_mem), &buffer->mem);
-        kernel->bound[i] = code == CL_SUCCESS ? address : 0;
+        kernel->bound_addresses[i] = code == CL_SUCCESS ? address : 0;
     }
-    /* The kernel is this stream's alone: what is set stays set. */
+    /* Only this stream uses the kernel, so its arguments stay set. */
     if (code == CL_SUCCESS &&
         (kernel->param_bytes != bytes ||
          memcmp(kernel->params, step->params, bytes) != 0)) {
@@ -123,35 +128,30 @@ static enum tandem_status set_arguments(struct tandem_stream *stream,
     return status_from_cl(stream->device, code, "clSetKernelArg");
 }
 
-static cl_int enqueue_once(struct tandem_stream *stream,
-                           struct stream_kernel *kernel,
-                           const struct step *step)
-{
-    if (kernel == NULL)
-        return clEnqueueCopyBuffer(
-            stream->queue, step->buffers[1]->mem, step->buffers[0]->mem,
-            (size_t)step->source_offset, (size_t)step->target_offset,
-            (size_t)step->bytes, 0, NULL, NULL);
-    size_t local = (size_t)1 << KEY_GROUP_LOG2(step->key);
-    size_t global = (size_t)step->groups * local;
-    return clEnqueueNDRangeKernel(stream->queue, kernel->kernel, 1, NULL,
-                                  &global, &local, 0, NULL, NULL);
-}
-
-/* Drivers allocate at first use, so memory may run out here: the pool gives
- * back what it has cached, and the command is tried once more. */
 static enum tandem_status enqueue(struct tandem_stream *stream,
                                   struct stream_kernel *kernel,
                                   const struct step *step)
 {
-    cl_int code = enqueue_once(stream, kernel, step);
-    if (code != CL_SUCCESS && stream_relieve(stream, code))
-        code = enqueue_once(stream, kernel, step);
+    const size_t local = (size_t)1 << KEY_GROUP_LOG2(step->key);
+    const size_t global = (size_t)step->groups * local;
+    cl_int code;
+    bool retried = false;
+    do
+        code = kernel != NULL
+                   ? clEnqueueNDRangeKernel(stream->queue, kernel->kernel, 1,
+                                            NULL, &global, &local, 0, NULL,
+                                            NULL)
+                   : clEnqueueCopyBuffer(
+                         stream->queue, step->buffers[1]->mem,
+                         step->buffers[0]->mem, (size_t)step->source_offset,
+                         (size_t)step->target_offset, (size_t)step->bytes, 0,
+                         NULL, NULL);
+    while (stream_trim_for_retry(stream, code, &retried));
     if (code != CL_SUCCESS)
         return status_from_cl(stream->device, code,
                               kernel != NULL ? "clEnqueueNDRangeKernel"
                                              : "clEnqueueCopyBuffer");
-    stream_issue(stream);
+    stream_next_seqno(stream);
     return TANDEM_OK;
 }
 
@@ -161,24 +161,25 @@ static enum tandem_status step_launch(struct tandem_stream *stream,
     struct stream_kernel *kernel = NULL;
     enum tandem_status status = TANDEM_OK;
     if (key_compiles(step->key)) {
-        status = stream_kernel(stream, step, &kernel);
+        status = stream_kernel_get(stream, step, &kernel);
         if (status == TANDEM_OK)
             status = set_arguments(stream, kernel, step);
     }
     for (uint32_t i = 0; i < step->buffer_count && status == TANDEM_OK; i++)
-        status = stream_use(stream, step->buffers[i]);
+        status = stream_begin_use(stream, step->buffers[i]);
     if (status == TANDEM_OK)
         status = enqueue(stream, kernel, step);
     if (status != TANDEM_OK)
         return status;
     for (uint32_t i = 0; i < step->buffer_count; i++)
-        stream_used(stream, step->buffers[i], (step->written >> i & 1u) != 0);
+        stream_note_use(stream, step->buffers[i],
+                        (step->written >> i & 1u) != 0);
     return TANDEM_OK;
 }
 
-/* Whether a step writes more than the plan's temporary. */
-static bool step_shows(const struct step *step,
-                       const struct tandem_buffer *temp)
+/* Returns true if the step writes a buffer of the caller. */
+static bool step_writes_output(const struct step *step,
+                               const struct tandem_buffer *temp)
 {
     for (uint32_t i = 0; i < step->buffer_count; i++)
         if ((step->written >> i & 1u) != 0 && step->buffers[i] != temp)
@@ -186,33 +187,36 @@ static bool step_shows(const struct step *step,
     return false;
 }
 
-/* The stream's counters, made and cleared if need be. */
-static enum tandem_status counters_ready(struct tandem_stream *stream)
+/* Creates and clears the arrival counters of the stream if necessary. */
+static enum tandem_status prepare_counters(struct tandem_stream *stream)
 {
     static const cl_uint zero = 0;
     const size_t bytes = PLAN_COUNTERS * sizeof(zero);
-    if (stream->counters != NULL && atomic_load(&stream->counters_clear))
+    if (stream->arrival_counters != NULL &&
+        atomic_load(&stream->arrival_counters_are_zero))
         return TANDEM_OK;
     enum tandem_status status = TANDEM_OK;
-    if (stream->counters == NULL)
-        status = buffer_create(stream->device, bytes, true, &stream->counters);
+    if (stream->arrival_counters == NULL)
+        status = buffer_create(stream->device, bytes, true,
+                               &stream->arrival_counters);
     if (status != TANDEM_OK)
         return status;
-    /* Before it is done, as another thread may find a failure meanwhile. */
-    atomic_store(&stream->counters_clear, true);
-    status = transfer_fill(stream, stream->counters, 0, bytes, &zero,
-                           sizeof(zero));
+    /* Set before the fill, because another thread may find a failure meanwhile
+     * and reset it. */
+    atomic_store(&stream->arrival_counters_are_zero, true);
+    status = buffer_fill(stream, stream->arrival_counters, 0, bytes, &zero,
+                         sizeof(zero));
     if (status != TANDEM_OK)
-        atomic_store(&stream->counters_clear, false);
+        atomic_store(&stream->arrival_counters_are_zero, false);
     return status;
 }
 
-/* What the planner left open. */
-static void step_bind(const struct tandem_stream *stream, struct step *step,
-                      struct tandem_buffer *temp)
+/* Sets the buffers that the planner does not know. */
+static void step_bind_buffers(const struct tandem_stream *stream,
+                              struct step *step, struct tandem_buffer *temp)
 {
     if (step->counters != 0)
-        step->buffers[step->counters] = stream->counters;
+        step->buffers[step->counters] = stream->arrival_counters;
     for (uint32_t i = 0; i < step->buffer_count; i++)
         if (step->buffers[i] == NULL)
             step->buffers[i] = temp;
@@ -222,14 +226,15 @@ enum tandem_status launch_steps(struct tandem_stream *stream, struct plan *plan,
                                 struct tandem_buffer *temp)
 {
     enum tandem_status status = TANDEM_OK;
-    bool shows = false; /* a result, of which a part is missing */
+    bool output_written = false;
     for (uint32_t i = 0; i < plan->steps && status == TANDEM_OK; i++) {
         struct step *step = &plan->step[i];
-        step_bind(stream, step, temp);
+        step_bind_buffers(stream, step, temp);
         status = step_launch(stream, step);
-        if (status != TANDEM_OK && shows)
+        /* Some outputs are written and others are not. */
+        if (status != TANDEM_OK && output_written)
             status = stream_fail(stream, status);
-        shows = shows || step_shows(step, temp);
+        output_written = output_written || step_writes_output(step, temp);
     }
     return status;
 }
@@ -239,15 +244,15 @@ enum tandem_status launch_plan(struct tandem_stream *stream, struct plan *plan)
     struct tandem_buffer *temp = NULL;
     struct stream_kernel *kernel;
     enum tandem_status status = TANDEM_OK;
-    /* All kernels first: a failure then has started no work. */
+    /* Gets all kernels first, so that a failed build leaves no work started. */
     for (uint32_t i = 0; plan->steps > 1 && i < plan->steps; i++)
         if (status == TANDEM_OK && key_compiles(plan->step[i].key))
-            status = stream_kernel(stream, &plan->step[i], &kernel);
+            status = stream_kernel_get(stream, &plan->step[i], &kernel);
     if (status == TANDEM_OK && plan->temp_bytes != 0)
         status = buffer_create(stream->device, plan->temp_bytes, true, &temp);
     for (uint32_t i = 0; i < plan->steps && status == TANDEM_OK; i++)
         if (plan->step[i].counters != 0)
-            status = counters_ready(stream);
+            status = prepare_counters(stream);
     if (status == TANDEM_OK)
         status = launch_steps(stream, plan, temp);
     if (temp != NULL)
@@ -257,11 +262,11 @@ enum tandem_status launch_plan(struct tandem_stream *stream, struct plan *plan)
 
 /* ---- the call ---- */
 
-enum tandem_status launch_span(const void *user,
-                               const struct tandem_buffer *buffer,
-                               struct memory_span *out)
+enum tandem_status buffer_address_range(const void *user,
+                                        const struct tandem_buffer *buffer,
+                                        struct memory_span *out)
 {
-    const struct span_user *from = user;
+    const struct address_range_user *from = user;
     enum tandem_status status = buffer_check(from->device, buffer, from->name);
     if (status != TANDEM_OK)
         return status;
@@ -273,11 +278,11 @@ enum tandem_status launch_span(const void *user,
 enum tandem_status launch_check(const struct tandem_device *device,
                                 const struct request *request, bool buffers)
 {
-    struct span_user user = {
+    struct address_range_user user = {
         device, request->op != NULL ? operator_name(request->op->id) : ""};
     return check_op(request->op, request->inputs, request->input_count,
                     request->outputs, request->output_count,
-                    buffers ? launch_span : NULL, &user);
+                    buffers ? buffer_address_range : NULL, &user);
 }
 
 static enum tandem_status inputs_poisoned(const struct request *request)
@@ -286,7 +291,7 @@ static enum tandem_status inputs_poisoned(const struct request *request)
         const struct tandem_tensor_desc *input = request->inputs[i];
         if (input == NULL || input->buffer == NULL)
             continue;
-        enum tandem_status status = buffer_poisoned(input->buffer);
+        enum tandem_status status = buffer_check_poison(input->buffer);
         if (status != TANDEM_OK)
             return status;
     }

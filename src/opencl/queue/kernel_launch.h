@@ -1,33 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Enqueues plans.  The thread of the stream. */
+/* Enqueues launch plans.  The thread of the stream. */
 #ifndef TANDEM_OPENCL_QUEUE_KERNEL_LAUNCH_H
 #define TANDEM_OPENCL_QUEUE_KERNEL_LAUNCH_H
 
 #include "common/argument_check.h"
 #include "opencl/queue/stream.h"
 
-/* Enqueues the steps of plan; NOT_READY (from a kernel that wants smaller
- * groups) asks to plan anew.  A failure has started nothing that shows, or it
- * stays on the stream. */
+/* Returns the kernel of a step, which is built if necessary. */
+enum tandem_status stream_kernel_get(struct tandem_stream *stream,
+                                     const struct step *step,
+                                     struct stream_kernel **out_kernel);
+void stream_kernels_free(struct tandem_stream *stream);
+
+/* Enqueues the steps of the plan.  Returns NOT_READY if a kernel does not
+ * support the group size: the caller then makes a new plan.  After another
+ * failure no output is written, or the failure is the sticky error. */
 enum tandem_status launch_plan(struct tandem_stream *stream,
                                struct plan *plan);
-/* Its steps, whose kernels the stream has, over a temporary of the caller's. */
+/* Does the same with `temp` as temporary buffer. */
 enum tandem_status launch_steps(struct tandem_stream *stream, struct plan *plan,
                                 struct tandem_buffer *temp);
-/* INVALID_ARGUMENT, UNSUPPORTED, OK: check_op with this device's buffers. */
+/* Returns the result of check_op: TANDEM_OK, INVALID_ARGUMENT or UNSUPPORTED.
+ * Checks the buffers only if `buffers` is true. */
 enum tandem_status launch_check(const struct tandem_device *device,
                                 const struct request *request, bool buffers);
-/* The whole of backend.h's launch, arguments unchecked. */
+/* Checks, plans and enqueues an operator. */
 enum tandem_status launch_op(struct tandem_stream *stream,
                              struct request *request);
-/* Whose buffers, and the operator for messages: launch_span's user. */
-struct span_user {
+/* The `user` argument of buffer_address_range. */
+struct address_range_user {
     const struct tandem_device *device;
-    const char *name;
+    const char *name; /* of the operator, for messages */
 };
-/* argument_check.h's address_range_fn. */
-enum tandem_status launch_span(const void *user,
-                               const struct tandem_buffer *buffer,
-                               struct memory_span *out);
+/* Checks the buffer and returns its address range: an address_range_fn of
+ * argument_check.h. */
+enum tandem_status buffer_address_range(const void *user,
+                                        const struct tandem_buffer *buffer,
+                                        struct memory_span *out);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams and events.  A stream is one in-order queue with its own cl_kernel
- * of every variant that it has launched, so that a launch takes no lock.  A
- * stream is used by one thread at a time, but for its id, serials and queue,
- * which stream_use and event waits of others read under device.mutex.
+ * Streams: in-order command queues with a sticky error.  Commands of a stream
+ * are numbered from 1 by their seqno.  One thread at a time uses a stream.
+ * Other threads only read its id, queue and atomics, under device.mutex or
+ * after stream_acquire.
  */
 #ifndef TANDEM_OPENCL_QUEUE_STREAM_H
 #define TANDEM_OPENCL_QUEUE_STREAM_H
@@ -11,101 +11,75 @@
 #include "opencl/device/device.h"
 #include "opencl/memory/buffer.h"
 
-enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
-                                 struct tandem_stream **out_stream);
-void stream_destroy(struct tandem_stream *stream);
+extern struct handle_pool stream_handles;
+
+bool stream_is_live(const struct tandem_stream *stream);
+/* Returns TANDEM_OK if the stream is live and has no sticky error, and its
+ * device is not lost. */
+enum tandem_status stream_check(struct tandem_stream *stream);
 enum tandem_status stream_query(struct tandem_stream *stream);
 enum tandem_status stream_synchronize(struct tandem_stream *stream,
                                       uint64_t timeout_ns);
+/* Does the same for a live or acquired stream.  Any thread. */
+enum tandem_status stream_synchronize_live(struct tandem_stream *stream,
+                                           uint64_t timeout_ns);
 
-/* The stream of that id, NULL if it is gone; it lives until stream_leave.  Any
- * thread. */
-struct tandem_stream *stream_hold(struct tandem_device *device, uint64_t id);
-void stream_leave(struct tandem_stream *stream);
-/* Gives back idle staging memory of every stream of the device. */
-void streams_trim(struct tandem_device *device);
-/* Every stream of the device; the first error found. */
-enum tandem_status streams_synchronize(struct tandem_device *device,
-                                       uint64_t timeout_ns);
+/* Counts a command and returns its seqno. */
+uint64_t stream_next_seqno(struct tandem_stream *stream);
+/* Records that all commands up to `seqno` have completed. */
+void stream_mark_completed(struct tandem_stream *stream, uint64_t seqno);
+/* Call this when an enqueue has returned `code`.  If the code can mean a lack
+ * of memory and *retried is false, returns freed blocks to the driver, sets
+ * *retried and returns true: the caller enqueues the command again.  Some
+ * drivers allocate device memory at the first use. */
+bool stream_trim_for_retry(struct tandem_stream *stream, cl_int code,
+                           bool *retried);
+/* Enqueues a marker without a seqno.  The caller owns its event. */
+enum tandem_status stream_enqueue_marker(struct tandem_stream *stream,
+                                         cl_event *out_event);
+enum tandem_status stream_flush(struct tandem_stream *stream);
 
-/* For whoever enqueues: a live stream without an error, of a device that is
- * not lost. */
-enum tandem_status stream_check(struct tandem_stream *stream);
-/* Before a command that uses buffer: waits, on the device, for what the
- * block's former owner left on other streams. */
-enum tandem_status stream_use(struct tandem_stream *stream,
-                              struct tandem_buffer *buffer);
-/* Whether what buffer holds is there for stream without waiting: its last write
- * is of this stream, or was seen to be done. */
-bool stream_has(struct tandem_stream *stream,
-                const struct tandem_buffer *buffer);
-/* After it was enqueued. */
-void stream_used(struct tandem_stream *stream, struct tandem_buffer *buffer,
-                 bool written);
-/* After a command was refused: whether the code may mean memory.  Then the
- * pool has given back what it can, and the command is to be tried once more. */
-bool stream_relieve(struct tandem_stream *stream, cl_int code);
-/* Enqueues a marker, uncounted; its event is the caller's. */
-enum tandem_status stream_mark(struct tandem_stream *stream,
-                               cl_event *out_event);
-/* Counts a command and returns its serial. */
-uint64_t stream_issue(struct tandem_stream *stream);
-/* Makes a failure found after the fact sticky, poisons, returns status.  The
- * thread's message is kept as the stream's. */
+/* Makes `status` the sticky error with the thread's last message, poisons the
+ * buffers that unfinished commands write, and returns `status`.  Any thread. */
 enum tandem_status stream_fail(struct tandem_stream *stream,
                                enum tandem_status status);
-/* Returns status with the message of the stream's failure.  Any thread, as
- * stream_fail. */
-enum tandem_status stream_tell(struct tandem_stream *stream,
-                               enum tandem_status status, const char *what);
-/* Notes that all up to serial is done. */
-void stream_passed(struct tandem_stream *stream, uint64_t serial);
-enum tandem_status stream_flush(struct tandem_stream *stream);
-/* The kernel of a plan's step, built if need be. */
-enum tandem_status stream_kernel(struct tandem_stream *stream,
-                                 const struct step *step,
-                                 struct stream_kernel **out_kernel);
-void stream_kernels_free(struct tandem_stream *stream);
-bool stream_live(const struct tandem_stream *stream);
+/* Returns `status` and sets the message "WHAT failed: (the sticky error's
+ * message)".  Any thread. */
+enum tandem_status stream_report_error(struct tandem_stream *stream,
+                                       enum tandem_status status,
+                                       const char *what);
 
-/* Waits for a cl_event of stream; NOT_READY when timeout_ns ran out.  A
- * failure is made sticky, and told once what else is under way has ended. */
+/* Waits for an event of the stream.  Returns NOT_READY after timeout_ns.  A
+ * failure becomes the sticky error, and is returned when all unfinished
+ * commands have completed. */
 enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
                                uint64_t timeout_ns);
-/* Waits for what was enqueued, before a call that would wait for it in the
- * driver. */
-enum tandem_status stream_settle(struct tandem_stream *stream,
-                                 uint64_t timeout_ns);
+/* Waits for all enqueued commands in the same way. */
+enum tandem_status stream_drain(struct tandem_stream *stream,
+                                uint64_t timeout_ns);
 
-/* Of the clock of timeouts. */
-uint64_t wait_clock(void);
-/* Whether the driver's own waits keep a processor busy. */
-bool wait_busy(struct tandem_device *device);
-/* Whether the stream's work will be over before a wait for it costs much.  A
- * guess, from the bytes of the buffers that its commands use. */
-bool wait_brief(const struct tandem_stream *stream);
-void wait_grows(struct tandem_stream *stream, uint64_t bytes);
-/* Around a wait of the driver's. */
-struct wait_watch {
-    uint64_t wall_ns, busy_ns;
-};
-void wait_watch(struct tandem_device *device, struct wait_watch *out_watch);
-void wait_watched(struct tandem_device *device, const struct wait_watch *watch);
-/* NOT_READY when timeout_ns ran out.  out_code: the event's status below 0. */
-enum tandem_status wait_event(struct tandem_device *device, cl_event event,
-                              uint64_t timeout_ns, cl_int *out_code);
-/* The event's state, above CL_COMPLETE where limit_ns ran out, and the code of
- * asking for it: for who must not ask what that means. */
-cl_int wait_ended(cl_event event, uint64_t limit_ns, cl_int *out_state);
+/* A GPU moves this many bytes in less than 100 us. */
+#define SHORT_WAIT_BYTES ((uint64_t)8 << 20)
+/* A command takes 1 to 2 us even if it moves nothing. */
+#define COMMAND_BYTES ((uint64_t)64 << 10)
 
-enum tandem_status event_record(struct tandem_stream *stream,
-                                struct tandem_event **out_event);
-void event_destroy(struct tandem_event *event);
-enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns);
-enum tandem_status event_follow(struct tandem_stream *stream,
-                                struct tandem_event *event);
-enum tandem_status event_elapsed_ns(struct tandem_event *start,
-                                 struct tandem_event *end, uint64_t *out_ns);
-void events_finish(struct tandem_device *device);
+/* Returns true if the unfinished commands will probably complete soon. */
+static inline bool stream_wait_is_short(const struct tandem_stream *stream)
+{
+    return atomic_load_explicit(&stream->pending_bytes,
+                                memory_order_relaxed) < SHORT_WAIT_BYTES;
+}
+
+/* Adds a command that uses `bytes` of buffers. */
+static inline void stream_add_pending(struct tandem_stream *stream,
+                                      uint64_t bytes)
+{
+    uint64_t pending =
+        atomic_load_explicit(&stream->pending_bytes, memory_order_relaxed);
+    if (pending < SHORT_WAIT_BYTES)
+        atomic_store_explicit(&stream->pending_bytes,
+                              pending + bytes + COMMAND_BYTES,
+                              memory_order_relaxed);
+}
 
 #endif

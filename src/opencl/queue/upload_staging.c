@@ -79,8 +79,8 @@ static bool chunk_over(struct tandem_stream *stream,
 {
     cl_int state = CL_QUEUED;
     *out_code = CL_SUCCESS;
-    if (chunk->serial <=
-        atomic_load_explicit(&stream->completed, memory_order_relaxed))
+    if (chunk->seqno <=
+        atomic_load_explicit(&stream->completed_seqno, memory_order_relaxed))
         return true;
     if (chunk->event == NULL ||
         clGetEventInfo(chunk->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
@@ -122,9 +122,9 @@ static enum tandem_status chunk_close(struct tandem_stream *stream,
 {
     if (chunk->event != NULL || chunk_passed(stream, chunk))
         return TANDEM_OK;
-    enum tandem_status status = stream_mark(stream, &chunk->event);
+    enum tandem_status status = stream_enqueue_marker(stream, &chunk->event);
     if (status == TANDEM_OK)
-        stream_issue(stream);
+        stream_next_seqno(stream);
     return status;
 }
 
@@ -134,12 +134,12 @@ static enum tandem_status chunk_wait(struct tandem_stream *stream,
     enum tandem_status status =
         stream_wait(stream, chunk->event, device_timeout_ns(stream->device));
     if (status == TANDEM_OK)
-        stream_passed(stream, chunk->serial);
+        stream_mark_completed(stream, chunk->seqno);
     if (status == TANDEM_NOT_READY)
         return last_error_set(status,
-                           "upload: the stream's staging memory is still in "
-                           "use; the work before that may never end: try "
-                           "again later, or close the device");
+                              "upload: the stream's staging memory is still in "
+                              "use; the work before that may never end: try "
+                              "again later, or close the device");
     return status;
 }
 
@@ -232,7 +232,8 @@ void staging_written(struct tandem_stream *stream,
     struct staging_chunk *chunk = &stream->staging.chunks[stream->staging.at];
     chunk->used +=
         (room->bytes + PIECE_BYTES - 1) & ~(uint64_t)(PIECE_BYTES - 1);
-    chunk->serial = atomic_load_explicit(&stream->issued, memory_order_relaxed);
+    chunk->seqno =
+        atomic_load_explicit(&stream->issued_seqno, memory_order_relaxed);
 }
 
 /* ---- its life ---- */

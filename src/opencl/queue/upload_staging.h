@@ -25,8 +25,8 @@
 struct staging_chunk {
     cl_mem mem; /* NULL: memory is of malloc */
     unsigned char *memory;
-    uint64_t used;   /* bytes */
-    uint64_t serial; /* the stream's, of the last write from it */
+    uint64_t used;  /* bytes */
+    uint64_t seqno; /* of the last write from it */
     cl_event event;  /* of that write, or later; NULL: none was asked for */
 };
 

@@ -9,7 +9,8 @@
 #include "opencl/transfer/mapped_transfer.h"
 #include "opencl/memory/pinned_memory.h"
 #include "opencl/device/cl_status.h"
-#include "opencl/transfer/transfer.h"
+#include "opencl/device/event_wait.h"
+#include "opencl/queue/buffer_commands.h"
 
 /* What threads copy from or to the ring is noted by slots; the device is given
  * as many at a time as are good for it: few at the end where there is nothing
@@ -129,10 +130,10 @@ static enum tandem_status command_transfer(struct run *run,
     unsigned char *memory = run->job->ring + command->offset % RING_BYTES;
     enum tandem_status status =
         run->job->to_ring
-            ? transfer_write(run->stream, run->buffer, offset, memory,
-                             command->bytes, CL_FALSE, &command->event)
-            : transfer_read(run->stream, run->buffer, offset, memory,
-                            command->bytes, CL_FALSE, &command->event);
+            ? buffer_enqueue_write(run->stream, run->buffer, offset, memory,
+                                   command->bytes, CL_FALSE, &command->event)
+            : buffer_enqueue_read(run->stream, run->buffer, offset, memory,
+                                  command->bytes, CL_FALSE, &command->event);
     return status == TANDEM_OK ? stream_flush(run->stream) : status;
 }
 
@@ -141,7 +142,7 @@ static enum tandem_status command_ended(struct run *run,
                                         struct command *command)
 {
     cl_int state;
-    cl_int code = wait_ended(command->event, 0, &state);
+    cl_int code = poll_event(command->event, 0, &state);
     if (code == CL_SUCCESS && state > CL_COMPLETE)
         return TANDEM_NOT_READY;
     clReleaseEvent(command->event);
@@ -211,7 +212,7 @@ static uint64_t left_of(uint64_t deadline_ns, uint64_t limit_ns)
 {
     if (deadline_ns == TANDEM_TIMEOUT_INFINITE)
         return limit_ns;
-    const uint64_t now = wait_clock();
+    const uint64_t now = monotonic_ns();
     const uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
     return left < limit_ns ? left : limit_ns;
 }
@@ -228,7 +229,7 @@ static enum tandem_status run_rest(struct run *run)
         sched_yield();
         return TANDEM_OK;
     }
-    cl_int code = wait_ended(
+    cl_int code = poll_event(
         command_at(run, next)->event,
         left_of(run->deadline_ns, device_timeout_ns(run->stream->device)),
         &state);
@@ -269,7 +270,7 @@ static bool run_end(struct run *run)
         cl_int state = CL_QUEUED;
         if (event == NULL)
             continue;
-        ended = wait_ended(event,
+        ended = poll_event(event,
                            !ended ? 0
                            : run->deadline_ns != TANDEM_TIMEOUT_INFINITE &&
                                    GRACE_NS < limit_ns
@@ -290,11 +291,11 @@ static enum tandem_status run_failed(const struct run *run,
     if (status != TANDEM_NOT_READY)
         return status;
     return last_error_set(status,
-                       run->deadline_ns != TANDEM_TIMEOUT_INFINITE
-                           ? "a transfer of %llu bytes was not over in time"
-                           : "a transfer of %llu bytes does not end: close "
-                             "the device",
-                       (unsigned long long)run->job->bytes);
+                          run->deadline_ns != TANDEM_TIMEOUT_INFINITE
+                              ? "a transfer of %llu bytes was not over in time"
+                              : "a transfer of %llu bytes does not end: close "
+                                "the device",
+                          (unsigned long long)run->job->bytes);
 }
 
 static enum tandem_status by_ring(struct haul *haul,
@@ -443,13 +444,13 @@ static enum tandem_status by_driver(struct tandem_stream *stream,
                                     uint64_t deadline_ns)
 {
     if (up)
-        return transfer_write(stream, buffer, offset, host, bytes, CL_TRUE,
-                              NULL);
+        return buffer_enqueue_write(stream, buffer, offset, host, bytes,
+                                    CL_TRUE, NULL);
     if (deadline_ns == TANDEM_TIMEOUT_INFINITE)
-        return transfer_read(stream, buffer, offset, host, bytes, CL_TRUE,
-                             NULL);
-    return transfer_fetch(stream, buffer, offset, host, bytes,
-                          left_of(deadline_ns, UINT64_MAX - 1));
+        return buffer_enqueue_read(stream, buffer, offset, host, bytes, CL_TRUE,
+                                   NULL);
+    return buffer_read(stream, buffer, offset, host, bytes,
+                       left_of(deadline_ns, UINT64_MAX - 1));
 }
 
 static enum tandem_status haul(struct tandem_stream *stream,
@@ -463,12 +464,12 @@ static enum tandem_status haul(struct tandem_stream *stream,
         &haul->contests[up][bytes >= LARGE_BYTES];
     enum tandem_status status;
     /* Pinned by us, it needs no copying. */
-    if (pinned_holds(device, host, bytes) ||
+    if (pinned_contains(device, host, bytes) ||
         pthread_mutex_trylock(&haul->busy) != 0)
         return by_driver(stream, buffer, offset, host, bytes, up,
                          deadline_ns);
     enum haul_way way = way_choose(stream, contest, bytes);
-    const uint64_t start_ns = wait_clock();
+    const uint64_t start_ns = monotonic_ns();
     if (way == HAUL_RING)
         status = by_ring(haul, stream, buffer, offset, host, bytes, up,
                          deadline_ns);
@@ -479,7 +480,7 @@ static enum tandem_status haul(struct tandem_stream *stream,
         status = by_driver(stream, buffer, offset, host, bytes, up,
                            deadline_ns);
     if (status == TANDEM_OK)
-        contest_note(device, contest, way, bytes, wait_clock() - start_ns);
+        contest_note(device, contest, way, bytes, monotonic_ns() - start_ns);
     pthread_mutex_unlock(&haul->busy);
     return status;
 }
@@ -498,7 +499,7 @@ bool haul_stages(struct tandem_device *device, const void *source,
     bool apart = haul->staged ||
                  (haul->forced < 0 && !device->hardware->unified);
     return haul_serves(device, bytes) && apart &&
-           !pinned_holds(device, source, bytes);
+           !pinned_contains(device, source, bytes);
 }
 
 void haul_fill(struct tandem_device *device, void *target, const void *source,

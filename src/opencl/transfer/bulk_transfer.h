@@ -68,7 +68,7 @@ void haul_fill(struct tandem_device *device, void *target, const void *source,
 /* All of bytes, HAUL_BYTES or more, on a stream that has nothing to do; returns
  * when it is there.  What it fails with is its own.  Of a download that fails,
  * target may be written in part; NOT_READY: it was not there by the deadline,
- * of wait_clock (TANDEM_TIMEOUT_INFINITE: none), and target is still in use. */
+ * of monotonic_ns (TANDEM_TIMEOUT_INFINITE: none), and target is in use. */
 enum tandem_status bulk_upload(struct tandem_stream *stream,
                                struct tandem_buffer *buffer, uint64_t offset,
                                const void *source, uint64_t bytes);

@@ -12,6 +12,7 @@
 
 #include "opencl/memory/deferred_release.h"
 #include "opencl/queue/kernel_launch.h"
+#include "opencl/queue/stream_lifecycle.h"
 #include "opencl/device/cl_status.h"
 
 #define PROBE_BYTES 4096u
@@ -245,8 +246,8 @@ enum tandem_status import_memory(struct tandem_device *device, void *memory,
     bool cpu = hardware->info.kind == TANDEM_DEVICE_CPU;
     if (!cpu && !hardware->unified)
         return last_error_set(TANDEM_UNSUPPORTED,
-                           "import_host: %s has memory of its own",
-                           hardware->info.name);
+                              "import_host: %s has memory of its own",
+                              hardware->info.name);
     if (bytes > 0 && !cpu &&
         ((uintptr_t)memory % PAGE_BYTES != 0 || bytes % SIZE_UNIT != 0))
         return last_error_set(TANDEM_UNSUPPORTED,
@@ -256,7 +257,7 @@ enum tandem_status import_memory(struct tandem_device *device, void *memory,
                            SIZE_UNIT, hardware->info.name);
     if (!shares_memory(device))
         return last_error_set(TANDEM_UNSUPPORTED,
-                           "import_host: %s works on a copy of host memory",
-                           hardware->info.name);
+                              "import_host: %s works on a copy of host memory",
+                              hardware->info.name);
     return buffer_import(device, memory, bytes, out_buffer);
 }

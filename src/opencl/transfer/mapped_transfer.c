@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "opencl/device/cl_status.h"
+#include "opencl/device/event_wait.h"
+#include "opencl/queue/hazard_tracking.h"
 
 #define PROBE_BYTES 4096u
 
@@ -37,14 +39,14 @@ static enum tandem_status map(struct tandem_stream *stream, cl_mem mem,
         up ? CL_MAP_WRITE_INVALIDATE_REGION : CL_MAP_READ, (size_t)offset,
         (size_t)bytes, 0, NULL, &event, &code);
     if (code == CL_SUCCESS)
-        stream_issue(stream);
+        stream_next_seqno(stream);
     enum tandem_status status =
         command_await(stream, code, event, limit_ns, "clEnqueueMapBuffer");
     /* Once it is mapped, if ever, it is not to stay so. */
     if (status != TANDEM_OK && code == CL_SUCCESS &&
         clEnqueueUnmapMemObject(stream->queue, mem, *out_memory, 0, NULL,
                                 NULL) == CL_SUCCESS)
-        stream_issue(stream);
+        stream_next_seqno(stream);
     return status;
 }
 
@@ -55,7 +57,7 @@ static enum tandem_status unmap(struct tandem_stream *stream, cl_mem mem,
     cl_int code = clEnqueueUnmapMemObject(stream->queue, mem, memory, 0, NULL,
                                           &event);
     if (code == CL_SUCCESS)
-        stream_issue(stream);
+        stream_next_seqno(stream);
     return command_await(stream, code, event, device_timeout_ns(stream->device),
                          "clEnqueueUnmapMemObject");
 }
@@ -76,7 +78,7 @@ enum tandem_status mapped_haul(struct tandem_stream *stream,
         copier_copy(&stream->device->haul.copier, host, mapped, bytes, up);
     status = unmap(stream, buffer->mem, mapped);
     if (status == TANDEM_OK)
-        stream_used(stream, buffer, up);
+        stream_note_use(stream, buffer, up);
     return status;
 }
 
@@ -89,7 +91,7 @@ static enum tandem_status device_copy(struct tandem_stream *stream, cl_mem from,
     cl_int code = clEnqueueCopyBuffer(stream->queue, from, to, 0, 0,
                                       PROBE_BYTES, 0, NULL, &event);
     if (code == CL_SUCCESS)
-        stream_issue(stream);
+        stream_next_seqno(stream);
     return command_await(stream, code, event, device_timeout_ns(stream->device),
                          "clEnqueueCopyBuffer");
 }

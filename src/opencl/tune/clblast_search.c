@@ -11,6 +11,7 @@
 
 #include "opencl/gemm/clblast.h"
 #include "opencl/device/device.h"
+#include "opencl/device/event_poll.h"
 #include "opencl/tune/tuning_candidate.h"
 #include "opencl/tune/tune.h"
 
@@ -174,12 +175,12 @@ static enum tandem_status family_search(struct search *search)
     if (!parameters_current(search->id, search->family, &search->best))
         return TANDEM_OK;
     tried_add(search, &search->best);
-    uint64_t start = wait_clock(), left = meter_left_ns(search->meter);
+    uint64_t start = monotonic_ns(), left = meter_left_ns(search->meter);
     status = tuning_candidate_time(&search->trial, &search->best_ns);
     if (status != TANDEM_OK || search->best_ns <= 0)
         return meter_goes_on(status) ? TANDEM_OK : status;
     /* Compilers that are so slow leave no time for a search. */
-    if (wait_clock() - start > left / 2)
+    if (monotonic_ns() - start > left / 2)
         return TANDEM_OK;
     for (uint32_t i = 0; i < SEEDS && status == TANDEM_OK; i++)
         if (seeds[i].id == search->family &&
@@ -263,7 +264,7 @@ enum tandem_status tune_search(struct meter *meter,
                             .findings = findings,
                             .limits = parameters_limits(hardware),
                             .id = hardware->id,
-                            .state = wait_clock()};
+                            .state = monotonic_ns()};
     bool cpu = hardware->info.kind == TANDEM_DEVICE_CPU;
     uint64_t end = meter->deadline_ns;
     uint32_t shares = 0;
@@ -273,7 +274,7 @@ enum tandem_status tune_search(struct meter *meter,
     for (uint32_t i = 0; i < PLANNED; i++)
         shares += plan[i].share;
     for (uint32_t i = 0; i < PLANNED && status == TANDEM_OK; i++) {
-        uint64_t now = wait_clock();
+        uint64_t now = monotonic_ns();
         uint64_t left = now < end ? end - now : 0;
         meter->deadline_ns = now + left / shares * plan[i].share;
         shares -= plan[i].share;

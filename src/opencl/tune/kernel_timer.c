@@ -9,6 +9,9 @@
 #include <sys/resource.h>
 
 #include "opencl/device/device.h"
+#include "opencl/device/event_poll.h"
+#include "opencl/queue/buffer_commands.h"
+#include "opencl/queue/stream_lifecycle.h"
 #include "opencl/transfer/transfer.h"
 
 #define SEED_BYTES (UINT64_C(1) << 20)
@@ -35,7 +38,7 @@
  * (-2, 2). */
 static void numbers_fill(float *out, size_t count)
 {
-    uint64_t state = wait_clock() | 1u;
+    uint64_t state = monotonic_ns() | 1u;
     for (size_t i = 0; i < count; i++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         float number = (float)(int32_t)(state >> 32) / 2147483648.0f;
@@ -58,8 +61,8 @@ static enum tandem_status memory_fill(struct meter *meter)
     for (uint64_t done = SEED_BYTES;
          done < meter->bytes && status == TANDEM_OK; done *= 2) {
         uint64_t rest = meter->bytes - done;
-        status = transfer_copy(meter->stream, meter->memory, done,
-                               meter->memory, 0, rest < done ? rest : done);
+        status = buffer_copy(meter->stream, meter->memory, done, meter->memory,
+                             0, rest < done ? rest : done);
     }
     if (status == TANDEM_OK)
         status =
@@ -106,7 +109,7 @@ void meter_end(struct meter *meter)
 
 uint64_t meter_left_ns(const struct meter *meter)
 {
-    uint64_t now = wait_clock();
+    uint64_t now = monotonic_ns();
     return now < meter->deadline_ns ? meter->deadline_ns - now : 0;
 }
 
@@ -115,12 +118,12 @@ static enum tandem_status launch_many(struct meter *meter, meter_fn launch,
                                       uint64_t *out_ns)
 {
     enum tandem_status status = TANDEM_OK;
-    uint64_t start = wait_clock();
+    uint64_t start = monotonic_ns();
     for (uint32_t i = 0; i < count && status == TANDEM_OK; i++)
         status = launch(meter, work);
     enum tandem_status end =
         stream_synchronize(meter->stream, device_timeout_ns(meter->device));
-    *out_ns = wait_clock() - start;
+    *out_ns = monotonic_ns() - start;
     return status == TANDEM_OK ? end : status;
 }
 

@@ -9,6 +9,7 @@
 #include "opencl/queue/kernel_launch.h"
 #include "opencl/program/kernel_self_test.h"
 #include "opencl/transfer/transfer.h"
+#include "opencl/device/event_poll.h"
 #include "opencl/tune/tune.h"
 
 /* Tiles that each group has at least; some have one more. */
@@ -289,7 +290,7 @@ enum tandem_status tune_patched(struct tandem_device *device,
     struct meter meter;
     struct sampled sampled = {0};
     uint64_t stamp = sm90a_self_test_stamp(device->hardware);
-    uint64_t now = wait_clock();
+    uint64_t now = monotonic_ns();
     uint64_t end = budget_ns < UINT64_MAX - now ? now + budget_ns : UINT64_MAX;
     if (!device->hardware->wgmma)
         return TANDEM_OK;

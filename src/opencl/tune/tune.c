@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tuning a device, from the quick to the long; see tune.h. */
+#include "opencl/device/event_poll.h"
 #include "opencl/tune/tune.h"
 
 #include "opencl/gemm/clblast.h"
@@ -66,7 +67,7 @@ enum tandem_status tune_device(struct tandem_device *device,
     struct chosen chosen;
     struct findings findings = {sink, user};
     uint32_t times = 0;
-    uint64_t now = wait_clock();
+    uint64_t now = monotonic_ns();
     uint64_t end = budget_ns < UINT64_MAX - now ? now + budget_ns : UINT64_MAX;
     if (budget_ns == 0)
         return TANDEM_OK;

@@ -7,6 +7,7 @@
 #include "opencl/gemm/clblast.h"
 #include "opencl/device/device.h"
 #include "common/decimal.h"
+#include "opencl/queue/buffer_commands.h"
 #include "opencl/queue/kernel_launch.h"
 #include "opencl/plan/operand_packing.h"
 #include "opencl/transfer/transfer.h"
@@ -196,8 +197,8 @@ static enum tandem_status tune_launch(struct meter *meter,
 static enum tandem_status copy_launch(struct meter *meter, void *bytes)
 {
     uint64_t half = *(const uint64_t *)bytes;
-    return transfer_copy(meter->stream, meter->memory, half, meter->memory, 0,
-                         half);
+    return buffer_copy(meter->stream, meter->memory, half, meter->memory, 0,
+                       half);
 }
 
 static enum tandem_status tune_bytes(struct meter *meter,

@@ -10,6 +10,8 @@
 #include "opencl/gemm/clblast.h"
 #include "opencl/device/device.h"
 #include "opencl/device/cl_status.h"
+#include "opencl/queue/buffer_commands.h"
+#include "opencl/queue/hazard_tracking.h"
 #include "opencl/transfer/transfer.h"
 
 #define ALPHA 1.5f
@@ -53,8 +55,8 @@ static enum tandem_status buffer_make(struct trial *trial,
     for (uint64_t done = 0; done < bytes && status == TANDEM_OK;) {
         uint64_t part =
             bytes - done < meter->bytes ? bytes - done : meter->bytes;
-        status = transfer_copy(meter->stream, *out, done, meter->memory, 0,
-                               part);
+        status =
+            buffer_copy(meter->stream, *out, done, meter->memory, 0, part);
         done += part;
     }
     if (status == TANDEM_OK)
@@ -146,13 +148,13 @@ static enum tandem_status call(const struct trial *trial,
     struct tandem_stream *stream = trial->meter->stream;
     enum tandem_status status = TANDEM_OK;
     for (uint32_t i = 0; i < 3 && status == TANDEM_OK; i++)
-        status = stream_use(stream, buffers[i]);
+        status = stream_begin_use(stream, buffers[i]);
     if (status != TANDEM_OK)
         return status;
     int code = call_family(trial, size);
-    stream_issue(stream);
+    stream_next_seqno(stream);
     for (uint32_t i = 0; i < 3; i++)
-        stream_used(stream, buffers[i], i == 2);
+        stream_note_use(stream, buffers[i], i == 2);
     return status_from_clblast(trial->meter->device, code,
                                families[trial->family].name);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests the cost and the delay of waits: event_wait.c alone, with a driver, a
- * clock and sleeps that this file simulates.
+ * Tests the cost and the delay of waits: event_wait.c and event_poll.c alone,
+ * with a driver, a clock and sleeps that this file simulates.
  */
 #include <config.h>
 
@@ -16,6 +16,7 @@
 
 #include "../../support/check_runner.h"
 #include "opencl/device/cl_status.h"
+#include "opencl/device/event_wait.h"
 #include "opencl/queue/stream.h"
 
 #define US 1000u
@@ -28,7 +29,7 @@
 #define SLEEP_NS (15 * US)
 #define OVERSLEEP_NS (5 * US)
 
-/* ---- what event_wait.c calls ---- */
+/* ---- what these files call ---- */
 
 static uint64_t wall_ns, busy_ns; /* of the made-up clocks */
 static uint64_t ends_ns;          /* when the work does */
@@ -269,7 +270,7 @@ START_TEST(waits_of_a_driver_that_sleeps_are_its_own)
         ck_assert_uint_eq(driver_waits, 1);
         ck_assert_uint_eq(asked, 1);
         ck_assert_uint_eq(naps, 0);
-        ck_assert(!wait_busy(&device));
+        ck_assert(!driver_wait_is_spinning(&device));
     }
 }
 END_TEST
@@ -279,12 +280,12 @@ START_TEST(a_busy_driver_is_found_out_by_the_first_long_wait)
     for (int i = 0; i < 3; i++) {
         wait_well(4 * MS, TANDEM_TIMEOUT_INFINITE);
         ck_assert_uint_eq(driver_waits, 1);
-        ck_assert(!wait_busy(&device));
+        ck_assert(!driver_wait_is_spinning(&device));
     }
     wait_well(100 * MS, TANDEM_TIMEOUT_INFINITE);
     ck_assert_uint_eq(driver_waits, 1);
     ck_assert_uint_ge(cost_ns, 100 * MS);
-    ck_assert(wait_busy(&device));
+    ck_assert(driver_wait_is_spinning(&device));
     for (int i = 0; i < 3; i++) {
         wait_well(S, TANDEM_TIMEOUT_INFINITE);
         ck_assert_uint_eq(driver_waits, 0);
@@ -296,18 +297,18 @@ END_TEST
 /* Where others leave a busy thread little, it is still no sleeper. */
 START_TEST(a_busy_driver_is_found_out_on_a_loaded_machine)
 {
-    struct wait_watch watch;
+    struct driver_wait_timer timer;
 
-    wait_watch(&device, &watch);
+    driver_wait_timer_start(&device, &timer);
     wall_ns += 160 * MS;
     busy_ns += 6 * MS;
-    wait_watched(&device, &watch);
-    ck_assert(wait_busy(&device));
+    driver_wait_timer_stop(&device, &timer);
+    ck_assert(driver_wait_is_spinning(&device));
     /* What is known is not watched again. */
-    wait_watch(&device, &watch);
+    driver_wait_timer_start(&device, &timer);
     wall_ns += 160 * MS;
-    wait_watched(&device, &watch);
-    ck_assert(wait_busy(&device));
+    driver_wait_timer_stop(&device, &timer);
+    ck_assert(driver_wait_is_spinning(&device));
 }
 END_TEST
 
@@ -374,13 +375,13 @@ START_TEST(a_driver_that_does_not_answer_is_told)
     asked_code = CL_OUT_OF_HOST_MEMORY;
     ck_assert_int_eq(wait_for(MS, S, &code), TANDEM_FAILED);
     ck_assert_str_eq(call_failed, "clGetEventInfo");
-    ck_assert_int_eq(wait_ended(NULL, S, &state), CL_OUT_OF_HOST_MEMORY);
+    ck_assert_int_eq(poll_event(NULL, S, &state), CL_OUT_OF_HOST_MEMORY);
     asked_code = CL_SUCCESS;
     waited_code = CL_OUT_OF_HOST_MEMORY;
     ck_assert_int_eq(wait_for(MS, TANDEM_TIMEOUT_INFINITE, &code),
                      TANDEM_FAILED);
     ck_assert_str_eq(call_failed, "clWaitForEvents");
-    ck_assert_int_eq(wait_ended(NULL, 0, &state), CL_SUCCESS);
+    ck_assert_int_eq(poll_event(NULL, 0, &state), CL_SUCCESS);
     ck_assert_int_eq(state, CL_COMPLETE);
 }
 END_TEST
@@ -390,16 +391,16 @@ START_TEST(work_over_little_memory_is_brief)
     static struct tandem_stream stream;
     uint32_t commands = 0;
 
-    ck_assert(wait_brief(&stream));
-    wait_grows(&stream, 4 << 20);
-    ck_assert(wait_brief(&stream));
-    wait_grows(&stream, 4 << 20);
-    ck_assert(!wait_brief(&stream));
-    wait_grows(&stream, UINT64_MAX);
-    ck_assert(!wait_brief(&stream));
-    atomic_store(&stream.pending, 0);
-    for (; wait_brief(&stream); commands++)
-        wait_grows(&stream, 0);
+    ck_assert(stream_wait_is_short(&stream));
+    stream_add_pending(&stream, 4 << 20);
+    ck_assert(stream_wait_is_short(&stream));
+    stream_add_pending(&stream, 4 << 20);
+    ck_assert(!stream_wait_is_short(&stream));
+    stream_add_pending(&stream, UINT64_MAX);
+    ck_assert(!stream_wait_is_short(&stream));
+    atomic_store(&stream.pending_bytes, 0);
+    for (; stream_wait_is_short(&stream); commands++)
+        stream_add_pending(&stream, 0);
     ck_assert_uint_eq(commands, 128);
 }
 END_TEST

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of a plan whose commands are refused half-way: launch.c alone,
- * over a driver and streams that this file makes up.
+ * Tests what happens to a plan when the driver refuses a command in the middle:
+ * kernel_launch.c alone, with a driver and streams that this file simulates.
  */
 #include <config.h>
 
@@ -12,9 +12,10 @@
 #include "../../support/check_runner.h"
 #include "opencl/queue/kernel_launch.h"
 #include "opencl/device/cl_status.h"
-#include "opencl/transfer/transfer.h"
+#include "opencl/queue/buffer_commands.h"
+#include "opencl/queue/hazard_tracking.h"
 
-/* ---- what launch.c calls ---- */
+/* ---- what kernel_launch.c calls ---- */
 
 static struct tandem_device device;
 static struct tandem_stream stream;
@@ -44,10 +45,10 @@ cl_int CL_API_CALL clEnqueueCopyBuffer(cl_command_queue queue, cl_mem from,
                                   wait, event);
 }
 
-enum tandem_status transfer_fill(struct tandem_stream *on,
-                                 struct tandem_buffer *buffer, uint64_t offset,
-                                 uint64_t bytes, const void *pattern,
-                                 uint32_t pattern_bytes)
+enum tandem_status buffer_fill(struct tandem_stream *on,
+                               struct tandem_buffer *buffer, uint64_t offset,
+                               uint64_t bytes, const void *pattern,
+                               uint32_t pattern_bytes)
 {
     (void)on;
     ck_assert_ptr_eq(buffer, &counters);
@@ -94,27 +95,28 @@ enum tandem_status status_from_cl(struct tandem_device *of, cl_int code,
                : last_error_set(TANDEM_FAILED, "%s: %d", what, (int)code);
 }
 
-enum tandem_status stream_use(struct tandem_stream *on,
-                              struct tandem_buffer *buffer)
+enum tandem_status stream_begin_use(struct tandem_stream *on,
+                                    struct tandem_buffer *buffer)
 {
     (void)on;
     ck_assert_ptr_nonnull(buffer);
     return TANDEM_OK;
 }
 
-void stream_used(struct tandem_stream *on, struct tandem_buffer *buffer,
-                 bool written)
+void stream_note_use(struct tandem_stream *on, struct tandem_buffer *buffer,
+                     bool written)
 {
     (void)on, (void)buffer, (void)written;
 }
 
-bool stream_relieve(struct tandem_stream *on, cl_int code)
+bool stream_trim_for_retry(struct tandem_stream *on, cl_int code,
+                           bool *retried)
 {
-    (void)on, (void)code;
+    (void)on, (void)code, (void)retried;
     return false;
 }
 
-uint64_t stream_issue(struct tandem_stream *on)
+uint64_t stream_next_seqno(struct tandem_stream *on)
 {
     (void)on;
     return 1;
@@ -152,7 +154,7 @@ enum tandem_status buffer_check(const struct tandem_device *of,
     return TANDEM_OK;
 }
 
-enum tandem_status buffer_poisoned(const struct tandem_buffer *buffer)
+enum tandem_status buffer_check_poison(const struct tandem_buffer *buffer)
 {
     (void)buffer;
     return TANDEM_OK;
@@ -261,7 +263,7 @@ START_TEST(counters_are_cleared_before_they_count)
         stream_kernels_free(&stream);
     }
     /* As a failure of the stream's leaves it. */
-    stream.counters_clear = false;
+    stream.arrival_counters_are_zero = false;
     ck_assert_int_eq(counted(), TANDEM_OK);
     ck_assert_uint_eq(cleared, 2);
     stream_kernels_free(&stream);

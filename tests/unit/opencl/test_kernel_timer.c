@@ -13,6 +13,9 @@
 #include "../../support/check_runner.h"
 #include "opencl/device/device.h"
 #include "opencl/tune/kernel_timer.h"
+#include "opencl/device/event_poll.h"
+#include "opencl/queue/buffer_commands.h"
+#include "opencl/queue/stream_lifecycle.h"
 #include "opencl/transfer/transfer.h"
 
 #define WAIT_NS 12000u     /* that a wait takes by itself */
@@ -25,7 +28,7 @@ static uint32_t waits, every, late; /* of waits: with a hiccup, or one */
 static uint64_t patience_ns; /* longer waits last until the others' turn ends */
 static long turns;
 
-uint64_t wait_clock(void)
+uint64_t monotonic_ns(void)
 {
     return clock_ns;
 }
@@ -94,10 +97,10 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
     return TANDEM_OK;
 }
 
-enum tandem_status transfer_copy(struct tandem_stream *stream,
-                                 struct tandem_buffer *to, uint64_t to_offset,
-                                 struct tandem_buffer *from,
-                                 uint64_t from_offset, uint64_t bytes)
+enum tandem_status buffer_copy(struct tandem_stream *stream,
+                               struct tandem_buffer *to, uint64_t to_offset,
+                               struct tandem_buffer *from, uint64_t from_offset,
+                               uint64_t bytes)
 {
     (void)stream, (void)to, (void)to_offset, (void)from, (void)from_offset;
     (void)bytes;

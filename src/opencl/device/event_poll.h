@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waits for an event without a driver wait.  Sets no error message.  Any
+ * thread. */
+#ifndef TANDEM_OPENCL_DEVICE_EVENT_POLL_H
+#define TANDEM_OPENCL_DEVICE_EVENT_POLL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "opencl/device/cl_api.h"
+
+/* Returns the time of CLOCK_MONOTONIC, with which timeouts are measured. */
+uint64_t monotonic_ns(void);
+/* Reads the execution status of the event.  Returns an OpenCL error code. */
+cl_int event_get_state(cl_event event, cl_int *out_state);
+/* Polls until the event completes or limit_ns have passed.  *out_state is then
+ * the execution status, which is above CL_COMPLETE after the timeout.  Returns
+ * the error code of the query. */
+cl_int poll_event(cl_event event, uint64_t limit_ns, cl_int *out_state);
+/* Does the same, but sleeps until the driver calls back.  Returns false if the
+ * driver does not support the callback. */
+bool sleep_until_event(cl_event event, uint64_t timeout_ns, cl_int *out_state,
+                       cl_int *out_code);
+
+#endif

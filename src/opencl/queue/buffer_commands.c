@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands on buffers; see buffer_commands.h. */
+#include "opencl/queue/buffer_commands.h"
+
+#include "common/argument_check.h"
+#include "opencl/device/cl_status.h"
+#include "opencl/queue/hazard_tracking.h"
+
+enum tandem_status buffer_begin_command(struct tandem_stream *stream,
+                                        struct tandem_buffer *buffer,
+                                        uint64_t offset, uint64_t bytes,
+                                        const char *what)
+{
+    enum tandem_status status = buffer_check(stream->device, buffer, what);
+    if (status == TANDEM_OK)
+        status = check_range(what, offset, bytes, buffer->bytes);
+    if (status == TANDEM_OK && bytes != 0)
+        status = stream_begin_use(stream, buffer);
+    return status;
+}
+
+/* Counts a command that the driver has accepted. */
+static void note_command(struct tandem_stream *stream,
+                         struct tandem_buffer *buffer, bool written)
+{
+    stream_next_seqno(stream);
+    stream_note_use(stream, buffer, written);
+}
+
+enum tandem_status buffer_enqueue_write(struct tandem_stream *stream,
+                                        struct tandem_buffer *buffer,
+                                        uint64_t offset, const void *source,
+                                        uint64_t bytes, cl_bool blocking,
+                                        cl_event *event)
+{
+    cl_int code;
+    bool retried = false;
+    do
+        code = clEnqueueWriteBuffer(stream->queue, buffer->mem, blocking,
+                                    (size_t)offset, (size_t)bytes, source, 0,
+                                    NULL, event);
+    while (stream_trim_for_retry(stream, code, &retried));
+    if (code == CL_SUCCESS)
+        note_command(stream, buffer, true);
+    return status_from_cl(stream->device, code, "clEnqueueWriteBuffer");
+}
+
+enum tandem_status buffer_enqueue_read(struct tandem_stream *stream,
+                                       struct tandem_buffer *buffer,
+                                       uint64_t offset, void *target,
+                                       uint64_t bytes, cl_bool blocking,
+                                       cl_event *event)
+{
+    cl_int code;
+    bool retried = false;
+    do
+        code = clEnqueueReadBuffer(stream->queue, buffer->mem, blocking,
+                                   (size_t)offset, (size_t)bytes, target, 0,
+                                   NULL, event);
+    while (stream_trim_for_retry(stream, code, &retried));
+    if (code == CL_SUCCESS)
+        note_command(stream, buffer, false);
+    return status_from_cl(stream->device, code, "clEnqueueReadBuffer");
+}
+
+enum tandem_status buffer_read(struct tandem_stream *stream,
+                               struct tandem_buffer *buffer, uint64_t offset,
+                               void *target, uint64_t bytes,
+                               uint64_t timeout_ns)
+{
+    cl_event event = NULL;
+    enum tandem_status status = buffer_enqueue_read(
+        stream, buffer, offset, target, bytes, CL_FALSE, &event);
+    if (status != TANDEM_OK)
+        return status;
+    status = stream_wait(stream, event, timeout_ns);
+    clReleaseEvent(event);
+    return status;
+}
+
+enum tandem_status buffer_copy(struct tandem_stream *stream,
+                               struct tandem_buffer *target,
+                               uint64_t target_offset,
+                               struct tandem_buffer *source,
+                               uint64_t source_offset, uint64_t bytes)
+{
+    enum tandem_status status = buffer_begin_command(
+        stream, target, target_offset, bytes, "copy: target");
+    if (status == TANDEM_OK)
+        status = buffer_begin_command(stream, source, source_offset, bytes,
+                                      "copy: source");
+    if (status == TANDEM_OK)
+        status = buffer_check_poison(source);
+    if (status != TANDEM_OK || bytes == 0)
+        return status;
+    uint64_t to = target->address + target_offset;
+    uint64_t from = source->address + source_offset;
+    if (to < from + bytes && from < to + bytes)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                              "copy: %llu bytes at source_offset %llu and "
+                              "target_offset %llu overlap",
+                              (unsigned long long)bytes,
+                              (unsigned long long)source_offset,
+                              (unsigned long long)target_offset);
+    cl_int code;
+    bool retried = false;
+    do
+        code = clEnqueueCopyBuffer(
+            stream->queue, source->mem, target->mem, (size_t)source_offset,
+            (size_t)target_offset, (size_t)bytes, 0, NULL, NULL);
+    while (stream_trim_for_retry(stream, code, &retried));
+    if (code != CL_SUCCESS)
+        return status_from_cl(stream->device, code, "clEnqueueCopyBuffer");
+    note_command(stream, target, true);
+    stream_note_use(stream, source, false);
+    return TANDEM_OK;
+}
+
+static enum tandem_status check_pattern(uint64_t offset, uint64_t bytes,
+                                        const void *pattern,
+                                        uint32_t pattern_bytes)
+{
+    if (pattern == NULL)
+        return last_error_set(TANDEM_INVALID_ARGUMENT, "fill: pattern is NULL");
+    if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4 &&
+        pattern_bytes != 8)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                              "fill: pattern_bytes is %u; expected 1, 2, 4 or "
+                              "8",
+                              pattern_bytes);
+    if (offset % pattern_bytes != 0 || bytes % pattern_bytes != 0)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                              "fill: offset %llu and bytes %llu must be "
+                              "multiples of pattern_bytes %u",
+                              (unsigned long long)offset,
+                              (unsigned long long)bytes, pattern_bytes);
+    return TANDEM_OK;
+}
+
+enum tandem_status buffer_fill(struct tandem_stream *stream,
+                               struct tandem_buffer *buffer, uint64_t offset,
+                               uint64_t bytes, const void *pattern,
+                               uint32_t pattern_bytes)
+{
+    enum tandem_status status =
+        check_pattern(offset, bytes, pattern, pattern_bytes);
+    if (status == TANDEM_OK)
+        status = buffer_begin_command(stream, buffer, offset, bytes, "fill");
+    if (status != TANDEM_OK || bytes == 0)
+        return status;
+    cl_int code;
+    bool retried = false;
+    do
+        code = clEnqueueFillBuffer(stream->queue, buffer->mem, pattern,
+                                   pattern_bytes, (size_t)offset,
+                                   (size_t)bytes, 0, NULL, NULL);
+    while (stream_trim_for_retry(stream, code, &retried));
+    if (code != CL_SUCCESS)
+        return status_from_cl(stream->device, code, "clEnqueueFillBuffer");
+    note_command(stream, buffer, true);
+    buffer_clear_poison(buffer, bytes);
+    return TANDEM_OK;
+}
+
+/* ---- maps ---- */
+
+/* The address of a map of 0 bytes, which OpenCL does not support. */
+static char empty_map;
+
+static enum tandem_status check_map(struct tandem_stream *stream,
+                                    struct tandem_buffer *buffer,
+                                    uint64_t offset, uint64_t bytes,
+                                    uint32_t flags)
+{
+    enum tandem_status status =
+        buffer_begin_command(stream, buffer, offset, bytes, "map");
+    if (status == TANDEM_OK)
+        status =
+            check_flags("map", flags, TANDEM_MAP_READ | TANDEM_MAP_WRITE);
+    if (status == TANDEM_OK && (flags & TANDEM_MAP_READ) != 0)
+        status = buffer_check_poison(buffer);
+    if (status == TANDEM_OK && flags == 0)
+        status = last_error_set(TANDEM_INVALID_ARGUMENT,
+                                "map: flags are 0; expected TANDEM_MAP_READ, "
+                                "TANDEM_MAP_WRITE or both");
+    return status;
+}
+
+enum tandem_status buffer_map(struct tandem_stream *stream,
+                              struct tandem_buffer *buffer, uint64_t offset,
+                              uint64_t bytes, uint32_t flags,
+                              uint64_t timeout_ns, void **out_memory)
+{
+    const bool writes = (flags & TANDEM_MAP_WRITE) != 0;
+    enum tandem_status status =
+        check_map(stream, buffer, offset, bytes, flags);
+    if (status != TANDEM_OK)
+        return status;
+    if (bytes == 0) {
+        atomic_fetch_add(&buffer->map_count, 1);
+        *out_memory = &empty_map;
+        return TANDEM_OK;
+    }
+    cl_map_flags map_flags = (flags & TANDEM_MAP_READ) != 0 ? CL_MAP_READ : 0;
+    map_flags |= writes ? CL_MAP_WRITE : 0;
+    cl_int code = CL_SUCCESS;
+    cl_event event = NULL;
+    void *memory;
+    bool retried = false;
+    do
+        memory = clEnqueueMapBuffer(stream->queue, buffer->mem, CL_FALSE,
+                                    map_flags, (size_t)offset, (size_t)bytes,
+                                    0, NULL, &event, &code);
+    while (stream_trim_for_retry(stream, code, &retried));
+    if (code != CL_SUCCESS)
+        return status_from_cl(stream->device, code, "clEnqueueMapBuffer");
+    uint64_t seqno = stream_next_seqno(stream);
+    stream_note_use(stream, buffer, writes);
+    status = stream_wait(stream, event, timeout_ns);
+    clReleaseEvent(event);
+    if (status != TANDEM_OK) {
+        /* If the map completes after the timeout, it is unmapped at once. */
+        clEnqueueUnmapMemObject(stream->queue, buffer->mem, memory, 0, NULL,
+                                NULL);
+        stream_next_seqno(stream);
+        return status;
+    }
+    stream_mark_completed(stream, seqno);
+    atomic_fetch_add(&buffer->map_count, 1);
+    *out_memory = memory;
+    return TANDEM_OK;
+}
+
+enum tandem_status buffer_unmap(struct tandem_stream *stream,
+                                struct tandem_buffer *buffer, void *memory)
+{
+    if (!buffer_is_live(buffer) || buffer->device != stream->device ||
+        atomic_load(&buffer->map_count) == 0 || memory == NULL)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                              "unmap: buffer %p is not mapped, or memory %p is "
+                              "NULL",
+                              (void *)buffer, memory);
+    if (memory == &empty_map) {
+        atomic_fetch_sub(&buffer->map_count, 1);
+        return TANDEM_OK;
+    }
+    cl_int code = clEnqueueUnmapMemObject(stream->queue, buffer->mem, memory, 0,
+                                          NULL, NULL);
+    if (code != CL_SUCCESS)
+        return status_from_cl(stream->device, code, "clEnqueueUnmapMemObject");
+    note_command(stream, buffer, true);
+    atomic_fetch_sub(&buffer->map_count, 1);
+    return TANDEM_OK;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events: markers in a stream, as backend.h defines them.  Any thread. */
+#ifndef TANDEM_OPENCL_QUEUE_EVENT_H
+#define TANDEM_OPENCL_QUEUE_EVENT_H
+
+#include "opencl/queue/stream.h"
+
+enum tandem_status event_record(struct tandem_stream *stream,
+                                struct tandem_event **out_event);
+void event_destroy(struct tandem_event *event);
+enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns);
+/* Makes later commands of `stream` wait for the event, on the device. */
+enum tandem_status event_enqueue_wait(struct tandem_stream *stream,
+                                      struct tandem_event *event);
+enum tandem_status event_elapsed_ns(struct tandem_event *start,
+                                    struct tandem_event *end, uint64_t *out_ns);
+/* Frees the events of a device that is being closed. */
+void events_finish(struct tandem_device *device);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of streams, and the streams of a device; see stream_lifecycle.h. */
+#include "opencl/queue/stream_lifecycle.h"
+
+#include <stdio.h>
+
+#include "opencl/device/cl_status.h"
+#include "opencl/memory/deferred_release.h"
+#include "opencl/queue/kernel_launch.h"
+#include "opencl/queue/readback_buffer.h"
+
+static void list_add(struct tandem_stream *stream)
+{
+    struct tandem_device *device = stream->device;
+    pthread_mutex_lock(&device->mutex);
+    stream->id = ++device->next_stream_id;
+    stream->next = device->streams;
+    if (stream->next != NULL)
+        stream->next->previous = stream;
+    device->streams = stream;
+    pthread_mutex_unlock(&device->mutex);
+}
+
+/* Also makes the handle invalid for callers. */
+static void list_remove(struct tandem_stream *stream)
+{
+    struct tandem_device *device = stream->device;
+    pthread_mutex_lock(&device->mutex);
+    handle_hide(stream);
+    if (stream->previous != NULL)
+        stream->previous->next = stream->next;
+    else
+        device->streams = stream->next;
+    if (stream->next != NULL)
+        stream->next->previous = stream->previous;
+    pthread_mutex_unlock(&device->mutex);
+}
+
+enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
+                                 struct tandem_stream **out_stream)
+{
+    cl_int code = CL_SUCCESS;
+    *out_stream = NULL;
+    struct tandem_stream *stream = handle_new(&stream_handles);
+    if (stream == NULL)
+        return last_error_set(TANDEM_OUT_OF_MEMORY,
+                              "stream_create: out of host memory");
+    cl_command_queue_properties properties =
+        (flags & TANDEM_STREAM_PROFILING) != 0 ? CL_QUEUE_PROFILING_ENABLE : 0;
+    stream->queue = clCreateCommandQueue(device->context, device->hardware->id,
+                                         properties, &code);
+    if (code != CL_SUCCESS) {
+        handle_free(&stream_handles, stream);
+        return status_from_cl(device, code, "clCreateCommandQueue");
+    }
+    stream->device = device;
+    stream->flags = flags;
+    stream->references = 1;
+    staging_start(&stream->staging);
+    list_add(stream);
+    *out_stream = stream;
+    return TANDEM_OK;
+}
+
+/* Waits for the stream's commands before it is destroyed.  Returns false if
+ * they may never complete, so that nothing may be released. */
+static bool drain_before_destroy(struct tandem_stream *stream)
+{
+    struct tandem_device *device = stream->device;
+    enum tandem_status status = TANDEM_DEVICE_LOST;
+    if (!atomic_load(&device->lost))
+        status = stream_drain(stream, device_timeout_ns(device));
+    if (status == TANDEM_DEVICE_LOST && !atomic_load(&device->stuck) &&
+        atomic_load(&stream->completed_seqno) !=
+            atomic_load(&stream->issued_seqno) &&
+        command_queue_drain(stream->queue, HEALTH_CHECK_TIMEOUT_NS) !=
+            TANDEM_OK)
+        deferred_release_begin(device, stream->queue);
+    if (status != TANDEM_NOT_READY)
+        return !atomic_load(&device->stuck);
+    atomic_store(&device->stuck, true);
+    atomic_store(&device->lost, true);
+    device_log(device, TANDEM_LOG_ERROR,
+               "%s: work has not completed after %llu ms and is not released, "
+               "nor is its memory; the device is lost",
+               device->hardware->info.name,
+               (unsigned long long)device->blocking_timeout_ns / 1000000u);
+    return false;
+}
+
+void stream_release(struct tandem_stream *stream)
+{
+    struct tandem_device *device = stream->device;
+    pthread_mutex_lock(&device->mutex);
+    bool last = --stream->references == 0;
+    pthread_mutex_unlock(&device->mutex);
+    if (!last)
+        return;
+    staging_finish(stream);
+    readback_finish(stream);
+    if (stream->arrival_counters != NULL)
+        buffer_destroy(stream->arrival_counters);
+    stream_kernels_free(stream);
+    clReleaseCommandQueue(stream->queue);
+    handle_free(&stream_handles, stream);
+}
+
+void stream_destroy(struct tandem_stream *stream)
+{
+    bool drained = drain_before_destroy(stream);
+    list_remove(stream);
+    if (drained)
+        stream_release(stream);
+}
+
+/* ---- all streams of a device ---- */
+
+struct tandem_stream *stream_acquire(struct tandem_device *device, uint64_t id)
+{
+    pthread_mutex_lock(&device->mutex);
+    struct tandem_stream *stream = device->streams;
+    while (stream != NULL && stream->id != id)
+        stream = stream->next;
+    if (stream != NULL)
+        stream->references++;
+    pthread_mutex_unlock(&device->mutex);
+    return stream;
+}
+
+/* Acquires the stream with the lowest id above `id`, or returns NULL.  With
+ * it, all streams can be visited without the lock of their list. */
+static struct tandem_stream *stream_acquire_next(struct tandem_device *device,
+                                                 uint64_t id)
+{
+    struct tandem_stream *found = NULL;
+    pthread_mutex_lock(&device->mutex);
+    for (struct tandem_stream *at = device->streams; at != NULL; at = at->next)
+        if (at->id > id && (found == NULL || at->id < found->id))
+            found = at;
+    if (found != NULL)
+        found->references++;
+    pthread_mutex_unlock(&device->mutex);
+    return found;
+}
+
+void streams_trim(struct tandem_device *device)
+{
+    uint64_t id = 0;
+    struct tandem_stream *stream;
+    while ((stream = stream_acquire_next(device, id)) != NULL) {
+        id = stream->id;
+        staging_trim(stream);
+        stream_release(stream);
+    }
+}
+
+enum tandem_status streams_synchronize(struct tandem_device *device,
+                                       uint64_t timeout_ns)
+{
+    enum tandem_status first = TANDEM_OK;
+    char message[512] = "";
+    uint64_t id = 0;
+    struct tandem_stream *stream;
+    while ((stream = stream_acquire_next(device, id)) != NULL) {
+        id = stream->id;
+        enum tandem_status status =
+            stream_synchronize_live(stream, timeout_ns);
+        if (first == TANDEM_OK && status != TANDEM_OK) {
+            first = status;
+            snprintf(message, sizeof(message), "%s", message_get());
+        }
+        stream_release(stream);
+    }
+    return first == TANDEM_OK ? first : last_error_set(first, "%s", message);
+}
