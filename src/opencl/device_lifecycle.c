@@ -51,9 +51,9 @@ static void context_release(struct tandem_device *device)
         }
     }
     if (hardware->opens == 0)
-        parameters_restore(hardware);
+        clblast_overrides_restore(hardware);
     if (open_count == 0)
-        clblast_forget();
+        clblast_clear_cache();
     clReleaseContext(device->context);
     pthread_mutex_unlock(&mutex);
 }
@@ -135,8 +135,8 @@ static bool tuning_value_parse(void *user, const char *key, const char *value)
         return sm90a_self_test_result_parse(
             value, sm90a_self_test_stamp(device->hardware), &device->verdict);
     if (strncmp(key, "clblast.", 8) == 0)
-        return parameters_take(&device->parameters, device->hardware, key + 8,
-                               value);
+        return clblast_overrides_parse(&device->clblast_overrides,
+                                       device->hardware, key + 8, value);
     return true;
 }
 

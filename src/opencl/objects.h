@@ -57,7 +57,7 @@ struct tandem_device {
     struct routes routes; /* GEMM kernel selection */
     enum verdict verdict; /* sm_90a self-test result from the profile */
     bool tries;           /* open key "try": tune runs the sm_90a self-test */
-    struct parameters parameters; /* CLBlast parameters from the profile */
+    struct clblast_overrides clblast_overrides; /* from the profile */
 };
 
 /* The pool's mutex guards the lists of buffers and of entries. */

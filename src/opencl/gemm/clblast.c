@@ -53,21 +53,21 @@ static void product_fill(struct product *out, const struct tandem_gemm *gemm)
     out->c_stride = (size_t)gemm->c.batch_stride;
 }
 
-bool clblast_reads(struct tandem_device *device,
-                   const struct tandem_gemm *gemm)
+bool clblast_supports_alignment(struct tandem_device *device,
+                                const struct tandem_gemm *gemm)
 {
     uint32_t skew = buffer_misalignment(gemm->a.buffer) |
                     buffer_misalignment(gemm->b.buffer) |
                     buffer_misalignment(gemm->c.buffer);
     if (skew == 0)
         return true;
-    clblast_begin(&device->utility);
-    return skew % parameters_alignment(device->hardware) == 0;
+    clblast_init_once(&device->utility);
+    return skew % clblast_operand_alignment(device->hardware) == 0;
 }
 
 /* ---- readiness ---- */
 
-uint64_t clblast_key(const struct tandem_gemm *gemm)
+uint64_t clblast_variant_key(const struct tandem_gemm *gemm)
 {
     return gemm->batch > 1 ? CLBLAST_BATCHED_KEY : CLBLAST_KEY;
 }
@@ -76,7 +76,7 @@ uint64_t clblast_key(const struct tandem_gemm *gemm)
  * locks nothing meanwhile: two threads there free each other's list.  So the
  * first call is one that needs no kernel, by one thread; to be called before
  * any other of CLBlast's. */
-void clblast_begin(cl_command_queue *queue)
+void clblast_init_once(cl_command_queue *queue)
 {
     static atomic_bool filled;
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -98,7 +98,7 @@ static enum tandem_status warm_once(struct tandem_device *device,
                                     size_t n, bool batched)
 {
     int code;
-    clblast_begin(&queue);
+    clblast_init_once(&queue);
     if (batched)
         code = CLBlastSgemmStridedBatched(
             CLBlastLayoutColMajor, CLBlastTransposeNo, CLBlastTransposeNo, n, n,
@@ -147,7 +147,7 @@ enum tandem_status clblast_warm(struct tandem_device *device, bool batched)
     return status;
 }
 
-void clblast_forget(void)
+void clblast_clear_cache(void)
 {
     CLBlastClearCache();
 }
@@ -177,7 +177,7 @@ static enum tandem_status temp_size(struct tandem_stream *stream,
     *out_bytes = entry->temp_bytes;
     if (exact && memcmp(entry->shape, shape, sizeof(shape)) == 0)
         return TANDEM_OK;
-    clblast_begin(&stream->queue);
+    clblast_init_once(&stream->queue);
     int code = CLBlastSGemmTempBufferSize(
         CLBlastLayoutColMajor, p->transpose_a, p->transpose_b, p->m, p->n, p->k,
         p->a_offset, p->a_ld, p->b_offset, p->b_ld, p->c_offset, p->c_ld,
@@ -222,7 +222,7 @@ static enum tandem_status product_batched(struct tandem_stream *stream,
                                           const struct tandem_gemm *gemm,
                                           const struct product *p)
 {
-    clblast_begin(&stream->queue);
+    clblast_init_once(&stream->queue);
     int code = CLBlastSgemmStridedBatched(
         CLBlastLayoutColMajor, p->transpose_a, p->transpose_b, p->m, p->n, p->k,
         p->alpha, p->a, p->a_offset, p->a_ld, p->a_stride,
@@ -239,7 +239,7 @@ static enum tandem_status product_batched(struct tandem_stream *stream,
  * which grows with the root of k (measured for a = 0.7, b = 1). */
 static size_t slab_terms(size_t k)
 {
-    double most = fmax(16 * sqrt((double)k), CLBLAST_SLAB);
+    double most = fmax(16 * sqrt((double)k), CLBLAST_MAX_UNSPLIT_K);
     size_t slabs = (size_t)ceil((double)k / most);
     return (k + slabs - 1) / slabs;
 }
@@ -266,8 +266,8 @@ static enum tandem_status slabs_multiply(struct tandem_stream *stream,
     return status;
 }
 
-enum tandem_status clblast_product(struct tandem_stream *stream,
-                                   const struct tandem_gemm *gemm)
+enum tandem_status clblast_gemm_launch(struct tandem_stream *stream,
+                                       const struct tandem_gemm *gemm)
 {
     struct product product;
     struct tandem_buffer *buffers[3] = {gemm->a.buffer, gemm->b.buffer,
@@ -279,8 +279,8 @@ enum tandem_status clblast_product(struct tandem_stream *stream,
     if (status != TANDEM_OK)
         return status;
     /* CLBlast compiles at a product's first call. */
-    bool cold =
-        kernel_variant_query(stream->device, clblast_key(gemm)) != TANDEM_OK;
+    bool cold = kernel_variant_query(stream->device,
+                                     clblast_variant_key(gemm)) != TANDEM_OK;
     struct thread_state host;
     bool waited;
     int turn = -1;
@@ -296,6 +296,6 @@ enum tandem_status clblast_product(struct tandem_stream *stream,
     for (uint32_t i = 0; i < 3; i++)
         stream_note_use(stream, buffers[i], i == 2);
     if (status == TANDEM_OK && cold)
-        kernel_variant_mark_ready(stream->device, clblast_key(gemm));
+        kernel_variant_mark_ready(stream->device, clblast_variant_key(gemm));
     return status;
 }

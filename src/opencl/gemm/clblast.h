@@ -11,28 +11,28 @@
 
 /* Up to this k CLBlast is called once.  A longer k is cut into slabs, which may
  * be longer than this. */
-#define CLBLAST_SLAB 512
+#define CLBLAST_MAX_UNSPLIT_K 512
 
 /* Before any other call of CLBlast's. */
-void clblast_begin(cl_command_queue *queue);
+void clblast_init_once(cl_command_queue *queue);
 /* Whether the memory of gemm's matrices lies as CLBlast's vectors need it:
  * imported memory may lie anywhere. */
-bool clblast_reads(struct tandem_device *device,
-                   const struct tandem_gemm *gemm);
+bool clblast_supports_alignment(struct tandem_device *device,
+                                const struct tandem_gemm *gemm);
 /* CLBLAST_KEY or CLBLAST_BATCHED_KEY: what CLBlast compiles for gemm. */
-uint64_t clblast_key(const struct tandem_gemm *gemm);
+uint64_t clblast_variant_key(const struct tandem_gemm *gemm);
 /* Enqueues alpha a b + beta c; nothing of gemm is empty, and it is one of
  * product_by_clblast's. */
-enum tandem_status clblast_product(struct tandem_stream *stream,
-                                   const struct tandem_gemm *gemm);
+enum tandem_status clblast_gemm_launch(struct tandem_stream *stream,
+                                       const struct tandem_gemm *gemm);
 /* Runs small products on scratch memory, so that CLBlast has compiled. */
 enum tandem_status clblast_warm(struct tandem_device *device, bool batched);
 /* clblast_self_test.c: some products by both of its kernels, the second one
  * from least_indirect cubed on, compared with the same in double.  FAILED, with
  * a message, where they differ. */
-enum tandem_status clblast_check(struct tandem_device *device, bool batched,
-                                 uint32_t least_indirect);
+enum tandem_status clblast_self_test_run(struct tandem_device *device,
+                                         bool batched, uint32_t least_indirect);
 /* Empties CLBlast's cache.  With no device open. */
-void clblast_forget(void);
+void clblast_clear_cache(void);
 
 #endif

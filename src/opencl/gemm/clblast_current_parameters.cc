@@ -7,9 +7,9 @@
 #include <string>
 #include <unordered_map>
 
-extern "C" bool clblast_parameters(cl_device_id device, const char *kernel,
-                                   uint32_t count, const char *const *names,
-                                   uint32_t *out_values)
+extern "C" bool clblast_params_query(cl_device_id device, const char *kernel,
+                                     uint32_t count, const char *const *names,
+                                     uint32_t *out_values)
 {
     try {
         std::unordered_map<std::string, size_t> found;

@@ -10,76 +10,79 @@
 #include "opencl/gemm/clblast.h"
 #include "opencl/device/device.h"
 
-#define MOST_DEVICES 32u
+#define MAX_DEVICES 32u
 
-enum proof_bit { PROVED_SINGLE = 1, PROVED_BATCHED = 2 };
+enum self_test_bit { SELF_TESTED_SINGLE = 1, SELF_TESTED_BATCHED = 2 };
 
 /* One piece of hardware's. */
-struct applied {
+struct device_overrides {
     cl_device_id id;
-    uint32_t changed; /* bits of families that are not CLBlast's own */
-    struct parameter_set own[FAMILIES], present[FAMILIES];
-    uint32_t proved; /* enum proof_bit */
-    bool bad;        /* they were wrong: never again */
-    uint32_t alignment; /* parameters_alignment's; 0: not known */
+    uint32_t changed; /* bit i is set if kernel i has overrides */
+    struct clblast_params defaults[CLBLAST_KERNEL_COUNT];
+    struct clblast_params current[CLBLAST_KERNEL_COUNT];
+    uint32_t self_tested; /* enum self_test_bit */
+    bool failed;          /* they were wrong: never again */
+    uint32_t alignment;   /* clblast_operand_alignment's; 0: not known */
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct applied all[MOST_DEVICES];
+static struct device_overrides devices[MAX_DEVICES];
 
 /* The mutex is held; NULL where there is no room. */
-static struct applied *applied_of(cl_device_id id)
+static struct device_overrides *device_overrides_get(cl_device_id id)
 {
-    for (uint32_t i = 0; i < MOST_DEVICES; i++) {
-        if (all[i].id == NULL)
-            all[i].id = id;
-        if (all[i].id == id)
-            return &all[i];
+    for (uint32_t i = 0; i < MAX_DEVICES; i++) {
+        if (devices[i].id == NULL)
+            devices[i].id = id;
+        if (devices[i].id == id)
+            return &devices[i];
     }
     return NULL;
 }
 
 /* ---- the profile's ---- */
 
-struct family_limits parameters_limits(const struct platform_device *hardware)
+struct clblast_device_limits
+clblast_device_limits_get(const struct platform_device *hardware)
 {
-    return (struct family_limits){hardware->info.max_work_group_size,
-                                  hardware->info.local_memory_bytes};
+    return (struct clblast_device_limits){hardware->info.max_work_group_size,
+                                          hardware->info.local_memory_bytes};
 }
 
-bool parameters_take(struct parameters *parameters,
-                     const struct platform_device *hardware, const char *key,
-                     const char *value)
+bool clblast_overrides_parse(struct clblast_overrides *overrides,
+                             const struct platform_device *hardware,
+                             const char *key, const char *value)
 {
-    enum family_id id = family_find(key);
-    struct family_limits limits = parameters_limits(hardware);
-    struct parameter_set set;
-    if (id == FAMILIES)
+    enum clblast_kernel_id id = clblast_kernel_find(key);
+    struct clblast_device_limits limits = clblast_device_limits_get(hardware);
+    struct clblast_params set;
+    if (id == CLBLAST_KERNEL_COUNT)
         return true;
-    if (!family_read(id, value, &set) || !family_valid(id, &set, &limits))
+    if (!clblast_params_parse(id, value, &set) ||
+        !clblast_params_valid(id, &set, &limits))
         return false;
-    parameters->sets[id] = set;
-    parameters->given |= 1u << id;
+    overrides->sets[id] = set;
+    overrides->given |= 1u << id;
     return true;
 }
 
 /* ---- CLBlast's ---- */
 
-static void names_fill(enum family_id id, const char *names[])
+static void param_names_fill(enum clblast_kernel_id id, const char *names[])
 {
-    for (uint32_t i = 0; i < families[id].count; i++)
-        names[i] = families[id].parameters[i].name;
+    for (uint32_t i = 0; i < clblast_kernels[id].count; i++)
+        names[i] = clblast_kernels[id].params[i].name;
 }
 
-bool parameters_current(cl_device_id device, enum family_id id,
-                        struct parameter_set *out)
+bool clblast_params_get(cl_device_id device, enum clblast_kernel_id id,
+                        struct clblast_params *out)
 {
 #ifdef TANDEM_CLBLAST_PARAMETERS
-    const char *names[FAMILY_PARAMETERS];
+    const char *names[CLBLAST_MAX_PARAMS];
     memset(out, 0, sizeof(*out));
-    names_fill(id, names);
-    return clblast_parameters(device, families[id].name, families[id].count,
-                              names, out->values);
+    param_names_fill(id, names);
+    return clblast_params_query(device, clblast_kernels[id].name,
+                                clblast_kernels[id].count, names, out->values);
 #else
     (void)device;
     (void)id;
@@ -88,128 +91,132 @@ bool parameters_current(cl_device_id device, enum family_id id,
 #endif
 }
 
-int parameters_set(cl_device_id device, enum family_id id,
-                   const struct parameter_set *set)
+int clblast_params_set(cl_device_id device, enum clblast_kernel_id id,
+                       const struct clblast_params *set)
 {
-    const char *names[FAMILY_PARAMETERS];
-    size_t values[FAMILY_PARAMETERS];
-    names_fill(id, names);
-    for (uint32_t i = 0; i < families[id].count; i++)
+    const char *names[CLBLAST_MAX_PARAMS];
+    size_t values[CLBLAST_MAX_PARAMS];
+    param_names_fill(id, names);
+    for (uint32_t i = 0; i < clblast_kernels[id].count; i++)
         values[i] = set->values[i];
-    return CLBlastOverrideParameters(device, families[id].name,
+    return CLBlastOverrideParameters(device, clblast_kernels[id].name,
                                      CLBlastPrecisionSingle,
-                                     families[id].count, names, values);
+                                     clblast_kernels[id].count, names, values);
 }
 
 /* ---- giving and taking back ---- */
 
 /* The mutex is held. */
-static bool applied_change(struct applied *applied, enum family_id id,
-                           const struct parameter_set *set)
+static bool device_overrides_set(struct device_overrides *state,
+                                 enum clblast_kernel_id id,
+                                 const struct clblast_params *set)
 {
     uint32_t bit = 1u << id;
-    if ((applied->changed & bit) == 0 &&
-        !parameters_current(applied->id, id, &applied->own[id]))
+    if ((state->changed & bit) == 0 &&
+        !clblast_params_get(state->id, id, &state->defaults[id]))
         return false;
-    if ((applied->changed & bit) != 0 &&
-        family_same(id, set, &applied->present[id]))
+    if ((state->changed & bit) != 0 &&
+        clblast_params_equal(id, set, &state->current[id]))
         return true;
-    if (parameters_set(applied->id, id, set) != CLBlastSuccess)
+    if (clblast_params_set(state->id, id, set) != CLBlastSuccess)
         return false;
-    applied->changed |= bit;
-    applied->present[id] = *set;
-    applied->proved = 0;
-    applied->alignment = 0;
+    state->changed |= bit;
+    state->current[id] = *set;
+    state->self_tested = 0;
+    state->alignment = 0;
     return true;
 }
 
 /* The mutex is held. */
-static void applied_undo(struct applied *applied)
+static void device_overrides_restore(struct device_overrides *state)
 {
-    for (uint32_t i = 0; i < FAMILIES; i++)
-        if ((applied->changed >> i & 1u) != 0)
-            parameters_set(applied->id, (enum family_id)i, &applied->own[i]);
-    applied->changed = 0;
-    applied->proved = 0;
-    applied->alignment = 0;
+    for (uint32_t i = 0; i < CLBLAST_KERNEL_COUNT; i++)
+        if ((state->changed >> i & 1u) != 0)
+            clblast_params_set(state->id, (enum clblast_kernel_id)i,
+                               &state->defaults[i]);
+    state->changed = 0;
+    state->self_tested = 0;
+    state->alignment = 0;
 }
 
 void clblast_overrides_apply(struct tandem_device *device)
 {
-    const struct parameters *parameters = &device->parameters;
+    const struct clblast_overrides *overrides = &device->clblast_overrides;
     bool whole = true;
-    if (parameters->given == 0)
+    if (overrides->given == 0)
         return;
-    clblast_begin(&device->utility);
+    clblast_init_once(&device->utility);
     pthread_mutex_lock(&mutex);
-    struct applied *applied = applied_of(device->hardware->id);
-    bool bad = applied != NULL && applied->bad;
-    for (uint32_t i = 0; i < FAMILIES && applied != NULL && !bad; i++)
-        if ((parameters->given >> i & 1u) != 0)
-            whole &= applied_change(applied, (enum family_id)i,
-                                    &parameters->sets[i]);
+    struct device_overrides *state = device_overrides_get(device->hardware->id);
+    bool failed = state != NULL && state->failed;
+    for (uint32_t i = 0; i < CLBLAST_KERNEL_COUNT && state != NULL && !failed;
+         i++)
+        if ((overrides->given >> i & 1u) != 0)
+            whole &= device_overrides_set(state, (enum clblast_kernel_id)i,
+                                          &overrides->sets[i]);
     pthread_mutex_unlock(&mutex);
-    if (applied == NULL || !whole)
+    if (state == NULL || !whole)
         device_log(device, TANDEM_LOG_WARNING,
                    "%s: CLBlast does not take parameters of the profile",
                    device->hardware->info.name);
 }
 
-void parameters_restore(const struct platform_device *hardware)
+void clblast_overrides_restore(const struct platform_device *hardware)
 {
     pthread_mutex_lock(&mutex);
-    for (uint32_t i = 0; i < MOST_DEVICES; i++)
-        if (all[i].id == hardware->id && all[i].changed != 0)
-            applied_undo(&all[i]);
+    for (uint32_t i = 0; i < MAX_DEVICES; i++)
+        if (devices[i].id == hardware->id && devices[i].changed != 0)
+            device_overrides_restore(&devices[i]);
     pthread_mutex_unlock(&mutex);
 }
 
 /* ---- alignment ---- */
 
 /* Of the longest vector of any device. */
-#define MOST_ALIGNMENT 64u
+#define MAX_ALIGNMENT_BYTES 64u
 
 /* The value of one parameter; false where CLBlast does not say. */
-static bool value_current(cl_device_id device, enum family_id id,
-                          const char *name, uint32_t *out)
+static bool param_get(cl_device_id device, enum clblast_kernel_id id,
+                      const char *name, uint32_t *out)
 {
-    struct parameter_set set;
-    if (!parameters_current(device, id, &set))
+    struct clblast_params set;
+    if (!clblast_params_get(device, id, &set))
         return false;
-    for (uint32_t i = 0; i < families[id].count; i++)
-        if (strcmp(families[id].parameters[i].name, name) == 0)
+    for (uint32_t i = 0; i < clblast_kernels[id].count; i++)
+        if (strcmp(clblast_kernels[id].params[i].name, name) == 0)
             *out = set.values[i];
     return true;
 }
 
-static uint32_t alignment_of(cl_device_id device)
+static uint32_t operand_alignment(cl_device_id device)
 {
     static const struct {
-        enum family_id id;
+        enum clblast_kernel_id id;
         const char *name; /* of the length of a vector, in floats */
-    } lengths[] = {{FAMILY_XGEMM, "VWM"},    {FAMILY_XGEMM, "VWN"},
-                   {FAMILY_DIRECT, "VWMD"},  {FAMILY_DIRECT, "VWND"},
-                   {FAMILY_COPY, "COPY_VW"}, {FAMILY_TRANSPOSE, "TRA_WPT"}};
+    } lengths[] = {
+        {CLBLAST_XGEMM, "VWM"},         {CLBLAST_XGEMM, "VWN"},
+        {CLBLAST_XGEMM_DIRECT, "VWMD"}, {CLBLAST_XGEMM_DIRECT, "VWND"},
+        {CLBLAST_COPY, "COPY_VW"},      {CLBLAST_TRANSPOSE, "TRA_WPT"}};
     uint32_t most = 1, length = 1;
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-        if (!value_current(device, lengths[i].id, lengths[i].name, &length))
-            return MOST_ALIGNMENT;
+        if (!param_get(device, lengths[i].id, lengths[i].name, &length))
+            return MAX_ALIGNMENT_BYTES;
         most = length > most ? length : most;
     }
-    return most < MOST_ALIGNMENT / sizeof(float)
+    return most < MAX_ALIGNMENT_BYTES / sizeof(float)
                ? most * (uint32_t)sizeof(float)
-               : MOST_ALIGNMENT;
+               : MAX_ALIGNMENT_BYTES;
 }
 
-uint32_t parameters_alignment(const struct platform_device *hardware)
+uint32_t clblast_operand_alignment(const struct platform_device *hardware)
 {
-    uint32_t alignment = MOST_ALIGNMENT;
+    uint32_t alignment = MAX_ALIGNMENT_BYTES;
     pthread_mutex_lock(&mutex);
-    struct applied *applied = applied_of(hardware->id);
-    if (applied != NULL) {
-        if (applied->alignment == 0)
-            applied->alignment = alignment_of(hardware->id);
-        alignment = applied->alignment;
+    struct device_overrides *state = device_overrides_get(hardware->id);
+    if (state != NULL) {
+        if (state->alignment == 0)
+            state->alignment = operand_alignment(hardware->id);
+        alignment = state->alignment;
     }
     pthread_mutex_unlock(&mutex);
     return alignment;
@@ -219,29 +226,30 @@ uint32_t parameters_alignment(const struct platform_device *hardware)
 
 void clblast_overrides_self_test(struct tandem_device *device, bool batched)
 {
-    uint32_t bit = batched ? PROVED_BATCHED : PROVED_SINGLE;
+    uint32_t bit = batched ? SELF_TESTED_BATCHED : SELF_TESTED_SINGLE;
     pthread_mutex_lock(&mutex);
-    struct applied *applied = applied_of(device->hardware->id);
-    bool proved = applied == NULL || applied->changed == 0 ||
-                  (applied->proved & bit) != 0;
-    struct parameter_set routine = {{0}};
-    if (!proved)
-        parameters_current(device->hardware->id, FAMILY_ROUTINE, &routine);
+    struct device_overrides *state = device_overrides_get(device->hardware->id);
+    bool self_tested =
+        state == NULL || state->changed == 0 || (state->self_tested & bit) != 0;
+    struct clblast_params routine = {{0}};
+    if (!self_tested)
+        clblast_params_get(device->hardware->id, CLBLAST_GEMM_ROUTINE,
+                           &routine);
     pthread_mutex_unlock(&mutex);
-    if (proved)
+    if (self_tested)
         return;
     enum tandem_status status =
-        clblast_check(device, batched, routine.values[0]);
+        clblast_self_test_run(device, batched, routine.values[0]);
     /* No word about the parameters. */
     if (status == TANDEM_DEVICE_LOST || status == TANDEM_OUT_OF_MEMORY)
         return;
     pthread_mutex_lock(&mutex);
-    bool drop = status != TANDEM_OK && applied->changed != 0;
+    bool drop = status != TANDEM_OK && state->changed != 0;
     if (drop) {
-        applied_undo(applied);
-        applied->bad = true;
+        device_overrides_restore(state);
+        state->failed = true;
     }
-    applied->proved |= bit;
+    state->self_tested |= bit;
     pthread_mutex_unlock(&mutex);
     if (drop)
         device_log(device, TANDEM_LOG_WARNING,

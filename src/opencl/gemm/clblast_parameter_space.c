@@ -8,19 +8,20 @@
 /* ---- what must hold ---- */
 
 /* Where b divides a. */
-static bool multiple(uint64_t a, uint64_t b)
+static bool is_multiple(uint64_t a, uint64_t b)
 {
     return b != 0 && a % b == 0;
 }
 
 /* Where b c / d is whole and divides a. */
-static bool multiple_share(uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+static bool is_multiple_of_quotient(uint64_t a, uint64_t b, uint64_t c,
+                                    uint64_t d)
 {
-    return multiple(b * c, d) && multiple(a, b * c / d);
+    return is_multiple(b * c, d) && is_multiple(a, b * c / d);
 }
 
-static bool holds(const struct family_limits *limits, uint64_t group,
-                  uint64_t floats)
+static bool device_supports(const struct clblast_device_limits *limits,
+                            uint64_t group, uint64_t floats)
 {
     /* Drivers may want a few bytes for themselves. */
     return group <= limits->group &&
@@ -30,62 +31,67 @@ static bool holds(const struct family_limits *limits, uint64_t group,
 enum { GEMMK, KREG, KWG, KWI, MDIMA, MDIMC, MWG, NDIMB, NDIMC, NWG, SA, SB,
        STRM, STRN, VWM, VWN };
 
-static bool xgemm_fits(const uint32_t *v, const struct family_limits *limits)
+static bool xgemm_fits(const uint32_t *v,
+                       const struct clblast_device_limits *limits)
 {
     /* More sums than this in a work-item do not stay in registers. */
     const uint64_t most_sums = 128;
-    return multiple(v[KWG], v[KWI]) && multiple(v[MWG], v[MDIMC] * v[VWM]) &&
-           multiple(v[NWG], v[NDIMC] * v[VWN]) &&
-           multiple(v[MWG], v[MDIMA] * v[VWM]) &&
-           multiple(v[NWG], v[NDIMB] * v[VWN]) &&
-           multiple_share(v[KWG], v[MDIMC], v[NDIMC], v[MDIMA]) &&
-           multiple_share(v[KWG], v[MDIMC], v[NDIMC], v[NDIMB]) &&
+    return is_multiple(v[KWG], v[KWI]) &&
+           is_multiple(v[MWG], v[MDIMC] * v[VWM]) &&
+           is_multiple(v[NWG], v[NDIMC] * v[VWN]) &&
+           is_multiple(v[MWG], v[MDIMA] * v[VWM]) &&
+           is_multiple(v[NWG], v[NDIMB] * v[VWN]) &&
+           is_multiple_of_quotient(v[KWG], v[MDIMC], v[NDIMC], v[MDIMA]) &&
+           is_multiple_of_quotient(v[KWG], v[MDIMC], v[NDIMC], v[NDIMB]) &&
            v[MWG] * v[NWG] <= most_sums * v[MDIMC] * v[NDIMC] &&
-           holds(limits, v[MDIMC] * v[NDIMC],
-                 v[KWG] * (v[SA] * v[MWG] + v[SB] * v[NWG]));
+           device_supports(limits, v[MDIMC] * v[NDIMC],
+                           v[KWG] * (v[SA] * v[MWG] + v[SB] * v[NWG]));
 }
 
 enum { KWID, MDIMAD, MDIMCD, NDIMBD, NDIMCD, PADA, PADB, VWMD, VWND, WGD };
 
-static bool direct_fits(const uint32_t *v, const struct family_limits *limits)
+static bool direct_fits(const uint32_t *v,
+                        const struct clblast_device_limits *limits)
 {
-    return multiple(v[WGD], v[KWID]) &&
-           multiple(v[WGD], v[MDIMCD] * v[VWMD]) &&
-           multiple(v[WGD], v[NDIMCD] * v[VWND]) &&
-           multiple(v[WGD], v[MDIMAD] * v[VWMD]) &&
-           multiple(v[WGD], v[NDIMBD] * v[VWND]) &&
-           multiple_share(v[WGD], v[MDIMCD], v[NDIMCD], v[MDIMAD]) &&
-           multiple_share(v[WGD], v[MDIMCD], v[NDIMCD], v[NDIMBD]) &&
-           holds(limits, v[MDIMCD] * v[NDIMCD],
-                 v[WGD] * (2 * v[WGD] + v[PADA] + v[PADB]));
+    return is_multiple(v[WGD], v[KWID]) &&
+           is_multiple(v[WGD], v[MDIMCD] * v[VWMD]) &&
+           is_multiple(v[WGD], v[NDIMCD] * v[VWND]) &&
+           is_multiple(v[WGD], v[MDIMAD] * v[VWMD]) &&
+           is_multiple(v[WGD], v[NDIMBD] * v[VWND]) &&
+           is_multiple_of_quotient(v[WGD], v[MDIMCD], v[NDIMCD], v[MDIMAD]) &&
+           is_multiple_of_quotient(v[WGD], v[MDIMCD], v[NDIMCD], v[NDIMBD]) &&
+           device_supports(limits, v[MDIMCD] * v[NDIMCD],
+                           v[WGD] * (2 * v[WGD] + v[PADA] + v[PADB]));
 }
 
-static bool plane_fits(const uint32_t *v, const struct family_limits *limits)
+static bool copy_fits(const uint32_t *v,
+                      const struct clblast_device_limits *limits)
 {
-    return holds(limits, v[0] * v[1], 0);
+    return device_supports(limits, v[0] * v[1], 0);
 }
 
 enum { TRA_DIM, TRA_PAD, TRA_SHUFFLE, TRA_WPT };
 
 static bool transpose_fits(const uint32_t *v,
-                           const struct family_limits *limits)
+                           const struct clblast_device_limits *limits)
 {
-    return holds(limits, v[TRA_DIM] * v[TRA_DIM],
-                 (uint64_t)v[TRA_WPT] * v[TRA_WPT] * v[TRA_DIM] *
-                     (v[TRA_DIM] + v[TRA_PAD]));
+    return device_supports(limits, v[TRA_DIM] * v[TRA_DIM],
+                           (uint64_t)v[TRA_WPT] * v[TRA_WPT] * v[TRA_DIM] *
+                               (v[TRA_DIM] + v[TRA_PAD]));
 }
 
 enum { PADTRA_PAD, PADTRA_TILE, PADTRA_WPT };
 
 static bool padtranspose_fits(const uint32_t *v,
-                              const struct family_limits *limits)
+                              const struct clblast_device_limits *limits)
 {
     uint64_t side = v[PADTRA_WPT] * v[PADTRA_TILE];
-    return holds(limits, v[PADTRA_TILE] * v[PADTRA_TILE],
-                 side * (side + v[PADTRA_PAD]));
+    return device_supports(limits, v[PADTRA_TILE] * v[PADTRA_TILE],
+                           side * (side + v[PADTRA_PAD]));
 }
 
-static bool any_fits(const uint32_t *v, const struct family_limits *limits)
+static bool any_fits(const uint32_t *v,
+                     const struct clblast_device_limits *limits)
 {
     (void)v;
     (void)limits;
@@ -94,114 +100,116 @@ static bool any_fits(const uint32_t *v, const struct family_limits *limits)
 
 /* ---- the spaces ---- */
 
-const struct family families[FAMILIES] = {
-    [FAMILY_XGEMM] = {"Xgemm",
-                      16,
-                      {{"GEMMK", 1, {0}},
-                       {"KREG", 1, {1}},
-                       {"KWG", 2, {16, 32}},
-                       {"KWI", 2, {2, 8}},
-                       {"MDIMA", 3, {8, 16, 32}},
-                       {"MDIMC", 3, {8, 16, 32}},
-                       {"MWG", 4, {16, 32, 64, 128}},
-                       {"NDIMB", 3, {8, 16, 32}},
-                       {"NDIMC", 3, {8, 16, 32}},
-                       {"NWG", 4, {16, 32, 64, 128}},
-                       {"SA", 2, {0, 1}},
-                       {"SB", 2, {0, 1}},
-                       {"STRM", 2, {0, 1}},
-                       {"STRN", 2, {0, 1}},
-                       {"VWM", 4, {1, 2, 4, 8}},
-                       {"VWN", 4, {1, 2, 4, 8}}},
-                      xgemm_fits},
-    [FAMILY_DIRECT] = {"XgemmDirect",
-                       10,
-                       {{"KWID", 3, {2, 8, 16}},
-                        {"MDIMAD", 3, {8, 16, 32}},
-                        {"MDIMCD", 3, {8, 16, 32}},
-                        {"NDIMBD", 3, {8, 16, 32}},
-                        {"NDIMCD", 3, {8, 16, 32}},
-                        {"PADA", 2, {0, 1}},
-                        {"PADB", 2, {0, 1}},
-                        {"VWMD", 4, {1, 2, 4, 8}},
-                        {"VWND", 4, {1, 2, 4, 8}},
-                        {"WGD", 4, {8, 16, 32, 64}}},
-                       direct_fits},
-    [FAMILY_ROUTINE] = {"GemmRoutine",
-                        1,
-                        {{"XGEMM_MIN_INDIRECT_SIZE", 0, {0, 2048}}},
-                        any_fits},
-    [FAMILY_COPY] = {"Copy",
+const struct clblast_kernel clblast_kernels[CLBLAST_KERNEL_COUNT] = {
+    [CLBLAST_XGEMM] = {"Xgemm",
+                       16,
+                       {{"GEMMK", 1, {0}},
+                        {"KREG", 1, {1}},
+                        {"KWG", 2, {16, 32}},
+                        {"KWI", 2, {2, 8}},
+                        {"MDIMA", 3, {8, 16, 32}},
+                        {"MDIMC", 3, {8, 16, 32}},
+                        {"MWG", 4, {16, 32, 64, 128}},
+                        {"NDIMB", 3, {8, 16, 32}},
+                        {"NDIMC", 3, {8, 16, 32}},
+                        {"NWG", 4, {16, 32, 64, 128}},
+                        {"SA", 2, {0, 1}},
+                        {"SB", 2, {0, 1}},
+                        {"STRM", 2, {0, 1}},
+                        {"STRN", 2, {0, 1}},
+                        {"VWM", 4, {1, 2, 4, 8}},
+                        {"VWN", 4, {1, 2, 4, 8}}},
+                       xgemm_fits},
+    [CLBLAST_XGEMM_DIRECT] = {"XgemmDirect",
+                              10,
+                              {{"KWID", 3, {2, 8, 16}},
+                               {"MDIMAD", 3, {8, 16, 32}},
+                               {"MDIMCD", 3, {8, 16, 32}},
+                               {"NDIMBD", 3, {8, 16, 32}},
+                               {"NDIMCD", 3, {8, 16, 32}},
+                               {"PADA", 2, {0, 1}},
+                               {"PADB", 2, {0, 1}},
+                               {"VWMD", 4, {1, 2, 4, 8}},
+                               {"VWND", 4, {1, 2, 4, 8}},
+                               {"WGD", 4, {8, 16, 32, 64}}},
+                              direct_fits},
+    [CLBLAST_GEMM_ROUTINE] = {"GemmRoutine",
+                              1,
+                              {{"XGEMM_MIN_INDIRECT_SIZE", 0, {0, 2048}}},
+                              any_fits},
+    [CLBLAST_COPY] = {"Copy",
+                      4,
+                      {{"COPY_DIMX", 3, {8, 16, 32}},
+                       {"COPY_DIMY", 3, {8, 16, 32}},
+                       {"COPY_VW", 4, {1, 2, 4, 8}},
+                       {"COPY_WPT", 4, {1, 2, 4, 8}}},
+                      copy_fits},
+    [CLBLAST_PAD] = {"Pad",
                      4,
-                     {{"COPY_DIMX", 3, {8, 16, 32}},
-                      {"COPY_DIMY", 3, {8, 16, 32}},
-                      {"COPY_VW", 4, {1, 2, 4, 8}},
-                      {"COPY_WPT", 4, {1, 2, 4, 8}}},
-                     plane_fits},
-    [FAMILY_PAD] = {"Pad",
-                    4,
-                    {{"PAD_DIMX", 3, {8, 16, 32}},
-                     {"PAD_DIMY", 3, {8, 16, 32}},
-                     {"PAD_WPTX", 3, {1, 2, 4}},
-                     {"PAD_WPTY", 3, {1, 2, 4}}},
-                    plane_fits},
-    [FAMILY_TRANSPOSE] = {"Transpose",
-                          4,
-                          {{"TRA_DIM", 5, {4, 8, 16, 32, 64}},
-                           {"TRA_PAD", 2, {0, 1}},
-                           {"TRA_SHUFFLE", 2, {0, 1}},
-                           {"TRA_WPT", 5, {1, 2, 4, 8, 16}}},
-                          transpose_fits},
-    [FAMILY_PADTRANSPOSE] = {"Padtranspose",
-                             3,
-                             {{"PADTRA_PAD", 2, {0, 1}},
-                              {"PADTRA_TILE", 4, {8, 16, 32, 64}},
-                              {"PADTRA_WPT", 5, {1, 2, 4, 8, 16}}},
-                             padtranspose_fits},
+                     {{"PAD_DIMX", 3, {8, 16, 32}},
+                      {"PAD_DIMY", 3, {8, 16, 32}},
+                      {"PAD_WPTX", 3, {1, 2, 4}},
+                      {"PAD_WPTY", 3, {1, 2, 4}}},
+                     copy_fits},
+    [CLBLAST_TRANSPOSE] = {"Transpose",
+                           4,
+                           {{"TRA_DIM", 5, {4, 8, 16, 32, 64}},
+                            {"TRA_PAD", 2, {0, 1}},
+                            {"TRA_SHUFFLE", 2, {0, 1}},
+                            {"TRA_WPT", 5, {1, 2, 4, 8, 16}}},
+                           transpose_fits},
+    [CLBLAST_PADTRANSPOSE] = {"Padtranspose",
+                              3,
+                              {{"PADTRA_PAD", 2, {0, 1}},
+                               {"PADTRA_TILE", 4, {8, 16, 32, 64}},
+                               {"PADTRA_WPT", 5, {1, 2, 4, 8, 16}}},
+                              padtranspose_fits},
 };
 
-enum family_id family_find(const char *name)
+enum clblast_kernel_id clblast_kernel_find(const char *name)
 {
     uint32_t id = 0;
-    while (id < FAMILIES && strcmp(families[id].name, name) != 0)
+    while (id < CLBLAST_KERNEL_COUNT &&
+           strcmp(clblast_kernels[id].name, name) != 0)
         id++;
-    return (enum family_id)id;
+    return (enum clblast_kernel_id)id;
 }
 
-static bool value_allowed(const struct parameter *parameter, uint32_t value)
+static bool is_value_allowed(const struct clblast_param *param, uint32_t value)
 {
-    if (parameter->count == 0)
-        return value >= parameter->values[0] && value <= parameter->values[1];
-    for (uint32_t i = 0; i < parameter->count; i++)
-        if (parameter->values[i] == value)
+    if (param->count == 0)
+        return value >= param->values[0] && value <= param->values[1];
+    for (uint32_t i = 0; i < param->count; i++)
+        if (param->values[i] == value)
             return true;
     return false;
 }
 
-bool family_valid(enum family_id id, const struct parameter_set *set,
-                  const struct family_limits *limits)
+bool clblast_params_valid(enum clblast_kernel_id id,
+                          const struct clblast_params *set,
+                          const struct clblast_device_limits *limits)
 {
-    const struct family *family = &families[id];
-    for (uint32_t i = 0; i < family->count; i++)
-        if (!value_allowed(&family->parameters[i], set->values[i]))
+    const struct clblast_kernel *kernel = &clblast_kernels[id];
+    for (uint32_t i = 0; i < kernel->count; i++)
+        if (!is_value_allowed(&kernel->params[i], set->values[i]))
             return false;
-    return family->fits(set->values, limits);
+    return kernel->fits(set->values, limits);
 }
 
 /* ---- text ---- */
 
 /* One "NAME=1" and the spaces after it. */
-static bool value_read(const struct family *family, const char **text,
-                       uint32_t *out_index, uint32_t *out_value)
+static bool param_parse(const struct clblast_kernel *kernel, const char **text,
+                        uint32_t *out_index, uint32_t *out_value)
 {
     size_t length = strcspn(*text, "=");
     uint32_t index = 0, value = 0;
-    while (index < family->count &&
-           (strlen(family->parameters[index].name) != length ||
-            strncmp(family->parameters[index].name, *text, length) != 0))
+    while (index < kernel->count &&
+           (strlen(kernel->params[index].name) != length ||
+            strncmp(kernel->params[index].name, *text, length) != 0))
         index++;
     const char *at = *text + length;
-    if (index == family->count || *at++ != '=' || *at < '0' || *at > '9')
+    if (index == kernel->count || *at++ != '=' || *at < '0' || *at > '9')
         return false;
     for (; *at >= '0' && *at <= '9'; at++) {
         value = value * 10 + (uint32_t)(*at - '0');
@@ -218,38 +226,41 @@ static bool value_read(const struct family *family, const char **text,
     return true;
 }
 
-bool family_read(enum family_id id, const char *text,
-                 struct parameter_set *out)
+bool clblast_params_parse(enum clblast_kernel_id id, const char *text,
+                          struct clblast_params *out)
 {
-    const struct family *family = &families[id];
+    const struct clblast_kernel *kernel = &clblast_kernels[id];
     uint32_t seen = 0;
     memset(out, 0, sizeof(*out));
     while (*text != '\0') {
         uint32_t index, value;
-        if (!value_read(family, &text, &index, &value) ||
+        if (!param_parse(kernel, &text, &index, &value) ||
             (seen >> index & 1u) != 0)
             return false;
         seen |= 1u << index;
         out->values[index] = value;
     }
-    return seen == (1u << family->count) - 1;
+    return seen == (1u << kernel->count) - 1;
 }
 
-void family_write(enum family_id id, const struct parameter_set *set,
-                  char out_text[FAMILY_TEXT_BYTES])
+void clblast_params_format(enum clblast_kernel_id id,
+                           const struct clblast_params *set,
+                           char out_text[CLBLAST_PARAMS_TEXT_BYTES])
 {
-    const struct family *family = &families[id];
+    const struct clblast_kernel *kernel = &clblast_kernels[id];
     size_t used = 0;
     out_text[0] = '\0';
-    for (uint32_t i = 0; i < family->count && used < FAMILY_TEXT_BYTES; i++)
-        used += (size_t)snprintf(out_text + used, FAMILY_TEXT_BYTES - used,
-                                 "%s%s=%u", i > 0 ? " " : "",
-                                 family->parameters[i].name, set->values[i]);
+    for (uint32_t i = 0; i < kernel->count && used < CLBLAST_PARAMS_TEXT_BYTES;
+         i++)
+        used += (size_t)snprintf(
+            out_text + used, CLBLAST_PARAMS_TEXT_BYTES - used, "%s%s=%u",
+            i > 0 ? " " : "", kernel->params[i].name, set->values[i]);
 }
 
-bool family_same(enum family_id id, const struct parameter_set *a,
-                 const struct parameter_set *b)
+bool clblast_params_equal(enum clblast_kernel_id id,
+                          const struct clblast_params *a,
+                          const struct clblast_params *b)
 {
     return memcmp(a->values, b->values,
-                  families[id].count * sizeof(a->values[0])) == 0;
+                  clblast_kernels[id].count * sizeof(a->values[0])) == 0;
 }

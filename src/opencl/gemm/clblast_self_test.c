@@ -146,13 +146,13 @@ static enum tandem_status check_one(struct tandem_device *device, bool batched,
     return status;
 }
 
-enum tandem_status clblast_check(struct tandem_device *device, bool batched,
-                                 uint32_t least_indirect)
+enum tandem_status clblast_self_test_run(struct tandem_device *device,
+                                         bool batched, uint32_t least_indirect)
 {
     uint32_t side =
         least_indirect < LARGEST_SIDE ? least_indirect : LARGEST_SIDE;
     enum tandem_status status = TANDEM_OK;
-    clblast_begin(&device->utility);
+    clblast_init_once(&device->utility);
     if (least_indirect > 16)
         status = check_one(device, batched, 10);
     return status == TANDEM_OK

@@ -44,7 +44,7 @@ static bool route_find(struct route *out, struct tandem_device *device,
         return true;
     if (!product_by_clblast(gemm))
         return false;
-    if (clblast_reads(device, gemm))
+    if (clblast_supports_alignment(device, gemm))
         return true;
     route_tiles(&device->routes, gemm, out);
     return !out->clblast;
@@ -97,7 +97,7 @@ static enum tandem_status way_prepare(struct tandem_device *device,
 {
     enum tandem_status status = TANDEM_OK;
     if (way->clblast)
-        status = kernel_variant_prepare(device, clblast_key(gemm));
+        status = kernel_variant_prepare(device, clblast_variant_key(gemm));
     for (uint32_t i = 0; i < way->plan.steps && status == TANDEM_OK; i++)
         if (key_compiles(way->plan.step[i].key))
             status = kernel_variant_prepare(device, way->plan.step[i].key);
@@ -122,7 +122,7 @@ static enum tandem_status way_ready(struct tandem_device *device,
 {
     enum tandem_status status = TANDEM_OK;
     if (way->clblast)
-        status = kernel_variant_query(device, clblast_key(gemm));
+        status = kernel_variant_query(device, clblast_variant_key(gemm));
     for (uint32_t i = 0; i < way->plan.steps && status == TANDEM_OK; i++)
         if (key_compiles(way->plan.step[i].key))
             status = kernel_variant_query(device, way->plan.step[i].key);
@@ -246,7 +246,7 @@ enum tandem_status gemm_launch(struct tandem_stream *stream,
         return status;
     status = way_kernels(stream, gemm, &way);
     if (status == TANDEM_OK && way.clblast)
-        status = clblast_product(stream, gemm);
+        status = clblast_gemm_launch(stream, gemm);
     if (status != TANDEM_OK || way.plan.steps == 0)
         return status;
     struct pack_cache_entry *entries[OPERANDS];

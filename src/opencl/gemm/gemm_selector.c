@@ -372,7 +372,7 @@ void gemm_selector_compute(struct routes *routes,
     if (either && routes->costs.measured == 0 && routes->prefer_clblast) {
         bool tiny = gemm->m <= TINY_SIDE && gemm->n <= TINY_SIDE &&
                     gemm->m > 1 && gemm->n > 1;
-        if (gemm->k <= CLBLAST_SLAB || tiny)
+        if (gemm->k <= CLBLAST_MAX_UNSPLIT_K || tiny)
             return;
         broken |= ~(uint64_t)(1u << TILE_SMALL | 1u << TILE_MEDIUM |
                               1u << TILE_SKINNY_1);

@@ -26,38 +26,36 @@
 /* A threshold that no product reaches. */
 #define ALWAYS_DIRECT 65536u
 
-/* The families in search order, each with its share of the time. */
+/* The clblast_kernels in search order, each with its share of the time. */
 static const struct {
-    enum family_id id;
+    enum clblast_kernel_id id;
     uint32_t share;
 } plan[] = {
-    {FAMILY_XGEMM, 56},      {FAMILY_DIRECT, 14},  {FAMILY_ROUTINE, 8},
-    {FAMILY_TRANSPOSE, 4},   {FAMILY_PADTRANSPOSE, 4}, {FAMILY_PAD, 3},
-    {FAMILY_COPY, 3},
+    {CLBLAST_XGEMM, 56},       {CLBLAST_XGEMM_DIRECT, 14},
+    {CLBLAST_GEMM_ROUTINE, 8}, {CLBLAST_TRANSPOSE, 4},
+    {CLBLAST_PADTRANSPOSE, 4}, {CLBLAST_PAD, 3},
+    {CLBLAST_COPY, 3},
 };
 #define PLANNED (sizeof(plan) / sizeof(plan[0]))
 
 /* Tiles of 128 and 64, eight sums by eight and eight by four an item. */
 static const struct {
-    enum family_id id;
-    struct parameter_set set;
+    enum clblast_kernel_id id;
+    struct clblast_params set;
 } seeds[] = {
-    {FAMILY_XGEMM,
+    {CLBLAST_XGEMM,
      {{0, 1, 16, 2, 16, 16, 128, 16, 16, 128, 1, 1, 0, 0, 4, 4}}},
-    {FAMILY_XGEMM,
+    {CLBLAST_XGEMM,
      {{0, 1, 32, 2, 16, 16, 128, 16, 16, 128, 1, 1, 1, 1, 4, 2}}},
-    {FAMILY_XGEMM,
-     {{0, 1, 16, 2, 32, 16, 128, 32, 8, 128, 1, 1, 1, 0, 4, 1}}},
-    {FAMILY_XGEMM,
-     {{0, 1, 16, 2, 16, 16, 128, 8, 8, 64, 1, 1, 0, 0, 4, 4}}},
-    {FAMILY_XGEMM,
-     {{0, 1, 32, 2, 16, 16, 64, 16, 16, 64, 1, 1, 0, 0, 4, 4}}},
-    {FAMILY_XGEMM, {{0, 1, 16, 2, 8, 8, 64, 8, 8, 64, 1, 1, 0, 0, 4, 4}}},
-    {FAMILY_DIRECT, {{2, 16, 16, 16, 16, 1, 1, 2, 2, 64}}},
-    {FAMILY_DIRECT, {{2, 8, 8, 8, 8, 1, 1, 4, 2, 32}}},
-    {FAMILY_DIRECT, {{8, 8, 16, 32, 16, 1, 1, 2, 1, 32}}},
-    {FAMILY_TRANSPOSE, {{16, 1, 0, 2}}},
-    {FAMILY_COPY, {{16, 8, 4, 2}}},
+    {CLBLAST_XGEMM, {{0, 1, 16, 2, 32, 16, 128, 32, 8, 128, 1, 1, 1, 0, 4, 1}}},
+    {CLBLAST_XGEMM, {{0, 1, 16, 2, 16, 16, 128, 8, 8, 64, 1, 1, 0, 0, 4, 4}}},
+    {CLBLAST_XGEMM, {{0, 1, 32, 2, 16, 16, 64, 16, 16, 64, 1, 1, 0, 0, 4, 4}}},
+    {CLBLAST_XGEMM, {{0, 1, 16, 2, 8, 8, 64, 8, 8, 64, 1, 1, 0, 0, 4, 4}}},
+    {CLBLAST_XGEMM_DIRECT, {{2, 16, 16, 16, 16, 1, 1, 2, 2, 64}}},
+    {CLBLAST_XGEMM_DIRECT, {{2, 8, 8, 8, 8, 1, 1, 4, 2, 32}}},
+    {CLBLAST_XGEMM_DIRECT, {{8, 8, 16, 32, 16, 1, 1, 2, 1, 32}}},
+    {CLBLAST_TRANSPOSE, {{16, 1, 0, 2}}},
+    {CLBLAST_COPY, {{16, 8, 4, 2}}},
 };
 #define SEEDS (sizeof(seeds) / sizeof(seeds[0]))
 
@@ -65,10 +63,10 @@ struct search {
     struct meter *meter;
     const struct findings *findings;
     struct trial trial;
-    struct family_limits limits;
+    struct clblast_device_limits limits;
     cl_device_id id;
-    enum family_id family;
-    struct parameter_set best;
+    enum clblast_kernel_id family;
+    struct clblast_params best;
     double best_ns;
     uint64_t state; /* of the dice */
     uint64_t tried[TRIED_SLOTS];
@@ -84,10 +82,10 @@ static uint32_t dice(struct search *search, uint32_t sides)
 /* ---- candidates ---- */
 
 /* Notes a set; false where it was noted before, or there is no more room. */
-static bool tried_add(struct search *search, const struct parameter_set *set)
+static bool tried_add(struct search *search, const struct clblast_params *set)
 {
     uint64_t hash = 0xcbf29ce484222325u;
-    for (uint32_t i = 0; i < families[search->family].count; i++)
+    for (uint32_t i = 0; i < clblast_kernels[search->family].count; i++)
         hash = (hash ^ set->values[i]) * 0x100000001b3u;
     hash |= 1;
     uint32_t at = (uint32_t)(hash >> 40) % TRIED_SLOTS;
@@ -101,25 +99,25 @@ static bool tried_add(struct search *search, const struct parameter_set *set)
     return true;
 }
 
-static void value_throw(struct search *search, struct parameter_set *set,
+static void value_throw(struct search *search, struct clblast_params *set,
                         uint32_t index)
 {
-    const struct parameter *parameter =
-        &families[search->family].parameters[index];
+    const struct clblast_param *parameter =
+        &clblast_kernels[search->family].params[index];
     set->values[index] = parameter->values[dice(search, parameter->count)];
 }
 
 /* Another valid set that was not tried yet. */
-static bool candidate_next(struct search *search, struct parameter_set *out)
+static bool candidate_next(struct search *search, struct clblast_params *out)
 {
-    uint32_t count = families[search->family].count;
+    uint32_t count = clblast_kernels[search->family].count;
     bool throw = dice(search, 100) < RANDOM_STEP_PERCENT;
     for (uint32_t attempt = 0; attempt < 50000; attempt++) {
         *out = search->best;
         uint32_t changes = throw ? count : 1 + dice(search, 3);
         for (uint32_t i = 0; i < changes; i++)
             value_throw(search, out, throw ? i : dice(search, count));
-        if (family_valid(search->family, out, &search->limits) &&
+        if (clblast_params_valid(search->family, out, &search->limits) &&
             tried_add(search, out))
             return true;
         /* Nothing near the best is left, then. */
@@ -130,19 +128,20 @@ static bool candidate_next(struct search *search, struct parameter_set *out)
 
 static void tell_best(struct search *search)
 {
-    char key[64], text[FAMILY_TEXT_BYTES];
-    snprintf(key, sizeof(key), "clblast.%s", families[search->family].name);
-    family_write(search->family, &search->best, text);
+    char key[64], text[CLBLAST_PARAMS_TEXT_BYTES];
+    snprintf(key, sizeof(key), "clblast.%s",
+             clblast_kernels[search->family].name);
+    clblast_params_format(search->family, &search->best, text);
     search->findings->sink(search->findings->user, key, text);
 }
 
 /* Tries a set, keeps it where it is right and faster.  What is wrong, or does
  * not run, leaves the device well. */
 static enum tandem_status candidate_try(struct search *search,
-                                        const struct parameter_set *set)
+                                        const struct clblast_params *set)
 {
     double ns;
-    if (parameters_set(search->id, search->family, set) != 0)
+    if (clblast_params_set(search->id, search->family, set) != 0)
         return TANDEM_OK;
     enum tandem_status status = trial_check(&search->trial);
     search->meter->enough_ns = 1.2 * search->best_ns;
@@ -166,13 +165,13 @@ static enum tandem_status candidate_try(struct search *search,
 /* First CLBlast's own: a better one may not be there. */
 static enum tandem_status family_search(struct search *search)
 {
-    struct parameter_set set;
+    struct clblast_params set;
     enum tandem_status status = TANDEM_OK;
     memset(search->tried, 0, sizeof(search->tried));
     search->tries = 0;
     search->best_ns = 0;
     search->trial.family = search->family;
-    if (!parameters_current(search->id, search->family, &search->best))
+    if (!clblast_params_get(search->id, search->family, &search->best))
         return TANDEM_OK;
     tried_add(search, &search->best);
     uint64_t start = monotonic_ns(), left = meter_left_ns(search->meter);
@@ -183,15 +182,15 @@ static enum tandem_status family_search(struct search *search)
     if (monotonic_ns() - start > left / 2)
         return TANDEM_OK;
     for (uint32_t i = 0; i < SEEDS && status == TANDEM_OK; i++)
-        if (seeds[i].id == search->family &&
-            meter_left_ns(search->meter) > 0 &&
-            family_valid(search->family, &seeds[i].set, &search->limits) &&
+        if (seeds[i].id == search->family && meter_left_ns(search->meter) > 0 &&
+            clblast_params_valid(search->family, &seeds[i].set,
+                                 &search->limits) &&
             tried_add(search, &seeds[i].set))
             status = candidate_try(search, &seeds[i].set);
     while (status == TANDEM_OK && meter_left_ns(search->meter) > 0 &&
            candidate_next(search, &set))
         status = candidate_try(search, &set);
-    parameters_set(search->id, search->family, &search->best);
+    clblast_params_set(search->id, search->family, &search->best);
     return status;
 }
 
@@ -201,18 +200,18 @@ static enum tandem_status routine_search(struct search *search)
     static const uint32_t sides[] = {64,  128, 192,  256,  384,
                                      512, 768, 1024, 1536, 2048};
     enum { SIDES = sizeof(sides) / sizeof(sides[0]) };
-    struct parameter_set own, forced = {{0}};
+    struct clblast_params own, forced = {{0}};
     double ns[2][SIDES] = {{0}};
     enum tandem_status status = TANDEM_OK;
-    search->trial.family = FAMILY_ROUTINE;
-    if (!parameters_current(search->id, FAMILY_ROUTINE, &own))
+    search->trial.family = CLBLAST_GEMM_ROUTINE;
+    if (!clblast_params_get(search->id, CLBLAST_GEMM_ROUTINE, &own))
         return TANDEM_OK;
     uint64_t left = meter_left_ns(search->meter);
     uint64_t end = search->meter->deadline_ns;
     for (uint32_t direct = 0; direct < 2 && status == TANDEM_OK; direct++) {
         search->meter->deadline_ns = end - (direct != 0 ? 0 : left / 2);
         forced.values[0] = direct != 0 ? ALWAYS_DIRECT : 0;
-        parameters_set(search->id, FAMILY_ROUTINE, &forced);
+        clblast_params_set(search->id, CLBLAST_GEMM_ROUTINE, &forced);
         for (uint32_t i = 0; i < SIDES && status == TANDEM_OK; i++)
             if (sides[i] <= search->trial.side &&
                 meter_left_ns(search->meter) > 0)
@@ -233,26 +232,27 @@ static enum tandem_status routine_search(struct search *search)
         search->best.values[0] = from < SIDES ? sides[from] : 2048;
         tell_best(search);
     }
-    parameters_set(search->id, FAMILY_ROUTINE, &search->best);
+    clblast_params_set(search->id, CLBLAST_GEMM_ROUTINE, &search->best);
     return meter_goes_on(status) ? TANDEM_OK : status;
 }
 
 /* One family, of products by the kernel that is searched for. */
-static enum tandem_status one_search(struct search *search, enum family_id id)
+static enum tandem_status one_search(struct search *search,
+                                     enum clblast_kernel_id id)
 {
-    struct parameter_set own, forced = {{0}};
+    struct clblast_params own, forced = {{0}};
     enum tandem_status status;
     search->family = id;
-    if (id == FAMILY_ROUTINE)
+    if (id == CLBLAST_GEMM_ROUTINE)
         return routine_search(search);
-    if (id != FAMILY_XGEMM && id != FAMILY_DIRECT)
+    if (id != CLBLAST_XGEMM && id != CLBLAST_XGEMM_DIRECT)
         return family_search(search);
-    if (!parameters_current(search->id, FAMILY_ROUTINE, &own))
+    if (!clblast_params_get(search->id, CLBLAST_GEMM_ROUTINE, &own))
         return TANDEM_OK;
-    forced.values[0] = id == FAMILY_DIRECT ? ALWAYS_DIRECT : 0;
-    parameters_set(search->id, FAMILY_ROUTINE, &forced);
+    forced.values[0] = id == CLBLAST_XGEMM_DIRECT ? ALWAYS_DIRECT : 0;
+    clblast_params_set(search->id, CLBLAST_GEMM_ROUTINE, &forced);
     status = family_search(search);
-    parameters_set(search->id, FAMILY_ROUTINE, &own);
+    clblast_params_set(search->id, CLBLAST_GEMM_ROUTINE, &own);
     return status;
 }
 
@@ -262,13 +262,13 @@ enum tandem_status tune_search(struct meter *meter,
     const struct platform_device *hardware = meter->device->hardware;
     struct search search = {.meter = meter,
                             .findings = findings,
-                            .limits = parameters_limits(hardware),
+                            .limits = clblast_device_limits_get(hardware),
                             .id = hardware->id,
                             .state = monotonic_ns()};
     bool cpu = hardware->info.kind == TANDEM_DEVICE_CPU;
     uint64_t end = meter->deadline_ns;
     uint32_t shares = 0;
-    clblast_begin(&meter->stream->queue);
+    clblast_init_once(&meter->stream->queue);
     enum tandem_status status =
         trial_start(&search.trial, meter, cpu ? CPU_SIDE : SIDE);
     for (uint32_t i = 0; i < PLANNED; i++)

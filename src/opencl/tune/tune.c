@@ -34,14 +34,14 @@ static enum tandem_status search(struct meter *meter,
                                  uint32_t *times)
 {
     cl_device_id id = meter->device->hardware->id;
-    struct parameter_set before[FAMILIES];
+    struct clblast_params before[CLBLAST_KERNEL_COUNT];
     uint32_t known = 0;
     uint64_t end = meter->deadline_ns;
-    clblast_begin(&meter->stream->queue);
-    for (uint32_t i = 0; i < FAMILIES; i++)
-        if (parameters_current(id, (enum family_id)i, &before[i]))
+    clblast_init_once(&meter->stream->queue);
+    for (uint32_t i = 0; i < CLBLAST_KERNEL_COUNT; i++)
+        if (clblast_params_get(id, (enum clblast_kernel_id)i, &before[i]))
             known |= 1u << i;
-    if (known != (1u << FAMILIES) - 1) {
+    if (known != (1u << CLBLAST_KERNEL_COUNT) - 1) {
         device_log(meter->device, TANDEM_LOG_WARNING,
                    "tune: CLBlast does not say what its parameters are: they "
                    "are not searched for");
@@ -53,9 +53,9 @@ static enum tandem_status search(struct meter *meter,
     if (status == TANDEM_OK)
         status = tune_clblast_times(meter, findings, times);
     /* The programs of all that was tried. */
-    clblast_forget();
-    for (uint32_t i = 0; i < FAMILIES; i++)
-        parameters_set(id, (enum family_id)i, &before[i]);
+    clblast_clear_cache();
+    for (uint32_t i = 0; i < CLBLAST_KERNEL_COUNT; i++)
+        clblast_params_set(id, (enum clblast_kernel_id)i, &before[i]);
     return status;
 }
 

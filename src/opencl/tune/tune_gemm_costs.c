@@ -100,7 +100,7 @@ static enum tandem_status work_launch(struct meter *meter, void *argument)
     struct work *work = argument;
     struct plan plan;
     if (work->clblast)
-        return clblast_product(meter->stream, &work->gemm);
+        return clblast_gemm_launch(meter->stream, &work->gemm);
     enum tandem_status status;
     if (work->copies > 1) {
         uint32_t nth = work->launches++ % work->copies;

@@ -123,11 +123,11 @@ static int call_gemm(const struct trial *trial, const struct size *size)
 static int call_family(const struct trial *trial, const struct size *size)
 {
     switch (trial->family) {
-    case FAMILY_COPY:
-    case FAMILY_PAD:
+    case CLBLAST_COPY:
+    case CLBLAST_PAD:
         return call_copy(trial, size, false);
-    case FAMILY_TRANSPOSE:
-    case FAMILY_PADTRANSPOSE:
+    case CLBLAST_TRANSPOSE:
+    case CLBLAST_PADTRANSPOSE:
         return call_copy(trial, size, true);
     default:
         return call_gemm(trial, size);
@@ -136,9 +136,9 @@ static int call_family(const struct trial *trial, const struct size *size)
 
 /* Returns true if CLBlast runs the family's kernel only for matrices whose
  * sides are not multiples of the tile. */
-static bool family_uneven(enum family_id family)
+static bool family_uneven(enum clblast_kernel_id family)
 {
-    return family == FAMILY_PAD || family == FAMILY_PADTRANSPOSE;
+    return family == CLBLAST_PAD || family == CLBLAST_PADTRANSPOSE;
 }
 
 static enum tandem_status call(const struct trial *trial,
@@ -156,7 +156,7 @@ static enum tandem_status call(const struct trial *trial,
     for (uint32_t i = 0; i < 3; i++)
         stream_note_use(stream, buffers[i], i == 2);
     return status_from_clblast(trial->meter->device, code,
-                               families[trial->family].name);
+                               clblast_kernels[trial->family].name);
 }
 
 /* ---- right? ---- */
@@ -171,12 +171,12 @@ static double expected(const struct trial *trial, const struct size *size,
     const double factor = (double)ALPHA;
     double sum = (double)BETA * (double)z[i], scale = fabs(sum);
     switch (trial->family) {
-    case FAMILY_COPY:
-    case FAMILY_PAD:
+    case CLBLAST_COPY:
+    case CLBLAST_PAD:
         *out_scale = fabs(factor * (double)x[i]);
         return factor * (double)x[i];
-    case FAMILY_TRANSPOSE:
-    case FAMILY_PADTRANSPOSE:
+    case CLBLAST_TRANSPOSE:
+    case CLBLAST_PADTRANSPOSE:
         x_at = i % n * m + i / n;
         *out_scale = fabs(factor * (double)x[x_at]);
         return factor * (double)x[x_at];
@@ -192,9 +192,9 @@ static double expected(const struct trial *trial, const struct size *size,
     return sum;
 }
 
-static struct size small_size(enum family_id family)
+static struct size small_size(enum clblast_kernel_id family)
 {
-    if (family <= FAMILY_ROUTINE)
+    if (family <= CLBLAST_GEMM_ROUTINE)
         return (struct size){264, 139, 137};
     return family_uneven(family) ? (struct size){250, 243, 1}
                                  : (struct size){256, 256, 1};
@@ -216,9 +216,9 @@ static enum tandem_status judge(struct trial *trial, const struct size *size,
         double want = expected(trial, size, i, &scale);
         if (!(fabs((double)got[i] - want) <= TOLERANCE * 0x1p-24 * scale))
             return last_error_set(TANDEM_FAILED,
-                               "%s: element %lld is %g, not %g",
-                               families[trial->family].name, (long long)i,
-                               (double)got[i], want);
+                                  "%s: element %lld is %g, not %g",
+                                  clblast_kernels[trial->family].name,
+                                  (long long)i, (double)got[i], want);
     }
     return TANDEM_OK;
 }
@@ -273,7 +273,8 @@ enum tandem_status trial_time_product(struct trial *trial, int64_t side,
 
 enum tandem_status tuning_candidate_time(struct trial *trial, double *out_ns)
 {
-    int64_t side = trial->family == FAMILY_DIRECT ? DIRECT_SIDE : trial->side;
+    int64_t side =
+        trial->family == CLBLAST_XGEMM_DIRECT ? DIRECT_SIDE : trial->side;
     struct timed timed = {trial, {side, side, side}};
     if (family_uneven(trial->family)) {
         timed.size.m -= 5;

@@ -12,7 +12,7 @@
 
 struct trial {
     struct meter *meter;
-    enum family_id family;
+    enum clblast_kernel_id family;
     struct tandem_buffer *x, *y, *z; /* z is written */
     float *host[3];                  /* the small ones */
     int64_t side; /* of the large ones: a matrix of side squared fits each */
