@@ -218,7 +218,7 @@ static enum tandem_status read_options(struct tandem_device *device,
         if (strcmp(from->keys[i], "system_cache_dir") == 0)
             path_replace(&device->cache.system_path, from->values[i]);
         if (strcmp(from->keys[i], "cache_world_readable") == 0)
-            device->cache.shared = strcmp(from->values[i], "1") == 0;
+            device->cache.world_readable = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "profile") == 0)
             profile = from->values[i];
         if (strcmp(from->keys[i], "deterministic") == 0)
@@ -226,9 +226,10 @@ static enum tandem_status read_options(struct tandem_device *device,
         if (strcmp(from->keys[i], "try") == 0)
             device->tries = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "test.cache") == 0)
-            device->cache.forced = strcmp(from->values[i], "1") == 0;
+            device->cache.is_forced = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "test.turn_ms") == 0)
-            device->cache.turn_ms = (uint32_t)atoi(from->values[i]);
+            device->cache.compile_lock_timeout_ms =
+                (uint32_t)atoi(from->values[i]);
         if (strcmp(from->keys[i], "test.exact") == 0)
             device->pool.exact = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "test.has_device_scope_visibility") == 0)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/thread_state_guard.h"
-#include "opencl/program/program_cache.h"
+#include "opencl/program/compile_lock.h"
 #include "opencl/device/cl_status.h"
 #include "opencl/queue/hazard_tracking.h"
 
@@ -120,7 +120,7 @@ enum tandem_status clblast_warm(struct tandem_device *device, bool batched)
     const size_t small = 16, large = 1024;
     /* CLBlast asks for its programs' binaries, too. */
     bool waited;
-    int turn = compile_lock_acquire(device, &waited);
+    int lock = compile_lock_acquire(device, &waited);
     clblast_overrides_self_test(device, batched);
     bool both = device->hardware->info.kind != TANDEM_DEVICE_CPU;
     size_t most = both ? large : small;
@@ -143,7 +143,7 @@ enum tandem_status clblast_warm(struct tandem_device *device, bool batched)
         clReleaseMemObject(memory);
     if (queue != NULL)
         clReleaseCommandQueue(queue);
-    compile_lock_release(turn);
+    compile_lock_release(lock);
     return status;
 }
 
@@ -283,14 +283,14 @@ enum tandem_status clblast_gemm_launch(struct tandem_stream *stream,
                                      clblast_variant_key(gemm)) != TANDEM_OK;
     struct thread_state host;
     bool waited;
-    int turn = -1;
+    int lock = -1;
     if (cold) {
         thread_state_guard_enter(&host);
-        turn = compile_lock_acquire(stream->device, &waited);
+        lock = compile_lock_acquire(stream->device, &waited);
         clblast_overrides_self_test(stream->device, gemm->batch > 1);
     }
     status = slabs_multiply(stream, gemm, product);
-    compile_lock_release(turn);
+    compile_lock_release(lock);
     if (cold)
         thread_state_guard_leave(&host);
     for (uint32_t i = 0; i < 3; i++)

@@ -34,7 +34,7 @@ enum memory { MEMORY_A, MEMORY_B, MEMORY_TEMPORARY, MEMORIES };
 struct proof {
     struct tandem_gemm gemm;
     enum tile_id tile;
-    enum format format; /* strict ones split elements, too */
+    enum format format;        /* strict ones split elements, too */
     double *numbers[OPERANDS]; /* rows by k */
     void *host[OPERANDS];
     float *sums; /* the temporary's end: partials, and then the marks */
@@ -219,10 +219,10 @@ static cl_int step_run(struct proof *proof, cl_kernel kernel,
     size_t local = (size_t)1 << KEY_GROUP_LOG2(step->key);
     size_t global = (size_t)step->groups * local;
     for (uint32_t i = 0; i < step->buffer_count && code == CL_SUCCESS; i++)
-        code = clSetKernelArg(
-            kernel, i, sizeof(cl_mem),
-            step->buffers[i] != NULL ? &step->buffers[i]->mem
-                                     : &proof->buffers[MEMORY_TEMPORARY].mem);
+        code = clSetKernelArg(kernel, i, sizeof(cl_mem),
+                              step->buffers[i] != NULL
+                                  ? &step->buffers[i]->mem
+                                  : &proof->buffers[MEMORY_TEMPORARY].mem);
     if (code == CL_SUCCESS)
         code = clSetKernelArg(kernel, step->buffer_count, step->param_bytes,
                               step->params);
@@ -244,8 +244,8 @@ static enum tandem_status step_build_run(struct proof *proof,
     cl_int code;
     cl_kernel kernel = NULL;
     variant_text_make(&text, step->key, device->hardware);
-    cl_program program =
-        clCreateProgramWithSource(device->context, 1, &text.source, NULL, &code);
+    cl_program program = clCreateProgramWithSource(device->context, 1,
+                                                   &text.source, NULL, &code);
     if (code == CL_SUCCESS)
         code = clBuildProgram(program, 1, &device->hardware->id, text.options,
                               NULL, NULL);
@@ -316,9 +316,8 @@ static double sum_at(const struct proof *proof, int64_t i, int64_t j)
 {
     double sum = 0;
     for (int64_t chunk = 0; chunk < CHUNKS; chunk++)
-        sum += (double)proof->sums[(chunk * proof->gemm.m + i) *
-                                       proof->gemm.n +
-                                   j];
+        sum += (double)
+                   proof->sums[(chunk * proof->gemm.m + i) * proof->gemm.n + j];
     return sum;
 }
 
@@ -356,10 +355,10 @@ static enum tandem_status self_test_verify(const struct proof *proof)
         for (int64_t j = 0; j < n; j++)
             if (!element_right(proof, i, j))
                 return last_error_set(TANDEM_FAILED,
-                                   "a product of known numbers is wrong at "
-                                   "(%lld, %lld): %g",
-                                   (long long)i, (long long)j,
-                                   sum_at(proof, i, j));
+                                      "a product of known numbers is wrong at "
+                                      "(%lld, %lld): %g",
+                                      (long long)i, (long long)j,
+                                      sum_at(proof, i, j));
     return TANDEM_OK;
 }
 

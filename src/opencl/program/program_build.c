@@ -10,6 +10,7 @@
 
 #include "common/pocl_diagnosis.h"
 #include "common/thread_state_guard.h"
+#include "opencl/program/compile_lock.h"
 #include "opencl/program/program_cache.h"
 #include "opencl/device/device.h"
 #include "opencl/program/nvidia/sm90a_program.h"
@@ -128,15 +129,15 @@ static enum tandem_status build(struct tandem_device *device,
     if (*out_program != NULL)
         return TANDEM_OK;
     bool waited;
-    int turn = compile_lock_acquire(device, &waited);
+    int lock = compile_lock_acquire(device, &waited);
     enum tandem_status status = TANDEM_OK;
     if (waited)
         *out_program = program_cache_load(device, text);
     if (*out_program == NULL)
         status =
-            build_anew(device, text, compile_lock_permits_binary(device, turn),
+            build_anew(device, text, compile_lock_permits_binary(device, lock),
                        out_program);
-    compile_lock_release(turn);
+    compile_lock_release(lock);
     return status;
 }
 

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The disk cache of compiled programs, in the directory of the open key
- * "cache_dir", and one for all users of the machine, "system_cache_dir", which
- * is only read, unless cl-probe --warm --system fills it.
+ * The disk cache of compiled programs: the user's directory (open key
+ * "cache_dir") and the system's (open key "system_cache_dir"), which is only
+ * read.  cl-probe --warm --system fills the system's directory.
  *
- * One file a program, named by a hash of its key; the key (format, source's
- * hash, options, device, driver, platform) stands in the file whole and is
- * compared.  Writers put whole files in place, and two of them write the same.
- * Whatever is wrong with a file, the program is built from source and the file
- * replaced.  Past the cap, those not used for longest go.
+ * Each program has a file of its own, named by a hash of its key.  The file
+ * also contains the whole key, which is compared on load: the format, the hash
+ * of the source, the options, the device, the driver and the platform.  Files
+ * are replaced atomically, and all writers of a file write the same bytes.  If
+ * a file is invalid, the program is built from source and the file is replaced.
+ * Above the size limit, the least recently used files are deleted.
  *
- * No files of a user's where the driver keeps its own: NVIDIA's keeps PTX, and
- * its program binaries are PTX too, which would be assembled again; to fetch a
- * binary from PoCL costs three times the compile, which only pays where it is
- * done once for all; rusticl ends the process over a binary that it does not
- * know (docs/secure-files.md has the figures).
+ * The user's directory is not used if the driver's own cache is better.  The
+ * binaries of NVIDIA's driver are PTX, which it would have to assemble again.
+ * PoCL takes three times as long to return a binary as to compile the program.
+ * rusticl ends the process when it loads an unknown binary.  docs/trust.md has
+ * the measurements.
  */
 #include "opencl/program/program_cache.h"
 
@@ -27,15 +28,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/directory_lock.h"
 #include "common/secure_file.h"
 #include "opencl/program/program_cache_file.h"
 #include "opencl/device/device.h"
 #include "opencl/program/nvidia/ptx_rewrite.h"
 #include "opencl/device/quirks.h"
 
-/* Room for the longest of each part: six texts of a device's description, the
- * options, the numbers and line ends. */
+/* Space for six texts of at most 127 bytes that describe the device, for the
+ * options, and for the numbers and line ends. */
 #define KEY_BYTES (6u * 128u + VARIANT_OPTION_BYTES + 256u)
 
 void program_cache_init(struct cache *cache)
@@ -44,25 +44,25 @@ void program_cache_init(struct cache *cache)
                             .system = -1,
                             .system_path = strdup(STATEDIR),
                             .limit_bytes = DEFAULT_CACHE_LIMIT_BYTES,
-                            .turn_ms = DEFAULT_COMPILE_LOCK_TIMEOUT_MS};
+                            .compile_lock_timeout_ms =
+                                DEFAULT_COMPILE_LOCK_TIMEOUT_MS};
 }
 
-static void own_open(struct tandem_device *device)
+static void user_directory_open(struct tandem_device *device)
 {
     char why[TRUST_WHY_BYTES];
     struct cache *cache = &device->cache;
-    cache->directory =
-        secure_directory_open(cache->path,
-                        cache->shared ? TRUST_PUBLISH : TRUST_WRITE, why,
-                        sizeof(why));
+    cache->directory = secure_directory_open(
+        cache->path, cache->world_readable ? TRUST_PUBLISH : TRUST_WRITE, why,
+        sizeof(why));
     if (cache->directory < 0)
         device_log(device, TANDEM_LOG_WARNING,
-                   "cache_dir %s is not used: %s; programs are compiled anew",
-                   cache->path, why[0] != '\0' ? why : "it cannot be made");
+                   "cache_dir %s is not used: %s; programs are not cached",
+                   cache->path, why[0] != '\0' ? why : "it cannot be created");
 }
 
-/* It need not be there. */
-static void system_open(struct tandem_device *device)
+/* A missing directory is not an error. */
+static void system_directory_open(struct tandem_device *device)
 {
     char why[TRUST_WHY_BYTES];
     struct cache *cache = &device->cache;
@@ -78,14 +78,15 @@ void program_cache_open(struct tandem_device *device)
 {
     struct cache *cache = &device->cache;
     const struct platform_device *hardware = device->hardware;
-    bool loadable = (hardware->quirks & QUIRK_BINARY_FATAL) == 0;
-    bool cheap = (hardware->quirks & QUIRK_BINARY_SLOW) == 0;
+    bool binaries_load = (hardware->quirks & QUIRK_BINARY_FATAL) == 0;
+    bool binaries_are_fast = (hardware->quirks & QUIRK_BINARY_SLOW) == 0;
     if (cache->path != NULL &&
-        ((loadable && (cache->shared || cheap)) || cache->forced))
-        own_open(device);
-    if (cache->system_path != NULL && !cache->shared &&
-        (loadable || cache->forced))
-        system_open(device);
+        ((binaries_load && (cache->world_readable || binaries_are_fast)) ||
+         cache->is_forced))
+        user_directory_open(device);
+    if (cache->system_path != NULL && !cache->world_readable &&
+        (binaries_load || cache->is_forced))
+        system_directory_open(device);
 }
 
 void program_cache_close(struct tandem_device *device)
@@ -101,9 +102,10 @@ void program_cache_close(struct tandem_device *device)
     cache->path = cache->system_path = NULL;
 }
 
-/* false: it does not fit, which no device's texts let happen. */
-static bool key_make(char out[KEY_BYTES], const struct tandem_device *device,
-                     const struct variant_text *text)
+/* Returns false if the key is too long, which no device causes. */
+static bool cache_key_make(char out[KEY_BYTES],
+                           const struct tandem_device *device,
+                           const struct variant_text *text)
 {
     const struct tandem_device_info *info = &device->hardware->info;
     uint64_t source = cache_hash(CACHE_HASH_SEED, text->source);
@@ -121,11 +123,11 @@ static cl_program program_load(struct tandem_device *device,
                                const struct variant_text *text,
                                const unsigned char *binary, size_t bytes)
 {
-    cl_int code = CL_SUCCESS, of_binary = CL_SUCCESS;
+    cl_int code = CL_SUCCESS, binary_status = CL_SUCCESS;
     cl_program program =
         clCreateProgramWithBinary(device->context, 1, &device->hardware->id,
-                                  &bytes, &binary, &of_binary, &code);
-    if (code == CL_SUCCESS && of_binary == CL_SUCCESS &&
+                                  &bytes, &binary, &binary_status, &code);
+    if (code == CL_SUCCESS && binary_status == CL_SUCCESS &&
         clBuildProgram(program, 1, &device->hardware->id, text->options, NULL,
                        NULL) == CL_SUCCESS)
         return program;
@@ -134,15 +136,17 @@ static cl_program program_load(struct tandem_device *device,
     return NULL;
 }
 
-/* From one directory, of that path. */
-static cl_program file_load(struct tandem_device *device,
-                            const struct variant_text *text, const char *key,
-                            int directory, const char *path)
+/* Loads the program of `key` from a directory.  `path` is for messages. Returns
+ * NULL if there is no valid file. */
+static cl_program cache_file_load(struct tandem_device *device,
+                                  const struct variant_text *text,
+                                  const char *key, int directory,
+                                  const char *path)
 {
     char name[CACHE_NAME_BYTES], why[TRUST_WHY_BYTES];
     size_t bytes, binary_bytes;
     cache_name_make(name, key);
-    void *data = trust_read(directory, name, CACHE_FILE_BYTES_MAX, &bytes, why,
+    void *data = trust_read(directory, name, MAX_CACHE_FILE_BYTES, &bytes, why,
                             sizeof(why));
     const unsigned char *binary =
         data != NULL ? cache_binary_find(data, bytes, key, &binary_bytes)
@@ -152,11 +156,11 @@ static cl_program file_load(struct tandem_device *device,
                              : NULL;
     if (program == NULL && (data != NULL || why[0] != '\0'))
         device_log(device, TANDEM_LOG_WARNING,
-                   "%s/%s is not used, %s is built anew: %s", path, name,
+                   "%s/%s is ignored, %s is compiled: %s", path, name,
                    text->file,
                    data == NULL     ? why
-                   : binary == NULL ? "it is not what was written"
-                                    : "the driver does not take it");
+                   : binary == NULL ? "the file is corrupt"
+                                    : "the driver rejects the binary");
     free(data);
     return program;
 }
@@ -168,23 +172,24 @@ cl_program program_cache_load(struct tandem_device *device,
     const struct cache *cache = &device->cache;
     cl_program program = NULL;
     if ((cache->directory < 0 && cache->system < 0) ||
-        !key_make(key, device, text))
+        !cache_key_make(key, device, text))
         return NULL;
     if (cache->directory >= 0)
-        program = file_load(device, text, key, cache->directory, cache->path);
-    if (program != NULL) { /* it was of use today */
+        program =
+            cache_file_load(device, text, key, cache->directory, cache->path);
+    if (program != NULL) { /* records the use for the eviction */
         cache_name_make(name, key);
         utimensat(cache->directory, name, NULL, AT_SYMLINK_NOFOLLOW);
     } else if (cache->system >= 0) {
-        program =
-            file_load(device, text, key, cache->system, cache->system_path);
+        program = cache_file_load(device, text, key, cache->system,
+                                  cache->system_path);
     }
     return program;
 }
 
 /* ---- writing ---- */
 
-struct kept {
+struct cache_entry {
     char name[CACHE_NAME_BYTES];
     struct timespec used;
     uint64_t bytes;
@@ -192,7 +197,7 @@ struct kept {
 
 static int cache_entry_compare(const void *left, const void *right)
 {
-    const struct kept *a = left, *b = right;
+    const struct cache_entry *a = left, *b = right;
     if (a->used.tv_sec != b->used.tv_sec)
         return a->used.tv_sec < b->used.tv_sec ? -1 : 1;
     if (a->used.tv_nsec != b->used.tv_nsec)
@@ -200,44 +205,46 @@ static int cache_entry_compare(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-/* Adds a file to the list, if it is the cache's; false: no memory. */
-static bool cache_entry_add(struct kept **list, size_t *count, int directory,
-                            const char *name)
+/* Adds a file to the list if its name is a cache file's.  Returns false if host
+ * memory is exhausted. */
+static bool cache_entry_add(struct cache_entry **list, size_t *count,
+                            int directory, const char *name)
 {
     struct stat status;
-    if (!cache_name_known(name) ||
+    if (!cache_name_is_valid(name) ||
         fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return true;
-    if ((*count & (*count - 1)) == 0) { /* full at each power of two */
-        size_t room = *count > 0 ? 2 * *count : 1;
-        struct kept *grown = realloc(*list, room * sizeof(**list));
+    if ((*count & (*count - 1)) == 0) { /* the list is full */
+        size_t capacity = *count > 0 ? 2 * *count : 1;
+        struct cache_entry *grown = realloc(*list, capacity * sizeof(**list));
         if (grown == NULL)
             return false;
         *list = grown;
     }
-    struct kept *kept = &(*list)[(*count)++];
-    memcpy(kept->name, name, strlen(name) + 1);
-    kept->used = status.st_mtim;
-    kept->bytes = (uint64_t)status.st_size;
+    struct cache_entry *entry = &(*list)[(*count)++];
+    memcpy(entry->name, name, strlen(name) + 1);
+    entry->used = status.st_mtim;
+    entry->bytes = (uint64_t)status.st_size;
     return true;
 }
 
-/* Removes what was not used for longest until the rest is within the cap. */
+/* Deletes the least recently used files until the rest is within the limit. */
 static void program_cache_evict(const struct cache *cache)
 {
-    struct kept *list = NULL;
+    struct cache_entry *list = NULL;
     size_t count = 0;
     uint64_t bytes = 0;
-    int own = openat(cache->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *stream = own >= 0 ? fdopendir(own) : NULL;
+    int duplicate =
+        openat(cache->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = duplicate >= 0 ? fdopendir(duplicate) : NULL;
     const struct dirent *entry;
     while (stream != NULL && (entry = readdir(stream)) != NULL &&
            cache_entry_add(&list, &count, cache->directory, entry->d_name))
         continue;
     if (stream != NULL)
         closedir(stream);
-    else if (own >= 0)
-        close(own);
+    else if (duplicate >= 0)
+        close(duplicate);
     for (size_t i = 0; i < count; i++)
         bytes += list[i].bytes;
     if (bytes > cache->limit_bytes)
@@ -249,54 +256,14 @@ static void program_cache_evict(const struct cache *cache)
     free(list);
 }
 
-/* As PoCL gives a program's binary, it reads a directory of its cache that
- * another process's compiler may have moved away, and dies of it (3.1: of 64
- * processes that begin with empty caches, up to 15); builds fail as well. */
-int compile_lock_acquire(struct tandem_device *device, bool *out_waited)
-{
-    char why[TRUST_WHY_BYTES];
-    struct cache *cache = &device->cache;
-    *out_waited = false;
-    if ((device->hardware->quirks & QUIRK_BINARY_RACE) == 0 ||
-        cache->path == NULL)
-        return -1;
-    int directory = secure_directory_open(
-        cache->path, cache->shared ? TRUST_PUBLISH : TRUST_WRITE, why,
-        sizeof(why));
-    if (directory < 0)
-        return -1;
-    int turn = lock_take(directory, 0);
-    if (turn < 0 && !atomic_load(&cache->late)) {
-        turn = lock_take(directory, cache->turn_ms);
-        *out_waited = turn >= 0;
-    }
-    close(directory);
-    if (turn < 0 && !atomic_exchange(&cache->late, true))
-        device_log(device, TANDEM_LOG_INFO,
-                   "%s: another process compiles, or there are no locks: what "
-                   "is compiled now is not kept",
-                   cache->path);
-    return turn;
-}
-
-void compile_lock_release(int turn)
-{
-    lock_release(turn);
-}
-
-bool compile_lock_permits_binary(const struct tandem_device *device, int turn)
-{
-    return (device->hardware->quirks & QUIRK_BINARY_RACE) == 0 || turn >= 0;
-}
-
-unsigned char *cache_binary_fetch(cl_program program, size_t most,
+unsigned char *program_binary_get(cl_program program, size_t max_bytes,
                                   size_t *out_bytes)
 {
     unsigned char *binary = NULL;
     *out_bytes = 0;
     if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof(*out_bytes),
                          out_bytes, NULL) != CL_SUCCESS ||
-        *out_bytes == 0 || *out_bytes > most)
+        *out_bytes == 0 || *out_bytes > max_bytes)
         return NULL;
     binary = malloc(*out_bytes);
     if (binary != NULL &&
@@ -313,15 +280,15 @@ void program_cache_store(struct tandem_device *device,
     const struct cache *cache = &device->cache;
     char key[KEY_BYTES], name[CACHE_NAME_BYTES], why[TRUST_WHY_BYTES];
     struct cache_header header;
-    size_t most = CACHE_FILE_BYTES_MAX, bytes;
-    if (cache->directory < 0 || !key_make(key, device, text))
+    size_t max_bytes = MAX_CACHE_FILE_BYTES, bytes;
+    if (cache->directory < 0 || !cache_key_make(key, device, text))
         return;
-    if (cache->limit_bytes < most)
-        most = (size_t)cache->limit_bytes;
-    if (most < sizeof(header) + KEY_BYTES)
+    if (cache->limit_bytes < max_bytes)
+        max_bytes = (size_t)cache->limit_bytes;
+    if (max_bytes < sizeof(header) + KEY_BYTES)
         return;
-    unsigned char *binary =
-        cache_binary_fetch(program, most - sizeof(header) - KEY_BYTES, &bytes);
+    unsigned char *binary = program_binary_get(
+        program, max_bytes - sizeof(header) - KEY_BYTES, &bytes);
     if (binary == NULL)
         return;
     cache_header_make(&header, key, binary, bytes);
@@ -329,10 +296,11 @@ void program_cache_store(struct tandem_device *device,
     const struct trust_part parts[] = {
         {&header, sizeof(header)}, {key, strlen(key)}, {binary, bytes}};
     if (file_replace_atomically(cache->directory, name, parts, 3,
-                      cache->shared ? TRUST_PUBLIC : 0, why, sizeof(why)))
+                                cache->world_readable ? TRUST_PUBLIC : 0, why,
+                                sizeof(why)))
         program_cache_evict(cache);
     else
-        device_log(device, TANDEM_LOG_WARNING, "%s/%s is not kept: %s",
+        device_log(device, TANDEM_LOG_WARNING, "%s/%s is not cached: %s",
                    cache->path, name, why);
     free(binary);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of a file of the program cache; see program_cache_file.h. */
+/* Writes and checks the program cache's files. */
 #include "opencl/program/program_cache_file.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #define NAME_DIGITS 32u
 #define NAME_SUFFIX ".clbin"
 
-/* FNV-1a: any one byte that differs makes another hash. */
+/* FNV-1a.  Changing any single byte changes the hash. */
 static uint64_t hash(uint64_t seed, const void *data, size_t bytes)
 {
     const unsigned char *at = data;
@@ -66,7 +66,7 @@ void cache_name_make(char out[CACHE_NAME_BYTES], const char *key)
              high, low);
 }
 
-bool cache_name_known(const char *name)
+bool cache_name_is_valid(const char *name)
 {
     return strspn(name, "0123456789abcdef") == NAME_DIGITS &&
            strcmp(name + NAME_DIGITS, NAME_SUFFIX) == 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bytes of a file of the program cache: a header, the key of the program
- * and its binary.  Pure; knows nothing of OpenCL.
+ * The format of the program cache's files: a header, the key of the program and
+ * its binary.  Pure functions without OpenCL; any thread.
  */
 #ifndef TANDEM_OPENCL_PROGRAM_PROGRAM_CACHE_FILE_H
 #define TANDEM_OPENCL_PROGRAM_PROGRAM_CACHE_FILE_H
@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #define CACHE_FORMAT 1u
-/* No file is larger, and no larger one is read. */
-#define CACHE_FILE_BYTES_MAX ((size_t)64 << 20)
+/* Larger files are neither written nor read. */
+#define MAX_CACHE_FILE_BYTES ((size_t)64 << 20)
 
 struct cache_header {
     char magic[8];
@@ -23,20 +23,21 @@ struct cache_header {
 void cache_header_make(struct cache_header *out, const char *key,
                        const void *binary, size_t binary_bytes);
 
-/* The binary within a file's bytes; NULL where they are not, to the last bit,
- * what was written for key. */
+/* Returns the binary in the contents of a file, or NULL if the file is corrupt
+ * or has another key. */
 const unsigned char *cache_binary_find(const unsigned char *data, size_t bytes,
                                        const char *key,
                                        size_t *out_binary_bytes);
 
 #define CACHE_NAME_BYTES 48u
 
-/* The name of the file for key. */
+/* Writes the file name of a key. */
 void cache_name_make(char out[CACHE_NAME_BYTES], const char *key);
-/* Whether a file of this name is the cache's. */
-bool cache_name_known(const char *name);
+/* Returns true if the name has the form of a cache file's name. */
+bool cache_name_is_valid(const char *name);
 
-/* FNV-1a of a text and its end. */
+/* Returns the FNV-1a hash of a text with its final NUL, continued from `seed`.
+ */
 uint64_t cache_hash(uint64_t seed, const char *text);
 #define CACHE_HASH_SEED 0xcbf29ce484222325u
 

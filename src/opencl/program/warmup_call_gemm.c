@@ -167,8 +167,8 @@ static bool sample_pack(struct sample *out, uint64_t key)
                    [FORMAT_TF32] = {TANDEM_F32, TILE_TF32_MEDIUM},
                    [FORMAT_PAIR] = {TANDEM_F32, TILE_PAIR_MEDIUM},
                    [FORMAT_SPLIT] = {TANDEM_F32, TILE_WGMMA_SPLIT_MEDIUM}};
-    uint32_t format = KEY_KERNEL(key) == KERNEL_PACK ? KEY_FORMAT(key)
-                                                     : FORMAT_PAIR;
+    uint32_t format =
+        KEY_KERNEL(key) == KERNEL_PACK ? KEY_FORMAT(key) : FORMAT_PAIR;
     bool held = KEY_KERNEL(key) == KERNEL_PACK_HELD || format != FORMAT_PAIR;
     if (format > FORMAT_SPLIT)
         return false;

@@ -222,12 +222,12 @@ START_TEST(names_are_told)
     cache_name_make(name, KEY);
     cache_name_make(other, KEY "!");
     ck_assert(strcmp(name, other) != 0);
-    ck_assert(cache_name_known(name));
+    ck_assert(cache_name_is_valid(name));
     strcpy(other, name);
     other[0] = 'x';
-    ck_assert(!cache_name_known(other));
-    ck_assert(!cache_name_known(""));
-    ck_assert(!cache_name_known("cpu-x-0123456789abcdef.json"));
+    ck_assert(!cache_name_is_valid(other));
+    ck_assert(!cache_name_is_valid(""));
+    ck_assert(!cache_name_is_valid("cpu-x-0123456789abcdef.json"));
 }
 END_TEST
 
@@ -431,7 +431,7 @@ START_TEST(files_not_to_be_trusted_are_rebuilt)
     ck_assert(unlink(path) == 0 && mkdir(path, 0700) == 0);
     compute(directory);
     ck_assert_int_eq(warnings, 2);
-    ck_assert_ptr_nonnull(strstr(last_warning, "is not kept"));
+    ck_assert_ptr_nonnull(strstr(last_warning, "is not cached"));
 }
 END_TEST
 
@@ -569,7 +569,7 @@ START_TEST(disks_that_take_nothing)
         return;
     compute(directory);
     ck_assert_int_eq(warnings, 2 * made);
-    ck_assert_ptr_nonnull(strstr(last_warning, "is not kept"));
+    ck_assert_ptr_nonnull(strstr(last_warning, "is not cached"));
     ck_assert_int_eq(files(directory, NULL), 0);
     ck_assert(mount(NULL, directory, NULL, MS_REMOUNT, "size=64m") == 0);
     compute(directory);

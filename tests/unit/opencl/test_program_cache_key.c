@@ -155,7 +155,7 @@ static void cache_setup(void)
     free(device.cache.system_path);
     device.cache.system_path = NULL;
     device.cache.path = strdup(path);
-    device.cache.forced = true;
+    device.cache.is_forced = true;
     program_cache_open(&device);
     ck_assert_int_ge(device.cache.directory, 0);
     base();

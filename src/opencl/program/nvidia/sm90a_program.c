@@ -45,7 +45,7 @@ enum tandem_status sm90a_program_build(struct tandem_device *device,
     cl_program from = *program;
     char *ptx = NULL;
     *program = NULL;
-    unsigned char *binary = cache_binary_fetch(from, MAX_PTX_BYTES, &bytes);
+    unsigned char *binary = program_binary_get(from, MAX_PTX_BYTES, &bytes);
     if (binary != NULL)
         ptx = ptx_rewrite_sm90a((const char *)binary, bytes, &ptx_bytes, &why);
     if (ptx == NULL)
