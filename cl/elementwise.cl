@@ -2,27 +2,28 @@
 /*
  * out[i] = OP(in0[i], in1[i], in2[i]) with broadcasting.
  *
- * flat     every operand is contiguous or a single value.
- * strided  any strides.
- *          In both a work-item takes four elements: one vector, where all
- *          operands are aligned to it; else neighbours have neighbours, the
- *          four are GROUP apart, and groups begin where the output does in a
- *          line of the cache.
- * crossed  inputs that walk by 1 along another axis than the output go through
- *          local memory in tiles of TILE x TILE, so that whole lines are read
- *          and written.
+ * elementwise_contiguous: all operands are contiguous or have one element.
+ * elementwise_strided: any strides.
+ * elementwise_transposed: inputs whose contiguous axis is not that of the
+ * output
+ * go through local memory in tiles of TILE x TILE, so that all reads and writes
+ * are coalesced.
+ *
+ * In the first two kernels, a work-item computes four elements: one vector if
+ * all operands are aligned, else four elements that are GROUP_SIZE apart.
+ * Groups then begin at a cache line of the output.
  */
 #include "common/indexing.cl"
 #include "common/operators.cl"
 
-/* The kernel to compile; 0: all. */
-#define FLAT 1
+/* The kernel to compile, or 0 for all. */
+#define CONTIGUOUS 1
 #define STRIDED 2
-#define CROSSED 3
+#define TRANSPOSED 3
 #ifndef SHAPE
 #define SHAPE 0
 #endif
-/* The operator, how many inputs it has, and the operands' types. */
+/* The operator, its number of inputs, and the types of the operands. */
 #ifndef OP
 #define OP op_add
 #define INPUTS 2
@@ -43,65 +44,66 @@
 #define IN2 float
 #endif
 
-/* 1: operands are aligned vectors of four. */
+/* 1 if the operands are aligned vectors of four. */
 #ifndef VECTOR
 #define VECTOR 1
 #endif
-/* 1: OP takes another way for what is rare (math.cl). */
-#ifndef RARE
-#define RARE 0
+/* 1 if OP has a fast path (math.cl). */
+#ifndef HAS_FAST_PATH
+#define HAS_FAST_PATH 0
 #endif
-/* crossed: bit k: input k walks axis 1 by 1 (the output: axis 0). */
-#ifndef ACROSS
-#define ACROSS 0
+/* Bit k is set if input k is contiguous along axis 1, while the output is
+ * contiguous along axis 0. */
+#ifndef TRANSPOSED_INPUTS
+#define TRANSPOSED_INPUTS 0
 #endif
-/* The side of a tile.  In vectors, a larger one is better where there is room
- * for it. */
-#if VECTOR && (ACROSS & (ACROSS - 1)) == 0
+/* The side of a tile. With vectors a larger tile is faster if it fits. */
+#if VECTOR && (TRANSPOSED_INPUTS & (TRANSPOSED_INPUTS - 1)) == 0
 #define TILE 64u
 #else
 #define TILE 32u
 #endif
 
-/* Bits that are moved, whatever they mean. */
+/* Copies bits of any type. */
 #define op_move(x, a, b) (x)
 
-/* A place in each of four operands. */
-#if WIDE
-typedef long4 places_t;
+/* The offsets of four operands. */
+#if INDEX_64BIT
+typedef long4 offsets_t;
 #else
-typedef int4 places_t;
+typedef int4 offsets_t;
 #endif
 
-/* Operand 0 is out.  Bit k of given: operand k is value[k]; of single: it
- * is one element.  An operator of one input has its attributes in value[2]
- * and value[3]. */
-struct flat {
+/* Operand 0 is out. If bit k of `immediate` is set, operand k is value[k]. If
+ * bit k of `broadcast` is set, operand k has one element. An operator of one
+ * input has its attributes in value[2] and value[3]. */
+struct contiguous_params {
     ulong elements;
-    uint given, single, skew, reserved; /* skew: left out of group 0 */
+    uint immediate, broadcast;
+    uint misalignment, reserved; /* group 0 has this many elements fewer */
     float value[4];
     ulong offset[4];
 };
 
-struct strided {
-    ulong items; /* vectors, or elements */
-    uint rank, given, single, skew;
+struct strided_params {
+    ulong items; /* vectors or elements */
+    uint rank, immediate, broadcast, misalignment;
     float value[4];
     ulong offset[4];
-    struct extents space;
-    long strides[4 * AXES]; /* operand by operand */
+    struct fast_divmod space;
+    long strides[4 * MAX_AXES]; /* of operand 0, then 1, ... */
 };
 
-/* Axes 0 and 1 lie across each other, the others are the space's. */
-struct crossed {
-    ulong columns, rows;       /* extents of axis 0 and axis 1 */
-    ulong tiles_along, tiles;  /* along axis 0; of one plane */
-    uint rank, given, single, reserved; /* single: along axis 0 */
+/* Axes 0 and 1 are swapped between inputs. `space` has the other axes. */
+struct transposed_params {
+    ulong columns, rows; /* extents of axis 0 and axis 1 */
+    ulong tiles_per_row, tiles_per_plane;
+    uint rank, immediate, broadcast, reserved; /* broadcast along axis 0 */
     float value[4];
     ulong offset[4];
-    long along[4], down[4]; /* strides along axis 0 and axis 1 */
-    struct extents space;
-    long strides[4 * AXES];
+    long column_strides[4], row_strides[4]; /* along axis 0 and axis 1 */
+    struct fast_divmod space;
+    long strides[4 * MAX_AXES];
 };
 
 #if INPUTS == 1
@@ -117,7 +119,7 @@ struct crossed {
 #endif
 
 
-/* F of each input. */
+/* F(k) for each input. */
 #if INPUTS == 1
 #define EACH_INPUT(F) F(0)
 #elif INPUTS == 2
@@ -125,192 +127,197 @@ struct crossed {
 #else
 #define EACH_INPUT(F) F(0) F(1) F(2)
 #endif
-#define IS_GIVEN(k) (p.given >> (k + 1) & 1u)
-#define IS_SINGLE(k) (p.single >> (k + 1) & 1u)
-#define GIVEN(k) ((CAT(IN, k))p.value[k + 1])
-#define FOUR(type) CAT(type, 4)
+#define IS_IMMEDIATE(k) (p.immediate >> (k + 1) & 1u)
+#define IS_BROADCAST(k) (p.broadcast >> (k + 1) & 1u)
+#define IMMEDIATE(k) ((CAT(IN, k))p.value[k + 1])
+#define VEC4(type) CAT(type, 4)
 
-/* The four results of x0, x1 and x2; where none takes the rare way, all
- * take the quick one. */
-#if RARE
-#define IS_RARE(j) CAT(OP, _rare)(INPUTS_AT(j))
-/* A power by one value, in all work-items, may be a simple one. */
+/* Declares y, the four results for x0, x1 and x2. If none of the four needs the
+ * slow path, all use the fast path. */
+#if HAS_FAST_PATH
+#define NEEDS_SLOW_PATH(j) CAT(OP, _needs_slow_path)(INPUTS_AT(j))
+/* If the exponent is the same for all work-items, it may be a simple one. */
 #if INPUTS == 1
 #define INPUTS_AT(j) x0 j, 0.0f, 0.0f
-#define IS_PLAIN false
-#define PLAIN x0
+#define IS_SIMPLE_POWER false
+#define SIMPLE_POWER x0
 #else
 #define INPUTS_AT(j) x0 j, x1 j
-#define IS_PLAIN (IS_GIVEN(1) && POW_PLAIN(GIVEN(1)))
-#define PLAIN pow_plain(x0, GIVEN(1))
+#define IS_SIMPLE_POWER (IS_IMMEDIATE(1) && POW_IS_SIMPLE(IMMEDIATE(1)))
+#define SIMPLE_POWER pow_simple(x0, IMMEDIATE(1))
 #endif
-#define QUICK(j) CAT(OP, _quick)(INPUTS_AT(j))
+#define FAST(j) CAT(OP, _fast)(INPUTS_AT(j))
 #define RESULTS(y)                                                             \
-    FOUR(OUT) y;                                                               \
-    if (IS_PLAIN)                                                              \
-        y = PLAIN;                                                             \
-    else if (IS_RARE(.s0) || IS_RARE(.s1) || IS_RARE(.s2) || IS_RARE(.s3))    \
-        y = (FOUR(OUT))(APPLY(.s0), APPLY(.s1), APPLY(.s2), APPLY(.s3));       \
+    VEC4(OUT) y;                                                               \
+    if (IS_SIMPLE_POWER)                                                       \
+        y = SIMPLE_POWER;                                                      \
+    else if (NEEDS_SLOW_PATH(.s0) || NEEDS_SLOW_PATH(.s1) ||                   \
+             NEEDS_SLOW_PATH(.s2) || NEEDS_SLOW_PATH(.s3))                     \
+        y = (VEC4(OUT))(APPLY(.s0), APPLY(.s1), APPLY(.s2), APPLY(.s3));       \
     else                                                                       \
-        y = (FOUR(OUT))(QUICK(.s0), QUICK(.s1), QUICK(.s2), QUICK(.s3));
+        y = (VEC4(OUT))(FAST(.s0), FAST(.s1), FAST(.s2), FAST(.s3));
 #else
 #define RESULTS(y)                                                             \
-    FOUR(OUT)                                                                  \
-    y = (FOUR(OUT))(APPLY(.s0), APPLY(.s1), APPLY(.s2), APPLY(.s3));
+    VEC4(OUT)                                                                  \
+    y = (VEC4(OUT))(APPLY(.s0), APPLY(.s1), APPLY(.s2), APPLY(.s3));
 #endif
 
-/* Operand k as a vector whose first element is at pointer. */
+/* Loads operand k as a vector whose first element is at pointer. */
 #define LOAD_VECTOR(k, pointer)                                                \
-    (IS_GIVEN(k) ? (FOUR(CAT(IN, k)))(GIVEN(k))                                \
-     : IS_SINGLE(k)                                                            \
-         ? (FOUR(CAT(IN, k)))(*(pointer))                                      \
-         : *(__global const FOUR(CAT(IN, k)) *)(pointer))
+    (IS_IMMEDIATE(k)   ? (VEC4(CAT(IN, k)))(IMMEDIATE(k))                      \
+     : IS_BROADCAST(k) ? (VEC4(CAT(IN, k)))(*(pointer))                        \
+                       : *(__global const VEC4(CAT(IN, k)) *)(pointer))
 
-/* Four elements, of which those are INSIDE that are there: ELEMENT(k, j) is
- * the j-th of operand k, TARGET(j) its place in out. */
-#define LOAD_IF(k, j, INSIDE) (INSIDE(j) ? ELEMENT(k, j) : (CAT(IN, k))0)
-#define LOAD_FOUR(k, INSIDE)                                                   \
-    FOUR(CAT(IN, k))                                                           \
-    CAT(x, k) = (FOUR(CAT(IN, k)))(                                            \
-        LOAD_IF(k, 0, INSIDE), LOAD_IF(k, 1, INSIDE), LOAD_IF(k, 2, INSIDE),   \
-        LOAD_IF(k, 3, INSIDE));
-#define LOAD_ALWAYS(k) LOAD_FOUR(k, ALWAYS)
-#define LOAD_WITHIN(k) LOAD_FOUR(k, WITHIN)
-#define STORE_IF(j, INSIDE, y)                                                 \
-    if (INSIDE(j))                                                             \
+/* Loads or stores those of four elements for which CONDITION(j) is true.
+ * ELEMENT(k, j) is element j of operand k, TARGET(j) is element j of out. */
+#define LOAD_IF(k, j, CONDITION) (CONDITION(j) ? ELEMENT(k, j) : (CAT(IN, k))0)
+#define LOAD_VEC4(k, CONDITION)                                                \
+    VEC4(CAT(IN, k))                                                           \
+    CAT(x, k) = (VEC4(CAT(IN, k)))(                                            \
+        LOAD_IF(k, 0, CONDITION), LOAD_IF(k, 1, CONDITION),                    \
+        LOAD_IF(k, 2, CONDITION), LOAD_IF(k, 3, CONDITION));
+#define LOAD_ALWAYS(k) LOAD_VEC4(k, ALWAYS)
+#define LOAD_IN_RANGE(k) LOAD_VEC4(k, IN_RANGE)
+#define STORE_IF(j, CONDITION, y)                                              \
+    if (CONDITION(j))                                                          \
         TARGET(j) = y.s##j;
-#define STORE_FOUR(INSIDE, y)                                                  \
-    STORE_IF(0, INSIDE, y)                                                     \
-    STORE_IF(1, INSIDE, y)                                                     \
-    STORE_IF(2, INSIDE, y)                                                     \
-    STORE_IF(3, INSIDE, y)
+#define STORE_VEC4(CONDITION, y)                                               \
+    STORE_IF(0, CONDITION, y)                                                  \
+    STORE_IF(1, CONDITION, y)                                                  \
+    STORE_IF(2, CONDITION, y)                                                  \
+    STORE_IF(3, CONDITION, y)
 #define ALWAYS(j) true
 
-/* The first of a work-item's elements that are GROUP apart. */
-#define FIRST_APART                                                            \
-    ((index_t)get_group_id(0) * (4 * GROUP) + get_local_id(0) - p.skew)
+/* The first of the elements of a work-item that are GROUP_SIZE apart. */
+#define FIRST_ELEMENT                                                          \
+    ((index_t)get_group_id(0) * (4 * GROUP_SIZE) + get_local_id(0) -           \
+     p.misalignment)
 
-#if SHAPE == 0 || SHAPE == FLAT
-KERNEL void flat(__global OUT *out, INPUT_BUFFERS, const struct flat p)
+#if SHAPE == 0 || SHAPE == CONTIGUOUS
+KERNEL void elementwise_contiguous(__global OUT *out, INPUT_BUFFERS,
+                                   const struct contiguous_params p)
 {
 #if VECTOR
     index_t i = (index_t)get_global_id(0) * 4;
     const uint step = 1;
 #else
-    index_t i = FIRST_APART;
-    const uint step = GROUP;
+    index_t i = FIRST_ELEMENT;
+    const uint step = GROUP_SIZE;
 #endif
     index_t elements = (index_t)p.elements;
 #define POINTER(k)                                                             \
-    __global const CAT(IN, k) *CAT(from, k) =                                  \
-        CAT(in, k) + ((long)p.offset[k + 1] + (IS_SINGLE(k) ? 0 : (place_t)i));
+    __global const CAT(IN, k) * CAT(from, k) =                                 \
+        CAT(in, k) +                                                           \
+        ((long)p.offset[k + 1] + (IS_BROADCAST(k) ? 0 : (offset_t)i));
     EACH_INPUT(POINTER)
-    __global OUT *to = out + ((long)p.offset[0] + (place_t)i);
-#define WITHIN(j) (i + (j)*step < elements)
+    __global OUT *to = out + ((long)p.offset[0] + (offset_t)i);
+#define IN_RANGE(j) (i + (j)*step < elements)
 #define ELEMENT(k, j)                                                          \
-    (IS_GIVEN(k) ? GIVEN(k) : CAT(from, k)[IS_SINGLE(k) ? 0 : (j)*step])
+    (IS_IMMEDIATE(k) ? IMMEDIATE(k)                                            \
+                     : CAT(from, k)[IS_BROADCAST(k) ? 0 : (j)*step])
 #define TARGET(j) to[(j)*step]
-#define LOAD_AT(k) FOUR(CAT(IN, k)) CAT(x, k) = LOAD_VECTOR(k, CAT(from, k));
-    if (i < elements && WITHIN(3)) {
+#define LOAD_AT(k) VEC4(CAT(IN, k)) CAT(x, k) = LOAD_VECTOR(k, CAT(from, k));
+    if (i < elements && IN_RANGE(3)) {
 #if VECTOR
         EACH_INPUT(LOAD_AT)
         RESULTS(y)
-        *(__global FOUR(OUT) *)to = y;
+        *(__global VEC4(OUT) *)to = y;
 #else
         EACH_INPUT(LOAD_ALWAYS)
         RESULTS(y)
-        STORE_FOUR(ALWAYS, y)
+        STORE_VEC4(ALWAYS, y)
 #endif
     } else {
-        EACH_INPUT(LOAD_WITHIN)
+        EACH_INPUT(LOAD_IN_RANGE)
         RESULTS(y)
-        STORE_FOUR(WITHIN, y)
+        STORE_VEC4(IN_RANGE, y)
     }
-#undef WITHIN
+#undef IN_RANGE
 #undef ELEMENT
 #undef TARGET
 #undef LOAD_AT
 }
 #endif
 
-/* Adds coordinate along axis to the places of all operands. */
-#define STRIDE(k, axis) ((place_t)p.strides[(k)*AXES + (axis)])
+/* Adds a coordinate along an axis to the offsets of all operands. */
+#define STRIDE(k, axis) ((offset_t)p.strides[(k)*MAX_AXES + (axis)])
 #define ADVANCE(at, axis, coordinate)                                          \
     {                                                                          \
-        place_t c_ = (place_t)(coordinate);                                    \
+        offset_t c_ = (offset_t)(coordinate);                                  \
         at.s0 += c_ * STRIDE(0, axis);                                         \
         at.s1 += c_ * STRIDE(1, axis);                                         \
         at.s2 += INPUTS > 1 ? c_ * STRIDE(2, axis) : 0;                        \
         at.s3 += INPUTS > 2 ? c_ * STRIDE(3, axis) : 0;                        \
     }
-/* The places of index: of any space, and of one of at most three axes. */
-#define PLACES(at, index)                                                      \
-    places_t at = (places_t)(0);                                               \
+/* The offsets of element `index`: for any rank, and for a rank up to three. */
+#define OFFSETS(at, index)                                                     \
+    offsets_t at = (offsets_t)(0);                                             \
     {                                                                          \
         index_t left_ = (index);                                               \
-        _Pragma("unroll") for (uint axis_ = 0; axis_ < AXES; ++axis_)          \
+        _Pragma("unroll") for (uint axis_ = 0; axis_ < MAX_AXES; ++axis_)      \
         {                                                                      \
             if (axis_ >= p.rank)                                               \
                 continue;                                                      \
             long at_ = (long)left_;                                            \
             if (axis_ + 1 < p.rank)                                            \
-                SPLIT(left_, p.space, axis_, at_);                             \
+                DIVMOD(left_, p.space, axis_, at_);                            \
             ADVANCE(at, axis_, at_)                                            \
         }                                                                      \
     }
-#define PLACES_NEAR(at, index)                                                 \
-    places_t at = (places_t)(0);                                               \
+#define OFFSETS_UP_TO_3D(at, index)                                            \
+    offsets_t at = (offsets_t)(0);                                             \
     {                                                                          \
         index_t left_ = (index);                                               \
         long inner_, outer_ = 0;                                               \
-        SPLIT(left_, p.space, 0, inner_);                                      \
+        DIVMOD(left_, p.space, 0, inner_);                                     \
         ADVANCE(at, 0, inner_)                                                 \
         if (p.rank == 3) {                                                     \
-            SPLIT(left_, p.space, 1, outer_);                                  \
+            DIVMOD(left_, p.space, 1, outer_);                                 \
             ADVANCE(at, 1, outer_)                                             \
             ADVANCE(at, 2, left_)                                              \
         } else {                                                               \
             ADVANCE(at, 1, left_)                                              \
         }                                                                      \
     }
-#define PLACE_0 s1
-#define PLACE_1 s2
-#define PLACE_2 s3
-/* Where operand k is at places at. */
-#define FROM(k, at) (CAT(in, k) + ((long)p.offset[k + 1] + at.CAT(PLACE_, k)))
+#define OFFSET_0 s1
+#define OFFSET_1 s2
+#define OFFSET_2 s3
+/* The address of operand k at offsets `at`. */
+#define FROM(k, at) (CAT(in, k) + ((long)p.offset[k + 1] + at.CAT(OFFSET_, k)))
 #define TO(at) (out + ((long)p.offset[0] + at.s0))
 
 #if SHAPE == 0 || SHAPE == STRIDED
-KERNEL void strided(__global OUT *out, INPUT_BUFFERS, const struct strided p)
+KERNEL void elementwise_strided(__global OUT *out, INPUT_BUFFERS,
+                                const struct strided_params p)
 {
-#define WITHIN(j) (i + (j)*GROUP < items)
+#define IN_RANGE(j) (i + (j)*GROUP_SIZE < items)
 #define TARGET(j) *TO(CAT(at, j))
 #if VECTOR
     index_t item = (index_t)get_global_id(0);
     if (item >= (index_t)p.items)
         return;
-    PLACES(at, item)
-#define LOAD_AT(k) FOUR(CAT(IN, k)) CAT(x, k) = LOAD_VECTOR(k, FROM(k, at));
+    OFFSETS(at, item)
+#define LOAD_AT(k) VEC4(CAT(IN, k)) CAT(x, k) = LOAD_VECTOR(k, FROM(k, at));
     EACH_INPUT(LOAD_AT)
     RESULTS(y)
-    *(__global FOUR(OUT) *)TO(at) = y;
+    *(__global VEC4(OUT) *)TO(at) = y;
 #else
-    index_t i = FIRST_APART, items = (index_t)p.items;
-#if !WIDE
+    index_t i = FIRST_ELEMENT, items = (index_t)p.items;
+#if !INDEX_64BIT
     if (p.rank <= 3) {
-        PLACES_NEAR(at0, i)
-        PLACES_NEAR(at1, i + GROUP)
-        PLACES_NEAR(at2, i + 2 * GROUP)
-        PLACES_NEAR(at3, i + 3 * GROUP)
-#define ELEMENT(k, j) (IS_GIVEN(k) ? GIVEN(k) : *FROM(k, CAT(at, j)))
-        if (i < items && WITHIN(3)) {
+        OFFSETS_UP_TO_3D(at0, i)
+        OFFSETS_UP_TO_3D(at1, i + GROUP_SIZE)
+        OFFSETS_UP_TO_3D(at2, i + 2 * GROUP_SIZE)
+        OFFSETS_UP_TO_3D(at3, i + 3 * GROUP_SIZE)
+#define ELEMENT(k, j) (IS_IMMEDIATE(k) ? IMMEDIATE(k) : *FROM(k, CAT(at, j)))
+        if (i < items && IN_RANGE(3)) {
             EACH_INPUT(LOAD_ALWAYS)
             RESULTS(y)
-            STORE_FOUR(ALWAYS, y)
+            STORE_VEC4(ALWAYS, y)
         } else {
-            EACH_INPUT(LOAD_WITHIN)
+            EACH_INPUT(LOAD_IN_RANGE)
             RESULTS(y)
-            STORE_FOUR(WITHIN, y)
+            STORE_VEC4(IN_RANGE, y)
         }
         return;
     }
@@ -318,86 +325,89 @@ KERNEL void strided(__global OUT *out, INPUT_BUFFERS, const struct strided p)
 #endif
     _Pragma("unroll 1") for (uint j = 0; j < 4; ++j)
     {
-        if (!WITHIN(j))
+        if (!IN_RANGE(j))
             continue;
-        PLACES(at0, i + j * GROUP)
-#define LOAD_ONE(k)                                                            \
-    FOUR(CAT(IN, k))                                                           \
+        OFFSETS(at0, i + j * GROUP_SIZE)
+#define LOAD_SCALAR(k)                                                         \
+    VEC4(CAT(IN, k))                                                           \
     CAT(x, k) =                                                                \
-        (FOUR(CAT(IN, k)))(IS_GIVEN(k) ? GIVEN(k) : *FROM(k, at0));
-        EACH_INPUT(LOAD_ONE)
+        (VEC4(CAT(IN, k)))(IS_IMMEDIATE(k) ? IMMEDIATE(k) : *FROM(k, at0));
+        EACH_INPUT(LOAD_SCALAR)
         TARGET(0) = APPLY(.s0);
     }
 #endif
-#undef WITHIN
+#undef IN_RANGE
 #undef TARGET
 }
 #endif
 
-#if (SHAPE == 0 || SHAPE == CROSSED) && GROUP >= 32 && GROUP <= 256
-#define IS_ACROSS(k) (ACROSS >> (k)&1u)
-#define ALONG(k) ((place_t)p.along[k])
-#define DOWN(k) ((place_t)p.down[k])
-/* Operand k at this column and row of the plane. */
+#if (SHAPE == 0 || SHAPE == TRANSPOSED) && GROUP_SIZE >= 32 && GROUP_SIZE <= 256
+#define IS_TRANSPOSED(k) (TRANSPOSED_INPUTS >> (k)&1u)
+#define COLUMN_STRIDE(k) ((offset_t)p.column_strides[k])
+#define ROW_STRIDE(k) ((offset_t)p.row_strides[k])
+/* The address of operand k at a column and row of the plane. */
 #define AT(k, column, row)                                                     \
-    (FROM(k, base) + ((place_t)(column)*ALONG(k + 1) +                         \
-                      (place_t)(row)*DOWN(k + 1)))
+    (FROM(k, base) + ((offset_t)(column)*COLUMN_STRIDE(k + 1) +                \
+                      (offset_t)(row)*ROW_STRIDE(k + 1)))
 #define TO_AT(column, row)                                                     \
-    (TO(base) + ((place_t)(column)*ALONG(0) + (place_t)(row)*DOWN(0)))
+    (TO(base) +                                                                \
+     ((offset_t)(column)*COLUMN_STRIDE(0) + (offset_t)(row)*ROW_STRIDE(0)))
 
-KERNEL void crossed(__global OUT *out, INPUT_BUFFERS, const struct crossed p)
+KERNEL void elementwise_transposed(__global OUT *out, INPUT_BUFFERS,
+                                   const struct transposed_params p)
 {
-/* Rows of columns. */
+/* Tiles are stored by row, then column. */
 #define DECLARE(k)                                                             \
-    __local CAT(IN, k) CAT(tile, k)[IS_ACROSS(k) ? TILE : 1][TILE + 1];
+    __local CAT(IN, k) CAT(tile, k)[IS_TRANSPOSED(k) ? TILE : 1][TILE + 1];
     EACH_INPUT(DECLARE)
-    TILE_FIND(p.tiles_along, p.tiles, TILE, TILE)
+    TILE_POSITION(p.tiles_per_row, p.tiles_per_plane, TILE, TILE)
     index_t columns = (index_t)p.columns, rows = (index_t)p.rows;
-    PLACES(base, plane)
+    OFFSETS(base, plane)
 #if VECTOR
     const uint side = TILE / 4;
     uint x = get_local_id(0) % side * 4, y = get_local_id(0) / side;
-#define FILL(k)                                                                \
-    if (IS_ACROSS(k))                                                          \
+#define FILL_TILE(k)                                                           \
+    if (IS_TRANSPOSED(k))                                                      \
         _Pragma("unroll") for (uint pass = 0; pass < TILE;                     \
-                               pass += GROUP / side)                           \
+                               pass += GROUP_SIZE / side)                      \
         {                                                                      \
             uint j = pass + y;                                                 \
-            FOUR(CAT(IN, k)) v = (FOUR(CAT(IN, k)))(0);                        \
+            VEC4(CAT(IN, k)) v = (VEC4(CAT(IN, k)))(0);                        \
             if (column + j < columns && row + x < rows)                        \
-                v = *(__global const FOUR(CAT(IN, k)) *)AT(k, column + j,      \
+                v = *(__global const VEC4(CAT(IN, k)) *)AT(k, column + j,      \
                                                            row + x);           \
             CAT(tile, k)[x][j] = v.s0;                                         \
             CAT(tile, k)[x + 1][j] = v.s1;                                     \
             CAT(tile, k)[x + 2][j] = v.s2;                                     \
             CAT(tile, k)[x + 3][j] = v.s3;                                     \
         }
-    EACH_INPUT(FILL)
+    EACH_INPUT(FILL_TILE)
     barrier(CLK_LOCAL_MEM_FENCE);
-#define TAKE(k)                                                                \
-    __local const CAT(IN, k) *CAT(line, k) =                                   \
-        CAT(tile, k)[IS_ACROSS(k) ? j : 0] + x;                                \
-    FOUR(CAT(IN, k))                                                           \
-    CAT(x, k) = IS_ACROSS(k)                                                   \
-                    ? (FOUR(CAT(IN, k)))(CAT(line, k)[0], CAT(line, k)[1],     \
+#define LOAD_TILE(k)                                                           \
+    __local const CAT(IN, k) * CAT(line, k) =                                  \
+        CAT(tile, k)[IS_TRANSPOSED(k) ? j : 0] + x;                            \
+    VEC4(CAT(IN, k))                                                           \
+    CAT(x, k) = IS_TRANSPOSED(k)                                               \
+                    ? (VEC4(CAT(IN, k)))(CAT(line, k)[0], CAT(line, k)[1],     \
                                          CAT(line, k)[2], CAT(line, k)[3])     \
                     : LOAD_VECTOR(k, AT(k, column + x, row + j));
-    _Pragma("unroll") for (uint pass = 0; pass < TILE; pass += GROUP / side)
+    _Pragma("unroll") for (uint pass = 0; pass < TILE;
+                           pass += GROUP_SIZE / side)
     {
         uint j = pass + y;
         if (column + x >= columns || row + j >= rows)
             continue;
-        EACH_INPUT(TAKE)
+        EACH_INPUT(LOAD_TILE)
         RESULTS(z)
-        *(__global FOUR(OUT) *)TO_AT(column + x, row + j) = z;
+        *(__global VEC4(OUT) *)TO_AT(column + x, row + j) = z;
     }
 #else
-    bool whole = column + TILE <= columns && row + TILE <= rows;
-    const uint step = GROUP / TILE;
+    bool is_complete = column + TILE <= columns && row + TILE <= rows;
+    const uint step = GROUP_SIZE / TILE;
     uint x = get_local_id(0) % TILE, first = get_local_id(0) / TILE, y = first;
-#define WITHIN(j) (row + x < rows && column + y + (j)*step < columns)
+#define IN_RANGE(j) (row + x < rows && column + y + (j)*step < columns)
 #define ELEMENT(k, j) *AT(k, column + y + (j)*step, row + x)
-#define FILL_FOUR(k, LOAD)                                                     \
+#define FILL_VEC4(k, LOAD)                                                     \
     {                                                                          \
         LOAD(k)                                                                \
         CAT(tile, k)[x][y] = CAT(x, k).s0;                                     \
@@ -405,33 +415,33 @@ KERNEL void crossed(__global OUT *out, INPUT_BUFFERS, const struct crossed p)
         CAT(tile, k)[x][y + 2 * step] = CAT(x, k).s2;                          \
         CAT(tile, k)[x][y + 3 * step] = CAT(x, k).s3;                          \
     }
-#define FILL(k)                                                                \
-    if (IS_ACROSS(k))                                                          \
+#define FILL_TILE(k)                                                           \
+    if (IS_TRANSPOSED(k))                                                      \
         for (y = first; y < TILE; y += 4 * step) {                             \
-            if (whole)                                                         \
-                FILL_FOUR(k, LOAD_ALWAYS)                                      \
+            if (is_complete)                                                   \
+                FILL_VEC4(k, LOAD_ALWAYS)                                      \
             else                                                               \
-                FILL_FOUR(k, LOAD_WITHIN)                                      \
+                FILL_VEC4(k, LOAD_IN_RANGE)                                    \
         }
-    EACH_INPUT(FILL)
-#undef WITHIN
+    EACH_INPUT(FILL_TILE)
+#undef IN_RANGE
 #undef ELEMENT
     barrier(CLK_LOCAL_MEM_FENCE);
-#define WITHIN(j) (column + x < columns && row + y + (j)*step < rows)
+#define IN_RANGE(j) (column + x < columns && row + y + (j)*step < rows)
 #define ELEMENT(k, j)                                                          \
-    (IS_GIVEN(k)    ? GIVEN(k)                                                 \
-     : IS_ACROSS(k) ? CAT(tile, k)[IS_ACROSS(k) ? y + (j)*step : 0][x]         \
-                    : *AT(k, column + x, row + y + (j)*step))
+    (IS_IMMEDIATE(k)    ? IMMEDIATE(k)                                         \
+     : IS_TRANSPOSED(k) ? CAT(tile, k)[IS_TRANSPOSED(k) ? y + (j)*step : 0][x] \
+                        : *AT(k, column + x, row + y + (j)*step))
 #define TARGET(j) *TO_AT(column + x, row + y + (j)*step)
     for (y = first; y < TILE; y += 4 * step) {
-        if (whole) {
+        if (is_complete) {
             EACH_INPUT(LOAD_ALWAYS)
             RESULTS(z)
-            STORE_FOUR(ALWAYS, z)
+            STORE_VEC4(ALWAYS, z)
         } else {
-            EACH_INPUT(LOAD_WITHIN)
+            EACH_INPUT(LOAD_IN_RANGE)
             RESULTS(z)
-            STORE_FOUR(WITHIN, z)
+            STORE_VEC4(IN_RANGE, z)
         }
     }
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * target[...] = data[index along one axis]; a negative index counts from the
- * end, one outside gives p.outside.  Four elements an item where the
- * innermost axis is the data's own and aligned (vector).
- */
+/* target[...] = data[index along one axis]. A negative index counts from the
+ * end. An index out of range gives default_bits. If is_vec4 is set, a work-item
+ * copies four elements along the innermost axis, which must not be the gathered
+ * axis and must be aligned. */
 #include "common/indexing.cl"
 
 #ifndef BITS
@@ -13,42 +12,42 @@
 #define INDEX int
 #endif
 
-struct gather {
+struct gather_params {
     ulong items;
-    uint rank, vector;
+    uint rank, is_vec4;
     ulong target_offset, data_offset, index_offset;
     long axis_stride, axis_elements;
-    ulong outside; /* the bits of an element */
-    struct extents space;
-    long target_strides[AXES];
-    long data_strides[AXES];
-    long index_strides[AXES];
+    ulong default_bits; /* bits of an element */
+    struct fast_divmod space;
+    long target_strides[MAX_AXES];
+    long data_strides[MAX_AXES];
+    long index_strides[MAX_AXES];
 };
 
 KERNEL void gather(__global BITS *target, __global const BITS *data,
-                   __global const INDEX *indices, const struct gather p)
+                   __global const INDEX *indices, const struct gather_params p)
 {
     index_t item = (index_t)get_global_id(0);
     if (item >= p.items)
         return;
-    long to = 0, from = 0, where = 0;
-    WALK(to, item, p.space, p.rank, p.target_strides);
-    WALK(from, item, p.space, p.rank, p.data_strides);
-    WALK(where, item, p.space, p.rank, p.index_strides);
-    long index = (long)indices[p.index_offset + where];
+    long to = 0, from = 0, index_offset_ = 0;
+    ADD_OFFSET(to, item, p.space, p.rank, p.target_strides);
+    ADD_OFFSET(from, item, p.space, p.rank, p.data_strides);
+    ADD_OFFSET(index_offset_, item, p.space, p.rank, p.index_strides);
+    long index = (long)indices[p.index_offset + index_offset_];
     index += (index >> 63) & p.axis_elements;
-    bool inside = (ulong)index < (ulong)p.axis_elements;
-    from += inside ? index * p.axis_stride : 0;
+    bool is_in_range = (ulong)index < (ulong)p.axis_elements;
+    from += is_in_range ? index * p.axis_stride : 0;
     to += p.target_offset;
     from += p.data_offset;
-    if (p.vector) {
-        CAT(BITS, 4) x = (CAT(BITS, 4))((BITS)p.outside);
-        if (inside)
+    if (p.is_vec4) {
+        CAT(BITS, 4) x = (CAT(BITS, 4))((BITS)p.default_bits);
+        if (is_in_range)
             x = *(__global const CAT(BITS, 4) *)(data + from);
         *(__global CAT(BITS, 4) *)(target + to) = x;
     } else {
-        BITS x = (BITS)p.outside;
-        if (inside)
+        BITS x = (BITS)p.default_bits;
+        if (is_in_range)
             x = data[from];
         target[to] = x;
     }

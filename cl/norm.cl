@@ -13,7 +13,7 @@
  */
 #define IN_STEP p.in_steps[0]
 #define OUT_STEP p.out_steps[0]
-#define NOTHING 0.0f
+#define IDENTITY 0.0f
 #include "common/row_access.cl"
 #include "common/rescaled_sum.cl"
 
@@ -21,15 +21,15 @@
 #ifndef RMS
 #define RMS 0
 #endif
-struct norm {
-    ROWS_HEAD;
-    uint kept_rank, reduced_rank, affine_rank;
+struct norm_params {
+    ROW_PARAMS;
+    uint outer_rank, reduced_rank, affine_rank;
     float epsilon;
     ulong out_offset, in_offset, scale_offset, bias_offset;
-    struct extents kept, reduced, affine;
-    long out_strides[AXES], in_strides[AXES]; /* of rows */
-    long out_steps[AXES], in_steps[AXES];     /* of their elements */
-    long scale_steps[AXES], bias_steps[AXES];
+    struct fast_divmod outer, reduced, affine;
+    long out_strides[MAX_AXES], in_strides[MAX_AXES]; /* of rows */
+    long out_steps[MAX_AXES], in_steps[MAX_AXES];     /* of their elements */
+    long scale_steps[MAX_AXES], bias_steps[MAX_AXES];
 };
 
 #if RMS
@@ -40,47 +40,49 @@ struct norm {
 #endif
 
 /* Beside an epsilon from here on squares may vanish. */
-#define LEAST_EPSILON 0x1p-48f
+#define MIN_SAFE_EPSILON 0x1p-48f
 /* Of what is subnormal a digit less than the last is lost, which times so much
- * is within the allowance; what is not LITTLE has all its digits. */
-#define MOST_SCALE 16.0f
-#define LITTLE 0x1p-100f
+ * is within the allowance; what is not MIN_EXACT has all its digits. */
+#define MAX_SUBNORMAL_SCALE 16.0f
+#define MIN_EXACT 0x1p-100f
 
-/* epsilon beside the mean square of elements that were divided by STEP_UP steps
- * times.  One that is not 0 stays so: the elements may be all alike, and then
- * 0 is divided by its root. */
-static inline float epsilon_at(float epsilon, int steps)
+/* epsilon beside the mean square of elements that were divided by SCALE_UP
+ * steps times. One that is not 0 stays so: the elements may be all alike, and
+ * then 0 is divided by its root. */
+static inline float epsilon_rescaled(float epsilon, int rescales)
 {
-    if (steps == 0)
+    if (rescales == 0)
         return epsilon;
-    if (steps < 0)
-        return epsilon * STEP_UP * STEP_UP;
-    return epsilon > 0.0f ? fmax(epsilon * STEP_DOWN * STEP_DOWN, 0x1p-126f)
+    if (rescales < 0)
+        return epsilon * SCALE_UP * SCALE_UP;
+    return epsilon > 0.0f ? fmax(epsilon * SCALE_DOWN * SCALE_DOWN, 0x1p-126f)
                           : 0.0f;
 }
 
 /* What is known of a row when it is written once more: of an element x, h is
  * (x unit - mean) factor 2^n, or in rms_norm x factor 2^n. */
-struct finish {
+struct norm_row {
     float unit, mean, factor;
     int n;
 };
 
 /* most: the largest scale so far. */
-static inline float finish_one(float h, float scale, float bias, float *most)
+static inline float affine_scalar(float h, float scale, float bias,
+                                  float *max_scale)
 {
-    *most = fmax(*most, fabs(scale));
+    *max_scale = fmax(*max_scale, fabs(scale));
 #if RMS
     return h * scale;
 #else
     return fma(h, scale, bias);
 #endif
 }
-static inline float4 finish_four(float4 h, float4 scale, float4 bias,
-                                 float *most)
+static inline float4 affine_vec4(float4 h, float4 scale, float4 bias,
+                                 float *max_scale)
 {
     float4 size = fabs(scale);
-    *most = fmax(fmax(fmax(size.s0, size.s1), fmax(size.s2, size.s3)), *most);
+    *max_scale =
+        fmax(fmax(fmax(size.s0, size.s1), fmax(size.s2, size.s3)), *max_scale);
 #if RMS
     return h * scale;
 #else
@@ -88,18 +90,19 @@ static inline float4 finish_four(float4 h, float4 scale, float4 bias,
 #endif
 }
 /* Whether x has lost digits that its scale, of rows in no steps, brings up. */
-static inline bool finish_lost(const struct finish *f, float x, float scale)
+static inline bool affine_lost_precision(const struct norm_row *f, float x,
+                                         float scale)
 {
-    return fabs(scale) > MOST_SCALE &&
-           fabs((x - f->mean) * f->factor) < LITTLE;
+    return fabs(scale) > MAX_SUBNORMAL_SCALE &&
+           fabs((x - f->mean) * f->factor) < MIN_EXACT;
 }
-static inline float finish_right(const struct finish *f, float x, float scale,
+static inline float affine_exact(const struct norm_row *f, float x, float scale,
                                  float bias)
 {
     float y = RMS ? x : x * f->unit - f->mean;
-    float h = product_of(y, f->factor, 1.0f, f->n);
-    if (fabs(h) < LITTLE)
-        return product_of(y, f->factor, scale, f->n) + bias;
+    float h = multiply3_scaled(y, f->factor, 1.0f, f->n);
+    if (fabs(h) < MIN_EXACT)
+        return multiply3_scaled(y, f->factor, scale, f->n) + bias;
     return RMS ? h * scale : fma(h, scale, bias);
 }
 
@@ -107,51 +110,52 @@ static inline float finish_right(const struct finish *f, float x, float scale,
 
 #define ADD(k) sums += CAT(x, k);
 /* What is no element must not differ from the mean. */
-#define LESS(k, c) (THERE(k, c) ? mean : 0.0f)
+#define MEAN_IF_IN_RANGE(k, c) (IN_RANGE(k, c) ? mean : 0.0f)
 #define CENTER_EACH(k)                                                         \
-    CAT(x, k) -= (float4)(LESS(k, 0), LESS(k, 1), LESS(k, 2), LESS(k, 3));
-#if ACCESS == VECTORS
-#define CENTER(k) CAT(x, k) -= THERE(k, 0) ? mean : 0.0f;
+    CAT(x, k) -= (float4)(MEAN_IF_IN_RANGE(k, 0), MEAN_IF_IN_RANGE(k, 1),      \
+                          MEAN_IF_IN_RANGE(k, 2), MEAN_IF_IN_RANGE(k, 3));
+#if ROW_ACCESS == ROW_ACCESS_VEC4
+#define CENTER(k) CAT(x, k) -= IN_RANGE(k, 0) ? mean : 0.0f;
 #else
 #define CENTER CENTER_EACH
 #endif
 #define SQUARE(k) sums += CAT(x, k) * CAT(x, k);
 /* Of rows that are not strided, scale and bias are not, either. */
-#if ACCESS == STRIDED
+#if ROW_ACCESS == ROW_ACCESS_STRIDED
 #define SCALE(j) scale[p.scale_offset + (long)(j)*p.scale_steps[0]]
-#define SHIFT(j) bias[p.bias_offset + (long)(j)*p.bias_steps[0]]
-#elif ACCESS == LINED
-#define OWN(x, offset, j)                                                      \
-    (x + ((long)p.offset + FIRST_PLACE))[(j)-FIRST_PLACE]
-#define SCALE(j) OWN(scale, scale_offset, j)
-#define SHIFT(j) OWN(bias, bias_offset, j)
+#define BIAS(j) bias[p.bias_offset + (long)(j)*p.bias_steps[0]]
+#elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
+#define LANE_ELEMENT(x, offset, j)                                             \
+    (x + ((long)p.offset + FIRST_ELEMENT))[(j)-FIRST_ELEMENT]
+#define SCALE(j) LANE_ELEMENT(scale, scale_offset, j)
+#define BIAS(j) LANE_ELEMENT(bias, bias_offset, j)
 #else
 #define SCALE(j) scale[p.scale_offset + (j)]
-#define SHIFT(j) bias[p.bias_offset + (j)]
+#define BIAS(j) bias[p.bias_offset + (j)]
 #endif
 #if RMS
-#define SHIFT_AT(j) 0.0f
-#define SHIFT_FOUR(j) (float4)(0.0f)
+#define BIAS_SCALAR(j) 0.0f
+#define BIAS_VEC4(j) (float4)(0.0f)
 #else
-#define SHIFT_AT(j) SHIFT(j)
-#define SHIFT_FOUR(j) FOUR(bias, p.bias_offset + (j))
+#define BIAS_SCALAR(j) BIAS(j)
+#define BIAS_VEC4(j) LOAD_VEC4(bias, p.bias_offset + (j))
 #endif
-#define RESULT_ONE(x, j)                                                       \
-    finish_one((x)*factor, SCALE(j), SHIFT_AT(j), &most)
-#if ACCESS == VECTORS
-#define RESULT_FOUR(x, j)                                                      \
-    finish_four((x)*factor, FOUR(scale, p.scale_offset + (j)), SHIFT_FOUR(j),  \
-                &most)
+#define RESULT_SCALAR(x, j)                                                    \
+    affine_scalar((x)*factor, SCALE(j), BIAS_SCALAR(j), &max_scale)
+#if ROW_ACCESS == ROW_ACCESS_VEC4
+#define RESULT_VEC4(x, j)                                                      \
+    affine_vec4((x)*factor, LOAD_VEC4(scale, p.scale_offset + (j)),            \
+                BIAS_VEC4(j), &max_scale)
 #else
-#define RESULT_FOUR(x, j)                                                      \
-    (float4)(RESULT_ONE(x.s0, (j)), RESULT_ONE(x.s1, (j) + 1),                 \
-             RESULT_ONE(x.s2, (j) + 2), RESULT_ONE(x.s3, (j) + 3))
+#define RESULT_VEC4(x, j)                                                      \
+    (float4)(RESULT_SCALAR(x.s0, (j)), RESULT_SCALAR(x.s1, (j) + 1),           \
+             RESULT_SCALAR(x.s2, (j) + 2), RESULT_SCALAR(x.s3, (j) + 3))
 #endif
 /* Element j of a row as it was, and where its result is. */
-#if ACCESS == STAGED
-#define ELEMENT(j) in[begin + in_skew + nth * count + (j)]
+#if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
+#define ELEMENT(j) in[begin + in_shift + nth * count + (j)]
 #define TARGET(j) own[j]
-#elif ACCESS == STRIDED
+#elif ROW_ACCESS == ROW_ACCESS_STRIDED
 #define ELEMENT(j) in[from + (long)(j)*IN_STEP]
 #define TARGET(j) out[to + (long)(j)*OUT_STEP]
 #else
@@ -159,32 +163,32 @@ static inline float finish_right(const struct finish *f, float x, float scale,
 #define TARGET(j) out[to + (j)]
 #endif
 /* For a lane's places in the row, one after the other. */
-#if ACCESS == LINED
-#define OWN_EACH(j)                                                            \
-    _Pragma("unroll 1") for (int j = FIRST_PLACE; j < (int)count;              \
+#if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
+#define FOR_EACH_OWN(j)                                                        \
+    _Pragma("unroll 1") for (int j = FIRST_ELEMENT; j < (int)count;            \
                              j += 1 << LANES_LOG2) if (j >= 0)
 #else
-#define OWN_EACH(j)                                                            \
-    _Pragma("unroll 1") for (uint i_ = 0, j; i_ < 4 * HELD; ++i_)              \
-        if (j = PLACE(i_ / 4, i_ % 4), THERE(i_ / 4, i_ % 4))
+#define FOR_EACH_OWN(j)                                                        \
+    _Pragma("unroll 1") for (uint i_ = 0, j; i_ < 4 * VECTORS_PER_ITEM; ++i_)  \
+        if (j = ELEMENT_INDEX(i_ / 4, i_ % 4), IN_RANGE(i_ / 4, i_ % 4))
 #endif
 
-KERNEL void held(__global float *out, __global const float *in, AFFINE
-                 const struct norm p)
+KERNEL void norm_single_pass(__global float *out, __global const float *in,
+                             AFFINE const struct norm_params p)
 {
-    __local float squares[GROUP];
+    __local float squares[GROUP_SIZE];
 #if !RMS
-    __local float means[GROUP];
+    __local float means[GROUP_SIZE];
 #endif
-    __local uint seen[1];
+    __local uint vote_word[1];
     STAGE_DECLARE
-    struct place at = PLACE_FIND(0);
-    ROW_FIND
+    struct lane_assignment at = LANE_ASSIGNMENT(0);
+    DECLARE_ROW
     uint count = ROW_COUNT;
-    STAGE_FILL
+    STAGE_ROWS_IN
     float4 sums = (float4)(0.0f);
-    float most = 0.0f;
-    HOLD_ALL
+    float max_scale = 0.0f;
+    LOAD_ROW
 #if !RMS
     EACH(ADD)
     float mean = lanes_sum(sum4(sums), means, at.lanes, 1) / (float)p.count;
@@ -193,108 +197,113 @@ KERNEL void held(__global float *out, __global const float *in, AFFINE
 #endif
     EACH(SQUARE)
     float square = lanes_sum(sum4(sums), squares, at.lanes, 1);
-    float below = square / (float)p.count + p.epsilon;
-    float factor = 1.0f / sqrt(below);
-    EACH(WRITE)
-    bool again = !isfinite(below) ||
-                 (p.epsilon < LEAST_EPSILON && square < SMALL_SUM);
-    bool again_any = rows_any(inside && again, seen, at.lanes, 1);
-#if ACCESS != STAGED
-    if (!again_any && most <= MOST_SCALE)
+    float mean_square = square / (float)p.count + p.epsilon;
+    float factor = 1.0f / sqrt(mean_square);
+    EACH(STORE)
+    bool rescale = !isfinite(mean_square) ||
+                 (p.epsilon < MIN_SAFE_EPSILON && square < MIN_EXACT_SUM);
+    bool any_rescale = rows_vote_any(inside && rescale, vote_word, at.lanes, 1);
+#if ROW_ACCESS != ROW_ACCESS_LOCAL_MEMORY
+    if (!any_rescale && max_scale <= MAX_SUBNORMAL_SCALE)
         return;
 #endif
-    if (most > MOST_SCALE && inside && !again) {
+    if (max_scale > MAX_SUBNORMAL_SCALE && inside && !rescale) {
 #if RMS
         float mean = 0.0f;
 #endif
-        struct finish f = {1.0f, mean, factor, 0};
-        OWN_EACH(j)
-            if (finish_lost(&f, ELEMENT(j), SCALE(j)))
-                TARGET(j) = finish_right(&f, ELEMENT(j), SCALE(j), SHIFT_AT(j));
+        struct norm_row f = {1.0f, mean, factor, 0};
+        FOR_EACH_OWN(j)
+            if (affine_lost_precision(&f, ELEMENT(j), SCALE(j)))
+                TARGET(j) =
+                    affine_exact(&f, ELEMENT(j), SCALE(j), BIAS_SCALAR(j));
     }
-    if (again_any) {
+    if (any_rescale) {
         /* All in units of the largest element; what is infinite, or NaN,
          * stays. */
         float largest = 0.0f, sum = 0.0f;
         int exponent = 0;
-        struct finish f = {1.0f, 0.0f, 0.0f, 0};
+        struct norm_row f = {1.0f, 0.0f, 0.0f, 0};
         if (inside)
-            OWN_EACH(j)
+            FOR_EACH_OWN(j)
                 largest = fmax(largest, fabs(ELEMENT(j)));
-        largest = normalized(lanes_max(largest, squares, at.lanes, 1),
-                             &exponent);
-        int up = clamp(-exponent, -126, 120);
-        f.unit = power_of_two(up);
+                largest = normalize_exponent(
+                    lanes_max(largest, squares, at.lanes, 1), &exponent);
+                int unit_log2 = clamp(-exponent, -126, 120);
+                f.unit = power_of_two(unit_log2);
 #if !RMS
         if (inside)
-            OWN_EACH(j)
+            FOR_EACH_OWN(j)
                 sum += ELEMENT(j) * f.unit;
         f.mean = lanes_sum(sum, means, at.lanes, 1) / (float)p.count;
         sum = 0.0f;
 #endif
         if (inside)
-            OWN_EACH(j) {
-                float apart = ELEMENT(j) * f.unit - f.mean;
-                sum += apart * apart;
+            FOR_EACH_OWN(j) {
+                float deviation = ELEMENT(j) * f.unit - f.mean;
+                sum += deviation * deviation;
             }
-        rows_meet(at.lanes, 1);
+        rows_barrier(at.lanes, 1);
         sum = lanes_sum(sum, squares, at.lanes, 1) / (float)p.count;
         float epsilon = p.epsilon > 0.0f
                             ? fmax(p.epsilon * f.unit * f.unit, 0x1p-126f)
                             : 0.0f;
-        bool beside = isfinite(epsilon);
-        f.factor = 1.0f / sqrt(beside ? sum + epsilon : p.epsilon);
-        f.n = (beside ? 0 : -up) + (RMS ? up : 0);
-        if (inside && again)
-            OWN_EACH(j)
-                TARGET(j) = finish_right(&f, ELEMENT(j), SCALE(j), SHIFT_AT(j));
+        bool epsilon_is_finite = isfinite(epsilon);
+        f.factor = 1.0f / sqrt(epsilon_is_finite ? sum + epsilon : p.epsilon);
+        f.n = (epsilon_is_finite ? 0 : -unit_log2) + (RMS ? unit_log2 : 0);
+        if (inside && rescale)
+            FOR_EACH_OWN(j)
+        TARGET(j) = affine_exact(&f, ELEMENT(j), SCALE(j), BIAS_SCALAR(j));
     }
-    STAGE_EMPTY
+    STAGE_ROWS_OUT
 }
 
 /* ---- longer rows, and rows of several axes ---- */
 
-#if ACCESS == VECTORS || ACCESS == STRIDED || ACCESS == LINED
+#if ROW_ACCESS == ROW_ACCESS_VEC4 || ROW_ACCESS == ROW_ACCESS_STRIDED ||       \
+    ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 
 /* Of some elements: x how many, y their mean (0 in rms_norm), z the sum of the
  * squares of what they differ from it by; w the steps by which they were
  * divided before (rescaled_sum.cl), -1 where there are none. */
-static inline float4 moments_join(float4 a, float4 b)
+static inline float4 moments_combine(float4 a, float4 b)
 {
     float n = a.x + b.x;
-    float whole = max(n, 1.0f);
-    float apart = b.y - a.y;
-    return (float4)(n, (a.x * a.y + b.x * b.y) / whole,
-                    a.z + b.z + apart * apart * (a.x * b.x / whole), a.w + b.w);
+    float total = max(n, 1.0f);
+    float deviation = b.y - a.y;
+    return (float4)(n, (a.x * a.y + b.x * b.y) / total,
+                    a.z + b.z + deviation * deviation * (a.x * b.x / total),
+                    a.w + b.w);
 }
 /* Moments in steps from w on, and joined whatever their steps. */
-static inline float4 moments_at(float4 a, float w)
+static inline float4 moments_rescale(float4 a, float w)
 {
-    float unit = a.w == w ? 1.0f : a.w + 1.0f == w ? STEP_DOWN : 0.0f;
+    float unit = a.w == w ? 1.0f : a.w + 1.0f == w ? SCALE_DOWN : 0.0f;
     return (float4)(a.x, a.y * unit, a.z * unit * unit, w);
 }
-static inline float4 moments_meet(float4 a, float4 b)
+static inline float4 moments_combine_rescaled(float4 a, float4 b)
 {
     float w = fmax(a.w, b.w);
-    float4 both = moments_join(moments_at(a, w), moments_at(b, w));
-    both.w = w;
-    return both;
+    float4 combined_ =
+        moments_combine(moments_rescale(a, w), moments_rescale(b, w));
+    combined_.w = w;
+    return combined_;
 }
-static inline float4 lanes_join(float4 own, __local float4 *parts, uint lanes,
-                                uint step)
-    LANES_BODY(moments_join, from_lane4)
-static inline float4 lanes_meet(float4 own, __local float4 *parts, uint lanes,
-                                uint step)
-    LANES_BODY(moments_meet, from_lane4)
+static inline float4 lanes_combine(float4 own, __local float4 *partials,
+                                   uint lanes, uint step)
+    LANES_COMBINE_BODY(moments_combine, shuffle_xor4)
+static inline float4 lanes_combine_rescaled(float4 own,
+                                            __local float4 *partials,
+                                            uint lanes, uint step)
+    LANES_COMBINE_BODY(moments_combine_rescaled, shuffle_xor4)
 
 /* What a split's elements are to be multiplied by, in other moments: within
  * these bounds those of 2^35 splits are joined without loss. */
-static inline float moments_step(float4 a, float epsilon)
+static inline float moments_wanted_scale(float4 a, float epsilon)
 {
     if (!(fabs(a.y) <= 0x1p40f && a.z <= 0x1p90f))
-        return STEP_DOWN;
-    return epsilon < LEAST_EPSILON && fabs(a.y) < 0x1p-45f && a.z < 0x1p-90f
-               ? STEP_UP
+        return SCALE_DOWN;
+    return epsilon < MIN_SAFE_EPSILON && fabs(a.y) < 0x1p-45f && a.z < 0x1p-90f
+               ? SCALE_UP
                : 1.0f;
 }
 
@@ -327,143 +336,157 @@ static inline float4 moments_of_four(float4 x)
 #endif
 }
 
-KERNEL void part(__global float4 *parts, __global const float *in,
-                 const struct norm p)
+KERNEL void norm_partial_pass(__global float4 *partials,
+                              __global const float *in,
+                              const struct norm_params p)
 {
-    __local float4 joined[GROUP];
-    __local uint seen[1];
-    struct place at = place_of(p.lanes_log2, 0, p.splits, p.row_groups);
+    __local float4 combined[GROUP_SIZE];
+    __local uint vote_word[1];
+    struct lane_assignment at =
+        lane_assignment_get(p.lanes_log2, 0, p.splits, p.row_groups);
     long from = (long)p.in_offset;
     bool inside = at.row < p.rows;
     if (inside)
-        WALK(from, (index_t)at.row, p.kept, p.kept_rank, p.in_strides);
-    PART_SHIFT_FIND
-    SPLIT_FIND
+        ADD_OFFSET(from, (index_t)at.row, p.outer, p.outer_rank, p.in_strides);
+    DECLARE_INPUT_SHIFT
+    DECLARE_SPLIT
     float4 own = (float4)(0.0f);
-#if ACCESS == VECTORS
+#if ROW_ACCESS == ROW_ACCESS_VEC4
     const long next = 4 * SPLIT_LANES;
     for (; j + 3 * next < end; j += 4 * next) {
-        float4 a = FOUR(in, from + j), b = FOUR(in, from + j + next);
-        float4 c = FOUR(in, from + j + 2 * next);
-        float4 d = FOUR(in, from + j + 3 * next);
-        own = moments_join(own, moments_of((float16)(a, b, c, d)));
+        float4 a = LOAD_VEC4(in, from + j), b = LOAD_VEC4(in, from + j + next);
+        float4 c = LOAD_VEC4(in, from + j + 2 * next);
+        float4 d = LOAD_VEC4(in, from + j + 3 * next);
+        own = moments_combine(own, moments_of((float16)(a, b, c, d)));
     }
     for (; j < end; j += next)
-        own = moments_join(own, moments_of_four(FOUR(in, from + j)));
-#elif ACCESS == LINED
-#define AHEAD(k) (in + (from + j))[(k)*lanes]
-#define WHOLE_AT(most) (j >= 0 && j + ((most)-1) * lanes < end)
+        own = moments_combine(own, moments_of_four(LOAD_VEC4(in, from + j)));
+#elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
+#define ELEMENT_AHEAD(k) (in + (from + j))[(k)*lanes]
+#define ALL_IN_SPLIT(max_scale) (j >= 0 && j + ((max_scale)-1) * lanes < end)
     const long lanes = SPLIT_LANES;
     for (; j < end; j += 16 * lanes) {
-        if (WHOLE_AT(16)) {
-            float16 x = (float16)(
-                AHEAD(0), AHEAD(1), AHEAD(2), AHEAD(3), AHEAD(4), AHEAD(5),
-                AHEAD(6), AHEAD(7), AHEAD(8), AHEAD(9), AHEAD(10), AHEAD(11),
-                AHEAD(12), AHEAD(13), AHEAD(14), AHEAD(15));
-            own = moments_join(own, moments_of(x));
+        if (ALL_IN_SPLIT(16)) {
+            float16 x =
+                (float16)(ELEMENT_AHEAD(0), ELEMENT_AHEAD(1), ELEMENT_AHEAD(2),
+                          ELEMENT_AHEAD(3), ELEMENT_AHEAD(4), ELEMENT_AHEAD(5),
+                          ELEMENT_AHEAD(6), ELEMENT_AHEAD(7), ELEMENT_AHEAD(8),
+                          ELEMENT_AHEAD(9), ELEMENT_AHEAD(10),
+                          ELEMENT_AHEAD(11), ELEMENT_AHEAD(12),
+                          ELEMENT_AHEAD(13), ELEMENT_AHEAD(14),
+                          ELEMENT_AHEAD(15));
+            own = moments_combine(own, moments_of(x));
         } else {
             for (long k = 0; k < 16 && j + k * lanes < end; ++k)
                 if (j + k * lanes >= 0)
-                    own = moments_join(own, moments_of_one(AHEAD(k)));
+                    own =
+                        moments_combine(own, moments_of_one(ELEMENT_AHEAD(k)));
         }
     }
 #else
-#define AHEAD(k) in[from + (long)(j + (k)*at.lanes) * p.in_steps[0]]
+#define ELEMENT_AHEAD(k) in[from + (long)(j + (k)*at.lanes) * p.in_steps[0]]
     for (; p.reduced_rank == 1 && j + 15 * (long)at.lanes < end;
          j += 16 * at.lanes) {
-        float16 x = (float16)(AHEAD(0), AHEAD(1), AHEAD(2), AHEAD(3), AHEAD(4),
-                              AHEAD(5), AHEAD(6), AHEAD(7), AHEAD(8), AHEAD(9),
-                              AHEAD(10), AHEAD(11), AHEAD(12), AHEAD(13),
-                              AHEAD(14), AHEAD(15));
-        own = moments_join(own, moments_of(x));
+        float16 x =
+            (float16)(ELEMENT_AHEAD(0), ELEMENT_AHEAD(1), ELEMENT_AHEAD(2),
+                      ELEMENT_AHEAD(3), ELEMENT_AHEAD(4), ELEMENT_AHEAD(5),
+                      ELEMENT_AHEAD(6), ELEMENT_AHEAD(7), ELEMENT_AHEAD(8),
+                      ELEMENT_AHEAD(9), ELEMENT_AHEAD(10), ELEMENT_AHEAD(11),
+                      ELEMENT_AHEAD(12), ELEMENT_AHEAD(13), ELEMENT_AHEAD(14),
+                      ELEMENT_AHEAD(15));
+        own = moments_combine(own, moments_of(x));
     }
     for (; j < end; j += at.lanes) {
         long i = from;
-        WALK(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
-        own = moments_join(own, moments_of_one(in[i]));
+        ADD_OFFSET(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
+        own = moments_combine(own, moments_of_one(in[i]));
     }
 #endif
-    own = lanes_join(own, joined, at.lanes, 1);
-    float step = own.x > 0.0f ? moments_step(own, p.epsilon) : 1.0f;
-    if (RARELY(group_any(step != 1.0f, seen))) {
-        float4 again = (float4)(0.0f);
+    own = lanes_combine(own, combined, at.lanes, 1);
+    float step = own.x > 0.0f ? moments_wanted_scale(own, p.epsilon) : 1.0f;
+    if (UNLIKELY(group_vote_any(step != 1.0f, vote_word))) {
+        float4 rescale = (float4)(0.0f);
         if (step != 1.0f)
             for (j = begin + (long)at.lane; j < end; j += SPLIT_LANES)
                 if (j >= 0) {
                     long i = from;
-                    WALK_ROLLED(i, (index_t)j, p.reduced, p.reduced_rank,
-                                p.in_steps);
-                    again = moments_join(again, moments_of_one(in[i] * step));
+                    ADD_OFFSET_ROLLED(i, (index_t)j, p.reduced, p.reduced_rank,
+                                      p.in_steps);
+                    rescale =
+                        moments_combine(rescale, moments_of_one(in[i] * step));
                 }
-        again = lanes_join(again, joined, at.lanes, 1);
-        again.w = step == STEP_DOWN ? 1.0f : -1.0f;
-        own = step != 1.0f ? again : own;
+        rescale = lanes_combine(rescale, combined, at.lanes, 1);
+        rescale.w = step == SCALE_DOWN ? 1.0f : -1.0f;
+        own = step != 1.0f ? rescale : own;
     }
     if (own.x == 0.0f)
         own.w = -1.0f;
     if (at.lane == 0 && inside)
-        parts[at.split * p.rows + at.row] = own;
+        partials[at.split * p.rows + at.row] = own;
 }
 
 #if RMS
-#define AFFINE_FIND(walk, b, j)
+#define DECLARE_BIAS_OFFSET(walk, b, j)
 #define BIAS_AT(b) 0.0f
 #else
-#define AFFINE_FIND(walk, b, j)                                                \
+#define DECLARE_BIAS_OFFSET(walk, b, j)                                        \
     long b = (long)p.bias_offset;                                              \
     walk(b, (index_t)(j), p.affine, p.affine_rank, p.bias_steps);
 #define BIAS_AT(b) bias[b]
 #endif
 
 /* From an element of a lane in its split to the next one. */
-#if ACCESS == VECTORS
-#define LANE_NEXT(j) ((((j)-first) & 3) == 3 ? 4 * SPLIT_LANES - 3 : 1)
+#if ROW_ACCESS == ROW_ACCESS_VEC4
+#define NEXT_ELEMENT(j) ((((j)-first) & 3) == 3 ? 4 * SPLIT_LANES - 3 : 1)
 #else
-#define LANE_NEXT(j) SPLIT_LANES
+#define NEXT_ELEMENT(j) SPLIT_LANES
 #endif
 
-KERNEL void write(__global float *out, __global const float *in, AFFINE
-                  __global const float4 *parts, const struct norm p)
+KERNEL void norm_final_pass(__global float *out, __global const float *in,
+                            AFFINE __global const float4 *partials,
+                            const struct norm_params p)
 {
-    __local float4 joined[GROUP];
-    __local uint seen[1];
-    struct place at = place_of(p.lanes_log2, 0, p.splits, p.row_groups);
-    ROW_FIND
+    __local float4 combined[GROUP_SIZE];
+    __local uint vote_word[1];
+    struct lane_assignment at =
+        lane_assignment_get(p.lanes_log2, 0, p.splits, p.row_groups);
+    DECLARE_ROW
     float4 own = (float4)(0.0f);
-    float most = 0.0f;
+    float max_scale = 0.0f;
     if (inside)
         for (uint i = at.lane; i < p.splits; i += at.lanes) {
-            float4 moments = parts[i * p.rows + at.row];
+            float4 moments = partials[i * p.rows + at.row];
             /* How many are in steps. */
             moments.w = moments.x > 0.0f && moments.w != 0.0f ? 1.0f : 0.0f;
-            own = moments_join(own, moments);
+            own = moments_combine(own, moments);
         }
-    own = lanes_join(own, joined, at.lanes, 1);
-    if (RARELY(rows_any(own.w > 0.0f, seen, at.lanes, 1))) {
+    own = lanes_combine(own, combined, at.lanes, 1);
+    if (UNLIKELY(rows_vote_any(own.w > 0.0f, vote_word, at.lanes, 1))) {
         own = (float4)(0.0f, 0.0f, 0.0f, -1.0f);
         if (inside)
             for (uint i = at.lane; i < p.splits; i += at.lanes)
-                own = moments_meet(own, parts[i * p.rows + at.row]);
-        own = lanes_meet(own, joined, at.lanes, 1);
+                own = moments_combine_rescaled(own,
+                                               partials[i * p.rows + at.row]);
+        own = lanes_combine_rescaled(own, combined, at.lanes, 1);
     }
-    int steps = p.count > 0 ? (int)own.w : 0;
+    int rescales = p.count > 0 ? (int)own.w : 0;
     float factor = 1.0f / sqrt(own.z / (float)p.count +
-                               epsilon_at(p.epsilon, steps));
-    SPLIT_FIND
+                               epsilon_rescaled(p.epsilon, rescales));
+    DECLARE_SPLIT
     long first = j;
-#if ACCESS == VECTORS
+#if ROW_ACCESS == ROW_ACCESS_VEC4
     for (; j < end; j += 4 * SPLIT_LANES)
-        FOUR_AT(out, to + j) = RESULT_FOUR(FOUR(in, from + j) - own.y, j);
-#elif ACCESS == LINED
+        VEC4_AT(out, to + j) = RESULT_VEC4(LOAD_VEC4(in, from + j) - own.y, j);
+#elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 #define RESULT_AHEAD(k)                                                        \
-    RESULT_ONE(AHEAD(k) - own.y, j + (k)*lanes)
-#define RESULT_HOLD(k) float y##k = RESULT_AHEAD(k);
-#define RESULT_PUT(k) (out + (to + j))[(k)*lanes] = y##k;
+    RESULT_SCALAR(ELEMENT_AHEAD(k) - own.y, j + (k)*lanes)
+#define RESULT_LOAD(k) float y##k = RESULT_AHEAD(k);
+#define RESULT_STORE(k) (out + (to + j))[(k)*lanes] = y##k;
     const long lanes = SPLIT_LANES;
     for (; j < end; j += 8 * lanes) {
-        if (WHOLE_AT(8)) {
-            EACH_8(RESULT_HOLD)
-            EACH_8(RESULT_PUT)
+        if (ALL_IN_SPLIT(8)) {
+            EACH_8(RESULT_LOAD)
+            EACH_8(RESULT_STORE)
         } else {
             for (long k = 0; k < 8 && j + k * lanes < end; ++k)
                 if (j + k * lanes >= 0)
@@ -471,47 +494,52 @@ KERNEL void write(__global float *out, __global const float *in, AFFINE
         }
     }
 #else
-#define LINE_AHEAD(k)                                                          \
-    (float4)(AHEAD(k), AHEAD((k) + 1), AHEAD((k) + 2), AHEAD((k) + 3))
-#define PUT_AHEAD(x, k)                                                        \
+#define VEC4_AHEAD(k)                                                          \
+    (float4)(ELEMENT_AHEAD(k), ELEMENT_AHEAD((k) + 1), ELEMENT_AHEAD((k) + 2), \
+             ELEMENT_AHEAD((k) + 3))
+#define STORE_AHEAD(x, k)                                                      \
     out[to + (long)(j + (k)*at.lanes) * p.out_steps[0]] =                      \
-        RESULT_ONE(x, j + (k)*at.lanes);
-    bool line = p.reduced_rank == 1 && p.affine_rank == 1;
-    for (; line && j + 7 * (long)at.lanes < end; j += 8 * at.lanes) {
-        float4 a = LINE_AHEAD(0) - own.y, b = LINE_AHEAD(4) - own.y;
-        PUT_AHEAD(a.s0, 0) PUT_AHEAD(a.s1, 1)
-        PUT_AHEAD(a.s2, 2) PUT_AHEAD(a.s3, 3)
-        PUT_AHEAD(b.s0, 4) PUT_AHEAD(b.s1, 5)
-        PUT_AHEAD(b.s2, 6) PUT_AHEAD(b.s3, 7)
+        RESULT_SCALAR(x, j + (k)*at.lanes);
+    bool is_single_axis = p.reduced_rank == 1 && p.affine_rank == 1;
+    for (; is_single_axis && j + 7 * (long)at.lanes < end; j += 8 * at.lanes) {
+        float4 a = VEC4_AHEAD(0) - own.y, b = VEC4_AHEAD(4) - own.y;
+        STORE_AHEAD(a.s0, 0) STORE_AHEAD(a.s1, 1)
+        STORE_AHEAD(a.s2, 2) STORE_AHEAD(a.s3, 3)
+        STORE_AHEAD(b.s0, 4) STORE_AHEAD(b.s1, 5)
+        STORE_AHEAD(b.s2, 6) STORE_AHEAD(b.s3, 7)
     }
     for (; j < end; j += at.lanes) {
         long i = from, o = to, s = (long)p.scale_offset;
-        WALK(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
-        WALK(o, (index_t)j, p.reduced, p.reduced_rank, p.out_steps);
-        WALK(s, (index_t)j, p.affine, p.affine_rank, p.scale_steps);
-        AFFINE_FIND(WALK, b, j)
-        out[o] = finish_one((in[i] - own.y) * factor, scale[s], BIAS_AT(b),
-                            &most);
+        ADD_OFFSET(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
+        ADD_OFFSET(o, (index_t)j, p.reduced, p.reduced_rank, p.out_steps);
+        ADD_OFFSET(s, (index_t)j, p.affine, p.affine_rank, p.scale_steps);
+        DECLARE_BIAS_OFFSET(ADD_OFFSET, b, j)
+        out[o] = affine_scalar((in[i] - own.y) * factor, scale[s], BIAS_AT(b),
+                               &max_scale);
     }
 #endif
-    if (steps == 0 && most <= MOST_SCALE)
+    if (rescales == 0 && max_scale <= MAX_SUBNORMAL_SCALE)
         return;
-    struct finish f = {steps == 0 ? 1.0f : steps > 0 ? STEP_DOWN : STEP_UP,
-                       own.y, factor, RMS ? -88 * steps : 0};
-    for (j = first; j < end; j += LANE_NEXT(j)) {
+    struct norm_row f = {rescales == 0  ? 1.0f
+                         : rescales > 0 ? SCALE_DOWN
+                                        : SCALE_UP,
+                         own.y, factor, RMS ? -88 * rescales : 0};
+    for (j = first; j < end; j += NEXT_ELEMENT(j)) {
         if (j < 0)
             continue;
         long i = from, o = to, s = (long)p.scale_offset;
-        WALK_ROLLED(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
+        ADD_OFFSET_ROLLED(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
         float x = in[i];
-        WALK_ROLLED(s, (index_t)j, p.affine, p.affine_rank, p.scale_steps);
-        float scaled = scale[s];
-        if (steps == 0 && !finish_lost(&f, x, scaled))
+        ADD_OFFSET_ROLLED(s, (index_t)j, p.affine, p.affine_rank,
+                          p.scale_steps);
+        float scale_value = scale[s];
+        if (rescales == 0 && !affine_lost_precision(&f, x, scale_value))
             continue;
-        AFFINE_FIND(WALK_ROLLED, b, j)
+        DECLARE_BIAS_OFFSET(ADD_OFFSET_ROLLED, b, j)
         float shift = BIAS_AT(b);
-        WALK_ROLLED(o, (index_t)j, p.reduced, p.reduced_rank, p.out_steps);
-        out[o] = finish_right(&f, x, scaled, shift);
+        ADD_OFFSET_ROLLED(o, (index_t)j, p.reduced, p.reduced_rank,
+                          p.out_steps);
+        out[o] = affine_exact(&f, x, scale_value, shift);
     }
 }
 #endif

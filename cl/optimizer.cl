@@ -10,26 +10,27 @@
 #define ADAM 0
 #endif
 #if ADAM
-#define OPERANDS 7
+#define OPERAND_COUNT 7
 #else
-#define OPERANDS 5
+#define OPERAND_COUNT 5
 #endif
 
-struct optimizer {
+struct optimizer_params {
     ulong elements;
     uint rank;     /* 0: every operand is contiguous */
-    uint vector;   /* and aligned to four elements */
+    uint is_vec4;   /* and aligned to four elements */
     uint variant;  /* SGD: nesterov; Adam: decoupled */
     uint reserved;
     float rate, decay;
-    float beta1, rest1; /* momentum, 1 - dampening; beta1, 1 - beta1 */
-    float beta2, rest2;
+    float beta1,
+        one_minus_beta1; /* momentum, 1 - dampening; beta1, 1 - beta1 */
+    float beta2, one_minus_beta2;
     float rate1;       /* rate / (1 - beta1^step) */
     float correction2; /* 1 / (1 - beta2^step) */
     float epsilon, reserved1;
     ulong offset[8];
-    struct extents space;
-    long strides[OPERANDS * AXES]; /* operand by operand */
+    struct fast_divmod space;
+    long strides[OPERAND_COUNT * MAX_AXES]; /* operand by operand */
 };
 
 #if ADAM
@@ -54,30 +55,31 @@ struct optimizer {
  * may be corrected for their bias.  The root of others is found in other units,
  * and both sides of the quotient are widened alike.  The mean square of a
  * finite v and a finite g is finite. */
-#define LEAST_SQUARE 0x1p-100f
-#define MOST_SQUARE 0x1p60f
+#define MIN_EXACT_SQUARE 0x1p-100f
+#define MAX_EXACT_SQUARE 0x1p60f
 #define ANY_float(x) (x)
 #define ANY_float4(x) any(x)
-#define UNIT(T, large, small)                                                  \
-    (square > MOST_SQUARE    ? (T)(large)                                      \
-     : square < LEAST_SQUARE ? (T)(small)                                      \
-                             : (T)(1.0f))
-#define SQUARE(v, g) (p.beta2 * (v) + p.rest2 * (g) * (g))
+#define SCALE_FOR(T, large, small)                                             \
+    (square > MAX_EXACT_SQUARE   ? (T)(large)                                  \
+     : square < MIN_EXACT_SQUARE ? (T)(small)                                  \
+                                 : (T)(1.0f))
+#define SQUARE(v, g) (p.beta2 * (v) + p.one_minus_beta2 * (g) * (g))
 #define ROOT(square) sqrt((square) * p.correction2)
 #define STEP(T)                                                                \
     if (p.variant)                                                             \
         w -= p.rate * p.decay * w;                                             \
     else                                                                       \
         g += p.decay * w;                                                      \
-    m = p.beta1 * m + p.rest1 * g;                                             \
+    m = p.beta1 * m + p.one_minus_beta1 * g;                                   \
     T square = SQUARE(v, g), quotient;                                         \
-    T within = clamp(square, LEAST_SQUARE, MOST_SQUARE);                       \
-    if (RARELY(ANY_##T(within != square))) {                                   \
-        T unit = UNIT(T, 0x1p-70f, 0x1p96f);                                   \
-        T wide = UNIT(T, 0x1p-1f, 0x1p24f);                                    \
-        T root = ROOT(SQUARE(v * unit * unit, g * unit)) *                     \
-                 UNIT(T, 0x1p69f, 0x1p-72f);                                   \
-        quotient = m * wide / (root + p.epsilon * wide);                       \
+    T clamped = clamp(square, MIN_EXACT_SQUARE, MAX_EXACT_SQUARE);             \
+    if (UNLIKELY(ANY_##T(clamped != square))) {                                \
+        T square_scale = SCALE_FOR(T, 0x1p-70f, 0x1p96f);                      \
+        T quotient_scale = SCALE_FOR(T, 0x1p-1f, 0x1p24f);                     \
+        T root =                                                               \
+            ROOT(SQUARE(v * square_scale * square_scale, g * square_scale)) *  \
+            SCALE_FOR(T, 0x1p69f, 0x1p-72f);                                   \
+        quotient = m * quotient_scale / (root + p.epsilon * quotient_scale);   \
         v = v <= FLT_MAX && fabs(g) <= FLT_MAX ? fmin(square, (T)(FLT_MAX))    \
                                                : square;                       \
     } else {                                                                   \
@@ -105,7 +107,7 @@ struct optimizer {
     T m = *(__global const T *)(m0 + at[4])
 #define STEP(T)                                                                \
     g += p.decay * w;                                                          \
-    m = p.beta1 * m + p.rest1 * g;                                             \
+    m = p.beta1 * m + p.one_minus_beta1 * g;                                   \
     w -= p.rate * (p.variant ? g + p.beta1 * m : m)
 #define STORE(T, at)                                                           \
     *(__global T *)(w1 + at[0]) = w;                                           \
@@ -113,26 +115,26 @@ struct optimizer {
 #endif
 
 /* Where operand k has its elements from item on, and element i. */
-#define PLACE_FLAT(k) at[k] = p.offset[k] + (ulong)item * 4
-#define PLACE(k)                                                               \
+#define OFFSET_CONTIGUOUS(k) at[k] = p.offset[k] + (ulong)item * 4
+#define OFFSET(k)                                                              \
     at[k] = p.offset[k] + (p.rank == 0 ? i : 0);                               \
-    WALK(at[k], (index_t)i, p.space, p.rank, p.strides + k * AXES)
+    ADD_OFFSET(at[k], (index_t)i, p.space, p.rank, p.strides + k * MAX_AXES)
 
-KERNEL void update(BUFFERS, const struct optimizer p)
+KERNEL void optimizer_update(BUFFERS, const struct optimizer_params p)
 {
     index_t item = (index_t)get_global_id(0);
-    ulong at[OPERANDS];
-    if (p.vector && (ulong)item * 4 + 4 <= p.elements) {
-        EACH_OPERAND(PLACE_FLAT);
+    ulong at[OPERAND_COUNT];
+    if (p.is_vec4 && (ulong)item * 4 + 4 <= p.elements) {
+        EACH_OPERAND(OFFSET_CONTIGUOUS);
         LOAD(float4, at);
         STEP(float4);
         STORE(float4, at);
         return;
     }
-    ulong first = (ulong)item * (p.vector ? 4 : 1);
-    ulong end = min((ulong)p.elements, first + (p.vector ? 4 : 1));
+    ulong first = (ulong)item * (p.is_vec4 ? 4 : 1);
+    ulong end = min((ulong)p.elements, first + (p.is_vec4 ? 4 : 1));
     for (ulong i = first; i < end; ++i) {
-        EACH_OPERAND(PLACE);
+        EACH_OPERAND(OFFSET);
         LOAD(float, at);
         STEP(float);
         STORE(float, at);

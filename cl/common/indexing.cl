@@ -20,8 +20,8 @@
 #pragma OPENCL FP_CONTRACT OFF
 
 /* Work-items in a work-group, a power of two. */
-#ifndef GROUP
-#define GROUP 256
+#ifndef GROUP_SIZE
+#define GROUP_SIZE 256
 #endif
 /* How neighbouring work-items exchange values: 0 through local memory, 1 with
  * shuffles of NVIDIA's warps, 2 with shuffles of cl_intel_subgroups. */
@@ -29,109 +29,108 @@
 #define SHUFFLE 0
 #endif
 /* 1 if the device is a CPU. */
-#ifndef CPU
-#define CPU 0
+#ifndef IS_CPU
+#define IS_CPU 0
 #endif
 /* 1 for 64-bit indices and offsets, which 2^31 or more elements need. */
-#ifndef WIDE
-#define WIDE 0
+#ifndef INDEX_64BIT
+#define INDEX_64BIT 0
 #endif
 
 /* The number of an element, and an offset within an operand in elements. */
-#if WIDE
+#if INDEX_64BIT
 typedef ulong index_t;
-typedef long place_t;
+typedef long offset_t;
 #else
 typedef uint index_t;
-typedef int place_t;
+typedef int offset_t;
 #endif
 
-#define AXES 8
+#define MAX_AXES 8
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
-#define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
+#define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
 
 /* The extents of up to eight axes, the innermost first. The multiplier and the
  * shift divide an index below 2^31 by the extent. */
-struct extents {
-    ulong extent[AXES];
-    uint multiplier[AXES];
-    uint shift[AXES];
+struct fast_divmod {
+    ulong extent[MAX_AXES];
+    uint multiplier[MAX_AXES];
+    uint shift[MAX_AXES];
 };
 
-static inline uint quotient(uint n, uint multiplier, uint shift)
+static inline uint fast_divide(uint n, uint multiplier, uint shift)
 {
     return (mul_hi(n, multiplier) + n) >> shift;
 }
 
 /* Divides index by the extent of an axis: coordinate gets the remainder, index
  * the quotient. */
-#if WIDE
-#define SPLIT(index, space, axis, coordinate)                                  \
+#if INDEX_64BIT
+#define DIVMOD(index, space, axis, coordinate)                                 \
     do {                                                                       \
         ulong rest_ = (index) / (space).extent[axis];                          \
         coordinate = (long)((index) - rest_ * (space).extent[axis]);           \
         index = rest_;                                                         \
     } while (0)
 #else
-#define SPLIT(index, space, axis, coordinate)                                  \
+#define DIVMOD(index, space, axis, coordinate)                                 \
     do {                                                                       \
-        uint rest_ = quotient(index, (space).multiplier[axis],                 \
-                              (space).shift[axis]);                            \
-        coordinate = (long)((index) - rest_ * (uint)(space).extent[axis]);     \
+        uint rest_ =                                                           \
+            fast_divide(index, (space).multiplier[axis], (space).shift[axis]); \
+        coordinate = (long)((index)-rest_ * (uint)(space).extent[axis]);       \
         index = rest_;                                                         \
     } while (0)
 #endif
 
 /* Adds to offset the offset of element `start` of a tensor of rank axes. */
-#define WALK(offset, start, space, rank, strides)                              \
-    WALK_AXES("unroll", offset, start, space, rank, strides)
+#define ADD_OFFSET(offset, start, space, rank, strides)                        \
+    ADD_OFFSET_LOOP("unroll", offset, start, space, rank, strides)
 /* The same for code that rarely runs. ptxas hoists the constants of an unrolled
  * loop into code that always runs. Other compilers need the unrolled loop,
  * because they put arrays that a loop indexes into private memory. */
 #if SHUFFLE == 1
-#define WALK_ROLLED(offset, start, space, rank, strides)                       \
-    WALK_AXES("unroll 1", offset, start, space, rank, strides)
+#define ADD_OFFSET_ROLLED(offset, start, space, rank, strides)                 \
+    ADD_OFFSET_LOOP("unroll 1", offset, start, space, rank, strides)
 #else
-#define WALK_ROLLED WALK
+#define ADD_OFFSET_ROLLED ADD_OFFSET
 #endif
-#define WALK_AXES(loop, offset, start, space, rank, strides)                   \
+#define ADD_OFFSET_LOOP(loop, offset, start, space, rank, strides)             \
     do {                                                                       \
         index_t left_ = (start);                                               \
         if ((rank) == 1) {                                                     \
             offset += (long)left_ * (strides)[0];                              \
             break;                                                             \
         }                                                                      \
-        _Pragma(loop) for (uint axis_ = 0; axis_ < AXES; ++axis_)              \
+        _Pragma(loop) for (uint axis_ = 0; axis_ < MAX_AXES; ++axis_)          \
         {                                                                      \
             if (axis_ >= (rank))                                               \
                 continue;                                                      \
             long at_ = (long)left_;                                            \
             if (axis_ + 1 < (rank))                                            \
-                SPLIT(left_, space, axis_, at_);                               \
+                DIVMOD(left_, space, axis_, at_);                              \
             offset += at_ * (strides)[axis_];                                  \
         }                                                                      \
     } while (0)
 
 /* Declares plane, column and row: the first element of this work-group's tile.
- * A plane has of_plane tiles, `along` of them in each row of tiles. Both may be
- * 0 if there is nothing to do. They are raised to 1, because a compiler may
- * hoist the division and CPUs trap a division by 0. */
-#define TILE_FIND(along, of_plane, tile_columns, tile_rows)                    \
-    index_t along_ = (index_t)max(along, (ulong)1);                            \
-    index_t tiles_ = (index_t)max(of_plane, (ulong)1);                         \
+ * Both tile counts may be 0 if there is nothing to do. They are raised to 1,
+ * because a compiler may hoist the division and CPUs trap a division by 0. */
+#define TILE_POSITION(tiles_per_row, tiles_per_plane, tile_columns, tile_rows) \
+    index_t row_tiles_ = (index_t)max(tiles_per_row, (ulong)1);                \
+    index_t tiles_ = (index_t)max(tiles_per_plane, (ulong)1);                  \
     index_t plane = (index_t)get_group_id(0) / tiles_;                         \
     index_t within_ = (index_t)get_group_id(0) - plane * tiles_;               \
-    index_t band_ = within_ / along_;                                          \
-    index_t column = (within_ - band_ * along_) * (tile_columns);              \
-    index_t row = band_ * (tile_rows);
+    index_t tile_row_ = within_ / row_tiles_;                                  \
+    index_t column = (within_ - tile_row_ * row_tiles_) * (tile_columns);      \
+    index_t row = tile_row_ * (tile_rows);
 
 /* Branch hint. PoCL 3.1 loses values that are live across the barriers of a
  * block with this hint. */
 #if SHUFFLE == 1
-#define RARELY(x) __builtin_expect((x), 0)
+#define UNLIKELY(x) __builtin_expect((x), 0)
 #else
-#define RARELY(x) (x)
+#define UNLIKELY(x) (x)
 #endif
 
 #endif

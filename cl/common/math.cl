@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of one and two floats that the language's library has too, in
- * fewer instructions and within 5 ULP, of powers 11.  Each goes one way for all
- * x, as neighbours rarely go the same; what would need another way is rare, and
- * left to the library: NAME_rare(x) says where NAME_quick(x) does not hold.
+ * Functions of one or two floats with fewer instructions than the functions of
+ * the OpenCL library. Results are within 5 ULP, those of pow within 11 ULP.
+ * Each function computes all x in the same way, because neighbouring work-items
+ * rarely take the same branch. Inputs that need another formula are rare:
+ * NAME_needs_slow_path(x) is true for them, and the caller uses the library
+ * function instead of NAME_fast(x).
  *
- * Where no other source is named, the numbers are those of the function in the
- * comment, fitted for the least relative error (Remez' exchange in 40 digits)
- * and rounded to floats.  Constants in two or three parts are rounded down but
- * for the last, so that -0 gives -0.
+ * If a comment names no other source, the coefficients belong to the function
+ * in that comment. They minimize the relative error (Remez exchange with 40
+ * digits) and are rounded to floats. If a constant has two or three parts, all
+ * but the last are rounded down, so that -0 gives -0.
  */
 #ifndef TANDEM_MATH_CL
 #define TANDEM_MATH_CL
@@ -26,34 +28,35 @@ static inline float nan_min(float a, float b)
     return a <= b || a != a ? a : b;
 }
 
-/* 2^x, perhaps 0 where it is subnormal, within 3 ULP; 1 / x for x from 1 to
- * 2^126, within 2.5.  OpenCL promises that of exp2 and division, and PTX 2 and
- * 1 ULP of ex2.approx.ftz and rcp.approx.ftz, which NVIDIA's compiler makes of
- * these; of native_ functions elsewhere nobody promises anything. */
+/* 2^x within 3 ULP, where a subnormal result may be 0, and 1 / x within 2.5 ULP
+ * for x from 1 to 2^126. OpenCL guarantees these bounds for exp2 and division.
+ * NVIDIA's compiler translates these native_ functions to ex2.approx.ftz and
+ * rcp.approx.ftz, whose error is 2 and 1 ULP in PTX. Other platforms give no
+ * bounds for native_ functions. */
 #if SHUFFLE == 1
-#define QUICK_EXP2(x) native_exp2(x)
-#define QUICK_RECIPROCAL(x) native_recip(x)
+#define FAST_EXP2(x) native_exp2(x)
+#define FAST_RECIPROCAL(x) native_recip(x)
 #else
-#define QUICK_EXP2(x) exp2(x)
-#define QUICK_RECIPROCAL(x) (1.0f / (x))
+#define FAST_EXP2(x) exp2(x)
+#define FAST_RECIPROCAL(x) (1.0f / (x))
 #endif
 
 /* ---- sine and cosine ---- */
 
-#define sin_rare(x) (!(fabs(x) < 32768.0f))
-#define cos_rare sin_rare
+#define sin_needs_slow_path(x) (!(fabs(x) < 32768.0f))
+#define cos_needs_slow_path sin_needs_slow_path
 
-/* Turned by turns quarters: x = j pi / 2 + r, |r| <= pi / 4.  sin r is
- * r + r^3 S(r^2) within 2^-28, cos r is 1 - r^2 / 2 + r^4 C(r^2) within
- * 2^-33. */
-static inline float sin_turned(float x, uint turns)
+/* sin(x + quarters pi / 2). x = j pi / 2 + r, |r| <= pi / 4. sin r is r + r^3
+ * S(r^2) within 2^-28, cos r is 1 - r^2 / 2 + r^4 C(r^2) within 2^-33. */
+static inline float sin_plus_quarters(float x, uint quarters)
 {
-    float t = fma(x, 0.636619747f, 12582912.0f); /* 1.5 2^23 rounds */
+    float t = fma(x, 0.636619747f, 12582912.0f); /* 1.5 2^23 rounds to an
+                                                  * integer */
     float j = t - 12582912.0f;
     float r = fma(j, -1.57079625f, x);
     r = fma(j, -7.54978942e-08f, r);
     r = fma(j, -5.39030295e-15f, r);
-    uint quarter = as_uint(t) + turns;
+    uint quarter = as_uint(t) + quarters;
     float s = r * r;
     float odd = fma(s, -0.00019518788f, 0.00833219197f);
     odd = fma(s, odd, -0.166666552f);
@@ -65,13 +68,13 @@ static inline float sin_turned(float x, uint turns)
     float y = (quarter & 1u) != 0 ? even : odd;
     return as_float(as_uint(y) ^ (quarter & 2u) << 30);
 }
-static inline float sin_quick(float x)
+static inline float sin_fast(float x)
 {
-    return sin_turned(x, 0u);
+    return sin_plus_quarters(x, 0u);
 }
-static inline float cos_quick(float x)
+static inline float cos_fast(float x)
 {
-    return sin_turned(x, 1u);
+    return sin_plus_quarters(x, 1u);
 }
 
 /* ---- logarithms ---- */
@@ -90,16 +93,16 @@ static inline float log_fast(float x)
     p = fma(r, p, -0.250078171f);
     p = fma(r, p, 0.333331972f);
     p = fma(r, p, -0.499999374f);
-    float whole = fma((float)e, 0x1p-23f, tiny ? -23.0f : 0.0f);
-    float y = fma(whole, 0.693147182f, fma(r * r, p, r));
-    /* Of what is infinite or NaN, itself; of what is below 0, NaN. */
+    float exponent = fma((float)e, 0x1p-23f, tiny ? -23.0f : 0.0f);
+    float y = fma(exponent, 0.693147182f, fma(r * r, p, r));
+    /* Returns x for infinity and NaN, and NaN for negative x. */
     y = x > 0.0f && x <= FLT_MAX ? y : fma(x, INFINITY, INFINITY);
     return x == 0.0f ? -INFINITY : y;
 }
 
 /* 1 + x = 2^e (1 + r), r from -1/4 to 1/2; ln(1 + r) is r + r^2 P(r) within
- * 2^-24.7.  The signs are such that -0 gives -0. */
-static inline float log1p_quick(float x)
+ * 2^-24.7. The signs are chosen so that -0 gives -0. */
+static inline float log1p_fast(float x)
 {
     int e = (0x3fbfffff - as_int(x + 1.0f)) & (int)0xff800000; /* -e 2^23 */
     float t = fma(as_float(0x40800000 + e), -0.25f, 1.0f);
@@ -116,11 +119,11 @@ static inline float log1p_quick(float x)
     return x == -1.0f ? -INFINITY : y;
 }
 
-/* ---- e^x - 1 and what is made of it ---- */
+/* ---- e^x - 1 and functions of it ---- */
 
 /* e^x - 1 for x from -20 to 89, as 2^j (1 + r + r^2 P(r)) - 1, |r| <= ln 2 / 2,
  * within 2^-25.8. */
-static inline float expm1_within(float x)
+static inline float expm1_in_range(float x)
 {
     float t = fma(x, 1.44269502f, 12582912.0f);
     float j = t - 12582912.0f;
@@ -130,52 +133,52 @@ static inline float expm1_within(float x)
     p = fma(r, p, 0.166665435f);
     p = fma(r, p, 0.49999997f);
     p = fma(r * r, p, r);
-    /* 2^(j - 1), as 2^128 is too large. */
+    /* 2^(j - 1), because 2^128 overflows. */
     float power = as_float((as_int(t) << 23) + 0x3f000000);
     float y = fma(power, p, power - 0.5f);
     return y + y;
 }
-static inline float expm1_quick(float x)
+static inline float expm1_fast(float x)
 {
     float y = x > 89.0f ? 89.0f : x;
     y = y < -20.0f ? -20.0f : y;
-    return fabs(x) < 0x1p-25f ? x : expm1_within(y);
+    return fabs(x) < 0x1p-25f ? x : expm1_in_range(y);
 }
 
 /* x + x^3 P(x^2) below 0.5, within 2^-25.8; else 1 - 2 / (e^2|x| + 1). */
-static inline float tanh_quick(float x)
+static inline float tanh_fast(float x)
 {
     float a = fabs(x), s = x * x;
-    float near = fma(s, 0.0172569957f, -0.0530529544f);
-    near = fma(s, near, 0.133259878f);
-    near = fma(s, near, -0.333331496f);
-    near = a * fma(s, near, 1.0f);
-    float e = QUICK_EXP2(a * 2.88539004f);
-    float far = fma(-2.0f, QUICK_RECIPROCAL(e + 1.0f), 1.0f);
-    return copysign(a >= 0.5f ? far : near, x);
+    float small = fma(s, 0.0172569957f, -0.0530529544f);
+    small = fma(s, small, 0.133259878f);
+    small = fma(s, small, -0.333331496f);
+    small = a * fma(s, small, 1.0f);
+    float e = FAST_EXP2(a * 2.88539004f);
+    float large = fma(-2.0f, FAST_RECIPROCAL(e + 1.0f), 1.0f);
+    return copysign(a >= 0.5f ? large : small, x);
 }
 
 /* x P(x^2) below 0.5, within 2^-24; else 1 - 2^(|x| Q(|x|)), within 2^-25. */
-static inline float erf_quick(float x)
+static inline float erf_fast(float x)
 {
     float a = fabs(x), s = x * x;
-    float near = fma(s, 0.00471912371f, -0.0267578233f);
-    near = fma(s, near, 0.112828352f);
-    near = fma(s, near, -0.376126081f);
-    near = a * fma(s, near, 1.12837911f);
+    float small = fma(s, 0.00471912371f, -0.0267578233f);
+    small = fma(s, small, 0.112828352f);
+    small = fma(s, small, -0.376126081f);
+    small = a * fma(s, small, 1.12837911f);
     float b = fmin(a, 4.0f);
-    float far = fma(b, 0.000279002154f, -0.00444901688f);
-    far = fma(b, far, 0.0325676315f);
-    far = fma(b, far, -0.15134488f);
-    far = fma(b, far, -0.917419851f);
-    far = fma(b, far, -1.62804937f);
-    far = 1.0f - QUICK_EXP2(b * far);
-    return copysign(a >= 0.5f ? far : near, x);
+    float large = fma(b, 0.000279002154f, -0.00444901688f);
+    large = fma(b, large, 0.0325676315f);
+    large = fma(b, large, -0.15134488f);
+    large = fma(b, large, -0.917419851f);
+    large = fma(b, large, -1.62804937f);
+    large = 1.0f - FAST_EXP2(b * large);
+    return copysign(a >= 0.5f ? large : small, x);
 }
 
 /* max(x, 0) + ln(1 + e), e = e^-|x|; ln(1 + e) is e + e^2 P(e) within
  * 2^-24.9. */
-static inline float softplus_quick(float x)
+static inline float softplus_fast(float x)
 {
     float e = exp(-fabs(x));
     float p = fma(e, 0.00536548207f, -0.0300685391f);
@@ -190,27 +193,28 @@ static inline float softplus_quick(float x)
 }
 
 /* tanh(ln(1 + e)) = n / (n + 2), n = e (e + 2). */
-static inline float mish_quick(float x)
+static inline float mish_fast(float x)
 {
     float e = exp(fmin(x, 20.0f));
     float n = e * (e + 2.0f);
-    float y = x * (n * QUICK_RECIPROCAL(n + 2.0f));
+    float y = x * (n * FAST_RECIPROCAL(n + 2.0f));
     return x == x ? y : x;
 }
 
 /* ---- powers ---- */
 
-#define pow_rare(a, b)                                                         \
+#define pow_needs_slow_path(a, b)                                              \
     (as_uint(fabs(a)) - 0x00800000u >= 0x7f000000u || !(fabs(b) <= 256.0f))
 
-/* a^b where b is what POW_PLAIN names, in few operations. */
-#define POW_PLAIN(b)                                                           \
+/* a^b in few operations. POW_IS_SIMPLE must be true for b. */
+#define POW_IS_SIMPLE(b)                                                       \
     (fabs(b) == 0.5f || (b) == 2.0f || (b) == 3.0f || (b) == 4.0f)
-static inline float4 pow_plain(float4 a, float b)
+static inline float4 pow_simple(float4 a, float b)
 {
     if (fabs(b) == 0.5f) {
-        /* Of -infinity, that of infinity; of -0, that of 0, by its bits, as
-         * Mesa takes all roots for positive and fabs of them out. */
+        /* pow(-infinity, 0.5) is infinity and pow(-0, 0.5) is 0. The sign bit
+         * is cleared with an integer operation, because Mesa removes fabs of a
+         * root. */
         float4 root = sqrt(a == -INFINITY ? (float4)(INFINITY) : a);
         root = as_float4(as_uint4(root) & 0x7fffffffu);
         return b < 0.0f ? 1.0f / root : root;
@@ -219,14 +223,14 @@ static inline float4 pow_plain(float4 a, float b)
     return b == 2.0f ? square : square * (b == 3.0f ? a : square);
 }
 
-/* |a|^b = 2^(b (e + log2 m)), with log2 m, m from 1/2^(1/2) to 2^(1/2), in two
- * floats: 2 / ln 2 (s + s^3 ...), s = (m - 1) / (m + 1). */
-static inline float pow_quick(float a, float b)
+/* |a|^b = 2^(b (e + log2 m)), m from 1/2^(1/2) to 2^(1/2). log2 m is
+ * 2 / ln 2 (s + s^3 ...) with s = (m - 1) / (m + 1), as a sum of two floats. */
+static inline float pow_fast(float a, float b)
 {
     int i = as_int(fabs(a));
     int e = (i - 0x3f3504f3) & (int)0xff800000;
     float u = as_float(i - e) - 1.0f;
-    float q = QUICK_RECIPROCAL(u + 2.0f);
+    float q = FAST_RECIPROCAL(u + 2.0f);
     float s = u * q;
     /* u - 2 s is exact. */
     float low = fma(-s, u, fma(-2.0f, s, u)) * q;
@@ -238,19 +242,19 @@ static inline float pow_quick(float a, float b)
     float x_low = fma(s, 2.88539004f, -x);
     x_low = fma(low, 2.88539004f, x_low);
     x_low = fma(s, p, x_low);
-    float whole = (float)e * 0x1p-23f;
-    float h = whole + x;
-    float l = (x - (h - whole)) + x_low;
+    float exponent = (float)e * 0x1p-23f;
+    float h = exponent + x;
+    float l = (x - (h - exponent)) + x_low;
     float y = b * h;
     float y_low = fma(b, l, fma(b, h, -y));
     float z = y + y_low;
     float z_low = y_low - (z - y);
     float r = exp2(z) * fma(z_low, 0.693147182f, 1.0f);
-    /* Of negative a, the sign of (-1)^b. */
-    float w = b + 12582912.0f; /* 1.5 2^23 rounds */
-    bool broken = w - 12582912.0f != b;
+    /* For negative a, the sign is that of (-1)^b. */
+    float w = b + 12582912.0f; /* 1.5 2^23 rounds to an integer */
+    bool is_not_integer = w - 12582912.0f != b;
     r = as_float(as_uint(r) ^ (as_uint(w) << 31 & as_uint(a)));
-    return a < 0.0f && broken ? NAN : r;
+    return a < 0.0f && is_not_integer ? NAN : r;
 }
 
 #endif

@@ -24,7 +24,7 @@ static inline float sigmoid(float x)
 /* The standard normal distribution function at -a for a >= 0, with an error
  * below 2^-24. A polynomial, fitted up to a = 5.5, gives the base-2 logarithm.
  * It keeps falling beyond that. */
-static inline float normal_tail(float a)
+static inline float normal_cdf_negative(float a)
 {
     float p = fma(-2.834892e-06f, a, 3.93771625e-05f);
     p = fma(p, a, -1.86176694e-04f);
@@ -33,14 +33,14 @@ static inline float normal_tail(float a)
     p = fma(p, a, -5.24961911e-02f);
     p = fma(p, a, -4.5920819e-01f);
     p = fma(p, a, -1.15110517f);
-    return QUICK_EXP2(fma(p, a, -1.0f));
+    return FAST_EXP2(fma(p, a, -1.0f));
 }
 
 /* x times the normal distribution function at x; 0 below -16. */
 static inline float gelu_erf(float x)
 {
     float a = fmin(fabs(x), 16.0f);
-    return nan_max(x, 0.0f) - a * normal_tail(a);
+    return nan_max(x, 0.0f) - a * normal_cdf_negative(a);
 }
 
 /* (1 + tanh u) / 2 = 1 / (1 + e^-2u) */
@@ -54,24 +54,24 @@ static inline float gelu_tanh(float x)
 static inline float elu(float x, float alpha)
 {
     float y = x < -20.0f ? -20.0f : x;
-    float e = expm1_within(x >= 0.0f ? 0.0f : y);
+    float e = expm1_in_range(x >= 0.0f ? 0.0f : y);
     return x >= 0.0f ? x : alpha * e;
 }
 
 /* An operator with a fast path. A kernel that has tested several elements with
- * op_NAME_rare calls op_NAME_quick directly. */
-#define UNARY_QUICK(name)                                                      \
-    static inline bool op_##name##_rare(float x, float a, float b)             \
+ * op_NAME_needs_slow_path calls op_NAME_fast directly. */
+#define UNARY_FAST(name)                                                       \
+    static inline bool op_##name##_needs_slow_path(float x, float a, float b)  \
     {                                                                          \
-        return name##_rare(x);                                                 \
+        return name##_needs_slow_path(x);                                      \
     }                                                                          \
-    static inline float op_##name##_quick(float x, float a, float b)           \
+    static inline float op_##name##_fast(float x, float a, float b)            \
     {                                                                          \
-        return name##_quick(x);                                                \
+        return name##_fast(x);                                                 \
     }                                                                          \
     static inline float op_##name(float x, float a, float b)                   \
     {                                                                          \
-        return name##_rare(x) ? name(x) : name##_quick(x);                     \
+        return name##_needs_slow_path(x) ? name(x) : name##_fast(x);           \
     }
 
 UNARY(neg, -x)
@@ -84,13 +84,13 @@ UNARY(sqrt, sqrt(x))
 UNARY(rsqrt, rsqrt(x))
 UNARY(reciprocal, 1.0f / x)
 UNARY(exp, exp(x))
-UNARY(expm1, expm1_quick(x))
+UNARY(expm1, expm1_fast(x))
 UNARY(log, log_fast(x))
-UNARY(log1p, log1p_quick(x))
-UNARY_QUICK(sin)
-UNARY_QUICK(cos)
-UNARY(tanh, tanh_quick(x))
-UNARY(erf, erf_quick(x))
+UNARY(log1p, log1p_fast(x))
+UNARY_FAST(sin)
+UNARY_FAST(cos)
+UNARY(tanh, tanh_fast(x))
+UNARY(erf, erf_fast(x))
 UNARY(sigmoid, sigmoid(x))
 UNARY(relu, nan_max(x, 0.0f))
 UNARY(leaky_relu, x >= 0.0f ? x : a * x)
@@ -99,8 +99,8 @@ UNARY(clip, nan_min(nan_max(x, a), b))
 UNARY(swish, x / (1.0f + exp(-x)))
 UNARY(gelu, gelu_erf(x))
 UNARY(gelu_tanh, gelu_tanh(x))
-UNARY(softplus, softplus_quick(x))
-UNARY(mish, mish_quick(x))
+UNARY(softplus, softplus_fast(x))
+UNARY(mish, mish_fast(x))
 UNARY(hardswish, x * nan_min(nan_max(x / 6.0f + 0.5f, 0.0f), 1.0f))
 UNARY(none, x)
 
@@ -110,14 +110,14 @@ UNARY(none, x)
  * LLVM compiles a vector of "x ? 1 : 0" to a masked load of constants. AVX-512
  * takes 100 ns for a masked load without an active lane if the page was never
  * read, which is the case until the first x is true. */
-#if CPU
-#define TRUTH ((uchar)get_num_groups(1))
+#if IS_CPU
+#define UCHAR_TRUE ((uchar)get_num_groups(1))
 #else
-#define TRUTH 1
+#define UCHAR_TRUE 1
 #endif
-static inline uchar truth(bool x)
+static inline uchar bool_to_uchar(bool x)
 {
-    return x ? TRUTH : 0;
+    return x ? UCHAR_TRUE : 0;
 }
 
 /* ---- operators of two and three inputs ---- */
@@ -130,24 +130,24 @@ static inline uchar truth(bool x)
 #define COMPARE(name, relation)                                                \
     static inline uchar op_##name(float a, float b)                            \
     {                                                                          \
-        return truth(a relation b);                                            \
+        return bool_to_uchar(a relation b);                                    \
     }
 #define LOGICAL(name, expression)                                              \
     static inline uchar op_##name(uchar a, uchar b)                            \
     {                                                                          \
-        return truth(expression);                                              \
+        return bool_to_uchar(expression);                                      \
     }
 
 BINARY(add, a + b)
 BINARY(sub, a - b)
 BINARY(mul, a *b)
 BINARY(div, a / b)
-static inline bool op_pow_rare(float a, float b)
+static inline bool op_pow_needs_slow_path(float a, float b)
 {
-    return pow_rare(a, b);
+    return pow_needs_slow_path(a, b);
 }
-BINARY(pow_quick, pow_quick(a, b))
-BINARY(pow, pow_rare(a, b) ? pow(a, b) : pow_quick(a, b))
+BINARY(pow_fast, pow_fast(a, b))
+BINARY(pow, pow_needs_slow_path(a, b) ? pow(a, b) : pow_fast(a, b))
 BINARY(min, nan_min(a, b))
 BINARY(max, nan_max(a, b))
 BINARY(relu_grad, b <= 0.0f ? 0.0f : a)
@@ -163,7 +163,7 @@ LOGICAL(xor, (a != 0) != (b != 0))
 
 static inline uchar op_not(uchar x, float a, float b)
 {
-    return truth(x == 0);
+    return bool_to_uchar(x == 0);
 }
 static inline float op_where(uchar a, float b, float c)
 {
@@ -176,7 +176,7 @@ static inline float op_fma(float a, float b, float c)
 
 /* ---- casts from float, and from any integer as a long ---- */
 
-static inline long float_long(float x)
+static inline long float_to_long(float x)
 {
     if (x != x)
         return 0;
@@ -184,11 +184,11 @@ static inline long float_long(float x)
         return LONG_MAX;
     return x < -9223372036854775808.0f ? LONG_MIN : (long)x;
 }
-static inline int long_int(long x)
+static inline int long_to_int(long x)
 {
     return (int)clamp(x, (long)INT_MIN, (long)INT_MAX);
 }
-static inline uchar long_uchar(long x)
+static inline uchar long_to_uchar(long x)
 {
     return (uchar)clamp(x, (long)0, (long)255);
 }
@@ -196,28 +196,29 @@ static inline uchar long_uchar(long x)
 /* Converts an integer to f32 with 24 significant bits, rounding to odd: the
  * last bit is 1 if other bits were lost. Rounding the result to 16 bits then
  * gives the same value as rounding x. */
-#define ODD(name, type, bits, wide)                                            \
+#define ROUND_TO_ODD(name, type, bits, unsigned_type)                          \
     static inline float name(type x)                                           \
     {                                                                          \
-        wide size = x < 0 ? 0 - (wide)x : (wide)x;                             \
-        uint shift = (bits)-24 - min((uint)clz(size), (uint)(bits)-24);        \
-        wide kept = size >> shift;                                             \
-        kept |= kept << shift != size ? 1 : 0;                                 \
-        float y = (float)(uint)kept * as_float((127 + shift) << 23);           \
+        unsigned_type magnitude =                                              \
+            x < 0 ? 0 - (unsigned_type)x : (unsigned_type)x;                   \
+        uint shift = (bits)-24 - min((uint)clz(magnitude), (uint)(bits)-24);   \
+        unsigned_type significand = magnitude >> shift;                        \
+        significand |= significand << shift != magnitude ? 1 : 0;              \
+        float y = (float)(uint)significand * as_float((127 + shift) << 23);    \
         return x < 0 ? -y : y;                                                 \
     }
-ODD(int_odd, int, 32, uint)
-ODD(long_odd, long, 64, ulong)
+ROUND_TO_ODD(int_to_float_odd, int, 32, uint)
+ROUND_TO_ODD(long_to_float_odd, long, 64, ulong)
 
 /* Returns x, but turns a signaling NaN into a quiet NaN. */
-#define f16_quiet(x) f16_round(f16_value(x))
-#if CPU
+#define f16_quiet(x) f16_from_f32(f16_to_f32(x))
+#if IS_CPU
 static inline ushort bf16_quiet(ushort x)
 {
-    return (ushort)(x | truth((x & 0x7fffu) > 0x7f80u) << 6);
+    return (ushort)(x | bool_to_uchar((x & 0x7fffu) > 0x7f80u) << 6);
 }
 #else
-#define bf16_quiet(x) bf16_round(bf16_value(x))
+#define bf16_quiet(x) bf16_from_f32(bf16_to_f32(x))
 #endif
 
 static inline float op_cast_f32_f32(float x, float a, float b)
@@ -226,19 +227,19 @@ static inline float op_cast_f32_f32(float x, float a, float b)
 }
 static inline int op_cast_f32_i32(float x, float a, float b)
 {
-    return long_int(float_long(x));
+    return long_to_int(float_to_long(x));
 }
 static inline long op_cast_f32_i64(float x, float a, float b)
 {
-    return float_long(x);
+    return float_to_long(x);
 }
 static inline uchar op_cast_f32_u8(float x, float a, float b)
 {
-    return long_uchar(float_long(x));
+    return long_to_uchar(float_to_long(x));
 }
 static inline uchar op_cast_f32_bool(float x, float a, float b)
 {
-    return truth(x != 0.0f);
+    return bool_to_uchar(x != 0.0f);
 }
 static inline float op_cast_int_f32(long x, float a, float b)
 {
@@ -246,7 +247,7 @@ static inline float op_cast_int_f32(long x, float a, float b)
 }
 static inline int op_cast_int_i32(long x, float a, float b)
 {
-    return long_int(x);
+    return long_to_int(x);
 }
 static inline long op_cast_int_i64(long x, float a, float b)
 {
@@ -254,11 +255,11 @@ static inline long op_cast_int_i64(long x, float a, float b)
 }
 static inline uchar op_cast_int_u8(long x, float a, float b)
 {
-    return long_uchar(x);
+    return long_to_uchar(x);
 }
 static inline uchar op_cast_int_bool(long x, float a, float b)
 {
-    return truth(x != 0);
+    return bool_to_uchar(x != 0);
 }
 
 #define CAST(from, from_type, to, to_type, expression)                         \
@@ -267,16 +268,17 @@ static inline uchar op_cast_int_bool(long x, float a, float b)
         return expression;                                                     \
     }
 #define CASTS_OF_16_BITS(name, other)                                          \
-    CAST(f32, float, name, ushort, name##_round(x))                            \
-    CAST(i32, int, name, ushort, name##_round(int_odd(x)))                     \
-    CAST(int, long, name, ushort, name##_round(long_odd(x)))                   \
-    CAST(other, ushort, name, ushort, name##_round(other##_value(x)))          \
+    CAST(f32, float, name, ushort, name##_from_f32(x))                         \
+    CAST(i32, int, name, ushort, name##_from_f32(int_to_float_odd(x)))         \
+    CAST(int, long, name, ushort, name##_from_f32(long_to_float_odd(x)))       \
+    CAST(other, ushort, name, ushort, name##_from_f32(other##_to_f32(x)))      \
     CAST(name, ushort, name, ushort, name##_quiet(x))                          \
-    CAST(name, ushort, f32, float, name##_value(x))                            \
-    CAST(name, ushort, i32, int, long_int(float_long(name##_value(x))))        \
-    CAST(name, ushort, i64, long, float_long(name##_value(x)))                 \
-    CAST(name, ushort, u8, uchar, long_uchar(float_long(name##_value(x))))     \
-    CAST(name, ushort, bool, uchar, truth(name##_value(x) != 0.0f))
+    CAST(name, ushort, f32, float, name##_to_f32(x))                           \
+    CAST(name, ushort, i32, int, long_to_int(float_to_long(name##_to_f32(x)))) \
+    CAST(name, ushort, i64, long, float_to_long(name##_to_f32(x)))             \
+    CAST(name, ushort, u8, uchar,                                              \
+         long_to_uchar(float_to_long(name##_to_f32(x))))                       \
+    CAST(name, ushort, bool, uchar, bool_to_uchar(name##_to_f32(x) != 0.0f))
 CASTS_OF_16_BITS(f16, bf16)
 CASTS_OF_16_BITS(bf16, f16)
 

@@ -1,43 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sums whose partial sums leave the range of f32 though the result does not:
- * what reduce.cl and norm.cl share.
+ * Sums whose partial sums overflow or underflow although the result is in
+ * range, for reduce.cl and norm.cl.
  *
- * A row is summed as ever.  Where its sum is not finite it is summed once more,
- * with elements times STEP_DOWN, and where a sum of squares or of products is
- * so small that its terms have lost digits, times STEP_UP; ordinary elements
- * never come to that.  Parts of a row carry the steps by which their elements
- * were divided: 1, 0 or -1.
+ * The first pass sums the row unscaled. If the sum is not finite, a second pass
+ * sums the elements scaled by SCALE_DOWN. If a sum of squares or products is so
+ * small that its terms are imprecise, the second pass scales the elements by
+ * SCALE_UP. Ordinary elements need no second pass. Each partial sum of a row
+ * carries its number of rescalings: 1 after SCALE_DOWN, -1 after SCALE_UP, else
+ * 0.
  */
 #ifndef TANDEM_RESCALED_SUM_CL
 #define TANDEM_RESCALED_SUM_CL
 
 
-/* Squares of the largest f32 times STEP_DOWN are below 2^80, of the smallest
- * one times STEP_UP above 2^-122. */
-#define STEP_UP 0x1p88f
-#define STEP_DOWN 0x1p-88f
-/* Terms of a sum from here on are too large to have lost digits that count:
- * 2^40 of them may each be off by 2^-126. */
-#define SMALL_SUM 0x1p-64f
+/* The square of the largest f32 times SCALE_DOWN is below 2^80. The square of
+ * the smallest f32 times SCALE_UP is at least 2^-122. */
+#define SCALE_UP 0x1p88f
+#define SCALE_DOWN 0x1p-88f
+/* Sums of at least this size are precise enough: 2^40 terms may each have an
+ * error of 2^-126. */
+#define MIN_EXACT_SUM 0x1p-64f
 
-/* 2^n, n from -126 to 127. */
+/* 2^n for n from -126 to 127. */
 static inline float power_of_two(int n)
 {
     return as_float((uint)(n + 127) << 23);
 }
 
-/* x 2^n, rounded once: |x| is in [1, 2), 0, infinite or NaN. */
-static inline float scaled(float x, int n)
+/* x 2^n with one rounding. |x| must be in [1, 2), 0, infinite or NaN. */
+static inline float scale_by_power(float x, int n)
 {
-    int all = clamp(n, -226, 227), most = clamp(all, -100, 100);
-    return x * power_of_two(most) * power_of_two(all - most);
+    int clamped = clamp(n, -226, 227), partial_n = clamp(clamped, -100, 100);
+    return x * power_of_two(partial_n) * power_of_two(clamped - partial_n);
 }
 
-/* Returns x divided by the power of two that brings |x| into [1, 2), and adds
- * the exponent of that power to *n.  Returns 0, infinities and NaN unchanged,
- * and leaves *n as it is for them. */
-static inline float normalized(float x, int *n)
+/* Divides x by the power of two that brings |x| into [1, 2) and adds its
+ * exponent to *n. Returns 0, infinities and NaN unchanged and does not change
+ * *n for them. */
+static inline float normalize_exponent(float x, int *n)
 {
     if (fabs(x) < 0x1p-126f && x != 0.0f) {
         x *= 0x1p24f;
@@ -51,13 +52,14 @@ static inline float normalized(float x, int *n)
     return as_float((bits & 0x807fffff) | 0x3f800000);
 }
 
-/* x y z 2^n, whatever the size of a product of two. */
-static inline float product_of(float x, float y, float z, int n)
+/* x y z 2^n, even if an intermediate product overflows or underflows. */
+static inline float multiply3_scaled(float x, float y, float z, int n)
 {
-    float a = normalized(x, &n), b = normalized(y, &n), c = normalized(z, &n);
-    float ab = normalized(a * b, &n);
-    float abc = normalized(ab * c, &n);
-    return scaled(abc, n);
+    float a = normalize_exponent(x, &n), b = normalize_exponent(y, &n),
+          c = normalize_exponent(z, &n);
+    float ab = normalize_exponent(a * b, &n);
+    float abc = normalize_exponent(ab * c, &n);
+    return scale_by_power(abc, n);
 }
 
 #endif

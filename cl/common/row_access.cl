@@ -1,50 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of which every element is needed twice: what softmax.cl and norm.cl
- * share.  A row has lanes work-items of one group, neighbours or across
- * (lane_reduce.cl), which read it once and keep it: HELD vectors of four each, x0,
- * x1, ...
+ * Access to rows whose elements are needed twice, for softmax.cl and norm.cl.
+ * The lanes of a row are work-items of one group (lane_reduce.cl). They read
+ * the row once and keep it in registers: VECTORS_PER_ITEM vectors of four
+ * elements each, x0, x1, ...
  *
  * The including file defines IN_STEP and OUT_STEP, the strides along a row;
- * NOTHING, what stands where no element is; RESULT_ONE(x, j), the result of
- * element j, and RESULT_FOUR(x, j), those of four from j on (COLUMNS: of
- * element j of four rows), x being what was kept.
+ * IDENTITY, the value of a missing element; RESULT_SCALAR(x, j), the result of
+ * element j with value x; and RESULT_VEC4(x, j), the results of four elements
+ * from j on or, with ROW_ACCESS_VEC4_COLUMNS, of element j of four rows.
  */
 #ifndef TANDEM_ROW_ACCESS_CL
 #define TANDEM_ROW_ACCESS_CL
 
 #include "common/lane_reduce.cl"
 
-/* How rows lie in memory. */
-#define STRIDED 0 /* anyhow */
-#define VECTORS 1 /* in aligned vectors of four */
-#define STAGED 2  /* one after the other, at any alignment */
-#define COLUMNS 3 /* side by side, four of them in aligned vectors */
-#define LINED 4   /* in elements, from where sectors of the output begin */
-#ifndef ACCESS
-#define ACCESS VECTORS
+/* Memory layout of the rows. */
+#define ROW_ACCESS_STRIDED 0 /* any strides */
+#define ROW_ACCESS_VEC4 1 /* aligned vectors of four elements */
+#define ROW_ACCESS_LOCAL_MEMORY 2  /* contiguous rows, through local memory */
+#define ROW_ACCESS_VEC4_COLUMNS                                                \
+    3 /* vectors of element j of four rows */
+#define ROW_ACCESS_SECTOR_ALIGNED                                              \
+    4 /* scalars from the output's sectors on */
+#ifndef ROW_ACCESS
+#define ROW_ACCESS ROW_ACCESS_VEC4
 #endif
-/* LINED: elements of a sector; no more than a row's lanes. */
-#ifndef LINE
-#define LINE 8
+/* Elements in a sector of ROW_ACCESS_SECTOR_ALIGNED, at most the lanes of a
+ * row. */
+#ifndef SECTOR_ELEMENTS
+#define SECTOR_ELEMENTS 8
 #endif
-/* Vectors that a work-item keeps, <= 32; of LINED, fours of elements. */
-#ifndef HELD
-#define HELD 1
+/* Vectors of four elements that a work-item keeps, at most 32. */
+#ifndef VECTORS_PER_ITEM
+#define VECTORS_PER_ITEM 1
 #endif
-/* STAGED: the elements of a row, its work-items, and how many vectors of local
- * memory each of these fills. */
-#ifndef COUNT
-#define COUNT 4
+/* For ROW_ACCESS_LOCAL_MEMORY: the elements of a row, log2 of its lanes, and
+ * the vectors of local memory that each work-item fills. */
+#ifndef ROW_ELEMENTS
+#define ROW_ELEMENTS 4
 #endif
 #ifndef LANES_LOG2
 #define LANES_LOG2 0
 #endif
-#ifndef STAGES
-#define STAGES 2
+#ifndef STAGES_PER_ITEM
+#define STAGES_PER_ITEM 2
 #endif
 
-/* F(0) to F(HELD - 1). */
+/* F(0) to F(VECTORS_PER_ITEM - 1). */
 #define EACH_1(F) F(0)
 #define EACH_2(F) EACH_1(F) F(1)
 #define EACH_3(F) EACH_2(F) F(2)
@@ -64,252 +67,277 @@
 #define EACH_32(F)                                                             \
     EACH_16(F) F(16) F(17) F(18) F(19) F(20) F(21) F(22) F(23) F(24) F(25)     \
     F(26) F(27) F(28) F(29) F(30) F(31)
-#define EACH(F) CAT(EACH_, HELD)(F)
+#define EACH(F) CAT(EACH_, VECTORS_PER_ITEM)(F)
 
-/* The head of the parameters.  COLUMNS counts rows by fours.  skews: elements
- * from an aligned vector to place 0 of the input and the output, two bits each;
- * of LINED, from a sector to that of the output. */
-#define ROWS_HEAD                                                              \
-    ulong rows, count, chunk; /* elements of a row; of a split */              \
+/* The first members of the parameter struct. For ROW_ACCESS_VEC4_COLUMNS, rows
+ * are counted in fours. misalignments has the elements between an aligned
+ * vector and offset 0 of the input (2 bits) and the output (2 bits). For
+ * ROW_ACCESS_SECTOR_ALIGNED it has the elements between a sector and offset 0
+ * of the output. */
+#define ROW_PARAMS                                                             \
+    ulong rows, count, elements_per_split; /* count: elements of a row */      \
     ulong row_groups;                                                          \
-    uint lanes_log2, across, splits, skews
+    uint lanes_log2, lanes_interleaved, splits, misalignments
 
-/* Which row a work-item keeps.  Rows of neighbours never lie side by side. */
-#if ACCESS == STAGED
-#define PLACE_FIND(across) place_of(LANES_LOG2, 0, 1, 0)
-#define ROW_COUNT COUNT
-#elif ACCESS == LINED
-#define PLACE_FIND(across) place_of(LANES_LOG2, 0, 1, 0)
+/* The row that a work-item keeps. Neighbouring lanes belong to the same row
+ * unless lanes_interleaved is true. */
+#if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
+#define LANE_ASSIGNMENT(lanes_interleaved)                                     \
+    lane_assignment_get(LANES_LOG2, 0, 1, 0)
+#define ROW_COUNT ROW_ELEMENTS
+#elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
+#define LANE_ASSIGNMENT(lanes_interleaved)                                     \
+    lane_assignment_get(LANES_LOG2, 0, 1, 0)
 #define ROW_COUNT (uint)p.count
-#elif ACCESS == STRIDED || ACCESS == COLUMNS
-#define PLACE_FIND(across) place_of(p.lanes_log2, across, 1, 0)
+#elif ROW_ACCESS == ROW_ACCESS_STRIDED || ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
+#define LANE_ASSIGNMENT(lanes_interleaved)                                     \
+    lane_assignment_get(p.lanes_log2, lanes_interleaved, 1, 0)
 #define ROW_COUNT (uint)p.count
 #else
-#define PLACE_FIND(across) place_of(p.lanes_log2, 0, 1, 0)
+#define LANE_ASSIGNMENT(lanes_interleaved)                                     \
+    lane_assignment_get(p.lanes_log2, 0, 1, 0)
 #define ROW_COUNT (uint)p.count
 #endif
 
-/* Where the row of at lies; one past the last reads the last. */
-#if ACCESS == STAGED
-#define ROW_FIND bool inside = at.row < p.rows;
+/* Declares the offsets of the row. Work-items beyond the last row read the last
+ * row and store nothing. */
+#if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
+#define DECLARE_ROW bool inside = at.row < p.rows;
 #else
-#define ROW_FIND                                                               \
+#define DECLARE_ROW                                                            \
     long from = (long)p.in_offset, to = (long)p.out_offset;                    \
     bool inside = at.row < p.rows;                                             \
     index_t row = (index_t)(inside ? at.row : max(p.rows, (ulong)1) - 1);      \
-    WALK(from, row, p.kept, p.kept_rank, p.in_strides);                        \
-    WALK(to, row, p.kept, p.kept_rank, p.out_strides);                         \
-    SHIFT_FIND
+    ADD_OFFSET(from, row, p.outer, p.outer_rank, p.in_strides);                \
+    ADD_OFFSET(to, row, p.outer, p.outer_rank, p.out_strides);                 \
+    DECLARE_SHIFT
 #endif
 
-/* LINED: how far before the row the output's sector begins, or where nothing of
- * it is written, the input's; and the place of a work-item's first element. */
-#if ACCESS == LINED
-#define SHIFT_FIND uint shift = ((uint)to + p.skews) & (LINE - 1);
-#define FIRST_PLACE ((int)at.lane - (int)shift)
-#define PART_SHIFT_FIND uint shift = (uint)from & (LINE - 1);
+/* For ROW_ACCESS_SECTOR_ALIGNED: the distance from the start of the output's
+ * sector to the row (in a kernel that does not write the output: of the input's
+ * sector), and the index of the first element of a work-item. */
+#if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
+#define DECLARE_SHIFT                                                          \
+    uint shift = ((uint)to + p.misalignments) & (SECTOR_ELEMENTS - 1);
+#define FIRST_ELEMENT ((int)at.lane - (int)shift)
+#define DECLARE_INPUT_SHIFT uint shift = (uint)from & (SECTOR_ELEMENTS - 1);
 #else
-#define SHIFT_FIND
-#define PART_SHIFT_FIND
+#define DECLARE_SHIFT
+#define DECLARE_INPUT_SHIFT
 #endif
 
-/* The first element of a lane in its split, and the split's end. */
-#if ACCESS == LINED
-#define SPLIT_BEGIN (long)(at.split * p.chunk) - (long)shift
+/* The first element of a lane in its split, and the end of the split. */
+#if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
+#define SPLIT_BEGIN (long)(at.split * p.elements_per_split) - (long)shift
 #else
-#define SPLIT_BEGIN (long)(at.split * p.chunk)
+#define SPLIT_BEGIN (long)(at.split * p.elements_per_split)
 #endif
-#if ACCESS == VECTORS
-#define SPLIT_LANE 4
+#if ROW_ACCESS == ROW_ACCESS_VEC4
+#define ELEMENTS_PER_LANE 4
 #else
-#define SPLIT_LANE 1
+#define ELEMENTS_PER_LANE 1
 #endif
-/* Where the compiler should know, a split's lanes are the whole group. */
-#if ACCESS == LINED
-#define SPLIT_LANES (long)GROUP
+/* The lanes of a split as a constant if they are the whole group. */
+#if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
+#define SPLIT_LANES (long)GROUP_SIZE
 #else
 #define SPLIT_LANES (long)at.lanes
 #endif
-#define SPLIT_FIND                                                             \
+#define DECLARE_SPLIT                                                          \
     long begin = SPLIT_BEGIN;                                                  \
-    long end = inside ? min(begin + (long)p.chunk, (long)p.count) : begin;     \
-    long j = begin + (long)at.lane * SPLIT_LANE;
+    long end = inside ? min(begin + (long)p.elements_per_split, (long)p.count) \
+                      : begin;                                                 \
+    long j = begin + (long)at.lane * ELEMENTS_PER_LANE;
 
-/* Four elements of buffer from place on. */
-#define FOUR(buffer, place) (*(__global const float4 *)((buffer) + (place)))
-#define FOUR_AT(buffer, place) (*(__global float4 *)((buffer) + (place)))
+/* Four elements of a buffer from index i on. */
+#define LOAD_VEC4(buffer, i) (*(__global const float4 *)((buffer) + (i)))
+#define VEC4_AT(buffer, i) (*(__global float4 *)((buffer) + (i)))
 
-/* What all of a row are joined to: of one row, or of four. */
-#if ACCESS == COLUMNS
-typedef float4 cell;
-#define WITHIN_MAX(x) (x)
-#define WITHIN_SUM(x) (x)
-#define CELL_EXCHANGE from_lane4
+/* A reduced value of one row, or of four rows. */
+#if ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
+typedef float4 row_value_t;
+#define VEC4_MAX(x) (x)
+#define VEC4_SUM(x) (x)
+#define ROW_VALUE_SHUFFLE shuffle_xor4
 #else
-typedef float cell;
-#define WITHIN_MAX(x) max4(x)
-#define WITHIN_SUM(x) sum4(x)
-#define CELL_EXCHANGE from_lane
+typedef float row_value_t;
+#define VEC4_MAX(x) max4(x)
+#define VEC4_SUM(x) sum4(x)
+#define ROW_VALUE_SHUFFLE shuffle_xor
 #endif
-static inline cell cell_max(cell a, cell b)
+static inline row_value_t row_value_max(row_value_t a, row_value_t b)
 {
     return fmax(a, b);
 }
-static inline cell cell_plus(cell a, cell b)
+static inline row_value_t row_value_add(row_value_t a, row_value_t b)
 {
     return a + b;
 }
-static inline cell cells_max(cell own, __local cell *parts, uint lanes,
-                             uint step)
-    LANES_BODY(cell_max, CELL_EXCHANGE)
-static inline cell cells_sum(cell own, __local cell *parts, uint lanes,
-                             uint step)
-    LANES_BODY(cell_plus, CELL_EXCHANGE)
-#define ROW_MAX(x, parts) cells_max(WITHIN_MAX(x), parts, at.lanes, at.step)
-#define ROW_SUM(x, parts) cells_sum(WITHIN_SUM(x), parts, at.lanes, at.step)
+static inline row_value_t row_value_lanes_max(row_value_t own,
+                                              __local row_value_t *partials,
+                                              uint lanes, uint step)
+    LANES_COMBINE_BODY(row_value_max, ROW_VALUE_SHUFFLE)
+static inline row_value_t row_value_lanes_sum(row_value_t own,
+                                              __local row_value_t *partials,
+                                              uint lanes, uint step)
+    LANES_COMBINE_BODY(row_value_add, ROW_VALUE_SHUFFLE)
+#define ROW_MAX(x, partials)                                                   \
+    row_value_lanes_max(VEC4_MAX(x), partials, at.lanes, at.step)
+#define ROW_SUM(x, partials)                                                   \
+    row_value_lanes_sum(VEC4_SUM(x), partials, at.lanes, at.step)
 
-/* ---- reading and writing what is kept ---- */
+/* ---- loading and storing the elements in registers ---- */
 
-/* The place in the row of element c of vector k. */
-#if ACCESS == VECTORS
-#define PLACE(k, c) (((k)*at.lanes + at.lane) * 4u + c)
-#elif ACCESS == LINED
-#define PLACE(k, c) (FIRST_PLACE + (int)((4 * (k) + c) << LANES_LOG2))
-#elif ACCESS == COLUMNS
-#define PLACE(k, c) ((k)*at.lanes + at.lane)
-#elif ACCESS == STAGED
-/* Pieces of a row are in different banks. */
-#define PLACE(k, c) (at.lane * PIECE + (4u * (k) + c))
-#define PIECE ((COUNT + (1u << LANES_LOG2) - 1) >> LANES_LOG2)
+/* The index in the row of element c of vector k. */
+#if ROW_ACCESS == ROW_ACCESS_VEC4
+#define ELEMENT_INDEX(k, c) (((k)*at.lanes + at.lane) * 4u + c)
+#elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
+#define ELEMENT_INDEX(k, c) (FIRST_ELEMENT + (int)((4 * (k) + c) << LANES_LOG2))
+#elif ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
+#define ELEMENT_INDEX(k, c) ((k)*at.lanes + at.lane)
+#elif ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
+/* The parts of a row are in different banks. */
+#define ELEMENT_INDEX(k, c) (at.lane * LANE_ELEMENTS + (4u * (k) + c))
+#define LANE_ELEMENTS ((ROW_ELEMENTS + (1u << LANES_LOG2) - 1) >> LANES_LOG2)
 #else
-#define PLACE(k, c) ((4u * (k) + c) * at.lanes + at.lane)
+#define ELEMENT_INDEX(k, c) ((4u * (k) + c) * at.lanes + at.lane)
 #endif
-/* SOME: whether work-items have that element, as the compiler knows. */
-#if ACCESS == STAGED
-#define SOME(k, c) (4u * (k) + c < PIECE)
+/* A compile-time test: true if a lane has element c of vector k. */
+#if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
+#define IN_LANE(k, c) (4u * (k) + c < LANE_ELEMENTS)
 #else
-#define SOME(k, c) true
+#define IN_LANE(k, c) true
 #endif
-#if ACCESS == LINED
-/* Only a row's first elements, and its last, may be others. */
-#define SURE(k, c) (4 * (k) + c >= 1 && 4 * (k) + c + 6 <= 4 * HELD)
-#define THERE(k, c) (SURE(k, c) || (uint)PLACE(k, c) < count)
+#if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
+/* Only the first and the last elements of a work-item may be out of range. */
+#define ALWAYS_IN_RANGE(k, c)                                                  \
+    (4 * (k) + c >= 1 && 4 * (k) + c + 6 <= 4 * VECTORS_PER_ITEM)
+#define IN_RANGE(k, c)                                                         \
+    (ALWAYS_IN_RANGE(k, c) || (uint)ELEMENT_INDEX(k, c) < count)
 #else
-#define THERE(k, c) (SOME(k, c) && PLACE(k, c) < count)
+#define IN_RANGE(k, c) (IN_LANE(k, c) && ELEMENT_INDEX(k, c) < count)
 #endif
-#define PUT_IF(k, c, target)                                                   \
-    if (inside && THERE(k, c))                                                 \
-        target = RESULT_ONE(CAT(x, k).s##c, PLACE(k, c));
-#define PUT_EACH(k, TARGET)                                                    \
-    PUT_IF(k, 0, TARGET(PLACE(k, 0)))                                          \
-    PUT_IF(k, 1, TARGET(PLACE(k, 1)))                                          \
-    PUT_IF(k, 2, TARGET(PLACE(k, 2)))                                          \
-    PUT_IF(k, 3, TARGET(PLACE(k, 3)))
+#define STORE_IF_IN_RANGE(k, c, target)                                        \
+    if (inside && IN_RANGE(k, c))                                              \
+        target = RESULT_SCALAR(CAT(x, k).s##c, ELEMENT_INDEX(k, c));
+#define STORE_EACH(k, TARGET)                                                  \
+    STORE_IF_IN_RANGE(k, 0, TARGET(ELEMENT_INDEX(k, 0)))                       \
+    STORE_IF_IN_RANGE(k, 1, TARGET(ELEMENT_INDEX(k, 1)))                       \
+    STORE_IF_IN_RANGE(k, 2, TARGET(ELEMENT_INDEX(k, 2)))                       \
+    STORE_IF_IN_RANGE(k, 3, TARGET(ELEMENT_INDEX(k, 3)))
 
-#if ACCESS == VECTORS || ACCESS == COLUMNS
-#if ACCESS == VECTORS
-#define IN_PLACE(k) (from + PLACE(k, 0))
-#define OUT_PLACE(k) (to + PLACE(k, 0))
+#if ROW_ACCESS == ROW_ACCESS_VEC4 || ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
+#if ROW_ACCESS == ROW_ACCESS_VEC4
+#define IN_OFFSET(k) (from + ELEMENT_INDEX(k, 0))
+#define OUT_OFFSET(k) (to + ELEMENT_INDEX(k, 0))
 #else
-#define IN_PLACE(k) (from + (long)PLACE(k, 0) * IN_STEP)
-#define OUT_PLACE(k) (to + (long)PLACE(k, 0) * OUT_STEP)
+#define IN_OFFSET(k) (from + (long)ELEMENT_INDEX(k, 0) * IN_STEP)
+#define OUT_OFFSET(k) (to + (long)ELEMENT_INDEX(k, 0) * OUT_STEP)
 #endif
-#define HOLD_ALL EACH(HOLD)
-#define HOLD(k)                                                                \
-    float4 CAT(x, k) = (float4)(NOTHING);                                      \
-    if (THERE(k, 0))                                                           \
-        CAT(x, k) = FOUR(in, IN_PLACE(k));
-#define WRITE(k)                                                               \
-    if (inside && THERE(k, 0))                                                 \
-        FOUR_AT(out, OUT_PLACE(k)) = RESULT_FOUR(CAT(x, k), PLACE(k, 0));
-#elif ACCESS == LINED
-/* From pointers of its own a work-item's elements are at fixed distances. */
-#define HOLD_FROM(j) (in + (from + FIRST_PLACE))[(j)-FIRST_PLACE]
-#define WRITE_TO(j) (out + (to + FIRST_PLACE))[(j)-FIRST_PLACE]
-#define TAKE(k, c) (THERE(k, c) ? HOLD_FROM(PLACE(k, c)) : NOTHING)
-#define HOLD_ALL EACH(HOLD)
-#define HOLD(k)                                                                \
+#define LOAD_ROW EACH(LOAD)
+#define LOAD(k)                                                                \
+    float4 CAT(x, k) = (float4)(IDENTITY);                                     \
+    if (IN_RANGE(k, 0))                                                        \
+        CAT(x, k) = LOAD_VEC4(in, IN_OFFSET(k));
+#define STORE(k)                                                               \
+    if (inside && IN_RANGE(k, 0))                                              \
+        VEC4_AT(out, OUT_OFFSET(k)) =                                          \
+            RESULT_VEC4(CAT(x, k), ELEMENT_INDEX(k, 0));
+#elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
+/* With base pointers of its own, the elements of a work-item have constant
+ * distances. */
+#define LOAD_FROM(j) (in + (from + FIRST_ELEMENT))[(j)-FIRST_ELEMENT]
+#define STORE_TO(j) (out + (to + FIRST_ELEMENT))[(j)-FIRST_ELEMENT]
+#define LOAD_OR_IDENTITY(k, c)                                                 \
+    (IN_RANGE(k, c) ? LOAD_FROM(ELEMENT_INDEX(k, c)) : IDENTITY)
+#define LOAD_ROW EACH(LOAD)
+#define LOAD(k)                                                                \
     float4 CAT(x, k) =                                                         \
-        (float4)(TAKE(k, 0), TAKE(k, 1), TAKE(k, 2), TAKE(k, 3));
-#define WRITE(k) PUT_EACH(k, WRITE_TO)
+        (float4)(LOAD_OR_IDENTITY(k, 0), LOAD_OR_IDENTITY(k, 1),               \
+                 LOAD_OR_IDENTITY(k, 2), LOAD_OR_IDENTITY(k, 3));
+#define STORE(k) STORE_EACH(k, STORE_TO)
 #else
-/* Every load is made, so that none waits for a comparison. */
-#define TAKE(k, c) take(HOLD_FROM(min(PLACE(k, c), count - 1)), THERE(k, c))
-static inline float take(float x, bool there)
+/* Loads always, so that no load waits for a comparison. */
+#define LOAD_OR_IDENTITY(k, c)                                                 \
+    value_or_identity(LOAD_FROM(min(ELEMENT_INDEX(k, c), count - 1)),          \
+                      IN_RANGE(k, c))
+static inline float value_or_identity(float x, bool exists)
 {
-    return there ? x : NOTHING;
+    return exists ? x : IDENTITY;
 }
-#define HOLD_ALL EACH(HOLD)
-#define HOLD(k)                                                                \
+#define LOAD_ROW EACH(LOAD)
+#define LOAD(k)                                                                \
     float4 CAT(x, k) =                                                         \
-        (float4)(TAKE(k, 0), TAKE(k, 1), TAKE(k, 2), TAKE(k, 3));
-#if ACCESS == STRIDED
-#define HOLD_FROM(j) in[from + (long)(j)*IN_STEP]
-#define WRITE_TO(j) out[to + (long)(j)*OUT_STEP]
+        (float4)(LOAD_OR_IDENTITY(k, 0), LOAD_OR_IDENTITY(k, 1),               \
+                 LOAD_OR_IDENTITY(k, 2), LOAD_OR_IDENTITY(k, 3));
+#if ROW_ACCESS == ROW_ACCESS_STRIDED
+#define LOAD_FROM(j) in[from + (long)(j)*IN_STEP]
+#define STORE_TO(j) out[to + (long)(j)*OUT_STEP]
 #else
-#define HOLD_FROM(j) own[j]
-#define WRITE_TO(j) own[j]
+#define LOAD_FROM(j) own[j]
+#define STORE_TO(j) own[j]
 #endif
-#define WRITE(k) PUT_EACH(k, WRITE_TO)
+#define STORE(k) STORE_EACH(k, STORE_TO)
 #endif
 
-/* ---- rows by way of local memory ---- */
+/* ---- rows in local memory ---- */
 
-/* Local memory has the vectors of the group's rows, one after the other: their
- * elements are those of stage from in_skew to its end; own is this work-item's
- * row.  Of vectors that are not whole, the first four work-items move what
- * belongs to the rows. */
-#if ACCESS == STAGED
-#define STAGE_DECLARE __local float4 staged[GROUP * STAGES + 1];
-#define EACH_STAGE(F) CAT(EACH_, STAGES)(F)
-#define STAGE_READ(k)                                                          \
-    uint CAT(v, k) = (k)*GROUP + id;                                           \
+/* Local memory holds the vectors of the group's rows, one after the other. The
+ * rows begin at element in_shift, and own is the row of this work-item. The
+ * first and the last vector may be incomplete. The first four work-items copy
+ * the elements of these that belong to the rows. */
+#if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
+#define STAGE_DECLARE __local float4 staged[GROUP_SIZE * STAGES_PER_ITEM + 1];
+#define EACH_STAGE(F) CAT(EACH_, STAGES_PER_ITEM)(F)
+#define STAGE_LOAD(k)                                                          \
+    uint CAT(v, k) = (k)*GROUP_SIZE + id;                                      \
     float4 CAT(y, k) = (float4)(0.0f);                                         \
-    if (CAT(v, k) * 4 >= in_skew && CAT(v, k) * 4 + 4 <= in_end)               \
-        CAT(y, k) = FOUR(in, begin + CAT(v, k) * 4);
-#define STAGE_KEEP(k) staged[CAT(v, k)] = CAT(y, k);
-#define STAGE_FILL                                                             \
-    __local float *stage = (__local float *)staged;                            \
-    uint id = get_local_id(0), nth = id >> LANES_LOG2;                       \
+    if (CAT(v, k) * 4 >= in_shift && CAT(v, k) * 4 + 4 <= in_end)              \
+        CAT(y, k) = LOAD_VEC4(in, begin + CAT(v, k) * 4);
+#define STAGE_PUT(k) staged[CAT(v, k)] = CAT(y, k);
+#define STAGE_ROWS_IN                                                          \
+    __local float *staged_elements = (__local float *)staged;                  \
+    uint id = get_local_id(0), nth = id >> LANES_LOG2;                         \
     ulong first = at.row - nth;                                                \
-    uint filled = (uint)min((ulong)(GROUP >> LANES_LOG2), p.rows - first) *    \
-                  count;                                                       \
+    uint row_elements =                                                        \
+        (uint)min((ulong)(GROUP_SIZE >> LANES_LOG2), p.rows - first) * count;  \
     long begin = (long)p.in_offset + (long)(first * count);                    \
     long target = (long)p.out_offset + (long)(first * count);                  \
-    uint in_skew = ((uint)begin + p.skews) & 3, in_end = in_skew + filled;     \
-    uint out_skew = ((uint)target + (p.skews >> 2)) & 3;                       \
-    uint out_end = out_skew + filled;                                          \
-    begin -= in_skew;                                                          \
-    target -= out_skew;                                                        \
-    EACH_STAGE(STAGE_READ)                                                     \
-    EACH_STAGE(STAGE_KEEP)                                                     \
+    uint in_shift = ((uint)begin + p.misalignments) & 3,                       \
+         in_end = in_shift + row_elements;                                     \
+    uint out_shift = ((uint)target + (p.misalignments >> 2)) & 3;              \
+    uint out_end = out_shift + row_elements;                                   \
+    begin -= in_shift;                                                         \
+    target -= out_shift;                                                       \
+    EACH_STAGE(STAGE_LOAD)                                                     \
+    EACH_STAGE(STAGE_PUT)                                                      \
     barrier(CLK_LOCAL_MEM_FENCE);                                              \
-    if (in_skew != 0 && id >= in_skew && id < 4 && id < in_end)                \
-        stage[id] = in[begin + id];                                            \
+    if (in_shift != 0 && id >= in_shift && id < 4 && id < in_end)              \
+        staged_elements[id] = in[begin + id];                                  \
     uint in_tail = (in_end & ~3u) + id;                                        \
-    if (id < 4 && in_tail >= in_skew && in_tail < in_end)                      \
-        stage[in_tail] = in[begin + in_tail];                                  \
+    if (id < 4 && in_tail >= in_shift && in_tail < in_end)                     \
+        staged_elements[in_tail] = in[begin + in_tail];                        \
     barrier(CLK_LOCAL_MEM_FENCE);                                              \
-    __local float *own = stage + in_skew + nth * count;
-#define STAGE_WRITE(k)                                                         \
-    if (CAT(v, k) * 4 >= out_skew && CAT(v, k) * 4 + 4 <= out_end) {           \
-        __local float *four = stage + CAT(v, k) * 4 + apart;                   \
-        FOUR_AT(out, target + CAT(v, k) * 4) =                                 \
+    __local float *own = staged_elements + in_shift + nth * count;
+#define STAGE_STORE(k)                                                         \
+    if (CAT(v, k) * 4 >= out_shift && CAT(v, k) * 4 + 4 <= out_end) {          \
+        __local float *four = staged_elements + CAT(v, k) * 4 + apart;         \
+        VEC4_AT(out, target + CAT(v, k) * 4) =                                 \
             (float4)(four[0], four[1], four[2], four[3]);                      \
     }
-#define STAGE_EMPTY                                                            \
+#define STAGE_ROWS_OUT                                                         \
     barrier(CLK_LOCAL_MEM_FENCE);                                              \
-    int apart = (int)in_skew - (int)out_skew;                                  \
-    EACH_STAGE(STAGE_WRITE)                                                    \
-    if (out_skew != 0 && id >= out_skew && id < 4 && id < out_end)             \
-        out[target + id] = stage[(int)id + apart];                             \
+    int apart = (int)in_shift - (int)out_shift;                                \
+    EACH_STAGE(STAGE_STORE)                                                    \
+    if (out_shift != 0 && id >= out_shift && id < 4 && id < out_end)           \
+        out[target + id] = staged_elements[(int)id + apart];                   \
     uint tail = (out_end & ~3u) + id;                                          \
-    if (id < 4 && tail >= out_skew && tail < out_end)                          \
-        out[target + tail] = stage[(int)tail + apart];
+    if (id < 4 && tail >= out_shift && tail < out_end)                         \
+        out[target + tail] = staged_elements[(int)tail + apart];
 #else
 #define STAGE_DECLARE
-#define STAGE_FILL
-#define STAGE_EMPTY
+#define STAGE_ROWS_IN
+#define STAGE_ROWS_OUT
 #endif
 
 #endif

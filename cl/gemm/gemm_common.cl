@@ -14,11 +14,11 @@
 #define INLINE __attribute__((always_inline)) static inline
 
 /* 1: a's, or b's, neighbours in memory lie along m, or n; 0: along k. */
-#ifndef A_OUTER
-#define A_OUTER 0
+#ifndef A_MN_MAJOR
+#define A_MN_MAJOR 0
 #endif
-#ifndef B_OUTER
-#define B_OUTER 1
+#ifndef B_MN_MAJOR
+#define B_MN_MAJOR 1
 #endif
 
 /* c = ACTIVATION(alpha a b + beta c + bias), row-major, for each batch.  The
@@ -27,29 +27,33 @@
  * sums go to the partials, of which a join makes c.  Where all tiles are so cut
  * the partials are results of plane elements, one for each chunk; otherwise,
  * tiles. */
-struct product {
+struct gemm_params {
     ulong a_offset, b_offset, c_offset, bias_offset;
-    ulong partial_offset, marks_offset;
-    ulong maps_offset; /* gemm_wgmma.cl: as marks_offset, in uints */
+    ulong partial_offset, nonfinite_flags_offset;
+    ulong tensor_maps_offset;
     ulong plane; /* batch m n */
     long a_ld, b_ld, c_ld, a_batch, b_batch, c_batch;
     long bias_row, bias_column; /* strides of bias: 1 or 0 */
-    uint m, n, k, chunk;
+    uint m, n, k, k_per_split;
     uint tiles_m, tiles_n, splits, batch;
     float alpha, beta, slope;
     uint flags;
     uint lanes_log2;     /* of join_lanes: work-items that share a sum */
-    uint whole, parted;  /* tiles of one group, and of several */
+    uint unsplit_tiles, parted;  /* tiles of one group, and of several */
     uint tile_m, tile_n; /* a tile's extents */
     uint tiles;          /* of a batch: tiles_m tiles_n */
     /* SAVES: slices after which (gemm_mma.cl), and where. */
-    uint promote, reserved;
-    ulong saved_offset;
+    uint promote_interval, reserved;
+    ulong promoted_offset;
 };
 
+/* The offset of element (mn, k) of an operand. */
+#define OFFSET_AT(mn_major, ld, mn, k)                                         \
+    ((mn_major) ? (k) * (ld) + (mn) : (mn) * (ld) + (k))
+
 /* Elements of operands as numbers: one, and four that are aligned. */
-#define LOAD1(from) AB_VALUE(*(from))
-#define LOAD4(from) AB_VALUE4(*(__global const AB_T4 *)(from))
+#define LOAD1(from) AB_TO_F32(*(from))
+#define LOAD4(from) AB_TO_F32_VEC4(*(__global const AB_T4 *)(from))
 
 #define HAS_BIAS 1u
 /* Four elements of c, and of the partials, are read and written as one. */
@@ -57,14 +61,14 @@ struct product {
 /* Groups whose mark is 0 have nothing to do: gemm_3xtf32.cl did it. */
 #define ONLY_NONFINITE_TILES 4u
 /* Sums go to the partials, those of parted tiles. */
-#define PARTS 8u
+#define STORES_PARTIALS 8u
 /* gemv.cl: c's rows are those of the second operand. */
 #define SWAPPED 16u
-/* Sums (gemm_mma.cl) or totals (gemm_simt.cl) are saved at saved_offset. */
-#define SAVES 32u
+/* Sums (gemm_mma.cl) or totals (gemm_simt.cl) are saved at promoted_offset. */
+#define PROMOTES_IN_MEMORY 32u
 
-INLINE float finish(float sum, float old, float bias, float alpha,
-                           float beta, float slope)
+INLINE float epilogue(float sum, float old, float bias, float alpha, float beta,
+                      float slope)
 {
     float x = alpha * sum;
     if (beta != 0.0f)
@@ -74,20 +78,20 @@ INLINE float finish(float sum, float old, float bias, float alpha,
 
 /* Rows of tiles whose groups run side by side, so that they share what they
  * read. */
-#define BAND 8u
+#define TILE_BAND 8u
 
 /* (m, n, batch) of a tile, by its number: they are counted down the columns of
  * a band. */
-INLINE uint4 tile_at(uint index, const struct product *p)
+INLINE uint4 tile_from_index(uint index, const struct gemm_params *p)
 {
     uint columns = max(p->tiles_n, 1u);
     uint batch = index / max(p->tiles, 1u);
     uint tile = index - batch * p->tiles;
-    uint band = tile / (BAND * columns);
-    uint within = tile - band * BAND * columns;
-    uint rows = max(min(BAND, p->tiles_m - band * BAND), 1u);
+    uint band = tile / (TILE_BAND * columns);
+    uint within = tile - band * TILE_BAND * columns;
+    uint rows = max(min(TILE_BAND, p->tiles_m - band * TILE_BAND), 1u);
     uint n = within / rows;
-    return (uint4)(band * BAND + within - n * rows, n, batch, 0);
+    return (uint4)(band * TILE_BAND + within - n * rows, n, batch, 0);
 }
 
 /* What a group computes: tile (m, n) of a batch's result, over k from begin to
@@ -98,72 +102,79 @@ struct tile {
     uint part, plane; /* of the tiles', or of the whole partials */
 };
 
-INLINE struct tile tile_of(uint group, const struct product *p)
+INLINE struct tile tile_assign(uint group, const struct gemm_params *p)
 {
     struct tile at;
     uint split = 0;
-    at.parted = group >= p->whole;
+    at.parted = group >= p->unsplit_tiles;
     at.part = 0;
     at.begin = 0;
     at.end = p->k;
     if (at.parted) {
-        at.part = group - p->whole;
+        at.part = group - p->unsplit_tiles;
         split = at.part / max(p->parted, 1u);
         group -= split * p->parted;
-        at.begin = split * p->chunk;
-        at.end = min(p->k, at.begin + p->chunk);
+        at.begin = split * p->k_per_split;
+        at.end = min(p->k, at.begin + p->k_per_split);
     }
-    uint4 place = tile_at(group, p);
-    at.m = place.s0;
-    at.n = place.s1;
-    at.batch = place.s2;
+    uint4 position = tile_from_index(group, p);
+    at.m = position.s0;
+    at.n = position.s1;
+    at.batch = position.s2;
     at.plane = split * p->batch + at.batch;
     return at;
 }
 
 /* The element (row, column) of a batch, from its sum; old and bias are read
  * where they count. */
-INLINE void finish1(__global C_T *c, __global const C_T *bias,
-                           uint batch, uint row, uint column, float sum,
-                           const struct product *p)
+INLINE void epilogue_scalar(__global C_T *c, __global const C_T *bias,
+                            uint batch, uint row, uint column, float sum,
+                            const struct gemm_params *p)
 {
-    float old = 0.0f, added = 0.0f;
+    float old = 0.0f, bias_value = 0.0f;
     c += (long)p->c_offset + (long)batch * p->c_batch + (long)row * p->c_ld +
          column;
     if (p->flags & HAS_BIAS)
-        added = C_VALUE(bias[(long)p->bias_offset + (long)row * p->bias_row +
-                             (long)column * p->bias_column]);
+        bias_value =
+            C_TO_F32(bias[(long)p->bias_offset + (long)row * p->bias_row +
+                          (long)column * p->bias_column]);
     if (p->beta != 0.0f)
-        old = C_VALUE(*c);
-    *c = C_ROUND(finish(sum, old, added, p->alpha, p->beta, p->slope));
+        old = C_TO_F32(*c);
+    *c =
+        C_FROM_F32(epilogue(sum, old, bias_value, p->alpha, p->beta, p->slope));
 }
 
 /* Four neighbours, as one. */
-INLINE void finish4(__global C_T *c, __global const C_T *bias,
-                           uint batch, uint row, uint column, float4 sum,
-                           const struct product *p)
+INLINE void epilogue_vec4(__global C_T *c, __global const C_T *bias, uint batch,
+                          uint row, uint column, float4 sum,
+                          const struct gemm_params *p)
 {
-    float4 old = (float4)(0.0f), added = (float4)(0.0f);
+    float4 old = (float4)(0.0f), bias_value = (float4)(0.0f);
     c += (long)p->c_offset + (long)batch * p->c_batch + (long)row * p->c_ld +
          column;
     if (p->flags & HAS_BIAS) {
         long step = p->bias_column;
         bias += (long)p->bias_offset + (long)row * p->bias_row +
                 (long)column * step;
-        added = (float4)(C_VALUE(bias[0]), C_VALUE(bias[step]),
-                         C_VALUE(bias[2 * step]), C_VALUE(bias[3 * step]));
+        bias_value =
+            (float4)(C_TO_F32(bias[0]), C_TO_F32(bias[step]),
+                     C_TO_F32(bias[2 * step]), C_TO_F32(bias[3 * step]));
     }
     if (p->beta != 0.0f)
-        old = C_VALUE4(*(__global const C_T4 *)c);
-    old.s0 = finish(sum.s0, old.s0, added.s0, p->alpha, p->beta, p->slope);
-    old.s1 = finish(sum.s1, old.s1, added.s1, p->alpha, p->beta, p->slope);
-    old.s2 = finish(sum.s2, old.s2, added.s2, p->alpha, p->beta, p->slope);
-    old.s3 = finish(sum.s3, old.s3, added.s3, p->alpha, p->beta, p->slope);
-    *(__global C_T4 *)c = C_ROUND4(old);
+        old = C_TO_F32_VEC4(*(__global const C_T4 *)c);
+    old.s0 =
+        epilogue(sum.s0, old.s0, bias_value.s0, p->alpha, p->beta, p->slope);
+    old.s1 =
+        epilogue(sum.s1, old.s1, bias_value.s1, p->alpha, p->beta, p->slope);
+    old.s2 =
+        epilogue(sum.s2, old.s2, bias_value.s2, p->alpha, p->beta, p->slope);
+    old.s3 =
+        epilogue(sum.s3, old.s3, bias_value.s3, p->alpha, p->beta, p->slope);
+    *(__global C_T4 *)c = C_FROM_F32_VEC4(old);
 }
 
 /* How many of four columns of a row lie in the result. */
-INLINE uint columns_left(uint row, uint column, const struct product *p)
+INLINE uint columns_left(uint row, uint column, const struct gemm_params *p)
 {
     return row < p->m && column < p->n ? p->n - column : 0;
 }
@@ -171,48 +182,49 @@ INLINE uint columns_left(uint row, uint column, const struct product *p)
 /* Four sums of a row, as far as the result goes.  What is the same in all
  * items is asked first: the other way round PoCL's vectors store what lies
  * past the edge, too. */
-INLINE void finish_sums(__global C_T *c, __global const C_T *bias, uint batch,
-                        uint row, uint column, float4 sum,
-                        const struct product *p)
+INLINE void epilogue_clipped(__global C_T *c, __global const C_T *bias,
+                             uint batch, uint row, uint column, float4 sum,
+                             const struct gemm_params *p)
 {
     uint left = columns_left(row, column, p);
     if (p->flags & C_VECTOR) {
         if (left > 0)
-            finish4(c, bias, batch, row, column, sum, p);
+            epilogue_vec4(c, bias, batch, row, column, sum, p);
     } else {
 #pragma unroll 1
         for (uint e = 0; e < 4; ++e)
             if (e < left)
-                finish1(c, bias, batch, row, column + e,
-                        e == 0   ? sum.s0
-                        : e == 1 ? sum.s1
-                        : e == 2 ? sum.s2
-                                 : sum.s3,
-                        p);
+                epilogue_scalar(c, bias, batch, row, column + e,
+                                e == 0   ? sum.s0
+                                : e == 1 ? sum.s1
+                                : e == 2 ? sum.s2
+                                         : sum.s3,
+                                p);
     }
 }
 
 #ifdef TILE_M
 /* Whether sums of a tile are stored by fours; elsewhere neighbours store
  * neighbours, one by one. */
-INLINE bool tile_in_fours(const struct tile *tile, const struct product *p)
+INLINE bool tile_uses_vec4(const struct tile *tile, const struct gemm_params *p)
 {
-    return (p->flags & C_VECTOR) != 0 || (tile->parted && p->whole > 0);
+    return (p->flags & C_VECTOR) != 0 || (tile->parted && p->unsplit_tiles > 0);
 }
 
 /* Four sums of a tile in fours, from (y, x) of it on, to c or to the
  * partials. */
-INLINE void store_four(__global C_T *c, __global float *partial,
-                       __global const C_T *bias, const struct tile *tile,
-                       uint y, uint x, float4 sum, const struct product *p)
+INLINE void tile_store_vec4(__global C_T *c, __global float *partial,
+                            __global const C_T *bias, const struct tile *tile,
+                            uint y, uint x, float4 sum,
+                            const struct gemm_params *p)
 {
     uint row = tile->m * TILE_M + y, column = tile->n * TILE_N + x;
     uint left = columns_left(row, column, p);
     partial += p->partial_offset;
     if (!tile->parted) {
         if (left > 0)
-            finish4(c, bias, tile->batch, row, column, sum, p);
-    } else if (p->whole > 0) {
+            epilogue_vec4(c, bias, tile->batch, row, column, sum, p);
+    } else if (p->unsplit_tiles > 0) {
         if (left > 0)
             *(__global float4 *)(partial +
                                  ((ulong)tile->part * TILE_M + y) * TILE_N +
@@ -225,15 +237,16 @@ INLINE void store_four(__global C_T *c, __global float *partial,
 }
 
 /* One of another tile. */
-INLINE void store_one(__global C_T *c, __global float *partial,
-                      __global const C_T *bias, const struct tile *tile,
-                      uint y, uint x, float sum, const struct product *p)
+INLINE void tile_store_scalar(__global C_T *c, __global float *partial,
+                              __global const C_T *bias, const struct tile *tile,
+                              uint y, uint x, float sum,
+                              const struct gemm_params *p)
 {
     uint row = tile->m * TILE_M + y, column = tile->n * TILE_N + x;
     uint left = columns_left(row, column, p);
     if (!tile->parted) {
         if (left > 0)
-            finish1(c, bias, tile->batch, row, column, sum, p);
+            epilogue_scalar(c, bias, tile->batch, row, column, sum, p);
     } else if (left > 0) {
         partial[p->partial_offset +
                 ((ulong)tile->plane * p->m + row) * p->n + column] = sum;
@@ -241,22 +254,23 @@ INLINE void store_one(__global C_T *c, __global float *partial,
 }
 
 /* Four of any tile, as far as the result goes. */
-INLINE void store_sums(__global C_T *c, __global float *partial,
-                       __global const C_T *bias, const struct tile *tile,
-                       uint y, uint x, float4 sum, const struct product *p)
+INLINE void tile_store_clipped(__global C_T *c, __global float *partial,
+                               __global const C_T *bias,
+                               const struct tile *tile, uint y, uint x,
+                               float4 sum, const struct gemm_params *p)
 {
-    if (tile_in_fours(tile, p)) {
-        store_four(c, partial, bias, tile, y, x, sum, p);
+    if (tile_uses_vec4(tile, p)) {
+        tile_store_vec4(c, partial, bias, tile, y, x, sum, p);
         return;
     }
 #pragma unroll 1
     for (uint e = 0; e < 4; ++e)
-        store_one(c, partial, bias, tile, y, x + e,
-                  e == 0   ? sum.s0
-                  : e == 1 ? sum.s1
-                  : e == 2 ? sum.s2
-                           : sum.s3,
-                  p);
+        tile_store_scalar(c, partial, bias, tile, y, x + e,
+                          e == 0   ? sum.s0
+                          : e == 1 ? sum.s1
+                          : e == 2 ? sum.s2
+                                   : sum.s3,
+                          p);
 }
 #endif
 

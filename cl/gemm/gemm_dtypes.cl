@@ -22,18 +22,18 @@
 #define PARTIAL_TERMS 256
 #define C_T CAT(C_DTYPE, _t)
 #define C_T4 CAT(C_DTYPE, _t4)
-#define C_VALUE CAT(C_DTYPE, _value)
-#define C_VALUE4 CAT(C_DTYPE, _value4)
-#define C_ROUND CAT(C_DTYPE, _round)
-#define C_ROUND4 CAT(C_DTYPE, _round4)
+#define C_TO_F32 CAT(C_DTYPE, _to_f32)
+#define C_TO_F32_VEC4 CAT(C_DTYPE, _to_f32_vec4)
+#define C_FROM_F32 CAT(C_DTYPE, _from_f32)
+#define C_FROM_F32_VEC4 CAT(C_DTYPE, _from_f32_vec4)
 #define AB_T CAT(AB_DTYPE, _t)
 #define AB_T4 CAT(AB_DTYPE, _t4)
-#define AB_VALUE CAT(AB_DTYPE, _value)
-#define AB_VALUE4 CAT(AB_DTYPE, _value4)
+#define AB_TO_F32 CAT(AB_DTYPE, _to_f32)
+#define AB_TO_F32_VEC4 CAT(AB_DTYPE, _to_f32_vec4)
 
 /* Declares batch, row and column of element i of `elements` in all batches. A
  * plane is one batch. */
-#if WIDE
+#if INDEX_64BIT
 #define ELEMENT_POSITION(i, elements, plane, columns)                          \
     ulong batch = (i) / (plane), rest_ = (i) - batch * (plane);                \
     ulong row = rest_ / (columns), column = rest_ - row * (columns)

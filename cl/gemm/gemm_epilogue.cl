@@ -5,7 +5,7 @@
  */
 #include "gemm/gemm_dtypes.cl"
 
-struct gemm_epilogue {
+struct gemm_epilogue_params {
     ulong elements;
     float scale, slope;
     ulong c_offset, bias_offset;
@@ -16,7 +16,7 @@ struct gemm_epilogue {
 };
 
 KERNEL void gemm_epilogue(__global C_T *c, __global const C_T *bias,
-                          const struct gemm_epilogue p)
+                          const struct gemm_epilogue_params p)
 {
     ulong i = get_global_id(0);
     if (i >= p.elements)
@@ -24,9 +24,9 @@ KERNEL void gemm_epilogue(__global C_T *c, __global const C_T *bias,
     ELEMENT_POSITION(i, p.elements, p.plane, p.columns);
     ulong at = p.c_offset + batch * (ulong)p.batch_stride +
                row * (ulong)p.ld + column;
-    float x = p.scale == 0.0f ? 0.0f : p.scale * C_VALUE(c[at]);
+    float x = p.scale == 0.0f ? 0.0f : p.scale * C_TO_F32(c[at]);
     if (p.has_bias)
-        x += C_VALUE(bias[p.bias_offset + column * (ulong)p.bias_column +
-                          row * (ulong)p.bias_row]);
-    c[at] = C_ROUND(ACTIVATION(x, p.slope, 0.0f));
+        x += C_TO_F32(bias[p.bias_offset + column * (ulong)p.bias_column +
+                           row * (ulong)p.bias_row]);
+    c[at] = C_FROM_F32(ACTIVATION(x, p.slope, 0.0f));
 }

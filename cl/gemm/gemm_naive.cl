@@ -5,7 +5,7 @@
  */
 #include "gemm/gemm_dtypes.cl"
 
-struct gemm_naive {
+struct gemm_naive_params {
     ulong elements;
     ulong a_offset, b_offset, c_offset, bias_offset;
     ulong k, columns, plane; /* k, n, m n */
@@ -18,7 +18,7 @@ struct gemm_naive {
 
 KERNEL void gemm_naive(__global C_T *c, __global const AB_T *a,
                        __global const AB_T *b, __global const C_T *bias,
-                       const struct gemm_naive p)
+                       const struct gemm_naive_params p)
 {
     ulong i = get_global_id(0);
     if (i >= p.elements)
@@ -33,14 +33,14 @@ KERNEL void gemm_naive(__global C_T *c, __global const AB_T *a,
         ulong end = min(first + PARTIAL_TERMS, p.k);
         float sum = 0.0f;
         for (ulong k = first; k < end; ++k, a += p.a_step, b += p.b_step)
-            sum = fma(AB_VALUE(*a), AB_VALUE(*b), sum);
+            sum = fma(AB_TO_F32(*a), AB_TO_F32(*b), sum);
         total += sum;
     }
     float x = p.alpha * total;
     if (p.beta != 0.0f)
-        x += p.beta * C_VALUE(*c);
+        x += p.beta * C_TO_F32(*c);
     if (p.has_bias)
-        x += C_VALUE(bias[(long)p.bias_offset + (long)column * p.bias_column +
-                          (long)row * p.bias_row]);
-    *c = C_ROUND(ACTIVATION(x, p.slope, 0.0f));
+        x += C_TO_F32(bias[(long)p.bias_offset + (long)column * p.bias_column +
+                           (long)row * p.bias_row]);
+    *c = C_FROM_F32(ACTIVATION(x, p.slope, 0.0f));
 }

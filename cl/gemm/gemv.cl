@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Products of a matrix w with few rows of x, which take as long as reading w
- * once.  A work-item has the sums of ITEM rows of w with NARROW rows of x, over
+ * once.  A work-item has the sums of ITEM rows of w with VECTOR_COUNT rows of
+ * x, over
  * every LANES-th piece of k; the items of a set differ in the piece.
  *
- *   W_OUTER 0: neighbours lie along k   1: along the rows
+ *   W_MN_MAJOR 0: neighbours lie along k   1: along the rows
  *
  *   set 0: 0 1 2 3   set 1: 4 5 6 7     set 0: 0 2 4 6   set 1: 1 3 5 7
  *   (ITEM rows, four of k a turn)       (four rows, one of k a turn)
@@ -17,15 +18,15 @@
 #include "common/lane_reduce.cl"
 #include "gemm/gemm_common.cl"
 
-#ifndef NARROW
-#define NARROW 4
+#ifndef VECTOR_COUNT
+#define VECTOR_COUNT 4
 #define LANES 32
-#define TURNS 2
-#define ITEM 4
+#define K_UNROLL 2
+#define ITEM_ROWS 4
 #endif
 /* Elements of w, and of x, that are read as one: 4 or 1. */
-#ifndef VECTOR
-#define VECTOR 1
+#ifndef W_VECTOR
+#define W_VECTOR 1
 #endif
 #ifndef X_VECTOR
 #define X_VECTOR 1
@@ -35,35 +36,35 @@
 #define STREAM 0
 #endif
 /* In the struct, w is a and x is b. */
-#define W_OUTER A_OUTER
-#define X_OUTER B_OUTER
+#define W_MN_MAJOR A_MN_MAJOR
+#define X_MN_MAJOR B_MN_MAJOR
 
-#define SETS (GROUP / LANES)
-#define ROWS (SETS * ITEM)
+#define LANE_GROUPS (GROUP_SIZE / LANES)
+#define GROUP_ROWS (LANE_GROUPS * ITEM_ROWS)
 
 /* Slices of x lie as they are read: along k, or k by k; lines that are written
  * across are kept off one bank. */
-#if W_OUTER
-#define LINES 1
-#define DEPTH (LANES * TURNS)
-#define STEP SETS
-#define X_LINE (NARROW % 8 == 0 ? NARROW + 4 : NARROW)
-#define X_FLOATS (DEPTH * X_LINE)
-#define X_PLACE(row, k) ((k)*X_LINE + (row))
+#if W_MN_MAJOR
+#define ITEM_LOADS 1
+#define K_TILE (LANES * K_UNROLL)
+#define LANE_STRIDE LANE_GROUPS
+#define X_PITCH (VECTOR_COUNT % 8 == 0 ? VECTOR_COUNT + 4 : VECTOR_COUNT)
+#define X_FLOATS (K_TILE * X_PITCH)
+#define X_INDEX(row, k) ((k)*X_PITCH + (row))
 #else
-#define LINES ITEM
-#define DEPTH (LANES * 4 * TURNS)
-#define STEP 1
-#define X_LINE (DEPTH + (X_OUTER ? 4 : 0))
-#define X_FLOATS (NARROW * X_LINE)
-#define X_PLACE(row, k) ((row)*X_LINE + (k))
+#define ITEM_LOADS ITEM_ROWS
+#define K_TILE (LANES * 4 * K_UNROLL)
+#define LANE_STRIDE 1
+#define X_PITCH (K_TILE + (X_MN_MAJOR ? 4 : 0))
+#define X_FLOATS (VECTOR_COUNT * X_PITCH)
+#define X_INDEX(row, k) ((row)*X_PITCH + (k))
 #endif
 
 /* ---- x ---- */
 
-#if NARROW > 1
-#define X_PIECES (NARROW * DEPTH / X_VECTOR)
-#define X_READS ((X_PIECES + GROUP - 1) / GROUP)
+#if VECTOR_COUNT > 1
+#define X_LOADS (VECTOR_COUNT * K_TILE / X_VECTOR)
+#define X_LOADS_PER_ITEM ((X_LOADS + GROUP_SIZE - 1) / GROUP_SIZE)
 #if X_VECTOR == 4
 typedef float4 x_t;
 #define X_LOAD LOAD4
@@ -74,54 +75,56 @@ typedef float x_t;
 
 /* Where read r of an item lies in a slice: neighbours in memory are neighbours,
  * or where fours are written across, pairs of fours. */
-#if X_OUTER
-#define X_ROW(r) ((id + (r)*GROUP) % (NARROW / X_VECTOR) * X_VECTOR)
-#define X_DEEP(r) ((id + (r)*GROUP) / (NARROW / X_VECTOR))
+#if X_MN_MAJOR
+#define X_ROW(r) ((id + (r)*GROUP_SIZE) % (VECTOR_COUNT / X_VECTOR) * X_VECTOR)
+#define X_K(r) ((id + (r)*GROUP_SIZE) / (VECTOR_COUNT / X_VECTOR))
 #else
-#if W_OUTER && X_VECTOR == 4
-#define X_ROW(r) ((id + (r)*GROUP) / 2 % NARROW)
-#define X_DEEP(r)                                                              \
-    ((id + (r)*GROUP) / (2 * NARROW) * 8 + (id + (r)*GROUP) % 2 * 4)
+#if W_MN_MAJOR && X_VECTOR == 4
+#define X_ROW(r) ((id + (r)*GROUP_SIZE) / 2 % VECTOR_COUNT)
+#define X_K(r)                                                                 \
+    ((id + (r)*GROUP_SIZE) / (2 * VECTOR_COUNT) * 8 +                          \
+     (id + (r)*GROUP_SIZE) % 2 * 4)
 #else
-#define X_ROW(r) ((id + (r)*GROUP) / (DEPTH / X_VECTOR))
-#define X_DEEP(r) ((id + (r)*GROUP) % (DEPTH / X_VECTOR) * X_VECTOR)
+#define X_ROW(r) ((id + (r)*GROUP_SIZE) / (K_TILE / X_VECTOR))
+#define X_K(r) ((id + (r)*GROUP_SIZE) % (K_TILE / X_VECTOR) * X_VECTOR)
 #endif
 #endif
-#define X_MINE(r) (X_PIECES % GROUP == 0 || id + (r)*GROUP < X_PIECES)
+#define X_IN_RANGE(r)                                                          \
+    (X_LOADS % GROUP_SIZE == 0 || id + (r)*GROUP_SIZE < X_LOADS)
 
 /* Reads the slice from k on; what lies past the end is 0. */
-#define X_FETCH(k_)                                                            \
+#define X_PREFETCH(k_)                                                         \
     do {                                                                       \
-        _Pragma("unroll") for (uint r_ = 0; r_ < X_READS; ++r_)                \
+        _Pragma("unroll") for (uint r_ = 0; r_ < X_LOADS_PER_ITEM; ++r_)       \
         {                                                                      \
             x_next[r_] = (x_t)(0.0f);                                          \
-            if (X_MINE(r_) && (k_) + X_DEEP(r_) < end)                         \
-                x_next[r_] = X_LOAD(x + x_at[r_]);                             \
+            if (X_IN_RANGE(r_) && (k_) + X_K(r_) < end)                        \
+                x_next[r_] = X_LOAD(x + x_offset[r_]);                         \
         }                                                                      \
         x += x_step;                                                           \
     } while (0)
 
 #if X_VECTOR == 1
-#define X_PUT(to, v) *(to) = (v)
-#elif X_OUTER == W_OUTER
-#define X_PUT(to, v) *(__local float4 *)(to) = (v)
+#define X_STORE_VECTOR(to, v) *(to) = (v)
+#elif X_MN_MAJOR == W_MN_MAJOR
+#define X_STORE_VECTOR(to, v) *(__local float4 *)(to) = (v)
 #else
-#define X_PUT(to, v)                                                           \
+#define X_STORE_VECTOR(to, v)                                                  \
     do {                                                                       \
         (to)[0] = (v).s0;                                                      \
-        (to)[X_LINE] = (v).s1;                                                 \
-        (to)[2 * X_LINE] = (v).s2;                                             \
-        (to)[3 * X_LINE] = (v).s3;                                             \
+        (to)[X_PITCH] = (v).s1;                                                \
+        (to)[2 * X_PITCH] = (v).s2;                                            \
+        (to)[3 * X_PITCH] = (v).s3;                                            \
     } while (0)
 #endif
 #define X_STORE(slot_)                                                         \
     do {                                                                       \
-        _Pragma("unroll") for (uint r_ = 0; r_ < X_READS; ++r_)                \
+        _Pragma("unroll") for (uint r_ = 0; r_ < X_LOADS_PER_ITEM; ++r_)       \
         {                                                                      \
-            if (X_MINE(r_))                                                    \
-                X_PUT(shared + (slot_)*X_FLOATS +                              \
-                          X_PLACE(X_ROW(r_), X_DEEP(r_)),                      \
-                      x_next[r_]);                                             \
+            if (X_IN_RANGE(r_))                                                \
+                X_STORE_VECTOR(shared + (slot_)*X_FLOATS +                     \
+                                   X_INDEX(X_ROW(r_), X_K(r_)),                \
+                               x_next[r_]);                                    \
         }                                                                      \
     } while (0)
 #endif
@@ -129,21 +132,21 @@ typedef float x_t;
 /* ---- w ---- */
 
 /* Which k of a slice element j of an item's turn u has, and where it lies. */
-#if W_OUTER
-#define W_DEEP(u, j) ((u)*LANES + lane)
-#define W_PLACES 4
-#define W_PLACE(u, i, j) (w_at[j] + (u)*LANES * (uint)p.a_ld)
+#if W_MN_MAJOR
+#define W_K(u, j) ((u)*LANES + lane)
+#define W_OFFSETS 4
+#define W_OFFSET(u, i, j) (w_offset[j] + (u)*LANES * (uint)p.a_ld)
 #else
-#if VECTOR == 4
-#define W_DEEP(u, j) (((u)*LANES + lane) * 4 + (j))
+#if W_VECTOR == 4
+#define W_K(u, j) (((u)*LANES + lane) * 4 + (j))
 #else
-#define W_DEEP(u, j) (((u)*4 + (j)) * LANES + lane)
+#define W_K(u, j) (((u)*4 + (j)) * LANES + lane)
 #endif
-#define W_PLACES LINES
-#define W_PLACE(u, i, j) (w_at[i] + W_DEEP(u, j))
+#define W_OFFSETS ITEM_LOADS
+#define W_OFFSET(u, i, j) (w_offset[i] + W_K(u, j))
 #endif
 
-#if STREAM && VECTOR == 4
+#if STREAM && W_VECTOR == 4
 INLINE float4 f32_stream4(__global const float *from)
 {
     float4 x;
@@ -152,7 +155,7 @@ INLINE float4 f32_stream4(__global const float *from)
                      : "l"(from));
     return x;
 }
-INLINE ushort4 words_stream4(__global const ushort *from)
+INLINE ushort4 ushort_stream4(__global const ushort *from)
 {
     uint2 x;
     __asm__ volatile("ld.global.cs.v2.u32 {%0, %1}, [%2];"
@@ -160,97 +163,102 @@ INLINE ushort4 words_stream4(__global const ushort *from)
                      : "l"(from));
     return as_ushort4(x);
 }
-#define f16_stream4(from) f16_value4(words_stream4(from))
-#define bf16_stream4(from) bf16_value4(words_stream4(from))
+#define f16_stream4(from) f16_to_f32_vec4(ushort_stream4(from))
+#define bf16_stream4(from) bf16_to_f32_vec4(ushort_stream4(from))
 #define W_LOAD4 CAT(AB_DTYPE, _stream4)
 #else
 #define W_LOAD4 LOAD4
 #endif
-#if VECTOR == 4
+#if W_VECTOR == 4
 #define W_LOAD(k_, u, i)                                                       \
-    ((k_) + W_DEEP(u, 0) < end ? W_LOAD4(w + W_PLACE(u, i, 0))                 \
-                               : (float4)(0.0f))
+    ((k_) + W_K(u, 0) < end ? W_LOAD4(w + W_OFFSET(u, i, 0)) : (float4)(0.0f))
 #else
-#define W_ONE(k_, u, i, j)                                                     \
-    ((k_) + W_DEEP(u, j) < end ? LOAD1(w + W_PLACE(u, i, j)) : 0.0f)
+#define W_LOAD_SCALAR(k_, u, i, j)                                             \
+    ((k_) + W_K(u, j) < end ? LOAD1(w + W_OFFSET(u, i, j)) : 0.0f)
 #define W_LOAD(k_, u, i)                                                       \
-    (float4)(W_ONE(k_, u, i, 0), W_ONE(k_, u, i, 1), W_ONE(k_, u, i, 2),       \
-             W_ONE(k_, u, i, 3))
+    (float4)(W_LOAD_SCALAR(k_, u, i, 0), W_LOAD_SCALAR(k_, u, i, 1),           \
+             W_LOAD_SCALAR(k_, u, i, 2), W_LOAD_SCALAR(k_, u, i, 3))
 #endif
+
+#define W_LOAD_STEP(k_, u)                                                     \
+    _Pragma("unroll") for (uint i_ = 0; i_ < ITEM_LOADS; ++i_)                 \
+        w_values[u][i_] = W_LOAD(k_, u, i_)
 
 /* Where x is one row, what of it belongs to a turn. */
-#define X_LD (X_OUTER ? (uint)p.b_ld : 1u)
-#define X_ONE(k_, u, j)                                                        \
-    ((k_) + W_DEEP(u, j) < end ? LOAD1(x + W_DEEP(u, j) * X_LD) : 0.0f)
-#if W_OUTER
-#define X_TURN(k_, u) (float4)(X_ONE(k_, u, 0))
-#elif X_VECTOR == 4 && VECTOR == 4
-#define X_TURN(k_, u)                                                          \
-    ((k_) + W_DEEP(u, 0) < end ? LOAD4(x + W_DEEP(u, 0)) : (float4)(0.0f))
+#define X_LD (X_MN_MAJOR ? (uint)p.b_ld : 1u)
+#define X_LOAD_SCALAR(k_, u, j)                                                \
+    ((k_) + W_K(u, j) < end ? LOAD1(x + W_K(u, j) * X_LD) : 0.0f)
+#if W_MN_MAJOR
+#define X_LOAD_STEP(k_, u) (float4)(X_LOAD_SCALAR(k_, u, 0))
+#elif X_VECTOR == 4 && W_VECTOR == 4
+#define X_LOAD_STEP(k_, u)                                                     \
+    ((k_) + W_K(u, 0) < end ? LOAD4(x + W_K(u, 0)) : (float4)(0.0f))
 #else
-#define X_TURN(k_, u)                                                          \
-    (float4)(X_ONE(k_, u, 0), X_ONE(k_, u, 1), X_ONE(k_, u, 2),                \
-             X_ONE(k_, u, 3))
+#define X_LOAD_STEP(k_, u)                                                     \
+    (float4)(X_LOAD_SCALAR(k_, u, 0), X_LOAD_SCALAR(k_, u, 1),                 \
+             X_LOAD_SCALAR(k_, u, 2), X_LOAD_SCALAR(k_, u, 3))
 #endif
 
-#define PART(v, i)                                                             \
+#define ELEMENT(v, i)                                                          \
     ((i) == 0 ? (v).s0 : (i) == 1 ? (v).s1 : (i) == 2 ? (v).s2 : (v).s3)
 
 /* A turn's part of x. */
-#if NARROW == 1
-typedef float4 turn_x;
+#if VECTOR_COUNT == 1
+typedef float4 step_x_t;
 #else
-typedef __local const float *turn_x;
+typedef __local const float *step_x_t;
 #endif
 
 /* Row s of x, at four of k. */
-INLINE float4 turn_along(turn_x own, uint s)
+INLINE float4 x_along_k(step_x_t x_values, uint s)
 {
-#if NARROW == 1
-    return own;
-#elif VECTOR == 4
-    return *(__local const float4 *)(own + s * X_LINE);
+#if VECTOR_COUNT == 1
+    return x_values;
+#elif W_VECTOR == 4
+    return *(__local const float4 *)(x_values + s * X_PITCH);
 #else
-    own += s * X_LINE;
-    return (float4)(own[0], own[LANES], own[2 * LANES], own[3 * LANES]);
+    x_values += s * X_PITCH;
+    return (float4)(x_values[0], x_values[LANES], x_values[2 * LANES],
+                    x_values[3 * LANES]);
 #endif
 }
 
 /* Four rows of x from s on, at one of k. */
-INLINE float4 turn_across(turn_x own, uint s)
+INLINE float4 x_across_k(step_x_t x_values, uint s)
 {
-#if NARROW == 1
-    return own;
+#if VECTOR_COUNT == 1
+    return x_values;
 #else
-    return *(__local const float4 *)(own + s);
+    return *(__local const float4 *)(x_values + s);
 #endif
 }
 
 /* Adds the products of a turn: of ITEM rows by four of k, or of four rows by
  * one of k. */
-INLINE void turn_add(float (*sum)[NARROW], const float4 *wide, turn_x own)
+INLINE void step_add(float (*sum)[VECTOR_COUNT], const float4 *w_values,
+                     step_x_t x_values)
 {
-#if W_OUTER
+#if W_MN_MAJOR
 #pragma unroll
-    for (uint s = 0; s < NARROW; s += 4) {
-        float4 v = turn_across(own, s);
+    for (uint s = 0; s < VECTOR_COUNT; s += 4) {
+        float4 v = x_across_k(x_values, s);
 #pragma unroll
         for (uint i = 0; i < 4; ++i)
 #pragma unroll
-            for (uint j = 0; j < (NARROW < 4 ? NARROW : 4); ++j)
+            for (uint j = 0; j < (VECTOR_COUNT < 4 ? VECTOR_COUNT : 4); ++j)
                 sum[i][s + j] =
-                    fma(PART(wide[0], i), PART(v, j), sum[i][s + j]);
+                    fma(ELEMENT(w_values[0], i), ELEMENT(v, j), sum[i][s + j]);
     }
 #else
 #pragma unroll
-    for (uint s = 0; s < NARROW; ++s) {
-        float4 v = turn_along(own, s);
+    for (uint s = 0; s < VECTOR_COUNT; ++s) {
+        float4 v = x_along_k(x_values, s);
 #pragma unroll
-        for (uint i = 0; i < ITEM; ++i) {
-            float x = fma(wide[i].s0, v.s0, sum[i][s]);
-            x = fma(wide[i].s1, v.s1, x);
-            x = fma(wide[i].s2, v.s2, x);
-            sum[i][s] = fma(wide[i].s3, v.s3, x);
+        for (uint i = 0; i < ITEM_ROWS; ++i) {
+            float x = fma(w_values[i].s0, v.s0, sum[i][s]);
+            x = fma(w_values[i].s1, v.s1, x);
+            x = fma(w_values[i].s2, v.s2, x);
+            sum[i][s] = fma(w_values[i].s3, v.s3, x);
         }
     }
 #endif
@@ -261,23 +269,24 @@ INLINE void turn_add(float (*sum)[NARROW], const float4 *wide, turn_x own)
  * that each group gets at most PARTIAL_DEPTH of it (gemv_plan.c: has_totals).
  */
 #define PARTIAL_DEPTH (PARTIAL_TERMS * LANES)
-#define TOTALS (NARROW == 1 || (!W_OUTER && (NARROW < 16 || VECTOR == 4)))
+#define HAS_TOTALS                                                             \
+    (VECTOR_COUNT == 1 || (!W_MN_MAJOR && (VECTOR_COUNT < 16 || W_VECTOR == 4)))
 
-INLINE void sums_clear(float (*sum)[NARROW])
+INLINE void sums_clear(float (*sum)[VECTOR_COUNT])
 {
 #pragma unroll
-    for (uint i = 0; i < ITEM; ++i)
+    for (uint i = 0; i < ITEM_ROWS; ++i)
 #pragma unroll
-        for (uint s = 0; s < NARROW; ++s)
+        for (uint s = 0; s < VECTOR_COUNT; ++s)
             sum[i][s] = 0.0f;
 }
 
-INLINE void totals_add(float (*total)[NARROW], float (*sum)[NARROW])
+INLINE void totals_add(float (*total)[VECTOR_COUNT], float (*sum)[VECTOR_COUNT])
 {
 #pragma unroll
-    for (uint i = 0; i < ITEM; ++i)
+    for (uint i = 0; i < ITEM_ROWS; ++i)
 #pragma unroll
-        for (uint s = 0; s < NARROW; ++s) {
+        for (uint s = 0; s < VECTOR_COUNT; ++s) {
             total[i][s] += sum[i][s];
             sum[i][s] = 0.0f;
         }
@@ -285,122 +294,128 @@ INLINE void totals_add(float (*total)[NARROW], float (*sum)[NARROW])
 
 /* ---- the sums of a set ---- */
 
-/* Through warps first, where there are any: what is left is PARTS_LEFT parts
+/* Through warps first, where there are any: what is left is PARTIALS_LEFT parts
  * of each set, and the first of the items that have the same one holds it. */
-#if SHUFFLE == 1 && STEP < 32
-#if LANES * STEP > 32
+#if SHUFFLE == 1 && LANE_STRIDE < 32
+#if LANES * LANE_STRIDE > 32
 #define WARP_ITEMS 32
 #else
-#define WARP_ITEMS (LANES * STEP)
+#define WARP_ITEMS (LANES * LANE_STRIDE)
 #endif
-#define PARTS_LEFT (LANES * STEP / WARP_ITEMS)
+#define PARTIALS_LEFT (LANES * LANE_STRIDE / WARP_ITEMS)
 #else
-#define PARTS_LEFT LANES
+#define PARTIALS_LEFT LANES
 #endif
-#if NARROW == 1
-#define SLICES 0
+#if VECTOR_COUNT == 1
+#define X_TILE_FLOATS 0
 #else
-#define SLICES (2 * X_FLOATS)
+#define X_TILE_FLOATS (2 * X_FLOATS)
 #endif
-#define HALF_PLACES (SETS * ((PARTS_LEFT + 1) / 2))
+#define EXCHANGE_SLOTS (LANE_GROUPS * ((PARTIALS_LEFT + 1) / 2))
 /* Rows of x whose sums go through local memory together. */
-#if NARROW <= 4
-#define TOGETHER NARROW
+#if VECTOR_COUNT <= 4
+#define VECTORS_AT_ONCE VECTOR_COUNT
 #else
-#define TOGETHER (SLICES >= HALF_PLACES * ITEM * NARROW ? NARROW : 4)
+#define VECTORS_AT_ONCE                                                        \
+    (X_TILE_FLOATS >= EXCHANGE_SLOTS * ITEM_ROWS * VECTOR_COUNT ? VECTOR_COUNT \
+                                                                : 4)
 #endif
-#define MOST(a, b) ((a) > (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
 /* Few parts of one row are summed at once, with one barrier. */
-#if NARROW == 1 && PARTS_LEFT > 1 && PARTS_LEFT <= 16
-#define AT_ONCE 1
-#define PART_FLOATS (PARTS_LEFT * ROWS)
+#if VECTOR_COUNT == 1 && PARTIALS_LEFT > 1 && PARTIALS_LEFT <= 16
+#define ADDS_DIRECTLY 1
+#define PARTIAL_FLOATS (PARTIALS_LEFT * GROUP_ROWS)
 #else
-#define AT_ONCE 0
-#define PART_FLOATS MOST(HALF_PLACES * ITEM * TOGETHER, ROWS * NARROW)
+#define ADDS_DIRECTLY 0
+#define PARTIAL_FLOATS                                                         \
+    MAX(EXCHANGE_SLOTS *ITEM_ROWS *VECTORS_AT_ONCE, GROUP_ROWS *VECTOR_COUNT)
 #endif
-#define SHARED_FLOATS MOST(SLICES, PART_FLOATS)
+#define SHARED_FLOATS MAX(X_TILE_FLOATS, PARTIAL_FLOATS)
 
 /* The lower half of the parts adds the upper one, until one is left. */
-INLINE void parts_join(float (*sum)[NARROW], __local float *shared,
-                              uint set, uint part)
+INLINE void partials_combine(float (*sum)[VECTOR_COUNT], __local float *shared,
+                             uint lane_group, uint partial_index)
 {
-    for (uint half_ = PARTS_LEFT / 2; half_ > 0; half_ /= 2)
+    for (uint half_ = PARTIALS_LEFT / 2; half_ > 0; half_ /= 2)
 #pragma unroll
-        for (uint first = 0; first < NARROW; first += TOGETHER) {
-            uint places = SETS * half_;
-            __local float *place = shared + set * half_ + part % half_;
+        for (uint first = 0; first < VECTOR_COUNT; first += VECTORS_AT_ONCE) {
+            uint exchange_pitch = LANE_GROUPS * half_;
+            __local float *exchange =
+                shared + lane_group * half_ + partial_index % half_;
             barrier(CLK_LOCAL_MEM_FENCE);
-            if (part >= half_ && part < 2 * half_)
+            if (partial_index >= half_ && partial_index < 2 * half_)
 #pragma unroll
-                for (uint i = 0; i < ITEM; ++i)
+                for (uint i = 0; i < ITEM_ROWS; ++i)
 #pragma unroll
-                    for (uint s = 0; s < TOGETHER; ++s)
-                        place[(i * TOGETHER + s) * places] =
+                    for (uint s = 0; s < VECTORS_AT_ONCE; ++s)
+                        exchange[(i * VECTORS_AT_ONCE + s) * exchange_pitch] =
                             sum[i][first + s];
             barrier(CLK_LOCAL_MEM_FENCE);
-            if (part < half_)
+            if (partial_index < half_)
 #pragma unroll
-                for (uint i = 0; i < ITEM; ++i)
+                for (uint i = 0; i < ITEM_ROWS; ++i)
 #pragma unroll
-                    for (uint s = 0; s < TOGETHER; ++s)
+                    for (uint s = 0; s < VECTORS_AT_ONCE; ++s)
                         sum[i][first + s] +=
-                            place[(i * TOGETHER + s) * places];
+                            exchange[(i * VECTORS_AT_ONCE + s) *
+                                     exchange_pitch];
         }
 }
 
 /* Which of a group's rows item i of a set has. */
-#if W_OUTER && VECTOR == 1
-#define ROW_OF(i) ((i)*SETS + set)
+#if W_MN_MAJOR && W_VECTOR == 1
+#define GROUP_ROW(i) ((i)*LANE_GROUPS + lane_group)
 #else
-#define ROW_OF(i) (set * ITEM + (i))
+#define GROUP_ROW(i) (lane_group * ITEM_ROWS + (i))
 #endif
 
 /* The parts of each row, one after the other; who sums a row stores it, too. */
-INLINE void parts_sum(float (*sum)[NARROW], __local float *shared, uint set,
-                      uint part)
+INLINE void partials_add(float (*sum)[VECTOR_COUNT], __local float *shared,
+                         uint lane_group, uint partial_index)
 {
-    if (part < PARTS_LEFT)
+    if (partial_index < PARTIALS_LEFT)
 #pragma unroll
-        for (uint i = 0; i < ITEM; ++i)
-            shared[part * ROWS + ROW_OF(i)] = sum[i][0];
+        for (uint i = 0; i < ITEM_ROWS; ++i)
+            shared[partial_index * GROUP_ROWS + GROUP_ROW(i)] = sum[i][0];
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint row = get_local_id(0); row < ROWS; row += GROUP) {
-        float all = shared[row];
+    for (uint row = get_local_id(0); row < GROUP_ROWS; row += GROUP_SIZE) {
+        float total_ = shared[row];
 #pragma unroll
-        for (uint i = 1; i < PARTS_LEFT; ++i)
-            all += shared[i * ROWS + row];
-        shared[row] = all;
+        for (uint i = 1; i < PARTIALS_LEFT; ++i)
+            total_ += shared[i * GROUP_ROWS + row];
+        shared[row] = total_;
     }
 }
 
 /* Leaves the sums in local memory, row by row. */
-INLINE void sets_join(float (*sum)[NARROW], __local float *shared,
-                             uint set, uint lane)
+INLINE void lane_group_reduce(float (*sum)[VECTOR_COUNT], __local float *shared,
+                              uint lane_group, uint lane)
 {
-    uint part = lane;
+    uint partial_index = lane;
 #ifdef WARP_ITEMS
 #pragma unroll
-    for (uint mask = WARP_ITEMS / 2; mask >= STEP; mask /= 2)
+    for (uint mask = WARP_ITEMS / 2; mask >= LANE_STRIDE; mask /= 2)
 #pragma unroll
-        for (uint i = 0; i < ITEM; ++i)
+        for (uint i = 0; i < ITEM_ROWS; ++i)
 #pragma unroll
-            for (uint s = 0; s < NARROW; ++s)
-                sum[i][s] += from_lane(sum[i][s], mask);
+            for (uint s = 0; s < VECTOR_COUNT; ++s)
+                sum[i][s] += shuffle_xor(sum[i][s], mask);
     /* The others take no part from here on. */
-    part = lane % (LANES / PARTS_LEFT) == 0 ? lane / (LANES / PARTS_LEFT)
-                                            : LANES;
+    partial_index = lane % (LANES / PARTIALS_LEFT) == 0
+                        ? lane / (LANES / PARTIALS_LEFT)
+                        : LANES;
 #endif
-#if AT_ONCE
-    parts_sum(sum, shared, set, part);
+#if ADDS_DIRECTLY
+    partials_add(sum, shared, lane_group, partial_index);
 #else
-    parts_join(sum, shared, set, part);
+    partials_combine(sum, shared, lane_group, partial_index);
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (part == 0)
+    if (partial_index == 0)
 #pragma unroll
-        for (uint i = 0; i < ITEM; ++i)
+        for (uint i = 0; i < ITEM_ROWS; ++i)
 #pragma unroll
-            for (uint s = 0; s < NARROW; ++s)
-                shared[ROW_OF(i) * NARROW + s] = sum[i][s];
+            for (uint s = 0; s < VECTOR_COUNT; ++s)
+                shared[GROUP_ROW(i) * VECTOR_COUNT + s] = sum[i][s];
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
 }
@@ -409,128 +424,123 @@ INLINE void sets_join(float (*sum)[NARROW], __local float *shared,
 INLINE void store_block(__global C_T *c, __global float *partial,
                                __global const C_T *bias, struct tile tile,
                                __local const float *shared,
-                               const struct product *p)
+                               const struct gemm_params *p)
 {
     bool swapped = (p->flags & SWAPPED) != 0;
-    for (uint at = get_local_id(0); at < ROWS * NARROW; at += GROUP) {
-        uint r = swapped ? at % ROWS : at / NARROW;
-        uint s = swapped ? at / ROWS : at % NARROW;
-        float sum = shared[r * NARROW + s];
-        r += tile.m * ROWS;
-        s += tile.n * NARROW;
+    for (uint at = get_local_id(0); at < GROUP_ROWS * VECTOR_COUNT;
+         at += GROUP_SIZE) {
+        uint r = swapped ? at % GROUP_ROWS : at / VECTOR_COUNT;
+        uint s = swapped ? at / GROUP_ROWS : at % VECTOR_COUNT;
+        float sum = shared[r * VECTOR_COUNT + s];
+        r += tile.m * GROUP_ROWS;
+        s += tile.n * VECTOR_COUNT;
         uint row = swapped ? s : r, column = swapped ? r : s;
         if (row >= p->m || column >= p->n)
             continue;
-        if (p->flags & PARTS)
+        if (p->flags & STORES_PARTIALS)
             partial[p->partial_offset +
                     ((ulong)tile.plane * p->m + row) * p->n + column] = sum;
         else
-            finish1(c, bias, tile.batch, row, column, sum, p);
+            epilogue_scalar(c, bias, tile.batch, row, column, sum, p);
     }
 }
 
-KERNEL void skinny(__global C_T *c, __global float *partial,
-                   __global const AB_T *w, __global const AB_T *x,
-                   __global const C_T *bias, const struct product p)
+KERNEL void gemv(__global C_T *c, __global float *partial,
+                 __global const AB_T *w, __global const AB_T *x,
+                 __global const C_T *bias, const struct gemm_params p)
 {
     __local float shared[SHARED_FLOATS] __attribute__((aligned(16)));
     uint id = get_local_id(0);
-    struct tile tile = tile_of(get_group_id(0), &p);
+    struct tile tile = tile_assign(get_group_id(0), &p);
     uint begin = tile.begin, end = tile.end;
     bool swapped = (p.flags & SWAPPED) != 0;
-    uint first = tile.m * ROWS, first_x = tile.n * NARROW;
+    uint first = tile.m * GROUP_ROWS, first_x = tile.n * VECTOR_COUNT;
     uint rows = (swapped ? p.n : p.m) - first;
-#if NARROW > 1
+#if VECTOR_COUNT > 1
     uint rows_x = (swapped ? p.m : p.n) - first_x;
 #endif
-    uint lane = W_OUTER ? id / SETS : id % LANES;
-    uint set = W_OUTER ? id % SETS : id / LANES;
+    uint lane = W_MN_MAJOR ? id / LANE_GROUPS : id % LANES;
+    uint lane_group = W_MN_MAJOR ? id % LANE_GROUPS : id / LANES;
 
     /* Rows past the last read it again; nobody stores what comes of it.  What
      * an item reads of a slice is less than 2^31 elements away. */
-    uint w_at[W_PLACES];
-    float4 wide[TURNS][LINES];
+    uint w_offset[W_OFFSETS];
+    float4 w_values[K_UNROLL][ITEM_LOADS];
     w += (long)p.a_offset + (long)tile.batch * p.a_batch +
-         (W_OUTER ? begin * p.a_ld + first : first * p.a_ld + begin);
+         OFFSET_AT(W_MN_MAJOR, p.a_ld, first, begin);
     x += (long)p.b_offset + (long)tile.batch * p.b_batch +
-         (X_OUTER ? begin * p.b_ld + first_x : first_x * p.b_ld + begin);
-    const long w_step = W_OUTER ? DEPTH * p.a_ld : DEPTH;
-    const long x_step = X_OUTER ? DEPTH * p.b_ld : DEPTH;
+         OFFSET_AT(X_MN_MAJOR, p.b_ld, first_x, begin);
+    const long w_step = W_MN_MAJOR ? K_TILE * p.a_ld : K_TILE;
+    const long x_step = X_MN_MAJOR ? K_TILE * p.b_ld : K_TILE;
 #pragma unroll
-    for (uint i = 0; i < W_PLACES; ++i)
-        w_at[i] = W_OUTER ? lane * (uint)p.a_ld +
-                                min((uint)ROW_OF(i), rows - 1)
-                          : min((uint)ROW_OF(i), rows - 1) * (uint)p.a_ld;
-#if W_OUTER && VECTOR == 4
-    w_at[0] = lane * (uint)p.a_ld + min((uint)ROW_OF(0), rows - 4);
+    for (uint i = 0; i < W_OFFSETS; ++i)
+        w_offset[i] =
+            OFFSET_AT(W_MN_MAJOR, (uint)p.a_ld,
+                      min((uint)GROUP_ROW(i), rows - 1), W_MN_MAJOR ? lane : 0);
+#if W_MN_MAJOR && W_VECTOR == 4
+    w_offset[0] = lane * (uint)p.a_ld + min((uint)GROUP_ROW(0), rows - 4);
 #endif
-#if NARROW == 1
-    float4 own_x[TURNS];
+#if VECTOR_COUNT == 1
+    float4 x_values[K_UNROLL];
 #else
-    uint x_at[X_READS];
-    x_t x_next[X_READS];
+    uint x_offset[X_LOADS_PER_ITEM];
+    x_t x_next[X_LOADS_PER_ITEM];
 #pragma unroll
-    for (uint r = 0; r < X_READS; ++r) {
-        uint row = min((uint)X_ROW(r), rows_x - (X_OUTER ? X_VECTOR : 1));
-        uint k = X_DEEP(r);
-        x_at[r] = X_OUTER ? k * (uint)p.b_ld + row : row * (uint)p.b_ld + k;
+    for (uint r = 0; r < X_LOADS_PER_ITEM; ++r) {
+        uint row = min((uint)X_ROW(r), rows_x - (X_MN_MAJOR ? X_VECTOR : 1));
+        uint k = X_K(r);
+        x_offset[r] = OFFSET_AT(X_MN_MAJOR, (uint)p.b_ld, row, k);
     }
 #endif
-    float sum[ITEM][NARROW], total[ITEM][NARROW];
+    float sum[ITEM_ROWS][VECTOR_COUNT], total[ITEM_ROWS][VECTOR_COUNT];
     sums_clear(sum);
     sums_clear(total);
 #pragma unroll
-    for (uint u = 0; u < TURNS; ++u)
+    for (uint u = 0; u < K_UNROLL; ++u)
+        W_LOAD_STEP(begin, u);
+#if VECTOR_COUNT == 1
 #pragma unroll
-        for (uint i = 0; i < LINES; ++i)
-            wide[u][i] = W_LOAD(begin, u, i);
-#if NARROW == 1
-#pragma unroll
-    for (uint u = 0; u < TURNS; ++u)
-        own_x[u] = X_TURN(begin, u);
-    for (uint k = begin; k < end; k += DEPTH) {
+    for (uint u = 0; u < K_UNROLL; ++u)
+        x_values[u] = X_LOAD_STEP(begin, u);
+    for (uint k = begin; k < end; k += K_TILE) {
         w += w_step;
         x += x_step;
 #pragma unroll
-        for (uint u = 0; u < TURNS; ++u) {
-            turn_add(sum, wide[u], own_x[u]);
-#pragma unroll
-            for (uint i = 0; i < LINES; ++i)
-                wide[u][i] = W_LOAD(k + DEPTH, u, i);
-            own_x[u] = X_TURN(k + DEPTH, u);
+        for (uint u = 0; u < K_UNROLL; ++u) {
+            step_add(sum, w_values[u], x_values[u]);
+            W_LOAD_STEP(k + K_TILE, u);
+            x_values[u] = X_LOAD_STEP(k + K_TILE, u);
         }
-        if (TOTALS && (k + DEPTH) % PARTIAL_DEPTH == 0)
+        if (HAS_TOTALS && (k + K_TILE) % PARTIAL_DEPTH == 0)
             totals_add(total, sum);
     }
 #else
     uint slot = 0;
-    X_FETCH(begin);
+    X_PREFETCH(begin);
     X_STORE(0);
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint k = begin; k < end; k += DEPTH) {
-        bool more = k + DEPTH < end;
+    for (uint k = begin; k < end; k += K_TILE) {
+        bool more = k + K_TILE < end;
         if (more)
-            X_FETCH(k + DEPTH);
+            X_PREFETCH(k + K_TILE);
         w += w_step;
 #pragma unroll
-        for (uint u = 0; u < TURNS; ++u) {
-            turn_add(sum, wide[u],
-                     shared + slot * X_FLOATS + X_PLACE(0, W_DEEP(u, 0)));
-#pragma unroll
-            for (uint i = 0; i < LINES; ++i)
-                wide[u][i] = W_LOAD(k + DEPTH, u, i);
+        for (uint u = 0; u < K_UNROLL; ++u) {
+            step_add(sum, w_values[u],
+                     shared + slot * X_FLOATS + X_INDEX(0, W_K(u, 0)));
+            W_LOAD_STEP(k + K_TILE, u);
         }
         if (more) {
             slot ^= 1;
             X_STORE(slot);
             barrier(CLK_LOCAL_MEM_FENCE);
         }
-        if (TOTALS && (k + DEPTH) % PARTIAL_DEPTH == 0)
+        if (HAS_TOTALS && (k + K_TILE) % PARTIAL_DEPTH == 0)
             totals_add(total, sum);
     }
 #endif
-    if (TOTALS)
+    if (HAS_TOTALS)
         totals_add(sum, total);
-    sets_join(sum, shared, set, lane);
+    lane_group_reduce(sum, shared, lane_group, lane);
     store_block(c, partial, bias, tile, shared, &p);
 }

@@ -7,36 +7,36 @@
 #define FORMAT_F16 0
 #define FORMAT_BF16 1
 #define FORMAT_TF32 2
-#define FORMAT_PAIR 3
-#define FORMAT_SPLIT 4
+#define FORMAT_FP16X3 3
+#define FORMAT_3XTF32 4
 #ifndef FORMAT
 #define FORMAT FORMAT_TF32
 #endif
 
 /* How an operand lies: lines along k; along m or n, of which there are whole
  * pieces of sixteen bytes; or in blocks, as pack_operands.cl makes them. */
-#define LIES_ALONG 0
+#define LAYOUT_K_MAJOR 0
 #define LAYOUT_MN_MAJOR 1
-#define LIES_PACKED 2
+#define LAYOUT_PACKED 2
 /* Of an element. */
 #if FORMAT == FORMAT_F16 || FORMAT == FORMAT_BF16
-#define BYTES 2
+#define ELEMENT_BYTES 2
 #else
-#define BYTES 4
+#define ELEMENT_BYTES 4
 #endif
 /* Rows of a block. */
 #define PACKED_ROWS 128
 /* In the place of a row's scale: it has an infinite or NaN element. */
-#define NOT_FINITE 0x7fffffff
+#define SCALE_NOT_FINITE 0x7fffffff
 /* Elements of pairs of TF32 numbers are multiplied by it, so that the smallest
  * have a low part too. */
-#define SPLIT_SCALE 0x1p36f
+#define TF32_SPLIT_SCALE 0x1p36f
 
 #if FORMAT == FORMAT_TF32
 /* The nearest TF32 number, as an f32, of which tensor cores read the upper 19
  * bits; of two, the one that is larger or (cvt.rn) even.  cvt.rn is one
  * instruction, from compute capability 9.0 on. */
-static inline uint tf32_of(uint x)
+static inline uint tf32_round(uint x)
 {
 #ifdef EMULATED
     return (x & 0x7f800000u) == 0x7f800000u ? x : (x + 0x1000u) & 0xffffe000u;

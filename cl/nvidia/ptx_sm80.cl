@@ -17,14 +17,14 @@
 uint address_of(__local const uint *at);
 void copy_async(uint to, __global const void *from, uint bytes);
 void copies_commit(void);
-void load_blocks(uint *out, uint from);
-void load_turned(uint *out, uint from);
-void emulated_product(uint format, float *sum, const uint *a, const uint *b,
-                      uint add);
-#define block_product(sum, a, b) emulated_product(FORMAT, sum, a, b, 0)
-#define block_add(sum, a, b) emulated_product(FORMAT, sum, a, b, 1)
+void load_matrices(uint *out, uint from);
+void load_matrices_transposed(uint *out, uint from);
+void emulated_mma(uint format, float *sum, const uint *a, const uint *b,
+                  uint add);
+#define mma_multiply(sum, a, b) emulated_mma(FORMAT, sum, a, b, 0)
+#define mma_accumulate(sum, a, b) emulated_mma(FORMAT, sum, a, b, 1)
 uint load_word(uint from);
-void load_two(uint *out, uint from);
+void load_2_words(uint *out, uint from);
 #define copies_wait(pending) barrier(CLK_LOCAL_MEM_FENCE)
 
 #else
@@ -61,7 +61,7 @@ static inline uint load_word(uint from)
     return out;
 }
 
-static inline void load_two(uint *out, uint from)
+static inline void load_2_words(uint *out, uint from)
 {
     asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];"
                  : "=r"(out[0]), "=r"(out[1])
@@ -71,7 +71,7 @@ static inline void load_two(uint *out, uint from)
 
 /* Four blocks of 8 lines of 16 bytes, whose addresses eight items each say: of
  * each block an item gets the four bytes lane % 4 of line lane / 4. */
-static inline void load_blocks(uint *out, uint from)
+static inline void load_matrices(uint *out, uint from)
 {
     asm volatile(
         "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -81,7 +81,7 @@ static inline void load_blocks(uint *out, uint from)
 }
 
 /* Likewise, of blocks of 8 by 8 two-byte elements, turned. */
-static inline void load_turned(uint *out, uint from)
+static inline void load_matrices_transposed(uint *out, uint from)
 {
     asm volatile(
         "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -99,14 +99,14 @@ static inline void load_turned(uint *out, uint from)
 #endif
 
 /* sum = a b, and sum += a b, of 16 lines of a and 8 of b, 32 bytes along k. */
-static inline void block_product(float *sum, const uint *a, const uint *b)
+static inline void mma_multiply(float *sum, const uint *a, const uint *b)
 {
     asm(MMA "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
         : "=f"(sum[0]), "=f"(sum[1]), "=f"(sum[2]), "=f"(sum[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]),
           "f"(0.0f));
 }
-static inline void block_add(float *sum, const uint *a, const uint *b)
+static inline void mma_accumulate(float *sum, const uint *a, const uint *b)
 {
     asm(MMA "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])

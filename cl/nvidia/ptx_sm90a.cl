@@ -9,37 +9,38 @@
 
 #ifdef EMULATED
 /* Whoever loads this program has them. */
-uint window_of(__local const void *at);
-void barrier_start(uint at, uint arrivals);
-void barrier_arrive(uint at);
-void barrier_expect(uint at, uint bytes);
-void barrier_wait(uint at, uint parity);
+uint shared_window(__local const void *at);
+void mbarrier_init(uint at, uint arrivals);
+void mbarrier_arrive(uint at);
+void mbarrier_arrive_expect(uint at, uint bytes);
+void mbarrier_wait(uint at, uint parity);
 void consumers_barrier(uint items);
 bool consumers_vote(uint items, uint x);
-void warp_wait(void);
-uint multiprocessors(void);
+void warp_sync(void);
+uint multiprocessor_count(void);
 void copy_bulk(uint to, __global const void *from, uint bytes, uint barrier_at);
-void maps_show(void);
-void map_take(__global const uint *map);
-void copy_box(uint to, __global const uint *map, uint k, uint row, uint plane,
-              uint barrier_at);
+void tensor_map_release(void);
+void tensor_map_acquire(__global const uint *map);
+void copy_tensor_box(uint to, __global const uint *map, uint k, uint row,
+                     uint plane, uint barrier_at);
 void copy_async(uint to, __global const void *from, uint bytes);
 void copies_arrive(uint barrier_at);
-void emulated_multiply(uint format, float *sum, ulong a, ulong b, uint columns,
-                       uint across, uint add);
-#define address_of(at) window_of(at)
+void emulated_wgmma(uint format, float *sum, ulong a, ulong b, uint columns,
+                    uint across, uint add);
+#define address_of(at) shared_window(at)
 #define consumers_wait() consumers_barrier(CONSUMERS)
 #define consumers_any(x) consumers_vote(CONSUMERS, x)
 #define copies_end() ((void)0)
-#define memory_show() ((void)0)
-#define REGISTERS(change, count) ((void)0)
-#define MULTIPLY(d, a, b, add)                                                 \
-    emulated_multiply(                                                         \
-        FORMAT, d, a, b, TILE_N,                                               \
-        (A_LIES == LAYOUT_MN_MAJOR) | (B_LIES == LAYOUT_MN_MAJOR) << 1, add)
-#define MULTIPLY_BEGIN() ((void)0)
-#define MULTIPLY_COMMIT() ((void)0)
-#define MULTIPLY_WAIT(d, pending) ((void)(d))
+#define shared_memory_fence() ((void)0)
+#define SET_REGISTERS(change, count) ((void)0)
+#define WGMMA(d, a, b, add)                                                    \
+    emulated_wgmma(FORMAT, d, a, b, TILE_N,                                    \
+                   (A_LAYOUT == LAYOUT_MN_MAJOR) |                             \
+                       (B_LAYOUT == LAYOUT_MN_MAJOR) << 1,                     \
+                   add)
+#define WGMMA_FENCE() ((void)0)
+#define WGMMA_COMMIT() ((void)0)
+#define WGMMA_WAIT(d, pending) ((void)(d))
 
 #else
 /* ---- instructions of every compute capability 9.0 ---- */
@@ -49,14 +50,14 @@ static inline uint address_of(__local const void *at)
     return (uint)(ulong)at;
 }
 
-static inline void barrier_start(uint at, uint arrivals)
+static inline void mbarrier_init(uint at, uint arrivals)
 {
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(at), "r"(arrivals)
                  : "memory");
 }
 
 /* One work-item of a warp arrives. */
-static inline void barrier_arrive(uint at)
+static inline void mbarrier_arrive(uint at)
 {
     asm volatile("{ .reg .pred own;\n"
                  "setp.eq.u32 own, %1, 0;\n"
@@ -66,14 +67,14 @@ static inline void barrier_arrive(uint at)
 }
 
 /* Arrives, and has the barrier wait for bytes that are copied, too. */
-static inline void barrier_expect(uint at, uint bytes)
+static inline void mbarrier_arrive_expect(uint at, uint bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(at),
                  "r"(bytes)
                  : "memory");
 }
 
-static inline void barrier_wait(uint at, uint parity)
+static inline void mbarrier_wait(uint at, uint parity)
 {
     uint done;
     do
@@ -106,12 +107,12 @@ static inline bool consumers_any(uint x)
     return any != 0;
 }
 
-static inline void warp_wait(void)
+static inline void warp_sync(void)
 {
     asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
 }
 
-static inline uint multiprocessors(void)
+static inline uint multiprocessor_count(void)
 {
     uint out;
     asm("mov.u32 %0, %%nsmid;" : "=r"(out));
@@ -129,11 +130,11 @@ static inline void copy_bulk(uint to, __global const void *from, uint bytes,
 
 /* What this work-item wrote of maps is there for the copies that it starts
  * after it has taken the map. */
-static inline void maps_show(void)
+static inline void tensor_map_release(void)
 {
     asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
 }
-static inline void map_take(__global const uint *map)
+static inline void tensor_map_acquire(__global const uint *map)
 {
     asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(
                      map)
@@ -141,8 +142,8 @@ static inline void map_take(__global const uint *map)
 }
 
 /* A map's box from (k, row) of a plane on. */
-static inline void copy_box(uint to, __global const uint *map, uint k, uint row,
-                            uint plane, uint barrier_at)
+static inline void copy_tensor_box(uint to, __global const uint *map, uint k,
+                                   uint row, uint plane, uint barrier_at)
 {
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile."
                  "mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], "
@@ -176,7 +177,7 @@ static inline void copies_end(void)
 
 /* What work-items wrote, and copied, to local memory is there for bulk copies
  * and wgmma, too. */
-static inline void memory_show(void)
+static inline void shared_memory_fence(void)
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -184,73 +185,74 @@ static inline void memory_show(void)
 /* ---- those of sm_90a ---- */
 
 /* A warp group's registers. */
-#define REGISTERS(change, count)                                               \
+#define SET_REGISTERS(change, count)                                           \
     asm volatile("//@ setmaxnreg." change ".sync.aligned.u32 %0;" ::"n"(count) \
                  : "memory")
 
 /* Operands i to i + 31, and so on. */
-#define OUT8(d, i)                                                             \
+#define SUM_OPERANDS8(d, i)                                                    \
     "+f"(d[i]), "+f"(d[(i) + 1]), "+f"(d[(i) + 2]), "+f"(d[(i) + 3]),          \
         "+f"(d[(i) + 4]), "+f"(d[(i) + 5]), "+f"(d[(i) + 6]), "+f"(d[(i) + 7])
-#define OUT32(d, i)                                                            \
-    OUT8(d, i), OUT8(d, (i) + 8), OUT8(d, (i) + 16), OUT8(d, (i) + 24)
-#define NAMES32                                                                \
+#define SUM_OPERANDS32(d, i)                                                   \
+    SUM_OPERANDS8(d, i), SUM_OPERANDS8(d, (i) + 8),                            \
+        SUM_OPERANDS8(d, (i) + 16), SUM_OPERANDS8(d, (i) + 24)
+#define REGISTERS32                                                            \
     "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,"   \
     "%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
-#define NAMES64                                                                \
-    NAMES32                                                                    \
+#define REGISTERS64                                                            \
+    REGISTERS32                                                                \
     ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,"    \
     "%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
 #if TILE_N == 64
-#define COLUMNS "n64"
-#define OUT(d) OUT32(d, 0)
-#define NAMES NAMES32
-#define INPUTS "%32, %33, %34"
-#define PENDING "%32"
+#define WGMMA_COLUMNS "n64"
+#define SUM_OPERANDS(d) SUM_OPERANDS32(d, 0)
+#define SUM_REGISTERS REGISTERS32
+#define INPUT_OPERANDS "%32, %33, %34"
+#define PENDING_OPERAND "%32"
 #else
-#define COLUMNS "n128"
-#define OUT(d) OUT32(d, 0), OUT32(d, 32)
-#define NAMES NAMES64
-#define INPUTS "%64, %65, %66"
-#define PENDING "%64"
+#define WGMMA_COLUMNS "n128"
+#define SUM_OPERANDS(d) SUM_OPERANDS32(d, 0), SUM_OPERANDS32(d, 32)
+#define SUM_REGISTERS REGISTERS64
+#define INPUT_OPERANDS "%64, %65, %66"
+#define PENDING_OPERAND "%64"
 #endif
-#if FORMAT == FORMAT_TF32 || FORMAT == FORMAT_SPLIT
-#define SHAPE "m64" COLUMNS "k8.f32.tf32.tf32 {"
-#define SIGNS ", 1, 1;"
+#if FORMAT == FORMAT_TF32 || FORMAT == FORMAT_3XTF32
+#define WGMMA_SHAPE "m64" WGMMA_COLUMNS "k8.f32.tf32.tf32 {"
+#define WGMMA_MODIFIERS ", 1, 1;"
 #else
 #if FORMAT == FORMAT_BF16
-#define SHAPE "m64" COLUMNS "k16.f32.bf16.bf16 {"
+#define WGMMA_SHAPE "m64" WGMMA_COLUMNS "k16.f32.bf16.bf16 {"
 #else
-#define SHAPE "m64" COLUMNS "k16.f32.f16.f16 {"
+#define WGMMA_SHAPE "m64" WGMMA_COLUMNS "k16.f32.f16.f16 {"
 #endif
 /* Which operands do not lie along k. */
-#if A_LIES == LAYOUT_MN_MAJOR && B_LIES == LAYOUT_MN_MAJOR
-#define SIGNS ", 1, 1, 1, 1;"
-#elif A_LIES == LAYOUT_MN_MAJOR
-#define SIGNS ", 1, 1, 1, 0;"
-#elif B_LIES == LAYOUT_MN_MAJOR
-#define SIGNS ", 1, 1, 0, 1;"
+#if A_LAYOUT == LAYOUT_MN_MAJOR && B_LAYOUT == LAYOUT_MN_MAJOR
+#define WGMMA_MODIFIERS ", 1, 1, 1, 1;"
+#elif A_LAYOUT == LAYOUT_MN_MAJOR
+#define WGMMA_MODIFIERS ", 1, 1, 1, 0;"
+#elif B_LAYOUT == LAYOUT_MN_MAJOR
+#define WGMMA_MODIFIERS ", 1, 1, 0, 1;"
 #else
-#define SIGNS ", 1, 1, 0, 0;"
+#define WGMMA_MODIFIERS ", 1, 1, 0, 0;"
 #endif
 #endif
 
 /* d = a b, or (add) d += a b, of 64 lines of a and TILE_N of b, 32 bytes along
  * k: begins it.  add: 0 or 1. */
-#define MULTIPLY(d, a, b, add)                                                 \
-    asm volatile("//@ wgmma.mma_async.sync.aligned." SHAPE NAMES "}, " INPUTS  \
-                     SIGNS                                                     \
-                 : OUT(d)                                                      \
+#define WGMMA(d, a, b, add)                                                    \
+    asm volatile("//@ wgmma.mma_async.sync.aligned." WGMMA_SHAPE SUM_REGISTERS \
+                 "}, " INPUT_OPERANDS WGMMA_MODIFIERS                          \
+                 : SUM_OPERANDS(d)                                             \
                  : "l"(a), "l"(b), "n"(add)                                    \
                  : "memory")
-#define MULTIPLY_BEGIN()                                                       \
+#define WGMMA_FENCE()                                                          \
     asm volatile("//@ wgmma.fence.sync.aligned;" ::: "memory")
-#define MULTIPLY_COMMIT()                                                      \
+#define WGMMA_COMMIT()                                                         \
     asm volatile("//@ wgmma.commit_group.sync.aligned;" ::: "memory")
 /* Until all but the newest pending commits are done, d's among these. */
-#define MULTIPLY_WAIT(d, pending)                                              \
-    asm volatile("//@ wgmma.wait_group.sync.aligned " PENDING ";"              \
-                 : OUT(d)                                                      \
+#define WGMMA_WAIT(d, pending)                                                 \
+    asm volatile("//@ wgmma.wait_group.sync.aligned " PENDING_OPERAND ";"      \
+                 : SUM_OPERANDS(d)                                             \
                  : "n"(pending)                                                \
                  : "memory")
 
@@ -259,13 +261,14 @@ static inline void memory_show(void)
 /* Lines of 128 bytes whose pieces lie as pack_operands.cl puts them, from a
  * local address on: eight of them are 1024 bytes; of lines across k, those of
  * the next 64 elements are 8 KiB further on.  Sixteen bytes are 1. */
-static inline ulong matrix_at(uint address, uint lies)
+static inline ulong matrix_descriptor(uint address, uint layout)
 {
     return (ulong)(address >> 4 & 0x3fff) |
-           (ulong)(lies == LAYOUT_MN_MAJOR ? ACROSS_BLOCK >> 4 : 1) << 16 |
+           (ulong)(layout == LAYOUT_MN_MAJOR ? MN_MAJOR_BLOCK >> 4 : 1) << 16 |
            (ulong)64 << 32 | (ulong)1 << 62;
 }
 /* From one 32 bytes, or sixteen lines across k, to the next. */
-#define PART(lies) ((lies) == LAYOUT_MN_MAJOR ? 16 * LINE >> 4 : 2)
+#define STEP_DISTANCE(layout)                                                  \
+    ((layout) == LAYOUT_MN_MAJOR ? 16 * LINE_BYTES >> 4 : 2)
 
 #endif

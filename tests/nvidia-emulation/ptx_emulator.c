@@ -230,7 +230,7 @@ float fma_float(float a, float b, float c)
 
 /* ---- functions of lane_reduce.cl ---- */
 
-float from_lane(float x, uint32_t mask);
+float shuffle_xor(float x, uint32_t mask);
 bool group_vote(bool x);
 bool warp_vote(bool x);
 
@@ -254,7 +254,7 @@ void warp_meet(void)
     warp_hand(&nothing, 1);
 }
 
-float from_lane(float x, uint32_t mask)
+float shuffle_xor(float x, uint32_t mask)
 {
     uint32_t lane = machine.now % WARP, word;
     memcpy(&word, &x, sizeof(word));
@@ -289,14 +289,14 @@ bool group_vote(bool x)
 uint32_t address_of(const uint32_t *at);
 void copy_async(uint32_t to, const void *from, uint32_t bytes);
 void copies_commit(void);
-void load_blocks(uint32_t *out, uint32_t from);
-void load_turned(uint32_t *out, uint32_t from);
+void load_matrices(uint32_t *out, uint32_t from);
+void load_matrices_transposed(uint32_t *out, uint32_t from);
 uint32_t load_word(uint32_t from);
-void load_two(uint32_t *out, uint32_t from);
-void emulated_product(uint32_t format, float *sum, const uint32_t *a,
+void load_2_words(uint32_t *out, uint32_t from);
+void emulated_mma(uint32_t format, float *sum, const uint32_t *a,
                       const uint32_t *b, uint32_t add);
-uint16_t half_of(float x);
-float float_of(uint16_t x);
+uint16_t f16_from_float(float x);
+float f16_to_float(uint16_t x);
 
 /* The place in local memory that was said last: others are less than 2 GiB
  * away, maybe on the other side of a multiple of 4 GiB. */
@@ -334,7 +334,7 @@ void copies_commit(void)
 {
 }
 
-void load_blocks(uint32_t *out, uint32_t from)
+void load_matrices(uint32_t *out, uint32_t from)
 {
     uint32_t lane = machine.now % WARP;
     uint32_t(*handed)[6] = warp_hand(&from, 1);
@@ -343,7 +343,7 @@ void load_blocks(uint32_t *out, uint32_t from)
                4);
 }
 
-void load_turned(uint32_t *out, uint32_t from)
+void load_matrices_transposed(uint32_t *out, uint32_t from)
 {
     uint32_t lane = machine.now % WARP;
     uint32_t(*handed)[6] = warp_hand(&from, 1);
@@ -364,7 +364,7 @@ uint32_t load_word(uint32_t from)
     return word;
 }
 
-void load_two(uint32_t *out, uint32_t from)
+void load_2_words(uint32_t *out, uint32_t from)
 {
     memcpy(out, local_at(from), 2 * sizeof(*out));
 }
@@ -392,7 +392,7 @@ static double warp_element(uint32_t format, uint32_t (*warp)[6], uint32_t place,
     return operand_value(format, warp[lane][word], k % pair);
 }
 
-void emulated_product(uint32_t format, float *sum, const uint32_t *a,
+void emulated_mma(uint32_t format, float *sum, const uint32_t *a,
                       const uint32_t *b, uint32_t add)
 {
     const uint32_t words[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
@@ -408,12 +408,12 @@ void emulated_product(uint32_t format, float *sum, const uint32_t *a,
     }
 }
 
-uint16_t half_of(float x)
+uint16_t f16_from_float(float x)
 {
     return f16_round(x);
 }
 
-float float_of(uint16_t x)
+float f16_to_float(uint16_t x)
 {
     return f16_value(x);
 }

@@ -37,27 +37,27 @@ static void group_begin(void)
 /* Programs that are loaded look for them. */
 #pragma GCC visibility push(default)
 
-uint32_t window_of(const void *at);
-void barrier_start(uint32_t at, uint32_t arrivals);
-void barrier_arrive(uint32_t at);
-void barrier_expect(uint32_t at, uint32_t bytes);
-void barrier_wait(uint32_t at, uint32_t parity);
+uint32_t shared_window(const void *at);
+void mbarrier_init(uint32_t at, uint32_t arrivals);
+void mbarrier_arrive(uint32_t at);
+void mbarrier_arrive_expect(uint32_t at, uint32_t bytes);
+void mbarrier_wait(uint32_t at, uint32_t parity);
 void consumers_barrier(uint32_t items);
 bool consumers_vote(uint32_t items, uint32_t x);
-void warp_wait(void);
-uint32_t multiprocessors(void);
+void warp_sync(void);
+uint32_t multiprocessor_count(void);
 void copy_bulk(uint32_t to, const void *from, uint32_t bytes,
                uint32_t barrier_at);
-void maps_show(void);
-void map_take(const uint32_t *map);
-void copy_box(uint32_t to, const uint32_t *map, uint32_t k, uint32_t row,
+void tensor_map_release(void);
+void tensor_map_acquire(const uint32_t *map);
+void copy_tensor_box(uint32_t to, const uint32_t *map, uint32_t k, uint32_t row,
               uint32_t plane, uint32_t barrier_at);
 void copies_arrive(uint32_t barrier_at);
-void emulated_multiply(uint32_t format, float *sum, uint64_t a, uint64_t b,
+void emulated_wgmma(uint32_t format, float *sum, uint64_t a, uint64_t b,
                        uint32_t columns, uint32_t across, uint32_t add);
 
 /* The ring of stages is asked for first. */
-uint32_t window_of(const void *at)
+uint32_t shared_window(const void *at)
 {
     group_begin();
     if (group.window == 0)
@@ -75,7 +75,7 @@ static struct counter *counter_at(uint32_t at)
     return &group.counters[i];
 }
 
-void barrier_start(uint32_t at, uint32_t arrivals)
+void mbarrier_init(uint32_t at, uint32_t arrivals)
 {
     if (group.counter_count < MOST_BARRIERS)
         group.counters[group.counter_count++] = (struct counter){
@@ -100,19 +100,19 @@ static void counter_arrive(uint32_t at, int64_t bytes)
 }
 
 /* What other items of the warp read is not done before they come. */
-void barrier_arrive(uint32_t at)
+void mbarrier_arrive(uint32_t at)
 {
     warp_meet();
     if (item_now() % 32 == 0)
         counter_arrive(at, 0);
 }
 
-void barrier_expect(uint32_t at, uint32_t bytes)
+void mbarrier_arrive_expect(uint32_t at, uint32_t bytes)
 {
     counter_arrive(at, bytes);
 }
 
-void barrier_wait(uint32_t at, uint32_t parity)
+void mbarrier_wait(uint32_t at, uint32_t parity)
 {
     const struct counter *counter = counter_at(at);
     while (counter->phase % 2 == parity)
@@ -140,12 +140,12 @@ void consumers_barrier(uint32_t items)
     consumers_vote(items, 0);
 }
 
-void warp_wait(void)
+void warp_sync(void)
 {
     warp_meet();
 }
 
-uint32_t multiprocessors(void)
+uint32_t multiprocessor_count(void)
 {
     return MULTIPROCESSORS;
 }
@@ -216,17 +216,17 @@ static bool map_read(struct map *out, const uint32_t *words)
 }
 
 /* Here there is nothing to wait for. */
-void maps_show(void)
+void tensor_map_release(void)
 {
 }
 
-void map_take(const uint32_t *map)
+void tensor_map_acquire(const uint32_t *map)
 {
     (void)map;
 }
 
-void copy_box(uint32_t to, const uint32_t *words, uint32_t k, uint32_t row,
-              uint32_t plane, uint32_t barrier_at)
+void copy_tensor_box(uint32_t to, const uint32_t *words, uint32_t k,
+                     uint32_t row, uint32_t plane, uint32_t barrier_at)
 {
     struct map map;
     if (!map_read(&map, words) || to % 1024 != 0) {
@@ -282,7 +282,7 @@ static double lines_value(const struct lines *lines, uint32_t row, uint32_t k)
     return operand_value(lines->format, word, address / 2 % 2);
 }
 
-void emulated_multiply(uint32_t format, float *sum, uint64_t a, uint64_t b,
+void emulated_wgmma(uint32_t format, float *sum, uint64_t a, uint64_t b,
                        uint32_t columns, uint32_t across, uint32_t add)
 {
     struct lines x = lines_of(a, format, (across & 1u) != 0);

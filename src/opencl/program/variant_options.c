@@ -19,42 +19,47 @@ static const struct {
     const char *file, *source, *function;
 } functions[KERNEL_IDS] = {
     [KERNEL_ELEMENTWISE_CONTIGUOUS] = {"elementwise.cl", kernel_elementwise,
-                                       "flat"},
-    [KERNEL_STRIDED] = {"elementwise.cl", kernel_elementwise, "strided"},
+                                       "elementwise_contiguous"},
+    [KERNEL_STRIDED] = {"elementwise.cl", kernel_elementwise,
+                        "elementwise_strided"},
     [KERNEL_ELEMENTWISE_TRANSPOSED] = {"elementwise.cl", kernel_elementwise,
-                                       "crossed"},
-    [KERNEL_TRANSPOSE_TILED] = {"transpose.cl", kernel_transpose, "tiled"},
+                                       "elementwise_transposed"},
+    [KERNEL_TRANSPOSE_TILED] = {"transpose.cl", kernel_transpose,
+                                "transpose_tiled"},
     [KERNEL_GATHER] = {"gather.cl", kernel_gather, "gather"},
-    [KERNEL_OPTIMIZER] = {"optimizer.cl", kernel_optimizer, "update"},
+    [KERNEL_OPTIMIZER] = {"optimizer.cl", kernel_optimizer, "optimizer_update"},
     [KERNEL_REDUCE] = {"reduce.cl", kernel_reduce, "reduce"},
     [KERNEL_REDUCE_JOINED] = {"reduce.cl", kernel_reduce, "reduce"},
-    [KERNEL_JOIN_SPLITS] = {"reduce.cl", kernel_reduce, "combine_splits"},
-    [KERNEL_SOFTMAX] = {"softmax.cl", kernel_softmax, "held"},
-    [KERNEL_SOFTMAX_PART] = {"softmax.cl", kernel_softmax, "part"},
-    [KERNEL_SOFTMAX_WRITE] = {"softmax.cl", kernel_softmax, "write"},
-    [KERNEL_NORM] = {"norm.cl", kernel_norm, "held"},
-    [KERNEL_NORM_PART] = {"norm.cl", kernel_norm, "part"},
-    [KERNEL_NORM_WRITE] = {"norm.cl", kernel_norm, "write"},
+    [KERNEL_JOIN_SPLITS] = {"reduce.cl", kernel_reduce,
+                            "reduce_combine_splits"},
+    [KERNEL_SOFTMAX] = {"softmax.cl", kernel_softmax, "softmax_single_pass"},
+    [KERNEL_SOFTMAX_PART] = {"softmax.cl", kernel_softmax,
+                             "softmax_partial_pass"},
+    [KERNEL_SOFTMAX_WRITE] = {"softmax.cl", kernel_softmax,
+                              "softmax_final_pass"},
+    [KERNEL_NORM] = {"norm.cl", kernel_norm, "norm_single_pass"},
+    [KERNEL_NORM_PART] = {"norm.cl", kernel_norm, "norm_partial_pass"},
+    [KERNEL_NORM_WRITE] = {"norm.cl", kernel_norm, "norm_final_pass"},
     [KERNEL_EPILOGUE] = {"gemm_epilogue.cl", kernel_gemm_epilogue,
                          "gemm_epilogue"},
     [KERNEL_MULTIPLY] = {"gemm_naive.cl", kernel_gemm_naive, "gemm_naive"},
-    [KERNEL_PRODUCT] = {"gemm_simt.cl", kernel_gemm_simt, "product"},
+    [KERNEL_PRODUCT] = {"gemm_simt.cl", kernel_gemm_simt, "gemm_simt"},
     [KERNEL_JOIN_PARTS] = {"split_k_fixup.cl", kernel_split_k_fixup,
-                           "join_parts"},
+                           "split_k_fixup"},
     [KERNEL_JOIN_LANES] = {"split_k_fixup.cl", kernel_split_k_fixup,
-                           "join_lanes"},
+                           "split_k_fixup_lanes"},
     [KERNEL_JOIN_TILES] = {"split_k_fixup.cl", kernel_split_k_fixup,
-                           "join_tiles"},
-    [KERNEL_SKINNY] = {"gemv.cl", kernel_gemv, "skinny"},
-    [KERNEL_STRICT] = {"gemm_3xtf32.cl", kernel_gemm_3xtf32, "strict"},
-    [KERNEL_TENSOR] = {"gemm_mma.cl", kernel_gemm_mma, "tensor"},
-    [KERNEL_WGMMA] = {"gemm_wgmma.cl", kernel_gemm_wgmma, "wgmma"},
+                           "split_k_fixup_tiles"},
+    [KERNEL_SKINNY] = {"gemv.cl", kernel_gemv, "gemv"},
+    [KERNEL_STRICT] = {"gemm_3xtf32.cl", kernel_gemm_3xtf32, "gemm_3xtf32"},
+    [KERNEL_TENSOR] = {"gemm_mma.cl", kernel_gemm_mma, "gemm_mma"},
+    [KERNEL_WGMMA] = {"gemm_wgmma.cl", kernel_gemm_wgmma, "gemm_wgmma"},
     [KERNEL_PACK_MAXIMA] = {"pack_operands.cl", kernel_pack_operands,
-                            "pack_maxima"},
-    [KERNEL_PACK] = {"pack_operands.cl", kernel_pack_operands, "pack"},
+                            "pack_row_maxima"},
+    [KERNEL_PACK] = {"pack_operands.cl", kernel_pack_operands, "pack_operands"},
     [KERNEL_PACK_HELD] = {"pack_operands.cl", kernel_pack_operands,
-                          "pack_held"},
-    [KERNEL_PAD] = {"pad_operands.cl", kernel_pad_operands, "pad"}};
+                          "pack_register_resident"},
+    [KERNEL_PAD] = {"pad_operands.cl", kernel_pad_operands, "pad_operands"}};
 
 static const char *type_name(uint64_t key, uint32_t operand)
 {
@@ -99,7 +104,7 @@ static void append_cast(struct variant_text *out, uint64_t key)
            target != NULL ? target : "f32");
 }
 
-/* Returns true if operators.cl has op_NAME_rare and op_NAME_quick. */
+/* Returns true if operators.cl has op_NAME_needs_slow_path and op_NAME_fast. */
 static bool takes_rare_way(uint32_t op)
 {
     switch (op) {
@@ -128,13 +133,14 @@ static void append_elementwise(struct variant_text *out, uint64_t key)
     uint32_t shape = KEY_KERNEL(key) == KERNEL_ELEMENTWISE_CONTIGUOUS ? 1
                      : KEY_KERNEL(key) == KERNEL_STRIDED              ? 2
                                                                       : 3;
-    append(out, " -DSHAPE=%u -DRARE=%d -DVECTOR=%u -DINPUTS=%u -DOUT=%s", shape,
-           takes_rare_way(row->id), KEY_VECTOR(key), row->inputs,
+    append(out,
+           " -DSHAPE=%u -DHAS_FAST_PATH=%d -DVECTOR=%u -DINPUTS=%u -DOUT=%s",
+           shape, takes_rare_way(row->id), KEY_VECTOR(key), row->inputs,
            type_name(key, 0));
     for (uint32_t i = 0; i < row->inputs; i++)
         append(out, " -DIN%u=%s", i, type_name(key, i + 1));
     if (KEY_KERNEL(key) == KERNEL_ELEMENTWISE_TRANSPOSED)
-        append(out, " -DACROSS=%u", KEY_ACROSS(key));
+        append(out, " -DTRANSPOSED_INPUTS=%u", KEY_ACROSS(key));
 }
 
 /* NVIDIA's compiler orders a whole slice well; others then run out of
@@ -145,7 +151,8 @@ static void append_product(struct variant_text *out, uint64_t key, bool nvidia)
     const uint32_t item_m = tile->m / 8, item_n = tile->n / 16;
     const uint32_t others = item_m * item_n >= 128 ? 2 : 4;
     append(out,
-           " -DITEM_M=%u -DITEM_N=%u -DSLICE=%u -DA_OUTER=%u -DB_OUTER=%u "
+           " -DITEM_M=%u -DITEM_N=%u -DK_TILE=%u -DA_MN_MAJOR=%u "
+           "-DB_MN_MAJOR=%u "
            "-DA_VECTOR=%u -DB_VECTOR=%u -DUNROLL=%u",
            item_m, item_n, tile->slice, KEY_A_OUTER(key), KEY_B_OUTER(key),
            KEY_VECTOR(key) != 0 ? 4 : 1, KEY_SECOND_VECTOR(key) != 0 ? 4 : 1,
@@ -157,8 +164,8 @@ static void append_strict(struct variant_text *out, uint64_t key)
 {
     const struct tile *tile = &tiles[KEY_TILE(key)];
     append(out,
-           " -DTILE_M=%u -DTILE_N=%u -DWARP_M=64 -DWARP_N=%u -DA_OUTER=%u "
-           "-DB_OUTER=%u",
+           " -DTILE_M=%u -DTILE_N=%u -DWARP_M=64 -DWARP_N=%u -DA_MN_MAJOR=%u "
+           "-DB_MN_MAJOR=%u",
            tile->m, tile->n, tile->n / 2, KEY_A_OUTER(key), KEY_B_OUTER(key));
 }
 
@@ -185,8 +192,9 @@ static void append_skinny(struct variant_text *out, uint64_t key, bool nvidia)
         shape.lanes /= 2;
     }
     append(out,
-           " -DNARROW=%u -DITEM=%u -DLANES=%u -DTURNS=%u -DA_OUTER=%u "
-           "-DB_OUTER=%u -DVECTOR=%u -DX_VECTOR=%u",
+           " -DVECTOR_COUNT=%u -DITEM_ROWS=%u -DLANES=%u -DK_UNROLL=%u "
+           "-DA_MN_MAJOR=%u "
+           "-DB_MN_MAJOR=%u -DW_VECTOR=%u -DX_VECTOR=%u",
            1u << KEY_HELD_LOG2(key), shape.item, shape.lanes, shape.turns,
            KEY_A_OUTER(key), KEY_B_OUTER(key), KEY_VECTOR(key) != 0 ? 4 : 1,
            KEY_SECOND_VECTOR(key) != 0 ? 4 : 1);
@@ -202,7 +210,7 @@ static void append_tensor(struct variant_text *out, uint64_t key)
     uint32_t warps = 1u << (tile->group_log2 - 5);
     append(out,
            " -DFORMAT=%u -DTILE_M=%u -DTILE_N=%u -DWARP_M=%u -DWARP_N=%u "
-           "-DA_LIES=%u -DB_LIES=%u -DSTAGES=%u",
+           "-DA_LAYOUT=%u -DB_LAYOUT=%u -DSTAGES=%u",
            KEY_FORMAT(key), tile->m, tile->n, tile->m / 2,
            tile->n / (warps / 2), KEY_A_LIES(key), KEY_B_LIES(key),
            tile->group_log2 == 8 ? 1536 / (tile->m + tile->n) : 4);
@@ -218,15 +226,18 @@ static void append_rounding(struct variant_text *out,
 static void append_wgmma(struct variant_text *out, uint64_t key)
 {
     const struct tile *tile = &tiles[KEY_TILE(key)];
-    append(out, " -DFORMAT=%u -DTILE_M=%u -DTILE_N=%u -DA_LIES=%u -DB_LIES=%u",
-           KEY_FORMAT(key), tile->m, tile->n, KEY_A_LIES(key), KEY_B_LIES(key));
+    append(out,
+           " -DFORMAT=%u -DTILE_M=%u -DTILE_N=%u -DA_LAYOUT=%u -DB_LAYOUT=%u",
+           KEY_FORMAT(key), tile->m, tile->n, KEY_A_LIES(key),
+           KEY_B_LIES(key));
 }
 
 static void append_tiled(struct variant_text *out, uint64_t key)
 {
     struct copy_tile tile = copy_tile(KEY_TYPE(key, 0), KEY_VECTOR(key) != 0);
     append(out,
-           " -DBITS=%s -DVECTOR=%u -DBLOCK=%u -DPER=%u -DSHEAR=%u "
+           " -DBITS=%s -DVECTOR=%u -DBLOCK=%u -DVECTOR_ELEMENTS=%u "
+           "-DSTORE_ALIGNMENT=%u "
            "-DCOLUMNS=%u -DROWS=%u",
            type_name(key, 0), KEY_VECTOR(key), tile.block, tile.per, tile.shear,
            tile.columns, tile.rows);
@@ -236,20 +247,23 @@ static void append_tiled(struct variant_text *out, uint64_t key)
 static void append_rows(struct variant_text *out, uint64_t key)
 {
     uint32_t count = KEY_COUNT(key), group = 1u << KEY_GROUP_LOG2(key);
-    append(out, " -DACCESS=%u", KEY_ACCESS(key));
+    append(out, " -DROW_ACCESS=%u", KEY_ACCESS(key));
     if (count == 0) {
-        append(out, " -DHELD=%u", 1u << KEY_HELD_LOG2(key));
+        append(out, " -DVECTORS_PER_ITEM=%u", 1u << KEY_HELD_LOG2(key));
         return;
     }
     if (KEY_ACCESS(key) == ROW_ACCESS_SECTOR_ALIGNED) {
-        append(out, " -DHELD=%u -DLANES_LOG2=%u", count, KEY_LANES_LOG2(key));
+        append(out, " -DVECTORS_PER_ITEM=%u -DLANES_LOG2=%u", count,
+               KEY_LANES_LOG2(key));
         return;
     }
     uint32_t lanes_log2 = rows_staged_lanes_log2(count);
     uint32_t four = 4u << lanes_log2;
     /* The first and the last vector may have three elements of other rows. */
     uint32_t vectors = ((group >> lanes_log2) * count + 3 + 3 + 3) / 4;
-    append(out, " -DHELD=%u -DCOUNT=%u -DLANES_LOG2=%u -DSTAGES=%u",
+    append(out,
+           " -DVECTORS_PER_ITEM=%u -DROW_ELEMENTS=%u -DLANES_LOG2=%u "
+           "-DSTAGES_PER_ITEM=%u",
            (count + four - 1) / four, count, lanes_log2,
            (vectors + group - 1) / group);
 }
@@ -293,13 +307,13 @@ void variant_text_make(struct variant_text *out, uint64_t key,
     out->patched = kernel == KERNEL_WGMMA;
     out->options[0] = '\0';
     append(out,
-           "-cl-std=CL1.2 -DGROUP=%u -DWIDE=%u -DSHUFFLE=%u"
+           "-cl-std=CL1.2 -DGROUP_SIZE=%u -DINDEX_64BIT=%u -DSHUFFLE=%u"
            "%s%s",
            1u << KEY_GROUP_LOG2(key), KEY_WIDE(key),
            hardware->nvidia      ? 1u
            : hardware->subgroups ? 2u
                                  : 0u,
-           hardware->info.kind == TANDEM_DEVICE_CPU ? " -DCPU=1" : "",
+           hardware->info.kind == TANDEM_DEVICE_CPU ? " -DIS_CPU=1" : "",
            hardware->correct_divide && !divides_loosely(key)
                ? " -cl-fp32-correctly-rounded-divide-sqrt"
                : "");
@@ -322,13 +336,13 @@ void variant_text_make(struct variant_text *out, uint64_t key,
     case KERNEL_REDUCE:
     case KERNEL_REDUCE_JOINED:
     case KERNEL_JOIN_SPLITS:
-        append(out, " -DREDUCTION=%u -DJOINED=%d", KEY_OP(key),
+        append(out, " -DREDUCTION=%u -DLAST_GROUP_COMBINES=%d", KEY_OP(key),
                kernel == KERNEL_REDUCE_JOINED);
         break;
     case KERNEL_SOFTMAX:
     case KERNEL_SOFTMAX_PART:
     case KERNEL_SOFTMAX_WRITE:
-        append(out, " -DFORM=%u -DLIFTS=%u -DLABEL=%s", KEY_OP(key),
+        append(out, " -DFORM=%u -DLARGE_LOSS_SCALE=%u -DLABEL=%s", KEY_OP(key),
                KEY_LIFTS(key), KEY_TYPE(key, 1) == TYPE_LONG ? "long" : "int");
         append_rows(out, key);
         break;
