@@ -236,7 +236,7 @@ static enum tandem_status read_options(struct tandem_device *device,
             device->has_device_scope_visibility =
                 strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "test.transfers") == 0 &&
-            !haul_force(&device->haul, from->values[i]))
+            !bulk_transfer_force_path(&device->bulk_transfer, from->values[i]))
             status = last_error_set(TANDEM_INVALID_ARGUMENT,
                                     "open: test.transfers is \"%.40s\", not "
                                     "direct, ring, mapped or staged",
@@ -280,7 +280,7 @@ enum tandem_status device_open(uint32_t index,
     if ((hardware->quirks & QUIRK_BUSY_WAIT) != 0)
         atomic_store(&device->driver_wait_mode, DRIVER_WAIT_SPINNING);
     program_cache_init(&device->cache);
-    device->haul.forced = -1;
+    device->bulk_transfer.forced_path = -1;
     device->pool.pack_cache_limit_bytes =
         hardware->info.memory_bytes / PACK_CACHE_MEMORY_DIVISOR;
     routes_start(&device->routes, hardware);
@@ -297,7 +297,7 @@ enum tandem_status device_open(uint32_t index,
         device_log(device, TANDEM_LOG_WARNING, "%s", driver_warning());
     pthread_mutex_init(&device->mutex, NULL);
     pool_start(&device->pool, cap);
-    haul_start(&device->haul, threads);
+    bulk_transfer_start(&device->bulk_transfer, threads);
     programs_start(device);
     *out_device = device;
     return TANDEM_OK;
@@ -331,7 +331,7 @@ void device_close(struct tandem_device *device)
     build_threads_stop(device);
     while (device->streams != NULL)
         stream_destroy(device->streams);
-    haul_finish(&device->haul);
+    bulk_transfer_finish(&device->bulk_transfer);
     if (!atomic_load(&device->stuck) &&
         !deferred_release_finish(device, atomic_load(&device->lost)
                                              ? HEALTH_CHECK_TIMEOUT_NS

@@ -52,7 +52,7 @@ struct tandem_device {
     struct tandem_stream *streams;
     uint64_t next_stream_id;
     struct pool pool;
-    struct haul haul;
+    struct bulk_transfer bulk_transfer;
     struct programs programs;
     struct routes routes; /* GEMM kernel selection */
     enum verdict verdict; /* sm_90a self-test result from the profile */

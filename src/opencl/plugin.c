@@ -255,7 +255,7 @@ static enum tandem_status entry_trim(struct tandem_device *device,
     /* Staging memory is host memory, which keep_bytes does not count. */
     if (keep_bytes == 0) {
         streams_trim(device);
-        haul_trim(device);
+        bulk_transfer_trim(device);
     }
     return TANDEM_OK;
 }

@@ -200,7 +200,7 @@ static void pass(void)
 
 int main(int argc, char **argv)
 {
-    static const struct sweep_subject subject = {.name = "haul",
+    static const struct sweep_subject subject = {.name = "bulk transfer",
                                                  .one_case = one_case,
                                                  .pass = pass,
                                                  .details = details,

@@ -147,7 +147,7 @@ START_TEST(test_nothing_waits_before_a_read)
 }
 END_TEST
 
-/* Pieces of the plugin's staging memory, its STAGING_CHUNK_BYTES. */
+/* Pieces of the plugin's staging memory, its STAGING_SEGMENT_BYTES. */
 #define CHUNK ((size_t)512 << 10)
 
 static void upload_sizes(const struct tandem_backend *table,

@@ -25,6 +25,15 @@ uint64_t monotonic_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+uint64_t remaining_ns(uint64_t deadline_ns, uint64_t limit_ns)
+{
+    if (deadline_ns == TANDEM_TIMEOUT_INFINITE)
+        return limit_ns;
+    const uint64_t now = monotonic_ns();
+    const uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
+    return left < limit_ns ? left : limit_ns;
+}
+
 cl_int event_get_state(cl_event event, cl_int *out_state)
 {
     return clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS,

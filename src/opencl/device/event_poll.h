@@ -5,12 +5,15 @@
 #define TANDEM_OPENCL_DEVICE_EVENT_POLL_H
 
 #include <stdbool.h>
-#include <stdint.h>
+#include <tandem/backend.h>
 
 #include "opencl/device/cl_api.h"
 
 /* Returns the time of CLOCK_MONOTONIC, with which timeouts are measured. */
 uint64_t monotonic_ns(void);
+/* Returns the time until deadline_ns, at most limit_ns.  The deadline may be
+ * TANDEM_TIMEOUT_INFINITE. */
+uint64_t remaining_ns(uint64_t deadline_ns, uint64_t limit_ns);
 /* Reads the execution status of the event.  Returns an OpenCL error code. */
 cl_int event_get_state(cl_event event, cl_int *out_state);
 /* Polls until the event completes or limit_ns have passed.  *out_state is then

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host memory of a stream from which its uploads are written, so that an
- * upload returns once it has copied its source and waits for no work.  The
- * stream's thread, but for staging_trim.
+ * Upload staging: host memory of a stream to which uploads copy their source,
+ * so that they do not wait for earlier commands.  The thread of the stream,
+ * except for staging_trim.
  *
- * It is a ring of chunks that grows, chunk by chunk, while the oldest is
- * under way, to 4 MiB.  Beyond that an upload waits until the oldest chunk has
- * been written, only for the sake of its memory: 4 MiB of uploads are under
- * way then.  Of a long upload the next chunk is copied while the one before is
- * transferred.
+ * The memory is a ring of segments.  It grows up to 4 MiB while the oldest
+ * segment is in use; after that an upload waits until the oldest segment was
+ * written to the device.  A long upload fills one segment while the previous
+ * one is transferred.
  */
 #ifndef TANDEM_OPENCL_QUEUE_UPLOAD_STAGING_H
 #define TANDEM_OPENCL_QUEUE_UPLOAD_STAGING_H
@@ -18,43 +17,44 @@
 
 #include "opencl/device/cl_api.h"
 
-#define STAGING_CHUNK_BYTES ((uint64_t)512 << 10)
-#define STAGING_CHUNKS 8u
-#define STAGING_BYTES (STAGING_CHUNKS * STAGING_CHUNK_BYTES)
+#define STAGING_SEGMENT_BYTES ((uint64_t)512 << 10)
+#define MAX_STAGING_SEGMENTS 8u
+#define STAGING_BYTES (MAX_STAGING_SEGMENTS * STAGING_SEGMENT_BYTES)
 
-struct staging_chunk {
-    cl_mem mem; /* NULL: memory is of malloc */
+struct staging_segment {
+    cl_mem mem; /* NULL if the memory is from aligned_alloc */
     unsigned char *memory;
     uint64_t used;  /* bytes */
-    uint64_t seqno; /* of the last write from it */
-    cl_event event;  /* of that write, or later; NULL: none was asked for */
+    uint64_t seqno; /* of the last write from the segment */
+    cl_event event; /* of that write or a later command; may be NULL */
 };
 
 struct staging {
-    pthread_mutex_t mutex; /* held for an upload, tried by staging_trim */
-    struct staging_chunk chunks[STAGING_CHUNKS];
-    uint32_t count, at; /* after chunks[at] comes the oldest */
+    pthread_mutex_t mutex; /* held during an upload */
+    struct staging_segment segments[MAX_STAGING_SEGMENTS];
+    uint32_t count, current; /* the oldest segment follows the current one */
 };
 
-/* Where the next piece of an upload may be put. */
-struct staging_room {
-    unsigned char *memory; /* NULL: there is no memory for staging */
+/* Reserved memory for a part of an upload. */
+struct staging_range {
+    unsigned char *memory; /* NULL if there is no memory for staging */
     uint64_t bytes;
-    cl_event *event; /* for the write: NULL, or where its event is to go */
+    cl_event *event; /* receives the event of the write; may be NULL */
 };
 
 void staging_start(struct staging *staging);
-/* The stream's work is done, or its device lost. */
+/* The stream's commands must have completed, or the device must be lost. */
 void staging_finish(struct tandem_stream *stream);
-/* Frees what no write under way uses, unless an upload is going on.  Any
- * thread; the stream stays live meanwhile. */
+/* Frees the memory, unless a command or an upload uses it.  Any thread; the
+ * caller has acquired the stream. */
 void staging_trim(struct tandem_stream *stream);
 
-/* Room for the first of bytes bytes; with staging.mutex held. */
-enum tandem_status staging_take(struct tandem_stream *stream, uint64_t bytes,
-                                struct staging_room *out_room);
-/* After the write of that room was enqueued and counted. */
-void staging_written(struct tandem_stream *stream,
-                     const struct staging_room *room);
+/* Reserves memory for the first of `bytes` bytes.  The caller holds
+ * staging.mutex for this and for staging_commit. */
+enum tandem_status staging_reserve(struct tandem_stream *stream, uint64_t bytes,
+                                   struct staging_range *out_range);
+/* Call this when the write from the range was enqueued. */
+void staging_commit(struct tandem_stream *stream,
+                    const struct staging_range *range);
 
 #endif

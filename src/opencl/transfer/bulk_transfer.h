@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How large transfers of the caller's memory go, once the stream has nothing
- * else to do: by the driver, which often knows no better than to copy it in
- * one thread; through a ring of pinned memory, copied by several; or, where
- * device and host share memory, by several into the buffer itself, mapped.
- * Which is quickest is measured, for each direction, on the first transfers.
+ * Bulk transfers: large transfers of the caller's memory on a stream without
+ * unfinished commands.  There are three paths.  "Direct" leaves the transfer to
+ * the driver, which often copies with one thread.  "Ring" copies with several
+ * threads through pinned memory.  "Mapped" copies with several threads to or
+ * from the mapped buffer, if device and host share memory.  The first transfers
+ * of each direction are timed on every path; later ones use the fastest.
  *
- * One transfer of a device has the ring at a time; others go by the driver.
+ * One transfer of a device at a time uses the ring or a map.  Others use the
+ * direct path.
  */
 #ifndef TANDEM_OPENCL_TRANSFER_BULK_TRANSFER_H
 #define TANDEM_OPENCL_TRANSFER_BULK_TRANSFER_H
@@ -17,62 +19,67 @@
 
 #include "opencl/device/cl_api.h"
 #include "opencl/transfer/copy_threads.h"
+#include "opencl/transfer/pinned_ring.h"
 
-/* What is smaller is copied by the caller's thread: upload_staging.h,
+/* The caller's thread copies smaller transfers: see upload_staging.h and
  * readback_buffer.h. */
-#define HAUL_BYTES ((uint64_t)128 << 10)
+#define MIN_BULK_BYTES ((uint64_t)128 << 10)
 
-enum haul_way { HAUL_DIRECT, HAUL_RING, HAUL_MAPPED, HAUL_WAYS };
+enum transfer_path {
+    TRANSFER_PATH_DIRECT,
+    TRANSFER_PATH_RING,
+    TRANSFER_PATH_MAPPED,
+    TRANSFER_PATH_COUNT
+};
 
-/* The ways of one direction, for transfers that are small or large. */
-struct haul_contest {
-    uint32_t turns[HAUL_WAYS];
-    double rate[HAUL_WAYS]; /* the best, bytes/ns */
-    uint32_t way;           /* enum haul_way */
+/* Speed of the paths for one direction and size class. */
+struct path_timing {
+    uint32_t samples[TRANSFER_PATH_COUNT];
+    double best_rate[TRANSFER_PATH_COUNT]; /* bytes/ns */
+    uint32_t fastest;                      /* enum transfer_path */
     bool decided;
 };
 
-struct haul {
-    pthread_mutex_t busy;
-    struct copier copier;
-    unsigned char *ring; /* pinned; NULL: not made */
-    bool ringless;       /* there is no memory for it, or no use */
-    uint64_t moved;      /* bytes, while there is no ring */
-    uint32_t maps;       /* whether mapped memory was right: unknown, yes, no */
-    struct haul_contest contests[2][2]; /* down, up; small, large */
-    /* Of the open key test.transfers: a way, or -1; uploads are staged. */
-    int forced;
-    bool staged;
+struct bulk_transfer {
+    pthread_mutex_t mutex; /* held during a transfer by ring or map */
+    struct copy_threads threads;
+    struct pinned_ring ring;
+    uint32_t map_coherence; /* see mapped_transfer.h */
+    struct path_timing timings[2][2]; /* [upload][large] */
+    /* From the open key test.transfers: a path or -1, and whether uploads go
+     * through staging memory. */
+    int forced_path;
+    bool force_staging;
 };
 
-void haul_start(struct haul *haul, uint64_t most_threads);
-/* Whether text names a way. */
-bool haul_force(struct haul *haul, const char *text);
-/* Before the device's pinned memory goes; no transfer is under way. */
-void haul_finish(struct haul *haul);
-/* Gives the ring back, unless a transfer is going on. */
-void haul_trim(struct tandem_device *device);
+void bulk_transfer_start(struct bulk_transfer *bulk, uint64_t max_threads);
+/* Parses the value of test.transfers.  Returns false if it is invalid. */
+bool bulk_transfer_force_path(struct bulk_transfer *bulk, const char *text);
+/* Call this before pinned_finish, when no transfer runs. */
+void bulk_transfer_finish(struct bulk_transfer *bulk);
+/* Frees the ring, unless a transfer uses it. */
+void bulk_transfer_trim(struct tandem_device *device);
 
-/* Whether such a transfer is for here: a processor's driver copies by itself,
- * and nothing is won by a detour. */
-bool haul_serves(const struct tandem_device *device, uint64_t bytes);
-/* Whether an upload that need not wait is better off in staging memory, where
- * it returns before it is over: where the device's memory is its own, and the
- * source is not pinned already. */
-bool haul_stages(struct tandem_device *device, const void *source,
-                 uint64_t bytes);
-/* As memcpy to memory that a device will read; by several threads, where there
- * are any that have nothing else to do and it is worth them. */
-void haul_fill(struct tandem_device *device, void *target, const void *source,
-               uint64_t bytes);
-/* All of bytes, HAUL_BYTES or more, on a stream that has nothing to do; returns
- * when it is there.  What it fails with is its own.  Of a download that fails,
- * target may be written in part; NOT_READY: it was not there by the deadline,
- * of monotonic_ns (TANDEM_TIMEOUT_INFINITE: none), and target is in use. */
+/* Returns true if a transfer of this size is a bulk transfer.  CPU devices have
+ * none, because their driver copies fast. */
+bool bulk_transfer_supports(const struct tandem_device *device, uint64_t bytes);
+/* Returns true if an upload should go through staging memory, so that it
+ * returns before the transfer completes: the device has its own memory and the
+ * source is not pinned. */
+bool bulk_transfer_prefers_staging(struct tandem_device *device,
+                                   const void *source, uint64_t bytes);
+/* Copies to memory that a device will read, with copy threads if they are idle
+ * and the size is worth it. */
+void bulk_copy_to_staging(struct tandem_device *device, void *target,
+                          const void *source, uint64_t bytes);
+/* Transfer at least MIN_BULK_BYTES on a stream without unfinished commands, and
+ * wait for the end.  A download that fails may have written a part of the
+ * target.  It returns NOT_READY at deadline_ns, a time of monotonic_ns; the
+ * target is then still in use. */
 enum tandem_status bulk_upload(struct tandem_stream *stream,
                                struct tandem_buffer *buffer, uint64_t offset,
                                const void *source, uint64_t bytes);
-enum tandem_status haul_download(struct tandem_stream *stream,
+enum tandem_status bulk_download(struct tandem_stream *stream,
                                  struct tandem_buffer *buffer, uint64_t offset,
                                  void *target, uint64_t bytes,
                                  uint64_t deadline_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that copy for transfers; see copy_threads.h. */
+/* Copy threads; see copy_threads.h. */
 #include "opencl/transfer/copy_threads.h"
 
 #include <string.h>
@@ -13,12 +13,13 @@
 #include "common/thread_state_guard.h"
 
 #define STACK_BYTES ((size_t)256 << 10)
-/* So long a thread looks for more before it sleeps: waking one costs more than
- * the piece that it would have copied meanwhile. */
+/* An idle thread spins for this long before it sleeps, because waking it takes
+ * longer than copying a chunk. */
 #define SPIN_NS 200000u
-#define SPIN_TURNS 32u
-/* Who asked for it may be in a handler of a signal, and fork there. */
-#define DRAIN_TURNS 4096u
+#define SPIN_ITERATIONS 32u
+/* Iterations between two checks for a fork, which can happen in a signal
+ * handler during copy_threads_drain. */
+#define DRAIN_ITERATIONS 4096u
 
 static uint64_t now_ns(void)
 {
@@ -36,11 +37,11 @@ static void relax(void)
 #endif
 }
 
-/* ---- pieces ---- */
+/* ---- chunks ---- */
 
-/* Past the caches: a device that reads what lies in one waits for it. */
-static void copy_past(unsigned char *to, const unsigned char *from,
-                      uint64_t bytes)
+/* Stores past the CPU caches, from which a device reads more slowly. */
+static void copy_non_temporal(unsigned char *to, const unsigned char *from,
+                              uint64_t bytes)
 {
 #ifdef __SSE2__
     while (bytes != 0 && ((uintptr_t)to & 15u) != 0) {
@@ -64,188 +65,193 @@ static void copy_past(unsigned char *to, const unsigned char *from,
 #endif
 }
 
-static uint64_t slot_pieces(const struct copier *copier, uint64_t s)
+static uint64_t slot_chunks(const struct copy_threads *threads, uint64_t s)
 {
-    const struct copier_job *job = &copier->job;
+    const struct copy_job *job = &threads->job;
     uint64_t left = job->bytes - s * job->slot_bytes;
     uint64_t bytes = left < job->slot_bytes ? left : job->slot_bytes;
-    return (bytes + copier->piece_bytes - 1) / copier->piece_bytes;
+    return (bytes + threads->chunk_bytes - 1) / threads->chunk_bytes;
 }
 
-static void piece_copy(struct copier *copier, uint64_t piece)
+static void copy_chunk(struct copy_threads *threads, uint64_t chunk)
 {
-    const struct copier_job *job = &copier->job;
-    uint64_t offset = piece * copier->piece_bytes;
+    const struct copy_job *job = &threads->job;
+    uint64_t offset = chunk * threads->chunk_bytes;
     uint64_t s = offset / job->slot_bytes;
     uint64_t left = job->bytes - offset;
-    uint64_t bytes = left < copier->piece_bytes ? left : copier->piece_bytes;
+    uint64_t bytes = left < threads->chunk_bytes ? left : threads->chunk_bytes;
     uint32_t place = (uint32_t)(s % job->slots);
     unsigned char *ring =
         job->ring + place * job->slot_bytes + offset % job->slot_bytes;
-    if (job->to_ring && offset < job->past_bytes)
-        copy_past(ring, job->host + offset, bytes);
+    if (job->to_ring && offset < job->non_temporal_bytes)
+        copy_non_temporal(ring, job->host + offset, bytes);
     else
         memcpy(job->to_ring ? ring : job->host + offset,
                job->to_ring ? job->host + offset : ring, (size_t)bytes);
-    atomic_fetch_sub_explicit(&copier->left[place], 1, memory_order_release);
+    atomic_fetch_sub_explicit(&threads->chunks_left[place], 1,
+                              memory_order_release);
 }
 
-/* Who reads a limit above a piece's number sees the piece's job, too. */
-bool copy_threads_run_chunk(struct copier *copier)
+/* A thread that reads a limit above a chunk's number also sees its job. */
+bool copy_threads_run_chunk(struct copy_threads *threads)
 {
-    uint64_t piece = atomic_load_explicit(&copier->next, memory_order_relaxed);
+    uint64_t chunk = atomic_load_explicit(&threads->next, memory_order_relaxed);
     do {
-        if (piece >= atomic_load(&copier->limit))
+        if (chunk >= atomic_load(&threads->limit))
             return false;
-    } while (!atomic_compare_exchange_weak(&copier->next, &piece, piece + 1));
-    piece_copy(copier, piece - copier->first);
+    } while (!atomic_compare_exchange_weak(&threads->next, &chunk, chunk + 1));
+    copy_chunk(threads, chunk - threads->first_chunk);
     return true;
 }
 
 /* ---- threads ---- */
 
-static bool work_there(struct copier *copier)
+static bool has_work(struct copy_threads *threads)
 {
-    return atomic_load(&copier->next) < atomic_load(&copier->limit);
+    return atomic_load(&threads->next) < atomic_load(&threads->limit);
 }
 
-/* Returns when there is work, or none for so long. */
-static void work_spin(struct copier *copier)
+/* Returns when there is work, or after SPIN_NS. */
+static void spin_for_work(struct copy_threads *threads)
 {
     uint64_t end = now_ns() + SPIN_NS;
     do {
-        for (uint32_t i = 0; i < SPIN_TURNS; i++) {
-            if (work_there(copier))
+        for (uint32_t i = 0; i < SPIN_ITERATIONS; i++) {
+            if (has_work(threads))
                 return;
             relax();
         }
     } while (now_ns() < end);
 }
 
-/* false: it is time to end. */
-static bool work_sleep(struct copier *copier)
+/* Returns false if the thread must end. */
+static bool sleep_for_work(struct copy_threads *threads)
 {
-    pthread_mutex_lock(&copier->mutex);
-    atomic_fetch_add(&copier->asleep, 1);
-    while (!copier->stop && !work_there(copier))
-        pthread_cond_wait(&copier->posted, &copier->mutex);
-    atomic_fetch_sub(&copier->asleep, 1);
-    bool goes_on = !copier->stop;
-    pthread_mutex_unlock(&copier->mutex);
-    return goes_on;
+    pthread_mutex_lock(&threads->mutex);
+    atomic_fetch_add(&threads->sleeping, 1);
+    while (!threads->stop && !has_work(threads))
+        pthread_cond_wait(&threads->posted, &threads->mutex);
+    atomic_fetch_sub(&threads->sleeping, 1);
+    bool continues = !threads->stop;
+    pthread_mutex_unlock(&threads->mutex);
+    return continues;
 }
 
-static void *copy_pieces(void *argument)
+static void *thread_main(void *argument)
 {
-    struct copier *copier = argument;
+    struct copy_threads *threads = argument;
     do {
-        while (copy_threads_run_chunk(copier))
+        while (copy_threads_run_chunk(threads))
             continue;
-        work_spin(copier);
-    } while (work_there(copier) || work_sleep(copier));
+        spin_for_work(threads);
+    } while (has_work(threads) || sleep_for_work(threads));
     return NULL;
 }
 
-static void threads_start(struct copier *copier)
+static void threads_start(struct copy_threads *threads)
 {
     uint32_t allowed = cpu_count_available();
-    uint32_t most = copier->wanted < allowed ? copier->wanted : allowed;
-    while (copier->count + 1 < most &&
-           guarded_thread_start(&copier->threads[copier->count], "tandem-copy",
-                                STACK_BYTES, copy_pieces, copier))
-        copier->count++;
-    copier->wanted = copier->count + 1;
+    uint32_t max = threads->wanted < allowed ? threads->wanted : allowed;
+    while (threads->count + 1 < max &&
+           guarded_thread_start(&threads->ids[threads->count], "tandem-copy",
+                                STACK_BYTES, thread_main, threads))
+        threads->count++;
+    threads->wanted = threads->count + 1;
 }
 
-void copier_start(struct copier *copier, uint64_t most)
+void copy_threads_start(struct copy_threads *threads, uint64_t max_threads)
 {
-    pthread_mutex_init(&copier->mutex, NULL);
-    pthread_cond_init(&copier->posted, NULL);
-    copier->wanted = most != 0 && most < COPIER_THREADS + 1
-                         ? (uint32_t)most
-                         : COPIER_THREADS + 1;
+    pthread_mutex_init(&threads->mutex, NULL);
+    pthread_cond_init(&threads->posted, NULL);
+    threads->wanted = max_threads != 0 && max_threads < MAX_COPY_THREADS + 1
+                          ? (uint32_t)max_threads
+                          : MAX_COPY_THREADS + 1;
 }
 
-void copier_finish(struct copier *copier)
+void copy_threads_finish(struct copy_threads *threads)
 {
-    pthread_mutex_lock(&copier->mutex);
-    copier->stop = true;
-    pthread_cond_broadcast(&copier->posted);
-    pthread_mutex_unlock(&copier->mutex);
-    for (uint32_t i = 0; i < copier->count; i++)
-        pthread_join(copier->threads[i], NULL);
-    pthread_cond_destroy(&copier->posted);
-    pthread_mutex_destroy(&copier->mutex);
+    pthread_mutex_lock(&threads->mutex);
+    threads->stop = true;
+    pthread_cond_broadcast(&threads->posted);
+    pthread_mutex_unlock(&threads->mutex);
+    for (uint32_t i = 0; i < threads->count; i++)
+        pthread_join(threads->ids[i], NULL);
+    pthread_cond_destroy(&threads->posted);
+    pthread_mutex_destroy(&threads->mutex);
 }
 
 /* ---- for the caller ---- */
 
-static uint64_t piece_size(const struct copier *copier, uint64_t slot_bytes)
+static uint64_t chunk_size(const struct copy_threads *threads,
+                           uint64_t slot_bytes)
 {
-    uint64_t bytes = COPIER_LEAST_BYTES;
-    while (bytes < COPIER_PIECE_BYTES && bytes * copier->wanted < slot_bytes)
+    uint64_t bytes = MIN_COPY_CHUNK_BYTES;
+    while (bytes < MAX_COPY_CHUNK_BYTES && bytes * threads->wanted < slot_bytes)
         bytes *= 2;
     return bytes;
 }
 
-void copier_begin(struct copier *copier, const struct copier_job *job)
+void copy_threads_begin(struct copy_threads *threads,
+                        const struct copy_job *job)
 {
-    if (copier->count + 1 < copier->wanted)
-        threads_start(copier);
-    copier->job = *job;
-    copier->process = getpid();
-    copier->piece_bytes = piece_size(copier, job->slot_bytes);
-    copier->first = atomic_load(&copier->next);
+    if (threads->count + 1 < threads->wanted)
+        threads_start(threads);
+    threads->job = *job;
+    threads->process = getpid();
+    threads->chunk_bytes = chunk_size(threads, job->slot_bytes);
+    threads->first_chunk = atomic_load(&threads->next);
 }
 
-void copier_post(struct copier *copier, uint64_t s)
+void copy_threads_post_slot(struct copy_threads *threads, uint64_t s)
 {
-    uint64_t pieces = slot_pieces(copier, s);
-    atomic_store(&copier->left[s % copier->job.slots], (uint32_t)pieces);
-    atomic_fetch_add(&copier->limit, pieces);
-    if (atomic_load(&copier->asleep) == 0)
+    uint64_t chunks = slot_chunks(threads, s);
+    atomic_store(&threads->chunks_left[s % threads->job.slots],
+                 (uint32_t)chunks);
+    atomic_fetch_add(&threads->limit, chunks);
+    if (atomic_load(&threads->sleeping) == 0)
         return;
-    pthread_mutex_lock(&copier->mutex);
-    pthread_cond_broadcast(&copier->posted);
-    pthread_mutex_unlock(&copier->mutex);
+    pthread_mutex_lock(&threads->mutex);
+    pthread_cond_broadcast(&threads->posted);
+    pthread_mutex_unlock(&threads->mutex);
 }
 
-bool copier_done(struct copier *copier, uint64_t s)
+bool copy_threads_slot_is_copied(struct copy_threads *threads, uint64_t s)
 {
-    return atomic_load_explicit(&copier->left[s % copier->job.slots],
+    return atomic_load_explicit(&threads->chunks_left[s % threads->job.slots],
                                 memory_order_acquire) == 0;
 }
 
-bool copier_orphaned(const struct copier *copier)
+bool copy_threads_are_lost(const struct copy_threads *threads)
 {
-    return getpid() != copier->process;
+    return getpid() != threads->process;
 }
 
-bool copier_drain(struct copier *copier)
+bool copy_threads_drain(struct copy_threads *threads)
 {
-    uint32_t turns = 0;
-    while (copy_threads_run_chunk(copier))
+    uint32_t iterations = 0;
+    while (copy_threads_run_chunk(threads))
         continue;
-    for (uint32_t i = 0; i < copier->job.slots; i++)
-        while (!copier_done(copier, i)) {
-            if (++turns % DRAIN_TURNS == 0 && copier_orphaned(copier))
+    for (uint32_t i = 0; i < threads->job.slots; i++)
+        while (!copy_threads_slot_is_copied(threads, i)) {
+            if (++iterations % DRAIN_ITERATIONS == 0 &&
+                copy_threads_are_lost(threads))
                 return false;
             relax();
         }
     return true;
 }
 
-void copier_copy(struct copier *copier, void *host, void *other,
-                 uint64_t bytes, bool to_other)
+void copy_threads_copy(struct copy_threads *threads, void *host, void *other,
+                       uint64_t bytes, bool to_other)
 {
-    const struct copier_job job = {.host = host,
-                                   .ring = other,
-                                   .bytes = bytes,
-                                   .slot_bytes = bytes,
-                                   .slots = 1,
-                                   .to_ring = to_other,
-                                   .past_bytes = bytes};
-    copier_begin(copier, &job);
-    copier_post(copier, 0);
-    copier_drain(copier);
+    const struct copy_job job = {.host = host,
+                                 .ring = other,
+                                 .bytes = bytes,
+                                 .slot_bytes = bytes,
+                                 .slots = 1,
+                                 .to_ring = to_other,
+                                 .non_temporal_bytes = bytes};
+    copy_threads_begin(threads, &job);
+    copy_threads_post_slot(threads, 0);
+    copy_threads_drain(threads);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads of a device that copy the caller's memory to slots of other memory,
- * or back, while the slots before are transferred: one processor copies less
- * than a bus carries.  They start at the first job, sleep when there is none,
- * and end with the device.
+ * Copy threads: threads of a device that copy the caller's memory to slots of
+ * other memory, or back, while earlier slots are transferred.  One CPU copies
+ * slower than a bus transfers.  The threads start at the first job, sleep when
+ * there is none, and end with the device.
  *
- * Slots are cut into pieces, which threads and the caller take in turn.  One
- * job at a time, whose caller has the copier to himself; nothing is locked but
- * to fall asleep and to wake up.
+ * Slots are divided into chunks, which the threads and the caller copy.  There
+ * is one job at a time; the caller serializes jobs.  The mutex is taken only to
+ * sleep and to wake up.
  */
 #ifndef TANDEM_OPENCL_TRANSFER_COPY_THREADS_H
 #define TANDEM_OPENCL_TRANSFER_COPY_THREADS_H
@@ -18,58 +18,61 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define COPIER_THREADS 8u
-#define COPIER_SLOTS 128u
-/* Bounds of a piece, of which a slot has about one for each thread: what is
- * less is copied sooner than it is handed over. */
-#define COPIER_LEAST_BYTES ((uint64_t)32 << 10)
-#define COPIER_PIECE_BYTES ((uint64_t)128 << 10)
+#define MAX_COPY_THREADS 8u
+#define MAX_COPY_SLOTS 128u
+/* Limits of the size of a chunk.  A slot has about one chunk per thread;
+ * copying a smaller chunk is faster than handing it over. */
+#define MIN_COPY_CHUNK_BYTES ((uint64_t)32 << 10)
+#define MAX_COPY_CHUNK_BYTES ((uint64_t)128 << 10)
 
-/* Slot s of the bytes, from 0 on, is at ring + s % slots * slot_bytes, which is
- * a multiple of COPIER_PIECE_BYTES unless there is one slot alone. */
-struct copier_job {
+/* Slot s of the bytes is at ring + s % slots * slot_bytes.  slot_bytes is a
+ * multiple of MAX_COPY_CHUNK_BYTES unless there is only one slot. */
+struct copy_job {
     unsigned char *host, *ring;
     uint64_t bytes, slot_bytes;
-    uint32_t slots; /* at most COPIER_SLOTS */
-    bool to_ring;   /* else to the host */
-    uint64_t past_bytes; /* of the first that go past the caches to the ring */
+    uint32_t slots; /* at most MAX_COPY_SLOTS */
+    bool to_ring;   /* otherwise to the host */
+    /* The first bytes, which are stored to the ring past the CPU caches. */
+    uint64_t non_temporal_bytes;
 };
 
-struct copier {
-    struct copier_job job;
-    uint64_t first; /* number of the job's first piece: they count on */
-    uint64_t piece_bytes;
-    _Atomic uint64_t next, limit; /* pieces below limit may be taken */
-    _Atomic uint32_t left[COPIER_SLOTS]; /* pieces of what is in the slot */
-    pthread_mutex_t mutex; /* falling asleep, waking up */
+struct copy_threads {
+    struct copy_job job;
+    uint64_t first_chunk; /* of the job: numbers continue across jobs */
+    uint64_t chunk_bytes;
+    _Atomic uint64_t next, limit; /* chunks from `next` to `limit` are free */
+    _Atomic uint32_t chunks_left[MAX_COPY_SLOTS]; /* by slot */
+    pthread_mutex_t mutex;
     pthread_cond_t posted;
-    _Atomic uint32_t asleep;
+    _Atomic uint32_t sleeping;
     bool stop;
-    pid_t process;          /* that has them */
-    uint32_t wanted, count; /* threads */
-    pthread_t threads[COPIER_THREADS];
+    pid_t process;          /* that started the threads */
+    uint32_t wanted, count; /* threads with and without the caller's */
+    pthread_t ids[MAX_COPY_THREADS];
 };
 
-/* most: threads that may be used, the caller's among them; 0: as many as the
- * process may use. */
-void copier_start(struct copier *copier, uint64_t most);
-/* Ends the threads; no job is under way. */
-void copier_finish(struct copier *copier);
+/* max_threads includes the caller's thread; 0 means as many as there are
+ * CPUs. */
+void copy_threads_start(struct copy_threads *threads, uint64_t max_threads);
+/* Ends the threads.  There must be no job. */
+void copy_threads_finish(struct copy_threads *threads);
 
-void copier_begin(struct copier *copier, const struct copier_job *job);
-/* Slot s, the next one in order, may be copied. */
-void copier_post(struct copier *copier, uint64_t s);
-/* Whether slot s, the last that was posted for its place, has been copied. */
-bool copier_done(struct copier *copier, uint64_t s);
-/* Copies a piece; false: none is left to be taken. */
-bool copy_threads_run_chunk(struct copier *copier);
-/* Waits until all that was posted has been copied.  false: it never will be, as
- * this process is a fork of the one that has the threads. */
-bool copier_drain(struct copier *copier);
-/* Whether it is. */
-bool copier_orphaned(const struct copier *copier);
-/* A job of one slot, begun, posted and drained. */
-void copier_copy(struct copier *copier, void *host, void *other,
-                 uint64_t bytes, bool to_other);
+void copy_threads_begin(struct copy_threads *threads,
+                        const struct copy_job *job);
+/* Starts the copy of slot s, the next one in order. */
+void copy_threads_post_slot(struct copy_threads *threads, uint64_t s);
+/* Returns true if slot s was copied.  It must be the last that was posted for
+ * its place in the ring. */
+bool copy_threads_slot_is_copied(struct copy_threads *threads, uint64_t s);
+/* Copies a chunk in the calling thread.  Returns false if none is left. */
+bool copy_threads_run_chunk(struct copy_threads *threads);
+/* Waits until all posted slots are copied.  Returns false if they never will
+ * be, because a fork has lost the threads. */
+bool copy_threads_drain(struct copy_threads *threads);
+/* Returns true if this process is a fork of the one with the threads. */
+bool copy_threads_are_lost(const struct copy_threads *threads);
+/* Begins, posts and drains a job of one slot. */
+void copy_threads_copy(struct copy_threads *threads, void *host, void *other,
+                       uint64_t bytes, bool to_other);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Importing host memory.  USE_HOST_PTR may silently work on a copy, and some
- * devices that claim unified memory are not coherent, so a device is believed
- * only after a round trip without any map or transfer: what the device wrote
- * must be seen by the host, and the other way round.
+ * Imports host memory.  A driver may copy memory of CL_MEM_USE_HOST_PTR, and
+ * some devices with unified memory are not coherent.  A device must therefore
+ * pass a coherence test without maps and transfers: the host sees what the
+ * device writes, and the reverse.
  */
 #include "opencl/transfer/host_import.h"
 
@@ -15,123 +15,124 @@
 #include "opencl/queue/stream_lifecycle.h"
 #include "opencl/device/cl_status.h"
 
-#define PROBE_BYTES 4096u
+#define TEST_BYTES 4096u
 #define PAGE_BYTES 4096u
-/* What GPUs ask of a size. */
-#define SIZE_UNIT 64u
+/* GPUs require sizes that are a multiple of this. */
+#define SIZE_MULTIPLE 64u
 
-/* ---- by commands ---- */
+/* ---- test with commands ---- */
 
-/* What a round trip by commands uses; what has not ended keeps it, the probe
- * too. */
-struct share {
-    unsigned char *probe;
-    cl_uint back; /* of the probe's end, read from other */
+/* Objects of the test with commands.  Released when its commands have
+ * completed. */
+struct coherence_test {
+    unsigned char *memory;
+    cl_uint read_back; /* last element of `other` */
     cl_command_queue queue;
     cl_mem mem, other;
 };
 
-static void share_end(void *user)
+static void test_free(void *user)
 {
-    struct share *share = user;
-    if (share->mem != NULL)
-        clReleaseMemObject(share->mem);
-    if (share->other != NULL)
-        clReleaseMemObject(share->other);
-    if (share->queue != NULL)
-        clReleaseCommandQueue(share->queue);
-    free(share->probe);
-    free(share);
+    struct coherence_test *test = user;
+    if (test->mem != NULL)
+        clReleaseMemObject(test->mem);
+    if (test->other != NULL)
+        clReleaseMemObject(test->other);
+    if (test->queue != NULL)
+        clReleaseCommandQueue(test->queue);
+    free(test->memory);
+    free(test);
 }
 
-static struct share *share_new(struct tandem_device *device)
+static struct coherence_test *test_create(struct tandem_device *device)
 {
     cl_int code = CL_SUCCESS;
-    struct share *share = calloc(1, sizeof(*share));
-    if (share == NULL)
+    struct coherence_test *test = calloc(1, sizeof(*test));
+    if (test == NULL)
         return NULL;
-    share->probe = aligned_alloc(PAGE_BYTES, PROBE_BYTES);
-    if (share->probe == NULL) {
-        free(share);
+    test->memory = aligned_alloc(PAGE_BYTES, TEST_BYTES);
+    if (test->memory == NULL) {
+        free(test);
         return NULL;
     }
-    memset(share->probe, 0, PROBE_BYTES);
-    share->queue =
+    memset(test->memory, 0, TEST_BYTES);
+    test->queue =
         clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
     if (code == CL_SUCCESS)
-        share->mem = clCreateBuffer(device->context,
-                                    CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
-                                    PROBE_BYTES, share->probe, &code);
+        test->mem = clCreateBuffer(device->context,
+                                   CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+                                   TEST_BYTES, test->memory, &code);
     if (code == CL_SUCCESS)
-        share->other = clCreateBuffer(device->context, CL_MEM_READ_WRITE,
-                                      PROBE_BYTES, NULL, &code);
+        test->other = clCreateBuffer(device->context, CL_MEM_READ_WRITE,
+                                     TEST_BYTES, NULL, &code);
     if (code == CL_SUCCESS)
-        return share;
-    share_end(share);
+        return test;
+    test_free(test);
     return NULL;
 }
 
-/* Fills the probe by the device and looks at it from the host, then changes it
- * from the host and has the device copy it out. */
-static enum tandem_status share_try(struct share *share,
-                                    struct tandem_device *device,
-                                    bool *out_shared, bool *out_left)
+/* The device fills the memory and the host reads it.  Then the host writes it
+ * and the device copies it to a buffer, which is read back. */
+static enum tandem_status test_run(struct coherence_test *test,
+                                   struct tandem_device *device,
+                                   bool *out_shared, bool *out_deferred)
 {
     const cl_uint first = 0x5a5a5a5au;
-    const size_t last = PROBE_BYTES - sizeof(first);
+    const size_t last = TEST_BYTES - sizeof(first);
     cl_event event = NULL;
     cl_uint seen;
     cl_int code =
-        clEnqueueFillBuffer(share->queue, share->mem, &first, sizeof(first), 0,
-                            PROBE_BYTES, 0, NULL, &event);
+        clEnqueueFillBuffer(test->queue, test->mem, &first, sizeof(first), 0,
+                            TEST_BYTES, 0, NULL, &event);
     enum tandem_status status = status_from_cl(device, code, "import_host");
     if (status == TANDEM_OK)
-        status = deferred_release_wait(device, share->queue, event, share_end,
-                                       share, out_left);
+        status = deferred_release_wait(device, test->queue, event, test_free,
+                                       test, out_deferred);
     if (status != TANDEM_OK)
         return status;
-    memcpy(&seen, share->probe + last, sizeof(seen));
-    memset(share->probe, 0x3c, PROBE_BYTES);
-    code = clEnqueueCopyBuffer(share->queue, share->mem, share->other, 0, 0,
-                               PROBE_BYTES, 0, NULL, NULL);
+    memcpy(&seen, test->memory + last, sizeof(seen));
+    memset(test->memory, 0x3c, TEST_BYTES);
+    code = clEnqueueCopyBuffer(test->queue, test->mem, test->other, 0, 0,
+                               TEST_BYTES, 0, NULL, NULL);
     if (code == CL_SUCCESS)
-        code = clEnqueueReadBuffer(share->queue, share->other, CL_FALSE, last,
-                                   sizeof(share->back), &share->back, 0, NULL,
-                                   &event);
+        code = clEnqueueReadBuffer(test->queue, test->other, CL_FALSE, last,
+                                   sizeof(test->read_back), &test->read_back,
+                                   0, NULL, &event);
     status = status_from_cl(device, code, "import_host");
     if (status == TANDEM_OK)
-        status = deferred_release_wait(device, share->queue, event, share_end,
-                                       share, out_left);
+        status = deferred_release_wait(device, test->queue, event, test_free,
+                                       test, out_deferred);
     if (status == TANDEM_OK)
-        *out_shared = seen == first && share->back == 0x3c3c3c3cu;
+        *out_shared = seen == first && test->read_back == 0x3c3c3c3cu;
     return status;
 }
 
-static bool commands_share(struct tandem_device *device)
+static bool commands_coherence_test(struct tandem_device *device)
 {
-    bool shared = false, left = false;
-    struct share *share = share_new(device);
-    if (share == NULL)
+    bool shared = false, deferred = false;
+    struct coherence_test *test = test_create(device);
+    if (test == NULL)
         return false;
-    enum tandem_status status = share_try(share, device, &shared, &left);
-    if (!left)
-        share_end(share);
+    enum tandem_status status = test_run(test, device, &shared, &deferred);
+    if (!deferred)
+        test_free(test);
     return status == TANDEM_OK && shared;
 }
 
-/* ---- by a kernel ---- */
+/* ---- test with a kernel ---- */
 
-#define PROBE_FLOATS (PROBE_BYTES / sizeof(float))
-/* What a cache kept of the first time is found out by the second one. */
-#define TRIPS 3
+#define TEST_FLOATS (TEST_BYTES / sizeof(float))
+/* Repeats find stale cache lines. */
+#define REPEATS 3
 
-/* The host writes from, a kernel negates it to to, where the host reads. */
+/* The host writes `from`, a kernel stores -from in `to`, and the host reads
+ * `to`. */
 static bool kernel_coherence_test(struct tandem_stream *stream,
-                        const struct request *request, float *from, float *to,
-                        float first)
+                                  const struct request *request, float *from,
+                                  float *to, float first)
 {
     struct request again = *request;
-    for (size_t i = 0; i < PROBE_FLOATS; i++) {
+    for (size_t i = 0; i < TEST_FLOATS; i++) {
         from[i] = first + (float)i;
         to[i] = 0;
     }
@@ -139,51 +140,52 @@ static bool kernel_coherence_test(struct tandem_stream *stream,
         stream_synchronize(stream, device_timeout_ns(stream->device)) !=
             TANDEM_OK)
         return false;
-    for (size_t i = 0; i < PROBE_FLOATS; i++)
+    for (size_t i = 0; i < TEST_FLOATS; i++)
         if (to[i] != -first - (float)i)
             return false;
     return true;
 }
 
-static const struct tandem_op trip_op = {.struct_size = sizeof(trip_op),
+static const struct tandem_op test_op = {.struct_size = sizeof(test_op),
                                          .id = TANDEM_OP_NEG};
-static const struct tandem_tensor_desc trip_desc = {.dtype = TANDEM_F32,
+static const struct tandem_tensor_desc test_desc = {.dtype = TANDEM_F32,
                                                     .rank = 1,
-                                                    .shape = {PROBE_FLOATS},
+                                                    .shape = {TEST_FLOATS},
                                                     .strides = {1}};
 
-static struct request trip_request(const struct tandem_device *device,
+static struct request test_request(const struct tandem_device *device,
                                    const struct tandem_tensor_desc **in,
                                    const struct tandem_tensor_desc **out)
 {
     return (struct request){.hardware = device->hardware,
-                            .op = &trip_op,
+                            .op = &test_op,
                             .inputs = in,
                             .input_count = 1,
                             .outputs = out,
                             .output_count = 1};
 }
 
-/* Operators are kernels, which drivers may treat in another way. */
-static bool kernels_share(struct tandem_device *device, unsigned char *probe)
+/* Drivers may treat kernels differently from commands. */
+static bool kernels_coherence_test(struct tandem_device *device,
+                                   unsigned char *memory)
 {
-    struct tandem_tensor_desc descs[2] = {trip_desc, trip_desc};
+    struct tandem_tensor_desc descs[2] = {test_desc, test_desc};
     const struct tandem_tensor_desc *in = &descs[0], *out = &descs[1];
-    const struct request request = trip_request(device, &in, &out);
+    const struct request request = test_request(device, &in, &out);
     struct tandem_buffer *from = NULL, *to = NULL;
     struct tandem_stream *stream = NULL;
-    float *memory = (float *)(void *)probe;
-    bool right = buffer_import(device, probe, PROBE_BYTES, &from) ==
+    float *floats = (float *)(void *)memory;
+    bool right = buffer_import(device, memory, TEST_BYTES, &from) ==
                      TANDEM_OK &&
-                 buffer_import(device, probe + PROBE_BYTES, PROBE_BYTES,
+                 buffer_import(device, memory + TEST_BYTES, TEST_BYTES,
                                &to) == TANDEM_OK &&
                  stream_create(device, 0, &stream) == TANDEM_OK;
     descs[0].buffer = from;
     descs[1].buffer = to;
-    for (int trip = 0; trip < TRIPS && right; trip++)
-        right = kernel_coherence_test(stream, &request, memory,
-                                      memory + PROBE_FLOATS,
-                                      (float)(trip * 4096 + 1));
+    for (int i = 0; i < REPEATS && right; i++)
+        right = kernel_coherence_test(stream, &request, floats,
+                                      floats + TEST_FLOATS,
+                                      (float)(i * 4096 + 1));
     if (stream != NULL)
         stream_destroy(stream);
     if (from != NULL)
@@ -193,19 +195,19 @@ static bool kernels_share(struct tandem_device *device, unsigned char *probe)
     return right;
 }
 
-/* The memory stays with work that does not end. */
-static bool verify(struct tandem_device *device)
+/* If work does not complete, the memory is leaked. */
+static bool coherence_test_run(struct tandem_device *device)
 {
-    if (!commands_share(device))
+    if (!commands_coherence_test(device))
         return false;
     if (device->hardware->info.kind == TANDEM_DEVICE_CPU)
         return true;
-    unsigned char *probe = aligned_alloc(PAGE_BYTES, 2 * PROBE_BYTES);
-    if (probe == NULL)
+    unsigned char *memory = aligned_alloc(PAGE_BYTES, 2 * TEST_BYTES);
+    if (memory == NULL)
         return false;
-    bool shared = kernels_share(device, probe);
+    bool shared = kernels_coherence_test(device, memory);
     if (!atomic_load(&device->stuck))
-        free(probe);
+        free(memory);
     return shared;
 }
 
@@ -214,12 +216,12 @@ enum { UNKNOWN, YES, NO };
 void import_prepare(struct tandem_device *device)
 {
     const struct platform_device *hardware = device->hardware;
-    const struct tandem_tensor_desc *in = &trip_desc, *out = &trip_desc;
+    const struct tandem_tensor_desc *in = &test_desc, *out = &test_desc;
     struct plan plan;
     if (hardware->info.kind == TANDEM_DEVICE_CPU || !hardware->unified ||
         atomic_load(&device->shares_memory) != UNKNOWN)
         return;
-    struct request request = trip_request(device, &in, &out);
+    struct request request = test_request(device, &in, &out);
     request.group_log2 = device->programs.group_log2;
     if (plan_make(&plan, &request) != TANDEM_OK)
         return;
@@ -232,7 +234,7 @@ static bool shares_memory(struct tandem_device *device)
 {
     int known = atomic_load(&device->shares_memory);
     if (known == UNKNOWN) {
-        known = verify(device) ? YES : NO;
+        known = coherence_test_run(device) ? YES : NO;
         atomic_store(&device->shares_memory, known);
     }
     return known == YES;
@@ -246,15 +248,17 @@ enum tandem_status import_memory(struct tandem_device *device, void *memory,
     bool cpu = hardware->info.kind == TANDEM_DEVICE_CPU;
     if (!cpu && !hardware->unified)
         return last_error_set(TANDEM_UNSUPPORTED,
-                              "import_host: %s has memory of its own",
+                              "import_host: %s does not share the host's "
+                              "memory",
                               hardware->info.name);
     if (bytes > 0 && !cpu &&
-        ((uintptr_t)memory % PAGE_BYTES != 0 || bytes % SIZE_UNIT != 0))
+        ((uintptr_t)memory % PAGE_BYTES != 0 || bytes % SIZE_MULTIPLE != 0))
         return last_error_set(TANDEM_UNSUPPORTED,
-                           "import_host: memory %p of %llu bytes is not "
-                           "aligned to %u, or no multiple of %u: %s would copy",
-                           memory, (unsigned long long)bytes, PAGE_BYTES,
-                           SIZE_UNIT, hardware->info.name);
+                              "import_host: memory %p must be aligned to %u "
+                              "and its %llu bytes a multiple of %u, otherwise "
+                              "%s copies it",
+                              memory, PAGE_BYTES, (unsigned long long)bytes,
+                              SIZE_MULTIPLE, hardware->info.name);
     if (!shares_memory(device))
         return last_error_set(TANDEM_UNSUPPORTED,
                               "import_host: %s works on a copy of host memory",

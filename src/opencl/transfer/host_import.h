@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The caller's memory as a buffer, where that costs no copy.  Any thread. */
+/* Creates buffers in the caller's memory without a copy.  Any thread. */
 #ifndef TANDEM_OPENCL_TRANSFER_HOST_IMPORT_H
 #define TANDEM_OPENCL_TRANSFER_HOST_IMPORT_H
 
 #include <tandem/backend.h>
 
-/* Has built, in the background, what the first import tries a device with, so
- * that it waits for no compiler: before the first operator is prepared. */
+/* Starts to build the kernel of the coherence test in the background, so that
+ * the first import does not wait for the compiler. */
 void import_prepare(struct tandem_device *device);
 enum tandem_status import_memory(struct tandem_device *device, void *memory,
                                  uint64_t bytes,

@@ -27,7 +27,7 @@ static enum tandem_status write_blocking(struct tandem_stream *stream,
                               "device");
     if (status != TANDEM_OK)
         return status;
-    status = haul_serves(stream->device, bytes)
+    status = bulk_transfer_supports(stream->device, bytes)
                  ? bulk_upload(stream, buffer, offset, source, bytes)
                  : buffer_enqueue_write(stream, buffer, offset, source, bytes,
                                         CL_TRUE, NULL);
@@ -45,28 +45,28 @@ write_staged(struct tandem_stream *stream, struct tandem_buffer *buffer,
              uint64_t offset, const unsigned char *source, uint64_t bytes)
 {
     enum tandem_status status = TANDEM_OK;
-    struct staging_room room;
+    struct staging_range range;
     bool written = false;
     pthread_mutex_lock(&stream->staging.mutex);
     while (status == TANDEM_OK && bytes != 0) {
-        status = staging_take(stream, bytes, &room);
+        status = staging_reserve(stream, bytes, &range);
         if (status != TANDEM_OK)
             break;
-        if (room.memory == NULL) {
+        if (range.memory == NULL) {
             status = write_blocking(stream, buffer, offset, source, bytes);
             break;
         }
-        haul_fill(stream->device, room.memory, source, room.bytes);
-        status = buffer_enqueue_write(stream, buffer, offset, room.memory,
-                                      room.bytes, CL_FALSE, room.event);
+        bulk_copy_to_staging(stream->device, range.memory, source, range.bytes);
+        status = buffer_enqueue_write(stream, buffer, offset, range.memory,
+                                      range.bytes, CL_FALSE, range.event);
         if (status != TANDEM_OK)
             break;
         written = true;
-        staging_written(stream, &room);
-        offset += room.bytes;
-        source += room.bytes;
-        bytes -= room.bytes;
-        if (bytes != 0 || room.bytes >= HAUL_BYTES)
+        staging_commit(stream, &range);
+        offset += range.bytes;
+        source += range.bytes;
+        bytes -= range.bytes;
+        if (bytes != 0 || range.bytes >= MIN_BULK_BYTES)
             status = stream_flush(stream);
     }
     pthread_mutex_unlock(&stream->staging.mutex);
@@ -77,7 +77,7 @@ write_staged(struct tandem_stream *stream, struct tandem_buffer *buffer,
 
 /* On an idle stream, a blocking write of this size is faster than a copy to
  * staging memory.  A CPU device takes longer to start. */
-#define MIN_DIRECT_BYTES HAUL_BYTES
+#define MIN_DIRECT_BYTES MIN_BULK_BYTES
 #define MIN_DIRECT_BYTES_CPU ((uint64_t)512 << 10)
 
 /* Returns true if the upload should go through staging memory, so that it does
@@ -91,7 +91,7 @@ static bool is_staged(struct tandem_stream *stream, const void *source,
                 atomic_load(&stream->issued_seqno);
     return bytes <= STAGING_BYTES &&
            (!idle || bytes < (cpu ? MIN_DIRECT_BYTES_CPU : MIN_DIRECT_BYTES) ||
-            haul_stages(stream->device, source, bytes));
+            bulk_transfer_prefers_staging(stream->device, source, bytes));
 }
 
 enum tandem_status transfer_upload(struct tandem_stream *stream,
@@ -145,13 +145,13 @@ static enum tandem_status read_blocking(struct tandem_stream *stream,
 {
     const uint64_t deadline_ns = transfer_deadline(timeout_ns, bytes);
     enum tandem_status status = TANDEM_OK;
-    bool bulk = haul_serves(stream->device, bytes);
+    bool bulk = bulk_transfer_supports(stream->device, bytes);
     bool drains = bulk || driver_wait_is_spinning(stream->device);
     /* Drains for the same reasons as write_blocking. */
     if (drains)
         status = stream_drain(stream, timeout_ns);
     if (status == TANDEM_OK && bulk)
-        status = haul_download(stream, buffer, offset, target, bytes,
+        status = bulk_download(stream, buffer, offset, target, bytes,
                                deadline_ns);
     else if (status == TANDEM_OK && drains &&
              timeout_ns == TANDEM_TIMEOUT_INFINITE)

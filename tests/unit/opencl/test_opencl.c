@@ -424,7 +424,7 @@ START_TEST(imported_memory_is_shared)
 }
 END_TEST
 
-/* The plugin's staging memory, STAGING_CHUNK_BYTES and STAGING_BYTES. */
+/* The plugin's staging memory, STAGING_SEGMENT_BYTES and STAGING_BYTES. */
 #define CHUNK ((size_t)512 << 10)
 #define STAGED (8 * CHUNK)
 #define LARGEST (2 * STAGED + 77)

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Transfers through pinned memory; see pinned_ring.h. */
+#include "opencl/transfer/pinned_ring.h"
+
+#include <sched.h>
+
+#include "common/thread_state_guard.h"
+#include "opencl/device/cl_status.h"
+#include "opencl/device/event_wait.h"
+#include "opencl/memory/pinned_memory.h"
+#include "opencl/queue/buffer_commands.h"
+
+/* Copy threads work on slots; a command of the device transfers several.  The
+ * first command of an upload and the last of a download are small, because
+ * nothing overlaps with them.  Others are larger, because the device idles
+ * between commands. */
+#define SLOT_BYTES ((uint64_t)128 << 10)
+#define MAX_COMMAND_BYTES ((uint64_t)4 << 20)
+#define RING_BYTES ((uint64_t)16 << 20)
+#define MAX_COMMANDS 32u
+/* Pinning the ring takes as long as driver transfers of this size lose. */
+#define MIN_BYTES_FOR_RING ((uint64_t)32 << 20)
+/* Iterations without progress before the thread waits for an event. */
+#define IDLE_ITERATIONS 2000u
+/* The first bytes of an upload are stored past the CPU caches, from which a
+ * device reads more slowly.  The cache lines of a longer upload are evicted
+ * before the device reads them. */
+#define NON_TEMPORAL_BYTES ((uint64_t)8 << 20)
+/* Time that commands get to complete after a deadline, before the ring is
+ * given up. */
+#define GRACE_NS 1000000000u
+
+/* A part of the transfer, a number of slots. */
+struct command {
+    uint64_t offset, bytes;
+    cl_event event;
+};
+
+/* Commands pass three stages in order.  Upload: its slots are posted to the
+ * copy threads (started), it is enqueued (midway), it has completed (done).
+ * Download: it is enqueued, it has completed and its slots are posted, its
+ * slots are copied.  The counts are the numbers of the next commands. */
+struct ring_transfer {
+    struct tandem_stream *stream;
+    struct tandem_buffer *buffer;
+    uint64_t offset;
+    struct copy_threads *threads;
+    const struct copy_job *job;
+    uint64_t deadline_ns; /* TANDEM_TIMEOUT_INFINITE: none */
+    uint64_t started, midway, done;
+    uint64_t started_bytes, done_bytes;
+    struct command commands[MAX_COMMANDS];
+};
+
+static struct command *command_at(struct ring_transfer *transfer, uint64_t i)
+{
+    return &transfer->commands[i % MAX_COMMANDS];
+}
+
+/* The next command does not wrap around the end of the ring. */
+static uint64_t next_bytes(const struct ring_transfer *transfer)
+{
+    uint64_t started = transfer->started_bytes;
+    uint64_t left = transfer->job->bytes - started;
+    uint64_t bytes = transfer->job->to_ring ? started : left / 2;
+    uint64_t until_wrap = RING_BYTES - started % RING_BYTES;
+    bytes = bytes / SLOT_BYTES * SLOT_BYTES;
+    if (bytes < SLOT_BYTES)
+        bytes = SLOT_BYTES;
+    if (bytes > MAX_COMMAND_BYTES)
+        bytes = MAX_COMMAND_BYTES;
+    if (bytes > until_wrap)
+        bytes = until_wrap;
+    return bytes < left ? bytes : left;
+}
+
+/* Returns true if there is a next command and the ring has space for it. */
+static bool can_start_next(const struct ring_transfer *transfer)
+{
+    return transfer->started_bytes < transfer->job->bytes &&
+           transfer->started < transfer->done + MAX_COMMANDS &&
+           transfer->started_bytes + next_bytes(transfer) <=
+               transfer->done_bytes + RING_BYTES;
+}
+
+static struct command *next_command(struct ring_transfer *transfer)
+{
+    struct command *command = command_at(transfer, transfer->started);
+    command->offset = transfer->started_bytes;
+    command->bytes = next_bytes(transfer);
+    command->event = NULL;
+    return command;
+}
+
+static void note_started(struct ring_transfer *transfer)
+{
+    transfer->started_bytes += command_at(transfer, transfer->started++)->bytes;
+}
+
+static void note_done(struct ring_transfer *transfer)
+{
+    transfer->done_bytes += command_at(transfer, transfer->done++)->bytes;
+}
+
+static void command_post(struct ring_transfer *transfer,
+                         const struct command *command)
+{
+    uint64_t end = command->offset + command->bytes;
+    for (uint64_t at = command->offset; at < end; at += SLOT_BYTES)
+        copy_threads_post_slot(transfer->threads, at / SLOT_BYTES);
+}
+
+static bool command_is_copied(struct ring_transfer *transfer,
+                              const struct command *command)
+{
+    uint64_t end = command->offset + command->bytes;
+    for (uint64_t at = command->offset; at < end; at += SLOT_BYTES)
+        if (!copy_threads_slot_is_copied(transfer->threads, at / SLOT_BYTES))
+            return false;
+    return true;
+}
+
+static enum tandem_status command_enqueue(struct ring_transfer *transfer,
+                                          struct command *command)
+{
+    uint64_t offset = transfer->offset + command->offset;
+    unsigned char *memory =
+        transfer->job->ring + command->offset % RING_BYTES;
+    enum tandem_status status =
+        transfer->job->to_ring
+            ? buffer_enqueue_write(transfer->stream, transfer->buffer, offset,
+                                   memory, command->bytes, CL_FALSE,
+                                   &command->event)
+            : buffer_enqueue_read(transfer->stream, transfer->buffer, offset,
+                                  memory, command->bytes, CL_FALSE,
+                                  &command->event);
+    return status == TANDEM_OK ? stream_flush(transfer->stream) : status;
+}
+
+/* Returns NOT_READY, without a message, if the command has not completed. */
+static enum tandem_status command_query(struct ring_transfer *transfer,
+                                        struct command *command)
+{
+    cl_int state;
+    cl_int code = poll_event(command->event, 0, &state);
+    if (code == CL_SUCCESS && state > CL_COMPLETE)
+        return TANDEM_NOT_READY;
+    clReleaseEvent(command->event);
+    command->event = NULL;
+    return status_from_cl(transfer->stream->device,
+                          code != CL_SUCCESS ? code : state, "a transfer");
+}
+
+/* Does the next possible step.  *out_progress is false if there is none. */
+static enum tandem_status upload_step(struct ring_transfer *transfer,
+                                      bool *out_progress)
+{
+    struct command *command = command_at(transfer, transfer->midway);
+    enum tandem_status status = TANDEM_OK;
+    *out_progress = true;
+    if (can_start_next(transfer)) {
+        command_post(transfer, next_command(transfer));
+        note_started(transfer);
+        return TANDEM_OK;
+    }
+    if (transfer->midway < transfer->started &&
+        command_is_copied(transfer, command)) {
+        status = command_enqueue(transfer, command);
+        transfer->midway += status == TANDEM_OK;
+        return status;
+    }
+    *out_progress = false;
+    if (transfer->done == transfer->midway)
+        return TANDEM_OK;
+    status = command_query(transfer, command_at(transfer, transfer->done));
+    if (status == TANDEM_NOT_READY)
+        return TANDEM_OK;
+    *out_progress = true;
+    note_done(transfer);
+    return status;
+}
+
+static enum tandem_status download_step(struct ring_transfer *transfer,
+                                        bool *out_progress)
+{
+    struct command *command = command_at(transfer, transfer->midway);
+    enum tandem_status status = TANDEM_OK;
+    *out_progress = true;
+    if (can_start_next(transfer)) {
+        status = command_enqueue(transfer, next_command(transfer));
+        if (status == TANDEM_OK)
+            note_started(transfer);
+        return status;
+    }
+    if (transfer->done < transfer->midway &&
+        command_is_copied(transfer, command_at(transfer, transfer->done))) {
+        note_done(transfer);
+        return TANDEM_OK;
+    }
+    *out_progress = false;
+    if (transfer->midway == transfer->started)
+        return TANDEM_OK;
+    status = command_query(transfer, command);
+    if (status == TANDEM_NOT_READY)
+        return TANDEM_OK;
+    *out_progress = true;
+    if (status == TANDEM_OK)
+        command_post(transfer, command);
+    transfer->midway++;
+    return status;
+}
+
+/* Waits after a time without progress: the device or the CPUs are busy with
+ * other work, or a fork has lost the copy threads. */
+static enum tandem_status wait_idle(struct ring_transfer *transfer)
+{
+    const bool upload = transfer->job->to_ring;
+    uint64_t next = upload ? transfer->done : transfer->midway;
+    cl_int state;
+    if (copy_threads_are_lost(transfer->threads))
+        return TANDEM_DEVICE_LOST;
+    if (next == (upload ? transfer->midway : transfer->started)) {
+        sched_yield();
+        return TANDEM_OK;
+    }
+    uint64_t limit_ns = device_timeout_ns(transfer->stream->device);
+    cl_int code =
+        poll_event(command_at(transfer, next)->event,
+                   remaining_ns(transfer->deadline_ns, limit_ns), &state);
+    /* The next step handles a completed or failed command. */
+    return code == CL_SUCCESS && state > CL_COMPLETE ? TANDEM_NOT_READY
+                                                     : TANDEM_OK;
+}
+
+static enum tandem_status run_commands(struct ring_transfer *transfer)
+{
+    const uint64_t bytes = transfer->job->bytes;
+    enum tandem_status status = TANDEM_OK;
+    uint32_t idle = 0;
+    bool progress;
+    while (status == TANDEM_OK && transfer->done_bytes < bytes) {
+        status = transfer->job->to_ring ? upload_step(transfer, &progress)
+                                        : download_step(transfer, &progress);
+        if (progress || copy_threads_run_chunk(transfer->threads))
+            idle = 0;
+        else if (status == TANDEM_OK && ++idle > IDLE_ITERATIONS)
+            status = wait_idle(transfer);
+        if (status == TANDEM_OK && transfer->done_bytes < bytes &&
+            remaining_ns(transfer->deadline_ns, 1) == 0)
+            status = TANDEM_NOT_READY;
+    }
+    return status;
+}
+
+/* Waits for all commands after a failure.  Returns false if one does not
+ * complete, so that the driver may still use the ring. */
+static bool drain_commands(struct ring_transfer *transfer)
+{
+    uint64_t limit_ns = device_timeout_ns(transfer->stream->device);
+    if (transfer->deadline_ns != TANDEM_TIMEOUT_INFINITE && GRACE_NS < limit_ns)
+        limit_ns = GRACE_NS;
+    bool completed = copy_threads_drain(transfer->threads);
+    if (!completed)
+        return false;
+    for (uint32_t i = 0; i < MAX_COMMANDS; i++) {
+        cl_event event = transfer->commands[i].event;
+        cl_int state = CL_QUEUED;
+        if (event == NULL)
+            continue;
+        completed = poll_event(event, completed ? limit_ns : 0, &state) ==
+                        CL_SUCCESS &&
+                    state <= CL_COMPLETE && completed;
+        clReleaseEvent(event);
+    }
+    return completed;
+}
+
+static enum tandem_status report_failure(const struct ring_transfer *transfer,
+                                         enum tandem_status status)
+{
+    if (status == TANDEM_DEVICE_LOST &&
+        copy_threads_are_lost(transfer->threads))
+        return last_error_set(status, "a transfer was interrupted by a fork");
+    if (status != TANDEM_NOT_READY)
+        return status;
+    return last_error_set(
+        status,
+        transfer->deadline_ns != TANDEM_TIMEOUT_INFINITE
+            ? "a transfer of %llu bytes has not completed in time"
+            : "a transfer of %llu bytes does not complete: close the device",
+        (unsigned long long)transfer->job->bytes);
+}
+
+enum tandem_status pinned_ring_transfer(struct tandem_stream *stream,
+                                        struct tandem_buffer *buffer,
+                                        uint64_t offset, unsigned char *host,
+                                        uint64_t bytes, bool upload,
+                                        uint64_t deadline_ns)
+{
+    struct bulk_transfer *bulk = &stream->device->bulk_transfer;
+    const struct copy_job job = {.host = host,
+                                 .ring = bulk->ring.memory,
+                                 .bytes = bytes,
+                                 .slot_bytes = SLOT_BYTES,
+                                 .slots = RING_BYTES / SLOT_BYTES,
+                                 .to_ring = upload,
+                                 .non_temporal_bytes = NON_TEMPORAL_BYTES};
+    struct ring_transfer transfer = {.stream = stream,
+                                     .buffer = buffer,
+                                     .offset = offset,
+                                     .threads = &bulk->threads,
+                                     .job = &job,
+                                     .deadline_ns = deadline_ns};
+    copy_threads_begin(&bulk->threads, &job);
+    enum tandem_status status = run_commands(&transfer);
+    if (status == TANDEM_OK)
+        return TANDEM_OK;
+    if (!drain_commands(&transfer)) {
+        /* The device's list of pinned memory still owns the ring. */
+        bulk->ring.memory = NULL;
+        bulk->ring.unavailable = true;
+    }
+    return report_failure(&transfer, status);
+}
+
+/* ---- the memory ---- */
+
+static void alloc_ring(struct tandem_device *device, struct pinned_ring *ring)
+{
+    struct thread_state host;
+    void *memory;
+    thread_state_guard_enter(&host);
+    enum tandem_status status = pinned_alloc(
+        device, RING_BYTES, device_timeout_ns(device), &memory);
+    ring->memory = memory;
+    ring->unavailable = status != TANDEM_OK;
+    thread_state_guard_leave(&host);
+}
+
+bool pinned_ring_is_available(struct tandem_device *device, uint64_t bytes,
+                              bool force)
+{
+    struct pinned_ring *ring = &device->bulk_transfer.ring;
+    if (ring->memory != NULL || ring->unavailable)
+        return ring->memory != NULL;
+    ring->bytes_before += bytes;
+    if (ring->bytes_before >= MIN_BYTES_FOR_RING || force)
+        alloc_ring(device, ring);
+    return ring->memory != NULL;
+}
+
+void *pinned_ring_detach(struct pinned_ring *ring)
+{
+    void *memory = ring->memory;
+    ring->memory = NULL;
+    return memory;
+}
