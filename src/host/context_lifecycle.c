@@ -26,17 +26,17 @@ static void locks_make(struct tandem_context *context)
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_mutex_init(&context->mutex, NULL);
-    pthread_cond_init(&context->freed, &clock);
+    pthread_cond_init(&context->stream_released, &clock);
     pthread_condattr_destroy(&clock);
 }
 
 static void locks_free(struct tandem_context *context)
 {
-    pthread_cond_destroy(&context->freed);
+    pthread_cond_destroy(&context->stream_released);
     pthread_mutex_destroy(&context->mutex);
 }
 
-static void cache_find(struct tandem_context *context)
+static void cache_directory_find(struct tandem_context *context)
 {
     char path[PATH_BYTES], why[TRUST_WHY_BYTES];
     int directory;
@@ -44,7 +44,7 @@ static void cache_find(struct tandem_context *context)
     if (!environment_cache(path, sizeof(path)))
         return;
     context->cache_path = strdup(path);
-    directory = path_writable(path, why, sizeof(why));
+    directory = directory_open_writable(path, why, sizeof(why));
     context->cache_usable = context->cache_path != NULL && directory >= 0;
     if (directory >= 0)
         close(directory);
@@ -57,12 +57,12 @@ static void cache_find(struct tandem_context *context)
 /* Frees the context, which may be only partly initialized. */
 static void context_free(struct tandem_context *context)
 {
-    for (uint32_t i = 0; i < context->problem_count; i++)
-        free(context->problems[i]);
-    free(context->problems);
+    for (uint32_t i = 0; i < context->load_error_count; i++)
+        free(context->load_errors[i]);
+    free(context->load_errors);
     free(context->backends);
     free(context->cache_path);
-    options_free(context);
+    context_options_free(context);
     free(context->call_cache);
     context->log.function = NULL; /* a hung device's plugin may still log */
     if (context->generation == fork_generation)
@@ -92,15 +92,15 @@ tandem_context_create(const struct tandem_context_options *options,
     context->forced = TANDEM_ANY_DEVICE;
     context->next_address = UINT64_C(1) << 63;
     locks_make(context);
-    status = options_keep(context, &own);
+    status = context_options_apply(context, &own);
     if (status == TANDEM_OK) {
-        path_environment_judge(&context->log);
-        cache_find(context);
+        environment_warn_ignored(&context->log);
+        cache_directory_find(context);
         processor_name(context->host_cpu, sizeof(context->host_cpu));
-        status = loader_run(context, own.plugin_path);
+        status = plugins_load(context, own.plugin_path);
     }
     if (status == TANDEM_OK)
-        status = forced_check(context);
+        status = forced_device_check(context);
     if (status != TANDEM_OK) {
         context_free(context);
         return status;
@@ -118,10 +118,10 @@ void tandem_context_destroy(struct tandem_context *context)
     if (context->generation == fork_generation) {
         context_lock(context);
         for (uint32_t i = 0; i < context->device_count; i++)
-            wait_idle(context->devices[i], WAIT_LIMIT);
+            wait_idle(context->devices[i], HANG_DEADLINE);
         tensors_free(context);
         for (uint32_t i = context->device_count; i-- > 0;)
-            device_finish(context->devices[i]);
+            device_destroy(context->devices[i]);
         context_unlock(context);
     }
     context_free(context);

@@ -137,7 +137,7 @@ enum tandem_status tandem_device_profile_path(struct tandem_context *context,
 
     if (status != TANDEM_OK)
         return status;
-    *out_path = found->profile;
+    *out_path = found->profile_path;
     context_unlock(context);
     return TANDEM_OK;
 }
@@ -154,7 +154,7 @@ tandem_device_ignored_profiles(struct tandem_context *context, uint32_t device,
     status = device_enter(context, device, out_why, &found);
     if (status != TANDEM_OK)
         return status;
-    *out_why = found->refused;
+    *out_why = found->ignored_profiles;
     context_unlock(context);
     return TANDEM_OK;
 }
@@ -172,7 +172,7 @@ enum tandem_status tandem_device_is_op_blocked(struct tandem_context *context,
     if (status != TANDEM_OK)
         return status;
     if (op < TANDEM_OP_ID_END)
-        *out_rejects = cost_rejects(&found->cost, op);
+        *out_rejects = cost_is_op_blocked(&found->cost, op);
     else
         status = last_error_set(TANDEM_INVALID_ARGUMENT,
                                 "op: there is no operator %u", op);
@@ -199,7 +199,7 @@ tandem_device_backend(struct tandem_context *context, uint32_t device,
         return status;
     status = device_open(found);
     if (status == TANDEM_OK) {
-        *out_backend = found->table;
+        *out_backend = found->vtable;
         *out_device = found->handle;
     }
     context_unlock(context);
@@ -220,15 +220,15 @@ enum tandem_status tandem_device_predict_cost(struct tandem_context *context,
     status = device_enter(context, device, out_ns, &found);
     if (status != TANDEM_OK)
         return status;
-    if (curve == NULL || !(x >= 0 && x <= COST_X_MAX)) {
+    if (curve == NULL || !(x >= 0 && x <= MAX_COST_X)) {
         status =
             curve == NULL
                 ? last_error_set(TANDEM_INVALID_ARGUMENT, "curve: NULL")
                 : last_error_set(TANDEM_INVALID_ARGUMENT,
-                                 "x: %g is not from 0 to %g", x, COST_X_MAX);
-    } else if ((index = cost_curve_find(curve)) < COST_CURVES) {
-        *out_ns = curve_at(&found->cost.curves[index], x);
-    } else if ((index = cost_scalar_find(curve)) < COST_SCALARS) {
+                                 "x: %g is not from 0 to %g", x, MAX_COST_X);
+    } else if ((index = cost_curve_find(curve)) < COST_CURVE_COUNT) {
+        *out_ns = cost_curve_predict(&found->cost.curves[index], x);
+    } else if ((index = cost_scalar_find(curve)) < COST_SCALAR_COUNT) {
         *out_ns = found->cost.scalars[index];
     } else {
         status = last_error_set(TANDEM_INVALID_ARGUMENT,
@@ -264,7 +264,7 @@ enum tandem_status tandem_context_force_device(struct tandem_context *context,
 static enum tandem_status device_await(struct device *device,
                                        uint64_t deadline_ns)
 {
-    enum tandem_status status = wait_free(device, deadline_ns);
+    enum tandem_status status = stream_owner_wait_if_held(device, deadline_ns);
 
     if (status == TANDEM_OK && device->state == DEVICE_OPEN)
         status = wait_enqueued(device, deadline_ns);
@@ -273,13 +273,13 @@ static enum tandem_status device_await(struct device *device,
 
 /* Returns the stored asynchronous error and clears it, so that it is reported
  * only once. */
-static enum tandem_status late_take(struct tandem_context *context)
+static enum tandem_status async_error_take(struct tandem_context *context)
 {
-    const enum tandem_status status = context->late_status;
+    const enum tandem_status status = context->async_error_status;
 
-    context->late_status = TANDEM_OK;
+    context->async_error_status = TANDEM_OK;
     if (status != TANDEM_OK)
-        last_error_set(status, "%s", context->late_message);
+        last_error_set(status, "%s", context->async_error_message);
     return status;
 }
 
@@ -308,7 +308,7 @@ enum tandem_status tandem_context_synchronize(struct tandem_context *context,
     }
     storages_free_pending(context);
     if (first == TANDEM_OK)
-        first = late_take(context);
+        first = async_error_take(context);
     context_unlock(context);
     return first;
 }

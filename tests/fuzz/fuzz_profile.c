@@ -44,17 +44,17 @@ static void time_expect(double ns)
 
 static void model_judge(const struct cost_model *model)
 {
-    static const double places[] = {0, 1, 1.5, 4096, 1e6, 3e9, COST_X_MAX};
+    static const double places[] = {0, 1, 1.5, 4096, 1e6, 3e9, MAX_COST_X};
     static const double sizes[] = {1, 3, 64, 1000, 1 << 24};
 
-    for (uint32_t i = 0; i < COST_SCALARS; i++)
+    for (uint32_t i = 0; i < COST_SCALAR_COUNT; i++)
         time_expect(model->scalars[i]);
-    for (uint32_t i = 0; i < COST_CURVES; i++) {
+    for (uint32_t i = 0; i < COST_CURVE_COUNT; i++) {
         for (size_t j = 0; j < sizeof(places) / sizeof(*places); j++)
-            time_expect(curve_at(&model->curves[i], places[j]));
+            time_expect(cost_curve_predict(&model->curves[i], places[j]));
     }
     for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
-        time_expect(cost_gemm(model, sizes[i], sizes[4 - i], sizes[2]));
+        time_expect(cost_predict_gemm(model, sizes[i], sizes[4 - i], sizes[2]));
 }
 
 static void judge(const char *text, size_t bytes, bool exact)
@@ -62,14 +62,14 @@ static void judge(const char *text, size_t bytes, bool exact)
     static struct cost_model model, before;
     char why[256];
     char *tuning;
-    enum profile_fit fit;
+    enum profile_match fit;
 
-    cost_defaults(&model, TANDEM_DEVICE_GPU, false);
+    cost_model_set_defaults(&model, TANDEM_DEVICE_GPU, false);
     before = model;
     memset(why, 'x', sizeof(why));
     fit = profile_parse(text, bytes, &key, exact, &model, &tuning, why,
                         sizeof(why));
-    if (fit == PROFILE_FITS) {
+    if (fit == PROFILE_MATCH) {
         model_judge(&model);
     } else {
         expect(memcmp(&before, &model, sizeof(model)) == 0,
@@ -78,7 +78,7 @@ static void judge(const char *text, size_t bytes, bool exact)
         expect(memchr(why, '\0', sizeof(why)) != NULL && why[0] != '\0',
                "no reason");
     }
-    gemm_finish(&model.gemm);
+    gemm_cost_grid_free(&model.gemm);
     free(tuning);
 }
 

@@ -62,10 +62,12 @@ static double operand_transfer_ns(const struct operand *operand,
         if (source == NULL)
             return 0;
         *out_wait |= 1u << source->id;
-        ns = curve_at(&source->cost.curves[COST_DOWNLOAD], operand->bytes);
+        ns = cost_curve_predict(&source->cost.curves[COST_DOWNLOAD],
+                                operand->bytes);
     }
     if (!accessible)
-        ns += curve_at(&device->cost.curves[COST_UPLOAD], operand->bytes);
+        ns += cost_curve_predict(&device->cost.curves[COST_UPLOAD],
+                                 operand->bytes);
     return ns;
 }
 
@@ -90,9 +92,11 @@ static double operand_forwarding_ns(const struct placement_request *request,
         return 0;
     if (!operand_is_host_accessible(operand, device) &&
         !operand->host_read_expected)
-        ns = curve_at(&device->cost.curves[COST_DOWNLOAD], operand->bytes);
+        ns = cost_curve_predict(&device->cost.curves[COST_DOWNLOAD],
+                                operand->bytes);
     if (!operand_is_host_accessible(operand, reader))
-        ns += curve_at(&reader->cost.curves[COST_UPLOAD], operand->bytes);
+        ns += cost_curve_predict(&reader->cost.curves[COST_UPLOAD],
+                                 operand->bytes);
     return ns;
 }
 
@@ -106,9 +110,9 @@ static double wait_predict(const struct tandem_context *context, uint32_t mask)
 
         mask &= mask - 1;
         if (device->busy) {
-            const double ns =
-                device->cost.scalars[COST_SYNC] +
-                clamp_negative(device->busy_until_ns - context->now_ns);
+            const double ns = device->cost.scalars[COST_SYNC] +
+                              clamp_negative(device->predicted_busy_until_ns -
+                                             context->predicted_now_ns);
 
             longest = ns > longest ? ns : longest;
         }
@@ -125,11 +129,12 @@ static void run_cost_predict(const struct placement_request *request,
     double batch = 1, ns;
 
     if (request->cost_class == TANDEM_COST_GEMM) {
-        ns = cost_gemm(cost, request->gemm_size[0], request->gemm_size[1],
-                       request->gemm_size[2]);
+        ns = cost_predict_gemm(cost, request->gemm_size[0],
+                               request->gemm_size[1], request->gemm_size[2]);
         batch = request->gemm_size[3];
     } else {
-        ns = curve_at(&cost->curves[request->cost_class], request->bytes);
+        ns = cost_curve_predict(&cost->curves[request->cost_class],
+                                request->bytes);
     }
     *out_launch_ns = launch < ns ? launch : ns;
     *out_run_ns = (ns - *out_launch_ns) * batch;
@@ -162,7 +167,7 @@ static double download_predict(const struct placement_request *request,
     double ns = 0;
     bool any = false;
 
-    if (device->shares_host)
+    if (device->is_zero_copy)
         return 0;
     for (uint32_t i = 0; i < request->operand_count; i++) {
         const struct operand *operand = &request->operands[i];
@@ -171,13 +176,14 @@ static double download_predict(const struct placement_request *request,
             continue;
         any = true;
         if (!operand_is_host_accessible(operand, device))
-            ns += curve_at(&cost->curves[COST_DOWNLOAD], operand->bytes);
+            ns += cost_curve_predict(&cost->curves[COST_DOWNLOAD],
+                                     operand->bytes);
     }
     return any ? ns + cost->scalars[COST_SYNC] : 0;
 }
 
-/* Fills all fields of `out` except launch_ns and execute_ns, which must be valid.
- * `use_credit` enables the migration credit. */
+/* Fills all fields of `out` except launch_ns and execute_ns, which must be
+ * valid.  `use_credit` enables the migration credit.  */
 static void transfers_predict(const struct placement_request *request,
                               const struct device *device, bool use_credit,
                               struct prediction *out)
@@ -231,10 +237,11 @@ static bool is_faster(double ns, uint32_t id, double best_ns,
 uint32_t chooser_eligible_candidates(const struct tandem_context *context,
                                      uint32_t cost_class, uint32_t candidates)
 {
-    const uint32_t measured = candidates & context->measured[cost_class];
+    const uint32_t measured = candidates & context->calibrated[cost_class];
 
     return measured == 0 ? candidates
-                         : measured | (candidates & context->bounded);
+                         : measured | (candidates &
+                                       context->default_costs_are_upper_bound);
 }
 
 struct device *chooser_pick(struct tandem_context *context,
@@ -302,7 +309,7 @@ static void migration_credit_add(struct placement_decision *decision,
             continue;
         credit = (double)storage->migration_credit_ns[device->id] +
                  ldexp(saving * ns / prediction->full_transfer_ns,
-                       -storage->backoff);
+                       -storage->credit_halvings);
         storage->migration_credit_ns[device->id] =
             (float)(credit < ns ? credit : ns);
     }
@@ -357,13 +364,13 @@ static void migrations_record(struct placement_decision *decision,
 
         if (operand->read && operand_away(operand, device) &&
             storage->migration_credit_ns[device->id] > 0) {
-            storage->moved |= bit;
+            storage->migrated_to |= bit;
             storage->migration_cost_ns =
                 (float)operand_transfer_ns(operand, device, &wait);
             storage->migration_saved_ns = 0;
         }
         storage->migration_credit_ns[device->id] = 0;
-        count += operand->read && (storage->moved & bit);
+        count += operand->read && (storage->migrated_to & bit);
     }
     if (count == 0)
         return;
@@ -371,7 +378,7 @@ static void migrations_record(struct placement_decision *decision,
     for (uint32_t i = 0; i < request->operand_count; i++) {
         const struct operand *operand = &request->operands[i];
 
-        if (operand->read && (operand->storage->moved & bit))
+        if (operand->read && (operand->storage->migrated_to & bit))
             operand->storage->migration_saved_ns += (float)gain;
     }
 }
@@ -381,15 +388,16 @@ static void virtual_clock_advance(const struct prediction *prediction,
 {
     struct tandem_context *context = device->context;
 
-    context->now_ns += prediction->wait_ns + prediction->input_transfer_ns +
-                       prediction->launch_ns;
+    context->predicted_now_ns += prediction->wait_ns +
+                                 prediction->input_transfer_ns +
+                                 prediction->launch_ns;
     if (!device->async) {
-        context->now_ns += prediction->execute_ns;
+        context->predicted_now_ns += prediction->execute_ns;
         return;
     }
-    if (device->busy_until_ns < context->now_ns)
-        device->busy_until_ns = context->now_ns;
-    device->busy_until_ns += prediction->execute_ns;
+    if (device->predicted_busy_until_ns < context->predicted_now_ns)
+        device->predicted_busy_until_ns = context->predicted_now_ns;
+    device->predicted_busy_until_ns += prediction->execute_ns;
     device->busy = true;
 }
 

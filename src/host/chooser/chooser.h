@@ -19,10 +19,10 @@
  *   download  time of a sync and of the downloads of outputs that the caller
  *             is expected to read on the host (storage_read_expected)
  *
- * The clock is virtual: each operator advances now_ns of the context by the
- * predicted time that the caller spends in the call, and each device has a
- * busy_until_ns on this clock.  No real clock is read, so the same calls always
- * lead to the same choices.
+ * The clock is virtual: each operator advances predicted_now_ns of the context
+ * by the predicted time that the caller spends in the call, and each device has
+ * a predicted_busy_until_ns on this clock.  No real clock is read, so the same
+ * calls always lead to the same choices.
  *
  * Migration credit: a greedy choice would never move weights to a GPU, because
  * one operator rarely pays for the move.  Whenever a device loses only because
@@ -63,7 +63,7 @@ struct operand {
 /* Cached run costs of a call on each device. */
 struct run_cost {
     uint32_t known; /* bit d is set if the times of device d are valid */
-    uint32_t last; /* the device chosen last, plus 1; 0 means none */
+    uint32_t last;  /* the device chosen last, plus 1; 0 means none */
     double launch_ns[TANDEM_MAX_DEVICES], execute_ns[TANDEM_MAX_DEVICES];
 };
 

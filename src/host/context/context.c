@@ -19,10 +19,10 @@ struct handle_pool context_pool =
 
 /* Shortest wait for the mutex, even for a timeout of 0.  Calls that neither
  * wait, compile nor start a device hold the mutex for less time. */
-#define LOCK_NS UINT64_C(5000000)
+#define MIN_LOCK_WAIT_NS UINT64_C(5000000)
 
 /* Its address identifies the thread. */
-static __thread char thread_mark;
+static __thread char this_thread;
 
 enum tandem_status context_check(const struct tandem_context *context)
 {
@@ -69,21 +69,21 @@ uint64_t clock_left(uint64_t deadline_ns)
 }
 
 /* Sets up the floating-point environment and notes the thread after locking. */
-static void thread_note(struct tandem_context *context)
+static void lock_acquired(struct tandem_context *context)
 {
     context->float_env = float_env_enter();
-    if (context->thread == &thread_mark)
+    if (context->first_thread == &this_thread)
         return;
-    if (context->thread != NULL)
-        context->threaded = true;
+    if (context->first_thread != NULL)
+        context->is_shared = true;
     else
-        context->thread = &thread_mark;
+        context->first_thread = &this_thread;
 }
 
 void context_lock(struct tandem_context *context)
 {
     pthread_mutex_lock(&context->mutex);
-    thread_note(context);
+    lock_acquired(context);
 }
 
 bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns)
@@ -92,12 +92,12 @@ bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns)
     uint64_t left;
 
     if (pthread_mutex_trylock(&context->mutex) == 0) {
-        thread_note(context);
+        lock_acquired(context);
         return true;
     }
     left = clock_left(deadline_ns);
-    if (left < LOCK_NS)
-        left = LOCK_NS;
+    if (left < MIN_LOCK_WAIT_NS)
+        left = MIN_LOCK_WAIT_NS;
     if (left > UINT64_C(1000000000000000000)) {
         context_lock(context);
         return true;
@@ -113,7 +113,7 @@ bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns)
             "a device");
         return false;
     }
-    thread_note(context);
+    lock_acquired(context);
     return true;
 }
 
@@ -125,20 +125,20 @@ void context_unlock(struct tandem_context *context)
     float_env_leave(host);
 }
 
-bool context_sleep(struct tandem_context *context, uint64_t deadline_ns)
+bool context_wait_released(struct tandem_context *context, uint64_t deadline_ns)
 {
     const struct float_env host = context->float_env;
     struct timespec until;
     int result;
 
-    context->unlocks++;
+    context->unlock_epoch++;
     if (deadline_ns == TANDEM_TIMEOUT_INFINITE) {
-        result = pthread_cond_wait(&context->freed, &context->mutex);
+        result = pthread_cond_wait(&context->stream_released, &context->mutex);
     } else {
         until.tv_sec = (time_t)(deadline_ns / 1000000000u);
         until.tv_nsec = (long)(deadline_ns % 1000000000u);
-        result =
-            pthread_cond_timedwait(&context->freed, &context->mutex, &until);
+        result = pthread_cond_timedwait(&context->stream_released,
+                                        &context->mutex, &until);
     }
     context->float_env = host;
     return result == 0;
@@ -146,8 +146,9 @@ bool context_sleep(struct tandem_context *context, uint64_t deadline_ns)
 
 /* ---- load errors and settings ---- */
 
-void context_problem(struct tandem_context *context,
-                     enum tandem_log_level level, const char *format, ...)
+void context_add_load_error(struct tandem_context *context,
+                            enum tandem_log_level level, const char *format,
+                            ...)
 {
     char line[1024];
     char **problems;
@@ -157,14 +158,14 @@ void context_problem(struct tandem_context *context,
     vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
     log_message(&context->log, level, "%s", line);
-    problems = realloc(context->problems,
-                       (context->problem_count + 1) * sizeof(*problems));
+    problems = realloc(context->load_errors,
+                       (context->load_error_count + 1) * sizeof(*problems));
     if (problems == NULL)
         return;
-    context->problems = problems;
-    problems[context->problem_count] = strdup(line);
-    if (problems[context->problem_count] != NULL)
-        context->problem_count++;
+    context->load_errors = problems;
+    problems[context->load_error_count] = strdup(line);
+    if (problems[context->load_error_count] != NULL)
+        context->load_error_count++;
 }
 
 const char *tandem_context_load_error(struct tandem_context *context,
@@ -175,7 +176,8 @@ const char *tandem_context_load_error(struct tandem_context *context,
     if (context_check(context) != TANDEM_OK)
         return NULL;
     context_lock(context);
-    problem = index < context->problem_count ? context->problems[index] : NULL;
+    problem =
+        index < context->load_error_count ? context->load_errors[index] : NULL;
     context_unlock(context);
     return problem;
 }

@@ -18,9 +18,9 @@
 struct backend;
 struct device;
 struct call_cache;
-struct placement_decision;
 struct storage;
 
+/* A key and its value for the plugins' open function. */
 struct open_pair {
     char *key, *value;
 };
@@ -39,34 +39,32 @@ struct tandem_context {
     char *cache_path;   /* the user's cache directory, or NULL */
     bool cache_usable;  /* cache_path exists and is writable */
     char *num_threads;  /* decimal text for the plugins, or NULL */
-    char host_cpu[128]; /* processor model name */
+    char host_cpu[128]; /* CPU model name */
     struct open_pair *open_pairs;
     uint32_t open_count;
-
-    uint64_t hang_ns; /* hang timeout, see WAIT_LIMIT in device_wait.h */
+    uint64_t hang_timeout_ns; /* or TANDEM_TIMEOUT_INFINITE */
 
     pthread_mutex_t mutex;
-    struct float_env float_env; /* saved for the thread that holds mutex */
-    pthread_cond_t freed;       /* signaled if a stream is released or lost */
-    uint64_t unlocks;   /* number of times that a call unlocked to wait */
-    const void *thread; /* identifies the first thread that locked mutex */
-    bool threaded;      /* true once a second thread locked mutex */
+    struct float_env float_env;     /* saved for the thread that holds mutex */
+    pthread_cond_t stream_released; /* also signaled if a device is lost */
+    uint64_t unlock_epoch;          /* number of waits that released mutex */
+    const void
+        *first_thread; /* identifies the first thread that locked mutex */
+    bool is_shared;    /* a second thread locked mutex */
 
-    char **problems; /* messages about plugins that could not be used */
-    uint32_t problem_count;
+    char **load_errors; /* messages about plugins that could not be used */
+    uint32_t load_error_count;
     struct device *devices[TANDEM_MAX_DEVICES];
     uint32_t device_count;
     uint32_t backends_enumerated;
     uint32_t indices_enumerated; /* devices done of the next backend */
-    /* In each of the following masks, bit d stands for device d. */
-    uint32_t usable;    /* devices that may be chosen */
-    uint32_t sharing;   /* devices that always compute in host memory */
-    uint32_t importing; /* devices that can import suitable host memory */
-    /* Devices with measured costs, by cost class. */
-    uint32_t measured[TANDEM_COST_CLASS_COUNT];
-    uint32_t bounded; /* devices whose default costs are upper bounds */
-    /* Devices that compute an operator wrong by their profile, by operator. */
-    uint32_t rejecting[TANDEM_OP_ID_END];
+    /* Masks of devices; bit d stands for device d. */
+    uint32_t usable;            /* may be chosen */
+    uint32_t zero_copy_devices; /* always compute in host memory */
+    uint32_t import_devices;    /* can import suitable host memory */
+    uint32_t calibrated[TANDEM_COST_CLASS_COUNT]; /* by cost class */
+    uint32_t default_costs_are_upper_bound;
+    uint32_t op_blocked[TANDEM_OP_ID_END]; /* fail an operator, by operator */
     char *forced_name; /* name that was not looked up yet, or NULL */
     bool forced_by_environment;
     uint32_t forced; /* device number or TANDEM_ANY_DEVICE */
@@ -74,30 +72,29 @@ struct tandem_context {
     tandem_observer_fn observer;
     void *observer_user;
 
-    /* Predicted time of the chooser in ns since creation. */
-    double now_ns;
+    double predicted_now_ns; /* virtual clock of the chooser, from creation */
     /* The first asynchronous error that tandem_context_synchronize has not
      * reported yet. */
-    enum tandem_status late_status;
-    char late_message[512];
+    enum tandem_status async_error_status;
+    char async_error_message[512];
 
     struct tandem_tensor *tensors; /* linked list */
     uint64_t tensor_serial;        /* serial of the newest tensor */
     struct call_cache *call_cache; /* NULL before the first use */
-    struct storage *leaving;       /* released storages that work still uses */
+    struct storage *pending_free;  /* released storages that work still uses */
     uint64_t next_address; /* for library-owned storages, see storage.h */
 };
 
 extern struct handle_pool context_pool;
 
 /* Returns true if the context is live and was created in this process. */
-static inline bool context_good(const struct tandem_context *context)
+static inline bool context_is_valid(const struct tandem_context *context)
 {
     return handle_live(&context_pool, context) &&
            context->generation == fork_generation;
 }
 
-/* Returns TANDEM_OK if context_good, else an error with its message set. */
+/* Returns TANDEM_OK if context_is_valid, else an error with its message set. */
 enum tandem_status context_check(const struct tandem_context *context);
 
 /* Locks the mutex.  A thread that holds the mutex has the default
@@ -107,15 +104,16 @@ void context_lock(struct tandem_context *context);
  * mutex is still taken at deadline_ns (clock_ns time) and after 5 ms. */
 bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns);
 void context_unlock(struct tandem_context *context);
-/* Unlocks, waits for context->freed and locks again.  Returns false at
- * deadline_ns.  Locked. */
-bool context_sleep(struct tandem_context *context, uint64_t deadline_ns);
+/* Unlocks, waits for context->stream_released and locks again.  Returns false
+ * at deadline_ns.  Locked.  */
+bool context_wait_released(struct tandem_context *context,
+                           uint64_t deadline_ns);
 
 /* Adds a message for tandem_context_load_error and logs the message at level.
  * Locked, or called before the context is shared. */
-void context_problem(struct tandem_context *context,
-                     enum tandem_log_level level, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+void context_add_load_error(struct tandem_context *context,
+                            enum tandem_log_level level, const char *format,
+                            ...) __attribute__((format(printf, 3, 4)));
 
 /* Returns the time of the monotonic clock in ns. */
 uint64_t clock_ns(void);

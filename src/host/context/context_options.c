@@ -12,17 +12,17 @@
 #include <string.h>
 
 /* The hang timeout: its default and its largest value. */
-#define HANG_SECONDS 60u
-#define HANG_SECONDS_MAX 1000000000u
+#define DEFAULT_HANG_SECONDS 60u
+#define MAX_HANG_SECONDS 1000000000u
 
 /* Copies text, or NULL if text is NULL.  Returns false if memory runs out. */
-static bool text_keep(char **out, const char *text)
+static bool text_duplicate(char **out, const char *text)
 {
     *out = text != NULL ? strdup(text) : NULL;
     return text == NULL || *out != NULL;
 }
 
-static bool open_pairs_keep(struct tandem_context *context,
+static bool open_pairs_copy(struct tandem_context *context,
                             const struct tandem_context_options *options)
 {
     context->open_pairs =
@@ -31,8 +31,10 @@ static bool open_pairs_keep(struct tandem_context *context,
         return options->open_count == 0;
     context->open_count = options->open_count;
     for (uint32_t i = 0; i < options->open_count; i++) {
-        if (!text_keep(&context->open_pairs[i].key, options->open_keys[i]) ||
-            !text_keep(&context->open_pairs[i].value, options->open_values[i]))
+        if (!text_duplicate(&context->open_pairs[i].key,
+                            options->open_keys[i]) ||
+            !text_duplicate(&context->open_pairs[i].value,
+                            options->open_values[i]))
             return false;
     }
     return true;
@@ -78,31 +80,31 @@ enum tandem_status options_read(const struct tandem_context_options *options,
     return options_check(out);
 }
 
-static void hang_limit_read(struct tandem_context *context,
-                            const struct tandem_context_options *options)
+static void hang_timeout_read(struct tandem_context *context,
+                              const struct tandem_context_options *options)
 {
     const char *text = environment_get("TANDEM_HANG_TIMEOUT_SECONDS");
-    uint64_t seconds = HANG_SECONDS;
+    uint64_t seconds = DEFAULT_HANG_SECONDS;
 
     if (text != NULL &&
-        (!decimal_read(text, &seconds) || seconds > HANG_SECONDS_MAX)) {
-        seconds = HANG_SECONDS;
+        (!decimal_read(text, &seconds) || seconds > MAX_HANG_SECONDS)) {
+        seconds = DEFAULT_HANG_SECONDS;
         log_message(
             &context->log, TANDEM_LOG_WARNING,
             "TANDEM_HANG_TIMEOUT_SECONDS ignored: it is not a number from 0 to "
             "%u",
-            HANG_SECONDS_MAX);
+            MAX_HANG_SECONDS);
     }
-    context->hang_ns =
+    context->hang_timeout_ns =
         seconds != 0 ? seconds * UINT64_C(1000000000) : TANDEM_TIMEOUT_INFINITE;
     if (options->hang_timeout_ms == UINT32_MAX)
-        context->hang_ns = TANDEM_TIMEOUT_INFINITE;
+        context->hang_timeout_ns = TANDEM_TIMEOUT_INFINITE;
     else if (options->hang_timeout_ms != 0)
-        context->hang_ns = options->hang_timeout_ms * UINT64_C(1000000);
+        context->hang_timeout_ns = options->hang_timeout_ms * UINT64_C(1000000);
 }
 
 /* Returns TANDEM_NUM_THREADS, or NULL if it is not set or not a number. */
-static const char *threads_wanted(const struct tandem_context *context)
+static const char *num_threads_read(const struct tandem_context *context)
 {
     const char *text = environment_get("TANDEM_NUM_THREADS");
     uint64_t threads;
@@ -116,8 +118,9 @@ static const char *threads_wanted(const struct tandem_context *context)
     return NULL;
 }
 
-enum tandem_status options_keep(struct tandem_context *context,
-                                const struct tandem_context_options *options)
+enum tandem_status
+context_options_apply(struct tandem_context *context,
+                      const struct tandem_context_options *options)
 {
     const char *deterministic = environment_get("TANDEM_DETERMINISTIC");
     const char *device = options->device;
@@ -143,16 +146,16 @@ enum tandem_status options_keep(struct tandem_context *context,
                     profiles);
         profiles = NULL;
     }
-    hang_limit_read(context, options);
-    if (!text_keep(&context->forced_name, device) ||
-        !text_keep(&context->profile_path, profiles) ||
-        !text_keep(&context->num_threads, threads_wanted(context)) ||
-        !open_pairs_keep(context, options))
+    hang_timeout_read(context, options);
+    if (!text_duplicate(&context->forced_name, device) ||
+        !text_duplicate(&context->profile_path, profiles) ||
+        !text_duplicate(&context->num_threads, num_threads_read(context)) ||
+        !open_pairs_copy(context, options))
         return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for a context");
     return TANDEM_OK;
 }
 
-void options_free(struct tandem_context *context)
+void context_options_free(struct tandem_context *context)
 {
     for (uint32_t i = 0; i < context->open_count; i++) {
         free(context->open_pairs[i].key);

@@ -16,10 +16,11 @@ enum tandem_status options_read(const struct tandem_context_options *options,
 
 /* Copies the settings into the context.  Logs and ignores invalid environment
  * variables, because the caller may not control them. */
-enum tandem_status options_keep(struct tandem_context *context,
-                                const struct tandem_context_options *options);
+enum tandem_status
+context_options_apply(struct tandem_context *context,
+                      const struct tandem_context_options *options);
 
-/* Frees the copies, also if options_keep failed halfway. */
-void options_free(struct tandem_context *context);
+/* Frees the copies, also if context_options_apply failed halfway. */
+void context_options_free(struct tandem_context *context);
 
 #endif

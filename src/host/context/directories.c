@@ -16,7 +16,7 @@
 
 extern char **environ;
 
-void path_environment_judge(const struct log *log)
+void environment_warn_ignored(const struct log *log)
 {
     const char *cache = environment_get("XDG_CACHE_HOME");
     char name[64];
@@ -42,7 +42,7 @@ void path_environment_judge(const struct log *log)
     }
 }
 
-int path_writable(const char *path, char *out_why, size_t why_bytes)
+int directory_open_writable(const char *path, char *out_why, size_t why_bytes)
 {
     const int directory =
         secure_directory_open(path, TRUST_WRITE, out_why, why_bytes);
@@ -57,12 +57,13 @@ int path_writable(const char *path, char *out_why, size_t why_bytes)
 
 /* ---- names ---- */
 
-int path_compare(const void *left, const void *right)
+int names_compare_bytes(const void *left, const void *right)
 {
     return strcmp(*(char *const *)left, *(char *const *)right);
 }
 
-static bool name_add(struct path_names *names, size_t *room, const char *name)
+static bool name_add(struct directory_names *names, size_t *room,
+                     const char *name)
 {
     if (names->count == *room) {
         const size_t more = *room > 0 ? 2 * *room : 16;
@@ -80,9 +81,9 @@ static bool name_add(struct path_names *names, size_t *room, const char *name)
     return true;
 }
 
-bool path_list(int directory, bool (*wanted)(const char *name, void *user),
-               void *user, int (*compare)(const void *, const void *),
-               struct path_names *out)
+bool directory_list(int directory, bool (*wanted)(const char *name, void *user),
+                    void *user, int (*compare)(const void *, const void *),
+                    struct directory_names *out)
 {
     /* Open the directory again: closedir closes the descriptor, and reading
      * moves its file offset. */
@@ -92,7 +93,7 @@ bool path_list(int directory, bool (*wanted)(const char *name, void *user),
     size_t room = 0;
     bool good = stream != NULL;
 
-    *out = (struct path_names){0};
+    *out = (struct directory_names){0};
     while (good && (entry = readdir(stream)) != NULL) {
         if (wanted(entry->d_name, user))
             good = name_add(out, &room, entry->d_name);
@@ -106,10 +107,10 @@ bool path_list(int directory, bool (*wanted)(const char *name, void *user),
     return good;
 }
 
-void path_names_free(struct path_names *names)
+void directory_names_free(struct directory_names *names)
 {
     for (size_t i = 0; i < names->count; i++)
         free(names->names[i]);
     free(names->names);
-    *names = (struct path_names){0};
+    *names = (struct directory_names){0};
 }

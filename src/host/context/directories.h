@@ -14,13 +14,13 @@
 
 /* Logs environment variables that are ignored: all of ours if the program has
  * more privileges than its user (setuid), and a relative XDG_CACHE_HOME. */
-void path_environment_judge(const struct log *log);
+void environment_warn_ignored(const struct log *log);
 
 /* Opens a directory for writing and creates it if it is missing.  Returns a
  * descriptor that the caller closes, or -1 with the reason in out_why. */
-int path_writable(const char *path, char *out_why, size_t why_bytes);
+int directory_open_writable(const char *path, char *out_why, size_t why_bytes);
 
-struct path_names {
+struct directory_names {
     char **names;
     size_t count;
 };
@@ -29,11 +29,11 @@ struct path_names {
  * compare.  Does not close the descriptor.  Returns false if the directory
  * cannot be read or memory runs out; out then holds the entries found so far.
  * The caller always frees out. */
-bool path_list(int directory, bool (*wanted)(const char *name, void *user),
-               void *user, int (*compare)(const void *, const void *),
-               struct path_names *out);
-/* Compares names in byte order, for path_list. */
-int path_compare(const void *left, const void *right);
-void path_names_free(struct path_names *names);
+bool directory_list(int directory, bool (*wanted)(const char *name, void *user),
+                    void *user, int (*compare)(const void *, const void *),
+                    struct directory_names *out);
+/* Compares names in byte order, for directory_list. */
+int names_compare_bytes(const void *left, const void *right);
+void directory_names_free(struct directory_names *names);
 
 #endif

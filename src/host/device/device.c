@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OPEN_KEYS_OWN 4u
+#define OWN_OPEN_KEYS 4u
 /* The number of opens that may run out of memory before a device counts as
  * failed.  Some drivers also report permanent failures as lack of memory. */
-#define OPEN_ATTEMPTS 8u
+#define MAX_OOM_OPEN_FAILURES 8u
 
 /* Creates the device with its description from the plugin.  If the plugin
  * cannot describe it, returns TANDEM_OK and sets *out_device to NULL. */
@@ -33,17 +33,17 @@ static enum tandem_status device_new(struct tandem_context *context,
                               backend->name, index);
     device->context = context;
     device->backend = backend;
-    device->table = &backend->table;
+    device->vtable = &backend->vtable;
     device->index = index;
     device->id = context->device_count;
     snprintf(device->label, sizeof(device->label), "%s:%u", backend->name,
              index);
     device->info.struct_size = sizeof(device->info);
     device->info.duplicate_of = -1;
-    if (device->table->device_describe(index, &device->info) != TANDEM_OK) {
+    if (device->vtable->device_describe(index, &device->info) != TANDEM_OK) {
         log_message(&context->log, TANDEM_LOG_WARNING,
                     "%s: left out, it could not be described: %s",
-                    device->label, answer_error(device->table));
+                    device->label, plugin_reply_error(device->vtable));
         free(device);
         return TANDEM_OK;
     }
@@ -73,7 +73,7 @@ static const struct device *device_original(const struct device *device)
 
 /* Makes a duplicate usable whose original could not be opened, because another
  * driver may be able to open the same hardware. */
-static void duplicates_serve(struct tandem_context *context)
+static void duplicate_promote(struct tandem_context *context)
 {
     for (uint32_t i = 0; i < context->device_count; i++) {
         struct device *device = context->devices[i];
@@ -108,35 +108,35 @@ static enum tandem_status device_add(struct tandem_context *context,
     if (device == NULL)
         return status;
     caps = device->info.caps;
-    device->shares_host = caps & TANDEM_CAP_ZERO_COPY_IMPORT;
-    device->bit = device->shares_host ? HOST_BIT : 1u << device->id;
-    device->compiles = caps & TANDEM_CAP_JIT_COMPILATION;
+    device->is_zero_copy = caps & TANDEM_CAP_ZERO_COPY_IMPORT;
+    device->bit = device->is_zero_copy ? HOST_BIT : 1u << device->id;
+    device->jit_compiles = caps & TANDEM_CAP_JIT_COMPILATION;
     device->async = caps & (TANDEM_CAP_ASYNC | TANDEM_CAP_FAULT_INJECTION) ||
-                    !device->shares_host;
+                    !device->is_zero_copy;
     device->duplicate = device_original(device) != NULL;
-    cost_defaults(
+    cost_model_set_defaults(
         &device->cost, device->info.kind,
-        device->shares_host &&
+        device->is_zero_copy &&
             !(caps & (TANDEM_CAP_ASYNC | TANDEM_CAP_JIT_COMPILATION)));
     profile_load(device);
     for (uint32_t op = 0; op < TANDEM_OP_ID_END; op++) {
-        if (cost_rejects(&device->cost, op))
-            context->rejecting[op] |= 1u << device->id;
+        if (cost_is_op_blocked(&device->cost, op))
+            context->op_blocked[op] |= 1u << device->id;
     }
     for (uint32_t i = 0; i < TANDEM_COST_CLASS_COUNT; i++) {
-        if (device->cost.measured_classes >> i & 1)
-            context->measured[i] |= 1u << device->id;
+        if (device->cost.calibrated_classes >> i & 1)
+            context->calibrated[i] |= 1u << device->id;
     }
     /* The default costs of the CPU are upper bounds, see cost_model.c. */
     if (strcmp(backend->name, "cpu") == 0)
-        context->bounded |= 1u << device->id;
+        context->default_costs_are_upper_bound |= 1u << device->id;
     context->devices[context->device_count++] = device;
     if (!device->duplicate)
         context->usable |= 1u << device->id;
-    if (device->shares_host)
-        context->sharing |= 1u << device->id;
+    if (device->is_zero_copy)
+        context->zero_copy_devices |= 1u << device->id;
     else if (caps & TANDEM_CAP_UNIFIED_MEMORY)
-        context->importing |= 1u << device->id;
+        context->import_devices |= 1u << device->id;
     log_message(&context->log, TANDEM_LOG_INFO, "device %u: %s, %s%s%s",
                 device->id, device->label, device->info.name,
                 device->calibrated ? "" : ", not calibrated",
@@ -146,7 +146,7 @@ static enum tandem_status device_add(struct tandem_context *context,
 
 /* Warns, once all devices are known, about uncalibrated devices.  They are not
  * chosen if a calibrated device supports the operator. */
-static void unmeasured_tell(const struct tandem_context *context)
+static void uncalibrated_warn(const struct tandem_context *context)
 {
     bool measured = false;
 
@@ -156,7 +156,7 @@ static void unmeasured_tell(const struct tandem_context *context)
         const struct device *device = context->devices[i];
 
         if (!device->calibrated && !device->duplicate &&
-            !(context->bounded >> device->id & 1))
+            !(context->default_costs_are_upper_bound >> device->id & 1))
             log_message(&context->log, TANDEM_LOG_WARNING,
                         "%s: not calibrated: it is not chosen where a "
                         "calibrated device serves the operator; run cl-probe "
@@ -174,14 +174,15 @@ enum tandem_status devices_enumerate(struct tandem_context *context,
         const struct backend *backend =
             &context->backends[context->backends_enumerated];
         uint32_t count = 0;
-        const enum tandem_status status = backend->table.device_count(&count);
+        const enum tandem_status status = backend->vtable.device_count(&count);
 
         if (status != TANDEM_OK) {
-            context_problem(context,
-                            status == TANDEM_NO_DEVICE ? TANDEM_LOG_INFO
-                                                       : TANDEM_LOG_WARNING,
-                            "%s: no devices: %s", backend->name,
-                            answer_error(&backend->table));
+            context_add_load_error(context,
+                                   status == TANDEM_NO_DEVICE
+                                       ? TANDEM_LOG_INFO
+                                       : TANDEM_LOG_WARNING,
+                                   "%s: no devices: %s", backend->name,
+                                   plugin_reply_error(&backend->vtable));
             count = 0;
         }
         if (count > TANDEM_MAX_DEVICES) {
@@ -200,7 +201,7 @@ enum tandem_status devices_enumerate(struct tandem_context *context,
         context->backends_enumerated++;
     }
     if (more && context->backends_enumerated == context->backend_count)
-        unmeasured_tell(context);
+        uncalibrated_warn(context);
     return TANDEM_OK;
 }
 
@@ -225,13 +226,13 @@ enum tandem_status device_get(struct tandem_context *context, uint32_t id,
 
 /* ---- opening ---- */
 
-static uint32_t own_options(const struct device *device, const char **keys,
-                            const char **values)
+static uint32_t own_open_options(const struct device *device, const char **keys,
+                                 const char **values)
 {
     const struct tandem_context *context = device->context;
     const struct {
         const char *key, *value;
-    } own[OPEN_KEYS_OWN] = {
+    } own[OWN_OPEN_KEYS] = {
         {"cache_dir", context->cache_usable ? context->cache_path : NULL},
         {"num_threads", context->num_threads},
         {"deterministic", context->deterministic ? "1" : NULL},
@@ -239,7 +240,7 @@ static uint32_t own_options(const struct device *device, const char **keys,
     };
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < OPEN_KEYS_OWN; i++) {
+    for (uint32_t i = 0; i < OWN_OPEN_KEYS; i++) {
         if (own[i].value == NULL)
             continue;
         keys[count] = own[i].key;
@@ -251,7 +252,7 @@ static uint32_t own_options(const struct device *device, const char **keys,
 static enum tandem_status handle_open(struct device *device)
 {
     struct tandem_context *context = device->context;
-    const uint32_t room = OPEN_KEYS_OWN + context->open_count;
+    const uint32_t room = OWN_OPEN_KEYS + context->open_count;
     const char **keys = calloc(2 * (size_t)room, sizeof(*keys));
     struct tandem_open_options options = {
         .struct_size = sizeof(options),
@@ -265,13 +266,13 @@ static enum tandem_status handle_open(struct device *device)
                               device->label);
     options.keys = keys;
     options.values = keys + room;
-    options.count = own_options(device, keys, keys + room);
+    options.count = own_open_options(device, keys, keys + room);
     for (uint32_t i = 0; i < context->open_count; i++) {
         keys[options.count] = context->open_pairs[i].key;
         keys[room + options.count++] = context->open_pairs[i].value;
     }
-    status = answer_status(
-        device->table->open(device->index, &options, &device->handle));
+    status = plugin_reply_sanitize_status(
+        device->vtable->open(device->index, &options, &device->handle));
     free(keys);
     if (status == TANDEM_OK && device->handle == NULL)
         status = TANDEM_FAILED;
@@ -279,7 +280,7 @@ static enum tandem_status handle_open(struct device *device)
         return TANDEM_OK;
     device->handle = NULL; /* the plugin may have set it despite its failure */
     return last_error_set(status, "%s: could not be opened: %s", device->label,
-                          answer_error(device->table));
+                          plugin_reply_error(device->vtable));
 }
 
 enum tandem_status device_open(struct device *device)
@@ -289,151 +290,153 @@ enum tandem_status device_open(struct device *device)
 
     if (device->state == DEVICE_OPEN)
         return TANDEM_OK;
-    if (device->state == DEVICE_GONE)
+    if (device->state == DEVICE_LOST)
         return last_error_set(TANDEM_DEVICE_LOST, "%s is lost", device->label);
     if (device->state == DEVICE_FAILED)
         return last_error_set(TANDEM_NO_DEVICE,
                               "%s could not be opened earlier", device->label);
     status = handle_open(device);
     if (status == TANDEM_OK) {
-        status = answer_status(
-            device->table->stream_create(device->handle, 0, &device->stream));
+        status = plugin_reply_sanitize_status(
+            device->vtable->stream_create(device->handle, 0, &device->stream));
         if (status == TANDEM_OK && device->stream == NULL)
             status = TANDEM_FAILED;
         if (status != TANDEM_OK)
             last_error_set(status, "%s: no stream could be made: %s",
-                           device->label, answer_error(device->table));
+                           device->label, plugin_reply_error(device->vtable));
     }
     if (status != TANDEM_OK) {
         if (device->handle != NULL)
-            device->table->close(device->handle);
+            device->vtable->close(device->handle);
         device->handle = NULL;
         device->stream = NULL;
-        if (status == TANDEM_OUT_OF_MEMORY && ++device->starved < OPEN_ATTEMPTS)
+        if (status == TANDEM_OUT_OF_MEMORY &&
+            ++device->oom_open_failures < MAX_OOM_OPEN_FAILURES)
             return status;
         device->state = DEVICE_FAILED;
         context->usable &= ~(1u << device->id);
         log_message(&context->log, TANDEM_LOG_WARNING, "left out: %s",
                     message_get());
-        duplicates_serve(context);
+        duplicate_promote(context);
         return status;
     }
     device->state = DEVICE_OPEN;
     return TANDEM_OK;
 }
 
-void device_finish(struct device *device)
+void device_destroy(struct device *device)
 {
     if (device == NULL)
         return;
     /* Destroying the stream or closing a hung device would block, so both are
      * leaked. */
     if (device->stream != NULL && !device->hung)
-        device->table->stream_destroy(device->stream);
+        device->vtable->stream_destroy(device->stream);
     if (device->handle != NULL && !device->hung)
-        device->table->close(device->handle);
-    gemm_finish(&device->cost.gemm);
-    free(device->profile);
-    free(device->refused);
+        device->vtable->close(device->handle);
+    gemm_cost_grid_free(&device->cost.gemm);
+    free(device->profile_path);
+    free(device->ignored_profiles);
     free(device->tuning);
     free(device);
 }
 
 /* ---- failures ---- */
 
-/* Sets the state to DEVICE_GONE and wakes threads that wait for a stream. */
-static void device_leave_out(struct device *device, const char *why)
+/* Sets the state to DEVICE_LOST and wakes threads that wait for a stream. */
+static void device_exclude(struct device *device, const char *why)
 {
     struct tandem_context *context = device->context;
 
-    device->state = DEVICE_GONE;
+    device->state = DEVICE_LOST;
     context->usable &= ~(1u << device->id);
-    device->adrift |= device->busy;
+    device->lost_with_pending_work |= device->busy;
     device->busy = false;
-    pthread_cond_broadcast(&context->freed);
+    pthread_cond_broadcast(&context->stream_released);
     log_message(&context->log, TANDEM_LOG_ERROR,
                 "%s is lost and left out from now on: %s", device->label, why);
 }
 
-void device_lose(struct device *device)
+void device_mark_lost(struct device *device)
 {
-    if (device->state != DEVICE_GONE)
-        device_leave_out(device, answer_error(device->table));
+    if (device->state != DEVICE_LOST)
+        device_exclude(device, plugin_reply_error(device->vtable));
 }
 
 /* Marks the device as hung.  The caller has set the message. */
-static enum tandem_status device_hung(struct device *device)
+static enum tandem_status device_hang_fail(struct device *device)
 {
     device->hung = true;
-    if (device->state != DEVICE_GONE)
-        device_leave_out(device, message_get());
+    if (device->state != DEVICE_LOST)
+        device_exclude(device, message_get());
     return TANDEM_DEVICE_LOST;
 }
 
-enum tandem_status device_hang(struct device *device)
+enum tandem_status device_mark_hung(struct device *device)
 {
-    const double seconds = (double)device->context->hang_ns * 1e-9;
+    const double seconds = (double)device->context->hang_timeout_ns * 1e-9;
 
-    if (device->state == DEVICE_GONE)
+    if (device->state == DEVICE_LOST)
         return last_error_set(TANDEM_DEVICE_LOST, "%s is lost", device->label);
     last_error_set(
         TANDEM_DEVICE_LOST,
         "%s: its work did not end within %g s (TANDEM_HANG_TIMEOUT_SECONDS): "
         "it counts as lost",
         device->label, seconds);
-    return device_hung(device);
+    return device_hang_fail(device);
 }
 
-enum tandem_status device_failed(struct device *device,
-                                 enum tandem_status status, const char *what)
+enum tandem_status device_call_failed(struct device *device,
+                                      enum tandem_status status,
+                                      const char *what)
 {
-    status = answer_status(status);
+    status = plugin_reply_sanitize_status(status);
     /* The call has no timeout, so TANDEM_NOT_READY means that the plugin gave
      * up waiting for hung work. */
     if (status == TANDEM_NOT_READY) {
         last_error_set(TANDEM_DEVICE_LOST,
                        "%s: %s had to wait for work that does not end (%s): it "
                        "counts as lost",
-                       device->label, what, answer_error(device->table));
-        return device_hung(device);
+                       device->label, what, plugin_reply_error(device->vtable));
+        return device_hang_fail(device);
     }
     last_error_set(status, "%s: %s failed: %s: %s", device->label, what,
-                   status_name(status), answer_error(device->table));
+                   status_name(status), plugin_reply_error(device->vtable));
     if (status == TANDEM_DEVICE_LOST)
-        device_lose(device);
+        device_mark_lost(device);
     return status;
 }
 
 void device_mark_launches_unconfirmed(struct device *device)
 {
-    if (device->doubted == 0)
-        device->doubted_from = device->clean;
-    device->doubted = device->sequence;
+    if (device->unconfirmed_until == 0)
+        device->unconfirmed_after = device->confirmed;
+    device->unconfirmed_until = device->last_launch;
 }
 
 void device_store_async_error(struct device *device, enum tandem_status status)
 {
     struct tandem_context *context = device->context;
     const char *why =
-        device->hung ? message_get() : answer_error(device->table);
+        device->hung ? message_get() : plugin_reply_error(device->vtable);
 
     device_mark_launches_unconfirmed(device);
     log_message(&context->log, TANDEM_LOG_WARNING,
                 "%s: earlier work failed: %s", device->label, why);
-    if (context->late_status != TANDEM_OK)
+    if (context->async_error_status != TANDEM_OK)
         return;
-    context->late_status = status;
-    snprintf(context->late_message, sizeof(context->late_message),
+    context->async_error_status = status;
+    snprintf(context->async_error_message, sizeof(context->async_error_message),
              "%s: earlier work failed: %s: %s", device->label,
              status_name(status), why);
 }
 
-void device_waited(struct device *device)
+void device_mark_idle(struct device *device)
 {
     struct tandem_context *context = device->context;
 
     device->busy = false;
-    device->clean = device->sequence;
-    if (context->now_ns < device->busy_until_ns)
-        context->now_ns = device->busy_until_ns;
+    device->confirmed = device->last_launch;
+    if (context->predicted_now_ns < device->predicted_busy_until_ns)
+        context->predicted_now_ns = device->predicted_busy_until_ns;
 }

@@ -19,42 +19,41 @@ enum device_state {
     DEVICE_NEW = 0,
     DEVICE_OPEN,
     DEVICE_FAILED, /* the device could not be opened */
-    DEVICE_GONE    /* the device was lost */
+    DEVICE_LOST    /* the device was lost */
 };
 
 struct device {
     struct tandem_context *context;
-    const struct tandem_backend *table;
+    const struct tandem_backend *vtable;
     const struct backend *backend;
     uint32_t id;    /* number in the context */
     uint32_t index; /* number in the backend */
     uint32_t bit;   /* location of its data: 1 << id, or HOST_BIT */
     enum device_state state;
-    uint32_t starved; /* number of opens that ran out of memory */
-    bool shares_host; /* true if it always computes in host memory */
-    bool compiles;    /* true if the plugin compiles kernels at run time */
-    /* True if work may still run, or may fail, after its launch returned. */
-    bool async;
-    bool duplicate; /* true if another device is the same, usable hardware */
+    uint32_t oom_open_failures; /* opens that ran out of memory */
+    bool is_zero_copy;          /* it always computes in host memory */
+    bool jit_compiles;          /* the plugin compiles kernels at run time */
+    bool async;     /* work may still run, or fail, after its launch returned */
+    bool duplicate; /* another device is the same, usable hardware */
     bool calibrated;
     struct tandem_device *handle;
     struct tandem_stream *stream;
 
-    bool held;   /* true if a thread owns the stream; see device_wait.h */
-    bool hung;   /* true if the device was lost and its work may never end */
-    bool adrift; /* true if the device was lost with pending work */
-    bool busy;   /* true if work was enqueued since the last wait */
-    double busy_until_ns; /* predicted end of its work, see context->now_ns */
+    bool stream_owned; /* a thread owns the stream; see device_wait.h */
+    bool hung;         /* lost, and its work may never complete */
+    bool lost_with_pending_work;
+    bool busy;                      /* work was enqueued since the last wait */
+    double predicted_busy_until_ns; /* on the clock predicted_now_ns */
 
-    /* Launches are numbered from 1, and sequence is the latest.  Launches up to
-     * clean are complete.  Launches in (doubted_from, doubted] may have failed,
-     * and the plugin may refuse to read the buffers that they wrote. */
-    uint64_t sequence, clean, doubted_from, doubted;
+    /* Launches are numbered from 1.  Those up to `confirmed` are complete.
+     * Those in (unconfirmed_after, unconfirmed_until] may have failed, and the
+     * plugin may refuse to read the buffers that they wrote. */
+    uint64_t last_launch, confirmed, unconfirmed_after, unconfirmed_until;
 
     struct cost_model cost;
-    char *profile; /* path of the file that cost was read from, or NULL */
-    char *refused; /* why other profiles were not used, or NULL */
-    char *tuning;  /* the plugin's section of the profile, JSON text, or NULL */
+    char *profile_path;     /* file that cost was read from, or NULL */
+    char *ignored_profiles; /* why other profiles were not used, or NULL */
+    char *tuning;           /* tuning section of the profile (JSON), or NULL */
     struct tandem_device_info info;
     char label[BACKEND_NAME_BYTES + 12]; /* for example, "opencl:0" */
 };
@@ -72,24 +71,25 @@ enum tandem_status device_get(struct tandem_context *context, uint32_t id,
 enum tandem_status device_open(struct device *device);
 /* Closes and frees the device, which may be NULL.  Leaks the plugin's objects
  * if the device hangs, because closing them would block. */
-void device_finish(struct device *device);
+void device_destroy(struct device *device);
 
 /* Handles the failure of a plugin call that has no timeout; what names the call
  * for the message.  TANDEM_DEVICE_LOST marks the device as lost, and
  * TANDEM_NOT_READY as hung.  Sets the message.  Returns status, or
  * TANDEM_DEVICE_LOST for a device that hangs. */
-enum tandem_status device_failed(struct device *device,
-                                 enum tandem_status status, const char *what);
+enum tandem_status device_call_failed(struct device *device,
+                                      enum tandem_status status,
+                                      const char *what);
 /* Marks the device as lost and excludes it from the choice. */
-void device_lose(struct device *device);
+void device_mark_lost(struct device *device);
 /* Marks the device as lost because its work does not end.  It is then never
  * waited for.  Returns TANDEM_DEVICE_LOST with the message set. */
-enum tandem_status device_hang(struct device *device);
+enum tandem_status device_mark_hung(struct device *device);
 /* Records that any launch since the last successful wait may have failed. */
 void device_mark_launches_unconfirmed(struct device *device);
 /* Records an asynchronous error for tandem_context_synchronize. */
 void device_store_async_error(struct device *device, enum tandem_status status);
 /* Records that all of the device's work was completed successfully. */
-void device_waited(struct device *device);
+void device_mark_idle(struct device *device);
 
 #endif

@@ -57,8 +57,9 @@ static void devices_list(const struct tandem_context *context,
     }
 }
 
-void device_absence(const struct tandem_context *context,
-                    const struct device_name *name, char *out, size_t bytes)
+void device_not_found_message(const struct tandem_context *context,
+                              const struct device_name *name, char *out,
+                              size_t bytes)
 {
     const struct backend *backend = device_backend_find(context, name);
     const int length = (int)name->length;
@@ -72,8 +73,8 @@ void device_absence(const struct tandem_context *context,
         return;
     snprintf(own, sizeof(own), "%.*s: ", length, name->backend);
     snprintf(file, sizeof(file), "/tandem-%.*s.so: ", length, name->backend);
-    for (uint32_t i = 0; i < context->problem_count; i++) {
-        const char *problem = context->problems[i];
+    for (uint32_t i = 0; i < context->load_error_count; i++) {
+        const char *problem = context->load_errors[i];
 
         if (strncmp(problem, own, strlen(own)) == 0 ||
             strstr(problem, file) != NULL) {
@@ -109,7 +110,7 @@ enum tandem_status device_find(struct tandem_context *context, const char *name,
         }
     }
     if (named)
-        device_absence(context, &parts, why, sizeof(why));
+        device_not_found_message(context, &parts, why, sizeof(why));
     else
         snprintf(why, sizeof(why), "that is no device's name");
     return last_error_set(TANDEM_NO_DEVICE, "there is no device \"%.64s\": %s",

@@ -22,8 +22,9 @@ const struct backend *device_backend_find(const struct tandem_context *context,
                                           const struct device_name *name);
 
 /* Writes the reason why a device does not exist to out.  Starts no driver. */
-void device_absence(const struct tandem_context *context,
-                    const struct device_name *name, char *out, size_t bytes);
+void device_not_found_message(const struct tandem_context *context,
+                              const struct device_name *name, char *out,
+                              size_t bytes);
 
 /* Finds a device by name.  Enumerates the backends up to the one in name, which
  * starts their drivers.  Returns TANDEM_NO_DEVICE with the message set if the

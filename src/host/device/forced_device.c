@@ -21,8 +21,8 @@ static const char *source(const struct tandem_context *context)
 }
 
 /* Writes the names of the loaded plugins to out, for example "cpu, opencl". */
-static void loaded_list(const struct tandem_context *context, char *out,
-                        size_t bytes)
+static void plugin_names_list(const struct tandem_context *context, char *out,
+                              size_t bytes)
 {
     size_t used = 0;
 
@@ -32,7 +32,7 @@ static void loaded_list(const struct tandem_context *context, char *out,
                                  i == 0 ? "" : ", ", context->backends[i].name);
 }
 
-enum tandem_status forced_check(const struct tandem_context *context)
+enum tandem_status forced_device_check(const struct tandem_context *context)
 {
     const char *name = context->forced_name;
     char loaded[256], why[512];
@@ -40,7 +40,7 @@ enum tandem_status forced_check(const struct tandem_context *context)
 
     if (name == NULL)
         return TANDEM_OK;
-    loaded_list(context, loaded, sizeof(loaded));
+    plugin_names_list(context, loaded, sizeof(loaded));
     if (!device_name_parse(name, &parts))
         return last_error_set(
             TANDEM_NO_DEVICE,
@@ -50,13 +50,13 @@ enum tandem_status forced_check(const struct tandem_context *context)
             source(context), name, loaded);
     if (device_backend_find(context, &parts) != NULL)
         return TANDEM_OK;
-    device_absence(context, &parts, why, sizeof(why));
+    device_not_found_message(context, &parts, why, sizeof(why));
     return last_error_set(TANDEM_NO_DEVICE,
                           "%s: there is no device \"%.64s\": %s; loaded: %s",
                           source(context), name, why, loaded);
 }
 
-enum tandem_status forced_find(struct tandem_context *context)
+enum tandem_status forced_device_find(struct tandem_context *context)
 {
     struct device *device;
     char why[768];

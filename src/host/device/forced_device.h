@@ -10,10 +10,10 @@
 
 /* Checks, while a context is created, that the name is well-formed and that its
  * plugin is loaded.  Starts no driver.  Returns TANDEM_NO_DEVICE otherwise. */
-enum tandem_status forced_check(const struct tandem_context *context);
+enum tandem_status forced_device_check(const struct tandem_context *context);
 
 /* Finds the device at first use and stores its number in context->forced.
  * Returns TANDEM_NO_DEVICE or TANDEM_OUT_OF_MEMORY on failure. */
-enum tandem_status forced_find(struct tandem_context *context);
+enum tandem_status forced_device_find(struct tandem_context *context);
 
 #endif

@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Checks the function tables of plugins and fills optional entries that are
- * missing with fallbacks, so that no caller tests for NULL.  Stateless.
- */
+/* Checks and completes vtables of plugins; see backend_vtable.h. */
 #include <config.h>
 
-#include "host/loader/loader.h"
+#include "host/loader/backend_vtable.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static enum tandem_status tune_none(struct tandem_device *device,
-                                    uint64_t budget_ns,
-                                    tandem_tuning_result_fn sink, void *user)
+static enum tandem_status tune_unsupported(struct tandem_device *device,
+                                           uint64_t budget_ns,
+                                           tandem_tuning_result_fn sink,
+                                           void *user)
 {
     (void)device, (void)budget_ns, (void)sink, (void)user;
     return TANDEM_UNSUPPORTED;
 }
 
-static enum tandem_status host_alloc_plain(struct tandem_device *device,
-                                           uint64_t bytes, void **out_memory)
+static enum tandem_status host_alloc_fallback(struct tandem_device *device,
+                                              uint64_t bytes, void **out_memory)
 {
     const uint64_t rounded = (bytes + 4095) / 4096 * 4096;
 
@@ -34,26 +32,26 @@ static enum tandem_status host_alloc_plain(struct tandem_device *device,
     return TANDEM_OK;
 }
 
-static void host_free_plain(struct tandem_device *device, void *memory)
+static void host_free_fallback(struct tandem_device *device, void *memory)
 {
     (void)device;
     free(memory);
 }
 
-static enum tandem_status import_none(struct tandem_device *device,
-                                      void *memory, uint64_t bytes,
-                                      struct tandem_buffer **out_buffer)
+static enum tandem_status import_unsupported(struct tandem_device *device,
+                                             void *memory, uint64_t bytes,
+                                             struct tandem_buffer **out_buffer)
 {
     (void)device, (void)memory, (void)bytes;
     *out_buffer = NULL;
     return TANDEM_UNSUPPORTED;
 }
 
-static enum tandem_status map_none(struct tandem_stream *stream,
-                                   struct tandem_buffer *buffer,
-                                   uint64_t offset, uint64_t bytes,
-                                   uint32_t flags, uint64_t timeout_ns,
-                                   void **out_memory)
+static enum tandem_status map_unsupported(struct tandem_stream *stream,
+                                          struct tandem_buffer *buffer,
+                                          uint64_t offset, uint64_t bytes,
+                                          uint32_t flags, uint64_t timeout_ns,
+                                          void **out_memory)
 {
     (void)stream, (void)buffer, (void)offset, (void)bytes, (void)flags;
     (void)timeout_ns;
@@ -61,15 +59,16 @@ static enum tandem_status map_none(struct tandem_stream *stream,
     return TANDEM_UNSUPPORTED;
 }
 
-static enum tandem_status unmap_none(struct tandem_stream *stream,
-                                     struct tandem_buffer *buffer, void *memory)
+static enum tandem_status unmap_unsupported(struct tandem_stream *stream,
+                                            struct tandem_buffer *buffer,
+                                            void *memory)
 {
     (void)stream, (void)buffer, (void)memory;
     return TANDEM_UNSUPPORTED;
 }
 
-static enum tandem_status trim_none(struct tandem_device *device,
-                                    uint64_t keep_bytes)
+static enum tandem_status trim_nothing(struct tandem_device *device,
+                                       uint64_t keep_bytes)
 {
     (void)device, (void)keep_bytes;
     return TANDEM_OK;
@@ -86,45 +85,47 @@ static enum tandem_status always_ready(
     return TANDEM_OK;
 }
 
-static enum tandem_status elapsed_none(struct tandem_event *start,
-                                       struct tandem_event *end,
-                                       uint64_t *out_ns)
+static enum tandem_status elapsed_unsupported(struct tandem_event *start,
+                                              struct tandem_event *end,
+                                              uint64_t *out_ns)
 {
     (void)start, (void)end;
     *out_ns = 0;
     return TANDEM_UNSUPPORTED;
 }
 
-static enum tandem_status capture_begin_none(struct tandem_stream *stream)
+static enum tandem_status
+capture_begin_unsupported(struct tandem_stream *stream)
 {
     (void)stream;
     return TANDEM_UNSUPPORTED;
 }
 
-static enum tandem_status capture_end_none(struct tandem_stream *stream,
-                                           struct tandem_graph **out_graph)
+static enum tandem_status
+capture_end_unsupported(struct tandem_stream *stream,
+                        struct tandem_graph **out_graph)
 {
     (void)stream;
     *out_graph = NULL;
     return TANDEM_UNSUPPORTED;
 }
 
-static enum tandem_status replay_none(struct tandem_stream *stream,
-                                      struct tandem_graph *graph)
+static enum tandem_status graph_launch_unsupported(struct tandem_stream *stream,
+                                                   struct tandem_graph *graph)
 {
     (void)stream, (void)graph;
     return TANDEM_UNSUPPORTED;
 }
 
-static void graph_destroy_none(struct tandem_graph *graph)
+static void graph_destroy_nothing(struct tandem_graph *graph)
 {
     (void)graph;
 }
 
-static const char *required_missing(const struct tandem_backend *table)
+static const char *required_entry_missing(const struct tandem_backend *vtable)
 {
 #define REQUIRED(entry)                                                        \
-    if (table->entry == NULL)                                                  \
+    if (vtable->entry == NULL)                                                 \
     return "its table lacks the required entry " #entry
     REQUIRED(last_error);
     REQUIRED(device_count);
@@ -152,39 +153,39 @@ static const char *required_missing(const struct tandem_backend *table)
     REQUIRED(event_wait);
     REQUIRED(synchronize);
 #undef REQUIRED
-    if ((table->host_alloc == NULL) != (table->host_free == NULL))
+    if ((vtable->host_alloc == NULL) != (vtable->host_free == NULL))
         return "its table has only one of host_alloc and host_free";
-    if ((table->map == NULL) != (table->unmap == NULL))
+    if ((vtable->map == NULL) != (vtable->unmap == NULL))
         return "its table has only one of map and unmap";
     return NULL;
 }
 
-static void fallbacks_fill(struct tandem_backend *table)
+static void fallbacks_fill(struct tandem_backend *vtable)
 {
 #define FALLBACK(entry, function)                                              \
-    if (table->entry == NULL)                                                  \
-    table->entry = function
-    FALLBACK(tune, tune_none);
-    FALLBACK(host_alloc, host_alloc_plain);
-    FALLBACK(host_free, host_free_plain);
-    FALLBACK(import_host, import_none);
-    FALLBACK(map, map_none);
-    FALLBACK(unmap, unmap_none);
-    FALLBACK(trim, trim_none);
+    if (vtable->entry == NULL)                                                 \
+    vtable->entry = function
+    FALLBACK(tune, tune_unsupported);
+    FALLBACK(host_alloc, host_alloc_fallback);
+    FALLBACK(host_free, host_free_fallback);
+    FALLBACK(import_host, import_unsupported);
+    FALLBACK(map, map_unsupported);
+    FALLBACK(unmap, unmap_unsupported);
+    FALLBACK(trim, trim_nothing);
     FALLBACK(prepare, always_ready);
     FALLBACK(query_ready, always_ready);
-    FALLBACK(event_elapsed_ns, elapsed_none);
-    if (table->capture_begin == NULL || table->capture_end == NULL ||
-        table->graph_launch == NULL || table->graph_destroy == NULL) {
-        table->capture_begin = capture_begin_none;
-        table->capture_end = capture_end_none;
-        table->graph_launch = replay_none;
-        table->graph_destroy = graph_destroy_none;
+    FALLBACK(event_elapsed_ns, elapsed_unsupported);
+    if (vtable->capture_begin == NULL || vtable->capture_end == NULL ||
+        vtable->graph_launch == NULL || vtable->graph_destroy == NULL) {
+        vtable->capture_begin = capture_begin_unsupported;
+        vtable->capture_end = capture_end_unsupported;
+        vtable->graph_launch = graph_launch_unsupported;
+        vtable->graph_destroy = graph_destroy_nothing;
     }
 #undef FALLBACK
 }
 
-static bool name_valid(const char *name)
+static bool name_is_valid(const char *name)
 {
     const size_t length =
         strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
@@ -192,7 +193,7 @@ static bool name_valid(const char *name)
     return length > 0 && length < BACKEND_NAME_BYTES && name[length] == '\0';
 }
 
-const char *backend_vtable_normalize(const struct tandem_backend *table,
+const char *backend_vtable_normalize(const struct tandem_backend *vtable,
                                      struct tandem_backend *out, char *why,
                                      size_t why_bytes)
 {
@@ -200,23 +201,23 @@ const char *backend_vtable_normalize(const struct tandem_backend *table,
     const char *missing;
 
     memset(out, 0, sizeof(*out));
-    if (table == NULL) {
+    if (vtable == NULL) {
         snprintf(why, why_bytes, "it does not serve version %u of the ABI",
                  TANDEM_ABI_MAJOR);
         return why;
     }
-    bytes = table->struct_size;
+    bytes = vtable->struct_size;
     if (bytes < offsetof(struct tandem_backend, last_error)) {
         snprintf(why, why_bytes, "its table is cut short at %zu bytes", bytes);
         return why;
     }
-    if (table->abi_major != TANDEM_ABI_MAJOR) {
+    if (vtable->abi_major != TANDEM_ABI_MAJOR) {
         snprintf(why, why_bytes,
                  "its table is of version %u of the ABI, not %u",
-                 table->abi_major, TANDEM_ABI_MAJOR);
+                 vtable->abi_major, TANDEM_ABI_MAJOR);
         return why;
     }
-    memcpy(out, table, bytes < sizeof(*out) ? bytes : sizeof(*out));
+    memcpy(out, vtable, bytes < sizeof(*out) ? bytes : sizeof(*out));
     /* An odd size may end in the middle of a pointer; clear this pointer. */
     if (bytes < sizeof(*out)) {
         const size_t whole = bytes / sizeof(void *) * sizeof(void *);
@@ -224,11 +225,11 @@ const char *backend_vtable_normalize(const struct tandem_backend *table,
         memset((char *)out + whole, 0, sizeof(*out) - whole);
     }
     out->struct_size = sizeof(*out);
-    if (out->name == NULL || !name_valid(out->name))
+    if (out->name == NULL || !name_is_valid(out->name))
         return "it has no valid name";
     if (out->version == NULL || out->version[0] == '\0')
         return "it has no version";
-    missing = required_missing(out);
+    missing = required_entry_missing(out);
     if (missing != NULL)
         return missing;
     fallbacks_fill(out);

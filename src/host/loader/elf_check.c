@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *segments_judge(int file, const ElfW(Ehdr) * header,
+static const char *segments_check(int file, const ElfW(Ehdr) * header,
                                   uint64_t bytes)
 {
     for (unsigned i = 0; i < header->e_phnum; i++) {
@@ -33,7 +33,7 @@ static const char *segments_judge(int file, const ElfW(Ehdr) * header,
     return NULL;
 }
 
-const char *elf_problem(int file)
+const char *elf_integrity_error(int file)
 {
     ElfW(Ehdr) header;
     struct stat status;
@@ -45,5 +45,5 @@ const char *elf_problem(int file)
         return "it is not a shared object";
     if (header.e_phentsize != sizeof(ElfW(Phdr)))
         return "it is a shared object of another architecture";
-    return segments_judge(file, &header, (uint64_t)status.st_size);
+    return segments_check(file, &header, (uint64_t)status.st_size);
 }

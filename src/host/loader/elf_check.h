@@ -10,6 +10,6 @@
 /* Returns NULL if the open file is a shared object for this architecture and
  * contains all its segments.  Otherwise returns what is wrong with the file, as
  * a static string. */
-const char *elf_problem(int file);
+const char *elf_integrity_error(int file);
 
 #endif

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PLUGINS_MAX 16u
+#define MAX_PLUGINS 16u
 
 /* Returns which packages contain the missing library that a message of dlerror
  * names, or "" if the library is not known. */
@@ -53,16 +53,16 @@ struct processors {
 /* OpenBLAS starts one thread less than the processors that the loading thread
  * may run on.  If the system refuses one of these threads, OpenBLAS prints to
  * stderr and raises SIGINT. */
-enum thread_room {
-    THREADS_START,     /* threads can start, or OpenBLAS needs none */
-    THREADS_PREVENTED, /* this thread is limited to one processor for now */
-    THREADS_REFUSED    /* a library that starts threads must not be loaded */
+enum thread_start_state {
+    THREADS_START,   /* threads can start, or OpenBLAS needs none */
+    THREADS_LIMITED, /* this thread is limited to one processor for now */
+    THREADS_REFUSED  /* a library that starts threads must not be loaded */
 };
 
 /* Checks whether OpenBLAS can start its threads and, if not, limits the calling
  * thread to one processor.  *out_found is the affinity mask before the call,
- * which the caller restores if the result is THREADS_PREVENTED. */
-static enum thread_room thread_room(struct processors *out_found)
+ * which the caller restores if the result is THREADS_LIMITED. */
+static enum thread_start_state thread_start_state(struct processors *out_found)
 {
     const size_t bytes = sizeof(out_found->sets);
     struct processors one;
@@ -77,14 +77,14 @@ static enum thread_room thread_room(struct processors *out_found)
     if (count < 2 || threads_can_start((uint32_t)count - 1))
         return THREADS_START;
     CPU_SET_S(here, bytes, one.sets);
-    return sched_setaffinity(0, bytes, one.sets) == 0 ? THREADS_PREVENTED
+    return sched_setaffinity(0, bytes, one.sets) == 0 ? THREADS_LIMITED
                                                       : THREADS_REFUSED;
 }
 
 /* Opens a plugin under a thread state guard: its libraries may start threads.
  * Returns NULL on failure.  Sets *out_room; if *out_room is THREADS_REFUSED,
  * dlopen was not called and dlerror returns NULL. */
-static void *library_load(const char *path, enum thread_room *out_room)
+static void *library_load(const char *path, enum thread_start_state *out_room)
 {
     struct processors found;
     struct thread_state host;
@@ -92,10 +92,10 @@ static void *library_load(const char *path, enum thread_room *out_room)
 
     dlerror();
     thread_state_guard_enter(&host);
-    *out_room = thread_room(&found);
+    *out_room = thread_start_state(&found);
     if (*out_room != THREADS_REFUSED)
         library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (*out_room == THREADS_PREVENTED)
+    if (*out_room == THREADS_LIMITED)
         sched_setaffinity(0, sizeof(found.sets), found.sets);
     thread_state_guard_leave(&host);
     return library;
@@ -103,7 +103,7 @@ static void *library_load(const char *path, enum thread_room *out_room)
 
 /* Returns true if TANDEM_BACKENDS, a list of names separated by commas, is not
  * set or contains name. */
-static bool backend_wanted(const char *name, size_t length)
+static bool backend_is_enabled(const char *name, size_t length)
 {
     const char *list = environment_get("TANDEM_BACKENDS");
 
@@ -120,8 +120,8 @@ static bool backend_wanted(const char *name, size_t length)
     }
 }
 
-static bool backend_known(const struct tandem_context *context,
-                          const char *name)
+static bool backend_is_loaded(const struct tandem_context *context,
+                              const char *name)
 {
     for (uint32_t i = 0; i < context->backend_count; i++) {
         if (strcmp(context->backends[i].name, name) == 0)
@@ -143,35 +143,36 @@ static const char *backend_add(struct tandem_context *context, const char *path,
     if (query == NULL)
         return "it is no Tandem plugin: it does not export "
                "" TANDEM_BACKEND_QUERY_SYMBOL;
-    problem = backend_vtable_normalize(query(TANDEM_ABI_MAJOR), &backend.table,
+    problem = backend_vtable_normalize(query(TANDEM_ABI_MAJOR), &backend.vtable,
                                        why, why_bytes);
     if (problem != NULL)
         return problem;
-    if (backend_known(context, backend.table.name)) {
+    if (backend_is_loaded(context, backend.vtable.name)) {
         log_message(&context->log, TANDEM_LOG_INFO,
                     "%s: a plugin named %s is already loaded, skipped", path,
-                    backend.table.name);
+                    backend.vtable.name);
         return NULL;
     }
-    if (context->backend_count == PLUGINS_MAX)
+    if (context->backend_count == MAX_PLUGINS)
         return "too many plugins are loaded already";
-    snprintf(backend.name, sizeof(backend.name), "%s", backend.table.name);
+    snprintf(backend.name, sizeof(backend.name), "%s", backend.vtable.name);
     context->backends[context->backend_count++] = backend;
     log_message(&context->log, TANDEM_LOG_INFO, "loaded %s: %s %s", path,
-                backend.name, backend.table.version);
+                backend.name, backend.vtable.version);
     return NULL;
 }
 
 /* Reports a plugin that dlopen could not load.  If libraries are missing,
  * dlerror names the first one. */
-static void plugin_refuse(struct tandem_context *context, const char *path)
+static void plugin_report_dlopen_error(struct tandem_context *context,
+                                       const char *path)
 {
     const char *error = dlerror();
 
     if (error == NULL)
         error = "the system refuses new threads because of " THREADS_LIMITS;
-    context_problem(context, TANDEM_LOG_WARNING, "%s: not loaded: %s%s", path,
-                    error, library_hint(error));
+    context_add_load_error(context, TANDEM_LOG_WARNING, "%s: not loaded: %s%s",
+                           path, error, library_hint(error));
 }
 
 /* Opens the plugin at path; returns NULL on failure.  Only a plugin that is not
@@ -182,12 +183,12 @@ static void plugin_refuse(struct tandem_context *context, const char *path)
 static void *library_open(struct tandem_context *context, const char *path)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-    enum thread_room room;
+    enum thread_start_state room;
 
     if (library != NULL)
         return library;
     library = library_load(path, &room);
-    if (room == THREADS_PREVENTED)
+    if (room == THREADS_LIMITED)
         log_message(&context->log, TANDEM_LOG_WARNING,
                     "%s: its libraries were loaded for one thread, because the "
                     "system refuses new threads: " THREADS_LIMITS " is reached",
@@ -204,35 +205,36 @@ static void plugin_load(struct tandem_context *context, int directory,
     void *library;
 
     if (file >= 0) {
-        problem = elf_problem(file);
+        problem = elf_integrity_error(file);
         close(file);
     }
     if (problem != NULL) {
-        context_problem(context, TANDEM_LOG_WARNING, "%s: not loaded: %s", path,
-                        problem[0] != '\0' ? problem : "it is gone");
+        context_add_load_error(context, TANDEM_LOG_WARNING,
+                               "%s: not loaded: %s", path,
+                               problem[0] != '\0' ? problem : "it is gone");
         return;
     }
     library = library_open(context, path);
     if (library == NULL) {
-        plugin_refuse(context, path);
+        plugin_report_dlopen_error(context, path);
         return;
     }
     problem = backend_add(context, path, library, why, sizeof(why));
     if (problem != NULL) {
-        context_problem(context, TANDEM_LOG_WARNING, "%s: not used: %s", path,
-                        problem);
+        context_add_load_error(context, TANDEM_LOG_WARNING, "%s: not used: %s",
+                               path, problem);
         dlclose(library);
     }
 }
 
-static bool plugin_name(const char *name, void *user)
+static bool is_plugin_name(const char *name, void *user)
 {
     const size_t length = strlen(name);
 
     (void)user;
     return strncmp(name, "tandem-", 7) == 0 && length > 10 &&
            strcmp(name + length - 3, ".so") == 0 &&
-           backend_wanted(name + 7, length - 10);
+           backend_is_enabled(name + 7, length - 10);
 }
 
 /* Compares names in byte order, but puts the CPU plugin first. */
@@ -248,7 +250,7 @@ static int names_compare(const void *left, const void *right)
 static void directory_load(struct tandem_context *context, const char *path)
 {
     char file[PATH_BYTES], why[TRUST_WHY_BYTES];
-    struct path_names found;
+    struct directory_names found;
     const int directory =
         secure_directory_open(path, TRUST_READ, why, sizeof(why));
 
@@ -258,13 +260,13 @@ static void directory_load(struct tandem_context *context, const char *path)
         return;
     }
     if (directory < 0) {
-        context_problem(context, TANDEM_LOG_WARNING, "no plugins from %s: %s",
-                        path, why);
+        context_add_load_error(context, TANDEM_LOG_WARNING,
+                               "no plugins from %s: %s", path, why);
         return;
     }
-    if (!path_list(directory, plugin_name, NULL, names_compare, &found))
-        context_problem(context, TANDEM_LOG_WARNING,
-                        "%s: not all of it could be read", path);
+    if (!directory_list(directory, is_plugin_name, NULL, names_compare, &found))
+        context_add_load_error(context, TANDEM_LOG_WARNING,
+                               "%s: not all of it could be read", path);
     for (size_t i = 0; i < found.count; i++) {
         const int length =
             snprintf(file, sizeof(file), "%s/%s", path, found.names[i]);
@@ -272,7 +274,7 @@ static void directory_load(struct tandem_context *context, const char *path)
         if (length > 0 && (size_t)length < sizeof(file))
             plugin_load(context, directory, found.names[i], file);
     }
-    path_names_free(&found);
+    directory_names_free(&found);
     close(directory);
 }
 
@@ -304,7 +306,7 @@ static void list_load(struct tandem_context *context, const char *list)
 }
 
 /* Moves the CPU plugin to the front, because its devices must come first. */
-static void cpu_first(struct tandem_context *context)
+static void cpu_plugin_move_first(struct tandem_context *context)
 {
     for (uint32_t i = 1; i < context->backend_count; i++) {
         if (strcmp(context->backends[i].name, "cpu") == 0) {
@@ -317,22 +319,22 @@ static void cpu_first(struct tandem_context *context)
     }
 }
 
-enum tandem_status loader_run(struct tandem_context *context,
-                              const char *option_path)
+enum tandem_status plugins_load(struct tandem_context *context,
+                                const char *option_path)
 {
-    context->backends = calloc(PLUGINS_MAX, sizeof(*context->backends));
+    context->backends = calloc(MAX_PLUGINS, sizeof(*context->backends));
     if (context->backends == NULL)
         return last_error_set(TANDEM_OUT_OF_MEMORY,
                               "no memory for the table of plugins");
     list_load(context, option_path);
     list_load(context, environment_get("TANDEM_PLUGIN_PATH"));
     list_load(context, PLUGINDIR);
-    cpu_first(context);
+    cpu_plugin_move_first(context);
     if (context->backend_count == 0)
         return last_error_set(
             TANDEM_NO_DEVICE, "no backend plugin could be loaded: %s",
-            context->problem_count > 0
-                ? context->problems[0]
+            context->load_error_count > 0
+                ? context->load_errors[0]
                 : "none was found in TANDEM_PLUGIN_PATH or in "
                   "" PLUGINDIR);
     return TANDEM_OK;

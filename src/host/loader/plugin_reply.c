@@ -8,14 +8,14 @@
 
 #include <stddef.h>
 
-const char *answer_error(const struct tandem_backend *table)
+const char *plugin_reply_error(const struct tandem_backend *vtable)
 {
-    const char *text = table->last_error();
+    const char *text = vtable->last_error();
 
     return text != NULL && text[0] != '\0' ? text : "no reason was given";
 }
 
-enum tandem_status answer_status(enum tandem_status status)
+enum tandem_status plugin_reply_sanitize_status(enum tandem_status status)
 {
     return (unsigned)status <= TANDEM_FAILED ? status : TANDEM_FAILED;
 }
@@ -52,7 +52,7 @@ static size_t character_bytes(const unsigned char *text)
     return 0;
 }
 
-static void text_mend(char *text, size_t bytes)
+static void text_sanitize(char *text, size_t bytes)
 {
     unsigned char *at = (unsigned char *)text;
 
@@ -69,13 +69,13 @@ static void text_mend(char *text, size_t bytes)
 void plugin_reply_sanitize_info(struct tandem_device_info *info, uint32_t index)
 {
     info->struct_size = sizeof(*info);
-    text_mend(info->name, sizeof(info->name));
-    text_mend(info->vendor, sizeof(info->vendor));
-    text_mend(info->platform, sizeof(info->platform));
-    text_mend(info->driver_version, sizeof(info->driver_version));
-    text_mend(info->pci_address, sizeof(info->pci_address));
-    text_mend(info->extensions, sizeof(info->extensions));
-    text_mend(info->quirks, sizeof(info->quirks));
+    text_sanitize(info->name, sizeof(info->name));
+    text_sanitize(info->vendor, sizeof(info->vendor));
+    text_sanitize(info->platform, sizeof(info->platform));
+    text_sanitize(info->driver_version, sizeof(info->driver_version));
+    text_sanitize(info->pci_address, sizeof(info->pci_address));
+    text_sanitize(info->extensions, sizeof(info->extensions));
+    text_sanitize(info->quirks, sizeof(info->quirks));
     if (info->kind < TANDEM_DEVICE_CPU ||
         info->kind > TANDEM_DEVICE_ACCELERATOR)
         info->kind = TANDEM_DEVICE_ACCELERATOR;

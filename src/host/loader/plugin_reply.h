@@ -9,10 +9,10 @@
 #include "host/exported_api.h"
 
 /* Returns the plugin's last error, or a default text if it has no error. */
-const char *answer_error(const struct tandem_backend *table);
+const char *plugin_reply_error(const struct tandem_backend *vtable);
 
 /* Returns status, or TANDEM_FAILED if this host does not know status. */
-enum tandem_status answer_status(enum tandem_status status);
+enum tandem_status plugin_reply_sanitize_status(enum tandem_status status);
 
 /* Makes a device description safe to show, compare and save: terminates each
  * text, replaces control characters and invalid UTF-8, and corrects numbers out

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const curve_names[COST_CURVES] = {
+static const char *const curve_names[COST_CURVE_COUNT] = {
     [TANDEM_COST_ELEMENTWISE] = "elementwise",
     [TANDEM_COST_TRANSCENDENTAL] = "transcendental",
     [TANDEM_COST_MULTI_TRANSCENDENTAL] = "multi_transcendental",
@@ -28,7 +28,7 @@ static const char *const curve_names[COST_CURVES] = {
     [COST_DOWNLOAD_PINNED] = "download_pinned",
 };
 
-static const char *const scalar_names[COST_SCALARS] = {
+static const char *const scalar_names[COST_SCALAR_COUNT] = {
     [COST_LAUNCH] = "launch",
     [COST_SYNC] = "sync",
     [COST_ALLOC] = "alloc",
@@ -47,8 +47,8 @@ static const char *const scalar_names[COST_SCALARS] = {
  *   other  OpenCL on the host's processor: half the byte rates and a quarter
  *        of the flop rate of the cpu defaults, and a driver's latencies. */
 struct defaults {
-    double scalars[COST_SCALARS];
-    double bytes_per_ns[COST_CURVES];
+    double scalars[COST_SCALAR_COUNT];
+    double bytes_per_ns[COST_CURVE_COUNT];
     double transfer_ns;
     double flops_per_ns;
 };
@@ -83,17 +83,18 @@ static uint32_t name_find(const char *const *names, uint32_t count,
 
 uint32_t cost_curve_find(const char *name)
 {
-    return name_find(curve_names, COST_CURVES, name);
+    return name_find(curve_names, COST_CURVE_COUNT, name);
 }
 
 uint32_t cost_scalar_find(const char *name)
 {
-    return name_find(scalar_names, COST_SCALARS, name);
+    return name_find(scalar_names, COST_SCALAR_COUNT, name);
 }
 
-void cost_defaults(struct cost_model *model, uint32_t kind, bool at_once)
+void cost_model_set_defaults(struct cost_model *model, uint32_t kind,
+                             bool is_synchronous)
 {
-    const struct defaults *defaults = at_once ? &cpu_defaults
+    const struct defaults *defaults = is_synchronous ? &cpu_defaults
                                       : kind == TANDEM_DEVICE_CPU
                                           ? &other_defaults
                                           : &gpu_defaults;
@@ -101,19 +102,19 @@ void cost_defaults(struct cost_model *model, uint32_t kind, bool at_once)
     memset(model, 0, sizeof(*model));
     memcpy(model->scalars, defaults->scalars, sizeof(model->scalars));
     model->gemm_flops_per_ns = defaults->flops_per_ns;
-    for (uint32_t i = 0; i < COST_CURVES; i++) {
+    for (uint32_t i = 0; i < COST_CURVE_COUNT; i++) {
         const double start = i < COST_UPLOAD ? model->scalars[COST_LAUNCH]
                                              : defaults->transfer_ns;
         const double far = 1 << 30;
         struct curve_point points[2] = {
             {0, start}, {far, start + far / defaults->bytes_per_ns[i]}};
 
-        curve_build(&model->curves[i], points, 2);
+        cost_curve_build(&model->curves[i], points, 2);
     }
 }
 
-/* Sorts by x.  The sort must be stable, because curve_build uses the last of
- * several points with equal x. */
+/* Sorts by x.  The sort must be stable, because cost_curve_build uses the last
+ * of several points with equal x.  */
 static void points_sort(struct curve_point *points, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
@@ -126,23 +127,24 @@ static void points_sort(struct curve_point *points, uint32_t count)
     }
 }
 
-static void curve_index(struct curve *curve)
+static void cost_curve_index(struct cost_curve *curve)
 {
-    uint32_t knot = 0;
+    uint32_t segment = 0;
 
-    for (uint32_t i = 0; i < CURVE_OCTAVES; i++) {
+    for (uint32_t i = 0; i < CURVE_INDEX_SIZE; i++) {
         const double x = i == 0 ? 0 : ldexp(1, (int)i);
 
-        while (knot + 1 < curve->count && curve->knots[knot + 1].x <= x)
-            knot++;
-        curve->octave[i] = (uint8_t)knot;
+        while (segment + 1 < curve->count &&
+               curve->segments[segment + 1].x <= x)
+            segment++;
+        curve->log2_index[i] = (uint8_t)segment;
     }
 }
 
-void curve_build(struct curve *curve, struct curve_point *points,
-                 uint32_t count)
+void cost_curve_build(struct cost_curve *curve, struct curve_point *points,
+                      uint32_t count)
 {
-    struct curve_knot *knots = curve->knots;
+    struct curve_segment *segments = curve->segments;
     uint32_t last;
 
     memset(curve, 0, sizeof(*curve));
@@ -150,39 +152,40 @@ void curve_build(struct curve *curve, struct curve_point *points,
     if (count == 0)
         return;
     points_sort(points, count);
-    knots[0].ns = points[0].ns;
+    segments[0].ns = points[0].ns;
     for (uint32_t i = 0; i < count; i++) {
-        if (points[i].x > knots[curve->count - 1].x)
+        if (points[i].x > segments[curve->count - 1].x)
             curve->count++;
-        knots[curve->count - 1].x = points[i].x;
-        knots[curve->count - 1].ns = points[i].ns;
+        segments[curve->count - 1].x = points[i].x;
+        segments[curve->count - 1].ns = points[i].ns;
         if (curve->count == 1)
-            knots[0].x = 0;
+            segments[0].x = 0;
     }
     last = curve->count - 1;
     for (uint32_t i = 0; i < last; i++)
-        knots[i].slope =
-            (knots[i + 1].ns - knots[i].ns) / (knots[i + 1].x - knots[i].x);
-    if (last > 0 && knots[last - 1].slope > 0)
-        knots[last].slope = knots[last - 1].slope;
-    else if (knots[last].x > 0)
-        knots[last].slope = knots[last].ns / knots[last].x;
-    curve_index(curve);
+        segments[i].slope = (segments[i + 1].ns - segments[i].ns) /
+                            (segments[i + 1].x - segments[i].x);
+    if (last > 0 && segments[last - 1].slope > 0)
+        segments[last].slope = segments[last - 1].slope;
+    else if (segments[last].x > 0)
+        segments[last].slope = segments[last].ns / segments[last].x;
+    cost_curve_index(curve);
 }
 
-double curve_at(const struct curve *curve, double x)
+double cost_curve_predict(const struct cost_curve *curve, double x)
 {
-    const struct curve_knot *knot, *end = curve->knots + curve->count;
+    const struct curve_segment *segment, *end = curve->segments + curve->count;
     uint64_t bits;
-    int64_t octave;
+    int64_t log2_index;
 
     /* The exponent bits of the double give floor(log2(x)). */
     memcpy(&bits, &x, sizeof(bits));
-    octave = (int64_t)(bits >> 52) - 1023;
-    octave = octave < 0 ? 0 : octave;
-    octave = octave >= CURVE_OCTAVES ? CURVE_OCTAVES - 1 : octave;
-    knot = curve->knots + curve->octave[octave];
-    while (knot + 1 < end && knot[1].x <= x)
-        knot++;
-    return knot->ns + (x - knot->x) * knot->slope;
+    log2_index = (int64_t)(bits >> 52) - 1023;
+    log2_index = log2_index < 0 ? 0 : log2_index;
+    log2_index =
+        log2_index >= CURVE_INDEX_SIZE ? CURVE_INDEX_SIZE - 1 : log2_index;
+    segment = curve->segments + curve->log2_index[log2_index];
+    while (segment + 1 < end && segment[1].x <= x)
+        segment++;
+    return segment->ns + (x - segment->x) * segment->slope;
 }

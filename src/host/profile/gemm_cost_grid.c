@@ -16,31 +16,31 @@
 
 /* Returns the work of a product in flops.  A byte of the f32 operands counts as
  * ten flops. */
-static double work(double m, double n, double k)
+static double gemm_work(double m, double n, double k)
 {
     return 2 * m * n * k + 40 * (m * k + k * n + m * n);
 }
 
-static double work_of_logs(const double logs[3])
+static double gemm_work_of_logs(const double logs[3])
 {
-    return work(exp2(logs[0]), exp2(logs[1]), exp2(logs[2]));
+    return gemm_work(exp2(logs[0]), exp2(logs[1]), exp2(logs[2]));
 }
 
-static bool axis_add(struct gemm_surface *surface, uint32_t axis, double size)
+static bool axis_add(struct gemm_cost_grid *grid, uint32_t axis, double size)
 {
-    double *logs = surface->logs[axis];
+    double *logs = grid->logs[axis];
     const double value = log2(size);
-    uint32_t i = 0, count = surface->counts[axis];
+    uint32_t i = 0, count = grid->counts[axis];
 
     while (i < count && logs[i] < value)
         i++;
     if (i < count && logs[i] == value)
         return true;
-    if (count == GEMM_AXIS)
+    if (count == MAX_GEMM_AXIS_SIZES)
         return false;
     memmove(logs + i + 1, logs + i, (count - i) * sizeof(*logs));
     logs[i] = value;
-    surface->counts[axis]++;
+    grid->counts[axis]++;
     return true;
 }
 
@@ -70,7 +70,8 @@ static double point_estimate(const double at[3],
         if (far == 0)
             ns = points[i].ns;
         else if (far < best)
-            ns = fmax(points[i].ns * work_of_logs(at) / work_of_logs(logs),
+            ns = fmax(points[i].ns * gemm_work_of_logs(at) /
+                          gemm_work_of_logs(logs),
                       floor_ns);
         if (far <= best)
             best = far;
@@ -78,32 +79,32 @@ static double point_estimate(const double at[3],
     return ns;
 }
 
-bool gemm_build(struct gemm_surface *surface, const struct gemm_point *points,
-                uint32_t count, double floor_ns)
+bool gemm_cost_grid_build(struct gemm_cost_grid *grid,
+                          const struct gemm_point *points, uint32_t count,
+                          double floor_ns)
 {
     float *cell;
 
-    memset(surface, 0, sizeof(*surface));
-    surface->floor_ns = floor_ns;
+    memset(grid, 0, sizeof(*grid));
+    grid->floor_ns = floor_ns;
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t axis = 0; axis < 3; axis++) {
-            if (!axis_add(surface, axis, points[i].size[axis]))
+            if (!axis_add(grid, axis, points[i].size[axis]))
                 goto fail;
         }
     }
     if (count == 0)
         return true;
-    cell = calloc((size_t)surface->counts[0] * surface->counts[1] *
-                      surface->counts[2],
+    cell = calloc((size_t)grid->counts[0] * grid->counts[1] * grid->counts[2],
                   sizeof(*cell));
-    surface->log_ns = cell;
+    grid->log_ns = cell;
     if (cell == NULL)
         goto fail;
-    for (uint32_t m = 0; m < surface->counts[0]; m++) {
-        for (uint32_t n = 0; n < surface->counts[1]; n++) {
-            for (uint32_t k = 0; k < surface->counts[2]; k++) {
-                const double at[3] = {surface->logs[0][m], surface->logs[1][n],
-                                      surface->logs[2][k]};
+    for (uint32_t m = 0; m < grid->counts[0]; m++) {
+        for (uint32_t n = 0; n < grid->counts[1]; n++) {
+            for (uint32_t k = 0; k < grid->counts[2]; k++) {
+                const double at[3] = {grid->logs[0][m], grid->logs[1][n],
+                                      grid->logs[2][k]};
 
                 *cell++ =
                     (float)log2(point_estimate(at, points, count, floor_ns));
@@ -112,14 +113,14 @@ bool gemm_build(struct gemm_surface *surface, const struct gemm_point *points,
     }
     return true;
 fail:
-    gemm_finish(surface);
+    gemm_cost_grid_free(grid);
     return false;
 }
 
-void gemm_finish(struct gemm_surface *surface)
+void gemm_cost_grid_free(struct gemm_cost_grid *grid)
 {
-    free(surface->log_ns);
-    memset(surface, 0, sizeof(*surface));
+    free(grid->log_ns);
+    memset(grid, 0, sizeof(*grid));
 }
 
 /* Returns the index of the cell that contains value on an axis.  *out_part is
@@ -138,14 +139,14 @@ static uint32_t axis_find(const double *logs, uint32_t count, double value,
     return i;
 }
 
-static double surface_at(const struct gemm_surface *surface, const double at[3])
+static double grid_interpolate(const struct gemm_cost_grid *grid,
+                               const double at[3])
 {
     uint32_t cell[3];
     double part[3], sum = 0;
 
     for (uint32_t i = 0; i < 3; i++)
-        cell[i] =
-            axis_find(surface->logs[i], surface->counts[i], at[i], &part[i]);
+        cell[i] = axis_find(grid->logs[i], grid->counts[i], at[i], &part[i]);
     for (uint32_t corner = 0; corner < 8; corner++) {
         double weight = 1;
         size_t index = 0;
@@ -154,40 +155,41 @@ static double surface_at(const struct gemm_surface *surface, const double at[3])
             const uint32_t upper = corner >> i & 1;
 
             weight *= upper ? part[i] : 1 - part[i];
-            index = index * surface->counts[i] + cell[i] +
-                    (part[i] > 0 ? upper : 0);
+            index =
+                index * grid->counts[i] + cell[i] + (part[i] > 0 ? upper : 0);
         }
         if (weight > 0)
-            sum += weight * (double)surface->log_ns[index];
+            sum += weight * (double)grid->log_ns[index];
     }
     return exp2(sum);
 }
 
-double cost_gemm(const struct cost_model *model, double m, double n, double k)
+double cost_predict_gemm(const struct cost_model *model, double m, double n,
+                         double k)
 {
-    const struct gemm_surface *surface = &model->gemm;
+    const struct gemm_cost_grid *grid = &model->gemm;
     const double sizes[3] = {m, n, k};
     double at[3], ns;
     bool outside = false;
 
     if (!(m > 0 && n > 0 && k > 0))
         return model->scalars[COST_LAUNCH];
-    if (surface->counts[0] == 0)
+    if (grid->counts[0] == 0)
         return model->scalars[COST_LAUNCH] +
-               work(m, n, k) / model->gemm_flops_per_ns;
+               gemm_work(m, n, k) / model->gemm_flops_per_ns;
     for (uint32_t i = 0; i < 3; i++) {
-        const double *logs = surface->logs[i];
+        const double *logs = grid->logs[i];
         const double value = log2(sizes[i]);
 
-        at[i] = fmin(fmax(value, logs[0]), logs[surface->counts[i] - 1]);
+        at[i] = fmin(fmax(value, logs[0]), logs[grid->counts[i] - 1]);
         outside |= at[i] != value;
     }
-    ns = surface_at(surface, at);
+    ns = grid_interpolate(grid, at);
     if (outside) {
-        const double scale = work(m, n, k) / work_of_logs(at);
+        const double scale = gemm_work(m, n, k) / gemm_work_of_logs(at);
 
-        ns = scale < 1 ? fmax(ns * scale, fmin(ns, surface->floor_ns))
-                       : ns * scale;
+        ns =
+            scale < 1 ? fmax(ns * scale, fmin(ns, grid->floor_ns)) : ns * scale;
     }
     return ns;
 }

@@ -28,11 +28,11 @@ enum tandem_status tandem_profile_set_scalar(struct tandem_profile *profile,
 
     if (status == TANDEM_OK && name == NULL)
         status = last_error_set(TANDEM_INVALID_ARGUMENT, "name: NULL");
-    if (status == TANDEM_OK && cost_scalar_find(name) == COST_SCALARS)
+    if (status == TANDEM_OK && cost_scalar_find(name) == COST_SCALAR_COUNT)
         status = last_error_set(TANDEM_INVALID_ARGUMENT,
                                 "name: there is no scalar \"%.64s\"", name);
     if (status == TANDEM_OK)
-        status = number_check(name, value, 0, COST_NS_MAX);
+        status = number_check(name, value, 0, MAX_COST_NS);
     if (status == TANDEM_OK &&
         json_object_set_new(profile->scalars, name, json_real(value)) != 0)
         status = profile_memory_fail();
@@ -41,7 +41,7 @@ enum tandem_status tandem_profile_set_scalar(struct tandem_profile *profile,
 
 /* Returns the index at which x belongs in a curve's points, which are sorted by
  * x.  *out_same is true if there is a point with this x already. */
-static size_t point_place(const json_t *points, double x, bool *out_same)
+static size_t point_index(const json_t *points, double x, bool *out_same)
 {
     const size_t count = json_array_size(points);
 
@@ -60,8 +60,8 @@ static size_t point_place(const json_t *points, double x, bool *out_same)
 /* Inserts or, if same is true, replaces a curve's point at index place; takes
  * ownership of pair.  Adds the curve to the profile if points is NULL.  Returns
  * false, with nothing changed, if memory runs out; pair may be NULL then. */
-static bool point_put(struct tandem_profile *profile, const char *curve,
-                      json_t *points, size_t place, bool same, json_t *pair)
+static bool point_insert(struct tandem_profile *profile, const char *curve,
+                         json_t *points, size_t place, bool same, json_t *pair)
 {
     if (pair == NULL)
         return false;
@@ -88,23 +88,23 @@ tandem_profile_add_curve_point(struct tandem_profile *profile,
 
     if (status == TANDEM_OK && curve == NULL)
         status = last_error_set(TANDEM_INVALID_ARGUMENT, "curve: NULL");
-    if (status == TANDEM_OK && cost_curve_find(curve) == COST_CURVES)
+    if (status == TANDEM_OK && cost_curve_find(curve) == COST_CURVE_COUNT)
         status = last_error_set(TANDEM_INVALID_ARGUMENT,
                                 "curve: there is none named \"%.64s\"", curve);
     if (status == TANDEM_OK)
-        status = number_check("x", x, 0, COST_X_MAX);
+        status = number_check("x", x, 0, MAX_COST_X);
     if (status == TANDEM_OK)
-        status = number_check("ns", ns, 0, COST_NS_MAX);
+        status = number_check("ns", ns, 0, MAX_COST_NS);
     if (status != TANDEM_OK)
         return status;
     points = json_object_get(profile->curves, curve);
-    place = point_place(points, x, &same);
-    if (!same && json_array_size(points) == CURVE_POINTS)
+    place = point_index(points, x, &same);
+    if (!same && json_array_size(points) == MAX_CURVE_POINTS)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
                               "curve: %s has %u points already", curve,
-                              CURVE_POINTS);
-    if (!point_put(profile, curve, points, place, same,
-                   json_pack("[f, f]", x, ns)))
+                              MAX_CURVE_POINTS);
+    if (!point_insert(profile, curve, points, place, same,
+                      json_pack("[f, f]", x, ns)))
         return profile_memory_fail();
     return TANDEM_OK;
 }
@@ -116,16 +116,18 @@ enum tandem_status tandem_profile_add_gemm_point(struct tandem_profile *profile,
     enum tandem_status status = profile_check(profile);
 
     if (status == TANDEM_OK)
-        status = number_check("m", (double)m, 1, COST_SIZE_MAX);
+        status = number_check("m", (double)m, 1, MAX_GEMM_SIZE);
     if (status == TANDEM_OK)
-        status = number_check("n", (double)n, 1, COST_SIZE_MAX);
+        status = number_check("n", (double)n, 1, MAX_GEMM_SIZE);
     if (status == TANDEM_OK)
-        status = number_check("k", (double)k, 1, COST_SIZE_MAX);
+        status = number_check("k", (double)k, 1, MAX_GEMM_SIZE);
     if (status == TANDEM_OK)
-        status = number_check("ns", ns, 1e-3, COST_NS_MAX);
-    if (status == TANDEM_OK && json_array_size(profile->gemm) == GEMM_POINTS)
-        status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                                "gemm: it has %u points already", GEMM_POINTS);
+        status = number_check("ns", ns, 1e-3, MAX_COST_NS);
+    if (status == TANDEM_OK &&
+        json_array_size(profile->gemm) == MAX_GEMM_POINTS)
+        status =
+            last_error_set(TANDEM_INVALID_ARGUMENT,
+                           "gemm: it has %u points already", MAX_GEMM_POINTS);
     if (status == TANDEM_OK &&
         json_array_append_new(profile->gemm,
                               json_pack("[I, I, I, f]", (json_int_t)m,
@@ -136,7 +138,7 @@ enum tandem_status tandem_profile_add_gemm_point(struct tandem_profile *profile,
 
 /* Returns true if text is valid UTF-8.  Checked here because Jansson reports
  * invalid text and lack of memory with the same error. */
-static bool text_utf8(const char *text)
+static bool text_is_utf8(const char *text)
 {
     static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
 
@@ -171,12 +173,12 @@ enum tandem_status tandem_profile_set_tuning(struct tandem_profile *profile,
         status = last_error_set(TANDEM_INVALID_ARGUMENT, "%s: NULL",
                                 key == NULL ? "key" : "value");
     if (status == TANDEM_OK &&
-        (strlen(value) > PROFILE_TUNING_MAX ||
-         json_object_size(profile->tuning) >= PROFILE_TUNING_MAX))
+        (strlen(value) > MAX_PROFILE_TUNING ||
+         json_object_size(profile->tuning) >= MAX_PROFILE_TUNING))
         status =
             last_error_set(TANDEM_INVALID_ARGUMENT,
                            "value of \"%.64s\": too long, or too many", key);
-    if (status == TANDEM_OK && !(text_utf8(key) && text_utf8(value)))
+    if (status == TANDEM_OK && !(text_is_utf8(key) && text_is_utf8(value)))
         status = last_error_set(TANDEM_INVALID_ARGUMENT,
                                 "\"%.64s\": key or value is not UTF-8", key);
     if (status == TANDEM_OK &&
@@ -197,15 +199,16 @@ enum tandem_status tandem_profile_set_op_blocked(struct tandem_profile *profile,
                                 "op: there is no operator %u", op);
     if (status != TANDEM_OK)
         return status;
-    while (place < json_array_size(profile->rejected) &&
-           strcmp(json_string_value(json_array_get(profile->rejected, place)),
-                  row->name) != 0)
+    while (
+        place < json_array_size(profile->blocked_ops) &&
+        strcmp(json_string_value(json_array_get(profile->blocked_ops, place)),
+               row->name) != 0)
         place++;
-    if (place < json_array_size(profile->rejected)) {
+    if (place < json_array_size(profile->blocked_ops)) {
         if (rejected == 0)
-            json_array_remove(profile->rejected, place);
+            json_array_remove(profile->blocked_ops, place);
     } else if (rejected != 0 &&
-               json_array_append_new(profile->rejected,
+               json_array_append_new(profile->blocked_ops,
                                      json_string(row->name)) != 0) {
         status = profile_memory_fail();
     }

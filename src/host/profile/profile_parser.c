@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct problem {
+struct parse_error {
     char *text;
     size_t bytes;
 };
 
-static bool problem_set(const struct problem *problem, const char *what,
-                        const char *name)
+static bool parse_error_set(const struct parse_error *problem, const char *what,
+                            const char *name)
 {
     snprintf(problem->text, problem->bytes, "%s \"%.64s\"", what, name);
     return false;
@@ -36,8 +36,8 @@ static bool number_read(const json_t *value, double low, double high,
 
 /* Reads a number and rounds it down to an integer.  Two different integers
  * differ by at least 1, which keeps slopes between points finite. */
-static bool whole_read(const json_t *value, double low, double high,
-                       double *out)
+static bool integer_read(const json_t *value, double low, double high,
+                         double *out)
 {
     if (!number_read(value, low, high, out))
         return false;
@@ -46,65 +46,68 @@ static bool whole_read(const json_t *value, double low, double high,
 }
 
 static bool scalars_parse(json_t *scalars, struct cost_model *model,
-                          const struct problem *problem)
+                          const struct parse_error *problem)
 {
     const char *name;
     json_t *value;
 
     if (scalars != NULL && !json_is_object(scalars))
-        return problem_set(problem, "no object for", "scalars");
+        return parse_error_set(problem, "no object for", "scalars");
     json_object_foreach (scalars, name, value) {
         const uint32_t index = cost_scalar_find(name);
         double ns;
 
-        if (!number_read(value, 0, COST_NS_MAX, &ns))
-            return problem_set(problem, "no valid number for the scalar", name);
-        if (index < COST_SCALARS) {
+        if (!number_read(value, 0, MAX_COST_NS, &ns))
+            return parse_error_set(problem, "no valid number for the scalar",
+                                   name);
+        if (index < COST_SCALAR_COUNT) {
             model->scalars[index] = ns;
-            model->measured = true;
+            model->calibrated = true;
         }
     }
     return true;
 }
 
-static bool curve_parse(const json_t *array, struct curve *curve)
+static bool curve_parse(const json_t *array, struct cost_curve *curve)
 {
-    struct curve_point points[CURVE_POINTS];
+    struct curve_point points[MAX_CURVE_POINTS];
     const size_t count = json_array_size(array);
 
-    if (!json_is_array(array) || count == 0 || count > CURVE_POINTS)
+    if (!json_is_array(array) || count == 0 || count > MAX_CURVE_POINTS)
         return false;
     for (size_t i = 0; i < count; i++) {
         const json_t *pair = json_array_get(array, i);
 
         if (json_array_size(pair) != 2 ||
-            !whole_read(json_array_get(pair, 0), 0, COST_X_MAX, &points[i].x) ||
-            !number_read(json_array_get(pair, 1), 0, COST_NS_MAX,
+            !integer_read(json_array_get(pair, 0), 0, MAX_COST_X,
+                          &points[i].x) ||
+            !number_read(json_array_get(pair, 1), 0, MAX_COST_NS,
                          &points[i].ns))
             return false;
     }
-    curve_build(curve, points, (uint32_t)count);
+    cost_curve_build(curve, points, (uint32_t)count);
     return true;
 }
 
 static bool curves_parse(json_t *curves, struct cost_model *model,
-                         const struct problem *problem)
+                         const struct parse_error *problem)
 {
     const char *name;
     json_t *value;
 
     if (curves != NULL && !json_is_object(curves))
-        return problem_set(problem, "no object for", "curves");
+        return parse_error_set(problem, "no object for", "curves");
     json_object_foreach (curves, name, value) {
         const uint32_t index = cost_curve_find(name);
 
-        if (index == COST_CURVES)
+        if (index == COST_CURVE_COUNT)
             continue;
         if (!curve_parse(value, &model->curves[index]))
-            return problem_set(problem, "no valid points for the curve", name);
-        model->measured = true;
+            return parse_error_set(problem, "no valid points for the curve",
+                                   name);
+        model->calibrated = true;
         if (index < TANDEM_COST_CLASS_COUNT)
-            model->measured_classes |= 1u << index;
+            model->calibrated_classes |= 1u << index;
     }
     return true;
 }
@@ -112,16 +115,16 @@ static bool curves_parse(json_t *curves, struct cost_model *model,
 static bool gemm_point_parse(const json_t *row, struct gemm_point *out)
 {
     for (uint32_t axis = 0; axis < 3; axis++) {
-        if (!whole_read(json_array_get(row, axis), 1, COST_SIZE_MAX,
-                        &out->size[axis]))
+        if (!integer_read(json_array_get(row, axis), 1, MAX_GEMM_SIZE,
+                          &out->size[axis]))
             return false;
     }
     return json_array_size(row) == 4 &&
-           number_read(json_array_get(row, 3), 1e-3, COST_NS_MAX, &out->ns);
+           number_read(json_array_get(row, 3), 1e-3, MAX_COST_NS, &out->ns);
 }
 
 static bool gemm_parse(const json_t *array, struct cost_model *model,
-                       const struct problem *problem)
+                       const struct parse_error *problem)
 {
     const size_t count = json_array_size(array);
     struct gemm_point *points;
@@ -129,47 +132,48 @@ static bool gemm_parse(const json_t *array, struct cost_model *model,
     bool good = true;
 
     if (array != NULL && !json_is_array(array))
-        return problem_set(problem, "no array for", "gemm");
+        return parse_error_set(problem, "no array for", "gemm");
     if (count == 0)
         return true;
-    if (count > GEMM_POINTS)
-        return problem_set(problem, "too many points of", "gemm");
+    if (count > MAX_GEMM_POINTS)
+        return parse_error_set(problem, "too many points of", "gemm");
     points = calloc(count, sizeof(*points));
     if (points == NULL)
-        return problem_set(problem, "no memory for", "gemm");
+        return parse_error_set(problem, "no memory for", "gemm");
     for (size_t i = 0; i < count && good; i++) {
         good = gemm_point_parse(json_array_get(array, i), &points[i]);
         floor_ns = fmin(floor_ns, points[i].ns);
     }
     /* The shortest measured time is the floor for products outside the grid,
      * because the driver's overhead does not shrink with the product. */
-    good = good && gemm_build(&model->gemm, points, (uint32_t)count, floor_ns);
+    good = good && gemm_cost_grid_build(&model->gemm, points, (uint32_t)count,
+                                        floor_ns);
     free(points);
     if (!good)
-        return problem_set(problem, "no valid points of", "gemm");
-    model->measured = true;
-    model->measured_classes |= 1u << TANDEM_COST_GEMM;
+        return parse_error_set(problem, "no valid points of", "gemm");
+    model->calibrated = true;
+    model->calibrated_classes |= 1u << TANDEM_COST_GEMM;
     return true;
 }
 
 /* Parses the names of blocked operators.  Ignores unknown names, because a
  * later version may have added the operators. */
-static bool rejected_parse(json_t *names, struct cost_model *model,
-                           const struct problem *problem)
+static bool blocked_ops_parse(json_t *names, struct cost_model *model,
+                              const struct parse_error *problem)
 {
     const size_t count = json_array_size(names);
 
     if (names != NULL && (!json_is_array(names) || count > TANDEM_OP_ID_END))
-        return problem_set(problem, "no valid array for", "rejected");
+        return parse_error_set(problem, "no valid array for", "rejected");
     for (size_t i = 0; i < count; i++) {
         const char *name = json_string_value(json_array_get(names, i));
         const struct operator_row *row;
 
         if (name == NULL)
-            return problem_set(problem, "no names in", "rejected");
+            return parse_error_set(problem, "no names in", "rejected");
         row = operator_row_by_name(name);
         if (row != NULL)
-            model->rejected[row->id / 64] |= UINT64_C(1) << row->id % 64;
+            model->blocked_ops[row->id / 64] |= UINT64_C(1) << row->id % 64;
     }
     return true;
 }
@@ -177,7 +181,7 @@ static bool rejected_parse(json_t *names, struct cost_model *model,
 /* Checks that the plugin's section contains only strings and converts it to
  * JSON text, which the caller frees.  A missing section leaves *out_text. */
 static bool tuning_parse(json_t *tuning, char **out_text,
-                         const struct problem *problem)
+                         const struct parse_error *problem)
 {
     const char *key;
     json_t *value;
@@ -185,38 +189,41 @@ static bool tuning_parse(json_t *tuning, char **out_text,
     if (tuning == NULL)
         return true;
     if (!json_is_object(tuning))
-        return problem_set(problem, "no object for", "tuning");
-    if (json_object_size(tuning) > PROFILE_TUNING_MAX)
-        return problem_set(problem, "too many pairs in", "tuning");
+        return parse_error_set(problem, "no object for", "tuning");
+    if (json_object_size(tuning) > MAX_PROFILE_TUNING)
+        return parse_error_set(problem, "too many pairs in", "tuning");
     json_object_foreach (tuning, key, value) {
         if (!json_is_string(value) ||
-            json_string_length(value) > PROFILE_TUNING_MAX)
-            return problem_set(problem, "no valid text for the parameter", key);
+            json_string_length(value) > MAX_PROFILE_TUNING)
+            return parse_error_set(problem, "no valid text for the parameter",
+                                   key);
     }
     *out_text = json_dumps(tuning, JSON_COMPACT | JSON_SORT_KEYS);
-    return *out_text != NULL || problem_set(problem, "no memory for", "tuning");
+    return *out_text != NULL ||
+           parse_error_set(problem, "no memory for", "tuning");
 }
 
 /* Parses all sections into a copy of the model, so that an invalid profile
  * leaves the model unchanged. */
 static bool model_parse(const json_t *root, struct cost_model *model,
-                        char **out_tuning, const struct problem *problem)
+                        char **out_tuning, const struct parse_error *problem)
 {
     struct cost_model *fresh = malloc(sizeof(*fresh));
     bool good;
 
     if (fresh == NULL)
-        return problem_set(problem, "no memory for", "profile");
+        return parse_error_set(problem, "no memory for", "profile");
     *fresh = *model;
-    good = scalars_parse(json_object_get(root, "scalars"), fresh, problem) &&
-           curves_parse(json_object_get(root, "curves"), fresh, problem) &&
-           gemm_parse(json_object_get(root, "gemm"), fresh, problem) &&
-           rejected_parse(json_object_get(root, "rejected"), fresh, problem) &&
-           tuning_parse(json_object_get(root, "tuning"), out_tuning, problem);
+    good =
+        scalars_parse(json_object_get(root, "scalars"), fresh, problem) &&
+        curves_parse(json_object_get(root, "curves"), fresh, problem) &&
+        gemm_parse(json_object_get(root, "gemm"), fresh, problem) &&
+        blocked_ops_parse(json_object_get(root, "rejected"), fresh, problem) &&
+        tuning_parse(json_object_get(root, "tuning"), out_tuning, problem);
     if (good)
         *model = *fresh;
     else
-        gemm_finish(&fresh->gemm);
+        gemm_cost_grid_free(&fresh->gemm);
     free(fresh);
     return good;
 }
@@ -232,8 +239,8 @@ static bool text_equal(const json_t *object, const char *key, const char *text)
 
 /* Returns true if the profile is for key's device model and driver and, if
  * exact is true, also for the same device, plugin version and processor. */
-static bool key_fits(const struct profile_key *key, const json_t *root,
-                     bool exact)
+static bool key_matches(const struct profile_key *key, const json_t *root,
+                        bool exact)
 {
     const json_t *device = json_object_get(root, "device");
 
@@ -248,8 +255,8 @@ static bool key_fits(const struct profile_key *key, const json_t *root,
             text_equal(device, "host_cpu", key->host_cpu));
 }
 
-static void foreign_explain(const struct profile_key *key, const json_t *root,
-                            bool exact, char *out_why, size_t why_bytes)
+static void mismatch_describe(const struct profile_key *key, const json_t *root,
+                              bool exact, char *out_why, size_t why_bytes)
 {
     const json_t *device = json_object_get(root, "device");
     const char *driver = json_string_value(json_object_get(device, "driver"));
@@ -264,13 +271,13 @@ static void foreign_explain(const struct profile_key *key, const json_t *root,
                  driver, key->driver);
 }
 
-enum profile_fit profile_parse(const char *text, size_t bytes,
-                               const struct profile_key *key, bool exact,
-                               struct cost_model *model, char **out_tuning,
-                               char *out_why, size_t why_bytes)
+enum profile_match profile_parse(const char *text, size_t bytes,
+                                 const struct profile_key *key, bool exact,
+                                 struct cost_model *model, char **out_tuning,
+                                 char *out_why, size_t why_bytes)
 {
-    const struct problem problem = {out_why, why_bytes};
-    enum profile_fit fit = PROFILE_WRONG;
+    const struct parse_error problem = {out_why, why_bytes};
+    enum profile_match fit = PROFILE_MALFORMED;
     json_error_t error;
     json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
 
@@ -280,11 +287,11 @@ enum profile_fit profile_parse(const char *text, size_t bytes,
     } else if (json_integer_value(json_object_get(root, "format")) !=
                PROFILE_FORMAT) {
         snprintf(out_why, why_bytes, "it is not of format %d", PROFILE_FORMAT);
-    } else if (!key_fits(key, root, exact)) {
+    } else if (!key_matches(key, root, exact)) {
         fit = PROFILE_MISMATCH;
-        foreign_explain(key, root, exact, out_why, why_bytes);
+        mismatch_describe(key, root, exact, out_why, why_bytes);
     } else if (model_parse(root, model, out_tuning, &problem)) {
-        fit = PROFILE_FITS;
+        fit = PROFILE_MATCH;
     }
     json_decref(root);
     return fit;

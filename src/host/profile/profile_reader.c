@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PLACES 3u
-#define REFUSED_BYTES_MAX 16384u
+#define SEARCH_PATH_LENGTH 3u
+#define MAX_IGNORED_BYTES 16384u
 
 /* ---- keys ---- */
 
@@ -35,7 +35,7 @@ void profile_key_make(const struct device *device, struct profile_key *out)
     text_copy(out->pci, sizeof(out->pci), info->pci_address);
     text_copy(out->driver, sizeof(out->driver), info->driver_version);
     text_copy(out->plugin_version, sizeof(out->plugin_version),
-              device->table->version);
+              device->vtable->version);
     text_copy(out->host_cpu, sizeof(out->host_cpu), device->context->host_cpu);
     for (uint32_t i = 0; i < sizeof(info->uuid); i++) {
         snprintf(out->uuid + 2 * i, 3, "%02x", info->uuid[i]);
@@ -84,9 +84,10 @@ void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
 /* Appends to device->refused, which cl-probe --list shows, why a profile is not
  * used.  Does nothing if memory runs out or the text becomes too long. */
 __attribute__((format(printf, 2, 3))) static void
-refusal_note(struct device *device, const char *format, ...)
+ignored_profiles_add(struct device *device, const char *format, ...)
 {
-    const size_t used = device->refused != NULL ? strlen(device->refused) : 0;
+    const size_t used =
+        device->ignored_profiles != NULL ? strlen(device->ignored_profiles) : 0;
     char text[PATH_BYTES + TRUST_WHY_BYTES + 16];
     va_list arguments;
     char *grown;
@@ -94,26 +95,27 @@ refusal_note(struct device *device, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    if (used + strlen(text) + 3 > REFUSED_BYTES_MAX)
+    if (used + strlen(text) + 3 > MAX_IGNORED_BYTES)
         return;
-    grown = realloc(device->refused, used + strlen(text) + 3);
+    grown = realloc(device->ignored_profiles, used + strlen(text) + 3);
     if (grown == NULL)
         return;
-    device->refused = grown;
+    device->ignored_profiles = grown;
     sprintf(grown + used, "%s%s", used > 0 ? "; " : "", text);
 }
 
 /* A directory that is searched for profiles. */
-struct place {
+struct profile_directory {
     const char *path;
     int directory; /* descriptor, or -1 if missing or not trusted */
 };
 
-static struct place place_open(struct device *device, const char *path)
+static struct profile_directory profile_directory_open(struct device *device,
+                                                       const char *path)
 {
     const struct log *log = &device->context->log;
     char why[TRUST_WHY_BYTES];
-    struct place place = {path, -1};
+    struct profile_directory place = {path, -1};
 
     if (path == NULL)
         return place;
@@ -121,7 +123,7 @@ static struct place place_open(struct device *device, const char *path)
     if (place.directory < 0 && why[0] != '\0') {
         log_message(log, TANDEM_LOG_WARNING, "no profiles from %s: %s", path,
                     why);
-        refusal_note(device, "%s: %s", path, why);
+        ignored_profiles_add(device, "%s: %s", path, why);
     }
     return place;
 }
@@ -129,16 +131,16 @@ static struct place place_open(struct device *device, const char *path)
 /* Loads the costs from a file and returns true if the file matches.  Sets
  * *foreign if the profile is for another device or driver. */
 static bool file_load(struct device *device, const struct profile_key *key,
-                      const struct place *place, const char *name, bool exact,
-                      bool *foreign)
+                      const struct profile_directory *place, const char *name,
+                      bool exact, bool *mismatch)
 {
     const struct log *log = &device->context->log;
     char why[TRUST_WHY_BYTES], path[PATH_BYTES];
-    enum profile_fit fit = PROFILE_WRONG;
+    enum profile_match fit = PROFILE_MALFORMED;
     struct thread_state host;
     char *tuning = NULL, *kept;
     size_t bytes;
-    char *text = trust_read(place->directory, name, PROFILE_BYTES_MAX, &bytes,
+    char *text = trust_read(place->directory, name, MAX_PROFILE_BYTES, &bytes,
                             why, sizeof(why));
 
     if (text == NULL && why[0] == '\0')
@@ -155,40 +157,40 @@ static bool file_load(struct device *device, const struct profile_key *key,
         thread_state_guard_leave(&host);
     }
     free(text);
-    *foreign |= fit == PROFILE_MISMATCH;
-    if (fit == PROFILE_WRONG || (fit == PROFILE_MISMATCH && exact))
+    *mismatch |= fit == PROFILE_MISMATCH;
+    if (fit == PROFILE_MALFORMED || (fit == PROFILE_MISMATCH && exact))
         log_message(log, TANDEM_LOG_WARNING, "%s: profile ignored: %s", path,
                     why);
-    if (fit != PROFILE_FITS) {
-        refusal_note(device, "%s: %s", path, why);
+    if (fit != PROFILE_MATCH) {
+        ignored_profiles_add(device, "%s: %s", path, why);
         free(kept);
         return false;
     }
-    device->calibrated = device->cost.measured;
-    device->profile = kept;
+    device->calibrated = device->cost.calibrated;
+    device->profile_path = kept;
     device->tuning = tuning;
     log_message(log, TANDEM_LOG_INFO, "%s: profile %s%s", device->label, path,
                 exact ? "" : " (of the same model and driver)");
     return true;
 }
 
-json_t *profile_content(int directory, const char *name,
-                        const struct profile_key *key, bool exact,
-                        char *out_why, size_t why_bytes)
+json_t *profile_load_json(int directory, const char *name,
+                          const struct profile_key *key, bool exact,
+                          char *out_why, size_t why_bytes)
 {
     struct cost_model *scratch = calloc(1, sizeof(*scratch));
     struct thread_state host;
     json_t *root = NULL;
     char *tuning = NULL;
     size_t bytes;
-    char *text = trust_read(directory, name, PROFILE_BYTES_MAX, &bytes, out_why,
+    char *text = trust_read(directory, name, MAX_PROFILE_BYTES, &bytes, out_why,
                             why_bytes);
 
     if (text != NULL && scratch != NULL) {
         thread_state_guard_enter(&host);
         if (profile_parse(text, bytes, key, exact, scratch, &tuning, out_why,
-                          why_bytes) == PROFILE_FITS) {
-            gemm_finish(&scratch->gemm);
+                          why_bytes) == PROFILE_MATCH) {
+            gemm_cost_grid_free(&scratch->gemm);
             root = json_loadb(text, bytes, 0, NULL);
         }
         thread_state_guard_leave(&host);
@@ -199,35 +201,35 @@ json_t *profile_content(int directory, const char *name,
     return root;
 }
 
-json_t *profile_read(const struct device *device, char *out_why,
-                     size_t why_bytes)
+json_t *profile_reload_json(const struct device *device, char *out_why,
+                            size_t why_bytes)
 {
-    const char *slash = strrchr(device->profile, '/');
+    const char *slash = strrchr(device->profile_path, '/');
     char directory[PATH_BYTES];
     struct profile_key key;
     json_t *root = NULL;
     int place;
 
     snprintf(directory, sizeof(directory), "%.*s",
-             (int)(slash - device->profile), device->profile);
+             (int)(slash - device->profile_path), device->profile_path);
     profile_key_make(device, &key);
     place = secure_directory_open(directory, TRUST_READ, out_why, why_bytes);
     if (place >= 0) {
-        root =
-            profile_content(place, slash + 1, &key, false, out_why, why_bytes);
+        root = profile_load_json(place, slash + 1, &key, false, out_why,
+                                 why_bytes);
         close(place);
     }
     return root;
 }
 
-struct model_names {
+struct model_file_names {
     const char *own; /* file name of the exact profile */
     size_t prefix;   /* length of own's prefix shared by the same model */
 };
 
-static bool model_name(const char *entry, void *user)
+static bool is_same_model(const char *entry, void *user)
 {
-    const struct model_names *names = user;
+    const struct model_file_names *names = user;
     const size_t length = strlen(entry);
 
     return length > names->prefix + 5 &&
@@ -237,50 +239,53 @@ static bool model_name(const char *entry, void *user)
 }
 
 /* Loads the first matching profile, in order of names, of the same model. */
-static bool model_load(struct device *device, const struct profile_key *key,
-                       const struct place *place, struct model_names *names,
-                       bool *foreign)
+static bool same_model_load(struct device *device,
+                            const struct profile_key *key,
+                            const struct profile_directory *place,
+                            struct model_file_names *names, bool *mismatch)
 {
-    struct path_names entries;
+    struct directory_names entries;
     bool found = false;
 
-    if (!path_list(place->directory, model_name, names, path_compare, &entries))
+    if (!directory_list(place->directory, is_same_model, names,
+                        names_compare_bytes, &entries))
         log_message(&device->context->log, TANDEM_LOG_WARNING,
                     "not all profiles of %s could be listed", place->path);
     for (size_t i = 0; i < entries.count && !found; i++)
-        found = file_load(device, key, place, entries.names[i], false, foreign);
-    path_names_free(&entries);
+        found =
+            file_load(device, key, place, entries.names[i], false, mismatch);
+    directory_names_free(&entries);
     return found;
 }
 
 void profile_load(struct device *device)
 {
     const struct tandem_context *context = device->context;
-    const char *const paths[PLACES] = {context->profile_path,
-                                       context->cache_path, STATEDIR};
-    struct place places[PLACES];
+    const char *const paths[SEARCH_PATH_LENGTH] = {
+        context->profile_path, context->cache_path, STATEDIR};
+    struct profile_directory directories[SEARCH_PATH_LENGTH];
     struct profile_key key;
     char name[PROFILE_NAME_BYTES];
-    struct model_names names = {.own = name};
+    struct model_file_names names = {.own = name};
     bool found = false, told = false, stale = false;
 
     profile_key_make(device, &key);
     profile_file_name(&key, name, sizeof(name), &names.prefix);
-    for (uint32_t i = 0; i < PLACES; i++)
-        places[i] = place_open(device, paths[i]);
-    for (uint32_t i = 0; i < PLACES && !found; i++)
-        found = places[i].directory >= 0 &&
-                file_load(device, &key, &places[i], name, true, &told);
-    for (uint32_t i = 0; i < PLACES && !found; i++)
-        found = places[i].directory >= 0 &&
-                model_load(device, &key, &places[i], &names, &stale);
+    for (uint32_t i = 0; i < SEARCH_PATH_LENGTH; i++)
+        directories[i] = profile_directory_open(device, paths[i]);
+    for (uint32_t i = 0; i < SEARCH_PATH_LENGTH && !found; i++)
+        found = directories[i].directory >= 0 &&
+                file_load(device, &key, &directories[i], name, true, &told);
+    for (uint32_t i = 0; i < SEARCH_PATH_LENGTH && !found; i++)
+        found = directories[i].directory >= 0 &&
+                same_model_load(device, &key, &directories[i], &names, &stale);
     if (!found && stale)
         log_message(&context->log, TANDEM_LOG_WARNING,
                     "%s: not calibrated: its model was, with another driver "
                     "than %s; run cl-probe --calibrate",
                     device->label, key.driver);
-    for (uint32_t i = 0; i < PLACES; i++) {
-        if (places[i].directory >= 0)
-            close(places[i].directory);
+    for (uint32_t i = 0; i < SEARCH_PATH_LENGTH; i++) {
+        if (directories[i].directory >= 0)
+            close(directories[i].directory);
     }
 }

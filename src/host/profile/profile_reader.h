@@ -18,9 +18,9 @@
 #include <jansson.h>
 
 #define PROFILE_FORMAT 1
-#define PROFILE_BYTES_MAX (1u << 20)
+#define MAX_PROFILE_BYTES (1u << 20)
 #define PROFILE_NAME_BYTES 256u
-#define PROFILE_TUNING_MAX                                                     \
+#define MAX_PROFILE_TUNING                                                     \
     4096u /* limit for pairs, and for a value's bytes                          \
            */
 
@@ -45,33 +45,33 @@ void profile_file_name(const struct profile_key *key, char *out, size_t bytes,
  * it for key and exact.  The caller releases the result with json_decref.
  * Returns NULL with the reason in out_why; the reason is empty if the file does
  * not exist, and may be empty if memory runs out. */
-json_t *profile_content(int directory, const char *name,
-                        const struct profile_key *key, bool exact,
-                        char *out_why, size_t why_bytes);
+json_t *profile_load_json(int directory, const char *name,
+                          const struct profile_key *key, bool exact,
+                          char *out_why, size_t why_bytes);
 /* Reads and checks the device's profile file again, which must not be NULL, and
  * returns its content.  The caller releases the result with json_decref.
  * Returns NULL with the reason in out_why if the file is no longer valid. */
-json_t *profile_read(const struct device *device, char *out_why,
-                     size_t why_bytes);
+json_t *profile_reload_json(const struct device *device, char *out_why,
+                            size_t why_bytes);
 
 /* Searches for the device's profile and loads its costs.  Logs invalid files.
  * If there is no valid profile, the default costs stay. */
 void profile_load(struct device *device);
 
-enum profile_fit {
-    PROFILE_FITS,     /* the profile matches; all its costs were loaded */
+enum profile_match {
+    PROFILE_MATCH,    /* the profile matches; all its costs were loaded */
     PROFILE_MISMATCH, /* the profile is for another device or driver */
-    PROFILE_WRONG     /* the file is malformed, or memory ran out */
+    PROFILE_MALFORMED /* the file is malformed, or memory ran out */
 };
 
 /* profile_parser.c: checks a file's bytes and, if they are a profile for key,
  * loads the costs into model.  If exact is true, all fields of key must match,
  * otherwise only backend, name and driver.  *out_tuning gets the plugin's
  * section as JSON text, which the caller frees, or NULL.  If the result is not
- * PROFILE_FITS, model is unchanged and out_why holds the reason.  Stateless. */
-enum profile_fit profile_parse(const char *text, size_t bytes,
-                               const struct profile_key *key, bool exact,
-                               struct cost_model *model, char **out_tuning,
-                               char *out_why, size_t why_bytes);
+ * PROFILE_MATCH, model is unchanged and out_why holds the reason. */
+enum profile_match profile_parse(const char *text, size_t bytes,
+                                 const struct profile_key *key, bool exact,
+                                 struct cost_model *model, char **out_tuning,
+                                 char *out_why, size_t why_bytes);
 
 #endif

@@ -51,12 +51,12 @@ static json_t *key_json(const struct profile_key *key)
 
 /* Adds the operators that are blocked now.  They stay blocked until the caller
  * of tandem_profile_set_op_blocked unblocks them. */
-static bool rejected_fill(json_t *names, const struct cost_model *model)
+static bool blocked_ops_fill(json_t *names, const struct cost_model *model)
 {
     bool ok = names != NULL;
 
     for (uint32_t op = 0; op < TANDEM_OP_ID_END && ok; op++) {
-        if (cost_rejects(model, op))
+        if (cost_is_op_blocked(model, op))
             ok = json_array_append_new(names, json_string(operator_name(op))) ==
                  0;
     }
@@ -84,9 +84,9 @@ static bool profile_fill(struct tandem_profile *profile,
     profile->curves = json_member_add(root, "curves", json_object());
     profile->gemm = json_member_add(root, "gemm", json_array());
     profile->tuning = json_member_add(root, "tuning", json_object());
-    profile->rejected = json_member_add(root, "rejected", json_array());
+    profile->blocked_ops = json_member_add(root, "rejected", json_array());
     return json_member_add(root, "device", key_json(&profile->key)) != NULL &&
-           rejected_fill(profile->rejected, &device->cost) &&
+           blocked_ops_fill(profile->blocked_ops, &device->cost) &&
            profile->scalars != NULL && profile->curves != NULL &&
            profile->gemm != NULL && profile->tuning != NULL;
 }
@@ -104,16 +104,16 @@ static enum tandem_status measurements_copy(struct tandem_profile *profile,
     char why[TRUST_WHY_BYTES];
     json_t *saved;
 
-    if (device->profile == NULL)
+    if (device->profile_path == NULL)
         return TANDEM_OK;
-    saved = profile_read(device, why, sizeof(why));
+    saved = profile_reload_json(device, why, sizeof(why));
     if (saved == NULL && !all)
         return TANDEM_OK;
     if (saved == NULL)
         return last_error_set(TANDEM_FAILED,
                               "%.256s: the profile cannot be "
                               "revised: %.200s",
-                              device->profile, why);
+                              device->profile_path, why);
     for (size_t i = 0; i < count; i++) {
         json_t *member = json_object_get(saved, members[i]);
 
@@ -244,8 +244,8 @@ static bool array_contains(const json_t *array, const json_t *value)
     return false;
 }
 
-static bool rejected_merge(const struct tandem_profile *profile,
-                           const json_t *saved, json_t *out)
+static bool blocked_ops_merge(const struct tandem_profile *profile,
+                              const json_t *saved, json_t *out)
 {
     const json_t *baseline = json_object_get(profile->baseline, "rejected");
     const json_t *others = json_object_get(saved, "rejected");
@@ -257,10 +257,10 @@ static bool rejected_merge(const struct tandem_profile *profile,
      * blocked here. */
     json_array_foreach (others, i, name) {
         if (ok && (!array_contains(baseline, name) ||
-                   array_contains(profile->rejected, name)))
+                   array_contains(profile->blocked_ops, name)))
             ok = json_array_append(names, name) == 0;
     }
-    json_array_foreach (profile->rejected, i, name) {
+    json_array_foreach (profile->blocked_ops, i, name) {
         if (ok && !array_contains(baseline, name) &&
             !array_contains(names, name))
             ok = json_array_append(names, name) == 0;
@@ -275,14 +275,14 @@ static json_t *profile_merge(const struct tandem_profile *profile,
                              int directory)
 {
     char why[TRUST_WHY_BYTES];
-    json_t *saved = profile_content(directory, profile->file, &profile->key,
-                                    true, why, sizeof(why));
+    json_t *saved = profile_load_json(directory, profile->file, &profile->key,
+                                      true, why, sizeof(why));
     json_t *out = json_copy_checked(profile->root, false);
 
     if (saved != NULL && out != NULL &&
         !(costs_merge(profile, saved, out) &&
           tuning_merge(profile, saved, out) &&
-          rejected_merge(profile, saved, out))) {
+          blocked_ops_merge(profile, saved, out))) {
         json_decref(out);
         out = NULL;
     }
@@ -324,11 +324,11 @@ static enum tandem_status profile_write(const struct tandem_profile *profile,
         whole = (struct trust_part){text, strlen(text)};
     if (text == NULL)
         status = profile_memory_fail();
-    else if (whole.bytes > PROFILE_BYTES_MAX)
+    else if (whole.bytes > MAX_PROFILE_BYTES)
         status =
             last_error_set(TANDEM_INVALID_ARGUMENT,
                            "the profile has %zu bytes, at most %u are read",
-                           whole.bytes, PROFILE_BYTES_MAX);
+                           whole.bytes, MAX_PROFILE_BYTES);
     else if (!file_replace_atomically(directory, profile->file, &whole, 1,
                                       TRUST_DURABLE, why, sizeof(why)))
         status = last_error_set(TANDEM_FAILED, "%s/%s: %s", path, profile->file,
@@ -369,7 +369,7 @@ enum tandem_status tandem_profile_save(struct tandem_profile *profile,
         return last_error_set(TANDEM_INVALID_ARGUMENT,
                               "path_bytes: %zu is too little for %s/%s",
                               path_bytes, directory, profile->file);
-    directory_fd = path_writable(directory, why, sizeof(why));
+    directory_fd = directory_open_writable(directory, why, sizeof(why));
     if (directory_fd < 0)
         return last_error_set(TANDEM_FAILED,
                               "%s: no profile can be written there: %s",

@@ -12,7 +12,7 @@ struct tandem_profile {
     struct handle handle;
     struct tandem_context *context;
     json_t *root; /* owns the members on the next line */
-    json_t *scalars, *curves, *gemm, *tuning, *rejected;
+    json_t *scalars, *curves, *gemm, *tuning, *blocked_ops;
     json_t *baseline;    /* copy of root at creation or at the last save */
     bool edits_existing; /* created from the existing file, not empty */
     struct profile_key key;

@@ -23,7 +23,7 @@ static bool call_is_cacheable(const struct call *call)
     /* In storages with gaps, operand.partial depends on the layouts written so
      * far, so it cannot be cached. */
     for (uint32_t i = 0; i < call->output_count; i++) {
-        if (call->outputs[i]->storage->gaps)
+        if (call->outputs[i]->storage->has_gaps)
             return false;
     }
     return true;
@@ -150,7 +150,7 @@ static struct device *host_device_find(const struct tandem_context *context,
     for (uint32_t i = 0; i < context->device_count; i++) {
         struct device *device = context->devices[i];
 
-        if ((usable >> i & 1) && device->shares_host && !device->async &&
+        if ((usable >> i & 1) && device->is_zero_copy && !device->async &&
             device->state == DEVICE_OPEN &&
             (device->info.caps & TANDEM_CAP_CORE_OPERATORS))
             return device;
@@ -163,7 +163,7 @@ static struct device *host_fast_path_choose(struct tandem_context *context,
                                             struct call_descriptor *cached)
 {
     const uint32_t usable =
-        context->usable & ~context->rejecting[cached->key.op];
+        context->usable & ~context->op_blocked[cached->key.op];
     struct device *host_device = host_device_find(context, usable);
     struct placement_request request;
     uint32_t eligible;

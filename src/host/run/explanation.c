@@ -70,7 +70,7 @@ static void candidates_query_support(struct call *call,
             (decision->failed >> i & 1))
             continue;
         status = call_query_support(call, device);
-        if (status == TANDEM_OK && device->compiles)
+        if (status == TANDEM_OK && device->jit_compiles)
             status = call_query_ready(call, device);
         if (status == TANDEM_NOT_READY) {
             decision->must_compile |= 1u << i;

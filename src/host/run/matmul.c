@@ -51,7 +51,7 @@ static void strides_reset(struct matrices *matrices)
     matrices->batch_stride = 0;
 }
 
-static enum tandem_status c_strides_fail(const struct matrices *c)
+static enum tandem_status c_strides_error(const struct matrices *c)
 {
     return last_error_set(
         TANDEM_INVALID_ARGUMENT,
@@ -145,11 +145,11 @@ void matmul_finish(struct matmul *matmul)
 }
 
 /* Converts the strides of a or b, after a copy of the tensor if necessary. */
-static enum tandem_status input_make(struct matmul *matmul, uint32_t place,
-                                     uint32_t device, const char *name,
-                                     struct matrices *from,
-                                     struct tandem_matrix *out,
-                                     bool *out_transposed)
+static enum tandem_status input_convert(struct matmul *matmul, uint32_t place,
+                                        uint32_t device, const char *name,
+                                        struct matrices *from,
+                                        struct tandem_matrix *out,
+                                        bool *out_transposed)
 {
     enum tandem_status status;
 
@@ -238,7 +238,7 @@ static enum tandem_status operands_check(const struct matmul *matmul,
             strides_reset(&out[i]);
     }
     if (!matrix_layout(&out[2], false, &gemm->c, &transpose_c))
-        return c_strides_fail(&out[2]);
+        return c_strides_error(&out[2]);
     gemm->dtype = tensors[0]->desc.dtype;
     gemm->c_dtype = tensors[3]->desc.dtype;
     gemm->m = out[2].rows;
@@ -248,25 +248,26 @@ static enum tandem_status operands_check(const struct matmul *matmul,
     return tensors[2] != NULL ? bias_check(tensors[2], gemm) : TANDEM_OK;
 }
 
-static void operand_place(const struct tandem_tensor *tensor,
-                          struct tandem_matrix *out)
+static void gemm_operand_set(const struct tandem_tensor *tensor,
+                             struct tandem_matrix *out)
 {
     out->buffer = (struct tandem_buffer *)tensor->storage;
     out->byte_offset = tensor->desc.byte_offset;
 }
 
 /* Copies inputs if necessary and fills the fields that depend on strides. */
-static enum tandem_status inputs_make(struct matmul *matmul, uint32_t device,
-                                      struct matrices *a, struct matrices *b,
-                                      struct tandem_gemm *gemm)
+static enum tandem_status inputs_convert(struct matmul *matmul, uint32_t device,
+                                         struct matrices *a, struct matrices *b,
+                                         struct tandem_gemm *gemm)
 {
     struct tandem_tensor **tensors = matmul->tensors;
     bool transpose_a, transpose_b;
     enum tandem_status status =
-        input_make(matmul, 0, device, "a", a, &gemm->a, &transpose_a);
+        input_convert(matmul, 0, device, "a", a, &gemm->a, &transpose_a);
 
     if (status == TANDEM_OK)
-        status = input_make(matmul, 1, device, "b", b, &gemm->b, &transpose_b);
+        status =
+            input_convert(matmul, 1, device, "b", b, &gemm->b, &transpose_b);
     if (status == TANDEM_OK && tensors[2] != NULL && tensors[3]->elements > 0 &&
         tensors[2]->desc.shape[0] > 1 && tensors[2]->desc.strides[0] != 1)
         status = input_copy(matmul, 2, "bias", device);
@@ -274,9 +275,9 @@ static enum tandem_status inputs_make(struct matmul *matmul, uint32_t device,
         return status;
     gemm->flags |= (transpose_a ? TANDEM_GEMM_TRANSPOSE_A : 0u) |
                    (transpose_b ? TANDEM_GEMM_TRANSPOSE_B : 0u);
-    operand_place(tensors[0], &gemm->a);
-    operand_place(tensors[1], &gemm->b);
-    operand_place(tensors[3], &gemm->c);
+    gemm_operand_set(tensors[0], &gemm->a);
+    gemm_operand_set(tensors[1], &gemm->b);
+    gemm_operand_set(tensors[3], &gemm->c);
     if (tensors[2] != NULL) {
         gemm->bias = (struct tandem_buffer *)tensors[2]->storage;
         gemm->bias_byte_offset = tensors[2]->desc.byte_offset;
@@ -353,8 +354,8 @@ static enum tandem_status gemm_init(struct matmul *matmul,
     gemm->activation_parameter = options->activation_parameter;
     status = operands_check(matmul, matrices, gemm);
     if (status == TANDEM_OK)
-        status = inputs_make(matmul, options->device, &matrices[0],
-                             &matrices[1], gemm);
+        status = inputs_convert(matmul, options->device, &matrices[0],
+                                &matrices[1], gemm);
     if (status == TANDEM_OK && matmul->tensors[3]->elements == 0)
         gemm_clear_sizes(gemm);
     return status;

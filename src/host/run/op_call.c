@@ -39,7 +39,7 @@ enum tandem_status call_init(struct call *call, struct tandem_context *context,
                              struct tandem_tensor *const *outputs,
                              uint32_t output_count)
 {
-    if (!context_good(context))
+    if (!context_is_valid(context))
         return context_check(context);
     if (op == NULL)
         return last_error_set(TANDEM_INVALID_ARGUMENT, "op: NULL");

@@ -20,41 +20,41 @@ enum tandem_status call_query_support(const struct call *call,
     if (status != TANDEM_OK)
         return status;
     if (call->gemm != NULL)
-        status =
-            device->table->supports(device->handle, call->op, NULL, 0, NULL, 0);
+        status = device->vtable->supports(device->handle, call->op, NULL, 0,
+                                          NULL, 0);
     else
-        status = device->table->supports(
+        status = device->vtable->supports(
             device->handle, call->op, call->input_descs, call->input_count,
             call->output_descs, call->output_count);
-    status = answer_status(status);
+    status = plugin_reply_sanitize_status(status);
     if (status != TANDEM_OK)
         last_error_set(status, "%s: %s", device->label,
-                       answer_error(device->table));
+                       plugin_reply_error(device->vtable));
     return status;
 }
 
 enum tandem_status call_query_ready(const struct call *call,
                                     struct device *device)
 {
-    const struct tandem_backend *table = device->table;
+    const struct tandem_backend *vtable = device->vtable;
 
     if (call->gemm != NULL)
-        return table->query_ready(device->handle, call->op, NULL, 0, NULL, 0);
-    return table->query_ready(device->handle, call->op, call->input_descs,
-                              call->input_count, call->output_descs,
-                              call->output_count);
+        return vtable->query_ready(device->handle, call->op, NULL, 0, NULL, 0);
+    return vtable->query_ready(device->handle, call->op, call->input_descs,
+                               call->input_count, call->output_descs,
+                               call->output_count);
 }
 
 void call_prepare(const struct call *call, struct device *device)
 {
-    const struct tandem_backend *table = device->table;
+    const struct tandem_backend *vtable = device->vtable;
 
     if (call->gemm != NULL)
-        table->prepare(device->handle, call->op, NULL, 0, NULL, 0);
+        vtable->prepare(device->handle, call->op, NULL, 0, NULL, 0);
     else
-        table->prepare(device->handle, call->op, call->input_descs,
-                       call->input_count, call->output_descs,
-                       call->output_count);
+        vtable->prepare(device->handle, call->op, call->input_descs,
+                        call->input_count, call->output_descs,
+                        call->output_count);
 }
 
 static enum tandem_status gemm_launch(const struct call *call,
@@ -67,7 +67,7 @@ static enum tandem_status gemm_launch(const struct call *call,
     if (call->input_count > 2)
         gemm->bias = call_buffer(call->inputs[2], device->id);
     gemm->c.buffer = call_buffer(call->outputs[0], device->id);
-    return device->table->gemm(device->stream, gemm);
+    return device->vtable->gemm(device->stream, gemm);
 }
 
 enum tandem_status call_enqueue(const struct call *call, struct device *device)
@@ -75,9 +75,9 @@ enum tandem_status call_enqueue(const struct call *call, struct device *device)
     if (call->gemm != NULL)
         return gemm_launch(call, device);
     call_buffers_set(call, device->id);
-    return device->table->launch(device->stream, call->op, call->input_descs,
-                                 call->input_count, call->output_descs,
-                                 call->output_count);
+    return device->vtable->launch(device->stream, call->op, call->input_descs,
+                                  call->input_count, call->output_descs,
+                                  call->output_count);
 }
 
 /* Makes every operand resident on the device.  If the function waited, another
@@ -85,7 +85,8 @@ enum tandem_status call_enqueue(const struct call *call, struct device *device)
 static enum tandem_status operands_move(const struct placement_request *request,
                                         struct device *device)
 {
-    enum tandem_status status = wait_free(device, WAIT_LIMIT);
+    enum tandem_status status =
+        stream_owner_wait_if_held(device, HANG_DEADLINE);
 
     if (status != TANDEM_OK)
         return status;
@@ -93,23 +94,23 @@ static enum tandem_status operands_move(const struct placement_request *request,
         const struct operand *operand = &request->operands[i];
         struct storage *storage = operand->storage;
 
-        if ((storage->current & storage_bit(storage, device)) &&
+        if ((storage->current & storage_location_bit(storage, device)) &&
             storage->buffers[device->id] != NULL && storage->host_used == 0 &&
-            storage->host_writer == NULL && device->doubted == 0)
+            storage->host_writer == NULL && device->unconfirmed_until == 0)
             continue;
         if (operand->read) {
             status = storage_to_device(storage, device);
         } else {
-            storage_buffer_renew(storage, device);
-            status = storage_buffer_make(storage, device);
+            storage_drop_poisoned_buffer(storage, device);
+            status = storage_allocate_buffer(storage, device);
         }
         /* Other zero-copy devices may still use the host copy. */
         if (status == TANDEM_OK && operand->written &&
-            storage_shared(storage, device))
-            status = storage_host_release(storage,
-                                          storage_zero_copy_devices(storage) &
-                                              ~(1u << device->id),
-                                          WAIT_LIMIT);
+            storage_is_zero_copy(storage, device))
+            status = storage_wait_host_writable(
+                storage,
+                storage_zero_copy_devices(storage) & ~(1u << device->id),
+                HANG_DEADLINE);
         if (status != TANDEM_OK)
             return status;
     }
@@ -122,10 +123,10 @@ operands_make_resident(struct placement_decision *decision,
                        struct device *device)
 {
     struct tandem_context *context = device->context;
-    uint64_t unlocks = context->unlocks;
+    uint64_t unlock_epoch = context->unlock_epoch;
     enum tandem_status status = operands_move(&decision->request, device);
 
-    while (unlocks != context->unlocks) {
+    while (unlock_epoch != context->unlock_epoch) {
         /* Another thread may have replaced the cache entry. */
         decision->request.run_cost = NULL;
         if (status != TANDEM_OK)
@@ -133,7 +134,7 @@ operands_make_resident(struct placement_decision *decision,
         if (device->state != DEVICE_OPEN)
             return last_error_set(TANDEM_DEVICE_LOST, "%s is lost",
                                   device->label);
-        unlocks = context->unlocks;
+        unlock_epoch = context->unlock_epoch;
         status = operands_move(&decision->request, device);
     }
     return status;
@@ -148,7 +149,7 @@ static enum tandem_status outputs_add_writable_layouts(const struct call *call)
     for (uint32_t i = 0; i < call->output_count && status == TANDEM_OK; i++) {
         const struct tandem_tensor *output = call->outputs[i];
 
-        if (output->storage->gaps)
+        if (output->storage->has_gaps)
             status =
                 storage_add_writable_layout(output->storage, &output->desc);
     }
@@ -170,8 +171,8 @@ enum tandem_status call_launch(const struct call *call,
         status = call_enqueue(call, device);
         if (status == TANDEM_OK)
             return TANDEM_OK;
-        status = device_failed(device, status, call->row->name);
-        if (attempt > 0 || !wait_recover(device))
+        status = device_call_failed(device, status, call->row->name);
+        if (attempt > 0 || !stream_recover(device))
             return status;
         decision->request.run_cost = NULL;
     }
@@ -182,18 +183,18 @@ void call_note_launch(struct placement_decision *decision,
 {
     const struct placement_request *request = &decision->request;
 
-    device->sequence++;
+    device->last_launch++;
     if (!device->async)
-        device->clean = device->sequence;
+        device->confirmed = device->last_launch;
     chooser_note_launch(decision, device);
     for (uint32_t i = 0; i < request->operand_count; i++) {
         const struct operand *operand = &request->operands[i];
 
-        if (device->async && storage_shared(operand->storage, device))
+        if (device->async && storage_is_zero_copy(operand->storage, device))
             operand->storage->host_used |= 1u << device->id;
         if (operand->read)
-            storage_device_reads(operand->storage, device, request->op);
+            storage_note_device_read(operand->storage, device, request->op);
         if (operand->written)
-            storage_device_wrote(operand->storage, device);
+            storage_note_device_write(operand->storage, device);
     }
 }

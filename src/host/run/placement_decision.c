@@ -77,7 +77,7 @@ static uint32_t device_status(const struct placement_decision *decision,
 {
     if (decision->failed >> device->id & 1)
         return decision->status[device->id];
-    if (device->state == DEVICE_GONE)
+    if (device->state == DEVICE_LOST)
         return TANDEM_DEVICE_LOST;
     return device->state == DEVICE_FAILED ? TANDEM_NO_DEVICE : TANDEM_OK;
 }
@@ -93,7 +93,8 @@ static void candidate_fill(struct placement_decision *decision,
     out->status = device_status(decision, device);
     out->ready = !(decision->must_compile >> device->id & 1);
     out->calibrated =
-        device->context->measured[decision->request.cost_class] >> device->id &
+        device->context->calibrated[decision->request.cost_class] >>
+            device->id &
         1;
     out->wait_ns = prediction->wait_ns;
     out->transfer_ns = prediction->transfer_ns;

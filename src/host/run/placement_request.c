@@ -44,7 +44,7 @@ static uint32_t operands_find(const struct call *call, struct operand *out)
 
         operand->written = true;
         /* Content that the output does not cover must be kept. */
-        operand->partial |= !tensor_covers(call->outputs[i]);
+        operand->partial |= !tensor_covers_storage(call->outputs[i]);
         if (call->gemm != NULL && call->gemm->beta != 0)
             operand->read = true;
     }
@@ -155,15 +155,15 @@ static void operand_locate(struct operand *operand)
     const struct storage *storage = operand->storage;
 
     operand->current = storage->current;
-    operand->host_accessible = storage_home(storage);
+    operand->host_accessible = storage_host_accessible_devices(storage);
     operand->host_writers =
         storage->host_writer != NULL ? 1u << storage->host_writer->id : 0;
     operand->host_read_expected =
         operand->written && storage_read_expected(storage);
     operand->next_reader = operand->written && !storage->context->deterministic
-                               ? storage->reader
+                               ? storage->first_reader
                                : 0;
-    operand->next_reader_op = storage->reader_op;
+    operand->next_reader_op = storage->first_reader_op;
     operand->read |= operand->partial && storage->current != 0;
 }
 
@@ -175,7 +175,7 @@ enum tandem_status request_locate_operands(struct placement_request *request)
         operand_locate(operand);
         if (operand->read && !(operand->current & HOST_BIT)) {
             const enum tandem_status status =
-                storage_readable(operand->storage);
+                storage_require_content(operand->storage);
 
             if (status != TANDEM_OK)
                 return status;
@@ -191,7 +191,7 @@ static enum tandem_status forced_device_resolve(struct call *call,
                                                 struct device **out_forced)
 {
     struct tandem_context *context = call->context;
-    const enum tandem_status status = forced_find(context);
+    const enum tandem_status status = forced_device_find(context);
     uint32_t id = call->device;
 
     *out_forced = NULL;
@@ -232,7 +232,7 @@ enum tandem_status call_prepare_decision(struct call *call,
     decision->forced = *out_forced != NULL;
     decision->measured_ns = 0;
     decision->predicted = 0;
-    decision->failed = call->context->rejecting[request->op];
+    decision->failed = call->context->op_blocked[request->op];
     if (decision->failed != 0)
         blocked_devices_note(decision);
     decision->must_compile = 0;

@@ -48,7 +48,7 @@ static enum tandem_status call_execute(struct call *call,
         return status;
     call_note_launch(decision, device);
     if (measure) {
-        status = wait_idle(device, WAIT_LIMIT);
+        status = wait_idle(device, HANG_DEADLINE);
         if (status != TANDEM_OK)
             device_store_async_error(device, status);
         decision->measured_ns = (double)(clock_ns() - start);
@@ -83,7 +83,7 @@ static bool candidate_is_ready(struct call *call,
     const bool core = device->info.caps & TANDEM_CAP_CORE_OPERATORS;
     enum tandem_status status;
 
-    if ((device->shares_host && core && !device->compiles) ||
+    if ((device->is_zero_copy && core && !device->jit_compiles) ||
         (cached != NULL && (cached->ready_devices >> device->id & 1)))
         return true;
     status = call_query_support(call, device);
@@ -91,7 +91,7 @@ static bool candidate_is_ready(struct call *call,
         candidate_exclude(call, decision, device, status);
         return false;
     }
-    if (device->compiles && !call->context->deterministic)
+    if (device->jit_compiles && !call->context->deterministic)
         status = call_query_ready(call, device);
     if (status == TANDEM_OK) {
         if (cached != NULL)
@@ -103,7 +103,7 @@ static bool candidate_is_ready(struct call *call,
         decision->must_compile |= 1u << device->id;
         return false;
     }
-    device_failed(device, status, "compiling");
+    device_call_failed(device, status, "compiling");
     candidate_exclude(call, decision, device, status);
     return false;
 }
@@ -123,7 +123,7 @@ forced_device_check_blocked(const struct call *call,
         "use another device, or mend its driver and run "
         "cl-probe --verify again",
         call->row->name, device->label,
-        device->profile != NULL ? device->profile : "");
+        device->profile_path != NULL ? device->profile_path : "");
 }
 
 /* Returns the error after all devices failed: `last`, whose message is set, or,
@@ -139,7 +139,7 @@ no_device_fail(const struct call *call,
         return last_error_set(TANDEM_UNSUPPORTED,
                               "%s: no device serves it with these operands%s",
                               call->row->name,
-                              call->context->rejecting[call->op->id] != 0
+                              call->context->op_blocked[call->op->id] != 0
                                   ? ", but for one that computes it wrong, as "
                                     "cl-probe found"
                                   : "");
@@ -167,7 +167,7 @@ call_run_on_fastest(struct call *call, struct placement_decision *decision,
                     struct call_descriptor *cached)
 {
     struct tandem_context *context = call->context;
-    const uint64_t unlocks = context->unlocks;
+    const uint64_t unlock_epoch = context->unlock_epoch;
     enum tandem_status status = TANDEM_NO_DEVICE;
 
     for (;;) {
@@ -191,7 +191,7 @@ call_run_on_fastest(struct call *call, struct placement_decision *decision,
         if (status == TANDEM_OK || status == TANDEM_INVALID_ARGUMENT)
             return status;
         candidate_exclude(call, decision, device, status);
-        if (unlocks == context->unlocks)
+        if (unlock_epoch == context->unlock_epoch)
             continue;
         /* The mutex was released: another call may have replaced the cache
          * entry, and devices may be lost. */
@@ -230,13 +230,13 @@ static bool host_fast_path_run(struct call *call,
 
         if (operand->storage->buffers[host_device->id] == NULL ||
             operand->host_writers != 0 || operand->storage->host_used != 0 ||
-            operand->storage->moved != 0 || output_leaves_host(operand) ||
+            operand->storage->migrated_to != 0 || output_leaves_host(operand) ||
             (operand->read && !(operand->current & HOST_BIT)))
             return false;
     }
     if (call_enqueue(call, host_device) != TANDEM_OK)
         return false;
-    host_device->clean = ++host_device->sequence;
+    host_device->confirmed = ++host_device->last_launch;
     prediction = &decision->predictions[host_device->id];
     memset(prediction, 0, sizeof(*prediction));
     prediction->launch_ns = cached->launch_ns;
@@ -244,14 +244,14 @@ static bool host_fast_path_run(struct call *call,
     prediction->total_ns = cached->launch_ns + cached->execute_ns;
     decision->predicted = 1u << host_device->id;
     decision->chosen = host_device->id;
-    context->now_ns += prediction->total_ns;
+    context->predicted_now_ns += prediction->total_ns;
     for (uint32_t i = 0; i < request->operand_count; i++) {
         struct storage *storage = request->operands[i].storage;
 
         if (request->operands[i].read)
-            storage_device_reads(storage, host_device, request->op);
+            storage_note_device_read(storage, host_device, request->op);
         if (request->operands[i].written)
-            storage_device_wrote(storage, host_device);
+            storage_note_device_write(storage, host_device);
     }
     *out_status = TANDEM_OK;
     return true;

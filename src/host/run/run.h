@@ -108,9 +108,9 @@ enum tandem_status call_query_ready(const struct call *call,
 void call_prepare(const struct call *call, struct device *device);
 /* Launches the call.  The operands must be resident on the device. */
 enum tandem_status call_enqueue(const struct call *call, struct device *device);
-/* [may wait, up to WAIT_LIMIT]  Moves the operands to the device and launches
- * the call.  Sets decision->request.run_cost to NULL if the
- * function waited. */
+/* [may wait, up to HANG_DEADLINE]  Moves the operands to the device and
+ * launches the call.  Sets decision->request.run_cost to NULL if the function
+ * waited.  */
 enum tandem_status call_launch(const struct call *call,
                                struct placement_decision *decision,
                                struct device *device);

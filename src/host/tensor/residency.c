@@ -8,12 +8,13 @@
 #include "common/last_error.h"
 #include "common/operator_table.h"
 #include "host/tensor/storage.h"
+#include "host/tensor/strided_copy.h"
 #include "host/tensor/tensor.h"
 #include "host/device/device_wait.h"
 
 #include <stdlib.h>
 
-enum tandem_status storage_readable(struct storage *storage)
+enum tandem_status storage_require_content(struct storage *storage)
 {
     struct tandem_context *context = storage->context;
 
@@ -38,23 +39,23 @@ enum tandem_status storage_readable(struct storage *storage)
                           "read");
 }
 
-/* The state of storage_to_host over its steps. */
-struct homecoming {
+/* The state of storage_sync_host over its steps. */
+struct host_sync {
     uint64_t deadline_ns;
-    const struct device *awaited; /* the device last waited for, or NULL */
-    uint64_t sequence;            /* its last launch before that wait */
-    uint32_t waits;               /* number of such waits */
+    const struct device *waited_for; /* the device last waited for, or NULL */
+    uint64_t last_launch;            /* of waited_for before that wait */
+    uint32_t waits;                  /* number of such waits */
     bool recovered; /* an error of earlier work was cleared once */
-    bool waiting;   /* source_await released the mutex, so state may differ */
+    bool unlocked;  /* source_wait released the mutex, so state may differ */
     bool done;      /* the download of this step succeeded */
 };
 
 /* Other threads can enqueue more work at any time.  After this many waits, the
  * download itself waits for their work. */
-#define WAITS_MAX 4u
+#define MAX_WAITS 4u
 
 /* Returns a device with a current copy, preferably an idle one.  At least one
- * must exist, see storage_readable. */
+ * must exist, see storage_require_content. */
 static struct device *source_find(const struct storage *storage)
 {
     struct tandem_context *context = storage->context;
@@ -74,29 +75,31 @@ static struct device *source_find(const struct storage *storage)
 /* Waits for the work on the stream of `source`, so that the download itself
  * blocks the stream only briefly.  Sets state->waiting if the mutex was
  * released meanwhile. */
-static enum tandem_status source_await(struct device *source,
-                                       struct homecoming *state)
+static enum tandem_status source_wait(struct device *source,
+                                      struct host_sync *state)
 {
-    const uint64_t unlocks = source->context->unlocks;
-    enum tandem_status status = wait_free(source, state->deadline_ns);
+    const uint64_t unlock_epoch = source->context->unlock_epoch;
+    enum tandem_status status =
+        stream_owner_wait_if_held(source, state->deadline_ns);
 
-    if (status == TANDEM_OK && unlocks == source->context->unlocks &&
-        state->waits < WAITS_MAX &&
-        (state->awaited != source || state->sequence != source->sequence)) {
-        state->awaited = source;
-        state->sequence = source->sequence;
+    if (status == TANDEM_OK && unlock_epoch == source->context->unlock_epoch &&
+        state->waits < MAX_WAITS &&
+        (state->waited_for != source ||
+         state->last_launch != source->last_launch)) {
+        state->waited_for = source;
+        state->last_launch = source->last_launch;
         state->waits++;
         status = wait_enqueued(source, state->deadline_ns);
     }
-    state->waiting = unlocks != source->context->unlocks;
+    state->unlocked = unlock_epoch != source->context->unlock_epoch;
     return status;
 }
 
 /* Copies all writable layouts from the staging memory to the host copy. */
-static void claims_copy(struct storage *storage)
+static void writable_layouts_copy(struct storage *storage)
 {
-    for (const struct claim *claim = storage->claims; claim != NULL;
-         claim = claim->next) {
+    for (const struct writable_layout *claim = storage->writable_layouts;
+         claim != NULL; claim = claim->next) {
         const struct tandem_tensor_desc *desc = &claim->desc;
 
         strided_copy(storage->host + desc->byte_offset, desc->strides,
@@ -110,17 +113,17 @@ static void claims_copy(struct storage *storage)
  * returns TANDEM_OK without state->done: the caller tries again. */
 static enum tandem_status download(struct storage *storage,
                                    struct device *device, void *target,
-                                   uint64_t bytes, struct homecoming *state)
+                                   uint64_t bytes, struct host_sync *state)
 {
     const uint32_t bit = 1u << device->id;
     const bool used = storage->host_used & bit;
     enum tandem_status status;
 
     storage->host_used |= bit;
-    storage->mover = device;
+    storage->downloading_from = device;
     status = wait_download(device, storage->buffers[device->id], target, bytes,
                            state->deadline_ns);
-    storage->mover = NULL;
+    storage->downloading_from = NULL;
     if (status == TANDEM_NOT_READY || device->hung)
         return status;
     if (status == TANDEM_OK || !used)
@@ -130,7 +133,7 @@ static enum tandem_status download(struct storage *storage,
         storages_free_pending(device->context);
         return TANDEM_OK;
     }
-    if (state->recovered || !wait_recover(device))
+    if (state->recovered || !stream_recover(device))
         return status;
     state->recovered = true;
     return TANDEM_OK;
@@ -138,8 +141,8 @@ static enum tandem_status download(struct storage *storage,
 
 /* Waits for the device that may still write the host copy.  A download of one
  * byte through that device reports whether its work failed. */
-static enum tandem_status host_settle(struct storage *storage,
-                                      struct homecoming *state)
+static enum tandem_status host_sync_wait_writer(struct storage *storage,
+                                                struct host_sync *state)
 {
     struct device *writer = storage->host_writer;
     enum tandem_status status;
@@ -149,90 +152,90 @@ static enum tandem_status host_settle(struct storage *storage,
     if (writer->state != DEVICE_OPEN) {
         storage->poison = TANDEM_DEVICE_LOST;
         storage->current = 0;
-        return storage_readable(storage);
+        return storage_require_content(storage);
     }
-    status = source_await(writer, state);
-    if (status != TANDEM_OK || state->waiting)
+    status = source_wait(writer, state);
+    if (status != TANDEM_OK || state->unlocked)
         return status;
-    status =
-        download(storage, writer, &storage->settled, storage->bytes > 0, state);
+    status = download(storage, writer, &storage->sync_byte, storage->bytes > 0,
+                      state);
     if (state->done && storage->host_writer == writer)
         storage->host_writer = NULL;
     return status;
 }
 
-static enum tandem_status host_fetch(struct storage *storage,
-                                     struct homecoming *state)
+static enum tandem_status host_sync_download(struct storage *storage,
+                                             struct host_sync *state)
 {
     struct device *source = source_find(storage);
-    enum tandem_status status = source_await(source, state);
+    enum tandem_status status = source_wait(source, state);
 
-    if (status != TANDEM_OK || state->waiting)
+    if (status != TANDEM_OK || state->unlocked)
         return status;
-    if (storage->gaps && storage->staging == NULL) {
+    if (storage->has_gaps && storage->staging == NULL) {
         storage->staging = malloc(storage->bytes);
         if (storage->staging == NULL)
             return last_error_set(TANDEM_OUT_OF_MEMORY,
                                   "no memory to bring a strided tensor home");
     }
     status = download(storage, source,
-                      storage->gaps ? storage->staging : storage->host,
+                      storage->has_gaps ? storage->staging : storage->host,
                       storage->bytes, state);
     if (!state->done)
         return status;
-    if (storage->gaps) {
-        claims_copy(storage);
+    if (storage->has_gaps) {
+        writable_layouts_copy(storage);
         free(storage->staging);
         storage->staging = NULL;
     }
     storage->current |= HOST_BIT;
-    storage_settle_home(storage, source);
+    storage_drop_device_copy(storage, source);
     return TANDEM_OK;
 }
 
-/* One step of storage_to_host, repeated if it released the mutex. */
-static enum tandem_status home_step(struct storage *storage,
-                                    struct homecoming *state)
+/* One step of storage_sync_host, repeated if it released the mutex. */
+static enum tandem_status host_sync_step(struct storage *storage,
+                                         struct host_sync *state)
 {
-    const uint64_t unlocks = storage->context->unlocks;
+    const uint64_t unlock_epoch = storage->context->unlock_epoch;
     enum tandem_status status;
 
-    if (storage->mover != NULL)
-        return stream_owner_wait(storage->mover, state->deadline_ns);
+    if (storage->downloading_from != NULL)
+        return stream_owner_wait(storage->downloading_from, state->deadline_ns);
     if (storage->current & HOST_BIT)
-        return host_settle(storage, state);
-    status = storage_readable(storage);
+        return host_sync_wait_writer(storage, state);
+    status = storage_require_content(storage);
     if (status == TANDEM_OK)
-        status = storage_host_make(storage);
+        status = storage_allocate_host(storage);
     if (status == TANDEM_OK)
-        status = storage_host_release(
+        status = storage_wait_host_writable(
             storage, storage_zero_copy_devices(storage), state->deadline_ns);
-    if (status != TANDEM_OK || unlocks != storage->context->unlocks)
+    if (status != TANDEM_OK || unlock_epoch != storage->context->unlock_epoch)
         return status;
-    return host_fetch(storage, state);
+    return host_sync_download(storage, state);
 }
 
-enum tandem_status storage_to_host(struct storage *storage,
-                                   uint64_t deadline_ns)
+enum tandem_status storage_sync_host(struct storage *storage,
+                                     uint64_t deadline_ns)
 {
     struct tandem_context *context = storage->context;
-    struct homecoming state = {.deadline_ns = deadline_ns};
-    uint64_t unlocks;
+    struct host_sync state = {.deadline_ns = deadline_ns};
+    uint64_t unlock_epoch;
     enum tandem_status status;
 
     do {
-        unlocks = context->unlocks;
-        state.waiting = false;
+        unlock_epoch = context->unlock_epoch;
+        state.unlocked = false;
         state.done = false;
-        status = home_step(storage, &state);
-    } while (status == TANDEM_OK && unlocks != context->unlocks);
+        status = host_sync_step(storage, &state);
+    } while (status == TANDEM_OK && unlock_epoch != context->unlock_epoch);
     return status;
 }
 
-/* Returns true if a device that computes in host memory needs storage_to_host
+/* Returns true if a device that computes in host memory needs storage_sync_host
  * before it can use the host copy. */
-static bool host_needed(const struct storage *storage,
-                        const struct device *device)
+static bool needs_host_sync(const struct storage *storage,
+                            const struct device *device)
 {
     return !(storage->current & HOST_BIT) ||
            (storage->host_writer != NULL && storage->host_writer != device);
@@ -249,14 +252,15 @@ static enum tandem_status upload(struct storage *storage, struct device *device,
 
     if (status != TANDEM_OK)
         return status;
-    status = device->table->upload(device->stream, storage->buffers[device->id],
-                                   0, storage->host, storage->bytes, 0);
+    status =
+        device->vtable->upload(device->stream, storage->buffers[device->id], 0,
+                               storage->host, storage->bytes, 0);
     if (status == TANDEM_OK) {
         storage->current |= device->bit;
         return TANDEM_OK;
     }
-    status = device_failed(device, status, "writing the tensor");
-    if (*recovered || !wait_recover(device))
+    status = device_call_failed(device, status, "writing the tensor");
+    if (*recovered || !stream_recover(device))
         return status;
     *recovered = true;
     return TANDEM_OK;
@@ -265,31 +269,31 @@ static enum tandem_status upload(struct storage *storage, struct device *device,
 /* Plugins copy at most this much to a staging buffer.  A larger upload blocks,
  * with the mutex held, until all earlier work is done, so storage_to_device
  * waits for that work first, with the mutex released. */
-#define COPIED_BYTES ((uint64_t)4 << 20)
+#define MAX_STAGED_BYTES ((uint64_t)4 << 20)
 
 enum tandem_status storage_to_device(struct storage *storage,
                                      struct device *device)
 {
-    bool recovered = false, awaited = storage->bytes <= COPIED_BYTES;
+    bool recovered = false, awaited = storage->bytes <= MAX_STAGED_BYTES;
     enum tandem_status status = TANDEM_OK;
 
-    if (storage_shared(storage, device)) {
-        if (host_needed(storage, device))
-            status = storage_to_host(storage, WAIT_LIMIT);
-        return status == TANDEM_OK ? storage_buffer_make(storage, device)
+    if (storage_is_zero_copy(storage, device)) {
+        if (needs_host_sync(storage, device))
+            status = storage_sync_host(storage, HANG_DEADLINE);
+        return status == TANDEM_OK ? storage_allocate_buffer(storage, device)
                                    : status;
     }
-    while (!(storage->current & storage_bit(storage, device)) &&
+    while (!(storage->current & storage_location_bit(storage, device)) &&
            status == TANDEM_OK) {
-        status = storage_to_host(storage, WAIT_LIMIT);
+        status = storage_sync_host(storage, HANG_DEADLINE);
         if (status == TANDEM_OK)
-            status = storage_buffer_make(storage, device);
-        if (status == TANDEM_OK && storage_shared(storage, device))
+            status = storage_allocate_buffer(storage, device);
+        if (status == TANDEM_OK && storage_is_zero_copy(storage, device))
             return TANDEM_OK;
-        if (status == TANDEM_OK && device->held) {
-            status = stream_owner_wait(device, WAIT_LIMIT);
+        if (status == TANDEM_OK && device->stream_owned) {
+            status = stream_owner_wait(device, HANG_DEADLINE);
         } else if (status == TANDEM_OK && !awaited && device->busy) {
-            status = wait_enqueued(device, WAIT_LIMIT);
+            status = wait_enqueued(device, HANG_DEADLINE);
             awaited = true;
         } else if (status == TANDEM_OK) {
             status = upload(storage, device, &recovered);
@@ -298,8 +302,9 @@ enum tandem_status storage_to_device(struct storage *storage,
     return status;
 }
 
-enum tandem_status storage_host_release(struct storage *storage,
-                                        uint32_t devices, uint64_t deadline_ns)
+enum tandem_status storage_wait_host_writable(struct storage *storage,
+                                              uint32_t devices,
+                                              uint64_t deadline_ns)
 {
     struct tandem_context *context = storage->context;
 
@@ -308,7 +313,7 @@ enum tandem_status storage_host_release(struct storage *storage,
             (uint32_t)__builtin_ctz(storage->host_used & devices);
         struct device *device = context->devices[id];
 
-        if (device->busy || device->held) {
+        if (device->busy || device->stream_owned) {
             const enum tandem_status status = wait_idle(device, deadline_ns);
 
             /* The error concerns the outputs of that work, not this call. */

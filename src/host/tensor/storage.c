@@ -24,7 +24,7 @@
 
 /* Returns a range of artificial addresses for memory of the library, from the
  * upper half of the address space.  Starts over when that half is used up. */
-static uint64_t address_take(struct tandem_context *context, uint64_t bytes)
+static uint64_t address_reserve(struct tandem_context *context, uint64_t bytes)
 {
     const uint64_t start = UINT64_C(1) << 63;
     const uint64_t room = (bytes / HOST_ALIGNMENT + 1) * HOST_ALIGNMENT;
@@ -52,17 +52,17 @@ struct storage *storage_new(struct tandem_context *context, uint64_t bytes,
         storage->current = HOST_BIT;
         storage->address = (uint64_t)(uintptr_t)wrapped;
     } else {
-        storage->address = address_take(context, bytes);
+        storage->address = address_reserve(context, bytes);
     }
     return storage;
 }
 
-static void memory_free(struct storage *storage)
+static void storage_free_memory(struct storage *storage)
 {
-    struct claim *claim = storage->claims;
+    struct writable_layout *claim = storage->writable_layouts;
 
     while (claim != NULL) {
-        struct claim *next = claim->next;
+        struct writable_layout *next = claim->next;
 
         free(claim);
         claim = next;
@@ -76,7 +76,7 @@ static void memory_free(struct storage *storage)
 static void buffer_free(struct storage *storage, uint32_t id)
 {
     if (storage->buffers[id] != NULL)
-        storage->context->devices[id]->table->free(storage->buffers[id]);
+        storage->context->devices[id]->vtable->free(storage->buffers[id]);
     storage->buffers[id] = NULL;
     storage->imported &= ~(1u << id);
 }
@@ -88,7 +88,7 @@ static void buffers_free(struct storage *storage)
 }
 
 /* Returns true if pending device work may use the host memory. */
-static bool host_in_use(const struct storage *storage)
+static bool host_is_in_use(const struct storage *storage)
 {
     const struct tandem_context *context = storage->context;
 
@@ -97,47 +97,47 @@ static bool host_in_use(const struct storage *storage)
 
         /* A hung device may resume its work later. */
         if ((storage->host_used >> i & 1) &&
-            (device->busy || device->hung || device->adrift))
+            (device->busy || device->hung || device->lost_with_pending_work))
             return true;
     }
     return false;
 }
 
-void storage_drop(struct storage *storage)
+void storage_release(struct storage *storage)
 {
     if (storage == NULL || --storage->references > 0)
         return;
-    if (storage->host_used != 0 && host_in_use(storage)) {
-        storage->next = storage->context->leaving;
-        storage->context->leaving = storage;
+    if (storage->host_used != 0 && host_is_in_use(storage)) {
+        storage->next = storage->context->pending_free;
+        storage->context->pending_free = storage;
         return;
     }
     buffers_free(storage);
-    memory_free(storage);
+    storage_free_memory(storage);
 }
 
 void storages_free_pending(struct tandem_context *context)
 {
-    struct storage **link = &context->leaving;
+    struct storage **link = &context->pending_free;
 
     while (*link != NULL) {
         struct storage *storage = *link;
 
-        if (host_in_use(storage)) {
+        if (host_is_in_use(storage)) {
             link = &storage->next;
             continue;
         }
         *link = storage->next;
         buffers_free(storage);
-        memory_free(storage);
+        storage_free_memory(storage);
     }
 }
 
 /* Moves the list to a global one, which keeps the storages reachable. */
-void storages_abandon(struct tandem_context *context)
+void storages_leak_pending(struct tandem_context *context)
 {
     static struct storage *abandoned;
-    struct storage *last = context->leaving;
+    struct storage *last = context->pending_free;
 
     if (last == NULL)
         return;
@@ -145,19 +145,20 @@ void storages_abandon(struct tandem_context *context)
         last = last->next;
     last->next = __atomic_load_n(&abandoned, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(&abandoned, &last->next,
-                                        context->leaving, false,
+                                        context->pending_free, false,
                                         __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         continue;
-    context->leaving = NULL;
+    context->pending_free = NULL;
 }
 
 enum tandem_status
 storage_add_writable_layout(struct storage *storage,
                             const struct tandem_tensor_desc *desc)
 {
-    struct claim *claim;
+    struct writable_layout *claim;
 
-    for (claim = storage->claims; claim != NULL; claim = claim->next) {
+    for (claim = storage->writable_layouts; claim != NULL;
+         claim = claim->next) {
         const struct tandem_tensor_desc *old = &claim->desc;
 
         if (old->byte_offset == desc->byte_offset &&
@@ -170,14 +171,14 @@ storage_add_writable_layout(struct storage *storage,
     if (claim == NULL)
         return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for a layout");
     claim->desc = *desc;
-    claim->next = storage->claims;
-    storage->claims = claim;
+    claim->next = storage->writable_layouts;
+    storage->writable_layouts = claim;
     return TANDEM_OK;
 }
 
 /* Memory that devices may import fills whole pages, so that no other allocation
  * shares the last page. */
-enum tandem_status storage_host_make(struct storage *storage)
+enum tandem_status storage_allocate_host(struct storage *storage)
 {
     const size_t alignment =
         storage->bytes < IMPORT_BYTES ? HOST_ALIGNMENT : PAGE_BYTES;
@@ -196,10 +197,10 @@ enum tandem_status storage_host_make(struct storage *storage)
     return TANDEM_OK;
 }
 
-bool storage_importable(const struct storage *storage)
+bool storage_is_importable(const struct storage *storage)
 {
     return storage->host != NULL && storage->bytes >= IMPORT_BYTES &&
-           !storage->read_only && !storage->gaps &&
+           !storage->read_only && !storage->has_gaps &&
            (uintptr_t)storage->host % PAGE_BYTES == 0 &&
            (!storage->wrapped || storage->bytes % IMPORT_UNIT == 0);
 }
@@ -214,9 +215,10 @@ static void buffer_import(struct storage *storage, struct device *device)
         (storage->bytes + IMPORT_UNIT - 1) / IMPORT_UNIT * IMPORT_UNIT;
     enum tandem_status status;
 
-    if (!(context->importing >> device->id & 1) || !storage_importable(storage))
+    if (!(context->import_devices >> device->id & 1) ||
+        !storage_is_importable(storage))
         return;
-    status = answer_status(device->table->import_host(
+    status = plugin_reply_sanitize_status(device->vtable->import_host(
         device->handle, storage->host, bytes, buffer));
     if (status == TANDEM_OK) {
         storage->imported |= 1u << device->id;
@@ -225,15 +227,15 @@ static void buffer_import(struct storage *storage, struct device *device)
     *buffer = NULL;
     if (status != TANDEM_UNSUPPORTED)
         return;
-    context->importing &= ~(1u << device->id);
+    context->import_devices &= ~(1u << device->id);
     log_message(&context->log, TANDEM_LOG_WARNING,
                 "%s: tensors are copied, though it should share the host's "
                 "memory: %s",
-                device->label, answer_error(device->table));
+                device->label, plugin_reply_error(device->vtable));
 }
 
-enum tandem_status storage_buffer_make(struct storage *storage,
-                                       struct device *device)
+enum tandem_status storage_allocate_buffer(struct storage *storage,
+                                           struct device *device)
 {
     struct tandem_buffer **buffer = &storage->buffers[device->id];
     enum tandem_status status;
@@ -243,42 +245,45 @@ enum tandem_status storage_buffer_make(struct storage *storage,
     status = device_open(device);
     if (status != TANDEM_OK)
         return status;
-    storage->written[device->id] = 0;
+    storage->last_write[device->id] = 0;
     buffer_import(storage, device);
     if (*buffer != NULL)
         return TANDEM_OK;
-    if (device->shares_host) {
-        status = storage_host_make(storage);
+    if (device->is_zero_copy) {
+        status = storage_allocate_host(storage);
         if (status != TANDEM_OK)
             return status;
-        status = device->table->import_host(device->handle, storage->host,
-                                            storage->bytes, buffer);
+        status = device->vtable->import_host(device->handle, storage->host,
+                                             storage->bytes, buffer);
     } else {
-        status = device->table->alloc(device->handle, storage->bytes, buffer);
+        status = device->vtable->alloc(device->handle, storage->bytes, buffer);
     }
     if (status != TANDEM_OK) {
         *buffer = NULL;
-        return device_failed(device, status,
-                             device->shares_host ? "importing host memory"
-                                                 : "allocating");
+        return device_call_failed(device, status,
+                                  device->is_zero_copy ? "importing host memory"
+                                                       : "allocating");
     }
     return TANDEM_OK;
 }
 
-void storage_settle_home(struct storage *storage, struct device *device)
+void storage_drop_device_copy(struct storage *storage, struct device *device)
 {
-    if (!(storage->context->importing >> device->id & 1) ||
-        storage_shared(storage, device) || !storage_importable(storage))
+    if (!(storage->context->import_devices >> device->id & 1) ||
+        storage_is_zero_copy(storage, device) ||
+        !storage_is_importable(storage))
         return;
     buffer_free(storage, device->id);
     storage->current &= ~device->bit;
 }
 
-void storage_buffer_renew(struct storage *storage, struct device *device)
+void storage_drop_poisoned_buffer(struct storage *storage,
+                                  struct device *device)
 {
-    const uint64_t written = storage->written[device->id];
+    const uint64_t written = storage->last_write[device->id];
 
-    if (written <= device->doubted_from || written > device->doubted ||
+    if (written <= device->unconfirmed_after ||
+        written > device->unconfirmed_until ||
         storage->buffers[device->id] == NULL)
         return;
     buffer_free(storage, device->id);
@@ -291,16 +296,16 @@ void storage_buffer_renew(struct storage *storage, struct device *device)
  * they count in full again.  `stale` is the mask of stale devices. */
 static void moves_judge(struct storage *storage, uint32_t stale)
 {
-    if (!(storage->moved & stale))
+    if (!(storage->migrated_to & stale))
         return;
-    storage->moved &= ~stale;
+    storage->migrated_to &= ~stale;
     if (storage->migration_saved_ns >= storage->migration_cost_ns)
-        storage->backoff = 0;
-    else if (storage->backoff < STORAGE_BACKOFF_MAX)
-        storage->backoff++;
+        storage->credit_halvings = 0;
+    else if (storage->credit_halvings < MAX_CREDIT_HALVINGS)
+        storage->credit_halvings++;
 }
 
-void storage_host_wrote(struct storage *storage)
+void storage_note_host_write(struct storage *storage)
 {
     /* The plugin may have poisoned the buffer of the device that wrote the host
      * copy.  A new buffer is not poisoned. */
@@ -313,32 +318,32 @@ void storage_host_wrote(struct storage *storage)
            sizeof(storage->migration_credit_ns));
     storage->current = HOST_BIT;
     storage->poison = TANDEM_OK;
-    storage->produced = false;
-    storage->awaited = false;
+    storage->unread_by_host = false;
+    storage->unread_by_devices = false;
 }
 
-void storage_host_read(struct storage *storage)
+void storage_note_host_read(struct storage *storage)
 {
-    if (!storage->produced)
+    if (!storage->unread_by_host)
         return;
-    storage->produced = false;
-    storage->read_by_host = true;
-    storage->unread = 0;
+    storage->unread_by_host = false;
+    storage->host_reads_results = true;
+    storage->unread_results = 0;
 }
 
-void storage_device_wrote(struct storage *storage, struct device *device)
+void storage_note_device_write(struct storage *storage, struct device *device)
 {
-    const bool shared = storage_shared(storage, device);
+    const bool shared = storage_is_zero_copy(storage, device);
 
     storage->current = shared ? HOST_BIT : device->bit;
     storage->poison = TANDEM_OK;
-    storage->written[device->id] = device->sequence;
-    if (storage->moved != 0)
+    storage->last_write[device->id] = device->last_launch;
+    if (storage->migrated_to != 0)
         moves_judge(storage, ~(1u << device->id));
-    if (storage->produced && storage->unread < UINT8_MAX)
-        storage->unread++;
-    storage->produced = true;
-    storage->awaited = true;
+    if (storage->unread_by_host && storage->unread_results < UINT8_MAX)
+        storage->unread_results++;
+    storage->unread_by_host = true;
+    storage->unread_by_devices = true;
     storage->host_writer = NULL;
     if (shared && device->async) {
         storage->host_writer = device;

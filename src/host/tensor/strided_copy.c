@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Copies elements between two layouts of host memory; see tensor.h.  The
- * functions have no state and may be called from any thread.
- */
+/* Copies between layouts of host memory; see strided_copy.h. */
 #include <config.h>
 
-#include "host/tensor/tensor.h"
+#include "host/tensor/strided_copy.h"
+
+#include <tandem/backend.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +61,8 @@ void strided_copy(char *target, const int64_t *target_strides,
     }
 }
 
-bool strided_dense(uint32_t rank, const int64_t *shape, const int64_t *strides)
+bool strides_are_dense(uint32_t rank, const int64_t *shape,
+                       const int64_t *strides)
 {
     bool used[TANDEM_MAX_RANK] = {false};
     int64_t expected = 1;

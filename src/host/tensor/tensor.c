@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include "host/tensor/strided_copy.h"
 #include "host/tensor/tensor.h"
 #include "common/argument_check.h"
 #include "common/last_error.h"
@@ -17,7 +18,7 @@
 struct handle_pool tensor_pool = HANDLE_POOL(struct tandem_tensor, 0x5454454e);
 
 /* The memory of wrapped tensors that have no elements. */
-static _Alignas(64) char nothing[64];
+static _Alignas(64) char empty_memory[64];
 
 enum tandem_status tensor_check(const struct tandem_tensor *tensor,
                                 const struct tandem_context *context,
@@ -53,7 +54,7 @@ static struct tandem_tensor *tensor_new(struct tandem_context *context,
     tensor->elements = shape_elements(desc->rank, desc->shape);
     tensor->bytes = (uint64_t)tensor->elements * dtype_bytes(desc->dtype);
     tensor->contiguous = tensor_contiguous(desc);
-    tensor->whole = strided_dense(desc->rank, desc->shape, desc->strides) &&
+    tensor->whole = strides_are_dense(desc->rank, desc->shape, desc->strides) &&
                     tensor->bytes == storage->bytes;
     tensor->next = context->tensors;
     if (tensor->next != NULL)
@@ -127,7 +128,7 @@ enum tandem_status tandem_tensor_create(struct tandem_context *context,
     if (storage != NULL) {
         *out_tensor = tensor_new(context, storage, &desc);
         if (*out_tensor == NULL)
-            storage_drop(storage);
+            storage_release(storage);
     }
     context_unlock(context);
     if (*out_tensor == NULL)
@@ -138,9 +139,9 @@ enum tandem_status tandem_tensor_create(struct tandem_context *context,
 /* Computes the offsets, in elements, of the first and the last element relative
  * to element (0, ..., 0).  Returns false if they are too large to address.  A
  * shape without elements gives 0 and -1. */
-static bool reach_find(uint32_t rank, const int64_t *shape,
-                       const int64_t *strides, int64_t *out_before,
-                       int64_t *out_after)
+static bool element_range(uint32_t rank, const int64_t *shape,
+                          const int64_t *strides, int64_t *out_before,
+                          int64_t *out_after)
 {
     *out_before = 0;
     *out_after = -1;
@@ -158,7 +159,7 @@ static bool reach_find(uint32_t rank, const int64_t *shape,
     return *out_after < INT64_MAX / 16 && *out_before > -(INT64_MAX / 16);
 }
 
-static enum tandem_status wrap_judge(const void *memory, uint32_t dtype,
+static enum tandem_status wrap_check(const void *memory, uint32_t dtype,
                                      uint32_t rank, const int64_t *shape,
                                      const int64_t *strides, uint32_t flags,
                                      int64_t *out_before, uint64_t *out_bytes)
@@ -186,7 +187,7 @@ static enum tandem_status wrap_judge(const void *memory, uint32_t dtype,
     *out_bytes = bytes;
     if (strides == NULL || rank == 0)
         return TANDEM_OK;
-    if (!reach_find(rank, shape, strides, out_before, &after))
+    if (!element_range(rank, shape, strides, out_before, &after))
         return last_error_set(TANDEM_INVALID_ARGUMENT,
                               "strides: they reach further than can be "
                               "addressed");
@@ -212,7 +213,7 @@ enum tandem_status tandem_tensor_wrap(struct tandem_context *context,
     *out_tensor = NULL;
     status = context_check(context);
     if (status == TANDEM_OK)
-        status = wrap_judge(memory, dtype, rank, shape, strides, flags, &before,
+        status = wrap_check(memory, dtype, rank, shape, strides, flags, &before,
                             &bytes);
     if (status != TANDEM_OK)
         return status;
@@ -221,21 +222,21 @@ enum tandem_status tandem_tensor_wrap(struct tandem_context *context,
     desc.byte_offset = (uint64_t)-before;
     context_lock(context);
     storage = storage_new(context, bytes,
-                          bytes > 0 ? (char *)memory + before : nothing);
+                          bytes > 0 ? (char *)memory + before : empty_memory);
     if (storage != NULL)
         tensor = tensor_new(context, storage, &desc);
     if (tensor != NULL) {
         storage->read_only = flags & TANDEM_TENSOR_READ_ONLY;
-        storage->gaps = !tensor->whole;
+        storage->has_gaps = !tensor->whole;
         tensor->whole = true;
-        if (storage->gaps &&
+        if (storage->has_gaps &&
             storage_add_writable_layout(storage, &desc) != TANDEM_OK) {
             context_unlock(context);
             tandem_tensor_destroy(tensor);
             return TANDEM_OUT_OF_MEMORY;
         }
     } else {
-        storage_drop(storage);
+        storage_release(storage);
     }
     context_unlock(context);
     *out_tensor = tensor;
@@ -245,7 +246,7 @@ enum tandem_status tandem_tensor_wrap(struct tandem_context *context,
 }
 
 /* Sets desc->byte_offset.  Fails if the view exceeds the tensor's memory. */
-static enum tandem_status view_judge(const struct tandem_tensor *tensor,
+static enum tandem_status view_check(const struct tandem_tensor *tensor,
                                      int64_t first_element,
                                      struct tandem_tensor_desc *desc)
 {
@@ -292,7 +293,7 @@ enum tandem_status tandem_tensor_view(struct tandem_tensor *tensor,
         return status;
     context = tensor->context;
     desc_fill(&desc, tensor->desc.dtype, rank, shape, strides);
-    status = view_judge(tensor, first_element, &desc);
+    status = view_check(tensor, first_element, &desc);
     if (status != TANDEM_OK)
         return status;
     context_lock(context);
@@ -316,7 +317,7 @@ static void tensor_free(struct tandem_tensor *tensor)
         tensor->context->tensors = tensor->next;
     if (tensor->next != NULL)
         tensor->next->previous = tensor->previous;
-    storage_drop(tensor->storage);
+    storage_release(tensor->storage);
     handle_free(&tensor_pool, tensor);
 }
 
@@ -340,7 +341,7 @@ void tensors_free(struct tandem_context *context)
     while (context->tensors != NULL)
         tensor_free(context->tensors);
     storages_free_pending(context);
-    storages_abandon(context);
+    storages_leak_pending(context);
 }
 
 enum tandem_status tandem_tensor_describe(const struct tandem_tensor *tensor,

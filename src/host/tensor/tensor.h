@@ -29,9 +29,9 @@ struct tandem_tensor {
 extern struct handle_pool tensor_pool;
 
 /* Returns true if a write to the tensor replaces the whole storage content. */
-static inline bool tensor_covers(const struct tandem_tensor *tensor)
+static inline bool tensor_covers_storage(const struct tandem_tensor *tensor)
 {
-    const struct claim *claims = tensor->storage->claims;
+    const struct writable_layout *claims = tensor->storage->writable_layouts;
 
     return tensor->whole && (claims == NULL || claims->next == NULL);
 }
@@ -44,14 +44,5 @@ enum tandem_status tensor_check(const struct tandem_tensor *tensor,
                                 const char *what);
 /* Frees every tensor of the context, whose mutex must be held. */
 void tensors_free(struct tandem_context *context);
-
-/* strided_copy.c: copies elements between two host memory layouts of the same
- * shape.  Strides count elements. */
-void strided_copy(char *target, const int64_t *target_strides,
-                  const char *source, const int64_t *source_strides,
-                  uint32_t rank, const int64_t *shape, uint32_t element_bytes);
-/* Returns true if the layout is a permutation of contiguous memory: no gaps and
- * no element twice.  Strides may be negative. */
-bool strided_dense(uint32_t rank, const int64_t *shape, const int64_t *strides);
 
 #endif

@@ -9,6 +9,7 @@
 #include "common/argument_check.h"
 #include "common/last_error.h"
 #include "common/operator_table.h"
+#include "host/tensor/strided_copy.h"
 #include "host/tensor/tensor.h"
 #include "host/device/device_wait.h"
 
@@ -31,13 +32,14 @@ static enum tandem_status bytes_check(const struct tandem_tensor *tensor,
 /* Returns a device to which a contiguous part of the storage can be uploaded,
  * so that the other content need not be downloaded first.  Returns NULL if the
  * host copy is current or no such device exists.  Locked. */
-static struct device *part_device(const struct tandem_tensor *tensor)
+static struct device *partial_upload_device(const struct tandem_tensor *tensor)
 {
     const struct storage *storage = tensor->storage;
     struct device *device;
 
-    if (tensor_covers(tensor) || !tensor->contiguous || storage->gaps ||
-        storage->current == 0 || (storage->current & HOST_BIT))
+    if (tensor_covers_storage(tensor) || !tensor->contiguous ||
+        storage->has_gaps || storage->current == 0 ||
+        (storage->current & HOST_BIT))
         return NULL;
     device =
         storage->context->devices[(uint32_t)__builtin_ctz(storage->current)];
@@ -47,25 +49,26 @@ static struct device *part_device(const struct tandem_tensor *tensor)
 /* Uploads the tensor to its part of the device's copy.  TANDEM_OK without
  * *out_done means that the function waited or cleared an error of earlier work,
  * and that the caller must try again. */
-static enum tandem_status part_write(const struct tandem_tensor *tensor,
-                                     struct device *device, const void *memory,
-                                     bool *recovered, bool *out_done)
+static enum tandem_status partial_upload(const struct tandem_tensor *tensor,
+                                         struct device *device,
+                                         const void *memory, bool *recovered,
+                                         bool *out_done)
 {
     struct storage *storage = tensor->storage;
     enum tandem_status status;
 
-    if (device->held)
-        return stream_owner_wait(device, WAIT_LIMIT);
-    status = device->table->upload(device->stream, storage->buffers[device->id],
-                                   tensor->desc.byte_offset, memory,
-                                   tensor->bytes, 0);
+    if (device->stream_owned)
+        return stream_owner_wait(device, HANG_DEADLINE);
+    status = device->vtable->upload(
+        device->stream, storage->buffers[device->id], tensor->desc.byte_offset,
+        memory, tensor->bytes, 0);
     if (status == TANDEM_OK) {
         storage->current = device->bit;
         *out_done = true;
         return TANDEM_OK;
     }
-    status = device_failed(device, status, "writing the tensor");
-    if (*recovered || !wait_recover(device))
+    status = device_call_failed(device, status, "writing the tensor");
+    if (*recovered || !stream_recover(device))
         return status;
     *recovered = true;
     return TANDEM_OK;
@@ -73,29 +76,29 @@ static enum tandem_status part_write(const struct tandem_tensor *tensor,
 
 /* Prepares the host memory for a write.  TANDEM_OK without *out_done means that
  * the function waited, and that the caller must try again. */
-static enum tandem_status host_open(const struct tandem_tensor *tensor,
-                                    bool *out_done)
+static enum tandem_status
+host_copy_make_writable(const struct tandem_tensor *tensor, bool *out_done)
 {
     struct storage *storage = tensor->storage;
-    const uint64_t unlocks = storage->context->unlocks;
+    const uint64_t unlock_epoch = storage->context->unlock_epoch;
     enum tandem_status status = TANDEM_OK;
 
     /* Content outside the tensor must be on the host before the write. */
-    if (!tensor_covers(tensor) && (storage->current & ~HOST_BIT) != 0)
-        status = storage_to_host(storage, WAIT_LIMIT);
+    if (!tensor_covers_storage(tensor) && (storage->current & ~HOST_BIT) != 0)
+        status = storage_sync_host(storage, HANG_DEADLINE);
     if (status == TANDEM_OK)
-        status = storage_host_make(storage);
+        status = storage_allocate_host(storage);
     if (status == TANDEM_OK)
-        status = storage_host_release(storage, UINT32_MAX, WAIT_LIMIT);
-    if (status == TANDEM_OK && storage->gaps)
+        status = storage_wait_host_writable(storage, UINT32_MAX, HANG_DEADLINE);
+    if (status == TANDEM_OK && storage->has_gaps)
         status = storage_add_writable_layout(storage, &tensor->desc);
-    *out_done = unlocks == storage->context->unlocks;
+    *out_done = unlock_epoch == storage->context->unlock_epoch;
     return status;
 }
 
 /* Writes `memory`, which is row-major, to the tensor.  Locked. */
-static enum tandem_status content_write(struct tandem_tensor *tensor,
-                                        const void *memory)
+static enum tandem_status tensor_write_content(struct tandem_tensor *tensor,
+                                               const void *memory)
 {
     const struct tandem_tensor_desc *desc = &tensor->desc;
     struct storage *storage = tensor->storage;
@@ -104,19 +107,19 @@ static enum tandem_status content_write(struct tandem_tensor *tensor,
     enum tandem_status status = TANDEM_OK;
 
     while (!done) {
-        struct device *device = part_device(tensor);
+        struct device *device = partial_upload_device(tensor);
 
         if (device != NULL)
-            status = part_write(tensor, device, memory, &recovered, &done);
+            status = partial_upload(tensor, device, memory, &recovered, &done);
         else
-            status = host_open(tensor, &done);
+            status = host_copy_make_writable(tensor, &done);
         if (status != TANDEM_OK || (device != NULL && done))
             return status;
     }
     shape_strides(desc->rank, desc->shape, rows);
     strided_copy(storage->host + desc->byte_offset, desc->strides, memory, rows,
                  desc->rank, desc->shape, dtype_bytes(desc->dtype));
-    storage_host_wrote(storage);
+    storage_note_host_write(storage);
     return TANDEM_OK;
 }
 
@@ -133,7 +136,7 @@ enum tandem_status tandem_tensor_write(struct tandem_tensor *tensor,
         return last_error_set(TANDEM_INVALID_ARGUMENT,
                               "tensor: its memory was wrapped read-only");
     context_lock(tensor->context);
-    status = content_write(tensor, memory);
+    status = tensor_write_content(tensor, memory);
     context_unlock(tensor->context);
     return status;
 }
@@ -150,7 +153,7 @@ enum tandem_status tandem_tensor_host_written(struct tandem_tensor *tensor)
             "tensor: its memory is the library's, only wrapped "
             "memory can have been written by the caller");
     context_lock(tensor->context);
-    storage_host_wrote(tensor->storage);
+    storage_note_host_write(tensor->storage);
     context_unlock(tensor->context);
     return TANDEM_OK;
 }
@@ -160,8 +163,9 @@ enum tandem_status tandem_tensor_host_written(struct tandem_tensor *tensor)
 /* Locks the context and makes the host copy current.  If `release` is set, also
  * waits for device work that reads the host copy.  On success the context stays
  * locked. */
-static enum tandem_status content_fetch(struct tandem_tensor *tensor,
-                                        uint64_t timeout_ns, bool release)
+static enum tandem_status tensor_lock_host_copy(struct tandem_tensor *tensor,
+                                                uint64_t timeout_ns,
+                                                bool release)
 {
     struct tandem_context *context = tensor->context;
     struct storage *storage = tensor->storage;
@@ -170,14 +174,14 @@ static enum tandem_status content_fetch(struct tandem_tensor *tensor,
 
     if (!context_lock_until(context, deadline))
         return TANDEM_NOT_READY;
-    status = storage_to_host(storage, deadline);
+    status = storage_sync_host(storage, deadline);
     if (status == TANDEM_OK && release)
-        status = storage_host_release(storage, UINT32_MAX, deadline);
+        status = storage_wait_host_writable(storage, UINT32_MAX, deadline);
     if (status != TANDEM_OK) {
         context_unlock(context);
         return status;
     }
-    storage_host_read(storage);
+    storage_note_host_read(storage);
     return TANDEM_OK;
 }
 
@@ -192,7 +196,7 @@ enum tandem_status tandem_tensor_read(struct tandem_tensor *tensor,
     if (status == TANDEM_OK)
         status = bytes_check(tensor, memory, bytes);
     if (status == TANDEM_OK)
-        status = content_fetch(tensor, timeout_ns, false);
+        status = tensor_lock_host_copy(tensor, timeout_ns, false);
     if (status != TANDEM_OK)
         return status;
     desc = &tensor->desc;
@@ -212,7 +216,8 @@ enum tandem_status tandem_tensor_sync(struct tandem_tensor *tensor,
     /* The caller may write wrapped memory after this call, so no device may
      * read it any more. */
     if (status == TANDEM_OK)
-        status = content_fetch(tensor, timeout_ns, tensor->storage->wrapped);
+        status =
+            tensor_lock_host_copy(tensor, timeout_ns, tensor->storage->wrapped);
     if (status == TANDEM_OK)
         context_unlock(tensor->context);
     return status;
@@ -229,7 +234,7 @@ enum tandem_status tandem_tensor_host_data(struct tandem_tensor *tensor,
     *out_memory = NULL;
     status = tensor_check(tensor, NULL, "tensor");
     if (status == TANDEM_OK)
-        status = content_fetch(tensor, timeout_ns, false);
+        status = tensor_lock_host_copy(tensor, timeout_ns, false);
     if (status != TANDEM_OK)
         return status;
     *out_memory = tensor->storage->host + tensor->desc.byte_offset;
@@ -240,7 +245,7 @@ enum tandem_status tandem_tensor_host_data(struct tandem_tensor *tensor,
 /* ---- residency ---- */
 
 /* Returns true if a current copy is available without a wait. */
-static bool content_idle(const struct storage *storage)
+static bool content_is_ready(const struct storage *storage)
 {
     const struct tandem_context *context = storage->context;
     uint32_t holders = storage->current & ~HOST_BIT;
@@ -253,9 +258,9 @@ static bool content_idle(const struct storage *storage)
         struct device *device = context->devices[i];
 
         if ((holders >> i & 1) && device->state == DEVICE_OPEN &&
-            !device->held &&
-            device->table->stream_query(device->stream) == TANDEM_OK) {
-            device_waited(device);
+            !device->stream_owned &&
+            device->vtable->stream_query(device->stream) == TANDEM_OK) {
+            device_mark_idle(device);
             return true;
         }
     }
@@ -275,10 +280,10 @@ enum tandem_status tandem_tensor_prefetch(struct tandem_tensor *tensor,
     if (status == TANDEM_OK)
         status = device_open(device);
     if (status == TANDEM_OK)
-        status = storage_readable(tensor->storage);
+        status = storage_require_content(tensor->storage);
     /* If the move had to wait for another device, it is left to the operator
      * that needs the tensor. */
-    if (status == TANDEM_OK && content_idle(tensor->storage))
+    if (status == TANDEM_OK && content_is_ready(tensor->storage))
         status = storage_to_device(tensor->storage, device);
     context_unlock(tensor->context);
     return status;
@@ -300,7 +305,7 @@ enum tandem_status tandem_tensor_residency(const struct tandem_tensor *tensor,
     context_lock(context);
     *out_mask = tensor->storage->current;
     for (uint32_t i = 0; i < context->device_count; i++) {
-        if (storage_shared(tensor->storage, context->devices[i]) &&
+        if (storage_is_zero_copy(tensor->storage, context->devices[i]) &&
             (*out_mask & HOST_BIT))
             *out_mask |= 1u << i;
     }
