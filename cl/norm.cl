@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layer_norm and rms_norm: rows of elements less their mean (layer_norm alone)
- * over their root mean square, times scale, plus bias.
+ * layer_norm and rms_norm. layer_norm subtracts the mean of the row and divides
+ * by the standard deviation; rms_norm divides by the root mean square. Both
+ * multiply by the scale; layer_norm adds the bias.
  *
- * held   the row is read once, and kept (row_access.cl)
- * part   a longer row, or one of several axes, is cut into splits of chunk
- *        elements, a group each, which leave their moments ...
- * write  ... of which each split finds those of the row, and writes
+ * norm_single_pass: reads the row once and keeps it in registers
+ * (row_access.cl). norm_partial_pass: a group stores the moments of one split
+ * of a longer row, or of a row of several axes. norm_final_pass: combines the
+ * moments of the row and writes one split.
  *
- * Squares of what is large, or small beside epsilon's root, leave f32's range:
- * such rows are summed in steps (rescaled_sum.cl), and written once more.
+ * If the squares of elements overflow, or are so small next to epsilon's root
+ * that they underflow, the row is summed and written again with scaled elements
+ * (rescaled_sum.cl).
  */
 #define IN_STEP p.in_steps[0]
 #define OUT_STEP p.out_steps[0]
@@ -17,7 +19,7 @@
 #include "common/row_access.cl"
 #include "common/rescaled_sum.cl"
 
-/* 1: rms_norm. */
+/* 1 for rms_norm. */
 #ifndef RMS
 #define RMS 0
 #endif
@@ -27,8 +29,9 @@ struct norm_params {
     float epsilon;
     ulong out_offset, in_offset, scale_offset, bias_offset;
     struct fast_divmod outer, reduced, affine;
-    long out_strides[MAX_AXES], in_strides[MAX_AXES]; /* of rows */
-    long out_steps[MAX_AXES], in_steps[MAX_AXES];     /* of their elements */
+    long out_strides[MAX_AXES], in_strides[MAX_AXES]; /* between rows */
+    long out_steps[MAX_AXES], in_steps[MAX_AXES];     /* between elements of a
+                                                       * row */
     long scale_steps[MAX_AXES], bias_steps[MAX_AXES];
 };
 
@@ -39,16 +42,16 @@ struct norm_params {
     __global const float *restrict scale, __global const float *restrict bias,
 #endif
 
-/* Beside an epsilon from here on squares may vanish. */
+/* Squares that underflow do not matter if epsilon is at least this large. */
 #define MIN_SAFE_EPSILON 0x1p-48f
-/* Of what is subnormal a digit less than the last is lost, which times so much
- * is within the allowance; what is not MIN_EXACT has all its digits. */
+/* Multiplying a subnormal by at most MAX_SUBNORMAL_SCALE keeps its rounding
+ * error within the tolerance. Values of at least MIN_EXACT are exact. */
 #define MAX_SUBNORMAL_SCALE 16.0f
 #define MIN_EXACT 0x1p-100f
 
-/* epsilon beside the mean square of elements that were divided by SCALE_UP
- * steps times. One that is not 0 stays so: the elements may be all alike, and
- * then 0 is divided by its root. */
+/* epsilon for elements that were multiplied by SCALE_DOWN `rescales` times. It
+ * never becomes 0 unless epsilon is 0: if all elements are equal, 0 is divided
+ * by its root. */
 static inline float epsilon_rescaled(float epsilon, int rescales)
 {
     if (rescales == 0)
@@ -59,14 +62,14 @@ static inline float epsilon_rescaled(float epsilon, int rescales)
                           : 0.0f;
 }
 
-/* What is known of a row when it is written once more: of an element x, h is
- * (x unit - mean) factor 2^n, or in rms_norm x factor 2^n. */
+/* How to normalize an element x of a row in the second pass: (x unit - mean)
+ * factor 2^n, or in rms_norm x factor 2^n. */
 struct norm_row {
     float unit, mean, factor;
     int n;
 };
 
-/* most: the largest scale so far. */
+/* Updates *max_scale, the largest |scale| so far. */
 static inline float affine_scalar(float h, float scale, float bias,
                                   float *max_scale)
 {
@@ -89,7 +92,8 @@ static inline float4 affine_vec4(float4 h, float4 scale, float4 bias,
     return fma(h, scale, bias);
 #endif
 }
-/* Whether x has lost digits that its scale, of rows in no steps, brings up. */
+/* Returns true if the normalized x was rounded as a subnormal and its scale
+ * makes the error visible. The row must not be rescaled. */
 static inline bool affine_lost_precision(const struct norm_row *f, float x,
                                          float scale)
 {
@@ -106,10 +110,10 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
     return RMS ? h * scale : fma(h, scale, bias);
 }
 
-/* ---- rows of one axis that are kept ---- */
+/* ---- rows that are kept in registers ---- */
 
 #define ADD(k) sums += CAT(x, k);
-/* What is no element must not differ from the mean. */
+/* Missing elements must stay 0. */
 #define MEAN_IF_IN_RANGE(k, c) (IN_RANGE(k, c) ? mean : 0.0f)
 #define CENTER_EACH(k)                                                         \
     CAT(x, k) -= (float4)(MEAN_IF_IN_RANGE(k, 0), MEAN_IF_IN_RANGE(k, 1),      \
@@ -120,7 +124,7 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
 #define CENTER CENTER_EACH
 #endif
 #define SQUARE(k) sums += CAT(x, k) * CAT(x, k);
-/* Of rows that are not strided, scale and bias are not, either. */
+/* scale and bias are strided only if the rows are. */
 #if ROW_ACCESS == ROW_ACCESS_STRIDED
 #define SCALE(j) scale[p.scale_offset + (long)(j)*p.scale_steps[0]]
 #define BIAS(j) bias[p.bias_offset + (long)(j)*p.bias_steps[0]]
@@ -151,7 +155,7 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
     (float4)(RESULT_SCALAR(x.s0, (j)), RESULT_SCALAR(x.s1, (j) + 1),           \
              RESULT_SCALAR(x.s2, (j) + 2), RESULT_SCALAR(x.s3, (j) + 3))
 #endif
-/* Element j of a row as it was, and where its result is. */
+/* The original element j of a row, and the location of its result. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
 #define ELEMENT(j) in[begin + in_shift + nth * count + (j)]
 #define TARGET(j) own[j]
@@ -162,7 +166,7 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
 #define ELEMENT(j) in[from + (j)]
 #define TARGET(j) out[to + (j)]
 #endif
-/* For a lane's places in the row, one after the other. */
+/* Loops over the elements of a lane. */
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 #define FOR_EACH_OWN(j)                                                        \
     _Pragma("unroll 1") for (int j = FIRST_ELEMENT; j < (int)count;            \
@@ -218,8 +222,8 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
                     affine_exact(&f, ELEMENT(j), SCALE(j), BIAS_SCALAR(j));
     }
     if (any_rescale) {
-        /* All in units of the largest element; what is infinite, or NaN,
-         * stays. */
+        /* Second pass, scaled by the largest element. Infinity and NaN stay as
+         * they are. */
         float largest = 0.0f, sum = 0.0f;
         int exponent = 0;
         struct norm_row f = {1.0f, 0.0f, 0.0f, 0};
@@ -262,9 +266,9 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
 #if ROW_ACCESS == ROW_ACCESS_VEC4 || ROW_ACCESS == ROW_ACCESS_STRIDED ||       \
     ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 
-/* Of some elements: x how many, y their mean (0 in rms_norm), z the sum of the
- * squares of what they differ from it by; w the steps by which they were
- * divided before (rescaled_sum.cl), -1 where there are none. */
+/* Moments of a set of elements: x is the count, y the mean (0 in rms_norm), z
+ * the sum of squared differences from y, w the number of rescalings
+ * (rescaled_sum.cl), or -1 for the empty set. */
 static inline float4 moments_combine(float4 a, float4 b)
 {
     float n = a.x + b.x;
@@ -274,7 +278,7 @@ static inline float4 moments_combine(float4 a, float4 b)
                     a.z + b.z + deviation * deviation * (a.x * b.x / total),
                     a.w + b.w);
 }
-/* Moments in steps from w on, and joined whatever their steps. */
+/* Converts moments to w rescalings. */
 static inline float4 moments_rescale(float4 a, float w)
 {
     float unit = a.w == w ? 1.0f : a.w + 1.0f == w ? SCALE_DOWN : 0.0f;
@@ -296,8 +300,9 @@ static inline float4 lanes_combine_rescaled(float4 own,
                                             uint lanes, uint step)
     LANES_COMBINE_BODY(moments_combine_rescaled, shuffle_xor4)
 
-/* What a split's elements are to be multiplied by, in other moments: within
- * these bounds those of 2^35 splits are joined without loss. */
+/* The factor with which the elements of a split must be summed again, or 1.
+ * Within these bounds the moments of 2^35 splits can be combined without
+ * loss. */
 static inline float moments_wanted_scale(float4 a, float epsilon)
 {
     if (!(fabs(a.y) <= 0x1p40f && a.z <= 0x1p90f))
@@ -435,7 +440,8 @@ KERNEL void norm_partial_pass(__global float4 *partials,
 #define BIAS_AT(b) bias[b]
 #endif
 
-/* From an element of a lane in its split to the next one. */
+/* The distance from an element of a lane in its split to the lane's next
+ * element. */
 #if ROW_ACCESS == ROW_ACCESS_VEC4
 #define NEXT_ELEMENT(j) ((((j)-first) & 3) == 3 ? 4 * SPLIT_LANES - 3 : 1)
 #else
@@ -456,7 +462,7 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
     if (inside)
         for (uint i = at.lane; i < p.splits; i += at.lanes) {
             float4 moments = partials[i * p.rows + at.row];
-            /* How many are in steps. */
+            /* w counts the rescaled splits. */
             moments.w = moments.x > 0.0f && moments.w != 0.0f ? 1.0f : 0.0f;
             own = moments_combine(own, moments);
         }

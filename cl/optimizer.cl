@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One step of an optimizer for every element, all states in one pass.
- * Operands: the outputs, then the inputs, which may be the same memory.
- */
+/* One optimizer step, SGD or Adam, for every element. The operands are the
+ * outputs, then the inputs, which may use the same memory. */
 #include "common/indexing.cl"
 
-/* ADAM 1: inputs w g m v, outputs w m v.  0 (SGD): w g m, outputs w m. */
+/* 1 for Adam: inputs w g m v, outputs w m v. 0 for SGD: inputs w g m, outputs w
+ * m. */
 #ifndef ADAM
 #define ADAM 0
 #endif
@@ -17,20 +16,21 @@
 
 struct optimizer_params {
     ulong elements;
-    uint rank;     /* 0: every operand is contiguous */
-    uint is_vec4;   /* and aligned to four elements */
-    uint variant;  /* SGD: nesterov; Adam: decoupled */
+    uint rank;     /* 0 if all operands are contiguous */
+    uint is_vec4;   /* 1 if they are also aligned to four elements */
+    uint variant;  /* SGD: Nesterov; Adam: decoupled weight decay */
     uint reserved;
     float rate, decay;
     float beta1,
-        one_minus_beta1; /* momentum, 1 - dampening; beta1, 1 - beta1 */
+        one_minus_beta1; /* SGD: momentum, 1 - dampening; Adam: beta1, 1 -
+                          * beta1 */
     float beta2, one_minus_beta2;
     float rate1;       /* rate / (1 - beta1^step) */
     float correction2; /* 1 / (1 - beta2^step) */
     float epsilon, reserved1;
     ulong offset[8];
     struct fast_divmod space;
-    long strides[OPERAND_COUNT * MAX_AXES]; /* operand by operand */
+    long strides[OPERAND_COUNT * MAX_AXES]; /* of operand 0, then 1, ... */
 };
 
 #if ADAM
@@ -51,10 +51,10 @@ struct optimizer_params {
     T g = *(__global const T *)(g0 + at[4]);                                   \
     T m = *(__global const T *)(m0 + at[5]);                                   \
     T v = *(__global const T *)(v0 + at[6])
-/* Mean squares within these bounds keep their digits, as do their terms, and
- * may be corrected for their bias.  The root of others is found in other units,
- * and both sides of the quotient are widened alike.  The mean square of a
- * finite v and a finite g is finite. */
+/* Mean squares within these bounds and their terms are exact, and the bias
+ * correction neither overflows nor underflows. Others are scaled for the root,
+ * and so are both sides of the quotient. The mean square of finite v and g is
+ * finite. */
 #define MIN_EXACT_SQUARE 0x1p-100f
 #define MAX_EXACT_SQUARE 0x1p60f
 #define ANY_float(x) (x)
@@ -114,7 +114,8 @@ struct optimizer_params {
     *(__global T *)(m1 + at[1]) = m
 #endif
 
-/* Where operand k has its elements from item on, and element i. */
+/* The offset of operand k: for contiguous operands from `item` on, and for
+ * element i. */
 #define OFFSET_CONTIGUOUS(k) at[k] = p.offset[k] + (ulong)item * 4
 #define OFFSET(k)                                                              \
     at[k] = p.offset[k] + (p.rank == 0 ? i : 0);                               \

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reductions.  Every output has lanes work-items of one group, which walk its
- * elements in turn, sixteen loads under way at a time, and are joined by a
- * tree: one fixed order, no atomics on values, so the same bits every time.
+ * Reductions. Every output has `lanes` work-items of one group. Each
+ * accumulates its elements with sixteen loads in flight, and a tree combines
+ * the accumulators. The order is fixed and there are no atomics on values, so
+ * results are reproducible.
  *
- *   across 0: the lanes of an output are neighbours (the reduced axis is the
- *             contiguous one);  1: neighbours belong to neighbouring outputs
- *
- *          across 0                      across 1
+ *        lanes_interleaved = 0                lanes_interleaved = 1
+ *    (neighbouring lanes, one output)     (neighbouring outputs, one lane)
  *   out 0: 0 1 2 3   out 1: 4 5 6 7      out 0: 0 2 4 6   out 1: 1 3 5 7
  *
- * Few outputs with many elements are split over groups, each of which writes
- * a partial result.  reduce_combine_splits joins them; or,
- * LAST_GROUP_COMBINES, the group that
- * comes last does: by then all are there, and their order is that of the
- * splits.
+ * If there are few outputs with many elements, they are split over several
+ * groups, each of which stores a partial result. reduce_combine_splits combines
+ * them. With LAST_GROUP_COMBINES, the last group to arrive does so in the order
+ * of the splits.
  */
 #include "common/lane_reduce.cl"
 #include "common/math.cl"
@@ -51,7 +49,7 @@ typedef float result_t;
 
 struct reduce_params {
     ulong outputs, count,
-        elements_per_split; /* elements of an output; of a split */
+        elements_per_split; /* count: elements of an output */
     ulong output_groups;
     uint splits, lanes_log2, lanes_interleaved, is_vec4;
     uint outer_rank, reduced_rank;
@@ -61,20 +59,19 @@ struct reduce_params {
     long reduced_strides[MAX_AXES], other_strides[MAX_AXES];
 };
 
-/* ---- what a lane holds (running), what the tree joins (part) ---- */
+/* ---- accumulator of a lane, and partial that the tree combines ---- */
 
-/* IDENTITY stands where there is no element. */
+/* IDENTITY is the value of a missing element. */
 #if IS_SUM
-/* The sum and what its roundings lost: the error does not grow with the count.
- * A sum that is not finite has lost NaN. */
+/* Sum and its rounding error (Kahan-Babuska), so that the error does not grow
+ * with the count. The error of a non-finite sum is NaN. */
 #define IDENTITY 0.0f
 #define SUMS_PRODUCTS (REDUCTION != SUM && REDUCTION != MEAN)
 struct accumulator {
     float sum, lost;
 };
 typedef float partial_t;
-/* Of a split: its sum, and the steps by which elements were divided before
- * (rescaled_sum.cl). */
+/* The sum of a split, and the number of its rescalings (rescaled_sum.cl). */
 typedef float2 split_result_t;
 
 static inline void accumulator_clear(struct accumulator *l)
@@ -111,7 +108,7 @@ static inline partial_t partial_combine(partial_t a, partial_t b)
     return a + b;
 }
 
-/* The steps by which a row's elements are to be divided, in another sum. */
+/* Returns the number of rescalings that the second pass needs. */
 static inline float rescales_wanted(float plain)
 {
     if (!isfinite(plain))
@@ -122,7 +119,7 @@ static inline float rescale_factor(float rescales)
 {
     return rescales > 0.0f ? SCALE_DOWN : rescales < 0.0f ? SCALE_UP : 1.0f;
 }
-/* A sum of what was divided by so many steps more, or less. */
+/* Rescales a sum `rescales` times. */
 static inline float rescaled(float sum, float rescales)
 {
     float step = rescale_factor(rescales);
@@ -130,15 +127,15 @@ static inline float rescaled(float sum, float rescales)
         return rescales > 0.0f ? 0.0f * sum : sum;
     return SUMS_PRODUCTS ? sum * step * step : sum * step;
 }
-/* Whether again, the sum of elements in so many steps, counts, not the plain
- * one: what is large and cancels out has no place there. */
+/* Returns true if the rescaled sum replaces the unscaled one. A rescaled sum
+ * that overflows, because large terms cancel in the unscaled one, does not. */
 static inline bool rescaled_sum_is_valid(float rescaled_total, float rescales)
 {
     return rescales > 0.0f || (rescales < 0.0f && isfinite(rescaled_total));
 }
 
-/* The product of x and y, each of them times step: neither what is infinite nor
- * a zero may meet what is so by its scaling alone. */
+/* The product of x and y, both scaled by `step`. An operand that becomes
+ * infinite or 0 only through the scaling must not be used. */
 static inline float rescaled_product(float x, float y, float step)
 {
     float plain = x * y, scaled_product = (x * step) * (y * step);
@@ -158,7 +155,7 @@ static inline float rescaled_product(float x, float y, float step)
 #endif
 
 #elif IS_ARG
-/* The best value and its index, NONE where there is no element. */
+/* The best value and its index, or NONE if there is no element. */
 #define IDENTITY (REDUCTION == ARG_MAX ? -INFINITY : INFINITY)
 #define NONE (~(index_t)0)
 struct accumulator {
@@ -177,7 +174,7 @@ static inline void accumulator_clear(struct accumulator *l)
     l->value = IDENTITY;
     l->index = NONE;
 }
-/* Indices come in rising order; the first NaN stays. */
+/* Elements come in ascending order of their indices. The first NaN wins. */
 static inline void accumulate(struct accumulator *l, float x, index_t index)
 {
     bool beaten = REDUCTION == ARG_MAX ? !(x <= l->value) : !(x >= l->value);
@@ -201,7 +198,7 @@ static inline void accumulate4(struct accumulator *l, float4 x, index_t index,
 static inline void accumulate16(struct accumulator *l, float16 x, index_t index,
                                 index_t four, index_t one)
 {
-    /* Of equal neighbours the first stays. */
+    /* Of two equal neighbours the first wins. */
     int8 second8 = IS_BETTER(x.odd, x.even);
     float8 x8 = select(x.even, x.odd, second8);
     int8 at8 = select((int8)(0, 2, 4, 6, 8, 10, 12, 14),
@@ -221,7 +218,7 @@ static inline void accumulate16(struct accumulator *l, float16 x, index_t index,
         l->index = wins ? index + (at >> 2) * four + (at & 3) * one : l->index;
         return;
     }
-    /* There is a NaN, or infinities of both signs. */
+    /* There is a NaN, or there are infinities of both signs. */
     accumulate4(l, x.lo.lo, index, one);
     accumulate4(l, x.lo.hi, index + four, one);
     accumulate4(l, x.hi.lo, index + 2 * four, one);
@@ -235,7 +232,7 @@ static inline partial_t accumulator_partial(const struct accumulator *l)
     all.index = l->index == NONE ? ULONG_MAX : (ulong)l->index;
     return all;
 }
-/* NaN wins, then the value, then the lower index. */
+/* NaN wins, then the better value, then the lower index. */
 static inline partial_t partial_combine(partial_t a, partial_t b)
 {
     bool a_nan = a.value != a.value, b_nan = b.value != b.value;
@@ -268,14 +265,14 @@ static inline partial_t partial_shuffle_xor(partial_t x, uint mask)
 struct accumulator {
     float largest, sum, lost;
 };
-typedef float2 partial_t; /* the largest and the sum */
+typedef float2 partial_t; /* the largest x, the sum */
 
 static inline void accumulator_clear(struct accumulator *l)
 {
     l->largest = -INFINITY;
     l->sum = l->lost = 0.0f;
 }
-/* e^(x - largest); 0 where both are -infinity, 1 where both are infinity. */
+/* e^(x - largest); 0 if both are -infinity, 1 if both are +infinity. */
 static inline float term_of(float x, float largest)
 {
     return x != largest ? exp(x - largest) : x == -INFINITY ? 0.0f : 1.0f;
@@ -286,7 +283,7 @@ static inline float4 terms_of(float4 x, float largest)
                     term_of(x.s2, largest), term_of(x.s3, largest));
 }
 
-/* Raises the largest to at least x, which may be NaN. */
+/* Raises the maximum to x if x is larger. x may be NaN. */
 static inline void accumulator_raise_max(struct accumulator *l, float x)
 {
     if (x > l->largest) {
@@ -336,7 +333,7 @@ static inline partial_t partial_combine(partial_t a, partial_t b)
     return (partial_t)(largest, y + z);
 }
 #else
-/* The product, the maximum or the minimum of the elements so far. */
+/* The product, maximum or minimum of the elements so far. */
 #define IDENTITY                                                               \
     (REDUCTION == PROD ? 1.0f : REDUCTION == MAX ? -INFINITY : INFINITY)
 struct accumulator {
@@ -376,7 +373,7 @@ static inline float combine4(float4 x)
 static inline void accumulate16(struct accumulator *l, float16 x, index_t index,
                                 index_t four, index_t one)
 {
-    /* fmax and fmin pass over NaN. */
+    /* fmax and fmin ignore NaN. */
     if (!isnan(sum16(x)) && l->value == l->value) {
         float8 y = REDUCTION == MAX ? fmax(x.lo, x.hi) : fmin(x.lo, x.hi);
         float4 z = REDUCTION == MAX ? fmax(y.lo, y.hi) : fmin(y.lo, y.hi);
@@ -411,7 +408,7 @@ static inline partial_t lanes_combine(partial_t own,
 #if !IS_SUM
 typedef partial_t split_result_t;
 #endif
-/* steps: of a sum, those of its elements. */
+/* The result of an output. rescales is the number of rescalings of a sum. */
 static inline result_t partial_result(partial_t a, float rescales, ulong count)
 {
 #if IS_ARG
@@ -440,13 +437,13 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #define TERM(i, j) in[i]
 #endif
 
-/* The term of element j where one axis is reduced, and where j has an end. */
+/* The term of element j if one axis is reduced; IDENTITY from `end` on. */
 #define AXIS_TERM(j)                                                           \
     TERM(base + (long)(j)*p.reduced_strides[0],                                \
          (long)p.other_offset + (long)(j)*p.other_strides[0])
 #define AXIS_TERM_OR_IDENTITY(j, end) ((j) < (end) ? AXIS_TERM(j) : IDENTITY)
 
-/* The terms of four neighbours from element j on, where all are. */
+/* The terms of four contiguous elements from j on; IDENTITY from `end` on. */
 #if REDUCTION == DOT
 #define VEC4_TERMS(j)                                                          \
     (*(__global const float4 *)(in + base + (j)) *                             \
@@ -458,7 +455,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
     ((j) < (end) ? VEC4_TERMS(j) : (float4)(IDENTITY))
 
 #if IS_ARG
-/* A lane whose elements are all IDENTITY has the index of its first. */
+/* A lane whose elements are all IDENTITY has the index of its first element. */
 #define START_INDEX(own, j, end)                                               \
     if ((own).index == NONE && (j) < (end))                                    \
         (own).index = (index_t)(j)
@@ -481,7 +478,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #endif
 
 #if IS_SUM
-/* Adds the scaled elements of a lane's share of its row to `own`.  The lane may
+/* Adds the scaled elements of a lane's share of its row to `own`. The lane may
  * get other elements than in the first pass. */
 #define ADD_RESCALED_SHARE(step)                                               \
     {                                                                          \
@@ -501,7 +498,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
         }                                                                      \
     }
 
-/* Rows whose sums have left the range are summed once more. */
+/* Second pass for rows whose sums overflowed or underflowed. */
 #define SUM_RESCALED(all, rescales)                                            \
     float rescales = at.row < p.outputs ? rescales_wanted(all) : 0.0f;         \
     if (UNLIKELY(                                                              \
@@ -518,7 +515,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #define SPLIT_RESULT(all, rescales) (split_result_t)(all, rescales)
 #define ADD_SPLIT_RESULT(own, result) own + rescaled(result.x, -result.y)
 #define RESULT(all, rescales) partial_result(all, rescales, p.count)
-/* Likewise of splits' sums. */
+/* The same for the sums of splits. */
 #define COMBINE_RESCALED(all, rescales)                                        \
     float rescales = at.row < p.outputs ? rescales_wanted(all) : 0.0f;         \
     if (UNLIKELY(                                                              \
@@ -543,8 +540,8 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #define RESULT(all, rescales) partial_result(all, 0.0f, p.count)
 #endif
 
-/* A lane's share of the splits of its row.  A function that gave it back would
- * leave an intrinsic, once inlined, which oclgrind 21.10 does not know. */
+/* A lane's share of the splits of its row. A function that returns the partial
+ * would be inlined to an intrinsic that oclgrind 21.10 does not support. */
 #define COMBINE_SPLIT_SHARE(own)                                               \
     struct accumulator empty;                                                  \
     accumulator_clear(&empty);                                                 \
@@ -553,8 +550,9 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
         for (uint s_ = at.lane; s_ < p.splits; s_ += at.lanes)                 \
             own = ADD_SPLIT_RESULT(own, partial[s_ * p.outputs + at.row]);
 
-/* Whoever sees, in any group, what an item writes after it, sees what was
- * written before it, by those too whom the item met at a barrier. */
+/* Orders writes at device scope: a group that sees a later write of this
+ * work-item also sees earlier writes, including those that other work-items
+ * made before a barrier with it. */
 #if SHUFFLE == 1
 #define DEVICE_FENCE __asm__ volatile("membar.gl;" : : : "memory")
 #else
@@ -562,7 +560,7 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #endif
 #define GROUP_BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 
-/* A counter for each group of outputs, 0 before and after. */
+/* A counter for each group of outputs, 0 before and after the kernel. */
 #if LAST_GROUP_COMBINES
 #define ARRIVAL_COUNTERS volatile __global uint *arrival_counters,
 #else

@@ -2,10 +2,10 @@
 /*
  * softmax, log_softmax, and cross-entropy with its gradient, over one axis.
  *
- * held   the row is read once, and kept (row_access.cl)
- * part   a longer row is cut into splits of chunk elements, a group each,
- *        which leave their largest element and sum of e^(x - largest) ...
- * write  ... of which each split finds those of the row, and writes
+ * softmax_single_pass: reads the row once and keeps it in registers
+ * (row_access.cl). softmax_partial_pass: a group stores the largest element of
+ * one split of a longer row and the sum of e^(x - largest). softmax_final_pass:
+ * combines these for the row and writes one split.
  */
 #define IN_STEP p.in_stride
 #define OUT_STEP p.out_stride
@@ -19,11 +19,11 @@
 #ifndef FORM
 #define FORM SOFTMAX
 #endif
-/* 1: of a gradient whose scale is large (plan.h). */
+/* 1 for the gradient with a large loss scale (plan.h). */
 #ifndef LARGE_LOSS_SCALE
 #define LARGE_LOSS_SCALE 0
 #endif
-/* The type of labels. */
+/* The type of the labels. */
 #ifndef LABEL
 #define LABEL int
 #endif
@@ -56,7 +56,7 @@ struct softmax_params {
 #define DECLARE_LABEL
 #endif
 
-/* What all results of a row need of the sum. */
+/* The factor or term that all results of a row share. */
 #if FORM == LOG_SOFTMAX
 #define DECLARE_FACTOR(sum) row_value_t log_sum = log(sum);
 #elif LARGE_LOSS_SCALE
@@ -64,10 +64,10 @@ struct softmax_params {
 #else
 #define DECLARE_FACTOR(sum) row_value_t factor = 1.0f / (sum);
 #endif
-/* What results have of an element, and the term of the sum that it makes:
- * e^(x - largest), or its fourth root if a gradient's scale lifts numbers far
- * below f32's range: the square root may be subnormal where the result is
- * not. */
+/* EXP is what results need of an element, TERM its term of the sum: e^(x -
+ * largest), or the fourth root of it for a large loss scale. The scale can
+ * bring results into range whose e^(x - largest), and even its square root, is
+ * subnormal. */
 #if LARGE_LOSS_SCALE
 #define EXP(x) exp(0.25f * ((x) - largest))
 #define TERM(e) ((e) * (e) * ((e) * (e)))
@@ -75,7 +75,7 @@ struct softmax_params {
 #define EXP(x) exp((x) - largest)
 #define TERM(e) (e)
 #endif
-/* The result of element j: x the element, e its EXP. */
+/* The result of element j. x is the element, e its EXP. */
 #if FORM == LOG_SOFTMAX
 #define RESULT(x, e, j) ((x - largest) - log_sum)
 #elif FORM == GRADIENT && !LARGE_LOSS_SCALE
@@ -91,8 +91,8 @@ static inline float gradient(float e, float factor, float label_term)
 #else
 #define RESULT(x, e, j) ((e)*factor)
 #endif
-/* EXP takes the place of x, unless that is needed, or registers are
- * few. */
+/* EXP replaces x in its register, unless x is needed or registers are
+ * scarce. */
 #define STORES_EXP                                                             \
     (FORM != LOG_SOFTMAX && FORM != LOSS && VECTORS_PER_ITEM <= 16)
 #if STORES_EXP
@@ -108,7 +108,7 @@ static inline float gradient(float e, float factor, float label_term)
              RESULT_SCALAR(x.s2, (j) + 2), RESULT_SCALAR(x.s3, (j) + 3))
 #endif
 
-/* ---- rows that are kept ---- */
+/* ---- rows that are kept in registers ---- */
 
 #define UPDATE_MAX(k) highest = fmax(highest, CAT(x, k));
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
@@ -160,8 +160,9 @@ KERNEL void softmax_single_pass(__global float *out, __global const float *in,
 #if ROW_ACCESS != ROW_ACCESS_LOCAL_MEMORY &&                                   \
     ROW_ACCESS != ROW_ACCESS_VEC4_COLUMNS
 
-/* Both of a row, or of a part of one; x is -infinity where nothing is in it,
- * and y where something infinite is becomes NaN, as the row's results do. */
+/* Combines the maxima (x) and sums (y) of two parts of a row. x is -infinity
+ * for an empty part. y becomes NaN for infinite elements, and so do the
+ * results. */
 static inline float2 softmax_combine(float2 a, float2 b)
 {
     float largest = fmax(a.x, b.x);
@@ -173,8 +174,8 @@ static inline float2 lanes_combine(float2 own, __local float2 *partials,
                                    uint lanes, uint step)
     LANES_COMBINE_BODY(softmax_combine, shuffle_xor2)
 
-/* Four elements, neighbours of vector rows, lanes apart of others: where some
- * may not be of the split (_IF), and where all are. */
+/* Four elements, DISTANCE apart: without range tests, and with range tests
+ * (_IF). */
 #if ROW_ACCESS == ROW_ACCESS_VEC4
 #define DISTANCE 1
 #define LOAD4(j) LOAD_VEC4(in, from + (j))
@@ -250,8 +251,8 @@ KERNEL void softmax_partial_pass(__global float2 *partials,
             own.y *= exp(own.x - highest);
             own.x = highest;
         }
-        /* Infinity less infinity belongs in the sum, unless nothing is
-         * larger. */
+        /* If the maximum is +infinity, infinity - infinity makes the sum NaN.
+         * If it is -infinity, the sum stays finite. */
         float shift = own.x == -INFINITY ? 0.0f : own.x;
         own.y += sum16(exp(x - shift));
     }

@@ -1,42 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Moves elements of BITS, without looking at them, where two axes change
- * places: axis 0 (columns) is the target's innermost, axis 1 (rows) the
- * source's.  Tiles go through local memory, so that both sides are walked along
- * their lines, in vectors where they are aligned.  The other axes are the
- * space's, one plane of tiles each.  Other copies are elementwise.cl's.
+ * Copies elements of type BITS with two axes swapped. Axis 0 (columns) is the
+ * target's contiguous axis, axis 1 (rows) the source's. Tiles go through local
+ * memory, so that both sides are accessed along their contiguous axis, in
+ * vectors if they are aligned. `space` has the other axes; each of its elements
+ * is a plane of tiles. elementwise.cl does other copies.
  *
  *   source: lines of rows        tile: lines of columns     target
  *     0 1 2 3  (column 0)          0 4 8 c                    0 4 8 c  (row 0)
  *     4 5 6 7  (column 1)          1 5 9 d                    1 5 9 d
  *
- * Elements of 8 and 16 bits change places by BLOCK x BLOCK in registers, and
- * are in the tile as words of BLOCK.
+ * Elements of 8 and 16 bits are transposed in registers in blocks of BLOCK x
+ * BLOCK. The tile holds words of BLOCK elements.
  */
 #include "common/indexing.cl"
 
 #ifndef BITS
 #define BITS uint
 #endif
-/* Elements of a word: 4 of 8 bits, 2 of 16, else 1. */
+/* Elements in a word of the tile: 4 of 8 bits, 2 of 16 bits, else 1. */
 #ifndef BLOCK
 #define BLOCK 1
 #endif
-/* 1: both sides' lines are aligned vectors of four. */
+/* 1 if the lines of both sides are aligned vectors of four. */
 #ifndef VECTOR
 #define VECTOR 1
 #endif
-/* Elements of a vector: 2 of 64 bits, else 4. */
+/* Elements in a vector: 2 of 64 bits, else 4. */
 #ifndef VECTOR_ELEMENTS
 #define VECTOR_ELEMENTS 4
 #endif
-/* Where lines are no vectors: what a group writes of each begins at a multiple
- * of so many elements in memory, so tiles are sheared; a power of two, 1 for
- * vectors. */
+/* Without vectors, each line of the target that a group writes begins at a
+ * multiple of STORE_ALIGNMENT elements in memory, so the lines of a tile are
+ * shifted against each other. A power of two; 1 with vectors. */
 #ifndef STORE_ALIGNMENT
 #define STORE_ALIGNMENT (VECTOR ? 1 : 8)
 #endif
-/* A tile's sides, powers of two; a vector's part of each divides GROUP_SIZE. */
+/* The sides of a tile, powers of two. With vectors, GROUP_SIZE is a multiple of
+ * each side in vectors. */
 #ifndef COLUMNS
 #define COLUMNS 64
 #endif
@@ -44,7 +45,8 @@
 #define ROWS 64
 #endif
 
-/* Lines that are no vectors, read and written in aligned words of BLOCK. */
+/* 1 if lines are unaligned and are accessed in aligned words of BLOCK
+ * elements. */
 #define UNALIGNED_WORDS (!VECTOR && BLOCK > 1)
 #if BLOCK == 1
 typedef BITS word;
@@ -56,22 +58,23 @@ typedef uint word;
 
 struct transpose_params {
     ulong columns, rows;         /* extents of axis 0 and axis 1 */
-    ulong tiles_per_row, tiles_per_plane;   /* along axis 0; of one plane */
+    ulong tiles_per_row, tiles_per_plane;   /* in a row of tiles; in a plane */
     ulong groups;
     ulong target_offset, source_offset;
     long target_pitch;           /* the target's stride along axis 1 */
-    long source_pitch;           /* the source's along axis 0 */
-    uint rank, misalignments;            /* of the other axes; see SKEW_OF */
+    long source_pitch;           /* the source's stride along axis 0 */
+    uint rank, misalignments;            /* rank of space */
     struct fast_divmod space;
     long target_strides[MAX_AXES];
     long source_strides[MAX_AXES];
 };
-/* Elements from where 64 bytes begin to place 0 of the target, the source. */
+/* Elements between a 64-byte boundary and offset 0 of the target and the
+ * source. */
 #define TARGET_MISALIGNMENT (p.misalignments & 0xffff)
 #define SOURCE_MISALIGNMENT (p.misalignments >> 16)
 
-/* From element s of BLOCK lines, neighbours along rows, a word of the tile; and
- * from the tile's line, four elements of a target's. */
+/* Builds a word of the tile from element s of BLOCK lines, and a vector of the
+ * target from a line of the tile. */
 #if BLOCK == 4
 #define WORD(s) as_uint((uchar4)(line0.s, line1.s, line2.s, line3.s))
 #define LOAD_LINES(at)                                                         \
@@ -96,7 +99,8 @@ struct transpose_params {
 #endif
 #endif
 
-/* The same, element by element: a work-item's j-th of every GROUP_SIZE. */
+/* The same for single elements. j counts the elements of a work-item, which are
+ * GROUP_SIZE apart. */
 #define COLUMN_OF(j, side) ((id + (j)*GROUP_SIZE) % (side))
 #define LINE_OF(j, side) ((id + (j)*GROUP_SIZE) / (side))
 #define SOURCE(y, x) source[(offset_t)(y)*from_pitch + (offset_t)(x)]
@@ -140,7 +144,7 @@ struct transpose_params {
 #define LINES                                                                  \
     (UNALIGNED_WORDS ? COLUMNS + STORE_ALIGNMENT : WORDS + STORE_ALIGNMENT - 1)
 
-/* A sheared tile all of whose elements are there. */
+/* A shifted tile without missing elements. */
 #define STORE_SHIFT(y)                                                         \
     ((misalignment + (y) * (uint)to_pitch) & (STORE_ALIGNMENT - 1))
 #define TARGET(y, x)                                                           \
@@ -166,14 +170,13 @@ struct transpose_params {
     }
 
 #if UNALIGNED_WORDS
-/*
- * Both sides are words of BLOCK elements, which begin anywhere in their lines.
- * A work-item reads BLOCK lines' words, two each, of which it makes one that
- * begins where the tile does, turns them, and keeps the words of BLOCK lines of
- * the target; one written is made of two of these.
- */
+/* Both sides are words of BLOCK elements that begin anywhere in a line. A
+ * work-item reads two words from each of BLOCK lines and shifts them together,
+ * so that they begin at the tile. It transposes the block and stores it in the
+ * tile. Each stored word of the target comes from two words of the tile. */
 #define ELEMENT_BITS (32 / BLOCK)
-/* A line of the tile, each BLOCK of which begin in the next bank. */
+/* The pitch of a line of the tile. After BLOCK lines it moves on by one
+ * bank. */
 #define PITCH (LINES / BLOCK)
 #define TILE_ELEMENTS (ROWS * PITCH + ROWS / BLOCK)
 #define TILE_AT(line, word) ((line)*PITCH + (line) / BLOCK + (word))
@@ -182,8 +185,8 @@ static inline uint word_extract(uint low, uint high, uint elements)
     return (uint)(((ulong)high << 32 | low) >> elements * ELEMENT_BITS);
 }
 
-/* Word number at of the source's line that begins at place and ends remains
- * elements later; whole: it is there, and all of it is. */
+/* Word `at` of the source's line that starts at element target_word and has
+ * row_elements elements. is_complete skips all tests. */
 static inline uint source_word(__global const uint *words, ulong target_word,
                                uint at, uint row_elements, bool exists,
                                bool is_complete)
@@ -352,7 +355,7 @@ KERNEL void transpose_tiled(__global BITS *target, __global const BITS *source,
     barrier(CLK_LOCAL_MEM_FENCE);
     TILE_STORE
 #else
-    /* The tile's first line is so many before column. */
+    /* The first line of the tile comes this many lines before `column`. */
     const uint lines_before = STORE_ALIGNMENT - 1;
     uint misalignment =
         TARGET_MISALIGNMENT + (uint)to + (uint)row * (uint)to_pitch;
@@ -374,7 +377,7 @@ KERNEL void transpose_tiled(__global BITS *target, __global const BITS *source,
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint i = id; i < ROWS * COLUMNS; i += GROUP_SIZE) {
         uint y = i / COLUMNS, x = i % COLUMNS + lines_before - STORE_SHIFT(y);
-        /* What is before column 0 is, unsigned, beyond all. */
+        /* As an unsigned number, a column before 0 is out of range. */
         if (row + y < rows && column + x - lines_before < columns)
             TARGET(y, x) = TILE_AT(y, x);
     }

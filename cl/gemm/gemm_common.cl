@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the kernels of matrix products share: their parameters, which tile of
- * the result a group computes, and what is done to a sum before it is stored.
- * Those of gemm_simt.cl and gemm_3xtf32.cl define TILE_M and TILE_N before.
- */
+/* Code that the GEMM kernels share: parameters, assignment of tiles to groups,
+ * and the epilogue. gemm_simt.cl and the kernels in nvidia define TILE_M and
+ * TILE_N before they include this file. */
 #ifndef TANDEM_GEMM_COMMON_CL
 #define TANDEM_GEMM_COMMON_CL
 
 #include "gemm/gemm_dtypes.cl"
 
-/* Intel's compiler otherwise makes calls, with a stack, of what kernels of one
- * file share. */
+/* Without this attribute, Intel's compiler does not inline functions that
+ * several kernels of a file use, and their calls need a stack. */
 #define INLINE __attribute__((always_inline)) static inline
 
-/* 1: a's, or b's, neighbours in memory lie along m, or n; 0: along k. */
+/* 1 if the operand is MN-major: contiguous along m or n. 0 if it is K-major. */
 #ifndef A_MN_MAJOR
 #define A_MN_MAJOR 0
 #endif
@@ -21,28 +19,31 @@
 #define B_MN_MAJOR 1
 #endif
 
-/* c = ACTIVATION(alpha a b + beta c + bias), row-major, for each batch.  The
- * first tiles of the result, in the order in which groups take them, are
- * computed each by one group; k of the others is cut into splits chunks, whose
- * sums go to the partials, of which a join makes c.  Where all tiles are so cut
- * the partials are results of plane elements, one for each chunk; otherwise,
- * tiles. */
+/*
+ * c = ACTIVATION(alpha a b + beta c + bias), row-major, for each batch.
+ *
+ * Stream-K: a group computes each of the first unsplit_tiles tiles. k of the
+ * last split_tiles tiles is split into `splits` ranges, whose sums go to the
+ * partials. The fixup kernels add them up. If all tiles are split, the partials
+ * are `splits` matrices of c's shape, else they are tiles.
+ */
 struct gemm_params {
     ulong a_offset, b_offset, c_offset, bias_offset;
     ulong partial_offset, nonfinite_flags_offset;
     ulong tensor_maps_offset;
-    ulong plane; /* batch m n */
+    ulong plane; /* batch * m * n */
     long a_ld, b_ld, c_ld, a_batch, b_batch, c_batch;
-    long bias_row, bias_column; /* strides of bias: 1 or 0 */
+    long bias_row, bias_column; /* strides of bias, 1 or 0 */
     uint m, n, k, k_per_split;
     uint tiles_m, tiles_n, splits, batch;
     float alpha, beta, slope;
     uint flags;
-    uint lanes_log2;     /* of join_lanes: work-items that share a sum */
-    uint unsplit_tiles, parted;  /* tiles of one group, and of several */
-    uint tile_m, tile_n; /* a tile's extents */
-    uint tiles;          /* of a batch: tiles_m tiles_n */
-    /* SAVES: slices after which (gemm_mma.cl), and where. */
+    uint lanes_log2;     /* for split_k_fixup_lanes: lanes of a sum */
+    uint unsplit_tiles, parted;  /* see above */
+    uint tile_m, tile_n; /* extents of a tile */
+    uint tiles;          /* in a batch: tiles_m * tiles_n */
+    /* For PROMOTES_IN_MEMORY: the number of k_tiles between promotions, and the
+     * offset of the promoted sums. */
     uint promote_interval, reserved;
     ulong promoted_offset;
 };
@@ -51,20 +52,21 @@ struct gemm_params {
 #define OFFSET_AT(mn_major, ld, mn, k)                                         \
     ((mn_major) ? (k) * (ld) + (mn) : (mn) * (ld) + (k))
 
-/* Elements of operands as numbers: one, and four that are aligned. */
+/* Loads one element, or four aligned ones, of a or b as floats. */
 #define LOAD1(from) AB_TO_F32(*(from))
 #define LOAD4(from) AB_TO_F32_VEC4(*(__global const AB_T4 *)(from))
 
 #define HAS_BIAS 1u
-/* Four elements of c, and of the partials, are read and written as one. */
+/* c and the partials are accessed in vectors of four. */
 #define C_VECTOR 2u
-/* Groups whose mark is 0 have nothing to do: gemm_3xtf32.cl did it. */
+/* Groups whose non-finite flag is 0 do nothing: a tensor-core kernel has
+ * computed their tiles. */
 #define ONLY_NONFINITE_TILES 4u
-/* Sums go to the partials, those of parted tiles. */
+/* Sums of split tiles go to the partials. */
 #define STORES_PARTIALS 8u
-/* gemv.cl: c's rows are those of the second operand. */
+/* gemv.cl: the vectors are rows of c. */
 #define SWAPPED 16u
-/* Sums (gemm_mma.cl) or totals (gemm_simt.cl) are saved at promoted_offset. */
+/* Sums (gemm_mma.cl) or totals (gemm_simt.cl) go to promoted_offset. */
 #define PROMOTES_IN_MEMORY 32u
 
 INLINE float epilogue(float sum, float old, float bias, float alpha, float beta,
@@ -76,12 +78,11 @@ INLINE float epilogue(float sum, float old, float bias, float alpha, float beta,
     return ACTIVATION(x + bias, slope, 0.0f);
 }
 
-/* Rows of tiles whose groups run side by side, so that they share what they
- * read. */
+/* Rows of tiles that form a band. Groups of a band run at the same time and
+ * read the same operands. */
 #define TILE_BAND 8u
 
-/* (m, n, batch) of a tile, by its number: they are counted down the columns of
- * a band. */
+/* (m, n, batch) of a tile. Tiles are numbered down the columns of a band. */
 INLINE uint4 tile_from_index(uint index, const struct gemm_params *p)
 {
     uint columns = max(p->tiles_n, 1u);
@@ -94,12 +95,11 @@ INLINE uint4 tile_from_index(uint index, const struct gemm_params *p)
     return (uint4)(band * TILE_BAND + within - n * rows, n, batch, 0);
 }
 
-/* What a group computes: tile (m, n) of a batch's result, over k from begin to
- * end. */
+/* The tile of a group and its range of k. */
 struct tile {
     uint m, n, batch, begin, end;
     bool parted;
-    uint part, plane; /* of the tiles', or of the whole partials */
+    uint part, plane; /* index of a partial tile, or matrix */
 };
 
 INLINE struct tile tile_assign(uint group, const struct gemm_params *p)
@@ -125,8 +125,7 @@ INLINE struct tile tile_assign(uint group, const struct gemm_params *p)
     return at;
 }
 
-/* The element (row, column) of a batch, from its sum; old and bias are read
- * where they count. */
+/* Computes element (row, column) of c from its sum. */
 INLINE void epilogue_scalar(__global C_T *c, __global const C_T *bias,
                             uint batch, uint row, uint column, float sum,
                             const struct gemm_params *p)
@@ -144,7 +143,7 @@ INLINE void epilogue_scalar(__global C_T *c, __global const C_T *bias,
         C_FROM_F32(epilogue(sum, old, bias_value, p->alpha, p->beta, p->slope));
 }
 
-/* Four neighbours, as one. */
+/* Computes four neighbours as one vector. */
 INLINE void epilogue_vec4(__global C_T *c, __global const C_T *bias, uint batch,
                           uint row, uint column, float4 sum,
                           const struct gemm_params *p)
@@ -173,15 +172,16 @@ INLINE void epilogue_vec4(__global C_T *c, __global const C_T *bias, uint batch,
     *(__global C_T4 *)c = C_FROM_F32_VEC4(old);
 }
 
-/* How many of four columns of a row lie in the result. */
+/* Returns how many of four columns from `column` on are in the result, or
+ * more. */
 INLINE uint columns_left(uint row, uint column, const struct gemm_params *p)
 {
     return row < p->m && column < p->n ? p->n - column : 0;
 }
 
-/* Four sums of a row, as far as the result goes.  What is the same in all
- * items is asked first: the other way round PoCL's vectors store what lies
- * past the edge, too. */
+/* Computes up to four elements of a row, as far as the result goes. The
+ * condition that is the same in all work-items comes first, because PoCL's
+ * vectorizer otherwise stores elements beyond the edge. */
 INLINE void epilogue_clipped(__global C_T *c, __global const C_T *bias,
                              uint batch, uint row, uint column, float4 sum,
                              const struct gemm_params *p)
@@ -204,15 +204,15 @@ INLINE void epilogue_clipped(__global C_T *c, __global const C_T *bias,
 }
 
 #ifdef TILE_M
-/* Whether sums of a tile are stored by fours; elsewhere neighbours store
- * neighbours, one by one. */
+/* Returns true if the sums of a tile are stored as vectors of four. Otherwise
+ * neighbouring work-items store neighbouring elements. */
 INLINE bool tile_uses_vec4(const struct tile *tile, const struct gemm_params *p)
 {
     return (p->flags & C_VECTOR) != 0 || (tile->parted && p->unsplit_tiles > 0);
 }
 
-/* Four sums of a tile in fours, from (y, x) of it on, to c or to the
- * partials. */
+/* Stores four sums from (y, x) of the tile on to c or to the partials.
+ * tile_uses_vec4 must be true. */
 INLINE void tile_store_vec4(__global C_T *c, __global float *partial,
                             __global const C_T *bias, const struct tile *tile,
                             uint y, uint x, float4 sum,
@@ -236,7 +236,7 @@ INLINE void tile_store_vec4(__global C_T *c, __global float *partial,
     }
 }
 
-/* One of another tile. */
+/* Stores one sum. tile_uses_vec4 must be false. */
 INLINE void tile_store_scalar(__global C_T *c, __global float *partial,
                               __global const C_T *bias, const struct tile *tile,
                               uint y, uint x, float sum,
@@ -253,7 +253,7 @@ INLINE void tile_store_scalar(__global C_T *c, __global float *partial,
     }
 }
 
-/* Four of any tile, as far as the result goes. */
+/* Stores up to four sums, as far as the result goes. */
 INLINE void tile_store_clipped(__global C_T *c, __global float *partial,
                                __global const C_T *bias,
                                const struct tile *tile, uint y, uint x,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What c and bias, and a and b, of a product are made of: f32, f16 or bf16
- * (float16.cl); and what is done last, to every element. */
+/* The data types of a GEMM, f32, f16 or bf16 (float16.cl): C_ for c and bias,
+ * AB_ for a and b; and the activation. */
 #ifndef TANDEM_GEMM_DTYPES_CL
 #define TANDEM_GEMM_DTYPES_CL
 
@@ -17,8 +17,9 @@
 #ifndef AB_DTYPE
 #define AB_DTYPE f32
 #endif
-/* The most terms of a partial sum of a product.  Each begins at 0, because a
- * long f32 sum of terms of one sign is rounded in one direction. */
+/* The maximal number of terms of a partial sum. Each partial sum starts at 0,
+ * because a long f32 sum of terms with the same sign is always rounded in the
+ * same direction. */
 #define PARTIAL_TERMS 256
 #define C_T CAT(C_DTYPE, _t)
 #define C_T4 CAT(C_DTYPE, _t4)
@@ -31,8 +32,7 @@
 #define AB_TO_F32 CAT(AB_DTYPE, _to_f32)
 #define AB_TO_F32_VEC4 CAT(AB_DTYPE, _to_f32_vec4)
 
-/* Declares batch, row and column of element i of `elements` in all batches. A
- * plane is one batch. */
+/* Declares batch, row and column of element i. A plane is one batch. */
 #if INDEX_64BIT
 #define ELEMENT_POSITION(i, elements, plane, columns)                          \
     ulong batch = (i) / (plane), rest_ = (i) - batch * (plane);                \

@@ -1,32 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Matrix products in plain OpenCL C.  A group computes a tile of the result,
- * 8 rows of work-items by 16, each of which has ITEM_M by ITEM_N elements.
- * While one slice of a and b, K_TILE deep, is multiplied in local memory, the
- * next is on its way in registers.
- */
+/* GEMM in plain OpenCL C. A group of 8 x 16 work-items computes a tile of the
+ * result, each work-item ITEM_M x ITEM_N elements. While one k_tile of a and b
+ * is multiplied in local memory, the next one is loaded into registers. */
 #ifndef ITEM_M
 #define ITEM_M 8
 #define ITEM_N 4
 #define K_TILE 16
 #endif
-/* Elements of a, and of b, read as one: 4 or 1. */
+/* Elements of a and b that are read at a time, 4 or 1. */
 #ifndef A_VECTOR
 #define A_VECTOR 1
 #endif
 #ifndef B_VECTOR
 #define B_VECTOR 1
 #endif
-/* Steps of k whose reads of local memory a compiler may bring forward, for
- * which it needs registers. */
+/* Steps of k whose reads of local memory the compiler may hoist, which takes
+ * registers. */
 #ifndef UNROLL
 #define UNROLL 4
 #endif
 
-/* Whether a slice is summed by itself before it joins the rest: of k steps, a
- * sum then has the roundings of k / K_TILE + K_TILE. That takes the registers
- * of the sums once more, which larger items do not have: these add their sums
- * to totals in global memory after PARTIAL_TERMS. */
+/* 1 if each k_tile is summed separately before its sum is added to the total.
+ * The rounding error of k steps is then that of k / K_TILE + K_TILE additions.
+ * This needs registers for sums and totals. Larger items do not have them and
+ * add their sums to totals in global memory every PARTIAL_TERMS steps. */
 #define ACCUMULATE_PER_K_TILE (ITEM_M * ITEM_N <= 16)
 
 #define ITEM_ROWS_PER_GROUP 8
@@ -35,7 +32,7 @@
 #define TILE_N (ITEM_COLUMNS_PER_GROUP * ITEM_N)
 #include "gemm/gemm_common.cl"
 
-/* Keeps the columns of a slice off one bank. */
+/* The padding avoids bank conflicts in the columns of a k_tile. */
 #define A_PITCH (TILE_M + 4)
 #define B_PITCH (TILE_N + 4)
 #define A_READS (TILE_M * K_TILE / A_VECTOR / GROUP_SIZE)
@@ -46,12 +43,13 @@ typedef float4 vector4_t;
 #define VECTOR_T(width) CAT(CAT(vector, width), _t)
 #define LOAD(width, from) CAT(LOAD, width)(from)
 
-/* Work-items whose reads lie side by side, where lines lie along m or n, and
- * how many such reads a line takes. */
+/* MN-major operands: the number of neighbouring work-items that read along a
+ * line, and the number of such runs in a line. */
 #define RUN_LENGTH(size, width) ((width) == 1 ? 32 : (size) / (width))
 #define RUNS_PER_LINE(size, width) ((size) / (width) / RUN_LENGTH(size, width))
 
-/* Where read r of an item lies in a slice: along m or n, and along k. */
+/* The position in the k_tile of read r of a work-item: along m or n, and along
+ * k. */
 #define MN_OF(outer, size, width, r)                                           \
     ((outer) ? (id % RUN_LENGTH(size, width) +                                 \
                 (r) % RUNS_PER_LINE(size, width) * RUN_LENGTH(size, width)) *  \
@@ -67,7 +65,7 @@ typedef float4 vector4_t;
 #define B_COLUMN(r) MN_OF(B_MN_MAJOR, TILE_N, B_VECTOR, r)
 #define B_K(r) K_OF(B_MN_MAJOR, TILE_N, B_VECTOR, r)
 
-/* Puts what was read into a slice, whose lines lie along m or n. */
+/* Stores a read into the k_tile, which is MN-major. */
 #define STORE_READ1(k_tile, outer, o, k, x) k_tile[k][o] = (x)
 #define STORE_READ4(k_tile, outer, o, k, x)                                    \
     do {                                                                       \
@@ -83,11 +81,11 @@ typedef float4 vector4_t;
 #define STORE_READ(width, k_tile, outer, o, k, x)                              \
     CAT(STORE_READ, width)(k_tile, outer, o, k, x)
 
-/* Where an item's reads of an operand are.  Many reads across k, one by one,
- * are fixed distances from one pointer, which takes the fewest registers; what
- * lies past the edge is not read.  Others are at pointers, which are faster,
- * or, where those would take too many registers, at what is to be added to one;
- * past the edge they read the last ones. */
+/* Addresses of a work-item's reads. Many scalar reads along k have a constant
+ * distance from one pointer, which takes the fewest registers; elements past
+ * the edge are not read. Other operands have a pointer for each read, which is
+ * faster, or an offset if pointers take too many registers; past the edge they
+ * read the last element again. */
 #define A_HAS_CONSTANT_PITCH (A_MN_MAJOR && A_VECTOR == 1 && A_READS > 8)
 #define B_HAS_CONSTANT_PITCH (B_MN_MAJOR && B_VECTOR == 1 && B_READS > 8)
 #define READ_DISTANCE(size, width, r, pitch)                                   \
@@ -128,7 +126,7 @@ typedef float4 vector4_t;
 #define B_ADVANCE() ADVANCE(b, b_source, B_READS, b_step)
 #endif
 
-/* Reads the slice from k on; what lies past the end is 0. */
+/* Loads the k_tile at k. Elements past the end of k are 0. */
 #define PREFETCH(k_)                                                           \
     do {                                                                       \
         _Pragma("unroll") for (uint r_ = 0; r_ < A_READS; ++r_)                \
@@ -160,7 +158,7 @@ typedef float4 vector4_t;
 #define ELEMENT(v, i)                                                          \
     ((i) == 0 ? (v).s0 : (i) == 1 ? (v).s1 : (i) == 2 ? (v).s2 : (v).s3)
 
-/* Adds the products of a slice to the sums of item (y, x). */
+/* Adds the products of a k_tile to the sums of work-item (y, x). */
 INLINE void k_tile_multiply(float (*sum)[ITEM_N],
                             __local const float (*a)[A_PITCH],
                             __local const float (*b)[B_PITCH], uint y, uint x)
@@ -194,7 +192,7 @@ INLINE void sums_clear(float (*sum)[ITEM_N])
             sum[i][j] = 0.0f;
 }
 
-/* Adds sums to others, and begins new ones. */
+/* Adds the sums to the totals and clears the sums. */
 INLINE void accumulate(float (*total)[ITEM_N], float (*sum)[ITEM_N])
 {
 #pragma unroll
@@ -206,21 +204,21 @@ INLINE void accumulate(float (*total)[ITEM_N], float (*sum)[ITEM_N])
         }
 }
 
-/* Rows of a tile that are stored at a time; rows from one of an item's stores
- * to the next, which is below it, of fours and of single sums; and stores
- * before it is asked whether that was all. */
+/* Rows of a tile that are stored in a pass, the rows between two stores of a
+ * work-item (vectors, scalars), and the stores between two tests for the
+ * end. */
 #define ROWS_PER_PASS (ITEM_ROWS_PER_GROUP * 4)
 #define VEC4_ROW_STEP (GROUP_SIZE * 4 / TILE_N)
 #define SCALAR_ROW_STEP (GROUP_SIZE / TILE_N)
 #define STORES_AT_ONCE 4
 
-/* What an item stores of a pass. */
+/* Where a work-item stores its sums of a pass. */
 struct store_position {
-    uint left;    /* rows from its first to the edge; 0: it is outside */
-    uint most;    /* those of all items */
-    ulong part;   /* its place in the partials */
-    ulong line;   /* from row to row there */
-    long c, bias; /* its place in these */
+    uint left;    /* rows below the first, 0 outside the result */
+    uint most;    /* the maximum for all work-items */
+    ulong part;   /* offset in the partials */
+    ulong line;   /* distance of rows in the partials */
+    long c, bias; /* offsets in c and bias */
 };
 
 INLINE struct store_position store_position_get(const struct tile *tile,
@@ -245,9 +243,9 @@ INLINE struct store_position store_position_get(const struct tile *tile,
     return s;
 }
 
-/* The element at c, from its sum, and its bias; not inside: nothing is read or
- * stored.  What is the same in all items is asked first: the other way round
- * PoCL's vectors store what lies past the edge, too. */
+/* Computes the element at c, unless `inside` is false. Conditions that are the
+ * same in all work-items come first, because PoCL's vectorizer otherwise stores
+ * elements beyond the edge. */
 INLINE void epilogue_scalar_if(__global C_T *c, __global const C_T *bias,
                                bool inside, float sum,
                                const struct gemm_params *p)
@@ -262,7 +260,7 @@ INLINE void epilogue_scalar_if(__global C_T *c, __global const C_T *bias,
         *c = C_FROM_F32(sum);
 }
 
-/* Four neighbours, as one. */
+/* Computes four neighbours as one vector. */
 INLINE void epilogue_vec4_if(__global C_T *c, __global const C_T *bias,
                              bool inside, float4 sum,
                              const struct gemm_params *p)
@@ -287,7 +285,7 @@ INLINE void epilogue_vec4_if(__global C_T *c, __global const C_T *bias,
         *(__global C_T4 *)c = C_FROM_F32_VEC4(sum);
 }
 
-/* Rows of a tile from first on, which are in local memory. */
+/* Stores rows of a tile from `first` on, which are in local memory. */
 INLINE void store_vec4(__global C_T *c, __global float *partial,
                        __global const C_T *bias, const struct tile *tile,
                        uint first, __local const float *shared,
@@ -360,8 +358,8 @@ INLINE void store_scalar(__global C_T *c, __global float *partial,
     }
 }
 
-/* Through local memory, 32 rows at a time, so that neighbours store
- * neighbours. */
+/* Stores a tile through local memory, 32 rows at a time, for coalesced
+ * writes. */
 INLINE void store_tile(__global C_T *c, __global float *partial,
                               __global const C_T *bias,
                               const struct tile *tile, float (*sum)[ITEM_N],
@@ -391,9 +389,10 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
     }
 }
 
-/* The address of an item's first total, and in *line the distance of its rows.
- * Totals are kept where the item stores its result, or at promoted_offset
- * (SAVES) if that place is not f32 or holds a c that beta still needs. */
+/* Returns the address of a work-item's first total, and in *line the distance
+ * of rows. The totals are in the location of the result. If that is not f32 or
+ * holds a c that beta still needs, they are at promoted_offset
+ * (PROMOTES_IN_MEMORY). */
 INLINE __global float *totals_address(__global C_T *c, __global float *partial,
                                       const struct tile *tile, uint y, uint x,
                                       const struct gemm_params *p, long *line)
@@ -417,17 +416,17 @@ INLINE __global float *totals_address(__global C_T *c, __global float *partial,
            (long)tile->batch * p->c_batch + (long)row * p->c_ld + column;
 }
 
-/* Rows of sums that take 16 registers, and where an item's row i lies below its
- * first. */
+/* Rows of sums that take 16 registers, and the distance of a work-item's row i
+ * from its first row. */
 #define ROWS_PER_BATCH (16 / ITEM_N)
 #define ROW_DISTANCE(i) ((i) / 4 * 4 * ITEM_ROWS_PER_GROUP + (i) % 4)
 
-/* Adds the sums to the totals and clears them.  The first time there are no
- * totals to read; the last time the sums become the totals.  A batch of rows is
- * read before any of them is written, so that one does not wait for another.
- * edge: rows and columns from the tile's first to the result's last.  It is in
- * local memory because compilers otherwise compute all comparisons with it
- * before the loop and keep them in registers. */
+/* Adds the sums to the totals and clears the sums. The first call reads no
+ * totals; the last call makes the totals the sums. All loads of a batch of rows
+ * come before its stores, so that they overlap. `edge` has the rows and columns
+ * from the tile's first element to the end of the result. It is in local
+ * memory, because compilers otherwise hoist all comparisons out of the loop and
+ * keep the results in registers. */
 INLINE void totals_add(float (*sum)[ITEM_N], __global float *total, long line,
                        bool first, bool last, const struct tile *tile, uint y,
                        uint x, __local const uint *edge,
@@ -545,8 +544,8 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     const long a_step = A_MN_MAJOR ? K_TILE * p.a_ld : K_TILE;
     const long b_step = B_MN_MAJOR ? K_TILE * p.b_ld : K_TILE;
 
-    /* 32 neighbours are a block of 4 by 8, in an order in which any half of
-     * them reads few addresses of local memory. */
+    /* A warp is 4 x 8 work-items, in an order in which each half of it reads
+     * few different addresses of local memory. */
     uint lane = id % 32, block = id / 32;
     uint x = block % 2 * 8 + ((lane & 1) | (lane >> 1 & 6));
     uint y = block / 2 * 4 + ((lane >> 1 & 1) | (lane >> 3 & 2));
@@ -592,6 +591,6 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     if (ACCUMULATE_PER_K_TILE)
         accumulate(sum, total);
 
-    /* a's slices have room for 32 rows in every tile. */
+    /* a_tiles has room for 32 rows of every tile. */
     store_tile(c, partial, bias, &tile, sum, &a_tiles[0][0][0], y, x, &p);
 }

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products of a matrix w with few rows of x, which take as long as reading w
- * once.  A work-item has the sums of ITEM rows of w with VECTOR_COUNT rows of
- * x, over
- * every LANES-th piece of k; the items of a set differ in the piece.
+ * Product of a matrix w and a few vectors x, limited by reading w once. A
+ * work-item computes ITEM_ROWS rows of w times VECTOR_COUNT vectors for every
+ * LANES-th part of k. The lanes of a lane group compute the same rows.
  *
- *   W_MN_MAJOR 0: neighbours lie along k   1: along the rows
+ *   W_MN_MAJOR = 0: neighbours along k    W_MN_MAJOR = 1: neighbours along rows
+ *   group 0: 0 1 2 3  group 1: 4 5 6 7    group 0: 0 2 4 6  group 1: 1 3 5 7
+ *   (ITEM_ROWS rows, 4 of k per step)     (4 rows, 1 of k per step)
  *
- *   set 0: 0 1 2 3   set 1: 4 5 6 7     set 0: 0 2 4 6   set 1: 1 3 5 7
- *   (ITEM rows, four of k a turn)       (four rows, one of k a turn)
- *
- * Each element of w goes from memory into registers, a slice of k, DEPTH deep,
- * ahead of its use; so does x where it is one row, otherwise a group's slice
- * of it goes into local memory.  What the lanes of a set have summed is joined
- * by a tree.
+ * w is loaded into registers one k_tile ahead of its use. A single vector is,
+ * too; several vectors go through local memory. A tree in local memory adds the
+ * sums of a lane group.
  */
 #include "common/lane_reduce.cl"
 #include "gemm/gemm_common.cl"
@@ -24,26 +21,27 @@
 #define K_UNROLL 2
 #define ITEM_ROWS 4
 #endif
-/* Elements of w, and of x, that are read as one: 4 or 1. */
+/* Elements of w and of x that are read at a time, 4 or 1. */
 #ifndef W_VECTOR
 #define W_VECTOR 1
 #endif
 #ifndef X_VECTOR
 #define X_VECTOR 1
 #endif
-/* 1: w passes NVIDIA's caches as what nobody reads again. */
+/* 1 to load w with a streaming hint for NVIDIA's caches, because no element is
+ * read twice. */
 #ifndef STREAM
 #define STREAM 0
 #endif
-/* In the struct, w is a and x is b. */
+/* w is operand a, and x is operand b, of the parameters. */
 #define W_MN_MAJOR A_MN_MAJOR
 #define X_MN_MAJOR B_MN_MAJOR
 
 #define LANE_GROUPS (GROUP_SIZE / LANES)
 #define GROUP_ROWS (LANE_GROUPS * ITEM_ROWS)
 
-/* Slices of x lie as they are read: along k, or k by k; lines that are written
- * across are kept off one bank. */
+/* The k_tile of x in local memory has the order of w. The padding avoids bank
+ * conflicts when it is written in the other order. */
 #if W_MN_MAJOR
 #define ITEM_LOADS 1
 #define K_TILE (LANES * K_UNROLL)
@@ -60,7 +58,7 @@
 #define X_INDEX(row, k) ((row)*X_PITCH + (k))
 #endif
 
-/* ---- x ---- */
+/* ---- vectors x ---- */
 
 #if VECTOR_COUNT > 1
 #define X_LOADS (VECTOR_COUNT * K_TILE / X_VECTOR)
@@ -73,8 +71,9 @@ typedef float x_t;
 #define X_LOAD LOAD1
 #endif
 
-/* Where read r of an item lies in a slice: neighbours in memory are neighbours,
- * or where fours are written across, pairs of fours. */
+/* The position in the k_tile of read r of a work-item. Reads along memory are
+ * coalesced. If vectors of four are stored in the other order, two neighbours
+ * read along k. */
 #if X_MN_MAJOR
 #define X_ROW(r) ((id + (r)*GROUP_SIZE) % (VECTOR_COUNT / X_VECTOR) * X_VECTOR)
 #define X_K(r) ((id + (r)*GROUP_SIZE) / (VECTOR_COUNT / X_VECTOR))
@@ -92,7 +91,7 @@ typedef float x_t;
 #define X_IN_RANGE(r)                                                          \
     (X_LOADS % GROUP_SIZE == 0 || id + (r)*GROUP_SIZE < X_LOADS)
 
-/* Reads the slice from k on; what lies past the end is 0. */
+/* Loads the k_tile at k. Elements past the end of k are 0. */
 #define X_PREFETCH(k_)                                                         \
     do {                                                                       \
         _Pragma("unroll") for (uint r_ = 0; r_ < X_LOADS_PER_ITEM; ++r_)       \
@@ -129,9 +128,9 @@ typedef float x_t;
     } while (0)
 #endif
 
-/* ---- w ---- */
+/* ---- matrix w ---- */
 
-/* Which k of a slice element j of an item's turn u has, and where it lies. */
+/* The k of element j of a work-item in unrolled step u, and its offset. */
 #if W_MN_MAJOR
 #define W_K(u, j) ((u)*LANES + lane)
 #define W_OFFSETS 4
@@ -184,7 +183,7 @@ INLINE ushort4 ushort_stream4(__global const ushort *from)
     _Pragma("unroll") for (uint i_ = 0; i_ < ITEM_LOADS; ++i_)                 \
         w_values[u][i_] = W_LOAD(k_, u, i_)
 
-/* Where x is one row, what of it belongs to a turn. */
+/* A single vector: the elements for a step. */
 #define X_LD (X_MN_MAJOR ? (uint)p.b_ld : 1u)
 #define X_LOAD_SCALAR(k_, u, j)                                                \
     ((k_) + W_K(u, j) < end ? LOAD1(x + W_K(u, j) * X_LD) : 0.0f)
@@ -202,14 +201,14 @@ INLINE ushort4 ushort_stream4(__global const ushort *from)
 #define ELEMENT(v, i)                                                          \
     ((i) == 0 ? (v).s0 : (i) == 1 ? (v).s1 : (i) == 2 ? (v).s2 : (v).s3)
 
-/* A turn's part of x. */
+/* The elements of x for a step. */
 #if VECTOR_COUNT == 1
 typedef float4 step_x_t;
 #else
 typedef __local const float *step_x_t;
 #endif
 
-/* Row s of x, at four of k. */
+/* Vector s at four steps of k. */
 INLINE float4 x_along_k(step_x_t x_values, uint s)
 {
 #if VECTOR_COUNT == 1
@@ -223,7 +222,7 @@ INLINE float4 x_along_k(step_x_t x_values, uint s)
 #endif
 }
 
-/* Four rows of x from s on, at one of k. */
+/* Four vectors from s on at one step of k. */
 INLINE float4 x_across_k(step_x_t x_values, uint s)
 {
 #if VECTOR_COUNT == 1
@@ -233,8 +232,8 @@ INLINE float4 x_across_k(step_x_t x_values, uint s)
 #endif
 }
 
-/* Adds the products of a turn: of ITEM rows by four of k, or of four rows by
- * one of k. */
+/* Adds the products of a step: ITEM_ROWS rows times four of k, or four rows
+ * times one of k. */
 INLINE void step_add(float (*sum)[VECTOR_COUNT], const float4 *w_values,
                      step_x_t x_values)
 {
@@ -264,10 +263,10 @@ INLINE void step_add(float (*sum)[VECTOR_COUNT], const float4 *w_values,
 #endif
 }
 
-/* The depth of k in which an item adds PARTIAL_TERMS products to each sum.
+/* The depth of k in which a work-item adds PARTIAL_TERMS products to each sum.
  * Variants with many sums have no registers for totals: the host splits k so
- * that each group gets at most PARTIAL_DEPTH of it (gemv_plan.c: has_totals).
- */
+ * that each group gets at most PARTIAL_DEPTH of it (gemv_plan.c:
+ * has_totals). */
 #define PARTIAL_DEPTH (PARTIAL_TERMS * LANES)
 #define HAS_TOTALS                                                             \
     (VECTOR_COUNT == 1 || (!W_MN_MAJOR && (VECTOR_COUNT < 16 || W_VECTOR == 4)))
@@ -292,10 +291,10 @@ INLINE void totals_add(float (*total)[VECTOR_COUNT], float (*sum)[VECTOR_COUNT])
         }
 }
 
-/* ---- the sums of a set ---- */
+/* ---- reduction of a lane group ---- */
 
-/* Through warps first, where there are any: what is left is PARTIALS_LEFT parts
- * of each set, and the first of the items that have the same one holds it. */
+/* With warps, shuffles add up the lanes of a warp. PARTIALS_LEFT partials per
+ * lane group remain, each in the first lane that has it. */
 #if SHUFFLE == 1 && LANE_STRIDE < 32
 #if LANES * LANE_STRIDE > 32
 #define WARP_ITEMS 32
@@ -312,7 +311,7 @@ INLINE void totals_add(float (*total)[VECTOR_COUNT], float (*sum)[VECTOR_COUNT])
 #define X_TILE_FLOATS (2 * X_FLOATS)
 #endif
 #define EXCHANGE_SLOTS (LANE_GROUPS * ((PARTIALS_LEFT + 1) / 2))
-/* Rows of x whose sums go through local memory together. */
+/* Vectors whose sums go through local memory at the same time. */
 #if VECTOR_COUNT <= 4
 #define VECTORS_AT_ONCE VECTOR_COUNT
 #else
@@ -321,7 +320,8 @@ INLINE void totals_add(float (*total)[VECTOR_COUNT], float (*sum)[VECTOR_COUNT])
                                                                 : 4)
 #endif
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
-/* Few parts of one row are summed at once, with one barrier. */
+/* If few partials of a single vector remain, they are added directly, with one
+ * barrier. */
 #if VECTOR_COUNT == 1 && PARTIALS_LEFT > 1 && PARTIALS_LEFT <= 16
 #define ADDS_DIRECTLY 1
 #define PARTIAL_FLOATS (PARTIALS_LEFT * GROUP_ROWS)
@@ -332,7 +332,7 @@ INLINE void totals_add(float (*total)[VECTOR_COUNT], float (*sum)[VECTOR_COUNT])
 #endif
 #define SHARED_FLOATS MAX(X_TILE_FLOATS, PARTIAL_FLOATS)
 
-/* The lower half of the parts adds the upper one, until one is left. */
+/* Tree reduction of the partials in local memory. */
 INLINE void partials_combine(float (*sum)[VECTOR_COUNT], __local float *shared,
                              uint lane_group, uint partial_index)
 {
@@ -362,14 +362,15 @@ INLINE void partials_combine(float (*sum)[VECTOR_COUNT], __local float *shared,
         }
 }
 
-/* Which of a group's rows item i of a set has. */
+/* The row of the group that is row i of a lane group. */
 #if W_MN_MAJOR && W_VECTOR == 1
 #define GROUP_ROW(i) ((i)*LANE_GROUPS + lane_group)
 #else
 #define GROUP_ROW(i) (lane_group * ITEM_ROWS + (i))
 #endif
 
-/* The parts of each row, one after the other; who sums a row stores it, too. */
+/* Adds the partials of each row one by one. The work-item that adds a row also
+ * stores it. */
 INLINE void partials_add(float (*sum)[VECTOR_COUNT], __local float *shared,
                          uint lane_group, uint partial_index)
 {
@@ -400,7 +401,7 @@ INLINE void lane_group_reduce(float (*sum)[VECTOR_COUNT], __local float *shared,
 #pragma unroll
             for (uint s = 0; s < VECTOR_COUNT; ++s)
                 sum[i][s] += shuffle_xor(sum[i][s], mask);
-    /* The others take no part from here on. */
+    /* The other lanes have nothing left to add. */
     partial_index = lane % (LANES / PARTIALS_LEFT) == 0
                         ? lane / (LANES / PARTIALS_LEFT)
                         : LANES;
@@ -420,7 +421,7 @@ INLINE void lane_group_reduce(float (*sum)[VECTOR_COUNT], __local float *shared,
 #endif
 }
 
-/* From local memory, so that neighbours store neighbours. */
+/* Stores the sums from local memory with coalesced writes. */
 INLINE void store_block(__global C_T *c, __global float *partial,
                                __global const C_T *bias, struct tile tile,
                                __local const float *shared,
@@ -462,8 +463,9 @@ KERNEL void gemv(__global C_T *c, __global float *partial,
     uint lane = W_MN_MAJOR ? id / LANE_GROUPS : id % LANES;
     uint lane_group = W_MN_MAJOR ? id % LANE_GROUPS : id / LANES;
 
-    /* Rows past the last read it again; nobody stores what comes of it.  What
-     * an item reads of a slice is less than 2^31 elements away. */
+    /* Rows past the edge read the last row, and their results are not stored. A
+     * work-item reads less than 2^31 elements beyond the start of the
+     * k_tile. */
     uint w_offset[W_OFFSETS];
     float4 w_values[K_UNROLL][ITEM_LOADS];
     w += (long)p.a_offset + (long)tile.batch * p.a_batch +

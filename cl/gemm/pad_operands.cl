@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Copies the operands of a product so that their lines start at aligned fours,
- * and end in zeros that make them as long as fours go.
- */
+/* Copies GEMM operands so that each line is aligned to four elements and is
+ * padded with zeros to a multiple of four. */
 #include "common/indexing.cl"
 
-/* Elements of as many bits. */
+/* An unsigned type with the size of an element. */
 #ifndef BITS
 #define BITS uint
 #endif
 typedef BITS bits_t;
 typedef CAT(BITS, 4) bits_t4;
 
-/* a and b, of which either may have no batches. */
+/* Operands a and b. An operand without batches has batch count 1. */
 struct pad_params {
-    ulong from[2], to[2]; /* to: in fours */
-    long ld[2], batch[2]; /* of what is copied */
+    ulong from[2], to[2]; /* to: in vectors of four */
+    long ld[2], batch[2]; /* of the source */
     uint length[2], vectors_per_line[2], lines[2],
-        batches[2]; /* fours of a padded line */
+        batches[2]; /* length: elements of a line */
 };
 
-/* Four i of an operand. */
+/* Copies vector i of an operand. */
 static inline void vec4_copy(__global bits_t4 *to, __global const bits_t *from,
                              index_t i, uint length, uint vectors_per_line,
                              uint lines, long ld, long batch_stride)
@@ -35,7 +33,7 @@ static inline void vec4_copy(__global bits_t4 *to, __global const bits_t *from,
                       elements_left > 3 ? from[3] : (bits_t)0);
 }
 
-/* An item four elements. */
+/* Each work-item copies four elements. */
 KERNEL void pad_operands(__global bits_t4 *to, __global const bits_t *a,
                          __global const bits_t *b, const struct pad_params p)
 {

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What makes a product of its parts: the sums over chunks of k, in one fixed
- * order.
- */
+/* Split-K fixup: adds the partial sums of the k ranges in a fixed order and
+ * applies the epilogue. */
 #include "common/lane_reduce.cl"
 #include "gemm/gemm_common.cl"
 
-/* Where element i of all batches is. */
+/* Declares the position of element i of all batches. */
 #define DECLARE_POSITION(i)                                                    \
     index_t columns = max(p.n, 1u), rows = max(p.m, 1u);                       \
     index_t line = (index_t)(i) / columns;                                     \
     uint column = (uint)((index_t)(i)-line * columns);                         \
     uint batch = (uint)(line / rows), row = (uint)(line - batch * rows)
 
-/* An item an element, or four of them. */
+/* The partials are matrices. A work-item computes one or four elements. */
 KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
                           __global const C_T *bias, const struct gemm_params p)
 {
@@ -36,7 +34,7 @@ KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
     }
 }
 
-/* Of partials that are tiles: an item four columns of one. */
+/* The partials are tiles. A work-item computes four columns. */
 KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
                                 __global const C_T *bias,
                                 const struct gemm_params p)
@@ -60,8 +58,9 @@ KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
                      tile.s1 * p.tile_n + x, sum, &p);
 }
 
-/* Where there are few elements: 1 << lanes_log2 items an element, each with
- * every so manieth part.  Neighbours have neighbouring elements. */
+/* The partials are matrices with few elements. 1 << lanes_log2 work-items
+ * compute an element, each with every lanes-th partial. Neighbours have
+ * neighbouring elements. */
 KERNEL void split_k_fixup_lanes(__global C_T *c, __global const float *partial,
                                 __global const C_T *bias,
                                 const struct gemm_params p)
