@@ -21,7 +21,7 @@
 #define OPERANDS 7u
 
 /* Iteration of one call.  A plane is the two innermost axes taken as one. */
-struct walk {
+struct elementwise_iterator {
     struct layout layout;
     row_fn fn;
     uint32_t outputs, operands;
@@ -113,14 +113,14 @@ static inline void element_move(unsigned char *to, const unsigned char *from,
 
 /* Copies n elements of a plane, starting at element `first`, from operand i at
  * base to the contiguous `piece`, or back if into_piece is false. */
-static void plane_move(const struct walk *walk, uint32_t i, unsigned char *base,
-                       unsigned char *piece, int64_t first, int64_t n,
-                       bool into_piece)
+static void plane_move(const struct elementwise_iterator *iterator, uint32_t i,
+                       unsigned char *base, unsigned char *piece, int64_t first,
+                       int64_t n, bool into_piece)
 {
-    uint32_t inner = walk->layout.rank - 1, bytes = walk->bytes[i];
-    int64_t extent = walk->layout.shape[inner];
-    int64_t step = walk->layout.strides[i][inner] * (int64_t)bytes;
-    int64_t outer = walk->layout.strides[i][inner - 1] * (int64_t)bytes;
+    uint32_t inner = iterator->layout.rank - 1, bytes = iterator->bytes[i];
+    int64_t extent = iterator->layout.shape[inner];
+    int64_t step = iterator->layout.strides[i][inner] * (int64_t)bytes;
+    int64_t outer = iterator->layout.strides[i][inner - 1] * (int64_t)bytes;
     int64_t column = first % extent;
     unsigned char *line = base + first / extent * outer;
     for (int64_t done = 0; done < n; line += outer, column = 0) {
@@ -134,173 +134,177 @@ static void plane_move(const struct walk *walk, uint32_t i, unsigned char *base,
 }
 
 /* Runs the kernel on elements first <= i < end of the plane at at[]. */
-static void plane_run(const struct walk *walk, unsigned char *const *at,
-                      int64_t first, int64_t end)
+static void plane_run(const struct elementwise_iterator *iterator,
+                      unsigned char *const *at, int64_t first, int64_t end)
 {
-    uint32_t pieces[OPERANDS][PACK_ELEMENTS];
-    struct row row = {.constants = walk->constants, .params = &walk->params};
+    uint32_t buffers[OPERANDS][PACK_ELEMENTS];
+    struct row row = {.constants = iterator->constants,
+                      .params = &iterator->params};
     for (; first < end; first += row.n) {
         row.n = end - first < PACK_ELEMENTS ? end - first : PACK_ELEMENTS;
-        for (uint32_t i = 0; i < walk->operands; i++) {
-            bool output = i < walk->outputs;
+        for (uint32_t i = 0; i < iterator->operands; i++) {
+            bool output = i < iterator->outputs;
             bool repeats =
-                !output && (walk->constants >> (i - walk->outputs) & 1u) != 0;
+                !output &&
+                (iterator->constants >> (i - iterator->outputs) & 1u) != 0;
             void *memory =
-                at[i] + (repeats ? 0 : first * (int64_t)walk->bytes[i]);
-            if ((walk->packed >> i & 1u) != 0) {
-                memory = pieces[i];
+                at[i] + (repeats ? 0 : first * (int64_t)iterator->bytes[i]);
+            if ((iterator->packed >> i & 1u) != 0) {
+                memory = buffers[i];
                 if (!output)
-                    plane_move(walk, i, at[i], memory, first, row.n, true);
+                    plane_move(iterator, i, at[i], memory, first, row.n, true);
             }
             if (output)
                 row.out[i] = memory;
             else
-                row.in[i - walk->outputs] = memory;
+                row.in[i - iterator->outputs] = memory;
         }
-        walk->fn(&row);
-        for (uint32_t i = 0; i < walk->outputs; i++)
-            if ((walk->packed >> i & 1u) != 0)
-                plane_move(walk, i, at[i], (unsigned char *)pieces[i], first,
-                           row.n, false);
+        iterator->fn(&row);
+        for (uint32_t i = 0; i < iterator->outputs; i++)
+            if ((iterator->packed >> i & 1u) != 0)
+                plane_move(iterator, i, at[i], (unsigned char *)buffers[i],
+                           first, row.n, false);
     }
 }
 
 /* Runs the kernel on n elements at at[], and packs strided operands on the
  * stack. */
-static void row_packed(const struct walk *walk, unsigned char *const *at,
-                       int64_t n)
+static void row_packed(const struct elementwise_iterator *iterator,
+                       unsigned char *const *at, int64_t n)
 {
-    uint32_t pieces[OPERANDS][PACK_ELEMENTS];
-    uint32_t inner = walk->layout.rank - 1;
-    struct row row = {.constants = walk->constants, .params = &walk->params};
+    uint32_t buffers[OPERANDS][PACK_ELEMENTS];
+    uint32_t inner = iterator->layout.rank - 1;
+    struct row row = {.constants = iterator->constants,
+                      .params = &iterator->params};
     for (int64_t done = 0; done < n; done += row.n) {
         unsigned char *from[OPERANDS];
         row.n = n - done < PACK_ELEMENTS ? n - done : PACK_ELEMENTS;
-        for (uint32_t i = 0; i < walk->operands; i++) {
-            int64_t step = walk->layout.strides[i][inner];
-            bool output = i < walk->outputs;
-            from[i] = at[i] + done * step * (int64_t)walk->bytes[i];
+        for (uint32_t i = 0; i < iterator->operands; i++) {
+            int64_t step = iterator->layout.strides[i][inner];
+            bool output = i < iterator->outputs;
+            from[i] = at[i] + done * step * (int64_t)iterator->bytes[i];
             void *memory = from[i];
-            if ((walk->packed >> i & 1u) != 0) {
-                memory = pieces[i];
+            if ((iterator->packed >> i & 1u) != 0) {
+                memory = buffers[i];
                 if (!output)
                     elements_move(memory, 1, from[i], step, row.n,
-                                  walk->bytes[i]);
+                                  iterator->bytes[i]);
             }
             if (output)
                 row.out[i] = memory;
             else
-                row.in[i - walk->outputs] = memory;
+                row.in[i - iterator->outputs] = memory;
         }
-        walk->fn(&row);
-        for (uint32_t i = 0; i < walk->outputs; i++)
-            if ((walk->packed >> i & 1u) != 0)
-                elements_move(from[i], walk->layout.strides[i][inner],
-                              pieces[i], 1, row.n, walk->bytes[i]);
+        iterator->fn(&row);
+        for (uint32_t i = 0; i < iterator->outputs; i++)
+            if ((iterator->packed >> i & 1u) != 0)
+                elements_move(from[i], iterator->layout.strides[i][inner],
+                              buffers[i], 1, row.n, iterator->bytes[i]);
     }
 }
 
-static void row_dense(const struct walk *walk, unsigned char *const *at,
-                      int64_t n)
+static void row_dense(const struct elementwise_iterator *iterator,
+                      unsigned char *const *at, int64_t n)
 {
     struct row row = {
-        .n = n, .constants = walk->constants, .params = &walk->params};
-    for (uint32_t i = 0; i < walk->outputs; i++)
+        .n = n, .constants = iterator->constants, .params = &iterator->params};
+    for (uint32_t i = 0; i < iterator->outputs; i++)
         row.out[i] = at[i];
-    for (uint32_t i = walk->outputs; i < walk->operands; i++)
-        row.in[i - walk->outputs] = at[i];
-    walk->fn(&row);
+    for (uint32_t i = iterator->outputs; i < iterator->operands; i++)
+        row.in[i - iterator->outputs] = at[i];
+    iterator->fn(&row);
 }
 
 /* ---- iteration ---------------------------------------------------------- */
 
 /* pool_fn: each task is a chunk of a row. */
-static void walk_run(const void *context, int64_t first, int64_t end)
+static void chunks_run(const void *context, int64_t first, int64_t end)
 {
-    const struct walk *walk = context;
-    const struct layout *layout = &walk->layout;
+    const struct elementwise_iterator *iterator = context;
+    const struct layout *layout = &iterator->layout;
     uint32_t inner = layout->rank - 1;
     int64_t extent = layout->shape[inner], index[TANDEM_MAX_RANK];
     unsigned char *start[OPERANDS], *at[OPERANDS];
-    int64_t line = first / walk->chunks, chunk = first % walk->chunks;
+    int64_t line = first / iterator->chunks, chunk = first % iterator->chunks;
     layout_seek(layout, line, index);
-    for (uint32_t i = 0; i < walk->operands; i++)
-        start[i] = walk->base[i] +
-                   layout_offset(layout, i, index) * (int64_t)walk->bytes[i];
+    for (uint32_t i = 0; i < iterator->operands; i++)
+        start[i] = iterator->base[i] + layout_offset(layout, i, index) *
+                                           (int64_t)iterator->bytes[i];
     while (first < end) {
-        int64_t chunks =
-            walk->chunks - chunk < end - first ? walk->chunks - chunk
-                                               : end - first;
+        int64_t chunks = iterator->chunks - chunk < end - first
+                             ? iterator->chunks - chunk
+                             : end - first;
         int64_t skip = chunk * CHUNK_ELEMENTS, n = chunks * CHUNK_ELEMENTS;
         n = extent - skip < n ? extent - skip : n;
-        for (uint32_t i = 0; i < walk->operands; i++)
-            at[i] = start[i] +
-                    skip * layout->strides[i][inner] * (int64_t)walk->bytes[i];
-        if (walk->packed != 0)
-            row_packed(walk, at, n);
+        for (uint32_t i = 0; i < iterator->operands; i++)
+            at[i] = start[i] + skip * layout->strides[i][inner] *
+                                   (int64_t)iterator->bytes[i];
+        if (iterator->packed != 0)
+            row_packed(iterator, at, n);
         else
-            row_dense(walk, at, n);
+            row_dense(iterator, at, n);
         first += chunks;
         chunk = 0;
-        layout_next(layout, index, start, walk->bytes);
+        layout_next(layout, index, start, iterator->bytes);
     }
 }
 
 /* pool_fn for short rows: each task is a chunk of a plane. */
 static void planes_run(const void *context, int64_t first, int64_t end)
 {
-    const struct walk *walk = context;
-    struct layout outer = walk->layout;
+    const struct elementwise_iterator *iterator = context;
+    struct layout outer = iterator->layout;
     int64_t index[TANDEM_MAX_RANK];
     int64_t plane = outer.shape[outer.rank - 1] * outer.shape[outer.rank - 2];
     outer.rank--; /* layout_seek skips the last axis, here the plane's */
     for (int64_t chunks; first < end; first += chunks) {
-        int64_t chunk = first % walk->chunks;
-        chunks = walk->chunks - chunk < end - first ? walk->chunks - chunk
-                                                    : end - first;
+        int64_t chunk = first % iterator->chunks;
+        chunks = iterator->chunks - chunk < end - first
+                     ? iterator->chunks - chunk
+                     : end - first;
         int64_t from = chunk * CHUNK_ELEMENTS,
                 to = from + chunks * CHUNK_ELEMENTS;
         to = plane < to ? plane : to;
         unsigned char *at[OPERANDS];
-        layout_seek(&outer, first / walk->chunks, index);
-        for (uint32_t i = 0; i < walk->operands; i++)
-            at[i] = walk->base[i] +
-                    layout_offset(&outer, i, index) * (int64_t)walk->bytes[i];
-        plane_run(walk, at, from, to);
+        layout_seek(&outer, first / iterator->chunks, index);
+        for (uint32_t i = 0; i < iterator->operands; i++)
+            at[i] = iterator->base[i] + layout_offset(&outer, i, index) *
+                                            (int64_t)iterator->bytes[i];
+        plane_run(iterator, at, from, to);
     }
 }
 
-/* Decides if operand i is used in place, as a constant, or packed. */
-static void walk_judge(struct walk *walk, uint32_t i, bool constants,
-                       bool plane)
+/* Decides if operand i is used in slot, as a constant, or packed. */
+static void operand_access_choose(struct elementwise_iterator *iterator,
+                                  uint32_t i, bool constants, bool plane)
 {
-    const struct layout *layout = &walk->layout;
+    const struct layout *layout = &iterator->layout;
     uint32_t inner = layout->rank - 1;
     int64_t extent = layout->shape[inner], step = layout->strides[i][inner];
     int64_t outer = plane ? layout->strides[i][inner - 1] : 0;
-    if (constants && i >= walk->outputs && step == 0 && outer == 0)
-        walk->constants |= 1u << (i - walk->outputs);
+    if (constants && i >= iterator->outputs && step == 0 && outer == 0)
+        iterator->constants |= 1u << (i - iterator->outputs);
     else if ((step != 1 && extent > 1) || (plane && outer != extent))
-        walk->packed |= 1u << i;
+        iterator->packed |= 1u << i;
 }
 
 /* Sets operand i to tensor, or to the scalar `value` if tensor is NULL. */
-static void walk_operand(struct walk *walk, uint32_t i,
-                         const struct tandem_tensor_desc *tensor, bool boolean,
-                         double value)
+static void operand_set(struct elementwise_iterator *iterator, uint32_t i,
+                        const struct tandem_tensor_desc *tensor, bool boolean,
+                        double value)
 {
     if (tensor != NULL) {
-        walk->base[i] = tensor_data(tensor);
-        walk->bytes[i] = TANDEM_DTYPE_BYTES(tensor->dtype);
+        iterator->base[i] = tensor_data(tensor);
+        iterator->bytes[i] = TANDEM_DTYPE_BYTES(tensor->dtype);
         return;
     }
-    uint32_t slot = i - walk->outputs;
+    uint32_t slot = i - iterator->outputs;
     if (boolean)
-        walk->scalars[slot].b = value != 0;
+        iterator->scalars[slot].b = value != 0;
     else
-        walk->scalars[slot].f = (float)value;
-    walk->base[i] = (unsigned char *)&walk->scalars[slot];
-    walk->bytes[i] = boolean ? 1 : 4;
+        iterator->scalars[slot].f = (float)value;
+    iterator->base[i] = (unsigned char *)&iterator->scalars[slot];
+    iterator->bytes[i] = boolean ? 1 : 4;
 }
 
 static bool takes_constants(uint32_t op_class)
@@ -310,38 +314,38 @@ static bool takes_constants(uint32_t op_class)
 
 void elementwise_run(const struct work *work)
 {
-    struct walk walk;
+    struct elementwise_iterator iterator;
     const struct operator_row *about = operator_row(work->op->id);
     uint32_t scalars = 0, op_class = about->op_class;
-    layout_elementwise(&walk.layout, work->inputs, work->input_count,
+    layout_elementwise(&iterator.layout, work->inputs, work->input_count,
                        work->outputs, work->output_count);
-    if (walk.layout.elements == 0)
+    if (iterator.layout.elements == 0)
         return;
-    walk.fn = work->device->kernels->rows[work->op->id];
-    walk.outputs = work->output_count;
-    walk.operands = work->output_count + work->input_count;
-    walk.constants = walk.packed = 0;
-    memset(&walk.params, 0, sizeof walk.params);
-    elementwise_params(&walk.params, work->op);
-    int64_t extent = walk.layout.shape[walk.layout.rank - 1];
-    bool plane = walk.layout.rank > 1 && extent < SHORT_ELEMENTS;
-    for (uint32_t i = 0; i < walk.operands; i++) {
-        bool output = i < walk.outputs;
-        uint32_t place = output ? i : i - walk.outputs;
+    iterator.fn = work->device->kernels->rows[work->op->id];
+    iterator.outputs = work->output_count;
+    iterator.operands = work->output_count + work->input_count;
+    iterator.constants = iterator.packed = 0;
+    memset(&iterator.params, 0, sizeof iterator.params);
+    elementwise_params(&iterator.params, work->op);
+    int64_t extent = iterator.layout.shape[iterator.layout.rank - 1];
+    bool plane = iterator.layout.rank > 1 && extent < SHORT_ELEMENTS;
+    for (uint32_t i = 0; i < iterator.operands; i++) {
+        bool output = i < iterator.outputs;
+        uint32_t slot = output ? i : i - iterator.outputs;
         const struct tandem_tensor_desc *tensor =
-            output ? work->outputs[place] : work->inputs[place];
+            output ? work->outputs[slot] : work->inputs[slot];
         bool boolean = op_class == TANDEM_CLASS_LOGICAL ||
-                       (work->op->id == TANDEM_OP_WHERE && place == 0);
-        walk_operand(&walk, i, tensor, boolean,
-                     tensor == NULL ? work->op->floats[scalars++] : 0);
-        walk_judge(&walk, i, takes_constants(op_class), plane);
+                       (work->op->id == TANDEM_OP_WHERE && slot == 0);
+        operand_set(&iterator, i, tensor, boolean,
+                    tensor == NULL ? work->op->floats[scalars++] : 0);
+        operand_access_choose(&iterator, i, takes_constants(op_class), plane);
     }
     if (plane)
-        extent *= walk.layout.shape[walk.layout.rank - 2];
-    walk.chunks = (extent + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
+        extent *= iterator.layout.shape[iterator.layout.rank - 2];
+    iterator.chunks = (extent + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
     pool_run(work->device->pool,
-             work->op->id + (walk.packed != 0 ? POOL_VARIANT : 0),
-             plane ? planes_run : walk_run, &walk,
-             walk.layout.elements / extent * walk.chunks,
-             (extent + walk.chunks - 1) / walk.chunks);
+             work->op->id + (iterator.packed != 0 ? POOL_VARIANT : 0),
+             plane ? planes_run : chunks_run, &iterator,
+             iterator.layout.elements / extent * iterator.chunks,
+             (extent + iterator.chunks - 1) / iterator.chunks);
 }
