@@ -130,7 +130,8 @@ static bool tuning_value_parse(void *user, const char *key, const char *value)
 {
     struct tandem_device *device = user;
     if (strncmp(key, "gemm.", 5) == 0)
-        return costs_take(&device->routes.costs, key + 5, value);
+        return gemm_cost_model_parse(&device->gemm_selector.cost_model, key + 5,
+                                     value);
     if (strcmp(key, "wgmma") == 0)
         return sm90a_self_test_result_parse(
             value, sm90a_self_test_stamp(device->hardware), &device->verdict);
@@ -159,7 +160,7 @@ static void sm90a_self_test_result_apply(struct tandem_device *device)
     if (!device->hardware->wgmma || device->tries)
         return;
     if (why == NULL)
-        routes_trust(&device->routes);
+        gemm_selector_enable_sm90a(&device->gemm_selector);
     else
         device_log(device, TANDEM_LOG_INFO,
                    "%s: matrix products do without wgmma: %s",
@@ -222,7 +223,8 @@ static enum tandem_status read_options(struct tandem_device *device,
         if (strcmp(from->keys[i], "profile") == 0)
             profile = from->values[i];
         if (strcmp(from->keys[i], "deterministic") == 0)
-            device->routes.fixed = strcmp(from->values[i], "1") == 0;
+            device->gemm_selector.deterministic =
+                strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "try") == 0)
             device->tries = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "test.cache") == 0)
@@ -242,7 +244,7 @@ static enum tandem_status read_options(struct tandem_device *device,
                                     "direct, ring, mapped or staged",
                                     from->values[i]);
         if (strcmp(from->keys[i], "test.gemm") == 0 &&
-            !routes_force(&device->routes, from->values[i]))
+            !gemm_selector_force(&device->gemm_selector, from->values[i]))
             status = last_error_set(TANDEM_INVALID_ARGUMENT,
                                     "open: test.gemm is \"%.40s\", not clblast "
                                     "or a kernel as large, small or skinny-1, "
@@ -251,7 +253,8 @@ static enum tandem_status read_options(struct tandem_device *device,
     }
     device->blocking_timeout_ns =
         stuck_ms < UINT64_MAX / 1000000u ? stuck_ms * 1000000u : 0;
-    if (status == TANDEM_OK && profile != NULL && !device->routes.fixed)
+    if (status == TANDEM_OK && profile != NULL &&
+        !device->gemm_selector.deterministic)
         tuning_section_apply(device, profile);
     if (status == TANDEM_OK)
         sm90a_self_test_result_apply(device);
@@ -283,7 +286,7 @@ enum tandem_status device_open(uint32_t index,
     device->bulk_transfer.forced_path = -1;
     device->pool.pack_cache_limit_bytes =
         hardware->info.memory_bytes / PACK_CACHE_MEMORY_DIVISOR;
-    routes_start(&device->routes, hardware);
+    gemm_selector_init(&device->gemm_selector, hardware);
     enum tandem_status status = read_options(device, options, &cap, &threads);
     if (status == TANDEM_OK)
         status = context_acquire(device);

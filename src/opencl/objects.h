@@ -54,7 +54,7 @@ struct tandem_device {
     struct pool pool;
     struct bulk_transfer bulk_transfer;
     struct programs programs;
-    struct routes routes; /* GEMM kernel selection */
+    struct gemm_selector gemm_selector; /* GEMM kernel selection */
     enum verdict verdict; /* sm_90a self-test result from the profile */
     bool tries;           /* open key "try": tune runs the sm_90a self-test */
     struct clblast_overrides clblast_overrides; /* from the profile */

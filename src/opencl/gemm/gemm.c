@@ -31,22 +31,22 @@ static bool nothing(const struct tandem_gemm *gemm)
  * the other. */
 struct way {
     bool zero, clblast, plain; /* plain: by a kernel that cannot be broken */
-    struct route route;
+    struct gemm_selection route;
     struct plan plan; /* of no steps: CLBlast's kernels do all */
 };
 
 /* false: CLBlast cannot take what the route leaves to it. */
-static bool route_find(struct route *out, struct tandem_device *device,
+static bool route_find(struct gemm_selection *out, struct tandem_device *device,
                        const struct tandem_gemm *gemm)
 {
-    gemm_selector_choose(&device->routes, gemm, out);
+    gemm_selector_choose(&device->gemm_selector, gemm, out);
     if (!out->clblast)
         return true;
     if (!product_by_clblast(gemm))
         return false;
     if (clblast_supports_alignment(device, gemm))
         return true;
-    route_tiles(&device->routes, gemm, out);
+    gemm_selector_choose_without_clblast(&device->gemm_selector, gemm, out);
     return !out->clblast;
 }
 
@@ -87,7 +87,7 @@ static bool way_broken(struct tandem_device *device,
                "gemm: the %s tiles are not used on %s: %s",
                tiles[way->route.tile].name, device->hardware->info.name,
                message_get());
-    route_break(&device->routes, gemm, &way->route);
+    gemm_selector_disable(&device->gemm_selector, gemm, &way->route);
     return true;
 }
 
@@ -222,7 +222,7 @@ static enum tandem_status way_launch(struct tandem_stream *stream,
     enum tandem_status status = launch_plan(stream, &way->plan);
     /* Other tiles add in another order. */
     if (status != TANDEM_OUT_OF_MEMORY || !temporary ||
-        stream->device->routes.fixed ||
+        stream->device->gemm_selector.deterministic ||
         atomic_load(&stream->status) != TANDEM_OK)
         return status;
     plan_product(&way->plan, gemm, TILE_SMALL, WHOLE, NULL,

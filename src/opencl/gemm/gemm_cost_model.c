@@ -9,7 +9,7 @@
 
 /* Of one H200 with driver 580; docs/gpu-kernels.md.  The ratios serve other
  * NVIDIA GPUs until they are measured. */
-static const struct tile_cost first_costs[TILES] = {
+static const struct gemm_kernel_cost first_costs[TILES] = {
     [GEMM_SIMT_128X128] = {5000, 105, 92},
     [TILE_MEDIUM] = {4200, 35, 26},
     [TILE_SMALL] = {3500, 22.5, 15.8},
@@ -38,7 +38,7 @@ static const struct tile_cost first_costs[TILES] = {
 };
 /* Of the others, as those.  Where these alone were not measured, their ratios
  * to those serve. */
-static const struct tile_cost first_across[TILES] = {
+static const struct gemm_kernel_cost first_across[TILES] = {
     [TILE_SKINNY_1] = {3000, 0.1, 0.145},
 };
 #define FIRST_OUTER_SHARE 0.02
@@ -49,9 +49,10 @@ static const struct tile_cost first_across[TILES] = {
 #define LARGEST 1e9 /* of m, n, k and batch */
 
 /* What a tile costs across k by what it costs along k. */
-static struct tile_cost across_of(const struct tile_cost *along, uint32_t tile)
+static struct gemm_kernel_cost across_of(const struct gemm_kernel_cost *along,
+                                         uint32_t tile)
 {
-    struct tile_cost cost = *along;
+    struct gemm_kernel_cost cost = *along;
     if (first_across[tile].step_ns > 0) {
         cost.latency_ns *=
             first_across[tile].latency_ns / first_costs[tile].latency_ns;
@@ -60,15 +61,15 @@ static struct tile_cost across_of(const struct tile_cost *along, uint32_t tile)
     return cost;
 }
 
-void costs_start(struct costs *costs)
+void gemm_cost_model_init(struct gemm_cost_model *model)
 {
-    memset(costs, 0, sizeof(*costs));
-    memcpy(costs->tiles, first_costs, sizeof(first_costs));
+    memset(model, 0, sizeof(*model));
+    memcpy(model->kernels, first_costs, sizeof(first_costs));
     for (uint32_t i = 0; i < TILES; i++)
-        costs->across[i] = across_of(&first_costs[i], i);
-    costs->outer_share = FIRST_OUTER_SHARE;
-    costs->launch_ns = FIRST_LAUNCH_NS;
-    costs->bytes_per_ns = FIRST_BYTES_PER_NS;
+        model->kernels_mn_major[i] = across_of(&first_costs[i], i);
+    model->mn_major_overhead = FIRST_OUTER_SHARE;
+    model->launch_ns = FIRST_LAUNCH_NS;
+    model->bytes_per_ns = FIRST_BYTES_PER_NS;
 }
 
 /* ---- the profile's ---- */
@@ -90,10 +91,10 @@ static bool single_take(const char *value, double least, double most,
     return true;
 }
 
-static bool tile_take(struct costs *costs, const char *name, const char *value,
-                      bool across)
+static bool tile_take(struct gemm_cost_model *model, const char *name,
+                      const char *value, bool across)
 {
-    struct tile_cost cost;
+    struct gemm_kernel_cost cost;
     uint32_t tile = 0;
     while (tile < TILES && strcmp(tiles[tile].name, name) != 0)
         tile++;
@@ -105,16 +106,16 @@ static bool tile_take(struct costs *costs, const char *name, const char *value,
         *value != '\0')
         return false;
     if (across)
-        costs->across[tile] = cost;
-    else if ((costs->measured_across >> tile & 1u) == 0)
-        costs->across[tile] = across_of(&cost, tile);
+        model->kernels_mn_major[tile] = cost;
+    else if ((model->calibrated_mn_major >> tile & 1u) == 0)
+        model->kernels_mn_major[tile] = across_of(&cost, tile);
     if (!across)
-        costs->tiles[tile] = cost;
-    *(across ? &costs->measured_across : &costs->measured) |= 1u << tile;
+        model->kernels[tile] = cost;
+    *(across ? &model->calibrated_mn_major : &model->calibrated) |= 1u << tile;
     return true;
 }
 
-static bool time_take(const char **text, struct product_time *out,
+static bool time_take(const char **text, struct clblast_time *out,
                       double *out_ns)
 {
     double work = 1;
@@ -131,40 +132,42 @@ static bool time_take(const char **text, struct product_time *out,
     return true;
 }
 
-static bool times_take(struct costs *costs, const char *value)
+static bool times_take(struct gemm_cost_model *model, const char *value)
 {
-    struct product_time times[PRODUCT_TIMES];
+    struct clblast_time times[MAX_CLBLAST_TIMES];
     uint32_t count = 0;
     double least_ns = LONGEST_NS;
     do {
         double ns;
-        if (count == PRODUCT_TIMES || !time_take(&value, &times[count], &ns))
+        if (count == MAX_CLBLAST_TIMES ||
+            !time_take(&value, &times[count], &ns))
             return false;
         least_ns = ns < least_ns ? ns : least_ns;
         count++;
     } while (*value++ == ';');
     if (value[-1] != '\0')
         return false;
-    memcpy(costs->clblast, times, count * sizeof(times[0]));
-    costs->times = count;
-    costs->least_ns = least_ns;
+    memcpy(model->clblast_times, times, count * sizeof(times[0]));
+    model->clblast_time_count = count;
+    model->min_clblast_ns = least_ns;
     return true;
 }
 
-bool costs_take(struct costs *costs, const char *key, const char *value)
+bool gemm_cost_model_parse(struct gemm_cost_model *model, const char *key,
+                           const char *value)
 {
     if (strncmp(key, "tile.", 5) == 0)
-        return tile_take(costs, key + 5, value, false);
+        return tile_take(model, key + 5, value, false);
     if (strncmp(key, "across.", 7) == 0)
-        return tile_take(costs, key + 7, value, true);
+        return tile_take(model, key + 7, value, true);
     if (strcmp(key, "launch") == 0)
-        return single_take(value, 1, LONGEST_NS, &costs->launch_ns);
+        return single_take(value, 1, LONGEST_NS, &model->launch_ns);
     if (strcmp(key, "bytes") == 0)
-        return single_take(value, 1e-3, 1e6, &costs->bytes_per_ns);
+        return single_take(value, 1e-3, 1e6, &model->bytes_per_ns);
     if (strcmp(key, "outer") == 0)
-        return single_take(value, 0, 10, &costs->outer_share);
+        return single_take(value, 0, 10, &model->mn_major_overhead);
     if (strcmp(key, "clblast") == 0)
-        return times_take(costs, value);
+        return times_take(model, value);
     return true;
 }
 
@@ -172,13 +175,14 @@ bool costs_take(struct costs *costs, const char *key, const char *value)
 
 /* The mean of the logarithms of the rates, each by the inverse of its distance
  * to the power of four: at a point that was measured, its own. */
-double costs_clblast(const struct costs *costs, const struct tandem_gemm *gemm)
+double gemm_cost_model_clblast_ns(const struct gemm_cost_model *model,
+                                  const struct tandem_gemm *gemm)
 {
     const float size[4] = {log2f((float)gemm->m), log2f((float)gemm->n),
                            log2f((float)gemm->k), log2f((float)gemm->batch)};
     float sum = 0, weights = 0;
-    for (uint32_t i = 0; i < costs->times; i++) {
-        const struct product_time *time = &costs->clblast[i];
+    for (uint32_t i = 0; i < model->clblast_time_count; i++) {
+        const struct clblast_time *time = &model->clblast_times[i];
         float squares = 1e-4f;
         for (uint32_t axis = 0; axis < 4; axis++) {
             float apart = size[axis] - time->size[axis];
@@ -190,5 +194,5 @@ double costs_clblast(const struct costs *costs, const struct tandem_gemm *gemm)
     }
     double ns = (double)exp2f(sum / weights + size[0] + size[1] + size[2] +
                               size[3]);
-    return ns > costs->least_ns ? ns : costs->least_ns;
+    return ns > model->min_clblast_ns ? ns : model->min_clblast_ns;
 }

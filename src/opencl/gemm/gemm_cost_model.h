@@ -21,42 +21,43 @@
 
 /* A launch in which every compute unit has g groups takes start_ns, and for
  * each unit of k latency_ns or, where that is more, g step_ns. */
-struct tile_cost {
+struct gemm_kernel_cost {
     double start_ns, latency_ns, step_ns;
 };
 
 /* What CLBlast took for one product.  The logarithms, base 2, of its size, and
  * of its time in ns by m n k batch. */
-struct product_time {
+struct clblast_time {
     float size[4], rate;
 };
 
-#define PRODUCT_TIMES 64u
+#define MAX_CLBLAST_TIMES 64u
 
-struct costs {
-    struct tile_cost tiles[TILES];
+struct gemm_cost_model {
+    struct gemm_kernel_cost kernels[TILES];
     /* Of skinny ones whose wide operand lies across k. */
-    struct tile_cost across[TILES];
-    uint32_t measured;        /* bits of tiles that are the profile's */
-    uint32_t measured_across; /* likewise */
+    struct gemm_kernel_cost kernels_mn_major[TILES];
+    uint32_t calibrated;          /* bits of tiles that are the profile's */
+    uint32_t calibrated_mn_major; /* likewise */
     double launch_ns;    /* of a kernel more */
     double bytes_per_ns; /* of a kernel that moves memory */
     /* What a strict product loses by an operand that does not lie along k. */
-    double outer_share;
-    uint32_t times; /* 0: CLBlast was not measured */
-    double least_ns;
-    struct product_time clblast[PRODUCT_TIMES];
+    double mn_major_overhead;
+    uint32_t clblast_time_count; /* 0: CLBlast was not measured */
+    double min_clblast_ns;
+    struct clblast_time clblast_times[MAX_CLBLAST_TIMES];
 };
 
 /* The built-in ones. */
-void costs_start(struct costs *costs);
+void gemm_cost_model_init(struct gemm_cost_model *model);
 /* Takes one of the keys above, without "gemm.".  False where value is not what
  * it should be, or out of range: then nothing changes.  Other keys are a later
  * version's. */
-bool costs_take(struct costs *costs, const char *key, const char *value);
+bool gemm_cost_model_parse(struct gemm_cost_model *model, const char *key,
+                           const char *value);
 /* What CLBlast takes for a product that is not empty, in proportion to those
  * measured that are like it.  There are some. */
-double costs_clblast(const struct costs *costs,
-                     const struct tandem_gemm *gemm);
+double gemm_cost_model_clblast_ns(const struct gemm_cost_model *model,
+                                  const struct tandem_gemm *gemm);
 
 #endif

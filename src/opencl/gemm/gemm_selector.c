@@ -33,41 +33,42 @@
 /* More partial results than this are never worth their memory. */
 #define MOST_PARTIAL_BYTES ((double)(256u << 20))
 
-void routes_start(struct routes *routes,
-                  const struct platform_device *hardware)
+void gemm_selector_init(struct gemm_selector *selector,
+                        const struct platform_device *hardware)
 {
-    costs_start(&routes->costs);
-    routes->units = hardware->info.compute_units;
-    if (routes->units == 0)
-        routes->units = 1;
-    routes->prefer_clblast = !hardware->nvidia;
-    uint32_t broken = 1u << TILE_TALL;
+    gemm_cost_model_init(&selector->cost_model);
+    selector->compute_units = hardware->info.compute_units;
+    if (selector->compute_units == 0)
+        selector->compute_units = 1;
+    selector->prefer_clblast = !hardware->nvidia;
+    uint32_t disabled = 1u << TILE_TALL;
     for (uint32_t i = 0; i < TILES; i++) {
         bool tensor = tiles[i].strict || tiles[i].tensor != TENSOR_NONE;
         if (tiles[i].patched && hardware->wgmma)
-            routes->patched |= 1u << i;
+            selector->sm90a_kernels |= 1u << i;
         if (tiles[i].patched || (tensor && !hardware->tensor_cores))
-            broken |= 1u << i;
+            disabled |= 1u << i;
     }
     if (hardware->group_limit < BROAD_GROUP)
-        broken |= 1u << TILE_SKINNY_BROAD;
-    atomic_store(&routes->broken, broken | (uint64_t)broken << ROUTE_16_BITS);
+        disabled |= 1u << TILE_SKINNY_BROAD;
+    atomic_store(&selector->disabled_kernels,
+                 disabled | (uint64_t)disabled << DISABLED_16BIT_SHIFT);
 }
 
-static void patched_trust(struct routes *routes, uint32_t which)
+static void enable_sm90a_kernels(struct gemm_selector *selector, uint32_t which)
 {
-    uint32_t bits = routes->patched & which;
-    atomic_fetch_and(&routes->broken,
-                     ~(bits | (uint64_t)bits << ROUTE_16_BITS));
+    uint32_t bits = selector->sm90a_kernels & which;
+    atomic_fetch_and(&selector->disabled_kernels,
+                     ~(bits | (uint64_t)bits << DISABLED_16BIT_SHIFT));
 }
 
-void routes_trust(struct routes *routes)
+void gemm_selector_enable_sm90a(struct gemm_selector *selector)
 {
-    patched_trust(routes, UINT32_MAX);
+    enable_sm90a_kernels(selector, UINT32_MAX);
 }
 
 /* SPLITS or SPLITS:TILES. */
-static bool division_read(const char *text, struct division *out)
+static bool division_parse(const char *text, struct division *out)
 {
     char splits[16];
     uint64_t number;
@@ -87,22 +88,22 @@ static bool division_read(const char *text, struct division *out)
     return true;
 }
 
-bool routes_force(struct routes *routes, const char *value)
+bool gemm_selector_force(struct gemm_selector *selector, const char *value)
 {
     struct division division = {1, ALL_TILES};
     size_t length = strcspn(value, ":");
-    if (value[length] == ':' && !division_read(value + length + 1, &division))
+    if (value[length] == ':' && !division_parse(value + length + 1, &division))
         return false;
-    routes->use_route = (struct route){.division = division};
-    routes->forced = true;
-    routes->use_route.clblast = strcmp(value, "clblast") == 0;
-    if (routes->use_route.clblast)
+    selector->forced_selection = (struct gemm_selection){.division = division};
+    selector->forced = true;
+    selector->forced_selection.clblast = strcmp(value, "clblast") == 0;
+    if (selector->forced_selection.clblast)
         return true;
     for (uint32_t i = 0; i < TILES; i++)
         if (strlen(tiles[i].name) == length &&
             strncmp(tiles[i].name, value, length) == 0) {
-            routes->use_route.tile = (enum tile_id)i;
-            patched_trust(routes, 1u << i);
+            selector->forced_selection.tile = (enum tile_id)i;
+            enable_sm90a_kernels(selector, 1u << i);
             return true;
         }
     return false;
@@ -116,26 +117,26 @@ static bool has_epilogue(const struct tandem_gemm *gemm)
 
 /* What the operands add to a product of ns: packing, and, of strict ones, that
  * they do not lie along k. */
-static double operands_cost(const struct routes *routes,
+static double operands_cost(const struct gemm_selector *selector,
                             const struct tandem_gemm *gemm, double ns,
                             enum tile_id tile)
 {
     uint32_t launches;
     double bytes =
         (double)packing_moves(gemm, tile, packing_needs(gemm, tile), &launches);
-    double sum =
-        launches * routes->costs.launch_ns + bytes / routes->costs.bytes_per_ns;
+    double sum = launches * selector->cost_model.launch_ns +
+                 bytes / selector->cost_model.bytes_per_ns;
     for (uint32_t i = 0; i < OPERANDS && tiles[tile].strict &&
                          tiles[tile].tensor == TENSOR_NONE;
          i++)
         if (operand_is_mn_major(gemm, (enum operand_id)i))
-            sum += ns * routes->costs.outer_share;
+            sum += ns * selector->cost_model.mn_major_overhead;
     return sum;
 }
 
 /* How long groups of which each compute unit has count take for depth of k:
  * slots at a time, and the last that are left. */
-static double waves_ns(uint32_t slots, const struct tile_cost *cost,
+static double waves_ns(uint32_t slots, const struct gemm_kernel_cost *cost,
                        double count, double depth)
 {
     double wave_ns = cost->step_ns * slots;
@@ -150,15 +151,17 @@ static double waves_ns(uint32_t slots, const struct tile_cost *cost,
 
 /* Of the tiles that are one group each, and of the chunks of the others, which
  * run beside the last of them. */
-static double groups_ns(const struct routes *routes,
+static double groups_ns(const struct gemm_selector *selector,
                         const struct tandem_gemm *gemm, double tiles_all,
-                        const struct route *route)
+                        const struct gemm_selection *selection)
 {
-    uint32_t slots = tiles[route->tile].slots;
-    const struct tile_cost *cost = &routes->costs.tiles[route->tile];
-    double units = routes->units;
-    double parted = route->division.parted, splits = route->division.splits;
-    double slice = product_slice(gemm, route->tile);
+    uint32_t slots = tiles[selection->tile].slots;
+    const struct gemm_kernel_cost *cost =
+        &selector->cost_model.kernels[selection->tile];
+    double units = selector->compute_units;
+    double parted = selection->division.parted,
+           splits = selection->division.splits;
+    double slice = product_slice(gemm, selection->tile);
     double slices = ceil((double)gemm->k / slice);
     double depth = slices * slice, chunk = ceil(slices / splits) * slice;
     double whole = ceil((tiles_all - parted) / units);
@@ -173,40 +176,44 @@ static double groups_ns(const struct routes *routes,
     return waves_ns(slots, cost, whole - beside, depth) + busy_ns;
 }
 
-static const struct tile_cost *skinny_cost(const struct routes *routes,
-                                           const struct tandem_gemm *gemm,
-                                           enum tile_id tile)
+static const struct gemm_kernel_cost *
+skinny_cost(const struct gemm_selector *selector,
+            const struct tandem_gemm *gemm, enum tile_id tile)
 {
-    return skinny_outer(gemm) ? &routes->costs.across[tile]
-                              : &routes->costs.tiles[tile];
+    return skinny_outer(gemm) ? &selector->cost_model.kernels_mn_major[tile]
+                              : &selector->cost_model.kernels[tile];
 }
 
 /* Skinny groups, of which many run at a time, are bound by memory alone. */
-static double skinny_ns(const struct routes *routes,
+static double skinny_ns(const struct gemm_selector *selector,
                         const struct tandem_gemm *gemm, double tiles_all,
-                        const struct route *route)
+                        const struct gemm_selection *selection)
 {
-    const struct tile_cost *cost = skinny_cost(routes, gemm, route->tile);
-    double slice = product_slice(gemm, route->tile);
+    const struct gemm_kernel_cost *cost =
+        skinny_cost(selector, gemm, selection->tile);
+    double slice = product_slice(gemm, selection->tile);
     double slices = ceil((double)gemm->k / slice);
-    double rounds = tiles_all * route->division.splits / routes->units;
+    double rounds =
+        tiles_all * selection->division.splits / selector->compute_units;
     /* Fewer groups than units share the memory among them. */
     double row_ns = cost->step_ns * (rounds < 1 ? rounds : ceil(rounds));
     if (row_ns < cost->latency_ns)
         row_ns = cost->latency_ns;
-    if (tiles[route->tile].narrow == 1 && TANDEM_DTYPE_BYTES(gemm->dtype) == 2)
+    if (tiles[selection->tile].narrow == 1 &&
+        TANDEM_DTYPE_BYTES(gemm->dtype) == 2)
         row_ns *= HALF_ROW_SHARE;
-    return row_ns * product_share(gemm, route->tile) * slice *
-           ceil(slices / route->division.splits);
+    return row_ns * product_share(gemm, selection->tile) * slice *
+           ceil(slices / selection->division.splits);
 }
 
 /* What it costs to write parts, and to join them. */
-static double parts_cost(const struct routes *routes,
+static double parts_cost(const struct gemm_selector *selector,
                          const struct tandem_gemm *gemm, double tiles_all,
-                         const struct route *route)
+                         const struct gemm_selection *selection)
 {
-    const struct tile *tile = &tiles[route->tile];
-    double parted = route->division.parted, splits = route->division.splits;
+    const struct tile *tile = &tiles[selection->tile];
+    double parted = selection->division.parted,
+           splits = selection->division.splits;
     bool aside = tile->strict && gemm->beta != 0;
     double sums = (double)gemm->m * (double)gemm->n * (double)gemm->batch;
     if (parted == 0 && !aside)
@@ -217,67 +224,66 @@ static double parts_cost(const struct routes *routes,
     double bytes = sums * sizeof(float);
     if (bytes * splits > MOST_PARTIAL_BYTES)
         return 1e30;
-    return routes->costs.launch_ns +
-           bytes * (splits + 1) / routes->costs.bytes_per_ns;
+    return selector->cost_model.launch_ns +
+           bytes * (splits + 1) / selector->cost_model.bytes_per_ns;
 }
 
-static double predict(const struct routes *routes,
+static double predict(const struct gemm_selector *selector,
                       const struct tandem_gemm *gemm, double tiles_all,
-                      struct route *route)
+                      struct gemm_selection *selection)
 {
-    const struct tile *tile = &tiles[route->tile];
-    double ns = routes->costs.tiles[route->tile].start_ns;
-    bool all = route->division.parted >= tiles_all;
-    double group_k = (double)gemm->k / (all ? route->division.splits : 1);
+    const struct tile *tile = &tiles[selection->tile];
+    double ns = selector->cost_model.kernels[selection->tile].start_ns;
+    bool all = selection->division.parted >= tiles_all;
+    double group_k = (double)gemm->k / (all ? selection->division.splits : 1);
     if (tile->strict && group_k > STRICT_MOST_K)
         return 1e30;
     if (tile->narrow != 0)
-        ns = skinny_cost(routes, gemm, route->tile)->start_ns +
-             skinny_ns(routes, gemm, tiles_all, route);
-    else if (product_by_ones(gemm, route->tile))
-        ns += SINGLE_SHARE * groups_ns(routes, gemm, tiles_all, route);
+        ns = skinny_cost(selector, gemm, selection->tile)->start_ns +
+             skinny_ns(selector, gemm, tiles_all, selection);
+    else if (product_by_ones(gemm, selection->tile))
+        ns += SINGLE_SHARE * groups_ns(selector, gemm, tiles_all, selection);
     else
-        ns += groups_ns(routes, gemm, tiles_all, route);
-    ns += operands_cost(routes, gemm, ns, route->tile);
+        ns += groups_ns(selector, gemm, tiles_all, selection);
+    ns += operands_cost(selector, gemm, ns, selection->tile);
     /* What looks for marks. */
     if (tile->strict || tile->tensor == MMA_FP16X3)
-        ns += routes->costs.launch_ns;
-    return ns + parts_cost(routes, gemm, tiles_all, route);
+        ns += selector->cost_model.launch_ns;
+    return ns + parts_cost(selector, gemm, tiles_all, selection);
 }
 
 /* The division with which a tile is fastest: of all tiles, or of those beyond
  * what fills the compute units, or all their slots. */
-static double tile_best(const struct routes *routes,
+static double tile_best(const struct gemm_selector *selector,
                         const struct tandem_gemm *gemm, enum tile_id tile,
-                        double tiles_all, struct route *out_route)
+                        double tiles_all, struct gemm_selection *out_selection)
 {
     static const uint32_t splits[] = {2,  3,  4,  6,  8,  11,  16,  22,
                                       32, 48, 64, 96, 128, 192, 256};
     uint32_t slice = product_slice(gemm, tile);
-    double units = routes->units;
+    double units = selector->compute_units;
     const double parted[] = {tiles_all,
                              fmod(tiles_all, units * tiles[tile].slots),
                              fmod(tiles_all, units)};
     uint32_t ways = tiles[tile].narrow != 0 ? 1 : 3;
-    *out_route = (struct route){.tile = tile, .division = WHOLE};
-    double best = predict(routes, gemm, tiles_all, out_route);
+    *out_selection = (struct gemm_selection){.tile = tile, .division = WHOLE};
+    double best = predict(selector, gemm, tiles_all, out_selection);
     for (uint32_t i = 0; i < sizeof(splits) / sizeof(splits[0]); i++) {
         /* Chunks of fewer slices gain nothing. */
         if (gemm->k < 2 * slice * splits[i])
             break;
         for (uint32_t j = 0; j < ways; j++) {
-            struct route route = {
-                .tile = tile,
-                .division = {splits[i], (uint32_t)parted[j]}};
+            struct gemm_selection selection = {
+                .tile = tile, .division = {splits[i], (uint32_t)parted[j]}};
             /* Nor do more groups than fill the device several times; nor is
              * the same tried twice. */
             if (parted[j] == 0 || parted[j] * splits[i] > 8 * units ||
                 (j > 0 && parted[j] == parted[j - 1]))
                 continue;
-            double ns = predict(routes, gemm, tiles_all, &route);
+            double ns = predict(selector, gemm, tiles_all, &selection);
             if (ns < best) {
                 best = ns;
-                *out_route = route;
+                *out_selection = selection;
             }
         }
     }
@@ -287,15 +293,15 @@ static double tile_best(const struct routes *routes,
 /* Tiles whose costs count: those that were measured and, of what tensor cores
  * multiply, kinds of which none was, as a quick calibration leaves them out.
  * They have no others to stand in for them. */
-static uint64_t costs_known(const struct costs *costs)
+static uint64_t comparable_kernels(const struct gemm_cost_model *costs)
 {
-    uint64_t known = costs->measured;
+    uint64_t known = costs->calibrated;
     for (uint32_t i = 0; i < TILES; i++) {
         bool any = false;
         for (uint32_t j = 0; j < TILES; j++)
             any = any || (tiles[j].tensor == tiles[i].tensor &&
                           tiles[j].patched == tiles[i].patched &&
-                          (costs->measured >> j & 1u) != 0);
+                          (costs->calibrated >> j & 1u) != 0);
         if (tiles[i].tensor != TENSOR_NONE && !any)
             known |= (uint64_t)1 << i;
     }
@@ -303,111 +309,119 @@ static uint64_t costs_known(const struct costs *costs)
 }
 
 /* The time of the fastest of our kernels; 1e30: there is none. */
-static double tiles_best(const struct routes *routes,
-                         const struct tandem_gemm *gemm, uint64_t broken,
-                         struct route *out_route)
+static double tiles_best(const struct gemm_selector *selector,
+                         const struct tandem_gemm *gemm, uint64_t disabled,
+                         struct gemm_selection *out_selection)
 {
     double best = 1e30;
-    if (routes->costs.measured != 0 && product_wide(gemm))
-        broken |= ~costs_known(&routes->costs);
+    if (selector->cost_model.calibrated != 0 && product_wide(gemm))
+        disabled |= ~comparable_kernels(&selector->cost_model);
     for (uint32_t i = 0; i < TILES; i++) {
-        struct route route;
+        struct gemm_selection selection;
         double groups = (double)product_groups(gemm, (enum tile_id)i);
-        if ((broken >> i & 1u) != 0 || groups * MOST_SPLITS > INT32_MAX ||
+        if ((disabled >> i & 1u) != 0 || groups * MOST_SPLITS > INT32_MAX ||
             ((tiles[i].strict || tiles[i].tensor == MMA_FP16X3) &&
              gemm->k < STRICT_K) ||
             !product_fits(gemm, (enum tile_id)i))
             continue;
-        double ns = tile_best(routes, gemm, (enum tile_id)i, groups, &route);
+        double ns =
+            tile_best(selector, gemm, (enum tile_id)i, groups, &selection);
         if (ns < best) {
             best = ns;
-            *out_route = route;
+            *out_selection = selection;
         }
     }
     return best;
 }
 
 /* CLBlast's, with our epilogue after it. */
-static double clblast_best(const struct routes *routes,
+static double clblast_best(const struct gemm_selector *selector,
                            const struct tandem_gemm *gemm)
 {
-    if (routes->costs.times == 0)
-        return routes->prefer_clblast ? 0 : 1e30;
-    double ns = costs_clblast(&routes->costs, gemm);
+    if (selector->cost_model.clblast_time_count == 0)
+        return selector->prefer_clblast ? 0 : 1e30;
+    double ns = gemm_cost_model_clblast_ns(&selector->cost_model, gemm);
     if (has_epilogue(gemm))
-        ns += routes->costs.launch_ns + 2.0 * sizeof(float) *
-                                            (double)gemm->m * (double)gemm->n *
-                                            (double)gemm->batch /
-                                            routes->costs.bytes_per_ns;
+        ns += selector->cost_model.launch_ns +
+              2.0 * sizeof(float) * (double)gemm->m * (double)gemm->n *
+                  (double)gemm->batch / selector->cost_model.bytes_per_ns;
     return ns;
 }
 
-void gemm_selector_compute(struct routes *routes,
+void gemm_selector_compute(struct gemm_selector *selector,
                            const struct tandem_gemm *gemm,
-                           struct route *out_route)
+                           struct gemm_selection *out_selection)
 {
-    uint64_t broken =
-        atomic_load_explicit(&routes->broken, memory_order_relaxed);
+    uint64_t disabled =
+        atomic_load_explicit(&selector->disabled_kernels, memory_order_relaxed);
     bool either = product_by_clblast(gemm); /* way */
-    *out_route = (struct route){.clblast = true, .division = WHOLE};
+    *out_selection =
+        (struct gemm_selection){.clblast = true, .division = WHOLE};
     if (!product_wide(gemm))
-        broken |= broken >> ROUTE_16_BITS;
+        disabled |= disabled >> DISABLED_16BIT_SHIFT;
     if (!product_counts(gemm))
         return;
-    if (routes->forced) {
-        *out_route = routes->use_route;
-        if (!either && out_route->clblast)
-            *out_route = (struct route){.tile = TILE_MEDIUM, .division = WHOLE};
-        if (gemm->dtype != TANDEM_F32 && tiles[out_route->tile].strict)
-            out_route->tile = tiles[out_route->tile].plain;
-        if (!product_fits(gemm, out_route->tile))
-            out_route->tile = TILE_MEDIUM;
-        if ((broken >> out_route->tile & 1u) != 0)
-            out_route->clblast = true;
+    if (selector->forced) {
+        *out_selection = selector->forced_selection;
+        if (!either && out_selection->clblast)
+            *out_selection =
+                (struct gemm_selection){.tile = TILE_MEDIUM, .division = WHOLE};
+        if (gemm->dtype != TANDEM_F32 && tiles[out_selection->tile].strict)
+            out_selection->tile = tiles[out_selection->tile].plain;
+        if (!product_fits(gemm, out_selection->tile))
+            out_selection->tile = TILE_MEDIUM;
+        if ((disabled >> out_selection->tile & 1u) != 0)
+            out_selection->clblast = true;
         return;
     }
     /* Built-in costs cannot be compared with measured ones, so CLBlast serves.
      * But it takes a long k in slabs, where these tiles are faster on PoCL,
      * except for results that are much smaller than a tile. */
-    if (either && routes->costs.measured == 0 && routes->prefer_clblast) {
+    if (either && selector->cost_model.calibrated == 0 &&
+        selector->prefer_clblast) {
         bool tiny = gemm->m <= TINY_SIDE && gemm->n <= TINY_SIDE &&
                     gemm->m > 1 && gemm->n > 1;
         if (gemm->k <= CLBLAST_MAX_UNSPLIT_K || tiny)
             return;
-        broken |= ~(uint64_t)(1u << TILE_SMALL | 1u << TILE_MEDIUM |
-                              1u << TILE_SKINNY_1);
+        disabled |= ~(uint64_t)(1u << TILE_SMALL | 1u << TILE_MEDIUM |
+                                1u << TILE_SKINNY_1);
     }
-    struct route ours = *out_route; /* where there is none */
-    double limit = either && routes->costs.measured != 0
-                       ? clblast_best(routes, gemm)
+    struct gemm_selection ours = *out_selection; /* where there is none */
+    double limit = either && selector->cost_model.calibrated != 0
+                       ? clblast_best(selector, gemm)
                        : 1e30;
-    if (tiles_best(routes, gemm, broken, &ours) < limit)
-        *out_route = ours;
+    if (tiles_best(selector, gemm, disabled, &ours) < limit)
+        *out_selection = ours;
 }
 
-void route_tiles(struct routes *routes, const struct tandem_gemm *gemm,
-                 struct route *out_route)
+void gemm_selector_choose_without_clblast(struct gemm_selector *selector,
+                                          const struct tandem_gemm *gemm,
+                                          struct gemm_selection *out_selection)
 {
-    *out_route = (struct route){.clblast = true, .division = WHOLE};
+    *out_selection =
+        (struct gemm_selection){.clblast = true, .division = WHOLE};
     if (product_counts(gemm))
-        tiles_best(routes, gemm,
-                   atomic_load_explicit(&routes->broken, memory_order_relaxed),
-                   out_route);
+        tiles_best(selector, gemm,
+                   atomic_load_explicit(&selector->disabled_kernels,
+                                        memory_order_relaxed),
+                   out_selection);
 }
 
-_Static_assert(TILES <= ROUTE_16_BITS, "a bit for each tile, twice");
+_Static_assert(TILES <= DISABLED_16BIT_SHIFT, "a bit for each tile, twice");
 
-void route_break(struct routes *routes, const struct tandem_gemm *gemm,
-                 const struct route *route)
+void gemm_selector_disable(struct gemm_selector *selector,
+                           const struct tandem_gemm *gemm,
+                           const struct gemm_selection *selection)
 {
-    uint32_t first = product_wide(gemm) ? 0 : ROUTE_16_BITS;
-    atomic_fetch_or(&routes->broken, (uint64_t)1 << (first + route->tile));
+    uint32_t first = product_wide(gemm) ? 0 : DISABLED_16BIT_SHIFT;
+    atomic_fetch_or(&selector->disabled_kernels,
+                    (uint64_t)1 << (first + selection->tile));
 }
 
 /* ---- what was chosen before ---- */
 
 /* What a choice depends on beside the extents. */
-static uint32_t traits_of(const struct tandem_gemm *gemm)
+static uint32_t selection_traits(const struct tandem_gemm *gemm)
 {
     return (gemm->flags &
             (TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B)) |
@@ -425,52 +439,58 @@ static uint32_t traits_of(const struct tandem_gemm *gemm)
 
 /* Acquire and release keep each read and write of a word between those of
  * turn around it. */
-static bool memo_read(struct selection_cache_entry *memo, const uint64_t *key,
-                      struct route *out_route)
+static bool selection_cache_read(struct selection_cache_entry *entry,
+                                 const uint64_t *key,
+                                 struct gemm_selection *out_selection)
 {
-    uint64_t words[ROUTE_WORDS];
-    uint32_t turn = atomic_load_explicit(&memo->turn, memory_order_acquire);
-    for (uint32_t i = 0; i < ROUTE_WORDS; i++)
-        words[i] = atomic_load_explicit(&memo->words[i], memory_order_acquire);
-    if (turn % 2 != 0 ||
-        atomic_load_explicit(&memo->turn, memory_order_relaxed) != turn ||
-        memcmp(words, key, ROUTE_KEY * sizeof(words[0])) != 0)
+    uint64_t words[SELECTION_WORDS];
+    uint32_t sequence =
+        atomic_load_explicit(&entry->sequence, memory_order_acquire);
+    for (uint32_t i = 0; i < SELECTION_WORDS; i++)
+        words[i] = atomic_load_explicit(&entry->words[i], memory_order_acquire);
+    if (sequence % 2 != 0 ||
+        atomic_load_explicit(&entry->sequence, memory_order_relaxed) !=
+            sequence ||
+        memcmp(words, key, SELECTION_KEY_WORDS * sizeof(words[0])) != 0)
         return false;
-    memcpy(out_route, words + ROUTE_KEY, sizeof(*out_route));
+    memcpy(out_selection, words + SELECTION_KEY_WORDS, sizeof(*out_selection));
     return true;
 }
 
 /* Where another thread writes, the memo is left to it. */
-static void memo_write(struct selection_cache_entry *memo, const uint64_t *key,
-                       const struct route *route)
+static void selection_cache_write(struct selection_cache_entry *entry,
+                                  const uint64_t *key,
+                                  const struct gemm_selection *selection)
 {
-    uint64_t words[ROUTE_WORDS] = {0};
-    uint32_t turn = atomic_load_explicit(&memo->turn, memory_order_relaxed);
-    memcpy(words, key, ROUTE_KEY * sizeof(words[0]));
-    memcpy(words + ROUTE_KEY, route, sizeof(*route));
-    if (turn % 2 != 0 ||
-        !atomic_compare_exchange_strong(&memo->turn, &turn, turn + 1))
+    uint64_t words[SELECTION_WORDS] = {0};
+    uint32_t sequence =
+        atomic_load_explicit(&entry->sequence, memory_order_relaxed);
+    memcpy(words, key, SELECTION_KEY_WORDS * sizeof(words[0]));
+    memcpy(words + SELECTION_KEY_WORDS, selection, sizeof(*selection));
+    if (sequence % 2 != 0 || !atomic_compare_exchange_strong(
+                                 &entry->sequence, &sequence, sequence + 1))
         return;
-    for (uint32_t i = 0; i < ROUTE_WORDS; i++)
-        atomic_store_explicit(&memo->words[i], words[i], memory_order_release);
-    atomic_store_explicit(&memo->turn, turn + 2, memory_order_release);
+    for (uint32_t i = 0; i < SELECTION_WORDS; i++)
+        atomic_store_explicit(&entry->words[i], words[i], memory_order_release);
+    atomic_store_explicit(&entry->sequence, sequence + 2, memory_order_release);
 }
 
-void gemm_selector_choose(struct routes *routes, const struct tandem_gemm *gemm,
-                  struct route *out_route)
+void gemm_selector_choose(struct gemm_selector *selector,
+                          const struct tandem_gemm *gemm,
+                          struct gemm_selection *out_selection)
 {
-    uint64_t broken =
-        atomic_load_explicit(&routes->broken, memory_order_relaxed);
-    const uint64_t key[ROUTE_KEY] = {
-        (uint64_t)gemm->m, (uint64_t)gemm->n, (uint64_t)gemm->k,
-        (uint64_t)gemm->batch, broken, traits_of(gemm)};
+    uint64_t disabled =
+        atomic_load_explicit(&selector->disabled_kernels, memory_order_relaxed);
+    const uint64_t key[SELECTION_KEY_WORDS] = {
+        (uint64_t)gemm->m,     (uint64_t)gemm->n, (uint64_t)gemm->k,
+        (uint64_t)gemm->batch, disabled,          selection_traits(gemm)};
     uint64_t mix = 0;
-    for (uint32_t i = 0; i < ROUTE_KEY; i++)
+    for (uint32_t i = 0; i < SELECTION_KEY_WORDS; i++)
         mix = (mix ^ key[i]) * 0x9e3779b97f4a7c15u;
-    struct selection_cache_entry *memo =
-        &routes->memos[mix >> (64 - ROUTE_MEMOS_LOG2)];
-    if (memo_read(memo, key, out_route))
+    struct selection_cache_entry *entry =
+        &selector->cache[mix >> (64 - SELECTION_CACHE_LOG2)];
+    if (selection_cache_read(entry, key, out_selection))
         return;
-    gemm_selector_compute(routes, gemm, out_route);
-    memo_write(memo, key, out_route);
+    gemm_selector_compute(selector, gemm, out_selection);
+    selection_cache_write(entry, key, out_selection);
 }

@@ -25,25 +25,28 @@ static void chosen_note(void *user, const char *key, const char *value)
 {
     struct chosen *chosen = user;
     if (strncmp(key, PREFIX, strlen(PREFIX)) == 0)
-        costs_take(&chosen->routes.costs, key + strlen(PREFIX), value);
+        gemm_cost_model_parse(&chosen->selector.cost_model,
+                              key + strlen(PREFIX), value);
     chosen->told.sink(chosen->told.user, key, value);
 }
 
 void chosen_start(struct chosen *chosen, struct tandem_device *device,
                   const struct findings *findings)
 {
-    struct routes *routes = &chosen->routes;
+    struct gemm_selector *selector = &chosen->selector;
     memset(chosen, 0, sizeof(*chosen));
-    routes_start(routes, device->hardware);
-    routes->costs = device->routes.costs;
-    routes->patched = device->routes.patched;
-    atomic_store(&routes->broken, atomic_load(&device->routes.broken));
+    gemm_selector_init(selector, device->hardware);
+    selector->cost_model = device->gemm_selector.cost_model;
+    selector->sm90a_kernels = device->gemm_selector.sm90a_kernels;
+    atomic_store(&selector->disabled_kernels,
+                 atomic_load(&device->gemm_selector.disabled_kernels));
     chosen->told = *findings;
     chosen->findings = (struct findings){chosen_note, chosen};
 }
 
-static const char *route_name(struct routes *routes, int64_t size,
-                              uint32_t dtype, uint32_t flags)
+static const char *selected_kernel_name(struct gemm_selector *selector,
+                                        int64_t size, uint32_t dtype,
+                                        uint32_t flags)
 {
     const struct tandem_gemm gemm = {.struct_size = sizeof(gemm),
                                      .dtype = dtype,
@@ -57,9 +60,9 @@ static const char *route_name(struct routes *routes, int64_t size,
                                      .b = {NULL, 0, size, size * size},
                                      .c = {NULL, 0, size, size * size},
                                      .c_dtype = dtype};
-    struct route route;
-    gemm_selector_compute(routes, &gemm, &route);
-    return route.clblast ? "clblast" : tiles[route.tile].name;
+    struct gemm_selection selection;
+    gemm_selector_compute(selector, &gemm, &selection);
+    return selection.clblast ? "clblast" : tiles[selection.tile].name;
 }
 
 void chosen_tell(struct chosen *chosen)
@@ -70,8 +73,8 @@ void chosen_tell(struct chosen *chosen)
             size_t used = strlen(text);
             snprintf(text + used, sizeof(text) - used, "%s%d %s",
                      j == 0 ? "" : ", ", (int)sizes[j],
-                     route_name(&chosen->routes, sizes[j], kinds[i].dtype,
-                                kinds[i].flags));
+                     selected_kernel_name(&chosen->selector, sizes[j],
+                                          kinds[i].dtype, kinds[i].flags));
         }
         snprintf(key, sizeof(key), PREFIX "chosen.%s", kinds[i].name);
         chosen->told.sink(chosen->told.user, key, text);

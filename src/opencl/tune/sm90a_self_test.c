@@ -37,7 +37,7 @@ static void tell(const struct findings *findings, enum verdict verdict,
 static uint32_t tiles_aside(const struct tandem_device *device)
 {
     uint32_t aside = 1;
-    while (aside * aside <= ROUNDS * device->routes.units)
+    while (aside * aside <= ROUNDS * device->gemm_selector.compute_units)
         aside++;
     return aside;
 }

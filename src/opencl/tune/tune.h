@@ -41,7 +41,7 @@ enum tandem_status tune_patched(struct tandem_device *device,
 struct chosen {
     struct findings findings; /* for the measuring: they pass through here */
     struct findings told;     /* where they go then */
-    struct routes routes;     /* with the costs that were found */
+    struct gemm_selector selector; /* with the costs that were found */
 };
 void chosen_start(struct chosen *chosen, struct tandem_device *device,
                   const struct findings *findings);

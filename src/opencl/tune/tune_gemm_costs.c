@@ -177,7 +177,7 @@ static enum tandem_status tune_launch(struct meter *meter,
     uint32_t rows, columns;
     double alone_ns, both_ns;
     bool cpu = meter->device->hardware->info.kind == TANDEM_DEVICE_CPU;
-    grid_of(meter->device->routes.units, &rows, &columns);
+    grid_of(meter->device->gemm_selector.compute_units, &rows, &columns);
     work_make(&pair[0], meter, (int64_t)rows * tiles[TILE_SMALL].m,
               (int64_t)columns * tiles[TILE_SMALL].n, cpu ? CPU_DEEP : DEEP, 1);
     work_make(&pair[1], meter, 16, 16, 16, 1);
@@ -288,8 +288,8 @@ static uint32_t rounds_fit(const struct meter *meter, const struct kind *kind,
 {
     struct work work;
     for (; rounds > 1; rounds--) {
-        work_groups(&work, meter, kind, meter->device->routes.units * rounds,
-                    depth);
+        work_groups(&work, meter, kind,
+                    meter->device->gemm_selector.compute_units * rounds, depth);
         if (work.bytes <= meter->bytes)
             break;
     }
@@ -370,7 +370,8 @@ static void depths_of(const struct meter *meter, const struct kind *kind,
     if (many)
         return;
     for (struct work work; out[0] > SHALLOW; out[0] /= 2, out[1] /= 2) {
-        work_groups(&work, meter, kind, meter->device->routes.units, out[1]);
+        work_groups(&work, meter, kind,
+                    meter->device->gemm_selector.compute_units, out[1]);
         if (work.bytes <= meter->bytes)
             break;
     }
@@ -384,8 +385,9 @@ static enum tandem_status tune_tile(struct meter *meter, enum tile_id tile,
     const struct kind kind = kind_of(meter, tile, across);
     int64_t depths[2], many_depths[2];
     double first, many, slope;
-    double cost[3]; /* struct tile_cost */
-    uint32_t share = kind.share, units = meter->device->routes.units;
+    double cost[3]; /* struct gemm_kernel_cost */
+    uint32_t share = kind.share,
+             units = meter->device->gemm_selector.compute_units;
     uint32_t rounds = FILLS * tiles[tile].slots, few = units;
     if (kind.skinny && !kind.cpu) {
         rounds = SKINNY_ROWS / share;
@@ -416,14 +418,14 @@ static enum tandem_status tune_tile(struct meter *meter, enum tile_id tile,
 }
 
 /* Last, as it matters least: unmeasured, they follow those along k. */
-static enum tandem_status tune_across(struct meter *meter, uint64_t broken,
+static enum tandem_status tune_across(struct meter *meter, uint64_t disabled,
                                       const struct other_costs *other,
                                       const struct findings *findings)
 {
     enum tandem_status status = TANDEM_OK;
     for (uint32_t i = 0; i < TILES && meter_goes_on(status); i++)
         if (tiles[i].narrow != 0 && i != TILE_SKINNY_BROAD &&
-            (broken >> i & 1u) == 0 && meter_left_ns(meter) > 0)
+            (disabled >> i & 1u) == 0 && meter_left_ns(meter) > 0)
             status =
                 tune_tile(meter, (enum tile_id)i, true, other, findings);
     return status;
@@ -437,7 +439,8 @@ static enum tandem_status tune_outer(struct meter *meter,
     uint32_t rows, columns;
     double along, across, share;
     const struct tile *tile = &tiles[GEMM_MMA_3XTF32_128X128];
-    grid_of(meter->device->routes.units * FILLS * tile->slots, &rows, &columns);
+    grid_of(meter->device->gemm_selector.compute_units * FILLS * tile->slots,
+            &rows, &columns);
     work_make(&work, meter, (int64_t)rows * tile->m,
               (int64_t)columns * tile->n, DEEP, 1);
     work.tile = GEMM_MMA_3XTF32_128X128;
@@ -456,7 +459,8 @@ static enum tandem_status tune_outer(struct meter *meter,
 enum tandem_status tune_tiles(struct meter *meter,
                               const struct findings *findings, bool all)
 {
-    uint64_t broken = atomic_load(&meter->device->routes.broken);
+    uint64_t disabled =
+        atomic_load(&meter->device->gemm_selector.disabled_kernels);
     struct other_costs other = {0, 1e9, 0};
     enum tandem_status status = tune_launch(meter, findings, &other);
     if (status == TANDEM_OK)
@@ -467,7 +471,7 @@ enum tandem_status tune_tiles(struct meter *meter,
     /* First those that a process of its own tried, should time be short. */
     for (uint32_t i = 0; i < 2 * TILES && meter_goes_on(status); i++) {
         const struct tile *tile = &tiles[i % TILES];
-        if ((broken >> i % TILES & 1u) == 0 && meter_left_ns(meter) > 0 &&
+        if ((disabled >> i % TILES & 1u) == 0 && meter_left_ns(meter) > 0 &&
             tile->patched == (i < TILES) &&
             (all || tile->strict || tile->tensor == TENSOR_NONE))
             status = tune_tile(meter, (enum tile_id)(i % TILES),
@@ -475,11 +479,11 @@ enum tandem_status tune_tiles(struct meter *meter,
                                findings);
     }
     if (meter_goes_on(status) &&
-        (broken >> GEMM_MMA_3XTF32_128X128 & 1u) == 0 &&
+        (disabled >> GEMM_MMA_3XTF32_128X128 & 1u) == 0 &&
         meter_left_ns(meter) > 0)
         status = tune_outer(meter, findings);
     if (meter_goes_on(status))
-        status = tune_across(meter, broken, &other, findings);
+        status = tune_across(meter, disabled, &other, findings);
     return meter_goes_on(status) ? TANDEM_OK : status;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What tests ask about the choice of a product's kernel; each has one set of
- * routes. */
+ * gemm_selector. */
 #ifndef TANDEM_TESTS_OPENCL_CHOICE_H
 #define TANDEM_TESTS_OPENCL_CHOICE_H
 
@@ -11,22 +11,22 @@
 #include "opencl/gemm/gemm_selector.h"
 #include "gemm_helpers.h"
 
-static struct routes routes;
+static struct gemm_selector selector;
 
 static inline void routes_begin(const struct platform_device *hardware)
 {
-    memset(&routes, 0, sizeof(routes));
-    routes_start(&routes, hardware);
+    memset(&selector, 0, sizeof(selector));
+    gemm_selector_init(&selector, hardware);
 }
 
-static inline struct route choose(const struct tandem_gemm *gemm)
+static inline struct gemm_selection choose(const struct tandem_gemm *gemm)
 {
-    struct route route;
-    gemm_selector_compute(&routes, gemm, &route);
-    return route;
+    struct gemm_selection selection;
+    gemm_selector_compute(&selector, gemm, &selection);
+    return selection;
 }
 
-static inline struct route choice(int64_t m, int64_t n, int64_t k)
+static inline struct gemm_selection choice(int64_t m, int64_t n, int64_t k)
 {
     struct tandem_gemm gemm = product(m, n, k, 1);
     return choose(&gemm);
@@ -34,7 +34,8 @@ static inline struct route choice(int64_t m, int64_t n, int64_t k)
 
 static inline void take(const char *key, const char *value)
 {
-    ck_assert_msg(costs_take(&routes.costs, key, value), "%s: %s", key, value);
+    ck_assert_msg(gemm_cost_model_parse(&selector.cost_model, key, value),
+                  "%s: %s", key, value);
 }
 
 #endif

@@ -59,9 +59,9 @@ START_TEST(the_faster_is_chosen)
         take("clblast", "1024 1024 1024 1 10000");
         ck_assert(choice(1024, 1024, 1024).clblast);
         take("clblast", "1024 1024 1024 1 11000");
-        struct route route = choice(1024, 1024, 1024);
-        ck_assert(!route.clblast);
-        ck_assert_int_eq(route.tile, GEMM_SIMT_128X128);
+        struct gemm_selection selection = choice(1024, 1024, 1024);
+        ck_assert(!selection.clblast);
+        ck_assert_int_eq(selection.tile, GEMM_SIMT_128X128);
     }
 }
 END_TEST
@@ -75,17 +75,22 @@ START_TEST(times_are_interpolated)
     struct tandem_gemm middle = product(1024, 1024, 1024, 1);
     struct tandem_gemm large = product(2048, 2048, 2048, 1);
     struct tandem_gemm tiny = product(8, 8, 8, 1);
-    ck_assert_double_eq_tol(costs_clblast(&routes.costs, &small), 1000, 10);
-    ck_assert_double_eq_tol(costs_clblast(&routes.costs, &large), 1e7, 1e5);
+    ck_assert_double_eq_tol(
+        gemm_cost_model_clblast_ns(&selector.cost_model, &small), 1000, 10);
+    ck_assert_double_eq_tol(
+        gemm_cost_model_clblast_ns(&selector.cost_model, &large), 1e7, 1e5);
     /* As far from both: the geometric mean of the rates. */
-    ck_assert_double_eq_tol(costs_clblast(&routes.costs, &middle), 1e5, 1e3);
-    ck_assert_double_eq_tol(costs_clblast(&routes.costs, &tiny), 1000, 1);
+    ck_assert_double_eq_tol(
+        gemm_cost_model_clblast_ns(&selector.cost_model, &middle), 1e5, 1e3);
+    ck_assert_double_eq_tol(
+        gemm_cost_model_clblast_ns(&selector.cost_model, &tiny), 1000, 1);
     ck_assert(choose(&small).clblast);
     ck_assert(!choose(&large).clblast);
     /* A batch is no square. */
     take("clblast", "64 64 64 1 1000; 64 64 64 64 2000");
     struct tandem_gemm batched = product(64, 64, 64, 64);
-    ck_assert_double_eq_tol(costs_clblast(&routes.costs, &batched), 2000, 20);
+    ck_assert_double_eq_tol(
+        gemm_cost_model_clblast_ns(&selector.cost_model, &batched), 2000, 20);
 }
 END_TEST
 
@@ -109,9 +114,9 @@ START_TEST(unmeasured_tiles_are_left_out)
     take("clblast", "1024 1024 1024 1 1000000000");
     ck_assert_int_eq(choice(1024, 1024, 1024).tile, TILE_SMALL);
     /* And broken ones, measured or not. */
-    struct route route = choice(1024, 1024, 1024);
+    struct gemm_selection selection = choice(1024, 1024, 1024);
     struct tandem_gemm gemm = product(1024, 1024, 1024, 1);
-    route_break(&routes, &gemm, &route);
+    gemm_selector_disable(&selector, &gemm, &selection);
     ck_assert(choice(1024, 1024, 1024).clblast);
 }
 END_TEST
@@ -150,7 +155,7 @@ START_TEST(products_past_2_31_are_ours)
         take("clblast", "1024 1024 1024 1 1");
         ck_assert(!choose(gemm).clblast);
         ck_assert(choose(&short_one).clblast);
-        ck_assert(routes_force(&routes, "clblast"));
+        ck_assert(gemm_selector_force(&selector, "clblast"));
         ck_assert(!choose(gemm).clblast);
     }
 }
@@ -196,18 +201,19 @@ START_TEST(products_of_16_bits_are_ours)
         start(i % 2 != 0);
         take("tile.small", "100 100 100");
         take("clblast", "1024 1024 1024 1 1");
-        for (int broken = 0; broken < TILES; broken++) {
-            struct route route = choose(&gemm);
-            if (route.clblast)
+        for (int disabled = 0; disabled < TILES; disabled++) {
+            struct gemm_selection selection = choose(&gemm);
+            if (selection.clblast)
                 break;
-            ck_assert(gemm.dtype == TANDEM_F32 || !tiles[route.tile].strict);
-            route_break(&routes, &gemm, &route);
+            ck_assert(gemm.dtype == TANDEM_F32 ||
+                      !tiles[selection.tile].strict);
+            gemm_selector_disable(&selector, &gemm, &selection);
         }
         ck_assert(choose(&gemm).clblast);
         take("clblast", "1024 1024 1024 1 1000000000");
         ck_assert_int_eq(choice(1024, 1024, 1024).tile, TILE_SMALL);
         ck_assert(!choice(1024, 1024, 1024).clblast);
-        ck_assert(routes_force(&routes, "clblast"));
+        ck_assert(gemm_selector_force(&selector, "clblast"));
         ck_assert(choice(1024, 1024, 1024).clblast);
     }
 }
@@ -226,7 +232,8 @@ START_TEST(alignment_goes_by_the_dtype)
 }
 END_TEST
 
-static bool same(const struct route *one, const struct route *other)
+static bool same(const struct gemm_selection *one,
+                 const struct gemm_selection *other)
 {
     return one->clblast == other->clblast && one->tile == other->tile &&
            one->division.splits == other->division.splits &&
@@ -260,21 +267,21 @@ START_TEST(tiles_that_fill_no_wave_are_parted)
     take("tile.strict-large", "1000 70 60");
     take("launch", "1000");
     take("bytes", "1000");
-    struct route route = choice(1536, 1536, 1536);
-    ck_assert_int_eq(route.tile, GEMM_MMA_3XTF32_128X128);
-    ck_assert_uint_eq(route.division.parted, 44);
-    ck_assert_uint_gt(route.division.splits, 1);
+    struct gemm_selection selection = choice(1536, 1536, 1536);
+    ck_assert_int_eq(selection.tile, GEMM_MMA_3XTF32_128X128);
+    ck_assert_uint_eq(selection.division.parted, 44);
+    ck_assert_uint_gt(selection.division.splits, 1);
     /* 200 groups fill the slots; one alone is worth it in parts. */
-    route = choice(1280, 2560, 1536);
-    ck_assert_uint_eq(route.division.parted, 0);
-    ck_assert_uint_eq(route.division.splits, 1);
-    route = choice(128, 128, 65536);
-    ck_assert_uint_ge(route.division.parted, 1);
-    ck_assert_uint_gt(route.division.splits, 8);
+    selection = choice(1280, 2560, 1536);
+    ck_assert_uint_eq(selection.division.parted, 0);
+    ck_assert_uint_eq(selection.division.splits, 1);
+    selection = choice(128, 128, 65536);
+    ck_assert_uint_ge(selection.division.parted, 1);
+    ck_assert_uint_gt(selection.division.splits, 8);
     /* Where a launch costs more than it gains, nothing is. */
     take("launch", "1000000");
-    route = choice(1536, 1536, 1536);
-    ck_assert_uint_eq(route.division.splits, 1);
+    selection = choice(1536, 1536, 1536);
+    ck_assert_uint_eq(selection.division.splits, 1);
 }
 END_TEST
 
@@ -362,7 +369,7 @@ static void start_close(void)
 static void relatives_apart(uint32_t one, uint32_t other)
 {
     struct tandem_gemm gemms[2] = {relative(one), relative(other)};
-    struct route chosen[2] = {choose(&gemms[0]), choose(&gemms[1])};
+    struct gemm_selection chosen[2] = {choose(&gemms[0]), choose(&gemms[1])};
     ck_assert_msg(!same(&chosen[0], &chosen[1]), "%u and %u", one, other);
 }
 
@@ -372,9 +379,9 @@ static void relatives_recalled(void)
         uint32_t which =
             turn % 2 != 0 ? turn / 2 % RELATIVES : turn / 2 / RELATIVES;
         struct tandem_gemm gemm = relative(which % RELATIVES);
-        struct route route, now = choose(&gemm);
-        gemm_selector_choose(&routes, &gemm, &route);
-        ck_assert_msg(same(&route, &now), "relative %u", which % RELATIVES);
+        struct gemm_selection selection, now = choose(&gemm);
+        gemm_selector_choose(&selector, &gemm, &selection);
+        ck_assert_msg(same(&selection, &now), "relative %u", which % RELATIVES);
     }
 }
 
@@ -400,75 +407,75 @@ END_TEST
 START_TEST(long_lines_are_remembered)
 {
     struct tandem_gemm gemm = product(1024, 1, 4096, 1);
-    struct route route;
+    struct gemm_selection selection;
     start(true);
     gemm.flags = 0;
     gemm.b.ld = 1;
-    gemm_selector_choose(&routes, &gemm, &route);
-    ck_assert_uint_ne(tiles[route.tile].narrow, 0);
+    gemm_selector_choose(&selector, &gemm, &selection);
+    ck_assert_uint_ne(tiles[selection.tile].narrow, 0);
     gemm.b.ld = INT32_MAX / 200;
-    gemm_selector_choose(&routes, &gemm, &route);
-    ck_assert(route.clblast || product_fits(&gemm, route.tile));
+    gemm_selector_choose(&selector, &gemm, &selection);
+    ck_assert(selection.clblast || product_fits(&gemm, selection.tile));
 }
 END_TEST
 
 START_TEST(an_epilogue_is_remembered_and_so_is_what_is_broken)
 {
-    struct route route;
+    struct gemm_selection selection;
     start(false);
     take("tile.large", "10 10 10");
     take("clblast", "1024 1024 1024 1 10000");
     take("launch", "5000");
     struct tandem_gemm gemm = product(1024, 1024, 1024, 1);
-    gemm_selector_choose(&routes, &gemm, &route);
-    ck_assert(route.clblast);
+    gemm_selector_choose(&selector, &gemm, &selection);
+    ck_assert(selection.clblast);
     gemm.activation = TANDEM_OP_RELU;
-    gemm_selector_choose(&routes, &gemm, &route);
-    ck_assert(!route.clblast);
+    gemm_selector_choose(&selector, &gemm, &selection);
+    ck_assert(!selection.clblast);
     gemm.activation = TANDEM_OP_INVALID;
     gemm.bias_kind = TANDEM_BIAS_PER_ROW;
-    gemm_selector_choose(&routes, &gemm, &route);
-    ck_assert(!route.clblast);
-    route_break(&routes, &gemm, &route);
-    gemm_selector_choose(&routes, &gemm, &route);
-    ck_assert(route.clblast);
+    gemm_selector_choose(&selector, &gemm, &selection);
+    ck_assert(!selection.clblast);
+    gemm_selector_disable(&selector, &gemm, &selection);
+    gemm_selector_choose(&selector, &gemm, &selection);
+    ck_assert(selection.clblast);
 }
 END_TEST
 
-/* Two products that share a memo, and their routes, which differ. */
+/* Two products that share a memo, and their selector, which differ. */
 static struct tandem_gemm rivals[2];
-static struct route rival_routes[2];
+static struct gemm_selection rival_selections[2];
 
 static void *recall_often(void *unused)
 {
     (void)unused;
     for (uint32_t i = 0; i < 100000; i++) {
-        struct route route;
-        gemm_selector_choose(&routes, &rivals[i % 2], &route);
-        if (!same(&route, &rival_routes[i % 2]))
-            return &routes;
+        struct gemm_selection selection;
+        gemm_selector_choose(&selector, &rivals[i % 2], &selection);
+        if (!same(&selection, &rival_selections[i % 2]))
+            return &selector;
     }
     return NULL;
 }
 
 static void rivals_find(void)
 {
-    const struct routes empty = routes;
-    struct route route;
+    const struct gemm_selector empty = selector;
+    struct gemm_selection selection;
     rivals[0] = product(256, 256, 512, 1);
-    gemm_selector_choose(&routes, &rivals[0], &rival_routes[0]);
+    gemm_selector_choose(&selector, &rivals[0], &rival_selections[0]);
     uint32_t memo = 0;
-    while (atomic_load(&routes.memos[memo].turn) == 0)
+    while (atomic_load(&selector.cache[memo].sequence) == 0)
         memo++;
     for (int64_t n = 2048;; n += 64) {
         rivals[1] = product(2048, n, 512, 1);
-        memcpy(&routes, &empty, sizeof(routes));
-        gemm_selector_choose(&routes, &rivals[1], &route);
-        if (atomic_load(&routes.memos[memo].turn) != 0 &&
-            !same(&route, &rival_routes[0]))
+        memcpy(&selector, &empty, sizeof(selector));
+        gemm_selector_choose(&selector, &rivals[1], &selection);
+        if (atomic_load(&selector.cache[memo].sequence) != 0 &&
+            !same(&selection, &rival_selections[0]))
             break;
     }
-    rival_routes[1] = route;
+    rival_selections[1] = selection;
 }
 
 START_TEST(threads_share_what_is_remembered)
@@ -495,15 +502,16 @@ START_TEST(tests_may_force_a_division)
                                         "large:2:99999999999"};
     start(true);
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-        ck_assert_msg(!routes_force(&routes, wrong[i]), "%s", wrong[i]);
-    ck_assert(routes_force(&routes, "small:3:2"));
-    struct route route = choice(1024, 1024, 1024);
-    ck_assert_int_eq(route.tile, TILE_SMALL);
-    ck_assert_uint_eq(route.division.splits, 3);
-    ck_assert_uint_eq(route.division.parted, 2);
-    ck_assert(routes_force(&routes, "medium:4"));
+        ck_assert_msg(!gemm_selector_force(&selector, wrong[i]), "%s",
+                      wrong[i]);
+    ck_assert(gemm_selector_force(&selector, "small:3:2"));
+    struct gemm_selection selection = choice(1024, 1024, 1024);
+    ck_assert_int_eq(selection.tile, TILE_SMALL);
+    ck_assert_uint_eq(selection.division.splits, 3);
+    ck_assert_uint_eq(selection.division.parted, 2);
+    ck_assert(gemm_selector_force(&selector, "medium:4"));
     ck_assert_uint_eq(choice(64, 64, 64).division.parted, ALL_TILES);
-    ck_assert(routes_force(&routes, "clblast"));
+    ck_assert(gemm_selector_force(&selector, "clblast"));
 }
 END_TEST
 
@@ -511,8 +519,8 @@ static enum tensor tensor_choice(uint32_t flags, int64_t k)
 {
     struct tandem_gemm gemm = product(4096, 4096, k, 1);
     gemm.flags |= flags;
-    struct route route = choose(&gemm);
-    return route.clblast ? TENSOR_NONE : tiles[route.tile].tensor;
+    struct gemm_selection selection = choose(&gemm);
+    return selection.clblast ? TENSOR_NONE : tiles[selection.tile].tensor;
 }
 
 START_TEST(less_accurate_tiles_are_for_whoever_allows_them)
@@ -530,8 +538,9 @@ START_TEST(less_accurate_tiles_are_for_whoever_allows_them)
     struct tandem_gemm gemm = product(1, 1, 1, 1);
     for (uint32_t i = 0; i < TILES; i++)
         if (tiles[i].tensor == TENSOR_TF32)
-            route_break(&routes, &gemm,
-                        &(struct route){.tile = (enum tile_id)i});
+            gemm_selector_disable(
+                &selector, &gemm,
+                &(struct gemm_selection){.tile = (enum tile_id)i});
     ck_assert_int_eq(tensor_choice(tf32, 4096), TENSOR_NONE);
     ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), MMA_FP16X3);
     start(false);
@@ -632,23 +641,25 @@ START_TEST(wrong_values_change_nothing)
         {"clblast", "99999999999 1 1 1 5"},
     };
     start(true);
-    const struct costs before = routes.costs;
+    const struct gemm_cost_model before = selector.cost_model;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        ck_assert_msg(!costs_take(&routes.costs, wrong[i][0], wrong[i][1]),
+        ck_assert_msg(!gemm_cost_model_parse(&selector.cost_model, wrong[i][0],
+                                             wrong[i][1]),
                       "%s: \"%s\"", wrong[i][0], wrong[i][1]);
-        ck_assert_mem_eq(&before, &routes.costs, sizeof(before));
+        ck_assert_mem_eq(&before, &selector.cost_model, sizeof(before));
     }
     /* Too many. */
     char many[8192] = "1 1 1 1 5";
-    for (uint32_t i = 1; i < PRODUCT_TIMES; i++)
+    for (uint32_t i = 1; i < MAX_CLBLAST_TIMES; i++)
         strcat(many, ";1 1 1 1 5");
-    ck_assert(costs_take(&routes.costs, "clblast", many));
+    ck_assert(gemm_cost_model_parse(&selector.cost_model, "clblast", many));
     strcat(many, ";1 1 1 1 5");
-    ck_assert(!costs_take(&routes.costs, "clblast", many));
-    ck_assert_uint_eq(routes.costs.times, PRODUCT_TIMES);
+    ck_assert(!gemm_cost_model_parse(&selector.cost_model, "clblast", many));
+    ck_assert_uint_eq(selector.cost_model.clblast_time_count,
+                      MAX_CLBLAST_TIMES);
     /* What a later version may have. */
-    ck_assert(costs_take(&routes.costs, "tile.huge", "x"));
-    ck_assert(costs_take(&routes.costs, "frobnication", "x"));
+    ck_assert(gemm_cost_model_parse(&selector.cost_model, "tile.huge", "x"));
+    ck_assert(gemm_cost_model_parse(&selector.cost_model, "frobnication", "x"));
 }
 END_TEST
 

@@ -28,13 +28,13 @@ START_TEST(few_rows_or_columns_go_to_skinny_tiles)
     start(100, 1024);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct tandem_gemm gemm = product(cases[i].m, cases[i].n, 4096, 1);
-        struct route route = choose(&gemm);
-        ck_assert(!route.clblast);
-        ck_assert_int_eq(route.tile, cases[i].tile);
+        struct gemm_selection selection = choose(&gemm);
+        ck_assert(!selection.clblast);
+        ck_assert_int_eq(selection.tile, cases[i].tile);
         /* Without it, another. */
-        route_break(&routes, &gemm, &route);
-        route = choose(&gemm);
-        ck_assert(route.clblast || route.tile != cases[i].tile);
+        gemm_selector_disable(&selector, &gemm, &selection);
+        selection = choose(&gemm);
+        ck_assert(selection.clblast || selection.tile != cases[i].tile);
         start(100, 1024);
     }
     ck_assert_int_eq(tiles[choice(512, 512, 512).tile].narrow, 0);
@@ -89,7 +89,7 @@ START_TEST(a_long_row_across_k_goes_to_broad_groups)
     }
     /* What lies along k has no use for it. */
     ck_assert_int_eq(choice(1, 4096, 4096).tile, TILE_SKINNY_1);
-    ck_assert(routes_force(&routes, "skinny-broad"));
+    ck_assert(gemm_selector_force(&selector, "skinny-broad"));
     ck_assert_int_eq(choice(1, 4096, 4096).tile, TILE_MEDIUM);
     ck_assert_int_eq(choose(&gemm).tile, TILE_SKINNY_BROAD);
     /* Nor has a device whose groups are smaller. */
@@ -113,8 +113,9 @@ START_TEST(skinny_costs_along_and_across_k_differ)
     take("across.skinny-4", "3000 0.4 0.4");
     ck_assert_int_eq(choose(&gemm).tile, TILE_SKINNY_BROAD);
     ck_assert_int_eq(choice(1, 4096, 4096).tile, TILE_SKINNY_1);
-    ck_assert(!costs_take(&routes.costs, "across.skinny-1", "3000 0.1"));
-    ck_assert(costs_take(&routes.costs, "across.later", "x"));
+    ck_assert(!gemm_cost_model_parse(&selector.cost_model, "across.skinny-1",
+                                     "3000 0.1"));
+    ck_assert(gemm_cost_model_parse(&selector.cost_model, "across.later", "x"));
 }
 END_TEST
 

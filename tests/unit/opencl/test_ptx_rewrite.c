@@ -213,7 +213,7 @@ START_TEST(other_values_are_no_verdict)
 }
 END_TEST
 
-static struct routes routes;
+static struct gemm_selector selector;
 
 /* 100 compute units; wgmma: of capability 9.0. */
 static void start(bool wgmma)
@@ -223,13 +223,14 @@ static void start(bool wgmma)
     gpu.info.compute_units = 100;
     gpu.nvidia = gpu.tensor_cores = true;
     gpu.wgmma = wgmma;
-    memset(&routes, 0, sizeof(routes));
-    routes_start(&routes, &gpu);
+    memset(&selector, 0, sizeof(selector));
+    gemm_selector_init(&selector, &gpu);
 }
 
 static void take(const char *key, const char *value)
 {
-    ck_assert_msg(costs_take(&routes.costs, key, value), "%s: %s", key, value);
+    ck_assert_msg(gemm_cost_model_parse(&selector.cost_model, key, value),
+                  "%s: %s", key, value);
 }
 
 static bool patched_choice(uint32_t flags)
@@ -246,9 +247,9 @@ static bool patched_choice(uint32_t flags)
         .a = {NULL, 0, 4096, 0},
         .b = {NULL, 0, 4096, 0},
         .c = {NULL, 0, 4096, 0}};
-    struct route route;
-    gemm_selector_compute(&routes, &gemm, &route);
-    return !route.clblast && tiles[route.tile].patched;
+    struct gemm_selection selection;
+    gemm_selector_compute(&selector, &gemm, &selection);
+    return !selection.clblast && tiles[selection.tile].patched;
 }
 
 START_TEST(patched_programs_are_used_where_they_are_trusted_alone)
@@ -256,15 +257,15 @@ START_TEST(patched_programs_are_used_where_they_are_trusted_alone)
     const uint32_t scaled = TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
     /* Of any other compute capability, never. */
     start(false);
-    routes_trust(&routes);
+    gemm_selector_enable_sm90a(&selector);
     ck_assert(!patched_choice(scaled));
-    ck_assert(routes_force(&routes, "wgmma-pair-large"));
+    ck_assert(gemm_selector_force(&selector, "wgmma-pair-large"));
     ck_assert(!patched_choice(scaled));
     /* Of the one that has them, on somebody's word. */
     start(true);
     ck_assert(!patched_choice(0));
     ck_assert(!patched_choice(scaled));
-    routes_trust(&routes);
+    gemm_selector_enable_sm90a(&selector);
     ck_assert(patched_choice(scaled));
     ck_assert(patched_choice(0)); /* those of split f32 */
     /* What fails is left for what does without. */
@@ -272,12 +273,13 @@ START_TEST(patched_programs_are_used_where_they_are_trusted_alone)
                                      .dtype = TANDEM_F32};
     for (uint32_t i = 0; i < TILES; i++)
         if (tiles[i].patched)
-            route_break(&routes, &gemm,
-                        &(struct route){.tile = (enum tile_id)i});
+            gemm_selector_disable(
+                &selector, &gemm,
+                &(struct gemm_selection){.tile = (enum tile_id)i});
     ck_assert(!patched_choice(scaled) && !patched_choice(0));
     /* Not where they were measured slower. */
     start(true);
-    routes_trust(&routes);
+    gemm_selector_enable_sm90a(&selector);
     take("tile.strict-large", "5000 77 63");
     take("tile.wgmma-split-large", "5000 700 700");
     take("tile.pair-large", "5000 40 35");
@@ -288,7 +290,7 @@ START_TEST(patched_programs_are_used_where_they_are_trusted_alone)
     take("tile.wgmma-split-large", "5000 35 35");
     ck_assert(patched_choice(0));
     start(true); /* tests may have them */
-    ck_assert(routes_force(&routes, "wgmma-split-medium"));
+    ck_assert(gemm_selector_force(&selector, "wgmma-split-medium"));
     ck_assert(patched_choice(0));
 }
 END_TEST
