@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix products on the tensor cores of NVIDIA GPUs from compute capability
- * 8.0 on, as accurate as f32: each element is a high and a low TF32 number,
- * and low high + high low + high high is summed.  Tensor cores truncate when
- * they add, so they add the products of 16 steps of k only; those sums are
- * added as f32.  Lines of a and b start at aligned fours; those that do not lie
- * along k have room for whole ones to their ends.
+ * f32 GEMM on the tensor cores of NVIDIA GPUs from compute capability 8.0 on,
+ * as accurate as f32. Each element is split into a high and a low TF32 number,
+ * and low high + high low + high high is added up. Tensor cores truncate sums,
+ * so they only add up 16 steps of k. These sums are added in f32. The lines of
+ * a and b are aligned to four elements; lines of MN-major operands are padded
+ * to a multiple of four.
  *
  * All elements are multiplied by 2^36, so that the smallest have a low part
- * too.  Where a sum is then not finite (an infinite or NaN element, a product
- * or an element that is too large), the group leaves a mark: gemm_simt.cl's
- * kernel, which runs after this one in the same tiles, computes those that are
- * marked again.  So beta is 0 here, or sums go to the partials.
+ * too. If a sum is not finite (an element is infinite or NaN, or an element or
+ * product is too large), the group sets the non-finite flag of its tile, and
+ * gemm_simt.cl's kernel computes the tile again afterwards. beta must therefore
+ * be 0, unless sums go to the partials.
  */
-/* A group's tile, and that of each warp in it. */
+/* The tile of a group, and the tile of each of its warps. */
 #ifndef TILE_M
 #define TILE_M 64
 #define TILE_N 64
@@ -27,8 +27,8 @@
 #ifndef STAGES
 #define STAGES 3
 #endif
-/* A slice lies as in memory, its lines along k, or along m or n, longer by
- * what keeps neighbours off one bank. */
+/* A k_tile has the layout of the operand in memory. The padding of its lines
+ * avoids bank conflicts. */
 #define STAGE_PITCH(outer, size) ((outer) ? (size) + 8 : K_TILE + 4)
 #define A_PITCH STAGE_PITCH(A_MN_MAJOR, TILE_M)
 #define B_PITCH STAGE_PITCH(B_MN_MAJOR, TILE_N)
@@ -42,10 +42,10 @@
 #define A_READS (TILE_M * K_TILE / 4 / GROUP_SIZE)
 #define B_READS (TILE_N * K_TILE / 4 / GROUP_SIZE)
 #define OUT_PITCH (TILE_N + (B_MN_MAJOR ? 4 : 8))
-/* Blocks of b read before the first is used. */
+/* Blocks of b that are loaded before the first one is used. */
 #define B_BLOCKS_AHEAD 4
 
-/* Four elements, by an address that takes one register. */
+/* Loads four elements. The address takes one register. */
 static inline void load_4_words(uint *out, uint from)
 {
     asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
@@ -54,10 +54,10 @@ static inline void load_4_words(uint *out, uint from)
                  : "memory");
 }
 
-/* An element as TF32 numbers, of 11 digits: the nearest, and what is left, of
- * which mma looks at no more digits.  Those of b are cut off, not rounded, as
- * the products of low and low, which are left out, have no bias while one of
- * them has none. */
+/* Splits an element into a high TF32 number with 11 significant bits and a low
+ * one, of which mma reads as many. The high part is rounded for a and truncated
+ * for b. The products of two low parts are left out; they have no bias if one
+ * of the low parts has none. */
 static inline void split_round(uint x, uint *high, uint *low)
 {
     *high = (as_uint(as_float(x) * TF32_SPLIT_SCALE) + 0x1000u) & 0xffffe000u;
@@ -69,17 +69,18 @@ static inline void split_truncate(uint x, uint *high, uint *low)
     *low = as_uint(fma(as_float(x), TF32_SPLIT_SCALE, -as_float(*high)));
 }
 
-/* Where read r of an item lies in a slice. */
+/* The position of read r of a work-item in the k_tile. */
 #define READ_ROW(outer, size, r)                                               \
     ((outer) ? id % ((size) / 4) * 4 : id / 4 + (r) * (GROUP_SIZE / 4))
 #define READ_K(outer, size, r)                                                 \
     ((outer) ? id / ((size) / 4) + (r) * (GROUP_SIZE * 4 / (size)) : id % 4 * 4)
-/* How many of its bytes lie before the end of k. */
+/* The number of bytes of a read that are before the end of k. */
 #define BYTES_BEFORE_END(outer, k)                                             \
     ((k) >= end ? 0u : (outer) ? 16u : min((end - (k)) * 4, 16u))
 
-/* Where an item's reads of an operand are: pointers, or what is to be added to
- * one.  Which takes fewer registers is the compiler's secret. */
+/* The source of each read of a work-item: a pointer, or an offset to one
+ * pointer. The condition was found by experiment; the chosen form takes fewer
+ * registers. */
 #if B_MN_MAJOR && TILE_M > 64
 #define DECLARE_SOURCES(at, reads) uint at[reads]
 #define SOURCE_INIT(from, offset) (offset)
@@ -93,7 +94,7 @@ static inline void split_truncate(uint x, uint *high, uint *low)
     _Pragma("unroll") for (uint r_ = 0; r_ < (reads); ++r_) at[r_] += (step)
 #endif
 
-/* Starts the reads of the slice from k on. */
+/* Starts the copies of the k_tile at k. */
 #define PREFETCH(k_, stage_)                                                   \
     do {                                                                       \
         if ((k_) < end) {                                                      \
@@ -119,16 +120,16 @@ static inline void split_truncate(uint x, uint *high, uint *low)
         copies_commit();                                                       \
     } while (0)
 
-/* Of a warp's part of a slice an item has, as mma wants it, of each block of a
- * two rows and of each block of b a column.  Which of the warp's rows, or
- * columns, these are is free: where lines lie along them an item's are
- * neighbours, so that four are read as one. */
+/* mma gives a work-item two rows of each block of a and one column of each
+ * block of b. The mapping to the rows and columns of the warp's tile is free.
+ * For MN-major operands, a work-item gets neighbours, so that it loads four at
+ * a time. */
 #define A_ROW(i, h, line)                                                      \
     (A_MN_MAJOR ? (i) / 2 * 32 + (line)*4 + (i) % 2 * 2 + (h)                  \
                 : (i)*16 + (h)*8 + (line))
 
-/* a's blocks, of rows 0 to 7 and 8 to 15 by four steps of k, then of the next
- * four; b's, of 8 columns by 16 steps of k. */
+/* A block of a has 16 rows and 8 steps of k, a block of b 8 columns and 16
+ * steps of k. */
 #if A_MN_MAJOR
 #define LOAD_A()                                                               \
     REPEAT (i_, BLOCKS_M / 2)                                                  \
@@ -172,7 +173,7 @@ static inline void split_truncate(uint x, uint *high, uint *low)
 #endif
 #define SPLIT_B(j, e, y) split_truncate(y, &b_high[j][e], &b_low[j][e])
 
-/* Adds a's blocks times one column of b's blocks. */
+/* Adds the products of a's blocks and one column of b's blocks. */
 static inline void column_multiply(float (*sum)[BLOCKS_N][4], uint column,
                                    uint (*a_high)[2][4], uint (*a_low)[2][4],
                                    const uint *b_high, const uint *b_low)
@@ -195,7 +196,8 @@ static inline void column_multiply(float (*sum)[BLOCKS_N][4], uint column,
             sum[i][column][e] += column_sum[i][e];
 }
 
-/* So that registers keep nothing of what is worked out of it. */
+/* Reads the group ID again. Otherwise the compiler keeps values that depend on
+ * it in registers during the loop. */
 static inline uint group_id_reload(void)
 {
     uint group;
@@ -213,8 +215,8 @@ static inline bool sums_finite(float (*sum)[BLOCKS_N][4])
     return all == 0.0f;
 }
 
-/* Through local memory, 16 rows of each warp at a time, so that neighbours
- * store neighbours. */
+/* Stores a tile through local memory, 16 rows of each warp at a time, for
+ * coalesced writes. */
 static inline void store_tile(__global C_T *c, __global float *partial,
                               __global const C_T *bias,
                               const struct tile *tile,
@@ -288,7 +290,8 @@ KERNEL void gemm_3xtf32(__global C_T *c, __global float *partial,
     b += (long)p.b_offset + (long)tile.batch * p.b_batch +
          OFFSET_AT(B_MN_MAJOR, p.b_ld, (long)first_n, (long)begin);
 
-    /* Rows past the edge read the last one; nobody stores what comes of it. */
+    /* Rows past the edge read the last row, and their results are not
+     * stored. */
     DECLARE_SOURCES(a_source, A_READS);
     DECLARE_SOURCES(b_source, B_READS);
     uint a_target[A_READS], b_target[B_READS];

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix products on the tensor cores of NVIDIA GPUs from compute capability
- * 8.0 on: of f16, bf16, f32 rounded to TF32, and of f32 as pairs of halves.
+ * GEMM on the tensor cores of NVIDIA GPUs from compute capability 8.0 on: f16,
+ * bf16, f32 rounded to TF32 (tf32), and f32 as two f16 numbers (fp16x3).
  *
- * A slice of a tile's rows, 128 bytes along k, comes into local memory by
- * asynchronous copies, STAGES - 1 slices ahead.  Its pieces of 16 bytes lie in
- * an order in which eight neighbouring lines have the same piece on different
- * banks.  Copies, reads of local memory and products of a slice are one
- * sequence without a branch, which the driver's compiler then mixes.
+ * A k_tile has 128 bytes along k of each row. Asynchronous copies bring it into
+ * local memory, STAGES - 1 k_tiles ahead. Its 16-byte chunks are swizzled, so
+ * that the same chunk of eight neighbouring lines is in different banks.
+ * Copies, loads and products of a k_tile are one sequence without a branch,
+ * which the driver's compiler interleaves.
  *
- * Of pairs, low high + high low + high high is summed.  Tensor cores truncate
- * when they add, so they add 16 steps of k only; those sums are added as f32.
- * Of f16 and bf16 all of k would be too much: after some slices an item saves
- * its sums, for which it has no registers, in global memory.
- * A tile with rows or columns that are not finite is left to gemm_simt.cl's
- * kernel, which runs after this one and computes those that are marked.
+ * fp16x3 adds up low high + high low + high high. Tensor cores truncate sums,
+ * so they only add up 16 steps of k, and these sums are added in f32. For f16
+ * and bf16, a sum over all of k would be inaccurate: after promote_interval
+ * k_tiles, a work-item adds its sums to f32 accumulators, which are in global
+ * memory because registers do not suffice.
+ *
+ * If a row or column of a tile is not finite, the group sets the tile's
+ * non-finite flag, and gemm_simt.cl's kernel computes the tile again
+ * afterwards.
  */
-/* A group's tile, and that of each warp in it. */
+/* The tile of a group, and the tile of each of its warps. */
 #ifndef TILE_M
 #define TILE_M 128
 #define TILE_N 128
@@ -42,9 +45,10 @@ typedef ushort element_t;
 #define ELEMENT_BYTES 2
 #endif
 #define ELEMENTS_PER_16B (16 / ELEMENT_BYTES)
-/* Whether an operand's elements are read one by one, or two neighbours as one:
- * mma's first operand x takes two of a step of k, and so b is x where it lies
- * so, and a is y; the sums are then those of the result turned. */
+/* An MN-major TF32 operand is loaded word by word, or in pairs of neighbours.
+ * mma's first operand x takes such pairs at one step of k. If b is loaded in
+ * words, b is therefore x, a is y, and the sums are those of the transposed
+ * result. */
 #if FORMAT == FORMAT_TF32
 #define LOADS_WORDS(layout) ((layout) == LAYOUT_MN_MAJOR)
 #else
@@ -52,7 +56,7 @@ typedef ushort element_t;
 #endif
 #define IS_TRANSPOSED LOADS_WORDS(B_LAYOUT)
 #define LINE_BYTES 128
-/* Steps of k in a slice, and what mma takes at a time. */
+/* Steps of k in a k_tile, and the number of mma steps. */
 #if FORMAT == FORMAT_FP16X3
 #define K_TILE 32
 #define K_STEPS 2
@@ -62,7 +66,7 @@ typedef ushort element_t;
 #define K_STEPS 4
 #define PLANES 1
 #endif
-/* The next slice's copies start in all parts but the last. */
+/* The copies of the next k_tile start in all steps but the last. */
 #define COPY_STEPS (K_STEPS - 1)
 #define WARPS_M (TILE_M / WARP_M)
 #if IS_TRANSPOSED
@@ -80,14 +84,15 @@ typedef ushort element_t;
 /* Elements of a block of packed rows. */
 #define PACKED_BLOCK (PACKED_ROWS * LINE_BYTES / ELEMENT_BYTES)
 
-/* ---- from memory ---- */
+/* ---- global memory to local memory ---- */
 
-/* Piece (line, at) of a slice whose lines have so many bytes. */
+/* Byte offset of 16-byte chunk `at` of a line of `bytes` bytes. */
 static inline uint swizzle(uint line, uint at, uint bytes)
 {
     return line * bytes + ((at ^ (line & 7)) * 16);
 }
-/* Of TF32 across k, of which a warp reads four lines of eight elements. */
+/* The same for MN-major TF32, of which a warp reads eight elements of four
+ * lines. */
 static inline uint swizzle_words(uint line, uint at, uint bytes)
 {
     return line * bytes + ((at ^ ((line & 3) * 2)) * 16);
@@ -118,8 +123,8 @@ static inline uint copy_16b_target(uint layout, uint size, uint read)
         layout == LAYOUT_MN_MAJOR ? size * ELEMENT_BYTES : LINE_BYTES);
 }
 
-/* Elements from the slice's first to piece read's.  Rows past the edge are the
- * last ones; nobody stores what comes of them. */
+/* Elements from the start of the k_tile to chunk `read`. Rows past the edge are
+ * the last row, and their results are not stored. */
 static inline uint copy_16b_source(uint layout, uint size, uint read, uint ld,
                                    uint rows, uint k_tiles)
 {
@@ -133,7 +138,7 @@ static inline uint copy_16b_source(uint layout, uint size, uint read, uint ld,
     return min(line, rows - 1) * ld + at * ELEMENTS_PER_16B;
 }
 
-/* Of a slice of depth steps of k, the bytes of a piece. */
+/* Bytes of a chunk in a k_tile with `depth` steps of k. */
 static inline uint copy_16b_byte_count(uint layout, uint size, uint read,
                                        uint depth)
 {
@@ -144,13 +149,13 @@ static inline uint copy_16b_byte_count(uint layout, uint size, uint read,
         return copy_16b_row(layout, size, read) < depth ? 16 : 0;
     return at < depth ? min((depth - at) * ELEMENT_BYTES, 16u) : 0;
 }
-/* Reads first to last of an operand's slice. */
+/* Copies reads `first` to `last` of a work-item for an operand's k_tile. */
 #define COPY(first, last, to, from, sources, layout, size, bytes)              \
     _Pragma("unroll") for (uint r_ = (first); r_ < (last); ++r_) copy_async(   \
         (to) + copy_16b_target(layout, size, r_), (from) + sources[r_], bytes)
 
-/* The last slice of a chunk, of which there may be less than K_TILE, comes
- * first, that the others need not look where k ends. */
+/* The last k_tile of a range may have less than K_TILE steps. It comes first,
+ * so that the others need not test for the end of k. */
 #define PREFETCH_LAST()                                                        \
     do {                                                                       \
         const uint depth_ = end - begin - (count - 1) * K_TILE;                \
@@ -159,8 +164,7 @@ static inline uint copy_16b_byte_count(uint layout, uint size, uint read,
         COPY(0, B_READS, b_base, b + (count - 1) * b_step, b_source, B_LAYOUT, \
              TILE_N, copy_16b_byte_count(B_LAYOUT, TILE_N, r_, depth_));       \
     } while (0)
-/* Part of parts of the next slice that is not yet on its way; where there is
- * none, zeros. */
+/* Starts a share of the copies of the next k_tile: zeros if there is none. */
 #define PREFETCH(step_, steps_)                                                \
     do {                                                                       \
         COPY(A_READS *(step_) / (steps_), A_READS * ((step_) + 1) / (steps_),  \
@@ -178,12 +182,13 @@ static inline uint copy_16b_byte_count(uint layout, uint size, uint read,
         next = next + 1 == STAGES ? 0 : next + 1;                              \
     } while (0)
 
-/* ---- from local memory ---- */
+/* ---- local memory to registers ---- */
 
-/* Where an item's part of the first blocks from row on lies in a stage.  As x,
- * lines along k are 16 rows, as y twice 8, of which one item's half along k is;
- * of lines across k, the other way round.  Of single elements, two that are
- * neighbours are in two halves of x's rows. */
+/* The address of a work-item's part of the first blocks from `row` on in a
+ * stage. For K-major operands, x takes 16 rows and y two times 8, each with a
+ * half along k for each work-item; for MN-major operands it is the reverse. If
+ * elements are loaded in words, two neighbours go to the two halves of x's
+ * rows. */
 static inline uint x_load_address(uint layout, uint row, uint size)
 {
     uint lane = get_local_id(0) % 32;
@@ -208,7 +213,7 @@ static inline uint y_load_address(uint layout, uint row, uint size)
     return swizzle(row + lane % 8 + lane / 16 * 8, lane / 8 % 2, LINE_BYTES);
 }
 
-/* 16 rows by part, 32 bytes, of k, as mma wants them. */
+/* Loads 16 rows and 32 bytes of k in the layout that mma needs. */
 static inline void rows_load(uint *out, uint first, uint layout, uint size,
                              uint rows, uint k_step)
 {
@@ -254,8 +259,9 @@ static inline void y_rows_load(uint *out, uint first, uint layout, uint size,
 /* ---- sums ---- */
 
 #if FORMAT == FORMAT_TF32
-/* What is packed was rounded there.  The rest as it is multiplied: as it is
- * read, the products would wait for it. */
+/* Rounds to TF32. Packed operands are rounded already. The rounding happens
+ * just before the product, because products would wait for it after the
+ * load. */
 static inline void words_round(uint *words, uint layout)
 {
     if (layout != LAYOUT_PACKED)
@@ -271,7 +277,7 @@ static inline void words_round(uint *words, uint layout)
 #define ROUND(now, i)
 #endif
 
-/* Adds a part's products, while the next part's blocks are read. */
+/* Adds the products of a step while the blocks of the next step are loaded. */
 #if FORMAT == FORMAT_FP16X3
 #define MULTIPLY_STEP(now, then, after)                                        \
     REPEAT (j, Y_BLOCKS / 2) {                                                 \
@@ -315,10 +321,10 @@ static inline void words_round(uint *words, uint layout)
 #endif
 
 #if FORMAT == FORMAT_FP16X3
-/* The sums of a row and a column whose scales are to be taken back. */
+/* Removes the scales of a row and a column from a sum. */
 static inline float unscale(float x, int exponent)
 {
-    /* Below, all is 0. */
+    /* Below this exponent the result is 0. */
     exponent = max(exponent, -252);
     int half_exponent = exponent / 2;
     return x * as_float((half_exponent + 127) << 23) *
@@ -340,8 +346,9 @@ static inline float4 vec4_unscale(float4 x, int4 exponent)
 #define SCALED_VEC4(from, row, column) (*(__local const float4 *)(from))
 #endif
 
-/* Through local memory, 16 rows of each warp at a time, so that neighbours
- * store neighbours.  Sums that have an address would be no registers. */
+/* Stores a tile through local memory, 16 rows of each warp at a time, for
+ * coalesced writes. Inlined, because sums with an address are not kept in
+ * registers. */
 INLINE void store_tile(__global C_T *c, __global float *partial,
                        __global const C_T *bias, const struct tile *tile,
                        float (*sum)[Y_BLOCKS][4], __local float *shared,
@@ -392,7 +399,7 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
     }
 }
 
-/* Where a chunk of an operand begins, and how far on its slices are. */
+/* The start of an operand's range of k, and the distance of its k_tiles. */
 static inline long k_range_source(uint layout, uint first, long ld, uint begin,
                                   uint k_tiles)
 {
@@ -410,7 +417,7 @@ static inline long k_tile_step(uint layout, long ld)
 }
 
 #if FORMAT == FORMAT_FP16X3
-/* Whether all rows and columns of the tile are finite. */
+/* Returns true if all rows and columns of the tile are finite. */
 static inline bool scales_are_finite(__global const int *a_scales,
                                      __global const int *b_scales,
                                      __local uint *nonfinite)
@@ -429,8 +436,8 @@ static inline bool scales_are_finite(__global const int *a_scales,
 #endif
 
 #if FORMAT == FORMAT_F16 || FORMAT == FORMAT_BF16
-/* Adds the sums to those that the item saved, but for the first, and begins
- * anew; or ends with all of them. */
+/* Adds the sums to the promoted sums and clears them. The first call reads no
+ * promoted sums. The last call returns the total in `sum`. */
 INLINE void sums_promote(float (*sum)[Y_BLOCKS][4], __global float4 *promoted,
                          bool first, bool last)
 {
@@ -456,7 +463,7 @@ KERNEL void gemm_mma(__global C_T *c, __global float *partial,
                      __global const C_T *bias, __global uint *nonfinite_flags,
                      const struct gemm_params p)
 {
-    /* rows_load changes bits of addresses, up to those of 128 bytes. */
+    /* rows_load flips address bits up to 128 bytes. */
     __local uint shared[STAGES * (A_STAGE + B_STAGE) / 4]
         __attribute__((aligned(256)));
     const uint a_base = address_of(shared);

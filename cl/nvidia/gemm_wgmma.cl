@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix products through wgmma, on NVIDIA GPUs of compute capability 9.0: of
- * f16, bf16, f32 rounded to TF32, and of f32 as pairs of halves or of TF32
- * numbers.  Operands are packed by pack_operands.cl, whose blocks lie as wgmma
- * wants them, unless they are halves, or lie along k, in whole pieces of
- * sixteen bytes; f32 that does comes by the copy engine, which rounds it.
+ * GEMM with wgmma on NVIDIA GPUs of compute capability 9.0: f16, bf16, f32
+ * rounded to TF32 (tf32), f32 as two f16 numbers (fp16x3) and f32 as two TF32
+ * numbers (3xtf32). Operands are packed by pack_operands.cl. Exceptions are
+ * f16, bf16 and K-major TF32 operands whose lines have whole chunks of 16
+ * bytes. Tensor maps copy such TF32 operands and round them.
  *
- * The driver's compiler does not know the instructions of sm_90a.  So they
- * stand in comments that begin with //@, with their operands, which get into
- * the program's PTX; src/opencl/program/nvidia/ptx_rewrite.c makes instructions
- * of them there, and docs/gemm-wgmma.md says how that is kept safe.  Without it
- * this file builds, and multiplies nothing.
+ * The driver's OpenCL compiler does not support sm_90a instructions. They are
+ * in comments that begin with //@, with their operands, in the program's PTX.
+ * src/opencl/program/nvidia/ptx_rewrite.c turns them into instructions;
+ * docs/gemm-wgmma.md says why that is safe. Without it, this file compiles but
+ * multiplies nothing.
  *
- * Two warp groups copy slices to local memory, STAGES ahead; two others have
- * half of the tile's rows each.  Of pairs, low high + high low + high high is
- * summed.  Tensor cores truncate when they add, so of pairs they add one slice
- * only, in one of two sets of registers; the other's sums meanwhile are added
- * as f32.  Of halves they add MAX_K_TILES_PER_SUM slices; TF32's digits are
- * too few for it
+ * Two producer warp groups copy k_tiles to local memory, up to STAGES ahead.
+ * Two consumer warp groups multiply, each half of the tile's rows. 3xtf32 and
+ * fp16x3 add up low high + high low + high high. Tensor cores truncate sums, so
+ * for these formats they only add up one k_tile, in one of two sets of
+ * registers, while the sums of the other are added in f32. For f16 and bf16
+ * they add up MAX_K_TILES_PER_SUM k_tiles. TF32 is too imprecise for truncation
  * to matter.
  *
- * Of pairs of halves, a tile with rows or columns that are not finite is left
- * to gemm_simt.cl's kernel; of pairs of TF32 numbers, one whose sums are not
- * finite: the kernel that runs after this one computes the tiles that are
- * marked.
+ * If a row or column of a tile is not finite (fp16x3) or a sum is not finite
+ * (3xtf32), the group sets the tile's non-finite flag, and gemm_simt.cl's
+ * kernel computes the tile again afterwards.
  */
 #ifndef TILE_M
 #define TILE_M 128
@@ -49,8 +48,8 @@
 #define B_LAYOUT LAYOUT_PACKED
 #endif
 #define ELEMENTS_PER_16B (16 / ELEMENT_BYTES)
-/* Barriers count the copies of all work-items that make some, and those of
- * blocks. */
+/* Arrivals at the barrier of a full stage: of all producers if there are
+ * asynchronous copies, and one for bulk copies. */
 #define USES_TENSOR_MAP(layout)                                                \
     (FORMAT == FORMAT_TF32 && (layout) == LAYOUT_K_MAJOR)
 #define USES_BULK_COPY(layout)                                                 \
@@ -63,32 +62,32 @@
 #define BULK_BYTES                                                             \
     ((USES_BULK_COPY(A_LAYOUT) ? A_STAGE : 0) +                                \
      (USES_BULK_COPY(B_LAYOUT) ? B_STAGE : 0))
-/* As many as 192 KiB of local memory hold. */
+/* As many stages as 192 KiB of local memory hold. */
 #ifndef STAGES
 #define STAGES (1536 / (TILE_M + TILE_N))
 #endif
 #define PACKED_BLOCK (PACKED_ROWS * LINE_BYTES)
-/* Sixty-four elements of all lines across k. */
+/* Bytes of 64 elements of all lines of an MN-major k_tile. */
 #define MN_MAJOR_BLOCK (64 * LINE_BYTES)
 #define MAX_K_TILES_PER_SUM 8
-/* Of a warp group, which has several blocks of 64 rows where it adds up in one
- * set of registers, and sums of an item in each. */
+/* Blocks of 64 rows of a warp group, and sums of a work-item in each block. */
 #define BLOCKS (TILE_M / 128)
 #define SUMS_PER_ITEM (TILE_N / 2)
-/* What a warp stores at a time: eight rows of so many columns. */
+/* A warp stores eight rows of OUT_COLUMNS columns at a time. */
 #define OUT_COLUMNS 64
 #define OUT_PITCH (OUT_COLUMNS + 8)
-/* And an item of these: fours of lines so many rows apart. */
+/* Of these, a work-item stores OUT_VEC4S vectors, OUT_ROW_STEP rows apart. */
 #define OUT_VEC4S (8 * OUT_COLUMNS / 4 / 32)
 #define OUT_ROW_STEP (8 / OUT_VEC4S)
 #define OUT_ROUNDS (BLOCKS * 2 * (TILE_N / OUT_COLUMNS))
 #define CONSUMERS 256
 #define CONSUMER_WARPS (CONSUMERS / 32)
 #define PRODUCERS 256
-/* Groups at work, each with two maps: as in
+/* The maximal number of active groups, each with two tensor maps, as in
  * src/opencl/plan/tensor_core_packing.c. */
 #define MAX_GROUPS 512u
-/* Together half of all registers, for half of the work-items. */
+/* Half of the work-items are producers, so the two numbers must add up to
+ * 256. */
 #if ANY_ASYNC_COPY
 #define PRODUCER_REGISTERS 56
 #else
@@ -101,11 +100,10 @@
 
 #include "nvidia/ptx_sm90a.cl"
 
-/* ---- a slice's products ---- */
+/* ---- products of a k_tile ---- */
 
-/* There is one slice at least. */
 
-/* Highs are at 0 and 2, lows at 4 and 6. */
+/* High parts are at 0 and 2, low parts at 4 and 6. */
 #define SPLIT_MULTIPLY(d, a, b)                                                \
     do {                                                                       \
         WGMMA_FENCE();                                                         \
@@ -122,7 +120,7 @@
     WGMMA(d[i_],                                                               \
           (a) + i_ * (64 * LINE_BYTES >> 4) + (part)*STEP_DISTANCE(A_LAYOUT),  \
           (b) + (part)*STEP_DISTANCE(B_LAYOUT), add)
-/* add: 0 or 1, whether d holds something yet. */
+/* add is 0 for the first product, else 1. */
 #define K_TILE_MULTIPLY(d, a, b, add)                                          \
     do {                                                                       \
         WGMMA_FENCE();                                                         \
@@ -137,7 +135,7 @@
             WGMMA_WAIT(d[i_], pending);                                        \
     } while (0)
 
-/* A stage, and which time it comes. */
+/* The next stage. parity changes each time all stages were used. */
 #define STAGE_NEXT()                                                           \
     do {                                                                       \
         if (++stage == STAGES) {                                               \
@@ -159,8 +157,8 @@
         sum[0][i_] += d[i_]
 
 #if IS_SPLIT_F32
-/* Sets that are under way when the loop goes round would make the assembler
- * wait after each instruction. */
+/* No product is in flight at the loop's back edge. Otherwise the assembler
+ * waits after each instruction. */
 #define MULTIPLY_ALL()                                                         \
     do {                                                                       \
         float even[SUMS_PER_ITEM], odd[SUMS_PER_ITEM];                         \
@@ -211,7 +209,7 @@
         STAGE_RELEASE(previous_stage);                                         \
     } while (0)
 #else
-/* One of MAX_K_TILES_PER_SUM slices, after the first. */
+/* One of MAX_K_TILES_PER_SUM k_tiles, after the first. */
 #define MULTIPLY_NEXT()                                                        \
     do {                                                                       \
         STAGE_WAIT();                                                          \
@@ -245,8 +243,8 @@
 
 /* ---- copies ---- */
 
-/* A slice of packed rows: whole blocks, or a part of one.  step: from one
- * block of rows to the next. */
+/* Copies a k_tile of packed rows: whole blocks, or a part of one. group_step is
+ * the distance of two blocks of rows. */
 static inline void packed_copy(uint to, __global const uchar *from, uint rows,
                                ulong group_step, uint barrier_at)
 {
@@ -258,8 +256,8 @@ static inline void packed_copy(uint to, __global const uchar *from, uint rows,
                       PACKED_BLOCK, barrier_at);
 }
 
-/* A slice of size rows as they lie, of depth steps of k.  Rows past the edge
- * are the last ones; nobody stores what comes of them. */
+/* Copies a k_tile of `size` rows that are not packed, with `depth` steps of k.
+ * Rows past the edge are the last row, and their results are not stored. */
 static inline void rows_copy(uint to, __global const uchar *from, uint layout,
                              uint size, uint rows, ulong line_bytes, uint depth)
 {
@@ -283,7 +281,7 @@ static inline void rows_copy(uint to, __global const uchar *from, uint layout,
     }
 }
 
-/* Where an operand's rows from first on begin, and what comes after a slice. */
+/* The start of an operand's range of k, and the distance of its k_tiles. */
 static inline ulong k_range_source(uint layout, uint first, ulong line_bytes,
                                    uint begin, uint k_tiles)
 {
@@ -302,7 +300,7 @@ static inline ulong k_tile_step(uint layout, ulong line_bytes)
                                  : LINE_BYTES;
 }
 
-/* batch: what lies between planes of the operand, 0 if all are one. */
+/* batch_ is the operand's distance of batches, 0 if it has one. */
 #define COPY_OPERAND(to, from, layout, size, first, rows, line_bytes, batch_,  \
                      map)                                                      \
     do {                                                                       \
@@ -318,8 +316,8 @@ static inline ulong k_tile_step(uint layout, ulong line_bytes)
         (from) += k_tile_step(layout, line_bytes);                             \
     } while (0)
 
-/* A tile's slices, by the work-items that do not multiply; turn: the next
- * stage, and which time it comes. */
+/* Copies the k_tiles of a tile; called by producers. stage_state holds the next
+ * stage and its parity. */
 INLINE void k_tiles_copy(uint a_to, uint b_to, __global const uchar *a,
                          __global const uchar *b,
                          __global const uint *tensor_maps,
@@ -354,7 +352,8 @@ INLINE void k_tiles_copy(uint a_to, uint b_to, __global const uchar *a,
     *stage_state = (uint2)(stage, parity);
 }
 
-/* This group's maps, by the work-item that starts its copies. */
+/* Writes this group's tensor maps; called by the work-item that starts its
+ * copies. */
 static inline void tensor_maps_write(__global uint *tensor_maps,
                                      __global const uchar *a,
                                      __global const uchar *b,
@@ -383,8 +382,8 @@ static inline void tensor_maps_acquire(__global const uint *tensor_maps)
 /* ---- sums ---- */
 
 #if FORMAT == FORMAT_FP16X3
-/* What takes a scale back, as the product of two: each product of a row's and a
- * column's is 2^-126 or more, or the result is 0. */
+/* The factor that removes a scale, as a product of two: the products of a row's
+ * and a column's factors are at least 2^-126, or the result is 0. */
 static inline float2 scale_factors(int exponent)
 {
     int half_exponent = exponent / 2;
@@ -392,7 +391,7 @@ static inline float2 scale_factors(int exponent)
                     as_float((exponent - half_exponent + 127) << 23));
 }
 
-/* Of a row of the tile, or a column; every work-item has one. */
+/* Loads the scale of a row or a column of the tile, one per work-item. */
 static inline int scale_load(__global const uchar *a, __global const uchar *b,
                              const struct tile *tile,
                              const struct gemm_params *p)
@@ -437,8 +436,8 @@ static inline bool vec4_is_finite(float4 x)
     } while (0)
 #endif
 
-/* What an item stores of a round, in any case: one four after the other, since
- * there is much code to each. */
+/* Stores the vectors of a round one after the other, because the general code
+ * for each is long. */
 #define STORE_VEC4S(row, column)                                               \
     do {                                                                       \
         _Pragma("unroll 1") for (uint i_ = 0; i_ < OUT_VEC4S; ++i_)            \
@@ -452,7 +451,8 @@ static inline bool vec4_is_finite(float4 x)
         }                                                                      \
     } while (0)
 
-/* Of tiles of whole fours of c that is not read: all at once. */
+/* Stores all vectors of a round at once if c has aligned vectors and beta is
+ * 0. */
 #define STORE_VEC4S_FAST(row, column)                                          \
     do {                                                                       \
         float4 four_[OUT_VEC4S];                                               \
@@ -479,8 +479,8 @@ static inline bool vec4_is_finite(float4 x)
         }                                                                      \
     } while (0)
 
-/* Through local memory of each warp's, so that neighbours store neighbours.
- * Whether all sums were finite. */
+/* Stores a tile through local memory of each warp, for coalesced writes.
+ * Returns true if all sums were finite. */
 INLINE bool store_tile(__global C_T *c, __global float *partial,
                        __global const C_T *bias, const struct tile *tile,
                        float (*sum)[SUMS_PER_ITEM], __local float *out,
@@ -542,15 +542,15 @@ INLINE bool store_tile(__global C_T *c, __global float *partial,
     return is_finite;
 }
 
-/* A group has every so manieth tile, so that the next one's slices are copied
- * while one is stored: as many groups as there are multiprocessors have work,
- * since one fills a multiprocessor. */
+/* A group computes every group_step-th tile, so that it copies the next tile's
+ * k_tiles while it stores a tile. A group occupies a whole multiprocessor, so
+ * there are as many active groups as multiprocessors. */
 KERNEL void gemm_wgmma(__global C_T *c, __global float *partial,
                        __global const uchar *a_all, __global const uchar *b_all,
                        __global const C_T *bias, __global uint *nonfinite_flags,
                        const struct gemm_params p)
 {
-    /* Eight lines are put in order by their addresses. */
+    /* The swizzle depends on the address within eight lines. */
     __local uchar shared[STAGES * (A_STAGE + B_STAGE)]
         __attribute__((aligned(1024)));
     __local float out[CONSUMERS / 32 * 8 * OUT_PITCH]
@@ -592,7 +592,7 @@ KERNEL void gemm_wgmma(__global C_T *c, __global float *partial,
                                      ELEMENT_BYTES,
                          tensor_maps, &tile, full, empty, &stage_state, &p);
         }
-        /* Their memory is not another group's while they are under way. */
+        /* The local memory must not be reused while copies are in flight. */
         if (ANY_ASYNC_COPY)
             copies_end();
         return;
@@ -624,7 +624,7 @@ KERNEL void gemm_wgmma(__global C_T *c, __global float *partial,
 #endif
         MULTIPLY_ALL();
 #if FORMAT == FORMAT_FP16X3
-        /* Nobody needs the last tile's any more. */
+        /* All consumers have finished with the scales of the last tile. */
         consumers_wait();
         if (id < TILE_M + TILE_N)
             scales[id] = scale_factors(scale == SCALE_NOT_FINITE ? 0 : scale);

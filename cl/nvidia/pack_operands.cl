@@ -1,45 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operands as gemm_mma.cl and gemm_wgmma.cl read them: blocks of PACKED_ROWS
- * rows by 128 bytes of k, in the order in which they lie in local memory,
- * blocks along k side by side.  What lies past the edges is 0.
+ * Packs GEMM operands for gemm_mma.cl and gemm_wgmma.cl: blocks of PACKED_ROWS
+ * rows by 128 bytes of k, swizzled as in local memory. Blocks that are
+ * neighbours along k are neighbours in memory. Missing elements are 0.
  *
- * Of pairs, each row is multiplied by a power of two that makes its largest
- * element's exponent TOP; each element is then a half and what that leaves,
- * another half.  They have f32's digits as far as 2^-17 of the row's largest
- * element, and below an error of 2^-40 of that at most.
+ * For fp16x3, each row is multiplied by a power of two so that the exponent of
+ * its largest element is SCALED_EXPONENT. Each element is then split into two
+ * f16 numbers, a high part and the rest. Elements of at least 2^-17 of the
+ * largest one are as precise as f32; smaller ones have an error of at most
+ * 2^-40 of the largest one.
  *
- * Of pairs of TF32 numbers, of 11 digits, an element is the nearest and what
- * that leaves.  An infinite one, and one that TF32_SPLIT_SCALE makes infinite,
- * is
- * no number then.
+ * For 3xtf32, an element is split into two TF32 numbers with 11 significant
+ * bits. Infinite elements, and elements that TF32_SPLIT_SCALE makes infinite,
+ * become NaN.
  */
 #include "common/indexing.cl"
 #include "nvidia/packed_layout.cl"
 
-/* An operand, and where it goes: its rows by k, for each batch. */
+/* An operand and its packed form, for each batch. */
 struct pack_params {
     ulong from[2];
     long row[2], depth[2], batch[2]; /* strides, in elements */
-    ulong to[2];                     /* in 16 bytes */
-    ulong to_batch[2], scales[2];    /* from batch to batch, and to scales */
-    ulong maxima[2];                 /* in uints */
-    uint rows[2], blocks[2];         /* of rows; of PACKED_ROWS of them */
-    uint is_vec4[2];                    /* 16 bytes along k are read as one */
+    ulong to[2];                     /* in units of 16 bytes */
+    ulong to_batch[2], scales[2];    /* distance of batches, offset of scales */
+    ulong maxima[2];                 /* in elements of maxima */
+    uint rows[2], blocks[2];         /* rows; blocks of PACKED_ROWS rows */
+    uint is_vec4[2];                    /* 16 bytes along k are one aligned
+                                         * load */
     uint batches[2];
-    uint k, k_tiles, chunks, k_per_chunk; /* of k */
-    uint rows_per_group;                  /* rows of a group that keeps them */
+    uint k, k_tiles, chunks, k_per_chunk; /* chunks: ranges of k for the
+                                           * maxima */
+    uint rows_per_group;                  /* for pack_register_resident */
 };
 
 #define SCALED_EXPONENT 14
-/* Rows of a group that looks for their largest elements. */
+/* Rows of a group of pack_row_maxima. */
 #define MAXIMA_ROWS 32
 
 #if FORMAT == FORMAT_FP16X3
-#define READS_PER_ROW 4 /* of eight elements, and so two pieces */
+#define READS_PER_ROW 4 /* reads of eight elements, stored as two chunks */
 typedef float source_t;
 #elif FORMAT == FORMAT_3XTF32
-#define READS_PER_ROW 4 /* of four elements, and so two pieces */
+#define READS_PER_ROW 4 /* reads of four elements, stored as two chunks */
 typedef float source_t;
 #elif FORMAT == FORMAT_TF32
 #define READS_PER_ROW 8
@@ -52,7 +54,7 @@ typedef ushort source_t;
     (FORMAT == FORMAT_TF32 || FORMAT == FORMAT_3XTF32 ? 4 : 8)
 
 #if FORMAT == FORMAT_FP16X3
-/* ---- scales ---- */
+/* ---- scales of rows ---- */
 
 static inline uint magnitude_bits(float x)
 {
@@ -63,7 +65,7 @@ static inline uint row_maximum_along_k(__global const float *from, uint begin,
                                        uint end, uint is_vec4)
 {
     uint maximum = 0, lane = get_local_id(0) % 32;
-    /* What follows the last whole four may be nobody's. */
+    /* The elements after the last complete vector may be outside the buffer. */
     const uint vec4_end = is_vec4 ? end / 4 * 4 : begin;
     for (uint k = begin + lane * 4; k < vec4_end; k += 128) {
         float4 x = *(__global const float4 *)(from + k);
@@ -76,7 +78,7 @@ static inline uint row_maximum_along_k(__global const float *from, uint begin,
     return maximum;
 }
 
-/* The largest magnitude of each row, as an integer, in each chunk of k. */
+/* Finds the largest magnitude of each row in a range of k, as an integer. */
 static inline void row_maxima_find(__global uint *maxima,
                                    __global const float *from, long row_step,
                                    long depth_step, uint rows, uint first,
@@ -142,7 +144,7 @@ KERNEL void pack_row_maxima(__global uint *maxima, __global const float *a,
     }
 }
 
-/* The exponent that takes a row's scale back. */
+/* Returns the exponent that removes the scale of a row. */
 static inline int scale_exponent_of(uint maximum)
 {
     if (maximum >= 0x7f800000u)
@@ -174,7 +176,7 @@ static inline float f16_to_float(ushort x)
 
 /* ---- rows ---- */
 
-/* Elements of a row from k on, those past the edges 0. */
+/* Loads the elements of a row from k on. Missing elements are 0. */
 static inline void elements_read(source_t *out, __global const source_t *from,
                                  long row_step, long depth_step, uint row,
                                  uint rows, uint k, uint end, uint is_vec4)
@@ -211,7 +213,7 @@ static inline void elements_read(source_t *out, __global const source_t *from,
     }
 }
 
-/* A piece's place in a block, and two pieces' where elements are pairs. */
+/* Stores a chunk in a block, or two chunks for split elements. */
 #if FORMAT == FORMAT_FP16X3
 static inline void fp16_pair_make(uint4 *out_high, uint4 *out_low,
                                   const source_t *x, int scale)
@@ -274,8 +276,8 @@ static inline void piece_store(__local uint4 *line, uint piece, uint swizzle,
 
 #define READS_PER_ITEM (PACKED_ROWS * READS_PER_ROW / GROUP_SIZE)
 
-/* The block of rows from first on, of the slice from k on; maxima: of the first
- * chunk of k, chunks with step between them; scales_to: where the scales go. */
+/* Packs the block of rows from `first` on for the k_tile at k. maxima are those
+ * of the first of `chunks` ranges of k, `step` elements apart. */
 static inline void block_pack(__global uint4 *to, __global const source_t *from,
                               long row_step, long depth_step, uint rows,
                               uint first, uint k, uint end, uint is_vec4,
@@ -354,12 +356,12 @@ KERNEL void pack_operands(__global uint4 *to, __global const source_t *a,
 }
 
 #if FORMAT == FORMAT_FP16X3
-/* ---- rows that a group keeps ---- */
+/* ---- register-resident rows ---- */
 
-/* Eights of a row that an item keeps. */
+/* Loads of eight elements of a work-item. */
 #define OCTETS_PER_ITEM 8
 
-/* They are all read before one is used. */
+/* All loads come before the first use. */
 static inline void octets_read(source_t (*out)[8],
                                __global const source_t *from, long depth_step,
                                uint first, uint step, uint end, bool is_vec4)
@@ -393,8 +395,8 @@ static inline void octets_read(source_t (*out)[8],
         }
 }
 
-/* The largest of the values that the items of a row have; GROUP_SIZE of them
- * are shared, a row's side by side. */
+/* Returns the maximum of the values that the lanes of a row have. `shared` has
+ * room for GROUP_SIZE values. */
 static inline uint row_max(uint own_maximum, uint row, uint lane, uint lanes,
                            __local uint *shared)
 {
@@ -408,7 +410,8 @@ static inline uint row_max(uint own_maximum, uint row, uint lane, uint lanes,
     return maximum;
 }
 
-/* Held rows from first on; to: where the operand's blocks begin. */
+/* Packs register-resident rows from `first` on. `to` is the start of the
+ * operand's blocks. */
 static inline void resident_rows_pack(
     __global uint4 *to, __global const source_t *from, long row_step,
     long depth_step, uint rows, uint first, uint rows_per_group, uint end,

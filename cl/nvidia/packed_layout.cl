@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What pack_operands.cl writes, and gemm_mma.cl and gemm_wgmma.cl read: f16,
- * bf16, f32 rounded to TF32, or f32 as pairs of halves, or of TF32 numbers. */
+/* The layout of operands in memory, and the formats: f16, bf16, f32 rounded to
+ * TF32, f32 as two f16 numbers (fp16x3), f32 as two TF32 numbers (3xtf32). */
 #ifndef TANDEM_PACKED_LAYOUT_CL
 #define TANDEM_PACKED_LAYOUT_CL
 
@@ -13,12 +13,12 @@
 #define FORMAT FORMAT_TF32
 #endif
 
-/* How an operand lies: lines along k; along m or n, of which there are whole
- * pieces of sixteen bytes; or in blocks, as pack_operands.cl makes them. */
+/* K-major; MN-major, in whole chunks of 16 bytes; or blocks as pack_operands.cl
+ * writes them. */
 #define LAYOUT_K_MAJOR 0
 #define LAYOUT_MN_MAJOR 1
 #define LAYOUT_PACKED 2
-/* Of an element. */
+/* Bytes of an element. */
 #if FORMAT == FORMAT_F16 || FORMAT == FORMAT_BF16
 #define ELEMENT_BYTES 2
 #else
@@ -26,16 +26,16 @@
 #endif
 /* Rows of a block. */
 #define PACKED_ROWS 128
-/* In the place of a row's scale: it has an infinite or NaN element. */
+/* Replaces the scale of a row that has an infinite or NaN element. */
 #define SCALE_NOT_FINITE 0x7fffffff
-/* Elements of pairs of TF32 numbers are multiplied by it, so that the smallest
- * have a low part too. */
+/* 3xtf32 multiplies elements by this factor, so that the smallest have a low
+ * part too. */
 #define TF32_SPLIT_SCALE 0x1p36f
 
 #if FORMAT == FORMAT_TF32
-/* The nearest TF32 number, as an f32, of which tensor cores read the upper 19
- * bits; of two, the one that is larger or (cvt.rn) even.  cvt.rn is one
- * instruction, from compute capability 9.0 on. */
+/* Rounds to the nearest TF32 number, which is an f32 of which tensor cores read
+ * the upper 19 bits. Ties round away from 0, or to even with cvt.rn, which is
+ * one instruction from compute capability 9.0 on. */
 static inline uint tf32_round(uint x)
 {
 #ifdef EMULATED

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Instructions of NVIDIA GPUs from compute capability 8.0 on, for kernels that
- * multiply on tensor cores.  An address is one of local memory, in bytes; all
- * items of a warp make a call together.
- */
+/* Tensor-core instructions of NVIDIA GPUs from compute capability 8.0 on.
+ * Addresses are byte addresses in local memory. All work-items of a warp must
+ * call these functions together. */
 #ifndef TANDEM_PTX_SM80_CL
 #define TANDEM_PTX_SM80_CL
 
@@ -13,7 +11,7 @@
     _Pragma("unroll") for (uint i = 0; i < (count); ++i)
 
 #ifdef EMULATED
-/* Whoever loads this program has them. */
+/* Defined by the emulator. */
 uint address_of(__local const uint *at);
 void copy_async(uint to, __global const void *from, uint bytes);
 void copies_commit(void);
@@ -33,8 +31,8 @@ static inline uint address_of(__local const uint *at)
     return (uint)(ulong)at;
 }
 
-/* Starts to copy sixteen bytes, of which the first are read and the others
- * are 0. */
+/* Starts a copy of 16 bytes. It reads the first `bytes` bytes and sets the
+ * others to 0. */
 static inline void copy_async(uint to, __global const void *from, uint bytes)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
@@ -47,7 +45,7 @@ static inline void copies_commit(void)
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Until all but the newest pending commits of every item are there. */
+/* Waits until all work-items have at most `pending` commits in flight. */
 #define copies_wait(pending)                                                   \
     do {                                                                       \
         asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");     \
@@ -69,8 +67,9 @@ static inline void load_2_words(uint *out, uint from)
                  : "memory");
 }
 
-/* Four blocks of 8 lines of 16 bytes, whose addresses eight items each say: of
- * each block an item gets the four bytes lane % 4 of line lane / 4. */
+/* Loads four blocks of 8 lines of 16 bytes. Eight work-items give the addresses
+ * of a block. A work-item gets the four bytes lane % 4 of line lane / 4 of each
+ * block. */
 static inline void load_matrices(uint *out, uint from)
 {
     asm volatile(
@@ -80,7 +79,7 @@ static inline void load_matrices(uint *out, uint from)
         : "memory");
 }
 
-/* Likewise, of blocks of 8 by 8 two-byte elements, turned. */
+/* The same for blocks of 8 x 8 two-byte elements, which are transposed. */
 static inline void load_matrices_transposed(uint *out, uint from)
 {
     asm volatile(
@@ -98,7 +97,8 @@ static inline void load_matrices_transposed(uint *out, uint from)
 #define MMA "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
 #endif
 
-/* sum = a b, and sum += a b, of 16 lines of a and 8 of b, 32 bytes along k. */
+/* sum = a b and sum += a b, for 16 lines of a, 8 lines of b and 32 bytes along
+ * k. */
 static inline void mma_multiply(float *sum, const uint *a, const uint *b)
 {
     asm(MMA "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"

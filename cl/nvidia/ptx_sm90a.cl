@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What gemm_wgmma.cl asks of the machine: instructions of compute
- * capability 9.0, some in comments, of which
- * src/opencl/program/nvidia/ptx_rewrite.c makes instructions.
- */
+/* Instructions of compute capability 9.0 for gemm_wgmma.cl. Some are in
+ * comments, which src/opencl/program/nvidia/ptx_rewrite.c turns into
+ * instructions. */
 #ifndef TANDEM_PTX_SM90A_CL
 #define TANDEM_PTX_SM90A_CL
 
 #ifdef EMULATED
-/* Whoever loads this program has them. */
+/* Defined by the emulator. */
 uint shared_window(__local const void *at);
 void mbarrier_init(uint at, uint arrivals);
 void mbarrier_arrive(uint at);
@@ -43,7 +41,7 @@ void emulated_wgmma(uint format, float *sum, ulong a, ulong b, uint columns,
 #define WGMMA_WAIT(d, pending) ((void)(d))
 
 #else
-/* ---- instructions of every compute capability 9.0 ---- */
+/* ---- instructions of sm_90 ---- */
 
 static inline uint address_of(__local const void *at)
 {
@@ -56,7 +54,7 @@ static inline void mbarrier_init(uint at, uint arrivals)
                  : "memory");
 }
 
-/* One work-item of a warp arrives. */
+/* One work-item of the warp arrives. */
 static inline void mbarrier_arrive(uint at)
 {
     asm volatile("{ .reg .pred own;\n"
@@ -66,7 +64,7 @@ static inline void mbarrier_arrive(uint at)
                  : "memory");
 }
 
-/* Arrives, and has the barrier wait for bytes that are copied, too. */
+/* Arrives, and makes the barrier wait for `bytes` copied bytes. */
 static inline void mbarrier_arrive_expect(uint at, uint bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(at),
@@ -87,13 +85,13 @@ static inline void mbarrier_wait(uint at, uint parity)
     while (done == 0);
 }
 
-/* The work-items that multiply wait for each other. */
+/* Barrier of the consumers. */
 static inline void consumers_wait(void)
 {
     asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory");
 }
 
-/* Likewise; whether x is not 0 for any of them. */
+/* The same. Returns true if x is not 0 for any consumer. */
 static inline bool consumers_any(uint x)
 {
     uint any;
@@ -128,8 +126,8 @@ static inline void copy_bulk(uint to, __global const void *from, uint bytes,
                  : "memory");
 }
 
-/* What this work-item wrote of maps is there for the copies that it starts
- * after it has taken the map. */
+/* Makes this work-item's writes to tensor maps visible to the copies that it
+ * starts after tensor_map_acquire. */
 static inline void tensor_map_release(void)
 {
     asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
@@ -141,7 +139,7 @@ static inline void tensor_map_acquire(__global const uint *map)
                  : "memory");
 }
 
-/* A map's box from (k, row) of a plane on. */
+/* Copies the box at (k, row) of a plane of a tensor map. */
 static inline void copy_tensor_box(uint to, __global const uint *map, uint k,
                                    uint row, uint plane, uint barrier_at)
 {
@@ -152,8 +150,8 @@ static inline void copy_tensor_box(uint to, __global const uint *map, uint k,
                  : "memory");
 }
 
-/* Starts to copy sixteen bytes, of which the first are read and the others
- * are 0. */
+/* Starts a copy of 16 bytes. It reads the first `bytes` bytes and sets the
+ * others to 0. */
 static inline void copy_async(uint to, __global const void *from, uint bytes)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
@@ -161,7 +159,7 @@ static inline void copy_async(uint to, __global const void *from, uint bytes)
                  : "memory");
 }
 
-/* Arrives once this work-item's copies are there. */
+/* Arrives when this work-item's copies have completed. */
 static inline void copies_arrive(uint barrier_at)
 {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(
@@ -169,27 +167,26 @@ static inline void copies_arrive(uint barrier_at)
                  : "memory");
 }
 
-/* Until this work-item's copies are there. */
+/* Waits until this work-item's copies have completed. */
 static inline void copies_end(void)
 {
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
-/* What work-items wrote, and copied, to local memory is there for bulk copies
- * and wgmma, too. */
+/* Makes local memory that work-items wrote visible to bulk copies and wgmma. */
 static inline void shared_memory_fence(void)
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/* ---- those of sm_90a ---- */
+/* ---- instructions of sm_90a ---- */
 
-/* A warp group's registers. */
+/* Changes the number of registers of a warp group. */
 #define SET_REGISTERS(change, count)                                           \
     asm volatile("//@ setmaxnreg." change ".sync.aligned.u32 %0;" ::"n"(count) \
                  : "memory")
 
-/* Operands i to i + 31, and so on. */
+/* Operands i to i + 7, and i to i + 31. */
 #define SUM_OPERANDS8(d, i)                                                    \
     "+f"(d[i]), "+f"(d[(i) + 1]), "+f"(d[(i) + 2]), "+f"(d[(i) + 3]),          \
         "+f"(d[(i) + 4]), "+f"(d[(i) + 5]), "+f"(d[(i) + 6]), "+f"(d[(i) + 7])
@@ -225,7 +222,7 @@ static inline void shared_memory_fence(void)
 #else
 #define WGMMA_SHAPE "m64" WGMMA_COLUMNS "k16.f32.f16.f16 {"
 #endif
-/* Which operands do not lie along k. */
+/* Transposes MN-major operands. */
 #if A_LAYOUT == LAYOUT_MN_MAJOR && B_LAYOUT == LAYOUT_MN_MAJOR
 #define WGMMA_MODIFIERS ", 1, 1, 1, 1;"
 #elif A_LAYOUT == LAYOUT_MN_MAJOR
@@ -237,8 +234,8 @@ static inline void shared_memory_fence(void)
 #endif
 #endif
 
-/* d = a b, or (add) d += a b, of 64 lines of a and TILE_N of b, 32 bytes along
- * k: begins it.  add: 0 or 1. */
+/* Starts d = a b, or with add = 1 d += a b, for 64 lines of a, TILE_N lines of
+ * b and 32 bytes along k. */
 #define WGMMA(d, a, b, add)                                                    \
     asm volatile("//@ wgmma.mma_async.sync.aligned." WGMMA_SHAPE SUM_REGISTERS \
                  "}, " INPUT_OPERANDS WGMMA_MODIFIERS                          \
@@ -249,7 +246,8 @@ static inline void shared_memory_fence(void)
     asm volatile("//@ wgmma.fence.sync.aligned;" ::: "memory")
 #define WGMMA_COMMIT()                                                         \
     asm volatile("//@ wgmma.commit_group.sync.aligned;" ::: "memory")
-/* Until all but the newest pending commits are done, d's among these. */
+/* Waits until at most `pending` commits are in flight. d must belong to the
+ * completed ones. */
 #define WGMMA_WAIT(d, pending)                                                 \
     asm volatile("//@ wgmma.wait_group.sync.aligned " PENDING_OPERAND ";"      \
                  : SUM_OPERANDS(d)                                             \
@@ -258,16 +256,17 @@ static inline void shared_memory_fence(void)
 
 #endif
 
-/* Lines of 128 bytes whose pieces lie as pack_operands.cl puts them, from a
- * local address on: eight of them are 1024 bytes; of lines across k, those of
- * the next 64 elements are 8 KiB further on.  Sixteen bytes are 1. */
+/* The wgmma descriptor of a matrix at a local address. Its lines have 128 bytes
+ * and are swizzled as pack_operands.cl writes them. Eight lines are 1024 bytes.
+ * For MN-major operands, the next 64 elements of the lines are 8 KiB further
+ * on. The descriptor's unit is 16 bytes. */
 static inline ulong matrix_descriptor(uint address, uint layout)
 {
     return (ulong)(address >> 4 & 0x3fff) |
            (ulong)(layout == LAYOUT_MN_MAJOR ? MN_MAJOR_BLOCK >> 4 : 1) << 16 |
            (ulong)64 << 32 | (ulong)1 << 62;
 }
-/* From one 32 bytes, or sixteen lines across k, to the next. */
+/* The distance of two steps of 32 bytes (K-major) or 16 lines (MN-major). */
 #define STEP_DISTANCE(layout)                                                  \
     ((layout) == LAYOUT_MN_MAJOR ? 16 * LINE_BYTES >> 4 : 2)
 

@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Tensor maps: how the copy engine of GPUs of compute capability 9.0 is told
- * where an operand's rows of f32 along k lie, so that it copies a box of rows
- * by 128 bytes of k into local memory, in the order that wgmma reads, what lies
- * past the edges 0, and rounds each element to TF32, to the nearest, on the
- * way.  cuTensorMapEncodeTiled makes the same words; docs/gemm-wgmma.md says
- * how they were found.
- */
+/* Tensor maps describe a K-major f32 operand to the copy engine of compute
+ * capability 9.0. It copies a box of rows by 128 bytes of k into local memory
+ * in wgmma's swizzle, sets elements past the edges to 0 and rounds each element
+ * to TF32. cuTensorMapEncodeTiled writes the same words; docs/gemm-wgmma.md
+ * says how they were found. */
 #ifndef TANDEM_TENSOR_MAP_CL
 #define TANDEM_TENSOR_MAP_CL
 
 #define MAP_WORDS 32
-/* Elements of 32 bits that become TF32, three dimensions, pieces of sixteen
- * bytes in turned order, and 256 bytes at a time into the L2 cache. */
+/* 32-bit elements rounded to TF32, three dimensions, 128-byte swizzle, and
+ * 256-byte L2 promotion. */
 #define MAP_FORMAT 0x763a0u
 #define MAP_LINE_BYTES 128u
 #define MAP_STRIDE_LOG2 4
 
-/* Of rows by k, line_bytes apart, in planes batch_bytes apart, or in one, if
- * that is 0; a copy takes box_rows of them, 256 at most.  from and all steps
- * are multiples of sixteen bytes, below 2^36. */
+/* Writes the map of rows by k, with line_bytes between rows and batch_bytes
+ * between planes (0 for one plane). A copy takes box_rows rows, at most 256.
+ * `from` and all distances are multiples of 16 bytes, below 2^36. */
 static inline void tensor_map_write(__global uint *map, ulong from, uint k,
                                     uint rows, uint planes, ulong line_bytes,
                                     ulong batch_bytes, uint box_rows)
