@@ -516,24 +516,24 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *   pack_cache_limit_bytes OpenCL: limit of memory for packed GEMM operands; 0:
  *                          none (default: an eighth of the device memory)
  *   num_threads            limit of CPU threads; 0: as many as the process has
- *   isa                    CPU: highest instruction set, generic|avx2|avx512 or
+ *   max_isa                CPU: highest instruction set, generic|avx2|avx512 or
  *                          generic|neon
  *   deterministic          "1": one kernel and GEMM path, whatever tuning says
  *   blocking_timeout_ms    OpenCL: close abandons builds and commands that take
  *                          longer; calls without a timeout that wait longer
  *                          return TANDEM_NOT_READY (300000; 0: no limit)
- *   profile                the plugin's own section of the profile, JSON text
- *   try                    "1": tune runs only the sm_90a self-test, and GEMM
+ *   tuning                 the plugin's own section of the profile, JSON text
+ *   self_test_only         "1": tune runs only the sm_90a self-test, and GEMM
  *                          uses no sm_90a program
  *   test.fault             needs TANDEM_CAP_FAULT_INJECTION: "launch:N:STATUS",
  *                          launch N (from 1) returns TANDEM_OK and fails later
  *                          with STATUS; "wait:N", wait N times out
- *   test.gemm              OpenCL: "clblast" or a GEMM kernel (docs/tuning.md),
+ *   test.gemm_kernel       OpenCL: "clblast" or a GEMM kernel (docs/tuning.md),
  *                          and optionally the number of splits of k, and of
  *                          split tiles: "large", "small:4", "large:3:2"
- *   test.transfers         OpenCL: path of large transfers: "direct", "ring",
+ *   test.transfer_path     OpenCL: path of large transfers: "direct", "ring",
  *                          "mapped" or "staged" (docs/transfers.md)
- *   test.cache             "1": use cache_dir even if the driver has a cache
+ *   test.force_program_cache  "1": use cache_dir even if the driver caches
  */
 struct tandem_open_options {
     size_t struct_size;

@@ -83,7 +83,7 @@
  *                         device that does not exist is an error
  *   TANDEM_BACKENDS       names of the backends to load, separated by commas
  *                         (default: all)
- *   TANDEM_PROFILE        directory of the profiles, before the default ones
+ *   TANDEM_PROFILE_DIR    directory of the profiles, before the defaults
  *   TANDEM_DETERMINISTIC  1 fixes the placement, the kernels and the GEMM path
  *   TANDEM_LOG            error, warning (default), info, debug or none
  *   TANDEM_NUM_THREADS    maximum number of threads of the CPU plugin, with the
@@ -149,7 +149,7 @@ struct tandem_context_options {
     /* Directories separated by colons that are searched before
      * TANDEM_PLUGIN_PATH; may be NULL. Empty and relative names are ignored. */
     const char *plugin_path;
-    /* Directory of the profiles. If NULL: TANDEM_PROFILE, then
+    /* Directory of the profiles. If NULL: TANDEM_PROFILE_DIR, then
      * $XDG_CACHE_HOME/tandem (or ~/.cache/tandem), then the system's
      * directory. */
     const char *profile_path;

@@ -77,7 +77,7 @@ enum tandem_status device_describe(uint32_t index,
 /* Values of the open options; 0 or NULL means the option is not set. */
 struct settings {
     uint64_t limit_bytes, threads;
-    const char *isa;
+    const char *max_isa;
 };
 
 /* Parses the decimal value of an open option. */
@@ -117,8 +117,8 @@ settings_read(const struct tandem_open_options *options, struct settings *out)
             status = number_parse(key, value, &out->limit_bytes);
         else if (strcmp(key, "num_threads") == 0)
             status = number_parse(key, value, &out->threads);
-        else if (strcmp(key, "isa") == 0)
-            out->isa = value;
+        else if (strcmp(key, "max_isa") == 0)
+            out->max_isa = value;
         if (status != TANDEM_OK)
             return status;
     }
@@ -155,12 +155,13 @@ enum tandem_status device_open(uint32_t index,
     enum tandem_status status = settings_read(options, &settings);
     if (status != TANDEM_OK)
         return status;
-    const struct kernels *kernels = kernels_choose(settings.isa);
+    const struct kernels *kernels = kernels_choose(settings.max_isa);
     if (kernels == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "open: isa \"%s\" is none of this processor's "
-                           "architecture; this one has %s",
-                           settings.isa, kernels_levels());
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT,
+            "open: max_isa \"%s\" is none of this processor's "
+            "architecture; this one has %s",
+            settings.max_isa, kernels_levels());
     struct tandem_device *device = handle_new(&device_pool);
     struct pool *pool = pool_create(
         settings.threads > UINT32_MAX ? 0 : (uint32_t)settings.threads);

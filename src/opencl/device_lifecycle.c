@@ -157,7 +157,7 @@ static void tuning_section_apply(struct tandem_device *device, const char *text)
 static void sm90a_self_test_result_apply(struct tandem_device *device)
 {
     const char *why = sm90a_self_test_failure_reason(device->verdict);
-    if (!device->hardware->wgmma || device->tries)
+    if (!device->hardware->wgmma || device->self_test_only)
         return;
     if (why == NULL)
         gemm_selector_enable_sm90a(&device->gemm_selector);
@@ -227,29 +227,31 @@ static enum tandem_status read_options(struct tandem_device *device,
                 strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "try") == 0)
             device->tries = strcmp(from->values[i], "1") == 0;
-        if (strcmp(from->keys[i], "test.cache") == 0)
+        if (strcmp(from->keys[i], "test.force_program_cache") == 0)
             device->cache.is_forced = strcmp(from->values[i], "1") == 0;
-        if (strcmp(from->keys[i], "test.turn_ms") == 0)
+        if (strcmp(from->keys[i], "test.compile_lock_timeout_ms") == 0)
             device->cache.compile_lock_timeout_ms =
                 (uint32_t)atoi(from->values[i]);
-        if (strcmp(from->keys[i], "test.exact") == 0)
+        if (strcmp(from->keys[i], "test.exact_block_size") == 0)
             device->pool.exact = strcmp(from->values[i], "1") == 0;
-        if (strcmp(from->keys[i], "test.has_device_scope_visibility") == 0)
+        if (strcmp(from->keys[i], "test.device_scope_visibility") == 0)
             device->has_device_scope_visibility =
                 strcmp(from->values[i], "1") == 0;
-        if (strcmp(from->keys[i], "test.transfers") == 0 &&
+        if (strcmp(from->keys[i], "test.transfer_path") == 0 &&
             !bulk_transfer_force_path(&device->bulk_transfer, from->values[i]))
-            status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                                    "open: test.transfers is \"%.40s\", not "
-                                    "direct, ring, mapped or staged",
-                                    from->values[i]);
-        if (strcmp(from->keys[i], "test.gemm") == 0 &&
+            status =
+                last_error_set(TANDEM_INVALID_ARGUMENT,
+                               "open: test.transfer_path is \"%.40s\", not "
+                               "direct, ring, mapped or staged",
+                               from->values[i]);
+        if (strcmp(from->keys[i], "test.gemm_kernel") == 0 &&
             !gemm_selector_force(&device->gemm_selector, from->values[i]))
-            status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                                    "open: test.gemm is \"%.40s\", not clblast "
-                                    "or a kernel as large, small or skinny-1, "
-                                    "with [:SPLITS[:TILES]]",
-                                    from->values[i]);
+            status = last_error_set(
+                TANDEM_INVALID_ARGUMENT,
+                "open: test.gemm_kernel is \"%.40s\", not clblast "
+                "or a kernel as large, small or skinny-1, "
+                "with [:SPLITS[:TILES]]",
+                from->values[i]);
     }
     device->blocking_timeout_ns =
         stuck_ms < UINT64_MAX / 1000000u ? stuck_ms * 1000000u : 0;

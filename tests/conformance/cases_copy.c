@@ -67,7 +67,7 @@ static const struct move_form move_forms[] = {
 static bool form_chosen(const struct suite *suite, struct random *choice,
                         bool always, uint64_t n)
 {
-    bool chosen = random_once_in(choice, suite->options->brief ? 4 * n : n);
+    bool chosen = random_once_in(choice, suite->options->smoke ? 4 * n : n);
 
     return always || chosen || suite->options->full ||
            suite->options->filter != NULL;
@@ -106,13 +106,13 @@ static bool pair_usual(uint32_t from, uint32_t to)
            (!dtype_has_16_bits(from) && !dtype_has_16_bits(to));
 }
 
-/* In a brief run pairs take turns, so that each dtype is on either side. */
+/* In a smoke run pairs take turns, so that each dtype is on either side. */
 static bool pair_wanted(const struct suite *suite, uint32_t i, uint32_t j)
 {
     uint32_t from = cast_dtypes[i], to = cast_dtypes[j];
     bool narrow = dtype_has_16_bits(from) || dtype_has_16_bits(to);
 
-    return pair_usual(from, to) && (!suite->options->brief || narrow ||
+    return pair_usual(from, to) && (!suite->options->smoke || narrow ||
                                     (suite->options->seed + i + j) % 3 == 0);
 }
 
@@ -179,7 +179,7 @@ static void casts_run(struct suite *suite, const struct op_row *row)
             bool usual = to == TANDEM_F32 ||
                          (dtype_has_16_bits(to) && to != from);
 
-            if (usual || !suite->options->brief)
+            if (usual || !suite->options->smoke)
                 numbers_run(suite, row, from, to);
         }
     integers_run(suite, row, TANDEM_I32);

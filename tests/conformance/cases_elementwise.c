@@ -28,8 +28,8 @@ struct form_input {
 
 enum form_level {
     CORE,   /* every run */
-    ALWAYS, /* every run but a brief one: there a seeded choice */
-    SOME,   /* in a quick run: a seeded choice for each operator */
+    ALWAYS, /* every run but a smoke one: there a seeded choice */
+    SOME,   /* in a standard run: a seeded choice for each operator */
     FULL    /* --level full */
 };
 
@@ -433,7 +433,7 @@ static void random_form_run(struct suite *suite, const struct op_row *row,
     form_run(suite, row, &form);
 }
 
-/* In a brief run operators take turns, so that each form is some of theirs: one
+/* In a smoke run operators take turns, so that each form is some of theirs: one
  * in so many, of which there are most with one input, and few with three. */
 static uint32_t form_turns(const struct op_row *row, enum form_level level)
 {
@@ -455,10 +455,10 @@ static bool form_wanted(const struct suite *suite, const struct op_row *row,
     if (level == FULL || suite->options->filter != NULL)
         return level != FULL;
     /* Each kernel of these two takes some compilers half a minute. */
-    if (suite->options->brief &&
+    if (suite->options->smoke &&
         (row->id == TANDEM_OP_SIN || row->id == TANDEM_OP_COS))
         return false;
-    if (suite->options->brief)
+    if (suite->options->smoke)
         return turn % form_turns(row, level) == 0;
     return level == ALWAYS || chosen;
 }
@@ -469,7 +469,7 @@ static void operator_run(struct suite *suite, const struct op_row *row)
     struct random choice;
 
     random_seed(&choice, suite->options->seed, row->name);
-    if (suite->options->brief)
+    if (suite->options->smoke)
         randoms = row->inputs > 1 && random_once_in(&choice, 4);
     for (uint32_t i = 0; i < FORM_COUNT; i++) {
         bool chosen = random_once_in(&choice, 3);

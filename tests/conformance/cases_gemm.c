@@ -128,11 +128,11 @@ static void long_sums_run(struct suite *suite)
 {
     static const enum gemm_pattern patterns[] = {
         PATTERN_CONSTANT, PATTERN_PERIODIC, PATTERN_ALTERNATING};
-    bool full = suite->options->full, brief = suite->options->brief;
+    bool full = suite->options->full, smoke = suite->options->smoke;
 
     for (uint32_t i = 0; i < LONG_SUM_COUNT; i++) {
-        if (!full && (long_sums[i].full_only ||
-                      (brief && !long_sums[i].always)))
+        if (!full &&
+            (long_sums[i].full_only || (smoke && !long_sums[i].always)))
             continue;
         for (uint32_t j = 0; j < sizeof(patterns) / sizeof(patterns[0]); j++) {
             struct gemm_form form = long_sums[i];
@@ -198,26 +198,26 @@ static void narrow_form_run(struct suite *suite, struct random *random)
 
 void cases_gemm(struct suite *suite)
 {
-    bool full = suite->options->full, brief = suite->options->brief;
+    bool full = suite->options->full, smoke = suite->options->smoke;
     struct random choice;
 
     if (!group_selected(suite, "gemm"))
         return;
     random_seed(&choice, suite->options->seed, "gemm");
     for (uint32_t i = 0; i < FORM_COUNT; i++) {
-        bool chosen = random_once_in(&choice, brief ? 8 : 2);
-        bool often = random_once_in(&choice, brief ? 2 : 1);
+        bool chosen = random_once_in(&choice, smoke ? 8 : 2);
+        bool often = random_once_in(&choice, smoke ? 2 : 1);
 
         if (forms[i].full_only && !full)
             continue;
         if (full || (forms[i].always && often) || chosen ||
-            (suite->options->filter != NULL && !brief))
+            (suite->options->filter != NULL && !smoke))
             gemm_form_run(suite, &forms[i]);
     }
     long_sums_run(suite);
-    for (uint32_t i = 0; i < (full ? 200u : brief ? 3u : 8u); i++)
+    for (uint32_t i = 0; i < (full ? 200u : smoke ? 3u : 8u); i++)
         gemm_random_run(suite, &choice, 0, 0);
-    for (uint32_t i = 0; i < (full ? 300u : brief ? 8u : 24u); i++)
+    for (uint32_t i = 0; i < (full ? 300u : smoke ? 8u : 24u); i++)
         narrow_form_run(suite, &choice);
     gemm_16_run(suite);
     gemm_allowed_run(suite);

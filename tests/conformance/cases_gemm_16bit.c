@@ -59,7 +59,7 @@ static const struct {
 void gemm_16_run(struct suite *suite)
 {
     const char *filter = suite->options->filter;
-    bool full = suite->options->full, brief = suite->options->brief;
+    bool full = suite->options->full, smoke = suite->options->smoke;
     struct random choice;
 
     /* A part of a name that others have, too, stands for these others: where
@@ -71,7 +71,7 @@ void gemm_16_run(struct suite *suite)
         for (uint32_t j = 0; j < FORM_16_COUNT; j++) {
             struct gemm_form form = forms_16[j];
             bool chosen = random_once_in(&choice, pairs[i].always ? 8 : 24);
-            bool often = random_once_in(&choice, brief ? 3 : 1);
+            bool often = random_once_in(&choice, smoke ? 3 : 1);
             bool told = form.positive && pairs[i].dtype != TANDEM_F32 &&
                         pairs[i].c_dtype == TANDEM_F32;
 

@@ -33,15 +33,15 @@ void gemm_allowed_run(struct suite *suite)
 {
     static const uint32_t flags[] = {TANDEM_GEMM_ALLOW_TF32,
                                      TANDEM_GEMM_ALLOW_NORMWISE_ERROR};
-    bool full = suite->options->full, brief = suite->options->brief;
+    bool full = suite->options->full, smoke = suite->options->smoke;
 
     for (uint32_t i = 0; i < FORM_COUNT * 2; i++) {
         struct gemm_form form = forms[i / 2];
 
         form.flags |= flags[i % 2];
-        if (full || (!form.full_only &&
-                     (form.always ||
-                      (suite->options->filter != NULL && !brief))))
+        if (full ||
+            (!form.full_only &&
+             (form.always || (suite->options->filter != NULL && !smoke))))
             gemm_form_run(suite, &form);
     }
 }

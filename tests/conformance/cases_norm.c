@@ -104,11 +104,11 @@ static void epsilons_run(struct suite *suite, const struct op_row *row)
 {
     static const double epsilons[] = {1e-46, 5e-324, 1e-40, 1e300};
     static const int64_t counts[] = {7, 768, 1021, 33333, 40004};
-    bool brief = suite->options->brief;
+    bool smoke = suite->options->smoke;
 
     for (uint32_t i = 0; i < sizeof(epsilons) / sizeof(epsilons[0]); i++)
         for (uint32_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
-            if (!brief || i == 0 || (i == 3 && k == 0))
+            if (!smoke || i == 0 || (i == 3 && k == 0))
                 epsilon_run(suite, row, epsilons[i], counts[k], D);
     epsilon_run(suite, row, 1e-46, 35, ANY);
 }

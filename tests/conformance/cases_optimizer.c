@@ -303,7 +303,7 @@ static void extremes_run(struct suite *suite, const struct op_row *row)
     for (uint32_t i = 0; adam && i < sizeof(extremes) / sizeof(*extremes);
          i++) {
         extreme_run(suite, row, &extremes[i], D);
-        if (!suite->options->brief || i % 4 == 0)
+        if (!suite->options->smoke || i % 4 == 0)
             extreme_run(suite, row, &extremes[i], LAYOUT_RANDOM);
     }
     factor_run(suite, row, 0, 1e39);

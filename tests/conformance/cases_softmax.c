@@ -115,10 +115,10 @@ static void loss_run(struct suite *suite, const struct op_row *row,
     case_end(suite);
 }
 
-/* In a brief run each is of one dtype of labels. */
+/* In a smoke run each is of one dtype of labels. */
 static void losses_run(struct suite *suite, const struct op_row *row)
 {
-    bool brief = suite->options->brief;
+    bool smoke = suite->options->smoke;
     static const struct loss_form loss_forms[] = {
         {128, 10, false, 4},  {1, 1, false, 2},     {7, 1, false, 2},
         {1, 1021, false, 3},  {2003, 3, false, 2},  {17, 65, true, 3},
@@ -126,9 +126,9 @@ static void losses_run(struct suite *suite, const struct op_row *row)
         {13, 40, false, 1e38}, {9, 0, false, 1}};
 
     for (uint32_t i = 0; i < sizeof(loss_forms) / sizeof(loss_forms[0]); i++) {
-        if (!brief || i % 2 == 0)
+        if (!smoke || i % 2 == 0)
             loss_run(suite, row, &loss_forms[i], TANDEM_I32);
-        if (!brief || i % 2 != 0)
+        if (!smoke || i % 2 != 0)
             loss_run(suite, row, &loss_forms[i], TANDEM_I64);
     }
 }

@@ -106,13 +106,13 @@ static void forms_run(struct suite *suite, const struct op_row *row)
     random_seed(&choice, options->seed, row->name);
     for (uint32_t i = 0; i < FORMS; i++) {
         const struct single_form *form = &forms[i];
-        bool chosen = random_once_in(&choice, options->brief ? 12 : 4);
+        bool chosen = random_once_in(&choice, options->smoke ? 12 : 4);
         int64_t rows = form->outer * form->inner;
 
         if (!options->full && options->filter == NULL && !chosen &&
             !form->always)
             continue;
-        if (options->brief && rows * form->n > 3000)
+        if (options->smoke && rows * form->n > 3000)
             continue;
         for (int64_t first = 0; first < 3 * (int64_t)SINGLES; first += rows)
             form_run(suite, row, form, (uint32_t)first);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define GROUP "bad-gemm"
+#define GROUP "invalid-gemm"
 #define BYTES MISTAKE_BYTES
 
 static enum tandem_status supports(struct suite *suite,
@@ -99,7 +99,7 @@ static void case_no_stream(struct suite *suite)
     case_end(suite);
 }
 
-void bad_input_gemm(struct suite *suite)
+void invalid_gemm_run(struct suite *suite)
 {
     unsigned char before[BYTES];
     struct tandem_device *other = NULL;

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#define GROUP "bad-launch"
+#define GROUP "invalid-launch"
 #define BYTES MISTAKE_BYTES
 #define BAD TANDEM_INVALID_ARGUMENT
 
@@ -145,7 +145,7 @@ static void case_no_device(struct suite *suite)
     case_end(suite);
 }
 
-void bad_input_launch(struct suite *suite)
+void invalid_launch_run(struct suite *suite)
 {
     unsigned char before[BYTES];
     struct tandem_device *other = NULL;

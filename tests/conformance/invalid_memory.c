@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define GROUP "bad-memory"
+#define GROUP "invalid-memory"
 #define BYTES 4096u
 
 /* Two devices with a stream and a buffer each. */
@@ -254,7 +254,7 @@ static void bad_freed(struct suite *suite, struct pair *pair)
     api->free(freed); /* twice: nothing happens */
 }
 
-void bad_input_memory(struct suite *suite)
+void invalid_memory_run(struct suite *suite)
 {
     static const struct {
         const char *name;

@@ -39,9 +39,11 @@ const struct group groups[GROUP_COUNT] = {
     {"ready", contract_ready, "prepare and ready"},
     {"fault", contract_fault, "errors after launch returned"},
     {"capture", contract_capture, "capture and replay"},
-    {"bad-memory", bad_input_memory, "bad input to memory and streams"},
-    {"bad-launch", bad_input_launch, "bad input to supports and launch"},
-    {"bad-gemm", bad_input_gemm, "bad input to gemm"},
+    {"invalid-memory", invalid_memory_run,
+     "invalid arguments of memory and streams"},
+    {"invalid-launch", invalid_launch_run,
+     "invalid arguments of supports and launch"},
+    {"invalid-gemm", invalid_gemm_run, "invalid arguments of gemm"},
 };
 
 static const struct suite *watched;
@@ -201,8 +203,8 @@ static void header_print(const struct suite *suite)
            suite->api.version, suite->options->device, suite->info.name,
            suite->info.driver_version, (unsigned long long)suite->options->seed,
            suite->options->full    ? "full"
-           : suite->options->brief ? "brief"
-                                   : "quick");
+           : suite->options->smoke ? "smoke"
+                                   : "standard");
 }
 
 static void closing_print(const struct suite *suite)
@@ -242,8 +244,8 @@ static enum exit_code result_code(const struct suite *suite)
         fprintf(stderr, " has \"%s\" in its name", options->filter);
     fprintf(stderr, " at level %s, seed %llu: --list prints the names\n",
             options->full    ? "full"
-            : options->brief ? "brief"
-                             : "quick",
+            : options->smoke ? "smoke"
+                             : "standard",
             (unsigned long long)options->seed);
     return EXIT_NOTHING_PASSED;
 }
@@ -263,7 +265,7 @@ int main(int argc, char **argv)
         groups_run(&suite);
         return output_end(PROGRAM, (int)result_code(&suite), EXIT_FAILED);
     }
-    if (options.tight)
+    if (options.exact_buffers)
         operands_tighten();
     suite.terminal = isatty(STDERR_FILENO) != 0;
     watched = &suite;

@@ -11,16 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool tight;
+static bool exact_buffers;
 
 void operands_tighten(void)
 {
-    tight = true;
+    exact_buffers = true;
 }
 
 bool operands_tight(void)
 {
-    return tight;
+    return exact_buffers;
 }
 
 void *must_allocate(uint64_t bytes)
@@ -30,7 +30,7 @@ void *must_allocate(uint64_t bytes)
     if (memory == NULL) {
         fprintf(stderr,
                 "tandem-conformance: out of memory (%" PRIu64
-                " bytes); try --level quick\n",
+                " bytes); try --level standard\n",
                 bytes);
         exit(1);
     }
@@ -245,7 +245,7 @@ void operand_init(struct operand *operand, struct random *random,
 
     desc_make(operand, dtype, rank, shape);
     arrange(&a, random, rank, TANDEM_DTYPE_BYTES(dtype), layout, output);
-    if (tight)
+    if (exact_buffers)
         a.trail = 0;
     after = strides_fill(&operand->desc, &a, random, &before);
     memory_make(operand, before, after, a.lead, a.trail);

@@ -24,14 +24,15 @@ static void usage_print(void)
         "  -k, --device INDEX      the device, 0 where not given\n"
         "      --seed NUMBER       seed of shapes and values, 1 where not "
         "given\n"
-        "      --level brief|quick|full\n"
+        "      --level smoke|standard|full\n"
         "                          a seeded choice of cases, of few kernels "
         "or more,\n"
         "                          or all\n"
-        "      --option KEY=VALUE  passed to the plugin's open; may be "
+        "      --open-option KEY=VALUE\n"
+        "                          passed to the plugin's open; may be "
         "repeated\n"
-        "      --tight             operands end where their buffers do\n"
-        "      --case TEXT         only cases whose name contains TEXT\n"
+        "      --exact-buffers     operands end where their buffers do\n"
+        "      --filter TEXT       only cases whose name contains TEXT\n"
         "      --list              print the cases and run none\n"
         "      --json              one JSON object a line for each case\n"
         "  -v, --verbose           one line for each case\n"
@@ -45,7 +46,7 @@ static void usage_print(void)
         stdout);
     for (uint32_t i = 0; i < GROUP_COUNT; i++)
         if (groups[i].name != NULL)
-            printf("  %-12s %s\n", groups[i].name, groups[i].about);
+            printf("  %-14s %s\n", groups[i].name, groups[i].about);
 }
 
 /* What is wrong with the command line; false. */
@@ -78,9 +79,10 @@ static bool take_number(const char *name, uint64_t most, uint64_t *out_number)
 static bool take_level(struct suite_options *options)
 {
     options->full = strcmp(optarg, "full") == 0;
-    options->brief = strcmp(optarg, "brief") == 0;
-    return options->full || options->brief || strcmp(optarg, "quick") == 0 ||
-           complain("--level wants brief, quick or full, not \"%s\"", optarg);
+    options->smoke = strcmp(optarg, "smoke") == 0;
+    return options->full || options->smoke || strcmp(optarg, "standard") == 0 ||
+           complain("--level wants smoke, standard or full, not \"%s\"",
+                    optarg);
 }
 
 /* "KEY=VALUE", taken apart in place. */
@@ -89,11 +91,12 @@ static bool take_pair(struct suite_options *options, char *text)
     char *equals = strchr(text, '=');
 
     if (equals == NULL || equals == text)
-        return complain("--option wants KEY=VALUE, as in isa=avx2, not \"%s\"",
-                        text);
+        return complain(
+            "--open-option wants KEY=VALUE, as in max_isa=avx2, not \"%s\"",
+            text);
     if (options->open_count == SUITE_MAX_OPTIONS)
-        return complain("--option \"%s\" is one too many: %u are taken", text,
-                        SUITE_MAX_OPTIONS);
+        return complain("--open-option \"%s\" is one too many: %u are taken",
+                        text, SUITE_MAX_OPTIONS);
     *equals = '\0';
     options->open_keys[options->open_count] = text;
     options->open_values[options->open_count++] = equals + 1;
@@ -103,9 +106,9 @@ static bool take_pair(struct suite_options *options, char *text)
 enum long_option {
     OPTION_SEED = 256,
     OPTION_LEVEL,
-    OPTION_OPTION,
-    OPTION_TIGHT,
-    OPTION_CASE,
+    OPTION_OPEN_OPTION,
+    OPTION_EXACT_BUFFERS,
+    OPTION_FILTER,
     OPTION_LIST,
     OPTION_JSON
 };
@@ -114,9 +117,9 @@ static const struct option long_options[] = {
     {"device", required_argument, NULL, 'k'},
     {"seed", required_argument, NULL, OPTION_SEED},
     {"level", required_argument, NULL, OPTION_LEVEL},
-    {"option", required_argument, NULL, OPTION_OPTION},
-    {"tight", no_argument, NULL, OPTION_TIGHT},
-    {"case", required_argument, NULL, OPTION_CASE},
+    {"open-option", required_argument, NULL, OPTION_OPEN_OPTION},
+    {"exact-buffers", no_argument, NULL, OPTION_EXACT_BUFFERS},
+    {"filter", required_argument, NULL, OPTION_FILTER},
     {"list", no_argument, NULL, OPTION_LIST},
     {"json", no_argument, NULL, OPTION_JSON},
     {"verbose", no_argument, NULL, 'v'},
@@ -140,12 +143,12 @@ static bool option_take(struct suite_options *options, int option)
         return take_number("seed", UINT64_MAX, &options->seed);
     case OPTION_LEVEL:
         return take_level(options);
-    case OPTION_OPTION:
+    case OPTION_OPEN_OPTION:
         return take_pair(options, optarg);
-    case OPTION_TIGHT:
-        options->tight = true;
+    case OPTION_EXACT_BUFFERS:
+        options->exact_buffers = true;
         return true;
-    case OPTION_CASE:
+    case OPTION_FILTER:
         options->filter = optarg;
         return true;
     case OPTION_LIST:

@@ -41,16 +41,16 @@ void row_forms_run(struct suite *suite, const struct op_row *row,
                    row_fill_fn *fill)
 {
     bool full = suite->options->full || suite->options->filter != NULL;
-    bool brief = suite->options->brief;
+    bool smoke = suite->options->smoke;
     struct random choice;
 
     random_seed(&choice, suite->options->seed, row->name);
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t axis = 0; axis < forms[i].rank; axis++) {
             bool last = axis + 1u == forms[i].rank;
-            bool chosen = random_once_in(&choice, brief ? 12 : 3);
+            bool chosen = random_once_in(&choice, smoke ? 12 : 3);
             bool negative = random_once_in(&choice, 2);
-            bool often = random_once_in(&choice, brief ? 2 : 1);
+            bool often = random_once_in(&choice, smoke ? 2 : 1);
 
             if (forms[i].full_only && !suite->options->full)
                 continue;

@@ -144,11 +144,12 @@ static void reproduce_print(const struct suite *suite)
 
     printf("  again: tandem-conformance %s %s -k %u --seed %llu --level %s",
            options->plugin, suite->group, options->device,
-           (unsigned long long)options->seed, options->full ? "full" : "quick");
+           (unsigned long long)options->seed,
+           options->full ? "full" : "standard");
     for (uint32_t i = 0; i < options->open_count; i++)
-        printf(" --option %s=%s", options->open_keys[i],
+        printf(" --open-option %s=%s", options->open_keys[i],
                options->open_values[i]);
-    printf(" --case '%s'\n", suite->name);
+    printf(" --filter '%s'\n", suite->name);
 }
 
 void case_fail(struct suite *suite, const char *format, ...)

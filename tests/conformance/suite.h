@@ -30,9 +30,9 @@ struct suite_options {
     uint32_t device;
     uint64_t seed;
     bool full, list, json, verbose;
-    bool brief; /* few kernels: for drivers whose compiler takes long */
+    bool smoke;     /* few kernels: for drivers whose compiler takes long */
     bool operators; /* these alone, not the other groups */
-    bool tight; /* nothing lies behind an operand in its buffer */
+    bool exact_buffers;  /* nothing lies behind an operand in its buffer */
     uint32_t open_count; /* key=value for open */
     const char *open_keys[SUITE_MAX_OPTIONS];
     const char *open_values[SUITE_MAX_OPTIONS];
@@ -113,8 +113,8 @@ void contract_alias(struct suite *suite);
 void contract_ready(struct suite *suite);
 void contract_fault(struct suite *suite);
 void contract_capture(struct suite *suite);
-void bad_input_memory(struct suite *suite);
-void bad_input_launch(struct suite *suite);
-void bad_input_gemm(struct suite *suite);
+void invalid_memory_run(struct suite *suite);
+void invalid_launch_run(struct suite *suite);
+void invalid_gemm_run(struct suite *suite);
 
 #endif

@@ -64,7 +64,8 @@ static void usage_print(FILE *file)
             "                          depends on the seed and its number "
             "alone\n"
             "      --op NAME           this operator alone\n"
-            "      --option KEY=VALUE  passed to open; may be repeated\n"
+            "      --open-option KEY=VALUE\n"
+            "                          passed to open; may be repeated\n"
             "  -v, --verbose           one line for each case\n"
             "  -h, --help              this text\n"
             "  -V, --version           the version\n\n"
@@ -99,7 +100,7 @@ static const struct option long_options[] = {
     {"cases", required_argument, NULL, 'n'},
     {"first", required_argument, NULL, 'f'},
     {"op", required_argument, NULL, 'p'},
-    {"option", required_argument, NULL, 'o'},
+    {"open-option", required_argument, NULL, 'o'},
     {"verbose", no_argument, NULL, 'v'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},

@@ -46,7 +46,7 @@ target_check() {
 targets=$few
 groups=256
 seed=${CONFORMANCE_SEED:-1}
-if test "${CONFORMANCE_LEVEL-quick}" = full; then
+if test "${CONFORMANCE_LEVEL-standard}" = full; then
     targets=$all
     groups='256 64'
     seed=

@@ -288,7 +288,7 @@ START_TEST(counters_are_cleared_after_a_failure)
 {
     const float one = 1.0f;
 
-    device_new("test.has_device_scope_visibility", "1");
+    device_new("test.device_scope_visibility", "1");
     b = ramp_new();
     ck_assert_int_eq(unary(TANDEM_OP_NEG, b), TANDEM_OK);
     ck_assert(buffer_new(&work, sizeof one, &a));

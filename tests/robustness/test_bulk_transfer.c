@@ -26,9 +26,9 @@ static struct workload work;
 static float in[COUNT], out[COUNT];
 
 static const char *const ways[][5] = {
-    {"cache_dir", sweep_cache, "test.transfers", "ring", NULL},
-    {"cache_dir", sweep_cache, "test.transfers", "mapped", NULL},
-    {"cache_dir", sweep_cache, "test.transfers", "staged", NULL}};
+    {"cache_dir", sweep_cache, "test.transfer_path", "ring", NULL},
+    {"cache_dir", sweep_cache, "test.transfer_path", "mapped", NULL},
+    {"cache_dir", sweep_cache, "test.transfer_path", "staged", NULL}};
 #define WAYS (sizeof ways / sizeof *ways)
 
 static void details(void)

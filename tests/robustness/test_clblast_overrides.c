@@ -35,7 +35,7 @@ static void note(void *user, enum tandem_log_level level, const char *message)
 
 static void open_with(const char *profile, const char *deterministic)
 {
-    const char *const keys[] = {"profile", "deterministic", "test.gemm"};
+    const char *const keys[] = {"tuning", "deterministic", "test.gemm_kernel"};
     const char *const values[] = {profile, deterministic, "clblast"};
     const struct tandem_open_options options = {.struct_size = sizeof options,
                                                 .count = 3,

@@ -81,8 +81,13 @@ static uint64_t calls_of(const char *function)
 static bool work_done(const char *turn_ms)
 {
     const struct layer_script nothing = {.fault = LAYER_FAULT_CALL, .nth = 0};
-    const char *const pairs[] = {"cache_dir",    directory, "test.cache", "1",
-                                 "test.turn_ms", turn_ms,   NULL};
+    const char *const pairs[] = {"cache_dir",
+                                 directory,
+                                 "test.force_program_cache",
+                                 "1",
+                                 "test.compile_lock_timeout_ms",
+                                 turn_ms,
+                                 NULL};
     struct tandem_buffer *buffer;
     bool compiled;
 

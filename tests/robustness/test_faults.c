@@ -21,8 +21,8 @@ static struct workload work;
 
 /* As a GPU, reductions are joined as NVIDIA's are. */
 static const char *const processor[] = {"cache_dir", sweep_cache, NULL};
-static const char *const gpu[] = {
-    "cache_dir", sweep_cache, "test.has_device_scope_visibility", "1", NULL};
+static const char *const gpu[] = {"cache_dir", sweep_cache,
+                                  "test.device_scope_visibility", "1", NULL};
 static const char *const *pairs = processor;
 
 static void details(void)

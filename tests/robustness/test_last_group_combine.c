@@ -45,7 +45,7 @@ START_TEST(the_last_group_finds_all_that_was_written)
                                  .int_count = 2};
     struct tandem_buffer *from, *to;
 
-    device_new("test.has_device_scope_visibility", "1");
+    device_new("test.device_scope_visibility", "1");
     ck_assert(buffer_new(&work, sizeof x, &from));
     ck_assert(buffer_new(&work, sizeof got, &to));
     for (int turn = 0; turn < 4; turn++) {

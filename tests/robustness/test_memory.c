@@ -260,7 +260,7 @@ START_TEST(a_large_upload_that_fails_is_told)
                 {"mapped", "clEnqueueUnmapMemObject", 1}};
     struct tandem_buffer *buffer;
 
-    device_new("test.transfers", ways[_i].way);
+    device_new("test.transfer_path", ways[_i].way);
     buffer = filled_new(MOST, 9);
     /* What is tried first is tried before. */
     ck_assert_int_eq(synchronize(), TANDEM_OK);

@@ -51,7 +51,7 @@ static void device_with(const char *limit_ms, const char *key,
 /* way: of large transfers; NULL: as it comes. */
 static void device_of(const char *limit_ms, const char *way)
 {
-    device_with(limit_ms, way != NULL ? "test.transfers" : NULL, way);
+    device_with(limit_ms, way != NULL ? "test.transfer_path" : NULL, way);
 }
 
 static void none_left(void)

@@ -55,7 +55,7 @@ static void gpu_setup(void)
 /* way NULL: by contest. */
 static struct tandem_context *unified_new(const char *way, uint32_t *out_gpu)
 {
-    const char *const keys[] = {"test.transfers"};
+    const char *const keys[] = {"test.transfer_path"};
     const struct tandem_context_options options = {
         .plugin_path = scratch_path("opencl"),
         .log_level = TANDEM_LOG_DEBUG,

@@ -116,7 +116,8 @@ enum tandem_status device_describe(uint32_t index,
 static enum tandem_status inner_open(struct sim_device *device,
                                      const struct tandem_open_options *options)
 {
-    static const char *const passed[] = {"num_threads", "isa", "deterministic"};
+    static const char *const passed[] = {"num_threads", "max_isa",
+                                         "deterministic"};
     const char *keys[3], *values[3];
     struct tandem_open_options inner = {.struct_size = sizeof inner,
                                         .keys = keys,

@@ -83,7 +83,7 @@ static bool tensor_contiguous(const struct tandem_tensor_desc *tensor)
     return true;
 }
 
-/* What FOREIGN declines of a shape. */
+/* What THIRD_PARTY_PLUGIN declines of a shape. */
 static enum tandem_status shape_served(const struct tandem_tensor_desc *tensor)
 {
     int64_t elements = 1;

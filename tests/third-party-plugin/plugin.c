@@ -17,7 +17,7 @@ static _Thread_local char message[128];
 
 const char *wish(const char *word)
 {
-    const char *text = getenv("FOREIGN");
+    const char *text = getenv("THIRD_PARTY_PLUGIN");
     const size_t length = strlen(word);
 
     for (; text != NULL; text = strchr(text, ',')) {
@@ -391,7 +391,7 @@ static const char *op_name(uint32_t id)
     return id == TANDEM_OP_ADD ? "add" : id == TANDEM_OP_MUL ? "mul" : "relu";
 }
 
-/* What FOREIGN wants to go wrong; op: its name. */
+/* What THIRD_PARTY_PLUGIN wants to go wrong; op: its name. */
 static enum tandem_status launch_begin(struct object *device, const char *op)
 {
     const char *failing = wish("fail");

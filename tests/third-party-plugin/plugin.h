@@ -5,17 +5,14 @@
  * memory.  It is correct and not fast.  For tests of what libtandem, cl-probe
  * and the conformance suite make of such a plugin.
  *
- * The environment variable FOREIGN changes it; words with commas between them:
- *   only=OP+OP     serves these of add, mul, relu, gemm
- *   even           declines a shape with an odd extent
- *   large          declines shapes of fewer than 4096 elements, and products
- *                  of fewer
- *   dense          declines tensors that are not contiguous
- *   side=N         declines products with a longer side (4096)
- *   slow=US        each product takes so many microseconds more
- *   devices=N      has so many devices (1), which are alike
- *   lose=N         on device 0 the N-th launch (from 1) loses the device
- *   terse          every message is the same
+ * The environment variable THIRD_PARTY_PLUGIN changes it; words with commas
+ * between them: only=OP+OP     serves these of add, mul, relu, gemm even
+ * declines a shape with an odd extent large          declines shapes of fewer
+ * than 4096 elements, and products of fewer dense          declines tensors
+ * that are not contiguous side=N         declines products with a longer side
+ * (4096) slow=US        each product takes so many microseconds more devices=N
+ * has so many devices (1), which are alike lose=N         on device 0 the N-th
+ * launch (from 1) loses the device terse          every message is the same
  *   order          calls what is invalid unsupported where it may
  *   wrong          adds one to each result of add
  *   offset         ignores where an upload begins
@@ -45,8 +42,8 @@ enum tandem_status fail(enum tandem_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* A live object of the kind, or NULL with a message. */
 struct object *object_get(const void *handle, enum kind kind);
-/* The value of a word of FOREIGN: NULL where it is not there, "" where it has
- * none. */
+/* The value of a word of THIRD_PARTY_PLUGIN: NULL where it is not there, ""
+ * where it has none. */
 const char *wish(const char *word);
 uint64_t wish_number(const char *word, uint64_t otherwise);
 
@@ -66,9 +63,10 @@ void op_compute(const struct tandem_op *op,
 enum tandem_status product_check(const struct tandem_gemm *gemm,
                                  const struct object *device);
 void product_compute(const struct tandem_gemm *gemm);
-/* TANDEM_UNSUPPORTED for what is invalid, where FOREIGN wants it so. */
+/* TANDEM_UNSUPPORTED for what is invalid, where THIRD_PARTY_PLUGIN wants it so.
+ */
 enum tandem_status disorder(enum tandem_status status);
-/* Whether FOREIGN leaves the operator in. */
+/* Whether THIRD_PARTY_PLUGIN leaves the operator in. */
 bool op_wanted(const char *name);
 
 #endif

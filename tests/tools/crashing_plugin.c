@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A plugin whose driver is broken, for tests of cl-probe: it has one device
- * and crashes or hangs where the environment variable HOSTILE says:
+ * and crashes or hangs where the environment variable CRASHING_PLUGIN says:
  * crash-count, hang-count, crash-open, hang-open, or, of what tune tries,
- * crash-try, hang-try, good-try; anything else: open fails.
+ * crash-self-test, hang-self-test, good-self-test; anything else: open fails.
  */
 #include <tandem/backend.h>
 
@@ -15,7 +15,7 @@
 
 static void misbehave(const char *where)
 {
-    const char *wish = getenv("HOSTILE");
+    const char *wish = getenv("CRASHING_PLUGIN");
     const char *dash = wish == NULL ? NULL : strchr(wish, '-');
 
     if (dash == NULL || strcmp(dash + 1, where) != 0 ||
@@ -32,9 +32,9 @@ static void misbehave(const char *where)
 /* Whether the device opens, for what tune tries. */
 static bool opens(void)
 {
-    const char *wish = getenv("HOSTILE");
+    const char *wish = getenv("CRASHING_PLUGIN");
 
-    return wish != NULL && strstr(wish, "-try") != NULL;
+    return wish != NULL && strstr(wish, "-self-test") != NULL;
 }
 
 static const char *last_error(void)
@@ -61,7 +61,7 @@ static enum tandem_status device_describe(uint32_t index,
     out_info->kind = TANDEM_DEVICE_GPU;
     out_info->caps = TANDEM_CAP_CORE_OPERATORS;
     out_info->duplicate_of = -1;
-    strcpy(out_info->name, "Hostile device");
+    strcpy(out_info->name, "Crashing device");
     return TANDEM_OK;
 }
 
@@ -82,7 +82,7 @@ static enum tandem_status device_open(uint32_t index,
     if (!opens())
         return TANDEM_NO_DEVICE;
     for (uint32_t i = 0; options != NULL && i < options->count; i++)
-        tries |= strcmp(options->keys[i], "try") == 0;
+        tries |= strcmp(options->keys[i], "self_test_only") == 0;
     trying_device = (struct tandem_device *)&trying;
     *out_device = tries ? trying_device : (struct tandem_device *)&ordinary;
     return TANDEM_OK;
@@ -109,7 +109,7 @@ static enum tandem_status tune(struct tandem_device *device,
     if (device != trying_device)
         return TANDEM_OK;
     sink(user, "daring", "tried");
-    misbehave("try");
+    misbehave("self-test");
     sink(user, "daring", "right");
     return TANDEM_OK;
 }
@@ -139,7 +139,7 @@ tandem_backend_query(uint32_t host_abi_major)
         .struct_size = sizeof backend,
         .abi_major = TANDEM_ABI_MAJOR,
         .abi_minor = TANDEM_ABI_MINOR,
-        .name = "hostile",
+        .name = "crashing",
         .version = "0",
         .last_error = last_error,
         .device_count = device_count,

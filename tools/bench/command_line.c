@@ -25,7 +25,7 @@ static void print_help(FILE *out)
           "  --scale=SCALE    tiny, small, full; else small on a CPU, full on "
           "a GPU\n"
           "  --only=TEXT      rows alone whose name has TEXT\n"
-          "  --option=KEY=VALUE\n"
+          "  --open-option=KEY=VALUE\n"
           "                   passed on as devices are opened; may be "
           "repeated\n"
           "  --samples=N      turns of each side, 9 to 99 (9)\n"
@@ -133,11 +133,12 @@ static int take_pair(struct opening *opening, char *text)
     char *equals = strchr(text, '=');
 
     if (equals == NULL || equals == text)
-        return complain("--option wants KEY=VALUE, as in isa=avx2, not \"%s\"",
-                        text);
+        return complain(
+            "--open-option wants KEY=VALUE, as in max_isa=avx2, not \"%s\"",
+            text);
     if (opening->count == OPENING_MOST)
-        return complain("--option \"%s\" is one too many: %u are taken", text,
-                        OPENING_MOST);
+        return complain("--open-option \"%s\" is one too many: %u are taken",
+                        text, OPENING_MOST);
     *equals = '\0';
     opening->keys[opening->count] = text;
     opening->values[opening->count++] = equals + 1;
@@ -218,7 +219,7 @@ int options_read(int argc, char **argv, struct command *command)
         {"device", required_argument, NULL, 'd'},
         {"scale", required_argument, NULL, 'S'},
         {"only", required_argument, NULL, 'O'},
-        {"option", required_argument, NULL, 'k'},
+        {"open-option", required_argument, NULL, 'k'},
         {"samples", required_argument, NULL, 'n'},
         {"seed", required_argument, NULL, 's'},
         {"points", no_argument, NULL, 'p'},

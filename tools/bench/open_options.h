@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What devices are opened with besides the library's own keys: the command
- * line's --option=KEY=VALUE (tandem_open_options in backend.h).
+ * line's --open-option=KEY=VALUE (tandem_open_options in backend.h).
  */
 #ifndef TANDEM_BENCH_OPEN_OPTIONS_H
 #define TANDEM_BENCH_OPEN_OPTIONS_H

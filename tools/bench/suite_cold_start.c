@@ -66,7 +66,7 @@ static void keep_profile(struct temporary_caches *caches)
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     char path[512];
 
-    caches->profile = getenv("TANDEM_PROFILE");
+    caches->profile = getenv("TANDEM_PROFILE_DIR");
     if (caches->profile != NULL)
         return;
     if (cache != NULL && cache[0] == '/')
@@ -75,7 +75,7 @@ static void keep_profile(struct temporary_caches *caches)
         snprintf(path, sizeof path, "%s/.cache/tandem",
                  home == NULL ? "" : home);
     if (access(path, R_OK) == 0)
-        setenv("TANDEM_PROFILE", path, 1);
+        setenv("TANDEM_PROFILE_DIR", path, 1);
 }
 
 static bool temporary_caches_open(struct temporary_caches *caches)
@@ -108,7 +108,7 @@ static void temporary_caches_close(struct temporary_caches *caches)
         free(caches->saved[i]);
     }
     if (caches->profile == NULL)
-        unsetenv("TANDEM_PROFILE");
+        unsetenv("TANDEM_PROFILE_DIR");
     empty(caches->directory);
 }
 

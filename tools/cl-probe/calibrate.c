@@ -42,7 +42,7 @@ int probe_calibrate(const struct probe_options *options)
         .verb = "calibrate",
         .limit_s = options->quick ? QUICK_LIMIT_S : FULL_LIMIT_S,
         .saves = true,
-        .tries = true,
+        .self_test = true,
         .body = measure_body,
         .then = check_operators,
         .print = summary_print,

@@ -83,7 +83,7 @@ static json_t *device_run(const struct probe_options *options,
     json_t *result;
 
     progress_begin(&progress, request.name, options->verbose);
-    if (campaign->tries)
+    if (campaign->self_test)
         self_test_job_run(&request, &progress);
     child_run(campaign->body, &request,
               options->time_limit_s > 0 ? options->time_limit_s

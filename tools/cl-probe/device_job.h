@@ -13,7 +13,7 @@
 struct campaign {
     const char *verb; /* "calibrate" */
     unsigned limit_s; /* a child's, unless the options say otherwise */
-    bool tries; /* self_test_job_run comes first */
+    bool self_test;   /* self_test_job_run comes first */
     bool saves; /* profiles: nothing is done where none can be written */
     /* The child's work; its argument is a struct campaign_request. */
     child_fn body;

@@ -123,7 +123,7 @@ static void driver_body(void *argument, struct child_link *link)
     child_progress(link, 0, "listing its devices");
     if (test->icd != NULL)
         choose_driver(test->icd);
-    setenv("TANDEM_OPENCL_RECORD", "ignore", 1);
+    setenv("TANDEM_OPENCL_BLOCKLIST", "ignore", 1);
     if (probe_context(test->options, "opencl", &context) != TANDEM_OK ||
         tandem_device_count(context, &count) != TANDEM_OK) {
         child_fail(link, "%s", tandem_last_error());

@@ -140,7 +140,7 @@ enum tandem_status probe_context(const struct probe_options *options,
                                  const char *backends,
                                  struct tandem_context **out_context)
 {
-    const char *const keys[] = {"test.gemm", "cache_dir",
+    const char *const keys[] = {"test.gemm_kernel", "cache_dir",
                                 "cache_world_readable"};
     const char *const values[] = {"clblast", options->system, "1"};
     const uint32_t first = options->clblast ? 0 : 1;

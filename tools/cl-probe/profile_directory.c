@@ -22,7 +22,7 @@
 /* As the library chooses it. */
 static bool place_find(char *out_path, size_t bytes)
 {
-    const char *path = environment_get("TANDEM_PROFILE");
+    const char *path = environment_get("TANDEM_PROFILE_DIR");
 
     if (path == NULL || path[0] != '/')
         return environment_cache(out_path, bytes);
@@ -59,7 +59,7 @@ bool profile_directory_check(char *out_why, unsigned why_bytes)
 
     if (!place_find(path, sizeof path)) {
         snprintf(out_why, why_bytes,
-                 "no directory for profiles is named: set TANDEM_PROFILE, "
+                 "no directory for profiles is named: set TANDEM_PROFILE_DIR, "
                  "XDG_CACHE_HOME or HOME to an absolute path");
         return false;
     }
@@ -67,7 +67,7 @@ bool profile_directory_check(char *out_why, unsigned why_bytes)
     if (directory < 0) {
         snprintf(out_why, why_bytes,
                  "no profile can be written to %.400s: %s; make it usable, or "
-                 "set TANDEM_PROFILE to another directory",
+                 "set TANDEM_PROFILE_DIR to another directory",
                  path, why[0] != '\0' ? why : "it cannot be made");
         return false;
     }
@@ -77,7 +77,7 @@ bool profile_directory_check(char *out_why, unsigned why_bytes)
         return true;
     snprintf(out_why, why_bytes,
              "no profile can be written to %.400s: %s; make room or make it "
-             "usable, or set TANDEM_PROFILE to another directory",
+             "usable, or set TANDEM_PROFILE_DIR to another directory",
              path, strerror(error));
     return false;
 }

@@ -27,7 +27,8 @@ static enum tandem_status trial_run(const struct campaign_request *request,
                                     struct tandem_profile *profile,
                                     json_t *out_found)
 {
-    static const char *const keys[] = {"try"}, *const values[] = {"1"};
+    static const char *const keys[] = {"self_test_only"}, *const values[] = {
+                                                              "1"};
     const struct tandem_open_options options = {
         .struct_size = sizeof options,
         .count = 1,
@@ -83,7 +84,7 @@ void self_test_job_run(struct campaign_request *request,
                   : TRIAL_LIMIT_S,
               progress, &outcome);
     if (outcome.end == CHILD_CRASHED || outcome.end == CHILD_TIMED_OUT)
-        probe_complain("%s: what it was to try is not used: %s", request->name,
+        probe_complain("%s: the self-test did not finish: %s", request->name,
                        outcome.message);
     child_outcome_destroy(&outcome);
 }

@@ -180,7 +180,7 @@ int probe_tune(const struct probe_options *options)
         .verb = "tune",
         .limit_s = budget_of(options) + AFTER_S,
         .saves = true,
-        .tries = true,
+        .self_test = true,
         .body = tune_body,
         .then = tune_print,
     };

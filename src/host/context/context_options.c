@@ -139,7 +139,7 @@ context_options_apply(struct tandem_context *context,
     if (device == NULL)
         device = environment_get("TANDEM_DEVICE");
     if (profiles == NULL)
-        profiles = environment_get("TANDEM_PROFILE");
+        profiles = environment_get("TANDEM_PROFILE_DIR");
     if (profiles != NULL && profiles[0] != '/') {
         log_message(&context->log, TANDEM_LOG_WARNING,
                     "profile directory \"%.256s\" ignored: it is relative",

@@ -236,7 +236,7 @@ static uint32_t own_open_options(const struct device *device, const char **keys,
         {"cache_dir", context->cache_usable ? context->cache_path : NULL},
         {"num_threads", context->num_threads},
         {"deterministic", context->deterministic ? "1" : NULL},
-        {"profile", device->tuning},
+        {"tuning", device->tuning},
     };
     uint32_t count = 0;
 

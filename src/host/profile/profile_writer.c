@@ -357,9 +357,10 @@ enum tandem_status tandem_profile_save(struct tandem_profile *profile,
     if (directory == NULL)
         directory = profile->context->cache_path;
     if (directory == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "directory: NULL, and neither TANDEM_PROFILE, "
-                              "XDG_CACHE_HOME nor HOME names one");
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT,
+            "directory: NULL, and neither TANDEM_PROFILE_DIR, "
+            "XDG_CACHE_HOME nor HOME names one");
     if (directory[0] != '/')
         return last_error_set(TANDEM_INVALID_ARGUMENT,
                               "directory: \"%.256s\" is relative", directory);

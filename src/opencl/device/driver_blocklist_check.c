@@ -70,7 +70,7 @@ static enum tandem_status pocl_check(void)
 enum tandem_status driver_blocklist_check(void)
 {
     char cache[PATH_MAX], why[TRUST_WHY_BYTES];
-    const char *wish = environment_get("TANDEM_OPENCL_RECORD");
+    const char *wish = environment_get("TANDEM_OPENCL_BLOCKLIST");
     const bool has_cache = environment_cache(cache, sizeof(cache));
     const struct driver_record *match;
     struct driver_records records;

@@ -40,7 +40,7 @@ struct gemm_selector {
     uint32_t compute_units; /* compute units */
     bool prefer_clblast; /* nothing is built in of our kernels here */
     bool deterministic;  /* by the open key deterministic */
-    bool forced;         /* by the open key test.gemm: forced_selection */
+    bool forced; /* by the open key test.gemm_kernel: forced_selection */
     struct gemm_selection forced_selection;
     /* Bits of tiles that this driver cannot run; from DISABLED_16BIT_SHIFT on,
      * those with operands of 16 bits. */
@@ -56,8 +56,9 @@ void gemm_selector_init(struct gemm_selector *selector,
 /* Permits the kernels of sm_90a programs, whose self-test has passed on this
  * driver (sm90a_self_test_result.h).  None is selected before this call. */
 void gemm_selector_enable_sm90a(struct gemm_selector *selector);
-/* The value of the open key test.gemm: clblast, or TILE[:SPLITS[:TILES]], where
- * TILES are in splits; false where it is neither. */
+/* The value of the open key test.gemm_kernel: clblast, or
+ * TILE[:SPLITS[:TILES]], where TILES are in splits; false where it is neither.
+ */
 bool gemm_selector_force(struct gemm_selector *selector, const char *value);
 /* gemm is supported and not empty.  Any thread.  A route by CLBlast for what
  * CLBlast does not take: none of the tiles does, either. */

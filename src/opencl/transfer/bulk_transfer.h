@@ -46,14 +46,14 @@ struct bulk_transfer {
     struct pinned_ring ring;
     uint32_t map_coherence; /* see mapped_transfer.h */
     struct path_timing timings[2][2]; /* [upload][large] */
-    /* From the open key test.transfers: a path or -1, and whether uploads go
-     * through staging memory. */
+    /* From the open key test.transfer_path: a path or -1, and whether uploads
+     * go through staging memory. */
     int forced_path;
     bool force_staging;
 };
 
 void bulk_transfer_start(struct bulk_transfer *bulk, uint64_t max_threads);
-/* Parses the value of test.transfers.  Returns false if it is invalid. */
+/* Parses the value of test.transfer_path.  Returns false if it is invalid. */
 bool bulk_transfer_force_path(struct bulk_transfer *bulk, const char *text);
 /* Call this before pinned_finish, when no transfer runs. */
 void bulk_transfer_finish(struct bulk_transfer *bulk);

@@ -71,7 +71,7 @@ enum tandem_status tune_device(struct tandem_device *device,
     uint64_t end = budget_ns < UINT64_MAX - now ? now + budget_ns : UINT64_MAX;
     if (budget_ns == 0)
         return TANDEM_OK;
-    if (device->tries)
+    if (device->self_test_only)
         return tune_patched(device, budget_ns, &findings);
     chosen_start(&chosen, device, &findings);
     findings = chosen.findings;

@@ -150,7 +150,7 @@ void environment_setup(void)
 {
     static const char *const variables[] = {
         "TANDEM_PLUGIN_PATH",   "TANDEM_DEVICE",
-        "TANDEM_PROFILE",       "TANDEM_LOG",
+        "TANDEM_PROFILE_DIR",   "TANDEM_LOG",
         "TANDEM_DETERMINISTIC", "TANDEM_NUM_THREADS",
         "TANDEM_TRACE",         "TANDEM_SIM_DEVICES",
         "TANDEM_SIM_READY",     "TANDEM_SIM_DECLINE",

@@ -113,7 +113,7 @@ START_TEST(test_options)
         .struct_size = sizeof options,
         .plugin_path = scratch_path("plugins"),
         .open_count = 1};
-    const char *const keys[1] = {"isa"}, *const none[1] = {NULL};
+    const char *const keys[1] = {"max_isa"}, *const none[1] = {NULL};
     struct tandem_context *made = NULL;
 
     BAD(tandem_context_create(&options, &made));

@@ -300,7 +300,7 @@ END_TEST
 
 static const char *const steered[] = {
     "TANDEM_PLUGIN_PATH", "TANDEM_BACKENDS", "TANDEM_DEVICE",
-    "TANDEM_PROFILE",     "TANDEM_LOG",      "TANDEM_NUM_THREADS",
+    "TANDEM_PROFILE_DIR", "TANDEM_LOG",      "TANDEM_NUM_THREADS",
     "XDG_CACHE_HOME"};
 #define STEERED (sizeof steered / sizeof *steered)
 
@@ -328,7 +328,7 @@ static int secure_child(const char *plugins, bool plain)
         return !sim && refused == 0 ? 0 : 3;
     if (!sim || refused != STEERED)
         return 4;
-    /* TANDEM_PROFILE and XDG_CACHE_HOME name directories. */
+    /* TANDEM_PROFILE_DIR and XDG_CACHE_HOME name directories. */
     if (tandem_profile_create(context, device, &profile) != TANDEM_OK ||
         tandem_profile_save(profile, NULL, path, sizeof path) == TANDEM_OK)
         return 5;
@@ -360,7 +360,7 @@ START_TEST(test_secure_execution)
     setenv("TANDEM_PLUGIN_PATH", "/nowhere", 1);
     setenv("TANDEM_BACKENDS", "cpu", 1);
     setenv("TANDEM_DEVICE", "cpu", 1);
-    setenv("TANDEM_PROFILE", scratch_path("profiles"), 1);
+    setenv("TANDEM_PROFILE_DIR", scratch_path("profiles"), 1);
     setenv("TANDEM_LOG", "warning", 1);
     setenv("TANDEM_NUM_THREADS", "1", 1);
     ck_assert_int_eq(secure_run("plain"), 0);

@@ -200,7 +200,7 @@ START_TEST(test_a_directory_of_the_caller)
     tandem_profile_destroy(profile);
     tandem_context_destroy(context);
     /* By the environment, too. */
-    setenv("TANDEM_PROFILE", scratch_path("elsewhere"), 1);
+    setenv("TANDEM_PROFILE_DIR", scratch_path("elsewhere"), 1);
     {
         struct tandem_context_options options = {
             .struct_size = sizeof options,

@@ -416,7 +416,7 @@ START_TEST(test_relative_directories)
     char path[4096];
 
     ck_assert_int_eq(chdir(scratch_path(".")), 0);
-    setenv("TANDEM_PROFILE", "profiles", 1);
+    setenv("TANDEM_PROFILE_DIR", "profiles", 1);
     setenv("XDG_CACHE_HOME", "cache", 1);
     OK(tandem_context_create(&options, &context));
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,

@@ -31,7 +31,7 @@ static void plugins_setup(void)
 static void variables_setup(void)
 {
     environment_setup();
-    unsetenv("FOREIGN");
+    unsetenv("THIRD_PARTY_PLUGIN");
     setenv("TANDEM_BACKENDS", "cpu,foreign", 1);
     count_up(data, SIDE * SIDE);
     count_up(more, SIDE * SIDE);

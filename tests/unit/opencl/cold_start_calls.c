@@ -289,7 +289,7 @@ static bool cold_open(struct cold *cold)
         "tall", "tf32-large", "wgmma-tf32-medium", "half-large",
         "wgmma-half-medium"};
     struct tandem_device_info info = {.struct_size = sizeof(info)};
-    const char *keys[] = {"test.exact", "test.gemm"};
+    const char *keys[] = {"test.exact_block_size", "test.gemm_kernel"};
     const char *values[] = {below(cold, 2) != 0 ? "1" : "0",
                             plain[below(cold, 5)]};
     struct tandem_open_options options = {.struct_size = sizeof(options),

@@ -181,7 +181,8 @@ static void numbers_make(float *out, int salt, struct tandem_buffer **buffer)
 
 static void device_new(const char *tiles)
 {
-    const char *keys[] = {"cache_dir", "test.gemm"}, *values[] = {"", tiles};
+    const char *keys[] = {"cache_dir", "test.gemm_kernel"},
+               *values[] = {"", tiles};
     const struct tandem_open_options options = {.struct_size = sizeof(options),
                                                 .count = tiles != NULL ? 2 : 1,
                                                 .keys = keys,

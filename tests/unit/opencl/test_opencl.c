@@ -120,7 +120,8 @@ static void tiles_note(void *user, enum tandem_log_level level,
  * order, so it is taken only where paths are not fixed. */
 static enum tandem_status product_without_room(const char *deterministic)
 {
-    const char *keys[] = {"test.gemm", "memory_limit_bytes", "deterministic"};
+    const char *keys[] = {"test.gemm_kernel", "memory_limit_bytes",
+                          "deterministic"};
     const char *values[] = {"medium:4", "560000", deterministic};
     const struct tandem_open_options options = {
         .struct_size = sizeof(options), .count = 3, .keys = keys,
@@ -184,7 +185,7 @@ START_TEST(small_tiles_sum_slices_apart)
     enum { DEPTH = 1024, SLICE = 32, N = 8 };
     static float a[N * DEPTH], b[DEPTH * N], c[N * N];
     const double term = ldexp(1.0, -25);
-    const char *keys[] = {"test.gemm"}, *values[] = {"small"};
+    const char *keys[] = {"test.gemm_kernel"}, *values[] = {"small"};
     const struct tandem_open_options options = {.struct_size = sizeof(options),
                                                 .count = 1,
                                                 .keys = keys,
@@ -247,7 +248,7 @@ START_TEST(splits_are_joined_by_the_last_group)
                                  .ints = ints,
                                  .int_count = 2};
     struct tandem_device *device =
-        device_new("test.has_device_scope_visibility", "1");
+        device_new("test.device_scope_visibility", "1");
     struct tandem_stream *streams[2];
     struct tandem_buffer *from, *to[2];
     for (int i = 0; i < ROWS * COLUMNS + 2 * TURNS; i++)
@@ -309,7 +310,7 @@ START_TEST(imported_memory_lies_anywhere)
 {
     enum { N = 32, FLOATS = N * N };
     static _Alignas(64) float memory[3][FLOATS + 16];
-    const char *keys[] = {"test.gemm", "profile"};
+    const char *keys[] = {"test.gemm_kernel", "tuning"};
     const char *values[] = {
         "clblast", "{\"clblast.XgemmDirect\": \"KWID=2 MDIMAD=8 MDIMCD=8 "
                    "NDIMBD=8 NDIMCD=8 PADA=1 PADB=1 VWMD=4 VWND=2 WGD=32\"}"};

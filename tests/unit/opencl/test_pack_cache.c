@@ -37,7 +37,8 @@ static float number(uint32_t seed)
 static void bench_open(struct bench *out, const char *cap_key, const char *cap,
                        const char *packed)
 {
-    const char *keys[] = {"test.gemm", "pack_cache_limit_bytes", cap_key};
+    const char *keys[] = {"test.gemm_kernel", "pack_cache_limit_bytes",
+                          cap_key};
     const char *values[] = {"large", packed, cap};
     struct tandem_open_options options = {.struct_size = sizeof(options),
                                           .count = cap_key != NULL ? 3 : 2,

@@ -78,10 +78,12 @@ static void compute_with(const char *const *pairs, uint32_t id, float value)
 static void compute_op(const char *cache, const char *cap, uint32_t id,
                        float value)
 {
-    const char *const pairs[] = {"cache_dir",       cache,
-                                 "test.cache",      "1",
-                                 "cache_limit_bytes", cap != NULL ? cap
-                                                                : "1000000000",
+    const char *const pairs[] = {"cache_dir",
+                                 cache,
+                                 "test.force_program_cache",
+                                 "1",
+                                 "cache_limit_bytes",
+                                 cap != NULL ? cap : "1000000000",
                                  NULL};
     compute_with(pairs, id, value);
 }
@@ -289,11 +291,20 @@ END_TEST
 START_TEST(the_systems_cache_serves)
 {
     char system[4096 + 8];
-    const char *const fill[] = {
-        "cache_dir", system, "cache_world_readable", "1", "test.cache",
-        "1",         NULL};
-    const char *const use[] = {"cache_dir",  directory, "system_cache_dir",
-                               system,       "test.cache", "1", NULL};
+    const char *const fill[] = {"cache_dir",
+                                system,
+                                "cache_world_readable",
+                                "1",
+                                "test.force_program_cache",
+                                "1",
+                                NULL};
+    const char *const use[] = {"cache_dir",
+                               directory,
+                               "system_cache_dir",
+                               system,
+                               "test.force_program_cache",
+                               "1",
+                               NULL};
     const mode_t before = umask(077);
     struct stat status;
     cache_new();
