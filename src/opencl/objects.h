@@ -47,7 +47,7 @@ struct tandem_device {
     uint64_t blocking_timeout_ns;
     atomic_int shares_memory; /* result of the test in host_import.c */
     _Atomic uint32_t driver_wait_mode; /* set by event_wait.c */
-    bool has_device_scope_visibility; /* see struct request in plan.h */
+    bool has_device_scope_visibility;  /* see struct op_request in plan.h */
     pthread_mutex_t mutex;            /* guards streams and next_stream_id */
     struct tandem_stream *streams;
     uint64_t next_stream_id;
@@ -97,7 +97,7 @@ struct stream_kernel {
     cl_kernel kernel;
     /* Addresses of the blocks that are set as arguments, or 0.  Addresses are
      * never reused. */
-    uint64_t bound_addresses[STEP_BUFFERS];
+    uint64_t bound_addresses[MAX_STEP_BUFFERS];
     uint32_t param_bytes; /* size of `params`; 0 before the first launch */
     unsigned char *params;
 };

@@ -13,7 +13,7 @@ static bool is_gemm(const struct tandem_op *op)
 
 /* Checks the device and the operands for supports, prepare and ready. */
 static enum tandem_status judge(struct tandem_device *device,
-                                const struct request *request)
+                                const struct op_request *request)
 {
     enum tandem_status status = device_check(device);
     if (status == TANDEM_OK)
@@ -22,12 +22,13 @@ static enum tandem_status judge(struct tandem_device *device,
 }
 
 static enum tandem_status plan_of(struct tandem_device *device,
-                                  struct request *request, struct plan *plan)
+                                  struct op_request *request,
+                                  struct launch_plan *plan)
 {
     request->hardware = device->hardware;
     request->group_log2 = device->programs.group_log2;
     request->has_device_scope_visibility = device->has_device_scope_visibility;
-    return plan_make(plan, request);
+    return launch_plan_make(plan, request);
 }
 
 enum tandem_status operator_supports(
@@ -35,12 +36,12 @@ enum tandem_status operator_supports(
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
     const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
-    struct request request = {.op = op,
-                              .inputs = inputs,
-                              .outputs = outputs,
-                              .input_count = input_count,
-                              .output_count = output_count};
-    struct plan plan;
+    struct op_request request = {.op = op,
+                                 .inputs = inputs,
+                                 .outputs = outputs,
+                                 .input_count = input_count,
+                                 .output_count = output_count};
+    struct launch_plan plan;
     enum tandem_status status = judge(device, &request);
     if (status != TANDEM_OK || is_gemm(op))
         return status;
@@ -52,12 +53,12 @@ enum tandem_status operator_prepare(
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
     const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
-    struct request request = {.op = op,
-                              .inputs = inputs,
-                              .outputs = outputs,
-                              .input_count = input_count,
-                              .output_count = output_count};
-    struct plan plan;
+    struct op_request request = {.op = op,
+                                 .inputs = inputs,
+                                 .outputs = outputs,
+                                 .input_count = input_count,
+                                 .output_count = output_count};
+    struct launch_plan plan;
     enum tandem_status status = judge(device, &request);
     if (status == TANDEM_OK)
         import_prepare(device);
@@ -65,14 +66,14 @@ enum tandem_status operator_prepare(
         return gemm_prepare(device, op->gemm);
     if (status == TANDEM_OK)
         status = plan_of(device, &request, &plan);
-    for (uint32_t i = 0; status == TANDEM_OK && i < plan.steps; i++)
+    for (uint32_t i = 0; status == TANDEM_OK && i < plan.step_count; i++)
         if (KEY_KERNEL(plan.step[i].key) != KERNEL_COPY_BUFFER)
             status = kernel_variant_prepare(device, plan.step[i].key);
     return status;
 }
 
 static enum tandem_status step_ready(struct tandem_device *device,
-                                     const struct step *step)
+                                     const struct kernel_step *step)
 {
     enum tandem_status status = kernel_variant_query(device, step->key);
     /* The program may have been prepared for larger work-groups than the device
@@ -87,18 +88,18 @@ enum tandem_status operator_ready(
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
     const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
-    struct request request = {.op = op,
-                              .inputs = inputs,
-                              .outputs = outputs,
-                              .input_count = input_count,
-                              .output_count = output_count};
-    struct plan plan;
+    struct op_request request = {.op = op,
+                                 .inputs = inputs,
+                                 .outputs = outputs,
+                                 .input_count = input_count,
+                                 .output_count = output_count};
+    struct launch_plan plan;
     enum tandem_status status = judge(device, &request);
     if (status == TANDEM_OK && is_gemm(op))
         return gemm_ready(device, op->gemm);
     if (status == TANDEM_OK)
         status = plan_of(device, &request, &plan);
-    for (uint32_t i = 0; status == TANDEM_OK && i < plan.steps; i++)
+    for (uint32_t i = 0; status == TANDEM_OK && i < plan.step_count; i++)
         if (KEY_KERNEL(plan.step[i].key) != KERNEL_COPY_BUFFER)
             status = step_ready(device, &plan.step[i]);
     return status;
@@ -112,12 +113,12 @@ enum tandem_status operator_launch(
     enum tandem_status status = stream_check(stream);
     if (status != TANDEM_OK)
         return status;
-    struct request request = {.hardware = stream->device->hardware,
-                              .op = op,
-                              .inputs = inputs,
-                              .outputs = outputs,
-                              .input_count = input_count,
-                              .output_count = output_count};
+    struct op_request request = {.hardware = stream->device->hardware,
+                                 .op = op,
+                                 .inputs = inputs,
+                                 .outputs = outputs,
+                                 .input_count = input_count,
+                                 .output_count = output_count};
     if (is_gemm(op))
         return op->gemm != NULL ? gemm_launch(stream, op->gemm)
                                 : last_error_set(TANDEM_INVALID_ARGUMENT,

@@ -30,7 +30,7 @@ struct product_case {
     float beta;
     enum { UNIFORM, SCALED, TINY, INFINITE } numbers;
     uint32_t dtype; /* of a and b; 0: f32 */
-    uint32_t parted; /* tiles whose k is in chunks; 0: all */
+    uint32_t split_tiles; /* tiles whose k is in chunks; 0: all */
 };
 
 #define TA TANDEM_GEMM_TRANSPOSE_A
@@ -117,10 +117,10 @@ static bool matrix_make(struct matrix *out, int64_t rows, int64_t columns,
 struct product_run {
     const struct product_case *of;
     struct tandem_gemm gemm;
-    enum tile_id tile;
+    enum gemm_kernel_id tile;
     struct matrix a, b, c;
     float *before; /* c's elements */
-    bool mapped[OPERANDS]; /* rounded by the copy engine */
+    bool mapped[OPERAND_COUNT]; /* rounded by the copy engine */
 };
 
 static float *a_at(const struct product_run *run, int64_t batch, int64_t row,
@@ -194,7 +194,7 @@ static bool run_make(struct product_run *run, const struct product_case *of)
     bool ta = (of->flags & TA) != 0, tb = (of->flags & TB) != 0;
     memset(run, 0, sizeof(*run));
     run->of = of;
-    while (strcmp(tiles[run->tile].name, of->tile) != 0)
+    while (strcmp(gemm_configs[run->tile].name, of->tile) != 0)
         run->tile++;
     if (!matrix_make(&run->a, ta ? of->k : of->m, ta ? of->m : of->k,
                      of->pad[0], of->batch) ||
@@ -223,10 +223,10 @@ static bool run_make(struct product_run *run, const struct product_case *of)
         .b = {&run->b.buffer, 0, run->b.ld, run->b.plane},
         .c = {&run->c.buffer, 0, run->c.ld, run->c.plane},
         .c_dtype = TANDEM_F32};
-    uint64_t key = tensor_key(&run->gemm, run->tile);
-    bool maps = KEY_KERNEL(key) == KERNEL_WGMMA;
-    run->mapped[OPERAND_A] = maps && KEY_A_LIES(key) == LIES_ALONG;
-    run->mapped[OPERAND_B] = maps && KEY_B_LIES(key) == LIES_ALONG;
+    uint64_t key = tensor_core_variant_key(&run->gemm, run->tile);
+    bool maps = KEY_KERNEL(key) == KERNEL_GEMM_WGMMA;
+    run->mapped[OPERAND_A] = maps && KEY_A_LAYOUT(key) == LAYOUT_K_MAJOR;
+    run->mapped[OPERAND_B] = maps && KEY_B_LAYOUT(key) == LAYOUT_K_MAJOR;
     pads_set(&run->a, of->pad[0], of->batch);
     pads_set(&run->b, of->pad[1], of->batch);
     numbers_set(run);
@@ -253,7 +253,7 @@ static double operand_read(const struct product_run *run, enum operand_id id,
                            float x)
 {
     uint32_t word;
-    if (tiles[run->tile].tensor != TENSOR_TF32 || !isfinite(x))
+    if (gemm_configs[run->tile].mma_format != MMA_TF32 || !isfinite(x))
         return (double)x;
     memcpy(&word, &x, sizeof(word));
     word += run->mapped[id] ? 0xfffu + (word >> 13 & 1u) : 0x1000u;
@@ -268,8 +268,8 @@ static double tolerance(const struct product_run *run, double sizes,
 {
     double k = (double)run->of->k;
     double added = (8 + 2 * sqrt(k)) * 0x1p-24 * sizes;
-    if (tiles[run->tile].tensor == TENSOR_HALF ||
-        tiles[run->tile].tensor == TENSOR_TF32)
+    if (gemm_configs[run->tile].mma_format == MMA_16BIT ||
+        gemm_configs[run->tile].mma_format == MMA_TF32)
         return added;
     return added + 0x1p-21 * sizes + 0x1p-38 * k * a_most * b_most + 0x1p-146;
 }
@@ -319,19 +319,19 @@ static bool run_right(const struct product_run *run)
 static bool case_run(const struct product_case *of)
 {
     struct product_run run;
-    struct plan plan;
+    struct launch_plan plan;
     void *temporary = NULL;
     bool right = run_make(&run, of);
-    if (right && !product_fits(&run.gemm, run.tile)) {
+    if (right && !gemm_kernel_supports(&run.gemm, run.tile)) {
         fprintf(stderr, "the tile does not take the product\n");
         right = false;
     }
     if (right) {
-        plan_product(&plan, &run.gemm, run.tile,
-                     (struct division){of->splits, of->parted != 0
-                                                       ? of->parted
-                                                       : ALL_TILES},
-                     NULL, GROUP_LOG2);
+        plan_gemm(&plan, &run.gemm, run.tile,
+                  (struct split_k){of->splits, of->split_tiles != 0
+                                                   ? of->split_tiles
+                                                   : ALL_GEMM_TILES},
+                  NULL, GROUP_LOG2);
         temporary = aligned_alloc(256, (plan.temp_bytes + 511) / 256 * 256);
         right = temporary != NULL && plan_run(&compiler, &plan, temporary) &&
                 run_right(&run);

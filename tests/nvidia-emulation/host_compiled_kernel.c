@@ -63,7 +63,7 @@ static bool source_write(const char *path, const struct variant_text *text,
     return fclose(file) == 0;
 }
 
-static run_function *kernel_build(const struct step *step)
+static run_function *kernel_build(const struct kernel_step *step)
 {
     char source[4096], object[4096], *words[MOST_WORDS + 1];
     struct variant_text text;
@@ -100,7 +100,7 @@ static run_function *kernel_build(const struct step *step)
     return run;
 }
 
-static run_function *kernel_of(const struct step *step)
+static run_function *kernel_of(const struct kernel_step *step)
 {
     uint32_t i = 0;
     while (i < kernel_count && kernels[i].key != step->key)
@@ -119,7 +119,7 @@ static run_function *kernel_of(const struct step *step)
 
 struct call {
     run_function *run;
-    void *buffers[STEP_BUFFERS];
+    void *buffers[MAX_STEP_BUFFERS];
     const void *params;
 };
 
@@ -129,12 +129,12 @@ static void item_call(void *argument)
     call->run(call->buffers, call->params);
 }
 
-bool plan_run(const struct compiler *by, const struct plan *plan,
+bool plan_run(const struct compiler *by, const struct launch_plan *plan,
               void *temporary)
 {
     compiler = by;
-    for (uint32_t i = 0; i < plan->steps; i++) {
-        const struct step *step = &plan->step[i];
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        const struct kernel_step *step = &plan->step[i];
         struct call call = {.run = kernel_of(step), .params = step->params};
         if (call.run == NULL) {
             fprintf(stderr, "step %u does not compile\n", i);

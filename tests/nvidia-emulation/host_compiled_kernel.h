@@ -17,7 +17,7 @@ struct compiler {
 /* A buffer's bytes are at its mem; temporary has plan->temp_bytes, where there
  * are any.  false, with a line on stderr, where a kernel does not compile.  One
  * compiler a program. */
-bool plan_run(const struct compiler *by, const struct plan *plan,
+bool plan_run(const struct compiler *by, const struct launch_plan *plan,
               void *temporary);
 
 #endif

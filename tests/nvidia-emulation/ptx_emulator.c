@@ -372,7 +372,7 @@ void load_2_words(uint32_t *out, uint32_t from)
 double operand_value(uint32_t format, uint32_t word, uint32_t odd)
 {
     float value;
-    if (format == FORMAT_TF32 || format == FORMAT_SPLIT)
+    if (format == FORMAT_TF32 || format == FORMAT_3XTF32)
         word &= 0xffffe000u;
     else if (format == FORMAT_BF16)
         word = odd ? word & 0xffff0000u : word << 16;

@@ -39,7 +39,7 @@ char *local_at(uint32_t address);
 uint32_t local_address(const void *at);
 void copy_misaligned(void);
 /* f16, bf16, of two in a word the second if odd, or TF32, of which hardware
- * reads the upper 19 bits; format: enum format. */
+ * reads the upper 19 bits; format: enum packed_format. */
 double operand_value(uint32_t format, uint32_t word, uint32_t odd);
 
 #endif

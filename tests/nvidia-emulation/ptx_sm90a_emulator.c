@@ -271,7 +271,7 @@ static struct lines lines_of(uint64_t matrix, uint32_t format, bool across)
 /* Element (row, k) of 64 rows, or of so many columns. */
 static double lines_value(const struct lines *lines, uint32_t row, uint32_t k)
 {
-    bool words = lines->format == FORMAT_TF32 || lines->format == FORMAT_SPLIT;
+    bool words = lines->format == FORMAT_TF32 || lines->format == FORMAT_3XTF32;
     uint32_t bytes = words ? 4 : 2, line = lines->across ? k : row;
     uint32_t at = lines->across ? row : k, word;
     uint32_t address = lines->start + line / 8 * lines->eight +
@@ -288,7 +288,7 @@ void emulated_wgmma(uint32_t format, float *sum, uint64_t a, uint64_t b,
     struct lines x = lines_of(a, format, (across & 1u) != 0);
     struct lines y = lines_of(b, format, (across & 2u) != 0);
     uint32_t lane = item_now() % 32, warp = item_now() / 32 % 4;
-    uint32_t depth = format == FORMAT_TF32 || format == FORMAT_SPLIT ? 8 : 16;
+    uint32_t depth = format == FORMAT_TF32 || format == FORMAT_3XTF32 ? 8 : 16;
     for (uint32_t i = 0; i < columns / 2; i++) {
         uint32_t row = warp * 16 + lane / 4 + i / 2 % 2 * 8;
         uint32_t column = i / 4 * 8 + lane % 4 * 2 + i % 2;

@@ -158,7 +158,7 @@ static void case_free(struct row_case *of)
     free(of->result);
 }
 
-static bool case_plan(struct plan *plan, const struct row_case *of)
+static bool case_plan(struct launch_plan *plan, const struct row_case *of)
 {
     const int64_t ints[] = {reduces(of->op) ? 1 << 1 : 1, 0};
     const double floats[] = {0};
@@ -173,17 +173,17 @@ static bool case_plan(struct plan *plan, const struct row_case *of)
                                  .int_count = reduces(of->op) ? 2 : 1,
                                  .floats = floats,
                                  .float_count = norms ? 1 : 0};
-    const struct request request = {
-        .hardware = compiler.hardware,
-        .group_log2 = GROUP_LOG2,
-        .op = &op,
-        .inputs = inputs,
-        .outputs = outputs,
-        .input_count = of->op == TANDEM_OP_LAYER_NORM ? 3
-                       : of->op == TANDEM_OP_RMS_NORM ? 2
-                                                      : 1,
-        .output_count = 1};
-    return plan_make(plan, &request) == TANDEM_OK;
+    const struct op_request request = {.hardware = compiler.hardware,
+                                       .group_log2 = GROUP_LOG2,
+                                       .op = &op,
+                                       .inputs = inputs,
+                                       .outputs = outputs,
+                                       .input_count =
+                                           of->op == TANDEM_OP_LAYER_NORM ? 3
+                                           : of->op == TANDEM_OP_RMS_NORM ? 2
+                                                                          : 1,
+                                       .output_count = 1};
+    return launch_plan_make(plan, &request) == TANDEM_OK;
 }
 
 /* ---- the same in double ---- */
@@ -288,7 +288,7 @@ static bool case_right(const struct row_case *of)
 static bool case_run(uint32_t op, const struct shape *shape)
 {
     struct row_case of;
-    struct plan plan;
+    struct launch_plan plan;
     void *temporary = NULL;
     bool right = case_make(&of, op, shape) && case_plan(&plan, &of);
     if (right) {

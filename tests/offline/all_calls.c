@@ -42,7 +42,7 @@ enum others { SAME, LEADING_AXIS, OTHERS };
 
 struct search {
     struct keys *keys;
-    struct request request;
+    struct op_request request;
     struct tandem_op op;
     double floats[8];
     struct tandem_tensor_desc tensors[TANDEM_MAX_OPERANDS];
@@ -64,9 +64,9 @@ static void key_add(struct keys *keys, uint64_t key)
         keys->key[keys->count++] = key;
 }
 
-static void plan_add(struct keys *keys, const struct plan *plan)
+static void plan_add(struct keys *keys, const struct launch_plan *plan)
 {
-    for (uint32_t i = 0; i < plan->steps; i++)
+    for (uint32_t i = 0; i < plan->step_count; i++)
         if (KEY_KERNEL(plan->step[i].key) != KERNEL_COPY_BUFFER)
             key_add(keys, plan->step[i].key);
 }
@@ -104,8 +104,8 @@ static void inputs_fill(struct search *search, const struct sample *sample,
 /* Scalars stand in for the inputs whose bits are set. */
 static void call_try(struct search *search, uint32_t scalars)
 {
-    struct plan plan;
-    struct request *request = &search->request;
+    struct launch_plan plan;
+    struct op_request *request = &search->request;
     const struct operator_row *row = search->row;
     request->input_count = row->inputs;
     request->output_count = row->outputs;
@@ -125,7 +125,7 @@ static void call_try(struct search *search, uint32_t scalars)
     search->valid = true;
     for (int meet = 0; meet < 2; meet++) {
         request->has_device_scope_visibility = meet != 0;
-        if (plan_make(&plan, request) == TANDEM_OK)
+        if (launch_plan_make(&plan, request) == TANDEM_OK)
             plan_add(search->keys, &plan);
     }
 }
@@ -218,22 +218,23 @@ static void operator_try(struct search *search)
 
 /* A product in tiles, whole, in few parts and in many. */
 static void tiles_try(struct search *search, const struct tandem_gemm *gemm,
-                      enum tile_id first, enum tile_id end)
+                      enum gemm_kernel_id first, enum gemm_kernel_id end)
 {
-    static const struct division divisions[] = {
-        {1, 0}, {2, 1}, {2, ALL_TILES}, {64, ALL_TILES}};
-    struct plan plan;
+    static const struct split_k divisions[] = {
+        {1, 0}, {2, 1}, {2, ALL_GEMM_TILES}, {64, ALL_GEMM_TILES}};
+    struct launch_plan plan;
     for (uint32_t i = 0; i < (end - first) * COUNT(divisions); i++) {
-        enum tile_id tile = (enum tile_id)(first + i / COUNT(divisions));
-        if (!product_counts(gemm) || !product_fits(gemm, tile))
+        enum gemm_kernel_id tile =
+            (enum gemm_kernel_id)(first + i / COUNT(divisions));
+        if (!gemm_fits_32bit_index(gemm) || !gemm_kernel_supports(gemm, tile))
             continue;
         /* On NVIDIA's alone the large plain tile reads single elements. */
-        if (tiles[tile].tensor != TENSOR_NONE &&
-            tiles[tile].plain == GEMM_SIMT_128X128 &&
-            packing_needs(gemm, GEMM_SIMT_128X128) != 0)
+        if (gemm_configs[tile].mma_format != MMA_NONE &&
+            gemm_configs[tile].simt_fallback == GEMM_SIMT_128X128 &&
+            gemm_packed_operands(gemm, GEMM_SIMT_128X128) != 0)
             continue;
-        plan_product(&plan, gemm, tile, divisions[i % COUNT(divisions)], NULL,
-                     search->request.group_log2);
+        plan_gemm(&plan, gemm, tile, divisions[i % COUNT(divisions)], NULL,
+                  search->request.group_log2);
         plan_add(search->keys, &plan);
     }
 }
@@ -241,7 +242,7 @@ static void tiles_try(struct search *search, const struct tandem_gemm *gemm,
 /* What stands after a product, or does all of it. */
 static void activations_try(struct search *search, struct tandem_gemm *gemm)
 {
-    struct plan plan;
+    struct launch_plan plan;
     for (uint32_t i = 0; i < 2 * TANDEM_OP_ID_END; i++) {
         gemm->activation = i / 2;
         gemm->activation_parameter = i % 2;
@@ -250,7 +251,7 @@ static void activations_try(struct search *search, struct tandem_gemm *gemm)
         search->valid = true;
         plan_epilogue(&plan, gemm, search->request.group_log2, 1.0f);
         plan_add(search->keys, &plan);
-        tiles_try(search, gemm, 0, TILE_SKINNY_4);
+        tiles_try(search, gemm, 0, GEMV_4);
     }
 }
 
@@ -259,12 +260,12 @@ static void skinny_try(struct search *search, struct tandem_gemm *gemm)
 {
     static const struct {
         int64_t m;
-        enum tile_id tile;
-    } cases[] = {{1, TILE_SKINNY_1},
-                 {4, TILE_SKINNY_4},
-                 {6, TILE_SKINNY_8},
-                 {16, TILE_SKINNY_16},
-                 {1, TILE_SKINNY_BROAD}};
+        enum gemm_kernel_id tile;
+    } cases[] = {{1, GEMV_1},
+                 {4, GEMV_4},
+                 {6, GEMV_8},
+                 {16, GEMV_16},
+                 {1, GEMV_1_MN_MAJOR}};
     for (uint32_t i = 0; i < 8 * COUNT(cases); i++) {
         gemm->m = cases[i / 8].m;
         gemm->n = 64;
@@ -272,8 +273,8 @@ static void skinny_try(struct search *search, struct tandem_gemm *gemm)
                       (i & 2u ? TANDEM_GEMM_TRANSPOSE_B : 0);
         gemm->a.ld = gemm->b.ld = gemm->k + (i & 4u ? 1 : 0);
         gemm->c.ld = 64;
-        enum tile_id tile = cases[i / 8].tile;
-        tiles_try(search, gemm, tile, (enum tile_id)(tile + 1));
+        enum gemm_kernel_id tile = cases[i / 8].tile;
+        tiles_try(search, gemm, tile, (enum gemm_kernel_id)(tile + 1));
     }
 }
 
@@ -284,14 +285,14 @@ static void halves_try(struct search *search, struct tandem_gemm *gemm)
                                          {TANDEM_BF16, TANDEM_BF16},
                                          {TANDEM_F16, TANDEM_F32},
                                          {TANDEM_F32, TANDEM_BF16}};
-    struct plan plan;
+    struct launch_plan plan;
     for (uint32_t i = 0; i < 2 * COUNT(dtypes); i++) {
         gemm->dtype = dtypes[i / 2][0];
         gemm->c_dtype = dtypes[i / 2][1];
         gemm->flags = i % 2 ? 0
                             : TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B;
         gemm->a.ld = gemm->b.ld = gemm->k + (i % 2 ? 0 : 1);
-        tiles_try(search, gemm, 0, TILES);
+        tiles_try(search, gemm, 0, GEMM_KERNEL_COUNT);
         plan_naive_gemm(&plan, gemm, search->request.group_log2);
         plan_add(search->keys, &plan);
         plan_epilogue(&plan, gemm, search->request.group_log2, 1.0f);
@@ -323,13 +324,13 @@ static void products_try(struct search *search)
                      (i & 2u ? TANDEM_GEMM_TRANSPOSE_B : 0);
         gemm.a.ld = gemm.k + (i & 4u ? 1 : 0);
         gemm.b.ld = gemm.k + (i & 8u ? 1 : 0);
-        tiles_try(search, &gemm, 0, TILE_SKINNY_1);
+        tiles_try(search, &gemm, 0, GEMV_1);
         gemm.flags |= TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
-        tiles_try(search, &gemm, TILE_TF32_LARGE, TILES);
+        tiles_try(search, &gemm, GEMM_MMA_TF32_128X256, GEMM_KERNEL_COUNT);
     }
     /* Rows that are too long for a group to keep. */
     gemm.k = gemm.a.ld = gemm.b.ld = 4128;
-    tiles_try(search, &gemm, TILE_PAIR_LARGE, TILE_PAIR_MEDIUM);
+    tiles_try(search, &gemm, GEMM_MMA_FP16X3_128X128, GEMM_MMA_FP16X3_64X64);
     gemm.k = 4096;
     skinny_try(search, &gemm);
     gemm.m = gemm.n = 16;
@@ -362,7 +363,7 @@ static bool every_kernel(const struct keys *keys)
     uint32_t found = 1u << KERNEL_COPY_BUFFER;
     for (uint32_t i = 0; i < keys->count; i++)
         found |= 1u << KEY_KERNEL(keys->key[i]);
-    for (uint32_t kernel = 0; kernel < KERNEL_IDS; kernel++)
+    for (uint32_t kernel = 0; kernel < KERNEL_COUNT; kernel++)
         if ((found >> kernel & 1u) == 0) {
             fprintf(stderr, "no call plans kernel %u of opencl/plan/plan.h\n",
                     (unsigned)kernel);

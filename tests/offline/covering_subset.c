@@ -13,11 +13,13 @@
 static void key_split(uint64_t key, uint32_t *out_values)
 {
     const uint32_t values[PARTS] = {
-        KEY_OP(key),        KEY_TYPE(key, 0),   KEY_TYPE(key, 1),
-        KEY_TYPE(key, 2),   KEY_TYPE(key, 3),   KEY_WIDE(key),
-        KEY_TANH(key),      KEY_HELD_LOG2(key), KEY_VECTOR(key),
-        KEY_TILE(key),      KEY_A_LIES(key),    KEY_B_LIES(key),
-        KEY_SECOND_VECTOR(key), KEY_FORMAT(key)};
+        KEY_OP(key),          KEY_TYPE(key, 0),
+        KEY_TYPE(key, 1),     KEY_TYPE(key, 2),
+        KEY_TYPE(key, 3),     KEY_64BIT_INDEX(key),
+        KEY_GELU_TANH(key),   KEY_REGISTER_VEC4_LOG2(key),
+        KEY_VEC4(key),        KEY_GEMM_KERNEL(key),
+        KEY_A_LAYOUT(key),    KEY_B_LAYOUT(key),
+        KEY_SECOND_VEC4(key), KEY_FORMAT(key)};
 
     memcpy(out_values, values, sizeof(values));
 }
@@ -45,7 +47,7 @@ static bool key_new(bool (*seen)[PARTS][VALUES], uint64_t key)
 
 bool keys_choose(struct keys *keys, uint64_t seed)
 {
-    bool (*seen)[PARTS][VALUES] = calloc(KERNEL_IDS, sizeof(*seen));
+    bool(*seen)[PARTS][VALUES] = calloc(KERNEL_COUNT, sizeof(*seen));
     uint32_t kept = 0;
 
     if (seen == NULL)

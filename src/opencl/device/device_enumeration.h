@@ -22,7 +22,7 @@ struct platform_device {
     bool subgroups;      /* a GPU with cl_intel_subgroups */
     bool unified;        /* reports CL_DEVICE_HOST_UNIFIED_MEMORY */
     bool correct_divide; /* f32 division is correctly rounded */
-    bool has_device_scope_visibility; /* see struct request in plan.h */
+    bool has_device_scope_visibility; /* see struct op_request in plan.h */
     bool tensor_cores;                /* NVIDIA tensor cores with TF32 */
     bool tf32_to_even;    /* the PTX instruction cvt.rn.tf32 exists */
     bool wgmma;           /* has wgmma: compute capability 9.0 only */

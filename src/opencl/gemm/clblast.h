@@ -22,7 +22,7 @@ bool clblast_supports_alignment(struct tandem_device *device,
 /* CLBLAST_KEY or CLBLAST_BATCHED_KEY: what CLBlast compiles for gemm. */
 uint64_t clblast_variant_key(const struct tandem_gemm *gemm);
 /* Enqueues alpha a b + beta c; nothing of gemm is empty, and it is one of
- * product_by_clblast's. */
+ * clblast_supports_gemm's. */
 enum tandem_status clblast_gemm_launch(struct tandem_stream *stream,
                                        const struct tandem_gemm *gemm);
 /* Runs small products on scratch memory, so that CLBlast has compiled. */

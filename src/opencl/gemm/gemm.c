@@ -32,7 +32,7 @@ static bool nothing(const struct tandem_gemm *gemm)
 struct way {
     bool zero, clblast, plain; /* plain: by a kernel that cannot be broken */
     struct gemm_selection route;
-    struct plan plan; /* of no steps: CLBlast's kernels do all */
+    struct launch_plan plan; /* of no steps: CLBlast's kernels do all */
 };
 
 /* false: CLBlast cannot take what the route leaves to it. */
@@ -42,7 +42,7 @@ static bool route_find(struct gemm_selection *out, struct tandem_device *device,
     gemm_selector_choose(&device->gemm_selector, gemm, out);
     if (!out->clblast)
         return true;
-    if (!product_by_clblast(gemm))
+    if (!clblast_supports_gemm(gemm))
         return false;
     if (clblast_supports_alignment(device, gemm))
         return true;
@@ -55,13 +55,13 @@ static void way_find(struct way *out, struct tandem_device *device,
 {
     uint32_t group_log2 = device->programs.group_log2;
     out->zero = product_zero(gemm);
-    out->plan.steps = 0;
+    out->plan.step_count = 0;
     out->clblast = out->plain = false;
     if (!out->zero)
         out->plain = !route_find(&out->route, device, gemm);
     if (!out->zero && !out->route.clblast) {
-        plan_product(&out->plan, gemm, out->route.tile, out->route.division,
-                     NULL, group_log2);
+        plan_gemm(&out->plan, gemm, out->route.tile, out->route.division, NULL,
+                  group_log2);
         return;
     }
     if (out->plain) {
@@ -85,7 +85,7 @@ static bool way_broken(struct tandem_device *device,
         return false;
     device_log(device, TANDEM_LOG_WARNING,
                "gemm: the %s tiles are not used on %s: %s",
-               tiles[way->route.tile].name, device->hardware->info.name,
+               gemm_configs[way->route.tile].name, device->hardware->info.name,
                message_get());
     gemm_selector_disable(&device->gemm_selector, gemm, &way->route);
     return true;
@@ -98,8 +98,8 @@ static enum tandem_status way_prepare(struct tandem_device *device,
     enum tandem_status status = TANDEM_OK;
     if (way->clblast)
         status = kernel_variant_prepare(device, clblast_variant_key(gemm));
-    for (uint32_t i = 0; i < way->plan.steps && status == TANDEM_OK; i++)
-        if (key_compiles(way->plan.step[i].key))
+    for (uint32_t i = 0; i < way->plan.step_count && status == TANDEM_OK; i++)
+        if (variant_key_needs_build(way->plan.step[i].key))
             status = kernel_variant_prepare(device, way->plan.step[i].key);
     return status;
 }
@@ -123,8 +123,8 @@ static enum tandem_status way_ready(struct tandem_device *device,
     enum tandem_status status = TANDEM_OK;
     if (way->clblast)
         status = kernel_variant_query(device, clblast_variant_key(gemm));
-    for (uint32_t i = 0; i < way->plan.steps && status == TANDEM_OK; i++)
-        if (key_compiles(way->plan.step[i].key))
+    for (uint32_t i = 0; i < way->plan.step_count && status == TANDEM_OK; i++)
+        if (variant_key_needs_build(way->plan.step[i].key))
             status = kernel_variant_query(device, way->plan.step[i].key);
     return status;
 }
@@ -176,8 +176,9 @@ static enum tandem_status way_kernels(struct tandem_stream *stream,
     do {
         way_find(out, stream->device, gemm);
         status = TANDEM_OK;
-        for (uint32_t i = 0; i < out->plan.steps && status == TANDEM_OK; i++)
-            if (key_compiles(out->plan.step[i].key))
+        for (uint32_t i = 0; i < out->plan.step_count && status == TANDEM_OK;
+             i++)
+            if (variant_key_needs_build(out->plan.step[i].key))
                 status =
                     stream_kernel_get(stream, &out->plan.step[i], &kernel);
     } while (status == TANDEM_NOT_READY ||
@@ -191,12 +192,12 @@ static void way_use_pack_cache(struct tandem_stream *stream,
                                const struct tandem_gemm *gemm, struct way *way,
                                struct pack_cache_entry **out_entries)
 {
-    const struct tandem_matrix *matrices[OPERANDS] = {NULL, NULL};
+    const struct tandem_matrix *matrices[OPERAND_COUNT] = {NULL, NULL};
     bool any = false;
     uint32_t needs = 0;
     if (!way->zero && !way->clblast && !way->plain)
-        needs = packing_needs(gemm, way->route.tile);
-    for (uint32_t i = 0; i < OPERANDS; i++) {
+        needs = gemm_packed_operands(gemm, way->route.tile);
+    for (uint32_t i = 0; i < OPERAND_COUNT; i++) {
         out_entries[i] = NULL;
         if ((needs >> i & 1u) == 0)
             continue;
@@ -208,8 +209,8 @@ static void way_use_pack_cache(struct tandem_stream *stream,
         any = true;
     }
     if (any)
-        plan_product(&way->plan, gemm, way->route.tile, way->route.division,
-                     matrices, stream->device->programs.group_log2);
+        plan_gemm(&way->plan, gemm, way->route.tile, way->route.division,
+                  matrices, stream->device->programs.group_log2);
 }
 
 /* The way's plan; where its temporary has no memory, one without, unless paths
@@ -225,8 +226,8 @@ static enum tandem_status way_launch(struct tandem_stream *stream,
         stream->device->gemm_selector.deterministic ||
         atomic_load(&stream->status) != TANDEM_OK)
         return status;
-    plan_product(&way->plan, gemm, TILE_SMALL, WHOLE, NULL,
-                 stream->device->programs.group_log2);
+    plan_gemm(&way->plan, gemm, GEMM_SIMT_32X64, NO_SPLIT, NULL,
+              stream->device->programs.group_log2);
     return launch_plan(stream, &way->plan);
 }
 
@@ -247,12 +248,12 @@ enum tandem_status gemm_launch(struct tandem_stream *stream,
     status = way_kernels(stream, gemm, &way);
     if (status == TANDEM_OK && way.clblast)
         status = clblast_gemm_launch(stream, gemm);
-    if (status != TANDEM_OK || way.plan.steps == 0)
+    if (status != TANDEM_OK || way.plan.step_count == 0)
         return status;
-    struct pack_cache_entry *entries[OPERANDS];
+    struct pack_cache_entry *entries[OPERAND_COUNT];
     way_use_pack_cache(stream, gemm, &way, entries);
     status = way_launch(stream, gemm, &way);
-    for (uint32_t i = 0; i < OPERANDS; i++)
+    for (uint32_t i = 0; i < OPERAND_COUNT; i++)
         pack_cache_release(entries[i]);
     return status == TANDEM_OK || !way.clblast ? status
                                                : stream_fail(stream, status);

@@ -9,37 +9,37 @@
 
 /* Of one H200 with driver 580; docs/gpu-kernels.md.  The ratios serve other
  * NVIDIA GPUs until they are measured. */
-static const struct gemm_kernel_cost first_costs[TILES] = {
+static const struct gemm_kernel_cost first_costs[GEMM_KERNEL_COUNT] = {
     [GEMM_SIMT_128X128] = {5000, 105, 92},
-    [TILE_MEDIUM] = {4200, 35, 26},
-    [TILE_SMALL] = {3500, 22.5, 15.8},
+    [GEMM_SIMT_64X64] = {4200, 35, 26},
+    [GEMM_SIMT_32X64] = {3500, 22.5, 15.8},
     [GEMM_MMA_3XTF32_128X128] = {5300, 77, 63},
-    [TILE_STRICT_MEDIUM] = {2400, 39, 17.9},
-    [TILE_SKINNY_1] = {3000, 0.1, 0.127},
-    [TILE_SKINNY_4] = {3000, 0.163, 0.134},
-    [TILE_SKINNY_8] = {3000, 0.21, 0.172},
-    [TILE_SKINNY_16] = {3000, 0.28, 0.225},
-    [TILE_TF32_LARGE] = {5000, 36, 36},
-    [TILE_TF32_MEDIUM] = {4500, 12.3, 12.2},
-    [TILE_PAIR_LARGE] = {6000, 33, 33},
-    [TILE_PAIR_MEDIUM] = {5000, 11.5, 9.8},
+    [GEMM_MMA_3XTF32_64X64] = {2400, 39, 17.9},
+    [GEMV_1] = {3000, 0.1, 0.127},
+    [GEMV_4] = {3000, 0.163, 0.134},
+    [GEMV_8] = {3000, 0.21, 0.172},
+    [GEMV_16] = {3000, 0.28, 0.225},
+    [GEMM_MMA_TF32_128X256] = {5000, 36, 36},
+    [GEMM_MMA_TF32_128X64] = {4500, 12.3, 12.2},
+    [GEMM_MMA_FP16X3_128X128] = {6000, 33, 33},
+    [GEMM_MMA_FP16X3_64X64] = {5000, 11.5, 9.8},
     [GEMM_MMA_16BIT_128X256] = {5000, 17.5, 17.5},
-    [TILE_HALF_MEDIUM] = {4500, 7, 5.7},
-    [TILE_TALL] = {4800, 60, 50},
-    [TILE_WGMMA_PAIR_LARGE] = {6000, 17.6, 17.6},
-    [TILE_WGMMA_PAIR_MEDIUM] = {6000, 10.5, 10.5},
-    [TILE_WGMMA_SPLIT_LARGE] = {6000, 35, 35},
-    [TILE_WGMMA_SPLIT_MEDIUM] = {6000, 21, 21},
-    [TILE_WGMMA_TF32_LARGE] = {6000, 22, 22},
-    [TILE_WGMMA_TF32_MEDIUM] = {6000, 11.5, 11.5},
-    [TILE_WGMMA_HALF_LARGE] = {6000, 5.8, 5.8},
-    [TILE_WGMMA_HALF_MEDIUM] = {6000, 3.4, 3.4},
-    [TILE_SKINNY_BROAD] = {3000, 0.065, 0.121},
+    [GEMM_MMA_16BIT_128X64] = {4500, 7, 5.7},
+    [GEMM_SIMT_128X64] = {4800, 60, 50},
+    [GEMM_WGMMA_FP16X3_128X128] = {6000, 17.6, 17.6},
+    [GEMM_WGMMA_FP16X3_128X64] = {6000, 10.5, 10.5},
+    [GEMM_WGMMA_3XTF32_128X128] = {6000, 35, 35},
+    [GEMM_WGMMA_3XTF32_128X64] = {6000, 21, 21},
+    [GEMM_WGMMA_TF32_256X128] = {6000, 22, 22},
+    [GEMM_WGMMA_TF32_128X128] = {6000, 11.5, 11.5},
+    [GEMM_WGMMA_16BIT_128X128] = {6000, 5.8, 5.8},
+    [GEMM_WGMMA_16BIT_128X64] = {6000, 3.4, 3.4},
+    [GEMV_1_MN_MAJOR] = {3000, 0.065, 0.121},
 };
 /* Of the others, as those.  Where these alone were not measured, their ratios
  * to those serve. */
-static const struct gemm_kernel_cost first_across[TILES] = {
-    [TILE_SKINNY_1] = {3000, 0.1, 0.145},
+static const struct gemm_kernel_cost first_across[GEMM_KERNEL_COUNT] = {
+    [GEMV_1] = {3000, 0.1, 0.145},
 };
 #define FIRST_OUTER_SHARE 0.02
 #define FIRST_LAUNCH_NS 3000
@@ -65,7 +65,7 @@ void gemm_cost_model_init(struct gemm_cost_model *model)
 {
     memset(model, 0, sizeof(*model));
     memcpy(model->kernels, first_costs, sizeof(first_costs));
-    for (uint32_t i = 0; i < TILES; i++)
+    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++)
         model->kernels_mn_major[i] = across_of(&first_costs[i], i);
     model->mn_major_overhead = FIRST_OUTER_SHARE;
     model->launch_ns = FIRST_LAUNCH_NS;
@@ -96,9 +96,10 @@ static bool tile_take(struct gemm_cost_model *model, const char *name,
 {
     struct gemm_kernel_cost cost;
     uint32_t tile = 0;
-    while (tile < TILES && strcmp(tiles[tile].name, name) != 0)
+    while (tile < GEMM_KERNEL_COUNT &&
+           strcmp(gemm_configs[tile].name, name) != 0)
         tile++;
-    if (tile == TILES)
+    if (tile == GEMM_KERNEL_COUNT)
         return true;
     if (!number_take(&value, 0, LONGEST_NS, &cost.start_ns) ||
         !number_take(&value, 0.001, LONGEST_NS, &cost.latency_ns) ||

@@ -34,9 +34,9 @@ struct clblast_time {
 #define MAX_CLBLAST_TIMES 64u
 
 struct gemm_cost_model {
-    struct gemm_kernel_cost kernels[TILES];
+    struct gemm_kernel_cost kernels[GEMM_KERNEL_COUNT];
     /* Of skinny ones whose wide operand lies across k. */
-    struct gemm_kernel_cost kernels_mn_major[TILES];
+    struct gemm_kernel_cost kernels_mn_major[GEMM_KERNEL_COUNT];
     uint32_t calibrated;          /* bits of tiles that are the profile's */
     uint32_t calibrated_mn_major; /* likewise */
     double launch_ns;    /* of a kernel more */

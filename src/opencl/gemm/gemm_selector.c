@@ -41,16 +41,17 @@ void gemm_selector_init(struct gemm_selector *selector,
     if (selector->compute_units == 0)
         selector->compute_units = 1;
     selector->prefer_clblast = !hardware->nvidia;
-    uint32_t disabled = 1u << TILE_TALL;
-    for (uint32_t i = 0; i < TILES; i++) {
-        bool tensor = tiles[i].strict || tiles[i].tensor != TENSOR_NONE;
-        if (tiles[i].patched && hardware->wgmma)
+    uint32_t disabled = 1u << GEMM_SIMT_128X64;
+    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
+        bool tensor =
+            gemm_configs[i].is_3xtf32 || gemm_configs[i].mma_format != MMA_NONE;
+        if (gemm_configs[i].uses_wgmma && hardware->wgmma)
             selector->sm90a_kernels |= 1u << i;
-        if (tiles[i].patched || (tensor && !hardware->tensor_cores))
+        if (gemm_configs[i].uses_wgmma || (tensor && !hardware->tensor_cores))
             disabled |= 1u << i;
     }
-    if (hardware->group_limit < BROAD_GROUP)
-        disabled |= 1u << TILE_SKINNY_BROAD;
+    if (hardware->group_limit < GEMV_MN_MAJOR_GROUP)
+        disabled |= 1u << GEMV_1_MN_MAJOR;
     atomic_store(&selector->disabled_kernels,
                  disabled | (uint64_t)disabled << DISABLED_16BIT_SHIFT);
 }
@@ -68,7 +69,7 @@ void gemm_selector_enable_sm90a(struct gemm_selector *selector)
 }
 
 /* SPLITS or SPLITS:TILES. */
-static bool division_parse(const char *text, struct division *out)
+static bool division_parse(const char *text, struct split_k *out)
 {
     char splits[16];
     uint64_t number;
@@ -77,20 +78,20 @@ static bool division_parse(const char *text, struct division *out)
         return false;
     memcpy(splits, text, length);
     splits[length] = '\0';
-    if (!decimal_read(splits, &number) || number == 0 || number > MOST_SPLITS)
+    if (!decimal_read(splits, &number) || number == 0 || number > MAX_SPLIT_K)
         return false;
     out->splits = (uint32_t)number;
     if (text[length] == '\0')
         return true;
-    if (!decimal_read(text + length + 1, &number) || number >= ALL_TILES)
+    if (!decimal_read(text + length + 1, &number) || number >= ALL_GEMM_TILES)
         return false;
-    out->parted = (uint32_t)number;
+    out->split_tiles = (uint32_t)number;
     return true;
 }
 
 bool gemm_selector_force(struct gemm_selector *selector, const char *value)
 {
-    struct division division = {1, ALL_TILES};
+    struct split_k division = {1, ALL_GEMM_TILES};
     size_t length = strcspn(value, ":");
     if (value[length] == ':' && !division_parse(value + length + 1, &division))
         return false;
@@ -99,10 +100,10 @@ bool gemm_selector_force(struct gemm_selector *selector, const char *value)
     selector->forced_selection.clblast = strcmp(value, "clblast") == 0;
     if (selector->forced_selection.clblast)
         return true;
-    for (uint32_t i = 0; i < TILES; i++)
-        if (strlen(tiles[i].name) == length &&
-            strncmp(tiles[i].name, value, length) == 0) {
-            selector->forced_selection.tile = (enum tile_id)i;
+    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++)
+        if (strlen(gemm_configs[i].name) == length &&
+            strncmp(gemm_configs[i].name, value, length) == 0) {
+            selector->forced_selection.tile = (enum gemm_kernel_id)i;
             enable_sm90a_kernels(selector, 1u << i);
             return true;
         }
@@ -119,15 +120,15 @@ static bool has_epilogue(const struct tandem_gemm *gemm)
  * they do not lie along k. */
 static double operands_cost(const struct gemm_selector *selector,
                             const struct tandem_gemm *gemm, double ns,
-                            enum tile_id tile)
+                            enum gemm_kernel_id tile)
 {
     uint32_t launches;
-    double bytes =
-        (double)packing_moves(gemm, tile, packing_needs(gemm, tile), &launches);
+    double bytes = (double)packing_bytes(
+        gemm, tile, gemm_packed_operands(gemm, tile), &launches);
     double sum = launches * selector->cost_model.launch_ns +
                  bytes / selector->cost_model.bytes_per_ns;
-    for (uint32_t i = 0; i < OPERANDS && tiles[tile].strict &&
-                         tiles[tile].tensor == TENSOR_NONE;
+    for (uint32_t i = 0; i < OPERAND_COUNT && gemm_configs[tile].is_3xtf32 &&
+                         gemm_configs[tile].mma_format == MMA_NONE;
          i++)
         if (operand_is_mn_major(gemm, (enum operand_id)i))
             sum += ns * selector->cost_model.mn_major_overhead;
@@ -155,13 +156,13 @@ static double groups_ns(const struct gemm_selector *selector,
                         const struct tandem_gemm *gemm, double tiles_all,
                         const struct gemm_selection *selection)
 {
-    uint32_t slots = tiles[selection->tile].slots;
+    uint32_t slots = gemm_configs[selection->tile].groups_per_compute_unit;
     const struct gemm_kernel_cost *cost =
         &selector->cost_model.kernels[selection->tile];
     double units = selector->compute_units;
-    double parted = selection->division.parted,
+    double parted = selection->division.split_tiles,
            splits = selection->division.splits;
-    double slice = product_slice(gemm, selection->tile);
+    double slice = gemm_kernel_k_tile(gemm, selection->tile);
     double slices = ceil((double)gemm->k / slice);
     double depth = slices * slice, chunk = ceil(slices / splits) * slice;
     double whole = ceil((tiles_all - parted) / units);
@@ -178,10 +179,11 @@ static double groups_ns(const struct gemm_selector *selector,
 
 static const struct gemm_kernel_cost *
 skinny_cost(const struct gemm_selector *selector,
-            const struct tandem_gemm *gemm, enum tile_id tile)
+            const struct tandem_gemm *gemm, enum gemm_kernel_id tile)
 {
-    return skinny_outer(gemm) ? &selector->cost_model.kernels_mn_major[tile]
-                              : &selector->cost_model.kernels[tile];
+    return gemv_matrix_is_mn_major(gemm)
+               ? &selector->cost_model.kernels_mn_major[tile]
+               : &selector->cost_model.kernels[tile];
 }
 
 /* Skinny groups, of which many run at a time, are bound by memory alone. */
@@ -191,7 +193,7 @@ static double skinny_ns(const struct gemm_selector *selector,
 {
     const struct gemm_kernel_cost *cost =
         skinny_cost(selector, gemm, selection->tile);
-    double slice = product_slice(gemm, selection->tile);
+    double slice = gemm_kernel_k_tile(gemm, selection->tile);
     double slices = ceil((double)gemm->k / slice);
     double rounds =
         tiles_all * selection->division.splits / selector->compute_units;
@@ -199,10 +201,10 @@ static double skinny_ns(const struct gemm_selector *selector,
     double row_ns = cost->step_ns * (rounds < 1 ? rounds : ceil(rounds));
     if (row_ns < cost->latency_ns)
         row_ns = cost->latency_ns;
-    if (tiles[selection->tile].narrow == 1 &&
+    if (gemm_configs[selection->tile].gemv_vectors == 1 &&
         TANDEM_DTYPE_BYTES(gemm->dtype) == 2)
         row_ns *= HALF_ROW_SHARE;
-    return row_ns * product_share(gemm, selection->tile) * slice *
+    return row_ns * gemm_kernel_cost_units(gemm, selection->tile) * slice *
            ceil(slices / selection->division.splits);
 }
 
@@ -211,16 +213,16 @@ static double parts_cost(const struct gemm_selector *selector,
                          const struct tandem_gemm *gemm, double tiles_all,
                          const struct gemm_selection *selection)
 {
-    const struct tile *tile = &tiles[selection->tile];
-    double parted = selection->division.parted,
+    const struct gemm_kernel_config *config = &gemm_configs[selection->tile];
+    double parted = selection->division.split_tiles,
            splits = selection->division.splits;
-    bool aside = tile->strict && gemm->beta != 0;
+    bool aside = config->is_3xtf32 && gemm->beta != 0;
     double sums = (double)gemm->m * (double)gemm->n * (double)gemm->batch;
     if (parted == 0 && !aside)
         return 0;
     /* Parts of some tiles have room for whole ones. */
     if (parted < tiles_all && !aside)
-        sums = parted * tile->m * tile->n;
+        sums = parted * config->tile_m * config->tile_n;
     double bytes = sums * sizeof(float);
     if (bytes * splits > MOST_PARTIAL_BYTES)
         return 1e30;
@@ -232,22 +234,22 @@ static double predict(const struct gemm_selector *selector,
                       const struct tandem_gemm *gemm, double tiles_all,
                       struct gemm_selection *selection)
 {
-    const struct tile *tile = &tiles[selection->tile];
+    const struct gemm_kernel_config *config = &gemm_configs[selection->tile];
     double ns = selector->cost_model.kernels[selection->tile].start_ns;
-    bool all = selection->division.parted >= tiles_all;
+    bool all = selection->division.split_tiles >= tiles_all;
     double group_k = (double)gemm->k / (all ? selection->division.splits : 1);
-    if (tile->strict && group_k > STRICT_MOST_K)
+    if (config->is_3xtf32 && group_k > STRICT_MOST_K)
         return 1e30;
-    if (tile->narrow != 0)
+    if (config->gemv_vectors != 0)
         ns = skinny_cost(selector, gemm, selection->tile)->start_ns +
              skinny_ns(selector, gemm, tiles_all, selection);
-    else if (product_by_ones(gemm, selection->tile))
+    else if (gemm_kernel_reads_scalars(gemm, selection->tile))
         ns += SINGLE_SHARE * groups_ns(selector, gemm, tiles_all, selection);
     else
         ns += groups_ns(selector, gemm, tiles_all, selection);
     ns += operands_cost(selector, gemm, ns, selection->tile);
     /* What looks for marks. */
-    if (tile->strict || tile->tensor == MMA_FP16X3)
+    if (config->is_3xtf32 || config->mma_format == MMA_FP16X3)
         ns += selector->cost_model.launch_ns;
     return ns + parts_cost(selector, gemm, tiles_all, selection);
 }
@@ -255,18 +257,21 @@ static double predict(const struct gemm_selector *selector,
 /* The division with which a tile is fastest: of all tiles, or of those beyond
  * what fills the compute units, or all their slots. */
 static double tile_best(const struct gemm_selector *selector,
-                        const struct tandem_gemm *gemm, enum tile_id tile,
-                        double tiles_all, struct gemm_selection *out_selection)
+                        const struct tandem_gemm *gemm,
+                        enum gemm_kernel_id tile, double tiles_all,
+                        struct gemm_selection *out_selection)
 {
     static const uint32_t splits[] = {2,  3,  4,  6,  8,  11,  16,  22,
                                       32, 48, 64, 96, 128, 192, 256};
-    uint32_t slice = product_slice(gemm, tile);
+    uint32_t slice = gemm_kernel_k_tile(gemm, tile);
     double units = selector->compute_units;
-    const double parted[] = {tiles_all,
-                             fmod(tiles_all, units * tiles[tile].slots),
-                             fmod(tiles_all, units)};
-    uint32_t ways = tiles[tile].narrow != 0 ? 1 : 3;
-    *out_selection = (struct gemm_selection){.tile = tile, .division = WHOLE};
+    const double parted[] = {
+        tiles_all,
+        fmod(tiles_all, units * gemm_configs[tile].groups_per_compute_unit),
+        fmod(tiles_all, units)};
+    uint32_t ways = gemm_configs[tile].gemv_vectors != 0 ? 1 : 3;
+    *out_selection =
+        (struct gemm_selection){.tile = tile, .division = NO_SPLIT};
     double best = predict(selector, gemm, tiles_all, out_selection);
     for (uint32_t i = 0; i < sizeof(splits) / sizeof(splits[0]); i++) {
         /* Chunks of fewer slices gain nothing. */
@@ -296,13 +301,14 @@ static double tile_best(const struct gemm_selector *selector,
 static uint64_t comparable_kernels(const struct gemm_cost_model *costs)
 {
     uint64_t known = costs->calibrated;
-    for (uint32_t i = 0; i < TILES; i++) {
+    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
         bool any = false;
-        for (uint32_t j = 0; j < TILES; j++)
-            any = any || (tiles[j].tensor == tiles[i].tensor &&
-                          tiles[j].patched == tiles[i].patched &&
-                          (costs->calibrated >> j & 1u) != 0);
-        if (tiles[i].tensor != TENSOR_NONE && !any)
+        for (uint32_t j = 0; j < GEMM_KERNEL_COUNT; j++)
+            any = any ||
+                  (gemm_configs[j].mma_format == gemm_configs[i].mma_format &&
+                   gemm_configs[j].uses_wgmma == gemm_configs[i].uses_wgmma &&
+                   (costs->calibrated >> j & 1u) != 0);
+        if (gemm_configs[i].mma_format != MMA_NONE && !any)
             known |= (uint64_t)1 << i;
     }
     return known;
@@ -314,18 +320,20 @@ static double tiles_best(const struct gemm_selector *selector,
                          struct gemm_selection *out_selection)
 {
     double best = 1e30;
-    if (selector->cost_model.calibrated != 0 && product_wide(gemm))
+    if (selector->cost_model.calibrated != 0 && gemm_is_all_f32(gemm))
         disabled |= ~comparable_kernels(&selector->cost_model);
-    for (uint32_t i = 0; i < TILES; i++) {
+    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
         struct gemm_selection selection;
-        double groups = (double)product_groups(gemm, (enum tile_id)i);
-        if ((disabled >> i & 1u) != 0 || groups * MOST_SPLITS > INT32_MAX ||
-            ((tiles[i].strict || tiles[i].tensor == MMA_FP16X3) &&
+        double groups =
+            (double)gemm_kernel_groups(gemm, (enum gemm_kernel_id)i);
+        if ((disabled >> i & 1u) != 0 || groups * MAX_SPLIT_K > INT32_MAX ||
+            ((gemm_configs[i].is_3xtf32 ||
+              gemm_configs[i].mma_format == MMA_FP16X3) &&
              gemm->k < STRICT_K) ||
-            !product_fits(gemm, (enum tile_id)i))
+            !gemm_kernel_supports(gemm, (enum gemm_kernel_id)i))
             continue;
-        double ns =
-            tile_best(selector, gemm, (enum tile_id)i, groups, &selection);
+        double ns = tile_best(selector, gemm, (enum gemm_kernel_id)i, groups,
+                              &selection);
         if (ns < best) {
             best = ns;
             *out_selection = selection;
@@ -354,22 +362,24 @@ void gemm_selector_compute(struct gemm_selector *selector,
 {
     uint64_t disabled =
         atomic_load_explicit(&selector->disabled_kernels, memory_order_relaxed);
-    bool either = product_by_clblast(gemm); /* way */
+    bool either = clblast_supports_gemm(gemm); /* way */
     *out_selection =
-        (struct gemm_selection){.clblast = true, .division = WHOLE};
-    if (!product_wide(gemm))
+        (struct gemm_selection){.clblast = true, .division = NO_SPLIT};
+    if (!gemm_is_all_f32(gemm))
         disabled |= disabled >> DISABLED_16BIT_SHIFT;
-    if (!product_counts(gemm))
+    if (!gemm_fits_32bit_index(gemm))
         return;
     if (selector->forced) {
         *out_selection = selector->forced_selection;
         if (!either && out_selection->clblast)
-            *out_selection =
-                (struct gemm_selection){.tile = TILE_MEDIUM, .division = WHOLE};
-        if (gemm->dtype != TANDEM_F32 && tiles[out_selection->tile].strict)
-            out_selection->tile = tiles[out_selection->tile].plain;
-        if (!product_fits(gemm, out_selection->tile))
-            out_selection->tile = TILE_MEDIUM;
+            *out_selection = (struct gemm_selection){.tile = GEMM_SIMT_64X64,
+                                                     .division = NO_SPLIT};
+        if (gemm->dtype != TANDEM_F32 &&
+            gemm_configs[out_selection->tile].is_3xtf32)
+            out_selection->tile =
+                gemm_configs[out_selection->tile].simt_fallback;
+        if (!gemm_kernel_supports(gemm, out_selection->tile))
+            out_selection->tile = GEMM_SIMT_64X64;
         if ((disabled >> out_selection->tile & 1u) != 0)
             out_selection->clblast = true;
         return;
@@ -383,8 +393,8 @@ void gemm_selector_compute(struct gemm_selector *selector,
                     gemm->m > 1 && gemm->n > 1;
         if (gemm->k <= CLBLAST_MAX_UNSPLIT_K || tiny)
             return;
-        disabled |= ~(uint64_t)(1u << TILE_SMALL | 1u << TILE_MEDIUM |
-                                1u << TILE_SKINNY_1);
+        disabled |= ~(uint64_t)(1u << GEMM_SIMT_32X64 | 1u << GEMM_SIMT_64X64 |
+                                1u << GEMV_1);
     }
     struct gemm_selection ours = *out_selection; /* where there is none */
     double limit = either && selector->cost_model.calibrated != 0
@@ -399,21 +409,22 @@ void gemm_selector_choose_without_clblast(struct gemm_selector *selector,
                                           struct gemm_selection *out_selection)
 {
     *out_selection =
-        (struct gemm_selection){.clblast = true, .division = WHOLE};
-    if (product_counts(gemm))
+        (struct gemm_selection){.clblast = true, .division = NO_SPLIT};
+    if (gemm_fits_32bit_index(gemm))
         tiles_best(selector, gemm,
                    atomic_load_explicit(&selector->disabled_kernels,
                                         memory_order_relaxed),
                    out_selection);
 }
 
-_Static_assert(TILES <= DISABLED_16BIT_SHIFT, "a bit for each tile, twice");
+_Static_assert(GEMM_KERNEL_COUNT <= DISABLED_16BIT_SHIFT,
+               "a bit for each tile, twice");
 
 void gemm_selector_disable(struct gemm_selector *selector,
                            const struct tandem_gemm *gemm,
                            const struct gemm_selection *selection)
 {
-    uint32_t first = product_wide(gemm) ? 0 : DISABLED_16BIT_SHIFT;
+    uint32_t first = gemm_is_all_f32(gemm) ? 0 : DISABLED_16BIT_SHIFT;
     atomic_fetch_or(&selector->disabled_kernels,
                     (uint64_t)1 << (first + selection->tile));
 }
@@ -423,18 +434,19 @@ void gemm_selector_disable(struct gemm_selector *selector,
 /* What a choice depends on beside the extents. */
 static uint32_t selection_traits(const struct tandem_gemm *gemm)
 {
-    return (gemm->flags &
-            (TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B)) |
+    return (gemm->flags & (TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B)) |
            (gemm->beta != 0 ? 4u : 0) |
-           (operand_aligned(gemm, OPERAND_A) ? 8u : 0) |
-           (operand_aligned(gemm, OPERAND_B) ? 16u : 0) |
-           (product_counts(gemm) ? 32u : 0) | (has_epilogue(gemm) ? 64u : 0) |
+           (operand_is_aligned(gemm, OPERAND_A) ? 8u : 0) |
+           (operand_is_aligned(gemm, OPERAND_B) ? 16u : 0) |
+           (gemm_fits_32bit_index(gemm) ? 32u : 0) |
+           (has_epilogue(gemm) ? 64u : 0) |
            (gemm->a.batch_stride == 0 ? 128u : 0) |
            (gemm->b.batch_stride == 0 ? 256u : 0) |
-           type_of(gemm->dtype) << 9 | type_of(gemm_c_dtype(gemm)) << 13 |
-           tensor_traits(gemm) << 17 |
-           (product_fits(gemm, TILE_SKINNY_16) ? 1u << 23 : 0) |
-           (product_by_clblast(gemm) ? 1u << 24 : 0);
+           kernel_type_of(gemm->dtype) << 9 |
+           kernel_type_of(gemm_c_dtype(gemm)) << 13 |
+           tensor_core_key_flags(gemm) << 17 |
+           (gemm_kernel_supports(gemm, GEMV_16) ? 1u << 23 : 0) |
+           (clblast_supports_gemm(gemm) ? 1u << 24 : 0);
 }
 
 /* Acquire and release keep each read and write of a word between those of

@@ -17,8 +17,8 @@ struct platform_device;
 
 struct gemm_selection {
     bool clblast;
-    enum tile_id tile; /* where it is not CLBlast's */
-    struct division division;
+    enum gemm_kernel_id tile; /* where it is not CLBlast's */
+    struct split_k division;
 };
 
 /* A route that was chosen, with all that the choice depends on: written by one

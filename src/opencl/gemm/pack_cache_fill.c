@@ -9,7 +9,8 @@
 #include "opencl/queue/kernel_launch.h"
 
 static struct pack_cache_key operand_key(const struct tandem_gemm *gemm,
-                                         enum tile_id tile, enum operand_id id)
+                                         enum gemm_kernel_id tile,
+                                         enum operand_id id)
 {
     const struct tandem_matrix *matrix =
         id == OPERAND_A ? &gemm->a : &gemm->b;
@@ -21,7 +22,7 @@ static struct pack_cache_key operand_key(const struct tandem_gemm *gemm,
     key.ld = matrix->ld;
     key.batch_stride = matrix->batch_stride;
     key.batches = matrix->batch_stride == 0 ? 1 : gemm->batch;
-    key.layout = packing_layout(gemm, tile, id);
+    key.layout = packing_layout_id(gemm, tile, id);
     key.mn_major = operand_is_mn_major(gemm, id);
     key.dtype = gemm->dtype;
     return key;
@@ -30,13 +31,13 @@ static struct pack_cache_key operand_key(const struct tandem_gemm *gemm,
 /* Returns a new entry with the packed operand, or NULL. */
 static struct pack_cache_entry *entry_pack(struct tandem_stream *stream,
                                            const struct tandem_gemm *gemm,
-                                           enum tile_id tile,
+                                           enum gemm_kernel_id tile,
                                            enum operand_id id)
 {
-    struct plan plan = {.steps = 0};
+    struct launch_plan plan = {.step_count = 0};
     struct tandem_gemm packed = *gemm;
-    packing_plan(&plan, gemm, tile, 1u << id,
-                 stream->device->programs.group_log2, &packed);
+    plan_operand_packing(&plan, gemm, tile, 1u << id,
+                         stream->device->programs.group_log2, &packed);
     struct pack_cache_entry *entry =
         pack_cache_entry_create(stream->device, plan.temp_bytes);
     if (entry == NULL)
@@ -57,8 +58,8 @@ static struct pack_cache_entry *entry_pack(struct tandem_stream *stream,
 
 struct pack_cache_entry *
 pack_cache_acquire_or_pack(struct tandem_stream *stream,
-                           const struct tandem_gemm *gemm, enum tile_id tile,
-                           enum operand_id id)
+                           const struct tandem_gemm *gemm,
+                           enum gemm_kernel_id tile, enum operand_id id)
 {
     struct tandem_buffer *buffer =
         id == OPERAND_A ? gemm->a.buffer : gemm->b.buffer;

@@ -13,7 +13,7 @@
  * pack_cache_release(). */
 struct pack_cache_entry *
 pack_cache_acquire_or_pack(struct tandem_stream *stream,
-                           const struct tandem_gemm *gemm, enum tile_id tile,
-                           enum operand_id id);
+                           const struct tandem_gemm *gemm,
+                           enum gemm_kernel_id tile, enum operand_id id);
 
 #endif

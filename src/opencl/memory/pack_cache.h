@@ -23,7 +23,7 @@
 struct pack_cache_key {
     uint64_t byte_offset;
     int64_t rows, depth, ld, batch_stride, batches;
-    uint64_t layout; /* packing_layout() */
+    uint64_t layout; /* packing_layout_id() */
     uint32_t mn_major, dtype;
 };
 

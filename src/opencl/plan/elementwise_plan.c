@@ -27,8 +27,8 @@ struct strided {
     uint32_t rank, given, single, skew;
     float value[4];
     uint64_t offset[4];
-    struct extents space;
-    int64_t strides[4][AXES];
+    struct fast_divmod space;
+    int64_t strides[4][TANDEM_MAX_RANK];
 };
 
 struct crossed {
@@ -37,13 +37,13 @@ struct crossed {
     float value[4];
     uint64_t offset[4];
     int64_t along[4], down[4];
-    struct extents space;
-    int64_t strides[4][AXES];
+    struct fast_divmod space;
+    int64_t strides[4][TANDEM_MAX_RANK];
 };
 
 /* Operand 0 is the output, then the inputs. */
-static const struct tandem_tensor_desc *operand(const struct request *request,
-                                                uint32_t number)
+static const struct tandem_tensor_desc *
+operand(const struct op_request *request, uint32_t number)
 {
     return number == 0 ? request->outputs[0] : request->inputs[number - 1];
 }
@@ -61,7 +61,7 @@ static bool same_shape(const struct tandem_tensor_desc *a,
 
 /* Whether all operands are plainly contiguous, or single values: what most
  * calls are, told without laying out axes. */
-static bool plainly_flat(const struct request *request, uint32_t *out_single)
+static bool plainly_flat(const struct op_request *request, uint32_t *out_single)
 {
     const struct tandem_tensor_desc *out = request->outputs[0];
     *out_single = 0;
@@ -93,7 +93,7 @@ static bool laid_out_flat(const struct layout *layout, uint32_t *out_single)
 }
 
 /* Scalars in the place of tensors, and attributes. */
-static uint32_t values_fill(float *value, const struct request *request)
+static uint32_t values_fill(float *value, const struct op_request *request)
 {
     const struct tandem_op *op = request->op;
     uint32_t given = 0, next = 0;
@@ -116,50 +116,54 @@ static uint32_t values_fill(float *value, const struct request *request)
     return given;
 }
 
-static bool moves(const struct request *request)
+static bool moves(const struct op_request *request)
 {
     uint32_t op_class = operator_row(request->op->id)->op_class;
     return op_class == TANDEM_CLASS_COPY || op_class == TANDEM_CLASS_TRANSPOSE;
 }
 
-static uint64_t key_of(const struct request *request, uint32_t kernel,
+static uint64_t key_of(const struct op_request *request, uint32_t kernel,
                        bool wide, bool vector)
 {
     const struct tandem_op *op = request->op;
-    uint64_t key = key_vector(vector);
+    uint64_t key = variant_key_vec4(vector);
     if (moves(request)) {
-        uint32_t type = bits_type(request->outputs[0]->dtype);
-        return key | key_type(0, type) | key_type(1, type) |
-               kernel_key(kernel, TANDEM_OP_COPY, wide, request->group_log2);
+        uint32_t type = kernel_bits_type(request->outputs[0]->dtype);
+        return key | variant_key_type(0, type) | variant_key_type(1, type) |
+               variant_key_kernel(kernel, TANDEM_OP_COPY, wide,
+                                  request->group_log2);
     }
-    key |= kernel_key(kernel, op->id, wide, request->group_log2);
+    key |= variant_key_kernel(kernel, op->id, wide, request->group_log2);
     bool where = op->id == TANDEM_OP_WHERE;
     bool logical = operator_row(op->id)->op_class == TANDEM_CLASS_LOGICAL;
-    key |= key_type(0, type_of(request->outputs[0]->dtype));
+    key |= variant_key_type(0, kernel_type_of(request->outputs[0]->dtype));
     for (uint32_t i = 0; i < request->input_count; i++) {
         const struct tandem_tensor_desc *in = request->inputs[i];
         uint32_t absent = logical || (where && i == 0) ? TYPE_BOOL : TYPE_FLOAT;
-        key |= key_type(i + 1, in != NULL ? type_of(in->dtype) : absent);
+        key |= variant_key_type(i + 1, in != NULL ? kernel_type_of(in->dtype)
+                                                  : absent);
     }
-    return key | key_tanh(op->id == TANDEM_OP_GELU && op->int_count > 0 &&
-                          op->ints[0] != 0);
+    return key | variant_key_gelu_tanh(op->id == TANDEM_OP_GELU &&
+                                       op->int_count > 0 && op->ints[0] != 0);
 }
 
-static void offsets_fill(uint64_t *offset, const struct request *request)
+static void offsets_fill(uint64_t *offset, const struct op_request *request)
 {
     for (uint32_t i = 0; i <= request->input_count; i++)
         if (operand(request, i) != NULL)
             offset[i] = element_offset(operand(request, i));
 }
 
-static void buffers_fill(struct step *step, const struct request *request)
+static void buffers_fill(struct kernel_step *step,
+                         const struct op_request *request)
 {
-    step_buffer(step, request->outputs[0]->buffer, true);
+    step_add_buffer(step, request->outputs[0]->buffer, true);
     for (uint32_t i = 0; i < request->input_count; i++)
-        step_buffer(step,
-                    request->inputs[i] != NULL ? request->inputs[i]->buffer
-                                               : request->outputs[0]->buffer,
-                    false);
+        step_add_buffer(step,
+                        request->inputs[i] != NULL
+                            ? request->inputs[i]->buffer
+                            : request->outputs[0]->buffer,
+                        false);
 }
 
 /* Elements between the line of the cache that tensor starts in and tensor. */
@@ -169,8 +173,8 @@ static uint32_t line_skew(const struct tandem_tensor_desc *tensor)
     return (uint32_t)(bytes % LINE_BYTES / TANDEM_DTYPE_BYTES(tensor->dtype));
 }
 
-static void plan_flat(struct plan *plan, const struct request *request,
-                      uint32_t single)
+static void plan_flat(struct launch_plan *plan,
+                      const struct op_request *request, uint32_t single)
 {
     const struct tandem_tensor_desc *output = request->outputs[0];
     int64_t elements = shape_elements(output->rank, output->shape);
@@ -178,13 +182,14 @@ static void plan_flat(struct plan *plan, const struct request *request,
     for (uint32_t i = 0; i <= request->input_count; i++) {
         const struct tandem_tensor_desc *tensor = operand(request, i);
         if (tensor != NULL && (single >> i & 1u) == 0 &&
-            !vector_aligned(tensor))
+            !tensor_is_vec4_aligned(tensor))
             vector = false;
     }
-    struct step *step = plan_step(plan,
-                                  key_of(request, KERNEL_ELEMENTWISE_CONTIGUOUS,
-                                         elements > MOST_NARROW, vector),
-                                  sizeof(struct flat));
+    struct kernel_step *step =
+        plan_add_step(plan,
+                      key_of(request, KERNEL_ELEMENTWISE_CONTIGUOUS,
+                             elements > MAX_32BIT_INDEX, vector),
+                      sizeof(struct flat));
     struct flat *flat = (struct flat *)step->params;
     buffers_fill(step, request);
     flat->elements = (uint64_t)elements;
@@ -192,13 +197,13 @@ static void plan_flat(struct plan *plan, const struct request *request,
     flat->single = single;
     offsets_fill(flat->offset, request);
     flat->skew = vector ? 0 : line_skew(output);
-    step_items(step, (flat->elements + flat->skew + 3) / 4);
+    step_set_items(step, (flat->elements + flat->skew + 3) / 4);
 }
 
 /* Whether four neighbours along the innermost axis can be one vector for
  * every operand: step 1 and aligned everywhere, or step 0. */
 static bool vector_strides(const struct layout *layout,
-                           const struct request *request, uint32_t given,
+                           const struct op_request *request, uint32_t given,
                            uint32_t *out_single)
 {
     uint32_t inner = layout->rank - 1;
@@ -213,7 +218,7 @@ static bool vector_strides(const struct layout *layout,
             continue;
         }
         if (layout->strides[i][inner] != 1 ||
-            !vector_aligned(operand(request, i)))
+            !tensor_is_vec4_aligned(operand(request, i)))
             return false;
         for (uint32_t axis = 0; axis < inner; axis++)
             if (layout->strides[i][axis] % 4 != 0)
@@ -246,7 +251,7 @@ static uint32_t crossing_axis(const struct layout *layout)
 /* Whether all operands can be read in vectors of four, each along its axis of
  * the two that cross; bits of *out_single: repeats along the innermost. */
 static bool crossed_vector(const struct layout *layout,
-                           const struct request *request, uint32_t given,
+                           const struct op_request *request, uint32_t given,
                            uint32_t axis, uint32_t *out_single)
 {
     uint32_t inner = layout->rank - 1;
@@ -263,7 +268,7 @@ static bool crossed_vector(const struct layout *layout,
             *out_single |= 1u << i;
             continue;
         }
-        if (strides[along] != 1 || !vector_aligned(operand(request, i)))
+        if (strides[along] != 1 || !tensor_is_vec4_aligned(operand(request, i)))
             return false;
         for (uint32_t other = 0; other < layout->rank; other++)
             if (other != along && strides[other] % 4 != 0)
@@ -284,15 +289,16 @@ static void crossed_fill(struct crossed *out, struct layout *layout,
         out->along[i] = layout->strides[i][inner];
         out->down[i] = layout->strides[i][axis];
     }
-    layout_drop(layout, inner);
-    layout_drop(layout, axis);
+    layout_remove_axis(layout, inner);
+    layout_remove_axis(layout, axis);
     out->rank = layout->rank;
-    extents_fill(&out->space, layout);
+    fast_divmod_fill(&out->space, layout);
     for (uint32_t i = 0; i < layout->operands; i++)
         strides_fill(out->strides[i], layout, i);
 }
 
-static void plan_crossed(struct plan *plan, const struct request *request,
+static void plan_crossed(struct launch_plan *plan,
+                         const struct op_request *request,
                          struct layout *layout, uint32_t axis)
 {
     uint32_t across = 0, single;
@@ -301,11 +307,12 @@ static void plan_crossed(struct plan *plan, const struct request *request,
     for (uint32_t i = 1; i < layout->operands; i++)
         across |= (uint32_t)walks_across(layout, i, axis) << (i - 1);
     bool vector = crossed_vector(layout, request, given, axis, &single);
-    struct step *step = plan_step(plan,
-                                  key_of(request, KERNEL_ELEMENTWISE_TRANSPOSED,
-                                         needs_far(layout), vector) |
-                                      key_across(across),
-                                  sizeof(struct crossed));
+    struct kernel_step *step =
+        plan_add_step(plan,
+                      key_of(request, KERNEL_ELEMENTWISE_TRANSPOSED,
+                             needs_64bit_offset(layout), vector) |
+                          variant_key_transposed_inputs(across),
+                      sizeof(struct crossed));
     struct crossed *crossed = (struct crossed *)step->params;
     buffers_fill(step, request);
     memcpy(crossed->value, value, sizeof(value));
@@ -318,7 +325,7 @@ static void plan_crossed(struct plan *plan, const struct request *request,
     step->groups = crossed->tiles * (uint64_t)layout->elements;
 }
 
-void plan_strided(struct plan *plan, const struct request *request,
+void plan_strided(struct launch_plan *plan, const struct op_request *request,
                   struct layout *layout)
 {
     uint32_t axis = crossing_axis(layout), single, inner = layout->rank - 1;
@@ -329,9 +336,11 @@ void plan_strided(struct plan *plan, const struct request *request,
     float value[4] = {0};
     uint32_t given = values_fill(value, request);
     bool vector = vector_strides(layout, request, given, &single);
-    struct step *step = plan_step(
-        plan, key_of(request, KERNEL_STRIDED, needs_far(layout), vector),
-        sizeof(struct strided));
+    struct kernel_step *step =
+        plan_add_step(plan,
+                      key_of(request, KERNEL_ELEMENTWISE_STRIDED,
+                             needs_64bit_offset(layout), vector),
+                      sizeof(struct strided));
     struct strided *strided = (struct strided *)step->params;
     buffers_fill(step, request);
     memcpy(strided->value, value, sizeof(value));
@@ -341,18 +350,18 @@ void plan_strided(struct plan *plan, const struct request *request,
     if (!vector && layout_contiguous(layout, 0))
         strided->skew = line_skew(request->outputs[0]);
     if (vector)
-        layout_fours(layout);
+        layout_to_vec4(layout);
     strided->items = (uint64_t)layout->elements;
     strided->rank = layout->rank;
-    extents_fill(&strided->space, layout);
+    fast_divmod_fill(&strided->space, layout);
     for (uint32_t i = 0; i < layout->operands; i++)
         strides_fill(strided->strides[i], layout, i);
-    step_items(step, vector ? strided->items
-                            : (strided->items + strided->skew + 3) / 4);
+    step_set_items(step, vector ? strided->items
+                                : (strided->items + strided->skew + 3) / 4);
 }
 
-enum tandem_status plan_elementwise(struct plan *plan,
-                                    const struct request *request)
+enum tandem_status plan_elementwise(struct launch_plan *plan,
+                                    const struct op_request *request)
 {
     uint32_t single;
     struct layout layout;

@@ -10,10 +10,10 @@ struct gather {
     uint64_t target_offset, data_offset, index_offset;
     int64_t axis_stride, axis_elements;
     uint64_t outside;
-    struct extents space;
-    int64_t target_strides[AXES];
-    int64_t data_strides[AXES];
-    int64_t index_strides[AXES];
+    struct fast_divmod space;
+    int64_t target_strides[TANDEM_MAX_RANK];
+    int64_t data_strides[TANDEM_MAX_RANK];
+    int64_t index_strides[TANDEM_MAX_RANK];
 };
 
 /* Whether operand walks the innermost axis by ones in aligned fours. */
@@ -21,7 +21,7 @@ static bool operand_vector(const struct layout *layout, uint32_t operand,
                            const struct tandem_tensor_desc *tensor)
 {
     uint32_t inner = layout->rank - 1;
-    if (layout->shape[inner] % 4 != 0 || !vector_aligned(tensor) ||
+    if (layout->shape[inner] % 4 != 0 || !tensor_is_vec4_aligned(tensor) ||
         layout->strides[operand][inner] != 1)
         return false;
     for (uint32_t axis = 0; axis < inner; axis++)
@@ -47,7 +47,8 @@ static uint64_t outside_bits(uint32_t dtype)
     }
 }
 
-enum tandem_status plan_gather(struct plan *plan, const struct request *request)
+enum tandem_status plan_gather(struct launch_plan *plan,
+                               const struct op_request *request)
 {
     const struct tandem_tensor_desc *target = request->outputs[0];
     const struct tandem_tensor_desc *data = request->inputs[0];
@@ -56,20 +57,21 @@ enum tandem_status plan_gather(struct plan *plan, const struct request *request)
     int64_t axis_stride, axis_elements;
     layout_gather(&layout, data, indices, target, request->op->ints[0],
                   &axis_stride, &axis_elements);
-    uint64_t key = kernel_key(KERNEL_GATHER, 0, needs_64bit_index(&layout),
-                              request->group_log2) |
-                   key_type(0, bits_type(target->dtype)) |
-                   key_type(1, type_of(indices->dtype));
-    struct step *step = plan_step(plan, key, sizeof(struct gather));
+    uint64_t key =
+        variant_key_kernel(KERNEL_GATHER, 0, needs_64bit_index(&layout),
+                           request->group_log2) |
+        variant_key_type(0, kernel_bits_type(target->dtype)) |
+        variant_key_type(1, kernel_type_of(indices->dtype));
+    struct kernel_step *step = plan_add_step(plan, key, sizeof(struct gather));
     struct gather *gather = (struct gather *)step->params;
-    step_buffer(step, target->buffer, true);
-    step_buffer(step, data->buffer, false);
-    step_buffer(step, indices->buffer, false);
+    step_add_buffer(step, target->buffer, true);
+    step_add_buffer(step, data->buffer, false);
+    step_add_buffer(step, indices->buffer, false);
     gather->vector = operand_vector(&layout, 0, target) &&
                      operand_vector(&layout, 1, data) && axis_stride % 4 == 0 &&
                      layout.strides[2][layout.rank - 1] == 0;
     if (gather->vector)
-        layout_fours(&layout);
+        layout_to_vec4(&layout);
     gather->items = (uint64_t)layout.elements;
     gather->rank = layout.rank;
     gather->target_offset = element_offset(target);
@@ -78,10 +80,10 @@ enum tandem_status plan_gather(struct plan *plan, const struct request *request)
     gather->axis_stride = axis_stride;
     gather->axis_elements = axis_elements;
     gather->outside = outside_bits(target->dtype);
-    extents_fill(&gather->space, &layout);
+    fast_divmod_fill(&gather->space, &layout);
     strides_fill(gather->target_strides, &layout, 0);
     strides_fill(gather->data_strides, &layout, 1);
     strides_fill(gather->index_strides, &layout, 2);
-    step_items(step, gather->items);
+    step_set_items(step, gather->items);
     return TANDEM_OK;
 }

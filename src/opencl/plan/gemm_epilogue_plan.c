@@ -16,21 +16,23 @@ struct epilogue {
     uint32_t has_bias, reserved;
 };
 
-void plan_epilogue(struct plan *plan, const struct tandem_gemm *gemm,
+void plan_epilogue(struct launch_plan *plan, const struct tandem_gemm *gemm,
                    uint32_t group_log2, float scale)
 {
     uint64_t elements =
         (uint64_t)gemm->m * (uint64_t)gemm->n * (uint64_t)gemm->batch;
     uint32_t c_bytes = TANDEM_DTYPE_BYTES(gemm_c_dtype(gemm));
-    uint64_t key =
-        kernel_key(KERNEL_EPILOGUE, 0, elements > INT32_MAX, group_log2) |
-        product_activation(gemm) | key_type(0, type_of(gemm_c_dtype(gemm)));
-    plan->steps = 0;
+    uint64_t key = variant_key_kernel(KERNEL_GEMM_EPILOGUE, 0,
+                                      elements > INT32_MAX, group_log2) |
+                   variant_key_activation(gemm) |
+                   variant_key_type(0, kernel_type_of(gemm_c_dtype(gemm)));
+    plan->step_count = 0;
     plan->temp_bytes = 0;
-    struct step *step = plan_step(plan, key, sizeof(struct epilogue));
+    struct kernel_step *step =
+        plan_add_step(plan, key, sizeof(struct epilogue));
     struct epilogue *out = (struct epilogue *)step->params;
-    step_buffer(step, gemm->c.buffer, true);
-    step_buffer(step, product_bias(gemm), false);
+    step_add_buffer(step, gemm->c.buffer, true);
+    step_add_buffer(step, gemm_bias_buffer(gemm), false);
     out->elements = elements;
     out->scale = scale;
     out->slope = attribute_f32(gemm->activation_parameter);
@@ -43,5 +45,5 @@ void plan_epilogue(struct plan *plan, const struct tandem_gemm *gemm,
     out->has_bias = gemm->bias_kind != TANDEM_BIAS_NONE;
     out->bias_column = gemm->bias_kind == TANDEM_BIAS_PER_COLUMN;
     out->bias_row = gemm->bias_kind == TANDEM_BIAS_PER_ROW;
-    step_items(step, elements);
+    step_set_items(step, elements);
 }

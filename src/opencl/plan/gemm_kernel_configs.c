@@ -4,63 +4,62 @@
 
 #include "common/argument_check.h"
 
-const struct tile tiles[TILES] = {
+const struct gemm_kernel_config gemm_configs[GEMM_KERNEL_COUNT] = {
     [GEMM_SIMT_128X128] = {"large", 128, 128, 16, 7, 2, false,
-                           GEMM_SIMT_128X128, 0, TENSOR_NONE, false},
-    [TILE_MEDIUM] = {"medium", 64, 64, 16, 7, 4, false, TILE_MEDIUM, 0,
-                     TENSOR_NONE, false},
-    [TILE_SMALL] = {"small", 32, 64, 32, 7, 5, false, TILE_SMALL, 0,
-                    TENSOR_NONE, false},
+                           GEMM_SIMT_128X128, 0, MMA_NONE, false},
+    [GEMM_SIMT_64X64] = {"medium", 64, 64, 16, 7, 4, false, GEMM_SIMT_64X64, 0,
+                         MMA_NONE, false},
+    [GEMM_SIMT_32X64] = {"small", 32, 64, 32, 7, 5, false, GEMM_SIMT_32X64, 0,
+                         MMA_NONE, false},
     [GEMM_MMA_3XTF32_128X128] = {"strict-large", 128, 128, 16, 7, 2, true,
-                                 GEMM_SIMT_128X128, 0, TENSOR_NONE, false},
-    [TILE_STRICT_MEDIUM] = {"strict-medium", 64, 64, 16, 6, 4, true,
-                            TILE_MEDIUM, 0, TENSOR_NONE, false},
-    [TILE_SKINNY_1] = {"skinny-1", 0, 0, 0, 0, 1, false, TILE_SKINNY_1, 1,
-                       TENSOR_NONE, false},
-    [TILE_SKINNY_4] = {"skinny-4", 0, 0, 0, 0, 1, false, TILE_SKINNY_4, 4,
-                       TENSOR_NONE, false},
-    [TILE_SKINNY_8] = {"skinny-8", 0, 0, 0, 0, 1, false, TILE_SKINNY_8, 8,
-                       TENSOR_NONE, false},
-    [TILE_SKINNY_16] = {"skinny-16", 0, 0, 0, 0, 1, false, TILE_SKINNY_16, 16,
-                        TENSOR_NONE, false},
-    [TILE_TF32_LARGE] = {"tf32-large", 128, 256, 32, 8, 1, false, TILE_MEDIUM,
-                         0, TENSOR_TF32, false},
-    [TILE_TF32_MEDIUM] = {"tf32-medium", 128, 64, 32, 7, 2, false, TILE_MEDIUM,
-                          0, TENSOR_TF32, false},
-    [TILE_PAIR_LARGE] = {"pair-large", 128, 128, 32, 8, 1, false,
-                         GEMM_SIMT_128X128, 0, MMA_FP16X3, false},
-    [TILE_PAIR_MEDIUM] = {"pair-medium", 64, 64, 32, 7, 3, false, TILE_MEDIUM,
-                          0, MMA_FP16X3, false},
+                                 GEMM_SIMT_128X128, 0, MMA_NONE, false},
+    [GEMM_MMA_3XTF32_64X64] = {"strict-medium", 64, 64, 16, 6, 4, true,
+                               GEMM_SIMT_64X64, 0, MMA_NONE, false},
+    [GEMV_1] = {"skinny-1", 0, 0, 0, 0, 1, false, GEMV_1, 1, MMA_NONE, false},
+    [GEMV_4] = {"skinny-4", 0, 0, 0, 0, 1, false, GEMV_4, 4, MMA_NONE, false},
+    [GEMV_8] = {"skinny-8", 0, 0, 0, 0, 1, false, GEMV_8, 8, MMA_NONE, false},
+    [GEMV_16] = {"skinny-16", 0, 0, 0, 0, 1, false, GEMV_16, 16, MMA_NONE,
+                 false},
+    [GEMM_MMA_TF32_128X256] = {"tf32-large", 128, 256, 32, 8, 1, false,
+                               GEMM_SIMT_64X64, 0, MMA_TF32, false},
+    [GEMM_MMA_TF32_128X64] = {"tf32-medium", 128, 64, 32, 7, 2, false,
+                              GEMM_SIMT_64X64, 0, MMA_TF32, false},
+    [GEMM_MMA_FP16X3_128X128] = {"pair-large", 128, 128, 32, 8, 1, false,
+                                 GEMM_SIMT_128X128, 0, MMA_FP16X3, false},
+    [GEMM_MMA_FP16X3_64X64] = {"pair-medium", 64, 64, 32, 7, 3, false,
+                               GEMM_SIMT_64X64, 0, MMA_FP16X3, false},
     [GEMM_MMA_16BIT_128X256] = {"half-large", 128, 256, 64, 8, 1, false,
-                                TILE_MEDIUM, 0, TENSOR_HALF, false},
-    [TILE_HALF_MEDIUM] = {"half-medium", 128, 64, 64, 7, 2, false, TILE_MEDIUM,
-                          0, TENSOR_HALF, false},
-    [TILE_TALL] = {"tall", 128, 64, 16, 7, 3, false, TILE_TALL, 0, TENSOR_NONE,
-                   false},
-    [TILE_WGMMA_PAIR_LARGE] = {"wgmma-pair-large", 128, 128, 32, 9, 1, false,
-                               GEMM_SIMT_128X128, 0, MMA_FP16X3, true},
-    [TILE_WGMMA_PAIR_MEDIUM] = {"wgmma-pair-medium", 128, 64, 32, 9, 1, false,
-                                TILE_TALL, 0, MMA_FP16X3, true},
-    [TILE_WGMMA_SPLIT_LARGE] = {"wgmma-split-large", 128, 128, 16, 9, 1, true,
-                                GEMM_SIMT_128X128, 0, TENSOR_SPLIT, true},
-    [TILE_WGMMA_SPLIT_MEDIUM] = {"wgmma-split-medium", 128, 64, 16, 9, 1, true,
-                                 TILE_TALL, 0, TENSOR_SPLIT, true},
-    [TILE_WGMMA_TF32_LARGE] = {"wgmma-tf32-large", 256, 128, 32, 9, 1, false,
-                               TILE_MEDIUM, 0, TENSOR_TF32, true},
-    [TILE_WGMMA_TF32_MEDIUM] = {"wgmma-tf32-medium", 128, 128, 32, 9, 1, false,
-                                TILE_MEDIUM, 0, TENSOR_TF32, true},
-    [TILE_WGMMA_HALF_LARGE] = {"wgmma-half-large", 128, 128, 64, 9, 1, false,
-                               TILE_MEDIUM, 0, TENSOR_HALF, true},
-    [TILE_WGMMA_HALF_MEDIUM] = {"wgmma-half-medium", 128, 64, 64, 9, 1, false,
-                                TILE_MEDIUM, 0, TENSOR_HALF, true},
-    [TILE_SKINNY_BROAD] = {"skinny-broad", 0, 0, 0, 0, 1, false,
-                           TILE_SKINNY_BROAD, 1, TENSOR_NONE, false},
+                                GEMM_SIMT_64X64, 0, MMA_16BIT, false},
+    [GEMM_MMA_16BIT_128X64] = {"half-medium", 128, 64, 64, 7, 2, false,
+                               GEMM_SIMT_64X64, 0, MMA_16BIT, false},
+    [GEMM_SIMT_128X64] = {"tall", 128, 64, 16, 7, 3, false, GEMM_SIMT_128X64, 0,
+                          MMA_NONE, false},
+    [GEMM_WGMMA_FP16X3_128X128] = {"wgmma-pair-large", 128, 128, 32, 9, 1,
+                                   false, GEMM_SIMT_128X128, 0, MMA_FP16X3,
+                                   true},
+    [GEMM_WGMMA_FP16X3_128X64] = {"wgmma-pair-medium", 128, 64, 32, 9, 1, false,
+                                  GEMM_SIMT_128X64, 0, MMA_FP16X3, true},
+    [GEMM_WGMMA_3XTF32_128X128] = {"wgmma-split-large", 128, 128, 16, 9, 1,
+                                   true, GEMM_SIMT_128X128, 0, MMA_3XTF32,
+                                   true},
+    [GEMM_WGMMA_3XTF32_128X64] = {"wgmma-split-medium", 128, 64, 16, 9, 1, true,
+                                  GEMM_SIMT_128X64, 0, MMA_3XTF32, true},
+    [GEMM_WGMMA_TF32_256X128] = {"wgmma-tf32-large", 256, 128, 32, 9, 1, false,
+                                 GEMM_SIMT_64X64, 0, MMA_TF32, true},
+    [GEMM_WGMMA_TF32_128X128] = {"wgmma-tf32-medium", 128, 128, 32, 9, 1, false,
+                                 GEMM_SIMT_64X64, 0, MMA_TF32, true},
+    [GEMM_WGMMA_16BIT_128X128] = {"wgmma-half-large", 128, 128, 64, 9, 1, false,
+                                  GEMM_SIMT_64X64, 0, MMA_16BIT, true},
+    [GEMM_WGMMA_16BIT_128X64] = {"wgmma-half-medium", 128, 64, 64, 9, 1, false,
+                                 GEMM_SIMT_64X64, 0, MMA_16BIT, true},
+    [GEMV_1_MN_MAJOR] = {"skinny-broad", 0, 0, 0, 0, 1, false, GEMV_1_MN_MAJOR,
+                         1, MMA_NONE, false},
 };
 
 /* 128 lines are counted in 32 bits. */
 #define MOST_LINE (INT32_MAX / 128)
 
-bool product_counts(const struct tandem_gemm *gemm)
+bool gemm_fits_32bit_index(const struct tandem_gemm *gemm)
 {
     /* A chunk past the last must not wrap either, nor a tile of rows. */
     return gemm->m < INT32_MAX && gemm->n < INT32_MAX &&
@@ -68,7 +67,7 @@ bool product_counts(const struct tandem_gemm *gemm)
            gemm->a.ld < MOST_LINE && gemm->b.ld < MOST_LINE;
 }
 
-bool product_wide(const struct tandem_gemm *gemm)
+bool gemm_is_all_f32(const struct tandem_gemm *gemm)
 {
     return gemm->dtype == TANDEM_F32 && gemm_c_dtype(gemm) == TANDEM_F32;
 }
@@ -84,11 +83,11 @@ static bool counted_in_int(const struct tandem_matrix *matrix, int64_t rows,
     return end < (double)INT32_MAX;
 }
 
-bool product_by_clblast(const struct tandem_gemm *gemm)
+bool clblast_supports_gemm(const struct tandem_gemm *gemm)
 {
     bool turned_a = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
     bool turned_b = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
-    return product_wide(gemm) &&
+    return gemm_is_all_f32(gemm) &&
            counted_in_int(&gemm->a, turned_a ? gemm->k : gemm->m,
                           gemm->batch) &&
            counted_in_int(&gemm->b, turned_b ? gemm->n : gemm->k,

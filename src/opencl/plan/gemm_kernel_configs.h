@@ -8,71 +8,76 @@
 
 /* Those of cl/gemm/gemm_simt.cl, of cl/nvidia/gemm_3xtf32.cl, of
  * cl/gemm/gemv.cl, of cl/nvidia/gemm_mma.cl and of cl/nvidia/gemm_wgmma.cl. */
-enum tile_id {
+enum gemm_kernel_id {
     GEMM_SIMT_128X128,
-    TILE_MEDIUM,
-    TILE_SMALL,
+    GEMM_SIMT_64X64,
+    GEMM_SIMT_32X64,
     GEMM_MMA_3XTF32_128X128,
-    TILE_STRICT_MEDIUM,
-    TILE_SKINNY_1,
-    TILE_SKINNY_4,
-    TILE_SKINNY_8,
-    TILE_SKINNY_16,
-    TILE_TF32_LARGE,
-    TILE_TF32_MEDIUM,
-    TILE_PAIR_LARGE,
-    TILE_PAIR_MEDIUM,
+    GEMM_MMA_3XTF32_64X64,
+    GEMV_1,
+    GEMV_4,
+    GEMV_8,
+    GEMV_16,
+    GEMM_MMA_TF32_128X256,
+    GEMM_MMA_TF32_128X64,
+    GEMM_MMA_FP16X3_128X128,
+    GEMM_MMA_FP16X3_64X64,
     GEMM_MMA_16BIT_128X256,
-    TILE_HALF_MEDIUM,
-    TILE_TALL, /* of cl/gemm/gemm_simt.cl, for what others cannot do alone */
-    TILE_WGMMA_PAIR_LARGE,
-    TILE_WGMMA_PAIR_MEDIUM,
-    TILE_WGMMA_SPLIT_LARGE,
-    TILE_WGMMA_SPLIT_MEDIUM,
-    TILE_WGMMA_TF32_LARGE,
-    TILE_WGMMA_TF32_MEDIUM,
-    TILE_WGMMA_HALF_LARGE,
-    TILE_WGMMA_HALF_MEDIUM,
-    TILE_SKINNY_BROAD, /* one row, by more of what lies across k */
-    TILES
+    GEMM_MMA_16BIT_128X64,
+    GEMM_SIMT_128X64, /* of cl/gemm/gemm_simt.cl, for what others cannot do
+                         alone */
+    GEMM_WGMMA_FP16X3_128X128,
+    GEMM_WGMMA_FP16X3_128X64,
+    GEMM_WGMMA_3XTF32_128X128,
+    GEMM_WGMMA_3XTF32_128X64,
+    GEMM_WGMMA_TF32_256X128,
+    GEMM_WGMMA_TF32_128X128,
+    GEMM_WGMMA_16BIT_128X128,
+    GEMM_WGMMA_16BIT_128X64,
+    GEMV_1_MN_MAJOR, /* one row, by more of what lies across k */
+    GEMM_KERNEL_COUNT
 };
 
 /* What cl/nvidia/gemm_mma.cl and gemm_wgmma.cl multiply in a tile;
  * tensor_core_packing.h. */
-enum tensor {
-    TENSOR_NONE,
-    TENSOR_HALF,
-    TENSOR_TF32,
+enum mma_format {
+    MMA_NONE,
+    MMA_16BIT,
+    MMA_TF32,
     MMA_FP16X3,
-    TENSOR_SPLIT /* as accurate as a strict one, which it also is */
+    MMA_3XTF32 /* as accurate as a strict one, which it also is */
 };
 
-struct tile {
+struct gemm_kernel_config {
     const char *name;
-    /* How much of the result a group computes, and of k at a time. */
-    uint32_t m, n, slice;
+    /* Part of the result that a work-group computes, and its step along k.
+     * 0 for GEMV kernels, whose blocks depend on the operands' layouts. */
+    uint32_t tile_m, tile_n, k_tile;
     uint32_t group_log2;
-    uint32_t slots; /* groups for which a compute unit has registers */
-    bool strict; /* as cl/nvidia/gemm_3xtf32.cl's: each product is as accurate
-                  * as f32, and what is not finite is left to the plain tile */
-    enum tile_id plain; /* kernel without tensor cores that recomputes the
-                         * non-finite tiles of this one; its tile may differ */
-    uint32_t narrow; /* cl/gemm/gemv.cl's: rows, or columns; then m, n and slice
-                      * depend on the product */
-    enum tensor tensor;
-    bool patched; /* cl/nvidia/gemm_wgmma.cl's; docs/gemm-wgmma.md */
+    /* Work-groups for which a compute unit has registers. */
+    uint32_t groups_per_compute_unit;
+    /* 3xTF32: accurate as f32, but results that are not finite are left to
+     * simt_fallback. */
+    bool is_3xtf32;
+    /* The SIMT kernel that recomputes the tiles with non-finite results.  Its
+     * tile shape may differ.  A SIMT or GEMV kernel names itself. */
+    enum gemm_kernel_id simt_fallback;
+    /* Vectors of a GEMV kernel; 0 for the others. */
+    uint32_t gemv_vectors;
+    enum mma_format mma_format;
+    bool uses_wgmma; /* cl/nvidia/gemm_wgmma.cl; see docs/gemm-wgmma.md. */
 };
 
-extern const struct tile tiles[TILES];
+extern const struct gemm_kernel_config gemm_configs[GEMM_KERNEL_COUNT];
 
-#define MOST_SPLITS 256u
+#define MAX_SPLIT_K 256u
 
 /* Whether all of it is f32. */
-bool product_wide(const struct tandem_gemm *gemm);
+bool gemm_is_all_f32(const struct tandem_gemm *gemm);
 /* Whether CLBlast takes it, too: what is f32 (its routines of f16 are not for
  * all devices), and reaches no further than its kernels count, in int. */
-bool product_by_clblast(const struct tandem_gemm *gemm);
+bool clblast_supports_gemm(const struct tandem_gemm *gemm);
 /* Whether the tiles can count as far as gemm's matrices go. */
-bool product_counts(const struct tandem_gemm *gemm);
+bool gemm_fits_32bit_index(const struct tandem_gemm *gemm);
 
 #endif

@@ -16,25 +16,26 @@ struct multiply {
     uint32_t has_bias;
 };
 
-void plan_naive_gemm(struct plan *plan, const struct tandem_gemm *gemm,
-                   uint32_t group_log2)
+void plan_naive_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
+                     uint32_t group_log2)
 {
     uint64_t elements =
         (uint64_t)gemm->m * (uint64_t)gemm->n * (uint64_t)gemm->batch;
-    uint64_t key =
-        kernel_key(KERNEL_MULTIPLY, 0, elements > INT32_MAX, group_log2) |
-        product_activation(gemm) | product_types(gemm);
+    uint64_t key = variant_key_kernel(KERNEL_GEMM_NAIVE, 0,
+                                      elements > INT32_MAX, group_log2) |
+                   variant_key_activation(gemm) | variant_key_gemm_types(gemm);
     uint32_t bytes = TANDEM_DTYPE_BYTES(gemm->dtype);
     uint32_t c_bytes = TANDEM_DTYPE_BYTES(gemm_c_dtype(gemm));
     bool ta = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
     bool tb = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
-    plan->steps = 0;
+    plan->step_count = 0;
     plan->temp_bytes = 0;
-    struct step *step = plan_step(plan, key, sizeof(struct multiply));
-    step_buffer(step, gemm->c.buffer, true);
-    step_buffer(step, gemm->a.buffer, false);
-    step_buffer(step, gemm->b.buffer, false);
-    step_buffer(step, product_bias(gemm), false);
+    struct kernel_step *step =
+        plan_add_step(plan, key, sizeof(struct multiply));
+    step_add_buffer(step, gemm->c.buffer, true);
+    step_add_buffer(step, gemm->a.buffer, false);
+    step_add_buffer(step, gemm->b.buffer, false);
+    step_add_buffer(step, gemm_bias_buffer(gemm), false);
     *(struct multiply *)step->params = (struct multiply){
         .elements = elements,
         .a_offset = gemm->a.byte_offset / bytes,
@@ -58,5 +59,5 @@ void plan_naive_gemm(struct plan *plan, const struct tandem_gemm *gemm,
         .beta = (float)gemm->beta,
         .slope = attribute_f32(gemm->activation_parameter),
         .has_bias = gemm->bias_kind != TANDEM_BIAS_NONE};
-    step_items(step, elements);
+    step_set_items(step, elements);
 }

@@ -9,14 +9,15 @@
 #include "common/operator_table.h"
 #include "opencl/memory/buffer.h"
 
-struct operand operand_of(const struct tandem_gemm *gemm, enum operand_id id)
+struct gemm_operand operand_of(const struct tandem_gemm *gemm,
+                               enum operand_id id)
 {
     if (id == OPERAND_B)
-        return (struct operand){
-            &gemm->b, gemm->n, gemm->k,
-            (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) == 0};
-    return (struct operand){&gemm->a, gemm->m, gemm->k,
-                            (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0};
+        return (struct gemm_operand){&gemm->b, gemm->n, gemm->k,
+                                     (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) ==
+                                         0};
+    return (struct gemm_operand){&gemm->a, gemm->m, gemm->k,
+                                 (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0};
 }
 
 /* Whether all lines of a matrix start at aligned fours. */
@@ -30,38 +31,38 @@ static bool matrix_aligned(const struct tandem_matrix *matrix, uint32_t dtype,
 }
 
 bool operand_is_vec4(const struct tandem_gemm *gemm,
-                   const struct operand *operand)
+                     const struct gemm_operand *operand)
 {
     return matrix_aligned(operand->matrix, gemm->dtype, gemm->batch) &&
-           (operand->outer ? operand->rows : operand->depth) % 4 == 0;
+           (operand->is_mn_major ? operand->rows : operand->k) % 4 == 0;
 }
 
 bool operand_is_mn_major(const struct tandem_gemm *gemm, enum operand_id id)
 {
-    return operand_of(gemm, id).outer;
+    return operand_of(gemm, id).is_mn_major;
 }
 
-bool operand_aligned(const struct tandem_gemm *gemm, enum operand_id id)
+bool operand_is_aligned(const struct tandem_gemm *gemm, enum operand_id id)
 {
-    struct operand operand = operand_of(gemm, id);
+    struct gemm_operand operand = operand_of(gemm, id);
     return matrix_aligned(operand.matrix, gemm->dtype, gemm->batch) &&
-           (!operand.outer || operand.rows % 4 == 0);
+           (!operand.is_mn_major || operand.rows % 4 == 0);
 }
 
-uint64_t product_types(const struct tandem_gemm *gemm)
+uint64_t variant_key_gemm_types(const struct tandem_gemm *gemm)
 {
-    return key_type(0, type_of(gemm_c_dtype(gemm))) |
-           key_type(1, type_of(gemm->dtype));
+    return variant_key_type(0, kernel_type_of(gemm_c_dtype(gemm))) |
+           variant_key_type(1, kernel_type_of(gemm->dtype));
 }
 
-uint64_t product_activation(const struct tandem_gemm *gemm)
+uint64_t variant_key_activation(const struct tandem_gemm *gemm)
 {
     bool tanh_form =
         gemm->activation == TANDEM_OP_GELU && gemm->activation_parameter != 0;
-    return (uint64_t)gemm->activation << 8 | key_tanh(tanh_form);
+    return (uint64_t)gemm->activation << 8 | variant_key_gelu_tanh(tanh_form);
 }
 
-void operands_fill(struct product *out, const struct tandem_gemm *gemm)
+void operands_fill(struct gemm_params *out, const struct tandem_gemm *gemm)
 {
     uint32_t bytes = TANDEM_DTYPE_BYTES(gemm->dtype);
     out->a_offset = gemm->a.byte_offset / bytes;
@@ -72,7 +73,7 @@ void operands_fill(struct product *out, const struct tandem_gemm *gemm)
     out->b_batch = gemm->b.batch_stride;
 }
 
-void product_fill(struct product *out, const struct tandem_gemm *gemm,
+void product_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
                   uint32_t slice, uint32_t splits)
 {
     memset(out, 0, sizeof(*out));
@@ -90,7 +91,7 @@ void product_fill(struct product *out, const struct tandem_gemm *gemm,
     out->m = (uint32_t)gemm->m;
     out->n = (uint32_t)gemm->n;
     out->k = (uint32_t)gemm->k;
-    out->chunk = each * slice;
+    out->k_per_split = each * slice;
     out->splits = (slices + each - 1) / each;
     out->batch = (uint32_t)gemm->batch;
     out->alpha = (float)gemm->alpha;
@@ -99,25 +100,25 @@ void product_fill(struct product *out, const struct tandem_gemm *gemm,
     out->flags = gemm->bias_kind != TANDEM_BIAS_NONE ? HAS_BIAS : 0;
     if (matrix_aligned(&gemm->c, gemm_c_dtype(gemm), gemm->batch) &&
         gemm->n % 4 == 0)
-        out->flags |= C_VECTOR;
+        out->flags |= C_IS_VEC4;
 }
 
-void product_divide(struct product *out, uint32_t tiles_m, uint32_t tiles_n,
-                    uint32_t parted)
+void gemm_params_set_tiles(struct gemm_params *out, uint32_t tiles_m,
+                           uint32_t tiles_n, uint32_t parted)
 {
     uint32_t all = tiles_m * tiles_n * out->batch;
     out->tiles_m = tiles_m;
     out->tiles_n = tiles_n;
     out->tiles = tiles_m * tiles_n;
-    out->parted = parted < all ? parted : all;
+    out->split_tiles = parted < all ? parted : all;
     if (out->splits == 1)
-        out->parted = 0;
-    out->whole = all - out->parted;
-    if (out->parted == 0)
+        out->split_tiles = 0;
+    out->unsplit_tiles = all - out->split_tiles;
+    if (out->split_tiles == 0)
         out->splits = 1;
 }
 
-struct tandem_buffer *product_bias(const struct tandem_gemm *gemm)
+struct tandem_buffer *gemm_bias_buffer(const struct tandem_gemm *gemm)
 {
     return gemm->bias != NULL ? gemm->bias : gemm->c.buffer;
 }
@@ -127,7 +128,7 @@ struct tandem_buffer *product_bias(const struct tandem_gemm *gemm)
 #define FEW_SUMS 65536
 #define MOST_LANES_LOG2 5
 
-static uint32_t join_lanes_log2(const struct product *product,
+static uint32_t join_lanes_log2(const struct gemm_params *product,
                                 uint32_t group_log2)
 {
     uint32_t log2 = log2_ceil(product->splits);
@@ -137,29 +138,31 @@ static uint32_t join_lanes_log2(const struct product *product,
     return log2 < group_log2 - 3 ? log2 : group_log2 - 3;
 }
 
-void plan_split_k_fixup(struct plan *plan, const struct tandem_gemm *gemm,
-                  const struct product *from, uint32_t group_log2)
+void plan_split_k_fixup(struct launch_plan *plan,
+                        const struct tandem_gemm *gemm,
+                        const struct gemm_params *from, uint32_t group_log2)
 {
-    bool tiled = from->whole > 0; /* what is parted */
+    bool tiled = from->unsplit_tiles > 0; /* what is parted */
     uint32_t lanes_log2 = tiled ? 0 : join_lanes_log2(from, group_log2);
-    uint32_t kernel = tiled            ? KERNEL_JOIN_TILES
-                      : lanes_log2 > 0 ? KERNEL_JOIN_LANES
-                                       : KERNEL_JOIN_PARTS;
-    uint64_t key = kernel_key(kernel, 0, from->plane > INT32_MAX, group_log2) |
-                   product_types(gemm);
-    struct step *step =
-        plan_step(plan, key | product_activation(gemm), sizeof(struct product));
-    struct product *out = (struct product *)step->params;
+    uint32_t kernel = tiled            ? KERNEL_SPLIT_K_FIXUP_TILES
+                      : lanes_log2 > 0 ? KERNEL_SPLIT_K_FIXUP_LANES
+                                       : KERNEL_SPLIT_K_FIXUP;
+    uint64_t key =
+        variant_key_kernel(kernel, 0, from->plane > INT32_MAX, group_log2) |
+        variant_key_gemm_types(gemm);
+    struct kernel_step *step = plan_add_step(
+        plan, key | variant_key_activation(gemm), sizeof(struct gemm_params));
+    struct gemm_params *out = (struct gemm_params *)step->params;
     *out = *from;
     out->lanes_log2 = lanes_log2;
-    step_buffer(step, gemm->c.buffer, true);
-    step_buffer(step, NULL, false);
-    step_buffer(step, product_bias(gemm), false);
+    step_add_buffer(step, gemm->c.buffer, true);
+    step_add_buffer(step, NULL, false);
+    step_add_buffer(step, gemm_bias_buffer(gemm), false);
     if (tiled)
-        step_items(step, (uint64_t)from->parted * from->tile_m *
-                             from->tile_n / 4);
+        step_set_items(step, (uint64_t)from->split_tiles * from->tile_m *
+                                 from->tile_n / 4);
     else
-        step_items(step, lanes_log2 == 0 && (from->flags & C_VECTOR) != 0
-                             ? from->plane / 4
-                             : from->plane << lanes_log2);
+        step_set_items(step, lanes_log2 == 0 && (from->flags & C_IS_VEC4) != 0
+                                 ? from->plane / 4
+                                 : from->plane << lanes_log2);
 }

@@ -7,28 +7,29 @@
 #include "opencl/plan/gemm_plan.h"
 
 /* How a variant is cut, as cl/gemm/gemv.cl's macros say. */
-struct skinny_shape {
-    uint32_t item, lanes, turns, group_log2;
+struct gemv_shape {
+    uint32_t rows_per_item, lanes, k_unroll, group_log2;
 };
 
-/* Work-items of TILE_SKINNY_BROAD's groups. */
-#define BROAD_GROUP_LOG2 9u
-#define BROAD_GROUP (1u << BROAD_GROUP_LOG2)
+/* Work-items of GEMV_1_MN_MAJOR's groups. */
+#define GEMV_MN_MAJOR_GROUP_LOG2 9u
+#define GEMV_MN_MAJOR_GROUP (1u << GEMV_MN_MAJOR_GROUP_LOG2)
 
 /* outer: neighbours in the wide operand do not lie along k. */
-const struct skinny_shape *skinny_shape(enum tile_id tile, bool outer);
+const struct gemv_shape *gemv_shape(enum gemm_kernel_id tile, bool outer);
 /* Whether that is how the wide operand lies. */
-bool skinny_outer(const struct tandem_gemm *gemm);
+bool gemv_matrix_is_mn_major(const struct tandem_gemm *gemm);
 /* Whether gemm is narrow enough, its leading dimensions are counted and, for
- * TILE_SKINNY_BROAD, its wide operand lies across k. */
-bool gemv_supports(const struct tandem_gemm *gemm, enum tile_id tile);
+ * GEMV_1_MN_MAJOR, its wide operand lies across k. */
+bool gemv_supports(const struct tandem_gemm *gemm, enum gemm_kernel_id tile);
 /* Groups that each split takes; rows of the wide operand that each has, and
  * how much of k at a time. */
-uint64_t skinny_groups(const struct tandem_gemm *gemm, enum tile_id tile);
-uint32_t skinny_rows(const struct tandem_gemm *gemm, enum tile_id tile);
-uint32_t skinny_depth(const struct tandem_gemm *gemm, enum tile_id tile);
+uint64_t gemv_groups(const struct tandem_gemm *gemm, enum gemm_kernel_id tile);
+uint32_t gemv_rows_per_group(const struct tandem_gemm *gemm,
+                             enum gemm_kernel_id tile);
+uint32_t gemv_k_tile(const struct tandem_gemm *gemm, enum gemm_kernel_id tile);
 /* Appends to plan, after what its temporary holds already. */
-void plan_skinny(struct plan *plan, const struct tandem_gemm *gemm,
-                 enum tile_id tile, uint32_t splits, uint32_t group_log2);
+void plan_gemv(struct launch_plan *plan, const struct tandem_gemm *gemm,
+               enum gemm_kernel_id tile, uint32_t splits, uint32_t group_log2);
 
 #endif

@@ -25,7 +25,7 @@ static void divider_fill(uint64_t divisor, uint32_t *multiplier,
             (uint32_t)((((((uint64_t)1 << s) - divisor) << 32) / divisor) + 1);
 }
 
-void extents_fill(struct extents *out, const struct layout *layout)
+void fast_divmod_fill(struct fast_divmod *out, const struct layout *layout)
 {
     for (uint32_t i = 0; i < layout->rank; i++) {
         out->extent[i] = (uint64_t)layout->shape[layout->rank - 1 - i];
@@ -40,26 +40,28 @@ void strides_fill(int64_t *out, const struct layout *layout, uint32_t operand)
         out[i] = layout->strides[operand][layout->rank - 1 - i];
 }
 
-struct step *plan_step(struct plan *plan, uint64_t key, uint32_t param_bytes)
+struct kernel_step *plan_add_step(struct launch_plan *plan, uint64_t key,
+                                  uint32_t param_bytes)
 {
-    struct step *step = &plan->step[plan->steps++];
+    struct kernel_step *step = &plan->step[plan->step_count++];
     step->key = key;
     step->groups = 0;
     step->buffer_count = 0;
     step->written = 0;
-    step->counters = 0;
+    step->arrival_counters = 0;
     step->param_bytes = param_bytes;
     memset(step->params, 0, param_bytes);
     return step;
 }
 
-void step_buffer(struct step *step, struct tandem_buffer *buffer, bool written)
+void step_add_buffer(struct kernel_step *step, struct tandem_buffer *buffer,
+                     bool written)
 {
     step->written |= (uint32_t)written << step->buffer_count;
     step->buffers[step->buffer_count++] = buffer;
 }
 
-void step_items(struct step *step, uint64_t items)
+void step_set_items(struct kernel_step *step, uint64_t items)
 {
     uint32_t log2 = KEY_GROUP_LOG2(step->key);
     step->groups = (items + ((uint64_t)1 << log2) - 1) >> log2;
@@ -70,7 +72,7 @@ uint64_t element_offset(const struct tandem_tensor_desc *tensor)
     return tensor->byte_offset / TANDEM_DTYPE_BYTES(tensor->dtype);
 }
 
-bool vector_aligned(const struct tandem_tensor_desc *tensor)
+bool tensor_is_vec4_aligned(const struct tandem_tensor_desc *tensor)
 {
     uint64_t skew = buffer_misalignment(tensor->buffer);
     return (tensor->byte_offset + skew) %
@@ -78,7 +80,7 @@ bool vector_aligned(const struct tandem_tensor_desc *tensor)
            0;
 }
 
-uint32_t type_of(uint32_t dtype)
+uint32_t kernel_type_of(uint32_t dtype)
 {
     switch (dtype) {
     case TANDEM_I32:
@@ -98,7 +100,7 @@ uint32_t type_of(uint32_t dtype)
     }
 }
 
-uint32_t bits_type(uint32_t dtype)
+uint32_t kernel_bits_type(uint32_t dtype)
 {
     switch (TANDEM_DTYPE_BYTES(dtype)) {
     case 1:
@@ -114,10 +116,10 @@ uint32_t bits_type(uint32_t dtype)
 
 bool needs_64bit_index(const struct layout *layout)
 {
-    return layout->elements > MOST_NARROW;
+    return layout->elements > MAX_32BIT_INDEX;
 }
 
-bool needs_far(const struct layout *layout)
+bool needs_64bit_offset(const struct layout *layout)
 {
     for (uint32_t i = 0; i < layout->operands; i++) {
         int64_t reach = 0;
@@ -126,13 +128,13 @@ bool needs_far(const struct layout *layout)
             reach += (stride < 0 ? -stride : stride) *
                      (layout->shape[axis] - 1);
         }
-        if (reach > MOST_NARROW)
+        if (reach > MAX_32BIT_INDEX)
             return true;
     }
     return needs_64bit_index(layout);
 }
 
-void layout_fours(struct layout *layout)
+void layout_to_vec4(struct layout *layout)
 {
     uint32_t inner = layout->rank - 1;
     layout->shape[inner] /= 4;
@@ -141,7 +143,7 @@ void layout_fours(struct layout *layout)
         layout->strides[i][inner] *= 4;
 }
 
-void layout_drop(struct layout *layout, uint32_t axis)
+void layout_remove_axis(struct layout *layout, uint32_t axis)
 {
     layout->elements /= layout->shape[axis];
     layout->rank--;

@@ -15,8 +15,8 @@ struct optimizer {
     float rate1, correction2;
     float epsilon, reserved1;
     uint64_t offset[8];
-    struct extents space;
-    int64_t strides[7][AXES];
+    struct fast_divmod space;
+    int64_t strides[7][TANDEM_MAX_RANK];
 };
 
 /* SGD: nesterov; lr, momentum, dampening, weight_decay. */
@@ -46,8 +46,8 @@ static void fill_adam(struct optimizer *out, const struct tandem_op *op)
     out->correction2 = (float)(1.0 / (1.0 - pow(f[2], step)));
 }
 
-static void fill_operands(struct step *step, struct optimizer *out,
-                          const struct request *request,
+static void fill_operands(struct kernel_step *step, struct optimizer *out,
+                          const struct op_request *request,
                           const struct layout *layout)
 {
     bool flat = true;
@@ -57,10 +57,10 @@ static void fill_operands(struct step *step, struct optimizer *out,
         const struct tandem_tensor_desc *tensor =
             output ? request->outputs[i]
                    : request->inputs[i - request->output_count];
-        step_buffer(step, tensor->buffer, output);
+        step_add_buffer(step, tensor->buffer, output);
         out->offset[i] = element_offset(tensor);
         flat = flat && layout_contiguous(layout, i);
-        if (!vector_aligned(tensor))
+        if (!tensor_is_vec4_aligned(tensor))
             out->vector = 0;
     }
     out->rank = flat ? 0 : layout->rank;
@@ -68,19 +68,21 @@ static void fill_operands(struct step *step, struct optimizer *out,
         out->vector = 0;
 }
 
-enum tandem_status plan_optimizer(struct plan *plan,
-                                  const struct request *request)
+enum tandem_status plan_optimizer(struct launch_plan *plan,
+                                  const struct op_request *request)
 {
     struct layout layout;
     layout_elementwise(&layout, request->inputs, request->input_count,
                        request->outputs, request->output_count);
     bool adam = request->op->id == TANDEM_OP_ADAM;
     /* The kernel's struct has no rows of strides past its operands. */
-    uint32_t bytes = (uint32_t)(sizeof(struct optimizer) -
-                                (7 - layout.operands) * sizeof(int64_t[AXES]));
-    uint64_t key = kernel_key(KERNEL_OPTIMIZER, request->op->id,
-                              needs_64bit_index(&layout), request->group_log2);
-    struct step *step = plan_step(plan, key, bytes);
+    uint32_t bytes =
+        (uint32_t)(sizeof(struct optimizer) -
+                   (7 - layout.operands) * sizeof(int64_t[TANDEM_MAX_RANK]));
+    uint64_t key =
+        variant_key_kernel(KERNEL_OPTIMIZER, request->op->id,
+                           needs_64bit_index(&layout), request->group_log2);
+    struct kernel_step *step = plan_add_step(plan, key, bytes);
     struct optimizer *out = (struct optimizer *)step->params;
     if (adam)
         fill_adam(out, request->op);
@@ -88,9 +90,9 @@ enum tandem_status plan_optimizer(struct plan *plan,
         fill_sgd(out, request->op);
     out->elements = (uint64_t)layout.elements;
     fill_operands(step, out, request, &layout);
-    extents_fill(&out->space, &layout);
+    fast_divmod_fill(&out->space, &layout);
     for (uint32_t i = 0; i < layout.operands; i++)
         strides_fill(out->strides[i], &layout, i);
-    step_items(step, out->vector ? (out->elements + 3) / 4 : out->elements);
+    step_set_items(step, out->vector ? (out->elements + 3) / 4 : out->elements);
     return TANDEM_OK;
 }

@@ -6,7 +6,7 @@
 #include "common/last_error.h"
 #include "common/operator_table.h"
 
-static bool empty(const struct request *request)
+static bool empty(const struct op_request *request)
 {
     for (uint32_t i = 0; i < request->output_count; i++)
         if (shape_elements(request->outputs[i]->rank,
@@ -15,10 +15,11 @@ static bool empty(const struct request *request)
     return true;
 }
 
-enum tandem_status plan_make(struct plan *plan, const struct request *request)
+enum tandem_status launch_plan_make(struct launch_plan *plan,
+                                    const struct op_request *request)
 {
     const struct operator_row *row = operator_row(request->op->id);
-    plan->steps = 0;
+    plan->step_count = 0;
     plan->temp_bytes = 0;
     if (empty(request))
         return TANDEM_OK;

@@ -15,35 +15,35 @@
 struct tandem_device;
 struct platform_device;
 
-#define STEP_BUFFERS 8u
-#define STEP_PARAM_BYTES 1024u
-#define PLAN_STEPS 5u
+#define MAX_STEP_BUFFERS 8u
+#define MAX_STEP_PARAM_BYTES 1024u
+#define MAX_PLAN_STEPS 5u
 /* Of a stream, each an uint, 0 before and after every kernel. */
-#define PLAN_COUNTERS 1024u
+#define ARRIVAL_COUNTERS 1024u
 
-struct step {
+struct kernel_step {
     uint64_t key;
     uint64_t groups;
     /* In the kernel's order, NULL where the plan's temporary belongs.  Bits of
      * written: those that the kernel writes. */
-    struct tandem_buffer *buffers[STEP_BUFFERS];
+    struct tandem_buffer *buffers[MAX_STEP_BUFFERS];
     uint32_t buffer_count, written;
     /* Which of them, NULL, is the stream's counters (stream.h); 0: none. */
-    uint32_t counters;
+    uint32_t arrival_counters;
     uint32_t param_bytes;
     /* KERNEL_COPY_BUFFER: buffers[0] from buffers[1]. */
     uint64_t target_offset, source_offset, bytes;
-    _Alignas(8) unsigned char params[STEP_PARAM_BYTES];
+    _Alignas(8) unsigned char params[MAX_STEP_PARAM_BYTES];
 };
 
-struct plan {
-    uint32_t steps; /* 0: nothing to do */
+struct launch_plan {
+    uint32_t step_count; /* 0: nothing to do */
     uint64_t temp_bytes;
-    struct step step[PLAN_STEPS];
+    struct kernel_step step[MAX_PLAN_STEPS];
 };
 
 /* A call of launch, checked. */
-struct request {
+struct op_request {
     const struct platform_device *hardware;
     uint32_t group_log2; /* of the work-groups to use */
     const struct tandem_op *op;
@@ -56,30 +56,33 @@ struct request {
     bool has_device_scope_visibility;
 };
 
-enum tandem_status plan_elementwise(struct plan *plan,
-                                    const struct request *request);
+enum tandem_status plan_elementwise(struct launch_plan *plan,
+                                    const struct op_request *request);
 /* Element by element of a space that is laid out and is not flat; copies and
  * transposes too, whose one input is laid out as it is to be read. */
-void plan_strided(struct plan *plan, const struct request *request,
+void plan_strided(struct launch_plan *plan, const struct op_request *request,
                   struct layout *layout);
-enum tandem_status plan_optimizer(struct plan *plan,
-                                  const struct request *request);
-enum tandem_status plan_copy(struct plan *plan, const struct request *request);
-enum tandem_status plan_gather(struct plan *plan,
-                               const struct request *request);
-enum tandem_status plan_reduce(struct plan *plan,
-                               const struct request *request);
-enum tandem_status plan_softmax(struct plan *plan,
-                                const struct request *request);
-enum tandem_status plan_norm(struct plan *plan, const struct request *request);
+enum tandem_status plan_optimizer(struct launch_plan *plan,
+                                  const struct op_request *request);
+enum tandem_status plan_copy(struct launch_plan *plan,
+                             const struct op_request *request);
+enum tandem_status plan_gather(struct launch_plan *plan,
+                               const struct op_request *request);
+enum tandem_status plan_reduce(struct launch_plan *plan,
+                               const struct op_request *request);
+enum tandem_status plan_softmax(struct launch_plan *plan,
+                                const struct op_request *request);
+enum tandem_status plan_norm(struct launch_plan *plan,
+                             const struct op_request *request);
 /* Dispatches by class; GEMM is not among them. */
-enum tandem_status plan_make(struct plan *plan, const struct request *request);
+enum tandem_status launch_plan_make(struct launch_plan *plan,
+                                    const struct op_request *request);
 
 /* The kernel after (or, where the product is zero, instead of) a product. */
-void plan_epilogue(struct plan *plan, const struct tandem_gemm *gemm,
+void plan_epilogue(struct launch_plan *plan, const struct tandem_gemm *gemm,
                    uint32_t group_log2, float scale);
 /* All of a product, by a kernel that every device runs. */
-void plan_naive_gemm(struct plan *plan, const struct tandem_gemm *gemm,
-                   uint32_t group_log2);
+void plan_naive_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
+                     uint32_t group_log2);
 
 #endif

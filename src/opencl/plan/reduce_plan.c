@@ -38,9 +38,9 @@ struct reduce {
     uint32_t splits, lanes_log2, across, vector;
     uint32_t kept_rank, reduced_rank;
     uint64_t out_offset, in_offset, other_offset;
-    struct extents kept, reduced;
-    int64_t out_strides[AXES], in_strides[AXES];
-    int64_t reduced_strides[AXES], other_strides[AXES];
+    struct fast_divmod kept, reduced;
+    int64_t out_strides[TANDEM_MAX_RANK], in_strides[TANDEM_MAX_RANK];
+    int64_t reduced_strides[TANDEM_MAX_RANK], other_strides[TANDEM_MAX_RANK];
 };
 
 /* REDUCTION of cl/reduce.cl. */
@@ -84,7 +84,7 @@ static bool quick_to_join(uint32_t op)
 }
 
 static void layouts_of(struct layout_reduction *out,
-                       const struct request *request)
+                       const struct op_request *request)
 {
     const struct tandem_tensor_desc *input = request->inputs[0];
     if (request->op->id != TANDEM_OP_DOT) {
@@ -115,7 +115,7 @@ static uint32_t lanes_log2(uint64_t count, uint32_t op)
 
 /* Lanes for one output, and how many groups share its elements. */
 static void divide_work(struct reduce *out, const struct layout_reduction *by,
-                        const struct request *request)
+                        const struct op_request *request)
 {
     uint32_t group_log2 = request->group_log2;
     const struct tandem_device_info *info = &request->hardware->info;
@@ -157,21 +157,22 @@ static void divide_work(struct reduce *out, const struct layout_reduction *by,
 /* Rows that lie in aligned fours. */
 static bool rows_vector(const struct reduce *out,
                         const struct layout_reduction *by,
-                        const struct request *request)
+                        const struct op_request *request)
 {
     if (out->across || by->reduced.rank != 1 || out->count < 4 ||
-        by->reduced.strides[0][0] != 1 || !vector_aligned(request->inputs[0]))
+        by->reduced.strides[0][0] != 1 ||
+        !tensor_is_vec4_aligned(request->inputs[0]))
         return false;
     for (uint32_t i = 0; i < by->kept.rank; i++)
         if (by->kept.strides[1][i] % 4 != 0)
             return false;
     return request->op->id != TANDEM_OP_DOT ||
            (by->reduced.strides[1][0] == 1 &&
-            vector_aligned(request->inputs[1]));
+            tensor_is_vec4_aligned(request->inputs[1]));
 }
 
 static void fill(struct reduce *out, const struct layout_reduction *by,
-                 const struct request *request)
+                 const struct op_request *request)
 {
     out->outputs = (uint64_t)by->kept.elements;
     out->count = (uint64_t)by->reduced.elements;
@@ -181,8 +182,8 @@ static void fill(struct reduce *out, const struct layout_reduction *by,
     out->reduced_rank = by->reduced.rank;
     out->out_offset = element_offset(request->outputs[0]);
     out->in_offset = element_offset(request->inputs[0]);
-    extents_fill(&out->kept, &by->kept);
-    extents_fill(&out->reduced, &by->reduced);
+    fast_divmod_fill(&out->kept, &by->kept);
+    fast_divmod_fill(&out->reduced, &by->reduced);
     strides_fill(out->out_strides, &by->kept, 0);
     strides_fill(out->in_strides, &by->kept, 1);
     strides_fill(out->reduced_strides, &by->reduced, 0);
@@ -192,11 +193,12 @@ static void fill(struct reduce *out, const struct layout_reduction *by,
     }
 }
 
-static void plan_join(struct plan *plan, const struct request *request,
+static void plan_join(struct launch_plan *plan,
+                      const struct op_request *request,
                       const struct reduce *from, uint64_t key)
 {
     uint32_t group_log2 = request->group_log2;
-    struct step *step = plan_step(plan, key, sizeof(struct reduce));
+    struct kernel_step *step = plan_add_step(plan, key, sizeof(struct reduce));
     struct reduce *out = (struct reduce *)step->params;
     *out = *from;
     out->across = out->outputs >= JOIN_ACROSS;
@@ -210,19 +212,20 @@ static void plan_join(struct plan *plan, const struct request *request,
     out->output_groups =
         (out->outputs + outputs_of_group - 1) / outputs_of_group;
     step->groups = out->output_groups;
-    step_buffer(step, request->outputs[0]->buffer, true);
-    step_buffer(step, NULL, false);
+    step_add_buffer(step, request->outputs[0]->buffer, true);
+    step_add_buffer(step, NULL, false);
 }
 
 /* Whether the group that comes last joins the splits. */
-static bool joined(const struct reduce *by, const struct request *request)
+static bool joined(const struct reduce *by, const struct op_request *request)
 {
     return request->has_device_scope_visibility && by->splits > 1 &&
            by->splits <= JOINED_TURNS << by->lanes_log2 &&
-           by->output_groups <= PLAN_COUNTERS;
+           by->output_groups <= ARRIVAL_COUNTERS;
 }
 
-enum tandem_status plan_reduce(struct plan *plan, const struct request *request)
+enum tandem_status plan_reduce(struct launch_plan *plan,
+                               const struct op_request *request)
 {
     uint32_t op = request->op->id;
     struct layout_reduction by;
@@ -230,30 +233,30 @@ enum tandem_status plan_reduce(struct plan *plan, const struct request *request)
     bool wide = needs_64bit_index(&by.kept) || needs_64bit_index(&by.reduced);
     uint32_t reduction = reduction_of(op);
     uint64_t key =
-        kernel_key(KERNEL_REDUCE, reduction, wide, request->group_log2);
-    struct step *step = plan_step(plan, key, sizeof(struct reduce));
+        variant_key_kernel(KERNEL_REDUCE, reduction, wide, request->group_log2);
+    struct kernel_step *step = plan_add_step(plan, key, sizeof(struct reduce));
     struct reduce *out = (struct reduce *)step->params;
     fill(out, &by, request);
     step->groups = out->output_groups * out->splits;
     /* A place for partial results must be bound even where none are made. */
-    step_buffer(step, request->outputs[0]->buffer, true);
-    step_buffer(step, request->outputs[0]->buffer, true);
-    step_buffer(step, request->inputs[0]->buffer, false);
+    step_add_buffer(step, request->outputs[0]->buffer, true);
+    step_add_buffer(step, request->outputs[0]->buffer, true);
+    step_add_buffer(step, request->inputs[0]->buffer, false);
     if (op == TANDEM_OP_DOT)
-        step_buffer(step, request->inputs[1]->buffer, false);
+        step_add_buffer(step, request->inputs[1]->buffer, false);
     if (out->splits == 1)
         return TANDEM_OK;
     step->buffers[1] = NULL;
     plan->temp_bytes = (uint64_t)out->splits * out->outputs * part_bytes(op);
     if (joined(out, request)) {
-        step->key = kernel_key(KERNEL_REDUCE_JOINED, reduction, wide,
-                               request->group_log2);
-        step->counters = step->buffer_count;
-        step_buffer(step, NULL, true);
+        step->key = variant_key_kernel(KERNEL_REDUCE_LAST_GROUP, reduction,
+                                       wide, request->group_log2);
+        step->arrival_counters = step->buffer_count;
+        step_add_buffer(step, NULL, true);
         return TANDEM_OK;
     }
-    plan_join(
-        plan, request, out,
-        kernel_key(KERNEL_JOIN_SPLITS, reduction, wide, request->group_log2));
+    plan_join(plan, request, out,
+              variant_key_kernel(KERNEL_REDUCE_COMBINE_SPLITS, reduction, wide,
+                                 request->group_log2));
     return TANDEM_OK;
 }

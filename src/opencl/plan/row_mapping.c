@@ -22,10 +22,10 @@
 /* Rows shorter than this are not split. */
 #define SPLIT_ELEMENTS 8192u
 
-bool rows_aligned(const struct layout *kept, uint32_t operand,
-                  const struct tandem_tensor_desc *tensor)
+bool rows_are_vec4_aligned(const struct layout *kept, uint32_t operand,
+                           const struct tandem_tensor_desc *tensor)
 {
-    if (!vector_aligned(tensor))
+    if (!tensor_is_vec4_aligned(tensor))
         return false;
     for (uint32_t i = 0; i < kept->rank; i++)
         if (kept->strides[operand][i] % 4 != 0)
@@ -41,8 +41,8 @@ static uint32_t skew_of(const struct tandem_tensor_desc *tensor,
     return (uint32_t)(skew / TANDEM_DTYPE_BYTES(tensor->dtype) % elements);
 }
 
-uint32_t rows_skews(const struct tandem_tensor_desc *input,
-                    const struct tandem_tensor_desc *output)
+uint32_t rows_misalignments(const struct tandem_tensor_desc *input,
+                            const struct tandem_tensor_desc *output)
 {
     return skew_of(input, 4) | skew_of(output, 4) << 2;
 }
@@ -54,31 +54,31 @@ static bool dense(const struct layout *kept, uint32_t operand, uint64_t count)
                                kept->strides[operand][0] == (int64_t)count);
 }
 
-enum rows_access rows_unaligned(const struct rows *rows,
-                                const struct layout *kept)
+enum row_access row_access_unaligned(const struct row_mapping *rows,
+                                     const struct layout *kept)
 {
-    if (rows->count < ROWS_STAGED_ELEMENTS)
+    if (rows->count < LOCAL_MEMORY_ROW_LIMIT)
         return dense(kept, 0, rows->count) && dense(kept, 1, rows->count)
-                   ? ROWS_STAGED
-                   : ROWS_STRIDED;
+                   ? ROW_ACCESS_LOCAL_MEMORY
+                   : ROW_ACCESS_STRIDED;
     return ROW_ACCESS_SECTOR_ALIGNED;
 }
 
 /* The work of a GPU that keeps it busy, in groups. */
-static uint64_t wanted_groups(const struct request *request)
+static uint64_t wanted_groups(const struct op_request *request)
 {
     const struct tandem_device_info *info = &request->hardware->info;
     return (uint64_t)info->compute_units *
            (info->kind == TANDEM_DEVICE_CPU ? 1u : 8u);
 }
 
-uint32_t rows_group_log2(const struct rows *rows,
-                         const struct request *request)
+uint32_t row_mapping_group_log2(const struct row_mapping *rows,
+                                const struct op_request *request)
 {
     const struct platform_device *hardware = request->hardware;
     bool large = hardware->nvidia &&
                  hardware->group_limit >> LONG_GROUP_LOG2 != 0 &&
-                 !rows->across && rows->count > LONG_ELEMENTS / 4 &&
+                 !rows->lanes_interleaved && rows->count > LONG_ELEMENTS / 4 &&
                  rows->count <= LONG_ELEMENTS &&
                  rows->rows >= hardware->info.compute_units;
     if (!large)
@@ -87,7 +87,7 @@ uint32_t rows_group_log2(const struct rows *rows,
                                            : LONG_GROUP_LOG2 - 1;
 }
 
-static void groups_fill(struct rows *out, uint32_t group_log2)
+static void groups_fill(struct row_mapping *out, uint32_t group_log2)
 {
     uint64_t rows_of_group = (uint64_t)1 << (group_log2 - out->lanes_log2);
     out->row_groups = (out->rows + rows_of_group - 1) / rows_of_group;
@@ -103,67 +103,73 @@ static uint32_t lanes_of(uint32_t vectors_log2, uint32_t least,
     return lanes < vectors_log2 ? lanes : vectors_log2;
 }
 
-uint32_t rows_staged_lanes_log2(uint64_t count)
+uint32_t row_local_memory_lanes_log2(uint64_t count)
 {
     /* Rows of whole lines would meet in the same banks of local memory. */
     return lanes_of(log2_ceil((count + 3) / 4),
-                    count % 4 == 0 ? ROWS_LINE_LOG2 : 0, STAGED_LOG2);
+                    count % 4 == 0 ? SECTOR_ELEMENTS_LOG2 : 0, STAGED_LOG2);
 }
 
-static uint32_t lanes_wanted(const struct rows *rows, enum rows_access access,
-                             uint32_t vectors_log2)
+static uint32_t lanes_wanted(const struct row_mapping *rows,
+                             enum row_access access, uint32_t vectors_log2)
 {
-    if (access == ROWS_STAGED)
-        return rows_staged_lanes_log2(rows->count);
-    bool line = access != ROWS_COLUMNS && !rows->across;
-    return lanes_of(vectors_log2, line ? ROWS_LINE_LOG2 : 0, HELD_LOG2);
+    if (access == ROW_ACCESS_LOCAL_MEMORY)
+        return row_local_memory_lanes_log2(rows->count);
+    bool line = access != ROW_ACCESS_VEC4_COLUMNS && !rows->lanes_interleaved;
+    return lanes_of(vectors_log2, line ? SECTOR_ELEMENTS_LOG2 : 0, HELD_LOG2);
 }
 
 /* Elements of a row and, where these begin before it, of others. */
-static uint64_t elements_of(const struct rows *rows, enum rows_access access)
+static uint64_t elements_of(const struct row_mapping *rows,
+                            enum row_access access)
 {
     return rows->count +
-           (access == ROW_ACCESS_SECTOR_ALIGNED ? ROWS_LINE - 1u : 0u);
+           (access == ROW_ACCESS_SECTOR_ALIGNED ? SECTOR_ELEMENTS - 1u : 0u);
 }
 
-/* As few lanes as need not keep more than ROWS_LINED_EACH elements. */
+/* As few lanes as need not keep more than SECTOR_ALIGNED_LANE_ELEMENTS
+ * elements. */
 static uint32_t lined_lanes_log2(uint64_t elements, uint32_t most)
 {
-    uint32_t lanes = most < ROWS_LINE_LOG2 ? most : ROWS_LINE_LOG2;
-    while (lanes < most && elements > (uint64_t)ROWS_LINED_EACH << lanes)
+    uint32_t lanes = most < SECTOR_ELEMENTS_LOG2 ? most : SECTOR_ELEMENTS_LOG2;
+    while (lanes < most && elements > (uint64_t)SECTOR_ALIGNED_LANE_ELEMENTS
+                                          << lanes)
         lanes++;
     return lanes;
 }
 
 /* Whether work-items can keep all of a row, and its key. */
-static bool divide_register_resident(struct rows *out, enum rows_access access,
-                        uint32_t most, int32_t keep_log2,
-                        const struct request *request, uint64_t *out_key)
+static bool divide_register_resident(struct row_mapping *out,
+                                     enum row_access access, uint32_t most,
+                                     int32_t keep_log2,
+                                     const struct op_request *request,
+                                     uint64_t *out_key)
 {
     uint64_t elements = elements_of(out, access);
     uint64_t vectors =
-        access == ROWS_COLUMNS ? out->count : (elements + 3) / 4;
+        access == ROW_ACCESS_VEC4_COLUMNS ? out->count : (elements + 3) / 4;
     uint32_t lanes = access == ROW_ACCESS_SECTOR_ALIGNED
                          ? lined_lanes_log2(elements, most)
                          : lanes_wanted(out, access, log2_ceil(vectors));
     out->lanes_log2 = lanes < most ? lanes : most;
     uint64_t held = (vectors + ((uint64_t)1 << out->lanes_log2) - 1) >>
                     out->lanes_log2;
-    *out_key = access == ROW_ACCESS_SECTOR_ALIGNED
-                   ? key_count(held) | key_lanes(out->lanes_log2)
-                   : key_held(log2_ceil(held));
+    *out_key =
+        access == ROW_ACCESS_SECTOR_ALIGNED
+            ? variant_key_count(held) | variant_key_lanes(out->lanes_log2)
+            : variant_key_register_vec4(log2_ceil(held));
     groups_fill(out, request->group_log2);
     bool idle = out->count >= SPLIT_ELEMENTS &&
                 out->row_groups * 16 < wanted_groups(request);
     return (int32_t)log2_ceil(held) <= keep_log2 && !idle &&
-           (access != ROWS_STAGED || lanes <= most) &&
+           (access != ROW_ACCESS_LOCAL_MEMORY || lanes <= most) &&
            (access != ROW_ACCESS_SECTOR_ALIGNED ||
-            (lanes >= ROWS_LINE_LOG2 && held <= LINED_MOST));
+            (lanes >= SECTOR_ELEMENTS_LOG2 && held <= LINED_MOST));
 }
 
 /* As many splits as keep the device busy, and as keep the error small. */
-static void divide_split(struct rows *out, enum rows_access access,
-                         uint32_t most, const struct request *request)
+static void divide_split(struct row_mapping *out, enum row_access access,
+                         uint32_t most, const struct op_request *request)
 {
     uint64_t elements = elements_of(out, access);
     out->lanes_log2 = most;
@@ -177,18 +183,18 @@ static void divide_split(struct rows *out, enum rows_access access,
     each = each < 1 ? 1 : each < MOST_TURNS ? each : MOST_TURNS;
     /* The last one must not have much less to do. */
     uint64_t splits = (turns + each - 1) / each;
-    out->chunk = (turns + splits - 1) / splits * turn;
-    splits = (elements + out->chunk - 1) / out->chunk;
+    out->elements_per_split = (turns + splits - 1) / splits * turn;
+    splits = (elements + out->elements_per_split - 1) / out->elements_per_split;
     out->splits = splits != 0 ? (uint32_t)splits : 1;
 }
 
-bool rows_divide(struct rows *out, enum rows_access access, uint32_t most_log2,
-                 int32_t keep_log2, const struct request *request,
-                 uint64_t *out_key)
+bool row_mapping_divide(struct row_mapping *out, enum row_access access,
+                        uint32_t most_log2, int32_t keep_log2,
+                        const struct op_request *request, uint64_t *out_key)
 {
     out->splits = 1;
     if (access == ROW_ACCESS_SECTOR_ALIGNED)
-        out->skews = skew_of(request->outputs[0], ROWS_LINE);
+        out->misalignments = skew_of(request->outputs[0], SECTOR_ELEMENTS);
     if (out->count > 0 && divide_register_resident(out, access, most_log2,
                                                    keep_log2, request, out_key))
         return true;

@@ -18,13 +18,13 @@
 #define MOST_SCALE 16.0f
 /* As in cl/softmax.cl. */
 struct softmax {
-    struct rows by;
+    struct row_mapping by;
     uint32_t kept_rank;
     float scale;
     uint64_t out_offset, in_offset, label_offset;
     int64_t in_stride, out_stride, label_stride;
-    struct extents kept;
-    int64_t out_strides[AXES], in_strides[AXES];
+    struct fast_divmod kept;
+    int64_t out_strides[TANDEM_MAX_RANK], in_strides[TANDEM_MAX_RANK];
 };
 
 enum form { FORM_SOFTMAX = 1, FORM_LOG = 2, FORM_LOSS = 3, FORM_GRADIENT = 4 };
@@ -44,7 +44,7 @@ static enum form form_of(uint32_t op)
 }
 
 static void layouts_of(struct layout_reduction *out,
-                       const struct request *request, enum form form)
+                       const struct op_request *request, enum form form)
 {
     const struct tandem_tensor_desc *input = request->inputs[0];
     const struct tandem_tensor_desc *output = request->outputs[0];
@@ -62,15 +62,15 @@ static int64_t magnitude(int64_t value)
 
 /* How many work-items may share a row. */
 static uint32_t most_lanes_log2(const struct softmax *softmax,
-                                enum rows_access access, uint32_t group_log2)
+                                enum row_access access, uint32_t group_log2)
 {
-    if (!softmax->by.across)
+    if (!softmax->by.lanes_interleaved)
         return group_log2;
     uint32_t side = log2_ceil(softmax->by.rows);
     side = side < ACROSS_LOG2 ? side : ACROSS_LOG2;
-    if (access == ROWS_COLUMNS)
-        side = softmax->by.count <= WIDE_ROWS ? ROWS_COLUMNS_LOG2 + 1
-                                              : ROWS_COLUMNS_LOG2;
+    if (access == ROW_ACCESS_VEC4_COLUMNS)
+        side = softmax->by.count <= WIDE_ROWS ? MIN_VEC4_COLUMNS_LOG2 + 1
+                                              : MIN_VEC4_COLUMNS_LOG2;
     return group_log2 > side ? group_log2 - side : 0;
 }
 
@@ -81,7 +81,7 @@ static bool columns_aligned(const struct layout *kept, uint32_t operand,
 {
     uint32_t inner = kept->rank - 1;
     if (kept->strides[operand][inner] != 1 || stride % 4 != 0 ||
-        !vector_aligned(tensor))
+        !tensor_is_vec4_aligned(tensor))
         return false;
     for (uint32_t i = 0; i < inner; i++)
         if (kept->strides[operand][i] % 4 != 0)
@@ -89,30 +89,31 @@ static bool columns_aligned(const struct layout *kept, uint32_t operand,
     return true;
 }
 
-static enum rows_access access_of(const struct softmax *softmax,
-                                  const struct layout *kept,
-                                  const struct request *request,
-                                  enum form form)
+static enum row_access access_of(const struct softmax *softmax,
+                                 const struct layout *kept,
+                                 const struct op_request *request,
+                                 enum form form)
 {
     const struct tandem_tensor_desc *input = request->inputs[0];
     const struct tandem_tensor_desc *output = request->outputs[0];
     bool writes = form != FORM_LOSS;
-    if (softmax->by.across)
+    if (softmax->by.lanes_interleaved)
         return form <= FORM_LOG && kept->shape[kept->rank - 1] % 4 == 0 &&
                        columns_aligned(kept, 0, softmax->out_stride, output) &&
                        columns_aligned(kept, 1, softmax->in_stride, input)
-                   ? ROWS_COLUMNS
-                   : ROWS_STRIDED;
+                   ? ROW_ACCESS_VEC4_COLUMNS
+                   : ROW_ACCESS_STRIDED;
     if (softmax->in_stride != 1 || (writes && softmax->out_stride != 1))
-        return ROWS_STRIDED;
-    if (softmax->by.count % 4 == 0 && rows_aligned(kept, 1, input) &&
-        (!writes || rows_aligned(kept, 0, output)))
-        return ROWS_VECTORS;
-    return writes ? rows_unaligned(&softmax->by, kept) : ROWS_STRIDED;
+        return ROW_ACCESS_STRIDED;
+    if (softmax->by.count % 4 == 0 && rows_are_vec4_aligned(kept, 1, input) &&
+        (!writes || rows_are_vec4_aligned(kept, 0, output)))
+        return ROW_ACCESS_VEC4;
+    return writes ? row_access_unaligned(&softmax->by, kept)
+                  : ROW_ACCESS_STRIDED;
 }
 
 static void fill(struct softmax *out, const struct layout_reduction *by,
-                 const struct request *request, enum form form)
+                 const struct op_request *request, enum form form)
 {
     const struct tandem_tensor_desc *input = request->inputs[0];
     const struct tandem_tensor_desc *output = request->outputs[0];
@@ -121,10 +122,10 @@ static void fill(struct softmax *out, const struct layout_reduction *by,
     out->by.count = (uint64_t)by->reduced.elements;
     out->in_stride = by->reduced.strides[0][last];
     out->out_stride = form == FORM_LOSS ? 0 : by->reduced.strides[1][last];
-    out->by.across = out->by.rows > 1 &&
-                     magnitude(by->kept.strides[1][by->kept.rank - 1]) <
-                         magnitude(out->in_stride);
-    out->by.skews = rows_skews(input, output);
+    out->by.lanes_interleaved =
+        out->by.rows > 1 && magnitude(by->kept.strides[1][by->kept.rank - 1]) <
+                                magnitude(out->in_stride);
+    out->by.misalignments = rows_misalignments(input, output);
     out->kept_rank = by->kept.rank;
     out->in_offset = element_offset(input);
     out->out_offset = element_offset(output);
@@ -139,13 +140,13 @@ static void fill(struct softmax *out, const struct layout_reduction *by,
 
 /* The rows as the kernel counts them. */
 static void fill_kept(struct softmax *out, const struct layout *kept,
-                      enum rows_access access)
+                      enum row_access access)
 {
     struct layout counted = *kept;
-    if (access == ROWS_COLUMNS)
-        layout_fours(&counted);
+    if (access == ROW_ACCESS_VEC4_COLUMNS)
+        layout_to_vec4(&counted);
     out->by.rows = (uint64_t)counted.elements;
-    extents_fill(&out->kept, &counted);
+    fast_divmod_fill(&out->kept, &counted);
     strides_fill(out->out_strides, &counted, 0);
     strides_fill(out->in_strides, &counted, 1);
 }
@@ -153,53 +154,58 @@ static void fill_kept(struct softmax *out, const struct layout *kept,
 /* How the rows are divided: true where they are kept, and how many vectors by
  * each work-item. */
 static bool divide(struct softmax *out, const struct layout *kept,
-                   const struct request *request, enum rows_access *access,
+                   const struct op_request *request, enum row_access *access,
                    uint64_t *out_key)
 {
     int32_t keep =
-        request->hardware->nvidia ? NVIDIA_KEEP_LOG2 : ROWS_KEEP_LOG2;
+        request->hardware->nvidia ? NVIDIA_KEEP_LOG2 : MAX_ROW_VEC4_LOG2;
     fill_kept(out, kept, *access);
     uint32_t most = most_lanes_log2(out, *access, request->group_log2);
-    if (rows_divide(&out->by, *access, most, keep, request, out_key))
+    if (row_mapping_divide(&out->by, *access, most, keep, request, out_key))
         return true;
-    if (*access != ROWS_STAGED && *access != ROWS_COLUMNS)
+    if (*access != ROW_ACCESS_LOCAL_MEMORY &&
+        *access != ROW_ACCESS_VEC4_COLUMNS)
         return false;
-    *access = ROWS_STRIDED;
+    *access = ROW_ACCESS_STRIDED;
     return divide(out, kept, request, access, out_key);
 }
 
 /* The output, the input and the labels. */
-static void buffers_fill(struct step *step, const struct request *request)
+static void buffers_fill(struct kernel_step *step,
+                         const struct op_request *request)
 {
-    step_buffer(step, request->outputs[0]->buffer, true);
+    step_add_buffer(step, request->outputs[0]->buffer, true);
     for (uint32_t i = 0; i < request->input_count; i++)
-        step_buffer(step, request->inputs[i]->buffer, false);
+        step_add_buffer(step, request->inputs[i]->buffer, false);
 }
 
-static void plan_split(struct plan *plan, const struct request *request,
+static void plan_split(struct launch_plan *plan,
+                       const struct op_request *request,
                        const struct softmax *softmax, enum form form,
                        uint64_t options)
 {
-    struct step *step = plan_step(
-        plan, options | kernel_key(KERNEL_SOFTMAX_PART, 0, 0, 0),
+    struct kernel_step *step = plan_add_step(
+        plan,
+        options | variant_key_kernel(KERNEL_SOFTMAX_PARTIAL_PASS, 0, 0, 0),
         sizeof(*softmax));
     memcpy(step->params, softmax, sizeof(*softmax));
     step->groups = softmax->by.row_groups * softmax->by.splits;
-    step_buffer(step, NULL, true);
-    step_buffer(step, request->inputs[0]->buffer, false);
-    step = plan_step(plan, options | kernel_key(KERNEL_SOFTMAX_WRITE, 0, 0, 0),
-                     sizeof(*softmax));
+    step_add_buffer(step, NULL, true);
+    step_add_buffer(step, request->inputs[0]->buffer, false);
+    step = plan_add_step(
+        plan, options | variant_key_kernel(KERNEL_SOFTMAX_FINAL_PASS, 0, 0, 0),
+        sizeof(*softmax));
     memcpy(step->params, softmax, sizeof(*softmax));
     step->groups = softmax->by.row_groups *
                    (form == FORM_LOSS ? 1 : softmax->by.splits);
     buffers_fill(step, request);
-    step_buffer(step, NULL, false);
+    step_add_buffer(step, NULL, false);
     plan->temp_bytes =
         softmax->by.rows * softmax->by.splits * 2 * sizeof(float);
 }
 
-enum tandem_status plan_softmax(struct plan *plan,
-                                const struct request *request)
+enum tandem_status plan_softmax(struct launch_plan *plan,
+                                const struct op_request *request)
 {
     enum form form = form_of(request->op->id);
     struct layout_reduction by;
@@ -207,26 +213,28 @@ enum tandem_status plan_softmax(struct plan *plan,
     uint64_t kept;
     layouts_of(&by, request, form);
     fill(&softmax, &by, request, form);
-    struct request grouped = *request;
-    grouped.group_log2 = rows_group_log2(&softmax.by, request);
+    struct op_request grouped = *request;
+    grouped.group_log2 = row_mapping_group_log2(&softmax.by, request);
     request = &grouped;
-    enum rows_access access = access_of(&softmax, &by.kept, request, form);
+    enum row_access access = access_of(&softmax, &by.kept, request, form);
     bool held = divide(&softmax, &by.kept, request, &access, &kept);
-    uint64_t options =
-        kernel_key(0, form, needs_64bit_index(&by.kept), request->group_log2) |
-        key_access(access);
-    if (access == ROWS_STAGED)
-        options |= key_count(softmax.by.count);
+    uint64_t options = variant_key_kernel(0, form, needs_64bit_index(&by.kept),
+                                          request->group_log2) |
+                       variant_key_row_access(access);
+    if (access == ROW_ACCESS_LOCAL_MEMORY)
+        options |= variant_key_count(softmax.by.count);
     options |= variant_key_large_loss_scale(fabsf(softmax.scale) > MOST_SCALE);
     if (request->input_count > 1)
-        options |= key_type(1, type_of(request->inputs[1]->dtype));
+        options |=
+            variant_key_type(1, kernel_type_of(request->inputs[1]->dtype));
     if (!held) {
         plan_split(plan, request, &softmax, form, options);
         return TANDEM_OK;
     }
-    struct step *step = plan_step(
-        plan, options | kernel_key(KERNEL_SOFTMAX, 0, 0, 0) |
-                  kept,
+    struct kernel_step *step = plan_add_step(
+        plan,
+        options | variant_key_kernel(KERNEL_SOFTMAX_SINGLE_PASS, 0, 0, 0) |
+            kept,
         sizeof(softmax));
     memcpy(step->params, &softmax, sizeof(softmax));
     buffers_fill(step, request);

@@ -33,13 +33,13 @@ enum memory { MEMORY_A, MEMORY_B, MEMORY_TEMPORARY, MEMORIES };
 
 struct proof {
     struct tandem_gemm gemm;
-    enum tile_id tile;
-    enum format format;        /* strict ones split elements, too */
-    double *numbers[OPERANDS]; /* rows by k */
-    void *host[OPERANDS];
+    enum gemm_kernel_id tile;
+    enum packed_format format;      /* strict ones split elements, too */
+    double *numbers[OPERAND_COUNT]; /* rows by k */
+    void *host[OPERAND_COUNT];
     float *sums; /* the temporary's end: partials, and then the marks */
     uint32_t tiles_m, tiles_n;
-    struct plan plan;
+    struct launch_plan plan;
     struct tandem_buffer buffers[MEMORIES];
     cl_kernel kernel;
     cl_command_queue queue;
@@ -49,7 +49,7 @@ struct proof {
 
 static bool pairs(const struct proof *proof)
 {
-    return proof->format == FORMAT_PAIR || proof->format == FORMAT_SPLIT;
+    return proof->format == FORMAT_FP16X3 || proof->format == FORMAT_3XTF32;
 }
 
 static int64_t rows_of(const struct proof *proof, uint32_t operand)
@@ -87,7 +87,7 @@ static bool operand_make(struct proof *proof, uint32_t operand)
     const struct tandem_matrix *matrix = matrix_of(proof, operand);
     bool outer = operand_is_mn_major(&proof->gemm, (enum operand_id)operand);
     int64_t rows = rows_of(proof, operand);
-    bool pair = pairs(proof), split = proof->format == FORMAT_SPLIT;
+    bool pair = pairs(proof), split = proof->format == FORMAT_3XTF32;
     uint32_t seed = operand + 1;
     proof->numbers[operand] = calloc((size_t)(rows * proof->gemm.k),
                                      sizeof(*proof->numbers[operand]));
@@ -112,17 +112,18 @@ static bool operand_make(struct proof *proof, uint32_t operand)
 }
 
 /* A line that makes the operand lie as the key says. */
-static int64_t line_of(enum lies lies, bool outer, int64_t rows)
+static int64_t line_of(enum operand_layout lies, bool outer, int64_t rows)
 {
-    if (lies == LIES_PACKED)
+    if (lies == LAYOUT_PACKED)
         return outer ? rows + 1 : ODD_LINE;
     return outer ? rows : EVEN_LINE;
 }
 
 static void gemm_make(struct proof *proof, uint64_t key)
 {
-    const struct tile *tile = &tiles[proof->tile];
-    enum lies a = (enum lies)KEY_A_LIES(key), b = (enum lies)KEY_B_LIES(key);
+    const struct gemm_kernel_config *config = &gemm_configs[proof->tile];
+    enum operand_layout a = (enum operand_layout)KEY_A_LAYOUT(key),
+                        b = (enum operand_layout)KEY_B_LAYOUT(key);
     struct tandem_gemm *gemm = &proof->gemm;
     proof->tiles_m = proof->tiles_n = 2;
     *gemm = (struct tandem_gemm){
@@ -132,15 +133,16 @@ static void gemm_make(struct proof *proof, uint64_t key)
                                                 : TANDEM_F32,
         .flags = TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR |
                  (a == LAYOUT_MN_MAJOR ? TANDEM_GEMM_TRANSPOSE_A : 0u) |
-                 (b == LIES_ALONG ? TANDEM_GEMM_TRANSPOSE_B : 0u),
-        .m = tile->m + 8,
-        .n = tile->n + 16,
-        .k = tiles[proof->tile].tensor == TENSOR_NONE ? STRICT_DEPTH : DEPTH,
+                 (b == LAYOUT_K_MAJOR ? TANDEM_GEMM_TRANSPOSE_B : 0u),
+        .m = config->tile_m + 8,
+        .n = config->tile_n + 16,
+        .k = gemm_configs[proof->tile].mma_format == MMA_NONE ? STRICT_DEPTH
+                                                              : DEPTH,
         .batch = 1,
         .alpha = 1,
         .c_dtype = TANDEM_F32};
     gemm->a.ld = line_of(a, a == LAYOUT_MN_MAJOR, gemm->m);
-    gemm->b.ld = line_of(b, b != LIES_ALONG, gemm->n);
+    gemm->b.ld = line_of(b, b != LAYOUT_K_MAJOR, gemm->n);
     gemm->c.ld = gemm->n;
     gemm->a.buffer = &proof->buffers[MEMORY_A];
     gemm->b.buffer = &proof->buffers[MEMORY_B];
@@ -164,13 +166,13 @@ static enum tandem_status self_test_prepare(struct proof *proof,
                                             uint64_t key)
 {
     cl_int code = CL_SUCCESS;
-    proof->tile = (enum tile_id)KEY_TILE(key);
-    proof->format = KEY_KERNEL(key) == KERNEL_STRICT
-                        ? FORMAT_SPLIT
-                        : (enum format)KEY_FORMAT(key);
+    proof->tile = (enum gemm_kernel_id)KEY_GEMM_KERNEL(key);
+    proof->format = KEY_KERNEL(key) == KERNEL_GEMM_3XTF32
+                        ? FORMAT_3XTF32
+                        : (enum packed_format)KEY_FORMAT(key);
     gemm_make(proof, key);
-    plan_product(&proof->plan, &proof->gemm, proof->tile,
-                 (struct division){CHUNKS, ALL_TILES}, NULL, 0);
+    plan_gemm(&proof->plan, &proof->gemm, proof->tile,
+              (struct split_k){CHUNKS, ALL_GEMM_TILES}, NULL, 0);
     proof->sums = calloc(sums_count(proof) + marks_count(proof), sizeof(float));
     if (proof->sums == NULL || !operand_make(proof, OPERAND_A) ||
         !operand_make(proof, OPERAND_B))
@@ -178,7 +180,7 @@ static enum tandem_status self_test_prepare(struct proof *proof,
     proof->queue =
         clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
     for (uint32_t i = 0; i < MEMORIES && code == CL_SUCCESS; i++) {
-        bool given = i < OPERANDS;
+        bool given = i < OPERAND_COUNT;
         uint64_t bytes = proof->plan.temp_bytes;
         if (given)
             bytes =
@@ -204,7 +206,7 @@ static void self_test_free(void *user)
             clReleaseMemObject(proof->buffers[i].mem);
     if (proof->queue != NULL)
         clReleaseCommandQueue(proof->queue);
-    for (uint32_t i = 0; i < OPERANDS; i++) {
+    for (uint32_t i = 0; i < OPERAND_COUNT; i++) {
         free(proof->numbers[i]);
         free(proof->host[i]);
     }
@@ -213,7 +215,7 @@ static void self_test_free(void *user)
 }
 
 static cl_int step_run(struct proof *proof, cl_kernel kernel,
-                       const struct step *step)
+                       const struct kernel_step *step)
 {
     cl_int code = CL_SUCCESS;
     size_t local = (size_t)1 << KEY_GROUP_LOG2(step->key);
@@ -237,7 +239,7 @@ static cl_int step_run(struct proof *proof, cl_kernel kernel,
  */
 static enum tandem_status step_build_run(struct proof *proof,
                                          struct tandem_device *device,
-                                         const struct step *step,
+                                         const struct kernel_step *step,
                                          bool *out_left)
 {
     struct variant_text text;
@@ -272,7 +274,7 @@ static enum tandem_status self_test_launch(struct proof *proof,
 {
     size_t bytes =
         (sums_count(proof) + marks_count(proof)) * sizeof(*proof->sums);
-    const struct step *step = proof->plan.step;
+    const struct kernel_step *step = proof->plan.step;
     enum tandem_status status = TANDEM_OK;
     cl_event event = NULL;
     for (; status == TANDEM_OK && KEY_KERNEL(step->key) != id; step++)
@@ -303,7 +305,7 @@ static bool nonfinite_flags_are_right(const struct proof *proof)
         uint32_t mark, tile = i % all;
         bool last = tile % proof->tiles_m == proof->tiles_m - 1 ||
                     tile / proof->tiles_m == proof->tiles_n - 1;
-        if (proof->format == FORMAT_SPLIT && i >= all)
+        if (proof->format == FORMAT_3XTF32 && i >= all)
             last = false;
         memcpy(&mark, proof->sums + sums_count(proof) + i, sizeof(mark));
         if (mark != (last ? 1u : 0u))
@@ -321,11 +323,12 @@ static double sum_at(const struct proof *proof, int64_t i, int64_t j)
     return sum;
 }
 
-double kernel_self_test_tolerance(enum tile_id tile, enum format format)
+double kernel_self_test_tolerance(enum gemm_kernel_id tile,
+                                  enum packed_format format)
 {
-    if (tiles[tile].tensor == TENSOR_NONE)
+    if (gemm_configs[tile].mma_format == MMA_NONE)
         return STRICT_TOLERANCE;
-    if (format == FORMAT_PAIR || format == FORMAT_SPLIT)
+    if (format == FORMAT_FP16X3 || format == FORMAT_3XTF32)
         return PAIR_TOLERANCE;
     return format == FORMAT_TF32 ? TF32_TOLERANCE : HALF_TOLERANCE;
 }
@@ -345,10 +348,10 @@ static bool element_right(const struct proof *proof, int64_t i, int64_t j)
 
 static enum tandem_status self_test_verify(const struct proof *proof)
 {
-    const struct tile *tile = &tiles[proof->tile];
+    const struct gemm_kernel_config *config = &gemm_configs[proof->tile];
     bool pair = pairs(proof);
-    int64_t m = pair ? tile->m : proof->gemm.m;
-    int64_t n = pair ? tile->n : proof->gemm.n;
+    int64_t m = pair ? config->tile_m : proof->gemm.m;
+    int64_t n = pair ? config->tile_n : proof->gemm.n;
     if (!nonfinite_flags_are_right(proof))
         return last_error_set(TANDEM_FAILED, "infinite elements are not found");
     for (int64_t i = 0; i < m; i++)
@@ -364,8 +367,9 @@ static enum tandem_status self_test_verify(const struct proof *proof)
 
 bool kernel_self_test_is_needed(uint64_t key)
 {
-    return KEY_KERNEL(key) == KERNEL_STRICT ||
-           KEY_KERNEL(key) == KERNEL_TENSOR || KEY_KERNEL(key) == KERNEL_WGMMA;
+    return KEY_KERNEL(key) == KERNEL_GEMM_3XTF32 ||
+           KEY_KERNEL(key) == KERNEL_GEMM_MMA ||
+           KEY_KERNEL(key) == KERNEL_GEMM_WGMMA;
 }
 
 enum tandem_status kernel_self_test_run(struct tandem_device *device,

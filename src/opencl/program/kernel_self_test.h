@@ -20,6 +20,7 @@ enum tandem_status kernel_self_test_run(struct tandem_device *device,
                                         cl_kernel kernel, uint64_t key);
 /* How far a sum of the tile's may be off, of the sum of its terms'
  * magnitudes. */
-double kernel_self_test_tolerance(enum tile_id tile, enum format format);
+double kernel_self_test_tolerance(enum gemm_kernel_id tile,
+                                  enum packed_format format);
 
 #endif

@@ -155,7 +155,7 @@ static struct variant *kernel_variant_get(struct programs *programs,
 }
 
 enum tandem_status kernel_variant_create_kernel(struct tandem_device *device,
-                                                const struct step *step,
+                                                const struct kernel_step *step,
                                                 cl_kernel *out_kernel)
 {
     struct variant_text text;

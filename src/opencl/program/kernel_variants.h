@@ -12,7 +12,7 @@
 
 #include "opencl/device/cl_api.h"
 
-struct step;
+struct kernel_step;
 struct program;
 
 #define VARIANT_BUCKETS 256u
@@ -75,7 +75,7 @@ uint64_t programs_count(struct programs *programs);
 /* A new kernel of the step's variant, built here or waited for.  NOT_READY:
  * the kernel needs smaller groups than planned: plan anew. */
 enum tandem_status kernel_variant_create_kernel(struct tandem_device *device,
-                                                const struct step *step,
+                                                const struct kernel_step *step,
                                                 cl_kernel *out_kernel);
 /* Queues a build of the key's variant, or of CLBlast's kernels, unless it is
  * done or under way. */

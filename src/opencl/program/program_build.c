@@ -239,7 +239,7 @@ static enum tandem_status check_group(struct tandem_device *device,
         KEY_GROUP_LOG2(key) > device->programs.group_log2;
     if (most >= (size_t)1 << KEY_GROUP_LOG2(key) || larger)
         return check_local_memory(device, kernel);
-    if (KEY_GROUP_LOG2(key) == 0 || key_tiled(key))
+    if (KEY_GROUP_LOG2(key) == 0 || variant_key_has_fixed_group_size(key))
         return last_error_set(TANDEM_FAILED,
                               "a kernel runs in groups of %zu, not of %u", most,
                               1u << KEY_GROUP_LOG2(key));

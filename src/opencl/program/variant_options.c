@@ -17,11 +17,11 @@
 
 static const struct {
     const char *file, *source, *function;
-} functions[KERNEL_IDS] = {
+} functions[KERNEL_COUNT] = {
     [KERNEL_ELEMENTWISE_CONTIGUOUS] = {"elementwise.cl", kernel_elementwise,
                                        "elementwise_contiguous"},
-    [KERNEL_STRIDED] = {"elementwise.cl", kernel_elementwise,
-                        "elementwise_strided"},
+    [KERNEL_ELEMENTWISE_STRIDED] = {"elementwise.cl", kernel_elementwise,
+                                    "elementwise_strided"},
     [KERNEL_ELEMENTWISE_TRANSPOSED] = {"elementwise.cl", kernel_elementwise,
                                        "elementwise_transposed"},
     [KERNEL_TRANSPOSE_TILED] = {"transpose.cl", kernel_transpose,
@@ -29,37 +29,41 @@ static const struct {
     [KERNEL_GATHER] = {"gather.cl", kernel_gather, "gather"},
     [KERNEL_OPTIMIZER] = {"optimizer.cl", kernel_optimizer, "optimizer_update"},
     [KERNEL_REDUCE] = {"reduce.cl", kernel_reduce, "reduce"},
-    [KERNEL_REDUCE_JOINED] = {"reduce.cl", kernel_reduce, "reduce"},
-    [KERNEL_JOIN_SPLITS] = {"reduce.cl", kernel_reduce,
-                            "reduce_combine_splits"},
-    [KERNEL_SOFTMAX] = {"softmax.cl", kernel_softmax, "softmax_single_pass"},
-    [KERNEL_SOFTMAX_PART] = {"softmax.cl", kernel_softmax,
-                             "softmax_partial_pass"},
-    [KERNEL_SOFTMAX_WRITE] = {"softmax.cl", kernel_softmax,
-                              "softmax_final_pass"},
-    [KERNEL_NORM] = {"norm.cl", kernel_norm, "norm_single_pass"},
-    [KERNEL_NORM_PART] = {"norm.cl", kernel_norm, "norm_partial_pass"},
-    [KERNEL_NORM_WRITE] = {"norm.cl", kernel_norm, "norm_final_pass"},
-    [KERNEL_EPILOGUE] = {"gemm_epilogue.cl", kernel_gemm_epilogue,
-                         "gemm_epilogue"},
-    [KERNEL_MULTIPLY] = {"gemm_naive.cl", kernel_gemm_naive, "gemm_naive"},
-    [KERNEL_PRODUCT] = {"gemm_simt.cl", kernel_gemm_simt, "gemm_simt"},
-    [KERNEL_JOIN_PARTS] = {"split_k_fixup.cl", kernel_split_k_fixup,
-                           "split_k_fixup"},
-    [KERNEL_JOIN_LANES] = {"split_k_fixup.cl", kernel_split_k_fixup,
-                           "split_k_fixup_lanes"},
-    [KERNEL_JOIN_TILES] = {"split_k_fixup.cl", kernel_split_k_fixup,
-                           "split_k_fixup_tiles"},
-    [KERNEL_SKINNY] = {"gemv.cl", kernel_gemv, "gemv"},
-    [KERNEL_STRICT] = {"gemm_3xtf32.cl", kernel_gemm_3xtf32, "gemm_3xtf32"},
-    [KERNEL_TENSOR] = {"gemm_mma.cl", kernel_gemm_mma, "gemm_mma"},
-    [KERNEL_WGMMA] = {"gemm_wgmma.cl", kernel_gemm_wgmma, "gemm_wgmma"},
+    [KERNEL_REDUCE_LAST_GROUP] = {"reduce.cl", kernel_reduce, "reduce"},
+    [KERNEL_REDUCE_COMBINE_SPLITS] = {"reduce.cl", kernel_reduce,
+                                      "reduce_combine_splits"},
+    [KERNEL_SOFTMAX_SINGLE_PASS] = {"softmax.cl", kernel_softmax,
+                                    "softmax_single_pass"},
+    [KERNEL_SOFTMAX_PARTIAL_PASS] = {"softmax.cl", kernel_softmax,
+                                     "softmax_partial_pass"},
+    [KERNEL_SOFTMAX_FINAL_PASS] = {"softmax.cl", kernel_softmax,
+                                   "softmax_final_pass"},
+    [KERNEL_NORM_SINGLE_PASS] = {"norm.cl", kernel_norm, "norm_single_pass"},
+    [KERNEL_NORM_PARTIAL_PASS] = {"norm.cl", kernel_norm, "norm_partial_pass"},
+    [KERNEL_NORM_FINAL_PASS] = {"norm.cl", kernel_norm, "norm_final_pass"},
+    [KERNEL_GEMM_EPILOGUE] = {"gemm_epilogue.cl", kernel_gemm_epilogue,
+                              "gemm_epilogue"},
+    [KERNEL_GEMM_NAIVE] = {"gemm_naive.cl", kernel_gemm_naive, "gemm_naive"},
+    [KERNEL_GEMM_SIMT] = {"gemm_simt.cl", kernel_gemm_simt, "gemm_simt"},
+    [KERNEL_SPLIT_K_FIXUP] = {"split_k_fixup.cl", kernel_split_k_fixup,
+                              "split_k_fixup"},
+    [KERNEL_SPLIT_K_FIXUP_LANES] = {"split_k_fixup.cl", kernel_split_k_fixup,
+                                    "split_k_fixup_lanes"},
+    [KERNEL_SPLIT_K_FIXUP_TILES] = {"split_k_fixup.cl", kernel_split_k_fixup,
+                                    "split_k_fixup_tiles"},
+    [KERNEL_GEMV] = {"gemv.cl", kernel_gemv, "gemv"},
+    [KERNEL_GEMM_3XTF32] = {"gemm_3xtf32.cl", kernel_gemm_3xtf32,
+                            "gemm_3xtf32"},
+    [KERNEL_GEMM_MMA] = {"gemm_mma.cl", kernel_gemm_mma, "gemm_mma"},
+    [KERNEL_GEMM_WGMMA] = {"gemm_wgmma.cl", kernel_gemm_wgmma, "gemm_wgmma"},
     [KERNEL_PACK_MAXIMA] = {"pack_operands.cl", kernel_pack_operands,
                             "pack_row_maxima"},
-    [KERNEL_PACK] = {"pack_operands.cl", kernel_pack_operands, "pack_operands"},
-    [KERNEL_PACK_HELD] = {"pack_operands.cl", kernel_pack_operands,
-                          "pack_register_resident"},
-    [KERNEL_PAD] = {"pad_operands.cl", kernel_pad_operands, "pad_operands"}};
+    [KERNEL_PACK_OPERANDS] = {"pack_operands.cl", kernel_pack_operands,
+                              "pack_operands"},
+    [KERNEL_PACK_SINGLE_PASS] = {"pack_operands.cl", kernel_pack_operands,
+                                 "pack_register_resident"},
+    [KERNEL_PAD_OPERANDS] = {"pad_operands.cl", kernel_pad_operands,
+                             "pad_operands"}};
 
 static const char *type_name(uint64_t key, uint32_t operand)
 {
@@ -129,44 +133,47 @@ static void append_elementwise(struct variant_text *out, uint64_t key)
     else
         append(out, " -DOP=op_%s%s",
                row->id == TANDEM_OP_RELU_GRAD ? "relu_grad" : row->name,
-               KEY_TANH(key) ? "_tanh" : "");
+               KEY_GELU_TANH(key) ? "_tanh" : "");
     uint32_t shape = KEY_KERNEL(key) == KERNEL_ELEMENTWISE_CONTIGUOUS ? 1
-                     : KEY_KERNEL(key) == KERNEL_STRIDED              ? 2
+                     : KEY_KERNEL(key) == KERNEL_ELEMENTWISE_STRIDED  ? 2
                                                                       : 3;
     append(out,
            " -DSHAPE=%u -DHAS_FAST_PATH=%d -DVECTOR=%u -DINPUTS=%u -DOUT=%s",
-           shape, takes_rare_way(row->id), KEY_VECTOR(key), row->inputs,
+           shape, takes_rare_way(row->id), KEY_VEC4(key), row->inputs,
            type_name(key, 0));
     for (uint32_t i = 0; i < row->inputs; i++)
         append(out, " -DIN%u=%s", i, type_name(key, i + 1));
     if (KEY_KERNEL(key) == KERNEL_ELEMENTWISE_TRANSPOSED)
-        append(out, " -DTRANSPOSED_INPUTS=%u", KEY_ACROSS(key));
+        append(out, " -DTRANSPOSED_INPUTS=%u", KEY_TRANSPOSED_INPUTS(key));
 }
 
 /* NVIDIA's compiler orders a whole slice well; others then run out of
  * registers, and LLVM 16 does by four steps of the largest item. */
 static void append_product(struct variant_text *out, uint64_t key, bool nvidia)
 {
-    const struct tile *tile = &tiles[KEY_TILE(key)];
-    const uint32_t item_m = tile->m / 8, item_n = tile->n / 16;
+    const struct gemm_kernel_config *config =
+        &gemm_configs[KEY_GEMM_KERNEL(key)];
+    const uint32_t item_m = config->tile_m / 8, item_n = config->tile_n / 16;
     const uint32_t others = item_m * item_n >= 128 ? 2 : 4;
     append(out,
            " -DITEM_M=%u -DITEM_N=%u -DK_TILE=%u -DA_MN_MAJOR=%u "
            "-DB_MN_MAJOR=%u "
            "-DA_VECTOR=%u -DB_VECTOR=%u -DUNROLL=%u",
-           item_m, item_n, tile->slice, KEY_A_OUTER(key), KEY_B_OUTER(key),
-           KEY_VECTOR(key) != 0 ? 4 : 1, KEY_SECOND_VECTOR(key) != 0 ? 4 : 1,
-           nvidia ? tile->slice : others);
+           item_m, item_n, config->k_tile, KEY_A_MN_MAJOR(key),
+           KEY_B_MN_MAJOR(key), KEY_VEC4(key) != 0 ? 4 : 1,
+           KEY_SECOND_VEC4(key) != 0 ? 4 : 1, nvidia ? config->k_tile : others);
 }
 
 /* Two or four warps of 64 rows. */
 static void append_strict(struct variant_text *out, uint64_t key)
 {
-    const struct tile *tile = &tiles[KEY_TILE(key)];
+    const struct gemm_kernel_config *config =
+        &gemm_configs[KEY_GEMM_KERNEL(key)];
     append(out,
            " -DTILE_M=%u -DTILE_N=%u -DWARP_M=64 -DWARP_N=%u -DA_MN_MAJOR=%u "
            "-DB_MN_MAJOR=%u",
-           tile->m, tile->n, tile->n / 2, KEY_A_OUTER(key), KEY_B_OUTER(key));
+           config->tile_m, config->tile_n, config->tile_n / 2,
+           KEY_A_MN_MAJOR(key), KEY_B_MN_MAJOR(key));
 }
 
 /* Of c, and of a and b, of a product. */
@@ -183,22 +190,22 @@ static void append_dtypes(struct variant_text *out, uint64_t key)
  * ahead and, by sets of half as many lanes, of an item's rows. */
 static void append_skinny(struct variant_text *out, uint64_t key, bool nvidia)
 {
-    struct skinny_shape shape =
-        *skinny_shape((enum tile_id)KEY_TILE(key), KEY_A_OUTER(key) != 0);
+    struct gemv_shape shape = *gemv_shape(
+        (enum gemm_kernel_id)KEY_GEMM_KERNEL(key), KEY_A_MN_MAJOR(key) != 0);
     if (!nvidia)
-        shape.turns /= 2;
-    if (!nvidia && KEY_A_OUTER(key) == 0 && shape.item > 2) {
-        shape.item /= 2;
+        shape.k_unroll /= 2;
+    if (!nvidia && KEY_A_MN_MAJOR(key) == 0 && shape.rows_per_item > 2) {
+        shape.rows_per_item /= 2;
         shape.lanes /= 2;
     }
     append(out,
            " -DVECTOR_COUNT=%u -DITEM_ROWS=%u -DLANES=%u -DK_UNROLL=%u "
            "-DA_MN_MAJOR=%u "
            "-DB_MN_MAJOR=%u -DW_VECTOR=%u -DX_VECTOR=%u",
-           1u << KEY_HELD_LOG2(key), shape.item, shape.lanes, shape.turns,
-           KEY_A_OUTER(key), KEY_B_OUTER(key), KEY_VECTOR(key) != 0 ? 4 : 1,
-           KEY_SECOND_VECTOR(key) != 0 ? 4 : 1);
-    if (nvidia && KEY_TILE(key) == TILE_SKINNY_BROAD)
+           1u << KEY_REGISTER_VEC4_LOG2(key), shape.rows_per_item, shape.lanes,
+           shape.k_unroll, KEY_A_MN_MAJOR(key), KEY_B_MN_MAJOR(key),
+           KEY_VEC4(key) != 0 ? 4 : 1, KEY_SECOND_VEC4(key) != 0 ? 4 : 1);
+    if (nvidia && KEY_GEMM_KERNEL(key) == GEMV_1_MN_MAJOR)
         append(out, " -DSTREAM=1");
 }
 
@@ -206,14 +213,16 @@ static void append_skinny(struct variant_text *out, uint64_t key, bool nvidia)
  * of local memory hold. */
 static void append_tensor(struct variant_text *out, uint64_t key)
 {
-    const struct tile *tile = &tiles[KEY_TILE(key)];
-    uint32_t warps = 1u << (tile->group_log2 - 5);
+    const struct gemm_kernel_config *config =
+        &gemm_configs[KEY_GEMM_KERNEL(key)];
+    uint32_t warps = 1u << (config->group_log2 - 5);
     append(out,
            " -DFORMAT=%u -DTILE_M=%u -DTILE_N=%u -DWARP_M=%u -DWARP_N=%u "
            "-DA_LAYOUT=%u -DB_LAYOUT=%u -DSTAGES=%u",
-           KEY_FORMAT(key), tile->m, tile->n, tile->m / 2,
-           tile->n / (warps / 2), KEY_A_LIES(key), KEY_B_LIES(key),
-           tile->group_log2 == 8 ? 1536 / (tile->m + tile->n) : 4);
+           KEY_FORMAT(key), config->tile_m, config->tile_n, config->tile_m / 2,
+           config->tile_n / (warps / 2), KEY_A_LAYOUT(key), KEY_B_LAYOUT(key),
+           config->group_log2 == 8 ? 1536 / (config->tile_m + config->tile_n)
+                                   : 4);
 }
 
 /* To TF32. */
@@ -225,39 +234,42 @@ static void append_rounding(struct variant_text *out,
 
 static void append_wgmma(struct variant_text *out, uint64_t key)
 {
-    const struct tile *tile = &tiles[KEY_TILE(key)];
+    const struct gemm_kernel_config *config =
+        &gemm_configs[KEY_GEMM_KERNEL(key)];
     append(out,
            " -DFORMAT=%u -DTILE_M=%u -DTILE_N=%u -DA_LAYOUT=%u -DB_LAYOUT=%u",
-           KEY_FORMAT(key), tile->m, tile->n, KEY_A_LIES(key),
-           KEY_B_LIES(key));
+           KEY_FORMAT(key), config->tile_m, config->tile_n, KEY_A_LAYOUT(key),
+           KEY_B_LAYOUT(key));
 }
 
 static void append_tiled(struct variant_text *out, uint64_t key)
 {
-    struct copy_tile tile = copy_tile(KEY_TYPE(key, 0), KEY_VECTOR(key) != 0);
+    struct transpose_tile tile =
+        transpose_tile(KEY_TYPE(key, 0), KEY_VEC4(key) != 0);
     append(out,
            " -DBITS=%s -DVECTOR=%u -DBLOCK=%u -DVECTOR_ELEMENTS=%u "
            "-DSTORE_ALIGNMENT=%u "
            "-DCOLUMNS=%u -DROWS=%u",
-           type_name(key, 0), KEY_VECTOR(key), tile.block, tile.per, tile.shear,
-           tile.columns, tile.rows);
+           type_name(key, 0), KEY_VEC4(key), tile.block, tile.per,
+           tile.store_alignment, tile.columns, tile.rows);
 }
 
 /* How rows are kept: cl/common/row_access.cl. */
 static void append_rows(struct variant_text *out, uint64_t key)
 {
     uint32_t count = KEY_COUNT(key), group = 1u << KEY_GROUP_LOG2(key);
-    append(out, " -DROW_ACCESS=%u", KEY_ACCESS(key));
+    append(out, " -DROW_ACCESS=%u", KEY_ROW_ACCESS(key));
     if (count == 0) {
-        append(out, " -DVECTORS_PER_ITEM=%u", 1u << KEY_HELD_LOG2(key));
+        append(out, " -DVECTORS_PER_ITEM=%u",
+               1u << KEY_REGISTER_VEC4_LOG2(key));
         return;
     }
-    if (KEY_ACCESS(key) == ROW_ACCESS_SECTOR_ALIGNED) {
+    if (KEY_ROW_ACCESS(key) == ROW_ACCESS_SECTOR_ALIGNED) {
         append(out, " -DVECTORS_PER_ITEM=%u -DLANES_LOG2=%u", count,
                KEY_LANES_LOG2(key));
         return;
     }
-    uint32_t lanes_log2 = rows_staged_lanes_log2(count);
+    uint32_t lanes_log2 = row_local_memory_lanes_log2(count);
     uint32_t four = 4u << lanes_log2;
     /* The first and the last vector may have three elements of other rows. */
     uint32_t vectors = ((group >> lanes_log2) * count + 3 + 3 + 3) / 4;
@@ -273,7 +285,7 @@ static void append_activation(struct variant_text *out, uint64_t key)
     const struct operator_row *row = operator_row(KEY_OP(key));
     if (row != NULL)
         append(out, " -DACTIVATION=op_%s%s", row->name,
-               KEY_TANH(key) ? "_tanh" : "");
+               KEY_GELU_TANH(key) ? "_tanh" : "");
 }
 
 /* Whether a quotient or a root that is right to 3 ULP, as OpenCL's are without
@@ -281,7 +293,7 @@ static void append_activation(struct variant_text *out, uint64_t key)
 static bool divides_loosely(uint64_t key)
 {
     if (KEY_KERNEL(key) != KERNEL_ELEMENTWISE_CONTIGUOUS &&
-        KEY_KERNEL(key) != KERNEL_STRIDED &&
+        KEY_KERNEL(key) != KERNEL_ELEMENTWISE_STRIDED &&
         KEY_KERNEL(key) != KERNEL_ELEMENTWISE_TRANSPOSED)
         return false;
     switch (KEY_OP(key)) {
@@ -304,12 +316,12 @@ void variant_text_make(struct variant_text *out, uint64_t key,
     out->file = functions[kernel].file;
     out->source = functions[kernel].source;
     out->function = functions[kernel].function;
-    out->patched = kernel == KERNEL_WGMMA;
+    out->patched = kernel == KERNEL_GEMM_WGMMA;
     out->options[0] = '\0';
     append(out,
            "-cl-std=CL1.2 -DGROUP_SIZE=%u -DINDEX_64BIT=%u -DSHUFFLE=%u"
            "%s%s",
-           1u << KEY_GROUP_LOG2(key), KEY_WIDE(key),
+           1u << KEY_GROUP_LOG2(key), KEY_64BIT_INDEX(key),
            hardware->nvidia      ? 1u
            : hardware->subgroups ? 2u
                                  : 0u,
@@ -319,7 +331,7 @@ void variant_text_make(struct variant_text *out, uint64_t key,
                : "");
     switch (kernel) {
     case KERNEL_ELEMENTWISE_CONTIGUOUS:
-    case KERNEL_STRIDED:
+    case KERNEL_ELEMENTWISE_STRIDED:
     case KERNEL_ELEMENTWISE_TRANSPOSED:
         append_elementwise(out, key);
         break;
@@ -334,55 +346,56 @@ void variant_text_make(struct variant_text *out, uint64_t key,
         append(out, " -DADAM=%d", KEY_OP(key) == TANDEM_OP_ADAM);
         break;
     case KERNEL_REDUCE:
-    case KERNEL_REDUCE_JOINED:
-    case KERNEL_JOIN_SPLITS:
+    case KERNEL_REDUCE_LAST_GROUP:
+    case KERNEL_REDUCE_COMBINE_SPLITS:
         append(out, " -DREDUCTION=%u -DLAST_GROUP_COMBINES=%d", KEY_OP(key),
-               kernel == KERNEL_REDUCE_JOINED);
+               kernel == KERNEL_REDUCE_LAST_GROUP);
         break;
-    case KERNEL_SOFTMAX:
-    case KERNEL_SOFTMAX_PART:
-    case KERNEL_SOFTMAX_WRITE:
+    case KERNEL_SOFTMAX_SINGLE_PASS:
+    case KERNEL_SOFTMAX_PARTIAL_PASS:
+    case KERNEL_SOFTMAX_FINAL_PASS:
         append(out, " -DFORM=%u -DLARGE_LOSS_SCALE=%u -DLABEL=%s", KEY_OP(key),
-               KEY_LIFTS(key), KEY_TYPE(key, 1) == TYPE_LONG ? "long" : "int");
+               KEY_LARGE_LOSS_SCALE(key),
+               KEY_TYPE(key, 1) == TYPE_LONG ? "long" : "int");
         append_rows(out, key);
         break;
-    case KERNEL_NORM:
-    case KERNEL_NORM_PART:
-    case KERNEL_NORM_WRITE:
+    case KERNEL_NORM_SINGLE_PASS:
+    case KERNEL_NORM_PARTIAL_PASS:
+    case KERNEL_NORM_FINAL_PASS:
         append(out, " -DRMS=%d", KEY_OP(key) == TANDEM_OP_RMS_NORM);
         append_rows(out, key);
         break;
-    case KERNEL_STRICT:
+    case KERNEL_GEMM_3XTF32:
         append_dtypes(out, key);
         append_strict(out, key);
         append_activation(out, key);
         break;
-    case KERNEL_SKINNY:
+    case KERNEL_GEMV:
         append_dtypes(out, key);
         append_skinny(out, key, hardware->nvidia);
         append_activation(out, key);
         break;
-    case KERNEL_TENSOR:
+    case KERNEL_GEMM_MMA:
         append_dtypes(out, key);
         append_tensor(out, key);
         append_rounding(out, hardware);
         append_activation(out, key);
         break;
-    case KERNEL_WGMMA:
+    case KERNEL_GEMM_WGMMA:
         append_dtypes(out, key);
         append_wgmma(out, key);
         append_activation(out, key);
         break;
     case KERNEL_PACK_MAXIMA:
-    case KERNEL_PACK:
-    case KERNEL_PACK_HELD:
+    case KERNEL_PACK_OPERANDS:
+    case KERNEL_PACK_SINGLE_PASS:
         append(out, " -DFORMAT=%u", KEY_FORMAT(key));
         append_rounding(out, hardware);
         break;
-    case KERNEL_PAD:
+    case KERNEL_PAD_OPERANDS:
         append(out, " -DBITS=%s", type_name(key, 0));
         break;
-    case KERNEL_PRODUCT:
+    case KERNEL_GEMM_SIMT:
         append_dtypes(out, key);
         append_product(out, key, hardware->nvidia);
         append_activation(out, key);

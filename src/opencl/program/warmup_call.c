@@ -36,7 +36,7 @@ struct search {
     struct sample *out;
     uint64_t key;
     struct platform_device hardware;
-    struct request request;
+    struct op_request request;
     struct tandem_op op;
     int64_t ints[2];
     double floats[8];
@@ -69,14 +69,14 @@ uint32_t warmup_call_dtype(uint64_t key, uint32_t operand)
 
 static uint64_t narrow(uint64_t key)
 {
-    return key & ~kernel_key(0, 0, true, 0);
+    return key & ~variant_key_kernel(0, 0, true, 0);
 }
 
 bool warmup_call_select_step(struct sample *out, uint64_t key,
                              const uint64_t *operand_bytes)
 {
-    const struct step *step = out->plan.step;
-    const struct step *end = step + out->plan.steps;
+    const struct kernel_step *step = out->plan.step;
+    const struct kernel_step *end = step + out->plan.step_count;
     while (step < end && narrow(step->key) != narrow(key))
         step++;
     if (step == end)
@@ -84,10 +84,11 @@ bool warmup_call_select_step(struct sample *out, uint64_t key,
     out->step = step;
     for (uint32_t i = 0; i < step->buffer_count; i++) {
         const struct tandem_buffer *buffer = step->buffers[i];
-        uint64_t bytes = buffer != NULL ? operand_bytes[buffer - out->operands]
-                         : step->counters != 0 && step->counters == i
-                             ? PLAN_COUNTERS * sizeof(uint32_t)
-                             : out->plan.temp_bytes;
+        uint64_t bytes =
+            buffer != NULL ? operand_bytes[buffer - out->operands]
+            : step->arrival_counters != 0 && step->arrival_counters == i
+                ? ARRIVAL_COUNTERS * sizeof(uint32_t)
+                : out->plan.temp_bytes;
         out->bytes[i] = (bytes + 3) / 4 * 4;
     }
     return true;
@@ -128,7 +129,8 @@ static bool try_call(struct search *search, const struct operator_row *row)
     search->request.input_count = row->inputs;
     search->request.outputs = search->pointers;
     search->request.inputs = search->pointers + row->outputs;
-    return plan_make(&search->out->plan, &search->request) == TANDEM_OK &&
+    return launch_plan_make(&search->out->plan, &search->request) ==
+               TANDEM_OK &&
            warmup_call_select_step(search->out, search->key, search->bytes);
 }
 
@@ -139,22 +141,22 @@ static bool sample_elementwise(struct search *search)
     uint64_t key = search->key;
     uint32_t kernel = KEY_KERNEL(key);
     const struct operator_row *row = operator_row(KEY_OP(key));
-    bool vector = KEY_VECTOR(key) != 0;
+    bool vector = KEY_VEC4(key) != 0;
     int64_t flat[] = {1, 4}, strided[] = {2, vector ? 4 : 3};
     int64_t side = vector ? TILE_EVEN : TILE_ODD, crossed[] = {side, side};
     const int64_t *shape = kernel == KERNEL_ELEMENTWISE_CONTIGUOUS ? flat
-                           : kernel == KERNEL_STRIDED              ? strided
+                           : kernel == KERNEL_ELEMENTWISE_STRIDED  ? strided
                                                                    : crossed;
-    enum lie lie = kernel == KERNEL_STRIDED ? LIE_PADDED
+    enum lie lie = kernel == KERNEL_ELEMENTWISE_STRIDED ? LIE_PADDED
                    : kernel == KERNEL_ELEMENTWISE_CONTIGUOUS && !vector
                        ? LIE_SHIFTED
                        : LIE_DENSE;
     if (row == NULL)
         return false;
-    search->ints[0] = KEY_TANH(key);
+    search->ints[0] = KEY_GELU_TANH(key);
     for (uint32_t i = 0; i <= row->inputs; i++) {
         bool across = kernel == KERNEL_ELEMENTWISE_TRANSPOSED && i > 0 &&
-                      (KEY_ACROSS(key) >> (i - 1) & 1u) != 0;
+                      (KEY_TRANSPOSED_INPUTS(key) >> (i - 1) & 1u) != 0;
         tensor_set(search, i, warmup_call_dtype(key, i), 2, shape,
                    across ? LIE_TURNED : lie);
     }
@@ -163,7 +165,7 @@ static bool sample_elementwise(struct search *search)
 
 static bool sample_tiled(struct search *search)
 {
-    int64_t side = KEY_VECTOR(search->key) != 0 ? TILE_EVEN : TILE_ODD;
+    int64_t side = KEY_VEC4(search->key) != 0 ? TILE_EVEN : TILE_ODD;
     const int64_t shape[] = {side, side};
     uint32_t dtype = warmup_call_dtype(search->key, 0);
     tensor_set(search, 0, dtype, 2, shape, LIE_DENSE);
@@ -208,7 +210,7 @@ static bool sample_reduction(struct search *search)
 {
     const struct operator_row *row;
     search->request.has_device_scope_visibility =
-        KEY_KERNEL(search->key) == KERNEL_REDUCE_JOINED;
+        KEY_KERNEL(search->key) == KERNEL_REDUCE_LAST_GROUP;
     search->hardware.info.compute_units = MANY_UNITS;
     for (uint32_t i = 0; (row = operator_row_at(i)) != NULL; i++) {
         if (row->op_class != TANDEM_CLASS_REDUCE &&
@@ -224,24 +226,26 @@ static bool sample_reduction(struct search *search)
 
 /* ---- rows ---- */
 
-static enum lie row_lie(enum rows_access access)
+static enum lie row_lie(enum row_access access)
 {
-    return access == ROWS_STAGED || access == ROW_ACCESS_SECTOR_ALIGNED
+    return access == ROW_ACCESS_LOCAL_MEMORY ||
+                   access == ROW_ACCESS_SECTOR_ALIGNED
                ? LIE_SHIFTED
-           : access == ROWS_STRIDED ? LIE_APART
-                                    : LIE_DENSE;
+           : access == ROW_ACCESS_STRIDED ? LIE_APART
+                                          : LIE_DENSE;
 }
 
 /* A row, of COLUMNS four columns, and whatever comes with it. */
 static bool try_softmax(struct search *search, const struct operator_row *row,
                         int64_t count)
 {
-    enum rows_access access = (enum rows_access)KEY_ACCESS(search->key);
-    bool columns = access == ROWS_COLUMNS;
+    enum row_access access = (enum row_access)KEY_ROW_ACCESS(search->key);
+    bool columns = access == ROW_ACCESS_VEC4_COLUMNS;
     bool loss = row->id == TANDEM_OP_CROSS_ENTROPY;
     const int64_t shape[] = {columns ? count : 1, columns ? 4 : count};
     search->ints[0] = columns ? 0 : 1;
-    search->floats[0] = KEY_LIFTS(search->key) != 0 ? (double)FLT_MAX : 1;
+    search->floats[0] =
+        KEY_LARGE_LOSS_SCALE(search->key) != 0 ? (double)FLT_MAX : 1;
     tensor_set(search, 0, TANDEM_F32, loss ? 1 : 2, shape, LIE_DENSE);
     tensor_set(search, 1, TANDEM_F32, 2, shape, row_lie(access));
     tensor_set(search, 2, warmup_call_dtype(search->key, 1), 1, shape,
@@ -252,7 +256,7 @@ static bool try_softmax(struct search *search, const struct operator_row *row,
 static bool try_norm(struct search *search, const struct operator_row *row,
                      int64_t count)
 {
-    enum rows_access access = (enum rows_access)KEY_ACCESS(search->key);
+    enum row_access access = (enum row_access)KEY_ROW_ACCESS(search->key);
     const int64_t shape[] = {1, count};
     search->ints[0] = 1;
     tensor_set(search, 0, TANDEM_F32, 2, shape, LIE_DENSE);
@@ -268,11 +272,11 @@ static int64_t lined_count(uint64_t key)
 {
     int64_t lanes = (int64_t)1 << KEY_LANES_LOG2(key);
     int64_t elements = 4 * lanes * ((int64_t)KEY_COUNT(key) - 1) + 1;
-    if (KEY_LANES_LOG2(key) > ROWS_LINE_LOG2 &&
-        elements <= lanes / 2 * ROWS_LINED_EACH)
-        elements = lanes / 2 * ROWS_LINED_EACH + 1;
-    int64_t count = elements - (ROWS_LINE - 1);
-    return count < ROWS_STAGED_ELEMENTS ? ROWS_STAGED_ELEMENTS : count;
+    if (KEY_LANES_LOG2(key) > SECTOR_ELEMENTS_LOG2 &&
+        elements <= lanes / 2 * SECTOR_ALIGNED_LANE_ELEMENTS)
+        elements = lanes / 2 * SECTOR_ALIGNED_LANE_ELEMENTS + 1;
+    int64_t count = elements - (SECTOR_ELEMENTS - 1);
+    return count < LOCAL_MEMORY_ROW_LIMIT ? LOCAL_MEMORY_ROW_LIMIT : count;
 }
 
 typedef bool (*try_row)(struct search *search, const struct operator_row *row,
@@ -281,13 +285,13 @@ typedef bool (*try_row)(struct search *search, const struct operator_row *row,
 static bool try_lengths(struct search *search, const struct operator_row *row,
                         bool kept, try_row try)
 {
-    enum rows_access access = (enum rows_access)KEY_ACCESS(search->key);
-    if (access == ROWS_STAGED)
+    enum row_access access = (enum row_access)KEY_ROW_ACCESS(search->key);
+    if (access == ROW_ACCESS_LOCAL_MEMORY)
         return try(search, row, KEY_COUNT(search->key));
     if (access == ROW_ACCESS_SECTOR_ALIGNED && kept)
         return try(search, row, lined_count(search->key));
-    for (uint32_t log2 = access == ROWS_COLUMNS ? 0 : 2; log2 <= MOST_LOG2;
-         log2++)
+    for (uint32_t log2 = access == ROW_ACCESS_VEC4_COLUMNS ? 0 : 2;
+         log2 <= MOST_LOG2; log2++)
         if (try(search, row, (int64_t)1 << log2))
             return true;
     return false;
@@ -296,8 +300,9 @@ static bool try_lengths(struct search *search, const struct operator_row *row,
 static bool sample_rows(struct search *search, bool kept)
 {
     uint32_t kernel = KEY_KERNEL(search->key);
-    bool norm = kernel == KERNEL_NORM || kernel == KERNEL_NORM_PART ||
-                kernel == KERNEL_NORM_WRITE;
+    bool norm = kernel == KERNEL_NORM_SINGLE_PASS ||
+                kernel == KERNEL_NORM_PARTIAL_PASS ||
+                kernel == KERNEL_NORM_FINAL_PASS;
     const struct operator_row *row;
     search->hardware.info.compute_units = kept ? FEW_UNITS : MANY_UNITS;
     for (uint32_t i = 0; (row = operator_row_at(i)) != NULL; i++) {
@@ -328,9 +333,9 @@ static void search_start(struct search *search, struct sample *out,
         search->floats[i] = 0.5;
     for (uint32_t i = 0; i < WARMUP_OPERANDS; i++)
         search->pointers[i] = &search->tensors[i];
-    search->request = (struct request){.hardware = &search->hardware,
-                                       .group_log2 = KEY_GROUP_LOG2(key),
-                                       .op = &search->op};
+    search->request = (struct op_request){.hardware = &search->hardware,
+                                          .group_log2 = KEY_GROUP_LOG2(key),
+                                          .op = &search->op};
 }
 
 /* No default: a new kernel without a sample is a warning here. */
@@ -338,7 +343,7 @@ static bool sample_find(struct search *search)
 {
     switch ((enum kernel_id)KEY_KERNEL(search->key)) {
     case KERNEL_ELEMENTWISE_CONTIGUOUS:
-    case KERNEL_STRIDED:
+    case KERNEL_ELEMENTWISE_STRIDED:
     case KERNEL_ELEMENTWISE_TRANSPOSED:
         return sample_elementwise(search);
     case KERNEL_TRANSPOSE_TILED:
@@ -348,34 +353,34 @@ static bool sample_find(struct search *search)
     case KERNEL_OPTIMIZER:
         return sample_optimizer(search);
     case KERNEL_REDUCE:
-    case KERNEL_REDUCE_JOINED:
-    case KERNEL_JOIN_SPLITS:
+    case KERNEL_REDUCE_LAST_GROUP:
+    case KERNEL_REDUCE_COMBINE_SPLITS:
         return sample_reduction(search);
-    case KERNEL_SOFTMAX:
-    case KERNEL_NORM:
+    case KERNEL_SOFTMAX_SINGLE_PASS:
+    case KERNEL_NORM_SINGLE_PASS:
         return sample_rows(search, true);
-    case KERNEL_SOFTMAX_PART:
-    case KERNEL_SOFTMAX_WRITE:
-    case KERNEL_NORM_PART:
-    case KERNEL_NORM_WRITE:
+    case KERNEL_SOFTMAX_PARTIAL_PASS:
+    case KERNEL_SOFTMAX_FINAL_PASS:
+    case KERNEL_NORM_PARTIAL_PASS:
+    case KERNEL_NORM_FINAL_PASS:
         return sample_rows(search, false);
-    case KERNEL_EPILOGUE:
-    case KERNEL_MULTIPLY:
-    case KERNEL_PRODUCT:
-    case KERNEL_SKINNY:
-    case KERNEL_JOIN_PARTS:
-    case KERNEL_JOIN_LANES:
-    case KERNEL_JOIN_TILES:
-    case KERNEL_PAD:
+    case KERNEL_GEMM_EPILOGUE:
+    case KERNEL_GEMM_NAIVE:
+    case KERNEL_GEMM_SIMT:
+    case KERNEL_GEMV:
+    case KERNEL_SPLIT_K_FIXUP:
+    case KERNEL_SPLIT_K_FIXUP_LANES:
+    case KERNEL_SPLIT_K_FIXUP_TILES:
+    case KERNEL_PAD_OPERANDS:
     case KERNEL_PACK_MAXIMA:
-    case KERNEL_PACK:
-    case KERNEL_PACK_HELD:
+    case KERNEL_PACK_OPERANDS:
+    case KERNEL_PACK_SINGLE_PASS:
         return warmup_call_make_gemm(search->out, search->key);
-    case KERNEL_STRICT: /* kernel_self_test.h's */
-    case KERNEL_TENSOR:
-    case KERNEL_WGMMA:
+    case KERNEL_GEMM_3XTF32: /* kernel_self_test.h's */
+    case KERNEL_GEMM_MMA:
+    case KERNEL_GEMM_WGMMA:
     case KERNEL_COPY_BUFFER: /* none */
-    case KERNEL_IDS:
+    case KERNEL_COUNT:
         return false;
     }
     return false;

@@ -16,11 +16,11 @@
 #define WARMUP_OPERANDS 8u
 
 struct sample {
-    struct plan plan;
-    const struct step *step; /* the variant's, in plan */
+    struct launch_plan plan;
+    const struct kernel_step *step; /* the variant's, in plan */
     /* That each of the step's buffers must have, and no more; whole words, of
      * which cl/transpose.cl reads any that has an element in it. */
-    uint64_t bytes[STEP_BUFFERS];
+    uint64_t bytes[MAX_STEP_BUFFERS];
     /* They stand for the caller's buffers in plan; there is no memory. */
     struct tandem_buffer operands[WARMUP_OPERANDS];
 };

@@ -52,7 +52,7 @@ static struct tandem_gemm gemm_of(struct sample *out, uint64_t key,
         .batch = 1,
         .alpha = 1,
         .activation = KEY_OP(key),
-        .activation_parameter = KEY_TANH(key),
+        .activation_parameter = KEY_GELU_TANH(key),
         .c_dtype = warmup_call_dtype(key, 0)};
     matrix_set(out, &gemm.a, A, form->turned_a ? form->m : form->k,
                form->shifted_a, form->dtype);
@@ -78,11 +78,11 @@ static bool take(struct sample *out, uint64_t key,
 }
 
 static bool try_product(struct sample *out, uint64_t key,
-                        const struct form *form, enum tile_id tile,
-                        struct division division)
+                        const struct form *form, enum gemm_kernel_id tile,
+                        struct split_k division)
 {
     struct tandem_gemm gemm = gemm_of(out, key, form);
-    plan_product(&out->plan, &gemm, tile, division, NULL, KEY_GROUP_LOG2(key));
+    plan_gemm(&out->plan, &gemm, tile, division, NULL, KEY_GROUP_LOG2(key));
     return take(out, key, &gemm);
 }
 
@@ -92,7 +92,7 @@ static bool sample_plain(struct sample *out, uint64_t key)
     struct form form = {
         .m = 1, .n = 1, .k = 1, .dtype = warmup_call_dtype(key, 1)};
     struct tandem_gemm gemm = gemm_of(out, key, &form);
-    if (KEY_KERNEL(key) == KERNEL_MULTIPLY)
+    if (KEY_KERNEL(key) == KERNEL_GEMM_NAIVE)
         plan_naive_gemm(&out->plan, &gemm, KEY_GROUP_LOG2(key));
     else
         plan_epilogue(&out->plan, &gemm, KEY_GROUP_LOG2(key), 1.0f);
@@ -104,32 +104,33 @@ static bool sample_tile(struct sample *out, uint64_t key)
     struct form form = {.m = SIDE,
                         .n = SIDE,
                         .k = SIDE,
-                        .turned_a = KEY_A_OUTER(key) != 0,
-                        .turned_b = KEY_B_OUTER(key) == 0,
-                        .shifted_a = KEY_VECTOR(key) == 0,
-                        .shifted_b = KEY_SECOND_VECTOR(key) == 0,
+                        .turned_a = KEY_A_MN_MAJOR(key) != 0,
+                        .turned_b = KEY_B_MN_MAJOR(key) == 0,
+                        .shifted_a = KEY_VEC4(key) == 0,
+                        .shifted_b = KEY_SECOND_VEC4(key) == 0,
                         .dtype = warmup_call_dtype(key, 1)};
-    return try_product(out, key, &form, (enum tile_id)KEY_TILE(key), WHOLE);
+    return try_product(out, key, &form,
+                       (enum gemm_kernel_id)KEY_GEMM_KERNEL(key), NO_SPLIT);
 }
 
 /* a is the wide operand.  A column that does not lie along k has gaps. */
 static bool sample_skinny(struct sample *out, uint64_t key)
 {
-    int64_t narrow = (int64_t)1 << KEY_HELD_LOG2(key);
-    bool outer = KEY_B_OUTER(key) != 0;
+    int64_t narrow = (int64_t)1 << KEY_REGISTER_VEC4_LOG2(key);
+    bool outer = KEY_B_MN_MAJOR(key) != 0;
     struct form form = {.m = 2 * narrow < SIDE ? SIDE : 2 * narrow,
                         .n = narrow,
                         .k = SIDE,
-                        .turned_a = KEY_A_OUTER(key) != 0,
+                        .turned_a = KEY_A_MN_MAJOR(key) != 0,
                         .turned_b = !outer,
-                        .shifted_a = KEY_VECTOR(key) == 0,
-                        .shifted_b = KEY_SECOND_VECTOR(key) == 0,
+                        .shifted_a = KEY_VEC4(key) == 0,
+                        .shifted_b = KEY_SECOND_VEC4(key) == 0,
                         .dtype = warmup_call_dtype(key, 1)};
     struct tandem_gemm gemm = gemm_of(out, key, &form);
     if (outer && narrow == 1)
         gemm.b.ld = 2;
-    plan_product(&out->plan, &gemm, (enum tile_id)KEY_TILE(key), WHOLE, NULL,
-                 KEY_GROUP_LOG2(key));
+    plan_gemm(&out->plan, &gemm, (enum gemm_kernel_id)KEY_GEMM_KERNEL(key),
+              NO_SPLIT, NULL, KEY_GROUP_LOG2(key));
     return take(out, key, &gemm);
 }
 
@@ -137,13 +138,15 @@ static bool sample_skinny(struct sample *out, uint64_t key)
 static bool sample_join(struct sample *out, uint64_t key)
 {
     uint32_t kernel = KEY_KERNEL(key);
-    struct division division = {kernel == KERNEL_JOIN_LANES ? 4 : 2,
-                                kernel == KERNEL_JOIN_TILES ? 1 : ALL_TILES};
-    struct form form = {.m = kernel == KERNEL_JOIN_TILES ? TWO_TILES : SIDE,
-                        .n = SIDE,
-                        .k = tiles[TILE_SMALL].slice * division.splits,
-                        .dtype = warmup_call_dtype(key, 1)};
-    return try_product(out, key, &form, TILE_SMALL, division);
+    struct split_k division = {
+        kernel == KERNEL_SPLIT_K_FIXUP_LANES ? 4 : 2,
+        kernel == KERNEL_SPLIT_K_FIXUP_TILES ? 1 : ALL_GEMM_TILES};
+    struct form form = {
+        .m = kernel == KERNEL_SPLIT_K_FIXUP_TILES ? TWO_TILES : SIDE,
+        .n = SIDE,
+        .k = gemm_configs[GEMM_SIMT_32X64].k_tile * division.splits,
+        .dtype = warmup_call_dtype(key, 1)};
+    return try_product(out, key, &form, GEMM_SIMT_32X64, division);
 }
 
 static bool sample_pad(struct sample *out, uint64_t key)
@@ -154,23 +157,24 @@ static bool sample_pad(struct sample *out, uint64_t key)
                         .shifted_a = true,
                         .shifted_b = true,
                         .dtype = warmup_call_dtype(key, 0)};
-    return try_product(out, key, &form, GEMM_SIMT_128X128, WHOLE);
+    return try_product(out, key, &form, GEMM_SIMT_128X128, NO_SPLIT);
 }
 
 static bool sample_pack(struct sample *out, uint64_t key)
 {
     static const struct {
         uint32_t dtype;
-        enum tile_id tile;
-    } formats[] = {[FORMAT_F16] = {TANDEM_F16, TILE_HALF_MEDIUM},
-                   [FORMAT_BF16] = {TANDEM_BF16, TILE_HALF_MEDIUM},
-                   [FORMAT_TF32] = {TANDEM_F32, TILE_TF32_MEDIUM},
-                   [FORMAT_PAIR] = {TANDEM_F32, TILE_PAIR_MEDIUM},
-                   [FORMAT_SPLIT] = {TANDEM_F32, TILE_WGMMA_SPLIT_MEDIUM}};
-    uint32_t format =
-        KEY_KERNEL(key) == KERNEL_PACK ? KEY_FORMAT(key) : FORMAT_PAIR;
-    bool held = KEY_KERNEL(key) == KERNEL_PACK_HELD || format != FORMAT_PAIR;
-    if (format > FORMAT_SPLIT)
+        enum gemm_kernel_id tile;
+    } formats[] = {[FORMAT_F16] = {TANDEM_F16, GEMM_MMA_16BIT_128X64},
+                   [FORMAT_BF16] = {TANDEM_BF16, GEMM_MMA_16BIT_128X64},
+                   [FORMAT_TF32] = {TANDEM_F32, GEMM_MMA_TF32_128X64},
+                   [FORMAT_FP16X3] = {TANDEM_F32, GEMM_MMA_FP16X3_64X64},
+                   [FORMAT_3XTF32] = {TANDEM_F32, GEMM_WGMMA_3XTF32_128X64}};
+    uint32_t format = KEY_KERNEL(key) == KERNEL_PACK_OPERANDS ? KEY_FORMAT(key)
+                                                              : FORMAT_FP16X3;
+    bool held =
+        KEY_KERNEL(key) == KERNEL_PACK_SINGLE_PASS || format != FORMAT_FP16X3;
+    if (format > FORMAT_3XTF32)
         return false;
     struct form form = {.m = SIDE,
                         .n = SIDE,
@@ -178,24 +182,24 @@ static bool sample_pack(struct sample *out, uint64_t key)
                         .shifted_a = true,
                         .shifted_b = true,
                         .dtype = formats[format].dtype};
-    return try_product(out, key, &form, formats[format].tile, WHOLE);
+    return try_product(out, key, &form, formats[format].tile, NO_SPLIT);
 }
 
 bool warmup_call_make_gemm(struct sample *out, uint64_t key)
 {
     switch (KEY_KERNEL(key)) {
-    case KERNEL_EPILOGUE:
-    case KERNEL_MULTIPLY:
+    case KERNEL_GEMM_EPILOGUE:
+    case KERNEL_GEMM_NAIVE:
         return sample_plain(out, key);
-    case KERNEL_PRODUCT:
+    case KERNEL_GEMM_SIMT:
         return sample_tile(out, key);
-    case KERNEL_SKINNY:
+    case KERNEL_GEMV:
         return sample_skinny(out, key);
-    case KERNEL_PAD:
+    case KERNEL_PAD_OPERANDS:
         return sample_pad(out, key);
     case KERNEL_PACK_MAXIMA:
-    case KERNEL_PACK:
-    case KERNEL_PACK_HELD:
+    case KERNEL_PACK_OPERANDS:
+    case KERNEL_PACK_SINGLE_PASS:
         return sample_pack(out, key);
     default:
         return sample_join(out, key);

@@ -7,15 +7,15 @@
 static cl_mem buffer_make(cl_context context, const struct sample *sample,
                           uint32_t i, cl_int *out_code)
 {
-    static uint32_t zeros[PLAN_COUNTERS];
-    bool counters = i != 0 && i == sample->step->counters;
+    static uint32_t zeros[ARRIVAL_COUNTERS];
+    bool counters = i != 0 && i == sample->step->arrival_counters;
     return clCreateBuffer(
         context, CL_MEM_READ_WRITE | (counters ? CL_MEM_COPY_HOST_PTR : 0),
         (size_t)sample->bytes[i], counters ? zeros : NULL, out_code);
 }
 
 static cl_int launch(cl_command_queue queue, cl_kernel kernel,
-                     const cl_mem *buffers, const struct step *step)
+                     const cl_mem *buffers, const struct kernel_step *step)
 {
     size_t local = (size_t)1 << KEY_GROUP_LOG2(step->key);
     size_t global = (size_t)step->groups * local;
@@ -34,7 +34,7 @@ static cl_int launch(cl_command_queue queue, cl_kernel kernel,
 cl_int warmup_launch_run(cl_context context, cl_device_id device,
                          cl_kernel kernel, const struct sample *sample)
 {
-    cl_mem buffers[STEP_BUFFERS] = {NULL};
+    cl_mem buffers[MAX_STEP_BUFFERS] = {NULL};
     cl_int code = CL_SUCCESS;
     cl_command_queue queue = clCreateCommandQueue(context, device, 0, &code);
     if (code != CL_SUCCESS)
@@ -44,7 +44,7 @@ cl_int warmup_launch_run(cl_context context, cl_device_id device,
         buffers[i] = buffer_make(context, sample, i, &code);
     if (code == CL_SUCCESS)
         code = launch(queue, kernel, buffers, sample->step);
-    for (uint32_t i = 0; i < STEP_BUFFERS; i++)
+    for (uint32_t i = 0; i < MAX_STEP_BUFFERS; i++)
         if (buffers[i] != NULL)
             clReleaseMemObject(buffers[i]);
     clReleaseCommandQueue(queue);

@@ -47,7 +47,7 @@ static enum tandem_status kernel_slots_grow(struct tandem_stream *stream)
 }
 
 static enum tandem_status kernel_create(struct tandem_stream *stream,
-                                        const struct step *step,
+                                        const struct kernel_step *step,
                                         struct stream_kernel **out_kernel)
 {
     struct stream_kernel created = {.key = step->key};
@@ -73,7 +73,7 @@ static enum tandem_status kernel_create(struct tandem_stream *stream,
 }
 
 enum tandem_status stream_kernel_get(struct tandem_stream *stream,
-                                     const struct step *step,
+                                     const struct kernel_step *step,
                                      struct stream_kernel **out_kernel)
 {
     if (stream->kernel_slots != 0) {
@@ -101,7 +101,7 @@ void stream_kernels_free(struct tandem_stream *stream)
 
 static enum tandem_status set_arguments(struct tandem_stream *stream,
                                         struct stream_kernel *kernel,
-                                        const struct step *step)
+                                        const struct kernel_step *step)
 {
     cl_int code = CL_SUCCESS;
     uint32_t bytes = step->param_bytes;
@@ -130,7 +130,7 @@ static enum tandem_status set_arguments(struct tandem_stream *stream,
 
 static enum tandem_status enqueue(struct tandem_stream *stream,
                                   struct stream_kernel *kernel,
-                                  const struct step *step)
+                                  const struct kernel_step *step)
 {
     const size_t local = (size_t)1 << KEY_GROUP_LOG2(step->key);
     const size_t global = (size_t)step->groups * local;
@@ -156,11 +156,11 @@ static enum tandem_status enqueue(struct tandem_stream *stream,
 }
 
 static enum tandem_status step_launch(struct tandem_stream *stream,
-                                      const struct step *step)
+                                      const struct kernel_step *step)
 {
     struct stream_kernel *kernel = NULL;
     enum tandem_status status = TANDEM_OK;
-    if (key_compiles(step->key)) {
+    if (variant_key_needs_build(step->key)) {
         status = stream_kernel_get(stream, step, &kernel);
         if (status == TANDEM_OK)
             status = set_arguments(stream, kernel, step);
@@ -178,7 +178,7 @@ static enum tandem_status step_launch(struct tandem_stream *stream,
 }
 
 /* Returns true if the step writes a buffer of the caller. */
-static bool step_writes_output(const struct step *step,
+static bool step_writes_output(const struct kernel_step *step,
                                const struct tandem_buffer *temp)
 {
     for (uint32_t i = 0; i < step->buffer_count; i++)
@@ -191,7 +191,7 @@ static bool step_writes_output(const struct step *step,
 static enum tandem_status prepare_counters(struct tandem_stream *stream)
 {
     static const cl_uint zero = 0;
-    const size_t bytes = PLAN_COUNTERS * sizeof(zero);
+    const size_t bytes = ARRIVAL_COUNTERS * sizeof(zero);
     if (stream->arrival_counters != NULL &&
         atomic_load(&stream->arrival_counters_are_zero))
         return TANDEM_OK;
@@ -213,22 +213,24 @@ static enum tandem_status prepare_counters(struct tandem_stream *stream)
 
 /* Sets the buffers that the planner does not know. */
 static void step_bind_buffers(const struct tandem_stream *stream,
-                              struct step *step, struct tandem_buffer *temp)
+                              struct kernel_step *step,
+                              struct tandem_buffer *temp)
 {
-    if (step->counters != 0)
-        step->buffers[step->counters] = stream->arrival_counters;
+    if (step->arrival_counters != 0)
+        step->buffers[step->arrival_counters] = stream->arrival_counters;
     for (uint32_t i = 0; i < step->buffer_count; i++)
         if (step->buffers[i] == NULL)
             step->buffers[i] = temp;
 }
 
-enum tandem_status launch_steps(struct tandem_stream *stream, struct plan *plan,
+enum tandem_status launch_steps(struct tandem_stream *stream,
+                                struct launch_plan *plan,
                                 struct tandem_buffer *temp)
 {
     enum tandem_status status = TANDEM_OK;
     bool output_written = false;
-    for (uint32_t i = 0; i < plan->steps && status == TANDEM_OK; i++) {
-        struct step *step = &plan->step[i];
+    for (uint32_t i = 0; i < plan->step_count && status == TANDEM_OK; i++) {
+        struct kernel_step *step = &plan->step[i];
         step_bind_buffers(stream, step, temp);
         status = step_launch(stream, step);
         /* Some outputs are written and others are not. */
@@ -239,19 +241,20 @@ enum tandem_status launch_steps(struct tandem_stream *stream, struct plan *plan,
     return status;
 }
 
-enum tandem_status launch_plan(struct tandem_stream *stream, struct plan *plan)
+enum tandem_status launch_plan(struct tandem_stream *stream,
+                               struct launch_plan *plan)
 {
     struct tandem_buffer *temp = NULL;
     struct stream_kernel *kernel;
     enum tandem_status status = TANDEM_OK;
     /* Gets all kernels first, so that a failed build leaves no work started. */
-    for (uint32_t i = 0; plan->steps > 1 && i < plan->steps; i++)
-        if (status == TANDEM_OK && key_compiles(plan->step[i].key))
+    for (uint32_t i = 0; plan->step_count > 1 && i < plan->step_count; i++)
+        if (status == TANDEM_OK && variant_key_needs_build(plan->step[i].key))
             status = stream_kernel_get(stream, &plan->step[i], &kernel);
     if (status == TANDEM_OK && plan->temp_bytes != 0)
         status = buffer_create(stream->device, plan->temp_bytes, true, &temp);
-    for (uint32_t i = 0; i < plan->steps && status == TANDEM_OK; i++)
-        if (plan->step[i].counters != 0)
+    for (uint32_t i = 0; i < plan->step_count && status == TANDEM_OK; i++)
+        if (plan->step[i].arrival_counters != 0)
             status = prepare_counters(stream);
     if (status == TANDEM_OK)
         status = launch_steps(stream, plan, temp);
@@ -276,7 +279,7 @@ enum tandem_status buffer_address_range(const void *user,
 }
 
 enum tandem_status launch_check(const struct tandem_device *device,
-                                const struct request *request, bool buffers)
+                                const struct op_request *request, bool buffers)
 {
     struct address_range_user user = {
         device, request->op != NULL ? operator_name(request->op->id) : ""};
@@ -285,7 +288,7 @@ enum tandem_status launch_check(const struct tandem_device *device,
                     buffers ? buffer_address_range : NULL, &user);
 }
 
-static enum tandem_status inputs_poisoned(const struct request *request)
+static enum tandem_status inputs_poisoned(const struct op_request *request)
 {
     for (uint32_t i = 0; i < request->input_count; i++) {
         const struct tandem_tensor_desc *input = request->inputs[i];
@@ -299,10 +302,10 @@ static enum tandem_status inputs_poisoned(const struct request *request)
 }
 
 enum tandem_status launch_op(struct tandem_stream *stream,
-                             struct request *request)
+                             struct op_request *request)
 {
     struct tandem_device *device = stream->device;
-    struct plan plan;
+    struct launch_plan plan;
     enum tandem_status status = launch_check(device, request, true);
     if (status == TANDEM_OK)
         status = inputs_poisoned(request);
@@ -311,7 +314,7 @@ enum tandem_status launch_op(struct tandem_stream *stream,
     request->has_device_scope_visibility = device->has_device_scope_visibility;
     do {
         request->group_log2 = device->programs.group_log2;
-        status = plan_make(&plan, request);
+        status = launch_plan_make(&plan, request);
         if (status == TANDEM_OK)
             status = launch_plan(stream, &plan);
     } while (status == TANDEM_NOT_READY);

@@ -8,7 +8,7 @@
 
 /* Returns the kernel of a step, which is built if necessary. */
 enum tandem_status stream_kernel_get(struct tandem_stream *stream,
-                                     const struct step *step,
+                                     const struct kernel_step *step,
                                      struct stream_kernel **out_kernel);
 void stream_kernels_free(struct tandem_stream *stream);
 
@@ -16,17 +16,18 @@ void stream_kernels_free(struct tandem_stream *stream);
  * support the group size: the caller then makes a new plan.  After another
  * failure no output is written, or the failure is the sticky error. */
 enum tandem_status launch_plan(struct tandem_stream *stream,
-                               struct plan *plan);
+                               struct launch_plan *plan);
 /* Does the same with `temp` as temporary buffer. */
-enum tandem_status launch_steps(struct tandem_stream *stream, struct plan *plan,
+enum tandem_status launch_steps(struct tandem_stream *stream,
+                                struct launch_plan *plan,
                                 struct tandem_buffer *temp);
 /* Returns the result of check_op: TANDEM_OK, INVALID_ARGUMENT or UNSUPPORTED.
  * Checks the buffers only if `buffers` is true. */
 enum tandem_status launch_check(const struct tandem_device *device,
-                                const struct request *request, bool buffers);
+                                const struct op_request *request, bool buffers);
 /* Checks, plans and enqueues an operator. */
 enum tandem_status launch_op(struct tandem_stream *stream,
-                             struct request *request);
+                             struct op_request *request);
 /* The `user` argument of buffer_address_range. */
 struct address_range_user {
     const struct tandem_device *device;

@@ -128,10 +128,10 @@ static bool commands_coherence_test(struct tandem_device *device)
 /* The host writes `from`, a kernel stores -from in `to`, and the host reads
  * `to`. */
 static bool kernel_coherence_test(struct tandem_stream *stream,
-                                  const struct request *request, float *from,
+                                  const struct op_request *request, float *from,
                                   float *to, float first)
 {
-    struct request again = *request;
+    struct op_request again = *request;
     for (size_t i = 0; i < TEST_FLOATS; i++) {
         from[i] = first + (float)i;
         to[i] = 0;
@@ -153,16 +153,16 @@ static const struct tandem_tensor_desc test_desc = {.dtype = TANDEM_F32,
                                                     .shape = {TEST_FLOATS},
                                                     .strides = {1}};
 
-static struct request test_request(const struct tandem_device *device,
-                                   const struct tandem_tensor_desc **in,
-                                   const struct tandem_tensor_desc **out)
+static struct op_request test_request(const struct tandem_device *device,
+                                      const struct tandem_tensor_desc **in,
+                                      const struct tandem_tensor_desc **out)
 {
-    return (struct request){.hardware = device->hardware,
-                            .op = &test_op,
-                            .inputs = in,
-                            .input_count = 1,
-                            .outputs = out,
-                            .output_count = 1};
+    return (struct op_request){.hardware = device->hardware,
+                               .op = &test_op,
+                               .inputs = in,
+                               .input_count = 1,
+                               .outputs = out,
+                               .output_count = 1};
 }
 
 /* Drivers may treat kernels differently from commands. */
@@ -171,7 +171,7 @@ static bool kernels_coherence_test(struct tandem_device *device,
 {
     struct tandem_tensor_desc descs[2] = {test_desc, test_desc};
     const struct tandem_tensor_desc *in = &descs[0], *out = &descs[1];
-    const struct request request = test_request(device, &in, &out);
+    const struct op_request request = test_request(device, &in, &out);
     struct tandem_buffer *from = NULL, *to = NULL;
     struct tandem_stream *stream = NULL;
     float *floats = (float *)(void *)memory;
@@ -217,16 +217,16 @@ void import_prepare(struct tandem_device *device)
 {
     const struct platform_device *hardware = device->hardware;
     const struct tandem_tensor_desc *in = &test_desc, *out = &test_desc;
-    struct plan plan;
+    struct launch_plan plan;
     if (hardware->info.kind == TANDEM_DEVICE_CPU || !hardware->unified ||
         atomic_load(&device->shares_memory) != UNKNOWN)
         return;
-    struct request request = test_request(device, &in, &out);
+    struct op_request request = test_request(device, &in, &out);
     request.group_log2 = device->programs.group_log2;
-    if (plan_make(&plan, &request) != TANDEM_OK)
+    if (launch_plan_make(&plan, &request) != TANDEM_OK)
         return;
-    for (uint32_t i = 0; i < plan.steps; i++)
-        if (key_compiles(plan.step[i].key))
+    for (uint32_t i = 0; i < plan.step_count; i++)
+        if (variant_key_needs_build(plan.step[i].key))
             kernel_variant_prepare(device, plan.step[i].key);
 }
 

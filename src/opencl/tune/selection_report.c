@@ -62,7 +62,7 @@ static const char *selected_kernel_name(struct gemm_selector *selector,
                                      .c_dtype = dtype};
     struct gemm_selection selection;
     gemm_selector_compute(selector, &gemm, &selection);
-    return selection.clblast ? "clblast" : tiles[selection.tile].name;
+    return selection.clblast ? "clblast" : gemm_configs[selection.tile].name;
 }
 
 void chosen_tell(struct chosen *chosen)

@@ -42,11 +42,12 @@ static uint32_t tiles_aside(const struct tandem_device *device)
     return aside;
 }
 
-static struct tandem_gemm gemm_of(const struct meter *meter, enum tile_id tile,
-                                  uint32_t dtype)
+static struct tandem_gemm gemm_of(const struct meter *meter,
+                                  enum gemm_kernel_id tile, uint32_t dtype)
 {
     int64_t aside = tiles_aside(meter->device);
-    int64_t m = aside * tiles[tile].m - 8, n = aside * tiles[tile].n - 16;
+    int64_t m = aside * gemm_configs[tile].tile_m - 8,
+            n = aside * gemm_configs[tile].tile_n - 16;
     uint64_t of_a = (uint64_t)(m * DEPTH) * dtype_bytes(dtype);
     uint64_t of_b = (uint64_t)(DEPTH * n) * dtype_bytes(dtype);
     return (struct tandem_gemm){
@@ -71,13 +72,13 @@ static uint64_t gemm_bytes(const struct tandem_gemm *gemm)
 
 static enum tandem_status product_launch(struct meter *meter,
                                          const struct tandem_gemm *gemm,
-                                         enum tile_id tile)
+                                         enum gemm_kernel_id tile)
 {
-    struct plan plan;
+    struct launch_plan plan;
     enum tandem_status status;
     do {
-        plan_product(&plan, gemm, tile, WHOLE, NULL,
-                     meter->device->programs.group_log2);
+        plan_gemm(&plan, gemm, tile, NO_SPLIT, NULL,
+                  meter->device->programs.group_log2);
         status = launch_plan(meter->stream, &plan);
     } while (status == TANDEM_NOT_READY && meter_left_ns(meter) > 0);
     return status == TANDEM_OK
@@ -123,7 +124,7 @@ static int64_t sample_at(uint32_t nth, uint32_t size, int64_t extent)
 /* Has room for any patched tile's. */
 struct sampled {
     const struct tandem_gemm *gemm;
-    enum tile_id tile;
+    enum gemm_kernel_id tile;
     uint32_t count; /* of rows, and of columns */
     void *memory;   /* both operands, as the device has them */
     double *a, *b;  /* rows and columns, by k */
@@ -133,9 +134,10 @@ struct sampled {
 static bool sampled_start(struct sampled *out, const struct meter *meter)
 {
     uint64_t operands = 0, line = 0;
-    for (uint32_t i = 0; i < TILES; i++) {
-        struct tandem_gemm gemm = gemm_of(meter, (enum tile_id)i, TANDEM_F32);
-        if (!tiles[i].patched)
+    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
+        struct tandem_gemm gemm =
+            gemm_of(meter, (enum gemm_kernel_id)i, TANDEM_F32);
+        if (!gemm_configs[i].uses_wgmma)
             continue;
         if (gemm.c.byte_offset > operands)
             operands = gemm.c.byte_offset;
@@ -155,14 +157,14 @@ static bool sampled_start(struct sampled *out, const struct meter *meter)
 static void sampled_make(struct sampled *sampled)
 {
     const struct tandem_gemm *gemm = sampled->gemm;
-    const struct tile *tile = &tiles[sampled->tile];
+    const struct gemm_kernel_config *config = &gemm_configs[sampled->tile];
     /* Others for each tile: the last one's results are still there. */
     numbers_make(gemm->dtype, sampled->memory, (gemm->m + gemm->n) * DEPTH,
                  sampled->tile);
     const char *b = (const char *)sampled->memory + gemm->b.byte_offset;
     for (uint32_t s = 0; s < sampled->count; s++) {
-        int64_t row = sample_at(s, tile->m, gemm->m);
-        int64_t column = sample_at(s, tile->n, gemm->n);
+        int64_t row = sample_at(s, config->tile_m, gemm->m);
+        int64_t column = sample_at(s, config->tile_n, gemm->n);
         double *of_a = sampled->a + (size_t)s * DEPTH;
         double *of_b = sampled->b + (size_t)s * DEPTH;
         for (int64_t k = 0; k < DEPTH; k++) {
@@ -185,7 +187,7 @@ static bool element_right(const struct sampled *sampled, const double *a,
 {
     uint32_t dtype = sampled->gemm->dtype;
     double tolerance = kernel_self_test_tolerance(
-        sampled->tile, tensor_format(sampled->gemm, sampled->tile));
+        sampled->tile, tensor_core_format(sampled->gemm, sampled->tile));
     double rounding = dtype == TANDEM_F16    ? F16_ROUNDING
                       : dtype == TANDEM_BF16 ? BF16_ROUNDING
                                              : 0;
@@ -203,25 +205,25 @@ static enum tandem_status sampled_judge(const struct sampled *sampled,
                                         struct meter *meter)
 {
     const struct tandem_gemm *gemm = sampled->gemm;
-    const struct tile *tile = &tiles[sampled->tile];
+    const struct gemm_kernel_config *config = &gemm_configs[sampled->tile];
     uint64_t line_bytes = (uint64_t)gemm->n * dtype_bytes(gemm->dtype);
     enum tandem_status status = TANDEM_OK;
     for (uint32_t i = 0; i < sampled->count && status == TANDEM_OK; i++) {
-        int64_t row = sample_at(i, tile->m, gemm->m);
+        int64_t row = sample_at(i, config->tile_m, gemm->m);
         status = transfer_download(
             meter->stream, meter->memory,
             gemm->c.byte_offset + (uint64_t)row * line_bytes, sampled->line,
             line_bytes, 0, meter_left_ns(meter));
         for (uint32_t j = 0; j < sampled->count && status == TANDEM_OK; j++) {
-            int64_t column = sample_at(j, tile->n, gemm->n);
+            int64_t column = sample_at(j, config->tile_n, gemm->n);
             double got = value_at(gemm->dtype, sampled->line, column);
             if (!element_right(sampled, sampled->a + (size_t)i * DEPTH,
                                sampled->b + (size_t)j * DEPTH, got))
                 status = last_error_set(TANDEM_FAILED,
-                                     "%s: a large product is wrong at "
-                                     "(%lld, %lld): %g",
-                                     tile->name, (long long)row,
-                                     (long long)column, got);
+                                        "%s: a large product is wrong at "
+                                        "(%lld, %lld): %g",
+                                        config->name, (long long)row,
+                                        (long long)column, got);
         }
     }
     return status;
@@ -232,7 +234,7 @@ static enum tandem_status sampled_judge(const struct sampled *sampled,
  * for. */
 static enum tandem_status product_try(struct meter *meter,
                                       struct sampled *sampled,
-                                      enum tile_id tile, uint32_t dtype)
+                                      enum gemm_kernel_id tile, uint32_t dtype)
 {
     const struct tandem_gemm gemm = gemm_of(meter, tile, dtype);
     sampled->gemm = &gemm;
@@ -255,9 +257,10 @@ static uint64_t bytes_wanted(struct tandem_device *device)
 {
     const struct meter meter = {.device = device};
     uint64_t most = 0;
-    for (uint32_t i = 0; i < TILES; i++) {
-        struct tandem_gemm gemm = gemm_of(&meter, (enum tile_id)i, TANDEM_F32);
-        if (tiles[i].patched && gemm_bytes(&gemm) > most)
+    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
+        struct tandem_gemm gemm =
+            gemm_of(&meter, (enum gemm_kernel_id)i, TANDEM_F32);
+        if (gemm_configs[i].uses_wgmma && gemm_bytes(&gemm) > most)
             most = gemm_bytes(&gemm);
     }
     return most;
@@ -268,17 +271,17 @@ static enum tandem_status tiles_try(struct meter *meter,
 {
     static const uint32_t halves[] = {TANDEM_F16, TANDEM_BF16};
     enum tandem_status status = TANDEM_OK;
-    for (uint32_t i = 0; i < TILES && status == TANDEM_OK; i++) {
-        if (!tiles[i].patched)
+    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT && status == TANDEM_OK; i++) {
+        if (!gemm_configs[i].uses_wgmma)
             continue;
-        if (tiles[i].tensor != TENSOR_HALF)
+        if (gemm_configs[i].mma_format != MMA_16BIT)
             status =
-                product_try(meter, sampled, (enum tile_id)i, TANDEM_F32);
-        for (uint32_t h = 0; h < 2 && tiles[i].tensor == TENSOR_HALF &&
+                product_try(meter, sampled, (enum gemm_kernel_id)i, TANDEM_F32);
+        for (uint32_t h = 0; h < 2 && gemm_configs[i].mma_format == MMA_16BIT &&
                              status == TANDEM_OK;
              h++)
             status =
-                product_try(meter, sampled, (enum tile_id)i, halves[h]);
+                product_try(meter, sampled, (enum gemm_kernel_id)i, halves[h]);
     }
     return status;
 }

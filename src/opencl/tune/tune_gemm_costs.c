@@ -36,7 +36,7 @@
 /* A product of what the meter's memory holds, by a tile or by CLBlast. */
 struct work {
     struct tandem_gemm gemm;
-    enum tile_id tile;
+    enum gemm_kernel_id tile;
     bool clblast;
     uint64_t bytes; /* that a, b and c take */
     /* Each launch has the next of so many b's, one after the other, after a. */
@@ -86,19 +86,19 @@ static void work_copies(struct work *work, const struct meter *meter)
 }
 
 /* A product that the tile takes. */
-static void work_tile(struct work *work, enum tile_id tile)
+static void work_tile(struct work *work, enum gemm_kernel_id tile)
 {
     work->tile = tile;
     work->gemm.flags |=
         TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
-    if (tiles[tile].tensor == TENSOR_HALF)
+    if (gemm_configs[tile].mma_format == MMA_16BIT)
         work->gemm.dtype = TANDEM_F16;
 }
 
 static enum tandem_status work_launch(struct meter *meter, void *argument)
 {
     struct work *work = argument;
-    struct plan plan;
+    struct launch_plan plan;
     if (work->clblast)
         return clblast_gemm_launch(meter->stream, &work->gemm);
     enum tandem_status status;
@@ -107,8 +107,8 @@ static enum tandem_status work_launch(struct meter *meter, void *argument)
         work->gemm.b.byte_offset = work->a_bytes + nth * work->b_bytes;
     }
     do {
-        plan_product(&plan, &work->gemm, work->tile, WHOLE, NULL,
-                     meter->device->programs.group_log2);
+        plan_gemm(&plan, &work->gemm, work->tile, NO_SPLIT, NULL,
+                  meter->device->programs.group_log2);
         status = launch_plan(meter->stream, &plan);
     } while (status == TANDEM_NOT_READY && meter_left_ns(meter) > 0);
     return status;
@@ -178,10 +178,12 @@ static enum tandem_status tune_launch(struct meter *meter,
     double alone_ns, both_ns;
     bool cpu = meter->device->hardware->info.kind == TANDEM_DEVICE_CPU;
     grid_of(meter->device->gemm_selector.compute_units, &rows, &columns);
-    work_make(&pair[0], meter, (int64_t)rows * tiles[TILE_SMALL].m,
-              (int64_t)columns * tiles[TILE_SMALL].n, cpu ? CPU_DEEP : DEEP, 1);
+    work_make(&pair[0], meter,
+              (int64_t)rows * gemm_configs[GEMM_SIMT_32X64].tile_m,
+              (int64_t)columns * gemm_configs[GEMM_SIMT_32X64].tile_n,
+              cpu ? CPU_DEEP : DEEP, 1);
     work_make(&pair[1], meter, 16, 16, 16, 1);
-    pair[0].tile = pair[1].tile = TILE_SMALL;
+    pair[0].tile = pair[1].tile = GEMM_SIMT_32X64;
     enum tandem_status status = resident_op_time(meter, &pair[0], &alone_ns);
     if (status == TANDEM_OK)
         status = kernel_timer_measure(meter, pair_launch, pair, &both_ns);
@@ -222,12 +224,12 @@ static enum tandem_status tune_bytes(struct meter *meter,
 /* What is timed of a tile: of a skinny one, with its wide operand along or
  * across k. */
 struct kind {
-    enum tile_id tile;
+    enum gemm_kernel_id tile;
     bool skinny, across, cpu;
     uint32_t share; /* rows of the wide operand that a group has */
 };
 
-static struct kind kind_of(const struct meter *meter, enum tile_id tile,
+static struct kind kind_of(const struct meter *meter, enum gemm_kernel_id tile,
                            bool across)
 {
     const struct tandem_gemm gemm = {
@@ -236,42 +238,44 @@ static struct kind kind_of(const struct meter *meter, enum tile_id tile,
         .k = 1,
         .batch = 1,
         .flags = across ? 0 : TANDEM_GEMM_TRANSPOSE_B};
-    return (struct kind){
-        .tile = tile,
-        .skinny = tiles[tile].narrow != 0,
-        .across = across,
-        .cpu = meter->device->hardware->info.kind == TANDEM_DEVICE_CPU,
-        .share = product_share(&gemm, tile)};
+    return (struct kind){.tile = tile,
+                         .skinny = gemm_configs[tile].gemv_vectors != 0,
+                         .across = across,
+                         .cpu = meter->device->hardware->info.kind ==
+                                TANDEM_DEVICE_CPU,
+                         .share = gemm_kernel_cost_units(&gemm, tile)};
 }
 
-static double packing_ns(const struct tandem_gemm *gemm, enum tile_id tile,
+static double packing_ns(const struct tandem_gemm *gemm,
+                         enum gemm_kernel_id tile,
                          const struct other_costs *other,
                          uint32_t *out_launches)
 {
-    double bytes = (double)packing_moves(
-        gemm, tile, packing_needs(gemm, tile), out_launches);
+    double bytes = (double)packing_bytes(
+        gemm, tile, gemm_packed_operands(gemm, tile), out_launches);
     return *out_launches * other->launch_ns + bytes / other->bytes_per_ns;
 }
 
 /* Whether a kernel follows that does again what is marked. */
-static bool marks_follow(enum tile_id tile)
+static bool marks_follow(enum gemm_kernel_id tile)
 {
-    return tiles[tile].strict || tiles[tile].tensor == MMA_FP16X3;
+    return gemm_configs[tile].is_3xtf32 ||
+           gemm_configs[tile].mma_format == MMA_FP16X3;
 }
 
 /* So many groups of the tile. */
 static void work_groups(struct work *out, const struct meter *meter,
                         const struct kind *kind, uint32_t groups, int64_t depth)
 {
-    const struct tile *tile = &tiles[kind->tile];
+    const struct gemm_kernel_config *config = &gemm_configs[kind->tile];
     uint32_t rows, columns;
     grid_of(groups, &rows, &columns);
     if (kind->skinny)
-        work_make(out, meter, tile->narrow, (int64_t)groups * kind->share,
-                  depth, 1);
+        work_make(out, meter, config->gemv_vectors,
+                  (int64_t)groups * kind->share, depth, 1);
     else
-        work_make(out, meter, (int64_t)rows * tile->m,
-                  (int64_t)columns * tile->n, depth, 1);
+        work_make(out, meter, (int64_t)rows * config->tile_m,
+                  (int64_t)columns * config->tile_n, depth, 1);
     work_tile(out, kind->tile);
     if (kind->across) {
         out->gemm.flags &= ~(uint32_t)TANDEM_GEMM_TRANSPOSE_B;
@@ -377,8 +381,8 @@ static void depths_of(const struct meter *meter, const struct kind *kind,
     }
 }
 
-static enum tandem_status tune_tile(struct meter *meter, enum tile_id tile,
-                                    bool across,
+static enum tandem_status tune_tile(struct meter *meter,
+                                    enum gemm_kernel_id tile, bool across,
                                     const struct other_costs *other,
                                     const struct findings *findings)
 {
@@ -388,7 +392,8 @@ static enum tandem_status tune_tile(struct meter *meter, enum tile_id tile,
     double cost[3]; /* struct gemm_kernel_cost */
     uint32_t share = kind.share,
              units = meter->device->gemm_selector.compute_units;
-    uint32_t rounds = FILLS * tiles[tile].slots, few = units;
+    uint32_t rounds = FILLS * gemm_configs[tile].groups_per_compute_unit,
+             few = units;
     if (kind.skinny && !kind.cpu) {
         rounds = SKINNY_ROWS / share;
         /* So that memory does not bind them. */
@@ -412,8 +417,8 @@ static enum tandem_status tune_tile(struct meter *meter, enum tile_id tile,
     /* No less than a profile may say. */
     cost[1] = fmax(cost[1] / share, 1e-3);
     cost[2] = fmax(slope / (rounds * share), 1e-3);
-    tell(findings, across && tile != TILE_SKINNY_BROAD ? "across." : "tile.",
-         tiles[tile].name, cost, 3);
+    tell(findings, across && tile != GEMV_1_MN_MAJOR ? "across." : "tile.",
+         gemm_configs[tile].name, cost, 3);
     return TANDEM_OK;
 }
 
@@ -423,11 +428,11 @@ static enum tandem_status tune_across(struct meter *meter, uint64_t disabled,
                                       const struct findings *findings)
 {
     enum tandem_status status = TANDEM_OK;
-    for (uint32_t i = 0; i < TILES && meter_goes_on(status); i++)
-        if (tiles[i].narrow != 0 && i != TILE_SKINNY_BROAD &&
+    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT && meter_goes_on(status); i++)
+        if (gemm_configs[i].gemv_vectors != 0 && i != GEMV_1_MN_MAJOR &&
             (disabled >> i & 1u) == 0 && meter_left_ns(meter) > 0)
             status =
-                tune_tile(meter, (enum tile_id)i, true, other, findings);
+                tune_tile(meter, (enum gemm_kernel_id)i, true, other, findings);
     return status;
 }
 
@@ -438,11 +443,13 @@ static enum tandem_status tune_outer(struct meter *meter,
     struct work work;
     uint32_t rows, columns;
     double along, across, share;
-    const struct tile *tile = &tiles[GEMM_MMA_3XTF32_128X128];
-    grid_of(meter->device->gemm_selector.compute_units * FILLS * tile->slots,
+    const struct gemm_kernel_config *config =
+        &gemm_configs[GEMM_MMA_3XTF32_128X128];
+    grid_of(meter->device->gemm_selector.compute_units * FILLS *
+                config->groups_per_compute_unit,
             &rows, &columns);
-    work_make(&work, meter, (int64_t)rows * tile->m,
-              (int64_t)columns * tile->n, DEEP, 1);
+    work_make(&work, meter, (int64_t)rows * config->tile_m,
+              (int64_t)columns * config->tile_n, DEEP, 1);
     work.tile = GEMM_MMA_3XTF32_128X128;
     enum tandem_status status = resident_op_time(meter, &work, &along);
     work.gemm.flags = 0;
@@ -469,14 +476,17 @@ enum tandem_status tune_tiles(struct meter *meter,
     if (status != TANDEM_OK)
         return meter_goes_on(status) ? TANDEM_OK : status;
     /* First those that a process of its own tried, should time be short. */
-    for (uint32_t i = 0; i < 2 * TILES && meter_goes_on(status); i++) {
-        const struct tile *tile = &tiles[i % TILES];
-        if ((disabled >> i % TILES & 1u) == 0 && meter_left_ns(meter) > 0 &&
-            tile->patched == (i < TILES) &&
-            (all || tile->strict || tile->tensor == TENSOR_NONE))
-            status = tune_tile(meter, (enum tile_id)(i % TILES),
-                               i % TILES == TILE_SKINNY_BROAD, &other,
-                               findings);
+    for (uint32_t i = 0; i < 2 * GEMM_KERNEL_COUNT && meter_goes_on(status);
+         i++) {
+        const struct gemm_kernel_config *config =
+            &gemm_configs[i % GEMM_KERNEL_COUNT];
+        if ((disabled >> i % GEMM_KERNEL_COUNT & 1u) == 0 &&
+            meter_left_ns(meter) > 0 &&
+            config->uses_wgmma == (i < GEMM_KERNEL_COUNT) &&
+            (all || config->is_3xtf32 || config->mma_format == MMA_NONE))
+            status = tune_tile(
+                meter, (enum gemm_kernel_id)(i % GEMM_KERNEL_COUNT),
+                i % GEMM_KERNEL_COUNT == GEMV_1_MN_MAJOR, &other, findings);
     }
     if (meter_goes_on(status) &&
         (disabled >> GEMM_MMA_3XTF32_128X128 & 1u) == 0 &&

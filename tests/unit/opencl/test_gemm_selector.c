@@ -32,9 +32,9 @@ START_TEST(without_measurements_the_rule_holds)
     ck_assert(!choice(1024, 1024, 512).clblast);
     /* CLBlast would have to take a long k in slabs. */
     start(false);
-    ck_assert_int_eq(choice(1024, 1024, 513).tile, TILE_MEDIUM);
-    ck_assert_int_eq(choice(33, 35, 1024).tile, TILE_SMALL);
-    ck_assert_int_eq(choice(1, 1000, 4096).tile, TILE_SKINNY_1);
+    ck_assert_int_eq(choice(1024, 1024, 513).tile, GEMM_SIMT_64X64);
+    ck_assert_int_eq(choice(33, 35, 1024).tile, GEMM_SIMT_32X64);
+    ck_assert_int_eq(choice(1, 1000, 4096).tile, GEMV_1);
     ck_assert(!choice(1024, 1024, 513).clblast);
     ck_assert(choice(16, 16, 4096).clblast);
     /* CLBlast alone measured: what ours cost here is not known. */
@@ -112,7 +112,7 @@ START_TEST(unmeasured_tiles_are_left_out)
     start(true);
     take("tile.small", "100 100 100");
     take("clblast", "1024 1024 1024 1 1000000000");
-    ck_assert_int_eq(choice(1024, 1024, 1024).tile, TILE_SMALL);
+    ck_assert_int_eq(choice(1024, 1024, 1024).tile, GEMM_SIMT_32X64);
     /* And broken ones, measured or not. */
     struct gemm_selection selection = choice(1024, 1024, 1024);
     struct tandem_gemm gemm = product(1024, 1024, 1024, 1);
@@ -130,7 +130,7 @@ START_TEST(no_tile_is_chosen_where_none_fits)
     start(true);
     take("tile.pair-large", "1 1 1");
     take("clblast", "1 1 1 1 1000000000000");
-    ck_assert(product_counts(&gemm));
+    ck_assert(gemm_fits_32bit_index(&gemm));
     ck_assert(choose(&gemm).clblast);
 }
 END_TEST
@@ -143,13 +143,13 @@ START_TEST(products_past_2_31_are_ours)
     struct tandem_gemm offset = product(64, 64, 64, 1);
     struct tandem_gemm batched = product(64, 64, 64, INT64_C(1) << 20);
     offset.b.byte_offset = UINT64_C(4) << 31;
-    ck_assert(product_by_clblast(&short_one));
+    ck_assert(clblast_supports_gemm(&short_one));
     const struct tandem_gemm *const all[] = {&large, &offset, &batched};
     for (uint32_t i = 0; i < 6; i++) {
         const struct tandem_gemm *gemm = all[i / 2];
         start(i % 2 != 0);
-        ck_assert(product_counts(gemm));
-        ck_assert(!product_by_clblast(gemm));
+        ck_assert(gemm_fits_32bit_index(gemm));
+        ck_assert(!clblast_supports_gemm(gemm));
         ck_assert(!choose(gemm).clblast);
         take("tile.small", "100 100 100");
         take("clblast", "1024 1024 1024 1 1");
@@ -166,20 +166,20 @@ END_TEST
 START_TEST(far_places_are_counted_in_64_bits)
 {
     for (int wide = 0; wide < 2; wide++) {
-        struct plan plan;
+        struct launch_plan plan;
         struct tandem_gemm gemm = product(70000, wide ? 40000 : 20000, 64, 1);
-        plan_product(&plan, &gemm, TILE_MEDIUM,
-                     (struct division){2, ALL_TILES}, NULL, 8);
-        const struct step *last = &plan.step[plan.steps - 1];
-        ck_assert_uint_eq(KEY_KERNEL(last->key), KERNEL_JOIN_PARTS);
-        ck_assert_int_eq(KEY_WIDE(last->key) != 0, wide);
+        plan_gemm(&plan, &gemm, GEMM_SIMT_64X64,
+                  (struct split_k){2, ALL_GEMM_TILES}, NULL, 8);
+        const struct kernel_step *last = &plan.step[plan.step_count - 1];
+        ck_assert_uint_eq(KEY_KERNEL(last->key), KERNEL_SPLIT_K_FIXUP);
+        ck_assert_int_eq(KEY_64BIT_INDEX(last->key) != 0, wide);
         ck_assert_uint_eq(last->groups,
                           (UINT64_C(70000) * (uint64_t)gemm.n / 4 + 255) / 256);
         /* a's and b's lines of 1021 or 8189 elements in fours. */
         gemm = product(INT64_C(1) << 20, 16, wide ? 8189 : 1021, 1);
-        plan_product(&plan, &gemm, GEMM_SIMT_128X128, WHOLE, NULL, 8);
-        ck_assert_uint_eq(KEY_KERNEL(plan.step[0].key), KERNEL_PAD);
-        ck_assert_int_eq(KEY_WIDE(plan.step[0].key) != 0, wide);
+        plan_gemm(&plan, &gemm, GEMM_SIMT_128X128, NO_SPLIT, NULL, 8);
+        ck_assert_uint_eq(KEY_KERNEL(plan.step[0].key), KERNEL_PAD_OPERANDS);
+        ck_assert_int_eq(KEY_64BIT_INDEX(plan.step[0].key) != 0, wide);
         ck_assert_uint_eq(plan.step[0].groups,
                           ((UINT64_C(1) << 20) + 16) *
                               (wide ? UINT64_C(2048) : UINT64_C(256)) / 256);
@@ -201,17 +201,17 @@ START_TEST(products_of_16_bits_are_ours)
         start(i % 2 != 0);
         take("tile.small", "100 100 100");
         take("clblast", "1024 1024 1024 1 1");
-        for (int disabled = 0; disabled < TILES; disabled++) {
+        for (int disabled = 0; disabled < GEMM_KERNEL_COUNT; disabled++) {
             struct gemm_selection selection = choose(&gemm);
             if (selection.clblast)
                 break;
             ck_assert(gemm.dtype == TANDEM_F32 ||
-                      !tiles[selection.tile].strict);
+                      !gemm_configs[selection.tile].is_3xtf32);
             gemm_selector_disable(&selector, &gemm, &selection);
         }
         ck_assert(choose(&gemm).clblast);
         take("clblast", "1024 1024 1024 1 1000000000");
-        ck_assert_int_eq(choice(1024, 1024, 1024).tile, TILE_SMALL);
+        ck_assert_int_eq(choice(1024, 1024, 1024).tile, GEMM_SIMT_32X64);
         ck_assert(!choice(1024, 1024, 1024).clblast);
         ck_assert(gemm_selector_force(&selector, "clblast"));
         ck_assert(choice(1024, 1024, 1024).clblast);
@@ -224,11 +224,13 @@ START_TEST(alignment_goes_by_the_dtype)
 {
     struct tandem_gemm gemm = product(128, 128, 128, 1);
     gemm.a.byte_offset = 8;
-    ck_assert_uint_eq(packing_needs(&gemm, GEMM_SIMT_128X128), 1u << OPERAND_A);
+    ck_assert_uint_eq(gemm_packed_operands(&gemm, GEMM_SIMT_128X128),
+                      1u << OPERAND_A);
     gemm.dtype = TANDEM_BF16;
-    ck_assert_uint_eq(packing_needs(&gemm, GEMM_SIMT_128X128), 0);
+    ck_assert_uint_eq(gemm_packed_operands(&gemm, GEMM_SIMT_128X128), 0);
     gemm.a.byte_offset = 4;
-    ck_assert_uint_eq(packing_needs(&gemm, GEMM_SIMT_128X128), 1u << OPERAND_A);
+    ck_assert_uint_eq(gemm_packed_operands(&gemm, GEMM_SIMT_128X128),
+                      1u << OPERAND_A);
 }
 END_TEST
 
@@ -237,7 +239,7 @@ static bool same(const struct gemm_selection *one,
 {
     return one->clblast == other->clblast && one->tile == other->tile &&
            one->division.splits == other->division.splits &&
-           one->division.parted == other->division.parted;
+           one->division.split_tiles == other->division.split_tiles;
 }
 
 START_TEST(single_elements_take_longer)
@@ -251,12 +253,12 @@ START_TEST(single_elements_take_longer)
     ck_assert_int_eq(choose(&gemm).tile, GEMM_SIMT_128X128);
     /* A copy for the large one. */
     gemm.a.ld++;
-    ck_assert(!product_by_ones(&gemm, GEMM_SIMT_128X128));
-    ck_assert(product_by_ones(&gemm, TILE_SMALL));
+    ck_assert(!gemm_kernel_reads_scalars(&gemm, GEMM_SIMT_128X128));
+    ck_assert(gemm_kernel_reads_scalars(&gemm, GEMM_SIMT_32X64));
     take("tile.small", "0 90 9");
     ck_assert_int_eq(choose(&gemm).tile, GEMM_SIMT_128X128);
     take("tile.small", "0 70 7");
-    ck_assert_int_eq(choose(&gemm).tile, TILE_SMALL);
+    ck_assert_int_eq(choose(&gemm).tile, GEMM_SIMT_32X64);
 }
 END_TEST
 
@@ -269,14 +271,14 @@ START_TEST(tiles_that_fill_no_wave_are_parted)
     take("bytes", "1000");
     struct gemm_selection selection = choice(1536, 1536, 1536);
     ck_assert_int_eq(selection.tile, GEMM_MMA_3XTF32_128X128);
-    ck_assert_uint_eq(selection.division.parted, 44);
+    ck_assert_uint_eq(selection.division.split_tiles, 44);
     ck_assert_uint_gt(selection.division.splits, 1);
     /* 200 groups fill the slots; one alone is worth it in parts. */
     selection = choice(1280, 2560, 1536);
-    ck_assert_uint_eq(selection.division.parted, 0);
+    ck_assert_uint_eq(selection.division.split_tiles, 0);
     ck_assert_uint_eq(selection.division.splits, 1);
     selection = choice(128, 128, 65536);
-    ck_assert_uint_ge(selection.division.parted, 1);
+    ck_assert_uint_ge(selection.division.split_tiles, 1);
     ck_assert_uint_gt(selection.division.splits, 8);
     /* Where a launch costs more than it gains, nothing is. */
     take("launch", "1000000");
@@ -412,10 +414,10 @@ START_TEST(long_lines_are_remembered)
     gemm.flags = 0;
     gemm.b.ld = 1;
     gemm_selector_choose(&selector, &gemm, &selection);
-    ck_assert_uint_ne(tiles[selection.tile].narrow, 0);
+    ck_assert_uint_ne(gemm_configs[selection.tile].gemv_vectors, 0);
     gemm.b.ld = INT32_MAX / 200;
     gemm_selector_choose(&selector, &gemm, &selection);
-    ck_assert(selection.clblast || product_fits(&gemm, selection.tile));
+    ck_assert(selection.clblast || gemm_kernel_supports(&gemm, selection.tile));
 }
 END_TEST
 
@@ -506,21 +508,22 @@ START_TEST(tests_may_force_a_division)
                       wrong[i]);
     ck_assert(gemm_selector_force(&selector, "small:3:2"));
     struct gemm_selection selection = choice(1024, 1024, 1024);
-    ck_assert_int_eq(selection.tile, TILE_SMALL);
+    ck_assert_int_eq(selection.tile, GEMM_SIMT_32X64);
     ck_assert_uint_eq(selection.division.splits, 3);
-    ck_assert_uint_eq(selection.division.parted, 2);
+    ck_assert_uint_eq(selection.division.split_tiles, 2);
     ck_assert(gemm_selector_force(&selector, "medium:4"));
-    ck_assert_uint_eq(choice(64, 64, 64).division.parted, ALL_TILES);
+    ck_assert_uint_eq(choice(64, 64, 64).division.split_tiles, ALL_GEMM_TILES);
     ck_assert(gemm_selector_force(&selector, "clblast"));
 }
 END_TEST
 
-static enum tensor tensor_choice(uint32_t flags, int64_t k)
+static enum mma_format tensor_choice(uint32_t flags, int64_t k)
 {
     struct tandem_gemm gemm = product(4096, 4096, k, 1);
     gemm.flags |= flags;
     struct gemm_selection selection = choose(&gemm);
-    return selection.clblast ? TENSOR_NONE : tiles[selection.tile].tensor;
+    return selection.clblast ? MMA_NONE
+                             : gemm_configs[selection.tile].mma_format;
 }
 
 START_TEST(less_accurate_tiles_are_for_whoever_allows_them)
@@ -528,33 +531,33 @@ START_TEST(less_accurate_tiles_are_for_whoever_allows_them)
     const uint32_t tf32 = TANDEM_GEMM_ALLOW_TF32;
     const uint32_t scaled = TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
     start(true);
-    ck_assert_int_eq(tensor_choice(0, 4096), TENSOR_NONE);
-    ck_assert_int_eq(tensor_choice(tf32, 4096), TENSOR_TF32);
+    ck_assert_int_eq(tensor_choice(0, 4096), MMA_NONE);
+    ck_assert_int_eq(tensor_choice(tf32, 4096), MMA_TF32);
     ck_assert_int_eq(tensor_choice(scaled, 4096), MMA_FP16X3);
-    ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), TENSOR_TF32);
+    ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), MMA_TF32);
     /* Sums of few terms are more accurate in plain f32. */
-    ck_assert_int_eq(tensor_choice(scaled, 128), TENSOR_NONE);
+    ck_assert_int_eq(tensor_choice(scaled, 128), MMA_NONE);
     /* What does not run is left for the next best. */
     struct tandem_gemm gemm = product(1, 1, 1, 1);
-    for (uint32_t i = 0; i < TILES; i++)
-        if (tiles[i].tensor == TENSOR_TF32)
+    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++)
+        if (gemm_configs[i].mma_format == MMA_TF32)
             gemm_selector_disable(
                 &selector, &gemm,
-                &(struct gemm_selection){.tile = (enum tile_id)i});
-    ck_assert_int_eq(tensor_choice(tf32, 4096), TENSOR_NONE);
+                &(struct gemm_selection){.tile = (enum gemm_kernel_id)i});
+    ck_assert_int_eq(tensor_choice(tf32, 4096), MMA_NONE);
     ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), MMA_FP16X3);
     start(false);
-    ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), TENSOR_NONE);
+    ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), MMA_NONE);
     /* Where others were measured, as if they had been; once one of their kind
      * was, it alone. */
     start(true);
     take("tile.strict-large", "5300 77 63");
-    ck_assert_int_eq(tensor_choice(0, 4096), TENSOR_NONE);
-    ck_assert_int_eq(tensor_choice(tf32, 4096), TENSOR_TF32);
+    ck_assert_int_eq(tensor_choice(0, 4096), MMA_NONE);
+    ck_assert_int_eq(tensor_choice(tf32, 4096), MMA_TF32);
     ck_assert_int_eq(tensor_choice(scaled, 4096), MMA_FP16X3);
     take("tile.pair-medium", "100 1000 1000");
-    ck_assert_int_eq(tensor_choice(scaled, 4096), TENSOR_NONE);
-    ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), TENSOR_TF32);
+    ck_assert_int_eq(tensor_choice(scaled, 4096), MMA_NONE);
+    ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), MMA_TF32);
     /* By what was measured: packing, and the look for what is not finite. */
     start(true);
     take("tile.large", "100 10 10");
@@ -563,14 +566,15 @@ START_TEST(less_accurate_tiles_are_for_whoever_allows_them)
     take("bytes", "1000000");
     ck_assert_int_eq(tensor_choice(scaled, 4096), MMA_FP16X3);
     take("bytes", "0.1");
-    ck_assert_int_eq(tensor_choice(scaled, 4096), TENSOR_NONE);
+    ck_assert_int_eq(tensor_choice(scaled, 4096), MMA_NONE);
 }
 END_TEST
 
-static uint64_t moves(const struct tandem_gemm *gemm, enum tile_id tile,
+static uint64_t moves(const struct tandem_gemm *gemm, enum gemm_kernel_id tile,
                       uint32_t *out_launches)
 {
-    return packing_moves(gemm, tile, packing_needs(gemm, tile), out_launches);
+    return packing_bytes(gemm, tile, gemm_packed_operands(gemm, tile),
+                         out_launches);
 }
 
 START_TEST(an_operand_is_packed_where_it_has_to_be)
@@ -578,21 +582,21 @@ START_TEST(an_operand_is_packed_where_it_has_to_be)
     struct tandem_gemm gemm = product(256, 256, 256, 1);
     uint32_t launches;
     gemm.flags |= TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
-    ck_assert_uint_eq(moves(&gemm, TILE_TF32_LARGE, &launches), 0);
+    ck_assert_uint_eq(moves(&gemm, GEMM_MMA_TF32_128X256, &launches), 0);
     ck_assert_uint_eq(launches, 0);
     /* Two halves of 256 rows by 8 slices of 128 bytes. */
-    ck_assert_uint_eq(moves(&gemm, TILE_PAIR_LARGE, &launches),
+    ck_assert_uint_eq(moves(&gemm, GEMM_MMA_FP16X3_128X128, &launches),
                       2 * 2 * 256 * 8 * 128);
     ck_assert_uint_eq(launches, 1);
     /* Long ones are read twice. */
     gemm.k = gemm.a.ld = gemm.b.ld = 4128;
-    ck_assert_uint_eq(moves(&gemm, TILE_PAIR_LARGE, &launches),
+    ck_assert_uint_eq(moves(&gemm, GEMM_MMA_FP16X3_128X128, &launches),
                       2 * 3 * 256 * 129 * 128);
     ck_assert_uint_eq(launches, 2);
     gemm = product(256, 256, 256, 1);
     gemm.flags |= TANDEM_GEMM_ALLOW_TF32;
     gemm.a.ld = 257;
-    ck_assert_uint_eq(moves(&gemm, TILE_TF32_LARGE, &launches),
+    ck_assert_uint_eq(moves(&gemm, GEMM_MMA_TF32_128X256, &launches),
                       2 * 256 * 8 * 128);
     ck_assert_uint_eq(launches, 1);
     /* Across k, rows come in fours. */
@@ -600,10 +604,10 @@ START_TEST(an_operand_is_packed_where_it_has_to_be)
     gemm.flags = TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_TRANSPOSE_A |
                  TANDEM_GEMM_TRANSPOSE_B;
     gemm.a.ld = 256;
-    ck_assert_uint_eq(moves(&gemm, TILE_TF32_LARGE, &launches),
+    ck_assert_uint_eq(moves(&gemm, GEMM_MMA_TF32_128X256, &launches),
                       2 * 256 * 8 * 128);
     gemm.m = 252;
-    ck_assert_uint_eq(moves(&gemm, TILE_TF32_LARGE, &launches), 0);
+    ck_assert_uint_eq(moves(&gemm, GEMM_MMA_TF32_128X256, &launches), 0);
 }
 END_TEST
 

@@ -21,10 +21,9 @@ START_TEST(few_rows_or_columns_go_to_skinny_tiles)
 {
     static const struct {
         int64_t m, n;
-        enum tile_id tile;
-    } cases[] = {{1, 4096, TILE_SKINNY_1},   {4096, 1, TILE_SKINNY_1},
-                 {3, 4096, TILE_SKINNY_4},   {4096, 8, TILE_SKINNY_8},
-                 {10, 4096, TILE_SKINNY_16}, {4096, 16, TILE_SKINNY_16}};
+        enum gemm_kernel_id tile;
+    } cases[] = {{1, 4096, GEMV_1}, {4096, 1, GEMV_1},   {3, 4096, GEMV_4},
+                 {4096, 8, GEMV_8}, {10, 4096, GEMV_16}, {4096, 16, GEMV_16}};
     start(100, 1024);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct tandem_gemm gemm = product(cases[i].m, cases[i].n, 4096, 1);
@@ -37,14 +36,14 @@ START_TEST(few_rows_or_columns_go_to_skinny_tiles)
         ck_assert(selection.clblast || selection.tile != cases[i].tile);
         start(100, 1024);
     }
-    ck_assert_int_eq(tiles[choice(512, 512, 512).tile].narrow, 0);
-    ck_assert_int_eq(tiles[choice(64, 4096, 4096).tile].narrow, 0);
+    ck_assert_int_eq(gemm_configs[choice(512, 512, 512).tile].gemv_vectors, 0);
+    ck_assert_int_eq(gemm_configs[choice(64, 4096, 4096).tile].gemv_vectors, 0);
     /* Of measured ones the faster. */
     take("tile.skinny-4", "3000 0.1 0.4");
     take("tile.skinny-8", "3000 0.1 0.2");
-    ck_assert_int_eq(choice(4, 4096, 4096).tile, TILE_SKINNY_8);
+    ck_assert_int_eq(choice(4, 4096, 4096).tile, GEMV_8);
     take("tile.skinny-4", "3000 0.1 0.1");
-    ck_assert_int_eq(choice(4, 4096, 4096).tile, TILE_SKINNY_4);
+    ck_assert_int_eq(choice(4, 4096, 4096).tile, GEMV_4);
 }
 END_TEST
 
@@ -78,23 +77,23 @@ START_TEST(a_long_row_across_k_goes_to_broad_groups)
     struct tandem_gemm gemm = across(4096, 4096);
     struct tandem_gemm narrow = across(1000, 4096);
     start(132, 1024);
-    ck_assert_int_eq(choose(&gemm).tile, TILE_SKINNY_BROAD);
+    ck_assert_int_eq(choose(&gemm).tile, GEMV_1_MN_MAJOR);
     ck_assert_uint_eq(choose(&gemm).division.splits, 1);
-    ck_assert_int_eq(choose(&narrow).tile, TILE_SKINNY_1);
+    ck_assert_int_eq(choose(&narrow).tile, GEMV_1);
     /* Of 16 bits, half the bytes: no tile of tensor cores is as fast. */
     const uint32_t dtypes[] = {TANDEM_F16, TANDEM_BF16, TANDEM_F32};
     for (size_t i = 0; i < sizeof(dtypes) / sizeof(dtypes[0]); i++) {
         gemm.dtype = dtypes[i];
-        ck_assert_int_eq(choose(&gemm).tile, TILE_SKINNY_BROAD);
+        ck_assert_int_eq(choose(&gemm).tile, GEMV_1_MN_MAJOR);
     }
     /* What lies along k has no use for it. */
-    ck_assert_int_eq(choice(1, 4096, 4096).tile, TILE_SKINNY_1);
+    ck_assert_int_eq(choice(1, 4096, 4096).tile, GEMV_1);
     ck_assert(gemm_selector_force(&selector, "skinny-broad"));
-    ck_assert_int_eq(choice(1, 4096, 4096).tile, TILE_MEDIUM);
-    ck_assert_int_eq(choose(&gemm).tile, TILE_SKINNY_BROAD);
+    ck_assert_int_eq(choice(1, 4096, 4096).tile, GEMM_SIMT_64X64);
+    ck_assert_int_eq(choose(&gemm).tile, GEMV_1_MN_MAJOR);
     /* Nor has a device whose groups are smaller. */
     start(132, 256);
-    ck_assert_int_eq(choose(&gemm).tile, TILE_SKINNY_1);
+    ck_assert_int_eq(choose(&gemm).tile, GEMV_1);
 }
 END_TEST
 
@@ -106,61 +105,61 @@ START_TEST(skinny_costs_along_and_across_k_differ)
     take("tile.skinny-1", "3000 0.1 0.1");
     take("tile.skinny-4", "3000 0.1 0.2");
     take("tile.skinny-broad", "3000 0.1 0.3");
-    ck_assert_int_eq(choose(&gemm).tile, TILE_SKINNY_1);
+    ck_assert_int_eq(choose(&gemm).tile, GEMV_1);
     take("across.skinny-1", "3000 0.4 0.4");
     take("tile.skinny-1", "3000 0.1 0.1");
-    ck_assert_int_eq(choose(&gemm).tile, TILE_SKINNY_4);
+    ck_assert_int_eq(choose(&gemm).tile, GEMV_4);
     take("across.skinny-4", "3000 0.4 0.4");
-    ck_assert_int_eq(choose(&gemm).tile, TILE_SKINNY_BROAD);
-    ck_assert_int_eq(choice(1, 4096, 4096).tile, TILE_SKINNY_1);
+    ck_assert_int_eq(choose(&gemm).tile, GEMV_1_MN_MAJOR);
+    ck_assert_int_eq(choice(1, 4096, 4096).tile, GEMV_1);
     ck_assert(!gemm_cost_model_parse(&selector.cost_model, "across.skinny-1",
                                      "3000 0.1"));
     ck_assert(gemm_cost_model_parse(&selector.cost_model, "across.later", "x"));
 }
 END_TEST
 
-static uint32_t kernel_of(const struct plan *plan, uint32_t step)
+static uint32_t kernel_of(const struct launch_plan *plan, uint32_t step)
 {
     return KEY_KERNEL(plan->step[step].key);
 }
 
 START_TEST(skinny_plans)
 {
-    struct plan plan;
+    struct launch_plan plan;
     struct tandem_gemm gemm = product(10, 10, 100000, 1);
-    plan_product(&plan, &gemm, TILE_SKINNY_16,
-                 (struct division){64, ALL_TILES}, NULL, 8);
-    ck_assert_uint_eq(plan.steps, 2);
-    ck_assert_uint_eq(kernel_of(&plan, 0), KERNEL_SKINNY);
-    ck_assert_uint_eq(kernel_of(&plan, 1), KERNEL_JOIN_LANES);
+    plan_gemm(&plan, &gemm, GEMV_16, (struct split_k){64, ALL_GEMM_TILES}, NULL,
+              8);
+    ck_assert_uint_eq(plan.step_count, 2);
+    ck_assert_uint_eq(kernel_of(&plan, 0), KERNEL_GEMV);
+    ck_assert_uint_eq(kernel_of(&plan, 1), KERNEL_SPLIT_K_FIXUP_LANES);
     ck_assert_uint_ge(plan.temp_bytes, 32 * 100 * sizeof(float));
     /* Many sums, or few parts, need no lanes. */
     gemm = product(16, 8192, 8192, 1);
-    plan_product(&plan, &gemm, TILE_SKINNY_16,
-                 (struct division){4, ALL_TILES}, NULL, 8);
-    ck_assert_uint_eq(kernel_of(&plan, 1), KERNEL_JOIN_PARTS);
+    plan_gemm(&plan, &gemm, GEMV_16, (struct split_k){4, ALL_GEMM_TILES}, NULL,
+              8);
+    ck_assert_uint_eq(kernel_of(&plan, 1), KERNEL_SPLIT_K_FIXUP);
     gemm = product(1, 4096, 4096, 1);
-    plan_product(&plan, &gemm, TILE_SKINNY_1, WHOLE, NULL, 8);
-    ck_assert_uint_eq(plan.steps, 1);
+    plan_gemm(&plan, &gemm, GEMV_1, NO_SPLIT, NULL, 8);
+    ck_assert_uint_eq(plan.step_count, 1);
     ck_assert_uint_eq(plan.temp_bytes, 0);
-    ck_assert_uint_eq(KEY_HELD_LOG2(plan.step[0].key), 0);
-    ck_assert_uint_eq(KEY_A_OUTER(plan.step[0].key), 0);
-    ck_assert_uint_eq(KEY_VECTOR(plan.step[0].key), 1);
-    ck_assert_uint_eq(KEY_SECOND_VECTOR(plan.step[0].key), 1);
+    ck_assert_uint_eq(KEY_REGISTER_VEC4_LOG2(plan.step[0].key), 0);
+    ck_assert_uint_eq(KEY_A_MN_MAJOR(plan.step[0].key), 0);
+    ck_assert_uint_eq(KEY_VEC4(plan.step[0].key), 1);
+    ck_assert_uint_eq(KEY_SECOND_VEC4(plan.step[0].key), 1);
     /* A column by itself is a row; b's rows are the wide operand's then. */
     gemm = product(4096, 1, 4096, 1);
     gemm.flags = TANDEM_GEMM_TRANSPOSE_A;
     gemm.a.ld = 4096;
     gemm.b.ld = 1;
-    plan_product(&plan, &gemm, TILE_SKINNY_1, WHOLE, NULL, 8);
-    ck_assert_uint_eq(KEY_A_OUTER(plan.step[0].key), 1);
-    ck_assert_uint_eq(KEY_B_OUTER(plan.step[0].key), 0);
-    ck_assert_uint_eq(KEY_SECOND_VECTOR(plan.step[0].key), 1);
+    plan_gemm(&plan, &gemm, GEMV_1, NO_SPLIT, NULL, 8);
+    ck_assert_uint_eq(KEY_A_MN_MAJOR(plan.step[0].key), 1);
+    ck_assert_uint_eq(KEY_B_MN_MAJOR(plan.step[0].key), 0);
+    ck_assert_uint_eq(KEY_SECOND_VEC4(plan.step[0].key), 1);
     /* Not with gaps. */
     gemm.b.ld = 3;
-    plan_product(&plan, &gemm, TILE_SKINNY_1, WHOLE, NULL, 8);
-    ck_assert_uint_eq(KEY_B_OUTER(plan.step[0].key), 1);
-    ck_assert_uint_eq(KEY_SECOND_VECTOR(plan.step[0].key), 0);
+    plan_gemm(&plan, &gemm, GEMV_1, NO_SPLIT, NULL, 8);
+    ck_assert_uint_eq(KEY_B_MN_MAJOR(plan.step[0].key), 1);
+    ck_assert_uint_eq(KEY_SECOND_VEC4(plan.step[0].key), 0);
 }
 END_TEST
 

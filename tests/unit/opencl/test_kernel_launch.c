@@ -55,7 +55,7 @@ enum tandem_status buffer_fill(struct tandem_stream *on,
     ck_assert_uint_eq(pattern_bytes, sizeof(cl_uint));
     ck_assert_uint_eq(*(const cl_uint *)pattern, 0);
     ck_assert_uint_eq(offset, 0);
-    ck_assert_uint_eq(bytes, PLAN_COUNTERS * sizeof(cl_uint));
+    ck_assert_uint_eq(bytes, ARRIVAL_COUNTERS * sizeof(cl_uint));
     if (clear_refused)
         return TANDEM_FAILED;
     cleared++;
@@ -78,7 +78,7 @@ cl_int CL_API_CALL clReleaseKernel(cl_kernel kernel)
 }
 
 enum tandem_status kernel_variant_create_kernel(struct tandem_device *of,
-                                                const struct step *step,
+                                                const struct kernel_step *step,
                                                 cl_kernel *out_kernel)
 {
     (void)of, (void)step;
@@ -135,8 +135,8 @@ enum tandem_status buffer_create(struct tandem_device *of, uint64_t bytes,
                                  struct tandem_buffer **out_buffer)
 {
     (void)of, (void)internal;
-    *out_buffer = bytes == PLAN_COUNTERS * sizeof(cl_uint) ? &counters
-                                                           : &temporary;
+    *out_buffer =
+        bytes == ARRIVAL_COUNTERS * sizeof(cl_uint) ? &counters : &temporary;
     return TANDEM_OK;
 }
 
@@ -160,7 +160,8 @@ enum tandem_status buffer_check_poison(const struct tandem_buffer *buffer)
     return TANDEM_OK;
 }
 
-enum tandem_status plan_make(struct plan *plan, const struct request *request)
+enum tandem_status launch_plan_make(struct launch_plan *plan,
+                                    const struct op_request *request)
 {
     (void)plan, (void)request;
     return TANDEM_UNSUPPORTED;
@@ -172,11 +173,12 @@ enum tandem_status plan_make(struct plan *plan, const struct request *request)
 #define TO_RESULT 1u
 #define TO_PARTIALS 2u
 
-static void step_add(struct plan *plan, uint32_t kernel, uint32_t written)
+static void step_add(struct launch_plan *plan, uint32_t kernel,
+                     uint32_t written)
 {
-    struct step *step = &plan->step[plan->steps++];
+    struct kernel_step *step = &plan->step[plan->step_count++];
     memset(step, 0, sizeof(*step));
-    step->key = kernel_key(kernel, 0, false, 7);
+    step->key = variant_key_kernel(kernel, 0, false, 7);
     step->groups = 1;
     step->param_bytes = 8;
     step->buffer_count = 3;
@@ -189,24 +191,25 @@ static void step_add(struct plan *plan, uint32_t kernel, uint32_t written)
  * refused, from 0, is not taken. */
 static void try(uint32_t sums, uint32_t refused)
 {
-    static struct plan plan;
-    plan.steps = 0;
+    static struct launch_plan plan;
+    plan.step_count = 0;
     plan.temp_bytes = 64;
     enqueued = failures = destroyed = 0;
     refused_at = refused;
     memset(&stream, 0, sizeof(stream));
     stream.device = &device;
     step_add(&plan, KERNEL_TRANSPOSE_TILED, TO_PARTIALS);
-    step_add(&plan, KERNEL_STRICT, sums);
-    step_add(&plan, KERNEL_PRODUCT, sums);
+    step_add(&plan, KERNEL_GEMM_3XTF32, sums);
+    step_add(&plan, KERNEL_GEMM_SIMT, sums);
     if ((sums & TO_PARTIALS) != 0)
-        step_add(&plan, KERNEL_JOIN_PARTS, TO_RESULT);
+        step_add(&plan, KERNEL_SPLIT_K_FIXUP, TO_RESULT);
     enum tandem_status status = launch_plan(&stream, &plan);
     stream_kernels_free(&stream);
     ck_assert_uint_eq(destroyed, 1);
-    ck_assert_int_eq(status, refused < plan.steps ? TANDEM_FAILED : TANDEM_OK);
-    ck_assert_uint_eq(enqueued,
-                      refused < plan.steps ? refused + 1 : plan.steps);
+    ck_assert_int_eq(status,
+                     refused < plan.step_count ? TANDEM_FAILED : TANDEM_OK);
+    ck_assert_uint_eq(enqueued, refused < plan.step_count ? refused + 1
+                                                          : plan.step_count);
 }
 
 START_TEST(a_result_left_half_way_stays_on_the_stream)
@@ -235,12 +238,12 @@ END_TEST
 /* A kernel that counts in the stream's counters. */
 static enum tandem_status counted(void)
 {
-    static struct plan plan;
-    plan.steps = 0;
+    static struct launch_plan plan;
+    plan.step_count = 0;
     plan.temp_bytes = 64;
-    step_add(&plan, KERNEL_REDUCE_JOINED, TO_RESULT | TO_PARTIALS);
+    step_add(&plan, KERNEL_REDUCE_LAST_GROUP, TO_RESULT | TO_PARTIALS);
     plan.step[0].buffers[2] = NULL;
-    plan.step[0].counters = 2;
+    plan.step[0].arrival_counters = 2;
     enqueued = 0;
     refused_at = UINT32_MAX;
     return launch_plan(&stream, &plan);

@@ -17,13 +17,13 @@ START_TEST(no_more_is_packed_than_is_counted)
 {
     /* Of 2^17 rows, 2^15 and one fours each. */
     struct tandem_gemm gemm = product(1 << 17, 64, (1 << 17) + 1, 1);
-    ck_assert(!product_fits(&gemm, GEMM_SIMT_128X128));
-    ck_assert(product_fits(&gemm, TILE_MEDIUM));
+    ck_assert(!gemm_kernel_supports(&gemm, GEMM_SIMT_128X128));
+    ck_assert(gemm_kernel_supports(&gemm, GEMM_SIMT_64X64));
     gemm.m = 1 << 15;
-    ck_assert(product_fits(&gemm, GEMM_SIMT_128X128));
+    ck_assert(gemm_kernel_supports(&gemm, GEMM_SIMT_128X128));
     /* Aligned, it is not packed. */
     gemm = product(1 << 17, 64, 1 << 17, 1);
-    ck_assert(product_fits(&gemm, GEMM_SIMT_128X128));
+    ck_assert(gemm_kernel_supports(&gemm, GEMM_SIMT_128X128));
 }
 END_TEST
 
@@ -48,16 +48,16 @@ static bool transpose_wide(int64_t lines, int64_t rows, int64_t pitch,
         .strides = {lines, 1}};
     const struct tandem_tensor_desc *inputs[] = {&input};
     const struct tandem_tensor_desc *outputs[] = {&output};
-    const struct request request = {.group_log2 = 8,
-                                    .op = &op,
-                                    .inputs = inputs,
-                                    .outputs = outputs,
-                                    .input_count = 1,
-                                    .output_count = 1};
-    struct plan plan = {.steps = 0};
+    const struct op_request request = {.group_log2 = 8,
+                                       .op = &op,
+                                       .inputs = inputs,
+                                       .outputs = outputs,
+                                       .input_count = 1,
+                                       .output_count = 1};
+    struct launch_plan plan = {.step_count = 0};
     ck_assert_int_eq(plan_copy(&plan, &request), TANDEM_OK);
     ck_assert_uint_eq(KEY_KERNEL(plan.step[0].key), KERNEL_TRANSPOSE_TILED);
-    return KEY_WIDE(plan.step[0].key) != 0;
+    return KEY_64BIT_INDEX(plan.step[0].key) != 0;
 }
 
 START_TEST(sheared_tiles_count_what_they_work_out)
@@ -99,18 +99,18 @@ static bool strided_wide(uint32_t id, const int64_t *shape,
     }
     const struct tandem_tensor_desc *inputs[] = {turned ? &none : &gaps};
     const struct tandem_tensor_desc *outputs[] = {turned ? &gaps : &none};
-    const struct request request = {.hardware = &hardware,
-                                    .group_log2 = 8,
-                                    .op = &op,
-                                    .inputs = inputs,
-                                    .outputs = outputs,
-                                    .input_count = 1,
-                                    .output_count = 1};
-    struct plan plan = {.steps = 0};
-    ck_assert_int_eq(plan_make(&plan, &request), TANDEM_OK);
+    const struct op_request request = {.hardware = &hardware,
+                                       .group_log2 = 8,
+                                       .op = &op,
+                                       .inputs = inputs,
+                                       .outputs = outputs,
+                                       .input_count = 1,
+                                       .output_count = 1};
+    struct launch_plan plan = {.step_count = 0};
+    ck_assert_int_eq(launch_plan_make(&plan, &request), TANDEM_OK);
     ck_assert_uint_ne(KEY_KERNEL(plan.step[0].key),
                       KERNEL_ELEMENTWISE_CONTIGUOUS);
-    return KEY_WIDE(plan.step[0].key) != 0;
+    return KEY_64BIT_INDEX(plan.step[0].key) != 0;
 }
 
 /* 2^31 elements back are as far as 2^31 on, and what goes back along one axis
@@ -145,7 +145,7 @@ static enum way sum_way(uint32_t units, int64_t rows, int64_t columns,
                         int64_t axes)
 {
     static struct platform_device hardware;
-    static struct plan plan;
+    static struct launch_plan plan;
     const int64_t ints[] = {axes, 0};
     const struct tandem_op op = {.struct_size = sizeof(op),
                                  .id = TANDEM_OP_SUM,
@@ -162,26 +162,26 @@ static enum way sum_way(uint32_t units, int64_t rows, int64_t columns,
         .strides = {1}};
     const struct tandem_tensor_desc *inputs[] = {&input};
     const struct tandem_tensor_desc *outputs[] = {&output};
-    const struct request request = {.hardware = &hardware,
-                                    .group_log2 = 8,
-                                    .op = &op,
-                                    .inputs = inputs,
-                                    .outputs = outputs,
-                                    .input_count = 1,
-                                    .output_count = 1,
-                                    .has_device_scope_visibility = true};
+    const struct op_request request = {.hardware = &hardware,
+                                       .group_log2 = 8,
+                                       .op = &op,
+                                       .inputs = inputs,
+                                       .outputs = outputs,
+                                       .input_count = 1,
+                                       .output_count = 1,
+                                       .has_device_scope_visibility = true};
     hardware.info.kind = TANDEM_DEVICE_GPU;
     hardware.info.compute_units = units;
-    plan.steps = 0;
+    plan.step_count = 0;
     ck_assert_int_eq(plan_reduce(&plan, &request), TANDEM_OK);
-    if (KEY_KERNEL(plan.step[0].key) == KERNEL_REDUCE_JOINED) {
-        ck_assert_uint_eq(plan.steps, 1);
+    if (KEY_KERNEL(plan.step[0].key) == KERNEL_REDUCE_LAST_GROUP) {
+        ck_assert_uint_eq(plan.step_count, 1);
         ck_assert_ptr_null(plan.step[0].buffers[1]);
-        ck_assert_uint_eq(plan.step[0].counters, 3);
+        ck_assert_uint_eq(plan.step[0].arrival_counters, 3);
         return JOINED;
     }
-    ck_assert_uint_eq(plan.step[0].counters, 0);
-    return plan.steps == 1 ? UNSPLIT : APART;
+    ck_assert_uint_eq(plan.step[0].arrival_counters, 0);
+    return plan.step_count == 1 ? UNSPLIT : APART;
 }
 
 START_TEST(the_last_group_joins_what_is_quick_to_join)
@@ -193,8 +193,8 @@ START_TEST(the_last_group_joins_what_is_quick_to_join)
     /* More splits than one lane is to join. */
     ck_assert_uint_eq(sum_way(64, 4096, 4096, 1), APART);
     /* As many groups of outputs as there are counters, and one more. */
-    ck_assert_uint_eq(sum_way(132, PLAN_COUNTERS, 100000, 2), JOINED);
-    ck_assert_uint_eq(sum_way(132, PLAN_COUNTERS + 1, 100000, 2), APART);
+    ck_assert_uint_eq(sum_way(132, ARRIVAL_COUNTERS, 100000, 2), JOINED);
+    ck_assert_uint_eq(sum_way(132, ARRIVAL_COUNTERS + 1, 100000, 2), APART);
 }
 END_TEST
 

@@ -249,7 +249,7 @@ static bool patched_choice(uint32_t flags)
         .c = {NULL, 0, 4096, 0}};
     struct gemm_selection selection;
     gemm_selector_compute(&selector, &gemm, &selection);
-    return !selection.clblast && tiles[selection.tile].patched;
+    return !selection.clblast && gemm_configs[selection.tile].uses_wgmma;
 }
 
 START_TEST(patched_programs_are_used_where_they_are_trusted_alone)
@@ -271,11 +271,11 @@ START_TEST(patched_programs_are_used_where_they_are_trusted_alone)
     /* What fails is left for what does without. */
     const struct tandem_gemm gemm = {.struct_size = sizeof(gemm),
                                      .dtype = TANDEM_F32};
-    for (uint32_t i = 0; i < TILES; i++)
-        if (tiles[i].patched)
+    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++)
+        if (gemm_configs[i].uses_wgmma)
             gemm_selector_disable(
                 &selector, &gemm,
-                &(struct gemm_selection){.tile = (enum tile_id)i});
+                &(struct gemm_selection){.tile = (enum gemm_kernel_id)i});
     ck_assert(!patched_choice(scaled) && !patched_choice(0));
     /* Not where they were measured slower. */
     start(true);

@@ -28,8 +28,9 @@ static const struct platform_device kinds[] = {
 /* Whether kernel_self_test.c runs it. */
 static bool proved(uint64_t key)
 {
-    return KEY_KERNEL(key) == KERNEL_STRICT ||
-           KEY_KERNEL(key) == KERNEL_TENSOR || KEY_KERNEL(key) == KERNEL_WGMMA;
+    return KEY_KERNEL(key) == KERNEL_GEMM_3XTF32 ||
+           KEY_KERNEL(key) == KERNEL_GEMM_MMA ||
+           KEY_KERNEL(key) == KERNEL_GEMM_WGMMA;
 }
 
 static void expect_sample(uint64_t key, const struct platform_device *hardware)
@@ -40,8 +41,8 @@ static void expect_sample(uint64_t key, const struct platform_device *hardware)
     ck_assert_msg(warmup_call_make(&sample, key, hardware),
                   "kernel %u of opencl/plan/plan.h, key %016llx: no sample",
                   (unsigned)KEY_KERNEL(key), (unsigned long long)key);
-    ck_assert_uint_eq(sample.step->key & ~kernel_key(0, 0, true, 0),
-                      key & ~kernel_key(0, 0, true, 0));
+    ck_assert_uint_eq(sample.step->key & ~variant_key_kernel(0, 0, true, 0),
+                      key & ~variant_key_kernel(0, 0, true, 0));
     ck_assert_uint_gt(sample.step->groups, 0);
     for (uint32_t i = 0; i < sample.step->buffer_count; i++)
         ck_assert_uint_gt(sample.bytes[i], 0);
@@ -102,20 +103,20 @@ static void expect_samples(uint32_t op, int64_t rows, int64_t count,
                            uint64_t shift,
                            const struct platform_device *hardware)
 {
-    static struct plan plan;
+    static struct launch_plan plan;
     static uint64_t last;
     struct call call;
     bool norm = op == TANDEM_OP_LAYER_NORM;
     call_make(&call, op, rows, count, norm && shift == 2 ? 0 : shift);
-    struct request request = {.hardware = hardware,
-                              .group_log2 = 8,
-                              .op = &call.op,
-                              .inputs = call.inputs,
-                              .outputs = call.outputs,
-                              .input_count = norm ? 3 : 1,
-                              .output_count = 1};
-    ck_assert_int_eq(plan_make(&plan, &request), TANDEM_OK);
-    for (uint32_t i = 0; i < plan.steps; i++)
+    struct op_request request = {.hardware = hardware,
+                                 .group_log2 = 8,
+                                 .op = &call.op,
+                                 .inputs = call.inputs,
+                                 .outputs = call.outputs,
+                                 .input_count = norm ? 3 : 1,
+                                 .output_count = 1};
+    ck_assert_int_eq(launch_plan_make(&plan, &request), TANDEM_OK);
+    for (uint32_t i = 0; i < plan.step_count; i++)
         if (plan.step[i].key != last) /* as of most lengths */
             expect_sample(last = plan.step[i].key, hardware);
 }

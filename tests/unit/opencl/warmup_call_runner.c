@@ -64,13 +64,13 @@ static cl_int kernel_make(const struct bench *bench, uint64_t key,
 static bool runs_here(uint64_t key)
 {
     switch (KEY_KERNEL(key)) {
-    case KERNEL_STRICT:
-    case KERNEL_TENSOR:
-    case KERNEL_WGMMA:
+    case KERNEL_GEMM_3XTF32:
+    case KERNEL_GEMM_MMA:
+    case KERNEL_GEMM_WGMMA:
     case KERNEL_PACK_MAXIMA:
-    case KERNEL_PACK_HELD:
+    case KERNEL_PACK_SINGLE_PASS:
         return false;
-    case KERNEL_PACK:
+    case KERNEL_PACK_OPERANDS:
         return KEY_FORMAT(key) != 3;
     default:
         return true;
@@ -114,13 +114,14 @@ static bool samples_run(const struct bench *bench, const struct keys *keys)
 /* Of each kernel, and way to read rows, the first. */
 static void keys_thin(struct keys *keys)
 {
-    bool seen[KERNEL_IDS][8] = {{false}};
+    bool seen[KERNEL_COUNT][8] = {{false}};
     uint32_t kept = 0;
     for (uint32_t i = 0; i < keys->count; i++) {
         uint64_t key = keys->key[i];
         uint32_t kernel = KEY_KERNEL(key);
-        bool rows = kernel == KERNEL_SOFTMAX || kernel == KERNEL_NORM;
-        bool *met = &seen[kernel][rows ? KEY_ACCESS(key) : 0];
+        bool rows = kernel == KERNEL_SOFTMAX_SINGLE_PASS ||
+                    kernel == KERNEL_NORM_SINGLE_PASS;
+        bool *met = &seen[kernel][rows ? KEY_ROW_ACCESS(key) : 0];
         if (!*met)
             keys->key[kept++] = key;
         *met = true;

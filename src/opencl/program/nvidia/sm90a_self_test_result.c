@@ -31,15 +31,15 @@ uint64_t sm90a_self_test_stamp(const struct platform_device *hardware)
                                " " SM90A_SELF_TEST_REVISION);
     for (uint32_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         hash = cache_hash(hash, parts[i]);
-    for (uint32_t i = 0; i < TILES; i++) {
+    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
         struct variant_text text;
-        if (!tiles[i].patched)
+        if (!gemm_configs[i].uses_wgmma)
             continue;
-        variant_text_make(
-            &text,
-            kernel_key(KERNEL_WGMMA, 0, false, tiles[i].group_log2) |
-                key_product(i, 0, 0, true),
-            hardware);
+        variant_text_make(&text,
+                          variant_key_kernel(KERNEL_GEMM_WGMMA, 0, false,
+                                             gemm_configs[i].group_log2) |
+                              variant_key_gemm(i, 0, 0, true),
+                          hardware);
         hash = cache_hash(hash, text.options);
     }
     return hash;
