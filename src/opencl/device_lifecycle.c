@@ -220,13 +220,13 @@ static enum tandem_status read_options(struct tandem_device *device,
             path_replace(&device->cache.system_path, from->values[i]);
         if (strcmp(from->keys[i], "cache_world_readable") == 0)
             device->cache.world_readable = strcmp(from->values[i], "1") == 0;
-        if (strcmp(from->keys[i], "profile") == 0)
+        if (strcmp(from->keys[i], "tuning") == 0)
             profile = from->values[i];
         if (strcmp(from->keys[i], "deterministic") == 0)
             device->gemm_selector.deterministic =
                 strcmp(from->values[i], "1") == 0;
-        if (strcmp(from->keys[i], "try") == 0)
-            device->tries = strcmp(from->values[i], "1") == 0;
+        if (strcmp(from->keys[i], "self_test_only") == 0)
+            device->self_test_only = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "test.force_program_cache") == 0)
             device->cache.is_forced = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "test.compile_lock_timeout_ms") == 0)

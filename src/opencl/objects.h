@@ -56,7 +56,7 @@ struct tandem_device {
     struct programs programs;
     struct gemm_selector gemm_selector; /* GEMM kernel selection */
     enum verdict verdict; /* sm_90a self-test result from the profile */
-    bool tries;           /* open key "try": tune runs the sm_90a self-test */
+    bool self_test_only;  /* open key: tune runs only the sm_90a self-test */
     struct clblast_overrides clblast_overrides; /* from the profile */
 };
 
