@@ -233,7 +233,7 @@ static enum tandem_status read_options(struct tandem_device *device,
             device->cache.compile_lock_timeout_ms =
                 (uint32_t)atoi(from->values[i]);
         if (strcmp(from->keys[i], "test.exact_block_size") == 0)
-            device->pool.exact = strcmp(from->values[i], "1") == 0;
+            device->pool.exact_block_size = strcmp(from->values[i], "1") == 0;
         if (strcmp(from->keys[i], "test.device_scope_visibility") == 0)
             device->has_device_scope_visibility =
                 strcmp(from->values[i], "1") == 0;

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "opencl/memory/block_pool.h"
 #include "opencl/plan/operand_packing.h"
 #include "opencl/queue/hazard_tracking.h"
 #include "opencl/queue/kernel_launch.h"
@@ -34,12 +35,17 @@ static struct pack_cache_entry *entry_pack(struct tandem_stream *stream,
                                            enum gemm_kernel_id tile,
                                            enum operand_id id)
 {
+    struct tandem_device *device = stream->device;
     struct launch_plan plan = {.step_count = 0};
     struct tandem_gemm packed = *gemm;
+    struct block *block;
     plan_operand_packing(&plan, gemm, tile, 1u << id,
-                         stream->device->programs.group_log2, &packed);
+                         device->programs.group_log2, &packed);
+    if (!pack_cache_make_room(device, plan.temp_bytes) ||
+        block_acquire(device, plan.temp_bytes, &block) != TANDEM_OK)
+        return NULL;
     struct pack_cache_entry *entry =
-        pack_cache_entry_create(stream->device, plan.temp_bytes);
+        pack_cache_entry_create(device, block, plan.temp_bytes);
     if (entry == NULL)
         return NULL;
     struct tandem_buffer *memory = &entry->memory;

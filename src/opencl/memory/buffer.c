@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers: blocks, or memory of the caller's, and what is known of them. */
+/* Buffers in blocks of the pool or in host memory; see buffer.h. */
 #include "opencl/memory/buffer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "opencl/device/device.h"
-#include "opencl/memory/pack_cache.h"
 #include "opencl/device/cl_status.h"
+#include "opencl/device/device.h"
+#include "opencl/memory/block_pool.h"
+#include "opencl/memory/pack_cache.h"
 
 #define BUFFER_MAGIC 0x62756663u
-/* Above every address of host memory. */
-#define FIRST_ADDRESS ((uint64_t)1 << 60)
+/* The first address of a block, above every address of host memory. */
+#define FIRST_BLOCK_ADDRESS ((uint64_t)1 << 60)
 
 static struct handle_pool buffers =
     HANDLE_POOL(struct tandem_buffer, BUFFER_MAGIC);
 
-/* Called with the pool locked. */
+/* The caller of list_add and list_remove holds the mutex of the pool. */
 static void list_add(struct pool *pool, struct tandem_buffer *buffer)
 {
     struct tandem_memory_stats *stats = &pool->stats;
@@ -46,24 +47,18 @@ enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
     enum tandem_status status = block_acquire(device, bytes, &block);
     if (status != TANDEM_OK) {
         handle_free(&buffers, buffer);
-        /* Of a launch that would mean another thing. */
+        /* NOT_READY of a launch has another meaning: see launch_plan. */
         return internal && status == TANDEM_NOT_READY
                    ? last_error_set(TANDEM_OUT_OF_MEMORY,
-                                 "no temporary memory: %s is at work that may "
-                                 "never end",
-                                 device->hardware->info.name)
+                                    "no temporary memory: %s has not completed "
+                                    "earlier work in time",
+                                    device->hardware->info.name)
                    : status;
     }
     buffer->device = device;
-    buffer->block = block;
-    buffer->mem = block->mem;
     buffer->bytes = bytes;
-    buffer->address = block->address;
     buffer->internal = internal;
-    atomic_store_explicit(&buffer->prior_stream, block->last_stream,
-                          memory_order_relaxed);
-    atomic_store_explicit(&buffer->prior_seqno, block->last_seqno,
-                          memory_order_relaxed);
+    block_attach(block, buffer);
     pthread_mutex_lock(&pool->mutex);
     list_add(pool, buffer);
     pthread_mutex_unlock(&pool->mutex);
@@ -71,8 +66,8 @@ enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
     return TANDEM_OK;
 }
 
-/* Where imports of no bytes lie, which no driver makes: nothing is read or
- * written there. */
+/* Memory of imports of 0 bytes, which OpenCL does not support.  It is never
+ * read or written. */
 static _Alignas(64) unsigned char empty_import[64];
 
 enum tandem_status buffer_import(struct tandem_device *device, void *memory,
@@ -106,7 +101,6 @@ enum tandem_status buffer_import(struct tandem_device *device, void *memory,
     return TANDEM_OK;
 }
 
-/* Called with the pool locked. */
 static void list_remove(struct pool *pool, struct tandem_buffer *buffer)
 {
     if (buffer->previous != NULL)
@@ -141,7 +135,7 @@ void pool_start(struct pool *pool, uint64_t limit_bytes)
     pthread_mutex_init(&pool->mutex, NULL);
     pool->stats.struct_size = sizeof(pool->stats);
     pool->stats.limit_bytes = limit_bytes;
-    pool->next_address = FIRST_ADDRESS;
+    pool->next_address = FIRST_BLOCK_ADDRESS;
 }
 
 void pool_finish(struct tandem_device *device)
@@ -195,7 +189,7 @@ enum tandem_status buffer_check_poison(const struct tandem_buffer *buffer)
         return TANDEM_OK;
     return last_error_set((enum tandem_status)poison,
                           "the work that should have written buffer %p failed "
-                          "(%s): overwrite all of it before it is read",
+                          "(%s): overwrite all of it before reading it",
                           (const void *)buffer,
                           status_name((enum tandem_status)poison));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory as callers have it: buffers.  Any thread; their list is under
- * the pool's mutex, a buffer's marks are atomics.
+ * Buffers: device memory of callers and of the plugin.  Any thread.  The mutex
+ * of the pool guards the list of buffers; the state of a buffer is atomic.
  */
 #ifndef TANDEM_OPENCL_MEMORY_BUFFER_H
 #define TANDEM_OPENCL_MEMORY_BUFFER_H
@@ -10,17 +10,21 @@
 
 #include "opencl/objects.h"
 
-/* Work of more than one stream may still use the block. */
+/* Value of used_stream and prior_stream: several streams used the block. */
 #define MULTIPLE_STREAMS UINT64_MAX
 
 void pool_start(struct pool *pool, uint64_t limit_bytes);
-/* Releases everything, live buffers included.  The device's work is done. */
+/* Releases all memory, including live buffers.  All commands must have
+ * completed. */
 void pool_finish(struct tandem_device *device);
 
-/* The entries of backend.h, arguments checked by the caller. */
+/* Creates a buffer of at least `bytes`.  If `internal` is true, statistics do
+ * not count it. */
 enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
                                  bool internal,
                                  struct tandem_buffer **out_buffer);
+/* Creates a buffer in host memory, which must stay valid until
+ * buffer_destroy. */
 enum tandem_status buffer_import(struct tandem_device *device, void *memory,
                                  uint64_t bytes,
                                  struct tandem_buffer **out_buffer);
@@ -29,11 +33,13 @@ void buffer_destroy(struct tandem_buffer *buffer);
 void pool_stats(struct tandem_device *device, struct tandem_memory_stats *out);
 
 bool buffer_is_live(const struct tandem_buffer *buffer);
-/* INVALID_ARGUMENT for a freed, foreign or mapped buffer. */
+/* Returns INVALID_ARGUMENT if the buffer is NULL, freed, mapped, or belongs to
+ * another device.  `what` is the operation, for the message. */
 enum tandem_status buffer_check(const struct tandem_device *device,
                                 const struct tandem_buffer *buffer,
                                 const char *what);
-/* The status that poisons it, with a message; or TANDEM_OK. */
+/* Returns the error of the work that should have written the buffer, or
+ * TANDEM_OK. */
 enum tandem_status buffer_check_poison(const struct tandem_buffer *buffer);
 /* Poisons a buffer of which a failed command wrote a part. */
 void buffer_poison(struct tandem_buffer *buffer, enum tandem_status status);

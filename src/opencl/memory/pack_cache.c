@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opencl/device/device.h"
 
 struct buffer_version buffer_version_get(const struct tandem_buffer *buffer)
 {
@@ -153,47 +152,44 @@ static struct pack_cache_entry *entry_use(struct pool *pool,
 
 /* ---- entries ---- */
 
-/* Evicts entries if `bytes` do not fit otherwise. */
-static bool make_room(struct pool *pool, uint64_t bytes)
+bool pack_cache_make_room(struct tandem_device *device, uint64_t bytes)
 {
+    struct pool *pool = &device->pool;
     const struct tandem_memory_stats *stats = &pool->stats;
-    uint64_t limit = pool->pack_cache_limit_bytes;
-    if (bytes > limit ||
-        (stats->limit_bytes != 0 &&
-         stats->allocated_bytes + stats->cached_bytes + bytes >
-             stats->limit_bytes))
-        return false;
-    evict_down_to(pool, limit - bytes);
-    return pool->pack_cache_bytes <= limit - bytes;
+    const uint64_t limit = pool->pack_cache_limit_bytes;
+    pthread_mutex_lock(&pool->mutex);
+    bool room = bytes <= limit &&
+                (stats->limit_bytes == 0 ||
+                 stats->allocated_bytes + stats->cached_bytes + bytes <=
+                     stats->limit_bytes);
+    if (room) {
+        evict_down_to(pool, limit - bytes);
+        room = pool->pack_cache_bytes <= limit - bytes;
+    }
+    pthread_mutex_unlock(&pool->mutex);
+    return room;
 }
 
 struct pack_cache_entry *pack_cache_entry_create(struct tandem_device *device,
+                                                 struct block *block,
                                                  uint64_t bytes)
 {
     struct pool *pool = &device->pool;
     struct pack_cache_entry *entry = calloc(1, sizeof(*entry));
+    pthread_mutex_lock(&pool->mutex);
+    pool->stats.allocated_bytes -= block->bytes;
+    if (entry != NULL)
+        pool->stats.cached_bytes += block->bytes;
+    else
+        block_return(pool, block);
+    pthread_mutex_unlock(&pool->mutex);
     if (entry == NULL)
         return NULL;
-    struct tandem_buffer *memory = &entry->memory;
-    pthread_mutex_lock(&pool->mutex);
-    bool room = make_room(pool, bytes);
-    pthread_mutex_unlock(&pool->mutex);
-    if (!room || block_acquire(device, bytes, &memory->block) != TANDEM_OK) {
-        free(entry);
-        return NULL;
-    }
     entry->device = device;
-    memory->device = device;
-    memory->mem = memory->block->mem;
-    memory->bytes = bytes;
-    memory->address = memory->block->address;
-    memory->internal = true;
-    atomic_store(&memory->prior_stream, memory->block->last_stream);
-    atomic_store(&memory->prior_seqno, memory->block->last_seqno);
-    pthread_mutex_lock(&pool->mutex);
-    pool->stats.allocated_bytes -= memory->block->bytes;
-    pool->stats.cached_bytes += memory->block->bytes;
-    pthread_mutex_unlock(&pool->mutex);
+    entry->memory.device = device;
+    entry->memory.bytes = bytes;
+    entry->memory.internal = true;
+    block_attach(block, &entry->memory);
     return entry;
 }
 

@@ -55,9 +55,13 @@ struct pack_cache_entry *pack_cache_acquire(struct tandem_buffer *buffer,
                                             bool *out_seen_before);
 void pack_cache_release(struct pack_cache_entry *entry);
 
-/* Returns an entry with `bytes` of memory that is not in the list yet, or NULL
- * if the memory limits leave no room. */
+/* Evicts entries so that one with `bytes` of memory fits. Returns false if the
+ * memory limits leave no room. */
+bool pack_cache_make_room(struct tandem_device *device, uint64_t bytes);
+/* Returns an entry with `block` as memory that is not in the list yet. Returns
+ * NULL and the block to the pool if there is no host memory. */
 struct pack_cache_entry *pack_cache_entry_create(struct tandem_device *device,
+                                                 struct block *block,
                                                  uint64_t bytes);
 /* Frees an entry that is not in the list. */
 void pack_cache_entry_destroy(struct pack_cache_entry *entry);

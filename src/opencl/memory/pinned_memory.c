@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pinned host memory: an ALLOC_HOST_PTR buffer that stays mapped, whose
- * pointer transfers then use.  The list is under the pool's mutex.
+ * Pinned host memory: a CL_MEM_ALLOC_HOST_PTR buffer that stays mapped.
+ * The mutex of the pool guards the list.
  */
 #include "opencl/memory/pinned_memory.h"
 
@@ -16,13 +16,14 @@
 struct pinned {
     cl_mem mem;
     cl_command_queue queue;
-    void *mapped; /* what the driver gave */
-    void *memory; /* the first page in it: what the caller has */
-    uint64_t bytes; /* of memory */
+    void *mapped; /* address of the map */
+    void *memory; /* first page boundary in the map, returned to the caller */
+    uint64_t bytes; /* usable, from `memory` */
     struct pinned *next;
 };
 
-/* A queue whose command does not end is left alone. */
+/* Keeps the objects from being released here, because the command of the queue
+ * has not completed.  The queue is leaked. */
 static void pinned_forget(struct pinned *pinned)
 {
     pinned->mem = NULL;
@@ -53,13 +54,13 @@ enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
     enum tandem_status status = TANDEM_OK;
     cl_int code = CL_SUCCESS;
     cl_event event = NULL;
-    size_t whole = (size_t)bytes + PAGE_BYTES;
+    size_t map_bytes = (size_t)bytes + PAGE_BYTES;
     *out_memory = NULL;
     struct pinned *pinned = calloc(1, sizeof(*pinned));
-    if (pinned == NULL || whole < bytes) {
+    if (pinned == NULL || map_bytes < bytes) {
         free(pinned);
         return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "host_alloc: no %llu bytes of host memory",
+                              "host_alloc: out of host memory for %llu bytes",
                               (unsigned long long)bytes);
     }
     pinned->queue =
@@ -67,12 +68,12 @@ enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
     if (code == CL_SUCCESS)
         pinned->mem = clCreateBuffer(device->context,
                                      CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
-                                     whole, NULL, &code);
+                                     map_bytes, NULL, &code);
     if (code == CL_SUCCESS)
         pinned->mapped = clEnqueueMapBuffer(pinned->queue, pinned->mem,
                                             CL_FALSE,
                                             CL_MAP_READ | CL_MAP_WRITE, 0,
-                                            whole, 0, NULL, &event, &code);
+                                            map_bytes, 0, NULL, &event, &code);
     if (code == CL_SUCCESS)
         status = deferred_release_wait_mem(device, pinned->queue, pinned->mem,
                                            event, limit_ns, &code);
@@ -113,7 +114,8 @@ bool pinned_contains(struct tandem_device *device, const void *memory,
     return holds;
 }
 
-/* A lost device may still write to it: then it is close that gives it back. */
+/* Memory of a lost device is released when the device is closed, because the
+ * device may still write to it. */
 void pinned_free(struct tandem_device *device, void *memory)
 {
     struct pinned *found = NULL;

@@ -8,13 +8,15 @@
 
 struct pinned;
 
-/* NOT_READY: the driver has not pinned it within the limit. */
+/* Allocates pinned memory that starts at a page.  Returns NOT_READY if the
+ * driver has not mapped it within limit_ns. */
 enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
                                 uint64_t limit_ns, void **out_memory);
-/* Whether all of bytes lies in one such piece of memory. */
+/* Returns true if the range lies in one piece of pinned memory. */
 bool pinned_contains(struct tandem_device *device, const void *memory,
                      uint64_t bytes);
 void pinned_free(struct tandem_device *device, void *memory);
+/* Frees the pinned memory of a device that is being closed. */
 void pinned_finish(struct tandem_device *device);
 
 #endif
