@@ -530,7 +530,7 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *                          with STATUS; "wait:N", wait N times out
  *   test.gemm_kernel       OpenCL: "clblast" or a GEMM kernel (docs/tuning.md),
  *                          and optionally the number of splits of k, and of
- *                          split tiles: "large", "small:4", "large:3:2"
+ *                          split tiles: "simt-64x64", "simt-64x64:3:2"
  *   test.transfer_path     OpenCL: path of large transfers: "direct", "ring",
  *                          "mapped" or "staged" (docs/transfers.md)
  *   test.force_program_cache  "1": use cache_dir even if the driver caches

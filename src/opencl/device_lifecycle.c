@@ -249,7 +249,7 @@ static enum tandem_status read_options(struct tandem_device *device,
             status = last_error_set(
                 TANDEM_INVALID_ARGUMENT,
                 "open: test.gemm_kernel is \"%.40s\", not clblast "
-                "or a kernel as large, small or skinny-1, "
+                "or a kernel such as simt-128x128 or gemv-1, "
                 "with [:SPLITS[:TILES]]",
                 from->values[i]);
     }

@@ -281,13 +281,14 @@ static bool call_gemm(struct cold *cold)
  * would not choose. */
 static bool cold_open(struct cold *cold)
 {
-    static const char *const plain[] = {"large", "medium:2", "small:3:2",
-                                        "small", "clblast"};
+    static const char *const plain[] = {"simt-128x128", "simt-64x64:2",
+                                        "simt-32x64:3:2", "simt-32x64",
+                                        "clblast"};
     static const char *const nvidia[] = {
-        "strict-large", "strict-medium:2", "pair-large", "pair-medium",
-        "wgmma-pair-large", "wgmma-split-medium:2", "wgmma-split-large",
-        "tall", "tf32-large", "wgmma-tf32-medium", "half-large",
-        "wgmma-half-medium"};
+        "3xtf32-128x128",       "3xtf32-64x64:2",       "fp16x3-128x128",
+        "fp16x3-64x64",         "wgmma-fp16x3-128x128", "wgmma-3xtf32-128x64:2",
+        "wgmma-3xtf32-128x128", "simt-128x64",          "tf32-128x256",
+        "wgmma-tf32-128x128",   "16bit-128x256",        "wgmma-16bit-128x64"};
     struct tandem_device_info info = {.struct_size = sizeof(info)};
     const char *keys[] = {"test.exact_block_size", "test.gemm_kernel"};
     const char *values[] = {below(cold, 2) != 0 ? "1" : "0",

@@ -224,7 +224,7 @@ END_TEST
 
 START_TEST(by_tiles_in_parts)
 {
-    one_after_another("small:2");
+    one_after_another("simt-32x64:2");
 }
 END_TEST
 

@@ -42,10 +42,10 @@ START_TEST(without_measurements_the_rule_holds)
     ck_assert(choice(1024, 1024, 512).clblast);
     /* Ours alone: likewise, of CLBlast. */
     start(false);
-    take("tile.small", "1 1 1");
+    take("tile.simt-32x64", "1 1 1");
     ck_assert(choice(1024, 1024, 1024).clblast);
     start(true);
-    take("tile.small", "1 1 1");
+    take("tile.simt-32x64", "1 1 1");
     ck_assert(!choice(1024, 1024, 1024).clblast);
 }
 END_TEST
@@ -55,7 +55,7 @@ START_TEST(the_faster_is_chosen)
     for (int nvidia = 0; nvidia < 2; nvidia++) {
         start(nvidia != 0);
         /* 64 groups of 1024 deep: 10 + 1024 * 10 ns. */
-        take("tile.large", "10 10 10");
+        take("tile.simt-128x128", "10 10 10");
         take("clblast", "1024 1024 1024 1 10000");
         ck_assert(choice(1024, 1024, 1024).clblast);
         take("clblast", "1024 1024 1024 1 11000");
@@ -69,7 +69,7 @@ END_TEST
 START_TEST(times_are_interpolated)
 {
     start(false);
-    take("tile.large", "10 10 10");
+    take("tile.simt-128x128", "10 10 10");
     take("clblast", "512 512 512 1 1000;2048 2048 2048 1 10000000");
     struct tandem_gemm small = product(512, 512, 512, 1);
     struct tandem_gemm middle = product(1024, 1024, 1024, 1);
@@ -97,7 +97,7 @@ END_TEST
 START_TEST(an_epilogue_costs_clblast_a_launch)
 {
     start(false);
-    take("tile.large", "10 10 10");
+    take("tile.simt-128x128", "10 10 10");
     take("clblast", "1024 1024 1024 1 10000");
     take("launch", "5000");
     struct tandem_gemm gemm = product(1024, 1024, 1024, 1);
@@ -110,7 +110,7 @@ END_TEST
 START_TEST(unmeasured_tiles_are_left_out)
 {
     start(true);
-    take("tile.small", "100 100 100");
+    take("tile.simt-32x64", "100 100 100");
     take("clblast", "1024 1024 1024 1 1000000000");
     ck_assert_int_eq(choice(1024, 1024, 1024).tile, GEMM_SIMT_32X64);
     /* And broken ones, measured or not. */
@@ -128,7 +128,7 @@ START_TEST(no_tile_is_chosen_where_none_fits)
     gemm.flags = TANDEM_GEMM_TRANSPOSE_A;
     gemm.a.ld = gemm.b.ld = 40000;
     start(true);
-    take("tile.pair-large", "1 1 1");
+    take("tile.fp16x3-128x128", "1 1 1");
     take("clblast", "1 1 1 1 1000000000000");
     ck_assert(gemm_fits_32bit_index(&gemm));
     ck_assert(choose(&gemm).clblast);
@@ -151,7 +151,7 @@ START_TEST(products_past_2_31_are_ours)
         ck_assert(gemm_fits_32bit_index(gemm));
         ck_assert(!clblast_supports_gemm(gemm));
         ck_assert(!choose(gemm).clblast);
-        take("tile.small", "100 100 100");
+        take("tile.simt-32x64", "100 100 100");
         take("clblast", "1024 1024 1024 1 1");
         ck_assert(!choose(gemm).clblast);
         ck_assert(choose(&short_one).clblast);
@@ -199,7 +199,7 @@ START_TEST(products_of_16_bits_are_ours)
         gemm.dtype = dtypes[i / 2][0];
         gemm.c_dtype = dtypes[i / 2][1];
         start(i % 2 != 0);
-        take("tile.small", "100 100 100");
+        take("tile.simt-32x64", "100 100 100");
         take("clblast", "1024 1024 1024 1 1");
         for (int disabled = 0; disabled < GEMM_KERNEL_COUNT; disabled++) {
             struct gemm_selection selection = choose(&gemm);
@@ -246,8 +246,8 @@ START_TEST(single_elements_take_longer)
 {
     struct tandem_gemm gemm = product(640, 640, 32, 1);
     start(true);
-    take("tile.small", "0 120 12");
-    take("tile.large", "0 100 100");
+    take("tile.simt-32x64", "0 120 12");
+    take("tile.simt-128x128", "0 100 100");
     take("launch", "1");
     take("bytes", "1000000");
     ck_assert_int_eq(choose(&gemm).tile, GEMM_SIMT_128X128);
@@ -255,9 +255,9 @@ START_TEST(single_elements_take_longer)
     gemm.a.ld++;
     ck_assert(!gemm_kernel_reads_scalars(&gemm, GEMM_SIMT_128X128));
     ck_assert(gemm_kernel_reads_scalars(&gemm, GEMM_SIMT_32X64));
-    take("tile.small", "0 90 9");
+    take("tile.simt-32x64", "0 90 9");
     ck_assert_int_eq(choose(&gemm).tile, GEMM_SIMT_128X128);
-    take("tile.small", "0 70 7");
+    take("tile.simt-32x64", "0 70 7");
     ck_assert_int_eq(choose(&gemm).tile, GEMM_SIMT_32X64);
 }
 END_TEST
@@ -266,7 +266,7 @@ START_TEST(tiles_that_fill_no_wave_are_parted)
 {
     start(true);
     /* 144 groups on 100 units, each with slots for two. */
-    take("tile.strict-large", "1000 70 60");
+    take("tile.3xtf32-128x128", "1000 70 60");
     take("launch", "1000");
     take("bytes", "1000");
     struct gemm_selection selection = choice(1536, 1536, 1536);
@@ -297,7 +297,7 @@ static uint32_t splits_at(const char *bytes, int64_t size, int64_t k)
 START_TEST(parts_are_written_read_and_joined)
 {
     start(true);
-    take("tile.strict-large", "1000 70 60");
+    take("tile.3xtf32-128x128", "1000 70 60");
     take("launch", "1000");
     uint32_t free_of_cost = splits_at("1000000", 128, 65536);
     uint32_t cheap = splits_at("10", 128, 65536);
@@ -359,9 +359,9 @@ static struct tandem_gemm relative(uint32_t which)
 static void start_close(void)
 {
     start(true);
-    take("tile.large", "0 5000 2500");
-    take("tile.medium", "0 3200 800");
-    take("tile.strict-large", "0 1000 500");
+    take("tile.simt-128x128", "0 5000 2500");
+    take("tile.simt-64x64", "0 3200 800");
+    take("tile.3xtf32-128x128", "0 1000 500");
     take("launch", "1500000");
     take("bytes", "3");
     take("outer", "3");
@@ -425,7 +425,7 @@ START_TEST(an_epilogue_is_remembered_and_so_is_what_is_broken)
 {
     struct gemm_selection selection;
     start(false);
-    take("tile.large", "10 10 10");
+    take("tile.simt-128x128", "10 10 10");
     take("clblast", "1024 1024 1024 1 10000");
     take("launch", "5000");
     struct tandem_gemm gemm = product(1024, 1024, 1024, 1);
@@ -498,20 +498,21 @@ END_TEST
 
 START_TEST(tests_may_force_a_division)
 {
-    static const char *const wrong[] = {"",        "large:",    "large:0",
-                                        "large:x", "large:257",  "large:2:",
-                                        "large:2:x", "large:2:-1", "huge",
-                                        "large:2:99999999999"};
+    static const char *const wrong[] = {"",           "gemv-1:",
+                                        "gemv-1:0",   "gemv-1:x",
+                                        "gemv-1:257", "gemv-1:2:",
+                                        "gemv-1:2:x", "gemv-1:2:-1",
+                                        "huge",       "gemv-1:2:99999999999"};
     start(true);
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         ck_assert_msg(!gemm_selector_force(&selector, wrong[i]), "%s",
                       wrong[i]);
-    ck_assert(gemm_selector_force(&selector, "small:3:2"));
+    ck_assert(gemm_selector_force(&selector, "simt-32x64:3:2"));
     struct gemm_selection selection = choice(1024, 1024, 1024);
     ck_assert_int_eq(selection.tile, GEMM_SIMT_32X64);
     ck_assert_uint_eq(selection.division.splits, 3);
     ck_assert_uint_eq(selection.division.split_tiles, 2);
-    ck_assert(gemm_selector_force(&selector, "medium:4"));
+    ck_assert(gemm_selector_force(&selector, "simt-64x64:4"));
     ck_assert_uint_eq(choice(64, 64, 64).division.split_tiles, ALL_GEMM_TILES);
     ck_assert(gemm_selector_force(&selector, "clblast"));
 }
@@ -551,17 +552,17 @@ START_TEST(less_accurate_tiles_are_for_whoever_allows_them)
     /* Where others were measured, as if they had been; once one of their kind
      * was, it alone. */
     start(true);
-    take("tile.strict-large", "5300 77 63");
+    take("tile.3xtf32-128x128", "5300 77 63");
     ck_assert_int_eq(tensor_choice(0, 4096), MMA_NONE);
     ck_assert_int_eq(tensor_choice(tf32, 4096), MMA_TF32);
     ck_assert_int_eq(tensor_choice(scaled, 4096), MMA_FP16X3);
-    take("tile.pair-medium", "100 1000 1000");
+    take("tile.fp16x3-64x64", "100 1000 1000");
     ck_assert_int_eq(tensor_choice(scaled, 4096), MMA_NONE);
     ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), MMA_TF32);
     /* By what was measured: packing, and the look for what is not finite. */
     start(true);
-    take("tile.large", "100 10 10");
-    take("tile.pair-large", "100 5 5");
+    take("tile.simt-128x128", "100 10 10");
+    take("tile.fp16x3-128x128", "100 5 5");
     take("launch", "10");
     take("bytes", "1000000");
     ck_assert_int_eq(tensor_choice(scaled, 4096), MMA_FP16X3);
@@ -614,20 +615,20 @@ END_TEST
 START_TEST(wrong_values_change_nothing)
 {
     static const char *const wrong[][2] = {
-        {"tile.large", ""},
-        {"tile.large", "1"},
-        {"tile.large", "1 2"},
-        {"tile.large", "1 2 3 4"},
-        {"tile.large", "1 2 x"},
-        {"tile.large", "1 2 nan"},
-        {"tile.large", "1 2 inf"},
-        {"tile.large", "-1 2 3"},
-        {"tile.large", "1 0 3"},
-        {"tile.large", "1 2 0"},
-        {"tile.large", "1 2 1e99"},
-        {"tile.large", "1 2 99999999999999999999999999999999"},
-        {"tile.large", "1,5 2 3"},
-        {"tile.large", "1 2 3;"},
+        {"tile.simt-128x128", ""},
+        {"tile.simt-128x128", "1"},
+        {"tile.simt-128x128", "1 2"},
+        {"tile.simt-128x128", "1 2 3 4"},
+        {"tile.simt-128x128", "1 2 x"},
+        {"tile.simt-128x128", "1 2 nan"},
+        {"tile.simt-128x128", "1 2 inf"},
+        {"tile.simt-128x128", "-1 2 3"},
+        {"tile.simt-128x128", "1 0 3"},
+        {"tile.simt-128x128", "1 2 0"},
+        {"tile.simt-128x128", "1 2 1e99"},
+        {"tile.simt-128x128", "1 2 99999999999999999999999999999999"},
+        {"tile.simt-128x128", "1,5 2 3"},
+        {"tile.simt-128x128", "1 2 3;"},
         {"launch", "0"},
         {"launch", "nan"},
         {"launch", "1 2"},

@@ -122,7 +122,7 @@ static enum tandem_status product_without_room(const char *deterministic)
 {
     const char *keys[] = {"test.gemm_kernel", "memory_limit_bytes",
                           "deterministic"};
-    const char *values[] = {"medium:4", "560000", deterministic};
+    const char *values[] = {"simt-64x64:4", "560000", deterministic};
     const struct tandem_open_options options = {
         .struct_size = sizeof(options), .count = 3, .keys = keys,
         .values = values, .log = tiles_note};
@@ -185,7 +185,7 @@ START_TEST(small_tiles_sum_slices_apart)
     enum { DEPTH = 1024, SLICE = 32, N = 8 };
     static float a[N * DEPTH], b[DEPTH * N], c[N * N];
     const double term = ldexp(1.0, -25);
-    const char *keys[] = {"test.gemm_kernel"}, *values[] = {"small"};
+    const char *keys[] = {"test.gemm_kernel"}, *values[] = {"simt-32x64"};
     const struct tandem_open_options options = {.struct_size = sizeof(options),
                                                 .count = 1,
                                                 .keys = keys,
@@ -614,9 +614,9 @@ static void tile_note(void *user, const char *key, const char *value)
 {
     uint32_t *seen = user;
     (void)value;
-    *seen |= strcmp(key, "gemm.tile.large") == 0    ? 1u
-             : strncmp(key, "gemm.tile.", 10) == 0 ? 2u
-                                                    : 0;
+    *seen |= strcmp(key, "gemm.tile.simt-128x128") == 0 ? 1u
+             : strncmp(key, "gemm.tile.", 10) == 0      ? 2u
+                                                        : 0;
 }
 
 /* The memory in which it was timed, which the pool has kept: operands between

@@ -39,7 +39,7 @@ static void bench_open(struct bench *out, const char *cap_key, const char *cap,
 {
     const char *keys[] = {"test.gemm_kernel", "pack_cache_limit_bytes",
                           cap_key};
-    const char *values[] = {"large", packed, cap};
+    const char *values[] = {"simt-128x128", packed, cap};
     struct tandem_open_options options = {.struct_size = sizeof(options),
                                           .count = cap_key != NULL ? 3 : 2,
                                           .keys = keys,

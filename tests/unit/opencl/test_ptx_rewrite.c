@@ -259,7 +259,7 @@ START_TEST(patched_programs_are_used_where_they_are_trusted_alone)
     start(false);
     gemm_selector_enable_sm90a(&selector);
     ck_assert(!patched_choice(scaled));
-    ck_assert(gemm_selector_force(&selector, "wgmma-pair-large"));
+    ck_assert(gemm_selector_force(&selector, "wgmma-fp16x3-128x128"));
     ck_assert(!patched_choice(scaled));
     /* Of the one that has them, on somebody's word. */
     start(true);
@@ -280,17 +280,17 @@ START_TEST(patched_programs_are_used_where_they_are_trusted_alone)
     /* Not where they were measured slower. */
     start(true);
     gemm_selector_enable_sm90a(&selector);
-    take("tile.strict-large", "5000 77 63");
-    take("tile.wgmma-split-large", "5000 700 700");
-    take("tile.pair-large", "5000 40 35");
-    take("tile.wgmma-pair-large", "5000 700 700");
+    take("tile.3xtf32-128x128", "5000 77 63");
+    take("tile.wgmma-3xtf32-128x128", "5000 700 700");
+    take("tile.fp16x3-128x128", "5000 40 35");
+    take("tile.wgmma-fp16x3-128x128", "5000 700 700");
     ck_assert(!patched_choice(scaled) && !patched_choice(0));
-    take("tile.wgmma-pair-large", "5000 17 17");
+    take("tile.wgmma-fp16x3-128x128", "5000 17 17");
     ck_assert(patched_choice(scaled));
-    take("tile.wgmma-split-large", "5000 35 35");
+    take("tile.wgmma-3xtf32-128x128", "5000 35 35");
     ck_assert(patched_choice(0));
     start(true); /* tests may have them */
-    ck_assert(gemm_selector_force(&selector, "wgmma-split-medium"));
+    ck_assert(gemm_selector_force(&selector, "wgmma-3xtf32-128x64"));
     ck_assert(patched_choice(0));
 }
 END_TEST
