@@ -254,8 +254,7 @@ KERNEL void elementwise_contiguous(__global OUT *out, INPUT_BUFFERS,
     offsets_t at = (offsets_t)(0);                                             \
     {                                                                          \
         index_t left_ = (index);                                               \
-        _Pragma("unroll") for (uint axis_ = 0; axis_ < MAX_AXES; ++axis_)      \
-        {                                                                      \
+        REPEAT (axis_, MAX_AXES) {                                             \
             if (axis_ >= p.rank)                                               \
                 continue;                                                      \
             long at_ = (long)left_;                                            \

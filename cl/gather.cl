@@ -30,11 +30,11 @@ KERNEL void gather(__global BITS *target, __global const BITS *data,
     index_t item = (index_t)get_global_id(0);
     if (item >= p.items)
         return;
-    long to = 0, from = 0, index_offset_ = 0;
+    long to = 0, from = 0, index_position = 0;
     ADD_OFFSET(to, item, p.space, p.rank, p.target_strides);
     ADD_OFFSET(from, item, p.space, p.rank, p.data_strides);
-    ADD_OFFSET(index_offset_, item, p.space, p.rank, p.index_strides);
-    long index = (long)indices[p.index_offset + index_offset_];
+    ADD_OFFSET(index_position, item, p.space, p.rank, p.index_strides);
+    long index = (long)indices[p.index_offset + index_position];
     index += (index >> 63) & p.axis_elements;
     bool is_in_range = (ulong)index < (ulong)p.axis_elements;
     from += is_in_range ? index * p.axis_stride : 0;

@@ -157,7 +157,7 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
 #endif
 /* The original element j of a row, and the location of its result. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
-#define ELEMENT(j) in[begin + in_shift + nth * count + (j)]
+#define ELEMENT(j) in[begin + in_shift + group_row * count + (j)]
 #define TARGET(j) own[j]
 #elif ROW_ACCESS == ROW_ACCESS_STRIDED
 #define ELEMENT(j) in[from + (long)(j)*IN_STEP]
@@ -287,10 +287,10 @@ static inline float4 moments_rescale(float4 a, float w)
 static inline float4 moments_combine_rescaled(float4 a, float4 b)
 {
     float w = fmax(a.w, b.w);
-    float4 combined_ =
+    float4 result =
         moments_combine(moments_rescale(a, w), moments_rescale(b, w));
-    combined_.w = w;
-    return combined_;
+    result.w = w;
+    return result;
 }
 static inline float4 lanes_combine(float4 own, __local float4 *partials,
                                    uint lanes, uint step)
@@ -348,7 +348,7 @@ KERNEL void norm_partial_pass(__global float4 *partials,
     __local float4 combined[GROUP_SIZE];
     __local uint vote_word[1];
     struct lane_assignment at =
-        lane_assignment_get(p.lanes_log2, 0, p.splits, p.row_groups);
+        lane_assign(p.lanes_log2, 0, p.splits, p.row_groups);
     long from = (long)p.in_offset;
     bool inside = at.row < p.rows;
     if (inside)
@@ -455,7 +455,7 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
     __local float4 combined[GROUP_SIZE];
     __local uint vote_word[1];
     struct lane_assignment at =
-        lane_assignment_get(p.lanes_log2, 0, p.splits, p.row_groups);
+        lane_assign(p.lanes_log2, 0, p.splits, p.row_groups);
     DECLARE_ROW
     float4 own = (float4)(0.0f);
     float max_scale = 0.0f;

@@ -34,14 +34,7 @@ struct optimizer_params {
 };
 
 #if ADAM
-#define EACH_OPERAND(X)                                                        \
-    X(0);                                                                      \
-    X(1);                                                                      \
-    X(2);                                                                      \
-    X(3);                                                                      \
-    X(4);                                                                      \
-    X(5);                                                                      \
-    X(6)
+#define EACH_OPERAND(X) X(0); X(1); X(2); X(3); X(4); X(5); X(6)
 #define BUFFERS                                                                \
     __global float *w1, __global float *m1, __global float *v1,                \
         __global const float *w0, __global const float *g0,                    \
@@ -92,12 +85,7 @@ struct optimizer_params {
     *(__global T *)(m1 + at[1]) = m;                                           \
     *(__global T *)(v1 + at[2]) = v
 #else
-#define EACH_OPERAND(X)                                                        \
-    X(0);                                                                      \
-    X(1);                                                                      \
-    X(2);                                                                      \
-    X(3);                                                                      \
-    X(4)
+#define EACH_OPERAND(X) X(0); X(1); X(2); X(3); X(4)
 #define BUFFERS                                                                \
     __global float *w1, __global float *m1, __global const float *w0,          \
         __global const float *g0, __global const float *m0

@@ -68,7 +68,7 @@ struct reduce_params {
 #define IDENTITY 0.0f
 #define SUMS_PRODUCTS (REDUCTION != SUM && REDUCTION != MEAN)
 struct accumulator {
-    float sum, lost;
+    float sum, error;
 };
 typedef float partial_t;
 /* The sum of a split, and the number of its rescalings (rescaled_sum.cl). */
@@ -76,13 +76,13 @@ typedef float2 split_result_t;
 
 static inline void accumulator_clear(struct accumulator *l)
 {
-    l->sum = l->lost = 0.0f;
+    l->sum = l->error = 0.0f;
 }
 static inline void accumulator_add(struct accumulator *l, float x)
 {
     float sum = l->sum + x;
     float added = sum - l->sum;
-    l->lost += (l->sum - (sum - added)) + (x - added);
+    l->error += (l->sum - (sum - added)) + (x - added);
     l->sum = sum;
 }
 #if REDUCTION == SUM_SQUARE || REDUCTION == L2
@@ -95,13 +95,13 @@ static inline void accumulate(struct accumulator *l, float x, index_t index)
     accumulator_add(l, SUMMAND(x));
 }
 static inline void accumulate16(struct accumulator *l, float16 x, index_t index,
-                                index_t four, index_t one)
+                                index_t vec4_step, index_t lane_step)
 {
     accumulator_add(l, sum16(SUMMAND(x)));
 }
 static inline partial_t accumulator_partial(const struct accumulator *l)
 {
-    return isfinite(l->sum) ? l->sum + l->lost : l->sum;
+    return isfinite(l->sum) ? l->sum + l->error : l->sum;
 }
 static inline partial_t partial_combine(partial_t a, partial_t b)
 {
@@ -109,11 +109,11 @@ static inline partial_t partial_combine(partial_t a, partial_t b)
 }
 
 /* Returns the number of rescalings that the second pass needs. */
-static inline float rescales_wanted(float plain)
+static inline float rescales_wanted(float unscaled)
 {
-    if (!isfinite(plain))
+    if (!isfinite(unscaled))
         return 1.0f;
-    return SUMS_PRODUCTS && fabs(plain) < MIN_EXACT_SUM ? -1.0f : 0.0f;
+    return SUMS_PRODUCTS && fabs(unscaled) < MIN_EXACT_SUM ? -1.0f : 0.0f;
 }
 static inline float rescale_factor(float rescales)
 {
@@ -138,15 +138,15 @@ static inline bool rescaled_sum_is_valid(float rescaled_total, float rescales)
  * infinite or 0 only through the scaling must not be used. */
 static inline float rescaled_product(float x, float y, float step)
 {
-    float plain = x * y, scaled_product = (x * step) * (y * step);
+    float unscaled = x * y, scaled_product = (x * step) * (y * step);
     if (step == SCALE_DOWN)
-        return isfinite(plain)   ? plain * step * step
+        return isfinite(unscaled)   ? unscaled * step * step
                : isfinite(scaled_product) ? scaled_product
-                                 : plain;
+                                 : unscaled;
     bool less = fabs(x) < fabs(y);
     float low = less ? x : y, high = less ? y : x;
-    return fabs(plain) < 0x1p-60f ? (low * step) * high * step
-                                  : plain * step * step;
+    return fabs(unscaled) < 0x1p-60f ? (low * step) * high * step
+                                  : unscaled * step * step;
 }
 #if REDUCTION == DOT
 #define RESCALED_TERM(i, j, step) rescaled_product(in[i], other[j], step)
@@ -188,15 +188,15 @@ static inline void accumulate(struct accumulator *l, float x, index_t index)
 #define IS_BETTER(b, a) ((b) < (a))
 #endif
 static inline void accumulate4(struct accumulator *l, float4 x, index_t index,
-                               index_t one)
+                               index_t lane_step)
 {
     accumulate(l, x.s0, index);
-    accumulate(l, x.s1, index + one);
-    accumulate(l, x.s2, index + 2 * one);
-    accumulate(l, x.s3, index + 3 * one);
+    accumulate(l, x.s1, index + lane_step);
+    accumulate(l, x.s2, index + 2 * lane_step);
+    accumulate(l, x.s3, index + 3 * lane_step);
 }
 static inline void accumulate16(struct accumulator *l, float16 x, index_t index,
-                                index_t four, index_t one)
+                                index_t vec4_step, index_t lane_step)
 {
     /* Of two equal neighbours the first wins. */
     int8 second8 = IS_BETTER(x.odd, x.even);
@@ -215,14 +215,15 @@ static inline void accumulate16(struct accumulator *l, float16 x, index_t index,
     if (!isnan(sum16(x))) {
         bool wins = IS_BETTER(arg_best, l->value);
         l->value = wins ? arg_best : l->value;
-        l->index = wins ? index + (at >> 2) * four + (at & 3) * one : l->index;
+        l->index = wins ? index + (at >> 2) * vec4_step + (at & 3) * lane_step
+                        : l->index;
         return;
     }
     /* There is a NaN, or there are infinities of both signs. */
-    accumulate4(l, x.lo.lo, index, one);
-    accumulate4(l, x.lo.hi, index + four, one);
-    accumulate4(l, x.hi.lo, index + 2 * four, one);
-    accumulate4(l, x.hi.hi, index + 3 * four, one);
+    accumulate4(l, x.lo.lo, index, lane_step);
+    accumulate4(l, x.lo.hi, index + vec4_step, lane_step);
+    accumulate4(l, x.hi.lo, index + 2 * vec4_step, lane_step);
+    accumulate4(l, x.hi.hi, index + 3 * vec4_step, lane_step);
 }
 static inline partial_t accumulator_partial(const struct accumulator *l)
 {
@@ -263,14 +264,14 @@ static inline partial_t partial_shuffle_xor(partial_t x, uint mask)
 /* The largest x so far and the compensated sum of e^(x - largest). */
 #define IDENTITY -INFINITY
 struct accumulator {
-    float largest, sum, lost;
+    float largest, sum, error;
 };
 typedef float2 partial_t; /* the largest x, the sum */
 
 static inline void accumulator_clear(struct accumulator *l)
 {
     l->largest = -INFINITY;
-    l->sum = l->lost = 0.0f;
+    l->sum = l->error = 0.0f;
 }
 /* e^(x - largest); 0 if both are -infinity, 1 if both are +infinity. */
 static inline float term_of(float x, float largest)
@@ -289,16 +290,16 @@ static inline void accumulator_raise_max(struct accumulator *l, float x)
     if (x > l->largest) {
         float shrink = exp(l->largest - x);
         l->sum *= shrink;
-        l->lost *= shrink;
+        l->error *= shrink;
         l->largest = x;
     }
 }
 
 static inline void accumulator_add(struct accumulator *l, float term)
 {
-    float y = term - l->lost;
+    float y = term - l->error;
     float next = l->sum + y;
-    l->lost = (next - l->sum) - y;
+    l->error = (next - l->sum) - y;
     l->sum = next;
 }
 
@@ -309,7 +310,7 @@ static inline void accumulate(struct accumulator *l, float x, index_t index)
 }
 
 static inline void accumulate16(struct accumulator *l, float16 x, index_t index,
-                                index_t four, index_t one)
+                                index_t vec4_step, index_t lane_step)
 {
     accumulator_raise_max(l, max16(x));
     float m = l->largest;
@@ -357,7 +358,7 @@ static inline void accumulate(struct accumulator *l, float x, index_t index)
 }
 #if REDUCTION == PROD
 static inline void accumulate16(struct accumulator *l, float16 x, index_t index,
-                                index_t four, index_t one)
+                                index_t vec4_step, index_t lane_step)
 {
     float8 y = x.lo * x.hi;
     float4 z = y.lo * y.hi;
@@ -371,7 +372,7 @@ static inline float combine4(float4 x)
                            partial_combine(x.s2, x.s3));
 }
 static inline void accumulate16(struct accumulator *l, float16 x, index_t index,
-                                index_t four, index_t one)
+                                index_t vec4_step, index_t lane_step)
 {
     /* fmax and fmin ignore NaN. */
     if (!isnan(sum16(x)) && l->value == l->value) {
@@ -574,7 +575,7 @@ KERNEL void reduce(__global result_t *out, __global split_result_t *partial,
 #if IS_SUM
     __local uint vote_word[1];
 #endif
-    struct lane_assignment at = lane_assignment_get(
+    struct lane_assignment at = lane_assign(
         p.lanes_log2, p.lanes_interleaved, p.splits, p.output_groups);
     struct accumulator own;
     accumulator_clear(&own);
@@ -585,18 +586,18 @@ KERNEL void reduce(__global result_t *out, __global split_result_t *partial,
         ulong end = min(begin + p.elements_per_split, p.count);
         ulong lanes = at.lanes, j = begin + at.lane;
         if (p.is_vec4) {
-            ulong fours = begin + (end - begin) / 4 * 4;
+            ulong vec4_end = begin + (end - begin) / 4 * 4;
             ulong i = begin + at.lane * 4, next = lanes * 4;
-            START_INDEX(own, i, fours);
-            for (; i < fours; i += 4 * next) {
+            START_INDEX(own, i, vec4_end);
+            for (; i < vec4_end; i += 4 * next) {
                 float4 a = VEC4_TERMS(i),
-                       b = VEC4_TERMS_OR_IDENTITY(i + next, fours);
-                float4 c = VEC4_TERMS_OR_IDENTITY(i + 2 * next, fours);
-                float4 d = VEC4_TERMS_OR_IDENTITY(i + 3 * next, fours);
+                       b = VEC4_TERMS_OR_IDENTITY(i + next, vec4_end);
+                float4 c = VEC4_TERMS_OR_IDENTITY(i + 2 * next, vec4_end);
+                float4 d = VEC4_TERMS_OR_IDENTITY(i + 3 * next, vec4_end);
                 accumulate16(&own, (float16)(a, b, c, d), (index_t)i,
                              (index_t)next, 1);
             }
-            j = fours + at.lane;
+            j = vec4_end + at.lane;
             START_INDEX(own, j, end);
             for (; j < end; j += lanes)
                 accumulate(&own, AXIS_TERM(j), (index_t)j);
@@ -663,7 +664,7 @@ KERNEL void reduce_combine_splits(__global result_t *out,
 #if IS_SUM
     __local uint vote_word[1];
 #endif
-    struct lane_assignment at = lane_assignment_get(
+    struct lane_assignment at = lane_assign(
         p.lanes_log2, p.lanes_interleaved, 1, p.output_groups);
     COMBINE_SPLIT_SHARE(own)
     partial_t all = lanes_combine(own, partials, at.lanes, at.step);

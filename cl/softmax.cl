@@ -179,7 +179,7 @@ static inline float2 lanes_combine(float2 own, __local float2 *partials,
 #if ROW_ACCESS == ROW_ACCESS_VEC4
 #define DISTANCE 1
 #define LOAD4(j) LOAD_VEC4(in, from + (j))
-#define STORE4(x, j) VEC4_AT(out, to + (j)) = RESULT4_NOW(x, j);
+#define STORE4(x, j) VEC4_AT(out, to + (j)) = SPLIT_RESULT4(x, j);
 #define IN_AT(j) in[from + (j)]
 #define OUT_AT(j) out[to + (j)]
 #else
@@ -195,10 +195,10 @@ static inline float2 lanes_combine(float2 own, __local float2 *partials,
     (float4)(IN_AT(j), IN_AT((j) + DISTANCE), IN_AT((j) + 2 * DISTANCE),       \
              IN_AT((j) + 3 * DISTANCE))
 #define STORE4(x, j)                                                           \
-    OUT_AT(j) = RESULT_NOW(x.s0, j);                                           \
-    OUT_AT((j) + DISTANCE) = RESULT_NOW(x.s1, (j) + DISTANCE);                 \
-    OUT_AT((j) + 2 * DISTANCE) = RESULT_NOW(x.s2, (j) + 2 * DISTANCE);         \
-    OUT_AT((j) + 3 * DISTANCE) = RESULT_NOW(x.s3, (j) + 3 * DISTANCE);
+    OUT_AT(j) = SPLIT_RESULT(x.s0, j);                                         \
+    OUT_AT((j) + DISTANCE) = SPLIT_RESULT(x.s1, (j) + DISTANCE);               \
+    OUT_AT((j) + 2 * DISTANCE) = SPLIT_RESULT(x.s2, (j) + 2 * DISTANCE);       \
+    OUT_AT((j) + 3 * DISTANCE) = SPLIT_RESULT(x.s3, (j) + 3 * DISTANCE);
 #endif
 #define IN_SPLIT(j) ((j) >= 0 && (j) < end)
 #define LOAD_IF(j) (IN_SPLIT(j) ? IN_AT(j) : -INFINITY)
@@ -207,14 +207,14 @@ static inline float2 lanes_combine(float2 own, __local float2 *partials,
              LOAD_IF((j) + 3 * DISTANCE))
 #define STORE_IF(x, j)                                                         \
     if (IN_SPLIT(j))                                                           \
-        OUT_AT(j) = RESULT_NOW(x, j);
+        OUT_AT(j) = SPLIT_RESULT(x, j);
 #define STORE4_IF(x, j)                                                        \
     STORE_IF(x.s0, j) STORE_IF(x.s1, (j) + DISTANCE)                           \
     STORE_IF(x.s2, (j) + 2 * DISTANCE) STORE_IF(x.s3, (j) + 3 * DISTANCE)
-#define RESULT_NOW(x, j) RESULT(x, EXP(x), j)
-#define RESULT4_NOW(x, j)                                                      \
-    (float4)(RESULT_NOW(x.s0, (j)), RESULT_NOW(x.s1, (j) + 1),                 \
-             RESULT_NOW(x.s2, (j) + 2), RESULT_NOW(x.s3, (j) + 3))
+#define SPLIT_RESULT(x, j) RESULT(x, EXP(x), j)
+#define SPLIT_RESULT4(x, j)                                                    \
+    (float4)(SPLIT_RESULT(x.s0, (j)), SPLIT_RESULT(x.s1, (j) + 1),             \
+             SPLIT_RESULT(x.s2, (j) + 2), SPLIT_RESULT(x.s3, (j) + 3))
 
 /* Sixteen elements of a lane from j on. */
 #define LOAD_16                                                                \
@@ -233,7 +233,7 @@ KERNEL void softmax_partial_pass(__global float2 *partials,
                                  const struct softmax_params p)
 {
     __local float2 combined[GROUP_SIZE];
-    struct lane_assignment at = lane_assignment_get(
+    struct lane_assignment at = lane_assign(
         p.lanes_log2, p.lanes_interleaved, p.splits, p.row_groups);
     long from = (long)p.in_offset;
     bool inside = at.row < p.rows;
@@ -266,7 +266,7 @@ KERNEL void softmax_final_pass(__global float *out, __global const float *in,
                                const struct softmax_params p)
 {
     __local float2 combined[GROUP_SIZE];
-    struct lane_assignment at = lane_assignment_get(
+    struct lane_assignment at = lane_assign(
         p.lanes_log2, p.lanes_interleaved, p.splits, p.row_groups);
     DECLARE_ROW
     float2 own = (float2)(-INFINITY, 0.0f);

@@ -191,15 +191,15 @@ static inline uint source_word(__global const uint *words, ulong target_word,
                                uint at, uint row_elements, bool exists,
                                bool is_complete)
 {
-    uint misalignment_ = (uint)target_word % BLOCK;
+    uint word_shift = (uint)target_word % BLOCK;
     ulong first = target_word / BLOCK + at;
     uint low = 0, high = 0;
-    if (is_complete || (exists && at * BLOCK < row_elements + misalignment_))
+    if (is_complete || (exists && at * BLOCK < row_elements + word_shift))
         low = words[first];
     if (is_complete ||
-        (exists && (at + 1) * BLOCK < row_elements + misalignment_))
+        (exists && (at + 1) * BLOCK < row_elements + word_shift))
         high = words[first + 1];
-    return word_extract(low, high, misalignment_);
+    return word_extract(low, high, word_shift);
 }
 #if BLOCK == 4
 #define EVEN_BYTES 0x00ff00ffu

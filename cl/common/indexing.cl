@@ -49,6 +49,9 @@ typedef int offset_t;
 #define MAX_AXES 8
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
+/* An unrolled loop. */
+#define REPEAT(i, count)                                                       \
+    _Pragma("unroll") for (uint i = 0; i < (count); ++i)
 #define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
 
 /* The extents of up to eight axes, the innermost first. The multiplier and the

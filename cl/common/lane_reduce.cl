@@ -178,13 +178,10 @@ static inline void rows_barrier(uint lanes, uint step)
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-static inline float float_add(float a, float b)
-{
-    return a + b;
-}
+#define VALUE_ADD(a, b) ((a) + (b))
 static inline float lanes_sum(float own, __local float *partials, uint lanes,
                               uint step)
-    LANES_COMBINE_BODY(float_add, shuffle_xor)
+    LANES_COMBINE_BODY(VALUE_ADD, shuffle_xor)
 static inline float lanes_max(float own, __local float *partials, uint lanes,
                               uint step)
     LANES_COMBINE_BODY(fmax, shuffle_xor)
@@ -196,10 +193,9 @@ struct lane_assignment {
     ulong row, split;
 };
 
-static inline struct lane_assignment lane_assignment_get(uint lanes_log2,
-                                                         uint lanes_interleaved,
-                                                         uint splits,
-                                                         ulong row_groups)
+static inline struct lane_assignment
+lane_assign(uint lanes_log2, uint lanes_interleaved, uint splits,
+            ulong row_groups)
 {
     struct lane_assignment at;
     uint id = get_local_id(0);

@@ -68,14 +68,8 @@ static inline float sin_plus_quarters(float x, uint quarters)
     float y = (quarter & 1u) != 0 ? even : odd;
     return as_float(as_uint(y) ^ (quarter & 2u) << 30);
 }
-static inline float sin_fast(float x)
-{
-    return sin_plus_quarters(x, 0u);
-}
-static inline float cos_fast(float x)
-{
-    return sin_plus_quarters(x, 1u);
-}
+#define sin_fast(x) sin_plus_quarters(x, 0u)
+#define cos_fast(x) sin_plus_quarters(x, 1u)
 
 /* ---- logarithms ---- */
 

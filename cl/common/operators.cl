@@ -221,52 +221,22 @@ static inline ushort bf16_quiet(ushort x)
 #define bf16_quiet(x) bf16_from_f32(bf16_to_f32(x))
 #endif
 
-static inline float op_cast_f32_f32(float x, float a, float b)
-{
-    return x;
-}
-static inline int op_cast_f32_i32(float x, float a, float b)
-{
-    return long_to_int(float_to_long(x));
-}
-static inline long op_cast_f32_i64(float x, float a, float b)
-{
-    return float_to_long(x);
-}
-static inline uchar op_cast_f32_u8(float x, float a, float b)
-{
-    return long_to_uchar(float_to_long(x));
-}
-static inline uchar op_cast_f32_bool(float x, float a, float b)
-{
-    return bool_to_uchar(x != 0.0f);
-}
-static inline float op_cast_int_f32(long x, float a, float b)
-{
-    return convert_float_rte(x);
-}
-static inline int op_cast_int_i32(long x, float a, float b)
-{
-    return long_to_int(x);
-}
-static inline long op_cast_int_i64(long x, float a, float b)
-{
-    return x;
-}
-static inline uchar op_cast_int_u8(long x, float a, float b)
-{
-    return long_to_uchar(x);
-}
-static inline uchar op_cast_int_bool(long x, float a, float b)
-{
-    return bool_to_uchar(x != 0);
-}
-
 #define CAST(from, from_type, to, to_type, expression)                         \
     static inline to_type op_cast_##from##_##to(from_type x, float a, float b) \
     {                                                                          \
         return expression;                                                     \
     }
+CAST(f32, float, f32, float, x)
+CAST(f32, float, i32, int, long_to_int(float_to_long(x)))
+CAST(f32, float, i64, long, float_to_long(x))
+CAST(f32, float, u8, uchar, long_to_uchar(float_to_long(x)))
+CAST(f32, float, bool, uchar, bool_to_uchar(x != 0.0f))
+CAST(int, long, f32, float, convert_float_rte(x))
+CAST(int, long, i32, int, long_to_int(x))
+CAST(int, long, i64, long, x)
+CAST(int, long, u8, uchar, long_to_uchar(x))
+CAST(int, long, bool, uchar, bool_to_uchar(x != 0))
+
 #define CASTS_OF_16_BITS(name, other)                                          \
     CAST(f32, float, name, ushort, name##_from_f32(x))                         \
     CAST(i32, int, name, ushort, name##_from_f32(int_to_float_odd(x)))         \

@@ -82,21 +82,18 @@
 /* The row that a work-item keeps. Neighbouring lanes belong to the same row
  * unless lanes_interleaved is true. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
-#define LANE_ASSIGNMENT(lanes_interleaved)                                     \
-    lane_assignment_get(LANES_LOG2, 0, 1, 0)
 #define ROW_COUNT ROW_ELEMENTS
-#elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-#define LANE_ASSIGNMENT(lanes_interleaved)                                     \
-    lane_assignment_get(LANES_LOG2, 0, 1, 0)
-#define ROW_COUNT (uint)p.count
-#elif ROW_ACCESS == ROW_ACCESS_STRIDED || ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
-#define LANE_ASSIGNMENT(lanes_interleaved)                                     \
-    lane_assignment_get(p.lanes_log2, lanes_interleaved, 1, 0)
-#define ROW_COUNT (uint)p.count
 #else
-#define LANE_ASSIGNMENT(lanes_interleaved)                                     \
-    lane_assignment_get(p.lanes_log2, 0, 1, 0)
 #define ROW_COUNT (uint)p.count
+#endif
+#if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY ||                                   \
+    ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
+#define LANE_ASSIGNMENT(interleaved) lane_assign(LANES_LOG2, 0, 1, 0)
+#elif ROW_ACCESS == ROW_ACCESS_STRIDED || ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
+#define LANE_ASSIGNMENT(interleaved)                                           \
+    lane_assign(p.lanes_log2, interleaved, 1, 0)
+#else
+#define LANE_ASSIGNMENT(interleaved) lane_assign(p.lanes_log2, 0, 1, 0)
 #endif
 
 /* Declares the offsets of the row. Work-items beyond the last row read the last
@@ -165,22 +162,14 @@ typedef float row_value_t;
 #define VEC4_SUM(x) sum4(x)
 #define ROW_VALUE_SHUFFLE shuffle_xor
 #endif
-static inline row_value_t row_value_max(row_value_t a, row_value_t b)
-{
-    return fmax(a, b);
-}
-static inline row_value_t row_value_add(row_value_t a, row_value_t b)
-{
-    return a + b;
-}
 static inline row_value_t row_value_lanes_max(row_value_t own,
                                               __local row_value_t *partials,
                                               uint lanes, uint step)
-    LANES_COMBINE_BODY(row_value_max, ROW_VALUE_SHUFFLE)
+    LANES_COMBINE_BODY(fmax, ROW_VALUE_SHUFFLE)
 static inline row_value_t row_value_lanes_sum(row_value_t own,
                                               __local row_value_t *partials,
                                               uint lanes, uint step)
-    LANES_COMBINE_BODY(row_value_add, ROW_VALUE_SHUFFLE)
+    LANES_COMBINE_BODY(VALUE_ADD, ROW_VALUE_SHUFFLE)
 #define ROW_MAX(x, partials)                                                   \
     row_value_lanes_max(VEC4_MAX(x), partials, at.lanes, at.step)
 #define ROW_SUM(x, partials)                                                   \
@@ -297,8 +286,8 @@ static inline float value_or_identity(float x, bool exists)
 #define STAGE_PUT(k) staged[CAT(v, k)] = CAT(y, k);
 #define STAGE_ROWS_IN                                                          \
     __local float *staged_elements = (__local float *)staged;                  \
-    uint id = get_local_id(0), nth = id >> LANES_LOG2;                         \
-    ulong first = at.row - nth;                                                \
+    uint id = get_local_id(0), group_row = id >> LANES_LOG2;                   \
+    ulong first = at.row - group_row;                                          \
     uint row_elements =                                                        \
         (uint)min((ulong)(GROUP_SIZE >> LANES_LOG2), p.rows - first) * count;  \
     long begin = (long)p.in_offset + (long)(first * count);                    \
@@ -318,22 +307,23 @@ static inline float value_or_identity(float x, bool exists)
     if (id < 4 && in_tail >= in_shift && in_tail < in_end)                     \
         staged_elements[in_tail] = in[begin + in_tail];                        \
     barrier(CLK_LOCAL_MEM_FENCE);                                              \
-    __local float *own = staged_elements + in_shift + nth * count;
+    __local float *own = staged_elements + in_shift + group_row * count;
 #define STAGE_STORE(k)                                                         \
     if (CAT(v, k) * 4 >= out_shift && CAT(v, k) * 4 + 4 <= out_end) {          \
-        __local float *four = staged_elements + CAT(v, k) * 4 + apart;         \
+        __local float *vec4 =                                                  \
+            staged_elements + CAT(v, k) * 4 + shift_distance;                  \
         VEC4_AT(out, target + CAT(v, k) * 4) =                                 \
-            (float4)(four[0], four[1], four[2], four[3]);                      \
+            (float4)(vec4[0], vec4[1], vec4[2], vec4[3]);                      \
     }
 #define STAGE_ROWS_OUT                                                         \
     barrier(CLK_LOCAL_MEM_FENCE);                                              \
-    int apart = (int)in_shift - (int)out_shift;                                \
+    int shift_distance = (int)in_shift - (int)out_shift;                       \
     EACH_STAGE(STAGE_STORE)                                                    \
     if (out_shift != 0 && id >= out_shift && id < 4 && id < out_end)           \
-        out[target + id] = staged_elements[(int)id + apart];                   \
+        out[target + id] = staged_elements[(int)id + shift_distance];          \
     uint tail = (out_end & ~3u) + id;                                          \
     if (id < 4 && tail >= out_shift && tail < out_end)                         \
-        out[target + tail] = staged_elements[(int)tail + apart];
+        out[target + tail] = staged_elements[(int)tail + shift_distance];
 #else
 #define STAGE_DECLARE
 #define STAGE_ROWS_IN

@@ -31,7 +31,7 @@ struct gemm_params {
     ulong a_offset, b_offset, c_offset, bias_offset;
     ulong partial_offset, nonfinite_flags_offset;
     ulong tensor_maps_offset;
-    ulong plane; /* batch * m * n */
+    ulong c_elements; /* batch * m * n */
     long a_ld, b_ld, c_ld, a_batch, b_batch, c_batch;
     long bias_row, bias_column; /* strides of bias, 1 or 0 */
     uint m, n, k, k_per_split;
@@ -39,7 +39,7 @@ struct gemm_params {
     float alpha, beta, slope;
     uint flags;
     uint lanes_log2;     /* for split_k_fixup_lanes: lanes of a sum */
-    uint unsplit_tiles, parted;  /* see above */
+    uint unsplit_tiles, split_tiles;
     uint tile_m, tile_n; /* extents of a tile */
     uint tiles;          /* in a batch: tiles_m * tiles_n */
     /* For PROMOTES_IN_MEMORY: the number of k_tiles between promotions, and the
@@ -47,6 +47,10 @@ struct gemm_params {
     uint promote_interval, reserved;
     ulong promoted_offset;
 };
+
+/* Element i of a vector. */
+#define ELEMENT(v, i)                                                          \
+    ((i) == 0 ? (v).s0 : (i) == 1 ? (v).s1 : (i) == 2 ? (v).s2 : (v).s3)
 
 /* The offset of element (mn, k) of an operand. */
 #define OFFSET_AT(mn_major, ld, mn, k)                                         \
@@ -69,13 +73,13 @@ struct gemm_params {
 /* Sums (gemm_mma.cl) or totals (gemm_simt.cl) go to promoted_offset. */
 #define PROMOTES_IN_MEMORY 32u
 
-INLINE float epilogue(float sum, float old, float bias, float alpha, float beta,
-                      float slope)
+INLINE float epilogue(float sum, float old, float bias,
+                      const struct gemm_params *p)
 {
-    float x = alpha * sum;
-    if (beta != 0.0f)
-        x += beta * old;
-    return ACTIVATION(x + bias, slope, 0.0f);
+    float x = p->alpha * sum;
+    if (p->beta != 0.0f)
+        x += p->beta * old;
+    return ACTIVATION(x + bias, p->slope, 0.0f);
 }
 
 /* Rows of tiles that form a band. Groups of a band run at the same time and
@@ -98,22 +102,22 @@ INLINE uint4 tile_from_index(uint index, const struct gemm_params *p)
 /* The tile of a group and its range of k. */
 struct tile {
     uint m, n, batch, begin, end;
-    bool parted;
-    uint part, plane; /* index of a partial tile, or matrix */
+    bool is_split;
+    uint partial_tile, partial_plane; /* among all partials */
 };
 
 INLINE struct tile tile_assign(uint group, const struct gemm_params *p)
 {
     struct tile at;
     uint split = 0;
-    at.parted = group >= p->unsplit_tiles;
-    at.part = 0;
+    at.is_split = group >= p->unsplit_tiles;
+    at.partial_tile = 0;
     at.begin = 0;
     at.end = p->k;
-    if (at.parted) {
-        at.part = group - p->unsplit_tiles;
-        split = at.part / max(p->parted, 1u);
-        group -= split * p->parted;
+    if (at.is_split) {
+        at.partial_tile = group - p->unsplit_tiles;
+        split = at.partial_tile / max(p->split_tiles, 1u);
+        group -= split * p->split_tiles;
         at.begin = split * p->k_per_split;
         at.end = min(p->k, at.begin + p->k_per_split);
     }
@@ -121,7 +125,7 @@ INLINE struct tile tile_assign(uint group, const struct gemm_params *p)
     at.m = position.s0;
     at.n = position.s1;
     at.batch = position.s2;
-    at.plane = split * p->batch + at.batch;
+    at.partial_plane = split * p->batch + at.batch;
     return at;
 }
 
@@ -139,8 +143,7 @@ INLINE void epilogue_scalar(__global C_T *c, __global const C_T *bias,
                           (long)column * p->bias_column]);
     if (p->beta != 0.0f)
         old = C_TO_F32(*c);
-    *c =
-        C_FROM_F32(epilogue(sum, old, bias_value, p->alpha, p->beta, p->slope));
+    *c = C_FROM_F32(epilogue(sum, old, bias_value, p));
 }
 
 /* Computes four neighbours as one vector. */
@@ -161,14 +164,10 @@ INLINE void epilogue_vec4(__global C_T *c, __global const C_T *bias, uint batch,
     }
     if (p->beta != 0.0f)
         old = C_TO_F32_VEC4(*(__global const C_T4 *)c);
-    old.s0 =
-        epilogue(sum.s0, old.s0, bias_value.s0, p->alpha, p->beta, p->slope);
-    old.s1 =
-        epilogue(sum.s1, old.s1, bias_value.s1, p->alpha, p->beta, p->slope);
-    old.s2 =
-        epilogue(sum.s2, old.s2, bias_value.s2, p->alpha, p->beta, p->slope);
-    old.s3 =
-        epilogue(sum.s3, old.s3, bias_value.s3, p->alpha, p->beta, p->slope);
+    old.s0 = epilogue(sum.s0, old.s0, bias_value.s0, p);
+    old.s1 = epilogue(sum.s1, old.s1, bias_value.s1, p);
+    old.s2 = epilogue(sum.s2, old.s2, bias_value.s2, p);
+    old.s3 = epilogue(sum.s3, old.s3, bias_value.s3, p);
     *(__global C_T4 *)c = C_FROM_F32_VEC4(old);
 }
 
@@ -195,10 +194,7 @@ INLINE void epilogue_clipped(__global C_T *c, __global const C_T *bias,
         for (uint e = 0; e < 4; ++e)
             if (e < left)
                 epilogue_scalar(c, bias, batch, row, column + e,
-                                e == 0   ? sum.s0
-                                : e == 1 ? sum.s1
-                                : e == 2 ? sum.s2
-                                         : sum.s3,
+                                ELEMENT(sum, e),
                                 p);
     }
 }
@@ -208,7 +204,8 @@ INLINE void epilogue_clipped(__global C_T *c, __global const C_T *bias,
  * neighbouring work-items store neighbouring elements. */
 INLINE bool tile_uses_vec4(const struct tile *tile, const struct gemm_params *p)
 {
-    return (p->flags & C_VECTOR) != 0 || (tile->parted && p->unsplit_tiles > 0);
+    return (p->flags & C_VECTOR) != 0 ||
+           (tile->is_split && p->unsplit_tiles > 0);
 }
 
 /* Stores four sums from (y, x) of the tile on to c or to the partials.
@@ -221,17 +218,18 @@ INLINE void tile_store_vec4(__global C_T *c, __global float *partial,
     uint row = tile->m * TILE_M + y, column = tile->n * TILE_N + x;
     uint left = columns_left(row, column, p);
     partial += p->partial_offset;
-    if (!tile->parted) {
+    if (!tile->is_split) {
         if (left > 0)
             epilogue_vec4(c, bias, tile->batch, row, column, sum, p);
     } else if (p->unsplit_tiles > 0) {
         if (left > 0)
             *(__global float4 *)(partial +
-                                 ((ulong)tile->part * TILE_M + y) * TILE_N +
+                                 ((ulong)tile->partial_tile * TILE_M + y) *
+                                     TILE_N +
                                  x) = sum;
     } else if (left > 0) {
         *(__global float4 *)(partial +
-                             ((ulong)tile->plane * p->m + row) * p->n +
+                             ((ulong)tile->partial_plane * p->m + row) * p->n +
                              column) = sum;
     }
 }
@@ -244,12 +242,13 @@ INLINE void tile_store_scalar(__global C_T *c, __global float *partial,
 {
     uint row = tile->m * TILE_M + y, column = tile->n * TILE_N + x;
     uint left = columns_left(row, column, p);
-    if (!tile->parted) {
+    if (!tile->is_split) {
         if (left > 0)
             epilogue_scalar(c, bias, tile->batch, row, column, sum, p);
     } else if (left > 0) {
         partial[p->partial_offset +
-                ((ulong)tile->plane * p->m + row) * p->n + column] = sum;
+                ((ulong)tile->partial_plane * p->m + row) * p->n + column] =
+            sum;
     }
 }
 
@@ -266,10 +265,7 @@ INLINE void tile_store_clipped(__global C_T *c, __global float *partial,
 #pragma unroll 1
     for (uint e = 0; e < 4; ++e)
         tile_store_scalar(c, partial, bias, tile, y, x + e,
-                          e == 0   ? sum.s0
-                          : e == 1 ? sum.s1
-                          : e == 2 ? sum.s2
-                                   : sum.s3,
+                          ELEMENT(sum, e),
                           p);
 }
 #endif

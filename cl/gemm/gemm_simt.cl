@@ -98,7 +98,7 @@ typedef float4 vector4_t;
 #define SOURCE_INIT(from, offset) ((from) + (offset))
 #define READ_SOURCE(width, from, at) LOAD(width, at)
 #define ADVANCE(from, at, reads, step)                                         \
-    _Pragma("unroll") for (uint r_ = 0; r_ < (reads); ++r_) at[r_] += (step)
+    REPEAT (r_, reads) at[r_] += (step)
 #else
 #define DECLARE_SOURCES(at, reads) uint at[reads]
 #define SOURCE_INIT(from, offset) (offset)
@@ -129,15 +129,13 @@ typedef float4 vector4_t;
 /* Loads the k_tile at k. Elements past the end of k are 0. */
 #define PREFETCH(k_)                                                           \
     do {                                                                       \
-        _Pragma("unroll") for (uint r_ = 0; r_ < A_READS; ++r_)                \
-        {                                                                      \
+        REPEAT (r_, A_READS) {                                                 \
             a_next[r_] = (VECTOR_T(A_VECTOR))(0.0f);                           \
             if ((k_) + A_K(r_) < end && A_IN_RANGE(r_))                        \
                 a_next[r_] = A_READ(r_);                                       \
         }                                                                      \
         A_ADVANCE();                                                           \
-        _Pragma("unroll") for (uint r_ = 0; r_ < B_READS; ++r_)                \
-        {                                                                      \
+        REPEAT (r_, B_READS) {                                                 \
             b_next[r_] = (VECTOR_T(B_VECTOR))(0.0f);                           \
             if ((k_) + B_K(r_) < end && B_IN_RANGE(r_))                        \
                 b_next[r_] = B_READ(r_);                                       \
@@ -147,16 +145,13 @@ typedef float4 vector4_t;
 
 #define STORE_K_TILE(slot_)                                                    \
     do {                                                                       \
-        _Pragma("unroll") for (uint r_ = 0; r_ < A_READS; ++r_)                \
+        REPEAT (r_, A_READS)                                                   \
             STORE_READ(A_VECTOR, a_tiles[slot_], A_MN_MAJOR, A_ROW(r_),        \
                        A_K(r_), a_next[r_]);                                   \
-        _Pragma("unroll") for (uint r_ = 0; r_ < B_READS; ++r_)                \
+        REPEAT (r_, B_READS)                                                   \
             STORE_READ(B_VECTOR, b_tiles[slot_], B_MN_MAJOR, B_COLUMN(r_),     \
                        B_K(r_), b_next[r_]);                                   \
     } while (0)
-
-#define ELEMENT(v, i)                                                          \
-    ((i) == 0 ? (v).s0 : (i) == 1 ? (v).s1 : (i) == 2 ? (v).s2 : (v).s3)
 
 /* Adds the products of a k_tile to the sums of work-item (y, x). */
 INLINE void k_tile_multiply(float (*sum)[ITEM_N],
@@ -166,18 +161,14 @@ INLINE void k_tile_multiply(float (*sum)[ITEM_N],
 #pragma unroll UNROLL
     for (uint k = 0; k < K_TILE; ++k) {
         float4 a_own[ITEM_M / 4], b_own[ITEM_N / 4];
-#pragma unroll
-        for (uint i = 0; i < ITEM_M / 4; ++i)
+        REPEAT (i, ITEM_M / 4)
             a_own[i] = *(__local const float4
                              *)&a[k][i * ITEM_ROWS_PER_GROUP * 4 + y * 4];
-#pragma unroll
-        for (uint j = 0; j < ITEM_N / 4; ++j)
+        REPEAT (j, ITEM_N / 4)
             b_own[j] = *(__local const float4
                              *)&b[k][j * ITEM_COLUMNS_PER_GROUP * 4 + x * 4];
-#pragma unroll
-        for (uint i = 0; i < ITEM_M; ++i)
-#pragma unroll
-            for (uint j = 0; j < ITEM_N; ++j)
+        REPEAT (i, ITEM_M)
+            REPEAT (j, ITEM_N)
                 sum[i][j] = fma(ELEMENT(a_own[i / 4], i % 4),
                                 ELEMENT(b_own[j / 4], j % 4), sum[i][j]);
     }
@@ -185,20 +176,16 @@ INLINE void k_tile_multiply(float (*sum)[ITEM_N],
 
 INLINE void sums_clear(float (*sum)[ITEM_N])
 {
-#pragma unroll
-    for (uint i = 0; i < ITEM_M; ++i)
-#pragma unroll
-        for (uint j = 0; j < ITEM_N; ++j)
+    REPEAT (i, ITEM_M)
+        REPEAT (j, ITEM_N)
             sum[i][j] = 0.0f;
 }
 
 /* Adds the sums to the totals and clears the sums. */
 INLINE void accumulate(float (*total)[ITEM_N], float (*sum)[ITEM_N])
 {
-#pragma unroll
-    for (uint i = 0; i < ITEM_M; ++i)
-#pragma unroll
-        for (uint j = 0; j < ITEM_N; ++j) {
+    REPEAT (i, ITEM_M)
+        REPEAT (j, ITEM_N) {
             total[i][j] += sum[i][j];
             sum[i][j] = 0.0f;
         }
@@ -215,8 +202,8 @@ INLINE void accumulate(float (*total)[ITEM_N], float (*sum)[ITEM_N])
 /* Where a work-item stores its sums of a pass. */
 struct store_position {
     uint left;    /* rows below the first, 0 outside the result */
-    uint most;    /* the maximum for all work-items */
-    ulong part;   /* offset in the partials */
+    uint max_left;    /* the maximum for all work-items */
+    ulong partial; /* offset in the partials */
     ulong line;   /* distance of rows in the partials */
     long c, bias; /* offsets in c and bias */
 };
@@ -230,12 +217,13 @@ INLINE struct store_position store_position_get(const struct tile *tile,
     uint row = tile->m * TILE_M + y, column = tile->n * TILE_N + x;
     bool is_tile_partial = p->unsplit_tiles > 0;
     s.left = row < p->m && column < p->n ? p->m - row : 0;
-    s.most = min(p->m - tile->m * TILE_M - first, (uint)ROWS_PER_PASS);
+    s.max_left = min(p->m - tile->m * TILE_M - first, (uint)ROWS_PER_PASS);
     s.line = is_tile_partial ? TILE_N : p->n;
-    s.part =
+    s.partial =
         p->partial_offset +
-        (is_tile_partial ? ((ulong)tile->part * TILE_M + y) * TILE_N + x
-                         : ((ulong)tile->plane * p->m + row) * p->n + column);
+        (is_tile_partial
+             ? ((ulong)tile->partial_tile * TILE_M + y) * TILE_N + x
+             : ((ulong)tile->partial_plane * p->m + row) * p->n + column);
     s.c = (long)p->c_offset + (long)tile->batch * p->c_batch +
           (long)row * p->c_ld + column;
     s.bias = (long)p->bias_offset + (long)row * p->bias_row +
@@ -255,7 +243,7 @@ INLINE void epilogue_scalar_if(__global C_T *c, __global const C_T *bias,
         bias_value = C_TO_F32(*bias);
     if (p->beta != 0.0f && inside)
         old = C_TO_F32(*c);
-    sum = epilogue(sum, old, bias_value, p->alpha, p->beta, p->slope);
+    sum = epilogue(sum, old, bias_value, p);
     if (inside)
         *c = C_FROM_F32(sum);
 }
@@ -273,14 +261,10 @@ INLINE void epilogue_vec4_if(__global C_T *c, __global const C_T *bias,
                      C_TO_F32(bias[2 * step]), C_TO_F32(bias[3 * step]));
     if (p->beta != 0.0f && inside)
         old = C_TO_F32_VEC4(*(__global const C_T4 *)c);
-    sum.s0 =
-        epilogue(sum.s0, old.s0, bias_value.s0, p->alpha, p->beta, p->slope);
-    sum.s1 =
-        epilogue(sum.s1, old.s1, bias_value.s1, p->alpha, p->beta, p->slope);
-    sum.s2 =
-        epilogue(sum.s2, old.s2, bias_value.s2, p->alpha, p->beta, p->slope);
-    sum.s3 =
-        epilogue(sum.s3, old.s3, bias_value.s3, p->alpha, p->beta, p->slope);
+    sum.s0 = epilogue(sum.s0, old.s0, bias_value.s0, p);
+    sum.s1 = epilogue(sum.s1, old.s1, bias_value.s1, p);
+    sum.s2 = epilogue(sum.s2, old.s2, bias_value.s2, p);
+    sum.s3 = epilogue(sum.s3, old.s3, bias_value.s3, p);
     if (inside)
         *(__global C_T4 *)c = C_FROM_F32_VEC4(sum);
 }
@@ -297,12 +281,12 @@ INLINE void store_vec4(__global C_T *c, __global float *partial,
     const long bias_step = VEC4_ROW_STEP * p->bias_row;
     const ulong part_step = VEC4_ROW_STEP * s.line;
     shared += get_local_id(0) * 4;
-    partial += s.part;
+    partial += s.partial;
     c += s.c;
     bias += s.bias;
-    if (tile->parted) {
+    if (tile->is_split) {
 #pragma unroll 1
-        for (uint y = 0; y < s.most; y += VEC4_ROW_STEP) {
+        for (uint y = 0; y < s.max_left; y += VEC4_ROW_STEP) {
             if (y < s.left)
                 *(__global float4 *)partial = *(__local const float4 *)shared;
             partial += part_step;
@@ -310,9 +294,8 @@ INLINE void store_vec4(__global C_T *c, __global float *partial,
         }
         return;
     }
-    for (uint y = 0; y < s.most; y += STORES_AT_ONCE * VEC4_ROW_STEP) {
-#pragma unroll
-        for (uint i = 0; i < STORES_AT_ONCE; ++i) {
+    for (uint y = 0; y < s.max_left; y += STORES_AT_ONCE * VEC4_ROW_STEP) {
+        REPEAT (i, STORES_AT_ONCE) {
             epilogue_vec4_if(c, bias, y + i * VEC4_ROW_STEP < s.left,
                              *(__local const float4 *)shared, p);
             c += c_step;
@@ -333,12 +316,12 @@ INLINE void store_scalar(__global C_T *c, __global float *partial,
     const long bias_step = SCALAR_ROW_STEP * p->bias_row;
     const ulong part_step = SCALAR_ROW_STEP * s.line;
     shared += get_local_id(0);
-    partial += s.part;
+    partial += s.partial;
     c += s.c;
     bias += s.bias;
-    if (tile->parted) {
+    if (tile->is_split) {
 #pragma unroll 1
-        for (uint y = 0; y < s.most; y += SCALAR_ROW_STEP) {
+        for (uint y = 0; y < s.max_left; y += SCALAR_ROW_STEP) {
             if (y < s.left)
                 *partial = *shared;
             partial += part_step;
@@ -346,9 +329,8 @@ INLINE void store_scalar(__global C_T *c, __global float *partial,
         }
         return;
     }
-    for (uint y = 0; y < s.most; y += STORES_AT_ONCE * SCALAR_ROW_STEP) {
-#pragma unroll
-        for (uint i = 0; i < STORES_AT_ONCE; ++i) {
+    for (uint y = 0; y < s.max_left; y += STORES_AT_ONCE * SCALAR_ROW_STEP) {
+        REPEAT (i, STORES_AT_ONCE) {
             epilogue_scalar_if(c, bias, y + i * SCALAR_ROW_STEP < s.left,
                                *shared, p);
             c += c_step;
@@ -371,8 +353,7 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
         if (tile->m * TILE_M + i * ITEM_ROWS_PER_GROUP >= p->m)
             break;
         barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll
-        for (uint row = 0; row < 4; ++row)
+        REPEAT (row, 4)
 #pragma unroll
             for (uint j = 0; j < ITEM_N; j += 4)
                 *(__local float4 *)(shared + (y * 4 + row) * TILE_N +
@@ -399,16 +380,16 @@ INLINE __global float *totals_address(__global C_T *c, __global float *partial,
 {
     const uint row = tile->m * TILE_M + y * 4;
     const uint column = tile->n * TILE_N + x * 4;
-    if (tile->parted && p->unsplit_tiles > 0) {
+    if (tile->is_split && p->unsplit_tiles > 0) {
         *line = TILE_N;
         return partial + p->partial_offset +
-               ((ulong)tile->part * TILE_M + y * 4) * TILE_N + x * 4;
+               ((ulong)tile->partial_tile * TILE_M + y * 4) * TILE_N + x * 4;
     }
-    if (tile->parted || (p->flags & PROMOTES_IN_MEMORY) != 0) {
-        const ulong plane = tile->parted ? tile->plane : tile->batch;
+    if (tile->is_split || (p->flags & PROMOTES_IN_MEMORY) != 0) {
+        const ulong plane = tile->is_split ? tile->partial_plane : tile->batch;
         *line = p->n;
         return partial +
-               (tile->parted ? p->partial_offset : p->promoted_offset) +
+               (tile->is_split ? p->partial_offset : p->promoted_offset) +
                (plane * p->m + row) * p->n + column;
     }
     *line = p->c_ld;
@@ -522,8 +503,7 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     const long a_pitch = GROUP_SIZE / RUN_LENGTH(TILE_M, A_VECTOR) * p.a_ld;
 #else
     DECLARE_SOURCES(a_source, A_READS);
-#pragma unroll
-    for (uint r = 0; r < A_READS; ++r) {
+    REPEAT (r, A_READS) {
         uint m = min((uint)A_ROW(r), last_m), k = A_K(r);
         a_source[r] =
             SOURCE_INIT(a, OFFSET_AT(A_MN_MAJOR, (uint)p.a_ld, m, k));
@@ -534,8 +514,7 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     const long b_pitch = GROUP_SIZE / RUN_LENGTH(TILE_N, B_VECTOR) * p.b_ld;
 #else
     DECLARE_SOURCES(b_source, B_READS);
-#pragma unroll
-    for (uint r = 0; r < B_READS; ++r) {
+    REPEAT (r, B_READS) {
         uint n = min((uint)B_COLUMN(r), last_n), k = B_K(r);
         b_source[r] =
             SOURCE_INIT(b, OFFSET_AT(B_MN_MAJOR, (uint)p.b_ld, n, k));

@@ -94,8 +94,7 @@ typedef float x_t;
 /* Loads the k_tile at k. Elements past the end of k are 0. */
 #define X_PREFETCH(k_)                                                         \
     do {                                                                       \
-        _Pragma("unroll") for (uint r_ = 0; r_ < X_LOADS_PER_ITEM; ++r_)       \
-        {                                                                      \
+        REPEAT (r_, X_LOADS_PER_ITEM) {                                        \
             x_next[r_] = (x_t)(0.0f);                                          \
             if (X_IN_RANGE(r_) && (k_) + X_K(r_) < end)                        \
                 x_next[r_] = X_LOAD(x + x_offset[r_]);                         \
@@ -118,8 +117,7 @@ typedef float x_t;
 #endif
 #define X_STORE(slot_)                                                         \
     do {                                                                       \
-        _Pragma("unroll") for (uint r_ = 0; r_ < X_LOADS_PER_ITEM; ++r_)       \
-        {                                                                      \
+        REPEAT (r_, X_LOADS_PER_ITEM) {                                        \
             if (X_IN_RANGE(r_))                                                \
                 X_STORE_VECTOR(shared + (slot_)*X_FLOATS +                     \
                                    X_INDEX(X_ROW(r_), X_K(r_)),                \
@@ -180,7 +178,7 @@ INLINE ushort4 ushort_stream4(__global const ushort *from)
 #endif
 
 #define W_LOAD_STEP(k_, u)                                                     \
-    _Pragma("unroll") for (uint i_ = 0; i_ < ITEM_LOADS; ++i_)                 \
+    REPEAT (i_, ITEM_LOADS)                                                    \
         w_values[u][i_] = W_LOAD(k_, u, i_)
 
 /* A single vector: the elements for a step. */
@@ -197,9 +195,6 @@ INLINE ushort4 ushort_stream4(__global const ushort *from)
     (float4)(X_LOAD_SCALAR(k_, u, 0), X_LOAD_SCALAR(k_, u, 1),                 \
              X_LOAD_SCALAR(k_, u, 2), X_LOAD_SCALAR(k_, u, 3))
 #endif
-
-#define ELEMENT(v, i)                                                          \
-    ((i) == 0 ? (v).s0 : (i) == 1 ? (v).s1 : (i) == 2 ? (v).s2 : (v).s3)
 
 /* The elements of x for a step. */
 #if VECTOR_COUNT == 1
@@ -241,19 +236,15 @@ INLINE void step_add(float (*sum)[VECTOR_COUNT], const float4 *w_values,
 #pragma unroll
     for (uint s = 0; s < VECTOR_COUNT; s += 4) {
         float4 v = x_across_k(x_values, s);
-#pragma unroll
-        for (uint i = 0; i < 4; ++i)
-#pragma unroll
-            for (uint j = 0; j < (VECTOR_COUNT < 4 ? VECTOR_COUNT : 4); ++j)
+        REPEAT (i, 4)
+            REPEAT (j, (VECTOR_COUNT < 4 ? VECTOR_COUNT : 4))
                 sum[i][s + j] =
                     fma(ELEMENT(w_values[0], i), ELEMENT(v, j), sum[i][s + j]);
     }
 #else
-#pragma unroll
-    for (uint s = 0; s < VECTOR_COUNT; ++s) {
+    REPEAT (s, VECTOR_COUNT) {
         float4 v = x_along_k(x_values, s);
-#pragma unroll
-        for (uint i = 0; i < ITEM_ROWS; ++i) {
+        REPEAT (i, ITEM_ROWS) {
             float x = fma(w_values[i].s0, v.s0, sum[i][s]);
             x = fma(w_values[i].s1, v.s1, x);
             x = fma(w_values[i].s2, v.s2, x);
@@ -273,19 +264,15 @@ INLINE void step_add(float (*sum)[VECTOR_COUNT], const float4 *w_values,
 
 INLINE void sums_clear(float (*sum)[VECTOR_COUNT])
 {
-#pragma unroll
-    for (uint i = 0; i < ITEM_ROWS; ++i)
-#pragma unroll
-        for (uint s = 0; s < VECTOR_COUNT; ++s)
+    REPEAT (i, ITEM_ROWS)
+        REPEAT (s, VECTOR_COUNT)
             sum[i][s] = 0.0f;
 }
 
 INLINE void totals_add(float (*total)[VECTOR_COUNT], float (*sum)[VECTOR_COUNT])
 {
-#pragma unroll
-    for (uint i = 0; i < ITEM_ROWS; ++i)
-#pragma unroll
-        for (uint s = 0; s < VECTOR_COUNT; ++s) {
+    REPEAT (i, ITEM_ROWS)
+        REPEAT (s, VECTOR_COUNT) {
             total[i][s] += sum[i][s];
             sum[i][s] = 0.0f;
         }
@@ -344,18 +331,14 @@ INLINE void partials_combine(float (*sum)[VECTOR_COUNT], __local float *shared,
                 shared + lane_group * half_ + partial_index % half_;
             barrier(CLK_LOCAL_MEM_FENCE);
             if (partial_index >= half_ && partial_index < 2 * half_)
-#pragma unroll
-                for (uint i = 0; i < ITEM_ROWS; ++i)
-#pragma unroll
-                    for (uint s = 0; s < VECTORS_AT_ONCE; ++s)
+                REPEAT (i, ITEM_ROWS)
+                    REPEAT (s, VECTORS_AT_ONCE)
                         exchange[(i * VECTORS_AT_ONCE + s) * exchange_pitch] =
                             sum[i][first + s];
             barrier(CLK_LOCAL_MEM_FENCE);
             if (partial_index < half_)
-#pragma unroll
-                for (uint i = 0; i < ITEM_ROWS; ++i)
-#pragma unroll
-                    for (uint s = 0; s < VECTORS_AT_ONCE; ++s)
+                REPEAT (i, ITEM_ROWS)
+                    REPEAT (s, VECTORS_AT_ONCE)
                         sum[i][first + s] +=
                             exchange[(i * VECTORS_AT_ONCE + s) *
                                      exchange_pitch];
@@ -375,16 +358,15 @@ INLINE void partials_add(float (*sum)[VECTOR_COUNT], __local float *shared,
                          uint lane_group, uint partial_index)
 {
     if (partial_index < PARTIALS_LEFT)
-#pragma unroll
-        for (uint i = 0; i < ITEM_ROWS; ++i)
+        REPEAT (i, ITEM_ROWS)
             shared[partial_index * GROUP_ROWS + GROUP_ROW(i)] = sum[i][0];
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint row = get_local_id(0); row < GROUP_ROWS; row += GROUP_SIZE) {
-        float total_ = shared[row];
+        float row_total = shared[row];
 #pragma unroll
         for (uint i = 1; i < PARTIALS_LEFT; ++i)
-            total_ += shared[i * GROUP_ROWS + row];
-        shared[row] = total_;
+            row_total += shared[i * GROUP_ROWS + row];
+        shared[row] = row_total;
     }
 }
 
@@ -396,10 +378,8 @@ INLINE void lane_group_reduce(float (*sum)[VECTOR_COUNT], __local float *shared,
 #ifdef WARP_ITEMS
 #pragma unroll
     for (uint mask = WARP_ITEMS / 2; mask >= LANE_STRIDE; mask /= 2)
-#pragma unroll
-        for (uint i = 0; i < ITEM_ROWS; ++i)
-#pragma unroll
-            for (uint s = 0; s < VECTOR_COUNT; ++s)
+        REPEAT (i, ITEM_ROWS)
+            REPEAT (s, VECTOR_COUNT)
                 sum[i][s] += shuffle_xor(sum[i][s], mask);
     /* The other lanes have nothing left to add. */
     partial_index = lane % (LANES / PARTIALS_LEFT) == 0
@@ -412,10 +392,8 @@ INLINE void lane_group_reduce(float (*sum)[VECTOR_COUNT], __local float *shared,
     partials_combine(sum, shared, lane_group, partial_index);
     barrier(CLK_LOCAL_MEM_FENCE);
     if (partial_index == 0)
-#pragma unroll
-        for (uint i = 0; i < ITEM_ROWS; ++i)
-#pragma unroll
-            for (uint s = 0; s < VECTOR_COUNT; ++s)
+        REPEAT (i, ITEM_ROWS)
+            REPEAT (s, VECTOR_COUNT)
                 shared[GROUP_ROW(i) * VECTOR_COUNT + s] = sum[i][s];
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
@@ -440,7 +418,8 @@ INLINE void store_block(__global C_T *c, __global float *partial,
             continue;
         if (p->flags & STORES_PARTIALS)
             partial[p->partial_offset +
-                    ((ulong)tile.plane * p->m + row) * p->n + column] = sum;
+                    ((ulong)tile.partial_plane * p->m + row) * p->n + column] =
+                sum;
         else
             epilogue_scalar(c, bias, tile.batch, row, column, sum, p);
     }
@@ -474,8 +453,7 @@ KERNEL void gemv(__global C_T *c, __global float *partial,
          OFFSET_AT(X_MN_MAJOR, p.b_ld, first_x, begin);
     const long w_step = W_MN_MAJOR ? K_TILE * p.a_ld : K_TILE;
     const long x_step = X_MN_MAJOR ? K_TILE * p.b_ld : K_TILE;
-#pragma unroll
-    for (uint i = 0; i < W_OFFSETS; ++i)
+    REPEAT (i, W_OFFSETS)
         w_offset[i] =
             OFFSET_AT(W_MN_MAJOR, (uint)p.a_ld,
                       min((uint)GROUP_ROW(i), rows - 1), W_MN_MAJOR ? lane : 0);
@@ -487,8 +465,7 @@ KERNEL void gemv(__global C_T *c, __global float *partial,
 #else
     uint x_offset[X_LOADS_PER_ITEM];
     x_t x_next[X_LOADS_PER_ITEM];
-#pragma unroll
-    for (uint r = 0; r < X_LOADS_PER_ITEM; ++r) {
+    REPEAT (r, X_LOADS_PER_ITEM) {
         uint row = min((uint)X_ROW(r), rows_x - (X_MN_MAJOR ? X_VECTOR : 1));
         uint k = X_K(r);
         x_offset[r] = OFFSET_AT(X_MN_MAJOR, (uint)p.b_ld, row, k);
@@ -497,18 +474,15 @@ KERNEL void gemv(__global C_T *c, __global float *partial,
     float sum[ITEM_ROWS][VECTOR_COUNT], total[ITEM_ROWS][VECTOR_COUNT];
     sums_clear(sum);
     sums_clear(total);
-#pragma unroll
-    for (uint u = 0; u < K_UNROLL; ++u)
+    REPEAT (u, K_UNROLL)
         W_LOAD_STEP(begin, u);
 #if VECTOR_COUNT == 1
-#pragma unroll
-    for (uint u = 0; u < K_UNROLL; ++u)
+    REPEAT (u, K_UNROLL)
         x_values[u] = X_LOAD_STEP(begin, u);
     for (uint k = begin; k < end; k += K_TILE) {
         w += w_step;
         x += x_step;
-#pragma unroll
-        for (uint u = 0; u < K_UNROLL; ++u) {
+        REPEAT (u, K_UNROLL) {
             step_add(sum, w_values[u], x_values[u]);
             W_LOAD_STEP(k + K_TILE, u);
             x_values[u] = X_LOAD_STEP(k + K_TILE, u);
@@ -522,17 +496,16 @@ KERNEL void gemv(__global C_T *c, __global float *partial,
     X_STORE(0);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint k = begin; k < end; k += K_TILE) {
-        bool more = k + K_TILE < end;
-        if (more)
+        bool has_next = k + K_TILE < end;
+        if (has_next)
             X_PREFETCH(k + K_TILE);
         w += w_step;
-#pragma unroll
-        for (uint u = 0; u < K_UNROLL; ++u) {
+        REPEAT (u, K_UNROLL) {
             step_add(sum, w_values[u],
                      shared + slot * X_FLOATS + X_INDEX(0, W_K(u, 0)));
             W_LOAD_STEP(k + K_TILE, u);
         }
-        if (more) {
+        if (has_next) {
             slot ^= 1;
             X_STORE(slot);
             barrier(CLK_LOCAL_MEM_FENCE);

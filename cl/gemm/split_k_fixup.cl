@@ -17,19 +17,19 @@ KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
 {
     uint elements_per_item = p.flags & C_VECTOR ? 4 : 1;
     ulong i = (ulong)get_global_id(0) * elements_per_item;
-    if (i >= p.plane)
+    if (i >= p.c_elements)
         return;
     DECLARE_POSITION(i);
     partial += p.partial_offset + i;
     if (p.flags & C_VECTOR) {
         float4 sum = *(__global const float4 *)partial;
         for (uint split = 1; split < p.splits; ++split)
-            sum += *(__global const float4 *)(partial + split * p.plane);
+            sum += *(__global const float4 *)(partial + split * p.c_elements);
         epilogue_vec4(c, bias, batch, row, column, sum, &p);
     } else {
         float sum = *partial;
         for (uint split = 1; split < p.splits; ++split)
-            sum += partial[split * p.plane];
+            sum += partial[split * p.c_elements];
         epilogue_scalar(c, bias, batch, row, column, sum, &p);
     }
 }
@@ -44,10 +44,10 @@ KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
     uint index = get_global_id(0) / items_per_tile;
     uint within = get_global_id(0) - index * items_per_tile;
     uint y = within / columns, x = (within - y * columns) * 4;
-    if (index >= p.parted)
+    if (index >= p.split_tiles)
         return;
     uint4 tile = tile_from_index(p.unsplit_tiles + index, &p);
-    const ulong step = (ulong)p.parted * items_per_tile;
+    const ulong step = (ulong)p.split_tiles * items_per_tile;
     __global const float4 *at = (__global const float4 *)(partial +
                                                           p.partial_offset) +
                                 (ulong)index * items_per_tile + within;
@@ -69,11 +69,11 @@ KERNEL void split_k_fixup_lanes(__global C_T *c, __global const float *partial,
     uint lanes = 1u << p.lanes_log2, step = GROUP_SIZE / lanes;
     uint lane = get_local_id(0) / step;
     ulong i = (ulong)get_group_id(0) * step + get_local_id(0) % step;
-    bool inside = i < p.plane;
+    bool inside = i < p.c_elements;
     float sum = 0.0f;
     partial += p.partial_offset + (inside ? i : 0);
     for (uint split = lane; split < p.splits; split += lanes)
-        sum += partial[split * p.plane];
+        sum += partial[split * p.c_elements];
     sum = lanes_sum(sum, partials, lanes, step);
     if (!inside || lane > 0)
         return;

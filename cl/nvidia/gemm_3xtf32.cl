@@ -91,23 +91,21 @@ static inline void split_truncate(uint x, uint *high, uint *low)
 #define SOURCE_INIT(from, offset) ((from) + (offset))
 #define SOURCE(from, at) (at)
 #define ADVANCE(from, at, reads, step)                                         \
-    _Pragma("unroll") for (uint r_ = 0; r_ < (reads); ++r_) at[r_] += (step)
+    REPEAT (r_, reads) at[r_] += (step)
 #endif
 
 /* Starts the copies of the k_tile at k. */
 #define PREFETCH(k_, stage_)                                                   \
     do {                                                                       \
         if ((k_) < end) {                                                      \
-            _Pragma("unroll") for (uint r_ = 0; r_ < A_READS; ++r_)            \
-            {                                                                  \
+            REPEAT (r_, A_READS) {                                             \
                 copy_async(                                                    \
                     a_target[r_] + (stage_)*A_STAGE * 4,                       \
                     SOURCE(a, a_source[r_]),                                   \
                     BYTES_BEFORE_END(A_MN_MAJOR,                               \
                                      (k_) + READ_K(A_MN_MAJOR, TILE_M, r_)));  \
             }                                                                  \
-            _Pragma("unroll") for (uint r_ = 0; r_ < B_READS; ++r_)            \
-            {                                                                  \
+            REPEAT (r_, B_READS) {                                             \
                 copy_async(                                                    \
                     b_target[r_] + (stage_)*B_STAGE * 4,                       \
                     SOURCE(b, b_source[r_]),                                   \

@@ -227,10 +227,10 @@ static inline void x_rows_load(uint *out, uint first, uint layout, uint size,
                                uint rows, uint k_step)
 {
     if (LOADS_WORDS(layout))
-        REPEAT (later, 2)
-            load_2_words(out + later * 2,
+        REPEAT (half_, 2)
+            load_2_words(out + half_ * 2,
                          (first ^ (rows * 64)) +
-                             (k_step * 8 + later * 4) * size * ELEMENT_BYTES);
+                             (k_step * 8 + half_ * 4) * size * ELEMENT_BYTES);
     else
         rows_load(out, first, layout, size, rows, k_step);
 }
@@ -268,55 +268,55 @@ static inline void words_round(uint *words, uint layout)
         REPEAT (e, 4)
             words[e] = tf32_round(words[e]);
 }
-#define ROUND(now, i)                                                          \
-    words_round(x[now][0][i], IS_TRANSPOSED ? B_LAYOUT : A_LAYOUT);            \
+#define ROUND(buffer, i)                                                       \
+    words_round(x[buffer][0][i], IS_TRANSPOSED ? B_LAYOUT : A_LAYOUT);         \
     if (i == 0)                                                                \
         REPEAT (j, Y_BLOCKS / 2)                                               \
-            words_round(y[now][0][j], IS_TRANSPOSED ? A_LAYOUT : B_LAYOUT);
+            words_round(y[buffer][0][j], IS_TRANSPOSED ? A_LAYOUT : B_LAYOUT);
 #else
-#define ROUND(now, i)
+#define ROUND(buffer, i)
 #endif
 
 /* Adds the products of a step while the blocks of the next step are loaded. */
 #if FORMAT == FORMAT_FP16X3
-#define MULTIPLY_STEP(now, then, after)                                        \
+#define MULTIPLY_STEP(buffer, next_buffer, next_step)                          \
     REPEAT (j, Y_BLOCKS / 2) {                                                 \
         float step_sum[2][X_BLOCKS][4];                                        \
         REPEAT (i, X_BLOCKS)                                                   \
             if (i % (Y_BLOCKS / 2) == j) {                                     \
-                X_LOAD(x[then][0][i], i, after);                               \
-                X_LOAD(x[then][1][i], i, after + 2);                           \
+                X_LOAD(x[next_buffer][0][i], i, next_step);                    \
+                X_LOAD(x[next_buffer][1][i], i, next_step + 2);                \
             }                                                                  \
-        Y_LOAD(y[then][0][j], j, after);                                       \
-        Y_LOAD(y[then][1][j], j, after + 2);                                   \
+        Y_LOAD(y[next_buffer][0][j], j, next_step);                            \
+        Y_LOAD(y[next_buffer][1][j], j, next_step + 2);                        \
         REPEAT (h, 2)                                                          \
             REPEAT (i, X_BLOCKS)                                               \
-                mma_multiply(step_sum[h][i], x[now][1][i],                     \
-                             y[now][0][j] + h * 2);                            \
+                mma_multiply(step_sum[h][i], x[buffer][1][i],                  \
+                             y[buffer][0][j] + h * 2);                         \
         REPEAT (h, 2)                                                          \
             REPEAT (i, X_BLOCKS)                                               \
-                mma_accumulate(step_sum[h][i], x[now][0][i],                   \
-                               y[now][1][j] + h * 2);                          \
+                mma_accumulate(step_sum[h][i], x[buffer][0][i],                \
+                               y[buffer][1][j] + h * 2);                       \
         REPEAT (h, 2)                                                          \
             REPEAT (i, X_BLOCKS)                                               \
-                mma_accumulate(step_sum[h][i], x[now][0][i],                   \
-                               y[now][0][j] + h * 2);                          \
+                mma_accumulate(step_sum[h][i], x[buffer][0][i],                \
+                               y[buffer][0][j] + h * 2);                       \
         REPEAT (h, 2)                                                          \
             REPEAT (i, X_BLOCKS)                                               \
                 REPEAT (e, 4)                                                  \
                     sum[i][j * 2 + h][e] += step_sum[h][i][e];                 \
     }
 #else
-#define MULTIPLY_STEP(now, then, after)                                        \
+#define MULTIPLY_STEP(buffer, next_buffer, next_step)                          \
     REPEAT (i, X_BLOCKS) {                                                     \
-        X_LOAD(x[then][0][i], i, after);                                       \
+        X_LOAD(x[next_buffer][0][i], i, next_step);                            \
         REPEAT (j, Y_BLOCKS / 2)                                               \
             if (j % X_BLOCKS == i)                                             \
-                Y_LOAD(y[then][0][j], j, after);                               \
-        ROUND(now, i)                                                          \
+                Y_LOAD(y[next_buffer][0][j], j, next_step);                    \
+        ROUND(buffer, i)                                                       \
         REPEAT (j, Y_BLOCKS)                                                   \
-            mma_accumulate(sum[i][j], x[now][0][i],                            \
-                           y[now][0][j / 2] + j % 2 * 2);                      \
+            mma_accumulate(sum[i][j], x[buffer][0][i],                         \
+                           y[buffer][0][j / 2] + j % 2 * 2);                   \
     }
 #endif
 

@@ -95,9 +95,6 @@
 #endif
 #define CONSUMER_REGISTERS (256 - PRODUCER_REGISTERS)
 
-#define REPEAT(i, count)                                                       \
-    _Pragma("unroll") for (uint i = 0; i < (count); ++i)
-
 #include "nvidia/ptx_sm90a.cl"
 
 /* ---- products of a k_tile ---- */
@@ -115,18 +112,18 @@
         WGMMA(d, (a) + 2, (b) + 2, 1);                                         \
         WGMMA_COMMIT();                                                        \
     } while (0)
-#define STEP_MULTIPLY(d, a, b, part, add)                                      \
+#define STEP_MULTIPLY(d, a, b, step, add)                                      \
     REPEAT (i_, BLOCKS)                                                        \
     WGMMA(d[i_],                                                               \
-          (a) + i_ * (64 * LINE_BYTES >> 4) + (part)*STEP_DISTANCE(A_LAYOUT),  \
-          (b) + (part)*STEP_DISTANCE(B_LAYOUT), add)
+          (a) + i_ * (64 * LINE_BYTES >> 4) + (step)*STEP_DISTANCE(A_LAYOUT),  \
+          (b) + (step)*STEP_DISTANCE(B_LAYOUT), add)
 /* add is 0 for the first product, else 1. */
 #define K_TILE_MULTIPLY(d, a, b, add)                                          \
     do {                                                                       \
         WGMMA_FENCE();                                                         \
         STEP_MULTIPLY(d, a, b, 0, add);                                        \
-        REPEAT (part_, 3)                                                      \
-            STEP_MULTIPLY(d, a, b, part_ + 1, 1);                              \
+        REPEAT (step_, 3)                                                      \
+            STEP_MULTIPLY(d, a, b, step_ + 1, 1);                              \
         WGMMA_COMMIT();                                                        \
     } while (0)
 #define K_TILE_WAIT(d, pending)                                                \
@@ -149,7 +146,7 @@
         if (ANY_ASYNC_COPY)                                                    \
             shared_memory_fence();                                             \
     } while (0)
-#define STAGE_RELEASE(which) mbarrier_arrive(empty + (which)*8)
+#define STAGE_RELEASE(index) mbarrier_arrive(empty + (index)*8)
 #define A_AT() (a_from + stage * (A_STAGE >> 4))
 #define B_AT() (b_from + stage * (B_STAGE >> 4))
 #define ADD_SUMS(d)                                                            \
@@ -213,30 +210,30 @@
 #define MULTIPLY_NEXT()                                                        \
     do {                                                                       \
         STAGE_WAIT();                                                          \
-        K_TILE_MULTIPLY(part, A_AT(), B_AT(), 1);                              \
-        K_TILE_WAIT(part, 1);                                                  \
+        K_TILE_MULTIPLY(partial_sum, A_AT(), B_AT(), 1);                       \
+        K_TILE_WAIT(partial_sum, 1);                                           \
         STAGE_RELEASE(previous_stage);                                         \
         previous_stage = stage;                                                \
         STAGE_NEXT();                                                          \
     } while (0)
 #define MULTIPLY_ALL()                                                         \
     do {                                                                       \
-        float part[1][SUMS_PER_ITEM];                                          \
+        float partial_sum[1][SUMS_PER_ITEM];                                   \
         REPEAT (i_, SUMS_PER_ITEM)                                             \
-            part[0][i_] = 0.0f;                                                \
+            partial_sum[0][i_] = 0.0f;                                         \
         uint left = count;                                                     \
         for (; left > 0;                                                       \
              left -= left < MAX_K_TILES_PER_SUM ? 1 : MAX_K_TILES_PER_SUM) {   \
             uint previous_stage = stage;                                       \
             STAGE_WAIT();                                                      \
-            K_TILE_MULTIPLY(part, A_AT(), B_AT(), 0);                          \
+            K_TILE_MULTIPLY(partial_sum, A_AT(), B_AT(), 0);                   \
             STAGE_NEXT();                                                      \
             if (left >= MAX_K_TILES_PER_SUM)                                   \
-                REPEAT (slice_, MAX_K_TILES_PER_SUM - 1)                       \
+                REPEAT (k_tile_, MAX_K_TILES_PER_SUM - 1)                      \
                     MULTIPLY_NEXT();                                           \
-            K_TILE_WAIT(part, 0);                                              \
+            K_TILE_WAIT(partial_sum, 0);                                       \
             STAGE_RELEASE(previous_stage);                                     \
-            ADD_SUMS(part[0]);                                                 \
+            ADD_SUMS(partial_sum[0]);                                          \
         }                                                                      \
     } while (0)
 #endif
@@ -493,7 +490,7 @@ INLINE bool store_tile(__global C_T *c, __global float *partial,
     const uint rows = p->m - tile->m * TILE_M;
     const uint columns = p->n - tile->n * TILE_N;
     const bool uses_fast_path =
-        !tile->parted && (p->flags & C_VECTOR) != 0 && p->beta == 0.0f;
+        !tile->is_split && (p->flags & C_VECTOR) != 0 && p->beta == 0.0f;
     const bool has_row_bias = (p->flags & HAS_BIAS) != 0 && p->bias_row != 0;
     bool is_finite = true;
     float4 column_bias[TILE_N / OUT_COLUMNS];
@@ -561,7 +558,7 @@ KERNEL void gemm_wgmma(__global C_T *c, __global float *partial,
     const uint id = get_local_id(0);
     const uint a_to = address_of(shared), b_to = a_to + STAGES * A_STAGE;
     const uint full = address_of(barriers), empty = full + STAGES * 8;
-    const uint groups = p.unsplit_tiles + p.parted * p.splits;
+    const uint groups = p.unsplit_tiles + p.split_tiles * p.splits;
     const uint group_step =
         min(min((uint)get_num_groups(0), multiprocessor_count()), MAX_GROUPS);
     __global uint *tensor_maps = nonfinite_flags + p.tensor_maps_offset +

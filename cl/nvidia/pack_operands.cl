@@ -28,7 +28,7 @@ struct pack_params {
     uint is_vec4[2];                    /* 16 bytes along k are one aligned
                                          * load */
     uint batches[2];
-    uint k, k_tiles, chunks, k_per_chunk; /* chunks: ranges of k for the
+    uint k, k_tiles, k_ranges, k_per_range; /* chunks: ranges of k for the
                                            * maxima */
     uint rows_per_group;                  /* for pack_register_resident */
 };
@@ -123,17 +123,17 @@ KERNEL void pack_row_maxima(__global uint *maxima, __global const float *a,
     __local uint shared[MAXIMA_ROWS * (MAXIMA_ROWS + 1)];
     const uint parts = PACKED_ROWS / MAXIMA_ROWS;
     uint group = get_group_id(0), first = p.blocks[0] * parts;
-    uint groups = first * p.batches[0] * p.chunks;
+    uint groups = first * p.batches[0] * p.k_ranges;
 #define MAXIMA(from_, o)                                                       \
     do {                                                                       \
         uint columns = p.blocks[o] * parts;                                    \
         uint plane = group / columns, at = group % columns * MAXIMA_ROWS;      \
-        uint batch = plane / p.chunks, k_per_chunk = plane % p.chunks;         \
+        uint batch = plane / p.k_ranges, range = plane % p.k_ranges;           \
         row_maxima_find(                                                       \
             maxima + p.maxima[o] + (ulong)plane * p.blocks[o] * PACKED_ROWS,   \
             (from_) + (long)p.from[o] + (long)batch * p.batch[o], p.row[o],    \
-            p.depth[o], p.rows[o], at, k_per_chunk * p.k_per_chunk,            \
-            min(p.k, (k_per_chunk + 1) * p.k_per_chunk), p.is_vec4[o],         \
+            p.depth[o], p.rows[o], at, range * p.k_per_range,                  \
+            min(p.k, (range + 1) * p.k_per_range), p.is_vec4[o],               \
             shared);                                                           \
     } while (0)
     if (group < groups) {
@@ -176,6 +176,9 @@ static inline float f16_to_float(ushort x)
 
 /* ---- rows ---- */
 
+#define UNPACK_VEC4(out, v)                                                    \
+    (out)[0] = (v).s0, (out)[1] = (v).s1, (out)[2] = (v).s2, (out)[3] = (v).s3;
+
 /* Loads the elements of a row from k on. Missing elements are 0. */
 static inline void elements_read(source_t *out, __global const source_t *from,
                                  long row_step, long depth_step, uint row,
@@ -185,28 +188,18 @@ static inline void elements_read(source_t *out, __global const source_t *from,
     if (is_vec4 && row < rows && k + ELEMENTS_PER_16B <= end) {
 #if FORMAT == FORMAT_F16 || FORMAT == FORMAT_BF16
         ushort8 x = *(__global const ushort8 *)from;
-        out[0] = x.s0;
-        out[1] = x.s1;
-        out[2] = x.s2;
-        out[3] = x.s3;
-        out[4] = x.s4;
-        out[5] = x.s5;
-        out[6] = x.s6;
-        out[7] = x.s7;
+        UNPACK_VEC4(out, x.lo)
+        UNPACK_VEC4(out + 4, x.hi)
 #else
 #pragma unroll
         for (uint i = 0; i < ELEMENTS_PER_16B; i += 4) {
             float4 x = *(__global const float4 *)(from + i);
-            out[i] = x.s0;
-            out[i + 1] = x.s1;
-            out[i + 2] = x.s2;
-            out[i + 3] = x.s3;
+            UNPACK_VEC4(out + i, x)
         }
 #endif
         return;
     }
-#pragma unroll
-    for (uint i = 0; i < ELEMENTS_PER_16B; ++i) {
+    REPEAT (i, ELEMENTS_PER_16B) {
         out[i] = 0;
         if (row < rows && k + i < end)
             out[i] = from[(long)i * depth_step];
@@ -222,8 +215,7 @@ static inline void fp16_pair_make(uint4 *out_high, uint4 *out_low,
     float factor1 = as_float((half_exponent + 127) << 23);
     float factor2 = as_float((-scale - half_exponent + 127) << 23);
     uint high[4], low[4];
-#pragma unroll
-    for (uint i = 0; i < 4; ++i) {
+    REPEAT (i, 4) {
         float even = x[i * 2] * factor1 * factor2,
               odd = x[i * 2 + 1] * factor1 * factor2;
         ushort even_high = f16_from_float(even), odd_high = f16_from_float(odd);
@@ -235,40 +227,39 @@ static inline void fp16_pair_make(uint4 *out_high, uint4 *out_low,
     *out_low = (uint4)(low[0], low[1], low[2], low[3]);
 }
 
-static inline void piece_store(__local uint4 *line, uint piece, uint swizzle,
+static inline void chunk_store(__local uint4 *line, uint chunk, uint swizzle,
                                const source_t *x, int scale)
 {
     uint4 high, low;
     fp16_pair_make(&high, &low, x, scale);
-    line[piece ^ swizzle] = high;
-    line[(piece + 4) ^ swizzle] = low;
+    line[chunk ^ swizzle] = high;
+    line[(chunk + 4) ^ swizzle] = low;
 }
 #elif FORMAT == FORMAT_3XTF32
-static inline void piece_store(__local uint4 *line, uint piece, uint swizzle,
+static inline void chunk_store(__local uint4 *line, uint chunk, uint swizzle,
                                const source_t *x, int scale)
 {
     uint high[4], low[4];
-#pragma unroll
-    for (uint i = 0; i < 4; ++i) {
+    REPEAT (i, 4) {
         high[i] = (as_uint(x[i] * TF32_SPLIT_SCALE) + 0x1000u) & 0xffffe000u;
         low[i] = as_uint(fma(x[i], TF32_SPLIT_SCALE, -as_float(high[i])));
     }
-    line[piece ^ swizzle] = (uint4)(high[0], high[1], high[2], high[3]);
-    line[(piece + 4) ^ swizzle] = (uint4)(low[0], low[1], low[2], low[3]);
+    line[chunk ^ swizzle] = (uint4)(high[0], high[1], high[2], high[3]);
+    line[(chunk + 4) ^ swizzle] = (uint4)(low[0], low[1], low[2], low[3]);
 }
 #elif FORMAT == FORMAT_TF32
-static inline void piece_store(__local uint4 *line, uint piece, uint swizzle,
+static inline void chunk_store(__local uint4 *line, uint chunk, uint swizzle,
                                const source_t *x, int scale)
 {
-    line[piece ^ swizzle] =
+    line[chunk ^ swizzle] =
         (uint4)(tf32_round(as_uint(x[0])), tf32_round(as_uint(x[1])),
                 tf32_round(as_uint(x[2])), tf32_round(as_uint(x[3])));
 }
 #else
-static inline void piece_store(__local uint4 *line, uint piece, uint swizzle,
+static inline void chunk_store(__local uint4 *line, uint chunk, uint swizzle,
                                const source_t *x, int scale)
 {
-    line[piece ^ swizzle] =
+    line[chunk ^ swizzle] =
         (uint4)(x[0] | (uint)x[1] << 16, x[2] | (uint)x[3] << 16,
                 x[4] | (uint)x[5] << 16, x[6] | (uint)x[7] << 16);
 }
@@ -281,26 +272,25 @@ static inline void piece_store(__local uint4 *line, uint piece, uint swizzle,
 static inline void block_pack(__global uint4 *to, __global const source_t *from,
                               long row_step, long depth_step, uint rows,
                               uint first, uint k, uint end, uint is_vec4,
-                              __global const uint *maxima, uint chunks,
+                              __global const uint *maxima, uint k_ranges,
                               ulong step, __global int *scales_to,
                               __local int *scales, __local uint4 *block_image)
 {
     uint id = get_local_id(0);
     bool is_k_major = depth_step == 1;
     source_t x[READS_PER_ITEM][ELEMENTS_PER_16B];
-#pragma unroll
-    for (uint i = 0; i < READS_PER_ITEM; ++i) {
+    REPEAT (i, READS_PER_ITEM) {
         uint item = i * GROUP_SIZE + id;
         uint row = is_k_major ? item / READS_PER_ROW : item % PACKED_ROWS;
-        uint piece = is_k_major ? item % READS_PER_ROW : item / PACKED_ROWS;
+        uint chunk = is_k_major ? item % READS_PER_ROW : item / PACKED_ROWS;
         elements_read(x[i], from, row_step, depth_step, first + row, rows,
-                      k + piece * ELEMENTS_PER_16B, end, is_vec4);
+                      k + chunk * ELEMENTS_PER_16B, end, is_vec4);
     }
 #if FORMAT == FORMAT_FP16X3
     if (id < PACKED_ROWS) {
         uint maximum = 0;
 #pragma unroll 8
-        for (uint i = 0; i < chunks; ++i)
+        for (uint i = 0; i < k_ranges; ++i)
             maximum = max(maximum, maxima[i * step + first + id]);
         int scale = scale_exponent_of(maximum);
         scales[id] = scale == SCALE_NOT_FINITE ? 0 : scale;
@@ -309,16 +299,14 @@ static inline void block_pack(__global uint4 *to, __global const source_t *from,
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
-#pragma unroll
-    for (uint i = 0; i < READS_PER_ITEM; ++i) {
+    REPEAT (i, READS_PER_ITEM) {
         uint item = i * GROUP_SIZE + id;
         uint row = is_k_major ? item / READS_PER_ROW : item % PACKED_ROWS;
-        uint piece = is_k_major ? item % READS_PER_ROW : item / PACKED_ROWS;
-        piece_store(block_image + row * 8, piece, row & 7, x[i], scales[row]);
+        uint chunk = is_k_major ? item % READS_PER_ROW : item / PACKED_ROWS;
+        chunk_store(block_image + row * 8, chunk, row & 7, x[i], scales[row]);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll
-    for (uint i = 0; i < PACKED_ROWS * 8 / GROUP_SIZE; ++i)
+    REPEAT (i, PACKED_ROWS * 8 / GROUP_SIZE)
         to[i * GROUP_SIZE + id] = block_image[i * GROUP_SIZE + id];
 }
 
@@ -344,8 +332,8 @@ KERNEL void pack_operands(__global uint4 *to, __global const source_t *a,
             (from_) + (long)p.from[o] + (long)batch * p.batch[o], p.row[o],    \
             p.depth[o], p.rows[o], block * PACKED_ROWS,                        \
             k_tile * (READS_PER_ROW * ELEMENTS_PER_16B), p.k, p.is_vec4[o],    \
-            maxima + p.maxima[o] + batch * p.chunks * step, p.chunks, step,    \
-            (__global int *)(to_ + p.scales[o]), scales, block_image);         \
+            maxima + p.maxima[o] + batch * p.k_ranges * step, p.k_ranges,      \
+            step, (__global int *)(to_ + p.scales[o]), scales, block_image);   \
     } while (0)
     if (group < groups) {
         PACK(a, 0);
@@ -367,29 +355,20 @@ static inline void octets_read(source_t (*out)[8],
                                uint first, uint step, uint end, bool is_vec4)
 {
     if (is_vec4) {
-#pragma unroll
-        for (uint i = 0; i < OCTETS_PER_ITEM; ++i) {
+        REPEAT (i, OCTETS_PER_ITEM) {
             uint k = first + i * step;
             float4 x = (float4)(0.0f), y = (float4)(0.0f);
             if (k < end) {
                 x = *(__global const float4 *)(from + k);
                 y = *(__global const float4 *)(from + k + 4);
             }
-            out[i][0] = x.s0;
-            out[i][1] = x.s1;
-            out[i][2] = x.s2;
-            out[i][3] = x.s3;
-            out[i][4] = y.s0;
-            out[i][5] = y.s1;
-            out[i][6] = y.s2;
-            out[i][7] = y.s3;
+            UNPACK_VEC4(out[i], x)
+            UNPACK_VEC4(out[i] + 4, y)
         }
         return;
     }
-#pragma unroll
-    for (uint i = 0; i < OCTETS_PER_ITEM; ++i)
-#pragma unroll
-        for (uint j = 0; j < 8; ++j) {
+    REPEAT (i, OCTETS_PER_ITEM)
+        REPEAT (j, 8) {
             uint k = first + i * step + j;
             out[i][j] = k < end ? from[(long)k * depth_step] : 0.0f;
         }
@@ -426,10 +405,8 @@ static inline void resident_rows_pack(
     octets_read(x, from + (long)(first + row) * row_step, depth_step, lane * 8,
                 lanes * 8, first + row < rows ? end : 0,
                 is_vec4 && is_k_major && end % 8 == 0);
-#pragma unroll
-    for (uint i = 0; i < OCTETS_PER_ITEM; ++i)
-#pragma unroll
-        for (uint j = 0; j < 8; ++j)
+    REPEAT (i, OCTETS_PER_ITEM)
+        REPEAT (j, 8)
             own_maximum = max(own_maximum, magnitude_bits(x[i][j]));
     int scale =
         scale_exponent_of(row_max(own_maximum, row, lane, lanes, shared));
@@ -439,15 +416,14 @@ static inline void resident_rows_pack(
     row += first;
     to += (ulong)(row / PACKED_ROWS) * k_tiles * (PACKED_ROWS * 8) +
           row % PACKED_ROWS * 8;
-#pragma unroll
-    for (uint i = 0; i < OCTETS_PER_ITEM; ++i) {
-        uint octet = i * lanes + lane, piece = octet % 4;
+    REPEAT (i, OCTETS_PER_ITEM) {
+        uint octet = i * lanes + lane, chunk = octet % 4;
         uint4 high, low;
         fp16_pair_make(&high, &low, x[i], scale);
         if (octet / 4 < k_tiles) {
             __global uint4 *line = to + (ulong)(octet / 4) * (PACKED_ROWS * 8);
-            line[piece ^ (row & 7)] = high;
-            line[(piece + 4) ^ (row & 7)] = low;
+            line[chunk ^ (row & 7)] = high;
+            line[(chunk + 4) ^ (row & 7)] = low;
         }
     }
 }

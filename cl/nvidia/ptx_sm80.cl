@@ -7,9 +7,6 @@
 
 #include "nvidia/packed_layout.cl"
 
-#define REPEAT(i, count)                                                       \
-    _Pragma("unroll") for (uint i = 0; i < (count); ++i)
-
 #ifdef EMULATED
 /* Defined by the emulator. */
 uint address_of(__local const uint *at);

@@ -24,7 +24,7 @@ void copy_tensor_box(uint to, __global const uint *map, uint k, uint row,
 void copy_async(uint to, __global const void *from, uint bytes);
 void copies_arrive(uint barrier_at);
 void emulated_wgmma(uint format, float *sum, ulong a, ulong b, uint columns,
-                    uint across, uint add);
+                    uint mn_major, uint add);
 #define address_of(at) shared_window(at)
 #define consumers_wait() consumers_barrier(CONSUMERS)
 #define consumers_any(x) consumers_vote(CONSUMERS, x)

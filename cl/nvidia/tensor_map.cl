@@ -21,8 +21,7 @@ static inline void tensor_map_write(__global uint *map, ulong from, uint k,
                                     uint rows, uint planes, ulong line_bytes,
                                     ulong batch_bytes, uint box_rows)
 {
-#pragma unroll
-    for (uint i = 0; i < MAP_WORDS; ++i)
+    REPEAT (i, MAP_WORDS)
         map[i] = 0;
     map[0] = (uint)from;
     map[1] = (uint)(from >> 32);
