@@ -46,7 +46,7 @@ enum tandem_status device_count(uint32_t *out_count)
 {
     if (out_count == NULL)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "device_count: out_count is NULL");
+                              "device_count: out_count is NULL");
     *out_count = 1;
     return TANDEM_OK;
 }
@@ -57,16 +57,18 @@ enum tandem_status device_describe(uint32_t index,
     struct tandem_device_info info;
     if (out_info == NULL)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "device_describe: out_info is NULL");
+                              "device_describe: out_info is NULL");
     enum tandem_status status =
         struct_size_check("device_describe: out_info", "tandem_device_info",
                           out_info->struct_size, sizeof(size_t));
     if (status != TANDEM_OK)
         return status;
     if (index != 0)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "device_describe: there is no device %u; there is 1",
-                           (unsigned)index);
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT,
+            "device_describe: device %u does not exist; the only "
+            "device is 0",
+            (unsigned)index);
     info_fill(&info);
     struct_size_fill(out_info, &info, sizeof info);
     return TANDEM_OK;
@@ -87,8 +89,8 @@ static enum tandem_status number_parse(const char *key, const char *value,
     if (decimal_read(value, out))
         return TANDEM_OK;
     return last_error_set(TANDEM_INVALID_ARGUMENT,
-                       "open: the value \"%s\" of %s is not a number", value,
-                       key);
+                          "open: %s is \"%s\"; expected a decimal number", key,
+                          value);
 }
 
 static enum tandem_status
@@ -105,14 +107,14 @@ settings_read(const struct tandem_open_options *options, struct settings *out)
     if (options->count > 0 &&
         (options->keys == NULL || options->values == NULL))
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "open: %u keys, but keys or values is NULL",
-                           (unsigned)options->count);
+                              "open: keys or values is NULL, but count is %u",
+                              (unsigned)options->count);
     for (uint32_t i = 0; i < options->count; i++) {
         const char *key = options->keys[i], *value = options->values[i];
         status = TANDEM_OK;
         if (key == NULL || value == NULL)
             return last_error_set(TANDEM_INVALID_ARGUMENT,
-                               "open: key or value %u is NULL", (unsigned)i);
+                                  "open: key or value %u is NULL", (unsigned)i);
         if (strcmp(key, "memory_limit_bytes") == 0)
             status = number_parse(key, value, &out->limit_bytes);
         else if (strcmp(key, "num_threads") == 0)
@@ -149,27 +151,26 @@ enum tandem_status device_open(uint32_t index,
                               "open: out_device is NULL");
     *out_device = NULL;
     if (index != 0)
-        return last_error_set(TANDEM_NO_DEVICE,
-                           "open: there is no device %u; there is 1",
-                           (unsigned)index);
+        return last_error_set(
+            TANDEM_NO_DEVICE,
+            "open: device %u does not exist; the only device is 0",
+            (unsigned)index);
     enum tandem_status status = settings_read(options, &settings);
     if (status != TANDEM_OK)
         return status;
     const struct kernels *kernels = kernels_choose(settings.max_isa);
     if (kernels == NULL)
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
-            "open: max_isa \"%s\" is none of this processor's "
-            "architecture; this one has %s",
-            settings.max_isa, kernels_levels());
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                              "open: max_isa \"%s\" is unknown on this CPU "
+                              "architecture; it has %s",
+                              settings.max_isa, kernels_levels());
     struct tandem_device *device = handle_new(&device_pool);
     struct pool *pool = pool_create(
         settings.threads > UINT32_MAX ? 0 : (uint32_t)settings.threads);
     if (device == NULL || pool == NULL || !blas_fork_guard_install()) {
         handle_free(&device_pool, device);
         pool_destroy(pool);
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                           "open: no memory for a device");
+        return last_error_set(TANDEM_OUT_OF_MEMORY, "open: out of host memory");
     }
     pthread_mutex_init(&device->mutex, NULL);
     device->kernels = kernels;

@@ -145,21 +145,22 @@ enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
 {
     if (out_buffer == NULL)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "alloc: out_buffer is NULL");
+                              "alloc: out_buffer is NULL");
     *out_buffer = NULL;
     enum tandem_status status = device_check(device);
     if (status != TANDEM_OK)
         return status;
     uint64_t most = device->machine_bytes;
     if (bytes > most)
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                           "alloc: %llu bytes are more than this machine's "
-                           "memory of %llu",
-                           (unsigned long long)bytes, (unsigned long long)most);
+        return last_error_set(
+            TANDEM_OUT_OF_MEMORY,
+            "alloc: %llu bytes are more than the %llu bytes of "
+            "physical memory",
+            (unsigned long long)bytes, (unsigned long long)most);
     struct tandem_buffer *buffer = handle_new(&buffer_pool);
     if (buffer == NULL)
         return last_error_set(TANDEM_OUT_OF_MEMORY,
-                           "alloc: no memory for a buffer");
+                              "alloc: out of host memory");
     buffer->owned.device = device;
     buffer->bytes = bytes;
     pthread_mutex_lock(&device->mutex);
@@ -174,8 +175,8 @@ enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
         handle_free(&buffer_pool, buffer);
         return last_error_set(
             TANDEM_OUT_OF_MEMORY,
-            "alloc: no room for %llu bytes: %llu in use, cap %llu "
-            "(0: none)",
+            "alloc: cannot allocate %llu bytes; %llu bytes are in use and "
+            "memory_limit_bytes is %llu (0 means no limit)",
             (unsigned long long)bytes,
             (unsigned long long)stats.allocated_bytes,
             (unsigned long long)stats.limit_bytes);
@@ -220,24 +221,26 @@ enum tandem_status memory_import_host(struct tandem_device *device,
 {
     if (out_buffer == NULL)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "import_host: out_buffer is NULL");
+                              "import_host: out_buffer is NULL");
     *out_buffer = NULL;
     enum tandem_status status = device_check(device);
     if (status != TANDEM_OK)
         return status;
     if (memory == NULL && bytes > 0)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "import_host: memory is NULL with %llu bytes",
-                           (unsigned long long)bytes);
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT,
+            "import_host: memory is NULL, but the size is %llu bytes",
+            (unsigned long long)bytes);
     if (bytes > UINTPTR_MAX - (uintptr_t)memory)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "import_host: %llu bytes reach past the end of the "
-                           "address space",
-                           (unsigned long long)bytes);
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT,
+            "import_host: %llu bytes from memory on exceed the "
+            "address space",
+            (unsigned long long)bytes);
     struct tandem_buffer *buffer = handle_new(&buffer_pool);
     if (buffer == NULL)
         return last_error_set(TANDEM_OUT_OF_MEMORY,
-                           "import_host: no memory for a buffer");
+                              "import_host: out of host memory");
     buffer->owned.device = device;
     buffer->base = bytes > 0 ? memory : empty_import;
     buffer->bytes = bytes;
@@ -254,7 +257,7 @@ enum tandem_status memory_host_alloc(struct tandem_device *device,
 {
     if (out_memory == NULL)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "host_alloc: out_memory is NULL");
+                              "host_alloc: out_memory is NULL");
     *out_memory = NULL;
     enum tandem_status status = device_check(device);
     if (status != TANDEM_OK)
@@ -264,8 +267,8 @@ enum tandem_status memory_host_alloc(struct tandem_device *device,
                        bytes == 0 ? 1 : (size_t)bytes) != 0) {
         *out_memory = NULL;
         return last_error_set(TANDEM_OUT_OF_MEMORY,
-                           "host_alloc: no room for %llu bytes",
-                           (unsigned long long)bytes);
+                              "host_alloc: cannot allocate %llu bytes",
+                              (unsigned long long)bytes);
     }
     return TANDEM_OK;
 }
@@ -284,7 +287,7 @@ enum tandem_status memory_stats(struct tandem_device *device,
         return status;
     if (out_stats == NULL)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "memory_stats: out_stats is NULL");
+                              "memory_stats: out_stats is NULL");
     status = struct_size_check("memory_stats: out_stats", "tandem_memory_stats",
                                out_stats->struct_size, sizeof(size_t));
     if (status != TANDEM_OK)

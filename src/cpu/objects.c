@@ -19,39 +19,52 @@ enum tandem_status device_check(const struct tandem_device *device)
 {
     if (handle_live(&device_pool, device))
         return TANDEM_OK;
-    return last_error_set(TANDEM_INVALID_ARGUMENT, "the device is %s",
-                       device == NULL ? "NULL" : "not open");
+    return last_error_set(
+        TANDEM_INVALID_ARGUMENT, "the device handle is %s",
+        device == NULL ? "NULL" : "invalid: not a device, or it was closed");
 }
 
 enum tandem_status stream_check(const struct tandem_stream *stream)
 {
     if (handle_live(&stream_pool, stream))
         return TANDEM_OK;
-    return last_error_set(TANDEM_INVALID_ARGUMENT, "the stream is %s",
-                       stream == NULL ? "NULL" : "not one, or was destroyed");
+    return last_error_set(
+        TANDEM_INVALID_ARGUMENT, "the stream handle is %s",
+        stream == NULL ? "NULL" : "invalid: not a stream, or it was destroyed");
 }
 
 enum tandem_status event_check(const struct tandem_event *event)
 {
     if (handle_live(&event_pool, event))
         return TANDEM_OK;
-    return last_error_set(TANDEM_INVALID_ARGUMENT, "the event is %s",
-                       event == NULL ? "NULL" : "not one, or was destroyed");
+    return last_error_set(
+        TANDEM_INVALID_ARGUMENT, "the event handle is %s",
+        event == NULL ? "NULL" : "invalid: not an event, or it was destroyed");
+}
+
+enum tandem_status buffer_check(const struct tandem_device *device,
+                                const struct tandem_buffer *buffer)
+{
+    if (!handle_live(&buffer_pool, buffer))
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT, "the buffer handle is %s",
+            buffer == NULL ? "NULL" : "invalid: not a buffer, or it was freed");
+    if (buffer->owned.device != device)
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                              "the buffer belongs to another device");
+    return TANDEM_OK;
 }
 
 enum tandem_status buffer_span(const void *user,
                                const struct tandem_buffer *buffer,
                                struct memory_span *out)
 {
-    if (!handle_live(&buffer_pool, buffer))
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "the buffer is %s",
-                           buffer == NULL ? "NULL" : "not one, or was freed");
-    if (buffer->owned.device != user)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "the buffer is of another device");
+    enum tandem_status status = buffer_check(user, buffer);
+    if (status != TANDEM_OK)
+        return status;
     if (__atomic_load_n(&buffer->maps, __ATOMIC_RELAXED) != 0)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "the buffer is mapped: unmap it first");
+                              "the buffer is mapped; unmap it first");
     out->base = (uint64_t)(uintptr_t)buffer->base;
     out->bytes = buffer->bytes;
     return TANDEM_OK;

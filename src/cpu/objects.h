@@ -76,6 +76,9 @@ extern struct handle_pool device_pool, stream_pool, event_pool, buffer_pool;
 enum tandem_status device_check(const struct tandem_device *device);
 enum tandem_status stream_check(const struct tandem_stream *stream);
 enum tandem_status event_check(const struct tandem_event *event);
+/* Returns TANDEM_OK if buffer is live and belongs to device. */
+enum tandem_status buffer_check(const struct tandem_device *device,
+                                const struct tandem_buffer *buffer);
 /* address_range_fn that check_op calls: writes the memory range of buffer.
  * Fails unless buffer is live, unmapped and belongs to the device `user`. */
 enum tandem_status buffer_span(const void *user,
@@ -161,7 +164,7 @@ void event_destroy(struct tandem_event *event);
 enum tandem_status event_query(struct tandem_event *event);
 enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns);
 enum tandem_status event_elapsed_ns(struct tandem_event *start,
-                                 struct tandem_event *end, uint64_t *out_ns);
+                                    struct tandem_event *end, uint64_t *out_ns);
 enum tandem_status device_synchronize(struct tandem_device *device,
                                       uint64_t timeout_ns);
 

@@ -17,7 +17,7 @@ enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
 {
     if (out_stream == NULL)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "stream_create: out_stream is NULL");
+                              "stream_create: out_stream is NULL");
     *out_stream = NULL;
     enum tandem_status status = device_check(device);
     if (status != TANDEM_OK)
@@ -29,7 +29,7 @@ enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
         owned_new(&stream_pool, device, &device->streams);
     if (stream == NULL)
         return last_error_set(TANDEM_OUT_OF_MEMORY,
-                           "stream_create: no memory for a stream");
+                              "stream_create: out of host memory");
     stream->flags = flags;
     *out_stream = stream;
     return TANDEM_OK;
@@ -60,8 +60,10 @@ enum tandem_status stream_wait_event(struct tandem_stream *stream,
     if (status == TANDEM_OK)
         status = event_check(event);
     if (status == TANDEM_OK && event->owned.device != stream->owned.device)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "stream_wait_event: the event is of another device");
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT,
+            "stream_wait_event: the event belongs to another device than "
+            "the stream");
     return status;
 }
 
@@ -70,7 +72,7 @@ enum tandem_status event_record(struct tandem_stream *stream,
 {
     if (out_event == NULL)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "event_record: out_event is NULL");
+                              "event_record: out_event is NULL");
     *out_event = NULL;
     enum tandem_status status = stream_check(stream);
     if (status != TANDEM_OK)
@@ -80,7 +82,7 @@ enum tandem_status event_record(struct tandem_stream *stream,
         owned_new(&event_pool, device, &device->events);
     if (event == NULL)
         return last_error_set(TANDEM_OUT_OF_MEMORY,
-                           "event_record: no memory for an event");
+                              "event_record: out of host memory");
     event->stream = stream;
     event->profiling = (stream->flags & TANDEM_STREAM_PROFILING) != 0;
     if (event->profiling) {
@@ -111,11 +113,11 @@ enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns)
 }
 
 enum tandem_status event_elapsed_ns(struct tandem_event *start,
-                                 struct tandem_event *end, uint64_t *out_ns)
+                                    struct tandem_event *end, uint64_t *out_ns)
 {
     if (out_ns == NULL)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "event_elapsed_ns: out_ns is NULL");
+                              "event_elapsed_ns: out_ns is NULL");
     *out_ns = 0;
     enum tandem_status status = event_check(start);
     if (status == TANDEM_OK)
@@ -123,13 +125,15 @@ enum tandem_status event_elapsed_ns(struct tandem_event *start,
     if (status != TANDEM_OK)
         return status;
     if (start->stream != end->stream || !start->profiling || !end->profiling)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "event_elapsed_ns: the events are not both of one "
-                           "stream made with TANDEM_STREAM_PROFILING");
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT,
+            "event_elapsed_ns: both events must be recorded on one "
+            "stream that has TANDEM_STREAM_PROFILING");
     if (end->at_ns < start->at_ns)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "event_elapsed_ns: the end was recorded before the "
-                           "start");
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT,
+            "event_elapsed_ns: the end event was recorded before the "
+            "start event");
     *out_ns = end->at_ns - start->at_ns;
     return TANDEM_OK;
 }

@@ -42,9 +42,10 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
     if (status != TANDEM_OK || bytes == 0)
         return status;
     if (source == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "upload: source is NULL with %llu bytes",
-                           (unsigned long long)bytes);
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT,
+            "upload: source is NULL, but the size is %llu bytes",
+            (unsigned long long)bytes);
     /* The source may be the memory that the buffer was imported from. */
     memmove(buffer->base + offset, source, (size_t)bytes);
     return TANDEM_OK;
@@ -64,9 +65,10 @@ enum tandem_status transfer_download(struct tandem_stream *stream,
     if (status != TANDEM_OK || bytes == 0)
         return status;
     if (target == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "download: target is NULL with %llu bytes",
-                           (unsigned long long)bytes);
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT,
+            "download: target is NULL, but the size is %llu bytes",
+            (unsigned long long)bytes);
     memmove(target, buffer->base + offset, (size_t)bytes);
     return TANDEM_OK;
 }
@@ -87,11 +89,12 @@ enum tandem_status transfer_copy(struct tandem_stream *stream,
     const unsigned char *from = source->base + source_offset;
     unsigned char *to = target->base + target_offset;
     if (from < to + bytes && to < from + bytes)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "copy: %llu bytes from %llu and to %llu overlap",
-                           (unsigned long long)bytes,
-                           (unsigned long long)source_offset,
-                           (unsigned long long)target_offset);
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT,
+            "copy: the source range (%llu bytes at offset %llu) and "
+            "the target range (offset %llu) overlap",
+            (unsigned long long)bytes, (unsigned long long)source_offset,
+            (unsigned long long)target_offset);
     memcpy(to, from, (size_t)bytes);
     return TANDEM_OK;
 }
@@ -104,16 +107,18 @@ enum tandem_status transfer_fill(struct tandem_stream *stream,
     unsigned char copy[8];
     if (pattern == NULL || (pattern_bytes != 1 && pattern_bytes != 2 &&
                             pattern_bytes != 4 && pattern_bytes != 8))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "fill: the pattern is NULL or of %u bytes; 1, 2, 4 "
-                           "or 8 are served",
-                           (unsigned)pattern_bytes);
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT,
+            "fill: the pattern is NULL or has %u bytes; expected 1, "
+            "2, 4 or 8",
+            (unsigned)pattern_bytes);
     if (offset % pattern_bytes != 0 || bytes % pattern_bytes != 0)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "fill: offset %llu or size %llu is no multiple of "
-                           "the pattern's %u bytes",
-                           (unsigned long long)offset,
-                           (unsigned long long)bytes, (unsigned)pattern_bytes);
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT,
+            "fill: offset %llu and size %llu must be multiples of "
+            "the pattern's %u bytes",
+            (unsigned long long)offset, (unsigned long long)bytes,
+            (unsigned)pattern_bytes);
     enum tandem_status status =
         transfer_check("fill", stream, buffer, offset, bytes);
     if (status != TANDEM_OK || bytes == 0)
@@ -135,21 +140,12 @@ enum tandem_status transfer_fill(struct tandem_stream *stream,
 
 /* Returns TANDEM_OK if stream and buffer are live and of one device.  The
  * buffer may be mapped. */
-static enum tandem_status mapped_check(const char *what,
-                                       const struct tandem_stream *stream,
+static enum tandem_status mapped_check(const struct tandem_stream *stream,
                                        const struct tandem_buffer *buffer)
 {
     enum tandem_status status = stream_check(stream);
-    if (status != TANDEM_OK)
-        return status;
-    if (!handle_live(&buffer_pool, buffer))
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "%s: the buffer is %s",
-                           what,
-                           buffer == NULL ? "NULL" : "not one, or was freed");
-    if (buffer->owned.device != stream->owned.device)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: the buffer is of another device", what);
-    return TANDEM_OK;
+    return status != TANDEM_OK ? status
+                               : buffer_check(stream->owned.device, buffer);
 }
 
 enum tandem_status transfer_map(struct tandem_stream *stream,
@@ -162,7 +158,7 @@ enum tandem_status transfer_map(struct tandem_stream *stream,
         return last_error_set(TANDEM_INVALID_ARGUMENT,
                               "map: out_memory is NULL");
     *out_memory = NULL;
-    enum tandem_status status = mapped_check("map", stream, buffer);
+    enum tandem_status status = mapped_check(stream, buffer);
     if (status == TANDEM_OK)
         status = check_range("map", offset, bytes, buffer->bytes);
     if (status == TANDEM_OK)
@@ -171,8 +167,8 @@ enum tandem_status transfer_map(struct tandem_stream *stream,
         return status;
     if (flags == 0)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "map: flags are 0; TANDEM_MAP_READ or "
-                           "TANDEM_MAP_WRITE is needed");
+                              "map: flags are 0; expected TANDEM_MAP_READ, "
+                              "TANDEM_MAP_WRITE or both");
     __atomic_fetch_add(&buffer->maps, 1, __ATOMIC_RELAXED);
     *out_memory = buffer->base + offset;
     return TANDEM_OK;
@@ -181,14 +177,15 @@ enum tandem_status transfer_map(struct tandem_stream *stream,
 enum tandem_status transfer_unmap(struct tandem_stream *stream,
                                   struct tandem_buffer *buffer, void *memory)
 {
-    enum tandem_status status = mapped_check("unmap", stream, buffer);
+    enum tandem_status status = mapped_check(stream, buffer);
     if (status != TANDEM_OK)
         return status;
     const unsigned char *at = memory;
     if (at == NULL || at < buffer->base || at > buffer->base + buffer->bytes ||
         __atomic_load_n(&buffer->maps, __ATOMIC_RELAXED) == 0)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "unmap: the memory is not of a map of this buffer");
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT,
+            "unmap: the memory is not mapped from this buffer");
     __atomic_fetch_sub(&buffer->maps, 1, __ATOMIC_RELAXED);
     return TANDEM_OK;
 }

@@ -212,7 +212,7 @@ bool blas_complain(const char *level, char *out, size_t bytes)
     if ((!avx512 && strcmp(level, "avx2") != 0) || core_is_wide(core))
         return false;
     snprintf(out, bytes,
-             "matrix products are slow: OpenBLAS runs its %s kernels on this "
+             "GEMM is slow: OpenBLAS runs its %s kernels on this "
              "%s processor, which it does not know; set OPENBLAS_CORETYPE=%s "
              "in the environment, or install a newer OpenBLAS",
              core, avx512 ? "AVX-512" : "AVX2",
