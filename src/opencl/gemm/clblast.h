@@ -32,6 +32,8 @@ enum tandem_status clblast_warm(struct tandem_device *device, bool batched);
  * a message, where they differ. */
 enum tandem_status clblast_self_test_run(struct tandem_device *device,
                                          bool batched, uint32_t least_indirect);
+/* Fills `out` with pseudo-random numbers in [-1, 1). */
+void clblast_self_test_fill(float *out, size_t count, uint32_t seed);
 /* Empties CLBlast's cache.  With no device open. */
 void clblast_clear_cache(void);
 

@@ -27,8 +27,7 @@ struct check {
     size_t m, n, k, batch;
 };
 
-/* Numbers in [-1, 1). */
-static void numbers_fill(float *out, size_t count, uint32_t seed)
+void clblast_self_test_fill(float *out, size_t count, uint32_t seed)
 {
     for (size_t i = 0; i < count; i++) {
         seed = seed * 1664525u + 1013904223u;
@@ -48,7 +47,7 @@ static enum tandem_status check_start(struct check *check)
         check->host[i] = malloc(counts[i] * sizeof(float));
         if (check->host[i] == NULL)
             return last_error_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
-        numbers_fill(check->host[i], counts[i], i + 1);
+        clblast_self_test_fill(check->host[i], counts[i], i + 1);
         for (size_t j = 0; j < counts[i] && i == 2; j++)
             check->host[i][j] = BEFORE;
         check->memory[i] = clCreateBuffer(

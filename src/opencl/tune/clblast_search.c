@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A search for CLBlast's parameters: from those that it has and a few that
- * serve GPUs well, by steps that change one or two of the best ones found, and
- * now and then by a throw of the dice.  What counts is the time of a call, its
- * copies of operands included.
+ * Search for fast CLBlast parameters. Starts with CLBlast's own parameters and
+ * with values that are good on GPUs. Then changes one to three values of the
+ * best set, or sometimes all values, at random. Candidates are compared by the
+ * time of a whole call, including CLBlast's copies of operands.
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,30 +15,36 @@
 #include "opencl/tune/tuning_candidate.h"
 #include "opencl/tune/tune.h"
 
-/* Side of the matrices of the large calls. */
+/* Side of the matrices of large calls. */
 #define SIDE 4096
 #define CPU_SIDE 512
 #define TRIED_SLOTS 4096u
-/* Gains below this are noise. */
-#define GAIN 0.99
-/* Of all steps, in percent. */
+/* A candidate must take less than this fraction of the best time, because of
+ * measurement noise. */
+#define MIN_GAIN 0.99
 #define RANDOM_STEP_PERCENT 20u
-/* A threshold that no product reaches. */
+#define MAX_DRAWS 50000u
+/* After this many draws without a new candidate, all values are drawn. */
+#define MAX_NEAR_DRAWS 2000u
+/* A minimum size for the indirect kernel that no tuned GEMM reaches. */
 #define ALWAYS_DIRECT 65536u
+/* The largest value of GemmRoutine. */
+#define MAX_INDIRECT_SIZE 2048u
 
-/* The clblast_kernels in search order, each with its share of the time. */
+/* The kernels in search order, each with its share of the time. */
 static const struct {
     enum clblast_kernel_id id;
     uint32_t share;
-} plan[] = {
+} schedule[] = {
     {CLBLAST_XGEMM, 56},       {CLBLAST_XGEMM_DIRECT, 14},
     {CLBLAST_GEMM_ROUTINE, 8}, {CLBLAST_TRANSPOSE, 4},
     {CLBLAST_PADTRANSPOSE, 4}, {CLBLAST_PAD, 3},
     {CLBLAST_COPY, 3},
 };
-#define PLANNED (sizeof(plan) / sizeof(plan[0]))
+#define SCHEDULED (sizeof(schedule) / sizeof(schedule[0]))
 
-/* Tiles of 128 and 64, eight sums by eight and eight by four an item. */
+/* Good values on GPUs: tiles of 128 and 64, with 8 x 8 and 8 x 4 results per
+ * work-item. */
 static const struct {
     enum clblast_kernel_id id;
     struct clblast_params set;
@@ -60,228 +66,236 @@ static const struct {
 #define SEEDS (sizeof(seeds) / sizeof(seeds[0]))
 
 struct search {
-    struct meter *meter;
-    const struct findings *findings;
-    struct trial trial;
+    struct kernel_timer *timer;
+    const struct tuning_results_sink *sink;
+    struct tuning_candidate candidate;
     struct clblast_device_limits limits;
     cl_device_id id;
-    enum clblast_kernel_id family;
     struct clblast_params best;
     double best_ns;
-    uint64_t state; /* of the dice */
-    uint64_t tried[TRIED_SLOTS];
-    uint32_t tries;
+    uint64_t random_state;
+    uint64_t tried[TRIED_SLOTS]; /* hash set */
+    uint32_t tried_count;
 };
 
-static uint32_t dice(struct search *search, uint32_t sides)
+static uint32_t random_below(struct search *search, uint32_t limit)
 {
-    search->state = search->state * 6364136223846793005u + 1u;
-    return (uint32_t)(search->state >> 33) % sides;
+    search->random_state = search->random_state * 6364136223846793005u + 1u;
+    return (uint32_t)(search->random_state >> 33) % limit;
 }
 
 /* ---- candidates ---- */
 
-/* Notes a set; false where it was noted before, or there is no more room. */
+/* Adds parameters to the hash set. Returns false if they are in the set already
+ * or if the set is full. */
 static bool tried_add(struct search *search, const struct clblast_params *set)
 {
     uint64_t hash = 0xcbf29ce484222325u;
-    for (uint32_t i = 0; i < clblast_kernels[search->family].count; i++)
+    for (uint32_t i = 0; i < clblast_kernels[search->candidate.kernel].count;
+         i++)
         hash = (hash ^ set->values[i]) * 0x100000001b3u;
     hash |= 1;
     uint32_t at = (uint32_t)(hash >> 40) % TRIED_SLOTS;
     for (; search->tried[at] != 0; at = (at + 1) % TRIED_SLOTS)
         if (search->tried[at] == hash)
             return false;
-    if (search->tries + 1 >= TRIED_SLOTS)
+    if (search->tried_count + 1 >= TRIED_SLOTS)
         return false;
     search->tried[at] = hash;
-    search->tries++;
+    search->tried_count++;
     return true;
 }
 
-static void value_throw(struct search *search, struct clblast_params *set,
-                        uint32_t index)
+static bool is_new_and_valid(struct search *search,
+                             const struct clblast_params *set)
 {
-    const struct clblast_param *parameter =
-        &clblast_kernels[search->family].params[index];
-    set->values[index] = parameter->values[dice(search, parameter->count)];
+    return clblast_params_valid(search->candidate.kernel, set,
+                                &search->limits) &&
+           tried_add(search, set);
 }
 
-/* Another valid set that was not tried yet. */
+/* Draws a valid candidate that was not tried yet. Returns false if none was
+ * found. */
 static bool candidate_next(struct search *search, struct clblast_params *out)
 {
-    uint32_t count = clblast_kernels[search->family].count;
-    bool throw = dice(search, 100) < RANDOM_STEP_PERCENT;
-    for (uint32_t attempt = 0; attempt < 50000; attempt++) {
+    const struct clblast_kernel *kernel =
+        &clblast_kernels[search->candidate.kernel];
+    bool draw_all = random_below(search, 100) < RANDOM_STEP_PERCENT;
+    for (uint32_t draw = 0; draw < MAX_DRAWS; draw++) {
         *out = search->best;
-        uint32_t changes = throw ? count : 1 + dice(search, 3);
-        for (uint32_t i = 0; i < changes; i++)
-            value_throw(search, out, throw ? i : dice(search, count));
-        if (clblast_params_valid(search->family, out, &search->limits) &&
-            tried_add(search, out))
+        uint32_t changes =
+            draw_all ? kernel->count : 1 + random_below(search, 3);
+        for (uint32_t i = 0; i < changes; i++) {
+            uint32_t index = draw_all ? i : random_below(search, kernel->count);
+            const struct clblast_param *param = &kernel->params[index];
+            out->values[index] =
+                param->values[random_below(search, param->count)];
+        }
+        if (is_new_and_valid(search, out))
             return true;
-        /* Nothing near the best is left, then. */
-        throw |= attempt > 2000;
+        draw_all |= draw > MAX_NEAR_DRAWS;
     }
     return false;
 }
 
-static void tell_best(struct search *search)
+static void best_report(struct search *search)
 {
+    enum clblast_kernel_id id = search->candidate.kernel;
     char key[64], text[CLBLAST_PARAMS_TEXT_BYTES];
-    snprintf(key, sizeof(key), "clblast.%s",
-             clblast_kernels[search->family].name);
-    clblast_params_format(search->family, &search->best, text);
-    search->findings->sink(search->findings->user, key, text);
+    snprintf(key, sizeof(key), "clblast.%s", clblast_kernels[id].name);
+    clblast_params_format(id, &search->best, text);
+    search->sink->callback(search->sink->user, key, text);
 }
 
-/* Tries a set, keeps it where it is right and faster.  What is wrong, or does
- * not run, leaves the device well. */
+/* Checks and times a candidate, and makes it the best one if it is faster. A
+ * candidate that fails is skipped. */
 static enum tandem_status candidate_try(struct search *search,
                                         const struct clblast_params *set)
 {
     double ns;
-    if (clblast_params_set(search->id, search->family, set) != 0)
+    if (clblast_params_set(search->id, search->candidate.kernel, set) != 0)
         return TANDEM_OK;
-    enum tandem_status status = trial_check(&search->trial);
-    search->meter->enough_ns = 1.2 * search->best_ns;
+    enum tandem_status status = tuning_candidate_check(&search->candidate);
+    search->timer->cutoff_ns = 1.2 * search->best_ns;
     if (status == TANDEM_OK)
-        status = tuning_candidate_time(&search->trial, &ns);
-    search->meter->enough_ns = 0;
-    /* A failure found after the fact is the stream's until it is told. */
+        status = tuning_candidate_time(&search->candidate, &ns);
+    search->timer->cutoff_ns = 0;
+    /* Synchronizing clears an asynchronous error of the stream. */
     if (status != TANDEM_OK)
-        stream_synchronize(search->meter->stream,
-                           device_timeout_ns(search->meter->device));
-    if (status == TANDEM_OK && ns > 0 && ns < GAIN * search->best_ns) {
+        kernel_timer_drain(search->timer);
+    if (status == TANDEM_OK && ns > 0 && ns < MIN_GAIN * search->best_ns) {
         search->best = *set;
         search->best_ns = ns;
-        tell_best(search);
+        best_report(search);
     }
-    return meter_goes_on(status) ? TANDEM_OK : status;
+    return tuning_can_continue(status) ? TANDEM_OK : status;
 }
 
-/* ---- a family ---- */
+/* ---- one kernel ---- */
 
-/* First CLBlast's own: a better one may not be there. */
-static enum tandem_status family_search(struct search *search)
+/* Reports parameters only if they are faster than CLBlast's own. */
+static enum tandem_status params_search(struct search *search)
 {
     struct clblast_params set;
+    struct kernel_timer *timer = search->timer;
+    enum clblast_kernel_id id = search->candidate.kernel;
     enum tandem_status status = TANDEM_OK;
     memset(search->tried, 0, sizeof(search->tried));
-    search->tries = 0;
+    search->tried_count = 0;
     search->best_ns = 0;
-    search->trial.family = search->family;
-    if (!clblast_params_get(search->id, search->family, &search->best))
+    if (!clblast_params_get(search->id, id, &search->best))
         return TANDEM_OK;
     tried_add(search, &search->best);
-    uint64_t start = monotonic_ns(), left = meter_left_ns(search->meter);
-    status = tuning_candidate_time(&search->trial, &search->best_ns);
+    uint64_t start = monotonic_ns();
+    uint64_t remaining_ns = kernel_timer_remaining_ns(timer);
+    status = tuning_candidate_time(&search->candidate, &search->best_ns);
     if (status != TANDEM_OK || search->best_ns <= 0)
-        return meter_goes_on(status) ? TANDEM_OK : status;
-    /* Compilers that are so slow leave no time for a search. */
-    if (monotonic_ns() - start > left / 2)
+        return tuning_can_continue(status) ? TANDEM_OK : status;
+    /* With such a slow compiler there is no time for a search. */
+    if (monotonic_ns() - start > remaining_ns / 2)
         return TANDEM_OK;
     for (uint32_t i = 0; i < SEEDS && status == TANDEM_OK; i++)
-        if (seeds[i].id == search->family && meter_left_ns(search->meter) > 0 &&
-            clblast_params_valid(search->family, &seeds[i].set,
-                                 &search->limits) &&
-            tried_add(search, &seeds[i].set))
+        if (seeds[i].id == id && kernel_timer_remaining_ns(timer) > 0 &&
+            is_new_and_valid(search, &seeds[i].set))
             status = candidate_try(search, &seeds[i].set);
-    while (status == TANDEM_OK && meter_left_ns(search->meter) > 0 &&
+    while (status == TANDEM_OK && kernel_timer_remaining_ns(timer) > 0 &&
            candidate_next(search, &set))
         status = candidate_try(search, &set);
-    clblast_params_set(search->id, search->family, &search->best);
+    clblast_params_set(search->id, id, &search->best);
     return status;
 }
 
-/* The least side from which on indirect products are faster. */
+/* Sides at which the direct and the indirect kernel are compared. */
+static const uint32_t sides[] = {64,  128, 192,  256,  384,
+                                 512, 768, 1024, 1536, MAX_INDIRECT_SIZE};
+enum { SIDES = sizeof(sides) / sizeof(sides[0]) };
+
+/* Sets the minimum size of the indirect kernel: 0, or ALWAYS_DIRECT. */
+static void direct_kernel_force(const struct search *search, bool direct)
+{
+    const struct clblast_params forced = {{direct ? ALWAYS_DIRECT : 0}};
+    clblast_params_set(search->id, CLBLAST_GEMM_ROUTINE, &forced);
+}
+
+/* Finds the smallest side from which on the indirect kernel is faster. */
 static enum tandem_status routine_search(struct search *search)
 {
-    static const uint32_t sides[] = {64,  128, 192,  256,  384,
-                                     512, 768, 1024, 1536, 2048};
-    enum { SIDES = sizeof(sides) / sizeof(sides[0]) };
-    struct clblast_params own, forced = {{0}};
-    double ns[2][SIDES] = {{0}};
+    struct kernel_timer *timer = search->timer;
+    double ns[2][SIDES] = {{0}}; /* indirect, direct */
     enum tandem_status status = TANDEM_OK;
-    search->trial.family = CLBLAST_GEMM_ROUTINE;
-    if (!clblast_params_get(search->id, CLBLAST_GEMM_ROUTINE, &own))
+    if (!clblast_params_get(search->id, CLBLAST_GEMM_ROUTINE, &search->best))
         return TANDEM_OK;
-    uint64_t left = meter_left_ns(search->meter);
-    uint64_t end = search->meter->deadline_ns;
+    uint64_t remaining_ns = kernel_timer_remaining_ns(timer);
+    uint64_t end = timer->deadline_ns;
     for (uint32_t direct = 0; direct < 2 && status == TANDEM_OK; direct++) {
-        search->meter->deadline_ns = end - (direct != 0 ? 0 : left / 2);
-        forced.values[0] = direct != 0 ? ALWAYS_DIRECT : 0;
-        clblast_params_set(search->id, CLBLAST_GEMM_ROUTINE, &forced);
+        timer->deadline_ns = end - (direct != 0 ? 0 : remaining_ns / 2);
+        direct_kernel_force(search, direct != 0);
         for (uint32_t i = 0; i < SIDES && status == TANDEM_OK; i++)
-            if (sides[i] <= search->trial.side &&
-                meter_left_ns(search->meter) > 0)
-                status = trial_time_product(&search->trial, sides[i],
-                                            &ns[direct][i]);
+            if (sides[i] <= search->candidate.side &&
+                kernel_timer_remaining_ns(timer) > 0)
+                status = tuning_candidate_time_gemm(&search->candidate,
+                                                    sides[i], &ns[direct][i]);
     }
-    search->best = own;
-    uint32_t from = SIDES, seen = 0;
+    uint32_t min_size = MAX_INDIRECT_SIZE, compared = 0;
     for (uint32_t i = SIDES; i-- > 0;) {
         if (ns[0][i] <= 0 || ns[1][i] <= 0)
             continue;
-        seen++;
+        compared++;
         if (ns[0][i] >= ns[1][i])
             break;
-        from = i;
+        min_size = sides[i];
     }
-    if (seen > 0 && status == TANDEM_OK) {
-        search->best.values[0] = from < SIDES ? sides[from] : 2048;
-        tell_best(search);
+    if (compared > 0 && status == TANDEM_OK) {
+        search->best.values[0] = min_size;
+        best_report(search);
     }
     clblast_params_set(search->id, CLBLAST_GEMM_ROUTINE, &search->best);
-    return meter_goes_on(status) ? TANDEM_OK : status;
+    return tuning_can_continue(status) ? TANDEM_OK : status;
 }
 
-/* One family, of products by the kernel that is searched for. */
-static enum tandem_status one_search(struct search *search,
-                                     enum clblast_kernel_id id)
+static enum tandem_status kernel_search(struct search *search,
+                                        enum clblast_kernel_id id)
 {
-    struct clblast_params own, forced = {{0}};
-    enum tandem_status status;
-    search->family = id;
+    struct clblast_params routine;
+    search->candidate.kernel = id;
     if (id == CLBLAST_GEMM_ROUTINE)
         return routine_search(search);
     if (id != CLBLAST_XGEMM && id != CLBLAST_XGEMM_DIRECT)
-        return family_search(search);
-    if (!clblast_params_get(search->id, CLBLAST_GEMM_ROUTINE, &own))
+        return params_search(search);
+    if (!clblast_params_get(search->id, CLBLAST_GEMM_ROUTINE, &routine))
         return TANDEM_OK;
-    forced.values[0] = id == CLBLAST_XGEMM_DIRECT ? ALWAYS_DIRECT : 0;
-    clblast_params_set(search->id, CLBLAST_GEMM_ROUTINE, &forced);
-    status = family_search(search);
-    clblast_params_set(search->id, CLBLAST_GEMM_ROUTINE, &own);
+    direct_kernel_force(search, id == CLBLAST_XGEMM_DIRECT);
+    enum tandem_status status = params_search(search);
+    clblast_params_set(search->id, CLBLAST_GEMM_ROUTINE, &routine);
     return status;
 }
 
-enum tandem_status tune_search(struct meter *meter,
-                               const struct findings *findings)
+enum tandem_status clblast_search_run(struct kernel_timer *timer,
+                                      const struct tuning_results_sink *sink)
 {
-    const struct platform_device *hardware = meter->device->hardware;
-    struct search search = {.meter = meter,
-                            .findings = findings,
+    const struct platform_device *hardware = timer->device->hardware;
+    struct search search = {.timer = timer,
+                            .sink = sink,
                             .limits = clblast_device_limits_get(hardware),
                             .id = hardware->id,
-                            .state = monotonic_ns()};
+                            .random_state = monotonic_ns()};
     bool cpu = hardware->info.kind == TANDEM_DEVICE_CPU;
-    uint64_t end = meter->deadline_ns;
+    uint64_t end = timer->deadline_ns;
     uint32_t shares = 0;
-    clblast_init_once(&meter->stream->queue);
+    clblast_init_once(&timer->stream->queue);
     enum tandem_status status =
-        trial_start(&search.trial, meter, cpu ? CPU_SIDE : SIDE);
-    for (uint32_t i = 0; i < PLANNED; i++)
-        shares += plan[i].share;
-    for (uint32_t i = 0; i < PLANNED && status == TANDEM_OK; i++) {
+        tuning_candidate_init(&search.candidate, timer, cpu ? CPU_SIDE : SIDE);
+    for (uint32_t i = 0; i < SCHEDULED; i++)
+        shares += schedule[i].share;
+    for (uint32_t i = 0; i < SCHEDULED && status == TANDEM_OK; i++) {
         uint64_t now = monotonic_ns();
-        uint64_t left = now < end ? end - now : 0;
-        meter->deadline_ns = now + left / shares * plan[i].share;
-        shares -= plan[i].share;
-        if (left > 0)
-            status = one_search(&search, plan[i].id);
+        uint64_t remaining_ns = now < end ? end - now : 0;
+        timer->deadline_ns = now + remaining_ns / shares * schedule[i].share;
+        shares -= schedule[i].share;
+        if (remaining_ns > 0)
+            status = kernel_search(&search, schedule[i].id);
     }
-    meter->deadline_ns = end;
-    trial_end(&search.trial);
+    timer->deadline_ns = end;
+    tuning_candidate_finish(&search.candidate);
     return status;
 }

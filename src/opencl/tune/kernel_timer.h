@@ -1,42 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Times work on a stream of its own, in scratch memory full of random numbers,
- * until a budget is used up.  A meter belongs to one thread.
+ * Times work on a stream of its own, with scratch memory full of random
+ * numbers, until a deadline. A timer belongs to one thread.
  */
 #ifndef TANDEM_OPENCL_TUNE_KERNEL_TIMER_H
 #define TANDEM_OPENCL_TUNE_KERNEL_TIMER_H
 
 #include "opencl/queue/stream.h"
 
-struct meter {
+struct kernel_timer {
     struct tandem_device *device;
     struct tandem_stream *stream;
     struct tandem_buffer *memory;
-    uint64_t bytes; /* of memory */
-    uint64_t deadline_ns;
-    double enough_ns; /* what takes longer is timed once; 0: none is */
-    uint32_t spoilt;  /* measurements that something else kept from an end */
+    uint64_t bytes;       /* size of `memory` */
+    uint64_t deadline_ns; /* monotonic_ns() */
+    /* Work that takes more than twice this time is timed only once. 0 means no
+     * limit. */
+    double cutoff_ns;
+    uint32_t aborted; /* measurements given up because of preemption */
 };
 
 /* Enqueues the work once. */
-typedef enum tandem_status (*meter_fn)(struct meter *meter, void *work);
+typedef enum tandem_status (*kernel_timer_launch_fn)(struct kernel_timer *timer,
+                                                     void *work);
 
-/* Takes bytes, or less where there are not so many.  Ended by meter_end, which
- * gives all of it back, also after a failure. */
-enum tandem_status meter_start(struct meter *meter,
-                               struct tandem_device *device, uint64_t bytes,
-                               uint64_t deadline_ns);
-void meter_end(struct meter *meter);
-/* ns until the deadline; 0 past it. */
-uint64_t meter_left_ns(const struct meter *meter);
-/* The time of launching the work once in a stream of launches: the lower
- * quartile of several, as whatever else the machine does only adds to it.  The
- * first launch, which may compile, is not in it, nor are launches while which
- * others got this thread's processor.  TANDEM_FAILED: they nearly always do, or
- * the time was up before there was a measurement. */
-enum tandem_status kernel_timer_measure(struct meter *meter, meter_fn launch,
+/* Allocates `bytes` of scratch memory, or less if the device has less. The
+ * caller calls kernel_timer_finish() in any case. */
+enum tandem_status kernel_timer_init(struct kernel_timer *timer,
+                                     struct tandem_device *device,
+                                     uint64_t bytes, uint64_t budget_ns);
+void kernel_timer_finish(struct kernel_timer *timer);
+/* Waits until the device has finished the work of the timer. */
+enum tandem_status kernel_timer_drain(struct kernel_timer *timer);
+/* Returns the time until the deadline; 0 after the deadline. */
+uint64_t kernel_timer_remaining_ns(const struct kernel_timer *timer);
+/* Measures the time per launch in a series of launches. The result is the lower
+ * quartile of several samples, because other load only adds time. Ignores the
+ * first launch, which may compile, and samples during which the thread was
+ * preempted. Returns TANDEM_FAILED if nearly all samples were preempted or the
+ * deadline passed before the first sample. */
+enum tandem_status kernel_timer_measure(struct kernel_timer *timer,
+                                        kernel_timer_launch_fn launch,
                                         void *work, double *out_ns);
-/* Whether a failure of one kind of work leaves the device well. */
-bool meter_goes_on(enum tandem_status status);
+/* Returns true if the device still works after one kind of work ended with
+ * `status`. */
+bool tuning_can_continue(enum tandem_status status);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the costs that were found choose; see tune.h. */
+/* Reports which GEMM kernels the measured costs select; see tune.h. */
 #include "opencl/tune/tune.h"
 
 #include <stdio.h>
@@ -10,44 +10,46 @@
 #define PREFIX "gemm."
 #define TEXT_BYTES 256u
 
-/* Squares whose routes are told. */
+/* Sides of the square matrices, and the types, in the report. */
 static const int64_t sizes[] = {256, 1024, 4096};
 static const struct {
     const char *name;
     uint32_t dtype, flags;
-} kinds[] = {{"f32", TANDEM_F32, 0},
+} types[] = {{"f32", TANDEM_F32, 0},
              {"tf32", TANDEM_F32, TANDEM_GEMM_ALLOW_TF32},
              {"f16", TANDEM_F16, 0}};
 
-/* Takes one result of the measurements: updates the costs that `user`, a struct
- * chosen, chooses by, and passes the result on. */
-static void chosen_note(void *user, const char *key, const char *value)
+/* Updates the cost model of `user`, a struct selection_report, and passes the
+ * result on. */
+static void result_receive(void *user, const char *key, const char *value)
 {
-    struct chosen *chosen = user;
+    struct selection_report *report = user;
     if (strncmp(key, PREFIX, strlen(PREFIX)) == 0)
-        gemm_cost_model_parse(&chosen->selector.cost_model,
+        gemm_cost_model_parse(&report->selector.cost_model,
                               key + strlen(PREFIX), value);
-    chosen->told.sink(chosen->told.user, key, value);
+    report->output.callback(report->output.user, key, value);
 }
 
-void chosen_start(struct chosen *chosen, struct tandem_device *device,
-                  const struct findings *findings)
+void selection_report_init(struct selection_report *report,
+                           struct tandem_device *device,
+                           const struct tuning_results_sink *output)
 {
-    struct gemm_selector *selector = &chosen->selector;
-    memset(chosen, 0, sizeof(*chosen));
+    struct gemm_selector *selector = &report->selector;
+    memset(report, 0, sizeof(*report));
     gemm_selector_init(selector, device->hardware);
     selector->cost_model = device->gemm_selector.cost_model;
     selector->sm90a_kernels = device->gemm_selector.sm90a_kernels;
     atomic_store(&selector->disabled_kernels,
                  atomic_load(&device->gemm_selector.disabled_kernels));
-    chosen->told = *findings;
-    chosen->findings = (struct findings){chosen_note, chosen};
+    report->output = *output;
+    report->input = (struct tuning_results_sink){result_receive, report};
 }
 
 static const char *selected_kernel_name(struct gemm_selector *selector,
                                         int64_t size, uint32_t dtype,
                                         uint32_t flags)
 {
+    const struct tandem_matrix matrix = {NULL, 0, size, size * size};
     const struct tandem_gemm gemm = {.struct_size = sizeof(gemm),
                                      .dtype = dtype,
                                      .flags = flags,
@@ -56,27 +58,27 @@ static const char *selected_kernel_name(struct gemm_selector *selector,
                                      .k = size,
                                      .batch = 1,
                                      .alpha = 1,
-                                     .a = {NULL, 0, size, size * size},
-                                     .b = {NULL, 0, size, size * size},
-                                     .c = {NULL, 0, size, size * size},
+                                     .a = matrix,
+                                     .b = matrix,
+                                     .c = matrix,
                                      .c_dtype = dtype};
     struct gemm_selection selection;
     gemm_selector_compute(selector, &gemm, &selection);
     return selection.clblast ? "clblast" : gemm_configs[selection.tile].name;
 }
 
-void chosen_tell(struct chosen *chosen)
+void selection_report_write(struct selection_report *report)
 {
-    for (uint32_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    for (uint32_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         char key[32], text[TEXT_BYTES] = "";
         for (uint32_t j = 0; j < sizeof(sizes) / sizeof(sizes[0]); j++) {
             size_t used = strlen(text);
             snprintf(text + used, sizeof(text) - used, "%s%d %s",
                      j == 0 ? "" : ", ", (int)sizes[j],
-                     selected_kernel_name(&chosen->selector, sizes[j],
-                                          kinds[i].dtype, kinds[i].flags));
+                     selected_kernel_name(&report->selector, sizes[j],
+                                          types[i].dtype, types[i].flags));
         }
-        snprintf(key, sizeof(key), PREFIX "chosen.%s", kinds[i].name);
-        chosen->told.sink(chosen->told.user, key, text);
+        snprintf(key, sizeof(key), PREFIX "chosen.%s", types[i].name);
+        report->output.callback(report->output.user, key, text);
     }
 }

@@ -22,68 +22,52 @@
 #define F16_ROUNDING 0x1p-11
 #define BF16_ROUNDING 0x1p-8
 
-static void tell(const struct findings *findings, enum verdict verdict,
-                 uint64_t stamp)
+static void result_report(const struct tuning_results_sink *sink,
+                          enum verdict verdict, uint64_t stamp)
 {
     char text[SM90A_SELF_TEST_RESULT_BYTES];
     sm90a_self_test_result_format(text, verdict, stamp);
-    findings->sink(findings->user, "wgmma", text);
+    sink->callback(sink->user, "wgmma", text);
 }
 
 /* ---- a product ---- */
 
 /* As many tiles along m as along n.  Extents are multiples of eight, so that
  * operands are read as they lie, and the last tiles are not whole. */
-static uint32_t tiles_aside(const struct tandem_device *device)
+static uint32_t tiles_per_side(const struct tandem_device *device)
 {
-    uint32_t aside = 1;
-    while (aside * aside <= ROUNDS * device->gemm_selector.compute_units)
-        aside++;
-    return aside;
+    uint32_t side = 1;
+    while (side * side <= ROUNDS * device->gemm_selector.compute_units)
+        side++;
+    return side;
 }
 
-static struct tandem_gemm gemm_of(const struct meter *meter,
-                                  enum gemm_kernel_id tile, uint32_t dtype)
+static struct tandem_gemm test_gemm(const struct kernel_timer *timer,
+                                    enum gemm_kernel_id kernel, uint32_t dtype)
 {
-    int64_t aside = tiles_aside(meter->device);
-    int64_t m = aside * gemm_configs[tile].tile_m - 8,
-            n = aside * gemm_configs[tile].tile_n - 16;
-    uint64_t of_a = (uint64_t)(m * DEPTH) * dtype_bytes(dtype);
-    uint64_t of_b = (uint64_t)(DEPTH * n) * dtype_bytes(dtype);
-    return (struct tandem_gemm){
-        .struct_size = sizeof(struct tandem_gemm),
-        .dtype = dtype,
-        .flags = TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR,
-        .m = m,
-        .n = n,
-        .k = DEPTH,
-        .batch = 1,
-        .alpha = 1,
-        .a = {meter->memory, 0, DEPTH, 0},
-        .b = {meter->memory, of_a, n, 0},
-        .c = {meter->memory, of_a + of_b, n, 0}};
+    int64_t side = tiles_per_side(timer->device);
+    int64_t m = side * gemm_configs[kernel].tile_m - 8,
+            n = side * gemm_configs[kernel].tile_n - 16;
+    uint64_t a_bytes = (uint64_t)(m * DEPTH) * dtype_bytes(dtype);
+    uint64_t b_bytes = (uint64_t)(DEPTH * n) * dtype_bytes(dtype);
+    return (struct tandem_gemm){.struct_size = sizeof(struct tandem_gemm),
+                                .dtype = dtype,
+                                .flags = TANDEM_GEMM_ALLOW_TF32 |
+                                         TANDEM_GEMM_ALLOW_NORMWISE_ERROR,
+                                .m = m,
+                                .n = n,
+                                .k = DEPTH,
+                                .batch = 1,
+                                .alpha = 1,
+                                .a = {timer->memory, 0, DEPTH, 0},
+                                .b = {timer->memory, a_bytes, n, 0},
+                                .c = {timer->memory, a_bytes + b_bytes, n, 0}};
 }
 
 static uint64_t gemm_bytes(const struct tandem_gemm *gemm)
 {
     return gemm->c.byte_offset +
            (uint64_t)(gemm->m * gemm->n) * dtype_bytes(gemm->dtype);
-}
-
-static enum tandem_status product_launch(struct meter *meter,
-                                         const struct tandem_gemm *gemm,
-                                         enum gemm_kernel_id tile)
-{
-    struct launch_plan plan;
-    enum tandem_status status;
-    do {
-        plan_gemm(&plan, gemm, tile, NO_SPLIT, NULL,
-                  meter->device->programs.group_log2);
-        status = launch_plan(meter->stream, &plan);
-    } while (status == TANDEM_NOT_READY && meter_left_ns(meter) > 0);
-    return status == TANDEM_OK
-               ? stream_synchronize(meter->stream, meter_left_ns(meter))
-               : status;
 }
 
 /* ---- its numbers ---- */
@@ -98,8 +82,7 @@ static double value_at(uint32_t dtype, const void *memory, int64_t at)
 
 /* Numbers in [-1, 1), no tile's like another's: one that is computed in
  * another's place, or with what is left of it, is found. */
-static void numbers_make(uint32_t dtype, void *out, int64_t count,
-                         uint32_t seed)
+static void random_fill(uint32_t dtype, void *out, int64_t count, uint32_t seed)
 {
     for (int64_t i = 0; i < count; i++) {
         seed = seed * 1664525u + 1013904223u;
@@ -122,21 +105,21 @@ static int64_t sample_at(uint32_t nth, uint32_t size, int64_t extent)
 }
 
 /* Has room for any patched tile's. */
-struct sampled {
+struct samples {
     const struct tandem_gemm *gemm;
-    enum gemm_kernel_id tile;
+    enum gemm_kernel_id kernel;
     uint32_t count; /* of rows, and of columns */
     void *memory;   /* both operands, as the device has them */
     double *a, *b;  /* rows and columns, by k */
     void *line;     /* a row of the result */
 };
 
-static bool sampled_start(struct sampled *out, const struct meter *meter)
+static bool samples_alloc(struct samples *out, const struct kernel_timer *timer)
 {
     uint64_t operands = 0, line = 0;
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
         struct tandem_gemm gemm =
-            gemm_of(meter, (enum gemm_kernel_id)i, TANDEM_F32);
+            test_gemm(timer, (enum gemm_kernel_id)i, TANDEM_F32);
         if (!gemm_configs[i].uses_wgmma)
             continue;
         if (gemm.c.byte_offset > operands)
@@ -144,7 +127,7 @@ static bool sampled_start(struct sampled *out, const struct meter *meter)
         if ((uint64_t)gemm.n * sizeof(float) > line)
             line = (uint64_t)gemm.n * sizeof(float);
     }
-    out->count = SAMPLES * tiles_aside(meter->device);
+    out->count = SAMPLES * tiles_per_side(timer->device);
     size_t terms = (size_t)out->count * DEPTH;
     out->memory = malloc(operands);
     out->a = malloc(terms * sizeof(double));
@@ -154,40 +137,41 @@ static bool sampled_start(struct sampled *out, const struct meter *meter)
            out->line != NULL;
 }
 
-static void sampled_make(struct sampled *sampled)
+static void samples_fill(struct samples *samples)
 {
-    const struct tandem_gemm *gemm = sampled->gemm;
-    const struct gemm_kernel_config *config = &gemm_configs[sampled->tile];
+    const struct tandem_gemm *gemm = samples->gemm;
+    const struct gemm_kernel_config *config = &gemm_configs[samples->kernel];
     /* Others for each tile: the last one's results are still there. */
-    numbers_make(gemm->dtype, sampled->memory, (gemm->m + gemm->n) * DEPTH,
-                 sampled->tile);
-    const char *b = (const char *)sampled->memory + gemm->b.byte_offset;
-    for (uint32_t s = 0; s < sampled->count; s++) {
+    random_fill(gemm->dtype, samples->memory, (gemm->m + gemm->n) * DEPTH,
+                samples->kernel);
+    const char *b = (const char *)samples->memory + gemm->b.byte_offset;
+    for (uint32_t s = 0; s < samples->count; s++) {
         int64_t row = sample_at(s, config->tile_m, gemm->m);
         int64_t column = sample_at(s, config->tile_n, gemm->n);
-        double *of_a = sampled->a + (size_t)s * DEPTH;
-        double *of_b = sampled->b + (size_t)s * DEPTH;
+        double *a_bytes = samples->a + (size_t)s * DEPTH;
+        double *b_bytes = samples->b + (size_t)s * DEPTH;
         for (int64_t k = 0; k < DEPTH; k++) {
-            of_a[k] = value_at(gemm->dtype, sampled->memory, row * DEPTH + k);
-            of_b[k] = value_at(gemm->dtype, b, k * gemm->n + column);
+            a_bytes[k] =
+                value_at(gemm->dtype, samples->memory, row * DEPTH + k);
+            b_bytes[k] = value_at(gemm->dtype, b, k * gemm->n + column);
         }
     }
 }
 
-static void sampled_end(struct sampled *sampled)
+static void samples_free(struct samples *samples)
 {
-    free(sampled->memory);
-    free(sampled->a);
-    free(sampled->b);
-    free(sampled->line);
+    free(samples->memory);
+    free(samples->a);
+    free(samples->b);
+    free(samples->line);
 }
 
-static bool element_right(const struct sampled *sampled, const double *a,
-                          const double *b, double got)
+static bool is_element_correct(const struct samples *samples, const double *a,
+                               const double *b, double got)
 {
-    uint32_t dtype = sampled->gemm->dtype;
+    uint32_t dtype = samples->gemm->dtype;
     double tolerance = kernel_self_test_tolerance(
-        sampled->tile, tensor_core_format(sampled->gemm, sampled->tile));
+        samples->kernel, tensor_core_format(samples->gemm, samples->kernel));
     double rounding = dtype == TANDEM_F16    ? F16_ROUNDING
                       : dtype == TANDEM_BF16 ? BF16_ROUNDING
                                              : 0;
@@ -200,30 +184,30 @@ static bool element_right(const struct sampled *sampled, const double *a,
     return fabs(got - sum) <= tolerance * size + rounding * fabs(sum);
 }
 
-/* Elements of every tile, by double. */
-static enum tandem_status sampled_judge(const struct sampled *sampled,
-                                        struct meter *meter)
+/* Elements of every kernel, by double. */
+static enum tandem_status samples_compare(const struct samples *samples,
+                                          struct kernel_timer *timer)
 {
-    const struct tandem_gemm *gemm = sampled->gemm;
-    const struct gemm_kernel_config *config = &gemm_configs[sampled->tile];
+    const struct tandem_gemm *gemm = samples->gemm;
+    const struct gemm_kernel_config *config = &gemm_configs[samples->kernel];
     uint64_t line_bytes = (uint64_t)gemm->n * dtype_bytes(gemm->dtype);
     enum tandem_status status = TANDEM_OK;
-    for (uint32_t i = 0; i < sampled->count && status == TANDEM_OK; i++) {
+    for (uint32_t i = 0; i < samples->count && status == TANDEM_OK; i++) {
         int64_t row = sample_at(i, config->tile_m, gemm->m);
         status = transfer_download(
-            meter->stream, meter->memory,
-            gemm->c.byte_offset + (uint64_t)row * line_bytes, sampled->line,
-            line_bytes, 0, meter_left_ns(meter));
-        for (uint32_t j = 0; j < sampled->count && status == TANDEM_OK; j++) {
+            timer->stream, timer->memory,
+            gemm->c.byte_offset + (uint64_t)row * line_bytes, samples->line,
+            line_bytes, 0, kernel_timer_remaining_ns(timer));
+        for (uint32_t j = 0; j < samples->count && status == TANDEM_OK; j++) {
             int64_t column = sample_at(j, config->tile_n, gemm->n);
-            double got = value_at(gemm->dtype, sampled->line, column);
-            if (!element_right(sampled, sampled->a + (size_t)i * DEPTH,
-                               sampled->b + (size_t)j * DEPTH, got))
-                status = last_error_set(TANDEM_FAILED,
-                                        "%s: a large product is wrong at "
-                                        "(%lld, %lld): %g",
-                                        config->name, (long long)row,
-                                        (long long)column, got);
+            double got = value_at(gemm->dtype, samples->line, column);
+            if (!is_element_correct(samples, samples->a + (size_t)i * DEPTH,
+                                    samples->b + (size_t)j * DEPTH, got))
+                status = last_error_set(
+                    TANDEM_FAILED,
+                    "%s: element (%lld, %lld) of a large GEMM "
+                    "is wrong: %g",
+                    config->name, (long long)row, (long long)column, got);
         }
     }
     return status;
@@ -232,94 +216,95 @@ static enum tandem_status sampled_judge(const struct sampled *sampled,
 /* A product in which each group has several tiles, one after the other: what
  * the kernels' proof (kernel_self_test.h), where they are built, is too small
  * for. */
-static enum tandem_status product_try(struct meter *meter,
-                                      struct sampled *sampled,
-                                      enum gemm_kernel_id tile, uint32_t dtype)
+static enum tandem_status gemm_test(struct kernel_timer *timer,
+                                    struct samples *samples,
+                                    enum gemm_kernel_id kernel, uint32_t dtype)
 {
-    const struct tandem_gemm gemm = gemm_of(meter, tile, dtype);
-    sampled->gemm = &gemm;
-    sampled->tile = tile;
-    sampled_make(sampled);
+    const struct tandem_gemm gemm = test_gemm(timer, kernel, dtype);
+    samples->gemm = &gemm;
+    samples->kernel = kernel;
+    samples_fill(samples);
     enum tandem_status status =
-        transfer_upload(meter->stream, meter->memory, 0, sampled->memory,
+        transfer_upload(timer->stream, timer->memory, 0, samples->memory,
                         gemm.c.byte_offset, 0);
     if (status == TANDEM_OK)
-        status = product_launch(meter, &gemm, tile);
+        status = gemm_kernel_launch(timer, &gemm, kernel);
     if (status == TANDEM_OK)
-        status = sampled_judge(sampled, meter);
+        status = samples_compare(samples, timer);
     return status;
 }
 
 /* ---- all ---- */
 
 /* Of the largest product. */
-static uint64_t bytes_wanted(struct tandem_device *device)
+static uint64_t scratch_bytes(struct tandem_device *device)
 {
-    const struct meter meter = {.device = device};
+    const struct kernel_timer timer = {.device = device};
     uint64_t most = 0;
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
         struct tandem_gemm gemm =
-            gemm_of(&meter, (enum gemm_kernel_id)i, TANDEM_F32);
+            test_gemm(&timer, (enum gemm_kernel_id)i, TANDEM_F32);
         if (gemm_configs[i].uses_wgmma && gemm_bytes(&gemm) > most)
             most = gemm_bytes(&gemm);
     }
     return most;
 }
 
-static enum tandem_status tiles_try(struct meter *meter,
-                                    struct sampled *sampled)
+static enum tandem_status kernels_test(struct kernel_timer *timer,
+                                       struct samples *samples)
 {
-    static const uint32_t halves[] = {TANDEM_F16, TANDEM_BF16};
+    static const uint32_t types[] = {TANDEM_F16, TANDEM_BF16};
     enum tandem_status status = TANDEM_OK;
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT && status == TANDEM_OK; i++) {
         if (!gemm_configs[i].uses_wgmma)
             continue;
         if (gemm_configs[i].mma_format != MMA_16BIT)
             status =
-                product_try(meter, sampled, (enum gemm_kernel_id)i, TANDEM_F32);
+                gemm_test(timer, samples, (enum gemm_kernel_id)i, TANDEM_F32);
         for (uint32_t h = 0; h < 2 && gemm_configs[i].mma_format == MMA_16BIT &&
                              status == TANDEM_OK;
              h++)
             status =
-                product_try(meter, sampled, (enum gemm_kernel_id)i, halves[h]);
+                gemm_test(timer, samples, (enum gemm_kernel_id)i, types[h]);
     }
     return status;
 }
 
-enum tandem_status tune_patched(struct tandem_device *device,
-                                uint64_t budget_ns,
-                                const struct findings *findings)
+enum tandem_status sm90a_self_test_run(struct tandem_device *device,
+                                       uint64_t budget_ns,
+                                       const struct tuning_results_sink *sink)
 {
-    struct meter meter;
-    struct sampled sampled = {0};
+    struct kernel_timer timer;
+    struct samples samples = {0};
     uint64_t stamp = sm90a_self_test_stamp(device->hardware);
-    uint64_t now = monotonic_ns();
-    uint64_t end = budget_ns < UINT64_MAX - now ? now + budget_ns : UINT64_MAX;
     if (!device->hardware->wgmma)
         return TANDEM_OK;
-    uint64_t bytes = bytes_wanted(device);
-    enum tandem_status status = meter_start(&meter, device, bytes, end);
-    if (status == TANDEM_OK && meter.bytes < bytes)
+    uint64_t bytes = scratch_bytes(device);
+    enum tandem_status status =
+        kernel_timer_init(&timer, device, bytes, budget_ns);
+    if (status == TANDEM_OK && timer.bytes < bytes)
         status = last_error_set(TANDEM_OUT_OF_MEMORY,
-                             "tune: no memory to try wgmma in");
-    if (status == TANDEM_OK && !sampled_start(&sampled, &meter))
-        status = last_error_set(TANDEM_OUT_OF_MEMORY,
-                             "tune: no host memory to try wgmma in");
+                                "tune: not enough device memory for the sm_90a "
+                                "self-test");
+    if (status == TANDEM_OK && !samples_alloc(&samples, &timer))
+        status =
+            last_error_set(TANDEM_OUT_OF_MEMORY, "tune: out of host memory");
     if (status != TANDEM_OK) {
-        sampled_end(&sampled);
-        meter_end(&meter);
+        samples_free(&samples);
+        kernel_timer_finish(&timer);
         return status;
     }
-    tell(findings, SM90A_SELF_TEST_STARTED, stamp);
-    status = tiles_try(&meter, &sampled);
+    result_report(sink, SM90A_SELF_TEST_STARTED, stamp);
+    status = kernels_test(&timer, &samples);
     if (status != TANDEM_OK)
         device_log(device, TANDEM_LOG_WARNING,
-                   "%s: matrix products do without wgmma: %s",
+                   "%s: GEMM does not use wgmma: the self-test failed: %s",
                    device->hardware->info.name, message_get());
-    tell(findings,
-         status == TANDEM_OK ? SM90A_SELF_TEST_PASSED : SM90A_SELF_TEST_FAILED,
-         stamp);
-    sampled_end(&sampled);
-    meter_end(&meter);
+    result_report(sink,
+                  status == TANDEM_OK ? SM90A_SELF_TEST_PASSED
+                                      : SM90A_SELF_TEST_FAILED,
+                  stamp);
+    samples_free(&samples);
+    kernel_timer_finish(&timer);
     return TANDEM_OK;
 }

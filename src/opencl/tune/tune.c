@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tuning a device, from the quick to the long; see tune.h. */
-#include "opencl/device/event_poll.h"
+/* Runs the measurements of the tune entry; see tune.h. */
 #include "opencl/tune/tune.h"
 
 #include "opencl/gemm/clblast.h"
 #include "opencl/device/device.h"
+#include "opencl/device/event_poll.h"
 
-/* Products of 4096, and CLBlast's copies of their operands; on a processor,
- * of 1024. */
+/* Room for a GEMM of 4096 and CLBlast's packed operands; on a CPU, of 1024. */
 #define SCRATCH_BYTES (UINT64_C(192) << 20)
 #define CPU_SCRATCH_BYTES (UINT64_C(32) << 20)
-/* What gemm_cost_model.h wants takes less; a longer budget is for the search.
- */
-#define QUICK_NS UINT64_C(2500000000)
-/* With less, what only takes products that callers allow to be less accurate,
- * or of 16 bits, is left to its built-in costs. */
-#define ALL_NS UINT64_C(4000000000)
+/* The cost model is measured within this time. Only with a longer budget are
+ * CLBlast parameters searched. */
+#define COST_MODEL_NS UINT64_C(2500000000)
+/* With a smaller budget, kernels for 16-bit or less accurate GEMM keep their
+ * built-in costs. */
+#define ALL_KERNELS_NS UINT64_C(4000000000)
 
 static uint64_t scratch_bytes(const struct tandem_device *device)
 {
@@ -27,72 +26,67 @@ static uint64_t scratch_bytes(const struct tandem_device *device)
                : bytes;
 }
 
-/* The search, and CLBlast's times with what it found; afterwards CLBlast has
- * what it had before. */
-static enum tandem_status search(struct meter *meter,
-                                 const struct findings *findings,
-                                 uint32_t *times)
+/* Searches CLBlast parameters and times CLBlast with the best ones. Restores
+ * the parameters that CLBlast had before. */
+static enum tandem_status tune_clblast(struct kernel_timer *timer,
+                                       const struct tuning_results_sink *sink,
+                                       uint32_t *time_count)
 {
-    cl_device_id id = meter->device->hardware->id;
+    cl_device_id id = timer->device->hardware->id;
     struct clblast_params before[CLBLAST_KERNEL_COUNT];
-    uint32_t known = 0;
-    uint64_t end = meter->deadline_ns;
-    clblast_init_once(&meter->stream->queue);
+    uint64_t end = timer->deadline_ns;
+    clblast_init_once(&timer->stream->queue);
     for (uint32_t i = 0; i < CLBLAST_KERNEL_COUNT; i++)
-        if (clblast_params_get(id, (enum clblast_kernel_id)i, &before[i]))
-            known |= 1u << i;
-    if (known != (1u << CLBLAST_KERNEL_COUNT) - 1) {
-        device_log(meter->device, TANDEM_LOG_WARNING,
-                   "tune: CLBlast does not say what its parameters are: they "
-                   "are not searched for");
-        return TANDEM_OK;
-    }
-    meter->deadline_ns = end - QUICK_NS;
-    enum tandem_status status = tune_search(meter, findings);
-    meter->deadline_ns = end;
+        if (!clblast_params_get(id, (enum clblast_kernel_id)i, &before[i])) {
+            device_log(timer->device, TANDEM_LOG_WARNING,
+                       "tune: skips the search for CLBlast parameters, because "
+                       "CLBlast does not return its current ones");
+            return TANDEM_OK;
+        }
+    timer->deadline_ns = end - COST_MODEL_NS;
+    enum tandem_status status = clblast_search_run(timer, sink);
+    timer->deadline_ns = end;
     if (status == TANDEM_OK)
-        status = tune_clblast_times(meter, findings, times);
-    /* The programs of all that was tried. */
+        status = tune_clblast_times(timer, sink, time_count);
+    /* Frees the programs of all candidates. */
     clblast_clear_cache();
     for (uint32_t i = 0; i < CLBLAST_KERNEL_COUNT; i++)
         clblast_params_set(id, (enum clblast_kernel_id)i, &before[i]);
     return status;
 }
 
-enum tandem_status tune_device(struct tandem_device *device,
-                               uint64_t budget_ns, tandem_tuning_result_fn sink,
-                               void *user)
+enum tandem_status tune_device(struct tandem_device *device, uint64_t budget_ns,
+                               tandem_tuning_result_fn callback, void *user)
 {
-    struct meter meter;
-    struct chosen chosen;
-    struct findings findings = {sink, user};
-    uint32_t times = 0;
-    uint64_t now = monotonic_ns();
-    uint64_t end = budget_ns < UINT64_MAX - now ? now + budget_ns : UINT64_MAX;
+    struct kernel_timer timer;
+    struct selection_report report;
+    const struct tuning_results_sink output = {callback, user};
+    uint32_t time_count = 0;
     if (budget_ns == 0)
         return TANDEM_OK;
     if (device->self_test_only)
-        return tune_patched(device, budget_ns, &findings);
-    chosen_start(&chosen, device, &findings);
-    findings = chosen.findings;
+        return sm90a_self_test_run(device, budget_ns, &output);
+    selection_report_init(&report, device, &output);
+    const struct tuning_results_sink *sink = &report.input;
     enum tandem_status status =
-        meter_start(&meter, device, scratch_bytes(device), end);
+        kernel_timer_init(&timer, device, scratch_bytes(device), budget_ns);
     if (status == TANDEM_OK)
-        status = tune_tiles(&meter, &findings, budget_ns >= ALL_NS);
+        status = tune_gemm_costs(&timer, sink, budget_ns >= ALL_KERNELS_NS);
     if (status == TANDEM_OK)
-        status = tune_clblast_times(&meter, &findings, &times);
-    /* A candidate that cannot be timed is left out: others are as good. */
-    const uint32_t spoilt = meter.spoilt;
-    if (status == TANDEM_OK && meter_left_ns(&meter) > 2 * QUICK_NS)
-        status = search(&meter, &findings, &times);
-    meter_end(&meter);
+        status = tune_clblast_times(&timer, sink, &time_count);
+    /* Measurements that the search aborts do not matter. */
+    const uint32_t aborted = timer.aborted;
+    if (status == TANDEM_OK &&
+        kernel_timer_remaining_ns(&timer) > 2 * COST_MODEL_NS)
+        status = tune_clblast(&timer, sink, &time_count);
+    kernel_timer_finish(&timer);
     if (status == TANDEM_OK)
-        chosen_tell(&chosen);
-    if (status == TANDEM_OK && spoilt > 0)
+        selection_report_write(&report);
+    if (status == TANDEM_OK && aborted > 0)
         status = last_error_set(TANDEM_FAILED,
-                             "tune: %u measurements have no end, as the "
-                             "processors are busy with something else: "
-                             "measure again when they are not",
-                             spoilt);
+                                "tune: aborted %u measurements, because other "
+                                "processes keep the CPUs busy; tune again on "
+                                "an idle machine",
+                                aborted);
     return status;
 }

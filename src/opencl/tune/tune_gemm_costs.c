@@ -1,63 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What matrix products cost: in our tiles, and by CLBlast. */
+/*
+ * Measures the cost model of our GEMM kernels; see tune.h. Each kernel is timed
+ * with one work-group per compute unit and with many, each at two depths of k.
+ * The differences give the costs per unit of k; the rest is the start time.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "opencl/gemm/clblast.h"
 #include "opencl/device/device.h"
 #include "common/decimal.h"
 #include "opencl/queue/buffer_commands.h"
 #include "opencl/queue/kernel_launch.h"
 #include "opencl/plan/operand_packing.h"
-#include "opencl/transfer/transfer.h"
 #include "opencl/tune/tune.h"
 
-/* Depths of k at which a tile is timed, and how often all its slots are full
- * where it is timed in many groups. */
+/* Depths of k at which a kernel is timed. */
 #define SHALLOW 256
 #define DEEP 1024
 #define CPU_SHALLOW 64
 #define CPU_DEEP 256
-#define FILLS 2u
-/* A product is timed where it takes so many times as long as the host takes for
- * its launches. */
-#define HOST_HIDDEN 1.5
-/* What is bound by memory is timed where it takes longer than the host takes
- * to enqueue it: rows of a compute unit, and depths for so many; rows by k of
- * one group of each. */
-#define SKINNY_ROWS 192u
-#define SKINNY_SHALLOW 512
-#define SKINNY_DEEP 1536
-#define GROUP_SHALLOW 65536u
-#define GROUP_DEEP 262144u
-#define COPIED_BYTES (UINT64_C(64) << 20)
+/* "Many" work-groups fill each compute unit this often. */
+#define FULL_ROUNDS 2u
+/* A GEMM must take this factor longer than the host needs to enqueue it;
+ * otherwise the measured time is the host's. */
+#define MIN_HOST_FACTOR 1.5
+/* GEMV, which is bound by memory, needs more work: rows of the matrix per
+ * compute unit, the depths for so many rows, and elements per work-group if
+ * each compute unit has one work-group. */
+#define GEMV_ROWS 192u
+#define GEMV_SHALLOW 512
+#define GEMV_DEEP 1536
+#define GEMV_GROUP_SHALLOW 65536u
+#define GEMV_GROUP_DEEP 262144u
+#define COPY_BYTES (UINT64_C(64) << 20)
+/* The smallest cost per unit of k that a profile may contain. */
+#define MIN_STEP_NS 1e-3
 
-/* A product of what the meter's memory holds, by a tile or by CLBlast. */
-struct work {
-    struct tandem_gemm gemm;
-    enum gemm_kernel_id tile;
-    bool clblast;
-    uint64_t bytes; /* that a, b and c take */
-    /* Each launch has the next of so many b's, one after the other, after a. */
-    uint64_t a_bytes, b_bytes;
-    uint32_t copies, launches;
-};
+/* ---- a GEMM in the timer's memory ---- */
 
-/* c is at the end of the memory, where the operands of most others do not
- * reach, and no larger than they are: kernels that look for what is not finite
- * would find it in products of products. */
-static void work_make(struct work *out, const struct meter *meter, int64_t m,
-                      int64_t n, int64_t k, int64_t batch)
+static uint64_t matrix_bytes(int64_t rows, int64_t columns, int64_t batch)
 {
-    uint64_t a = (uint64_t)(m * k * batch) * sizeof(float);
-    uint64_t b = (uint64_t)(k * n * batch) * sizeof(float);
-    uint64_t c = (uint64_t)(m * n * batch) * sizeof(float);
-    uint64_t end = meter->bytes / 256 * 256;
+    uint64_t bytes = (uint64_t)(rows * columns * batch) * sizeof(float);
+    return (bytes + 255) / 256 * 256;
+}
+
+/* Places c at the end of the memory, where it overwrites hardly any operands of
+ * other measurements. Scales the result so that no element of c is larger than
+ * an operand's: otherwise, later GEMMs could overflow, which some kernels
+ * handle by recomputing tiles. */
+void timed_gemm_init(struct timed_gemm *out, const struct kernel_timer *timer,
+                     int64_t m, int64_t n, int64_t k, int64_t batch)
+{
+    uint64_t a = matrix_bytes(m, k, batch), b = matrix_bytes(k, n, batch);
+    uint64_t c = matrix_bytes(m, n, batch);
     memset(out, 0, sizeof(*out));
-    a = (a + 255) / 256 * 256;
-    b = (b + 255) / 256 * 256;
-    c = (c + 255) / 256 * 256;
     out->bytes = a + b + c;
     out->a_bytes = a;
     out->b_bytes = b;
@@ -71,77 +68,77 @@ static void work_make(struct work *out, const struct meter *meter, int64_t m,
         .k = k,
         .batch = batch,
         .alpha = 1 / (float)k,
-        .a = {meter->memory, 0, k, m * k},
-        .b = {meter->memory, a, k, k * n},
-        .c = {meter->memory, end - c, n, m * n}};
+        .a = {timer->memory, 0, k, m * k},
+        .b = {timer->memory, a, k, k * n},
+        .c = {timer->memory, timer->bytes / 256 * 256 - c, n, m * n}};
 }
 
-/* As many b's as the meter has memory for: what is bound by memory has to come
- * from there, not from a cache. */
-static void work_copies(struct work *work, const struct meter *meter)
+static void use_mn_major_b(struct timed_gemm *timed)
 {
-    if (work->bytes < meter->bytes)
-        work->copies +=
-            (uint32_t)((meter->bytes - work->bytes) / work->b_bytes);
+    timed->gemm.flags &= ~(uint32_t)TANDEM_GEMM_TRANSPOSE_B;
+    timed->gemm.b.ld = timed->gemm.n;
 }
 
-/* A product that the tile takes. */
-static void work_tile(struct work *work, enum gemm_kernel_id tile)
+enum tandem_status gemm_kernel_launch(struct kernel_timer *timer,
+                                      const struct tandem_gemm *gemm,
+                                      enum gemm_kernel_id kernel)
 {
-    work->tile = tile;
-    work->gemm.flags |=
-        TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
-    if (gemm_configs[tile].mma_format == MMA_16BIT)
-        work->gemm.dtype = TANDEM_F16;
-}
-
-static enum tandem_status work_launch(struct meter *meter, void *argument)
-{
-    struct work *work = argument;
     struct launch_plan plan;
-    if (work->clblast)
-        return clblast_gemm_launch(meter->stream, &work->gemm);
     enum tandem_status status;
-    if (work->copies > 1) {
-        uint32_t nth = work->launches++ % work->copies;
-        work->gemm.b.byte_offset = work->a_bytes + nth * work->b_bytes;
-    }
     do {
-        plan_gemm(&plan, &work->gemm, work->tile, NO_SPLIT, NULL,
-                  meter->device->programs.group_log2);
-        status = launch_plan(meter->stream, &plan);
-    } while (status == TANDEM_NOT_READY && meter_left_ns(meter) > 0);
+        plan_gemm(&plan, gemm, kernel, NO_SPLIT, NULL,
+                  timer->device->programs.group_log2);
+        status = launch_plan(timer->stream, &plan);
+    } while (status == TANDEM_NOT_READY &&
+             kernel_timer_remaining_ns(timer) > 0);
     return status;
 }
 
-static enum tandem_status resident_op_time(struct meter *meter,
-                                           struct work *work, double *out_ns)
+static enum tandem_status timed_gemm_launch(struct kernel_timer *timer,
+                                            void *argument)
 {
-    if (work->bytes > meter->bytes)
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                           "tune: no memory for a product");
-    return kernel_timer_measure(meter, work_launch, work, out_ns);
+    struct timed_gemm *timed = argument;
+    if (timed->copies > 1)
+        timed->gemm.b.byte_offset =
+            timed->a_bytes + timed->launches++ % timed->copies * timed->b_bytes;
+    return gemm_kernel_launch(timer, &timed->gemm, timed->kernel);
 }
 
-static void tell(const struct findings *findings, const char *key,
-                 const char *name, const double *values, uint32_t count)
+static enum tandem_status timed_gemm_measure(struct kernel_timer *timer,
+                                             struct timed_gemm *timed,
+                                             double *out_ns)
 {
-    char full[64], text[128] = "";
-    bool whole = true;
-    snprintf(full, sizeof(full), "gemm.%s%s", key, name);
-    for (uint32_t i = 0; i < count && whole; i++) {
+    if (timed->bytes > timer->bytes)
+        return last_error_set(TANDEM_OUT_OF_MEMORY,
+                              "tune: a GEMM needs %llu bytes; the scratch "
+                              "memory has %llu",
+                              (unsigned long long)timed->bytes,
+                              (unsigned long long)timer->bytes);
+    return kernel_timer_measure(timer, timed_gemm_launch, timed, out_ns);
+}
+
+/* Reports gemm.PREFIX NAME as a list of numbers, unless one is too large. */
+static void costs_report(const struct tuning_results_sink *sink,
+                         const char *prefix, const char *name,
+                         const double *values, uint32_t count)
+{
+    char key[64], text[128] = "";
+    snprintf(key, sizeof(key), "gemm.%s%s", prefix, name);
+    for (uint32_t i = 0; i < count; i++) {
         if (i > 0)
             strcat(text, " ");
-        whole = decimal_append_double(text, sizeof(text) - 1, values[i]);
+        if (!decimal_append_double(text, sizeof(text) - 1, values[i]))
+            return;
     }
-    if (whole)
-        findings->sink(findings->user, full, text);
+    sink->callback(sink->user, key, text);
 }
 
-/* ---- what is not a tile's ---- */
+/* ---- launches, copies ---- */
 
-/* A grid of so many groups, or a few less, as square as it can be. */
-static void grid_of(uint32_t groups, uint32_t *out_rows, uint32_t *out_columns)
+/* Finds a grid of at most `groups` work-groups, as square as possible. Prefers
+ * exactly `groups` if no side is more than four times the other. */
+static void grid_make(uint32_t groups, uint32_t *out_rows,
+                      uint32_t *out_columns)
 {
     uint32_t rows = (uint32_t)sqrt((double)groups);
     *out_rows = rows;
@@ -154,423 +151,348 @@ static void grid_of(uint32_t groups, uint32_t *out_rows, uint32_t *out_columns)
         }
 }
 
-/* One kernel after another. */
-static enum tandem_status pair_launch(struct meter *meter, void *argument)
+static enum tandem_status pair_launch(struct kernel_timer *timer,
+                                      void *argument)
 {
-    struct work *pair = argument;
-    enum tandem_status status = work_launch(meter, &pair[0]);
-    return status == TANDEM_OK ? work_launch(meter, &pair[1]) : status;
+    struct timed_gemm *pair = argument;
+    enum tandem_status status = timed_gemm_launch(timer, &pair[0]);
+    return status == TANDEM_OK ? timed_gemm_launch(timer, &pair[1]) : status;
 }
 
-/* What is counted apart of a product, and the host's part of a launch. */
-struct other_costs {
+/* Costs that are subtracted from the time of a GEMM, and the time that the host
+ * needs to enqueue a kernel. */
+struct common_costs {
     double launch_ns, bytes_per_ns, host_ns;
 };
 
-/* What a small kernel adds to a stream of longer ones, behind which the host's
- * part of it hides; and that part. */
-static enum tandem_status tune_launch(struct meter *meter,
-                                      const struct findings *findings,
-                                      struct other_costs *out)
+/* Measures what a small kernel adds after a longer one, which hides the host's
+ * part, and the host's part alone. */
+static enum tandem_status tune_launch(struct kernel_timer *timer,
+                                      const struct tuning_results_sink *sink,
+                                      struct common_costs *out)
 {
-    struct work pair[2];
+    struct timed_gemm pair[2];
     uint32_t rows, columns;
     double alone_ns, both_ns;
-    bool cpu = meter->device->hardware->info.kind == TANDEM_DEVICE_CPU;
-    grid_of(meter->device->gemm_selector.compute_units, &rows, &columns);
-    work_make(&pair[0], meter,
-              (int64_t)rows * gemm_configs[GEMM_SIMT_32X64].tile_m,
-              (int64_t)columns * gemm_configs[GEMM_SIMT_32X64].tile_n,
-              cpu ? CPU_DEEP : DEEP, 1);
-    work_make(&pair[1], meter, 16, 16, 16, 1);
-    pair[0].tile = pair[1].tile = GEMM_SIMT_32X64;
-    enum tandem_status status = resident_op_time(meter, &pair[0], &alone_ns);
+    bool cpu = timer->device->hardware->info.kind == TANDEM_DEVICE_CPU;
+    grid_make(timer->device->gemm_selector.compute_units, &rows, &columns);
+    timed_gemm_init(&pair[0], timer,
+                    (int64_t)rows * gemm_configs[GEMM_SIMT_32X64].tile_m,
+                    (int64_t)columns * gemm_configs[GEMM_SIMT_32X64].tile_n,
+                    cpu ? CPU_DEEP : DEEP, 1);
+    timed_gemm_init(&pair[1], timer, 16, 16, 16, 1);
+    pair[0].kernel = pair[1].kernel = GEMM_SIMT_32X64;
+    enum tandem_status status = timed_gemm_measure(timer, &pair[0], &alone_ns);
     if (status == TANDEM_OK)
-        status = kernel_timer_measure(meter, pair_launch, pair, &both_ns);
+        status = kernel_timer_measure(timer, pair_launch, pair, &both_ns);
     if (status == TANDEM_OK)
-        status = resident_op_time(meter, &pair[1], &out->host_ns);
+        status = timed_gemm_measure(timer, &pair[1], &out->host_ns);
     if (status != TANDEM_OK)
         return status;
-    out->launch_ns = both_ns > alone_ns + 1 ? both_ns - alone_ns : 1;
-    tell(findings, "launch", "", &out->launch_ns, 1);
+    out->launch_ns = fmax(both_ns - alone_ns, 1);
+    costs_report(sink, "launch", "", &out->launch_ns, 1);
     return TANDEM_OK;
 }
 
-static enum tandem_status copy_launch(struct meter *meter, void *bytes)
+static enum tandem_status copy_launch(struct kernel_timer *timer, void *bytes)
 {
     uint64_t half = *(const uint64_t *)bytes;
-    return buffer_copy(meter->stream, meter->memory, half, meter->memory, 0,
+    return buffer_copy(timer->stream, timer->memory, half, timer->memory, 0,
                        half);
 }
 
-static enum tandem_status tune_bytes(struct meter *meter,
-                                     const struct findings *findings,
-                                     double *out_rate)
+static enum tandem_status tune_bytes(struct kernel_timer *timer,
+                                     const struct tuning_results_sink *sink,
+                                     double *out_bytes_per_ns)
 {
-    uint64_t half = meter->bytes / 2 < COPIED_BYTES ? meter->bytes / 2
-                                                    : COPIED_BYTES;
+    uint64_t half =
+        timer->bytes / 2 < COPY_BYTES ? timer->bytes / 2 : COPY_BYTES;
     double ns;
     enum tandem_status status =
-        kernel_timer_measure(meter, copy_launch, &half, &ns);
+        kernel_timer_measure(timer, copy_launch, &half, &ns);
     if (status != TANDEM_OK)
         return status;
-    *out_rate = 2.0 * (double)half / ns;
-    tell(findings, "bytes", "", out_rate, 1);
+    *out_bytes_per_ns = 2.0 * (double)half / ns;
+    costs_report(sink, "bytes", "", out_bytes_per_ns, 1);
     return TANDEM_OK;
 }
 
-/* ---- tiles ---- */
+/* ---- kernels ---- */
 
-/* What is timed of a tile: of a skinny one, with its wide operand along or
- * across k. */
-struct kind {
-    enum gemm_kernel_id tile;
-    bool skinny, across, cpu;
-    uint32_t share; /* rows of the wide operand that a group has */
+/* What is measured of a kernel. For GEMV, the matrix is K-major or MN-major. */
+struct kernel_case {
+    enum gemm_kernel_id id;
+    bool gemv, mn_major, cpu;
+    uint32_t rows_per_group; /* of the GEMV matrix; 1 for other kernels */
+    const struct common_costs *common;
 };
 
-static struct kind kind_of(const struct meter *meter, enum gemm_kernel_id tile,
-                           bool across)
+static struct kernel_case kernel_case_make(const struct kernel_timer *timer,
+                                           enum gemm_kernel_id id,
+                                           bool mn_major,
+                                           const struct common_costs *common)
 {
     const struct tandem_gemm gemm = {
         .m = 1,
         .n = 2,
         .k = 1,
         .batch = 1,
-        .flags = across ? 0 : TANDEM_GEMM_TRANSPOSE_B};
-    return (struct kind){.tile = tile,
-                         .skinny = gemm_configs[tile].gemv_vectors != 0,
-                         .across = across,
-                         .cpu = meter->device->hardware->info.kind ==
-                                TANDEM_DEVICE_CPU,
-                         .share = gemm_kernel_cost_units(&gemm, tile)};
+        .flags = mn_major ? 0 : TANDEM_GEMM_TRANSPOSE_B};
+    return (struct kernel_case){
+        .id = id,
+        .gemv = gemm_configs[id].gemv_vectors != 0,
+        .mn_major = mn_major,
+        .cpu = timer->device->hardware->info.kind == TANDEM_DEVICE_CPU,
+        .rows_per_group = gemm_kernel_cost_units(&gemm, id),
+        .common = common};
 }
 
 static double packing_ns(const struct tandem_gemm *gemm,
-                         enum gemm_kernel_id tile,
-                         const struct other_costs *other,
+                         const struct kernel_case *kernel,
                          uint32_t *out_launches)
 {
     double bytes = (double)packing_bytes(
-        gemm, tile, gemm_packed_operands(gemm, tile), out_launches);
-    return *out_launches * other->launch_ns + bytes / other->bytes_per_ns;
+        gemm, kernel->id, gemm_packed_operands(gemm, kernel->id), out_launches);
+    return *out_launches * kernel->common->launch_ns +
+           bytes / kernel->common->bytes_per_ns;
 }
 
-/* Whether a kernel follows that does again what is marked. */
-static bool marks_follow(enum gemm_kernel_id tile)
+/* Returns true if a second kernel recomputes tiles with non-finite results. */
+static bool has_recompute_launch(enum gemm_kernel_id kernel)
 {
-    return gemm_configs[tile].is_3xtf32 ||
-           gemm_configs[tile].mma_format == MMA_FP16X3;
+    return gemm_configs[kernel].is_3xtf32 ||
+           gemm_configs[kernel].mma_format == MMA_FP16X3;
 }
 
-/* So many groups of the tile. */
-static void work_groups(struct work *out, const struct meter *meter,
-                        const struct kind *kind, uint32_t groups, int64_t depth)
+/* Makes a GEMM that the kernel computes with `groups` work-groups. */
+static void case_gemm_init(struct timed_gemm *out,
+                           const struct kernel_timer *timer,
+                           const struct kernel_case *kernel, uint32_t groups,
+                           int64_t depth)
 {
-    const struct gemm_kernel_config *config = &gemm_configs[kind->tile];
+    const struct gemm_kernel_config *config = &gemm_configs[kernel->id];
     uint32_t rows, columns;
-    grid_of(groups, &rows, &columns);
-    if (kind->skinny)
-        work_make(out, meter, config->gemv_vectors,
-                  (int64_t)groups * kind->share, depth, 1);
+    grid_make(groups, &rows, &columns);
+    if (kernel->gemv)
+        timed_gemm_init(out, timer, config->gemv_vectors,
+                        (int64_t)groups * kernel->rows_per_group, depth, 1);
     else
-        work_make(out, meter, (int64_t)rows * config->tile_m,
-                  (int64_t)columns * config->tile_n, depth, 1);
-    work_tile(out, kind->tile);
-    if (kind->across) {
-        out->gemm.flags &= ~(uint32_t)TANDEM_GEMM_TRANSPOSE_B;
-        out->gemm.b.ld = out->gemm.n;
-    }
-    if (kind->skinny && !kind->cpu)
-        work_copies(out, meter);
+        timed_gemm_init(out, timer, (int64_t)rows * config->tile_m,
+                        (int64_t)columns * config->tile_n, depth, 1);
+    out->kernel = kernel->id;
+    out->gemm.flags |=
+        TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
+    if (config->mma_format == MMA_16BIT)
+        out->gemm.dtype = TANDEM_F16;
+    if (kernel->mn_major)
+        use_mn_major_b(out);
+    /* GEMV must read its matrix from memory, not from a cache. */
+    if (kernel->gemv && !kernel->cpu && out->bytes < timer->bytes)
+        out->copies += (uint32_t)((timer->bytes - out->bytes) / out->b_bytes);
 }
 
-/* No more rounds than the meter has memory for: of many compute units each is
- * sooner full. */
-static uint32_t rounds_fit(const struct meter *meter, const struct kind *kind,
-                           uint32_t rounds, int64_t depth)
+static bool case_fits(const struct kernel_timer *timer,
+                      const struct kernel_case *kernel, uint32_t groups,
+                      int64_t depth)
 {
-    struct work work;
-    for (; rounds > 1; rounds--) {
-        work_groups(&work, meter, kind,
-                    meter->device->gemm_selector.compute_units * rounds, depth);
-        if (work.bytes <= meter->bytes)
-            break;
-    }
-    return rounds;
+    struct timed_gemm timed;
+    case_gemm_init(&timed, timer, kernel, groups, depth);
+    return timed.bytes <= timer->bytes;
 }
 
-/* Makes depths as many times greater as it takes for the device, and not the
- * host, to be what is timed, or as memory lets them be.  TANDEM_FAILED where no
- * time is left, which a compile may have taken: what the host is timed at is no
- * cost. */
-static enum tandem_status depths_raise(struct meter *meter,
-                                       const struct kind *kind,
-                                       uint32_t groups,
-                                       const struct other_costs *other,
-                                       int64_t depths[2])
+/* Doubles both depths until the GEMM takes longer than the host needs to
+ * enqueue it, or until the memory is full. Returns TANDEM_FAILED if the time
+ * is used up before, because the result would be the host's time. */
+static enum tandem_status depths_raise(struct kernel_timer *timer,
+                                       const struct kernel_case *kernel,
+                                       uint32_t groups, int64_t depths[2])
 {
     for (;;) {
-        struct work work;
-        uint32_t packing;
+        struct timed_gemm timed;
+        uint32_t launches;
         double ns;
-        work_groups(&work, meter, kind, groups, depths[0]);
-        packing_ns(&work.gemm, kind->tile, other, &packing);
-        uint32_t launches = packing + 1 + marks_follow(kind->tile);
-        enum tandem_status status = resident_op_time(meter, &work, &ns);
+        case_gemm_init(&timed, timer, kernel, groups, depths[0]);
+        packing_ns(&timed.gemm, kernel, &launches);
+        launches += 1 + has_recompute_launch(kernel->id);
+        enum tandem_status status = timed_gemm_measure(timer, &timed, &ns);
         if (status != TANDEM_OK ||
-            ns >= HOST_HIDDEN * launches * other->host_ns)
+            ns >= MIN_HOST_FACTOR * launches * kernel->common->host_ns)
             return status;
-        if (meter_left_ns(meter) == 0)
-            return last_error_set(TANDEM_FAILED, "tune: the time is used up");
-        /* Packed operands take memory, too. */
-        work_groups(&work, meter, kind, groups, 2 * depths[1]);
-        if (resident_op_time(meter, &work, &ns) != TANDEM_OK)
+        if (kernel_timer_remaining_ns(timer) == 0)
+            return last_error_set(TANDEM_FAILED,
+                                  "tune: the time budget is used up");
+        /* A trial launch, because packed operands take memory, too. */
+        case_gemm_init(&timed, timer, kernel, groups, 2 * depths[1]);
+        if (timed_gemm_measure(timer, &timed, &ns) != TANDEM_OK)
             return TANDEM_OK;
         depths[0] *= 2;
         depths[1] *= 2;
     }
 }
 
-/* The time of groups at the first depth, and, of one more of k.  May make the
- * depths greater. */
-static enum tandem_status groups_time(struct meter *meter,
-                                      const struct kind *kind,
-                                      uint32_t groups, int64_t depths[2],
-                                      const struct other_costs *other,
-                                      double *out_ns, double *out_slope)
+/* Measures the time at the first depth and the time per unit of k. May increase
+ * the depths. */
+static enum tandem_status groups_measure(struct kernel_timer *timer,
+                                         const struct kernel_case *kernel,
+                                         uint32_t groups, int64_t depths[2],
+                                         double *out_ns, double *out_ns_per_k)
 {
-    struct work work;
-    uint32_t packing;
+    struct timed_gemm timed;
+    uint32_t launches;
     double ns[2] = {0, 0};
     enum tandem_status status = TANDEM_OK;
-    if (!kind->skinny)
-        status = depths_raise(meter, kind, groups, other, depths);
+    if (!kernel->gemv)
+        status = depths_raise(timer, kernel, groups, depths);
     for (uint32_t i = 0; i < 2 && status == TANDEM_OK; i++) {
-        work_groups(&work, meter, kind, groups, depths[i]);
-        status = resident_op_time(meter, &work, &ns[i]);
-        ns[i] -= packing_ns(&work.gemm, kind->tile, other, &packing);
+        case_gemm_init(&timed, timer, kernel, groups, depths[i]);
+        status = timed_gemm_measure(timer, &timed, &ns[i]);
+        ns[i] -= packing_ns(&timed.gemm, kernel, &launches);
     }
     if (status != TANDEM_OK)
         return status;
     *out_ns = ns[0];
-    *out_slope = (ns[1] - ns[0]) / (double)(depths[1] - depths[0]);
-    /* Noise: time grows with k. */
-    if (*out_slope < 1e-3)
-        *out_slope = 1e-3;
+    *out_ns_per_k =
+        fmax((ns[1] - ns[0]) / (double)(depths[1] - depths[0]), MIN_STEP_NS);
     return TANDEM_OK;
 }
 
-/* Depths of k at which one round of groups, or many, are timed. */
-static void depths_of(const struct meter *meter, const struct kind *kind,
-                      bool many, int64_t out[2])
+/* Chooses the depths of k for few or for many work-groups. */
+static void depths_init(const struct kernel_timer *timer,
+                        const struct kernel_case *kernel, bool many,
+                        int64_t out[2])
 {
-    out[0] = kind->cpu ? CPU_SHALLOW : SHALLOW;
-    out[1] = kind->cpu ? CPU_DEEP : DEEP;
-    if (!kind->skinny || kind->cpu)
+    uint32_t units = timer->device->gemm_selector.compute_units;
+    out[0] = kernel->cpu ? CPU_SHALLOW : SHALLOW;
+    out[1] = kernel->cpu ? CPU_DEEP : DEEP;
+    if (!kernel->gemv || kernel->cpu)
         return;
-    out[0] = many ? SKINNY_SHALLOW : GROUP_SHALLOW / kind->share;
-    out[1] = many ? SKINNY_DEEP : GROUP_DEEP / kind->share;
-    if (many)
-        return;
-    for (struct work work; out[0] > SHALLOW; out[0] /= 2, out[1] /= 2) {
-        work_groups(&work, meter, kind,
-                    meter->device->gemm_selector.compute_units, out[1]);
-        if (work.bytes <= meter->bytes)
-            break;
-    }
+    out[0] = many ? GEMV_SHALLOW : GEMV_GROUP_SHALLOW / kernel->rows_per_group;
+    out[1] = many ? GEMV_DEEP : GEMV_GROUP_DEEP / kernel->rows_per_group;
+    for (;
+         !many && out[0] > SHALLOW && !case_fits(timer, kernel, units, out[1]);
+         out[0] /= 2)
+        out[1] /= 2;
 }
 
-static enum tandem_status tune_tile(struct meter *meter,
-                                    enum gemm_kernel_id tile, bool across,
-                                    const struct other_costs *other,
-                                    const struct findings *findings)
+static enum tandem_status tune_kernel(struct kernel_timer *timer,
+                                      enum gemm_kernel_id id, bool mn_major,
+                                      const struct common_costs *common,
+                                      const struct tuning_results_sink *sink)
 {
-    const struct kind kind = kind_of(meter, tile, across);
+    const struct kernel_case kernel =
+        kernel_case_make(timer, id, mn_major, common);
     int64_t depths[2], many_depths[2];
-    double first, many, slope;
-    double cost[3]; /* struct gemm_kernel_cost */
-    uint32_t share = kind.share,
-             units = meter->device->gemm_selector.compute_units;
-    uint32_t rounds = FILLS * gemm_configs[tile].groups_per_compute_unit,
-             few = units;
-    if (kind.skinny && !kind.cpu) {
-        rounds = SKINNY_ROWS / share;
-        /* So that memory does not bind them. */
+    double first_ns, many_ns, many_ns_per_k;
+    struct gemm_kernel_cost cost;
+    uint32_t rows = kernel.rows_per_group;
+    uint32_t units = timer->device->gemm_selector.compute_units, few = units;
+    uint32_t rounds = FULL_ROUNDS * gemm_configs[id].groups_per_compute_unit;
+    if (kernel.gemv && !kernel.cpu) {
+        rounds = GEMV_ROWS / rows;
+        /* Half of the compute units are not yet limited by memory. */
         few = (units + 1) / 2;
     }
-    depths_of(meter, &kind, false, depths);
-    depths_of(meter, &kind, true, many_depths);
-    rounds = rounds_fit(meter, &kind, rounds, many_depths[1]);
-    enum tandem_status status =
-        groups_time(meter, &kind, few, depths, other, &first, &cost[1]);
+    depths_init(timer, &kernel, false, depths);
+    depths_init(timer, &kernel, true, many_depths);
+    while (rounds > 1 &&
+           !case_fits(timer, &kernel, units * rounds, many_depths[1]))
+        rounds--;
+    enum tandem_status status = groups_measure(timer, &kernel, few, depths,
+                                               &first_ns, &cost.latency_ns);
     if (status == TANDEM_OK)
-        status = groups_time(meter, &kind, units * rounds, many_depths, other,
-                             &many, &slope);
+        status = groups_measure(timer, &kernel, units * rounds, many_depths,
+                                &many_ns, &many_ns_per_k);
     if (status != TANDEM_OK)
         return status;
-    cost[0] = first - cost[1] * (double)depths[0];
-    /* That is counted apart. */
-    if (marks_follow(tile))
-        cost[0] -= other->launch_ns;
-    cost[0] = cost[0] > 0 ? cost[0] : 0;
-    /* No less than a profile may say. */
-    cost[1] = fmax(cost[1] / share, 1e-3);
-    cost[2] = fmax(slope / (rounds * share), 1e-3);
-    tell(findings, across && tile != GEMV_1_MN_MAJOR ? "across." : "tile.",
-         gemm_configs[tile].name, cost, 3);
+    cost.start_ns = first_ns - cost.latency_ns * (double)depths[0];
+    if (has_recompute_launch(id))
+        cost.start_ns -= common->launch_ns;
+    const double values[3] = {
+        fmax(cost.start_ns, 0), fmax(cost.latency_ns / rows, MIN_STEP_NS),
+        fmax(many_ns_per_k / (rounds * rows), MIN_STEP_NS)};
+    costs_report(sink, mn_major && id != GEMV_1_MN_MAJOR ? "across." : "tile.",
+                 gemm_configs[id].name, values, 3);
     return TANDEM_OK;
 }
 
-/* Last, as it matters least: unmeasured, they follow those along k. */
-static enum tandem_status tune_across(struct meter *meter, uint64_t disabled,
-                                      const struct other_costs *other,
-                                      const struct findings *findings)
+static bool is_enabled(uint64_t disabled, uint32_t kernel)
+{
+    return (disabled >> kernel & 1u) == 0;
+}
+
+/* Measures GEMV with an MN-major matrix. Runs last, because the cost model can
+ * derive these costs from the K-major ones. */
+static enum tandem_status
+tune_gemv_mn_major(struct kernel_timer *timer, uint64_t disabled,
+                   const struct common_costs *common,
+                   const struct tuning_results_sink *sink)
 {
     enum tandem_status status = TANDEM_OK;
-    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT && meter_goes_on(status); i++)
+    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT && tuning_can_continue(status);
+         i++)
         if (gemm_configs[i].gemv_vectors != 0 && i != GEMV_1_MN_MAJOR &&
-            (disabled >> i & 1u) == 0 && meter_left_ns(meter) > 0)
+            is_enabled(disabled, i) && kernel_timer_remaining_ns(timer) > 0)
             status =
-                tune_tile(meter, (enum gemm_kernel_id)i, true, other, findings);
+                tune_kernel(timer, (enum gemm_kernel_id)i, true, common, sink);
     return status;
 }
 
-/* What an operand across k costs a strict product. */
-static enum tandem_status tune_outer(struct meter *meter,
-                                     const struct findings *findings)
+/* Measures how much an MN-major operand slows down the 3xTF32 kernel. */
+static enum tandem_status tune_mn_major(struct kernel_timer *timer,
+                                        const struct tuning_results_sink *sink)
 {
-    struct work work;
+    struct timed_gemm timed;
     uint32_t rows, columns;
-    double along, across, share;
+    double k_major_ns, mn_major_ns;
     const struct gemm_kernel_config *config =
         &gemm_configs[GEMM_MMA_3XTF32_128X128];
-    grid_of(meter->device->gemm_selector.compute_units * FILLS *
-                config->groups_per_compute_unit,
-            &rows, &columns);
-    work_make(&work, meter, (int64_t)rows * config->tile_m,
-              (int64_t)columns * config->tile_n, DEEP, 1);
-    work.tile = GEMM_MMA_3XTF32_128X128;
-    enum tandem_status status = resident_op_time(meter, &work, &along);
-    work.gemm.flags = 0;
-    work.gemm.b.ld = work.gemm.n;
+    grid_make(timer->device->gemm_selector.compute_units * FULL_ROUNDS *
+                  config->groups_per_compute_unit,
+              &rows, &columns);
+    timed_gemm_init(&timed, timer, (int64_t)rows * config->tile_m,
+                    (int64_t)columns * config->tile_n, DEEP, 1);
+    timed.kernel = GEMM_MMA_3XTF32_128X128;
+    enum tandem_status status = timed_gemm_measure(timer, &timed, &k_major_ns);
+    use_mn_major_b(&timed);
     if (status == TANDEM_OK)
-        status = resident_op_time(meter, &work, &across);
+        status = timed_gemm_measure(timer, &timed, &mn_major_ns);
     if (status != TANDEM_OK)
         return status;
-    share = across > along ? across / along - 1 : 0;
-    tell(findings, "outer", "", &share, 1);
+    double overhead = fmax(mn_major_ns / k_major_ns - 1, 0);
+    costs_report(sink, "outer", "", &overhead, 1);
     return TANDEM_OK;
 }
 
-enum tandem_status tune_tiles(struct meter *meter,
-                              const struct findings *findings, bool all)
+enum tandem_status tune_gemm_costs(struct kernel_timer *timer,
+                                   const struct tuning_results_sink *sink,
+                                   bool all_kernels)
 {
     uint64_t disabled =
-        atomic_load(&meter->device->gemm_selector.disabled_kernels);
-    struct other_costs other = {0, 1e9, 0};
-    enum tandem_status status = tune_launch(meter, findings, &other);
+        atomic_load(&timer->device->gemm_selector.disabled_kernels);
+    struct common_costs common = {0, 1e9, 0};
+    enum tandem_status status = tune_launch(timer, sink, &common);
     if (status == TANDEM_OK)
-        status = tune_bytes(meter, findings, &other.bytes_per_ns);
-    /* They are part of what a tile is found to cost. */
+        status = tune_bytes(timer, sink, &common.bytes_per_ns);
+    /* The costs of the kernels depend on these two. */
     if (status != TANDEM_OK)
-        return meter_goes_on(status) ? TANDEM_OK : status;
-    /* First those that a process of its own tried, should time be short. */
-    for (uint32_t i = 0; i < 2 * GEMM_KERNEL_COUNT && meter_goes_on(status);
-         i++) {
-        const struct gemm_kernel_config *config =
-            &gemm_configs[i % GEMM_KERNEL_COUNT];
-        if ((disabled >> i % GEMM_KERNEL_COUNT & 1u) == 0 &&
-            meter_left_ns(meter) > 0 &&
+        return tuning_can_continue(status) ? TANDEM_OK : status;
+    /* The sm_90a kernels come first, in case the time is short. */
+    for (uint32_t i = 0;
+         i < 2 * GEMM_KERNEL_COUNT && tuning_can_continue(status); i++) {
+        uint32_t id = i % GEMM_KERNEL_COUNT;
+        const struct gemm_kernel_config *config = &gemm_configs[id];
+        if (is_enabled(disabled, id) && kernel_timer_remaining_ns(timer) > 0 &&
             config->uses_wgmma == (i < GEMM_KERNEL_COUNT) &&
-            (all || config->is_3xtf32 || config->mma_format == MMA_NONE))
-            status = tune_tile(
-                meter, (enum gemm_kernel_id)(i % GEMM_KERNEL_COUNT),
-                i % GEMM_KERNEL_COUNT == GEMV_1_MN_MAJOR, &other, findings);
+            (all_kernels || config->is_3xtf32 ||
+             config->mma_format == MMA_NONE))
+            status = tune_kernel(timer, (enum gemm_kernel_id)id,
+                                 id == GEMV_1_MN_MAJOR, &common, sink);
     }
-    if (meter_goes_on(status) &&
-        (disabled >> GEMM_MMA_3XTF32_128X128 & 1u) == 0 &&
-        meter_left_ns(meter) > 0)
-        status = tune_outer(meter, findings);
-    if (meter_goes_on(status))
-        status = tune_across(meter, disabled, &other, findings);
-    return meter_goes_on(status) ? TANDEM_OK : status;
-}
-
-/* ---- CLBlast ---- */
-
-struct shape {
-    int64_t m, n, k, batch;
-};
-
-/* By what they cost, within each kind. */
-static const struct shape shapes[] = {
-    {64, 64, 64, 1},       {128, 128, 128, 1},    {256, 256, 256, 1},
-    {512, 512, 512, 1},    {1024, 1024, 1024, 1}, {2048, 2048, 2048, 1},
-    {4096, 4096, 4096, 1}, {1, 1024, 1024, 1},    {1024, 1, 1024, 1},
-    {64, 64, 4096, 1},     {16, 4096, 1024, 1},   {1024, 1024, 16, 1},
-    {16, 4096, 4096, 1},   {4096, 16, 4096, 1},   {256, 256, 4096, 1},
-    {4096, 4096, 64, 1},   {1024, 4096, 1024, 1}, {32, 32, 32, 256},
-    {64, 64, 64, 64},      {128, 128, 128, 32},   {512, 512, 512, 8},
-};
-#define SHAPES (sizeof(shapes) / sizeof(shapes[0]))
-
-static double shape_work(const struct shape *shape)
-{
-    return (double)shape->m * (double)shape->n * (double)shape->k *
-           (double)shape->batch;
-}
-
-/* Appends one entry of the list that gemm_cost_model.h describes. */
-static bool time_write(char *text, size_t bytes, const struct shape *shape,
-                       double ns)
-{
-    const double values[5] = {(double)shape->m, (double)shape->n,
-                              (double)shape->k, (double)shape->batch, ns};
-    size_t before = strlen(text);
-    for (uint32_t i = 0; i < 5; i++) {
-        if (strlen(text) + 3 > bytes)
-            return false;
-        if (i > 0 || before > 0)
-            strcat(text, i > 0 ? " " : "; ");
-        if (!decimal_append_double(text, bytes, values[i])) {
-            text[before] = '\0';
-            return false;
-        }
-    }
-    return true;
-}
-
-enum tandem_status tune_clblast_times(struct meter *meter,
-                                      const struct findings *findings,
-                                      uint32_t *times)
-{
-    char text[2048] = "";
-    uint32_t count = 0;
-    /* By m n k batch, of the last one: the next is left out where it would
-     * take an eighth of the time that is left, each of five times or more. */
-    double rate = 0;
-    enum tandem_status status = TANDEM_OK;
-    for (uint32_t i = 0; i < SHAPES && meter_goes_on(status); i++) {
-        const struct shape *shape = &shapes[i];
-        struct work work;
-        double ns;
-        if (meter_left_ns(meter) == 0 ||
-            rate * shape_work(shape) > (double)meter_left_ns(meter) / 8)
-            continue;
-        work_make(&work, meter, shape->m, shape->n, shape->k, shape->batch);
-        work.gemm.flags = 0;
-        work.gemm.b.ld = shape->n;
-        work.clblast = true;
-        status = resident_op_time(meter, &work, &ns);
-        if (status != TANDEM_OK)
-            continue;
-        rate = ns / shape_work(shape);
-        count += time_write(text, sizeof(text), shape, ns);
-    }
-    if (count > 0 && count >= *times) {
-        findings->sink(findings->user, "gemm.clblast", text);
-        *times = count;
-    }
-    return meter_goes_on(status) ? TANDEM_OK : status;
+    if (tuning_can_continue(status) &&
+        is_enabled(disabled, GEMM_MMA_3XTF32_128X128) &&
+        kernel_timer_remaining_ns(timer) > 0)
+        status = tune_mn_major(timer, sink);
+    if (tuning_can_continue(status))
+        status = tune_gemv_mn_major(timer, disabled, &common, sink);
+    return tuning_can_continue(status) ? TANDEM_OK : status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of CLBlast for each family; see tuning_candidate.h. */
+/* Checks and times CLBlast parameters; see tuning_candidate.h. */
 #include "opencl/tune/tuning_candidate.h"
 
 #include <clblast_c.h>
@@ -16,175 +16,161 @@
 
 #define ALPHA 1.5f
 #define BETA 0.5f
-/* Each operand of a small case fits this number of elements. */
-#define SMALL_ELEMENTS (UINT64_C(1) << 17)
-#define LEAST_SIDE 256
-/* Direct products are small: CLBlast's own tuner's size. */
+/* No operand of a check has more elements. */
+#define CHECK_ELEMENTS (UINT64_C(1) << 17)
+#define MIN_SIDE 256
+/* CLBlast's own tuner uses this size for the direct kernel. */
 #define DIRECT_SIDE 256
-#define TOLERANCE 32.0 /* of eps times the sum of the magnitudes */
+/* Allowed error, in units of 2^-24 times the sum of the terms' magnitudes. */
+#define TOLERANCE 32.0
 
-/* The sizes of a call: the result has n columns of m elements. */
-struct size {
+/* Column-major sizes: the result has n columns of m elements. */
+struct call_size {
     int64_t m, n, k;
 };
 
 /* ---- memory ---- */
 
-void trial_end(struct trial *trial)
+void tuning_candidate_finish(struct tuning_candidate *candidate)
 {
-    struct tandem_buffer *buffers[3] = {trial->x, trial->y, trial->z};
     for (uint32_t i = 0; i < 3; i++) {
-        if (buffers[i] != NULL)
-            buffer_destroy(buffers[i]);
-        free(trial->host[i]);
+        if (candidate->buffers[i] != NULL)
+            buffer_destroy(candidate->buffers[i]);
+        free(candidate->host[i]);
     }
-    memset(trial, 0, sizeof(*trial));
+    memset(candidate, 0, sizeof(*candidate));
 }
 
-/* A buffer of the meter's random numbers. */
-static enum tandem_status buffer_make(struct trial *trial,
+/* Creates a buffer and fills it with the timer's random numbers. */
+static enum tandem_status buffer_make(struct tuning_candidate *candidate,
                                       struct tandem_buffer **out)
 {
-    uint64_t elements = (uint64_t)(trial->side * trial->side);
-    if (elements < SMALL_ELEMENTS)
-        elements = SMALL_ELEMENTS;
+    uint64_t elements = (uint64_t)(candidate->side * candidate->side);
+    if (elements < CHECK_ELEMENTS)
+        elements = CHECK_ELEMENTS;
     uint64_t bytes = elements * sizeof(float);
-    struct meter *meter = trial->meter;
-    enum tandem_status status =
-        buffer_create(meter->device, bytes, false, out);
+    struct kernel_timer *timer = candidate->timer;
+    enum tandem_status status = buffer_create(timer->device, bytes, false, out);
     for (uint64_t done = 0; done < bytes && status == TANDEM_OK;) {
         uint64_t part =
-            bytes - done < meter->bytes ? bytes - done : meter->bytes;
-        status =
-            buffer_copy(meter->stream, *out, done, meter->memory, 0, part);
+            bytes - done < timer->bytes ? bytes - done : timer->bytes;
+        status = buffer_copy(timer->stream, *out, done, timer->memory, 0, part);
         done += part;
     }
-    if (status == TANDEM_OK)
-        status =
-            stream_synchronize(meter->stream, device_timeout_ns(meter->device));
-    return status;
+    return status == TANDEM_OK ? kernel_timer_drain(timer) : status;
 }
 
-static enum tandem_status buffers_make(struct trial *trial)
+static enum tandem_status buffers_make(struct tuning_candidate *candidate)
 {
-    enum tandem_status status = buffer_make(trial, &trial->x);
-    if (status == TANDEM_OK)
-        status = buffer_make(trial, &trial->y);
-    if (status == TANDEM_OK)
-        status = buffer_make(trial, &trial->z);
+    enum tandem_status status = TANDEM_OK;
+    for (uint32_t i = 0; i < 3 && status == TANDEM_OK; i++)
+        status = buffer_make(candidate, &candidate->buffers[i]);
     for (uint32_t i = 0; i < 3 && status == TANDEM_OK; i++) {
-        trial->host[i] = malloc(SMALL_ELEMENTS * sizeof(float));
-        if (trial->host[i] == NULL)
-            status = last_error_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
+        candidate->host[i] = malloc(CHECK_ELEMENTS * sizeof(float));
+        if (candidate->host[i] == NULL)
+            status = last_error_set(TANDEM_OUT_OF_MEMORY,
+                                    "tune: out of host memory");
     }
     return status;
 }
 
-enum tandem_status trial_start(struct trial *trial, struct meter *meter,
-                               int64_t side)
+enum tandem_status tuning_candidate_init(struct tuning_candidate *candidate,
+                                         struct kernel_timer *timer,
+                                         int64_t side)
 {
     enum tandem_status status;
     do {
-        memset(trial, 0, sizeof(*trial));
-        trial->meter = meter;
-        trial->side = side;
-        status = buffers_make(trial);
+        memset(candidate, 0, sizeof(*candidate));
+        candidate->timer = timer;
+        candidate->side = side;
+        status = buffers_make(candidate);
         if (status != TANDEM_OK)
-            trial_end(trial);
+            tuning_candidate_finish(candidate);
         side /= 2;
-    } while (status == TANDEM_OUT_OF_MEMORY && side >= LEAST_SIDE);
+    } while (status == TANDEM_OUT_OF_MEMORY && side >= MIN_SIDE);
     return status;
 }
 
 /* ---- calls ---- */
 
-/* z, of m x n, from x, by copying or turning it. */
-static int call_copy(const struct trial *trial, const struct size *size,
-                     bool turn)
+static bool is_transpose(enum clblast_kernel_id kernel)
 {
-    return CLBlastSomatcopy(
-        CLBlastLayoutColMajor, turn ? CLBlastTransposeYes : CLBlastTransposeNo,
-        (size_t)size->m, (size_t)size->n, ALPHA, trial->x->mem, 0,
-        (size_t)size->m, trial->z->mem, 0,
-        (size_t)(turn ? size->n : size->m), &trial->meter->stream->queue,
-        NULL);
+    return kernel == CLBLAST_TRANSPOSE || kernel == CLBLAST_PADTRANSPOSE;
 }
 
-static int call_gemm(const struct trial *trial, const struct size *size)
+static bool is_copy(enum clblast_kernel_id kernel)
 {
+    return kernel == CLBLAST_COPY || kernel == CLBLAST_PAD ||
+           is_transpose(kernel);
+}
+
+/* Returns true if CLBlast runs the kernel only for matrices whose sides are not
+ * multiples of the tile. */
+static bool is_for_odd_sizes(enum clblast_kernel_id kernel)
+{
+    return kernel == CLBLAST_PAD || kernel == CLBLAST_PADTRANSPOSE;
+}
+
+/* Calls the CLBlast routine that runs the kernel. Returns CLBlast's status. */
+static int routine_call(const struct tuning_candidate *candidate,
+                        const struct call_size *size)
+{
+    struct tandem_buffer *const *buffers = candidate->buffers;
+    cl_command_queue *queue = &candidate->timer->stream->queue;
+    size_t m = (size_t)size->m, n = (size_t)size->n, k = (size_t)size->k;
+    bool transpose = is_transpose(candidate->kernel);
+    if (is_copy(candidate->kernel))
+        return CLBlastSomatcopy(
+            CLBlastLayoutColMajor,
+            transpose ? CLBlastTransposeYes : CLBlastTransposeNo, m, n, ALPHA,
+            buffers[0]->mem, 0, m, buffers[2]->mem, 0, transpose ? n : m, queue,
+            NULL);
     return CLBlastSgemm(CLBlastLayoutColMajor, CLBlastTransposeNo,
-                        CLBlastTransposeNo, (size_t)size->m, (size_t)size->n,
-                        (size_t)size->k, ALPHA, trial->x->mem, 0,
-                        (size_t)size->m, trial->y->mem, 0, (size_t)size->k,
-                        BETA, trial->z->mem, 0, (size_t)size->m,
-                        &trial->meter->stream->queue, NULL);
+                        CLBlastTransposeNo, m, n, k, ALPHA, buffers[0]->mem, 0,
+                        m, buffers[1]->mem, 0, k, BETA, buffers[2]->mem, 0, m,
+                        queue, NULL);
 }
 
-static int call_family(const struct trial *trial, const struct size *size)
+static enum tandem_status
+candidate_launch(const struct tuning_candidate *candidate,
+                 const struct call_size *size)
 {
-    switch (trial->family) {
-    case CLBLAST_COPY:
-    case CLBLAST_PAD:
-        return call_copy(trial, size, false);
-    case CLBLAST_TRANSPOSE:
-    case CLBLAST_PADTRANSPOSE:
-        return call_copy(trial, size, true);
-    default:
-        return call_gemm(trial, size);
-    }
-}
-
-/* Returns true if CLBlast runs the family's kernel only for matrices whose
- * sides are not multiples of the tile. */
-static bool family_uneven(enum clblast_kernel_id family)
-{
-    return family == CLBLAST_PAD || family == CLBLAST_PADTRANSPOSE;
-}
-
-static enum tandem_status call(const struct trial *trial,
-                               const struct size *size)
-{
-    struct tandem_buffer *buffers[3] = {trial->x, trial->y, trial->z};
-    struct tandem_stream *stream = trial->meter->stream;
+    struct tandem_stream *stream = candidate->timer->stream;
     enum tandem_status status = TANDEM_OK;
     for (uint32_t i = 0; i < 3 && status == TANDEM_OK; i++)
-        status = stream_begin_use(stream, buffers[i]);
+        status = stream_begin_use(stream, candidate->buffers[i]);
     if (status != TANDEM_OK)
         return status;
-    int code = call_family(trial, size);
+    int code = routine_call(candidate, size);
     stream_next_seqno(stream);
     for (uint32_t i = 0; i < 3; i++)
-        stream_note_use(stream, buffers[i], i == 2);
-    return status_from_clblast(trial->meter->device, code,
-                               clblast_kernels[trial->family].name);
+        stream_note_use(stream, candidate->buffers[i], i == 2);
+    return status_from_clblast(candidate->timer->device, code,
+                               clblast_kernels[candidate->kernel].name);
 }
 
-/* ---- right? ---- */
+/* ---- check ---- */
 
-/* Computes element `i` of the small case's result in double precision.
- * `out_scale` receives the sum of the magnitudes of its terms. */
-static double expected(const struct trial *trial, const struct size *size,
-                       int64_t i, double *out_scale)
+/* Computes element `i` of the result in double precision. `out_scale` receives
+ * the sum of the magnitudes of its terms. */
+static double expected(const struct tuning_candidate *candidate,
+                       const struct call_size *size, int64_t i,
+                       double *out_scale)
 {
-    const float *x = trial->host[0], *y = trial->host[1], *z = trial->host[2];
+    const float *x = candidate->host[0], *y = candidate->host[1];
     int64_t m = size->m, n = size->n, x_at = i % m, y_at = i / m * size->k;
-    const double factor = (double)ALPHA;
-    double sum = (double)BETA * (double)z[i], scale = fabs(sum);
-    switch (trial->family) {
-    case CLBLAST_COPY:
-    case CLBLAST_PAD:
-        *out_scale = fabs(factor * (double)x[i]);
-        return factor * (double)x[i];
-    case CLBLAST_TRANSPOSE:
-    case CLBLAST_PADTRANSPOSE:
-        x_at = i % n * m + i / n;
-        *out_scale = fabs(factor * (double)x[x_at]);
-        return factor * (double)x[x_at];
-    default:
-        break;
+    double sum, scale;
+    if (is_copy(candidate->kernel)) {
+        int64_t from = is_transpose(candidate->kernel) ? i % n * m + i / n : i;
+        sum = (double)ALPHA * (double)x[from];
+        *out_scale = fabs(sum);
+        return sum;
     }
+    sum = (double)BETA * (double)candidate->host[2][i];
+    scale = fabs(sum);
     for (int64_t j = 0; j < size->k; j++) {
-        double term = factor * (double)x[x_at + j * m] * (double)y[y_at + j];
+        double term =
+            (double)ALPHA * (double)x[x_at + j * m] * (double)y[y_at + j];
         sum += term;
         scale += fabs(term);
     }
@@ -192,93 +178,92 @@ static double expected(const struct trial *trial, const struct size *size,
     return sum;
 }
 
-static struct size small_size(enum clblast_kernel_id family)
+static enum tandem_status
+result_compare(const struct tuning_candidate *candidate,
+               const struct call_size *size, const float *result)
 {
-    if (family <= CLBLAST_GEMM_ROUTINE)
-        return (struct size){264, 139, 137};
-    return family_uneven(family) ? (struct size){250, 243, 1}
-                                 : (struct size){256, 256, 1};
-}
-
-static void numbers_fill(float *out, size_t count, uint32_t seed)
-{
-    for (size_t i = 0; i < count; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        out[i] = (float)(int32_t)seed / 2147483648.0f;
-    }
-}
-
-static enum tandem_status judge(struct trial *trial, const struct size *size,
-                                const float *got, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < size->m * size->n; i++) {
         double scale;
-        double want = expected(trial, size, i, &scale);
-        if (!(fabs((double)got[i] - want) <= TOLERANCE * 0x1p-24 * scale))
+        double want = expected(candidate, size, i, &scale);
+        if (!(fabs((double)result[i] - want) <= TOLERANCE * 0x1p-24 * scale))
             return last_error_set(TANDEM_FAILED,
-                                  "%s: element %lld is %g, not %g",
-                                  clblast_kernels[trial->family].name,
-                                  (long long)i, (double)got[i], want);
+                                  "CLBlast kernel %s: element %lld is %g "
+                                  "instead of %g",
+                                  clblast_kernels[candidate->kernel].name,
+                                  (long long)i, (double)result[i], want);
     }
     return TANDEM_OK;
 }
 
-enum tandem_status trial_check(struct trial *trial)
+static struct call_size check_size(enum clblast_kernel_id kernel)
 {
-    struct size size = small_size(trial->family);
-    struct meter *meter = trial->meter;
-    struct tandem_buffer *buffers[3] = {trial->x, trial->y, trial->z};
-    int64_t count = size.m * size.n;
-    uint64_t bytes = (uint64_t)count * sizeof(float);
+    if (!is_copy(kernel))
+        return (struct call_size){264, 139, 137};
+    return is_for_odd_sizes(kernel) ? (struct call_size){250, 243, 1}
+                                    : (struct call_size){256, 256, 1};
+}
+
+enum tandem_status tuning_candidate_check(struct tuning_candidate *candidate)
+{
+    struct call_size size = check_size(candidate->kernel);
+    struct kernel_timer *timer = candidate->timer;
+    uint64_t bytes = (uint64_t)(size.m * size.n) * sizeof(float);
     enum tandem_status status = TANDEM_OK;
-    float *got = malloc(bytes);
-    if (got == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
+    float *result = malloc(bytes);
+    if (result == NULL)
+        return last_error_set(TANDEM_OUT_OF_MEMORY, "tune: out of host memory");
     for (uint32_t i = 0; i < 3 && status == TANDEM_OK; i++) {
-        numbers_fill(trial->host[i], SMALL_ELEMENTS, i + 1);
-        status = transfer_upload(meter->stream, buffers[i], 0, trial->host[i],
-                                 SMALL_ELEMENTS * sizeof(float), 0);
+        clblast_self_test_fill(candidate->host[i], CHECK_ELEMENTS, i + 1);
+        status = transfer_upload(timer->stream, candidate->buffers[i], 0,
+                                 candidate->host[i],
+                                 CHECK_ELEMENTS * sizeof(float), 0);
     }
     if (status == TANDEM_OK)
-        status = call(trial, &size);
+        status = candidate_launch(candidate, &size);
     if (status == TANDEM_OK)
-        status = transfer_download(meter->stream, trial->z, 0, got, bytes, 0,
-                                   device_timeout_ns(meter->device));
+        status =
+            transfer_download(timer->stream, candidate->buffers[2], 0, result,
+                              bytes, 0, device_timeout_ns(timer->device));
     if (status == TANDEM_OK)
-        status = judge(trial, &size, got, count);
-    free(got);
+        status = result_compare(candidate, &size, result);
+    free(result);
     return status;
 }
 
-/* ---- fast? ---- */
+/* ---- time ---- */
 
-struct timed {
-    const struct trial *trial;
-    struct size size;
+struct timed_call {
+    const struct tuning_candidate *candidate;
+    struct call_size size;
 };
 
-static enum tandem_status timed_launch(struct meter *meter, void *argument)
+static enum tandem_status timed_call_launch(struct kernel_timer *timer,
+                                            void *argument)
 {
-    const struct timed *timed = argument;
-    (void)meter;
-    return call(timed->trial, &timed->size);
+    const struct timed_call *call = argument;
+    (void)timer;
+    return candidate_launch(call->candidate, &call->size);
 }
 
-enum tandem_status trial_time_product(struct trial *trial, int64_t side,
-                                      double *out_ns)
+enum tandem_status
+tuning_candidate_time_gemm(struct tuning_candidate *candidate, int64_t side,
+                           double *out_ns)
 {
-    struct timed timed = {trial, {side, side, side}};
-    return kernel_timer_measure(trial->meter, timed_launch, &timed, out_ns);
+    struct timed_call call = {candidate, {side, side, side}};
+    return kernel_timer_measure(candidate->timer, timed_call_launch, &call,
+                                out_ns);
 }
 
-enum tandem_status tuning_candidate_time(struct trial *trial, double *out_ns)
+enum tandem_status tuning_candidate_time(struct tuning_candidate *candidate,
+                                         double *out_ns)
 {
-    int64_t side =
-        trial->family == CLBLAST_XGEMM_DIRECT ? DIRECT_SIDE : trial->side;
-    struct timed timed = {trial, {side, side, side}};
-    if (family_uneven(trial->family)) {
-        timed.size.m -= 5;
-        timed.size.n -= 13;
+    int64_t side = candidate->kernel == CLBLAST_XGEMM_DIRECT ? DIRECT_SIDE
+                                                             : candidate->side;
+    struct timed_call call = {candidate, {side, side, side}};
+    if (is_for_odd_sizes(candidate->kernel)) {
+        call.size.m -= 5;
+        call.size.n -= 13;
     }
-    return kernel_timer_measure(trial->meter, timed_launch, &timed, out_ns);
+    return kernel_timer_measure(candidate->timer, timed_call_launch, &call,
+                                out_ns);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a set of CLBlast's parameters does: one call of CLBlast a family, small
- * and compared with the same in double, or large and timed.  One thread; the
- * process's CLBlast is told other parameters meanwhile.
+ * Checks and times a candidate, that is, a set of CLBlast parameters. The
+ * caller sets the parameters in CLBlast first; they apply to the whole process.
+ * A candidate belongs to one thread.
  */
 #ifndef TANDEM_OPENCL_TUNE_TUNING_CANDIDATE_H
 #define TANDEM_OPENCL_TUNE_TUNING_CANDIDATE_H
@@ -10,24 +10,29 @@
 #include "opencl/gemm/clblast_parameter_space.h"
 #include "opencl/tune/kernel_timer.h"
 
-struct trial {
-    struct meter *meter;
-    enum clblast_kernel_id family;
-    struct tandem_buffer *x, *y, *z; /* z is written */
-    float *host[3];                  /* the small ones */
-    int64_t side; /* of the large ones: a matrix of side squared fits each */
+struct tuning_candidate {
+    struct kernel_timer *timer;
+    enum clblast_kernel_id kernel;
+    struct tandem_buffer *buffers[3]; /* two inputs, and the output */
+    float *host[3];                   /* their contents in the check */
+    int64_t side; /* each buffer holds a square matrix of this side */
 };
 
-/* side or, where memory is short, a smaller one.  Ended by trial_end. */
-enum tandem_status trial_start(struct trial *trial, struct meter *meter,
-                               int64_t side);
-void trial_end(struct trial *trial);
-/* Computes a small case; FAILED, with a message, where it is wrong. */
-enum tandem_status trial_check(struct trial *trial);
-/* Times a large one. */
-enum tandem_status tuning_candidate_time(struct trial *trial, double *out_ns);
-/* The same for a square matrix product. */
-enum tandem_status trial_time_product(struct trial *trial, int64_t side,
-                                      double *out_ns);
+/* Allocates buffers for matrices of `side`, or of a smaller side if memory is
+ * short. */
+enum tandem_status tuning_candidate_init(struct tuning_candidate *candidate,
+                                         struct kernel_timer *timer,
+                                         int64_t side);
+void tuning_candidate_finish(struct tuning_candidate *candidate);
+/* Runs a small call of candidate->kernel and compares the result with double
+ * precision. Returns TANDEM_FAILED if the result is wrong. */
+enum tandem_status tuning_candidate_check(struct tuning_candidate *candidate);
+/* Times a large call of candidate->kernel. */
+enum tandem_status tuning_candidate_time(struct tuning_candidate *candidate,
+                                         double *out_ns);
+/* Times a GEMM of square matrices. */
+enum tandem_status
+tuning_candidate_time_gemm(struct tuning_candidate *candidate, int64_t side,
+                           double *out_ns);
 
 #endif

@@ -107,9 +107,9 @@ enum tandem_status buffer_copy(struct tandem_stream *stream,
     return TANDEM_OK;
 }
 
-static enum tandem_status launch(struct meter *meter, void *ns)
+static enum tandem_status launch(struct kernel_timer *timer, void *ns)
 {
-    (void)meter;
+    (void)timer;
     clock_ns += 100;
     under_way_ns += *(const uint64_t *)ns;
     return TANDEM_OK;
@@ -117,27 +117,27 @@ static enum tandem_status launch(struct meter *meter, void *ns)
 
 static uint64_t deadline_ns = UINT64_MAX;
 
-static enum tandem_status measure(struct meter *meter, uint64_t ns,
+static enum tandem_status measure(struct kernel_timer *timer, uint64_t ns,
                                   double *out_ns)
 {
-    memset(meter, 0, sizeof(*meter));
-    meter->device = &device;
-    meter->deadline_ns = deadline_ns;
+    memset(timer, 0, sizeof(*timer));
+    timer->device = &device;
+    timer->deadline_ns = deadline_ns;
     clock_ns = under_way_ns = 0;
     waits = 0;
-    return kernel_timer_measure(meter, launch, &ns, out_ns);
+    return kernel_timer_measure(timer, launch, &ns, out_ns);
 }
 
 /* What the meter finds of work that takes so long, as a share of it. */
 static double found(uint64_t ns, uint32_t which, uint32_t of)
 {
-    struct meter meter;
+    struct kernel_timer timer;
     double got;
     late = which;
     every = of;
     patience_ns = UINT64_MAX;
-    ck_assert_int_eq(measure(&meter, ns, &got), TANDEM_OK);
-    ck_assert_uint_eq(meter.spoilt, 0);
+    ck_assert_int_eq(measure(&timer, ns, &got), TANDEM_OK);
+    ck_assert_uint_eq(timer.aborted, 0);
     return got / (double)ns;
 }
 
@@ -176,20 +176,20 @@ END_TEST
  * in waits longer than some 100 us, and the others' turn is 4 ms. */
 START_TEST(busy_processors_are_seen)
 {
-    struct meter meter;
+    struct kernel_timer timer;
     double got;
     late = UINT32_MAX;
     every = 0;
     patience_ns = 100000;
     for (uint64_t ns = 5000; ns < 80000; ns += 5000) {
-        ck_assert_int_eq(measure(&meter, ns, &got), TANDEM_OK);
+        ck_assert_int_eq(measure(&timer, ns, &got), TANDEM_OK);
         ck_assert(got >= (double)ns && got <= 1.4 * (double)ns);
     }
-    ck_assert_int_eq(measure(&meter, 300000, &got), TANDEM_FAILED);
-    ck_assert_uint_eq(meter.spoilt, 1);
+    ck_assert_int_eq(measure(&timer, 300000, &got), TANDEM_FAILED);
+    ck_assert_uint_eq(timer.aborted, 1);
     /* A processor's own threads are no others. */
     hardware.info.kind = TANDEM_DEVICE_CPU;
-    ck_assert_int_eq(measure(&meter, 300000, &got), TANDEM_OK);
+    ck_assert_int_eq(measure(&timer, 300000, &got), TANDEM_OK);
     hardware.info.kind = TANDEM_DEVICE_GPU;
 }
 END_TEST
@@ -197,15 +197,15 @@ END_TEST
 /* As a compile may use it up. */
 START_TEST(nothing_is_found_once_the_time_is_up)
 {
-    struct meter meter;
+    struct kernel_timer timer;
     double got;
     late = UINT32_MAX;
     every = 0;
     patience_ns = UINT64_MAX;
     deadline_ns = 1;
-    ck_assert_int_eq(measure(&meter, 10000, &got), TANDEM_FAILED);
+    ck_assert_int_eq(measure(&timer, 10000, &got), TANDEM_FAILED);
     /* One batch of what fills it is enough. */
-    ck_assert_int_eq(measure(&meter, 3000000, &got), TANDEM_OK);
+    ck_assert_int_eq(measure(&timer, 3000000, &got), TANDEM_OK);
     ck_assert(got >= 3000000.0 && got <= 1.01 * 3000000.0);
     deadline_ns = UINT64_MAX;
 }
@@ -213,11 +213,11 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("meter");
+    TCase *tests = tcase_create("kernel-timer");
     tcase_add_test(tests, waits_are_nothing_beside_batches);
     tcase_add_test(tests, one_interruption_does_not_show);
     tcase_add_test(tests, every_other_wait_may_be_interrupted);
     tcase_add_test(tests, busy_processors_are_seen);
     tcase_add_test(tests, nothing_is_found_once_the_time_is_up);
-    return runner_run_case("meter", tests);
+    return runner_run_case("kernel-timer", tests);
 }

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Times CLBlast for the cost model; see tune.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/decimal.h"
+#include "opencl/gemm/clblast.h"
+#include "opencl/tune/tune.h"
+
+struct shape {
+    int64_t m, n, k, batch;
+};
+
+/* Each group is sorted by cost: squares, other shapes, batches. */
+static const struct shape shapes[] = {
+    {64, 64, 64, 1},       {128, 128, 128, 1},    {256, 256, 256, 1},
+    {512, 512, 512, 1},    {1024, 1024, 1024, 1}, {2048, 2048, 2048, 1},
+    {4096, 4096, 4096, 1}, {1, 1024, 1024, 1},    {1024, 1, 1024, 1},
+    {64, 64, 4096, 1},     {16, 4096, 1024, 1},   {1024, 1024, 16, 1},
+    {16, 4096, 4096, 1},   {4096, 16, 4096, 1},   {256, 256, 4096, 1},
+    {4096, 4096, 64, 1},   {1024, 4096, 1024, 1}, {32, 32, 32, 256},
+    {64, 64, 64, 64},      {128, 128, 128, 32},   {512, 512, 512, 8},
+};
+#define SHAPES (sizeof(shapes) / sizeof(shapes[0]))
+
+static double shape_work(const struct shape *shape)
+{
+    return (double)shape->m * (double)shape->n * (double)shape->k *
+           (double)shape->batch;
+}
+
+/* Appends one entry of the list that gemm_cost_model.h describes. Returns false
+ * and appends nothing if there is no room. */
+static bool time_append(char *text, size_t bytes, const struct shape *shape,
+                        double ns)
+{
+    const double values[5] = {(double)shape->m, (double)shape->n,
+                              (double)shape->k, (double)shape->batch, ns};
+    size_t before = strlen(text);
+    for (uint32_t i = 0; i < 5; i++) {
+        if (strlen(text) + 3 > bytes)
+            return false;
+        if (i > 0 || before > 0)
+            strcat(text, i > 0 ? " " : "; ");
+        if (!decimal_append_double(text, bytes, values[i])) {
+            text[before] = '\0';
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum tandem_status clblast_launch(struct kernel_timer *timer, void *gemm)
+{
+    return clblast_gemm_launch(timer->stream, gemm);
+}
+
+enum tandem_status tune_clblast_times(struct kernel_timer *timer,
+                                      const struct tuning_results_sink *sink,
+                                      uint32_t *count)
+{
+    char text[2048] = "";
+    uint32_t timed_count = 0;
+    /* Predicts the next shape from the last one, in ns per multiply-add. A
+     * shape is skipped if one launch would take an eighth of the remaining
+     * time, because each shape is launched at least five times. */
+    double ns_per_work = 0;
+    enum tandem_status status = TANDEM_OK;
+    for (uint32_t i = 0; i < SHAPES && tuning_can_continue(status); i++) {
+        const struct shape *shape = &shapes[i];
+        double remaining_ns = (double)kernel_timer_remaining_ns(timer);
+        struct timed_gemm timed;
+        double ns;
+        timed_gemm_init(&timed, timer, shape->m, shape->n, shape->k,
+                        shape->batch);
+        timed.gemm.flags = 0;
+        timed.gemm.b.ld = shape->n;
+        if (timed.bytes > timer->bytes || remaining_ns == 0 ||
+            ns_per_work * shape_work(shape) > remaining_ns / 8)
+            continue;
+        status = kernel_timer_measure(timer, clblast_launch, &timed.gemm, &ns);
+        if (status != TANDEM_OK)
+            continue;
+        ns_per_work = ns / shape_work(shape);
+        timed_count += time_append(text, sizeof(text), shape, ns);
+    }
+    if (timed_count > 0 && timed_count >= *count) {
+        sink->callback(sink->user, "gemm.clblast", text);
+        *count = timed_count;
+    }
+    return tuning_can_continue(status) ? TANDEM_OK : status;
+}
