@@ -263,6 +263,20 @@ static enum tandem_status read_options(struct tandem_device *device,
     return status;
 }
 
+/* Frees the device.  Called by device_close, or by the last build thread if
+ * device_close did not wait for its build. */
+static void device_free(struct tandem_device *device)
+{
+    programs_free(device);
+    context_release(device);
+    pthread_mutex_destroy(&device->mutex);
+    program_cache_close(device);
+    handle_free(&device_handles, device);
+}
+
+static const struct program_callbacks program_callbacks = {
+    .clblast_compile = clblast_warm, .device_free = device_free};
+
 enum tandem_status device_open(uint32_t index,
                                const struct tandem_open_options *options,
                                struct tandem_device **out_device)
@@ -303,18 +317,9 @@ enum tandem_status device_open(uint32_t index,
     pthread_mutex_init(&device->mutex, NULL);
     pool_start(&device->pool, cap);
     bulk_transfer_start(&device->bulk_transfer, threads);
-    programs_start(device);
+    programs_init(device, &program_callbacks);
     *out_device = device;
     return TANDEM_OK;
-}
-
-void device_finish(struct tandem_device *device)
-{
-    programs_finish(device);
-    context_release(device);
-    pthread_mutex_destroy(&device->mutex);
-    program_cache_close(device);
-    handle_free(&device_handles, device);
 }
 
 /* Leaks the device because work or a build does not end.  The handle becomes
@@ -351,12 +356,12 @@ void device_close(struct tandem_device *device)
     pinned_finish(device);
     pool_finish(device);
     pthread_mutex_lock(&device->programs.mutex);
-    bool orphaned = device->programs.worker_count != 0;
-    if (orphaned) {
+    bool is_building = device->programs.thread_count != 0;
+    if (is_building) {
         device_leak(device, "a build");
-        device->programs.orphaned = true;
+        device->programs.last_thread_frees_device = true;
     }
     pthread_mutex_unlock(&device->programs.mutex);
-    if (!orphaned)
-        device_finish(device);
+    if (!is_building)
+        device_free(device);
 }

@@ -9,8 +9,5 @@ enum tandem_status device_open(uint32_t index,
                                const struct tandem_open_options *options,
                                struct tandem_device **out_device);
 void device_close(struct tandem_device *device);
-/* Frees the device.  Called by device_close, or by the last build thread if
- * device_close did not wait for its build. */
-void device_finish(struct tandem_device *device);
 
 #endif

@@ -240,7 +240,7 @@ static enum tandem_status entry_stats(struct tandem_device *device,
         return status;
     struct tandem_memory_stats stats;
     pool_stats(device, &stats);
-    stats.cached_kernel_count = programs_count(&device->programs);
+    stats.cached_kernel_count = programs_built_count(&device->programs);
     struct_size_fill(out_stats, &stats, sizeof(stats));
     return TANDEM_OK;
 }

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threads that build.  No compiler can be stopped, so one that does not
- * come to an end keeps its thread, and what it builds is given up: launches of
- * it fail, others go on in another thread, and a device that is closed
- * meanwhile is left to that thread, should it ever return.
+ * The threads that build kernel variants.  A compiler cannot be interrupted, so
+ * a build that never ends occupies its thread.  After the blocking timeout,
+ * launches of the variant fail and other variants are built by another thread.
+ * If the device is closed meanwhile, that thread frees it if the build ends.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "common/thread_state_guard.h"
 #include "opencl/device/device.h"
-#include "opencl/device_lifecycle.h"
-#include "opencl/gemm/clblast.h"
 #include "opencl/program/kernel_variants.h"
 
 /* Compilers recurse deeply. */
 #define STACK_BYTES ((size_t)8 << 20)
+/* A variant whose build failed this often, for another reason than lack of
+ * memory, is not built again. */
+#define MAX_BUILD_FAILURES 3u
 
 static uint64_t now_ns(void)
 {
@@ -24,40 +26,86 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static bool overdue(const struct tandem_device *device, uint64_t since_ns)
+static bool build_timed_out(const struct tandem_device *device,
+                            uint64_t start_ns)
 {
-    return since_ns != 0 && device->blocking_timeout_ns != 0 &&
-           now_ns() - since_ns >= device->blocking_timeout_ns;
+    return start_ns != 0 && device->blocking_timeout_ns != 0 &&
+           now_ns() - start_ns >= device->blocking_timeout_ns;
 }
 
-/* ---- jobs; the mutex is held ---- */
+/* ---- build states ---- */
 
-/* The next job that nobody else has begun. */
-static struct variant *job_pop(struct programs *programs)
+bool kernel_variant_can_build(const struct kernel_variant *variant)
 {
-    struct variant *job;
+    return variant->state == BUILD_NONE ||
+           (variant->state == BUILD_FAILED &&
+            variant->failure_count < MAX_BUILD_FAILURES);
+}
+
+void kernel_variant_set_result(struct programs *programs,
+                               struct kernel_variant *variant,
+                               enum tandem_status status)
+{
+    pthread_mutex_lock(&programs->mutex);
+    /* NOT_READY means that the kernel needs smaller work-groups, which are
+     * another variant.  OUT_OF_MEMORY may succeed later. */
+    variant->status = status;
+    variant->state = status == TANDEM_OK          ? BUILD_DONE
+                     : status == TANDEM_NOT_READY ? BUILD_NONE
+                                                  : BUILD_FAILED;
+    variant->failure_count += status == TANDEM_FAILED;
+    if (status == TANDEM_OK)
+        programs->built_count++;
+    else
+        snprintf(variant->message, sizeof(variant->message), "%s",
+                 message_get());
+    pthread_cond_broadcast(&programs->changed);
+    pthread_mutex_unlock(&programs->mutex);
+}
+
+enum tandem_status build_result(const struct kernel_variant *variant)
+{
+    if (variant->state == BUILD_DONE)
+        return TANDEM_OK;
+    if (variant->state == BUILD_FAILED)
+        return last_error_set(variant->status, "%s", variant->message);
+    return last_error_set(TANDEM_NOT_READY, "the operator is not compiled yet");
+}
+
+void build_mark_running(struct kernel_variant *variant, uint64_t start_ns)
+{
+    variant->state = BUILD_RUNNING;
+    variant->start_ns = start_ns;
+}
+
+/* ---- job list; the caller holds the mutex ---- */
+
+/* Removes and returns the first variant that no other thread has started to
+ * build.  Returns NULL if there is none. */
+static struct kernel_variant *job_pop(struct programs *programs)
+{
+    struct kernel_variant *job;
     while ((job = programs->first_job) != NULL) {
         programs->first_job = job->next_job;
         if (programs->first_job == NULL)
             programs->last_job = NULL;
-        job->listed = false;
+        job->in_job_list = false;
         if (job->state == BUILD_QUEUED)
             return job;
     }
     return NULL;
 }
 
-/* A launch waits for what is urgent. */
-static void job_add(struct programs *programs, struct variant *variant,
-                    bool urgent)
+static void job_add(struct programs *programs, struct kernel_variant *variant,
+                    bool at_front)
 {
     variant->state = BUILD_QUEUED;
-    variant->since_ns = 0;
-    if (variant->listed)
+    variant->start_ns = 0;
+    if (variant->in_job_list)
         return;
-    variant->listed = true;
-    variant->next_job = urgent ? programs->first_job : NULL;
-    if (urgent)
+    variant->in_job_list = true;
+    variant->next_job = at_front ? programs->first_job : NULL;
+    if (at_front)
         programs->first_job = variant;
     else if (programs->last_job != NULL)
         programs->last_job->next_job = variant;
@@ -67,104 +115,103 @@ static void job_add(struct programs *programs, struct variant *variant,
         programs->last_job = variant;
 }
 
-void build_mark_running(struct variant *variant, uint64_t since_ns)
-{
-    variant->state = BUILD_RUNNING;
-    variant->since_ns = since_ns;
-}
+/* ---- threads ---- */
 
-/* ---- workers ---- */
-
-/* The next job; NULL when it is time to stop. */
-static struct variant *job_take(struct programs *programs,
-                                struct worker *worker)
+/* Waits for a job and marks it as running.  Returns NULL when the threads must
+ * stop. */
+static struct kernel_variant *job_wait(struct programs *programs,
+                                       struct build_thread *thread)
 {
-    struct variant *job = NULL;
+    struct kernel_variant *job = NULL;
     pthread_mutex_lock(&programs->mutex);
-    worker->since_ns = 0;
-    while (!programs->stopping && (job = job_pop(programs)) == NULL)
+    thread->start_ns = 0;
+    while (!programs->is_stopping && (job = job_pop(programs)) == NULL)
         pthread_cond_wait(&programs->changed, &programs->mutex);
     if (job != NULL) {
-        worker->since_ns = now_ns();
-        build_mark_running(job, worker->since_ns);
+        thread->start_ns = now_ns();
+        build_mark_running(job, thread->start_ns);
     }
     pthread_mutex_unlock(&programs->mutex);
     return job;
 }
 
-static struct worker *build_thread_register(struct programs *programs)
+static struct build_thread *build_thread_register(struct programs *programs)
 {
-    struct worker *worker = programs->workers;
+    struct build_thread *thread = programs->threads;
     pthread_mutex_lock(&programs->mutex);
-    while (worker->used)
-        worker++;
-    worker->used = true;
+    while (thread->is_running)
+        thread++;
+    thread->is_running = true;
     pthread_mutex_unlock(&programs->mutex);
-    return worker;
+    return thread;
 }
 
-static void *compile(void *argument)
+static void *build_thread_main(void *argument)
 {
     struct tandem_device *device = argument;
     struct programs *programs = &device->programs;
-    struct worker *worker = build_thread_register(programs);
-    struct variant *job;
-    while ((job = job_take(programs, worker)) != NULL) {
-        bool gemm = job->key == CLBLAST_KEY || job->key == CLBLAST_BATCHED_KEY;
+    struct build_thread *thread = build_thread_register(programs);
+    struct kernel_variant *job;
+    while ((job = job_wait(programs, thread)) != NULL) {
+        bool batched = job->key == CLBLAST_BATCHED_KEY;
         enum tandem_status status =
-            gemm ? clblast_warm(device, job->key == CLBLAST_BATCHED_KEY)
-                 : kernel_variant_build(device, job, true);
+            batched || job->key == CLBLAST_KEY
+                ? programs->callbacks->clblast_compile(device, batched)
+                : kernel_variant_build(device, job, true);
         kernel_variant_set_result(programs, job, status);
     }
     pthread_mutex_lock(&programs->mutex);
-    worker->used = false;
-    bool last = --programs->worker_count == 0 && programs->orphaned;
+    thread->is_running = false;
+    bool frees_device =
+        --programs->thread_count == 0 && programs->last_thread_frees_device;
     pthread_cond_broadcast(&programs->changed);
     pthread_mutex_unlock(&programs->mutex);
-    if (last)
-        device_finish(device);
+    if (frees_device)
+        programs->callbacks->device_free(device);
     return NULL;
 }
 
-/* Whether a worker will come to what is queued; the mutex is held.  urgent: it
- * has nothing else to do. */
-static bool build_thread_is_available(struct tandem_device *device, bool urgent)
+/* Returns true if a thread will build the queued variants.  If must_be_idle, at
+ * once.  The caller holds the mutex. */
+static bool build_thread_is_available(struct tandem_device *device,
+                                      bool must_be_idle)
 {
     const struct programs *programs = &device->programs;
-    uint32_t idle = programs->worker_count, late = 0;
+    uint32_t idle = programs->thread_count, timed_out = 0;
     for (uint32_t i = 0; i < MAX_BUILD_THREADS; i++)
-        if (programs->workers[i].used && programs->workers[i].since_ns != 0) {
+        if (programs->threads[i].is_running &&
+            programs->threads[i].start_ns != 0) {
             idle--;
-            late += overdue(device, programs->workers[i].since_ns);
+            timed_out += build_timed_out(device, programs->threads[i].start_ns);
         }
-    return urgent ? idle != 0 : programs->worker_count > late;
+    return must_be_idle ? idle != 0 : programs->thread_count > timed_out;
 }
 
-/* Sees to it that somebody builds; false where there is no thread to be had.
- * The mutex is held. */
-static bool build_thread_ensure(struct tandem_device *device, bool urgent)
+/* Starts a thread if none is available.  Returns false if no thread will build,
+ * not even later.  The caller holds the mutex. */
+static bool build_thread_ensure(struct tandem_device *device, bool must_be_idle)
 {
     struct programs *programs = &device->programs;
     pthread_t thread;
-    if (build_thread_is_available(device, urgent))
+    if (build_thread_is_available(device, must_be_idle))
         return true;
-    if (programs->worker_count < MAX_BUILD_THREADS &&
-        guarded_thread_start(&thread, "tandem-compile", STACK_BYTES, compile,
-                       device)) {
+    if (programs->thread_count < MAX_BUILD_THREADS &&
+        guarded_thread_start(&thread, "tandem-compile", STACK_BYTES,
+                             build_thread_main, device)) {
         pthread_detach(thread);
-        programs->worker_count++;
+        programs->thread_count++;
     }
     return build_thread_is_available(device, false);
 }
 
 /* ---- for prepare, launch and close ---- */
 
-void build_enqueue(struct tandem_device *device, struct variant *variant)
+void build_enqueue(struct tandem_device *device, struct kernel_variant *variant)
 {
     struct programs *programs = &device->programs;
     pthread_mutex_lock(&programs->mutex);
-    /* Without a thread, launch compiles. */
-    if (kernel_variant_can_build(variant) && !programs->stopping &&
+    /* Without a thread, the launch compiles. */
+    if (kernel_variant_can_build(variant) && !programs->is_stopping &&
         build_thread_ensure(device, false)) {
         job_add(programs, variant, false);
         pthread_cond_broadcast(&programs->changed);
@@ -172,66 +219,82 @@ void build_enqueue(struct tandem_device *device, struct variant *variant)
     pthread_mutex_unlock(&programs->mutex);
 }
 
-/* Until something changes, or since_ns is overdue; the mutex is held. */
-static void wait_change(struct tandem_device *device, uint64_t since_ns)
+/* Waits until a state changes or the build that began at start_ns times out.
+ * The caller holds the mutex. */
+static void wait_for_change(struct tandem_device *device, uint64_t start_ns)
 {
     struct programs *programs = &device->programs;
-    if (since_ns == 0 || device->blocking_timeout_ns == 0) {
+    if (start_ns == 0 || device->blocking_timeout_ns == 0) {
         pthread_cond_wait(&programs->changed, &programs->mutex);
         return;
     }
-    uint64_t until = since_ns + device->blocking_timeout_ns;
+    uint64_t until = start_ns + device->blocking_timeout_ns;
     struct timespec deadline = {(time_t)(until / 1000000000u),
                                 (long)(until % 1000000000u)};
     pthread_cond_timedwait(&programs->changed, &programs->mutex, &deadline);
 }
 
 enum tandem_status build_pending_status(struct tandem_device *device,
-                                        const struct variant *variant)
+                                        const struct kernel_variant *variant)
 {
-    if (variant->state == BUILD_RUNNING && overdue(device, variant->since_ns))
+    if (variant->state == BUILD_RUNNING &&
+        build_timed_out(device, variant->start_ns))
         return last_error_set(
             TANDEM_FAILED,
-            "the driver's compiler is still at work on the operator after "
-            "%llu ms and may never end: run it on another device, or open "
-            "this one with a larger blocking_timeout_ms",
+            "the driver has not compiled the operator after %llu ms and may "
+            "never do so: run it on another device, or open this one with a "
+            "larger blocking_timeout_ms",
             (unsigned long long)(device->blocking_timeout_ns / 1000000u));
-    /* What waits behind a build that does not end is for another thread. */
+    /* The job may be queued behind a build that never ends. */
     if (variant->state == BUILD_QUEUED)
         build_thread_ensure(device, false);
     return last_error_set(TANDEM_NOT_READY, "the operator is not compiled yet");
 }
 
-bool build_wait(struct tandem_device *device, struct variant *variant,
-                enum tandem_status *out_status)
+/* Queues the variant at the front.  Returns false if the caller must build it.
+ * Sets *out_status to FAILED if all threads run builds that timed out. */
+static bool build_enqueue_first(struct tandem_device *device,
+                                struct kernel_variant *variant,
+                                enum tandem_status *out_status)
 {
     struct programs *programs = &device->programs;
-    bool begun = variant->state == BUILD_RUNNING;
-    if (!begun) {
+    *out_status = TANDEM_OK;
+    if (build_thread_ensure(device, true)) {
+        job_add(programs, variant, true);
+        pthread_cond_broadcast(&programs->changed);
+        return true;
+    }
+    if (programs->thread_count == 0)
+        return false;
+    *out_status = last_error_set(
+        TANDEM_FAILED,
+        "the driver's compiler exceeds the blocking timeout in each of %u "
+        "threads",
+        programs->thread_count);
+    return true;
+}
+
+bool build_wait(struct tandem_device *device, struct kernel_variant *variant,
+                enum tandem_status *out_status)
+{
+    if (variant->state != BUILD_RUNNING) {
         if (!kernel_variant_can_build(variant) &&
             variant->state != BUILD_QUEUED) {
             *out_status = build_result(variant);
             return true;
         }
-        if (!build_thread_ensure(device, true)) {
-            if (programs->worker_count == 0)
-                return false;
-            *out_status =
-                last_error_set(TANDEM_FAILED,
-                               "the driver's compiler does not come to an end "
-                               "in any of %u threads",
-                               programs->worker_count);
+        if (!build_enqueue_first(device, variant, out_status))
+            return false;
+        if (*out_status != TANDEM_OK)
             return true;
-        }
-        job_add(programs, variant, true);
-        pthread_cond_broadcast(&programs->changed);
     }
     while (
         (variant->state == BUILD_QUEUED || variant->state == BUILD_RUNNING) &&
-        !overdue(device, variant->since_ns)) {
-        wait_change(device, variant->state == BUILD_RUNNING ? variant->since_ns
-                                                            : now_ns());
-        /* The worker that was idle may have taken another's job. */
+        !build_timed_out(device, variant->start_ns)) {
+        wait_for_change(device, variant->state == BUILD_RUNNING
+                                    ? variant->start_ns
+                                    : now_ns());
+        /* The idle thread may have taken another job. */
         if (variant->state == BUILD_QUEUED)
             build_thread_ensure(device, true);
     }
@@ -245,23 +308,23 @@ void build_threads_stop(struct tandem_device *device)
 {
     struct programs *programs = &device->programs;
     pthread_mutex_lock(&programs->mutex);
-    programs->stopping = true;
+    programs->is_stopping = true;
     pthread_cond_broadcast(&programs->changed);
     for (;;) {
-        uint64_t first = 0;
-        uint32_t late = 0;
+        uint64_t first_ns = 0;
+        uint32_t timed_out = 0;
         for (uint32_t i = 0; i < MAX_BUILD_THREADS; i++) {
-            uint64_t since = programs->workers[i].since_ns;
-            if (!programs->workers[i].used || since == 0)
+            uint64_t start_ns = programs->threads[i].start_ns;
+            if (!programs->threads[i].is_running || start_ns == 0)
                 continue;
-            if (overdue(device, since))
-                late++;
-            else if (first == 0 || since < first)
-                first = since;
+            if (build_timed_out(device, start_ns))
+                timed_out++;
+            else if (first_ns == 0 || start_ns < first_ns)
+                first_ns = start_ns;
         }
-        if (programs->worker_count == late)
+        if (programs->thread_count == timed_out)
             break;
-        wait_change(device, first);
+        wait_for_change(device, first_ns);
     }
     pthread_mutex_unlock(&programs->mutex);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs and kernel variants of a device, each built once, by threads of our
- * own: a launch waits for its build, but not for ever, as a compiler may never
- * come to an end.  Any thread; one mutex a device, never held during a build.
+ * The programs and kernel variants of a device.  Each is built once, by a build
+ * thread.  A launch waits for its build until the blocking timeout.  Any
+ * thread; a mutex for each device guards the tables and is never held during a
+ * build.
  */
 #ifndef TANDEM_OPENCL_PROGRAM_KERNEL_VARIANTS_H
 #define TANDEM_OPENCL_PROGRAM_KERNEL_VARIANTS_H
@@ -25,103 +26,121 @@ enum build_state {
     BUILD_FAILED = 4
 };
 
-/* One kernel of one program, or (key CLBLAST_KEY) CLBlast's. */
-struct variant {
+/* One kernel of one program.  The variants CLBLAST_KEY and CLBLAST_BATCHED_KEY
+ * stand for all kernels that CLBlast compiles itself. */
+struct kernel_variant {
     uint64_t key;
     enum build_state state;
-    enum tandem_status status; /* of BUILD_FAILED */
-    uint32_t failures;         /* not for lack of memory */
+    enum tandem_status status; /* of the failed build */
+    uint32_t failure_count;    /* not for lack of memory */
     char message[256];
-    cl_program program;    /* the table's reference */
-    struct variant *chain; /* of its bucket */
-    struct variant *next_job;
-    uint64_t since_ns; /* of BUILD_RUNNING, in a thread of ours */
-    bool listed;       /* among the jobs */
+    cl_program program; /* owned by the program table */
+    struct kernel_variant *next_in_bucket, *next_job;
+    uint64_t start_ns; /* of the running build; 0 if a caller's thread builds */
+    bool in_job_list;
 };
 
-/* CLBlast's kernels, plain and strided-batched. */
+/* CLBlast's kernels for single and for strided batched GEMMs. */
 #define CLBLAST_KEY ((uint64_t)1 << 60)
 #define CLBLAST_BATCHED_KEY ((uint64_t)1 << 61)
 
-/* Threads that build.  One serves, until it is busy and a launch waits, or its
- * build is overdue. */
+/* Another thread is started only if all others are busy and a launch waits, or
+ * if all their builds have timed out. */
 #define MAX_BUILD_THREADS 8u
-struct worker {
-    bool used;
-    uint64_t since_ns; /* its build began; 0: it has none */
+struct build_thread {
+    bool is_running;
+    uint64_t start_ns; /* of its build; 0 if it is idle */
+};
+
+/* Functions that build threads call in folders above this one. */
+struct program_callbacks {
+    /* Compiles CLBlast's kernels.  Blocks. */
+    enum tandem_status (*clblast_compile)(struct tandem_device *device,
+                                          bool batched);
+    void (*device_free)(struct tandem_device *device);
 };
 
 struct programs {
     pthread_mutex_t mutex;
-    pthread_cond_t changed; /* a state, or a job */
-    struct variant *buckets[VARIANT_BUCKETS];
-    struct program *list;
-    struct variant *first_job, *last_job;
-    struct worker workers[MAX_BUILD_THREADS];
-    uint32_t worker_count;
-    bool stopping;
-    bool orphaned; /* the device is closed: the last worker ends it */
-    _Atomic uint32_t group_log2; /* of the work-groups to plan with */
-    uint64_t built;
+    pthread_cond_t changed; /* a state, or the job list */
+    const struct program_callbacks *callbacks;
+    struct kernel_variant *buckets[VARIANT_BUCKETS];
+    struct program *first_program;
+    struct kernel_variant *first_job, *last_job;
+    struct build_thread threads[MAX_BUILD_THREADS];
+    uint32_t thread_count;
+    bool is_stopping;
+    bool last_thread_frees_device; /* the device is closed */
+    _Atomic uint32_t group_log2; /* log2 of the work-group size to plan with */
+    uint64_t built_count;
 };
 
-void programs_start(struct tandem_device *device);
-/* Releases all; no worker is left. */
-void programs_finish(struct tandem_device *device);
-/* Whether a kernel wanted smaller groups than the device allows. */
+/* `callbacks` must be static. */
+void programs_init(struct tandem_device *device,
+                   const struct program_callbacks *callbacks);
+/* Releases all programs.  No build thread is left. */
+void programs_free(struct tandem_device *device);
+/* Returns true if a kernel needed smaller groups than the device allows. */
 bool programs_need_smaller_groups(const struct tandem_device *device);
-uint64_t programs_count(struct programs *programs);
+/* Returns the number of variants that were built. */
+uint64_t programs_built_count(struct programs *programs);
 
-/* A new kernel of the step's variant, built here or waited for.  NOT_READY:
- * the kernel needs smaller groups than planned: plan anew. */
+/* Creates a cl_kernel of the step's variant, which is built first if necessary.
+ * Blocks.  Returns NOT_READY if the kernel needs smaller groups than planned;
+ * the caller plans again. */
 enum tandem_status kernel_variant_create_kernel(struct tandem_device *device,
                                                 const struct kernel_step *step,
                                                 cl_kernel *out_kernel);
-/* Queues a build of the key's variant, or of CLBlast's kernels, unless it is
- * done or under way. */
+/* Queues a build of the variant, unless it is built or queued. */
 enum tandem_status kernel_variant_prepare(struct tandem_device *device,
                                           uint64_t key);
-/* OK, NOT_READY, or the status of a failed build. */
+/* Returns TANDEM_OK, NOT_READY, or the status of a failed build. */
 enum tandem_status kernel_variant_query(struct tandem_device *device,
                                         uint64_t key);
-/* A product has run: CLBlast's kernels are there. */
+/* Called after a GEMM by CLBlast, which has compiled the kernels of `key`. */
 void kernel_variant_mark_ready(struct tandem_device *device, uint64_t key);
 
-/* ---- program_build.c's ---- */
+/* ---- program_build.c ---- */
 
-/* Builds the variant's program; with trial, launches it once on its sample
- * (warmup_call.h).  Locks nothing but for the tables. */
+/* Builds the variant's program and tests its kernel.  If `warms_up`, launches
+ * the kernel once (warmup_call.h).  The caller does not hold the mutex. */
 enum tandem_status kernel_variant_build(struct tandem_device *device,
-                                        struct variant *variant, bool trial);
-/* Releases all programs; no worker is left. */
-void build_finish(struct programs *programs);
+                                        struct kernel_variant *variant,
+                                        bool warms_up);
+/* Releases the program table. */
+void programs_release_built(struct programs *programs);
 static inline uint32_t log2_floor(uint64_t value)
 {
     return value == 0 ? 0 : 63u - (uint32_t)__builtin_clzll(value);
 }
 
-/* ---- build_threads.c's ---- */
+/* ---- build_threads.c; the caller holds the mutex unless stated ---- */
 
-/* Nobody builds it, and it may be tried; the mutex is held. */
-bool kernel_variant_can_build(const struct variant *variant);
+/* Returns true if nobody builds the variant and it may be built. */
+bool kernel_variant_can_build(const struct kernel_variant *variant);
+/* The caller does not hold the mutex. */
 void kernel_variant_set_result(struct programs *programs,
-                               struct variant *variant,
+                               struct kernel_variant *variant,
                                enum tandem_status status);
-enum tandem_status build_result(const struct variant *variant);
-void build_enqueue(struct tandem_device *device, struct variant *variant);
-/* Waits for the variant's build, which is queued if need be; FAILED once it, or
- * all that the threads build, is overdue.  False where there is no
- * thread for it: then the caller builds.  The mutex is held. */
-bool build_wait(struct tandem_device *device, struct variant *variant,
+/* Returns the status of a finished build, or NOT_READY. */
+enum tandem_status build_result(const struct kernel_variant *variant);
+/* Queues the variant if it can be built.  The caller does not hold the mutex.
+ */
+void build_enqueue(struct tandem_device *device,
+                   struct kernel_variant *variant);
+/* Queues the variant if necessary and waits for its build.  *out_status is
+ * FAILED if this build, or the builds of all threads, time out.  Returns false
+ * if there is no thread and the caller must build. */
+bool build_wait(struct tandem_device *device, struct kernel_variant *variant,
                 enum tandem_status *out_status);
-/* FAILED where the variant's build is overdue, else NOT_READY; the mutex is
- * held. */
+/* Returns FAILED if the variant's build timed out, otherwise NOT_READY.  May
+ * start another build thread. */
 enum tandem_status build_pending_status(struct tandem_device *device,
-                                        const struct variant *variant);
-/* The variant is being built, by a thread of ours since since_ns, or (0) by a
- * caller's; the mutex is held. */
-void build_mark_running(struct variant *variant, uint64_t since_ns);
-/* Begins no more builds, and waits for those under way but the overdue. */
+                                        const struct kernel_variant *variant);
+/* start_ns is 0 if a caller's thread builds. */
+void build_mark_running(struct kernel_variant *variant, uint64_t start_ns);
+/* Starts no more builds and waits for the running ones, except for those that
+ * timed out.  The caller does not hold the mutex. */
 void build_threads_stop(struct tandem_device *device);
 
 #endif

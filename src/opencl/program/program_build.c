@@ -147,7 +147,7 @@ static enum tandem_status build(struct tandem_device *device,
 static struct program *program_find(struct programs *programs,
                                     const struct variant_text *text)
 {
-    struct program *at = programs->list;
+    struct program *at = programs->first_program;
     while (at != NULL &&
            (at->file != text->file || strcmp(at->options, text->options) != 0))
         at = at->next;
@@ -160,8 +160,8 @@ static struct program *program_find(struct programs *programs,
     }
     at->file = text->file;
     snprintf(at->options, sizeof(at->options), "%s", text->options);
-    at->next = programs->list;
-    programs->list = at;
+    at->next = programs->first_program;
+    programs->first_program = at;
     return at;
 }
 
@@ -192,15 +192,16 @@ static enum tandem_status program_get(struct tandem_device *device,
     return status;
 }
 
-void build_finish(struct programs *programs)
+void programs_release_built(struct programs *programs)
 {
-    for (struct program *at = programs->list, *next; at != NULL; at = next) {
+    for (struct program *at = programs->first_program, *next; at != NULL;
+         at = next) {
         next = at->next;
         if (at->program != NULL)
             clReleaseProgram(at->program);
         free(at);
     }
-    programs->list = NULL;
+    programs->first_program = NULL;
 }
 
 /* ---- kernels ---- */
@@ -269,7 +270,8 @@ static enum tandem_status warmup_launch(struct tandem_device *device,
 }
 
 static enum tandem_status build_sheltered(struct tandem_device *device,
-                                          struct variant *variant, bool trial)
+                                          struct kernel_variant *variant,
+                                          bool trial)
 {
     struct variant_text text;
     cl_int code = CL_SUCCESS;
@@ -295,7 +297,8 @@ static enum tandem_status build_sheltered(struct tandem_device *device,
 }
 
 enum tandem_status kernel_variant_build(struct tandem_device *device,
-                                        struct variant *variant, bool trial)
+                                        struct kernel_variant *variant,
+                                        bool trial)
 {
     struct thread_state host;
     thread_state_guard_enter(&host);

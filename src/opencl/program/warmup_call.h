@@ -32,7 +32,7 @@ struct sample {
 bool warmup_call_make(struct sample *out, uint64_t key,
                       const struct platform_device *hardware);
 
-/* ---- for warmup_call.c and warmup_call_gemm.c ---- */
+/* ---- warmup_step.c and warmup_call_gemm.c ---- */
 
 /* Takes the step of key, if out->plan has it: the operands' bytes are given. */
 bool warmup_call_select_step(struct sample *out, uint64_t key,
