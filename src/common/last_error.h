@@ -11,6 +11,8 @@
 /* Formats the message, truncated to 511 bytes, and returns status. */
 enum tandem_status last_error_set(enum tandem_status status, const char *format,
                                ...) __attribute__((format(printf, 2, 3)));
+#define argument_error(...)                                                    \
+    last_error_set(TANDEM_INVALID_ARGUMENT, __VA_ARGS__)
 /* Returns the calling thread's message, "" if none was set. The text is valid
  * until the thread's next call of last_error_set. */
 const char *message_get(void);

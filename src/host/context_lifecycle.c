@@ -50,7 +50,7 @@ static void cache_directory_find(struct tandem_context *context)
         close(directory);
     else
         log_message(&context->log, TANDEM_LOG_WARNING,
-                    "compiled programs and profiles are not kept in %s: %s",
+                    "compiled programs and profiles are not cached in %s: %s",
                     path, why);
 }
 
@@ -80,7 +80,7 @@ tandem_context_create(const struct tandem_context_options *options,
     enum tandem_status status;
 
     if (out_context == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "out_context: NULL");
+        return argument_error("out_context: NULL");
     *out_context = NULL;
     status = options_read(options, &own);
     if (status != TANDEM_OK)

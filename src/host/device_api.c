@@ -26,8 +26,7 @@ static enum tandem_status device_enter(struct tandem_context *context,
     if (status != TANDEM_OK)
         return status;
     if (out == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "NULL where the result goes");
+        return argument_error("output argument: NULL");
     context_lock(context);
     status = device_get(context, id, out_device);
     if (status != TANDEM_OK)
@@ -45,7 +44,7 @@ enum tandem_status tandem_device_count(struct tandem_context *context,
     if (status != TANDEM_OK)
         return status;
     if (out_count == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "out_count: NULL");
+        return argument_error("out_count: NULL");
     context_lock(context);
     status = devices_enumerate(context, context->backend_count);
     if (status == TANDEM_OK)
@@ -102,8 +101,7 @@ enum tandem_status tandem_device_find(struct tandem_context *context,
     if (status != TANDEM_OK)
         return status;
     if (name == NULL || out_device == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "%s: NULL",
-                              name == NULL ? "name" : "out_device");
+        return argument_error("%s: NULL", name == NULL ? "name" : "out_device");
     context_lock(context);
     status = device_find(context, name, &found);
     if (status == TANDEM_OK)
@@ -174,8 +172,7 @@ enum tandem_status tandem_device_is_op_blocked(struct tandem_context *context,
     if (op < TANDEM_OP_ID_END)
         *out_rejects = cost_is_op_blocked(&found->cost, op);
     else
-        status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                                "op: there is no operator %u", op);
+        status = argument_error("op: %u is not an operator id", op);
     context_unlock(context);
     return status;
 }
@@ -221,18 +218,16 @@ enum tandem_status tandem_device_predict_cost(struct tandem_context *context,
     if (status != TANDEM_OK)
         return status;
     if (curve == NULL || !(x >= 0 && x <= MAX_COST_X)) {
-        status =
-            curve == NULL
-                ? last_error_set(TANDEM_INVALID_ARGUMENT, "curve: NULL")
-                : last_error_set(TANDEM_INVALID_ARGUMENT,
-                                 "x: %g is not from 0 to %g", x, MAX_COST_X);
+        status = curve == NULL
+                     ? argument_error("curve: NULL")
+                     : argument_error("x: %g is out of range; expected 0 to %g",
+                                      x, MAX_COST_X);
     } else if ((index = cost_curve_find(curve)) < COST_CURVE_COUNT) {
         *out_ns = cost_curve_predict(&found->cost.curves[index], x);
     } else if ((index = cost_scalar_find(curve)) < COST_SCALAR_COUNT) {
         *out_ns = found->cost.scalars[index];
     } else {
-        status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                                "curve: there is none named \"%.64s\"", curve);
+        status = argument_error("curve: unknown name \"%.64s\"", curve);
     }
     context_unlock(context);
     return status;

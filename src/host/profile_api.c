@@ -21,7 +21,7 @@ static enum tandem_status profile_for(struct tandem_context *context,
     if (status != TANDEM_OK)
         return status;
     if (out_profile == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "out_profile: NULL");
+        return argument_error("out_profile: NULL");
     context_lock(context);
     status = device_get(context, device, &found);
     if (status == TANDEM_OK)

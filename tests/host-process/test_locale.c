@@ -111,7 +111,7 @@ static void profile_check(void)
     ck_assert_msg(ns >= 777.125, "%g ns", ns);
     /* Of the devices beside it, and nothing of the profile. */
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, NULL),
-                      log_count(TANDEM_LOG_WARNING, "it is not chosen where"));
+                      log_count(TANDEM_LOG_WARNING, "not chosen if a"));
     tandem_context_destroy(context);
 }
 

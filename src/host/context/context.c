@@ -27,14 +27,13 @@ static __thread char this_thread;
 enum tandem_status context_check(const struct tandem_context *context)
 {
     if (!handle_live(&context_pool, context))
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT, "context: %s",
-            context == NULL ? "NULL" : "a destroyed or foreign handle");
+        return argument_error("context: %s",
+                              context == NULL ? "NULL"
+                                              : "destroyed or invalid handle");
     if (context->generation != fork_generation)
         return last_error_set(
             TANDEM_DEVICE_LOST,
-            "the context was inherited through a fork: create "
-            "one in this process");
+            "context: created before a fork; create one in this process");
     return TANDEM_OK;
 }
 
@@ -107,10 +106,8 @@ bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns)
     until.tv_sec += (time_t)(left / 1000000000u);
     until.tv_nsec = (long)(left % 1000000000u);
     if (pthread_mutex_timedlock(&context->mutex, &until) != 0) {
-        last_error_set(
-            TANDEM_NOT_READY,
-            "another thread is in the context and compiles or starts "
-            "a device");
+        last_error_set(TANDEM_NOT_READY, "context: another thread compiles or "
+                                         "starts a device; try again later");
         return false;
     }
     lock_acquired(context);
@@ -190,8 +187,7 @@ enum tandem_status tandem_context_set_timing(struct tandem_context *context,
     if (status != TANDEM_OK)
         return status;
     if (enable > 1)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "enable: %u is neither 0 nor 1", enable);
+        return argument_error("enable: %u is invalid; expected 0 or 1", enable);
     context_lock(context);
     context->time_operators = enable == 1;
     context_unlock(context);

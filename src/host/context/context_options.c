@@ -44,19 +44,16 @@ static enum tandem_status
 options_check(const struct tandem_context_options *options)
 {
     if (options->open_count > 64)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "options: open_count is %u, at most 64 are taken",
+        return argument_error("options: open_count is %u; expected at most 64",
                               options->open_count);
     if (options->open_count > 0 &&
         (options->open_keys == NULL || options->open_values == NULL))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "options: open_count is %u, but open_keys or "
-                              "open_values is NULL",
-                              options->open_count);
+        return argument_error(
+            "options: open_count is %u, but open_keys or open_values is NULL",
+            options->open_count);
     for (uint32_t i = 0; i < options->open_count; i++) {
         if (options->open_keys[i] == NULL || options->open_values[i] == NULL)
-            return last_error_set(TANDEM_INVALID_ARGUMENT,
-                                  "options: open key or value %u is NULL", i);
+            return argument_error("options: open key or value %u is NULL", i);
     }
     return TANDEM_OK;
 }
@@ -89,11 +86,10 @@ static void hang_timeout_read(struct tandem_context *context,
     if (text != NULL &&
         (!decimal_read(text, &seconds) || seconds > MAX_HANG_SECONDS)) {
         seconds = DEFAULT_HANG_SECONDS;
-        log_message(
-            &context->log, TANDEM_LOG_WARNING,
-            "TANDEM_HANG_TIMEOUT_SECONDS ignored: it is not a number from 0 to "
-            "%u",
-            MAX_HANG_SECONDS);
+        log_message(&context->log, TANDEM_LOG_WARNING,
+                    "TANDEM_HANG_TIMEOUT_SECONDS \"%.64s\" ignored: expected a "
+                    "number from 0 to %u",
+                    text, MAX_HANG_SECONDS);
     }
     context->hang_timeout_ns =
         seconds != 0 ? seconds * UINT64_C(1000000000) : TANDEM_TIMEOUT_INFINITE;
@@ -112,8 +108,8 @@ static const char *num_threads_read(const struct tandem_context *context)
     if (text == NULL || decimal_read(text, &threads))
         return text;
     log_message(&context->log, TANDEM_LOG_WARNING,
-                "TANDEM_NUM_THREADS \"%.64s\" ignored: it is not a number of "
-                "threads (0: as many as the process may use)",
+                "TANDEM_NUM_THREADS \"%.64s\" ignored: expected a number of "
+                "threads, or 0 for all available CPUs",
                 text);
     return NULL;
 }
@@ -141,9 +137,10 @@ context_options_apply(struct tandem_context *context,
     if (profiles == NULL)
         profiles = environment_get("TANDEM_PROFILE_DIR");
     if (profiles != NULL && profiles[0] != '/') {
-        log_message(&context->log, TANDEM_LOG_WARNING,
-                    "profile directory \"%.256s\" ignored: it is relative",
-                    profiles);
+        log_message(
+            &context->log, TANDEM_LOG_WARNING,
+            "profile directory \"%.256s\" ignored: expected an absolute path",
+            profiles);
         profiles = NULL;
     }
     hang_timeout_read(context, options);

@@ -22,8 +22,10 @@ void environment_warn_ignored(const struct log *log)
     char name[64];
 
     if (cache != NULL && cache[0] != '/')
-        log_message(log, TANDEM_LOG_WARNING,
-                    "XDG_CACHE_HOME \"%.256s\" ignored: it is relative", cache);
+        log_message(
+            log, TANDEM_LOG_WARNING,
+            "XDG_CACHE_HOME \"%.256s\" ignored: expected an absolute path",
+            cache);
     for (char **at = environ; at != NULL && *at != NULL; at++) {
         const size_t length = strcspn(*at, "=");
 
@@ -35,10 +37,10 @@ void environment_warn_ignored(const struct log *log)
         memcpy(name, *at, length);
         name[length] = '\0';
         if (environment_get(name) == NULL)
-            log_message(log, TANDEM_LOG_WARNING,
-                        "%s is not read: this program has more rights than "
-                        "its user",
-                        name);
+            log_message(
+                log, TANDEM_LOG_WARNING,
+                "%s ignored: this program has more privileges than its user",
+                name);
     }
 }
 

@@ -42,7 +42,7 @@ static enum tandem_status device_new(struct tandem_context *context,
     device->info.duplicate_of = -1;
     if (device->vtable->device_describe(index, &device->info) != TANDEM_OK) {
         log_message(&context->log, TANDEM_LOG_WARNING,
-                    "%s: left out, it could not be described: %s",
+                    "%s: not used: the plugin cannot describe it: %s",
                     device->label, plugin_reply_error(device->vtable));
         free(device);
         return TANDEM_OK;
@@ -83,7 +83,8 @@ static void duplicate_promote(struct tandem_context *context)
         device->duplicate = false;
         context->usable |= 1u << device->id;
         log_message(&context->log, TANDEM_LOG_INFO,
-                    "%s serves in the place of another", device->label);
+                    "%s is used, because its duplicate cannot be opened",
+                    device->label);
         return;
     }
 }
@@ -100,7 +101,7 @@ static enum tandem_status device_add(struct tandem_context *context,
 
     if (context->device_count == TANDEM_MAX_DEVICES) {
         log_message(&context->log, TANDEM_LOG_WARNING,
-                    "%s:%u: left out, a context has at most %u devices",
+                    "%s:%u: not used: a context has at most %u devices",
                     backend->name, index, TANDEM_MAX_DEVICES);
         return TANDEM_OK;
     }
@@ -158,9 +159,8 @@ static void uncalibrated_warn(const struct tandem_context *context)
         if (!device->calibrated && !device->duplicate &&
             !(context->default_costs_are_upper_bound >> device->id & 1))
             log_message(&context->log, TANDEM_LOG_WARNING,
-                        "%s: not calibrated: it is not chosen where a "
-                        "calibrated device serves the operator; run cl-probe "
-                        "--calibrate",
+                        "%s: not calibrated: not chosen if a calibrated device "
+                        "supports the operator; run cl-probe --calibrate",
                         device->label);
     }
 }
@@ -187,7 +187,7 @@ enum tandem_status devices_enumerate(struct tandem_context *context,
         }
         if (count > TANDEM_MAX_DEVICES) {
             log_message(&context->log, TANDEM_LOG_WARNING,
-                        "%s: %u devices, only the first %u are looked at",
+                        "%s: has %u devices; only the first %u are used",
                         backend->name, count, TANDEM_MAX_DEVICES);
             count = TANDEM_MAX_DEVICES;
         }
@@ -217,9 +217,9 @@ enum tandem_status device_get(struct tandem_context *context, uint32_t id,
     if (status != TANDEM_OK)
         return status;
     if (id >= context->device_count)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "device %u does not exist: this context has %u",
-                              id, context->device_count);
+        return argument_error(
+            "device %u does not exist: the context has %u devices", id,
+            context->device_count);
     *out_device = context->devices[id];
     return TANDEM_OK;
 }
@@ -302,7 +302,7 @@ enum tandem_status device_open(struct device *device)
         if (status == TANDEM_OK && device->stream == NULL)
             status = TANDEM_FAILED;
         if (status != TANDEM_OK)
-            last_error_set(status, "%s: no stream could be made: %s",
+            last_error_set(status, "%s: no stream could be created: %s",
                            device->label, plugin_reply_error(device->vtable));
     }
     if (status != TANDEM_OK) {
@@ -315,7 +315,7 @@ enum tandem_status device_open(struct device *device)
             return status;
         device->state = DEVICE_FAILED;
         context->usable &= ~(1u << device->id);
-        log_message(&context->log, TANDEM_LOG_WARNING, "left out: %s",
+        log_message(&context->log, TANDEM_LOG_WARNING, "not used: %s",
                     message_get());
         duplicate_promote(context);
         return status;
@@ -354,7 +354,7 @@ static void device_exclude(struct device *device, const char *why)
     device->busy = false;
     pthread_cond_broadcast(&context->stream_released);
     log_message(&context->log, TANDEM_LOG_ERROR,
-                "%s is lost and left out from now on: %s", device->label, why);
+                "%s is lost and no longer used: %s", device->label, why);
 }
 
 void device_mark_lost(struct device *device)
@@ -378,11 +378,10 @@ enum tandem_status device_mark_hung(struct device *device)
 
     if (device->state == DEVICE_LOST)
         return last_error_set(TANDEM_DEVICE_LOST, "%s is lost", device->label);
-    last_error_set(
-        TANDEM_DEVICE_LOST,
-        "%s: its work did not end within %g s (TANDEM_HANG_TIMEOUT_SECONDS): "
-        "it counts as lost",
-        device->label, seconds);
+    last_error_set(TANDEM_DEVICE_LOST,
+                   "%s: its work did not complete within %g s "
+                   "(TANDEM_HANG_TIMEOUT_SECONDS): the device counts as lost",
+                   device->label, seconds);
     return device_hang_fail(device);
 }
 
@@ -395,8 +394,8 @@ enum tandem_status device_call_failed(struct device *device,
      * up waiting for hung work. */
     if (status == TANDEM_NOT_READY) {
         last_error_set(TANDEM_DEVICE_LOST,
-                       "%s: %s had to wait for work that does not end (%s): it "
-                       "counts as lost",
+                       "%s: %s waited for work that does not complete (%s): "
+                       "the device counts as lost",
                        device->label, what, plugin_reply_error(device->vtable));
         return device_hang_fail(device);
     }

@@ -47,7 +47,7 @@ static void devices_list(const struct tandem_context *context,
     const char *before = "the plugin has ";
     size_t used = 0;
 
-    snprintf(out, bytes, "the plugin is loaded, but has no device");
+    snprintf(out, bytes, "the plugin is loaded, but has no devices");
     for (uint32_t i = 0; i < context->device_count && used < bytes; i++) {
         if (context->devices[i]->backend != backend)
             continue;
@@ -112,7 +112,8 @@ enum tandem_status device_find(struct tandem_context *context, const char *name,
     if (named)
         device_not_found_message(context, &parts, why, sizeof(why));
     else
-        snprintf(why, sizeof(why), "that is no device's name");
+        snprintf(why, sizeof(why),
+                 "expected the name of a plugin, or name:number");
     return last_error_set(TANDEM_NO_DEVICE, "there is no device \"%.64s\": %s",
                           name, why);
 }

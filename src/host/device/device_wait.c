@@ -42,7 +42,7 @@ static enum tandem_status wait_timed_out(struct device *device,
 {
     if (deadline_ns == HANG_DEADLINE)
         return device_mark_hung(device);
-    return last_error_set(TANDEM_NOT_READY, "%s: work is still under way",
+    return last_error_set(TANDEM_NOT_READY, "%s: work is still running",
                           device->label);
 }
 

@@ -44,9 +44,8 @@ enum tandem_status forced_device_check(const struct tandem_context *context)
     if (!device_name_parse(name, &parts))
         return last_error_set(
             TANDEM_NO_DEVICE,
-            "%s is \"%.64s\", which is no device's name: that "
-            "is a plugin's, with a number where it has "
-            "several, as opencl:1; loaded: %s",
+            "%s: \"%.64s\" is not a device name; expected the name of a "
+            "plugin, or name:number, such as opencl:1; loaded: %s",
             source(context), name, loaded);
     if (device_backend_find(context, &parts) != NULL)
         return TANDEM_OK;

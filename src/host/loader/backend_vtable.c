@@ -126,7 +126,7 @@ static const char *required_entry_missing(const struct tandem_backend *vtable)
 {
 #define REQUIRED(entry)                                                        \
     if (vtable->entry == NULL)                                                 \
-    return "its table lacks the required entry " #entry
+    return "its vtable lacks the required entry " #entry
     REQUIRED(last_error);
     REQUIRED(device_count);
     REQUIRED(device_describe);
@@ -154,9 +154,9 @@ static const char *required_entry_missing(const struct tandem_backend *vtable)
     REQUIRED(synchronize);
 #undef REQUIRED
     if ((vtable->host_alloc == NULL) != (vtable->host_free == NULL))
-        return "its table has only one of host_alloc and host_free";
+        return "its vtable has only one of host_alloc and host_free";
     if ((vtable->map == NULL) != (vtable->unmap == NULL))
-        return "its table has only one of map and unmap";
+        return "its vtable has only one of map and unmap";
     return NULL;
 }
 
@@ -202,18 +202,18 @@ const char *backend_vtable_normalize(const struct tandem_backend *vtable,
 
     memset(out, 0, sizeof(*out));
     if (vtable == NULL) {
-        snprintf(why, why_bytes, "it does not serve version %u of the ABI",
+        snprintf(why, why_bytes, "it does not support version %u of the ABI",
                  TANDEM_ABI_MAJOR);
         return why;
     }
     bytes = vtable->struct_size;
     if (bytes < offsetof(struct tandem_backend, last_error)) {
-        snprintf(why, why_bytes, "its table is cut short at %zu bytes", bytes);
+        snprintf(why, why_bytes, "its vtable is truncated to %zu bytes", bytes);
         return why;
     }
     if (vtable->abi_major != TANDEM_ABI_MAJOR) {
         snprintf(why, why_bytes,
-                 "its table is of version %u of the ABI, not %u",
+                 "its vtable is for version %u of the ABI; expected %u",
                  vtable->abi_major, TANDEM_ABI_MAJOR);
         return why;
     }
@@ -226,7 +226,7 @@ const char *backend_vtable_normalize(const struct tandem_backend *vtable,
     }
     out->struct_size = sizeof(*out);
     if (out->name == NULL || !name_is_valid(out->name))
-        return "it has no valid name";
+        return "its name is missing, too long, or not from a-z, 0-9, _ and -";
     if (out->version == NULL || out->version[0] == '\0')
         return "it has no version";
     missing = required_entry_missing(out);

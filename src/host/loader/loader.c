@@ -27,15 +27,15 @@ static const char *library_hint(const char *error)
     static const struct {
         const char *library, *hint;
     } hints[] = {
-        {"libOpenCL.so", "; install ocl-icd-libopencl1 (Debian) or ocl-icd "
-                         "(Fedora) for it"},
-        {"libclblast.so", "; install libclblast1 (Debian) or clblast (Fedora) "
-                          "for it"},
-        {"libopenblas.so", "; install libopenblas0 (Debian) or openblas "
-                           "(Fedora) for it"},
+        {"libOpenCL.so",
+         "; install ocl-icd-libopencl1 (Debian) or ocl-icd (Fedora) for it"},
+        {"libclblast.so",
+         "; install libclblast1 (Debian) or clblast (Fedora) for it"},
+        {"libopenblas.so",
+         "; install libopenblas0 (Debian) or openblas (Fedora) for it"},
         {"libblis.so", "; install libblis4 (Debian) or blis (Fedora) for it"},
-        {"libsleef.so", "; install libsleef3 (Debian) or sleef (Fedora) for "
-                        "it"},
+        {"libsleef.so",
+         "; install libsleef3 (Debian) or sleef (Fedora) for it"},
     };
 
     for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
@@ -141,15 +141,15 @@ static const char *backend_add(struct tandem_context *context, const char *path,
 
     *(void **)&query = dlsym(library, TANDEM_BACKEND_QUERY_SYMBOL);
     if (query == NULL)
-        return "it is no Tandem plugin: it does not export "
-               "" TANDEM_BACKEND_QUERY_SYMBOL;
+        return "it is not a Tandem plugin: it does not "
+               "export " TANDEM_BACKEND_QUERY_SYMBOL;
     problem = backend_vtable_normalize(query(TANDEM_ABI_MAJOR), &backend.vtable,
                                        why, why_bytes);
     if (problem != NULL)
         return problem;
     if (backend_is_loaded(context, backend.vtable.name)) {
         log_message(&context->log, TANDEM_LOG_INFO,
-                    "%s: a plugin named %s is already loaded, skipped", path,
+                    "%s: skipped: a plugin named %s is already loaded", path,
                     backend.vtable.name);
         return NULL;
     }
@@ -190,8 +190,8 @@ static void *library_open(struct tandem_context *context, const char *path)
     library = library_load(path, &room);
     if (room == THREADS_LIMITED)
         log_message(&context->log, TANDEM_LOG_WARNING,
-                    "%s: its libraries were loaded for one thread, because the "
-                    "system refuses new threads: " THREADS_LIMITS " is reached",
+                    "%s: its libraries use one thread, because the system "
+                    "refuses new threads: " THREADS_LIMITS " is reached",
                     path);
     return library;
 }
@@ -209,9 +209,9 @@ static void plugin_load(struct tandem_context *context, int directory,
         close(file);
     }
     if (problem != NULL) {
-        context_add_load_error(context, TANDEM_LOG_WARNING,
-                               "%s: not loaded: %s", path,
-                               problem[0] != '\0' ? problem : "it is gone");
+        context_add_load_error(
+            context, TANDEM_LOG_WARNING, "%s: not loaded: %s", path,
+            problem[0] != '\0' ? problem : "the file no longer exists");
         return;
     }
     library = library_open(context, path);
@@ -256,7 +256,7 @@ static void directory_load(struct tandem_context *context, const char *path)
 
     if (directory < 0 && why[0] == '\0') {
         log_message(&context->log, TANDEM_LOG_INFO,
-                    "no plugins from %s: there is no such directory", path);
+                    "no plugins from %s: the directory does not exist", path);
         return;
     }
     if (directory < 0) {
@@ -266,7 +266,8 @@ static void directory_load(struct tandem_context *context, const char *path)
     }
     if (!directory_list(directory, is_plugin_name, NULL, names_compare, &found))
         context_add_load_error(context, TANDEM_LOG_WARNING,
-                               "%s: not all of it could be read", path);
+                               "%s: the directory could not be read completely",
+                               path);
     for (size_t i = 0; i < found.count; i++) {
         const int length =
             snprintf(file, sizeof(file), "%s/%s", path, found.names[i]);
@@ -290,8 +291,7 @@ static void list_load(struct tandem_context *context, const char *list)
 
         if (length == 0 || list[0] != '/' || length >= sizeof(path)) {
             log_message(&context->log, TANDEM_LOG_WARNING,
-                        "element \"%.*s\" of the plugin path ignored: it is "
-                        "%s",
+                        "element \"%.*s\" of the plugin path ignored: it is %s",
                         length < 256 ? (int)length : 256, list,
                         length == 0      ? "empty"
                         : list[0] != '/' ? "relative"
@@ -325,7 +325,7 @@ enum tandem_status plugins_load(struct tandem_context *context,
     context->backends = calloc(MAX_PLUGINS, sizeof(*context->backends));
     if (context->backends == NULL)
         return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "no memory for the table of plugins");
+                              "no memory for the list of plugins");
     list_load(context, option_path);
     list_load(context, environment_get("TANDEM_PLUGIN_PATH"));
     list_load(context, PLUGINDIR);
@@ -335,7 +335,6 @@ enum tandem_status plugins_load(struct tandem_context *context,
             TANDEM_NO_DEVICE, "no backend plugin could be loaded: %s",
             context->load_error_count > 0
                 ? context->load_errors[0]
-                : "none was found in TANDEM_PLUGIN_PATH or in "
-                  "" PLUGINDIR);
+                : "none was found in TANDEM_PLUGIN_PATH or in " PLUGINDIR);
     return TANDEM_OK;
 }

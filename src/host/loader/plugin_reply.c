@@ -12,7 +12,7 @@ const char *plugin_reply_error(const struct tandem_backend *vtable)
 {
     const char *text = vtable->last_error();
 
-    return text != NULL && text[0] != '\0' ? text : "no reason was given";
+    return text != NULL && text[0] != '\0' ? text : "the plugin gave no reason";
 }
 
 enum tandem_status plugin_reply_sanitize_status(enum tandem_status status)

@@ -16,9 +16,8 @@ static enum tandem_status number_check(const char *what, double value,
 {
     if (value >= low && value <= high)
         return TANDEM_OK;
-    return last_error_set(TANDEM_INVALID_ARGUMENT,
-                          "%s: %g is not from %g to %g", what, value, low,
-                          high);
+    return argument_error("%s: %g is out of range; expected %g to %g", what,
+                          value, low, high);
 }
 
 enum tandem_status tandem_profile_set_scalar(struct tandem_profile *profile,
@@ -27,10 +26,9 @@ enum tandem_status tandem_profile_set_scalar(struct tandem_profile *profile,
     enum tandem_status status = profile_check(profile);
 
     if (status == TANDEM_OK && name == NULL)
-        status = last_error_set(TANDEM_INVALID_ARGUMENT, "name: NULL");
+        status = argument_error("name: NULL");
     if (status == TANDEM_OK && cost_scalar_find(name) == COST_SCALAR_COUNT)
-        status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                                "name: there is no scalar \"%.64s\"", name);
+        status = argument_error("name: unknown scalar \"%.64s\"", name);
     if (status == TANDEM_OK)
         status = number_check(name, value, 0, MAX_COST_NS);
     if (status == TANDEM_OK &&
@@ -87,10 +85,9 @@ tandem_profile_add_curve_point(struct tandem_profile *profile,
     bool same;
 
     if (status == TANDEM_OK && curve == NULL)
-        status = last_error_set(TANDEM_INVALID_ARGUMENT, "curve: NULL");
+        status = argument_error("curve: NULL");
     if (status == TANDEM_OK && cost_curve_find(curve) == COST_CURVE_COUNT)
-        status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                                "curve: there is none named \"%.64s\"", curve);
+        status = argument_error("curve: unknown name \"%.64s\"", curve);
     if (status == TANDEM_OK)
         status = number_check("x", x, 0, MAX_COST_X);
     if (status == TANDEM_OK)
@@ -100,8 +97,7 @@ tandem_profile_add_curve_point(struct tandem_profile *profile,
     points = json_object_get(profile->curves, curve);
     place = point_index(points, x, &same);
     if (!same && json_array_size(points) == MAX_CURVE_POINTS)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "curve: %s has %u points already", curve,
+        return argument_error("curve: %s has the maximum of %u points", curve,
                               MAX_CURVE_POINTS);
     if (!point_insert(profile, curve, points, place, same,
                       json_pack("[f, f]", x, ns)))
@@ -125,9 +121,8 @@ enum tandem_status tandem_profile_add_gemm_point(struct tandem_profile *profile,
         status = number_check("ns", ns, 1e-3, MAX_COST_NS);
     if (status == TANDEM_OK &&
         json_array_size(profile->gemm) == MAX_GEMM_POINTS)
-        status =
-            last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "gemm: it has %u points already", MAX_GEMM_POINTS);
+        status = argument_error(
+            "gemm: the profile has the maximum of %u points", MAX_GEMM_POINTS);
     if (status == TANDEM_OK &&
         json_array_append_new(profile->gemm,
                               json_pack("[I, I, I, f]", (json_int_t)m,
@@ -170,17 +165,16 @@ enum tandem_status tandem_profile_set_tuning(struct tandem_profile *profile,
     enum tandem_status status = profile_check(profile);
 
     if (status == TANDEM_OK && (key == NULL || value == NULL))
-        status = last_error_set(TANDEM_INVALID_ARGUMENT, "%s: NULL",
-                                key == NULL ? "key" : "value");
+        status = argument_error("%s: NULL", key == NULL ? "key" : "value");
     if (status == TANDEM_OK &&
         (strlen(value) > MAX_PROFILE_TUNING ||
          json_object_size(profile->tuning) >= MAX_PROFILE_TUNING))
-        status =
-            last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "value of \"%.64s\": too long, or too many", key);
+        status = argument_error("tuning value \"%.64s\": longer than %u bytes, "
+                                "or more than %u values",
+                                key, MAX_PROFILE_TUNING, MAX_PROFILE_TUNING);
     if (status == TANDEM_OK && !(text_is_utf8(key) && text_is_utf8(value)))
-        status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                                "\"%.64s\": key or value is not UTF-8", key);
+        status = argument_error(
+            "tuning value \"%.64s\": key or value is not UTF-8", key);
     if (status == TANDEM_OK &&
         json_object_set_new(profile->tuning, key, json_string(value)) != 0)
         status = profile_memory_fail();
@@ -195,8 +189,7 @@ enum tandem_status tandem_profile_set_op_blocked(struct tandem_profile *profile,
     size_t place = 0;
 
     if (status == TANDEM_OK && row == NULL)
-        status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                                "op: there is no operator %u", op);
+        status = argument_error("op: %u is not an operator id", op);
     if (status != TANDEM_OK)
         return status;
     while (

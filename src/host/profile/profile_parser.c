@@ -52,13 +52,13 @@ static bool scalars_parse(json_t *scalars, struct cost_model *model,
     json_t *value;
 
     if (scalars != NULL && !json_is_object(scalars))
-        return parse_error_set(problem, "no object for", "scalars");
+        return parse_error_set(problem, "expected an object for", "scalars");
     json_object_foreach (scalars, name, value) {
         const uint32_t index = cost_scalar_find(name);
         double ns;
 
         if (!number_read(value, 0, MAX_COST_NS, &ns))
-            return parse_error_set(problem, "no valid number for the scalar",
+            return parse_error_set(problem, "invalid number for the scalar",
                                    name);
         if (index < COST_SCALAR_COUNT) {
             model->scalars[index] = ns;
@@ -96,14 +96,14 @@ static bool curves_parse(json_t *curves, struct cost_model *model,
     json_t *value;
 
     if (curves != NULL && !json_is_object(curves))
-        return parse_error_set(problem, "no object for", "curves");
+        return parse_error_set(problem, "expected an object for", "curves");
     json_object_foreach (curves, name, value) {
         const uint32_t index = cost_curve_find(name);
 
         if (index == COST_CURVE_COUNT)
             continue;
         if (!curve_parse(value, &model->curves[index]))
-            return parse_error_set(problem, "no valid points for the curve",
+            return parse_error_set(problem, "invalid points for the curve",
                                    name);
         model->calibrated = true;
         if (index < TANDEM_COST_CLASS_COUNT)
@@ -132,11 +132,11 @@ static bool gemm_parse(const json_t *array, struct cost_model *model,
     bool good = true;
 
     if (array != NULL && !json_is_array(array))
-        return parse_error_set(problem, "no array for", "gemm");
+        return parse_error_set(problem, "expected an array for", "gemm");
     if (count == 0)
         return true;
     if (count > MAX_GEMM_POINTS)
-        return parse_error_set(problem, "too many points of", "gemm");
+        return parse_error_set(problem, "too many points for", "gemm");
     points = calloc(count, sizeof(*points));
     if (points == NULL)
         return parse_error_set(problem, "no memory for", "gemm");
@@ -150,7 +150,7 @@ static bool gemm_parse(const json_t *array, struct cost_model *model,
                                         floor_ns);
     free(points);
     if (!good)
-        return parse_error_set(problem, "no valid points of", "gemm");
+        return parse_error_set(problem, "invalid points for", "gemm");
     model->calibrated = true;
     model->calibrated_classes |= 1u << TANDEM_COST_GEMM;
     return true;
@@ -164,13 +164,15 @@ static bool blocked_ops_parse(json_t *names, struct cost_model *model,
     const size_t count = json_array_size(names);
 
     if (names != NULL && (!json_is_array(names) || count > TANDEM_OP_ID_END))
-        return parse_error_set(problem, "no valid array for", "rejected");
+        return parse_error_set(
+            problem, "expected an array of operator names for", "rejected");
     for (size_t i = 0; i < count; i++) {
         const char *name = json_string_value(json_array_get(names, i));
         const struct operator_row *row;
 
         if (name == NULL)
-            return parse_error_set(problem, "no names in", "rejected");
+            return parse_error_set(problem, "expected operator names in",
+                                   "rejected");
         row = operator_row_by_name(name);
         if (row != NULL)
             model->blocked_ops[row->id / 64] |= UINT64_C(1) << row->id % 64;
@@ -189,13 +191,13 @@ static bool tuning_parse(json_t *tuning, char **out_text,
     if (tuning == NULL)
         return true;
     if (!json_is_object(tuning))
-        return parse_error_set(problem, "no object for", "tuning");
+        return parse_error_set(problem, "expected an object for", "tuning");
     if (json_object_size(tuning) > MAX_PROFILE_TUNING)
-        return parse_error_set(problem, "too many pairs in", "tuning");
+        return parse_error_set(problem, "too many values in", "tuning");
     json_object_foreach (tuning, key, value) {
         if (!json_is_string(value) ||
             json_string_length(value) > MAX_PROFILE_TUNING)
-            return parse_error_set(problem, "no valid text for the parameter",
+            return parse_error_set(problem, "invalid text for the tuning value",
                                    key);
     }
     *out_text = json_dumps(tuning, JSON_COMPACT | JSON_SORT_KEYS);
@@ -262,12 +264,13 @@ static void mismatch_describe(const struct profile_key *key, const json_t *root,
     const char *driver = json_string_value(json_object_get(device, "driver"));
 
     if (exact || driver == NULL || strcmp(driver, key->driver) == 0)
-        snprintf(out_why, why_bytes,
-                 "it has the name of this device's, but was not made for it");
+        snprintf(
+            out_why, why_bytes,
+            "it was measured on another device, or with another CPU or plugin");
     else
         snprintf(out_why, why_bytes,
-                 "it was measured with the driver \"%.128s\", and this is "
-                 "\"%.128s\": run cl-probe --calibrate",
+                 "it was measured with driver \"%.128s\", not \"%.128s\": run "
+                 "cl-probe --calibrate",
                  driver, key->driver);
 }
 
@@ -286,7 +289,7 @@ enum profile_match profile_parse(const char *text, size_t bytes,
         snprintf(out_why, why_bytes, "line %d: %s", error.line, error.text);
     } else if (json_integer_value(json_object_get(root, "format")) !=
                PROFILE_FORMAT) {
-        snprintf(out_why, why_bytes, "it is not of format %d", PROFILE_FORMAT);
+        snprintf(out_why, why_bytes, "its format is not %d", PROFILE_FORMAT);
     } else if (!key_matches(key, root, exact)) {
         fit = PROFILE_MISMATCH;
         mismatch_describe(key, root, exact, out_why, why_bytes);

@@ -250,7 +250,7 @@ static bool same_model_load(struct device *device,
     if (!directory_list(place->directory, is_same_model, names,
                         names_compare_bytes, &entries))
         log_message(&device->context->log, TANDEM_LOG_WARNING,
-                    "not all profiles of %s could be listed", place->path);
+                    "%s: not all profiles could be listed", place->path);
     for (size_t i = 0; i < entries.count && !found; i++)
         found =
             file_load(device, key, place, entries.names[i], false, mismatch);
@@ -281,8 +281,8 @@ void profile_load(struct device *device)
                 same_model_load(device, &key, &directories[i], &names, &stale);
     if (!found && stale)
         log_message(&context->log, TANDEM_LOG_WARNING,
-                    "%s: not calibrated: its model was, with another driver "
-                    "than %s; run cl-probe --calibrate",
+                    "%s: calibrated only with another driver than %s: run "
+                    "cl-probe --calibrate",
                     device->label, key.driver);
     for (uint32_t i = 0; i < SEARCH_PATH_LENGTH; i++) {
         if (directories[i].directory >= 0)

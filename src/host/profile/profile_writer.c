@@ -25,9 +25,9 @@ static struct handle_pool profile_pool =
 enum tandem_status profile_check(const struct tandem_profile *profile)
 {
     if (!handle_live(&profile_pool, profile))
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "profile: %s",
+        return argument_error("profile: %s",
                               profile == NULL ? "NULL"
-                                              : "a freed or foreign handle");
+                                              : "destroyed or invalid handle");
     return TANDEM_OK;
 }
 
@@ -111,8 +111,7 @@ static enum tandem_status measurements_copy(struct tandem_profile *profile,
         return TANDEM_OK;
     if (saved == NULL)
         return last_error_set(TANDEM_FAILED,
-                              "%.256s: the profile cannot be "
-                              "revised: %.200s",
+                              "%.256s: the profile cannot be edited: %.200s",
                               device->profile_path, why);
     for (size_t i = 0; i < count; i++) {
         json_t *member = json_object_get(saved, members[i]);
@@ -326,8 +325,7 @@ static enum tandem_status profile_write(const struct tandem_profile *profile,
         status = profile_memory_fail();
     else if (whole.bytes > MAX_PROFILE_BYTES)
         status =
-            last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "the profile has %zu bytes, at most %u are read",
+            argument_error("the profile has %zu bytes; expected at most %u",
                            whole.bytes, MAX_PROFILE_BYTES);
     else if (!file_replace_atomically(directory, profile->file, &whole, 1,
                                       TRUST_DURABLE, why, sizeof(why)))
@@ -357,18 +355,17 @@ enum tandem_status tandem_profile_save(struct tandem_profile *profile,
     if (directory == NULL)
         directory = profile->context->cache_path;
     if (directory == NULL)
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
+        return argument_error(
             "directory: NULL, and neither TANDEM_PROFILE_DIR, "
             "XDG_CACHE_HOME nor HOME names one");
     if (directory[0] != '/')
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "directory: \"%.256s\" is relative", directory);
+        return argument_error(
+            "directory: \"%.256s\" is relative; expected an absolute path",
+            directory);
     length = snprintf(path, sizeof(path), "%s/%s", directory, profile->file);
     if (length < 0 || (size_t)length >= sizeof(path) ||
         (out_path != NULL && (size_t)length >= path_bytes))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "path_bytes: %zu is too little for %s/%s",
+        return argument_error("path_bytes: %zu is too small for %s/%s",
                               path_bytes, directory, profile->file);
     directory_fd = directory_open_writable(directory, why, sizeof(why));
     if (directory_fd < 0)

@@ -15,12 +15,11 @@ static enum tandem_status operand_counts_check(uint32_t op, uint32_t inputs,
     const struct operator_row *row = operator_row(op);
 
     if (row == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "op: there is no operator %u", op);
+        return argument_error("op: %u is not an operator id", op);
     if (row->inputs != inputs || row->outputs != 1)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "%s: %s has %u inputs and %u outputs", function,
-                              row->name, row->inputs, row->outputs);
+        return argument_error(
+            "%s: %s has %u inputs and %u outputs; expected %u and 1", function,
+            row->name, row->inputs, row->outputs, inputs);
     return TANDEM_OK;
 }
 
@@ -47,8 +46,8 @@ enum tandem_status tandem_binary(struct tandem_context *context, uint32_t op,
 
     /* NULL would mean a scalar, for whose value there is no argument. */
     if (status == TANDEM_OK && (a == NULL || b == NULL))
-        status = last_error_set(TANDEM_INVALID_ARGUMENT, "%s: %s: NULL",
-                                operator_name(op), a == NULL ? "a" : "b");
+        status = argument_error("%s: %s: NULL", operator_name(op),
+                                a == NULL ? "a" : "b");
     return status == TANDEM_OK ? tandem_run(context, &call, inputs, 2, &y, 1)
                                : status;
 }

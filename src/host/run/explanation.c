@@ -15,7 +15,7 @@ static enum tandem_status
 explanation_check_size(const struct tandem_explanation *out)
 {
     if (out == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "out: NULL");
+        return argument_error("out: NULL");
     return struct_size_check("out", "tandem_explanation", out->struct_size,
                              sizeof(out->struct_size));
 }
@@ -47,10 +47,8 @@ enum tandem_status tandem_explain_last(struct tandem_context *context,
         decision->serial == context->serial)
         explanation_write(context, decision, out);
     else
-        status =
-            last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "this thread ran no operator in this context, or "
-                           "its last one failed");
+        status = argument_error("this thread ran no operator in this context, "
+                                "or its last operator failed");
     context_unlock(context);
     return status;
 }

@@ -30,8 +30,7 @@ static enum tandem_status matrices_read(const char *name,
 
     *out = (struct matrices){0};
     if (rank != 2 && rank != 3)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "matmul: %s: rank %u, but 2 or 3 is needed", name,
+        return argument_error("matmul: %s: rank %u; expected 2 or 3", name,
                               rank);
     out->rows = desc->shape[rank - 2];
     out->columns = desc->shape[rank - 1];
@@ -53,12 +52,11 @@ static void strides_reset(struct matrices *matrices)
 
 static enum tandem_status c_strides_error(const struct matrices *c)
 {
-    return last_error_set(
-        TANDEM_INVALID_ARGUMENT,
-        "matmul: c: strides %" PRId64 ", %" PRId64 ", %" PRId64 " of %" PRId64
-        " x %" PRId64 " x %" PRId64
-        ": the last must be 1, that of the rows at least %" PRId64
-        ", that of the batch not negative",
+    return argument_error(
+        "matmul: c: strides %" PRId64 ", %" PRId64 ", %" PRId64
+        " of shape %" PRId64 " x %" PRId64 " x %" PRId64
+        "; expected a column stride of 1, a row stride of at least %" PRId64
+        " and a batch stride of at least 0",
         c->batch_stride, c->row_stride, c->column_stride, c->batch, c->rows,
         c->columns, c->columns);
 }
@@ -127,8 +125,7 @@ static enum tandem_status input_copy(struct matmul *matmul, uint32_t place,
     enum tandem_status status;
 
     if (overlaps_c(from, matmul->tensors[3]))
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "matmul: c overlaps %s",
-                              name);
+        return argument_error("matmul: c overlaps %s", name);
     status = tandem_tensor_create(from->context, from->desc.dtype,
                                   from->desc.rank, from->desc.shape, copy);
     if (status == TANDEM_OK)
@@ -172,19 +169,17 @@ static enum tandem_status bias_check(const struct tandem_tensor *bias,
     const struct tandem_tensor_desc *desc = &bias->desc;
 
     if (desc->dtype != gemm->c_dtype)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "matmul: bias is %s, c %s: they must be alike",
-                              dtype_name(desc->dtype),
-                              dtype_name(gemm->c_dtype));
+        return argument_error(
+            "matmul: bias is %s and c is %s; expected equal dtypes",
+            dtype_name(desc->dtype), dtype_name(gemm->c_dtype));
     if (desc->rank == 1 && desc->shape[0] == gemm->n)
         gemm->bias_kind = TANDEM_BIAS_PER_COLUMN;
     else if (desc->rank == 2 && desc->shape[0] == gemm->m &&
              desc->shape[1] == 1)
         gemm->bias_kind = TANDEM_BIAS_PER_ROW;
     else
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "matmul: bias: its shape is neither [%" PRId64
-                              "] nor [%" PRId64 ", 1]",
+        return argument_error("matmul: bias: expected shape [%" PRId64
+                              "] or [%" PRId64 ", 1]",
                               gemm->n, gemm->m);
     return TANDEM_OK;
 }
@@ -194,17 +189,16 @@ static enum tandem_status shapes_check(const struct matrices *a,
                                        const struct matrices *c)
 {
     if (a->columns != b->rows || c->rows != a->rows || c->columns != b->columns)
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
+        return argument_error(
             "matmul: a is %" PRId64 " x %" PRId64 ", b %" PRId64 " x %" PRId64
-            ", c %" PRId64 " x %" PRId64,
+            ", c %" PRId64 " x %" PRId64 "; expected m x k, k x n and m x n",
             a->rows, a->columns, b->rows, b->columns, c->rows, c->columns);
     if ((a->batch != c->batch && a->batch != 1) ||
         (b->batch != c->batch && b->batch != 1))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "matmul: batches of %" PRId64 ", %" PRId64
-                              " and %" PRId64 " for a, b and c",
-                              a->batch, b->batch, c->batch);
+        return argument_error(
+            "matmul: batches of %" PRId64 ", %" PRId64 " and %" PRId64
+            " for a, b and c; expected equal ones, or 1 for a or b",
+            a->batch, b->batch, c->batch);
     return TANDEM_OK;
 }
 
@@ -227,10 +221,10 @@ static enum tandem_status operands_check(const struct matmul *matmul,
     if (status == TANDEM_OK)
         status = shapes_check(&out[0], &out[1], &out[2]);
     if (status == TANDEM_OK && tensors[0]->desc.dtype != tensors[1]->desc.dtype)
-        status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                                "matmul: a is %s, b %s: they must be alike",
-                                dtype_name(tensors[0]->desc.dtype),
-                                dtype_name(tensors[1]->desc.dtype));
+        status =
+            argument_error("matmul: a is %s and b is %s; expected equal dtypes",
+                           dtype_name(tensors[0]->desc.dtype),
+                           dtype_name(tensors[1]->desc.dtype));
     if (status != TANDEM_OK)
         return status;
     for (uint32_t i = 0; i < 3; i++) {
@@ -342,8 +336,7 @@ static enum tandem_status gemm_init(struct matmul *matmul,
 
     if (options->flags &
         ~(uint32_t)(TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "matmul: flags 0x%x have unknown bits",
+        return argument_error("matmul: flags: 0x%x has unknown bits",
                               options->flags);
     memset(gemm, 0, sizeof(*gemm));
     gemm->struct_size = sizeof(*gemm);

@@ -42,24 +42,19 @@ enum tandem_status call_init(struct call *call, struct tandem_context *context,
     if (!context_is_valid(context))
         return context_check(context);
     if (op == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "op: NULL");
+        return argument_error("op: NULL");
     call->row = operator_row(op->id);
     if (call->row == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "op: there is no operator %u", op->id);
+        return argument_error("op: %u is not an operator id", op->id);
     if (op->id == TANDEM_OP_GEMM)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "gemm: products of tensors go through "
-                              "tandem_matmul");
+        return argument_error("gemm: use tandem_matmul");
     if (input_count > TANDEM_MAX_OPERANDS || output_count > TANDEM_MAX_OPERANDS)
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
-            "%s: %u inputs and %u outputs, at most %u of each", call->row->name,
-            input_count, output_count, TANDEM_MAX_OPERANDS);
+        return argument_error(
+            "%s: %u inputs and %u outputs; expected at most %u of each",
+            call->row->name, input_count, output_count, TANDEM_MAX_OPERANDS);
     if ((inputs == NULL && input_count > 0) ||
         (outputs == NULL && output_count > 0))
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "%s: %s: NULL",
-                              call->row->name,
+        return argument_error("%s: %s: NULL", call->row->name,
                               inputs == NULL ? "inputs" : "outputs");
     call->context = context;
     call->op = op;
@@ -115,10 +110,9 @@ enum tandem_status call_check(const struct call *call)
         return status;
     for (uint32_t i = 0; i < call->output_count; i++) {
         if (call->outputs[i]->storage->read_only)
-            return last_error_set(TANDEM_INVALID_ARGUMENT,
-                                  "%s: output %u: its memory was wrapped "
-                                  "read-only",
-                                  call->row->name, i);
+            return argument_error(
+                "%s: output %u: its memory was wrapped read-only",
+                call->row->name, i);
     }
     return TANDEM_OK;
 }

@@ -69,7 +69,7 @@ static void candidate_exclude(struct call *call,
     log_message(
         &call->context->log,
         status == TANDEM_UNSUPPORTED ? TANDEM_LOG_DEBUG : TANDEM_LOG_WARNING,
-        "%s: not on %s: %s", call->row->name, device->label, message_get());
+        "%s: not run on %s: %s", call->row->name, device->label, message_get());
 }
 
 /* Returns true if the device supports the call and need not compile first.
@@ -119,9 +119,8 @@ forced_device_check_blocked(const struct call *call,
         return TANDEM_OK;
     return last_error_set(
         TANDEM_UNSUPPORTED,
-        "%s: %s computes it wrong, as cl-probe found (%.256s): "
-        "use another device, or mend its driver and run "
-        "cl-probe --verify again",
+        "%s: %s failed verification (%.256s): use another device, or update "
+        "its driver and run cl-probe --verify again",
         call->row->name, device->label,
         device->profile_path != NULL ? device->profile_path : "");
 }
@@ -136,14 +135,13 @@ no_device_fail(const struct call *call,
     if (last != TANDEM_NO_DEVICE)
         return last;
     if (decision->failed != 0)
-        return last_error_set(TANDEM_UNSUPPORTED,
-                              "%s: no device serves it with these operands%s",
-                              call->row->name,
-                              call->context->op_blocked[call->op->id] != 0
-                                  ? ", but for one that computes it wrong, as "
-                                    "cl-probe found"
-                                  : "");
-    return last_error_set(last, "%s: no device is left to run it",
+        return last_error_set(
+            TANDEM_UNSUPPORTED,
+            "%s: no device supports it with these operands%s", call->row->name,
+            call->context->op_blocked[call->op->id] != 0
+                ? ", except one that failed verification by cl-probe"
+                : "");
+    return last_error_set(last, "%s: no usable device is left",
                           call->row->name);
 }
 

@@ -32,11 +32,10 @@ enum tandem_status storage_require_content(struct storage *storage)
     }
     if (storage->poison != TANDEM_OK)
         return last_error_set(storage->poison,
-                              "the tensor's content was lost with the device "
-                              "that held it: write it again");
-    return last_error_set(TANDEM_INVALID_ARGUMENT,
-                          "the tensor was never written: it has no content to "
-                          "read");
+                              "tensor: its content was lost with the device "
+                              "that held it; write it again");
+    return argument_error(
+        "tensor: it was never written, so it has no content to read");
 }
 
 /* The state of storage_sync_host over its steps. */
@@ -176,7 +175,7 @@ static enum tandem_status host_sync_download(struct storage *storage,
         storage->staging = malloc(storage->bytes);
         if (storage->staging == NULL)
             return last_error_set(TANDEM_OUT_OF_MEMORY,
-                                  "no memory to bring a strided tensor home");
+                                  "no memory to download a strided tensor");
     }
     status = download(storage, source,
                       storage->has_gaps ? storage->staging : storage->host,

@@ -229,7 +229,7 @@ static void buffer_import(struct storage *storage, struct device *device)
         return;
     context->import_devices &= ~(1u << device->id);
     log_message(&context->log, TANDEM_LOG_WARNING,
-                "%s: tensors are copied, though it should share the host's "
+                "%s: tensors are copied, although the device should share host "
                 "memory: %s",
                 device->label, plugin_reply_error(device->vtable));
 }

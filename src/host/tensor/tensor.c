@@ -25,12 +25,11 @@ enum tandem_status tensor_check(const struct tandem_tensor *tensor,
                                 const char *what)
 {
     if (!handle_live(&tensor_pool, tensor))
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "%s: %s", what,
-                              tensor == NULL ? "NULL, but a tensor is needed"
-                                             : "a freed or foreign tensor");
+        return argument_error("%s: %s", what,
+                              tensor == NULL ? "NULL; expected a tensor"
+                                             : "destroyed or invalid tensor");
     if (context != NULL && tensor->context != context)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "%s: a tensor of another context", what);
+        return argument_error("%s: belongs to another context", what);
     return context_check(tensor->context);
 }
 
@@ -88,18 +87,15 @@ static enum tandem_status tensor_shape_check(const char *what, uint32_t dtype,
     enum tandem_status status;
 
     if (rank > 0 && rank <= TANDEM_MAX_RANK && shape == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "%s: shape is NULL with rank %u", what, rank);
+        return argument_error("%s: shape is NULL with rank %u", what, rank);
     status = check_shape(what, dtype, rank, shape, &elements);
     if (status != TANDEM_OK)
         return status;
     if (__builtin_mul_overflow((uint64_t)elements, (uint64_t)dtype_bytes(dtype),
                                out_bytes) ||
         *out_bytes > INT64_MAX)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "%s: %" PRId64
-                              " elements of %s exceed what can be "
-                              "addressed",
+        return argument_error("%s: %" PRId64
+                              " elements of %s are too many to address",
                               what, elements, dtype_name(dtype));
     return TANDEM_OK;
 }
@@ -115,7 +111,7 @@ enum tandem_status tandem_tensor_create(struct tandem_context *context,
     enum tandem_status status;
 
     if (out_tensor == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "out_tensor: NULL");
+        return argument_error("out_tensor: NULL");
     *out_tensor = NULL;
     status = context_check(context);
     if (status == TANDEM_OK)
@@ -173,24 +169,20 @@ static enum tandem_status wrap_check(const void *memory, uint32_t dtype,
     if (status != TANDEM_OK)
         return status;
     if (flags & ~(uint32_t)TANDEM_TENSOR_READ_ONLY)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "flags: 0x%x has unknown bits", flags);
+        return argument_error("flags: 0x%x has unknown bits", flags);
     if (memory == NULL && bytes > 0)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "memory: NULL for a tensor of %" PRIu64 " bytes",
+        return argument_error("memory: NULL for a tensor of %" PRIu64 " bytes",
                               bytes);
     if ((uintptr_t)memory % element != 0)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "memory: %p is not aligned to an element of %s",
+        return argument_error("memory: %p is not aligned to an element of %s",
                               memory, dtype_name(dtype));
     *out_before = 0;
     *out_bytes = bytes;
     if (strides == NULL || rank == 0)
         return TANDEM_OK;
     if (!element_range(rank, shape, strides, out_before, &after))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "strides: they reach further than can be "
-                              "addressed");
+        return argument_error(
+            "strides: the elements are too far apart to address");
     *out_bytes = (uint64_t)(after - *out_before + 1) * element;
     return TANDEM_OK;
 }
@@ -209,7 +201,7 @@ enum tandem_status tandem_tensor_wrap(struct tandem_context *context,
     enum tandem_status status;
 
     if (out_tensor == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "out_tensor: NULL");
+        return argument_error("out_tensor: NULL");
     *out_tensor = NULL;
     status = context_check(context);
     if (status == TANDEM_OK)
@@ -258,16 +250,15 @@ static enum tandem_status view_check(const struct tandem_tensor *tensor,
         __builtin_add_overflow(offset, (int64_t)tensor->desc.byte_offset,
                                &offset) ||
         offset < 0)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "first_element: %" PRId64 " lies before the "
-                              "tensor's memory",
+        return argument_error("first_element: %" PRId64
+                              " is before the tensor's memory",
                               first_element);
     desc->byte_offset = (uint64_t)offset;
     if (!tensor_extent(desc, &first, &end) || end > tensor->storage->bytes)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "view: its elements leave the tensor's memory of "
-                              "%" PRIu64 " bytes",
-                              tensor->storage->bytes);
+        return argument_error(
+            "view: its elements exceed the tensor's memory of %" PRIu64
+            " bytes",
+            tensor->storage->bytes);
     return TANDEM_OK;
 }
 
@@ -283,7 +274,7 @@ enum tandem_status tandem_tensor_view(struct tandem_tensor *tensor,
     enum tandem_status status;
 
     if (out_view == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "out_view: NULL");
+        return argument_error("out_view: NULL");
     *out_view = NULL;
     status = tensor_check(tensor, NULL, "tensor");
     if (status == TANDEM_OK)
@@ -354,7 +345,7 @@ enum tandem_status tandem_tensor_describe(const struct tandem_tensor *tensor,
     if (status != TANDEM_OK)
         return status;
     if (out_dtype == NULL || out_rank == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "%s: NULL",
+        return argument_error("%s: NULL",
                               out_dtype == NULL ? "out_dtype" : "out_rank");
     *out_dtype = tensor->desc.dtype;
     *out_rank = tensor->desc.rank;

@@ -19,11 +19,11 @@ static enum tandem_status bytes_check(const struct tandem_tensor *tensor,
                                       const void *memory, uint64_t bytes)
 {
     if (bytes != tensor->bytes)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "bytes: %" PRIu64 ", but the tensor has %" PRIu64,
+        return argument_error("bytes: %" PRIu64
+                              "; expected the tensor's %" PRIu64,
                               bytes, tensor->bytes);
     if (memory == NULL && bytes > 0)
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "memory: NULL");
+        return argument_error("memory: NULL");
     return TANDEM_OK;
 }
 
@@ -133,8 +133,7 @@ enum tandem_status tandem_tensor_write(struct tandem_tensor *tensor,
     if (status != TANDEM_OK)
         return status;
     if (tensor->storage->read_only)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "tensor: its memory was wrapped read-only");
+        return argument_error("tensor: its memory was wrapped read-only");
     context_lock(tensor->context);
     status = tensor_write_content(tensor, memory);
     context_unlock(tensor->context);
@@ -148,10 +147,8 @@ enum tandem_status tandem_tensor_host_written(struct tandem_tensor *tensor)
     if (status != TANDEM_OK)
         return status;
     if (!tensor->storage->wrapped)
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
-            "tensor: its memory is the library's, only wrapped "
-            "memory can have been written by the caller");
+        return argument_error("tensor: its memory belongs to the library; "
+                              "expected a wrapped tensor");
     context_lock(tensor->context);
     storage_note_host_write(tensor->storage);
     context_unlock(tensor->context);
@@ -230,7 +227,7 @@ enum tandem_status tandem_tensor_host_data(struct tandem_tensor *tensor,
     enum tandem_status status;
 
     if (out_memory == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "out_memory: NULL");
+        return argument_error("out_memory: NULL");
     *out_memory = NULL;
     status = tensor_check(tensor, NULL, "tensor");
     if (status == TANDEM_OK)
@@ -296,7 +293,7 @@ enum tandem_status tandem_tensor_residency(const struct tandem_tensor *tensor,
     enum tandem_status status;
 
     if (out_mask == NULL)
-        return last_error_set(TANDEM_INVALID_ARGUMENT, "out_mask: NULL");
+        return argument_error("out_mask: NULL");
     *out_mask = 0;
     status = tensor_check(tensor, NULL, "tensor");
     if (status != TANDEM_OK)

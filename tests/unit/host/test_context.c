@@ -227,12 +227,12 @@ START_TEST(test_a_device_that_cannot_be)
         {"frobnicate", "there is no device \"frobnicate\": no plugin"},
         {"frobnicate:1", "there is no device \"frobnicate:1\": no plugin"},
         {"cp", "there is no device \"cp\": no plugin"},
-        {"cpu:", "\"cpu:\", which is no device's name"},
-        {"cpu:x", "\"cpu:x\", which is no device's name"},
-        {"cpu:-1", "\"cpu:-1\", which is no device's name"},
-        {"cpu:1 ", "\"cpu:1 \", which is no device's name"},
-        {"cpu:99999999999999999999", "which is no device's name"},
-        {":0", "\":0\", which is no device's name"},
+        {"cpu:", "\"cpu:\" is not a device name"},
+        {"cpu:x", "\"cpu:x\" is not a device name"},
+        {"cpu:-1", "\"cpu:-1\" is not a device name"},
+        {"cpu:1 ", "\"cpu:1 \" is not a device name"},
+        {"cpu:99999999999999999999", "is not a device name"},
+        {":0", "\":0\" is not a device name"},
     };
     struct tandem_context *context;
     struct tandem_context_options options = {.struct_size = sizeof options,

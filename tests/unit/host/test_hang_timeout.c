@@ -86,8 +86,8 @@ START_TEST(test_an_input_on_a_device_that_hangs)
     vectors_start(&v, hanging(SHORT_MS));
     FAILS(TANDEM_DEVICE_LOST,
           tandem_run_on(v.context, 0, &negate, &v.ty, 1, &v.tz, 1));
-    ck_assert_ptr_nonnull(strstr(tandem_last_error(), "did not end"));
-    ck_assert_uint_eq(log_count(TANDEM_LOG_ERROR, "left out from now on"), 1);
+    ck_assert_ptr_nonnull(strstr(tandem_last_error(), "did not complete"));
+    ck_assert_uint_eq(log_count(TANDEM_LOG_ERROR, "no longer used"), 1);
     FAILS(TANDEM_DEVICE_LOST,
           tandem_tensor_sync(v.ty, TANDEM_TIMEOUT_INFINITE));
     FAILS(TANDEM_DEVICE_LOST,
@@ -115,7 +115,7 @@ START_TEST(test_a_large_input_for_a_device_that_hangs)
     OK(tandem_tensor_create(v.context, TANDEM_F32, 1, &large, &result));
     FAILS(TANDEM_DEVICE_LOST,
           tandem_run_on(v.context, v.sim, &negate, &tensor, 1, &result, 1));
-    ck_assert_ptr_nonnull(strstr(tandem_last_error(), "did not end"));
+    ck_assert_ptr_nonnull(strstr(tandem_last_error(), "did not complete"));
     cpu_serves(&v);
     tandem_context_destroy(v.context);
     free(memory);
@@ -133,7 +133,7 @@ START_TEST(test_whatever_device_is_chosen)
     vectors_start(&v, hanging(SHORT_MS));
     FAILS(TANDEM_DEVICE_LOST,
           tandem_unary(v.context, TANDEM_OP_NEG, v.ty, v.tz));
-    ck_assert_ptr_nonnull(strstr(tandem_last_error(), "did not end"));
+    ck_assert_ptr_nonnull(strstr(tandem_last_error(), "did not complete"));
     cpu_serves(&v);
     tandem_context_destroy(v.context);
 }
@@ -185,7 +185,7 @@ START_TEST(test_memory_that_may_still_be_written)
         FAILS(TANDEM_DEVICE_LOST, tandem_tensor_write(v.ty, v.x, sizeof v.x));
         ck_assert_ptr_nonnull(strstr(tandem_last_error(), "another tensor"));
     }
-    ck_assert_uint_eq(log_count(TANDEM_LOG_ERROR, "did not end"), 1);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_ERROR, "did not complete"), 1);
     tandem_tensor_destroy(v.ty);
     cpu_serves(&v);
     tandem_context_destroy(v.context);
@@ -216,7 +216,7 @@ START_TEST(test_a_context_ends_all_the_same)
 
     vectors_start(&v, hanging(SHORT_MS));
     tandem_context_destroy(v.context);
-    ck_assert_uint_eq(log_count(TANDEM_LOG_ERROR, "did not end"), 1);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_ERROR, "did not complete"), 1);
     ck_assert_uint_eq(counters_read(0).closes, 0);
 }
 END_TEST
@@ -395,7 +395,7 @@ START_TEST(test_a_device_that_another_thread_waits_for)
     script_save("sim", &gpu);
     thread = stuck_start(&stuck);
     cpu_serves(&v);
-    ck_assert_uint_ge(log_count(TANDEM_LOG_WARNING, "not on sim:0"), 1);
+    ck_assert_uint_ge(log_count(TANDEM_LOG_WARNING, "not run on sim:0"), 1);
     FAILS(TANDEM_DEVICE_LOST,
           tandem_run_on(v.context, 0, &negate, &v.ty, 1, &v.tz, 1));
     hangs_release();

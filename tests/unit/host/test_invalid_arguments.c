@@ -443,12 +443,12 @@ START_TEST(test_products)
     BAD(tandem_matmul(context, NULL, strange, strange, c));
     OK(tandem_tensor_wrap(context, x, TANDEM_F16, 2, square, NULL, 0, &half));
     BAD(tandem_matmul(context, NULL, half, c, c));
-    says("a is f16, b f32");
+    says("a is f16 and b is f32");
     OK(tandem_tensor_wrap(context, x, TANDEM_F16, 1, square, NULL, 0,
                           &options.bias));
     options.device = TANDEM_ANY_DEVICE;
     BAD(tandem_matmul(context, &options, half, half, c));
-    says("bias is f16, c f32");
+    says("bias is f16 and c is f32");
     BAD(tandem_explain_matmul(context, NULL, a, a, c, &e));
     BAD(tandem_explain_matmul(context, NULL, a, b, c, NULL));
     BAD(tandem_explain_matmul(NULL, NULL, a, b, c, &e));

@@ -116,7 +116,7 @@ START_TEST(test_errors_without_a_text)
     uint32_t device;
 
     FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "bad", &device));
-    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "no reason was given"), 1);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "gave no reason"), 1);
     context_works(context);
     tandem_context_destroy(context);
 }
@@ -125,7 +125,7 @@ END_TEST
 static const struct {
     const char *script;
     enum tandem_status status;
-    int attempts; /* until it is left out; OPEN_ATTEMPTS of device.c */
+    int attempts; /* until it is left out; MAX_OOM_OPEN_FAILURES of device.c */
 } openings[] = {
     {"open=3", TANDEM_NO_DEVICE, 1},     {"open=7", TANDEM_FAILED, 1},
     {"open=4", TANDEM_OUT_OF_MEMORY, 8}, {"open=99", TANDEM_FAILED, 1},
@@ -143,7 +143,7 @@ START_TEST(test_devices_that_do_not_open)
     for (int i = 0; i < openings[_i].attempts; i++)
         FAILS(openings[_i].status, bad_run(context, &x, &y));
     FAILS(TANDEM_NO_DEVICE, bad_run(context, &x, &y));
-    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "left out"), 1);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "not used"), 1);
     context_works(context);
     tandem_context_destroy(context);
 }

@@ -420,10 +420,10 @@ START_TEST(test_relative_directories)
     setenv("XDG_CACHE_HOME", "cache", 1);
     OK(tandem_context_create(&options, &context));
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
-                                "\"profiles\" ignored: it is relative"),
+                                "\"profiles\" ignored: expected an absolute"),
                       1);
     ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
-                                "\"cache\" ignored: it is relative"),
+                                "\"cache\" ignored: expected an absolute"),
                       1);
     /* By HOME, which is absolute. */
     profile = profile_new(context, "sim");
@@ -479,7 +479,7 @@ START_TEST(test_another_devices_file)
         ck_assert_ptr_nonnull(other);
         sprintf(other, "%.*s~%s", (int)(value - text), text, value);
         file_write(path, other);
-        defaults_hold("was not made for it");
+        defaults_hold("was measured on another device");
         free(other);
     }
     free(text);
@@ -501,7 +501,7 @@ START_TEST(test_a_stale_file)
     driver[1] = '9';
     file_write(path, text);
     free(text);
-    defaults_hold("was not made for it");
+    defaults_hold("was measured on another device");
 }
 END_TEST
 
