@@ -22,8 +22,7 @@ static struct block *detach_cached(struct pool *pool, uint64_t keep_bytes)
     for (uint32_t i = SIZE_CLASS_COUNT; i-- > 0;)
         while (pool->stats.cached_bytes > keep_bytes &&
                pool->cached[i] != NULL) {
-            struct block *block =
-                block_take(pool, i, pool->cached[i]->bytes);
+            struct block *block = block_take(pool, i, pool->cached[i]->bytes);
             block->next = list;
             list = block;
         }

@@ -174,7 +174,7 @@ enum tandem_status buffer_check(const struct tandem_device *device,
         return last_error_set(TANDEM_INVALID_ARGUMENT,
                               "%s: buffer %p belongs to another device", what,
                               (const void *)buffer);
-    if (atomic_load_explicit(&buffer->map_count, memory_order_relaxed) != 0)
+    if (atomic_load(&buffer->map_count) != 0)
         return last_error_set(TANDEM_INVALID_ARGUMENT,
                               "%s: buffer %p is mapped: unmap it first", what,
                               (const void *)buffer);
@@ -183,8 +183,7 @@ enum tandem_status buffer_check(const struct tandem_device *device,
 
 enum tandem_status buffer_check_poison(const struct tandem_buffer *buffer)
 {
-    uint32_t poison =
-        atomic_load_explicit(&buffer->poison, memory_order_relaxed);
+    uint32_t poison = atomic_load(&buffer->poison);
     if (poison == TANDEM_OK)
         return TANDEM_OK;
     return last_error_set((enum tandem_status)poison,

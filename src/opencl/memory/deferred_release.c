@@ -17,7 +17,7 @@ struct deferred_mem {
     struct deferred_mem *next;
 };
 
-/* Leaks `mem` if there is no host memory for the list entry. */
+/* Leaks `mem` if there is no host memory for the list. */
 static void defer_mem(struct tandem_device *device, cl_mem mem, cl_event event)
 {
     struct deferred_mem *entry = malloc(sizeof(*entry));
@@ -69,8 +69,6 @@ static bool has_deferred(struct pool *pool)
 static bool deferred_release_collect(struct tandem_device *device)
 {
     struct pool *pool = &device->pool;
-    if (!has_deferred(pool))
-        return true;
     for (struct deferred_mem *entry = take_completed(pool), *next;
          entry != NULL; entry = next) {
         next = entry->next;

@@ -7,9 +7,9 @@
 
 #include <stdlib.h>
 
-#include "opencl/memory/deferred_release.h"
-#include "opencl/device/device.h"
 #include "opencl/device/cl_status.h"
+#include "opencl/device/device.h"
+#include "opencl/memory/deferred_release.h"
 
 #define PAGE_BYTES 4096u
 
@@ -48,21 +48,17 @@ static void pinned_release(struct tandem_device *device, struct pinned *pinned)
     free(pinned);
 }
 
-enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
-                                uint64_t limit_ns, void **out_memory)
+/* Creates and maps the buffer, with a page more than `bytes`.  On failure,
+ * pinned->mapped is NULL. */
+static enum tandem_status pinned_map(struct tandem_device *device,
+                                     struct pinned *pinned, uint64_t bytes,
+                                     uint64_t limit_ns)
 {
     enum tandem_status status = TANDEM_OK;
     cl_int code = CL_SUCCESS;
     cl_event event = NULL;
     size_t map_bytes = (size_t)bytes + PAGE_BYTES;
-    *out_memory = NULL;
-    struct pinned *pinned = calloc(1, sizeof(*pinned));
-    if (pinned == NULL || map_bytes < bytes) {
-        free(pinned);
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "host_alloc: out of host memory for %llu bytes",
-                              (unsigned long long)bytes);
-    }
+    void *mapped = NULL;
     pinned->queue =
         clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
     if (code == CL_SUCCESS)
@@ -70,24 +66,39 @@ enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
                                      CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
                                      map_bytes, NULL, &code);
     if (code == CL_SUCCESS)
-        pinned->mapped = clEnqueueMapBuffer(pinned->queue, pinned->mem,
-                                            CL_FALSE,
-                                            CL_MAP_READ | CL_MAP_WRITE, 0,
-                                            map_bytes, 0, NULL, &event, &code);
+        mapped = clEnqueueMapBuffer(pinned->queue, pinned->mem, CL_FALSE,
+                                    CL_MAP_READ | CL_MAP_WRITE, 0, map_bytes, 0,
+                                    NULL, &event, &code);
     if (code == CL_SUCCESS)
         status = deferred_release_wait_mem(device, pinned->queue, pinned->mem,
                                            event, limit_ns, &code);
     if (status == TANDEM_NOT_READY)
         pinned_forget(pinned);
-    if (code != CL_SUCCESS || status != TANDEM_OK) {
-        pinned->mapped = NULL;
+    if (status != TANDEM_OK)
+        return status;
+    if (code == CL_OUT_OF_RESOURCES || code == CL_INVALID_BUFFER_SIZE ||
+        code == CL_MAP_FAILURE)
+        code = CL_OUT_OF_HOST_MEMORY;
+    if (code == CL_SUCCESS)
+        pinned->mapped = mapped;
+    return status_from_cl(device, code, "host_alloc");
+}
+
+enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
+                                uint64_t limit_ns, void **out_memory)
+{
+    *out_memory = NULL;
+    struct pinned *pinned = calloc(1, sizeof(*pinned));
+    if (pinned == NULL || (size_t)bytes + PAGE_BYTES < bytes) {
+        free(pinned);
+        return last_error_set(TANDEM_OUT_OF_MEMORY,
+                              "host_alloc: out of host memory for %llu bytes",
+                              (unsigned long long)bytes);
+    }
+    enum tandem_status status = pinned_map(device, pinned, bytes, limit_ns);
+    if (status != TANDEM_OK) {
         pinned_release(device, pinned);
-        if (status != TANDEM_OK)
-            return status;
-        if (code == CL_OUT_OF_RESOURCES || code == CL_INVALID_BUFFER_SIZE ||
-            code == CL_MAP_FAILURE)
-            code = CL_OUT_OF_HOST_MEMORY;
-        return status_from_cl(device, code, "host_alloc");
+        return status;
     }
     pinned->memory = (void *)(((uintptr_t)pinned->mapped + PAGE_BYTES - 1) &
                               ~(uintptr_t)(PAGE_BYTES - 1));

@@ -175,8 +175,7 @@ static enum tandem_status check_map(struct tandem_stream *stream,
     enum tandem_status status =
         buffer_begin_command(stream, buffer, offset, bytes, "map");
     if (status == TANDEM_OK)
-        status =
-            check_flags("map", flags, TANDEM_MAP_READ | TANDEM_MAP_WRITE);
+        status = check_flags("map", flags, TANDEM_MAP_READ | TANDEM_MAP_WRITE);
     if (status == TANDEM_OK && (flags & TANDEM_MAP_READ) != 0)
         status = buffer_check_poison(buffer);
     if (status == TANDEM_OK && flags == 0)
@@ -192,8 +191,7 @@ enum tandem_status buffer_map(struct tandem_stream *stream,
                               uint64_t timeout_ns, void **out_memory)
 {
     const bool writes = (flags & TANDEM_MAP_WRITE) != 0;
-    enum tandem_status status =
-        check_map(stream, buffer, offset, bytes, flags);
+    enum tandem_status status = check_map(stream, buffer, offset, bytes, flags);
     if (status != TANDEM_OK)
         return status;
     if (bytes == 0) {

@@ -47,11 +47,9 @@ static enum tandem_status wait_for_prior(struct tandem_stream *stream,
 enum tandem_status stream_begin_use(struct tandem_stream *stream,
                                     struct tandem_buffer *buffer)
 {
-    uint64_t prior =
-        atomic_load_explicit(&buffer->prior_stream, memory_order_relaxed);
+    uint64_t prior = atomic_load(&buffer->prior_stream);
     if (prior == 0 || prior == stream->id ||
-        atomic_load_explicit(&buffer->synced_stream, memory_order_relaxed) ==
-            stream->id)
+        atomic_load(&buffer->synced_stream) == stream->id)
         return TANDEM_OK;
     bool completed;
     enum tandem_status status = wait_for_prior(
@@ -87,10 +85,8 @@ bool stream_sees_last_write(struct tandem_stream *stream,
 void stream_note_use(struct tandem_stream *stream, struct tandem_buffer *buffer,
                      bool written)
 {
-    uint64_t seqno =
-        atomic_load_explicit(&stream->issued_seqno, memory_order_relaxed);
-    uint64_t last =
-        atomic_load_explicit(&buffer->used_stream, memory_order_relaxed);
+    uint64_t seqno = atomic_load(&stream->issued_seqno);
+    uint64_t last = atomic_load(&buffer->used_stream);
     if (last != stream->id && last != MULTIPLE_STREAMS)
         atomic_store_explicit(&buffer->used_stream,
                               last == 0 ? stream->id : MULTIPLE_STREAMS,

@@ -29,9 +29,8 @@ static struct stream_kernel *kernel_slot(struct stream_kernel *kernels,
 
 static enum tandem_status kernel_slots_grow(struct tandem_stream *stream)
 {
-    uint32_t slots =
-        stream->kernel_slots != 0 ? stream->kernel_slots * 2
-                                  : INITIAL_KERNEL_SLOTS;
+    uint32_t slots = stream->kernel_slots != 0 ? stream->kernel_slots * 2
+                                               : INITIAL_KERNEL_SLOTS;
     struct stream_kernel *kernels = calloc(slots, sizeof(*kernels));
     if (kernels == NULL)
         return last_error_set(TANDEM_OUT_OF_MEMORY,
@@ -172,8 +171,7 @@ static enum tandem_status step_launch(struct tandem_stream *stream,
     if (status != TANDEM_OK)
         return status;
     for (uint32_t i = 0; i < step->buffer_count; i++)
-        stream_note_use(stream, step->buffers[i],
-                        (step->written >> i & 1u) != 0);
+        stream_note_use(stream, step->buffers[i], step->written >> i & 1u);
     return TANDEM_OK;
 }
 
@@ -263,7 +261,7 @@ enum tandem_status launch_plan(struct tandem_stream *stream,
     return status;
 }
 
-/* ---- the call ---- */
+/* ---- operators ---- */
 
 enum tandem_status buffer_address_range(const void *user,
                                         const struct tandem_buffer *buffer,
@@ -288,17 +286,15 @@ enum tandem_status launch_check(const struct tandem_device *device,
                     buffers ? buffer_address_range : NULL, &user);
 }
 
-static enum tandem_status inputs_poisoned(const struct op_request *request)
+static enum tandem_status check_inputs_poison(const struct op_request *request)
 {
-    for (uint32_t i = 0; i < request->input_count; i++) {
+    enum tandem_status status = TANDEM_OK;
+    for (uint32_t i = 0; i < request->input_count && status == TANDEM_OK; i++) {
         const struct tandem_tensor_desc *input = request->inputs[i];
-        if (input == NULL || input->buffer == NULL)
-            continue;
-        enum tandem_status status = buffer_check_poison(input->buffer);
-        if (status != TANDEM_OK)
-            return status;
+        if (input != NULL && input->buffer != NULL)
+            status = buffer_check_poison(input->buffer);
     }
-    return TANDEM_OK;
+    return status;
 }
 
 enum tandem_status launch_op(struct tandem_stream *stream,
@@ -308,7 +304,7 @@ enum tandem_status launch_op(struct tandem_stream *stream,
     struct launch_plan plan;
     enum tandem_status status = launch_check(device, request, true);
     if (status == TANDEM_OK)
-        status = inputs_poisoned(request);
+        status = check_inputs_poison(request);
     if (status != TANDEM_OK)
         return status;
     request->has_device_scope_visibility = device->has_device_scope_visibility;

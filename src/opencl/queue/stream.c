@@ -40,8 +40,7 @@ enum tandem_status stream_check(struct tandem_stream *stream)
     enum tandem_status status = device_check(stream->device);
     if (status != TANDEM_OK)
         return status;
-    status = (enum tandem_status)atomic_load_explicit(&stream->status,
-                                                      memory_order_relaxed);
+    status = (enum tandem_status)atomic_load(&stream->status);
     return status == TANDEM_OK
                ? status
                : stream_report_error(stream, status,
@@ -50,8 +49,7 @@ enum tandem_status stream_check(struct tandem_stream *stream)
 
 uint64_t stream_next_seqno(struct tandem_stream *stream)
 {
-    uint64_t seqno =
-        atomic_load_explicit(&stream->issued_seqno, memory_order_relaxed) + 1;
+    uint64_t seqno = atomic_load(&stream->issued_seqno) + 1;
     atomic_store_explicit(&stream->issued_seqno, seqno, memory_order_relaxed);
     return seqno;
 }
@@ -74,12 +72,10 @@ enum tandem_status stream_fail(struct tandem_stream *stream,
 
 void stream_mark_completed(struct tandem_stream *stream, uint64_t seqno)
 {
-    if (seqno > atomic_load_explicit(&stream->completed_seqno,
-                                     memory_order_relaxed))
+    if (seqno > atomic_load(&stream->completed_seqno))
         atomic_store_explicit(&stream->completed_seqno, seqno,
                               memory_order_relaxed);
-    if (seqno ==
-        atomic_load_explicit(&stream->issued_seqno, memory_order_relaxed))
+    if (seqno == atomic_load(&stream->issued_seqno))
         atomic_store_explicit(&stream->pending_bytes, 0, memory_order_relaxed);
 }
 

@@ -66,16 +66,14 @@ enum tandem_status stream_drain(struct tandem_stream *stream,
 /* Returns true if the unfinished commands will probably complete soon. */
 static inline bool stream_wait_is_short(const struct tandem_stream *stream)
 {
-    return atomic_load_explicit(&stream->pending_bytes,
-                                memory_order_relaxed) < SHORT_WAIT_BYTES;
+    return atomic_load(&stream->pending_bytes) < SHORT_WAIT_BYTES;
 }
 
 /* Adds a command that uses `bytes` of buffers. */
 static inline void stream_add_pending(struct tandem_stream *stream,
                                       uint64_t bytes)
 {
-    uint64_t pending =
-        atomic_load_explicit(&stream->pending_bytes, memory_order_relaxed);
+    uint64_t pending = atomic_load(&stream->pending_bytes);
     if (pending < SHORT_WAIT_BYTES)
         atomic_store_explicit(&stream->pending_bytes,
                               pending + bytes + COMMAND_BYTES,

@@ -163,8 +163,7 @@ enum tandem_status streams_synchronize(struct tandem_device *device,
     struct tandem_stream *stream;
     while ((stream = stream_acquire_next(device, id)) != NULL) {
         id = stream->id;
-        enum tandem_status status =
-            stream_synchronize_live(stream, timeout_ns);
+        enum tandem_status status = stream_synchronize_live(stream, timeout_ns);
         if (first == TANDEM_OK && status != TANDEM_OK) {
             first = status;
             snprintf(message, sizeof(message), "%s", message_get());

@@ -82,8 +82,7 @@ static bool segment_is_unused(struct tandem_stream *stream,
 {
     cl_int state = CL_QUEUED;
     *out_code = CL_SUCCESS;
-    if (segment->seqno <=
-        atomic_load_explicit(&stream->completed_seqno, memory_order_relaxed))
+    if (segment->seqno <= atomic_load(&stream->completed_seqno))
         return true;
     if (segment->event == NULL ||
         event_get_state(segment->event, &state) != CL_SUCCESS)
@@ -237,8 +236,7 @@ void staging_commit(struct tandem_stream *stream,
     struct staging_segment *segment = &staging->segments[staging->current];
     segment->used +=
         (range->bytes + RANGE_ALIGNMENT - 1) & ~(uint64_t)(RANGE_ALIGNMENT - 1);
-    segment->seqno =
-        atomic_load_explicit(&stream->issued_seqno, memory_order_relaxed);
+    segment->seqno = atomic_load(&stream->issued_seqno);
 }
 
 /* ---- start and end ---- */

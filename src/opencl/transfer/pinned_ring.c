@@ -124,8 +124,7 @@ static enum tandem_status command_enqueue(struct ring_transfer *transfer,
                                           struct command *command)
 {
     uint64_t offset = transfer->offset + command->offset;
-    unsigned char *memory =
-        transfer->job->ring + command->offset % RING_BYTES;
+    unsigned char *memory = transfer->job->ring + command->offset % RING_BYTES;
     enum tandem_status status =
         transfer->job->to_ring
             ? buffer_enqueue_write(transfer->stream, transfer->buffer, offset,
