@@ -233,7 +233,7 @@ tandem_device_ignored_profiles(struct tandem_context *context, uint32_t device,
  * run such an operator. */
 enum tandem_status tandem_device_is_op_blocked(struct tandem_context *context,
                                          uint32_t device, uint32_t op,
-                                         uint32_t *out_rejects);
+                                         uint32_t *out_blocked);
 /* [blocks: opens the device] Returns the plugin's function table and the open
  * device, for callers that use the plugin directly, for example to measure it.
  * Both belong to the context. */
@@ -500,7 +500,7 @@ void tandem_profile_destroy(struct tandem_profile *profile);
  * programs which read the profile do not run it there, or that it passed
  * (0). */
 enum tandem_status tandem_profile_set_op_blocked(struct tandem_profile *profile,
-                                         uint32_t op, uint32_t rejected);
+                                         uint32_t op, uint32_t blocked);
 enum tandem_status tandem_profile_set_scalar(struct tandem_profile *profile,
                                          const char *name, double value);
 /* Points may come in any order. A second point at the same x replaces the

@@ -7,7 +7,7 @@
  *
  * The blocklist is a text file with a record on each line:
  *
- *     tandem-opencl-drivers 1
+ *     tandem-opencl-driver-blocklist 1
  *     TIME <tab> WHAT HAPPENED <tab> FILE <tab> LIBRARY [<tab> FILE ...]
  *
  * FILE is an .icd file and LIBRARY the library that it names. A record with
@@ -22,8 +22,8 @@
 
 #include <stddef.h>
 
-#define DRIVER_RECORD_NAME "opencl-drivers"
-#define DRIVER_RECORD_HEAD "tandem-opencl-drivers 1"
+#define DRIVER_RECORD_NAME "opencl-driver-blocklist"
+#define DRIVER_RECORD_HEAD "tandem-opencl-driver-blocklist 1"
 #define DRIVER_RECORD_BYTES_MAX 65536u
 #define DRIVER_RECORDS_MAX 64u
 

@@ -132,7 +132,7 @@ static bool tuning_value_parse(void *user, const char *key, const char *value)
     if (strncmp(key, "gemm.", 5) == 0)
         return gemm_cost_model_parse(&device->gemm_selector.cost_model, key + 5,
                                      value);
-    if (strcmp(key, "wgmma") == 0)
+    if (strcmp(key, "sm90a_self_test") == 0)
         return sm90a_self_test_result_parse(
             value, sm90a_self_test_stamp(device->hardware), &device->verdict);
     if (strncmp(key, "clblast.", 8) == 0)

@@ -108,9 +108,9 @@ static enum tandem_status tune(struct tandem_device *device,
     (void)budget_ns;
     if (device != trying_device)
         return TANDEM_OK;
-    sink(user, "daring", "tried");
+    sink(user, "sm90a_self_test", "started");
     misbehave("self-test");
-    sink(user, "daring", "right");
+    sink(user, "sm90a_self_test", "passed");
     return TANDEM_OK;
 }
 

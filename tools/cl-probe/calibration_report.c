@@ -249,9 +249,9 @@ static void print_crossovers(const json_t *results)
 }
 
 /* What programs therefore never run there beside a device that has it. */
-static void print_unserved(const json_t *result)
+static void print_unsupported(const json_t *result)
 {
-    const json_t *names = json_object_get(result, "unserved");
+    const json_t *names = json_object_get(result, "unsupported");
 
     for (size_t i = 0; i < json_array_size(names); i++)
         printf("%s%s", i == 0 ? "  not served: " : ", ",
@@ -272,7 +272,7 @@ static void print_routes(const json_t *result)
         char key[32];
         const char *chosen;
 
-        snprintf(key, sizeof key, "gemm.chosen.%s", dtypes[i]);
+        snprintf(key, sizeof key, "gemm.selected.%s", dtypes[i]);
         chosen = json_string_value(json_object_get(tuning, key));
         if (chosen == NULL)
             continue;
@@ -302,7 +302,7 @@ static void print_paths(const json_t *results)
                device_number(result, "seconds"),
                device_text(result, "profile"));
         print_routes(result);
-        print_unserved(result);
+        print_unsupported(result);
         for (size_t i = 0; i < json_array_size(skipped); i++)
             printf("  not measured: %s\n",
                    json_string_value(json_array_get(skipped, i)));

@@ -145,7 +145,7 @@ void session_measured(struct session *session, const char *what,
         json_object_set_new(json_object_get(session->result, "operators"),
                             what, json_string(op));
     else
-        json_array_append_new(json_object_get(session->result, "unserved"),
+        json_array_append_new(json_object_get(session->result, "unsupported"),
                               json_string(what));
 }
 
@@ -232,7 +232,7 @@ void measure_body(void *argument, struct child_link *link)
     session.result =
         json_pack("{s:s, s:{}, s:{}, s:{}, s:[], s:{}, s:[], s:[]}", "device",
                   request->name, "operators", "scalars", "curves", "gemm",
-                  "tuning", "skipped", "unserved");
+                  "tuning", "skipped", "unsupported");
     if (tandem_profile_create(context, request->device, &session.profile) ==
         TANDEM_OK)
         session_run(&session, start_ns);

@@ -21,11 +21,12 @@ struct probe_options {
     const char *device;   /* restricts to one; NULL: all */
     const char *forced;   /* --explain: TANDEM_DEVICE, which main unsets */
     const char *resident; /* --explain: where the data lies; NULL: the host */
-    const char *op, *shape; /* --explain; --verify, --warm: op alone, or NULL */
-    const char *system; /* --warm: the directory for all users, or NULL */
-    unsigned time_limit_s; /* a child's; 0: the mode's own */
+    const char *op,
+        *shape; /* --explain; --verify, --warm-cache: op alone, or NULL */
+    const char *system; /* --warm-cache: the directory for all users, or NULL */
+    unsigned timeout_s; /* a child's; 0: the mode's own */
     unsigned budget_s;     /* --tune: a device's; 0: the default */
-    unsigned driver_limit_s; /* an OpenCL driver's; 0: the default */
+    unsigned driver_timeout_s; /* an OpenCL driver's; 0: the default */
     bool one_op; /* --operator was given */
     bool clblast; /* a context whose products are CLBlast's alone */
     bool json, quick, verbose;

@@ -127,7 +127,8 @@ int probe_clear_cache(const struct probe_options *options)
     if (options->json)
         probe_print_json(json_pack("{s:s, s:I, s:I, s:I}", "directory", path,
                                    "removed", clearing.removed, "bytes",
-                                   clearing.bytes, "kept", clearing.kept));
+                                   clearing.bytes, "measured_files_kept",
+                                   clearing.kept));
     else
         print_clearing(&clearing, path);
     return clearing.failed > 0 ? PROBE_FAILED : PROBE_OK;

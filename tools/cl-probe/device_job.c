@@ -86,8 +86,7 @@ static json_t *device_run(const struct probe_options *options,
     if (campaign->self_test)
         self_test_job_run(&request, &progress);
     child_run(campaign->body, &request,
-              options->time_limit_s > 0 ? options->time_limit_s
-                                        : campaign->limit_s,
+              options->timeout_s > 0 ? options->timeout_s : campaign->limit_s,
               &progress, &outcome);
     progress_end(&progress);
     result = json_incref(outcome.result);
@@ -154,8 +153,8 @@ int device_jobs_run(const struct probe_options *options,
     }
     if (options->json)
         probe_print_json(json_pack("{s:O, s:O}", "results", results,
-                                   "problems",
-                                   json_object_get(found, "problems")));
+                                   "load_errors",
+                                   json_object_get(found, "load_errors")));
     json_decref(results);
     json_decref(found);
     return status;

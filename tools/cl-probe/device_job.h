@@ -35,7 +35,7 @@ struct campaign_request {
 
 /* [blocks] Parent process: the devices that the options name; the same hardware
  * seen through another driver only when it is asked for by name.  Prints
- * { "results", "problems" } in JSON, a result that failed being
+ * { "results", "load_errors" } in JSON, a result that failed being
  * { "device", "error" }.  Returns the exit status. */
 int device_jobs_run(const struct probe_options *options,
                  const struct campaign *campaign);

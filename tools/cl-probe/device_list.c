@@ -162,7 +162,7 @@ static json_t *duplicate_json(const char *backend, int32_t duplicate_of)
 }
 
 /* Operators that were found wrong. */
-static json_t *rejected_json(struct tandem_context *context, uint32_t device)
+static json_t *blocked_json(struct tandem_context *context, uint32_t device)
 {
     json_t *out = json_array();
 
@@ -203,10 +203,10 @@ static json_t *device_json(struct tandem_context *context, uint32_t device)
     json_object_set_new(out, "duplicate_of",
                         duplicate_json(backend, info.duplicate_of));
     json_object_set_new(out, "calibrated", json_boolean(calibrated));
-    json_object_set_new(out, "rejected", rejected_json(context, device));
+    json_object_set_new(out, "blocked", blocked_json(context, device));
     json_object_set_new(out, "profile",
                         profile ? text_json(profile) : json_null());
-    json_object_set_new(out, "profile_refused",
+    json_object_set_new(out, "ignored_profiles",
                         refused ? text_json(refused) : json_null());
     return out;
 }
@@ -250,8 +250,8 @@ static void find_body(void *argument, struct child_link *link)
         if (json != NULL)
             json_array_append_new(devices, json);
     }
-    child_answer(link, json_pack("{s:o, s:o}", "devices", devices, "problems",
-                                 problems));
+    child_answer(link, json_pack("{s:o, s:o}", "devices", devices,
+                                 "load_errors", problems));
     tandem_context_destroy(context);
 }
 
@@ -363,12 +363,12 @@ static void find_backend(json_t *found, const struct probe_options *options,
 {
     struct find_request request = {options, backend};
     const char *name = backend == NULL ? "plugins" : backend;
-    json_t *problems = json_object_get(found, "problems");
+    json_t *problems = json_object_get(found, "load_errors");
     struct child_outcome outcome;
 
     child_run(find_body, &request,
-              options->time_limit_s ? options->time_limit_s : FIND_LIMIT_S,
-              NULL, &outcome);
+              options->timeout_s ? options->timeout_s : FIND_LIMIT_S, NULL,
+              &outcome);
     if (outcome.result == NULL) {
         json_array_append_new(problems,
                               json_sprintf("%s: %s", name, outcome.message));
@@ -380,7 +380,7 @@ static void find_backend(json_t *found, const struct probe_options *options,
     }
     json_array_extend(json_object_get(found, "devices"),
                       json_object_get(outcome.result, "devices"));
-    json_array_extend(problems, json_object_get(outcome.result, "problems"));
+    json_array_extend(problems, json_object_get(outcome.result, "load_errors"));
     if (backend != NULL)
         add_backend(found, backend);
     child_outcome_destroy(&outcome);
@@ -409,9 +409,9 @@ static bool may_have(const char *backend, const char *name)
 json_t *devices_find(const struct probe_options *options, const char *name,
                      int *out_exit)
 {
-    json_t *found = json_pack("{s:s, s:[], s:[], s:s, s:b}", "version",
-                              tandem_version(), "devices", "problems",
-                              "backends", "", "failed", 0);
+    json_t *found =
+        json_pack("{s:s, s:[], s:[], s:s, s:b}", "version", tandem_version(),
+                  "devices", "load_errors", "backends", "", "failed", 0);
     struct names names = {.count = 0};
 
     names_find(&names);

@@ -4,7 +4,7 @@
  * so that a driver that crashes or hangs costs its plugin only:
  *
  *   { "version", "devices": [ { "name", "backend", "index", ... } ],
- *     "problems": [ "..." ], "backends": "cpu,opencl", "failed": false,
+ *     "load_errors": [ "..." ], "backends": "cpu,opencl", "failed": false,
  *     "drivers": [ ... ] }
  *
  * index counts within the backend; backends are those that answered; failed

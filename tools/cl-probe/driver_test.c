@@ -144,7 +144,7 @@ static void driver_body(void *argument, struct child_link *link)
 static bool breaks(const struct driver_test *test, json_t *driver,
                    char *out_what, size_t what_bytes)
 {
-    const unsigned limit_s = test->options->driver_limit_s;
+    const unsigned limit_s = test->options->driver_timeout_s;
     struct child_outcome outcome;
     json_t *result;
     bool broken;
@@ -213,7 +213,7 @@ static uint32_t test_each(struct driver_test *test, json_t *found,
                           struct driver_verdicts *verdicts)
 {
     json_t *drivers = json_object_get(found, "drivers");
-    json_t *problems = json_object_get(found, "problems");
+    json_t *problems = json_object_get(found, "load_errors");
     uint32_t broken = 0;
 
     for (uint32_t i = 0; i < list->count; i++) {
@@ -272,7 +272,7 @@ bool drivers_check(const struct probe_options *options, json_t *found)
     if (good && list.count > 1) {
         test.icd = NULL;
         if (breaks(&test, NULL, what, sizeof what)) {
-            complain_all(json_object_get(found, "problems"), what);
+            complain_all(json_object_get(found, "load_errors"), what);
             verdicts_together(&verdicts, &list, what);
             good = false;
         } else {
@@ -280,7 +280,7 @@ bool drivers_check(const struct probe_options *options, json_t *found)
         }
     }
     if (!verdicts_write(&verdicts, problem))
-        complain(json_object_get(found, "problems"), problem);
+        complain(json_object_get(found, "load_errors"), problem);
     verdicts_finish(&verdicts);
     icd_list_finish(&list);
     return good;

@@ -15,7 +15,7 @@
  *   "drivers": [ { "file", "library", "state", "devices", "message" } ]
  *
  * with the state ok, empty (no device), broken (crashed or hung) or untested,
- * and adds to "problems".  false, having complained, where one is broken or
+ * and adds to "load_errors".  false, having complained, where one is broken or
  * all together are: then OpenCL is not to be touched. */
 bool drivers_check(const struct probe_options *options, json_t *found);
 

@@ -112,18 +112,18 @@ static json_t *candidate_json(struct question *q,
                               const struct tandem_candidate *candidate)
 {
     char name[DEVICE_NAME_BYTES] = "";
-    uint32_t rejected = 0;
+    uint32_t blocked = 0;
 
     device_name(q->context, candidate->device, name);
     tandem_device_is_op_blocked(q->context, candidate->device, q->c.op.id,
-                          &rejected);
+                                &blocked);
     return json_pack(
         "{s:s, s:s, s:b, s:b, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
         "device", name, "status",
         candidate->status == TANDEM_OK
             ? "ok"
             : tandem_status_name((enum tandem_status)candidate->status),
-        "rejected", rejected != 0, "ready", candidate->ready != 0, "calibrated",
+        "blocked", blocked != 0, "ready", candidate->ready != 0, "calibrated",
         candidate->calibrated != 0, "wait_ns", candidate->wait_ns,
         "transfer_ns", candidate->transfer_ns, "launch_ns",
         candidate->launch_ns, "execute_ns", candidate->execute_ns,
@@ -185,8 +185,8 @@ static void row_candidate(struct table *table, const json_t *answer,
     table_cell(table, "%s %s", chosen ? "*" : " ", name);
     if (strcmp(device_text(candidate, "status"), "ok") != 0) {
         table_text(table, "%s",
-                   json_is_true(json_object_get(candidate, "rejected"))
-                       ? "wrong, as cl-probe --verify found"
+                   json_is_true(json_object_get(candidate, "blocked"))
+                       ? "blocked: it failed cl-probe --verify"
                        : device_text(candidate, "status"));
         return;
     }
@@ -286,8 +286,8 @@ static int explain(struct question *q)
     if (forced_device(options) != NULL)
         setenv("TANDEM_DEVICE", forced_device(options), 1);
     child_run(explain_body, q,
-              options->time_limit_s ? options->time_limit_s : EXPLAIN_LIMIT_S,
-              NULL, &outcome);
+              options->timeout_s ? options->timeout_s : EXPLAIN_LIMIT_S, NULL,
+              &outcome);
     if (outcome.result == NULL) {
         probe_complain("%s", outcome.message);
         return PROBE_FAILED;

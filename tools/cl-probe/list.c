@@ -105,8 +105,8 @@ static void print_device(const json_t *device)
     lines_quirks(device);
     line("Duplicate Of", device_text(device, "duplicate_of"));
     line_calibrated(device);
-    line("Profiles Refused", device_text(device, "profile_refused"));
-    line_names(device, "Wrong, Not Used", "rejected");
+    line("Ignored Profiles", device_text(device, "ignored_profiles"));
+    line_names(device, "Blocked Operators", "blocked");
     printf("\n");
 }
 
@@ -163,7 +163,7 @@ static void add_hints(json_t *found)
     json_t *devices = json_object_get(found, "devices");
     json_t *hints = json_array();
 
-    json_object_set_new(found, "hints", hints);
+    json_object_set_new(found, "diagnosis", hints);
     for (size_t i = 0; i < json_array_size(devices); i++)
         if (strcmp(device_text(json_array_get(devices, i), "backend"),
                    "opencl") == 0)
@@ -193,9 +193,9 @@ int probe_list(const struct probe_options *options)
     for (size_t i = 0; i < json_array_size(devices); i++)
         print_device(json_array_get(devices, i));
     print_drivers(json_object_get(found, "drivers"));
-    print_sentences("Not usable", json_object_get(found, "problems"));
+    print_sentences("Not usable", json_object_get(found, "load_errors"));
     print_sentences("Why there may be no OpenCL device",
-                    json_object_get(found, "hints"));
+                    json_object_get(found, "diagnosis"));
     json_decref(found);
     return status;
 }

@@ -23,7 +23,7 @@ enum mode {
     MODE_VERIFY,
     MODE_EXPLAIN,
     MODE_CLEAR_CACHE,
-    MODE_WARM
+    MODE_WARM_CACHE
 };
 
 enum long_option {
@@ -35,13 +35,13 @@ enum long_option {
     OPTION_VERIFY,
     OPTION_EXPLAIN,
     OPTION_CLEAR_CACHE,
-    OPTION_WARM,
+    OPTION_WARM_CACHE,
     OPTION_SYSTEM,
     OPTION_RESIDENT,
     OPTION_OPERATOR,
     OPTION_DEVICE,
-    OPTION_TIME_LIMIT,
-    OPTION_DRIVER_LIMIT,
+    OPTION_TIMEOUT,
+    OPTION_DRIVER_TIMEOUT,
     OPTION_JSON,
     OPTION_VERBOSE
 };
@@ -55,13 +55,13 @@ static const struct option long_options[] = {
     {"verify", no_argument, NULL, OPTION_VERIFY},
     {"explain", required_argument, NULL, OPTION_EXPLAIN},
     {"clear-cache", no_argument, NULL, OPTION_CLEAR_CACHE},
-    {"warm", no_argument, NULL, OPTION_WARM},
+    {"warm-cache", no_argument, NULL, OPTION_WARM_CACHE},
     {"system", optional_argument, NULL, OPTION_SYSTEM},
     {"operator", required_argument, NULL, OPTION_OPERATOR},
     {"resident", required_argument, NULL, OPTION_RESIDENT},
     {"device", required_argument, NULL, OPTION_DEVICE},
-    {"time-limit", required_argument, NULL, OPTION_TIME_LIMIT},
-    {"driver-limit", required_argument, NULL, OPTION_DRIVER_LIMIT},
+    {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+    {"driver-timeout", required_argument, NULL, OPTION_DRIVER_TIMEOUT},
     {"json", no_argument, NULL, OPTION_JSON},
     {"verbose", no_argument, NULL, OPTION_VERBOSE},
     {"help", no_argument, NULL, 'h'},
@@ -75,7 +75,7 @@ static const char help[] =
     "       cl-probe --tune [--budget SECONDS]\n"
     "       cl-probe --verify [--operator=NAME]\n"
     "       cl-probe --explain OP SHAPE [--resident=DEVICE]\n"
-    "       cl-probe --warm [--system[=DIRECTORY]] [--operator=NAME]\n"
+    "       cl-probe --warm-cache [--system[=DIRECTORY]] [--operator=NAME]\n"
     "       cl-probe --clear-cache\n"
     "\n"
     "Finds the compute devices of this machine, measures what they cost,\n"
@@ -91,15 +91,15 @@ static const char help[] =
     "                     what is wrong is not used until it is found right\n"
     "  --explain OP SHAPE predicted times, as in: softmax 4096x1000, or\n"
     "                     (m, n, k): gemm 512x512x512\n"
-    "  --warm             compile what the operators need ahead of time, into\n"
+    "  --warm-cache       compile what the operators need ahead of time, into\n"
     "                     the caches from which programs take it\n"
-    "  --system[=DIR]     with --warm: for all users, in the system's folder\n"
+    "  --system[=DIR]     with --warm-cache: for all users, system-wide\n"
     "  --clear-cache      remove compiled programs (profiles stay)\n"
-    "  --operator=NAME    with --verify, --warm: this operator alone\n"
+    "  --operator=NAME    with --verify, --warm-cache: this operator alone\n"
     "  --resident=DEVICE  with --explain: where the data lies (default: host)\n"
     "  --device=NAME      this device alone: cpu, opencl, opencl:1\n"
-    "  --time-limit=S     seconds that a device may take at most\n"
-    "  --driver-limit=S   seconds that an OpenCL driver may take to list its\n"
+    "  --timeout=S        seconds that a device may take at most\n"
+    "  --driver-timeout=S seconds that an OpenCL driver may take to list its\n"
     "                     devices (10)\n"
     "  --json             answer in JSON\n"
     "  --verbose          say more on standard error\n"
@@ -188,7 +188,7 @@ static bool set_mode(enum mode *mode, enum mode wanted)
 {
     if (*mode != MODE_NONE && *mode != wanted) {
         probe_complain("only one of --list, --calibrate, --tune, --verify, "
-                       "--explain, --warm and --clear-cache at a time");
+                       "--explain, --warm-cache and --clear-cache at a time");
         return false;
     }
     *mode = wanted;
@@ -212,8 +212,8 @@ static bool take_option(int option, struct probe_options *options,
         return set_mode(mode, MODE_VERIFY);
     case OPTION_CLEAR_CACHE:
         return set_mode(mode, MODE_CLEAR_CACHE);
-    case OPTION_WARM:
-        return set_mode(mode, MODE_WARM);
+    case OPTION_WARM_CACHE:
+        return set_mode(mode, MODE_WARM_CACHE);
     case OPTION_SYSTEM:
         options->system = optarg != NULL ? optarg : STATEDIR;
         return true;
@@ -236,10 +236,10 @@ static bool take_option(int option, struct probe_options *options,
     case OPTION_DEVICE:
         options->device = optarg;
         return true;
-    case OPTION_TIME_LIMIT:
-        return take_seconds("--time-limit", &options->time_limit_s);
-    case OPTION_DRIVER_LIMIT:
-        return take_seconds("--driver-limit", &options->driver_limit_s);
+    case OPTION_TIMEOUT:
+        return take_seconds("--timeout", &options->timeout_s);
+    case OPTION_DRIVER_TIMEOUT:
+        return take_seconds("--driver-timeout", &options->driver_timeout_s);
     default:
         return false; /* getopt complained */
     }
@@ -268,12 +268,12 @@ static bool check_options(struct probe_options *options, enum mode mode,
         probe_complain("--budget goes with --tune");
         return false;
     }
-    if (options->system != NULL && mode != MODE_WARM) {
-        probe_complain("--system goes with --warm");
+    if (options->system != NULL && mode != MODE_WARM_CACHE) {
+        probe_complain("--system goes with --warm-cache");
         return false;
     }
-    if (options->one_op && mode != MODE_VERIFY && mode != MODE_WARM) {
-        probe_complain("--operator goes with --verify and --warm");
+    if (options->one_op && mode != MODE_VERIFY && mode != MODE_WARM_CACHE) {
+        probe_complain("--operator goes with --verify and --warm-cache");
         return false;
     }
     if (options->resident != NULL && mode != MODE_EXPLAIN) {
@@ -292,7 +292,7 @@ static int run_mode(enum mode mode, const struct probe_options *options)
         return probe_tune(options);
     case MODE_VERIFY:
         return probe_verify(options);
-    case MODE_WARM:
+    case MODE_WARM_CACHE:
         return probe_warm(options);
     case MODE_CLEAR_CACHE:
         return probe_clear_cache(options);

@@ -26,7 +26,7 @@ struct gate {
     struct tandem_context *context;
     uint32_t device;
     struct tandem_profile *profile;
-    json_t *rejected, *accepted;
+    json_t *blocked, *unblocked;
     bool changed;
 };
 
@@ -42,9 +42,9 @@ static enum tandem_status judge(struct gate *gate, uint32_t op,
     if (status != TANDEM_OK || (!wrong && device_number(counts, "passed") == 0))
         return status;
     if (wrong)
-        json_array_append_new(gate->rejected, json_string(name));
+        json_array_append_new(gate->blocked, json_string(name));
     else if (before)
-        json_array_append_new(gate->accepted, json_string(name));
+        json_array_append_new(gate->unblocked, json_string(name));
     gate->changed |= wrong != before;
     return tandem_profile_set_op_blocked(gate->profile, op, wrong);
 }
@@ -67,7 +67,7 @@ static enum tandem_status judge_all(struct gate *gate, json_t *groups)
 static void gate_body(void *argument, struct child_link *link)
 {
     const struct gate_request *request = argument;
-    struct gate gate = {.rejected = json_array(), .accepted = json_array()};
+    struct gate gate = {.blocked = json_array(), .unblocked = json_array()};
     char path[4096] = "";
     enum tandem_status status;
 
@@ -89,9 +89,8 @@ static void gate_body(void *argument, struct child_link *link)
     if (status != TANDEM_OK)
         child_fail(link, "%s", tandem_last_error());
     else
-        child_answer(link, json_pack("{s:o, s:o, s:o}", "rejected",
-                                     gate.rejected, "accepted", gate.accepted,
-                                     "profile",
+        child_answer(link, json_pack("{s:o, s:o, s:o}", "blocked", gate.blocked,
+                                     "unblocked", gate.unblocked, "profile",
                                      path[0] != '\0' ? child_text("%s", path)
                                                      : json_null()));
     tandem_profile_destroy(gate.profile);
@@ -125,7 +124,7 @@ void op_blocklist_update(const struct probe_options *options,
     if (outcome.result != NULL)
         json_object_update(result, outcome.result);
     else
-        json_object_set_new(result, "gate_error",
+        json_object_set_new(result, "blocklist_error",
                             json_string(outcome.message));
     child_outcome_destroy(&outcome);
 }
@@ -139,23 +138,22 @@ static void print_names(const json_t *names)
 
 void gate_print(const json_t *result)
 {
-    const json_t *rejected = json_object_get(result, "rejected");
-    const json_t *accepted = json_object_get(result, "accepted");
+    const json_t *blocked = json_object_get(result, "blocked");
+    const json_t *unblocked = json_object_get(result, "unblocked");
     const char *path = device_text(result, "profile");
 
-    if (json_object_get(result, "gate_error") != NULL)
+    if (json_object_get(result, "blocklist_error") != NULL)
         printf("  FAILED: programs are not kept from what is wrong, since the "
                "profile could\n  not be written: %s\n",
-               device_text(result, "gate_error"));
-    if (json_array_size(rejected) > 0) {
-        printf("  WRONG, and not used on this device until --verify finds it "
-               "right: ");
-        print_names(rejected);
+               device_text(result, "blocklist_error"));
+    if (json_array_size(blocked) > 0) {
+        printf("  FAILED, and blocked on this device until --verify passes: ");
+        print_names(blocked);
         printf("\n");
     }
-    if (json_array_size(accepted) > 0) {
-        printf("  right, and used on this device again: ");
-        print_names(accepted);
+    if (json_array_size(unblocked) > 0) {
+        printf("  passed, and unblocked on this device: ");
+        print_names(unblocked);
         printf("\n");
     }
     if (path[0] != '\0')

@@ -12,10 +12,10 @@
 /* Brings the device's profile into line with a result of verify.h, and adds to
  * it
  *
- *   "rejected": [ NAME ], "accepted": [ NAME ], "profile": PATH or null
+ *   "blocked": [ NAME ], "unblocked": [ NAME ], "profile": PATH or null
  *
  * the operators that failed now and those that had failed before and are used
- * again; or "gate_error", why the profile could not be written. */
+ * again; or "blocklist_error", why the profile could not be written. */
 void op_blocklist_update(const struct probe_options *options,
                          const json_t *device, json_t *result);
 

@@ -79,9 +79,8 @@ void self_test_job_run(struct campaign_request *request,
     if (request->processor)
         return;
     child_run(trial_body, request,
-              request->options->time_limit_s > 0
-                  ? request->options->time_limit_s
-                  : TRIAL_LIMIT_S,
+              request->options->timeout_s > 0 ? request->options->timeout_s
+                                              : TRIAL_LIMIT_S,
               progress, &outcome);
     if (outcome.end == CHILD_CRASHED || outcome.end == CHILD_TIMED_OUT)
         probe_complain("%s: the self-test did not finish: %s", request->name,

@@ -230,8 +230,7 @@ json_t *verify_device(const struct probe_options *options,
                       const json_t *device, const char *program,
                       const char *only)
 {
-    unsigned limit_s =
-        options->time_limit_s ? options->time_limit_s : VERIFY_LIMIT_S;
+    unsigned limit_s = options->timeout_s ? options->timeout_s : VERIFY_LIMIT_S;
     const char *name = device_text(device, "name");
     struct verification v = {.options = options,
                              .program = program,
@@ -282,7 +281,7 @@ void verify_print(const json_t *result)
 bool verify_good(const json_t *result)
 {
     return json_object_get(result, "error") == NULL &&
-           json_object_get(result, "gate_error") == NULL &&
+           json_object_get(result, "blocklist_error") == NULL &&
            device_number(result, "failed") == 0;
 }
 

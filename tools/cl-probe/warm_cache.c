@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cl-probe --warm: has each device compile the kernels of the operators, so
- * that programs find them in the driver's cache and in the plugin's: the
+ * cl-probe --warm-cache: has each device compile the kernels of the operators,
+ * so that programs find them in the driver's cache and in the plugin's: the
  * user's, or with --system a directory for all users.
  */
 #include <config.h>

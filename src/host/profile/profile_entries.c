@@ -182,7 +182,7 @@ enum tandem_status tandem_profile_set_tuning(struct tandem_profile *profile,
 }
 
 enum tandem_status tandem_profile_set_op_blocked(struct tandem_profile *profile,
-                                                 uint32_t op, uint32_t rejected)
+                                                 uint32_t op, uint32_t blocked)
 {
     const struct operator_row *row = operator_row(op);
     enum tandem_status status = profile_check(profile);
@@ -198,9 +198,9 @@ enum tandem_status tandem_profile_set_op_blocked(struct tandem_profile *profile,
                row->name) != 0)
         place++;
     if (place < json_array_size(profile->blocked_ops)) {
-        if (rejected == 0)
+        if (blocked == 0)
             json_array_remove(profile->blocked_ops, place);
-    } else if (rejected != 0 &&
+    } else if (blocked != 0 &&
                json_array_append_new(profile->blocked_ops,
                                      json_string(row->name)) != 0) {
         status = profile_memory_fail();

@@ -164,15 +164,16 @@ static bool blocked_ops_parse(json_t *names, struct cost_model *model,
     const size_t count = json_array_size(names);
 
     if (names != NULL && (!json_is_array(names) || count > TANDEM_OP_ID_END))
-        return parse_error_set(
-            problem, "expected an array of operator names for", "rejected");
+        return parse_error_set(problem,
+                               "expected an array of operator names for",
+                               "blocked_operators");
     for (size_t i = 0; i < count; i++) {
         const char *name = json_string_value(json_array_get(names, i));
         const struct operator_row *row;
 
         if (name == NULL)
             return parse_error_set(problem, "expected operator names in",
-                                   "rejected");
+                                   "blocked_operators");
         row = operator_row_by_name(name);
         if (row != NULL)
             model->blocked_ops[row->id / 64] |= UINT64_C(1) << row->id % 64;
@@ -216,12 +217,12 @@ static bool model_parse(const json_t *root, struct cost_model *model,
     if (fresh == NULL)
         return parse_error_set(problem, "no memory for", "profile");
     *fresh = *model;
-    good =
-        scalars_parse(json_object_get(root, "scalars"), fresh, problem) &&
-        curves_parse(json_object_get(root, "curves"), fresh, problem) &&
-        gemm_parse(json_object_get(root, "gemm"), fresh, problem) &&
-        blocked_ops_parse(json_object_get(root, "rejected"), fresh, problem) &&
-        tuning_parse(json_object_get(root, "tuning"), out_tuning, problem);
+    good = scalars_parse(json_object_get(root, "scalars"), fresh, problem) &&
+           curves_parse(json_object_get(root, "curves"), fresh, problem) &&
+           gemm_parse(json_object_get(root, "gemm"), fresh, problem) &&
+           blocked_ops_parse(json_object_get(root, "blocked_operators"), fresh,
+                             problem) &&
+           tuning_parse(json_object_get(root, "tuning"), out_tuning, problem);
     if (good)
         *model = *fresh;
     else

@@ -17,7 +17,7 @@
 
 #include <jansson.h>
 
-#define PROFILE_FORMAT 1
+#define PROFILE_FORMAT 2
 #define MAX_PROFILE_BYTES (1u << 20)
 #define PROFILE_NAME_BYTES 256u
 #define MAX_PROFILE_TUNING                                                     \

@@ -84,7 +84,8 @@ static bool profile_fill(struct tandem_profile *profile,
     profile->curves = json_member_add(root, "curves", json_object());
     profile->gemm = json_member_add(root, "gemm", json_array());
     profile->tuning = json_member_add(root, "tuning", json_object());
-    profile->blocked_ops = json_member_add(root, "rejected", json_array());
+    profile->blocked_ops =
+        json_member_add(root, "blocked_operators", json_array());
     return json_member_add(root, "device", key_json(&profile->key)) != NULL &&
            blocked_ops_fill(profile->blocked_ops, &device->cost) &&
            profile->scalars != NULL && profile->curves != NULL &&
@@ -246,8 +247,9 @@ static bool array_contains(const json_t *array, const json_t *value)
 static bool blocked_ops_merge(const struct tandem_profile *profile,
                               const json_t *saved, json_t *out)
 {
-    const json_t *baseline = json_object_get(profile->baseline, "rejected");
-    const json_t *others = json_object_get(saved, "rejected");
+    const json_t *baseline =
+        json_object_get(profile->baseline, "blocked_operators");
+    const json_t *others = json_object_get(saved, "blocked_operators");
     json_t *names = json_array(), *name;
     bool ok = names != NULL;
     size_t i;
@@ -264,7 +266,7 @@ static bool blocked_ops_merge(const struct tandem_profile *profile,
             !array_contains(names, name))
             ok = json_array_append(names, name) == 0;
     }
-    return json_object_set_new(out, "rejected", names) == 0 && ok;
+    return json_object_set_new(out, "blocked_operators", names) == 0 && ok;
 }
 
 /* Returns the content to write: the changes made here, and for unchanged

@@ -157,17 +157,17 @@ static bool times_take(struct gemm_cost_model *model, const char *value)
 bool gemm_cost_model_parse(struct gemm_cost_model *model, const char *key,
                            const char *value)
 {
-    if (strncmp(key, "tile.", 5) == 0)
-        return tile_take(model, key + 5, value, false);
-    if (strncmp(key, "across.", 7) == 0)
-        return tile_take(model, key + 7, value, true);
-    if (strcmp(key, "launch") == 0)
+    if (strncmp(key, "kernel.", 7) == 0)
+        return tile_take(model, key + 7, value, false);
+    if (strncmp(key, "kernel_mn_major.", 16) == 0)
+        return tile_take(model, key + 16, value, true);
+    if (strcmp(key, "launch_ns") == 0)
         return single_take(value, 1, LONGEST_NS, &model->launch_ns);
-    if (strcmp(key, "bytes") == 0)
+    if (strcmp(key, "copy_bytes_per_ns") == 0)
         return single_take(value, 1e-3, 1e6, &model->bytes_per_ns);
-    if (strcmp(key, "outer") == 0)
+    if (strcmp(key, "mn_major_penalty") == 0)
         return single_take(value, 0, 10, &model->mn_major_overhead);
-    if (strcmp(key, "clblast") == 0)
+    if (strcmp(key, "clblast_times") == 0)
         return times_take(model, value);
     return true;
 }

@@ -3,14 +3,14 @@
  * What matrix products cost on a device: built in, or as the profile has it,
  * in the keys of its section that begin with "gemm.":
  *
- *   tile.NAME  a tile's start_ns latency_ns step_ns; a skinny one's of each
- *              row of the wide operand
- *   across.NAME  a skinny one's where the wide operand lies across k; without
- *              it tile.NAME's, in proportion to what is built in
- *   launch     ns
- *   bytes      a ns
- *   outer      a share
- *   clblast    m n k batch ns; m n k batch ns; ...
+ *   kernel.NAME      start_ns latency_ns step_ns of a kernel; those of a GEMV
+ *                    kernel are per row of the wide operand
+ *   kernel_mn_major.NAME  of a GEMV kernel whose matrix is MN-major; without
+ *                    this key, kernel.NAME is scaled as the built-in costs are
+ *   launch_ns        time of one more kernel in a stream
+ *   copy_bytes_per_ns  speed of a copy on the device
+ *   mn_major_penalty what a 3xTF32 GEMM loses for each MN-major operand
+ *   clblast_times    m n k batch ns; m n k batch ns; ...
  *
  * Pure functions; any thread.
  */

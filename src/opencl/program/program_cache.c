@@ -2,7 +2,7 @@
 /*
  * The disk cache of compiled programs: the user's directory (open key
  * "cache_dir") and the system's (open key "system_cache_dir"), which is only
- * read.  cl-probe --warm --system fills the system's directory.
+ * read.  cl-probe --warm-cache --system fills the system's directory.
  *
  * Each program has a file of its own, named by a hash of its key.  The file
  * also contains the whole key, which is compared on load: the format, the hash

@@ -78,7 +78,7 @@ void selection_report_write(struct selection_report *report)
                      selected_kernel_name(&report->selector, sizes[j],
                                           types[i].dtype, types[i].flags));
         }
-        snprintf(key, sizeof(key), PREFIX "chosen.%s", types[i].name);
+        snprintf(key, sizeof(key), PREFIX "selected.%s", types[i].name);
         report->output.callback(report->output.user, key, text);
     }
 }

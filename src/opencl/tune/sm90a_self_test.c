@@ -27,7 +27,7 @@ static void result_report(const struct tuning_results_sink *sink,
 {
     char text[SM90A_SELF_TEST_RESULT_BYTES];
     sm90a_self_test_result_format(text, verdict, stamp);
-    sink->callback(sink->user, "wgmma", text);
+    sink->callback(sink->user, "sm90a_self_test", text);
 }
 
 /* ---- a product ---- */

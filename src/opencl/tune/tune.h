@@ -63,7 +63,7 @@ enum tandem_status sm90a_self_test_run(struct tandem_device *device,
 /* ---- selection_report.c ---- */
 
 /* Passes results on, and reports afterwards which kernel they select for some
- * square matrices. The report (gemm.chosen.DTYPE) is for people only. */
+ * square matrices. The report (gemm.selected.DTYPE) is for people only. */
 struct selection_report {
     struct tuning_results_sink input; /* pass this to the measurements */
     struct tuning_results_sink output;

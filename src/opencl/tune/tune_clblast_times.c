@@ -85,7 +85,7 @@ enum tandem_status tune_clblast_times(struct kernel_timer *timer,
         timed_count += time_append(text, sizeof(text), shape, ns);
     }
     if (timed_count > 0 && timed_count >= *count) {
-        sink->callback(sink->user, "gemm.clblast", text);
+        sink->callback(sink->user, "gemm.clblast_times", text);
         *count = timed_count;
     }
     return tuning_can_continue(status) ? TANDEM_OK : status;

@@ -190,7 +190,7 @@ static enum tandem_status tune_launch(struct kernel_timer *timer,
     if (status != TANDEM_OK)
         return status;
     out->launch_ns = fmax(both_ns - alone_ns, 1);
-    costs_report(sink, "launch", "", &out->launch_ns, 1);
+    costs_report(sink, "launch_ns", "", &out->launch_ns, 1);
     return TANDEM_OK;
 }
 
@@ -213,7 +213,7 @@ static enum tandem_status tune_bytes(struct kernel_timer *timer,
     if (status != TANDEM_OK)
         return status;
     *out_bytes_per_ns = 2.0 * (double)half / ns;
-    costs_report(sink, "bytes", "", out_bytes_per_ns, 1);
+    costs_report(sink, "copy_bytes_per_ns", "", out_bytes_per_ns, 1);
     return TANDEM_OK;
 }
 
@@ -410,7 +410,9 @@ static enum tandem_status tune_kernel(struct kernel_timer *timer,
     const double values[3] = {
         fmax(cost.start_ns, 0), fmax(cost.latency_ns / rows, MIN_STEP_NS),
         fmax(many_ns_per_k / (rounds * rows), MIN_STEP_NS)};
-    costs_report(sink, mn_major && id != GEMV_1_MN_MAJOR ? "across." : "tile.",
+    costs_report(sink,
+                 mn_major && id != GEMV_1_MN_MAJOR ? "kernel_mn_major."
+                                                   : "kernel.",
                  gemm_configs[id].name, values, 3);
     return TANDEM_OK;
 }
@@ -459,7 +461,7 @@ static enum tandem_status tune_mn_major(struct kernel_timer *timer,
     if (status != TANDEM_OK)
         return status;
     double overhead = fmax(mn_major_ns / k_major_ns - 1, 0);
-    costs_report(sink, "outer", "", &overhead, 1);
+    costs_report(sink, "mn_major_penalty", "", &overhead, 1);
     return TANDEM_OK;
 }
 

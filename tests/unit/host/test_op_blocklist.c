@@ -269,14 +269,14 @@ static const char *const hostile[] = {
 
 static void rejected_write(const char *value)
 {
-    static const char line[] = "\"rejected\": [";
+    static const char line[] = "\"blocked_operators\": [";
     const char *path = script_path("sim");
     char *text = file_read(path), *at = strstr(text, line);
     char *end = at != NULL ? strchr(at, ']') : NULL;
     char *changed = NULL;
 
-    ck_assert_msg(end != NULL, "%s has no rejected", path);
-    ck_assert_int_gt(asprintf(&changed, "%.*s\"rejected\": %s%s",
+    ck_assert_msg(end != NULL, "%s has no blocked_operators", path);
+    ck_assert_int_gt(asprintf(&changed, "%.*s\"blocked_operators\": %s%s",
                               (int)(at - text), text, value, end + 1),
                      0);
     file_write(path, changed);
@@ -292,7 +292,7 @@ START_TEST(test_hostile_lists_are_refused)
     rejected_write(hostile[_i]);
     context = context_new(NULL);
     OK(run_on(context, device_named(context, "sim"), TANDEM_OP_EXP));
-    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "rejected"), 1);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "blocked_operators"), 1);
     tandem_context_destroy(context);
 }
 END_TEST
@@ -361,7 +361,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("gate");
-    TCase *tests = case_new(suite, "rejected operators");
+    TCase *tests = case_new(suite, "blocked operators");
 
     tcase_add_test(tests, test_rejected_operator_runs_elsewhere);
     tcase_add_test(tests, test_asked_for_is_an_error);

@@ -31,12 +31,12 @@ static const char *const wrong_files[] = {
     "null",
     "3",
     "{}",
-    "\xff\xfe{\"format\": 1}",
-    "{\"format\": 2}",
+    "\xff\xfe{\"format\": 2}",
+    "{\"format\": 1}",
     "{\"format\": \"1\"}",
-    "{\"format\": 1, \"curves\": 5}",
-    "{\"format\": 1} trailing",
-    "{\"format\": 1, \"device\": []}",
+    "{\"format\": 2, \"curves\": 5}",
+    "{\"format\": 2} trailing",
+    "{\"format\": 2, \"device\": []}",
 };
 
 /* Parts that are wrong inside a file that is right. */
@@ -178,7 +178,7 @@ static void part_write(const char *replacement)
     ck_assert_ptr_nonnull(end);
     out = malloc(room);
     ck_assert_ptr_nonnull(out);
-    snprintf(out, room, "{\"format\": 1, %.*s, %s}", (int)(end + 1 - device),
+    snprintf(out, room, "{\"format\": 2, %.*s, %s}", (int)(end + 1 - device),
              device, replacement);
     file_write(path, out);
     free(out);

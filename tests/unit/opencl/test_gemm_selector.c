@@ -38,14 +38,14 @@ START_TEST(without_measurements_the_rule_holds)
     ck_assert(!choice(1024, 1024, 513).clblast);
     ck_assert(choice(16, 16, 4096).clblast);
     /* CLBlast alone measured: what ours cost here is not known. */
-    take("clblast", "1024 1024 1024 1 1000000000");
+    take("clblast_times", "1024 1024 1024 1 1000000000");
     ck_assert(choice(1024, 1024, 512).clblast);
     /* Ours alone: likewise, of CLBlast. */
     start(false);
-    take("tile.simt-32x64", "1 1 1");
+    take("kernel.simt-32x64", "1 1 1");
     ck_assert(choice(1024, 1024, 1024).clblast);
     start(true);
-    take("tile.simt-32x64", "1 1 1");
+    take("kernel.simt-32x64", "1 1 1");
     ck_assert(!choice(1024, 1024, 1024).clblast);
 }
 END_TEST
@@ -55,10 +55,10 @@ START_TEST(the_faster_is_chosen)
     for (int nvidia = 0; nvidia < 2; nvidia++) {
         start(nvidia != 0);
         /* 64 groups of 1024 deep: 10 + 1024 * 10 ns. */
-        take("tile.simt-128x128", "10 10 10");
-        take("clblast", "1024 1024 1024 1 10000");
+        take("kernel.simt-128x128", "10 10 10");
+        take("clblast_times", "1024 1024 1024 1 10000");
         ck_assert(choice(1024, 1024, 1024).clblast);
-        take("clblast", "1024 1024 1024 1 11000");
+        take("clblast_times", "1024 1024 1024 1 11000");
         struct gemm_selection selection = choice(1024, 1024, 1024);
         ck_assert(!selection.clblast);
         ck_assert_int_eq(selection.tile, GEMM_SIMT_128X128);
@@ -69,8 +69,8 @@ END_TEST
 START_TEST(times_are_interpolated)
 {
     start(false);
-    take("tile.simt-128x128", "10 10 10");
-    take("clblast", "512 512 512 1 1000;2048 2048 2048 1 10000000");
+    take("kernel.simt-128x128", "10 10 10");
+    take("clblast_times", "512 512 512 1 1000;2048 2048 2048 1 10000000");
     struct tandem_gemm small = product(512, 512, 512, 1);
     struct tandem_gemm middle = product(1024, 1024, 1024, 1);
     struct tandem_gemm large = product(2048, 2048, 2048, 1);
@@ -87,7 +87,7 @@ START_TEST(times_are_interpolated)
     ck_assert(choose(&small).clblast);
     ck_assert(!choose(&large).clblast);
     /* A batch is no square. */
-    take("clblast", "64 64 64 1 1000; 64 64 64 64 2000");
+    take("clblast_times", "64 64 64 1 1000; 64 64 64 64 2000");
     struct tandem_gemm batched = product(64, 64, 64, 64);
     ck_assert_double_eq_tol(
         gemm_cost_model_clblast_ns(&selector.cost_model, &batched), 2000, 20);
@@ -97,9 +97,9 @@ END_TEST
 START_TEST(an_epilogue_costs_clblast_a_launch)
 {
     start(false);
-    take("tile.simt-128x128", "10 10 10");
-    take("clblast", "1024 1024 1024 1 10000");
-    take("launch", "5000");
+    take("kernel.simt-128x128", "10 10 10");
+    take("clblast_times", "1024 1024 1024 1 10000");
+    take("launch_ns", "5000");
     struct tandem_gemm gemm = product(1024, 1024, 1024, 1);
     ck_assert(choose(&gemm).clblast);
     gemm.activation = TANDEM_OP_RELU;
@@ -110,8 +110,8 @@ END_TEST
 START_TEST(unmeasured_tiles_are_left_out)
 {
     start(true);
-    take("tile.simt-32x64", "100 100 100");
-    take("clblast", "1024 1024 1024 1 1000000000");
+    take("kernel.simt-32x64", "100 100 100");
+    take("clblast_times", "1024 1024 1024 1 1000000000");
     ck_assert_int_eq(choice(1024, 1024, 1024).tile, GEMM_SIMT_32X64);
     /* And broken ones, measured or not. */
     struct gemm_selection selection = choice(1024, 1024, 1024);
@@ -128,8 +128,8 @@ START_TEST(no_tile_is_chosen_where_none_fits)
     gemm.flags = TANDEM_GEMM_TRANSPOSE_A;
     gemm.a.ld = gemm.b.ld = 40000;
     start(true);
-    take("tile.fp16x3-128x128", "1 1 1");
-    take("clblast", "1 1 1 1 1000000000000");
+    take("kernel.fp16x3-128x128", "1 1 1");
+    take("clblast_times", "1 1 1 1 1000000000000");
     ck_assert(gemm_fits_32bit_index(&gemm));
     ck_assert(choose(&gemm).clblast);
 }
@@ -151,8 +151,8 @@ START_TEST(products_past_2_31_are_ours)
         ck_assert(gemm_fits_32bit_index(gemm));
         ck_assert(!clblast_supports_gemm(gemm));
         ck_assert(!choose(gemm).clblast);
-        take("tile.simt-32x64", "100 100 100");
-        take("clblast", "1024 1024 1024 1 1");
+        take("kernel.simt-32x64", "100 100 100");
+        take("clblast_times", "1024 1024 1024 1 1");
         ck_assert(!choose(gemm).clblast);
         ck_assert(choose(&short_one).clblast);
         ck_assert(gemm_selector_force(&selector, "clblast"));
@@ -199,8 +199,8 @@ START_TEST(products_of_16_bits_are_ours)
         gemm.dtype = dtypes[i / 2][0];
         gemm.c_dtype = dtypes[i / 2][1];
         start(i % 2 != 0);
-        take("tile.simt-32x64", "100 100 100");
-        take("clblast", "1024 1024 1024 1 1");
+        take("kernel.simt-32x64", "100 100 100");
+        take("clblast_times", "1024 1024 1024 1 1");
         for (int disabled = 0; disabled < GEMM_KERNEL_COUNT; disabled++) {
             struct gemm_selection selection = choose(&gemm);
             if (selection.clblast)
@@ -210,7 +210,7 @@ START_TEST(products_of_16_bits_are_ours)
             gemm_selector_disable(&selector, &gemm, &selection);
         }
         ck_assert(choose(&gemm).clblast);
-        take("clblast", "1024 1024 1024 1 1000000000");
+        take("clblast_times", "1024 1024 1024 1 1000000000");
         ck_assert_int_eq(choice(1024, 1024, 1024).tile, GEMM_SIMT_32X64);
         ck_assert(!choice(1024, 1024, 1024).clblast);
         ck_assert(gemm_selector_force(&selector, "clblast"));
@@ -246,18 +246,18 @@ START_TEST(single_elements_take_longer)
 {
     struct tandem_gemm gemm = product(640, 640, 32, 1);
     start(true);
-    take("tile.simt-32x64", "0 120 12");
-    take("tile.simt-128x128", "0 100 100");
-    take("launch", "1");
-    take("bytes", "1000000");
+    take("kernel.simt-32x64", "0 120 12");
+    take("kernel.simt-128x128", "0 100 100");
+    take("launch_ns", "1");
+    take("copy_bytes_per_ns", "1000000");
     ck_assert_int_eq(choose(&gemm).tile, GEMM_SIMT_128X128);
     /* A copy for the large one. */
     gemm.a.ld++;
     ck_assert(!gemm_kernel_reads_scalars(&gemm, GEMM_SIMT_128X128));
     ck_assert(gemm_kernel_reads_scalars(&gemm, GEMM_SIMT_32X64));
-    take("tile.simt-32x64", "0 90 9");
+    take("kernel.simt-32x64", "0 90 9");
     ck_assert_int_eq(choose(&gemm).tile, GEMM_SIMT_128X128);
-    take("tile.simt-32x64", "0 70 7");
+    take("kernel.simt-32x64", "0 70 7");
     ck_assert_int_eq(choose(&gemm).tile, GEMM_SIMT_32X64);
 }
 END_TEST
@@ -266,9 +266,9 @@ START_TEST(tiles_that_fill_no_wave_are_parted)
 {
     start(true);
     /* 144 groups on 100 units, each with slots for two. */
-    take("tile.3xtf32-128x128", "1000 70 60");
-    take("launch", "1000");
-    take("bytes", "1000");
+    take("kernel.3xtf32-128x128", "1000 70 60");
+    take("launch_ns", "1000");
+    take("copy_bytes_per_ns", "1000");
     struct gemm_selection selection = choice(1536, 1536, 1536);
     ck_assert_int_eq(selection.tile, GEMM_MMA_3XTF32_128X128);
     ck_assert_uint_eq(selection.division.split_tiles, 44);
@@ -281,7 +281,7 @@ START_TEST(tiles_that_fill_no_wave_are_parted)
     ck_assert_uint_ge(selection.division.split_tiles, 1);
     ck_assert_uint_gt(selection.division.splits, 8);
     /* Where a launch costs more than it gains, nothing is. */
-    take("launch", "1000000");
+    take("launch_ns", "1000000");
     selection = choice(1536, 1536, 1536);
     ck_assert_uint_eq(selection.division.splits, 1);
 }
@@ -290,15 +290,15 @@ END_TEST
 /* In how many parts, by the bytes a ns that the device moves. */
 static uint32_t splits_at(const char *bytes, int64_t size, int64_t k)
 {
-    take("bytes", bytes);
+    take("copy_bytes_per_ns", bytes);
     return choice(size, size, k).division.splits;
 }
 
 START_TEST(parts_are_written_read_and_joined)
 {
     start(true);
-    take("tile.3xtf32-128x128", "1000 70 60");
-    take("launch", "1000");
+    take("kernel.3xtf32-128x128", "1000 70 60");
+    take("launch_ns", "1000");
     uint32_t free_of_cost = splits_at("1000000", 128, 65536);
     uint32_t cheap = splits_at("10", 128, 65536);
     uint32_t dear = splits_at("1", 128, 65536);
@@ -359,13 +359,13 @@ static struct tandem_gemm relative(uint32_t which)
 static void start_close(void)
 {
     start(true);
-    take("tile.simt-128x128", "0 5000 2500");
-    take("tile.simt-64x64", "0 3200 800");
-    take("tile.3xtf32-128x128", "0 1000 500");
-    take("launch", "1500000");
-    take("bytes", "3");
-    take("outer", "3");
-    take("clblast", "1024 1024 1024 2 1000000000");
+    take("kernel.simt-128x128", "0 5000 2500");
+    take("kernel.simt-64x64", "0 3200 800");
+    take("kernel.3xtf32-128x128", "0 1000 500");
+    take("launch_ns", "1500000");
+    take("copy_bytes_per_ns", "3");
+    take("mn_major_penalty", "3");
+    take("clblast_times", "1024 1024 1024 2 1000000000");
 }
 
 static void relatives_apart(uint32_t one, uint32_t other)
@@ -397,8 +397,8 @@ START_TEST(routes_are_remembered_by_all_that_counts)
     relatives_recalled();
     /* One copy is worth its time now, two are not. */
     start_close();
-    take("launch", "1100000");
-    take("bytes", "4");
+    take("launch_ns", "1100000");
+    take("copy_bytes_per_ns", "4");
     relatives_apart(4, 9);
     relatives_apart(5, 9);
     relatives_recalled();
@@ -425,9 +425,9 @@ START_TEST(an_epilogue_is_remembered_and_so_is_what_is_broken)
 {
     struct gemm_selection selection;
     start(false);
-    take("tile.simt-128x128", "10 10 10");
-    take("clblast", "1024 1024 1024 1 10000");
-    take("launch", "5000");
+    take("kernel.simt-128x128", "10 10 10");
+    take("clblast_times", "1024 1024 1024 1 10000");
+    take("launch_ns", "5000");
     struct tandem_gemm gemm = product(1024, 1024, 1024, 1);
     gemm_selector_choose(&selector, &gemm, &selection);
     ck_assert(selection.clblast);
@@ -552,21 +552,21 @@ START_TEST(less_accurate_tiles_are_for_whoever_allows_them)
     /* Where others were measured, as if they had been; once one of their kind
      * was, it alone. */
     start(true);
-    take("tile.3xtf32-128x128", "5300 77 63");
+    take("kernel.3xtf32-128x128", "5300 77 63");
     ck_assert_int_eq(tensor_choice(0, 4096), MMA_NONE);
     ck_assert_int_eq(tensor_choice(tf32, 4096), MMA_TF32);
     ck_assert_int_eq(tensor_choice(scaled, 4096), MMA_FP16X3);
-    take("tile.fp16x3-64x64", "100 1000 1000");
+    take("kernel.fp16x3-64x64", "100 1000 1000");
     ck_assert_int_eq(tensor_choice(scaled, 4096), MMA_NONE);
     ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), MMA_TF32);
     /* By what was measured: packing, and the look for what is not finite. */
     start(true);
-    take("tile.simt-128x128", "100 10 10");
-    take("tile.fp16x3-128x128", "100 5 5");
-    take("launch", "10");
-    take("bytes", "1000000");
+    take("kernel.simt-128x128", "100 10 10");
+    take("kernel.fp16x3-128x128", "100 5 5");
+    take("launch_ns", "10");
+    take("copy_bytes_per_ns", "1000000");
     ck_assert_int_eq(tensor_choice(scaled, 4096), MMA_FP16X3);
-    take("bytes", "0.1");
+    take("copy_bytes_per_ns", "0.1");
     ck_assert_int_eq(tensor_choice(scaled, 4096), MMA_NONE);
 }
 END_TEST
@@ -615,35 +615,35 @@ END_TEST
 START_TEST(wrong_values_change_nothing)
 {
     static const char *const wrong[][2] = {
-        {"tile.simt-128x128", ""},
-        {"tile.simt-128x128", "1"},
-        {"tile.simt-128x128", "1 2"},
-        {"tile.simt-128x128", "1 2 3 4"},
-        {"tile.simt-128x128", "1 2 x"},
-        {"tile.simt-128x128", "1 2 nan"},
-        {"tile.simt-128x128", "1 2 inf"},
-        {"tile.simt-128x128", "-1 2 3"},
-        {"tile.simt-128x128", "1 0 3"},
-        {"tile.simt-128x128", "1 2 0"},
-        {"tile.simt-128x128", "1 2 1e99"},
-        {"tile.simt-128x128", "1 2 99999999999999999999999999999999"},
-        {"tile.simt-128x128", "1,5 2 3"},
-        {"tile.simt-128x128", "1 2 3;"},
-        {"launch", "0"},
-        {"launch", "nan"},
-        {"launch", "1 2"},
-        {"bytes", "0"},
-        {"bytes", "9999999999"},
-        {"outer", "11"},
-        {"outer", "-0.1"},
-        {"clblast", ""},
-        {"clblast", "1 1 1 1"},
-        {"clblast", "1 1 1 1 0"},
-        {"clblast", "0 1 1 1 5"},
-        {"clblast", "1 1 1 1 5;"},
-        {"clblast", "1 1 1 1 5; 1 1 1 1 x"},
-        {"clblast", "1 1 1 1 5, 1 1 1 1 5"},
-        {"clblast", "99999999999 1 1 1 5"},
+        {"kernel.simt-128x128", ""},
+        {"kernel.simt-128x128", "1"},
+        {"kernel.simt-128x128", "1 2"},
+        {"kernel.simt-128x128", "1 2 3 4"},
+        {"kernel.simt-128x128", "1 2 x"},
+        {"kernel.simt-128x128", "1 2 nan"},
+        {"kernel.simt-128x128", "1 2 inf"},
+        {"kernel.simt-128x128", "-1 2 3"},
+        {"kernel.simt-128x128", "1 0 3"},
+        {"kernel.simt-128x128", "1 2 0"},
+        {"kernel.simt-128x128", "1 2 1e99"},
+        {"kernel.simt-128x128", "1 2 99999999999999999999999999999999"},
+        {"kernel.simt-128x128", "1,5 2 3"},
+        {"kernel.simt-128x128", "1 2 3;"},
+        {"launch_ns", "0"},
+        {"launch_ns", "nan"},
+        {"launch_ns", "1 2"},
+        {"copy_bytes_per_ns", "0"},
+        {"copy_bytes_per_ns", "9999999999"},
+        {"mn_major_penalty", "11"},
+        {"mn_major_penalty", "-0.1"},
+        {"clblast_times", ""},
+        {"clblast_times", "1 1 1 1"},
+        {"clblast_times", "1 1 1 1 0"},
+        {"clblast_times", "0 1 1 1 5"},
+        {"clblast_times", "1 1 1 1 5;"},
+        {"clblast_times", "1 1 1 1 5; 1 1 1 1 x"},
+        {"clblast_times", "1 1 1 1 5, 1 1 1 1 5"},
+        {"clblast_times", "99999999999 1 1 1 5"},
     };
     start(true);
     const struct gemm_cost_model before = selector.cost_model;
@@ -657,13 +657,15 @@ START_TEST(wrong_values_change_nothing)
     char many[8192] = "1 1 1 1 5";
     for (uint32_t i = 1; i < MAX_CLBLAST_TIMES; i++)
         strcat(many, ";1 1 1 1 5");
-    ck_assert(gemm_cost_model_parse(&selector.cost_model, "clblast", many));
+    ck_assert(
+        gemm_cost_model_parse(&selector.cost_model, "clblast_times", many));
     strcat(many, ";1 1 1 1 5");
-    ck_assert(!gemm_cost_model_parse(&selector.cost_model, "clblast", many));
+    ck_assert(
+        !gemm_cost_model_parse(&selector.cost_model, "clblast_times", many));
     ck_assert_uint_eq(selector.cost_model.clblast_time_count,
                       MAX_CLBLAST_TIMES);
     /* What a later version may have. */
-    ck_assert(gemm_cost_model_parse(&selector.cost_model, "tile.huge", "x"));
+    ck_assert(gemm_cost_model_parse(&selector.cost_model, "kernel.huge", "x"));
     ck_assert(gemm_cost_model_parse(&selector.cost_model, "frobnication", "x"));
 }
 END_TEST

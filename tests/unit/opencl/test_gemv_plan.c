@@ -39,10 +39,10 @@ START_TEST(few_rows_or_columns_go_to_skinny_tiles)
     ck_assert_int_eq(gemm_configs[choice(512, 512, 512).tile].gemv_vectors, 0);
     ck_assert_int_eq(gemm_configs[choice(64, 4096, 4096).tile].gemv_vectors, 0);
     /* Of measured ones the faster. */
-    take("tile.gemv-4", "3000 0.1 0.4");
-    take("tile.gemv-8", "3000 0.1 0.2");
+    take("kernel.gemv-4", "3000 0.1 0.4");
+    take("kernel.gemv-8", "3000 0.1 0.2");
     ck_assert_int_eq(choice(4, 4096, 4096).tile, GEMV_8);
-    take("tile.gemv-4", "3000 0.1 0.1");
+    take("kernel.gemv-4", "3000 0.1 0.1");
     ck_assert_int_eq(choice(4, 4096, 4096).tile, GEMV_4);
 }
 END_TEST
@@ -102,19 +102,20 @@ START_TEST(skinny_costs_along_and_across_k_differ)
     struct tandem_gemm gemm = across(4096, 4096);
     start(100, 1024);
     /* Where across was not measured, it goes by what was along. */
-    take("tile.gemv-1", "3000 0.1 0.1");
-    take("tile.gemv-4", "3000 0.1 0.2");
-    take("tile.gemv-1-mn-major", "3000 0.1 0.3");
+    take("kernel.gemv-1", "3000 0.1 0.1");
+    take("kernel.gemv-4", "3000 0.1 0.2");
+    take("kernel.gemv-1-mn-major", "3000 0.1 0.3");
     ck_assert_int_eq(choose(&gemm).tile, GEMV_1);
-    take("across.gemv-1", "3000 0.4 0.4");
-    take("tile.gemv-1", "3000 0.1 0.1");
+    take("kernel_mn_major.gemv-1", "3000 0.4 0.4");
+    take("kernel.gemv-1", "3000 0.1 0.1");
     ck_assert_int_eq(choose(&gemm).tile, GEMV_4);
-    take("across.gemv-4", "3000 0.4 0.4");
+    take("kernel_mn_major.gemv-4", "3000 0.4 0.4");
     ck_assert_int_eq(choose(&gemm).tile, GEMV_1_MN_MAJOR);
     ck_assert_int_eq(choice(1, 4096, 4096).tile, GEMV_1);
-    ck_assert(!gemm_cost_model_parse(&selector.cost_model, "across.gemv-1",
-                                     "3000 0.1"));
-    ck_assert(gemm_cost_model_parse(&selector.cost_model, "across.later", "x"));
+    ck_assert(!gemm_cost_model_parse(&selector.cost_model,
+                                     "kernel_mn_major.gemv-1", "3000 0.1"));
+    ck_assert(gemm_cost_model_parse(&selector.cost_model,
+                                    "kernel_mn_major.later", "x"));
 }
 END_TEST
 

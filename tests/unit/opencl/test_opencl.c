@@ -614,9 +614,9 @@ static void tile_note(void *user, const char *key, const char *value)
 {
     uint32_t *seen = user;
     (void)value;
-    *seen |= strcmp(key, "gemm.tile.simt-128x128") == 0 ? 1u
-             : strncmp(key, "gemm.tile.", 10) == 0      ? 2u
-                                                        : 0;
+    *seen |= strcmp(key, "gemm.kernel.simt-128x128") == 0 ? 1u
+             : strncmp(key, "gemm.kernel.", 12) == 0      ? 2u
+                                                          : 0;
 }
 
 /* The memory in which it was timed, which the pool has kept: operands between

@@ -196,11 +196,18 @@ END_TEST
 
 START_TEST(other_values_are_no_verdict)
 {
-    static const char *const values[] = {
-        "", "right", "right ", "right 1", "right 000000000000000g",
-        "right 00000000000000000", "RIGHT 0000000000000000",
-        " right 0000000000000000", "right  000000000000000",
-        "right 0000000000000000 ", "wrong 0000000000000000x", "none"};
+    static const char *const values[] = {"",
+                                         "passed",
+                                         "passed ",
+                                         "passed 1",
+                                         "passed 000000000000000g",
+                                         "passed 00000000000000000",
+                                         "PASSED 0000000000000000",
+                                         " passed 0000000000000000",
+                                         "passed  000000000000000",
+                                         "passed 0000000000000000 ",
+                                         "failed 0000000000000000x",
+                                         "none"};
     enum verdict verdict;
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         ck_assert_msg(!sm90a_self_test_result_parse(values[i], 0, &verdict),
@@ -208,7 +215,7 @@ START_TEST(other_values_are_no_verdict)
         ck_assert_uint_eq(verdict, SM90A_SELF_TEST_NOT_RUN);
     }
     ck_assert(
-        sm90a_self_test_result_parse("right 0000000000000000", 0, &verdict));
+        sm90a_self_test_result_parse("passed 0000000000000000", 0, &verdict));
     ck_assert_uint_eq(verdict, SM90A_SELF_TEST_PASSED);
 }
 END_TEST
@@ -280,14 +287,14 @@ START_TEST(patched_programs_are_used_where_they_are_trusted_alone)
     /* Not where they were measured slower. */
     start(true);
     gemm_selector_enable_sm90a(&selector);
-    take("tile.3xtf32-128x128", "5000 77 63");
-    take("tile.wgmma-3xtf32-128x128", "5000 700 700");
-    take("tile.fp16x3-128x128", "5000 40 35");
-    take("tile.wgmma-fp16x3-128x128", "5000 700 700");
+    take("kernel.3xtf32-128x128", "5000 77 63");
+    take("kernel.wgmma-3xtf32-128x128", "5000 700 700");
+    take("kernel.fp16x3-128x128", "5000 40 35");
+    take("kernel.wgmma-fp16x3-128x128", "5000 700 700");
     ck_assert(!patched_choice(scaled) && !patched_choice(0));
-    take("tile.wgmma-fp16x3-128x128", "5000 17 17");
+    take("kernel.wgmma-fp16x3-128x128", "5000 17 17");
     ck_assert(patched_choice(scaled));
-    take("tile.wgmma-3xtf32-128x128", "5000 35 35");
+    take("kernel.wgmma-3xtf32-128x128", "5000 35 35");
     ck_assert(patched_choice(0));
     start(true); /* tests may have them */
     ck_assert(gemm_selector_force(&selector, "wgmma-3xtf32-128x64"));

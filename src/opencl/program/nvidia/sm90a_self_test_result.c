@@ -16,9 +16,9 @@
 #define STAMP_DIGITS 16u
 
 static const char *const words[SM90A_SELF_TEST_RESULT_COUNT] = {
-    [SM90A_SELF_TEST_STARTED] = "tried",
-    [SM90A_SELF_TEST_FAILED] = "wrong",
-    [SM90A_SELF_TEST_PASSED] = "right"};
+    [SM90A_SELF_TEST_STARTED] = "started",
+    [SM90A_SELF_TEST_FAILED] = "failed",
+    [SM90A_SELF_TEST_PASSED] = "passed"};
 
 uint64_t sm90a_self_test_stamp(const struct platform_device *hardware)
 {
@@ -77,15 +77,15 @@ const char *sm90a_self_test_failure_reason(enum verdict verdict)
 {
     switch (verdict) {
     case SM90A_SELF_TEST_STALE:
-        return "cl-probe --calibrate has not tried them with this driver and "
-               "this version";
+        return "cl-probe --calibrate has not run the self-test with this "
+               "driver and version";
     case SM90A_SELF_TEST_STARTED:
-        return "cl-probe crashed or hung when it tried them";
+        return "the self-test of cl-probe crashed or hung";
     case SM90A_SELF_TEST_FAILED:
-        return "cl-probe found them wrong";
+        return "the self-test of cl-probe failed";
     case SM90A_SELF_TEST_PASSED:
         return NULL;
     default:
-        return "no profile says that cl-probe found them right";
+        return "no profile says that the self-test passed";
     }
 }

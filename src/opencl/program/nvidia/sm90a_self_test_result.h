@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether programs of patched PTX are right with this driver, as cl-probe found
- * it: the key "wgmma" of the profile's section,
+ * it: the key "sm90a_self_test" of the profile's section,
  *
- *   tried STAMP   it began to try them, and got no further
- *   wrong STAMP   something failed
- *   right STAMP   all was as it should be
+ *   started STAMP   the self-test began and did not finish
+ *   failed STAMP    something failed
+ *   passed STAMP    all results were correct
  *
  * the stamp being a hash of the device, its driver, our kernels, and how they
  * are tried.  Any thread.
