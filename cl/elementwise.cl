@@ -16,34 +16,21 @@
 #include "common/indexing.cl"
 #include "common/operators.cl"
 
-/* The kernel to compile, or 0 for all. */
+/* The kernel to compile. */
 #define CONTIGUOUS 1
 #define STRIDED 2
 #define TRANSPOSED 3
 #ifndef SHAPE
-#define SHAPE 0
+#define SHAPE CONTIGUOUS
 #endif
 /* The operator, its number of inputs, and the types of the operands. */
 #ifndef OP
 #define OP op_add
 #define INPUTS 2
-#endif
-#ifndef INPUTS
-#define INPUTS 1
-#endif
-#ifndef OUT
 #define OUT float
-#endif
-#ifndef IN0
 #define IN0 float
-#endif
-#ifndef IN1
 #define IN1 float
 #endif
-#ifndef IN2
-#define IN2 float
-#endif
-
 /* 1 if the operands are aligned vectors of four. */
 #ifndef VECTOR
 #define VECTOR 1
@@ -52,8 +39,7 @@
 #ifndef HAS_FAST_PATH
 #define HAS_FAST_PATH 0
 #endif
-/* Bit k is set if input k is contiguous along axis 1, while the output is
- * contiguous along axis 0. */
+/* Bit k is set if input k is contiguous along axis 1, unlike the output. */
 #ifndef TRANSPOSED_INPUTS
 #define TRANSPOSED_INPUTS 0
 #endif
@@ -193,7 +179,7 @@ struct transposed_params {
     ((index_t)get_group_id(0) * (4 * GROUP_SIZE) + get_local_id(0) -           \
      p.misalignment)
 
-#if SHAPE == 0 || SHAPE == CONTIGUOUS
+#if SHAPE == CONTIGUOUS
 KERNEL void elementwise_contiguous(__global OUT *out, INPUT_BUFFERS,
                                    const struct contiguous_params p)
 {
@@ -232,10 +218,6 @@ KERNEL void elementwise_contiguous(__global OUT *out, INPUT_BUFFERS,
         RESULTS(y)
         STORE_VEC4(IN_RANGE, y)
     }
-#undef IN_RANGE
-#undef ELEMENT
-#undef TARGET
-#undef LOAD_AT
 }
 #endif
 
@@ -285,7 +267,7 @@ KERNEL void elementwise_contiguous(__global OUT *out, INPUT_BUFFERS,
 #define FROM(k, at) (CAT(in, k) + ((long)p.offset[k + 1] + at.CAT(OFFSET_, k)))
 #define TO(at) (out + ((long)p.offset[0] + at.s0))
 
-#if SHAPE == 0 || SHAPE == STRIDED
+#if SHAPE == STRIDED
 KERNEL void elementwise_strided(__global OUT *out, INPUT_BUFFERS,
                                 const struct strided_params p)
 {
@@ -320,7 +302,6 @@ KERNEL void elementwise_strided(__global OUT *out, INPUT_BUFFERS,
         }
         return;
     }
-#undef ELEMENT
 #endif
     _Pragma("unroll 1") for (uint j = 0; j < 4; ++j)
     {
@@ -335,12 +316,10 @@ KERNEL void elementwise_strided(__global OUT *out, INPUT_BUFFERS,
         TARGET(0) = APPLY(.s0);
     }
 #endif
-#undef IN_RANGE
-#undef TARGET
 }
 #endif
 
-#if (SHAPE == 0 || SHAPE == TRANSPOSED) && GROUP_SIZE >= 32 && GROUP_SIZE <= 256
+#if SHAPE == TRANSPOSED && GROUP_SIZE >= 32 && GROUP_SIZE <= 256
 #define IS_TRANSPOSED(k) (TRANSPOSED_INPUTS >> (k)&1u)
 #define COLUMN_STRIDE(k) ((offset_t)p.column_strides[k])
 #define ROW_STRIDE(k) ((offset_t)p.row_strides[k])

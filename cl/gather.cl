@@ -7,8 +7,6 @@
 
 #ifndef BITS
 #define BITS uint
-#endif
-#ifndef INDEX
 #define INDEX int
 #endif
 

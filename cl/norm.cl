@@ -30,8 +30,7 @@ struct norm_params {
     ulong out_offset, in_offset, scale_offset, bias_offset;
     struct fast_divmod outer, reduced, affine;
     long out_strides[MAX_AXES], in_strides[MAX_AXES]; /* between rows */
-    long out_steps[MAX_AXES], in_steps[MAX_AXES];     /* between elements of a
-                                                       * row */
+    long out_steps[MAX_AXES], in_steps[MAX_AXES];     /* between elements */
     long scale_steps[MAX_AXES], bias_steps[MAX_AXES];
 };
 
@@ -50,8 +49,7 @@ struct norm_params {
 #define MIN_EXACT 0x1p-100f
 
 /* epsilon for elements that were multiplied by SCALE_DOWN `rescales` times. It
- * never becomes 0 unless epsilon is 0: if all elements are equal, 0 is divided
- * by its root. */
+ * stays above 0, because 0 is divided by its root if all elements are equal. */
 static inline float epsilon_rescaled(float epsilon, int rescales)
 {
     if (rescales == 0)
@@ -140,9 +138,15 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
 #if RMS
 #define BIAS_SCALAR(j) 0.0f
 #define BIAS_VEC4(j) (float4)(0.0f)
+#define DECLARE_BIAS_OFFSET(walk, b, j)
+#define BIAS_AT(b) 0.0f
 #else
 #define BIAS_SCALAR(j) BIAS(j)
 #define BIAS_VEC4(j) LOAD_VEC4(bias, p.bias_offset + (j))
+#define DECLARE_BIAS_OFFSET(walk, b, j)                                        \
+    long b = (long)p.bias_offset;                                              \
+    walk(b, (index_t)(j), p.affine, p.affine_rank, p.bias_steps);
+#define BIAS_AT(b) bias[b]
 #endif
 #define RESULT_SCALAR(x, j)                                                    \
     affine_scalar((x)*factor, SCALE(j), BIAS_SCALAR(j), &max_scale)
@@ -222,8 +226,8 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
                     affine_exact(&f, ELEMENT(j), SCALE(j), BIAS_SCALAR(j));
     }
     if (any_rescale) {
-        /* Second pass, scaled by the largest element. Infinity and NaN stay as
-         * they are. */
+        /* Second pass, scaled by the largest element. Infinity and NaN
+         * remain. */
         float largest = 0.0f, sum = 0.0f;
         int exponent = 0;
         struct norm_row f = {1.0f, 0.0f, 0.0f, 0};
@@ -301,8 +305,7 @@ static inline float4 lanes_combine_rescaled(float4 own,
     LANES_COMBINE_BODY(moments_combine_rescaled, shuffle_xor4)
 
 /* The factor with which the elements of a split must be summed again, or 1.
- * Within these bounds the moments of 2^35 splits can be combined without
- * loss. */
+ * Within these bounds the moments of 2^35 splits combine without loss. */
 static inline float moments_wanted_scale(float4 a, float epsilon)
 {
     if (!(fabs(a.y) <= 0x1p40f && a.z <= 0x1p90f))
@@ -341,6 +344,10 @@ static inline float4 moments_of_four(float4 x)
 #endif
 }
 
+#define SIXTEEN(F)                                                             \
+    F(0), F(1), F(2), F(3), F(4), F(5), F(6), F(7), F(8), F(9), F(10), F(11),  \
+        F(12), F(13), F(14), F(15)
+
 KERNEL void norm_partial_pass(__global float4 *partials,
                               __global const float *in,
                               const struct norm_params p)
@@ -367,38 +374,24 @@ KERNEL void norm_partial_pass(__global float4 *partials,
     for (; j < end; j += next)
         own = moments_combine(own, moments_of_four(LOAD_VEC4(in, from + j)));
 #elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-#define ELEMENT_AHEAD(k) (in + (from + j))[(k)*lanes]
-#define ALL_IN_SPLIT(max_scale) (j >= 0 && j + ((max_scale)-1) * lanes < end)
+#define AHEAD(k) (in + (from + j))[(k)*lanes]
+#define ALL_IN_SPLIT(count) (j >= 0 && j + ((count)-1) * lanes < end)
     const long lanes = SPLIT_LANES;
     for (; j < end; j += 16 * lanes) {
         if (ALL_IN_SPLIT(16)) {
-            float16 x =
-                (float16)(ELEMENT_AHEAD(0), ELEMENT_AHEAD(1), ELEMENT_AHEAD(2),
-                          ELEMENT_AHEAD(3), ELEMENT_AHEAD(4), ELEMENT_AHEAD(5),
-                          ELEMENT_AHEAD(6), ELEMENT_AHEAD(7), ELEMENT_AHEAD(8),
-                          ELEMENT_AHEAD(9), ELEMENT_AHEAD(10),
-                          ELEMENT_AHEAD(11), ELEMENT_AHEAD(12),
-                          ELEMENT_AHEAD(13), ELEMENT_AHEAD(14),
-                          ELEMENT_AHEAD(15));
+            float16 x = (float16)(SIXTEEN(AHEAD));
             own = moments_combine(own, moments_of(x));
         } else {
             for (long k = 0; k < 16 && j + k * lanes < end; ++k)
                 if (j + k * lanes >= 0)
-                    own =
-                        moments_combine(own, moments_of_one(ELEMENT_AHEAD(k)));
+                    own = moments_combine(own, moments_of_one(AHEAD(k)));
         }
     }
 #else
-#define ELEMENT_AHEAD(k) in[from + (long)(j + (k)*at.lanes) * p.in_steps[0]]
+#define AHEAD(k) in[from + (long)(j + (k)*at.lanes) * p.in_steps[0]]
     for (; p.reduced_rank == 1 && j + 15 * (long)at.lanes < end;
          j += 16 * at.lanes) {
-        float16 x =
-            (float16)(ELEMENT_AHEAD(0), ELEMENT_AHEAD(1), ELEMENT_AHEAD(2),
-                      ELEMENT_AHEAD(3), ELEMENT_AHEAD(4), ELEMENT_AHEAD(5),
-                      ELEMENT_AHEAD(6), ELEMENT_AHEAD(7), ELEMENT_AHEAD(8),
-                      ELEMENT_AHEAD(9), ELEMENT_AHEAD(10), ELEMENT_AHEAD(11),
-                      ELEMENT_AHEAD(12), ELEMENT_AHEAD(13), ELEMENT_AHEAD(14),
-                      ELEMENT_AHEAD(15));
+        float16 x = (float16)(SIXTEEN(AHEAD));
         own = moments_combine(own, moments_of(x));
     }
     for (; j < end; j += at.lanes) {
@@ -410,19 +403,19 @@ KERNEL void norm_partial_pass(__global float4 *partials,
     own = lanes_combine(own, combined, at.lanes, 1);
     float step = own.x > 0.0f ? moments_wanted_scale(own, p.epsilon) : 1.0f;
     if (UNLIKELY(group_vote_any(step != 1.0f, vote_word))) {
-        float4 rescale = (float4)(0.0f);
+        float4 rescaled = (float4)(0.0f);
         if (step != 1.0f)
             for (j = begin + (long)at.lane; j < end; j += SPLIT_LANES)
                 if (j >= 0) {
                     long i = from;
                     ADD_OFFSET_ROLLED(i, (index_t)j, p.reduced, p.reduced_rank,
                                       p.in_steps);
-                    rescale =
-                        moments_combine(rescale, moments_of_one(in[i] * step));
+                    rescaled =
+                        moments_combine(rescaled, moments_of_one(in[i] * step));
                 }
-        rescale = lanes_combine(rescale, combined, at.lanes, 1);
-        rescale.w = step == SCALE_DOWN ? 1.0f : -1.0f;
-        own = step != 1.0f ? rescale : own;
+        rescaled = lanes_combine(rescaled, combined, at.lanes, 1);
+        rescaled.w = step == SCALE_DOWN ? 1.0f : -1.0f;
+        own = step != 1.0f ? rescaled : own;
     }
     if (own.x == 0.0f)
         own.w = -1.0f;
@@ -430,18 +423,7 @@ KERNEL void norm_partial_pass(__global float4 *partials,
         partials[at.split * p.rows + at.row] = own;
 }
 
-#if RMS
-#define DECLARE_BIAS_OFFSET(walk, b, j)
-#define BIAS_AT(b) 0.0f
-#else
-#define DECLARE_BIAS_OFFSET(walk, b, j)                                        \
-    long b = (long)p.bias_offset;                                              \
-    walk(b, (index_t)(j), p.affine, p.affine_rank, p.bias_steps);
-#define BIAS_AT(b) bias[b]
-#endif
-
-/* The distance from an element of a lane in its split to the lane's next
- * element. */
+/* The distance from an element of a lane to the lane's next element. */
 #if ROW_ACCESS == ROW_ACCESS_VEC4
 #define NEXT_ELEMENT(j) ((((j)-first) & 3) == 3 ? 4 * SPLIT_LANES - 3 : 1)
 #else
@@ -485,7 +467,7 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
         VEC4_AT(out, to + j) = RESULT_VEC4(LOAD_VEC4(in, from + j) - own.y, j);
 #elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
 #define RESULT_AHEAD(k)                                                        \
-    RESULT_SCALAR(ELEMENT_AHEAD(k) - own.y, j + (k)*lanes)
+    RESULT_SCALAR(AHEAD(k) - own.y, j + (k)*lanes)
 #define RESULT_LOAD(k) float y##k = RESULT_AHEAD(k);
 #define RESULT_STORE(k) (out + (to + j))[(k)*lanes] = y##k;
     const long lanes = SPLIT_LANES;
@@ -501,8 +483,8 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
     }
 #else
 #define VEC4_AHEAD(k)                                                          \
-    (float4)(ELEMENT_AHEAD(k), ELEMENT_AHEAD((k) + 1), ELEMENT_AHEAD((k) + 2), \
-             ELEMENT_AHEAD((k) + 3))
+    (float4)(AHEAD(k), AHEAD((k) + 1), AHEAD((k) + 2),                         \
+             AHEAD((k) + 3))
 #define STORE_AHEAD(x, k)                                                      \
     out[to + (long)(j + (k)*at.lanes) * p.out_steps[0]] =                      \
         RESULT_SCALAR(x, j + (k)*at.lanes);

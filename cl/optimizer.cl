@@ -3,8 +3,7 @@
  * outputs, then the inputs, which may use the same memory. */
 #include "common/indexing.cl"
 
-/* 1 for Adam: inputs w g m v, outputs w m v. 0 for SGD: inputs w g m, outputs w
- * m. */
+/* 1 for Adam: inputs w g m v, outputs w m v. 0 for SGD: no v. */
 #ifndef ADAM
 #define ADAM 0
 #endif
@@ -21,9 +20,7 @@ struct optimizer_params {
     uint variant;  /* SGD: Nesterov; Adam: decoupled weight decay */
     uint reserved;
     float rate, decay;
-    float beta1,
-        one_minus_beta1; /* SGD: momentum, 1 - dampening; Adam: beta1, 1 -
-                          * beta1 */
+    float beta1, one_minus_beta1; /* SGD: momentum, 1 - dampening */
     float beta2, one_minus_beta2;
     float rate1;       /* rate / (1 - beta1^step) */
     float correction2; /* 1 / (1 - beta2^step) */
@@ -102,8 +99,7 @@ struct optimizer_params {
     *(__global T *)(m1 + at[1]) = m
 #endif
 
-/* The offset of operand k: for contiguous operands from `item` on, and for
- * element i. */
+/* The offset of operand k, for contiguous operands and for others. */
 #define OFFSET_CONTIGUOUS(k) at[k] = p.offset[k] + (ulong)item * 4
 #define OFFSET(k)                                                              \
     at[k] = p.offset[k] + (p.rank == 0 ? i : 0);                               \

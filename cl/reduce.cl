@@ -31,8 +31,6 @@
 #define DOT 11
 #ifndef REDUCTION
 #define REDUCTION SUM
-#endif
-#ifndef LAST_GROUP_COMBINES
 #define LAST_GROUP_COMBINES 0
 #endif
 
@@ -449,8 +447,14 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
 #define VEC4_TERMS(j)                                                          \
     (*(__global const float4 *)(in + base + (j)) *                             \
      *(__global const float4 *)(other + p.other_offset + (j)))
+#define INPUT_BUFFERS __global const float *in, __global const float *other
+#define DECLARE_OTHER_OFFSET(walk, o, j)                                       \
+    long o = (long)p.other_offset;                                             \
+    walk(o, (index_t)(j), p.reduced, p.reduced_rank, p.other_strides);
 #else
 #define VEC4_TERMS(j) (*(__global const float4 *)(in + base + (j)))
+#define INPUT_BUFFERS __global const float *in
+#define DECLARE_OTHER_OFFSET(walk, o, j)
 #endif
 #define VEC4_TERMS_OR_IDENTITY(j, end)                                         \
     ((j) < (end) ? VEC4_TERMS(j) : (float4)(IDENTITY))
@@ -462,20 +466,6 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
         (own).index = (index_t)(j)
 #else
 #define START_INDEX(own, j, end)
-#endif
-
-#if REDUCTION == DOT
-#define INPUT_BUFFERS __global const float *in, __global const float *other
-#else
-#define INPUT_BUFFERS __global const float *in
-#endif
-
-#if REDUCTION == DOT
-#define DECLARE_OTHER_OFFSET(walk, o, j)                                       \
-    long o = (long)p.other_offset;                                             \
-    walk(o, (index_t)(j), p.reduced, p.reduced_rank, p.other_strides);
-#else
-#define DECLARE_OTHER_OFFSET(walk, o, j)
 #endif
 
 #if IS_SUM

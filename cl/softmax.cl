@@ -18,13 +18,9 @@
 #define GRADIENT 4
 #ifndef FORM
 #define FORM SOFTMAX
-#endif
 /* 1 for the gradient with a large loss scale (plan.h). */
-#ifndef LARGE_LOSS_SCALE
 #define LARGE_LOSS_SCALE 0
-#endif
 /* The type of the labels. */
-#ifndef LABEL
 #define LABEL int
 #endif
 struct softmax_params {
@@ -91,8 +87,7 @@ static inline float gradient(float e, float factor, float label_term)
 #else
 #define RESULT(x, e, j) ((e)*factor)
 #endif
-/* EXP replaces x in its register, unless x is needed or registers are
- * scarce. */
+/* EXP replaces x in its register, if x is not needed and registers suffice. */
 #define STORES_EXP                                                             \
     (FORM != LOG_SOFTMAX && FORM != LOSS && VECTORS_PER_ITEM <= 16)
 #if STORES_EXP
@@ -174,8 +169,7 @@ static inline float2 lanes_combine(float2 own, __local float2 *partials,
                                    uint lanes, uint step)
     LANES_COMBINE_BODY(softmax_combine, shuffle_xor2)
 
-/* Four elements, DISTANCE apart: without range tests, and with range tests
- * (_IF). */
+/* Four elements, DISTANCE apart. _IF: with range tests. */
 #if ROW_ACCESS == ROW_ACCESS_VEC4
 #define DISTANCE 1
 #define LOAD4(j) LOAD_VEC4(in, from + (j))

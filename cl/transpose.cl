@@ -17,36 +17,22 @@
 
 #ifndef BITS
 #define BITS uint
-#endif
 /* Elements in a word of the tile: 4 of 8 bits, 2 of 16 bits, else 1. */
-#ifndef BLOCK
 #define BLOCK 1
-#endif
 /* 1 if the lines of both sides are aligned vectors of four. */
-#ifndef VECTOR
 #define VECTOR 1
-#endif
 /* Elements in a vector: 2 of 64 bits, else 4. */
-#ifndef VECTOR_ELEMENTS
 #define VECTOR_ELEMENTS 4
-#endif
 /* Without vectors, each line of the target that a group writes begins at a
  * multiple of STORE_ALIGNMENT elements in memory, so the lines of a tile are
  * shifted against each other. A power of two; 1 with vectors. */
-#ifndef STORE_ALIGNMENT
 #define STORE_ALIGNMENT (VECTOR ? 1 : 8)
-#endif
-/* The sides of a tile, powers of two. With vectors, GROUP_SIZE is a multiple of
- * each side in vectors. */
-#ifndef COLUMNS
+/* The sides of a tile, powers of two. Each side in vectors divides
+ * GROUP_SIZE. */
 #define COLUMNS 64
-#endif
-#ifndef ROWS
 #define ROWS 64
 #endif
-
-/* 1 if lines are unaligned and are accessed in aligned words of BLOCK
- * elements. */
+/* 1 if lines are unaligned and accessed in words of BLOCK elements. */
 #define UNALIGNED_WORDS (!VECTOR && BLOCK > 1)
 #if BLOCK == 1
 typedef BITS word;
@@ -68,8 +54,7 @@ struct transpose_params {
     long target_strides[MAX_AXES];
     long source_strides[MAX_AXES];
 };
-/* Elements between a 64-byte boundary and offset 0 of the target and the
- * source. */
+/* Elements from a 64-byte boundary to offset 0 of the target, the source. */
 #define TARGET_MISALIGNMENT (p.misalignments & 0xffff)
 #define SOURCE_MISALIGNMENT (p.misalignments >> 16)
 
@@ -99,8 +84,8 @@ struct transpose_params {
 #endif
 #endif
 
-/* The same for single elements. j counts the elements of a work-item, which are
- * GROUP_SIZE apart. */
+/* The same for single elements. Element j of a work-item is j * GROUP_SIZE
+ * on. */
 #define COLUMN_OF(j, side) ((id + (j)*GROUP_SIZE) % (side))
 #define LINE_OF(j, side) ((id + (j)*GROUP_SIZE) / (side))
 #define SOURCE(y, x) source[(offset_t)(y)*from_pitch + (offset_t)(x)]
@@ -175,8 +160,7 @@ struct transpose_params {
  * so that they begin at the tile. It transposes the block and stores it in the
  * tile. Each stored word of the target comes from two words of the tile. */
 #define ELEMENT_BITS (32 / BLOCK)
-/* The pitch of a line of the tile. After BLOCK lines it moves on by one
- * bank. */
+/* The pitch of a tile's line. Every BLOCK lines it skips a bank. */
 #define PITCH (LINES / BLOCK)
 #define TILE_ELEMENTS (ROWS * PITCH + ROWS / BLOCK)
 #define TILE_AT(line, word) ((line)*PITCH + (line) / BLOCK + (word))

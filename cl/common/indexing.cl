@@ -15,8 +15,7 @@
 #ifndef TANDEM_INDEXING_CL
 #define TANDEM_INDEXING_CL
 
-/* Compilers must not fuse a product and a sum. The source calls fma where it
- * wants one. */
+/* Sums and products are only fused where the source calls fma. */
 #pragma OPENCL FP_CONTRACT OFF
 
 /* Work-items in a work-group, a power of two. */
@@ -67,8 +66,7 @@ static inline uint fast_divide(uint n, uint multiplier, uint shift)
     return (mul_hi(n, multiplier) + n) >> shift;
 }
 
-/* Divides index by the extent of an axis: coordinate gets the remainder, index
- * the quotient. */
+/* Divides index by the extent of an axis; coordinate is the remainder. */
 #if INDEX_64BIT
 #define DIVMOD(index, space, axis, coordinate)                                 \
     do {                                                                       \
@@ -128,8 +126,7 @@ static inline uint fast_divide(uint n, uint multiplier, uint shift)
     index_t column = (within_ - tile_row_ * row_tiles_) * (tile_columns);      \
     index_t row = tile_row_ * (tile_rows);
 
-/* Branch hint. PoCL 3.1 loses values that are live across the barriers of a
- * block with this hint. */
+/* Branch hint. With it, PoCL 3.1 loses values that are live across barriers. */
 #if SHUFFLE == 1
 #define UNLIKELY(x) __builtin_expect((x), 0)
 #else

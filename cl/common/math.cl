@@ -17,8 +17,7 @@
 
 #include "common/indexing.cl"
 
-/* Maximum and minimum. Unlike fmax and fmin, they return NaN if an argument is
- * NaN. */
+/* Unlike fmax and fmin, these return NaN if an argument is NaN. */
 static inline float nan_max(float a, float b)
 {
     return a >= b || a != a ? a : b;
@@ -50,8 +49,7 @@ static inline float nan_min(float a, float b)
  * S(r^2) within 2^-28, cos r is 1 - r^2 / 2 + r^4 C(r^2) within 2^-33. */
 static inline float sin_plus_quarters(float x, uint quarters)
 {
-    float t = fma(x, 0.636619747f, 12582912.0f); /* 1.5 2^23 rounds to an
-                                                  * integer */
+    float t = fma(x, 0.636619747f, 12582912.0f); /* adding 1.5 2^23 rounds */
     float j = t - 12582912.0f;
     float r = fma(j, -1.57079625f, x);
     r = fma(j, -7.54978942e-08f, r);
@@ -170,8 +168,7 @@ static inline float erf_fast(float x)
     return copysign(a >= 0.5f ? large : small, x);
 }
 
-/* max(x, 0) + ln(1 + e), e = e^-|x|; ln(1 + e) is e + e^2 P(e) within
- * 2^-24.9. */
+/* max(x, 0) + ln(1 + e), e = e^-|x|; ln(1 + e) is e + e^2 P(e) within 2^-25. */
 static inline float softplus_fast(float x)
 {
     float e = exp(-fabs(x));
@@ -206,9 +203,8 @@ static inline float mish_fast(float x)
 static inline float4 pow_simple(float4 a, float b)
 {
     if (fabs(b) == 0.5f) {
-        /* pow(-infinity, 0.5) is infinity and pow(-0, 0.5) is 0. The sign bit
-         * is cleared with an integer operation, because Mesa removes fabs of a
-         * root. */
+        /* pow(-infinity, 0.5) is infinity and pow(-0, 0.5) is 0. An integer
+         * operation clears the sign, because Mesa removes fabs of a root. */
         float4 root = sqrt(a == -INFINITY ? (float4)(INFINITY) : a);
         root = as_float4(as_uint4(root) & 0x7fffffffu);
         return b < 0.0f ? 1.0f / root : root;
@@ -245,7 +241,7 @@ static inline float pow_fast(float a, float b)
     float z_low = y_low - (z - y);
     float r = exp2(z) * fma(z_low, 0.693147182f, 1.0f);
     /* For negative a, the sign is that of (-1)^b. */
-    float w = b + 12582912.0f; /* 1.5 2^23 rounds to an integer */
+    float w = b + 12582912.0f; /* adding 1.5 2^23 rounds */
     bool is_not_integer = w - 12582912.0f != b;
     r = as_float(as_uint(r) ^ (as_uint(w) << 31 & as_uint(a)));
     return a < 0.0f && is_not_integer ? NAN : r;

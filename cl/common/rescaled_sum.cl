@@ -18,8 +18,7 @@
  * the smallest f32 times SCALE_UP is at least 2^-122. */
 #define SCALE_UP 0x1p88f
 #define SCALE_DOWN 0x1p-88f
-/* Sums of at least this size are precise enough: 2^40 terms may each have an
- * error of 2^-126. */
+/* Larger sums are precise: 2^40 terms may each have an error of 2^-126. */
 #define MIN_EXACT_SUM 0x1p-64f
 
 /* 2^n for n from -126 to 127. */
@@ -36,8 +35,7 @@ static inline float scale_by_power(float x, int n)
 }
 
 /* Divides x by the power of two that brings |x| into [1, 2) and adds its
- * exponent to *n. Returns 0, infinities and NaN unchanged and does not change
- * *n for them. */
+ * exponent to *n. Does not change 0, infinities, NaN and their *n. */
 static inline float normalize_exponent(float x, int *n)
 {
     if (fabs(x) < 0x1p-126f && x != 0.0f) {

@@ -17,17 +17,14 @@
 
 /* Memory layout of the rows. */
 #define ROW_ACCESS_STRIDED 0 /* any strides */
-#define ROW_ACCESS_VEC4 1 /* aligned vectors of four elements */
-#define ROW_ACCESS_LOCAL_MEMORY 2  /* contiguous rows, through local memory */
-#define ROW_ACCESS_VEC4_COLUMNS                                                \
-    3 /* vectors of element j of four rows */
-#define ROW_ACCESS_SECTOR_ALIGNED                                              \
-    4 /* scalars from the output's sectors on */
+#define ROW_ACCESS_VEC4 1           /* aligned vectors of four elements */
+#define ROW_ACCESS_LOCAL_MEMORY 2   /* contiguous, through local memory */
+#define ROW_ACCESS_VEC4_COLUMNS 3   /* vectors of element j of four rows */
+#define ROW_ACCESS_SECTOR_ALIGNED 4 /* scalars from the output's sectors on */
 #ifndef ROW_ACCESS
 #define ROW_ACCESS ROW_ACCESS_VEC4
 #endif
-/* Elements in a sector of ROW_ACCESS_SECTOR_ALIGNED, at most the lanes of a
- * row. */
+/* For ROW_ACCESS_SECTOR_ALIGNED: elements in a sector, at most the lanes. */
 #ifndef SECTOR_ELEMENTS
 #define SECTOR_ELEMENTS 8
 #endif
@@ -96,8 +93,8 @@
 #define LANE_ASSIGNMENT(interleaved) lane_assign(p.lanes_log2, 0, 1, 0)
 #endif
 
-/* Declares the offsets of the row. Work-items beyond the last row read the last
- * row and store nothing. */
+/* Declares the offsets of the row. Items beyond the last row read the last
+ * one. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
 #define DECLARE_ROW bool inside = at.row < p.rows;
 #else
@@ -233,8 +230,7 @@ static inline row_value_t row_value_lanes_sum(row_value_t own,
         VEC4_AT(out, OUT_OFFSET(k)) =                                          \
             RESULT_VEC4(CAT(x, k), ELEMENT_INDEX(k, 0));
 #elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-/* With base pointers of its own, the elements of a work-item have constant
- * distances. */
+/* With base pointers of its own, an item's loads have constant distances. */
 #define LOAD_FROM(j) (in + (from + FIRST_ELEMENT))[(j)-FIRST_ELEMENT]
 #define STORE_TO(j) (out + (to + FIRST_ELEMENT))[(j)-FIRST_ELEMENT]
 #define LOAD_OR_IDENTITY(k, c)                                                 \

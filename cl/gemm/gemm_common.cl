@@ -14,8 +14,6 @@
 /* 1 if the operand is MN-major: contiguous along m or n. 0 if it is K-major. */
 #ifndef A_MN_MAJOR
 #define A_MN_MAJOR 0
-#endif
-#ifndef B_MN_MAJOR
 #define B_MN_MAJOR 1
 #endif
 
@@ -63,8 +61,7 @@ struct gemm_params {
 #define HAS_BIAS 1u
 /* c and the partials are accessed in vectors of four. */
 #define C_VECTOR 2u
-/* Groups whose non-finite flag is 0 do nothing: a tensor-core kernel has
- * computed their tiles. */
+/* Groups do nothing if the non-finite flag of their tile is 0. */
 #define ONLY_NONFINITE_TILES 4u
 /* Sums of split tiles go to the partials. */
 #define STORES_PARTIALS 8u
@@ -82,8 +79,7 @@ INLINE float epilogue(float sum, float old, float bias,
     return ACTIVATION(x + bias, p->slope, 0.0f);
 }
 
-/* Rows of tiles that form a band. Groups of a band run at the same time and
- * read the same operands. */
+/* Tile rows in a band, whose groups run together and read the same operands. */
 #define TILE_BAND 8u
 
 /* (m, n, batch) of a tile. Tiles are numbered down the columns of a band. */
@@ -171,8 +167,7 @@ INLINE void epilogue_vec4(__global C_T *c, __global const C_T *bias, uint batch,
     *(__global C_T4 *)c = C_FROM_F32_VEC4(old);
 }
 
-/* Returns how many of four columns from `column` on are in the result, or
- * more. */
+/* Returns the number of columns from `column` to the end of the result. */
 INLINE uint columns_left(uint row, uint column, const struct gemm_params *p)
 {
     return row < p->m && column < p->n ? p->n - column : 0;

@@ -13,13 +13,11 @@
 #endif
 #ifndef C_DTYPE
 #define C_DTYPE f32
-#endif
-#ifndef AB_DTYPE
 #define AB_DTYPE f32
 #endif
-/* The maximal number of terms of a partial sum. Each partial sum starts at 0,
- * because a long f32 sum of terms with the same sign is always rounded in the
- * same direction. */
+/* Maximal number of terms of a partial sum. Partial sums start at 0, because a
+ * long f32 sum of terms with the same sign is always rounded in one
+ * direction. */
 #define PARTIAL_TERMS 256
 #define C_T CAT(C_DTYPE, _t)
 #define C_T4 CAT(C_DTYPE, _t4)

@@ -10,12 +10,9 @@
 /* Elements of a and b that are read at a time, 4 or 1. */
 #ifndef A_VECTOR
 #define A_VECTOR 1
-#endif
-#ifndef B_VECTOR
 #define B_VECTOR 1
 #endif
-/* Steps of k whose reads of local memory the compiler may hoist, which takes
- * registers. */
+/* Steps of k whose local-memory reads may be hoisted, which takes registers. */
 #ifndef UNROLL
 #define UNROLL 4
 #endif
@@ -48,8 +45,7 @@ typedef float4 vector4_t;
 #define RUN_LENGTH(size, width) ((width) == 1 ? 32 : (size) / (width))
 #define RUNS_PER_LINE(size, width) ((size) / (width) / RUN_LENGTH(size, width))
 
-/* The position in the k_tile of read r of a work-item: along m or n, and along
- * k. */
+/* The position of read r of a work-item: along m or n, and along k. */
 #define MN_OF(outer, size, width, r)                                           \
     ((outer) ? (id % RUN_LENGTH(size, width) +                                 \
                 (r) % RUNS_PER_LINE(size, width) * RUN_LENGTH(size, width)) *  \
@@ -191,9 +187,8 @@ INLINE void accumulate(float (*total)[ITEM_N], float (*sum)[ITEM_N])
         }
 }
 
-/* Rows of a tile that are stored in a pass, the rows between two stores of a
- * work-item (vectors, scalars), and the stores between two tests for the
- * end. */
+/* Rows that a pass stores, rows between two stores of a work-item (vectors,
+ * scalars), and stores between two tests for the end. */
 #define ROWS_PER_PASS (ITEM_ROWS_PER_GROUP * 4)
 #define VEC4_ROW_STEP (GROUP_SIZE * 4 / TILE_N)
 #define SCALAR_ROW_STEP (GROUP_SIZE / TILE_N)
@@ -340,8 +335,7 @@ INLINE void store_scalar(__global C_T *c, __global float *partial,
     }
 }
 
-/* Stores a tile through local memory, 32 rows at a time, for coalesced
- * writes. */
+/* Stores a tile through local memory, 32 rows at a time, to coalesce writes. */
 INLINE void store_tile(__global C_T *c, __global float *partial,
                               __global const C_T *bias,
                               const struct tile *tile, float (*sum)[ITEM_N],
@@ -397,8 +391,8 @@ INLINE __global float *totals_address(__global C_T *c, __global float *partial,
            (long)tile->batch * p->c_batch + (long)row * p->c_ld + column;
 }
 
-/* Rows of sums that take 16 registers, and the distance of a work-item's row i
- * from its first row. */
+/* Rows of sums in 16 registers, and the distance of row i from the first
+ * row. */
 #define ROWS_PER_BATCH (16 / ITEM_N)
 #define ROW_DISTANCE(i) ((i) / 4 * 4 * ITEM_ROWS_PER_GROUP + (i) % 4)
 

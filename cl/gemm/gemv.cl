@@ -24,12 +24,9 @@
 /* Elements of w and of x that are read at a time, 4 or 1. */
 #ifndef W_VECTOR
 #define W_VECTOR 1
-#endif
-#ifndef X_VECTOR
 #define X_VECTOR 1
 #endif
-/* 1 to load w with a streaming hint for NVIDIA's caches, because no element is
- * read twice. */
+/* 1 to load w with a streaming hint, because no element is read twice. */
 #ifndef STREAM
 #define STREAM 0
 #endif
@@ -71,9 +68,9 @@ typedef float x_t;
 #define X_LOAD LOAD1
 #endif
 
-/* The position in the k_tile of read r of a work-item. Reads along memory are
- * coalesced. If vectors of four are stored in the other order, two neighbours
- * read along k. */
+/* The position in the k_tile of read r of a work-item. Reads are coalesced. If
+ * vectors of four are stored in the other order, two neighbours read along
+ * k. */
 #if X_MN_MAJOR
 #define X_ROW(r) ((id + (r)*GROUP_SIZE) % (VECTOR_COUNT / X_VECTOR) * X_VECTOR)
 #define X_K(r) ((id + (r)*GROUP_SIZE) / (VECTOR_COUNT / X_VECTOR))
@@ -227,8 +224,7 @@ INLINE float4 x_across_k(step_x_t x_values, uint s)
 #endif
 }
 
-/* Adds the products of a step: ITEM_ROWS rows times four of k, or four rows
- * times one of k. */
+/* Adds a step's products: ITEM_ROWS rows by four of k, or four rows by one. */
 INLINE void step_add(float (*sum)[VECTOR_COUNT], const float4 *w_values,
                      step_x_t x_values)
 {
@@ -307,8 +303,7 @@ INLINE void totals_add(float (*total)[VECTOR_COUNT], float (*sum)[VECTOR_COUNT])
                                                                 : 4)
 #endif
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
-/* If few partials of a single vector remain, they are added directly, with one
- * barrier. */
+/* A few partials of a single vector are added directly, with one barrier. */
 #if VECTOR_COUNT == 1 && PARTIALS_LEFT > 1 && PARTIALS_LEFT <= 16
 #define ADDS_DIRECTLY 1
 #define PARTIAL_FLOATS (PARTIALS_LEFT * GROUP_ROWS)
@@ -352,8 +347,8 @@ INLINE void partials_combine(float (*sum)[VECTOR_COUNT], __local float *shared,
 #define GROUP_ROW(i) (lane_group * ITEM_ROWS + (i))
 #endif
 
-/* Adds the partials of each row one by one. The work-item that adds a row also
- * stores it. */
+/* Adds the partials of each row. The work-item that adds a row also stores
+ * it. */
 INLINE void partials_add(float (*sum)[VECTOR_COUNT], __local float *shared,
                          uint lane_group, uint partial_index)
 {
@@ -442,9 +437,8 @@ KERNEL void gemv(__global C_T *c, __global float *partial,
     uint lane = W_MN_MAJOR ? id / LANE_GROUPS : id % LANES;
     uint lane_group = W_MN_MAJOR ? id % LANE_GROUPS : id / LANES;
 
-    /* Rows past the edge read the last row, and their results are not stored. A
-     * work-item reads less than 2^31 elements beyond the start of the
-     * k_tile. */
+    /* Rows past the edge read the last row, and their results are not stored.
+     * An item reads less than 2^31 elements beyond the start of the k_tile. */
     uint w_offset[W_OFFSETS];
     float4 w_values[K_UNROLL][ITEM_LOADS];
     w += (long)p.a_offset + (long)tile.batch * p.a_batch +

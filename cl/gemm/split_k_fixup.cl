@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Split-K fixup: adds the partial sums of the k ranges in a fixed order and
- * applies the epilogue. */
+/* Split-K fixup: adds the partial sums in a fixed order and applies the
+ * epilogue. */
 #include "common/lane_reduce.cl"
 #include "gemm/gemm_common.cl"
 
@@ -59,8 +59,7 @@ KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
 }
 
 /* The partials are matrices with few elements. 1 << lanes_log2 work-items
- * compute an element, each with every lanes-th partial. Neighbours have
- * neighbouring elements. */
+ * compute an element. Neighbouring items have neighbouring elements. */
 KERNEL void split_k_fixup_lanes(__global C_T *c, __global const float *partial,
                                 __global const C_T *bias,
                                 const struct gemm_params p)

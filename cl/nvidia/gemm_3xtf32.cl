@@ -27,8 +27,7 @@
 #ifndef STAGES
 #define STAGES 3
 #endif
-/* A k_tile has the layout of the operand in memory. The padding of its lines
- * avoids bank conflicts. */
+/* A k_tile is stored as in memory. Padding avoids bank conflicts. */
 #define STAGE_PITCH(outer, size) ((outer) ? (size) + 8 : K_TILE + 4)
 #define A_PITCH STAGE_PITCH(A_MN_MAJOR, TILE_M)
 #define B_PITCH STAGE_PITCH(B_MN_MAJOR, TILE_N)
@@ -78,9 +77,8 @@ static inline void split_truncate(uint x, uint *high, uint *low)
 #define BYTES_BEFORE_END(outer, k)                                             \
     ((k) >= end ? 0u : (outer) ? 16u : min((end - (k)) * 4, 16u))
 
-/* The source of each read of a work-item: a pointer, or an offset to one
- * pointer. The condition was found by experiment; the chosen form takes fewer
- * registers. */
+/* The source of each read: a pointer, or an offset to one pointer. Experiments
+ * showed which takes fewer registers. */
 #if B_MN_MAJOR && TILE_M > 64
 #define DECLARE_SOURCES(at, reads) uint at[reads]
 #define SOURCE_INIT(from, offset) (offset)
@@ -126,8 +124,7 @@ static inline void split_truncate(uint x, uint *high, uint *low)
     (A_MN_MAJOR ? (i) / 2 * 32 + (line)*4 + (i) % 2 * 2 + (h)                  \
                 : (i)*16 + (h)*8 + (line))
 
-/* A block of a has 16 rows and 8 steps of k, a block of b 8 columns and 16
- * steps of k. */
+/* A block of a has 16 rows by 8 of k, a block of b 8 columns by 16 of k. */
 #if A_MN_MAJOR
 #define LOAD_A()                                                               \
     REPEAT (i_, BLOCKS_M / 2)                                                  \
@@ -213,8 +210,7 @@ static inline bool sums_finite(float (*sum)[BLOCKS_N][4])
     return all == 0.0f;
 }
 
-/* Stores a tile through local memory, 16 rows of each warp at a time, for
- * coalesced writes. */
+/* Stores 16 rows of each warp at a time through local memory. */
 static inline void store_tile(__global C_T *c, __global float *partial,
                               __global const C_T *bias,
                               const struct tile *tile,
@@ -288,8 +284,7 @@ KERNEL void gemm_3xtf32(__global C_T *c, __global float *partial,
     b += (long)p.b_offset + (long)tile.batch * p.b_batch +
          OFFSET_AT(B_MN_MAJOR, p.b_ld, (long)first_n, (long)begin);
 
-    /* Rows past the edge read the last row, and their results are not
-     * stored. */
+    /* Rows past the edge read the last row. Their results are not stored. */
     DECLARE_SOURCES(a_source, A_READS);
     DECLARE_SOURCES(b_source, B_READS);
     uint a_target[A_READS], b_target[B_READS];

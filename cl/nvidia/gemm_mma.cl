@@ -45,10 +45,9 @@ typedef ushort element_t;
 #define ELEMENT_BYTES 2
 #endif
 #define ELEMENTS_PER_16B (16 / ELEMENT_BYTES)
-/* An MN-major TF32 operand is loaded word by word, or in pairs of neighbours.
- * mma's first operand x takes such pairs at one step of k. If b is loaded in
- * words, b is therefore x, a is y, and the sums are those of the transposed
- * result. */
+/* An MN-major TF32 operand is loaded word by word (y), or in pairs of
+ * neighbours (x, mma's first operand). If b is loaded so, b is x, a is y, and
+ * the result is transposed. */
 #if FORMAT == FORMAT_TF32
 #define LOADS_WORDS(layout) ((layout) == LAYOUT_MN_MAJOR)
 #else
@@ -91,8 +90,7 @@ static inline uint swizzle(uint line, uint at, uint bytes)
 {
     return line * bytes + ((at ^ (line & 7)) * 16);
 }
-/* The same for MN-major TF32, of which a warp reads eight elements of four
- * lines. */
+/* The same for MN-major TF32. A warp reads eight elements of four lines. */
 static inline uint swizzle_words(uint line, uint at, uint bytes)
 {
     return line * bytes + ((at ^ ((line & 3) * 2)) * 16);
@@ -100,15 +98,15 @@ static inline uint swizzle_words(uint line, uint at, uint bytes)
 
 static inline uint copy_16b_row(uint layout, uint size, uint read)
 {
-    uint k_per_split = get_local_id(0) + read * GROUP_SIZE;
-    return layout == LAYOUT_MN_MAJOR ? k_per_split / (size / ELEMENTS_PER_16B)
-                                     : k_per_split / 8;
+    uint chunk = get_local_id(0) + read * GROUP_SIZE;
+    return layout == LAYOUT_MN_MAJOR ? chunk / (size / ELEMENTS_PER_16B)
+                                     : chunk / 8;
 }
 static inline uint copy_16b_column(uint layout, uint size, uint read)
 {
-    uint k_per_split = get_local_id(0) + read * GROUP_SIZE;
-    return layout == LAYOUT_MN_MAJOR ? k_per_split % (size / ELEMENTS_PER_16B)
-                                     : k_per_split % 8;
+    uint chunk = get_local_id(0) + read * GROUP_SIZE;
+    return layout == LAYOUT_MN_MAJOR ? chunk % (size / ELEMENTS_PER_16B)
+                                     : chunk % 8;
 }
 static inline uint copy_16b_target(uint layout, uint size, uint read)
 {
@@ -259,9 +257,8 @@ static inline void y_rows_load(uint *out, uint first, uint layout, uint size,
 /* ---- sums ---- */
 
 #if FORMAT == FORMAT_TF32
-/* Rounds to TF32. Packed operands are rounded already. The rounding happens
- * just before the product, because products would wait for it after the
- * load. */
+/* Rounds to TF32, unless the operand is packed and therefore rounded. Just
+ * before the product, because products would wait for it after the load. */
 static inline void words_round(uint *words, uint layout)
 {
     if (layout != LAYOUT_PACKED)
@@ -346,9 +343,8 @@ static inline float4 vec4_unscale(float4 x, int4 exponent)
 #define SCALED_VEC4(from, row, column) (*(__local const float4 *)(from))
 #endif
 
-/* Stores a tile through local memory, 16 rows of each warp at a time, for
- * coalesced writes. Inlined, because sums with an address are not kept in
- * registers. */
+/* Stores 16 rows of each warp at a time through local memory. Inlined, because
+ * sums with an address are not kept in registers. */
 INLINE void store_tile(__global C_T *c, __global float *partial,
                        __global const C_T *bias, const struct tile *tile,
                        float (*sum)[Y_BLOCKS][4], __local float *shared,

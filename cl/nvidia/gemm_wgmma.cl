@@ -86,8 +86,7 @@
 /* The maximal number of active groups, each with two tensor maps, as in
  * src/opencl/plan/tensor_core_packing.c. */
 #define MAX_GROUPS 512u
-/* Half of the work-items are producers, so the two numbers must add up to
- * 256. */
+/* Half of the work-items are producers: the numbers must add up to 256. */
 #if ANY_ASYNC_COPY
 #define PRODUCER_REGISTERS 56
 #else
@@ -313,8 +312,8 @@ static inline ulong k_tile_step(uint layout, ulong line_bytes)
         (from) += k_tile_step(layout, line_bytes);                             \
     } while (0)
 
-/* Copies the k_tiles of a tile; called by producers. stage_state holds the next
- * stage and its parity. */
+/* Copies the k_tiles of a tile. stage_state is the next stage and its
+ * parity. */
 INLINE void k_tiles_copy(uint a_to, uint b_to, __global const uchar *a,
                          __global const uchar *b,
                          __global const uint *tensor_maps,
@@ -349,8 +348,7 @@ INLINE void k_tiles_copy(uint a_to, uint b_to, __global const uchar *a,
     *stage_state = (uint2)(stage, parity);
 }
 
-/* Writes this group's tensor maps; called by the work-item that starts its
- * copies. */
+/* Writes this group's tensor maps. The leader of the producers calls it. */
 static inline void tensor_maps_write(__global uint *tensor_maps,
                                      __global const uchar *a,
                                      __global const uchar *b,
@@ -433,8 +431,7 @@ static inline bool vec4_is_finite(float4 x)
     } while (0)
 #endif
 
-/* Stores the vectors of a round one after the other, because the general code
- * for each is long. */
+/* Stores the vectors of a round one by one, because their code is long. */
 #define STORE_VEC4S(row, column)                                               \
     do {                                                                       \
         _Pragma("unroll 1") for (uint i_ = 0; i_ < OUT_VEC4S; ++i_)            \
@@ -448,8 +445,7 @@ static inline bool vec4_is_finite(float4 x)
         }                                                                      \
     } while (0)
 
-/* Stores all vectors of a round at once if c has aligned vectors and beta is
- * 0. */
+/* Stores all vectors of a round at once if c is vec4 and beta is 0. */
 #define STORE_VEC4S_FAST(row, column)                                          \
     do {                                                                       \
         float4 four_[OUT_VEC4S];                                               \

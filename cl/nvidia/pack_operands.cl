@@ -25,11 +25,9 @@ struct pack_params {
     ulong to_batch[2], scales[2];    /* distance of batches, offset of scales */
     ulong maxima[2];                 /* in elements of maxima */
     uint rows[2], blocks[2];         /* rows; blocks of PACKED_ROWS rows */
-    uint is_vec4[2];                    /* 16 bytes along k are one aligned
-                                         * load */
+    uint is_vec4[2];                    /* along k, 16 bytes are one load */
     uint batches[2];
-    uint k, k_tiles, k_ranges, k_per_range; /* chunks: ranges of k for the
-                                           * maxima */
+    uint k, k_tiles, k_ranges, k_per_range; /* ranges: for the maxima */
     uint rows_per_group;                  /* for pack_register_resident */
 };
 
@@ -389,8 +387,8 @@ static inline uint row_max(uint own_maximum, uint row, uint lane, uint lanes,
     return maximum;
 }
 
-/* Packs register-resident rows from `first` on. `to` is the start of the
- * operand's blocks. */
+/* Packs register-resident rows from `first` on. `to` has the operand's
+ * blocks. */
 static inline void resident_rows_pack(
     __global uint4 *to, __global const source_t *from, long row_step,
     long depth_step, uint rows, uint first, uint rows_per_group, uint end,

@@ -13,8 +13,8 @@
 #define FORMAT FORMAT_TF32
 #endif
 
-/* K-major; MN-major, in whole chunks of 16 bytes; or blocks as pack_operands.cl
- * writes them. */
+/* K-major; MN-major with whole chunks of 16 bytes; pack_operands.cl's
+ * blocks. */
 #define LAYOUT_K_MAJOR 0
 #define LAYOUT_MN_MAJOR 1
 #define LAYOUT_PACKED 2
@@ -28,8 +28,7 @@
 #define PACKED_ROWS 128
 /* Replaces the scale of a row that has an infinite or NaN element. */
 #define SCALE_NOT_FINITE 0x7fffffff
-/* 3xtf32 multiplies elements by this factor, so that the smallest have a low
- * part too. */
+/* Factor for elements of 3xtf32, so that the smallest have a low part too. */
 #define TF32_SPLIT_SCALE 0x1p36f
 
 #if FORMAT == FORMAT_TF32

@@ -28,8 +28,8 @@ static inline uint address_of(__local const uint *at)
     return (uint)(ulong)at;
 }
 
-/* Starts a copy of 16 bytes. It reads the first `bytes` bytes and sets the
- * others to 0. */
+/* Starts a copy of 16 bytes, of which all but the first `bytes` are set to
+ * 0. */
 static inline void copy_async(uint to, __global const void *from, uint bytes)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
@@ -65,8 +65,7 @@ static inline void load_2_words(uint *out, uint from)
 }
 
 /* Loads four blocks of 8 lines of 16 bytes. Eight work-items give the addresses
- * of a block. A work-item gets the four bytes lane % 4 of line lane / 4 of each
- * block. */
+ * of a block. An item gets the bytes lane % 4 * 4 to + 3 of line lane / 4. */
 static inline void load_matrices(uint *out, uint from)
 {
     asm volatile(
@@ -94,8 +93,7 @@ static inline void load_matrices_transposed(uint *out, uint from)
 #define MMA "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
 #endif
 
-/* sum = a b and sum += a b, for 16 lines of a, 8 lines of b and 32 bytes along
- * k. */
+/* sum = a b and sum += a b for 16 lines of a, 8 of b and 32 bytes along k. */
 static inline void mma_multiply(float *sum, const uint *a, const uint *b)
 {
     asm(MMA "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"

@@ -150,8 +150,8 @@ static inline void copy_tensor_box(uint to, __global const uint *map, uint k,
                  : "memory");
 }
 
-/* Starts a copy of 16 bytes. It reads the first `bytes` bytes and sets the
- * others to 0. */
+/* Starts a copy of 16 bytes, of which all but the first `bytes` are set to
+ * 0. */
 static inline void copy_async(uint to, __global const void *from, uint bytes)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
@@ -234,8 +234,8 @@ static inline void shared_memory_fence(void)
 #endif
 #endif
 
-/* Starts d = a b, or with add = 1 d += a b, for 64 lines of a, TILE_N lines of
- * b and 32 bytes along k. */
+/* Starts d = a b, or d += a b if add is 1: 64 by TILE_N lines, 32 bytes of
+ * k. */
 #define WGMMA(d, a, b, add)                                                    \
     asm volatile("//@ wgmma.mma_async.sync.aligned." WGMMA_SHAPE SUM_REGISTERS \
                  "}, " INPUT_OPERANDS WGMMA_MODIFIERS                          \
@@ -246,8 +246,8 @@ static inline void shared_memory_fence(void)
     asm volatile("//@ wgmma.fence.sync.aligned;" ::: "memory")
 #define WGMMA_COMMIT()                                                         \
     asm volatile("//@ wgmma.commit_group.sync.aligned;" ::: "memory")
-/* Waits until at most `pending` commits are in flight. d must belong to the
- * completed ones. */
+/* Waits until at most `pending` commits are in flight. d's must be
+ * completed. */
 #define WGMMA_WAIT(d, pending)                                                 \
     asm volatile("//@ wgmma.wait_group.sync.aligned " PENDING_OPERAND ";"      \
                  : SUM_OPERANDS(d)                                             \

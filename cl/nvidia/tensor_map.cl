@@ -8,8 +8,7 @@
 #define TANDEM_TENSOR_MAP_CL
 
 #define MAP_WORDS 32
-/* 32-bit elements rounded to TF32, three dimensions, 128-byte swizzle, and
- * 256-byte L2 promotion. */
+/* f32 rounded to TF32, rank 3, 128-byte swizzle, 256-byte L2 promotion. */
 #define MAP_FORMAT 0x763a0u
 #define MAP_LINE_BYTES 128u
 #define MAP_STRIDE_LOG2 4
