@@ -125,46 +125,64 @@ INLINE struct tile tile_assign(uint group, const struct gemm_params *p)
     return at;
 }
 
-/* Computes element (row, column) of c from its sum. */
+/* Computes the element at c, unless `inside` is false. Conditions that are the
+ * same in all work-items come first, because PoCL's vectorizer otherwise stores
+ * elements beyond the edge. */
+INLINE void epilogue_scalar_if(__global C_T *c, __global const C_T *bias,
+                               bool inside, float sum,
+                               const struct gemm_params *p)
+{
+    float old = 0.0f, bias_value = 0.0f;
+    if ((p->flags & HAS_BIAS) != 0 && inside)
+        bias_value = C_TO_F32(*bias);
+    if (p->beta != 0.0f && inside)
+        old = C_TO_F32(*c);
+    sum = epilogue(sum, old, bias_value, p);
+    if (inside)
+        *c = C_FROM_F32(sum);
+}
+
+/* Computes four neighbours as one vector. */
+INLINE void epilogue_vec4_if(__global C_T *c, __global const C_T *bias,
+                             bool inside, float4 sum,
+                             const struct gemm_params *p)
+{
+    float4 old = (float4)(0.0f), bias_value = (float4)(0.0f);
+    const long step = p->bias_column;
+    if ((p->flags & HAS_BIAS) != 0 && inside)
+        bias_value =
+            (float4)(C_TO_F32(bias[0]), C_TO_F32(bias[step]),
+                     C_TO_F32(bias[2 * step]), C_TO_F32(bias[3 * step]));
+    if (p->beta != 0.0f && inside)
+        old = C_TO_F32_VEC4(*(__global const C_T4 *)c);
+    sum.s0 = epilogue(sum.s0, old.s0, bias_value.s0, p);
+    sum.s1 = epilogue(sum.s1, old.s1, bias_value.s1, p);
+    sum.s2 = epilogue(sum.s2, old.s2, bias_value.s2, p);
+    sum.s3 = epilogue(sum.s3, old.s3, bias_value.s3, p);
+    if (inside)
+        *(__global C_T4 *)c = C_FROM_F32_VEC4(sum);
+}
+
+/* The offset of element (row, column) in c and in bias. */
+#define C_OFFSET                                                               \
+    ((long)p->c_offset + (long)batch * p->c_batch + (long)row * p->c_ld +      \
+     column)
+#define BIAS_OFFSET                                                            \
+    ((long)p->bias_offset + (long)row * p->bias_row +                          \
+     (long)column * p->bias_column)
+
+/* Computes element (row, column) of c from its sum, or four neighbours. */
 INLINE void epilogue_scalar(__global C_T *c, __global const C_T *bias,
                             uint batch, uint row, uint column, float sum,
                             const struct gemm_params *p)
 {
-    float old = 0.0f, bias_value = 0.0f;
-    c += (long)p->c_offset + (long)batch * p->c_batch + (long)row * p->c_ld +
-         column;
-    if (p->flags & HAS_BIAS)
-        bias_value =
-            C_TO_F32(bias[(long)p->bias_offset + (long)row * p->bias_row +
-                          (long)column * p->bias_column]);
-    if (p->beta != 0.0f)
-        old = C_TO_F32(*c);
-    *c = C_FROM_F32(epilogue(sum, old, bias_value, p));
+    epilogue_scalar_if(c + C_OFFSET, bias + BIAS_OFFSET, true, sum, p);
 }
-
-/* Computes four neighbours as one vector. */
 INLINE void epilogue_vec4(__global C_T *c, __global const C_T *bias, uint batch,
                           uint row, uint column, float4 sum,
                           const struct gemm_params *p)
 {
-    float4 old = (float4)(0.0f), bias_value = (float4)(0.0f);
-    c += (long)p->c_offset + (long)batch * p->c_batch + (long)row * p->c_ld +
-         column;
-    if (p->flags & HAS_BIAS) {
-        long step = p->bias_column;
-        bias += (long)p->bias_offset + (long)row * p->bias_row +
-                (long)column * step;
-        bias_value =
-            (float4)(C_TO_F32(bias[0]), C_TO_F32(bias[step]),
-                     C_TO_F32(bias[2 * step]), C_TO_F32(bias[3 * step]));
-    }
-    if (p->beta != 0.0f)
-        old = C_TO_F32_VEC4(*(__global const C_T4 *)c);
-    old.s0 = epilogue(sum.s0, old.s0, bias_value.s0, p);
-    old.s1 = epilogue(sum.s1, old.s1, bias_value.s1, p);
-    old.s2 = epilogue(sum.s2, old.s2, bias_value.s2, p);
-    old.s3 = epilogue(sum.s3, old.s3, bias_value.s3, p);
-    *(__global C_T4 *)c = C_FROM_F32_VEC4(old);
+    epilogue_vec4_if(c + C_OFFSET, bias + BIAS_OFFSET, true, sum, p);
 }
 
 /* Returns the number of columns from `column` to the end of the result. */
