@@ -28,9 +28,10 @@
 /* Default of the open key blocking_timeout_ms. */
 #define DEFAULT_BLOCKING_TIMEOUT_MS 300000u
 
-/* Guards open_count, and `context` and `opens` of each platform_device. */
+/* Guards total_open_count, and `context` and `open_count` of each
+ * platform_device. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t open_count;
+static uint32_t total_open_count;
 
 /* ---- contexts ---- */
 
@@ -41,18 +42,18 @@ static void context_release(struct tandem_device *device)
     if (device->utility != NULL)
         clReleaseCommandQueue(device->utility);
     pthread_mutex_lock(&mutex);
-    hardware->opens--;
-    open_count--;
+    hardware->open_count--;
+    total_open_count--;
     /* The next open must not share the context of a lost device. */
-    if (hardware->opens == 0 || atomic_load(&device->lost)) {
+    if (hardware->open_count == 0 || atomic_load(&device->lost)) {
         if (hardware->context == device->context) {
             clReleaseContext(hardware->context);
             hardware->context = NULL;
         }
     }
-    if (hardware->opens == 0)
+    if (hardware->open_count == 0)
         clblast_overrides_restore(hardware);
-    if (open_count == 0)
+    if (total_open_count == 0)
         clblast_clear_cache();
     clReleaseContext(device->context);
     pthread_mutex_unlock(&mutex);
@@ -65,7 +66,7 @@ static void context_leak(struct tandem_device *device)
     struct platform_device *hardware =
         (struct platform_device *)device->hardware;
     pthread_mutex_lock(&mutex);
-    hardware->opens--;
+    hardware->open_count--;
     if (hardware->context == device->context) {
         clReleaseContext(hardware->context);
         hardware->context = NULL;
@@ -89,9 +90,9 @@ static enum tandem_status context_acquire(struct tandem_device *device)
         code = clRetainContext(hardware->context);
     if (hardware->context != NULL && code == CL_SUCCESS) {
         device->context = hardware->context;
-        hardware->opens++;
-        open_count++;
-    } else if (hardware->context != NULL && hardware->opens == 0) {
+        hardware->open_count++;
+        total_open_count++;
+    } else if (hardware->context != NULL && hardware->open_count == 0) {
         clReleaseContext(hardware->context);
         hardware->context = NULL;
     }
@@ -110,8 +111,9 @@ static enum tandem_status context_acquire(struct tandem_device *device)
         context_release(device);
     char why[256];
     snprintf(why, sizeof(why), "%s", message_get());
-    return last_error_set(TANDEM_NO_DEVICE, "open: the driver refused it: %s",
-                          why);
+    return last_error_set(
+        TANDEM_NO_DEVICE,
+        "open: the driver cannot create a context or queue: %s", why);
 }
 
 /* ---- open and close ---- */
@@ -122,7 +124,8 @@ static enum tandem_status parse_number(const char *key, const char *value,
     if (decimal_read(value, out_number))
         return TANDEM_OK;
     return last_error_set(TANDEM_INVALID_ARGUMENT,
-                          "open: %s is \"%.40s\", not a number", key, value);
+                          "open: %s is \"%.40s\"; expected a number", key,
+                          value);
 }
 
 /* Accepts unknown keys, which belong to a later version or to another part. */
@@ -134,7 +137,8 @@ static bool tuning_value_parse(void *user, const char *key, const char *value)
                                      value);
     if (strcmp(key, "sm90a_self_test") == 0)
         return sm90a_self_test_result_parse(
-            value, sm90a_self_test_stamp(device->hardware), &device->verdict);
+            value, sm90a_self_test_stamp(device->hardware),
+            &device->sm90a_self_test);
     if (strncmp(key, "clblast.", 8) == 0)
         return clblast_overrides_parse(&device->clblast_overrides,
                                        device->hardware, key + 8, value);
@@ -144,26 +148,25 @@ static bool tuning_value_parse(void *user, const char *key, const char *value)
 /* Only warns about invalid values, because a profile affects only speed. */
 static void tuning_section_apply(struct tandem_device *device, const char *text)
 {
-    char wrong[256];
-    if (!tuning_section_read(text, tuning_value_parse, device, wrong,
-                             sizeof(wrong)))
+    char error[256];
+    if (!tuning_section_read(text, tuning_value_parse, device, error,
+                             sizeof(error)))
         device_log(device, TANDEM_LOG_WARNING,
                    "%s: values of the profile are ignored: %s",
-                   device->hardware->info.name, wrong);
+                   device->hardware->info.name, error);
 }
 
 /* Enables the sm_90a programs if the profile says that they passed the
  * self-test with this driver, otherwise logs the reason. */
 static void sm90a_self_test_result_apply(struct tandem_device *device)
 {
-    const char *why = sm90a_self_test_failure_reason(device->verdict);
+    const char *why = sm90a_self_test_failure_reason(device->sm90a_self_test);
     if (!device->hardware->wgmma || device->self_test_only)
         return;
     if (why == NULL)
         gemm_selector_enable_sm90a(&device->gemm_selector);
     else
-        device_log(device, TANDEM_LOG_INFO,
-                   "%s: matrix products do without wgmma: %s",
+        device_log(device, TANDEM_LOG_INFO, "%s: GEMMs do not use wgmma: %s",
                    device->hardware->info.name, why);
 }
 
@@ -174,14 +177,89 @@ static void path_replace(char **path, const char *value)
     *path = value[0] != '\0' ? strdup(value) : NULL;
 }
 
+/* Values of open keys that the device does not store itself. */
+struct open_values {
+    uint64_t memory_limit_bytes; /* 0 means no limit */
+    uint64_t thread_count;       /* 0 means the default */
+    uint64_t blocking_timeout_ms;
+    const char *tuning; /* NULL if there is none */
+};
+
+/* Parses keys whose value is a number, a path, or "1" for true.  Returns
+ * NOT_READY for other keys. */
+static enum tandem_status plain_option_parse(struct tandem_device *device,
+                                             struct open_values *values,
+                                             const char *key, const char *value)
+{
+    const struct {
+        const char *key;
+        uint64_t *number;
+        bool *flag;
+        char **path;
+    } keys[] = {
+        {"memory_limit_bytes", &values->memory_limit_bytes, NULL, NULL},
+        {"pack_cache_limit_bytes", &device->pool.pack_cache_limit_bytes, NULL,
+         NULL},
+        {"num_threads", &values->thread_count, NULL, NULL},
+        {"cache_limit_bytes", &device->cache.limit_bytes, NULL, NULL},
+        {"blocking_timeout_ms", &values->blocking_timeout_ms, NULL, NULL},
+        {"cache_dir", NULL, NULL, &device->cache.path},
+        {"system_cache_dir", NULL, NULL, &device->cache.system_path},
+        {"cache_world_readable", NULL, &device->cache.world_readable, NULL},
+        {"deterministic", NULL, &device->gemm_selector.deterministic, NULL},
+        {"self_test_only", NULL, &device->self_test_only, NULL},
+        {"test.force_program_cache", NULL, &device->cache.is_forced, NULL},
+        {"test.exact_block_size", NULL, &device->pool.exact_block_size, NULL},
+        {"test.device_scope_visibility", NULL,
+         &device->has_device_scope_visibility, NULL}};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        if (strcmp(key, keys[i].key) != 0)
+            continue;
+        if (keys[i].number != NULL)
+            return parse_number(key, value, keys[i].number);
+        if (keys[i].flag != NULL)
+            *keys[i].flag = strcmp(value, "1") == 0;
+        else
+            path_replace(keys[i].path, value);
+        return TANDEM_OK;
+    }
+    return TANDEM_NOT_READY;
+}
+
+/* Ignores unknown keys. */
+static enum tandem_status option_parse(struct tandem_device *device,
+                                       struct open_values *values,
+                                       const char *key, const char *value)
+{
+    enum tandem_status status = plain_option_parse(device, values, key, value);
+    if (status != TANDEM_NOT_READY)
+        return status;
+    if (strcmp(key, "tuning") == 0)
+        values->tuning = value;
+    if (strcmp(key, "test.compile_lock_timeout_ms") == 0)
+        device->cache.compile_lock_timeout_ms = (uint32_t)atoi(value);
+    if (strcmp(key, "test.transfer_path") == 0 &&
+        !bulk_transfer_force_path(&device->bulk_transfer, value))
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                              "open: test.transfer_path is \"%.40s\"; expected "
+                              "direct, ring, mapped or staged",
+                              value);
+    if (strcmp(key, "test.gemm_kernel") == 0 &&
+        !gemm_selector_force(&device->gemm_selector, value))
+        return last_error_set(
+            TANDEM_INVALID_ARGUMENT,
+            "open: test.gemm_kernel is \"%.40s\"; expected clblast or a "
+            "kernel such as simt-128x128 or gemv-1, with [:SPLITS[:TILES]]",
+            value);
+    return TANDEM_OK;
+}
+
 static enum tandem_status read_options(struct tandem_device *device,
                                        const struct tandem_open_options *from,
-                                       uint64_t *out_cap, uint64_t *out_threads)
+                                       struct open_values *values)
 {
     enum tandem_status status = TANDEM_OK;
-    uint64_t stuck_ms = DEFAULT_BLOCKING_TIMEOUT_MS;
-    *out_cap = 0;
-    device->blocking_timeout_ns = stuck_ms * 1000000u;
+    device->blocking_timeout_ns = values->blocking_timeout_ms * 1000000u;
     if (from == NULL)
         return TANDEM_OK;
     status =
@@ -190,74 +268,25 @@ static enum tandem_status read_options(struct tandem_device *device,
     if (status != TANDEM_OK)
         return status;
     if (from->count != 0 && (from->keys == NULL || from->values == NULL))
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
-            "open: options has %u keys, but keys or values is "
-            "NULL",
-            from->count);
+        return last_error_set(TANDEM_INVALID_ARGUMENT,
+                              "open: options has %u keys, but keys or values "
+                              "is NULL",
+                              from->count);
     device->log = from->log;
     device->log_user = from->log_user;
-    const char *profile = NULL;
     for (uint32_t i = 0; i < from->count && status == TANDEM_OK; i++) {
         if (from->keys[i] == NULL || from->values[i] == NULL)
             return last_error_set(TANDEM_INVALID_ARGUMENT,
                                   "open: key or value %u is NULL", i);
-        if (strcmp(from->keys[i], "memory_limit_bytes") == 0)
-            status = parse_number(from->keys[i], from->values[i], out_cap);
-        if (strcmp(from->keys[i], "pack_cache_limit_bytes") == 0)
-            status = parse_number(from->keys[i], from->values[i],
-                                  &device->pool.pack_cache_limit_bytes);
-        if (strcmp(from->keys[i], "num_threads") == 0)
-            status = parse_number(from->keys[i], from->values[i], out_threads);
-        if (strcmp(from->keys[i], "cache_limit_bytes") == 0)
-            status = parse_number(from->keys[i], from->values[i],
-                                  &device->cache.limit_bytes);
-        if (strcmp(from->keys[i], "blocking_timeout_ms") == 0)
-            status = parse_number(from->keys[i], from->values[i], &stuck_ms);
-        if (strcmp(from->keys[i], "cache_dir") == 0)
-            path_replace(&device->cache.path, from->values[i]);
-        if (strcmp(from->keys[i], "system_cache_dir") == 0)
-            path_replace(&device->cache.system_path, from->values[i]);
-        if (strcmp(from->keys[i], "cache_world_readable") == 0)
-            device->cache.world_readable = strcmp(from->values[i], "1") == 0;
-        if (strcmp(from->keys[i], "tuning") == 0)
-            profile = from->values[i];
-        if (strcmp(from->keys[i], "deterministic") == 0)
-            device->gemm_selector.deterministic =
-                strcmp(from->values[i], "1") == 0;
-        if (strcmp(from->keys[i], "self_test_only") == 0)
-            device->self_test_only = strcmp(from->values[i], "1") == 0;
-        if (strcmp(from->keys[i], "test.force_program_cache") == 0)
-            device->cache.is_forced = strcmp(from->values[i], "1") == 0;
-        if (strcmp(from->keys[i], "test.compile_lock_timeout_ms") == 0)
-            device->cache.compile_lock_timeout_ms =
-                (uint32_t)atoi(from->values[i]);
-        if (strcmp(from->keys[i], "test.exact_block_size") == 0)
-            device->pool.exact_block_size = strcmp(from->values[i], "1") == 0;
-        if (strcmp(from->keys[i], "test.device_scope_visibility") == 0)
-            device->has_device_scope_visibility =
-                strcmp(from->values[i], "1") == 0;
-        if (strcmp(from->keys[i], "test.transfer_path") == 0 &&
-            !bulk_transfer_force_path(&device->bulk_transfer, from->values[i]))
-            status =
-                last_error_set(TANDEM_INVALID_ARGUMENT,
-                               "open: test.transfer_path is \"%.40s\", not "
-                               "direct, ring, mapped or staged",
-                               from->values[i]);
-        if (strcmp(from->keys[i], "test.gemm_kernel") == 0 &&
-            !gemm_selector_force(&device->gemm_selector, from->values[i]))
-            status = last_error_set(
-                TANDEM_INVALID_ARGUMENT,
-                "open: test.gemm_kernel is \"%.40s\", not clblast "
-                "or a kernel such as simt-128x128 or gemv-1, "
-                "with [:SPLITS[:TILES]]",
-                from->values[i]);
+        status = option_parse(device, values, from->keys[i], from->values[i]);
     }
     device->blocking_timeout_ns =
-        stuck_ms < UINT64_MAX / 1000000u ? stuck_ms * 1000000u : 0;
-    if (status == TANDEM_OK && profile != NULL &&
+        values->blocking_timeout_ms < UINT64_MAX / 1000000u
+            ? values->blocking_timeout_ms * 1000000u
+            : 0;
+    if (status == TANDEM_OK && values->tuning != NULL &&
         !device->gemm_selector.deterministic)
-        tuning_section_apply(device, profile);
+        tuning_section_apply(device, values->tuning);
     if (status == TANDEM_OK)
         sm90a_self_test_result_apply(device);
     return status;
@@ -281,7 +310,8 @@ enum tandem_status device_open(uint32_t index,
                                const struct tandem_open_options *options,
                                struct tandem_device **out_device)
 {
-    uint64_t cap = 0, threads = 0;
+    struct open_values values = {.blocking_timeout_ms =
+                                     DEFAULT_BLOCKING_TIMEOUT_MS};
     *out_device = NULL;
     if (fork_detected())
         return last_error_set(TANDEM_DEVICE_LOST,
@@ -303,7 +333,7 @@ enum tandem_status device_open(uint32_t index,
     device->pool.pack_cache_limit_bytes =
         hardware->info.memory_bytes / PACK_CACHE_MEMORY_DIVISOR;
     gemm_selector_init(&device->gemm_selector, hardware);
-    enum tandem_status status = read_options(device, options, &cap, &threads);
+    enum tandem_status status = read_options(device, options, &values);
     if (status == TANDEM_OK)
         status = context_acquire(device);
     if (status != TANDEM_OK) {
@@ -312,22 +342,25 @@ enum tandem_status device_open(uint32_t index,
         return status;
     }
     program_cache_open(device);
-    if (driver_warning()[0] != '\0')
-        device_log(device, TANDEM_LOG_WARNING, "%s", driver_warning());
+    if (driver_blocklist_warning()[0] != '\0')
+        device_log(device, TANDEM_LOG_WARNING, "%s",
+                   driver_blocklist_warning());
     pthread_mutex_init(&device->mutex, NULL);
-    pool_start(&device->pool, cap);
-    bulk_transfer_start(&device->bulk_transfer, threads);
+    pool_start(&device->pool, values.memory_limit_bytes);
+    bulk_transfer_start(&device->bulk_transfer, values.thread_count);
     programs_init(device, &program_callbacks);
     *out_device = device;
     return TANDEM_OK;
 }
 
-/* Leaks the device because work or a build does not end.  The handle becomes
- * invalid for callers, and the host's log callback is not called again. */
+/* Leaks the device because work or a build does not complete.  The handle
+ * becomes invalid for callers, and the host's log callback is not called again.
+ */
 static void device_leak(struct tandem_device *device, const char *what)
 {
     device_log(device, TANDEM_LOG_ERROR,
-               "%s: %s does not end: what it may use is kept",
+               "%s: %s does not complete: the objects that it uses are "
+               "not released",
                device->hardware->info.name, what);
     device->log = NULL;
     handle_hide(device);
@@ -342,12 +375,12 @@ void device_close(struct tandem_device *device)
     while (device->streams != NULL)
         stream_destroy(device->streams);
     bulk_transfer_finish(&device->bulk_transfer);
-    if (!atomic_load(&device->stuck) &&
+    if (!atomic_load(&device->must_leak) &&
         !deferred_release_finish(device, atomic_load(&device->lost)
                                              ? HEALTH_CHECK_TIMEOUT_NS
                                              : device_timeout_ns(device)))
-        atomic_store(&device->stuck, true);
-    if (atomic_load(&device->stuck)) {
+        atomic_store(&device->must_leak, true);
+    if (atomic_load(&device->must_leak)) {
         context_leak(device);
         device_leak(device, "work");
         return;

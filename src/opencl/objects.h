@@ -38,7 +38,8 @@ struct tandem_device {
     void *log_user;
     struct cache cache;
     atomic_bool lost;
-    atomic_bool stuck; /* work did not end: OpenCL objects are never released */
+    atomic_bool
+        must_leak; /* work did not complete: objects are never released */
     /* Set if the driver cannot tell whether work has ended.  Host memory that
      * the work may use is then released later; see deferred_release.h. */
     atomic_bool defers_release;
@@ -55,7 +56,7 @@ struct tandem_device {
     struct bulk_transfer bulk_transfer;
     struct programs programs;
     struct gemm_selector gemm_selector; /* GEMM kernel selection */
-    enum verdict verdict; /* sm_90a self-test result from the profile */
+    enum sm90a_self_test_result sm90a_self_test; /* from the profile */
     bool self_test_only;  /* open key: tune runs only the sm_90a self-test */
     struct clblast_overrides clblast_overrides; /* from the profile */
 };

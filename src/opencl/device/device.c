@@ -40,7 +40,7 @@ enum tandem_status device_check(const struct tandem_device *device)
 {
     if (!handle_live(&device_handles, device))
         return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "device %p is NULL, closed or foreign",
+                              "device %p is NULL, closed or not of this plugin",
                               (const void *)device);
     if (fork_detected())
         return last_error_set(
@@ -97,7 +97,7 @@ bool device_health_check(struct tandem_device *device)
     const cl_uint zero = 0;
     cl_event event = NULL;
     cl_int state = CL_QUEUED;
-    bool answers = false;
+    bool is_healthy = false;
     if (device->utility == NULL || atomic_load(&device->lost))
         return !atomic_load(&device->lost);
     cl_mem mem = clCreateBuffer(device->context, CL_MEM_READ_WRITE,
@@ -107,12 +107,12 @@ bool device_health_check(struct tandem_device *device)
     if (clEnqueueFillBuffer(device->utility, mem, &zero, sizeof(zero), 0,
                             HEALTH_CHECK_BYTES, 0, NULL,
                             &event) == CL_SUCCESS) {
-        answers =
+        is_healthy =
             clFlush(device->utility) == CL_SUCCESS &&
             poll_event(event, HEALTH_CHECK_TIMEOUT_NS, &state) == CL_SUCCESS &&
             state == CL_COMPLETE;
         clReleaseEvent(event);
     }
     clReleaseMemObject(mem);
-    return answers;
+    return is_healthy;
 }

@@ -34,7 +34,8 @@ bool device_health_check(struct tandem_device *device);
  * while they handle an error. */
 enum tandem_status command_queue_drain(cl_command_queue queue,
                                        uint64_t limit_ns);
-/* Returns blocking_timeout_ns as a timeout. */
+/* Returns blocking_timeout_ns, or TANDEM_TIMEOUT_INFINITE if there is no limit.
+ */
 static inline uint64_t device_timeout_ns(const struct tandem_device *device)
 {
     return device->blocking_timeout_ns != 0 ? device->blocking_timeout_ns

@@ -25,15 +25,15 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool searched;
 static cl_int search_error;
 /* The error because of which OpenCL was not called, or TANDEM_OK. */
-static enum tandem_status refusal;
+static enum tandem_status blocklist_status;
 static char blocklist_message[512];
 /* The platforms without a usable device. */
-static struct absence absence;
-static uint32_t device_total;
+static struct no_device_diagnosis diagnosis;
+static uint32_t listed_count;
 static struct platform_device devices[MAX_DEVICES];
 
 /* Returns true if the error is temporary: memory may be available later. */
-static bool passing(cl_int code)
+static bool is_temporary(cl_int code)
 {
     return code == CL_OUT_OF_HOST_MEMORY || code == CL_OUT_OF_RESOURCES;
 }
@@ -43,14 +43,14 @@ static bool passing(cl_int code)
 static void record_failure(cl_int code)
 {
     if (code != CL_SUCCESS && code != CL_DEVICE_NOT_FOUND &&
-        !passing(search_error))
+        !is_temporary(search_error))
         search_error = code;
 }
 
 /* Returns true if an earlier platform listed this device. */
 static bool is_listed(cl_device_id id)
 {
-    for (uint32_t i = 0; i < device_total; i++)
+    for (uint32_t i = 0; i < listed_count; i++)
         if (devices[i].id == id)
             return true;
     return false;
@@ -71,15 +71,15 @@ static const char *name_get(cl_platform_id platform, char *out_name,
 static void devices_add(cl_platform_id platform, cl_device_id *ids,
                         cl_uint count)
 {
-    for (cl_uint i = 0; i < count && device_total < MAX_DEVICES; i++) {
-        struct platform_device *device = &devices[device_total];
+    for (cl_uint i = 0; i < count && listed_count < MAX_DEVICES; i++) {
+        struct platform_device *device = &devices[listed_count];
         cl_int code;
         if (is_listed(ids[i]))
             continue;
         if (device_info_query(device, platform, ids[i], &code))
-            device_total++;
+            listed_count++;
         else
-            absence.unusable++;
+            diagnosis.unusable_count++;
         record_failure(code);
     }
 }
@@ -87,7 +87,7 @@ static void devices_add(cl_platform_id platform, cl_device_id *ids,
 static void platform_search(cl_platform_id platform)
 {
     cl_device_id ids[MAX_DEVICES];
-    const uint32_t before = device_total;
+    const uint32_t before = listed_count;
     cl_uint count = 0;
     char name[128];
     cl_int code =
@@ -95,9 +95,9 @@ static void platform_search(cl_platform_id platform)
     record_failure(code);
     if (code == CL_SUCCESS)
         devices_add(platform, ids, count < MAX_DEVICES ? count : MAX_DEVICES);
-    if (device_total == before)
+    if (listed_count == before)
         no_device_diagnosis_add_platform(
-            &absence, name_get(platform, name, sizeof(name)));
+            &diagnosis, name_get(platform, name, sizeof(name)));
 }
 
 static int rank_of(const struct platform_device *device)
@@ -111,7 +111,7 @@ static int rank_of(const struct platform_device *device)
  */
 static void order_devices(void)
 {
-    for (uint32_t i = 1; i < device_total; i++)
+    for (uint32_t i = 1; i < listed_count; i++)
         for (uint32_t j = i;
              j > 0 && rank_of(&devices[j - 1]) > rank_of(&devices[j]); j--) {
             struct platform_device swap = devices[j];
@@ -140,7 +140,7 @@ static bool are_duplicates(const struct platform_device *a,
 
 static void mark_duplicates(void)
 {
-    for (uint32_t i = 0; i < device_total; i++) {
+    for (uint32_t i = 0; i < listed_count; i++) {
         devices[i].info.duplicate_of = -1;
         for (uint32_t j = 0; j < i; j++)
             if (are_duplicates(&devices[i], &devices[j])) {
@@ -154,8 +154,8 @@ static void search(void)
 {
     cl_platform_id platforms[MAX_PLATFORMS];
     cl_uint count = 0;
-    refusal = driver_blocklist_check();
-    if (refusal != TANDEM_OK) {
+    blocklist_status = driver_blocklist_check();
+    if (blocklist_status != TANDEM_OK) {
         snprintf(blocklist_message, sizeof(blocklist_message), "%s",
                  message_get());
         return;
@@ -165,11 +165,11 @@ static void search(void)
         return;
     if (count > MAX_PLATFORMS)
         count = MAX_PLATFORMS;
-    device_total = 0;
-    absence = (struct absence){0};
+    listed_count = 0;
+    diagnosis = (struct no_device_diagnosis){0};
     for (cl_uint i = 0; i < count; i++)
         platform_search(platforms[i]);
-    if (device_total != 0)
+    if (listed_count != 0)
         search_error = CL_SUCCESS;
     order_devices();
     mark_duplicates();
@@ -177,11 +177,11 @@ static void search(void)
 
 static enum tandem_status no_device(void)
 {
-    if (refusal != TANDEM_OK)
-        return last_error_set(refusal, "%s", blocklist_message);
+    if (blocklist_status != TANDEM_OK)
+        return last_error_set(blocklist_status, "%s", blocklist_message);
     if (search_error == CL_PLATFORM_NOT_FOUND_KHR)
         return no_platform_report();
-    if (passing(search_error))
+    if (is_temporary(search_error))
         return last_error_set(TANDEM_OUT_OF_MEMORY,
                               "an OpenCL driver has no memory to list its "
                               "devices (%d): try again later",
@@ -191,8 +191,8 @@ static enum tandem_status no_device(void)
             TANDEM_NO_DEVICE,
             "an OpenCL driver (of %s) failed with %d when it "
             "was asked for its devices; check its installation",
-            absence.names, search_error);
-    return no_device_report(&absence);
+            diagnosis.names, search_error);
+    return no_device_report(&diagnosis);
 }
 
 enum tandem_status opencl_device_count(uint32_t *out_count)
@@ -213,7 +213,8 @@ enum tandem_status opencl_device_count(uint32_t *out_count)
             search();
             /* The next call searches again, because the failure is temporary.
              */
-            if (refusal == TANDEM_OUT_OF_MEMORY || passing(search_error)) {
+            if (blocklist_status == TANDEM_OUT_OF_MEMORY ||
+                is_temporary(search_error)) {
                 enum tandem_status status = no_device();
                 pthread_mutex_unlock(&mutex);
                 return status;
@@ -222,7 +223,7 @@ enum tandem_status opencl_device_count(uint32_t *out_count)
         }
         pthread_mutex_unlock(&mutex);
     }
-    *out_count = device_total;
+    *out_count = listed_count;
     return *out_count != 0 ? TANDEM_OK : no_device();
 }
 
@@ -233,7 +234,8 @@ struct platform_device *opencl_device_get(uint32_t index)
         return NULL;
     if (index < count)
         return &devices[index];
-    last_error_set(TANDEM_NO_DEVICE, "there is no OpenCL device %u: %s has %u",
-                   index, "this machine", count);
+    last_error_set(TANDEM_NO_DEVICE,
+                   "OpenCL device %u does not exist: there are %u", index,
+                   count);
     return NULL;
 }

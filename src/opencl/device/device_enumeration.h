@@ -30,7 +30,7 @@ struct platform_device {
     /* The context of all opens, and their number, guarded by a mutex of
      * device_lifecycle.c. */
     cl_context context;
-    uint32_t opens;
+    uint32_t open_count;
 };
 
 /* Sets the number of devices.  Without any device, returns an error, usually

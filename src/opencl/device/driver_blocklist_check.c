@@ -19,12 +19,13 @@
 
 static char warning[TRUST_WHY_BYTES + 64];
 
-const char *driver_warning(void)
+const char *driver_blocklist_warning(void)
 {
     return warning;
 }
 
-static enum tandem_status refuse(const struct driver_record *record)
+static enum tandem_status
+report_blocked_driver(const struct driver_record *record)
 {
     const struct icd *icd = &record->drivers.icds[0];
     char others[64] = "";
@@ -35,10 +36,10 @@ static enum tandem_status refuse(const struct driver_record *record)
                  record->drivers.count > 2 ? "s" : "");
     return last_error_set(
         TANDEM_FAILED,
-        "OpenCL is left alone: its driver %.120s (%.60s)%s %.100s, says "
-        "cl-probe of %.24s: remove or mend it, or set OCL_ICD_VENDORS to a "
-        "good .icd file, then run cl-probe again",
-        icd->file, icd->library, others, record->what, record->when);
+        "OpenCL is not used: cl-probe reported on %.24s that its driver %.120s "
+        "(%.60s)%s %.100s: remove or repair the driver, or set "
+        "OCL_ICD_VENDORS to a working .icd file, then run cl-probe again",
+        record->when, icd->file, icd->library, others, record->what);
 }
 
 static enum tandem_status out_of_memory(void)
@@ -62,15 +63,14 @@ static enum tandem_status pocl_check(void)
     for (uint32_t i = 0; i < drivers.count; i++)
         found |= strstr(drivers.icds[i].library, "pocl") != NULL;
     icd_list_finish(&drivers);
-    return found
-               ? last_error_set(TANDEM_FAILED, "OpenCL is left alone: %s", why)
-               : TANDEM_OK;
+    return found ? last_error_set(TANDEM_FAILED, "OpenCL is not used: %s", why)
+                 : TANDEM_OK;
 }
 
 enum tandem_status driver_blocklist_check(void)
 {
     char cache[PATH_MAX], why[TRUST_WHY_BYTES];
-    const char *wish = environment_get("TANDEM_OPENCL_BLOCKLIST");
+    const char *setting = environment_get("TANDEM_OPENCL_BLOCKLIST");
     const bool has_cache = environment_cache(cache, sizeof(cache));
     const struct driver_record *match;
     struct driver_records records;
@@ -79,7 +79,7 @@ enum tandem_status driver_blocklist_check(void)
 
     if (status != TANDEM_OK)
         return status;
-    if (wish != NULL && strcmp(wish, "ignore") == 0)
+    if (setting != NULL && strcmp(setting, "ignore") == 0)
         return TANDEM_OK;
     if (driver_records_find(has_cache ? cache : NULL, STATEDIR, &records,
                             why) == DRIVER_RECORD_REFUSED)
@@ -93,7 +93,7 @@ enum tandem_status driver_blocklist_check(void)
     }
     match = driver_records_match(&records, &drivers);
     if (match != NULL)
-        status = refuse(match);
+        status = report_blocked_driver(match);
     icd_list_finish(&drivers);
 done:
     driver_records_finish(&records);

@@ -16,6 +16,6 @@ enum tandem_status driver_blocklist_check(void);
 
 /* Returns why the blocklist file was refused, or "".  Call it after
  * driver_blocklist_check. */
-const char *driver_warning(void);
+const char *driver_blocklist_warning(void);
 
 #endif

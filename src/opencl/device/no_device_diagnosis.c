@@ -18,7 +18,7 @@
 
 /* Returns the number of drivers that .icd files register.  Excludes libraries
  * that an environment variable names. */
-static uint32_t files_count(void)
+static uint32_t registered_driver_count(void)
 {
     struct icd_list drivers;
     uint32_t count = 0;
@@ -33,29 +33,29 @@ static uint32_t files_count(void)
 
 /* Writes the reason why no driver was found in `place`, which is a directory, a
  * file or a library. */
-static void place_explain(const char *place, char *out_why, size_t bytes)
+static void location_explain(const char *place, char *out_why, size_t bytes)
 {
-    struct icd_list useless;
+    struct icd_list invalid;
     struct stat status;
 
-    if (icd_list_find_useless(&useless) && useless.count > 0)
-        snprintf(out_why, bytes, "%.160s: %.80s", useless.icds[0].file,
-                 useless.icds[0].library);
+    if (icd_list_find_useless(&invalid) && invalid.count > 0)
+        snprintf(out_why, bytes, "%.160s: %.80s", invalid.icds[0].file,
+                 invalid.icds[0].library);
     else if (stat(place, &status) != 0)
         snprintf(out_why, bytes, "%s", strerror(errno));
     else if (S_ISDIR(status.st_mode))
         snprintf(out_why, bytes, "there is no .icd file in it");
     else
         snprintf(out_why, bytes,
-                 "it is no directory and no .icd file, and as "
-                 "a library it offers no platform");
-    icd_list_finish(&useless);
+                 "it is neither a directory nor a .icd file, "
+                 "and as a library it provides no platform");
+    icd_list_finish(&invalid);
 }
 
 enum tandem_status no_platform_report(void)
 {
     const char *variable, *place = icd_place(&variable);
-    const uint32_t count = files_count();
+    const uint32_t count = registered_driver_count();
     char why[300], named[ICD_TEXT_MAX] = "";
 
     if (variable != NULL)
@@ -63,11 +63,11 @@ enum tandem_status no_platform_report(void)
     if (count > 0)
         return last_error_set(
             TANDEM_NO_DEVICE,
-            "no OpenCL driver of those that are registered (%u .icd files) "
-            "offers a platform%s: libraries are missing, or find no hardware "
-            "that they serve; cl-probe --list says what is wrong with each",
+            "none of the registered OpenCL drivers (%u .icd files) provides a "
+            "platform%s: libraries are missing or find no supported hardware; "
+            "cl-probe --list reports the error of each driver",
             count, named);
-    place_explain(place, why, sizeof(why));
+    location_explain(place, why, sizeof(why));
     if (variable != NULL)
         return last_error_set(
             TANDEM_NO_DEVICE,
@@ -84,37 +84,37 @@ enum tandem_status no_platform_report(void)
 
 /* ---- no device ---------------------------------------------------------- */
 
-void no_device_diagnosis_add_platform(struct absence *absence,
+void no_device_diagnosis_add_platform(struct no_device_diagnosis *diagnosis,
                                       const char *platform)
 {
-    const size_t length = strlen(absence->names);
+    const size_t length = strlen(diagnosis->names);
 
-    snprintf(absence->names + length, sizeof(absence->names) - length, "%s%s",
-             length > 0 ? ", " : "", platform);
-    absence->pocl |= strstr(platform, "Portable Computing") != NULL;
-    absence->rusticl |= strstr(platform, "rusticl") != NULL;
+    snprintf(diagnosis->names + length, sizeof(diagnosis->names) - length,
+             "%s%s", length > 0 ? ", " : "", platform);
+    diagnosis->pocl |= strstr(platform, "Portable Computing") != NULL;
+    diagnosis->rusticl |= strstr(platform, "rusticl") != NULL;
 }
 
-enum tandem_status no_device_report(const struct absence *absence)
+enum tandem_status no_device_report(const struct no_device_diagnosis *diagnosis)
 {
     const bool disabled =
-        absence->rusticl && environment_get("RUSTICL_ENABLE") == NULL;
+        diagnosis->rusticl && environment_get("RUSTICL_ENABLE") == NULL;
     char why[POCL_WHY_BYTES] = "";
 
-    if (absence->unusable > 0)
+    if (diagnosis->unusable_count > 0)
         return last_error_set(
             TANDEM_NO_DEVICE,
             "the OpenCL drivers (%s) list no usable device: %u that they list "
             "are not available, have no compiler, are big-endian or older "
             "than OpenCL 1.2",
-            absence->names, absence->unusable);
-    if (absence->pocl)
+            diagnosis->names, diagnosis->unusable_count);
+    if (diagnosis->pocl)
         pocl_explain_absence(why, sizeof(why));
-    if (absence->pocl || disabled)
+    if (diagnosis->pocl || disabled)
         return last_error_set(
             TANDEM_NO_DEVICE, "%s%s%s%s",
-            absence->pocl ? "PoCL lists no device: " : "", why,
-            absence->pocl && disabled ? "; " : "",
+            diagnosis->pocl ? "PoCL lists no device: " : "", why,
+            diagnosis->pocl && disabled ? "; " : "",
             disabled ? "rusticl lists no device: RUSTICL_ENABLE is not set to "
                        "a driver of Mesa, such as radeonsi or llvmpipe"
                      : "");
@@ -123,5 +123,5 @@ enum tandem_status no_device_report(const struct absence *absence)
         "the OpenCL drivers (%s) list no device: check that /dev/dri/renderD* "
         "or /dev/nvidia* can be read (groups render and video), or install "
         "pocl-opencl-icd for the CPU",
-        absence->names);
+        diagnosis->names);
 }

@@ -12,14 +12,14 @@
 #include <tandem/backend.h>
 
 /* The platforms that list no usable device. */
-struct absence {
+struct no_device_diagnosis {
     char names[200];    /* separated by commas */
     bool pocl, rusticl; /* set if the names include PoCL or rusticl */
-    uint32_t unusable;  /* number of listed devices that cannot be used */
+    uint32_t unusable_count; /* number of listed devices that cannot be used */
 };
 
 /* Adds a platform, given its name. */
-void no_device_diagnosis_add_platform(struct absence *absence,
+void no_device_diagnosis_add_platform(struct no_device_diagnosis *diagnosis,
                                       const char *platform);
 
 /* Sets the message for a loader that found no platform, because no driver is
@@ -28,6 +28,7 @@ enum tandem_status no_platform_report(void);
 
 /* Sets the message for platforms without a usable device.  Returns NO_DEVICE.
  */
-enum tandem_status no_device_report(const struct absence *absence);
+enum tandem_status
+no_device_report(const struct no_device_diagnosis *diagnosis);
 
 #endif

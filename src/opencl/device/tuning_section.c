@@ -17,23 +17,23 @@ static bool is_object_of_strings(json_t *root)
     return true;
 }
 
-bool tuning_section_read(const char *text, tuning_section_fn take, void *user,
-                         char *out_wrong, size_t wrong_bytes)
+bool tuning_section_read(const char *text, tuning_section_fn parse, void *user,
+                         char *out_error, size_t error_bytes)
 {
     json_error_t error;
     const char *key;
     json_t *value;
-    unsigned bad = 0;
+    unsigned invalid_count = 0;
     json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     if (!is_object_of_strings(root)) {
-        snprintf(out_wrong, wrong_bytes, "it is not an object of strings");
+        snprintf(out_error, error_bytes, "it is not an object of strings");
         json_decref(root);
         return false;
     }
     json_object_foreach (root, key, value)
-        if (!take(user, key, json_string_value(value)) && bad++ == 0)
-            snprintf(out_wrong, wrong_bytes, "\"%.64s\": \"%.80s\"", key,
+        if (!parse(user, key, json_string_value(value)) && invalid_count++ == 0)
+            snprintf(out_error, error_bytes, "\"%.64s\": \"%.80s\"", key,
                      json_string_value(value));
     json_decref(root);
-    return bad == 0;
+    return invalid_count == 0;
 }

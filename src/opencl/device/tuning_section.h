@@ -14,10 +14,10 @@
 typedef bool (*tuning_section_fn)(void *user, const char *key,
                                   const char *value);
 
-/* Calls `take` for each pair.  Returns false and describes the problem in
- * out_wrong if the text is not an object of strings, before any call, or if
- * `take` rejects values; out_wrong names the first of them. */
-bool tuning_section_read(const char *text, tuning_section_fn take, void *user,
-                         char *out_wrong, size_t wrong_bytes);
+/* Calls `parse` for each pair.  Returns false and describes the problem in
+ * out_error if the text is not an object of strings, before any call, or if
+ * `parse` rejects values; out_error names the first of them. */
+bool tuning_section_read(const char *text, tuning_section_fn parse, void *user,
+                         char *out_error, size_t error_bytes);
 
 #endif

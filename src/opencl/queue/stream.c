@@ -137,7 +137,7 @@ static enum tandem_status drain_after_failure(struct tandem_stream *stream,
         return last_error_set(drained, "a command has failed, and later "
                                        "commands have not completed");
     if (drained == TANDEM_NOT_READY)
-        atomic_store(&device->stuck, true);
+        atomic_store(&device->must_leak, true);
     atomic_store(&device->lost, true);
     return stream_fail(
         stream,

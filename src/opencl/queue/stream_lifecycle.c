@@ -70,15 +70,15 @@ static bool drain_before_destroy(struct tandem_stream *stream)
     enum tandem_status status = TANDEM_DEVICE_LOST;
     if (!atomic_load(&device->lost))
         status = stream_drain(stream, device_timeout_ns(device));
-    if (status == TANDEM_DEVICE_LOST && !atomic_load(&device->stuck) &&
+    if (status == TANDEM_DEVICE_LOST && !atomic_load(&device->must_leak) &&
         atomic_load(&stream->completed_seqno) !=
             atomic_load(&stream->issued_seqno) &&
         command_queue_drain(stream->queue, HEALTH_CHECK_TIMEOUT_NS) !=
             TANDEM_OK)
         deferred_release_begin(device, stream->queue);
     if (status != TANDEM_NOT_READY)
-        return !atomic_load(&device->stuck);
-    atomic_store(&device->stuck, true);
+        return !atomic_load(&device->must_leak);
+    atomic_store(&device->must_leak, true);
     atomic_store(&device->lost, true);
     device_log(device, TANDEM_LOG_ERROR,
                "%s: work has not completed after %llu ms and is not released, "

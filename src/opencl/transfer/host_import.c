@@ -206,7 +206,7 @@ static bool coherence_test_run(struct tandem_device *device)
     if (memory == NULL)
         return false;
     bool shared = kernels_coherence_test(device, memory);
-    if (!atomic_load(&device->stuck))
+    if (!atomic_load(&device->must_leak))
         free(memory);
     return shared;
 }

@@ -23,7 +23,7 @@
 #define BF16_ROUNDING 0x1p-8
 
 static void result_report(const struct tuning_results_sink *sink,
-                          enum verdict verdict, uint64_t stamp)
+                          enum sm90a_self_test_result verdict, uint64_t stamp)
 {
     char text[SM90A_SELF_TEST_RESULT_BYTES];
     sm90a_self_test_result_format(text, verdict, stamp);

@@ -160,11 +160,11 @@ static struct platform_device hardware = {.info = {.name = "a GPU",
 START_TEST(verdicts_come_back)
 {
     const uint64_t stamp = sm90a_self_test_stamp(&hardware);
-    enum verdict verdict;
+    enum sm90a_self_test_result verdict;
     for (uint32_t i = SM90A_SELF_TEST_STARTED; i < SM90A_SELF_TEST_RESULT_COUNT;
          i++) {
         char text[SM90A_SELF_TEST_RESULT_BYTES];
-        sm90a_self_test_result_format(text, (enum verdict)i, stamp);
+        sm90a_self_test_result_format(text, (enum sm90a_self_test_result)i, stamp);
         ck_assert(sm90a_self_test_result_parse(text, stamp, &verdict));
         ck_assert_uint_eq(verdict, i);
         ck_assert((sm90a_self_test_failure_reason(verdict) == NULL) ==
@@ -208,7 +208,7 @@ START_TEST(other_values_are_no_verdict)
                                          "passed 0000000000000000 ",
                                          "failed 0000000000000000x",
                                          "none"};
-    enum verdict verdict;
+    enum sm90a_self_test_result verdict;
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         ck_assert_msg(!sm90a_self_test_result_parse(values[i], 0, &verdict),
                       "%s", values[i]);

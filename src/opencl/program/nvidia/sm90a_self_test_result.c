@@ -46,34 +46,36 @@ uint64_t sm90a_self_test_stamp(const struct platform_device *hardware)
 }
 
 void sm90a_self_test_result_format(char out[SM90A_SELF_TEST_RESULT_BYTES],
-                                   enum verdict verdict, uint64_t stamp)
+                                   enum sm90a_self_test_result verdict,
+                                   uint64_t stamp)
 {
     snprintf(out, SM90A_SELF_TEST_RESULT_BYTES, "%s %016" PRIx64,
              words[verdict], stamp);
 }
 
 bool sm90a_self_test_result_parse(const char *value, uint64_t stamp,
-                                  enum verdict *out)
+                                  enum sm90a_self_test_result *out)
 {
     char expected[SM90A_SELF_TEST_RESULT_BYTES];
     *out = SM90A_SELF_TEST_NOT_RUN;
     for (uint32_t i = SM90A_SELF_TEST_STARTED; i < SM90A_SELF_TEST_RESULT_COUNT;
          i++) {
         size_t length = strlen(words[i]) + 1;
-        sm90a_self_test_result_format(expected, (enum verdict)i, stamp);
+        sm90a_self_test_result_format(expected, (enum sm90a_self_test_result)i,
+                                      stamp);
         if (strncmp(value, expected, length) != 0)
             continue;
         if (strlen(value) != length + STAMP_DIGITS ||
             strspn(value + length, "0123456789abcdef") != STAMP_DIGITS)
             return false;
-        *out = strcmp(value, expected) == 0 ? (enum verdict)i
+        *out = strcmp(value, expected) == 0 ? (enum sm90a_self_test_result)i
                                             : SM90A_SELF_TEST_STALE;
         return true;
     }
     return false;
 }
 
-const char *sm90a_self_test_failure_reason(enum verdict verdict)
+const char *sm90a_self_test_failure_reason(enum sm90a_self_test_result verdict)
 {
     switch (verdict) {
     case SM90A_SELF_TEST_STALE:

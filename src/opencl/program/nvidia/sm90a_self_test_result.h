@@ -18,7 +18,7 @@
 
 struct platform_device;
 
-enum verdict {
+enum sm90a_self_test_result {
     SM90A_SELF_TEST_NOT_RUN,
     SM90A_SELF_TEST_STALE, /* of another driver, or of other kernels */
     SM90A_SELF_TEST_STARTED,
@@ -35,12 +35,13 @@ enum verdict {
 uint64_t sm90a_self_test_stamp(const struct platform_device *hardware);
 /* verdict: one of the last three. */
 void sm90a_self_test_result_format(char out[SM90A_SELF_TEST_RESULT_BYTES],
-                                   enum verdict verdict, uint64_t stamp);
+                                   enum sm90a_self_test_result verdict,
+                                   uint64_t stamp);
 /* false where value is not what it should be; then *out is
  * SM90A_SELF_TEST_NOT_RUN. */
 bool sm90a_self_test_result_parse(const char *value, uint64_t stamp,
-                                  enum verdict *out);
+                                  enum sm90a_self_test_result *out);
 /* Why patched programs are not used, for people; NULL where they are. */
-const char *sm90a_self_test_failure_reason(enum verdict verdict);
+const char *sm90a_self_test_failure_reason(enum sm90a_self_test_result verdict);
 
 #endif
