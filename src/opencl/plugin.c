@@ -166,11 +166,7 @@ static enum tandem_status entry_host_alloc(struct tandem_device *device,
     enum tandem_status status = device_check(device);
     if (status != TANDEM_OK)
         return status;
-    struct thread_state host;
-    thread_state_guard_enter(&host);
-    status = pinned_alloc(device, bytes, device_timeout_ns(device), out_memory);
-    thread_state_guard_leave(&host);
-    return status;
+    return pinned_alloc(device, bytes, device_timeout_ns(device), out_memory);
 }
 
 static void entry_host_free(struct tandem_device *device, void *memory)

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "common/thread_state_guard.h"
 #include "opencl/device/cl_status.h"
 #include "opencl/device/device.h"
 #include "opencl/memory/deferred_release.h"
@@ -95,11 +96,14 @@ enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
                               "host_alloc: out of host memory for %llu bytes",
                               (unsigned long long)bytes);
     }
+    struct thread_state host;
+    thread_state_guard_enter(&host);
     enum tandem_status status = pinned_map(device, pinned, bytes, limit_ns);
-    if (status != TANDEM_OK) {
+    if (status != TANDEM_OK)
         pinned_release(device, pinned);
+    thread_state_guard_leave(&host);
+    if (status != TANDEM_OK)
         return status;
-    }
     pinned->memory = (void *)(((uintptr_t)pinned->mapped + PAGE_BYTES - 1) &
                               ~(uintptr_t)(PAGE_BYTES - 1));
     pinned->bytes = bytes;

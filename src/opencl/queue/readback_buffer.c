@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "common/thread_state_guard.h"
 #include "opencl/device/event_wait.h"
 #include "opencl/memory/pinned_memory.h"
 #include "opencl/queue/buffer_commands.h"
@@ -14,8 +13,6 @@
 
 static void alloc_memory(struct tandem_stream *stream, uint64_t timeout_ns)
 {
-    struct thread_state host;
-    thread_state_guard_enter(&host);
     uint64_t limit_ns = device_timeout_ns(stream->device);
     enum tandem_status status = pinned_alloc(
         stream->device, MAX_READBACK_BYTES,
@@ -23,7 +20,6 @@ static void alloc_memory(struct tandem_stream *stream, uint64_t timeout_ns)
         &stream->readback.memory);
     stream->readback.alloc_failed =
         status != TANDEM_OK && status != TANDEM_NOT_READY;
-    thread_state_guard_leave(&host);
 }
 
 bool readback_supports(struct tandem_stream *stream, uint64_t bytes,

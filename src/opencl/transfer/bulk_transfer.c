@@ -20,16 +20,11 @@ static bool path_is_available(struct tandem_stream *stream,
 {
     struct tandem_device *device = stream->device;
     struct bulk_transfer *bulk = &device->bulk_transfer;
-    bool forced = bulk->forced_path == (int)path;
-    switch (path) {
-    case TRANSFER_PATH_RING:
+    if (path == TRANSFER_PATH_RING)
         return pinned_ring_is_available(device, bytes, bulk->forced_path >= 0);
-    case TRANSFER_PATH_MAPPED:
-        return (forced || device->hardware->unified) &&
-               mapped_memory_is_coherent(stream, &bulk->map_coherence);
-    default:
-        return true;
-    }
+    return path == TRANSFER_PATH_DIRECT ||
+           ((device->hardware->unified || bulk->forced_path == (int)path) &&
+            mapped_memory_is_coherent(stream, &bulk->map_coherence));
 }
 
 /* Returns the path with the fewest samples until all are timed, then the
@@ -58,15 +53,11 @@ static bool path_may_still_be_timed(const struct tandem_device *device,
                                     enum transfer_path path)
 {
     const struct bulk_transfer *bulk = &device->bulk_transfer;
-    switch (path) {
-    case TRANSFER_PATH_RING:
+    if (path == TRANSFER_PATH_RING)
         return !bulk->ring.unavailable;
-    case TRANSFER_PATH_MAPPED:
-        return device->hardware->unified &&
-               mapped_memory_may_be_coherent(bulk->map_coherence);
-    default:
-        return true;
-    }
+    return path == TRANSFER_PATH_DIRECT ||
+           (device->hardware->unified &&
+            mapped_memory_may_be_coherent(bulk->map_coherence));
 }
 
 static void path_timing_add(struct tandem_device *device,

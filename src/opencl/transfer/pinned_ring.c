@@ -4,7 +4,6 @@
 
 #include <sched.h>
 
-#include "common/thread_state_guard.h"
 #include "opencl/device/cl_status.h"
 #include "opencl/device/event_wait.h"
 #include "opencl/memory/pinned_memory.h"
@@ -326,14 +325,11 @@ enum tandem_status pinned_ring_transfer(struct tandem_stream *stream,
 
 static void alloc_ring(struct tandem_device *device, struct pinned_ring *ring)
 {
-    struct thread_state host;
     void *memory;
-    thread_state_guard_enter(&host);
-    enum tandem_status status = pinned_alloc(
-        device, RING_BYTES, device_timeout_ns(device), &memory);
+    ring->unavailable = pinned_alloc(device, RING_BYTES,
+                                     device_timeout_ns(device),
+                                     &memory) != TANDEM_OK;
     ring->memory = memory;
-    ring->unavailable = status != TANDEM_OK;
-    thread_state_guard_leave(&host);
 }
 
 bool pinned_ring_is_available(struct tandem_device *device, uint64_t bytes,
