@@ -146,13 +146,12 @@ static enum tandem_status check_one(struct tandem_device *device, bool batched,
 }
 
 enum tandem_status clblast_self_test_run(struct tandem_device *device,
-                                         bool batched, uint32_t least_indirect)
+                                         bool batched, uint32_t min_indirect)
 {
-    uint32_t side =
-        least_indirect < LARGEST_SIDE ? least_indirect : LARGEST_SIDE;
+    uint32_t side = min_indirect < LARGEST_SIDE ? min_indirect : LARGEST_SIDE;
     enum tandem_status status = TANDEM_OK;
     clblast_init_once(&device->utility);
-    if (least_indirect > 16)
+    if (min_indirect > 16)
         status = check_one(device, batched, 10);
     return status == TANDEM_OK
                ? check_one(device, batched, side < 132 ? 132 : side)

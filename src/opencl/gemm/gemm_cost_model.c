@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Costs of matrix products; see gemm_cost_model.h. */
+/* GEMM cost model; see gemm_cost_model.h. */
 #include "opencl/gemm/gemm_cost_model.h"
 
 #include <math.h>
@@ -7,9 +7,9 @@
 
 #include "common/decimal.h"
 
-/* Of one H200 with driver 580; docs/gpu-kernels.md.  The ratios serve other
- * NVIDIA GPUs until they are measured. */
-static const struct gemm_kernel_cost first_costs[GEMM_KERNEL_COUNT] = {
+/* Measured on an H200 with driver 580; see docs/gpu-kernels.md. Other NVIDIA
+ * GPUs use them until they are calibrated. */
+static const struct gemm_kernel_cost default_costs[GEMM_KERNEL_COUNT] = {
     [GEMM_SIMT_128X128] = {5000, 105, 92},
     [GEMM_SIMT_64X64] = {4200, 35, 26},
     [GEMM_SIMT_32X64] = {3500, 22.5, 15.8},
@@ -36,27 +36,29 @@ static const struct gemm_kernel_cost first_costs[GEMM_KERNEL_COUNT] = {
     [GEMM_WGMMA_16BIT_128X64] = {6000, 3.4, 3.4},
     [GEMV_1_MN_MAJOR] = {3000, 0.065, 0.121},
 };
-/* Of the others, as those.  Where these alone were not measured, their ratios
- * to those serve. */
-static const struct gemm_kernel_cost first_across[GEMM_KERNEL_COUNT] = {
-    [GEMV_1] = {3000, 0.1, 0.145},
+/* GEMV costs with an MN-major matrix. For kernels that are not listed, and
+ * after a calibration of the K-major costs alone, they are derived from the
+ * K-major ones. */
+static const struct gemm_kernel_cost default_mn_major_costs[GEMM_KERNEL_COUNT] =
+    {
+        [GEMV_1] = {3000, 0.1, 0.145},
 };
-#define FIRST_OUTER_SHARE 0.02
-#define FIRST_LAUNCH_NS 3000
-#define FIRST_BYTES_PER_NS 3000
+#define DEFAULT_MN_MAJOR_PENALTY 0.02
+#define DEFAULT_LAUNCH_NS 3000
+#define DEFAULT_BYTES_PER_NS 3000
 
-#define LONGEST_NS 1e12
-#define LARGEST 1e9 /* of m, n, k and batch */
+#define MAX_NS 1e12
+#define MAX_SIZE 1e9 /* of m, n, k and batch */
 
-/* What a tile costs across k by what it costs along k. */
-static struct gemm_kernel_cost across_of(const struct gemm_kernel_cost *along,
-                                         uint32_t tile)
+/* Scales the K-major costs by the ratio of the defaults. */
+static struct gemm_kernel_cost mn_major_cost(struct gemm_kernel_cost cost,
+                                             uint32_t kernel)
 {
-    struct gemm_kernel_cost cost = *along;
-    if (first_across[tile].step_ns > 0) {
-        cost.latency_ns *=
-            first_across[tile].latency_ns / first_costs[tile].latency_ns;
-        cost.step_ns *= first_across[tile].step_ns / first_costs[tile].step_ns;
+    const struct gemm_kernel_cost *k_major = &default_costs[kernel];
+    const struct gemm_kernel_cost *mn_major = &default_mn_major_costs[kernel];
+    if (mn_major->step_ns > 0) {
+        cost.latency_ns *= mn_major->latency_ns / k_major->latency_ns;
+        cost.step_ns *= mn_major->step_ns / k_major->step_ns;
     }
     return cost;
 }
@@ -64,93 +66,93 @@ static struct gemm_kernel_cost across_of(const struct gemm_kernel_cost *along,
 void gemm_cost_model_init(struct gemm_cost_model *model)
 {
     memset(model, 0, sizeof(*model));
-    memcpy(model->kernels, first_costs, sizeof(first_costs));
+    memcpy(model->kernels, default_costs, sizeof(default_costs));
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++)
-        model->kernels_mn_major[i] = across_of(&first_costs[i], i);
-    model->mn_major_overhead = FIRST_OUTER_SHARE;
-    model->launch_ns = FIRST_LAUNCH_NS;
-    model->bytes_per_ns = FIRST_BYTES_PER_NS;
+        model->kernels_mn_major[i] = mn_major_cost(default_costs[i], i);
+    model->mn_major_penalty = DEFAULT_MN_MAJOR_PENALTY;
+    model->launch_ns = DEFAULT_LAUNCH_NS;
+    model->bytes_per_ns = DEFAULT_BYTES_PER_NS;
 }
 
-/* ---- the profile's ---- */
+/* ---- tuning results ---- */
 
-static bool number_take(const char **text, double least, double most,
-                        double *out)
+static bool number_parse(const char **text, double min, double max, double *out)
 {
-    return decimal_parse_double(text, out) && *out >= least && *out <= most;
+    return decimal_parse_double(text, out) && *out >= min && *out <= max;
 }
 
-/* The only number of a value. */
-static bool single_take(const char *value, double least, double most,
-                        double *out)
+/* Parses a value that is a single number. */
+static bool single_parse(const char *value, double min, double max, double *out)
 {
     double number;
-    if (!number_take(&value, least, most, &number) || *value != '\0')
+    if (!number_parse(&value, min, max, &number) || *value != '\0')
         return false;
     *out = number;
     return true;
 }
 
-static bool tile_take(struct gemm_cost_model *model, const char *name,
-                      const char *value, bool across)
+static bool kernel_parse(struct gemm_cost_model *model, const char *name,
+                         const char *value, bool mn_major)
 {
     struct gemm_kernel_cost cost;
-    uint32_t tile = 0;
-    while (tile < GEMM_KERNEL_COUNT &&
-           strcmp(gemm_configs[tile].name, name) != 0)
-        tile++;
-    if (tile == GEMM_KERNEL_COUNT)
+    uint32_t kernel = 0;
+    while (kernel < GEMM_KERNEL_COUNT &&
+           strcmp(gemm_configs[kernel].name, name) != 0)
+        kernel++;
+    if (kernel == GEMM_KERNEL_COUNT)
         return true;
-    if (!number_take(&value, 0, LONGEST_NS, &cost.start_ns) ||
-        !number_take(&value, 0.001, LONGEST_NS, &cost.latency_ns) ||
-        !number_take(&value, 0.001, LONGEST_NS, &cost.step_ns) ||
-        *value != '\0')
+    if (!number_parse(&value, 0, MAX_NS, &cost.start_ns) ||
+        !number_parse(&value, 0.001, MAX_NS, &cost.latency_ns) ||
+        !number_parse(&value, 0.001, MAX_NS, &cost.step_ns) || *value != '\0')
         return false;
-    if (across)
-        model->kernels_mn_major[tile] = cost;
-    else if ((model->calibrated_mn_major >> tile & 1u) == 0)
-        model->kernels_mn_major[tile] = across_of(&cost, tile);
-    if (!across)
-        model->kernels[tile] = cost;
-    *(across ? &model->calibrated_mn_major : &model->calibrated) |= 1u << tile;
+    if (mn_major) {
+        model->kernels_mn_major[kernel] = cost;
+        model->calibrated_mn_major |= 1u << kernel;
+        return true;
+    }
+    if ((model->calibrated_mn_major >> kernel & 1u) == 0)
+        model->kernels_mn_major[kernel] = mn_major_cost(cost, kernel);
+    model->kernels[kernel] = cost;
+    model->calibrated |= 1u << kernel;
     return true;
 }
 
-static bool time_take(const char **text, struct clblast_time *out,
-                      double *out_ns)
+static bool clblast_time_parse(const char **text, struct clblast_time *out,
+                               double *out_ns)
 {
     double work = 1;
     for (uint32_t i = 0; i < 4; i++) {
         double size;
-        if (!number_take(text, 1, LARGEST, &size))
+        if (!number_parse(text, 1, MAX_SIZE, &size))
             return false;
         work *= size;
-        out->size[i] = log2f((float)size);
+        out->log2_size[i] = log2f((float)size);
     }
-    if (!number_take(text, 0.001, LONGEST_NS, out_ns))
+    if (!number_parse(text, 0.001, MAX_NS, out_ns))
         return false;
-    out->rate = (float)log2(*out_ns / work);
+    out->log2_ns_per_work = (float)log2(*out_ns / work);
     return true;
 }
 
-static bool times_take(struct gemm_cost_model *model, const char *value)
+static bool clblast_times_parse(struct gemm_cost_model *model,
+                                const char *value)
 {
     struct clblast_time times[MAX_CLBLAST_TIMES];
     uint32_t count = 0;
-    double least_ns = LONGEST_NS;
+    double min_ns = MAX_NS;
     do {
         double ns;
         if (count == MAX_CLBLAST_TIMES ||
-            !time_take(&value, &times[count], &ns))
+            !clblast_time_parse(&value, &times[count], &ns))
             return false;
-        least_ns = ns < least_ns ? ns : least_ns;
+        min_ns = ns < min_ns ? ns : min_ns;
         count++;
     } while (*value++ == ';');
     if (value[-1] != '\0')
         return false;
     memcpy(model->clblast_times, times, count * sizeof(times[0]));
     model->clblast_time_count = count;
-    model->min_clblast_ns = least_ns;
+    model->min_clblast_ns = min_ns;
     return true;
 }
 
@@ -158,24 +160,25 @@ bool gemm_cost_model_parse(struct gemm_cost_model *model, const char *key,
                            const char *value)
 {
     if (strncmp(key, "kernel.", 7) == 0)
-        return tile_take(model, key + 7, value, false);
+        return kernel_parse(model, key + 7, value, false);
     if (strncmp(key, "kernel_mn_major.", 16) == 0)
-        return tile_take(model, key + 16, value, true);
+        return kernel_parse(model, key + 16, value, true);
     if (strcmp(key, "launch_ns") == 0)
-        return single_take(value, 1, LONGEST_NS, &model->launch_ns);
+        return single_parse(value, 1, MAX_NS, &model->launch_ns);
     if (strcmp(key, "copy_bytes_per_ns") == 0)
-        return single_take(value, 1e-3, 1e6, &model->bytes_per_ns);
+        return single_parse(value, 1e-3, 1e6, &model->bytes_per_ns);
     if (strcmp(key, "mn_major_penalty") == 0)
-        return single_take(value, 0, 10, &model->mn_major_overhead);
+        return single_parse(value, 0, 10, &model->mn_major_penalty);
     if (strcmp(key, "clblast_times") == 0)
-        return times_take(model, value);
+        return clblast_times_parse(model, value);
     return true;
 }
 
-/* ---- CLBlast's times ---- */
+/* ---- CLBlast ---- */
 
-/* The mean of the logarithms of the rates, each by the inverse of its distance
- * to the power of four: at a point that was measured, its own. */
+/* Returns the weighted mean of the logarithms of the measured rates. The weight
+ * is the inverse fourth power of the distance between the sizes, so a measured
+ * size gets its own rate. */
 double gemm_cost_model_clblast_ns(const struct gemm_cost_model *model,
                                   const struct tandem_gemm *gemm)
 {
@@ -186,14 +189,14 @@ double gemm_cost_model_clblast_ns(const struct gemm_cost_model *model,
         const struct clblast_time *time = &model->clblast_times[i];
         float squares = 1e-4f;
         for (uint32_t axis = 0; axis < 4; axis++) {
-            float apart = size[axis] - time->size[axis];
-            squares += apart * apart;
+            float distance = size[axis] - time->log2_size[axis];
+            squares += distance * distance;
         }
         float weight = 1 / (squares * squares);
-        sum += weight * time->rate;
+        sum += weight * time->log2_ns_per_work;
         weights += weight;
     }
     double ns = (double)exp2f(sum / weights + size[0] + size[1] + size[2] +
                               size[3]);
-    return ns > model->min_clblast_ns ? ns : model->min_clblast_ns;
+    return fmax(ns, model->min_clblast_ns);
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What matrix products cost on a device: built in, or as the profile has it,
- * in the keys of its section that begin with "gemm.":
+ * Predicted costs of GEMM on a device: built-in values, or tuning results with
+ * these keys after "gemm.":
  *
- *   kernel.NAME      start_ns latency_ns step_ns of a kernel; those of a GEMV
- *                    kernel are per row of the wide operand
- *   kernel_mn_major.NAME  of a GEMV kernel whose matrix is MN-major; without
- *                    this key, kernel.NAME is scaled as the built-in costs are
- *   launch_ns        time of one more kernel in a stream
- *   copy_bytes_per_ns  speed of a copy on the device
- *   mn_major_penalty what a 3xTF32 GEMM loses for each MN-major operand
- *   clblast_times    m n k batch ns; m n k batch ns; ...
+ *   kernel.KERNEL           start_ns latency_ns step_ns (struct
+ *                           gemm_kernel_cost); for GEMV, latency_ns and step_ns
+ *                           are per row of the matrix
+ *   kernel_mn_major.KERNEL  the same for GEMV with an MN-major matrix
+ *   launch_ns               time of an additional kernel
+ *   copy_bytes_per_ns       speed of a kernel that only moves memory
+ *   mn_major_penalty        see the field
+ *   clblast_times           times of CLBlast: m n k batch ns; m n k batch ns...
  *
  * Pure functions; any thread.
  */
@@ -19,44 +19,42 @@
 
 #include "opencl/plan/gemm_plan.h"
 
-/* A launch in which every compute unit has g groups takes start_ns, and for
- * each unit of k latency_ns or, where that is more, g step_ns. */
+/* If every compute unit has g work-groups, a launch takes start_ns plus, for
+ * each unit of k, latency_ns or g * step_ns, whichever is larger. */
 struct gemm_kernel_cost {
     double start_ns, latency_ns, step_ns;
 };
 
-/* What CLBlast took for one product.  The logarithms, base 2, of its size, and
- * of its time in ns by m n k batch. */
+/* A measured time of CLBlast; "work" is m n k batch. */
 struct clblast_time {
-    float size[4], rate;
+    float log2_size[4], log2_ns_per_work;
 };
 
 #define MAX_CLBLAST_TIMES 64u
 
 struct gemm_cost_model {
     struct gemm_kernel_cost kernels[GEMM_KERNEL_COUNT];
-    /* Of skinny ones whose wide operand lies across k. */
-    struct gemm_kernel_cost kernels_mn_major[GEMM_KERNEL_COUNT];
-    uint32_t calibrated;          /* bits of tiles that are the profile's */
-    uint32_t calibrated_mn_major; /* likewise */
-    double launch_ns;    /* of a kernel more */
-    double bytes_per_ns; /* of a kernel that moves memory */
-    /* What a strict product loses by an operand that does not lie along k. */
-    double mn_major_overhead;
-    uint32_t clblast_time_count; /* 0: CLBlast was not measured */
-    double min_clblast_ns;
+    struct gemm_kernel_cost kernels_mn_major[GEMM_KERNEL_COUNT]; /* GEMV only */
+    uint32_t calibrated; /* a bit for each kernel with tuning results */
+    uint32_t calibrated_mn_major; /* the same for kernels_mn_major */
+    double launch_ns;
+    double bytes_per_ns;
+    /* Fraction of its time that an MN-major operand adds to a 3xTF32 GEMM. */
+    double mn_major_penalty;
+    uint32_t clblast_time_count; /* 0 if CLBlast was not measured */
+    double min_clblast_ns;       /* shortest measured time */
     struct clblast_time clblast_times[MAX_CLBLAST_TIMES];
 };
 
-/* The built-in ones. */
+/* Sets the built-in costs. */
 void gemm_cost_model_init(struct gemm_cost_model *model);
-/* Takes one of the keys above, without "gemm.".  False where value is not what
- * it should be, or out of range: then nothing changes.  Other keys are a later
- * version's. */
+/* Takes one of the keys above, without "gemm.". Returns false and changes
+ * nothing if the value is malformed or out of range. Ignores unknown keys,
+ * which a later version may have written, and returns true. */
 bool gemm_cost_model_parse(struct gemm_cost_model *model, const char *key,
                            const char *value);
-/* What CLBlast takes for a product that is not empty, in proportion to those
- * measured that are like it.  There are some. */
+/* Interpolates the time of CLBlast between the measured sizes. The GEMM must
+ * not be empty, and there must be at least one measured time. */
 double gemm_cost_model_clblast_ns(const struct gemm_cost_model *model,
                                   const struct tandem_gemm *gemm);
 

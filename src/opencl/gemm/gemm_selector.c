@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The predicted time of each way to compute a product, and the least. */
+/* Selects the GEMM kernel with the smallest predicted time. */
 #include "opencl/gemm/gemm_selector.h"
 
 #include <math.h>
@@ -14,24 +14,32 @@
 #include "opencl/plan/gemv_plan.h"
 #include "opencl/plan/kernel_step.h"
 
-/* Sums of fewer terms are more accurate in plain f32. */
-#define STRICT_K 256
-/* The most terms that one group of a strict tile adds up.  Of 262144 terms with
- * a = 0.7, b = 1 the sum is off by 1.32 of the bound in backend.h. */
-#define STRICT_MOST_K 65536
+/* With a smaller k, SIMT kernels are more accurate than 3xTF32 and fp16x3. */
+#define MIN_SPLIT_FORMAT_K 256
+/* The largest k that one work-group of a 3xTF32 kernel sums up. With k =
+ * 262144, a = 0.7 and b = 1, the error is 1.32 times the bound in backend.h. */
+#define MAX_3XTF32_K 65536
 
-/* What plain tiles take where elements are read one by one: 1.2 to 1.4 on an
- * H200. */
-#define SINGLE_SHARE 1.35
+/* Slowdown of SIMT kernels that read single elements; 1.2 to 1.4 on an H200. */
+#define SCALAR_ACCESS_FACTOR 1.35
+/* Time of a GEMV with a 16-bit matrix relative to f32; 0.3 to 0.55 on an H200.
+ */
+#define GEMV_16BIT_FACTOR 0.55
 
-/* What one row takes by a wide operand of 16 bits: 0.3 to 0.55 there. */
-#define HALF_ROW_SHARE 0.55
-
-/* Rows and columns of a result for which CLBlast is faster on PoCL. */
+/* CLBlast is faster on PoCL for results with at most this many rows and
+ * columns. */
 #define TINY_SIDE 16
 
-/* More partial results than this are never worth their memory. */
-#define MOST_PARTIAL_BYTES ((double)(256u << 20))
+/* Limit for the memory of partial sums. */
+#define MAX_SPLIT_K_BYTES ((double)(256u << 20))
+/* Split-K launches at most this many work-groups per compute unit. */
+#define MAX_SPLIT_GROUPS_PER_UNIT 8
+
+/* The predicted time of a kernel that cannot be used. */
+#define UNUSABLE_NS 1e30
+
+_Static_assert(GEMM_KERNEL_COUNT <= DISABLED_16BIT_SHIFT,
+               "disabled_kernels has two bits for each kernel");
 
 void gemm_selector_init(struct gemm_selector *selector,
                         const struct platform_device *hardware)
@@ -43,11 +51,11 @@ void gemm_selector_init(struct gemm_selector *selector,
     selector->prefer_clblast = !hardware->nvidia;
     uint32_t disabled = 1u << GEMM_SIMT_128X64;
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
-        bool tensor =
-            gemm_configs[i].is_3xtf32 || gemm_configs[i].mma_format != MMA_NONE;
-        if (gemm_configs[i].uses_wgmma && hardware->wgmma)
+        const struct gemm_kernel_config *config = &gemm_configs[i];
+        bool tensor_cores = config->is_3xtf32 || config->mma_format != MMA_NONE;
+        if (config->uses_wgmma && hardware->wgmma)
             selector->sm90a_kernels |= 1u << i;
-        if (gemm_configs[i].uses_wgmma || (tensor && !hardware->tensor_cores))
+        if (config->uses_wgmma || (tensor_cores && !hardware->tensor_cores))
             disabled |= 1u << i;
     }
     if (hardware->group_limit < GEMV_MN_MAJOR_GROUP)
@@ -68,8 +76,29 @@ void gemm_selector_enable_sm90a(struct gemm_selector *selector)
     enable_sm90a_kernels(selector, UINT32_MAX);
 }
 
-/* SPLITS or SPLITS:TILES. */
-static bool division_parse(const char *text, struct split_k *out)
+void gemm_selector_disable(struct gemm_selector *selector,
+                           const struct tandem_gemm *gemm,
+                           enum gemm_kernel_id kernel)
+{
+    uint32_t first = gemm_is_all_f32(gemm) ? 0 : DISABLED_16BIT_SHIFT;
+    atomic_fetch_or(&selector->disabled_kernels,
+                    (uint64_t)1 << (first + kernel));
+}
+
+/* Returns a bit for each kernel that must not compute this GEMM. */
+static uint64_t disabled_for(struct gemm_selector *selector,
+                             const struct tandem_gemm *gemm)
+{
+    uint64_t disabled =
+        atomic_load_explicit(&selector->disabled_kernels, memory_order_relaxed);
+    return gemm_is_all_f32(gemm) ? disabled
+                                 : disabled | disabled >> DISABLED_16BIT_SHIFT;
+}
+
+/* ---- forced selection ---- */
+
+/* Parses SPLITS or SPLITS:TILES. */
+static bool split_parse(const char *text, struct split_k *out)
 {
     char splits[16];
     uint64_t number;
@@ -91,304 +120,309 @@ static bool division_parse(const char *text, struct split_k *out)
 
 bool gemm_selector_force(struct gemm_selector *selector, const char *value)
 {
-    struct split_k division = {1, ALL_GEMM_TILES};
+    struct gemm_selection *forced = &selector->forced_selection;
     size_t length = strcspn(value, ":");
-    if (value[length] == ':' && !division_parse(value + length + 1, &division))
+    *forced = (struct gemm_selection){.clblast = strcmp(value, "clblast") == 0,
+                                      .split = {1, ALL_GEMM_TILES}};
+    if (value[length] == ':' &&
+        !split_parse(value + length + 1, &forced->split))
         return false;
-    selector->forced_selection = (struct gemm_selection){.division = division};
     selector->forced = true;
-    selector->forced_selection.clblast = strcmp(value, "clblast") == 0;
-    if (selector->forced_selection.clblast)
+    if (forced->clblast)
         return true;
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++)
         if (strlen(gemm_configs[i].name) == length &&
             strncmp(gemm_configs[i].name, value, length) == 0) {
-            selector->forced_selection.tile = (enum gemm_kernel_id)i;
+            forced->kernel = (enum gemm_kernel_id)i;
             enable_sm90a_kernels(selector, 1u << i);
             return true;
         }
     return false;
 }
 
-static bool has_epilogue(const struct tandem_gemm *gemm)
+/* Selects the forced kernel, or another one if it does not support the GEMM. */
+static void forced_select(const struct gemm_selector *selector,
+                          const struct tandem_gemm *gemm, uint64_t disabled,
+                          struct gemm_selection *out)
+{
+    *out = selector->forced_selection;
+    if (out->clblast && !clblast_supports_gemm(gemm))
+        *out = (struct gemm_selection){.kernel = GEMM_SIMT_64X64,
+                                       .split = NO_SPLIT};
+    if (gemm->dtype != TANDEM_F32 && gemm_configs[out->kernel].is_3xtf32)
+        out->kernel = gemm_configs[out->kernel].simt_fallback;
+    if (!gemm_kernel_supports(gemm, out->kernel))
+        out->kernel = GEMM_SIMT_64X64;
+    if ((disabled >> out->kernel & 1u) != 0)
+        out->clblast = true;
+}
+
+/* ---- predicted times ---- */
+
+bool gemm_has_epilogue(const struct tandem_gemm *gemm)
 {
     return gemm->bias_kind != TANDEM_BIAS_NONE ||
            gemm->activation != TANDEM_OP_INVALID;
 }
 
-/* What the operands add to a product of ns: packing, and, of strict ones, that
- * they do not lie along k. */
-static double operands_cost(const struct gemm_selector *selector,
-                            const struct tandem_gemm *gemm, double ns,
-                            enum gemm_kernel_id tile)
+/* A kernel that can compute a GEMM. */
+struct candidate {
+    const struct gemm_cost_model *model;
+    const struct tandem_gemm *gemm;
+    enum gemm_kernel_id kernel;
+    const struct gemm_kernel_config *config;
+    const struct gemm_kernel_cost *cost;
+    double compute_units;
+    double tiles; /* work-groups without split-K */
+    double k_tile, k_tiles;
+};
+
+static void candidate_init(struct candidate *out,
+                           const struct gemm_selector *selector,
+                           const struct tandem_gemm *gemm,
+                           enum gemm_kernel_id kernel)
+{
+    const struct gemm_cost_model *model = &selector->cost_model;
+    const struct gemm_kernel_config *config = &gemm_configs[kernel];
+    bool mn_major = config->gemv_vectors != 0 && gemv_matrix_is_mn_major(gemm);
+    double k_tile = gemm_kernel_k_tile(gemm, kernel);
+    *out =
+        (struct candidate){.model = model,
+                           .gemm = gemm,
+                           .kernel = kernel,
+                           .config = config,
+                           .cost = mn_major ? &model->kernels_mn_major[kernel]
+                                            : &model->kernels[kernel],
+                           .compute_units = selector->compute_units,
+                           .tiles = (double)gemm_kernel_groups(gemm, kernel),
+                           .k_tile = k_tile,
+                           .k_tiles = ceil((double)gemm->k / k_tile)};
+}
+
+/* Returns the time that the operands add to a GEMM of `ns`: for packing, and
+ * for MN-major operands of the 3xTF32 kernels. */
+static double operands_ns(const struct candidate *c, double ns)
 {
     uint32_t launches;
     double bytes = (double)packing_bytes(
-        gemm, tile, gemm_packed_operands(gemm, tile), &launches);
-    double sum = launches * selector->cost_model.launch_ns +
-                 bytes / selector->cost_model.bytes_per_ns;
-    for (uint32_t i = 0; i < OPERAND_COUNT && gemm_configs[tile].is_3xtf32 &&
-                         gemm_configs[tile].mma_format == MMA_NONE;
+        c->gemm, c->kernel, gemm_packed_operands(c->gemm, c->kernel),
+        &launches);
+    double sum =
+        launches * c->model->launch_ns + bytes / c->model->bytes_per_ns;
+    for (uint32_t i = 0; i < OPERAND_COUNT && c->config->is_3xtf32 &&
+                         c->config->mma_format == MMA_NONE;
          i++)
-        if (operand_is_mn_major(gemm, (enum operand_id)i))
-            sum += ns * selector->cost_model.mn_major_overhead;
+        if (operand_is_mn_major(c->gemm, (enum operand_id)i))
+            sum += ns * c->model->mn_major_penalty;
     return sum;
 }
 
-/* How long groups of which each compute unit has count take for depth of k:
- * slots at a time, and the last that are left. */
-static double waves_ns(uint32_t slots, const struct gemm_kernel_cost *cost,
-                       double count, double depth)
+/* Returns the time of `count` work-groups per compute unit, each with `depth`
+ * of k. A compute unit runs groups_per_compute_unit of them at a time. */
+static double waves_ns(const struct candidate *c, double count, double depth)
 {
-    double wave_ns = cost->step_ns * slots;
-    double waves = floor(count / slots);
-    double rest_ns = (count - waves * slots) * cost->step_ns;
-    if (wave_ns < cost->latency_ns)
-        wave_ns = cost->latency_ns;
-    if (rest_ns > 0 && rest_ns < cost->latency_ns)
-        rest_ns = cost->latency_ns;
+    uint32_t occupancy = c->config->groups_per_compute_unit;
+    double waves = floor(count / occupancy);
+    double wave_ns = fmax(c->cost->step_ns * occupancy, c->cost->latency_ns);
+    double rest_ns = (count - waves * occupancy) * c->cost->step_ns;
+    if (rest_ns > 0 && rest_ns < c->cost->latency_ns)
+        rest_ns = c->cost->latency_ns;
     return (waves * wave_ns + rest_ns) * depth;
 }
 
-/* Of the tiles that are one group each, and of the chunks of the others, which
- * run beside the last of them. */
-static double groups_ns(const struct gemm_selector *selector,
-                        const struct tandem_gemm *gemm, double tiles_all,
-                        const struct gemm_selection *selection)
+/* Returns the time of the unsplit tiles and of the split ones. The splits run
+ * at the same time as the last, incomplete wave of unsplit tiles. */
+static double tiles_ns(const struct candidate *c, const struct split_k *split)
 {
-    uint32_t slots = gemm_configs[selection->tile].groups_per_compute_unit;
-    const struct gemm_kernel_cost *cost =
-        &selector->cost_model.kernels[selection->tile];
-    double units = selector->compute_units;
-    double parted = selection->division.split_tiles,
-           splits = selection->division.splits;
-    double slice = gemm_kernel_k_tile(gemm, selection->tile);
-    double slices = ceil((double)gemm->k / slice);
-    double depth = slices * slice, chunk = ceil(slices / splits) * slice;
-    double whole = ceil((tiles_all - parted) / units);
-    double chunks = ceil(parted * splits / units);
-    double beside = fmod(whole, slots);
-    if (beside == 0 || chunks == 0)
-        return waves_ns(slots, cost, whole, depth) +
-               waves_ns(slots, cost, chunks, chunk);
-    double busy_ns = (beside * depth + chunks * chunk) * cost->step_ns;
-    if (busy_ns < cost->latency_ns * depth)
-        busy_ns = cost->latency_ns * depth;
-    return waves_ns(slots, cost, whole - beside, depth) + busy_ns;
+    double depth = c->k_tiles * c->k_tile;
+    double split_depth = ceil(c->k_tiles / split->splits) * c->k_tile;
+    double split_tiles = split->split_tiles;
+    double unsplit = ceil((c->tiles - split_tiles) / c->compute_units);
+    double splits = ceil(split_tiles * split->splits / c->compute_units);
+    double last = fmod(unsplit, c->config->groups_per_compute_unit);
+    if (last == 0 || splits == 0)
+        return waves_ns(c, unsplit, depth) + waves_ns(c, splits, split_depth);
+    double last_ns = (last * depth + splits * split_depth) * c->cost->step_ns;
+    return waves_ns(c, unsplit - last, depth) +
+           fmax(last_ns, c->cost->latency_ns * depth);
 }
 
-static const struct gemm_kernel_cost *
-skinny_cost(const struct gemm_selector *selector,
-            const struct tandem_gemm *gemm, enum gemm_kernel_id tile)
+/* GEMV is limited only by memory, because a compute unit runs many of its small
+ * work-groups at a time. */
+static double gemv_ns(const struct candidate *c, const struct split_k *split)
 {
-    return gemv_matrix_is_mn_major(gemm)
-               ? &selector->cost_model.kernels_mn_major[tile]
-               : &selector->cost_model.kernels[tile];
+    double rounds = c->tiles * split->splits / c->compute_units;
+    /* If there are fewer groups than compute units, each gets more bandwidth.
+     */
+    double row_ns =
+        fmax(c->cost->step_ns * (rounds < 1 ? rounds : ceil(rounds)),
+             c->cost->latency_ns);
+    if (c->config->gemv_vectors == 1 && TANDEM_DTYPE_BYTES(c->gemm->dtype) == 2)
+        row_ns *= GEMV_16BIT_FACTOR;
+    return row_ns * gemm_kernel_cost_units(c->gemm, c->kernel) * c->k_tile *
+           ceil(c->k_tiles / split->splits);
 }
 
-/* Skinny groups, of which many run at a time, are bound by memory alone. */
-static double skinny_ns(const struct gemm_selector *selector,
-                        const struct tandem_gemm *gemm, double tiles_all,
-                        const struct gemm_selection *selection)
+/* Returns the time to write partial sums and to add them. */
+static double fixup_ns(const struct candidate *c, const struct split_k *split)
 {
-    const struct gemm_kernel_cost *cost =
-        skinny_cost(selector, gemm, selection->tile);
-    double slice = gemm_kernel_k_tile(gemm, selection->tile);
-    double slices = ceil((double)gemm->k / slice);
-    double rounds =
-        tiles_all * selection->division.splits / selector->compute_units;
-    /* Fewer groups than units share the memory among them. */
-    double row_ns = cost->step_ns * (rounds < 1 ? rounds : ceil(rounds));
-    if (row_ns < cost->latency_ns)
-        row_ns = cost->latency_ns;
-    if (gemm_configs[selection->tile].gemv_vectors == 1 &&
-        TANDEM_DTYPE_BYTES(gemm->dtype) == 2)
-        row_ns *= HALF_ROW_SHARE;
-    return row_ns * gemm_kernel_cost_units(gemm, selection->tile) * slice *
-           ceil(slices / selection->division.splits);
-}
-
-/* What it costs to write parts, and to join them. */
-static double parts_cost(const struct gemm_selector *selector,
-                         const struct tandem_gemm *gemm, double tiles_all,
-                         const struct gemm_selection *selection)
-{
-    const struct gemm_kernel_config *config = &gemm_configs[selection->tile];
-    double parted = selection->division.split_tiles,
-           splits = selection->division.splits;
-    bool aside = config->is_3xtf32 && gemm->beta != 0;
-    double sums = (double)gemm->m * (double)gemm->n * (double)gemm->batch;
-    if (parted == 0 && !aside)
+    double split_tiles = split->split_tiles, splits = split->splits;
+    /* A 3xTF32 tile may be recomputed, so only the fixup adds beta c. */
+    bool adds_c = c->config->is_3xtf32 && c->gemm->beta != 0;
+    double sums =
+        (double)c->gemm->m * (double)c->gemm->n * (double)c->gemm->batch;
+    if (split_tiles == 0 && !adds_c)
         return 0;
-    /* Parts of some tiles have room for whole ones. */
-    if (parted < tiles_all && !aside)
-        sums = parted * config->tile_m * config->tile_n;
+    /* If only some tiles are split, their partial sums are stored as whole
+     * tiles. */
+    if (split_tiles < c->tiles && !adds_c)
+        sums = split_tiles * c->config->tile_m * c->config->tile_n;
     double bytes = sums * sizeof(float);
-    if (bytes * splits > MOST_PARTIAL_BYTES)
-        return 1e30;
-    return selector->cost_model.launch_ns +
-           bytes * (splits + 1) / selector->cost_model.bytes_per_ns;
+    if (bytes * splits > MAX_SPLIT_K_BYTES)
+        return UNUSABLE_NS;
+    return c->model->launch_ns + bytes * (splits + 1) / c->model->bytes_per_ns;
 }
 
-static double predict(const struct gemm_selector *selector,
-                      const struct tandem_gemm *gemm, double tiles_all,
-                      struct gemm_selection *selection)
+static double predict_ns(const struct candidate *c, const struct split_k *split)
 {
-    const struct gemm_kernel_config *config = &gemm_configs[selection->tile];
-    double ns = selector->cost_model.kernels[selection->tile].start_ns;
-    bool all = selection->division.split_tiles >= tiles_all;
-    double group_k = (double)gemm->k / (all ? selection->division.splits : 1);
-    if (config->is_3xtf32 && group_k > STRICT_MOST_K)
-        return 1e30;
-    if (config->gemv_vectors != 0)
-        ns = skinny_cost(selector, gemm, selection->tile)->start_ns +
-             skinny_ns(selector, gemm, tiles_all, selection);
-    else if (gemm_kernel_reads_scalars(gemm, selection->tile))
-        ns += SINGLE_SHARE * groups_ns(selector, gemm, tiles_all, selection);
+    double ns = c->cost->start_ns;
+    bool all_split = split->split_tiles >= c->tiles;
+    double group_k = (double)c->gemm->k / (all_split ? split->splits : 1);
+    if (c->config->is_3xtf32 && group_k > MAX_3XTF32_K)
+        return UNUSABLE_NS;
+    if (c->config->gemv_vectors != 0)
+        ns += gemv_ns(c, split);
+    else if (gemm_kernel_reads_scalars(c->gemm, c->kernel))
+        ns += SCALAR_ACCESS_FACTOR * tiles_ns(c, split);
     else
-        ns += groups_ns(selector, gemm, tiles_all, selection);
-    ns += operands_cost(selector, gemm, ns, selection->tile);
-    /* What looks for marks. */
-    if (config->is_3xtf32 || config->mma_format == MMA_FP16X3)
-        ns += selector->cost_model.launch_ns;
-    return ns + parts_cost(selector, gemm, tiles_all, selection);
+        ns += tiles_ns(c, split);
+    ns += operands_ns(c, ns);
+    /* A second launch recomputes tiles with non-finite results. */
+    if (c->config->is_3xtf32 || c->config->mma_format == MMA_FP16X3)
+        ns += c->model->launch_ns;
+    return ns + fixup_ns(c, split);
 }
 
-/* The division with which a tile is fastest: of all tiles, or of those beyond
- * what fills the compute units, or all their slots. */
-static double tile_best(const struct gemm_selector *selector,
-                        const struct tandem_gemm *gemm,
-                        enum gemm_kernel_id tile, double tiles_all,
-                        struct gemm_selection *out_selection)
+/* Finds the fastest split-K and returns its time. Splits all tiles, or those
+ * that are left after full waves, or after full rounds of the compute units. */
+static double best_split_ns(const struct candidate *c, struct split_k *out)
 {
-    static const uint32_t splits[] = {2,  3,  4,  6,  8,  11,  16,  22,
+    static const uint32_t splits[] = {2,  3,  4,  6,  8,   11,  16, 22,
                                       32, 48, 64, 96, 128, 192, 256};
-    uint32_t slice = gemm_kernel_k_tile(gemm, tile);
-    double units = selector->compute_units;
-    const double parted[] = {
-        tiles_all,
-        fmod(tiles_all, units * gemm_configs[tile].groups_per_compute_unit),
-        fmod(tiles_all, units)};
-    uint32_t ways = gemm_configs[tile].gemv_vectors != 0 ? 1 : 3;
-    *out_selection =
-        (struct gemm_selection){.tile = tile, .division = NO_SPLIT};
-    double best = predict(selector, gemm, tiles_all, out_selection);
+    const double split_tiles[] = {
+        c->tiles,
+        fmod(c->tiles, c->compute_units * c->config->groups_per_compute_unit),
+        fmod(c->tiles, c->compute_units)};
+    uint32_t choices = c->config->gemv_vectors != 0 ? 1 : 3;
+    *out = NO_SPLIT;
+    double best_ns = predict_ns(c, out);
     for (uint32_t i = 0; i < sizeof(splits) / sizeof(splits[0]); i++) {
-        /* Chunks of fewer slices gain nothing. */
-        if (gemm->k < 2 * slice * splits[i])
+        /* Each split must have at least two k tiles. */
+        if ((double)c->gemm->k < 2 * c->k_tile * splits[i])
             break;
-        for (uint32_t j = 0; j < ways; j++) {
-            struct gemm_selection selection = {
-                .tile = tile, .division = {splits[i], (uint32_t)parted[j]}};
-            /* Nor do more groups than fill the device several times; nor is
-             * the same tried twice. */
-            if (parted[j] == 0 || parted[j] * splits[i] > 8 * units ||
-                (j > 0 && parted[j] == parted[j - 1]))
+        for (uint32_t j = 0; j < choices; j++) {
+            const struct split_k split = {splits[i], (uint32_t)split_tiles[j]};
+            if (split_tiles[j] == 0 ||
+                split_tiles[j] * splits[i] >
+                    MAX_SPLIT_GROUPS_PER_UNIT * c->compute_units ||
+                (j > 0 && split_tiles[j] == split_tiles[j - 1]))
                 continue;
-            double ns = predict(selector, gemm, tiles_all, &selection);
-            if (ns < best) {
-                best = ns;
-                *out_selection = selection;
+            double ns = predict_ns(c, &split);
+            if (ns < best_ns) {
+                best_ns = ns;
+                *out = split;
             }
         }
     }
-    return best;
+    return best_ns;
 }
 
-/* Tiles whose costs count: those that were measured and, of what tensor cores
- * multiply, kinds of which none was, as a quick calibration leaves them out.
- * They have no others to stand in for them. */
-static uint64_t comparable_kernels(const struct gemm_cost_model *costs)
+/* Returns a bit for each kernel whose costs are comparable with calibrated
+ * ones: the calibrated kernels, and tensor-core kernels of an MMA format of
+ * which no kernel was calibrated, because a quick calibration skips such
+ * formats. */
+static uint64_t comparable_kernels(const struct gemm_cost_model *model)
 {
-    uint64_t known = costs->calibrated;
+    uint64_t known = model->calibrated;
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
+        const struct gemm_kernel_config *config = &gemm_configs[i];
         bool any = false;
         for (uint32_t j = 0; j < GEMM_KERNEL_COUNT; j++)
-            any = any ||
-                  (gemm_configs[j].mma_format == gemm_configs[i].mma_format &&
-                   gemm_configs[j].uses_wgmma == gemm_configs[i].uses_wgmma &&
-                   (costs->calibrated >> j & 1u) != 0);
-        if (gemm_configs[i].mma_format != MMA_NONE && !any)
+            any = any || (gemm_configs[j].mma_format == config->mma_format &&
+                          gemm_configs[j].uses_wgmma == config->uses_wgmma &&
+                          (model->calibrated >> j & 1u) != 0);
+        if (config->mma_format != MMA_NONE && !any)
             known |= (uint64_t)1 << i;
     }
     return known;
 }
 
-/* The time of the fastest of our kernels; 1e30: there is none. */
-static double tiles_best(const struct gemm_selector *selector,
-                         const struct tandem_gemm *gemm, uint64_t disabled,
-                         struct gemm_selection *out_selection)
+/* Selects the fastest of our kernels and returns its time. Returns UNUSABLE_NS
+ * and leaves *out unchanged if there is none. */
+static double best_kernel_ns(const struct gemm_selector *selector,
+                             const struct tandem_gemm *gemm, uint64_t disabled,
+                             struct gemm_selection *out)
 {
-    double best = 1e30;
+    double best_ns = UNUSABLE_NS;
     if (selector->cost_model.calibrated != 0 && gemm_is_all_f32(gemm))
         disabled |= ~comparable_kernels(&selector->cost_model);
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
-        struct gemm_selection selection;
-        double groups =
-            (double)gemm_kernel_groups(gemm, (enum gemm_kernel_id)i);
-        if ((disabled >> i & 1u) != 0 || groups * MAX_SPLIT_K > INT32_MAX ||
-            ((gemm_configs[i].is_3xtf32 ||
-              gemm_configs[i].mma_format == MMA_FP16X3) &&
-             gemm->k < STRICT_K) ||
-            !gemm_kernel_supports(gemm, (enum gemm_kernel_id)i))
+        struct candidate c;
+        struct split_k split;
+        enum gemm_kernel_id kernel = (enum gemm_kernel_id)i;
+        const struct gemm_kernel_config *config = &gemm_configs[i];
+        if ((disabled >> i & 1u) != 0 ||
+            ((config->is_3xtf32 || config->mma_format == MMA_FP16X3) &&
+             gemm->k < MIN_SPLIT_FORMAT_K) ||
+            !gemm_kernel_supports(gemm, kernel))
             continue;
-        double ns = tile_best(selector, gemm, (enum gemm_kernel_id)i, groups,
-                              &selection);
-        if (ns < best) {
-            best = ns;
-            *out_selection = selection;
+        candidate_init(&c, selector, gemm, kernel);
+        if (c.tiles * MAX_SPLIT_K > INT32_MAX)
+            continue;
+        double ns = best_split_ns(&c, &split);
+        if (ns < best_ns) {
+            best_ns = ns;
+            *out = (struct gemm_selection){.kernel = kernel, .split = split};
         }
     }
-    return best;
+    return best_ns;
 }
 
-/* CLBlast's, with our epilogue after it. */
-static double clblast_best(const struct gemm_selector *selector,
-                           const struct tandem_gemm *gemm)
+/* Returns the time of CLBlast and of our epilogue kernel. */
+static double clblast_ns(const struct gemm_selector *selector,
+                         const struct tandem_gemm *gemm)
 {
-    if (selector->cost_model.clblast_time_count == 0)
-        return selector->prefer_clblast ? 0 : 1e30;
-    double ns = gemm_cost_model_clblast_ns(&selector->cost_model, gemm);
-    if (has_epilogue(gemm))
-        ns += selector->cost_model.launch_ns +
-              2.0 * sizeof(float) * (double)gemm->m * (double)gemm->n *
-                  (double)gemm->batch / selector->cost_model.bytes_per_ns;
+    const struct gemm_cost_model *model = &selector->cost_model;
+    if (model->clblast_time_count == 0)
+        return selector->prefer_clblast ? 0 : UNUSABLE_NS;
+    double ns = gemm_cost_model_clblast_ns(model, gemm);
+    if (gemm_has_epilogue(gemm))
+        ns += model->launch_ns + 2.0 * sizeof(float) * (double)gemm->m *
+                                     (double)gemm->n * (double)gemm->batch /
+                                     model->bytes_per_ns;
     return ns;
 }
 
+/* ---- selection ---- */
+
 void gemm_selector_compute(struct gemm_selector *selector,
                            const struct tandem_gemm *gemm,
-                           struct gemm_selection *out_selection)
+                           struct gemm_selection *out)
 {
-    uint64_t disabled =
-        atomic_load_explicit(&selector->disabled_kernels, memory_order_relaxed);
-    bool either = clblast_supports_gemm(gemm); /* way */
-    *out_selection =
-        (struct gemm_selection){.clblast = true, .division = NO_SPLIT};
-    if (!gemm_is_all_f32(gemm))
-        disabled |= disabled >> DISABLED_16BIT_SHIFT;
+    uint64_t disabled = disabled_for(selector, gemm);
+    bool calibrated = selector->cost_model.calibrated != 0;
+    bool clblast = clblast_supports_gemm(gemm);
+    *out = (struct gemm_selection){.clblast = true, .split = NO_SPLIT};
     if (!gemm_fits_32bit_index(gemm))
         return;
     if (selector->forced) {
-        *out_selection = selector->forced_selection;
-        if (!either && out_selection->clblast)
-            *out_selection = (struct gemm_selection){.tile = GEMM_SIMT_64X64,
-                                                     .division = NO_SPLIT};
-        if (gemm->dtype != TANDEM_F32 &&
-            gemm_configs[out_selection->tile].is_3xtf32)
-            out_selection->tile =
-                gemm_configs[out_selection->tile].simt_fallback;
-        if (!gemm_kernel_supports(gemm, out_selection->tile))
-            out_selection->tile = GEMM_SIMT_64X64;
-        if ((disabled >> out_selection->tile & 1u) != 0)
-            out_selection->clblast = true;
+        forced_select(selector, gemm, disabled, out);
         return;
     }
-    /* Built-in costs cannot be compared with measured ones, so CLBlast serves.
-     * But it takes a long k in slabs, where these tiles are faster on PoCL,
-     * except for results that are much smaller than a tile. */
-    if (either && selector->cost_model.calibrated == 0 &&
-        selector->prefer_clblast) {
+    /* The built-in costs say nothing about this device, so CLBlast is used.
+     * For large k, which CLBlast would need several calls for, these SIMT
+     * kernels are faster on PoCL unless the result is tiny. */
+    if (clblast && !calibrated && selector->prefer_clblast) {
         bool tiny = gemm->m <= TINY_SIDE && gemm->n <= TINY_SIDE &&
                     gemm->m > 1 && gemm->n > 1;
         if (gemm->k <= CLBLAST_MAX_UNSPLIT_K || tiny)
@@ -396,42 +430,26 @@ void gemm_selector_compute(struct gemm_selector *selector,
         disabled |= ~(uint64_t)(1u << GEMM_SIMT_32X64 | 1u << GEMM_SIMT_64X64 |
                                 1u << GEMV_1);
     }
-    struct gemm_selection ours = *out_selection; /* where there is none */
-    double limit = either && selector->cost_model.calibrated != 0
-                       ? clblast_best(selector, gemm)
-                       : 1e30;
-    if (tiles_best(selector, gemm, disabled, &ours) < limit)
-        *out_selection = ours;
+    struct gemm_selection own = *out;
+    double limit_ns =
+        clblast && calibrated ? clblast_ns(selector, gemm) : UNUSABLE_NS;
+    if (best_kernel_ns(selector, gemm, disabled, &own) < limit_ns)
+        *out = own;
 }
 
 void gemm_selector_choose_without_clblast(struct gemm_selector *selector,
                                           const struct tandem_gemm *gemm,
-                                          struct gemm_selection *out_selection)
+                                          struct gemm_selection *out)
 {
-    *out_selection =
-        (struct gemm_selection){.clblast = true, .division = NO_SPLIT};
+    *out = (struct gemm_selection){.clblast = true, .split = NO_SPLIT};
     if (gemm_fits_32bit_index(gemm))
-        tiles_best(selector, gemm,
-                   atomic_load_explicit(&selector->disabled_kernels,
-                                        memory_order_relaxed),
-                   out_selection);
+        best_kernel_ns(selector, gemm, disabled_for(selector, gemm), out);
 }
 
-_Static_assert(GEMM_KERNEL_COUNT <= DISABLED_16BIT_SHIFT,
-               "a bit for each tile, twice");
+/* ---- selection cache ---- */
 
-void gemm_selector_disable(struct gemm_selector *selector,
-                           const struct tandem_gemm *gemm,
-                           const struct gemm_selection *selection)
-{
-    uint32_t first = gemm_is_all_f32(gemm) ? 0 : DISABLED_16BIT_SHIFT;
-    atomic_fetch_or(&selector->disabled_kernels,
-                    (uint64_t)1 << (first + selection->tile));
-}
-
-/* ---- what was chosen before ---- */
-
-/* What a choice depends on beside the extents. */
+/* Returns the properties, other than the sizes, on which a selection depends.
+ */
 static uint32_t selection_traits(const struct tandem_gemm *gemm)
 {
     return (gemm->flags & (TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B)) |
@@ -439,7 +457,7 @@ static uint32_t selection_traits(const struct tandem_gemm *gemm)
            (operand_is_aligned(gemm, OPERAND_A) ? 8u : 0) |
            (operand_is_aligned(gemm, OPERAND_B) ? 16u : 0) |
            (gemm_fits_32bit_index(gemm) ? 32u : 0) |
-           (has_epilogue(gemm) ? 64u : 0) |
+           (gemm_has_epilogue(gemm) ? 64u : 0) |
            (gemm->a.batch_stride == 0 ? 128u : 0) |
            (gemm->b.batch_stride == 0 ? 256u : 0) |
            kernel_type_of(gemm->dtype) << 9 |
@@ -449,11 +467,11 @@ static uint32_t selection_traits(const struct tandem_gemm *gemm)
            (clblast_supports_gemm(gemm) ? 1u << 24 : 0);
 }
 
-/* Acquire and release keep each read and write of a word between those of
- * turn around it. */
+/* Acquire and release order keeps the accesses to the words between the two
+ * accesses to `sequence`. */
 static bool selection_cache_read(struct selection_cache_entry *entry,
                                  const uint64_t *key,
-                                 struct gemm_selection *out_selection)
+                                 struct gemm_selection *out)
 {
     uint64_t words[SELECTION_WORDS];
     uint32_t sequence =
@@ -465,11 +483,11 @@ static bool selection_cache_read(struct selection_cache_entry *entry,
             sequence ||
         memcmp(words, key, SELECTION_KEY_WORDS * sizeof(words[0])) != 0)
         return false;
-    memcpy(out_selection, words + SELECTION_KEY_WORDS, sizeof(*out_selection));
+    memcpy(out, words + SELECTION_KEY_WORDS, sizeof(*out));
     return true;
 }
 
-/* Where another thread writes, the memo is left to it. */
+/* Does nothing if another thread is writing the entry. */
 static void selection_cache_write(struct selection_cache_entry *entry,
                                   const uint64_t *key,
                                   const struct gemm_selection *selection)
@@ -489,20 +507,20 @@ static void selection_cache_write(struct selection_cache_entry *entry,
 
 void gemm_selector_choose(struct gemm_selector *selector,
                           const struct tandem_gemm *gemm,
-                          struct gemm_selection *out_selection)
+                          struct gemm_selection *out)
 {
     uint64_t disabled =
         atomic_load_explicit(&selector->disabled_kernels, memory_order_relaxed);
     const uint64_t key[SELECTION_KEY_WORDS] = {
         (uint64_t)gemm->m,     (uint64_t)gemm->n, (uint64_t)gemm->k,
         (uint64_t)gemm->batch, disabled,          selection_traits(gemm)};
-    uint64_t mix = 0;
+    uint64_t hash = 0;
     for (uint32_t i = 0; i < SELECTION_KEY_WORDS; i++)
-        mix = (mix ^ key[i]) * 0x9e3779b97f4a7c15u;
+        hash = (hash ^ key[i]) * 0x9e3779b97f4a7c15u;
     struct selection_cache_entry *entry =
-        &selector->cache[mix >> (64 - SELECTION_CACHE_LOG2)];
-    if (selection_cache_read(entry, key, out_selection))
+        &selector->cache[hash >> (64 - SELECTION_CACHE_LOG2)];
+    if (selection_cache_read(entry, key, out))
         return;
-    gemm_selector_compute(selector, gemm, out_selection);
-    selection_cache_write(entry, key, out_selection);
+    gemm_selector_compute(selector, gemm, out);
+    selection_cache_write(entry, key, out);
 }

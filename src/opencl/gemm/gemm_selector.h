@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which kernel computes a matrix product: CLBlast's, or one of ours, in which
- * tiles, over how many splits of k.  By costs, measured where the profile has
- * them.
+ * Selects what computes a GEMM: CLBlast, or one of our kernels with a certain
+ * split-K, by predicted time. Any thread.
  */
 #ifndef TANDEM_OPENCL_GEMM_GEMM_SELECTOR_H
 #define TANDEM_OPENCL_GEMM_GEMM_SELECTOR_H
@@ -16,14 +15,14 @@
 struct platform_device;
 
 struct gemm_selection {
-    bool clblast;
-    enum gemm_kernel_id tile; /* where it is not CLBlast's */
-    struct split_k division;
+    bool clblast;               /* CLBlast instead of `kernel` */
+    enum gemm_kernel_id kernel; /* one of ours */
+    struct split_k split;
 };
 
-/* A route that was chosen, with all that the choice depends on: written by one
- * thread at a time, read by any without a lock.  What was read while turn was
- * odd, or has changed, is nothing. */
+/* Entry of the selection cache: a key and the selection. Seqlock: one thread at
+ * a time writes, and readers take no lock. A reader discards what it read if
+ * `sequence` was odd or changed meanwhile. */
 #define SELECTION_KEY_WORDS 6u
 #define SELECTION_WORDS                                                        \
     (SELECTION_KEY_WORDS + (sizeof(struct gemm_selection) + 7) / 8)
@@ -33,50 +32,52 @@ struct selection_cache_entry {
 };
 #define SELECTION_CACHE_LOG2 6u
 
-/* A device's.  But for disabled_kernels and the memos, nothing changes after
- * open. */
+/* One per device. Only disabled_kernels and the cache change after the device
+ * was opened. */
 struct gemm_selector {
     struct gemm_cost_model cost_model;
-    uint32_t compute_units; /* compute units */
-    bool prefer_clblast; /* nothing is built in of our kernels here */
-    bool deterministic;  /* by the open key deterministic */
-    bool forced; /* by the open key test.gemm_kernel: forced_selection */
+    uint32_t compute_units;
+    bool prefer_clblast; /* the built-in costs do not fit this device */
+    bool deterministic;  /* open key deterministic */
+    bool forced;         /* open key test.gemm_kernel sets forced_selection */
     struct gemm_selection forced_selection;
-    /* Bits of tiles that this driver cannot run; from DISABLED_16BIT_SHIFT on,
-     * those with operands of 16 bits. */
+    /* Bit i is set if the driver cannot run kernel i. Bit i +
+     * DISABLED_16BIT_SHIFT is set if it cannot run kernel i with 16-bit
+     * matrices. */
     _Atomic uint64_t disabled_kernels;
-    uint32_t sm90a_kernels; /* bits of those that only wait for
-                               gemm_selector_enable_sm90a */
+    uint32_t sm90a_kernels; /* a bit for each kernel of sm_90a programs */
     struct selection_cache_entry cache[1u << SELECTION_CACHE_LOG2];
 };
 #define DISABLED_16BIT_SHIFT 32u
 
 void gemm_selector_init(struct gemm_selector *selector,
                         const struct platform_device *hardware);
-/* Permits the kernels of sm_90a programs, whose self-test has passed on this
- * driver (sm90a_self_test_result.h).  None is selected before this call. */
+/* Enables the kernels of sm_90a programs, which are disabled at first. Call it
+ * if their self-test has passed with this driver. */
 void gemm_selector_enable_sm90a(struct gemm_selector *selector);
-/* The value of the open key test.gemm_kernel: clblast, or
- * TILE[:SPLITS[:TILES]], where TILES are in splits; false where it is neither.
- */
+/* Sets the selection to the value of the open key test.gemm_kernel: clblast, or
+ * KERNEL[:SPLITS[:TILES]], where TILES is the number of split tiles. Returns
+ * false for any other value. */
 bool gemm_selector_force(struct gemm_selector *selector, const char *value);
-/* gemm is supported and not empty.  Any thread.  A route by CLBlast for what
- * CLBlast does not take: none of the tiles does, either. */
+/* Selects what computes `gemm`, which must be valid and not empty. If nothing
+ * supports it, the result is CLBlast. */
 void gemm_selector_compute(struct gemm_selector *selector,
                            const struct tandem_gemm *gemm,
-                           struct gemm_selection *out_selection);
-/* gemm_selector_compute, which takes microseconds, or what it said before. */
+                           struct gemm_selection *out);
+/* Like gemm_selector_compute(), which takes microseconds, with a cache. */
 void gemm_selector_choose(struct gemm_selector *selector,
                           const struct tandem_gemm *gemm,
-                          struct gemm_selection *out_selection);
-/* The fastest of our tiles, where CLBlast is out of the question; by CLBlast
- * where none of them serves. */
+                          struct gemm_selection *out);
+/* Selects the fastest of our kernels. If none supports `gemm`, the result is
+ * CLBlast. */
 void gemm_selector_choose_without_clblast(struct gemm_selector *selector,
                                           const struct tandem_gemm *gemm,
-                                          struct gemm_selection *out_selection);
-/* Notes that the route's tile does not run here, for products like gemm. */
+                                          struct gemm_selection *out);
+/* Disables a kernel that does not run here, for GEMMs with the types of `gemm`.
+ */
 void gemm_selector_disable(struct gemm_selector *selector,
                            const struct tandem_gemm *gemm,
-                           const struct gemm_selection *selection);
+                           enum gemm_kernel_id kernel);
+bool gemm_has_epilogue(const struct tandem_gemm *gemm);
 
 #endif

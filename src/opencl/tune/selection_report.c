@@ -64,7 +64,7 @@ static const char *selected_kernel_name(struct gemm_selector *selector,
                                      .c_dtype = dtype};
     struct gemm_selection selection;
     gemm_selector_compute(selector, &gemm, &selection);
-    return selection.clblast ? "clblast" : gemm_configs[selection.tile].name;
+    return selection.clblast ? "clblast" : gemm_configs[selection.kernel].name;
 }
 
 void selection_report_write(struct selection_report *report)

@@ -32,9 +32,9 @@ START_TEST(without_measurements_the_rule_holds)
     ck_assert(!choice(1024, 1024, 512).clblast);
     /* CLBlast would have to take a long k in slabs. */
     start(false);
-    ck_assert_int_eq(choice(1024, 1024, 513).tile, GEMM_SIMT_64X64);
-    ck_assert_int_eq(choice(33, 35, 1024).tile, GEMM_SIMT_32X64);
-    ck_assert_int_eq(choice(1, 1000, 4096).tile, GEMV_1);
+    ck_assert_int_eq(choice(1024, 1024, 513).kernel, GEMM_SIMT_64X64);
+    ck_assert_int_eq(choice(33, 35, 1024).kernel, GEMM_SIMT_32X64);
+    ck_assert_int_eq(choice(1, 1000, 4096).kernel, GEMV_1);
     ck_assert(!choice(1024, 1024, 513).clblast);
     ck_assert(choice(16, 16, 4096).clblast);
     /* CLBlast alone measured: what ours cost here is not known. */
@@ -61,7 +61,7 @@ START_TEST(the_faster_is_chosen)
         take("clblast_times", "1024 1024 1024 1 11000");
         struct gemm_selection selection = choice(1024, 1024, 1024);
         ck_assert(!selection.clblast);
-        ck_assert_int_eq(selection.tile, GEMM_SIMT_128X128);
+        ck_assert_int_eq(selection.kernel, GEMM_SIMT_128X128);
     }
 }
 END_TEST
@@ -112,11 +112,11 @@ START_TEST(unmeasured_tiles_are_left_out)
     start(true);
     take("kernel.simt-32x64", "100 100 100");
     take("clblast_times", "1024 1024 1024 1 1000000000");
-    ck_assert_int_eq(choice(1024, 1024, 1024).tile, GEMM_SIMT_32X64);
+    ck_assert_int_eq(choice(1024, 1024, 1024).kernel, GEMM_SIMT_32X64);
     /* And broken ones, measured or not. */
     struct gemm_selection selection = choice(1024, 1024, 1024);
     struct tandem_gemm gemm = product(1024, 1024, 1024, 1);
-    gemm_selector_disable(&selector, &gemm, &selection);
+    gemm_selector_disable(&selector, &gemm, selection.kernel);
     ck_assert(choice(1024, 1024, 1024).clblast);
 }
 END_TEST
@@ -206,12 +206,12 @@ START_TEST(products_of_16_bits_are_ours)
             if (selection.clblast)
                 break;
             ck_assert(gemm.dtype == TANDEM_F32 ||
-                      !gemm_configs[selection.tile].is_3xtf32);
-            gemm_selector_disable(&selector, &gemm, &selection);
+                      !gemm_configs[selection.kernel].is_3xtf32);
+            gemm_selector_disable(&selector, &gemm, selection.kernel);
         }
         ck_assert(choose(&gemm).clblast);
         take("clblast_times", "1024 1024 1024 1 1000000000");
-        ck_assert_int_eq(choice(1024, 1024, 1024).tile, GEMM_SIMT_32X64);
+        ck_assert_int_eq(choice(1024, 1024, 1024).kernel, GEMM_SIMT_32X64);
         ck_assert(!choice(1024, 1024, 1024).clblast);
         ck_assert(gemm_selector_force(&selector, "clblast"));
         ck_assert(choice(1024, 1024, 1024).clblast);
@@ -237,9 +237,9 @@ END_TEST
 static bool same(const struct gemm_selection *one,
                  const struct gemm_selection *other)
 {
-    return one->clblast == other->clblast && one->tile == other->tile &&
-           one->division.splits == other->division.splits &&
-           one->division.split_tiles == other->division.split_tiles;
+    return one->clblast == other->clblast && one->kernel == other->kernel &&
+           one->split.splits == other->split.splits &&
+           one->split.split_tiles == other->split.split_tiles;
 }
 
 START_TEST(single_elements_take_longer)
@@ -250,15 +250,15 @@ START_TEST(single_elements_take_longer)
     take("kernel.simt-128x128", "0 100 100");
     take("launch_ns", "1");
     take("copy_bytes_per_ns", "1000000");
-    ck_assert_int_eq(choose(&gemm).tile, GEMM_SIMT_128X128);
+    ck_assert_int_eq(choose(&gemm).kernel, GEMM_SIMT_128X128);
     /* A copy for the large one. */
     gemm.a.ld++;
     ck_assert(!gemm_kernel_reads_scalars(&gemm, GEMM_SIMT_128X128));
     ck_assert(gemm_kernel_reads_scalars(&gemm, GEMM_SIMT_32X64));
     take("kernel.simt-32x64", "0 90 9");
-    ck_assert_int_eq(choose(&gemm).tile, GEMM_SIMT_128X128);
+    ck_assert_int_eq(choose(&gemm).kernel, GEMM_SIMT_128X128);
     take("kernel.simt-32x64", "0 70 7");
-    ck_assert_int_eq(choose(&gemm).tile, GEMM_SIMT_32X64);
+    ck_assert_int_eq(choose(&gemm).kernel, GEMM_SIMT_32X64);
 }
 END_TEST
 
@@ -270,20 +270,20 @@ START_TEST(tiles_that_fill_no_wave_are_parted)
     take("launch_ns", "1000");
     take("copy_bytes_per_ns", "1000");
     struct gemm_selection selection = choice(1536, 1536, 1536);
-    ck_assert_int_eq(selection.tile, GEMM_MMA_3XTF32_128X128);
-    ck_assert_uint_eq(selection.division.split_tiles, 44);
-    ck_assert_uint_gt(selection.division.splits, 1);
+    ck_assert_int_eq(selection.kernel, GEMM_MMA_3XTF32_128X128);
+    ck_assert_uint_eq(selection.split.split_tiles, 44);
+    ck_assert_uint_gt(selection.split.splits, 1);
     /* 200 groups fill the slots; one alone is worth it in parts. */
     selection = choice(1280, 2560, 1536);
-    ck_assert_uint_eq(selection.division.split_tiles, 0);
-    ck_assert_uint_eq(selection.division.splits, 1);
+    ck_assert_uint_eq(selection.split.split_tiles, 0);
+    ck_assert_uint_eq(selection.split.splits, 1);
     selection = choice(128, 128, 65536);
-    ck_assert_uint_ge(selection.division.split_tiles, 1);
-    ck_assert_uint_gt(selection.division.splits, 8);
+    ck_assert_uint_ge(selection.split.split_tiles, 1);
+    ck_assert_uint_gt(selection.split.splits, 8);
     /* Where a launch costs more than it gains, nothing is. */
     take("launch_ns", "1000000");
     selection = choice(1536, 1536, 1536);
-    ck_assert_uint_eq(selection.division.splits, 1);
+    ck_assert_uint_eq(selection.split.splits, 1);
 }
 END_TEST
 
@@ -291,7 +291,7 @@ END_TEST
 static uint32_t splits_at(const char *bytes, int64_t size, int64_t k)
 {
     take("copy_bytes_per_ns", bytes);
-    return choice(size, size, k).division.splits;
+    return choice(size, size, k).split.splits;
 }
 
 START_TEST(parts_are_written_read_and_joined)
@@ -414,10 +414,11 @@ START_TEST(long_lines_are_remembered)
     gemm.flags = 0;
     gemm.b.ld = 1;
     gemm_selector_choose(&selector, &gemm, &selection);
-    ck_assert_uint_ne(gemm_configs[selection.tile].gemv_vectors, 0);
+    ck_assert_uint_ne(gemm_configs[selection.kernel].gemv_vectors, 0);
     gemm.b.ld = INT32_MAX / 200;
     gemm_selector_choose(&selector, &gemm, &selection);
-    ck_assert(selection.clblast || gemm_kernel_supports(&gemm, selection.tile));
+    ck_assert(selection.clblast ||
+              gemm_kernel_supports(&gemm, selection.kernel));
 }
 END_TEST
 
@@ -438,7 +439,7 @@ START_TEST(an_epilogue_is_remembered_and_so_is_what_is_broken)
     gemm.bias_kind = TANDEM_BIAS_PER_ROW;
     gemm_selector_choose(&selector, &gemm, &selection);
     ck_assert(!selection.clblast);
-    gemm_selector_disable(&selector, &gemm, &selection);
+    gemm_selector_disable(&selector, &gemm, selection.kernel);
     gemm_selector_choose(&selector, &gemm, &selection);
     ck_assert(selection.clblast);
 }
@@ -509,11 +510,11 @@ START_TEST(tests_may_force_a_division)
                       wrong[i]);
     ck_assert(gemm_selector_force(&selector, "simt-32x64:3:2"));
     struct gemm_selection selection = choice(1024, 1024, 1024);
-    ck_assert_int_eq(selection.tile, GEMM_SIMT_32X64);
-    ck_assert_uint_eq(selection.division.splits, 3);
-    ck_assert_uint_eq(selection.division.split_tiles, 2);
+    ck_assert_int_eq(selection.kernel, GEMM_SIMT_32X64);
+    ck_assert_uint_eq(selection.split.splits, 3);
+    ck_assert_uint_eq(selection.split.split_tiles, 2);
     ck_assert(gemm_selector_force(&selector, "simt-64x64:4"));
-    ck_assert_uint_eq(choice(64, 64, 64).division.split_tiles, ALL_GEMM_TILES);
+    ck_assert_uint_eq(choice(64, 64, 64).split.split_tiles, ALL_GEMM_TILES);
     ck_assert(gemm_selector_force(&selector, "clblast"));
 }
 END_TEST
@@ -524,7 +525,7 @@ static enum mma_format tensor_choice(uint32_t flags, int64_t k)
     gemm.flags |= flags;
     struct gemm_selection selection = choose(&gemm);
     return selection.clblast ? MMA_NONE
-                             : gemm_configs[selection.tile].mma_format;
+                             : gemm_configs[selection.kernel].mma_format;
 }
 
 START_TEST(less_accurate_tiles_are_for_whoever_allows_them)
@@ -542,9 +543,7 @@ START_TEST(less_accurate_tiles_are_for_whoever_allows_them)
     struct tandem_gemm gemm = product(1, 1, 1, 1);
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++)
         if (gemm_configs[i].mma_format == MMA_TF32)
-            gemm_selector_disable(
-                &selector, &gemm,
-                &(struct gemm_selection){.tile = (enum gemm_kernel_id)i});
+            gemm_selector_disable(&selector, &gemm, (enum gemm_kernel_id)i);
     ck_assert_int_eq(tensor_choice(tf32, 4096), MMA_NONE);
     ck_assert_int_eq(tensor_choice(tf32 | scaled, 4096), MMA_FP16X3);
     start(false);

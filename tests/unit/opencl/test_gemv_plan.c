@@ -29,21 +29,23 @@ START_TEST(few_rows_or_columns_go_to_skinny_tiles)
         struct tandem_gemm gemm = product(cases[i].m, cases[i].n, 4096, 1);
         struct gemm_selection selection = choose(&gemm);
         ck_assert(!selection.clblast);
-        ck_assert_int_eq(selection.tile, cases[i].tile);
+        ck_assert_int_eq(selection.kernel, cases[i].tile);
         /* Without it, another. */
-        gemm_selector_disable(&selector, &gemm, &selection);
+        gemm_selector_disable(&selector, &gemm, selection.kernel);
         selection = choose(&gemm);
-        ck_assert(selection.clblast || selection.tile != cases[i].tile);
+        ck_assert(selection.clblast || selection.kernel != cases[i].tile);
         start(100, 1024);
     }
-    ck_assert_int_eq(gemm_configs[choice(512, 512, 512).tile].gemv_vectors, 0);
-    ck_assert_int_eq(gemm_configs[choice(64, 4096, 4096).tile].gemv_vectors, 0);
+    ck_assert_int_eq(gemm_configs[choice(512, 512, 512).kernel].gemv_vectors,
+                     0);
+    ck_assert_int_eq(gemm_configs[choice(64, 4096, 4096).kernel].gemv_vectors,
+                     0);
     /* Of measured ones the faster. */
     take("kernel.gemv-4", "3000 0.1 0.4");
     take("kernel.gemv-8", "3000 0.1 0.2");
-    ck_assert_int_eq(choice(4, 4096, 4096).tile, GEMV_8);
+    ck_assert_int_eq(choice(4, 4096, 4096).kernel, GEMV_8);
     take("kernel.gemv-4", "3000 0.1 0.1");
-    ck_assert_int_eq(choice(4, 4096, 4096).tile, GEMV_4);
+    ck_assert_int_eq(choice(4, 4096, 4096).kernel, GEMV_4);
 }
 END_TEST
 
@@ -51,15 +53,15 @@ START_TEST(skinny_groups_fill_the_device)
 {
     start(100, 1024);
     /* One row by four that lie along k: enough groups. */
-    ck_assert_uint_eq(choice(1, 4096, 4096).division.splits, 1);
+    ck_assert_uint_eq(choice(1, 4096, 4096).split.splits, 1);
     /* A single block, as deep as can be. */
-    ck_assert_uint_ge(choice(10, 10, 100000).division.splits, 48);
+    ck_assert_uint_ge(choice(10, 10, 100000).split.splits, 48);
     /* 50 blocks; with two splits each unit has one group, which alone does not
      * get all of the memory's rate. */
     struct tandem_gemm gemm = product(16, 3200, 4096, 1);
     gemm.flags = 0;
     gemm.b.ld = 3200;
-    ck_assert_uint_ge(choose(&gemm).division.splits, 4);
+    ck_assert_uint_ge(choose(&gemm).split.splits, 4);
 }
 END_TEST
 
@@ -77,23 +79,23 @@ START_TEST(a_long_row_across_k_goes_to_broad_groups)
     struct tandem_gemm gemm = across(4096, 4096);
     struct tandem_gemm narrow = across(1000, 4096);
     start(132, 1024);
-    ck_assert_int_eq(choose(&gemm).tile, GEMV_1_MN_MAJOR);
-    ck_assert_uint_eq(choose(&gemm).division.splits, 1);
-    ck_assert_int_eq(choose(&narrow).tile, GEMV_1);
+    ck_assert_int_eq(choose(&gemm).kernel, GEMV_1_MN_MAJOR);
+    ck_assert_uint_eq(choose(&gemm).split.splits, 1);
+    ck_assert_int_eq(choose(&narrow).kernel, GEMV_1);
     /* Of 16 bits, half the bytes: no tile of tensor cores is as fast. */
     const uint32_t dtypes[] = {TANDEM_F16, TANDEM_BF16, TANDEM_F32};
     for (size_t i = 0; i < sizeof(dtypes) / sizeof(dtypes[0]); i++) {
         gemm.dtype = dtypes[i];
-        ck_assert_int_eq(choose(&gemm).tile, GEMV_1_MN_MAJOR);
+        ck_assert_int_eq(choose(&gemm).kernel, GEMV_1_MN_MAJOR);
     }
     /* What lies along k has no use for it. */
-    ck_assert_int_eq(choice(1, 4096, 4096).tile, GEMV_1);
+    ck_assert_int_eq(choice(1, 4096, 4096).kernel, GEMV_1);
     ck_assert(gemm_selector_force(&selector, "gemv-1-mn-major"));
-    ck_assert_int_eq(choice(1, 4096, 4096).tile, GEMM_SIMT_64X64);
-    ck_assert_int_eq(choose(&gemm).tile, GEMV_1_MN_MAJOR);
+    ck_assert_int_eq(choice(1, 4096, 4096).kernel, GEMM_SIMT_64X64);
+    ck_assert_int_eq(choose(&gemm).kernel, GEMV_1_MN_MAJOR);
     /* Nor has a device whose groups are smaller. */
     start(132, 256);
-    ck_assert_int_eq(choose(&gemm).tile, GEMV_1);
+    ck_assert_int_eq(choose(&gemm).kernel, GEMV_1);
 }
 END_TEST
 
@@ -105,13 +107,13 @@ START_TEST(skinny_costs_along_and_across_k_differ)
     take("kernel.gemv-1", "3000 0.1 0.1");
     take("kernel.gemv-4", "3000 0.1 0.2");
     take("kernel.gemv-1-mn-major", "3000 0.1 0.3");
-    ck_assert_int_eq(choose(&gemm).tile, GEMV_1);
+    ck_assert_int_eq(choose(&gemm).kernel, GEMV_1);
     take("kernel_mn_major.gemv-1", "3000 0.4 0.4");
     take("kernel.gemv-1", "3000 0.1 0.1");
-    ck_assert_int_eq(choose(&gemm).tile, GEMV_4);
+    ck_assert_int_eq(choose(&gemm).kernel, GEMV_4);
     take("kernel_mn_major.gemv-4", "3000 0.4 0.4");
-    ck_assert_int_eq(choose(&gemm).tile, GEMV_1_MN_MAJOR);
-    ck_assert_int_eq(choice(1, 4096, 4096).tile, GEMV_1);
+    ck_assert_int_eq(choose(&gemm).kernel, GEMV_1_MN_MAJOR);
+    ck_assert_int_eq(choice(1, 4096, 4096).kernel, GEMV_1);
     ck_assert(!gemm_cost_model_parse(&selector.cost_model,
                                      "kernel_mn_major.gemv-1", "3000 0.1"));
     ck_assert(gemm_cost_model_parse(&selector.cost_model,

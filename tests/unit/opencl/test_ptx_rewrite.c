@@ -256,7 +256,7 @@ static bool patched_choice(uint32_t flags)
         .c = {NULL, 0, 4096, 0}};
     struct gemm_selection selection;
     gemm_selector_compute(&selector, &gemm, &selection);
-    return !selection.clblast && gemm_configs[selection.tile].uses_wgmma;
+    return !selection.clblast && gemm_configs[selection.kernel].uses_wgmma;
 }
 
 START_TEST(patched_programs_are_used_where_they_are_trusted_alone)
@@ -280,9 +280,7 @@ START_TEST(patched_programs_are_used_where_they_are_trusted_alone)
                                      .dtype = TANDEM_F32};
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++)
         if (gemm_configs[i].uses_wgmma)
-            gemm_selector_disable(
-                &selector, &gemm,
-                &(struct gemm_selection){.tile = (enum gemm_kernel_id)i});
+            gemm_selector_disable(&selector, &gemm, (enum gemm_kernel_id)i);
     ck_assert(!patched_choice(scaled) && !patched_choice(0));
     /* Not where they were measured slower. */
     start(true);
