@@ -16,7 +16,7 @@
 #include "common/lane_reduce.cl"
 
 /* Memory layout of the rows. */
-#define ROW_ACCESS_STRIDED 0 /* any strides */
+#define ROW_ACCESS_STRIDED 0        /* any strides */
 #define ROW_ACCESS_VEC4 1           /* aligned vectors of four elements */
 #define ROW_ACCESS_LOCAL_MEMORY 2   /* contiguous, through local memory */
 #define ROW_ACCESS_VEC4_COLUMNS 3   /* vectors of element j of four rows */

@@ -187,20 +187,17 @@ INLINE void accumulate(float (*total)[ITEM_N], float (*sum)[ITEM_N])
         }
 }
 
-/* Rows that a pass stores, rows between two stores of a work-item (vectors,
- * scalars), and stores between two tests for the end. */
+/* Rows that a pass stores, and stores between two tests for the end. */
 #define ROWS_PER_PASS (ITEM_ROWS_PER_GROUP * 4)
-#define VEC4_ROW_STEP (GROUP_SIZE * 4 / TILE_N)
-#define SCALAR_ROW_STEP (GROUP_SIZE / TILE_N)
 #define STORES_AT_ONCE 4
 
 /* Where a work-item stores its sums of a pass. */
 struct store_position {
-    uint left;    /* rows below the first, 0 outside the result */
-    uint max_left;    /* the maximum for all work-items */
+    uint left;     /* rows below the first, 0 outside the result */
+    uint max_left; /* the maximum for all work-items */
     ulong partial; /* offset in the partials */
-    ulong line;   /* distance of rows in the partials */
-    long c, bias; /* offsets in c and bias */
+    ulong line;    /* distance of rows in the partials */
+    long c, bias;  /* offsets in c and bias */
 };
 
 INLINE struct store_position store_position_get(const struct tile *tile,
@@ -210,6 +207,7 @@ INLINE struct store_position store_position_get(const struct tile *tile,
     struct store_position s;
     uint y = first + at / TILE_N, x = at % TILE_N;
     uint row = tile->m * TILE_M + y, column = tile->n * TILE_N + x;
+    uint batch = tile->batch;
     bool is_tile_partial = p->unsplit_tiles > 0;
     s.left = row < p->m && column < p->n ? p->m - row : 0;
     s.max_left = min(p->m - tile->m * TILE_M - first, (uint)ROWS_PER_PASS);
@@ -219,80 +217,51 @@ INLINE struct store_position store_position_get(const struct tile *tile,
         (is_tile_partial
              ? ((ulong)tile->partial_tile * TILE_M + y) * TILE_N + x
              : ((ulong)tile->partial_plane * p->m + row) * p->n + column);
-    s.c = (long)p->c_offset + (long)tile->batch * p->c_batch +
-          (long)row * p->c_ld + column;
-    s.bias = (long)p->bias_offset + (long)row * p->bias_row +
-             (long)column * p->bias_column;
+    s.c = C_OFFSET;
+    s.bias = BIAS_OFFSET;
     return s;
 }
 
-/* Stores rows of a tile from `first` on, which are in local memory. */
-INLINE void store_vec4(__global C_T *c, __global float *partial,
+/* Stores rows of a tile from `first` on, which are in local memory. Each store
+ * has `width` elements, 4 or 1. */
+INLINE void store_rows(__global C_T *c, __global float *partial,
                        __global const C_T *bias, const struct tile *tile,
                        uint first, __local const float *shared,
-                       const struct gemm_params *p)
+                       const uint width, const struct gemm_params *p)
 {
     const struct store_position s =
-        store_position_get(tile, first, get_local_id(0) * 4, p);
-    const long c_step = VEC4_ROW_STEP * p->c_ld;
-    const long bias_step = VEC4_ROW_STEP * p->bias_row;
-    const ulong part_step = VEC4_ROW_STEP * s.line;
-    shared += get_local_id(0) * 4;
+        store_position_get(tile, first, get_local_id(0) * width, p);
+    const uint row_step = GROUP_SIZE * width / TILE_N;
+    const long c_step = row_step * p->c_ld;
+    const long bias_step = row_step * p->bias_row;
+    const ulong partial_step = row_step * s.line;
+    shared += get_local_id(0) * width;
     partial += s.partial;
     c += s.c;
     bias += s.bias;
     if (tile->is_split) {
 #pragma unroll 1
-        for (uint y = 0; y < s.max_left; y += VEC4_ROW_STEP) {
-            if (y < s.left)
+        for (uint y = 0; y < s.max_left; y += row_step) {
+            if (y < s.left && width == 4)
                 *(__global float4 *)partial = *(__local const float4 *)shared;
-            partial += part_step;
-            shared += GROUP_SIZE * 4;
-        }
-        return;
-    }
-    for (uint y = 0; y < s.max_left; y += STORES_AT_ONCE * VEC4_ROW_STEP) {
-        REPEAT (i, STORES_AT_ONCE) {
-            epilogue_vec4_if(c, bias, y + i * VEC4_ROW_STEP < s.left,
-                             *(__local const float4 *)shared, p);
-            c += c_step;
-            bias += bias_step;
-            shared += GROUP_SIZE * 4;
-        }
-    }
-}
-
-INLINE void store_scalar(__global C_T *c, __global float *partial,
-                         __global const C_T *bias, const struct tile *tile,
-                         uint first, __local const float *shared,
-                         const struct gemm_params *p)
-{
-    const struct store_position s =
-        store_position_get(tile, first, get_local_id(0), p);
-    const long c_step = SCALAR_ROW_STEP * p->c_ld;
-    const long bias_step = SCALAR_ROW_STEP * p->bias_row;
-    const ulong part_step = SCALAR_ROW_STEP * s.line;
-    shared += get_local_id(0);
-    partial += s.partial;
-    c += s.c;
-    bias += s.bias;
-    if (tile->is_split) {
-#pragma unroll 1
-        for (uint y = 0; y < s.max_left; y += SCALAR_ROW_STEP) {
-            if (y < s.left)
+            else if (y < s.left)
                 *partial = *shared;
-            partial += part_step;
-            shared += GROUP_SIZE;
+            partial += partial_step;
+            shared += GROUP_SIZE * width;
         }
         return;
     }
-    for (uint y = 0; y < s.max_left; y += STORES_AT_ONCE * SCALAR_ROW_STEP) {
+    for (uint y = 0; y < s.max_left; y += STORES_AT_ONCE * row_step) {
         REPEAT (i, STORES_AT_ONCE) {
-            epilogue_scalar_if(c, bias, y + i * SCALAR_ROW_STEP < s.left,
-                               *shared, p);
+            const bool inside = y + i * row_step < s.left;
+            if (width == 4)
+                epilogue_vec4_if(c, bias, inside,
+                                 *(__local const float4 *)shared, p);
+            else
+                epilogue_scalar_if(c, bias, inside, *shared, p);
             c += c_step;
             bias += bias_step;
-            shared += GROUP_SIZE;
+            shared += GROUP_SIZE * width;
         }
     }
 }
@@ -318,11 +287,11 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
                              sum[i + row][j + 2], sum[i + row][j + 3]);
         barrier(CLK_LOCAL_MEM_FENCE);
         if (tile_uses_vec4(tile, p))
-            store_vec4(c, partial, bias, tile, i * ITEM_ROWS_PER_GROUP, shared,
-                       p);
+            store_rows(c, partial, bias, tile, i * ITEM_ROWS_PER_GROUP, shared,
+                       4, p);
         else
-            store_scalar(c, partial, bias, tile, i * ITEM_ROWS_PER_GROUP,
-                         shared, p);
+            store_rows(c, partial, bias, tile, i * ITEM_ROWS_PER_GROUP, shared,
+                       1, p);
     }
 }
 

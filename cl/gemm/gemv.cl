@@ -310,7 +310,8 @@ INLINE void totals_add(float (*total)[VECTOR_COUNT], float (*sum)[VECTOR_COUNT])
 #else
 #define ADDS_DIRECTLY 0
 #define PARTIAL_FLOATS                                                         \
-    MAX(EXCHANGE_SLOTS *ITEM_ROWS *VECTORS_AT_ONCE, GROUP_ROWS *VECTOR_COUNT)
+    MAX(EXCHANGE_SLOTS * ITEM_ROWS * VECTORS_AT_ONCE,                          \
+        GROUP_ROWS * VECTOR_COUNT)
 #endif
 #define SHARED_FLOATS MAX(X_TILE_FLOATS, PARTIAL_FLOATS)
 
