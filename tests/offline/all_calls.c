@@ -21,7 +21,7 @@
 #define MOST_DTYPES 32u
 #define HUGE_EXTENT ((int64_t)1 << 33) /* asks for 64-bit indices */
 
-static const struct sample {
+static const struct warmup_call {
     uint32_t rank;
     int64_t shape[3];
 } samples[] = {{1, {64}},
@@ -90,7 +90,7 @@ static bool tensor_arrange(struct tandem_tensor_desc *tensor,
     return true;
 }
 
-static void inputs_fill(struct search *search, const struct sample *sample,
+static void inputs_fill(struct search *search, const struct warmup_call *sample,
                         enum others others, enum arrangement how)
 {
     for (uint32_t i = 0; i < search->row->inputs; i++) {

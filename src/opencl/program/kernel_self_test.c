@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small product on the device, in two chunks of k, whose sums no activation
- * has changed, and the same in double. */
+/* Runs a small GEMM with split_k = 2 on the device and compares the partial
+ * sums, before the activation, with a float64 reference. */
 #include "opencl/program/kernel_self_test.h"
 
 #include <float.h>
@@ -15,29 +15,29 @@
 #include "opencl/device/cl_status.h"
 #include "opencl/program/variant_options.h"
 
-/* No multiple of a slice, nor of a piece; of fours where all else would have to
- * be packed. */
-#define DEPTH 277
-#define STRICT_DEPTH 276
-/* Lines of whole pieces, and others. */
-#define EVEN_LINE 280
-#define ODD_LINE 281
-#define CHUNKS 2
-/* kernel_self_test_tolerance's. */
-#define STRICT_TOLERANCE 0x1p-21
-#define PAIR_TOLERANCE 0x1p-20
+/* Not a multiple of a k_tile or of the elements in 16 bytes.  3xTF32 kernels
+ * need a multiple of 4 to read unpacked operands. */
+#define MMA_K 277
+#define TF32_3X_K 276
+/* Row pitches that are a multiple of 16 bytes, or not. */
+#define ALIGNED_PITCH 280
+#define UNALIGNED_PITCH 281
+#define SPLITS 2
+/* Relative to the sum of the magnitudes of the products. */
+#define TF32_3X_TOLERANCE 0x1p-21
+#define FP16X3_TOLERANCE 0x1p-20
 #define TF32_TOLERANCE 0x1p-9
-#define HALF_TOLERANCE 0x1p-20
+#define F16_TOLERANCE 0x1p-20
 
 enum memory { MEMORY_A, MEMORY_B, MEMORY_TEMPORARY, MEMORIES };
 
-struct proof {
+struct self_test {
     struct tandem_gemm gemm;
     enum gemm_kernel_id tile;
-    enum packed_format format;      /* strict ones split elements, too */
-    double *numbers[OPERAND_COUNT]; /* rows by k */
+    enum packed_format format;
+    double *numbers[OPERAND_COUNT]; /* row-major, row_count by k */
     void *host[OPERAND_COUNT];
-    float *sums; /* the temporary's end: partials, and then the marks */
+    float *sums; /* copy of the partial sums and the non-finite flags */
     uint32_t tiles_m, tiles_n;
     struct launch_plan plan;
     struct tandem_buffer buffers[MEMORIES];
@@ -47,31 +47,31 @@ struct proof {
 
 /* ---- numbers ---- */
 
-static bool pairs(const struct proof *proof)
+static bool has_nonfinite_flags(const struct self_test *test)
 {
-    return proof->format == FORMAT_FP16X3 || proof->format == FORMAT_3XTF32;
+    return test->format == FORMAT_FP16X3 || test->format == FORMAT_3XTF32;
 }
 
-static int64_t rows_of(const struct proof *proof, uint32_t operand)
+static int64_t rows_of(const struct self_test *test, uint32_t operand)
 {
-    return operand == OPERAND_A ? proof->gemm.m : proof->gemm.n;
+    return operand == OPERAND_A ? test->gemm.m : test->gemm.n;
 }
 
-static const struct tandem_matrix *matrix_of(const struct proof *proof,
+static const struct tandem_matrix *matrix_of(const struct self_test *test,
                                              uint32_t operand)
 {
-    return operand == OPERAND_A ? &proof->gemm.a : &proof->gemm.b;
+    return operand == OPERAND_A ? &test->gemm.a : &test->gemm.b;
 }
 
-/* An element as the device reads it, and its value then. */
-static double element_set(const struct proof *proof, void *out, size_t at,
+/* Stores an element in the format of the kernel and returns its value. */
+static double element_set(const struct self_test *test, void *out, size_t at,
                           float value)
 {
-    if (proof->format == FORMAT_F16) {
+    if (test->format == FORMAT_F16) {
         ((uint16_t *)out)[at] = f16_round(value);
         return (double)f16_value(((uint16_t *)out)[at]);
     }
-    if (proof->format == FORMAT_BF16) {
+    if (test->format == FORMAT_BF16) {
         ((uint16_t *)out)[at] = bf16_round(value);
         return (double)bf16_value(((uint16_t *)out)[at]);
     }
@@ -79,142 +79,147 @@ static double element_set(const struct proof *proof, void *out, size_t at,
     return (double)value;
 }
 
-/* Numbers in [-1, 1) of every digit (a linear congruential generator, with the
- * multiplier of Numerical Recipes); of pairs, a row of the smallest ones, and,
- * in the last tile, one that is not finite, or is too large to be split. */
-static bool operand_make(struct proof *proof, uint32_t operand)
+/* Fills an operand with random numbers in [-1, 1) (a linear congruential
+ * generator with the constants of Numerical Recipes).  For formats with
+ * non-finite flags, one row is tiny and one element of the last tile is
+ * infinite or too large to be split. */
+static bool operand_make(struct self_test *test, uint32_t operand)
 {
-    const struct tandem_matrix *matrix = matrix_of(proof, operand);
-    bool outer = operand_is_mn_major(&proof->gemm, (enum operand_id)operand);
-    int64_t rows = rows_of(proof, operand);
-    bool pair = pairs(proof), split = proof->format == FORMAT_3XTF32;
+    const struct tandem_matrix *matrix = matrix_of(test, operand);
+    bool outer = operand_is_mn_major(&test->gemm, (enum operand_id)operand);
+    int64_t rows = rows_of(test, operand);
+    bool pair = has_nonfinite_flags(test),
+         split = test->format == FORMAT_3XTF32;
     uint32_t seed = operand + 1;
-    proof->numbers[operand] = calloc((size_t)(rows * proof->gemm.k),
-                                     sizeof(*proof->numbers[operand]));
-    proof->host[operand] =
-        calloc((size_t)((outer ? proof->gemm.k : rows) * matrix->ld), 4);
-    if (proof->numbers[operand] == NULL || proof->host[operand] == NULL)
+    test->numbers[operand] =
+        calloc((size_t)(rows * test->gemm.k), sizeof(*test->numbers[operand]));
+    test->host[operand] =
+        calloc((size_t)((outer ? test->gemm.k : rows) * matrix->ld), 4);
+    if (test->numbers[operand] == NULL || test->host[operand] == NULL)
         return false;
     for (int64_t row = 0; row < rows; row++)
-        for (int64_t k = 0; k < proof->gemm.k; k++) {
+        for (int64_t k = 0; k < test->gemm.k; k++) {
             seed = seed * 1664525u + 1013904223u;
             float value = (float)(int32_t)seed / 2147483648.0f;
             if (pair && operand == OPERAND_A && row == 3)
                 value *= 1e-38f;
             if (pair && row == rows - 1 && k == 5)
                 value = split && operand == OPERAND_B ? FLT_MAX : INFINITY;
-            proof->numbers[operand][row * proof->gemm.k + k] = element_set(
-                proof, proof->host[operand],
+            test->numbers[operand][row * test->gemm.k + k] = element_set(
+                test, test->host[operand],
                 (size_t)(outer ? k * matrix->ld + row : row * matrix->ld + k),
                 value);
         }
     return true;
 }
 
-/* A line that makes the operand lie as the key says. */
-static int64_t line_of(enum operand_layout lies, bool outer, int64_t rows)
+/* Returns a pitch that gives the operand the layout of the key. */
+static int64_t pitch_of(enum operand_layout lies, bool outer, int64_t rows)
 {
     if (lies == LAYOUT_PACKED)
-        return outer ? rows + 1 : ODD_LINE;
-    return outer ? rows : EVEN_LINE;
+        return outer ? rows + 1 : UNALIGNED_PITCH;
+    return outer ? rows : ALIGNED_PITCH;
 }
 
-static void gemm_make(struct proof *proof, uint64_t key)
+static void gemm_make(struct self_test *test, uint64_t key)
 {
-    const struct gemm_kernel_config *config = &gemm_configs[proof->tile];
+    const struct gemm_kernel_config *config = &gemm_configs[test->tile];
     enum operand_layout a = (enum operand_layout)KEY_A_LAYOUT(key),
                         b = (enum operand_layout)KEY_B_LAYOUT(key);
-    struct tandem_gemm *gemm = &proof->gemm;
-    proof->tiles_m = proof->tiles_n = 2;
+    struct tandem_gemm *gemm = &test->gemm;
+    test->tiles_m = test->tiles_n = 2;
     *gemm = (struct tandem_gemm){
         .struct_size = sizeof(*gemm),
-        .dtype = proof->format == FORMAT_F16    ? TANDEM_F16
-                 : proof->format == FORMAT_BF16 ? TANDEM_BF16
-                                                : TANDEM_F32,
+        .dtype = test->format == FORMAT_F16    ? TANDEM_F16
+                 : test->format == FORMAT_BF16 ? TANDEM_BF16
+                                               : TANDEM_F32,
         .flags = TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR |
                  (a == LAYOUT_MN_MAJOR ? TANDEM_GEMM_TRANSPOSE_A : 0u) |
                  (b == LAYOUT_K_MAJOR ? TANDEM_GEMM_TRANSPOSE_B : 0u),
         .m = config->tile_m + 8,
         .n = config->tile_n + 16,
-        .k = gemm_configs[proof->tile].mma_format == MMA_NONE ? STRICT_DEPTH
-                                                              : DEPTH,
+        .k =
+            gemm_configs[test->tile].mma_format == MMA_NONE ? TF32_3X_K : MMA_K,
         .batch = 1,
         .alpha = 1,
         .c_dtype = TANDEM_F32};
-    gemm->a.ld = line_of(a, a == LAYOUT_MN_MAJOR, gemm->m);
-    gemm->b.ld = line_of(b, b != LAYOUT_K_MAJOR, gemm->n);
+    gemm->a.ld = pitch_of(a, a == LAYOUT_MN_MAJOR, gemm->m);
+    gemm->b.ld = pitch_of(b, b != LAYOUT_K_MAJOR, gemm->n);
     gemm->c.ld = gemm->n;
-    gemm->a.buffer = &proof->buffers[MEMORY_A];
-    gemm->b.buffer = &proof->buffers[MEMORY_B];
-    gemm->c.buffer = &proof->buffers[MEMORY_TEMPORARY];
+    gemm->a.buffer = &test->buffers[MEMORY_A];
+    gemm->b.buffer = &test->buffers[MEMORY_B];
+    gemm->c.buffer = &test->buffers[MEMORY_TEMPORARY];
 }
 
 /* ---- running ---- */
 
-static size_t marks_count(const struct proof *proof)
+static size_t nonfinite_flag_count(const struct self_test *test)
 {
-    return pairs(proof) ? (size_t)CHUNKS * proof->tiles_m * proof->tiles_n : 0;
+    return has_nonfinite_flags(test)
+               ? (size_t)SPLITS * test->tiles_m * test->tiles_n
+               : 0;
 }
 
-static size_t sums_count(const struct proof *proof)
+static size_t partial_sum_count(const struct self_test *test)
 {
-    return (size_t)(CHUNKS * proof->gemm.m * proof->gemm.n);
+    return (size_t)(SPLITS * test->gemm.m * test->gemm.n);
 }
 
-static enum tandem_status self_test_prepare(struct proof *proof,
+static enum tandem_status self_test_prepare(struct self_test *test,
                                             struct tandem_device *device,
                                             uint64_t key)
 {
     cl_int code = CL_SUCCESS;
-    proof->tile = (enum gemm_kernel_id)KEY_GEMM_KERNEL(key);
-    proof->format = KEY_KERNEL(key) == KERNEL_GEMM_3XTF32
-                        ? FORMAT_3XTF32
-                        : (enum packed_format)KEY_FORMAT(key);
-    gemm_make(proof, key);
-    plan_gemm(&proof->plan, &proof->gemm, proof->tile,
-              (struct split_k){CHUNKS, ALL_GEMM_TILES}, NULL, 0);
-    proof->sums = calloc(sums_count(proof) + marks_count(proof), sizeof(float));
-    if (proof->sums == NULL || !operand_make(proof, OPERAND_A) ||
-        !operand_make(proof, OPERAND_B))
+    test->tile = (enum gemm_kernel_id)KEY_GEMM_KERNEL(key);
+    test->format = KEY_KERNEL(key) == KERNEL_GEMM_3XTF32
+                       ? FORMAT_3XTF32
+                       : (enum packed_format)KEY_FORMAT(key);
+    gemm_make(test, key);
+    plan_gemm(&test->plan, &test->gemm, test->tile,
+              (struct split_k){SPLITS, ALL_GEMM_TILES}, NULL, 0);
+    test->sums = calloc(partial_sum_count(test) + nonfinite_flag_count(test),
+                        sizeof(float));
+    if (test->sums == NULL || !operand_make(test, OPERAND_A) ||
+        !operand_make(test, OPERAND_B))
         return last_error_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
-    proof->queue =
+    test->queue =
         clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
     for (uint32_t i = 0; i < MEMORIES && code == CL_SUCCESS; i++) {
         bool given = i < OPERAND_COUNT;
-        uint64_t bytes = proof->plan.temp_bytes;
+        uint64_t bytes = test->plan.temp_bytes;
         if (given)
             bytes =
-                4 * (uint64_t)matrix_of(proof, i)->ld *
-                (uint64_t)(operand_is_mn_major(&proof->gemm, (enum operand_id)i)
-                               ? proof->gemm.k
-                               : rows_of(proof, i));
-        proof->buffers[i].mem = clCreateBuffer(
+                4 * (uint64_t)matrix_of(test, i)->ld *
+                (uint64_t)(operand_is_mn_major(&test->gemm, (enum operand_id)i)
+                               ? test->gemm.k
+                               : rows_of(test, i));
+        test->buffers[i].mem = clCreateBuffer(
             device->context,
             CL_MEM_READ_WRITE | (given ? CL_MEM_COPY_HOST_PTR : 0),
-            (size_t)bytes, given ? proof->host[i] : NULL, &code);
+            (size_t)bytes, given ? test->host[i] : NULL, &code);
     }
     return status_from_cl(device, code, "clCreateBuffer");
 }
 
 static void self_test_free(void *user)
 {
-    struct proof *proof = user;
-    if (proof->kernel != NULL)
-        clReleaseKernel(proof->kernel);
+    struct self_test *test = user;
+    if (test->kernel != NULL)
+        clReleaseKernel(test->kernel);
     for (uint32_t i = 0; i < MEMORIES; i++)
-        if (proof->buffers[i].mem != NULL)
-            clReleaseMemObject(proof->buffers[i].mem);
-    if (proof->queue != NULL)
-        clReleaseCommandQueue(proof->queue);
+        if (test->buffers[i].mem != NULL)
+            clReleaseMemObject(test->buffers[i].mem);
+    if (test->queue != NULL)
+        clReleaseCommandQueue(test->queue);
     for (uint32_t i = 0; i < OPERAND_COUNT; i++) {
-        free(proof->numbers[i]);
-        free(proof->host[i]);
+        free(test->numbers[i]);
+        free(test->host[i]);
     }
-    free(proof->sums);
-    free(proof);
+    free(test->sums);
+    free(test);
 }
 
-static cl_int step_run(struct proof *proof, cl_kernel kernel,
+static cl_int step_run(struct self_test *test, cl_kernel kernel,
                        const struct kernel_step *step)
 {
     cl_int code = CL_SUCCESS;
@@ -224,23 +229,23 @@ static cl_int step_run(struct proof *proof, cl_kernel kernel,
         code = clSetKernelArg(kernel, i, sizeof(cl_mem),
                               step->buffers[i] != NULL
                                   ? &step->buffers[i]->mem
-                                  : &proof->buffers[MEMORY_TEMPORARY].mem);
+                                  : &test->buffers[MEMORY_TEMPORARY].mem);
     if (code == CL_SUCCESS)
         code = clSetKernelArg(kernel, step->buffer_count, step->param_bytes,
                               step->params);
     if (code == CL_SUCCESS)
-        code = clEnqueueNDRangeKernel(proof->queue, kernel, 1, NULL, &global,
+        code = clEnqueueNDRangeKernel(test->queue, kernel, 1, NULL, &global,
                                       &local, 0, NULL, NULL);
     return code;
 }
 
-/* A step before the kernel's, by a program of its own, which stays with one
- * that does not end.  *out_left: then, and the proof is deferred_release.h's.
- */
-static enum tandem_status step_build_run(struct proof *proof,
-                                         struct tandem_device *device,
-                                         const struct kernel_step *step,
-                                         bool *out_left)
+/* Builds and runs a step that precedes the kernel's, for example packing.  If
+ * it does not complete, sets *out_left: deferred_release.h then owns the test,
+ * and the program is leaked. */
+static enum tandem_status step_build_and_run(struct self_test *test,
+                                             struct tandem_device *device,
+                                             const struct kernel_step *step,
+                                             bool *out_left)
 {
     struct variant_text text;
     cl_int code;
@@ -254,12 +259,12 @@ static enum tandem_status step_build_run(struct proof *proof,
     if (code == CL_SUCCESS)
         kernel = clCreateKernel(program, text.function, &code);
     if (code == CL_SUCCESS)
-        code = step_run(proof, kernel, step);
+        code = step_run(test, kernel, step);
     enum tandem_status status =
-        status_from_cl(device, code, "a step before a kernel's proof");
+        status_from_cl(device, code, "the preparation of a kernel's self-test");
     if (status == TANDEM_OK)
-        status = deferred_release_wait(device, proof->queue, NULL,
-                                       self_test_free, proof, out_left);
+        status = deferred_release_wait(device, test->queue, NULL,
+                                       self_test_free, test, out_left);
     if (kernel != NULL && !*out_left)
         clReleaseKernel(kernel);
     if (program != NULL && !*out_left)
@@ -267,59 +272,61 @@ static enum tandem_status step_build_run(struct proof *proof,
     return status;
 }
 
-/* The plan's steps as far as the kernel's, and its sums and marks. */
-static enum tandem_status self_test_launch(struct proof *proof,
+/* Runs the plan up to the kernel's step and reads its sums and flags. */
+static enum tandem_status self_test_launch(struct self_test *test,
                                            struct tandem_device *device,
                                            uint32_t id, bool *out_left)
 {
-    size_t bytes =
-        (sums_count(proof) + marks_count(proof)) * sizeof(*proof->sums);
-    const struct kernel_step *step = proof->plan.step;
+    size_t bytes = (partial_sum_count(test) + nonfinite_flag_count(test)) *
+                   sizeof(*test->sums);
+    const struct kernel_step *step = test->plan.step;
     enum tandem_status status = TANDEM_OK;
     cl_event event = NULL;
     for (; status == TANDEM_OK && KEY_KERNEL(step->key) != id; step++)
-        status = step_build_run(proof, device, step, out_left);
+        status = step_build_and_run(test, device, step, out_left);
     if (status != TANDEM_OK)
         return status;
-    cl_int code = step_run(proof, proof->kernel, step);
+    cl_int code = step_run(test, test->kernel, step);
     if (code == CL_SUCCESS)
         code = clEnqueueReadBuffer(
-            proof->queue, proof->buffers[MEMORY_TEMPORARY].mem, CL_FALSE,
-            (size_t)proof->plan.temp_bytes - bytes, bytes, proof->sums, 0, NULL,
+            test->queue, test->buffers[MEMORY_TEMPORARY].mem, CL_FALSE,
+            (size_t)test->plan.temp_bytes - bytes, bytes, test->sums, 0, NULL,
             &event);
-    status = status_from_cl(device, code, "a kernel's proof");
+    status = status_from_cl(device, code, "a kernel's self-test");
     return status == TANDEM_OK
-               ? deferred_release_wait(device, proof->queue, event,
-                                       self_test_free, proof, out_left)
+               ? deferred_release_wait(device, test->queue, event,
+                                       self_test_free, test, out_left)
                : status;
 }
 
-/* ---- judging ---- */
+/* ---- verification ---- */
 
-/* Tiles are counted down the columns: gemm_common.cl's bands are as wide.  What
- * is not finite is in the first chunk; a row's scale is that of all of them. */
-static bool nonfinite_flags_are_right(const struct proof *proof)
+/* Tiles are numbered in column-major order, because all of them lie in one
+ * band of gemm_common.cl.  3xTF32 flags only the first split, which contains
+ * the infinite element.  fp16x3 flags all splits, because they share a row's
+ * scale. */
+static bool nonfinite_flags_are_right(const struct self_test *test)
 {
-    uint32_t all = proof->tiles_m * proof->tiles_n;
-    for (uint32_t i = 0; i < marks_count(proof); i++) {
+    uint32_t all = test->tiles_m * test->tiles_n;
+    for (uint32_t i = 0; i < nonfinite_flag_count(test); i++) {
         uint32_t mark, tile = i % all;
-        bool last = tile % proof->tiles_m == proof->tiles_m - 1 ||
-                    tile / proof->tiles_m == proof->tiles_n - 1;
-        if (proof->format == FORMAT_3XTF32 && i >= all)
+        bool last = tile % test->tiles_m == test->tiles_m - 1 ||
+                    tile / test->tiles_m == test->tiles_n - 1;
+        if (test->format == FORMAT_3XTF32 && i >= all)
             last = false;
-        memcpy(&mark, proof->sums + sums_count(proof) + i, sizeof(mark));
+        memcpy(&mark, test->sums + partial_sum_count(test) + i, sizeof(mark));
         if (mark != (last ? 1u : 0u))
             return false;
     }
     return true;
 }
 
-static double sum_at(const struct proof *proof, int64_t i, int64_t j)
+static double sum_at(const struct self_test *test, int64_t i, int64_t j)
 {
     double sum = 0;
-    for (int64_t chunk = 0; chunk < CHUNKS; chunk++)
-        sum += (double)
-                   proof->sums[(chunk * proof->gemm.m + i) * proof->gemm.n + j];
+    for (int64_t chunk = 0; chunk < SPLITS; chunk++)
+        sum +=
+            (double)test->sums[(chunk * test->gemm.m + i) * test->gemm.n + j];
     return sum;
 }
 
@@ -327,41 +334,42 @@ double kernel_self_test_tolerance(enum gemm_kernel_id tile,
                                   enum packed_format format)
 {
     if (gemm_configs[tile].mma_format == MMA_NONE)
-        return STRICT_TOLERANCE;
+        return TF32_3X_TOLERANCE;
     if (format == FORMAT_FP16X3 || format == FORMAT_3XTF32)
-        return PAIR_TOLERANCE;
-    return format == FORMAT_TF32 ? TF32_TOLERANCE : HALF_TOLERANCE;
+        return FP16X3_TOLERANCE;
+    return format == FORMAT_TF32 ? TF32_TOLERANCE : F16_TOLERANCE;
 }
 
-static bool element_right(const struct proof *proof, int64_t i, int64_t j)
+static bool element_is_right(const struct self_test *test, int64_t i, int64_t j)
 {
-    double tolerance = kernel_self_test_tolerance(proof->tile, proof->format);
+    double tolerance = kernel_self_test_tolerance(test->tile, test->format);
     double sum = 0, size = 0;
-    for (int64_t k = 0; k < proof->gemm.k; k++) {
-        double term = proof->numbers[OPERAND_A][i * proof->gemm.k + k] *
-                      proof->numbers[OPERAND_B][j * proof->gemm.k + k];
+    for (int64_t k = 0; k < test->gemm.k; k++) {
+        double term = test->numbers[OPERAND_A][i * test->gemm.k + k] *
+                      test->numbers[OPERAND_B][j * test->gemm.k + k];
         sum += term;
         size += fabs(term);
     }
-    return fabs(sum_at(proof, i, j) - sum) <= tolerance * size;
+    return fabs(sum_at(test, i, j) - sum) <= tolerance * size;
 }
 
-static enum tandem_status self_test_verify(const struct proof *proof)
+static enum tandem_status self_test_verify(const struct self_test *test)
 {
-    const struct gemm_kernel_config *config = &gemm_configs[proof->tile];
-    bool pair = pairs(proof);
-    int64_t m = pair ? config->tile_m : proof->gemm.m;
-    int64_t n = pair ? config->tile_n : proof->gemm.n;
-    if (!nonfinite_flags_are_right(proof))
-        return last_error_set(TANDEM_FAILED, "infinite elements are not found");
+    const struct gemm_kernel_config *config = &gemm_configs[test->tile];
+    bool pair = has_nonfinite_flags(test);
+    int64_t m = pair ? config->tile_m : test->gemm.m;
+    int64_t n = pair ? config->tile_n : test->gemm.n;
+    if (!nonfinite_flags_are_right(test))
+        return last_error_set(TANDEM_FAILED,
+                              "the kernel does not flag infinite elements");
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++)
-            if (!element_right(proof, i, j))
+            if (!element_is_right(test, i, j))
                 return last_error_set(TANDEM_FAILED,
-                                      "a product of known numbers is wrong at "
+                                      "the self-test is wrong at "
                                       "(%lld, %lld): %g",
                                       (long long)i, (long long)j,
-                                      sum_at(proof, i, j));
+                                      sum_at(test, i, j));
     return TANDEM_OK;
 }
 
@@ -375,21 +383,21 @@ bool kernel_self_test_is_needed(uint64_t key)
 enum tandem_status kernel_self_test_run(struct tandem_device *device,
                                         cl_kernel kernel, uint64_t key)
 {
-    struct proof *proof = calloc(1, sizeof(*proof));
-    if (proof == NULL)
+    struct self_test *test = calloc(1, sizeof(*test));
+    if (test == NULL)
         return last_error_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
     bool left = false;
     cl_int code = clRetainKernel(kernel);
     enum tandem_status status = status_from_cl(device, code, "clRetainKernel");
     if (status == TANDEM_OK) {
-        proof->kernel = kernel;
-        status = self_test_prepare(proof, device, key);
+        test->kernel = kernel;
+        status = self_test_prepare(test, device, key);
     }
     if (status == TANDEM_OK)
-        status = self_test_launch(proof, device, KEY_KERNEL(key), &left);
+        status = self_test_launch(test, device, KEY_KERNEL(key), &left);
     if (status == TANDEM_OK)
-        status = self_test_verify(proof);
+        status = self_test_verify(test);
     if (!left)
-        self_test_free(proof);
+        self_test_free(test);
     return status;
 }

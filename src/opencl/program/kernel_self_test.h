@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Proves, before its first use, a kernel that asks more of a driver than
- * OpenCL promises. */
+/* Tests a tensor-core kernel before its first use, because its instructions are
+ * outside OpenCL.  Blocks; any thread. */
 #ifndef TANDEM_OPENCL_PROGRAM_KERNEL_SELF_TEST_H
 #define TANDEM_OPENCL_PROGRAM_KERNEL_SELF_TEST_H
 
@@ -11,15 +11,15 @@
 
 struct tandem_device;
 
-/* Whether the variant's kernel needs a proof. */
+/* Returns true if the variant's kernel uses tensor cores or wgmma. */
 bool kernel_self_test_is_needed(uint64_t key);
-/* Runs a product of known numbers, infinite ones among them, packed on the
- * device where the kernel reads packed ones, and compares it with one computed
- * in double; FAILED, with a message, where they differ.  Blocks; any thread. */
+/* Runs a GEMM with known numbers, including infinite ones, and compares it with
+ * a float64 reference.  Packs the operands on the device if the kernel needs
+ * packed ones.  Returns FAILED with a message if the results differ. */
 enum tandem_status kernel_self_test_run(struct tandem_device *device,
                                         cl_kernel kernel, uint64_t key);
-/* How far a sum of the tile's may be off, of the sum of its terms'
- * magnitudes. */
+/* Returns the tolerance relative to the sum of the magnitudes of the products.
+ */
 double kernel_self_test_tolerance(enum gemm_kernel_id tile,
                                   enum packed_format format);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Building programs, from the disk or from source, and trying their kernels.
- * Any thread; the tables' mutex is held for nothing that lasts.
+ * Builds programs, loads them from the disk cache, and tests their kernels. Any
+ * thread; the mutex of the tables is never held during a build.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,12 +21,12 @@
 #include "opencl/program/variant_options.h"
 #include "opencl/program/warmup_launch.h"
 
-/* A compiler whose files other processes use at the same time may fail now and
- * then; so each build is tried so often, with pauses. */
-#define ATTEMPTS 3u
-#define PAUSE_MS 30u
+/* A build can fail temporarily if other processes use the compiler's files. The
+ * pause before a retry is four times the one before. */
+#define MAX_BUILD_ATTEMPTS 3u
+#define FIRST_PAUSE_MS 30u
 
-/* Several kernels come from one program: same file, same options. */
+/* Kernels with the same file and options share a program. */
 struct program {
     const char *file;
     char options[VARIANT_OPTION_BYTES];
@@ -45,9 +45,10 @@ static enum tandem_status build_failed(struct tandem_device *device,
     char log[4096] = "";
     clGetProgramBuildInfo(program, device->hardware->id, CL_PROGRAM_BUILD_LOG,
                           sizeof(log) - 1, log, NULL);
-    device_log(device, level, "%s (%s) does not build: %.800s", text->file,
+    device_log(device, level, "%s (%s) failed to build: %.800s", text->file,
                text->options, log);
-    if (code == CL_OUT_OF_RESOURCES) /* of the compiler, not of a kernel */
+    if (code ==
+        CL_OUT_OF_RESOURCES) /* the compiler, not a kernel, lacks resources */
         code = CL_BUILD_PROGRAM_FAILURE;
     enum tandem_status status = status_from_cl(device, code, "clBuildProgram");
     char first[160], why[POCL_WHY_BYTES] = "";
@@ -63,10 +64,10 @@ static enum tandem_status build_failed(struct tandem_device *device,
                           text->file, code, first);
 }
 
-static enum tandem_status build_attempt(struct tandem_device *device,
-                                        const struct variant_text *text,
-                                        enum tandem_log_level level,
-                                        cl_program *out_program)
+static enum tandem_status build_once(struct tandem_device *device,
+                                     const struct variant_text *text,
+                                     enum tandem_log_level level,
+                                     cl_program *out_program)
 {
     cl_int code = CL_SUCCESS;
     const char *source = text->source;
@@ -96,21 +97,22 @@ static enum tandem_status build_source(struct tandem_device *device,
                                        cl_program *out_program)
 {
     enum tandem_status status = TANDEM_OK;
-    uint32_t ms = PAUSE_MS;
-    for (uint32_t i = 1; i <= ATTEMPTS; i++, ms *= 4) {
-        status = build_attempt(
-            device, text, i < ATTEMPTS ? TANDEM_LOG_INFO : TANDEM_LOG_ERROR,
-            out_program);
-        if (status != TANDEM_FAILED || i == ATTEMPTS)
+    uint32_t ms = FIRST_PAUSE_MS;
+    for (uint32_t i = 1; i <= MAX_BUILD_ATTEMPTS; i++, ms *= 4) {
+        status = build_once(device, text,
+                            i < MAX_BUILD_ATTEMPTS ? TANDEM_LOG_INFO
+                                                   : TANDEM_LOG_ERROR,
+                            out_program);
+        if (status != TANDEM_FAILED || i == MAX_BUILD_ATTEMPTS)
             break;
         pause_ms(ms);
     }
     return status;
 }
 
-static enum tandem_status build_anew(struct tandem_device *device,
-                                     const struct variant_text *text,
-                                     bool stores, cl_program *out_program)
+static enum tandem_status build_and_store(struct tandem_device *device,
+                                          const struct variant_text *text,
+                                          bool stores, cl_program *out_program)
 {
     enum tandem_status status = build_source(device, text, out_program);
     if (status == TANDEM_OK && text->patched)
@@ -120,10 +122,10 @@ static enum tandem_status build_anew(struct tandem_device *device,
     return status;
 }
 
-/* From the disk, else from source. */
-static enum tandem_status build(struct tandem_device *device,
-                                const struct variant_text *text,
-                                cl_program *out_program)
+/* Loads the program from the disk cache or builds it from source. */
+static enum tandem_status load_or_build(struct tandem_device *device,
+                                        const struct variant_text *text,
+                                        cl_program *out_program)
 {
     *out_program = program_cache_load(device, text);
     if (*out_program != NULL)
@@ -134,16 +136,17 @@ static enum tandem_status build(struct tandem_device *device,
     if (waited)
         *out_program = program_cache_load(device, text);
     if (*out_program == NULL)
-        status =
-            build_anew(device, text, compile_lock_permits_binary(device, lock),
-                       out_program);
+        status = build_and_store(device, text,
+                                 compile_lock_permits_binary(device, lock),
+                                 out_program);
     compile_lock_release(lock);
     return status;
 }
 
 /* ---- the table of programs ---- */
 
-/* Called with the mutex held; NULL: out of memory. */
+/* Finds or adds a program.  Returns NULL if host memory is exhausted.  The
+ * caller holds the mutex. */
 static struct program *program_find(struct programs *programs,
                                     const struct variant_text *text)
 {
@@ -183,7 +186,7 @@ static enum tandem_status program_get(struct tandem_device *device,
         return TANDEM_OUT_OF_MEMORY;
     if (*out_program != NULL)
         return TANDEM_OK;
-    status = build(device, text, out_program);
+    status = load_or_build(device, text, out_program);
     pthread_mutex_lock(&programs->mutex);
     program->program = *out_program;
     program->building = false;
@@ -206,72 +209,74 @@ void programs_release_built(struct programs *programs)
 
 /* ---- kernels ---- */
 
-static enum tandem_status check_local_memory(struct tandem_device *device,
-                                             cl_kernel kernel)
+static enum tandem_status
+kernel_check_local_memory(struct tandem_device *device, cl_kernel kernel)
 {
-    cl_ulong bytes = 0, most = device->hardware->info.local_memory_bytes;
+    cl_ulong bytes = 0, max_size = device->hardware->info.local_memory_bytes;
     cl_int code = clGetKernelWorkGroupInfo(kernel, device->hardware->id,
                                            CL_KERNEL_LOCAL_MEM_SIZE,
                                            sizeof(bytes), &bytes, NULL);
     if (code != CL_SUCCESS)
         return status_from_cl(device, code, "clGetKernelWorkGroupInfo");
-    if (bytes <= most ||
+    if (bytes <= max_size ||
         (device->hardware->quirks & QUIRK_LOCAL_MEMORY_UNDERREPORTED) != 0)
         return TANDEM_OK;
     return last_error_set(
         TANDEM_FAILED,
-        "a kernel needs %llu bytes of local memory; there are "
+        "a kernel needs %llu bytes of local memory; the device has "
         "%llu",
-        (unsigned long long)bytes, (unsigned long long)most);
+        (unsigned long long)bytes, (unsigned long long)max_size);
 }
 
-/* The kernel, not the device, knows how large its groups may be. */
-static enum tandem_status check_group(struct tandem_device *device,
-                                      cl_kernel kernel, uint64_t key)
+/* Checks the group size of the key against the kernel's limit.  Returns
+ * NOT_READY if the kernel needs smaller groups, which later plans then use. */
+static enum tandem_status kernel_check_group_size(struct tandem_device *device,
+                                                  cl_kernel kernel,
+                                                  uint64_t key)
 {
-    size_t most = 0;
+    size_t max_size = 0;
     cl_int code = clGetKernelWorkGroupInfo(kernel, device->hardware->id,
                                            CL_KERNEL_WORK_GROUP_SIZE,
-                                           sizeof(most), &most, NULL);
+                                           sizeof(max_size), &max_size, NULL);
     if (code != CL_SUCCESS)
         return status_from_cl(device, code, "clGetKernelWorkGroupInfo");
-    bool larger =
+    bool allows_more =
         (device->hardware->quirks & QUIRK_GROUP_SIZE_UNDERREPORTED) != 0 &&
         KEY_GROUP_LOG2(key) > device->programs.group_log2;
-    if (most >= (size_t)1 << KEY_GROUP_LOG2(key) || larger)
-        return check_local_memory(device, kernel);
+    if (max_size >= (size_t)1 << KEY_GROUP_LOG2(key) || allows_more)
+        return kernel_check_local_memory(device, kernel);
     if (KEY_GROUP_LOG2(key) == 0 || variant_key_has_fixed_group_size(key))
         return last_error_set(TANDEM_FAILED,
-                              "a kernel runs in groups of %zu, not of %u", most,
-                              1u << KEY_GROUP_LOG2(key));
+                              "a kernel runs in groups of %zu, not of %u",
+                              max_size, 1u << KEY_GROUP_LOG2(key));
     struct programs *programs = &device->programs;
-    uint32_t log2 = most != 0 ? log2_floor(most) : KEY_GROUP_LOG2(key) - 1;
+    uint32_t log2 =
+        max_size != 0 ? log2_floor(max_size) : KEY_GROUP_LOG2(key) - 1;
     pthread_mutex_lock(&programs->mutex);
     if (log2 < programs->group_log2)
         programs->group_log2 = log2;
     pthread_mutex_unlock(&programs->mutex);
-    return last_error_set(TANDEM_NOT_READY, "a kernel needs groups of %u",
-                          1u << log2);
+    return last_error_set(TANDEM_NOT_READY,
+                          "a kernel needs work-groups of %u items", 1u << log2);
 }
 
-/* So that nothing is left to compile.  A kernel that was proved has run. */
 static enum tandem_status warmup_launch(struct tandem_device *device,
                                         cl_kernel kernel, uint64_t key)
 {
-    struct sample *sample = malloc(sizeof(*sample));
+    struct warmup_call *call = malloc(sizeof(*call));
     cl_int code = CL_SUCCESS;
-    if (sample == NULL)
+    if (call == NULL)
         return last_error_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
-    if (warmup_call_make(sample, key, device->hardware))
+    if (warmup_call_make(call, key, device->hardware))
         code = warmup_launch_run(device->context, device->hardware->id, kernel,
-                                 sample);
-    free(sample);
-    return status_from_cl(device, code, "a kernel's trial launch");
+                                 call);
+    free(call);
+    return status_from_cl(device, code, "a kernel's warm-up launch");
 }
 
-static enum tandem_status build_sheltered(struct tandem_device *device,
-                                          struct kernel_variant *variant,
-                                          bool trial)
+static enum tandem_status build_guarded(struct tandem_device *device,
+                                        struct kernel_variant *variant,
+                                        bool warms_up)
 {
     struct variant_text text;
     cl_int code = CL_SUCCESS;
@@ -283,12 +288,12 @@ static enum tandem_status build_sheltered(struct tandem_device *device,
     cl_kernel kernel = clCreateKernel(program, text.function, &code);
     if (code != CL_SUCCESS)
         return status_from_cl(device, code, "clCreateKernel");
-    status = check_group(device, kernel, variant->key);
-    bool proved =
+    status = kernel_check_group_size(device, kernel, variant->key);
+    bool is_tested =
         status == TANDEM_OK && kernel_self_test_is_needed(variant->key);
-    if (proved)
+    if (is_tested)
         status = kernel_self_test_run(device, kernel, variant->key);
-    if (status == TANDEM_OK && trial && !proved)
+    if (status == TANDEM_OK && warms_up && !is_tested)
         status = warmup_launch(device, kernel, variant->key);
     clReleaseKernel(kernel);
     if (status == TANDEM_OK)
@@ -298,11 +303,11 @@ static enum tandem_status build_sheltered(struct tandem_device *device,
 
 enum tandem_status kernel_variant_build(struct tandem_device *device,
                                         struct kernel_variant *variant,
-                                        bool trial)
+                                        bool warms_up)
 {
     struct thread_state host;
     thread_state_guard_enter(&host);
-    enum tandem_status status = build_sheltered(device, variant, trial);
+    enum tandem_status status = build_guarded(device, variant, warms_up);
     thread_state_guard_leave(&host);
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys as compiler options.  Nothing but this table and the key's numbers
- * reaches the compiler. */
+/* Variant keys as compiler options.  The options contain only names from these
+ * tables and numbers from the key. */
 #include "opencl/program/variant_options.h"
 
 #include <stdarg.h>
@@ -109,7 +109,7 @@ static void append_cast(struct variant_text *out, uint64_t key)
 }
 
 /* Returns true if operators.cl has op_NAME_needs_slow_path and op_NAME_fast. */
-static bool takes_rare_way(uint32_t op)
+static bool has_rare_path(uint32_t op)
 {
     switch (op) {
     case TANDEM_OP_SIN:
@@ -139,7 +139,7 @@ static void append_elementwise(struct variant_text *out, uint64_t key)
                                                                       : 3;
     append(out,
            " -DSHAPE=%u -DHAS_FAST_PATH=%d -DVECTOR=%u -DINPUTS=%u -DOUT=%s",
-           shape, takes_rare_way(row->id), KEY_VEC4(key), row->inputs,
+           shape, has_rare_path(row->id), KEY_VEC4(key), row->inputs,
            type_name(key, 0));
     for (uint32_t i = 0; i < row->inputs; i++)
         append(out, " -DIN%u=%s", i, type_name(key, i + 1));
@@ -147,9 +147,10 @@ static void append_elementwise(struct variant_text *out, uint64_t key)
         append(out, " -DTRANSPOSED_INPUTS=%u", KEY_TRANSPOSED_INPUTS(key));
 }
 
-/* NVIDIA's compiler orders a whole slice well; others then run out of
- * registers, and LLVM 16 does by four steps of the largest item. */
-static void append_product(struct variant_text *out, uint64_t key, bool nvidia)
+/* NVIDIA's compiler schedules a fully unrolled k_tile well.  Other compilers
+ * run out of registers: LLVM 16 already with four steps of the largest item. */
+static void append_simt_gemm(struct variant_text *out, uint64_t key,
+                             bool nvidia)
 {
     const struct gemm_kernel_config *config =
         &gemm_configs[KEY_GEMM_KERNEL(key)];
@@ -164,8 +165,8 @@ static void append_product(struct variant_text *out, uint64_t key, bool nvidia)
            KEY_SECOND_VEC4(key) != 0 ? 4 : 1, nvidia ? config->k_tile : others);
 }
 
-/* Two or four warps of 64 rows. */
-static void append_strict(struct variant_text *out, uint64_t key)
+/* A group has two or four warps.  Each warp computes 64 rows. */
+static void append_3xtf32(struct variant_text *out, uint64_t key)
 {
     const struct gemm_kernel_config *config =
         &gemm_configs[KEY_GEMM_KERNEL(key)];
@@ -176,7 +177,7 @@ static void append_strict(struct variant_text *out, uint64_t key)
            KEY_A_MN_MAJOR(key), KEY_B_MN_MAJOR(key));
 }
 
-/* Of c, and of a and b, of a product. */
+/* Appends the dtypes of c and of a and b. */
 static void append_dtypes(struct variant_text *out, uint64_t key)
 {
     static const char *const names[16] = {
@@ -186,9 +187,9 @@ static void append_dtypes(struct variant_text *out, uint64_t key)
            ab != NULL ? ab : "f32");
 }
 
-/* Where there may be fewer registers, half as much is in them: of what is read
- * ahead and, by sets of half as many lanes, of an item's rows. */
-static void append_skinny(struct variant_text *out, uint64_t key, bool nvidia)
+/* Devices other than NVIDIA's may have fewer registers.  There, the loop
+ * prefetches half as much, and half as many lanes share half as many rows. */
+static void append_gemv(struct variant_text *out, uint64_t key, bool nvidia)
 {
     struct gemv_shape shape = *gemv_shape(
         (enum gemm_kernel_id)KEY_GEMM_KERNEL(key), KEY_A_MN_MAJOR(key) != 0);
@@ -209,9 +210,9 @@ static void append_skinny(struct variant_text *out, uint64_t key, bool nvidia)
         append(out, " -DSTREAM=1");
 }
 
-/* Four or eight warps, in two rows.  Of large tiles as many slices as 192 KiB
- * of local memory hold. */
-static void append_tensor(struct variant_text *out, uint64_t key)
+/* A group has four or eight warps, in two rows.  Large tiles use as many stages
+ * as fit in 192 KiB of local memory. */
+static void append_mma(struct variant_text *out, uint64_t key)
 {
     const struct gemm_kernel_config *config =
         &gemm_configs[KEY_GEMM_KERNEL(key)];
@@ -225,7 +226,7 @@ static void append_tensor(struct variant_text *out, uint64_t key)
                                    : 4);
 }
 
-/* To TF32. */
+/* Appends the rounding of f32 to TF32. */
 static void append_rounding(struct variant_text *out,
                             const struct platform_device *hardware)
 {
@@ -254,7 +255,7 @@ static void append_tiled(struct variant_text *out, uint64_t key)
            tile.store_alignment, tile.columns, tile.rows);
 }
 
-/* How rows are kept: cl/common/row_access.cl. */
+/* Appends the register layout of rows; see cl/common/row_access.cl. */
 static void append_rows(struct variant_text *out, uint64_t key)
 {
     uint32_t count = KEY_COUNT(key), group = 1u << KEY_GROUP_LOG2(key);
@@ -271,7 +272,8 @@ static void append_rows(struct variant_text *out, uint64_t key)
     }
     uint32_t lanes_log2 = row_local_memory_lanes_log2(count);
     uint32_t four = 4u << lanes_log2;
-    /* The first and the last vector may have three elements of other rows. */
+    /* The first and the last vector contain up to three elements of other rows.
+     */
     uint32_t vectors = ((group >> lanes_log2) * count + 3 + 3 + 3) / 4;
     append(out,
            " -DVECTORS_PER_ITEM=%u -DROW_ELEMENTS=%u -DLANES_LOG2=%u "
@@ -288,9 +290,9 @@ static void append_activation(struct variant_text *out, uint64_t key)
                KEY_GELU_TANH(key) ? "_tanh" : "");
 }
 
-/* Whether a quotient or a root that is right to 3 ULP, as OpenCL's are without
- * being asked for more, is right enough for the operator's tolerance. */
-static bool divides_loosely(uint64_t key)
+/* Returns true if the operator's tolerance allows OpenCL's default accuracy of
+ * division and square root, which is 3 ULP. */
+static bool tolerates_3ulp_division(uint64_t key)
 {
     if (KEY_KERNEL(key) != KERNEL_ELEMENTWISE_CONTIGUOUS &&
         KEY_KERNEL(key) != KERNEL_ELEMENTWISE_STRIDED &&
@@ -326,7 +328,7 @@ void variant_text_make(struct variant_text *out, uint64_t key,
            : hardware->subgroups ? 2u
                                  : 0u,
            hardware->info.kind == TANDEM_DEVICE_CPU ? " -DIS_CPU=1" : "",
-           hardware->correct_divide && !divides_loosely(key)
+           hardware->correct_divide && !tolerates_3ulp_division(key)
                ? " -cl-fp32-correctly-rounded-divide-sqrt"
                : "");
     switch (kernel) {
@@ -367,17 +369,17 @@ void variant_text_make(struct variant_text *out, uint64_t key,
         break;
     case KERNEL_GEMM_3XTF32:
         append_dtypes(out, key);
-        append_strict(out, key);
+        append_3xtf32(out, key);
         append_activation(out, key);
         break;
     case KERNEL_GEMV:
         append_dtypes(out, key);
-        append_skinny(out, key, hardware->nvidia);
+        append_gemv(out, key, hardware->nvidia);
         append_activation(out, key);
         break;
     case KERNEL_GEMM_MMA:
         append_dtypes(out, key);
-        append_tensor(out, key);
+        append_mma(out, key);
         append_rounding(out, hardware);
         append_activation(out, key);
         break;
@@ -397,7 +399,7 @@ void variant_text_make(struct variant_text *out, uint64_t key,
         break;
     case KERNEL_GEMM_SIMT:
         append_dtypes(out, key);
-        append_product(out, key, hardware->nvidia);
+        append_simt_gemm(out, key, hardware->nvidia);
         append_activation(out, key);
         break;
     default:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kernel's key (plan.h) as source, function and compiler options.  Any
- * thread. */
+/* Translates a variant key to source, kernel function and compiler options.
+ * Pure functions; any thread. */
 #ifndef TANDEM_OPENCL_PROGRAM_VARIANT_OPTIONS_H
 #define TANDEM_OPENCL_PROGRAM_VARIANT_OPTIONS_H
 
@@ -15,7 +15,7 @@ struct platform_device;
 struct variant_text {
     const char *file;     /* "reduce.cl" */
     const char *source;   /* with its includes */
-    const char *function; /* of the kernel */
+    const char *function; /* name of the kernel */
     bool patched;         /* nvidia/ptx_rewrite.h's, once it is built */
     char options[VARIANT_OPTION_BYTES];
 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples of the operators' kernels.  For each kernel a function here tries
- * calls, the smallest first, until one plans the variant: what a variant's key
- * depends on, beside operator and dtypes, is how operands lie and how long rows
- * are.
+ * Warm-up calls of the operators' kernels.  For each kernel, a function tries
+ * calls of growing size until the plan of one runs the variant.  In addition to
+ * operator and dtypes, a variant depends on operand layouts and row lengths.
  */
 #include "opencl/program/warmup_call.h"
 
@@ -13,27 +12,27 @@
 #include "common/operator_table.h"
 #include "opencl/plan/row_mapping.h"
 
-/* Two groups of rows never keep a small device busy, so that long rows are
- * kept; and a large device is never busy, so that they are split. */
-#define FEW_UNITS 2u
-#define MANY_UNITS (1u << 20)
-/* Rows are tried up to this length. */
-#define MOST_LOG2 24u
-/* Sides of a tile that is worth one, of vectors and of other elements. */
-#define TILE_EVEN 8
-#define TILE_ODD 9
+/* Numbers of compute units with which long rows stay in registers, or are split
+ * among groups. */
+#define SMALL_UNIT_COUNT 2u
+#define LARGE_UNIT_COUNT (1u << 20)
+/* Longest row that is tried. */
+#define MAX_ROW_LOG2 24u
+/* Smallest sides that are planned as tiles, for vec4 and for scalar access. */
+#define TILE_VEC4 8
+#define TILE_SCALAR 9
 
-/* How an operand lies. */
-enum lie {
-    LIE_DENSE,
-    LIE_SHIFTED, /* an element into its buffer */
-    LIE_PADDED,  /* with a gap after each row, of vectors or of one element */
-    LIE_APART,   /* every other element */
-    LIE_TURNED   /* its first axis is the innermost */
+/* Memory layout of an operand. */
+enum warmup_layout {
+    WARMUP_CONTIGUOUS,
+    WARMUP_OFFSET,    /* starts at the second element of its buffer */
+    WARMUP_PITCHED,   /* a gap of one vector or element after each row */
+    WARMUP_STRIDED,   /* only every other element of memory */
+    WARMUP_TRANSPOSED /* the first axis is contiguous */
 };
 
 struct search {
-    struct sample *out;
+    struct warmup_call *out;
     uint64_t key;
     struct platform_device hardware;
     struct op_request request;
@@ -47,31 +46,32 @@ struct search {
 
 /* ---- one call ---- */
 
-/* rank 0: of one element. */
+/* Rank 0 means a single element. */
 static void tensor_set(struct search *search, uint32_t operand, uint32_t dtype,
-                       uint32_t rank, const int64_t *shape, enum lie lie)
+                       uint32_t rank, const int64_t *shape,
+                       enum warmup_layout layout)
 {
     struct tandem_tensor_desc *tensor = &search->tensors[operand];
-    int64_t step = lie == LIE_APART ? 2 : 1, last = 0;
+    int64_t step = layout == WARMUP_STRIDED ? 2 : 1, last = 0;
     uint32_t bytes = dtype_bytes(dtype);
     *tensor = (struct tandem_tensor_desc){
         .buffer = &search->out->operands[operand],
-        .byte_offset = lie == LIE_SHIFTED ? bytes : 0,
+        .byte_offset = layout == WARMUP_OFFSET ? bytes : 0,
         .dtype = dtype,
         .rank = rank};
     for (uint32_t i = 0; i < rank; i++) {
-        uint32_t axis = lie == LIE_TURNED ? i : rank - 1 - i;
+        uint32_t axis = layout == WARMUP_TRANSPOSED ? i : rank - 1 - i;
         tensor->shape[axis] = shape[axis];
         tensor->strides[axis] = step;
         last += (shape[axis] - 1) * step;
         step *= shape[axis];
-        if (lie == LIE_PADDED && i == 0)
+        if (layout == WARMUP_PITCHED && i == 0)
             step += shape[axis] % 4 == 0 ? 4 : 1;
     }
     search->bytes[operand] = tensor->byte_offset + (uint64_t)(last + 1) * bytes;
 }
 
-/* Plans the call of row's operator on the tensors. */
+/* Returns true if the plan of the operator on the tensors runs the variant. */
 static bool try_call(struct search *search, const struct operator_row *row)
 {
     search->op.id = row->id;
@@ -85,23 +85,24 @@ static bool try_call(struct search *search, const struct operator_row *row)
            warmup_call_select_step(search->out, search->key, search->bytes);
 }
 
-/* ---- element by element, and moves ---- */
+/* ---- elementwise operators and copies ---- */
 
-static bool sample_elementwise(struct search *search)
+static bool warmup_elementwise(struct search *search)
 {
     uint64_t key = search->key;
     uint32_t kernel = KEY_KERNEL(key);
     const struct operator_row *row = operator_row(KEY_OP(key));
     bool vector = KEY_VEC4(key) != 0;
     int64_t flat[] = {1, 4}, strided[] = {2, vector ? 4 : 3};
-    int64_t side = vector ? TILE_EVEN : TILE_ODD, crossed[] = {side, side};
+    int64_t side = vector ? TILE_VEC4 : TILE_SCALAR, crossed[] = {side, side};
     const int64_t *shape = kernel == KERNEL_ELEMENTWISE_CONTIGUOUS ? flat
                            : kernel == KERNEL_ELEMENTWISE_STRIDED  ? strided
                                                                    : crossed;
-    enum lie lie = kernel == KERNEL_ELEMENTWISE_STRIDED ? LIE_PADDED
-                   : kernel == KERNEL_ELEMENTWISE_CONTIGUOUS && !vector
-                       ? LIE_SHIFTED
-                       : LIE_DENSE;
+    enum warmup_layout layout =
+        kernel == KERNEL_ELEMENTWISE_STRIDED ? WARMUP_PITCHED
+        : kernel == KERNEL_ELEMENTWISE_CONTIGUOUS && !vector
+            ? WARMUP_OFFSET
+            : WARMUP_CONTIGUOUS;
     if (row == NULL)
         return false;
     search->ints[0] = KEY_GELU_TANH(key);
@@ -109,37 +110,37 @@ static bool sample_elementwise(struct search *search)
         bool across = kernel == KERNEL_ELEMENTWISE_TRANSPOSED && i > 0 &&
                       (KEY_TRANSPOSED_INPUTS(key) >> (i - 1) & 1u) != 0;
         tensor_set(search, i, warmup_call_dtype(key, i), 2, shape,
-                   across ? LIE_TURNED : lie);
+                   across ? WARMUP_TRANSPOSED : layout);
     }
     return try_call(search, row);
 }
 
-static bool sample_tiled(struct search *search)
+static bool warmup_tiled(struct search *search)
 {
-    int64_t side = KEY_VEC4(search->key) != 0 ? TILE_EVEN : TILE_ODD;
+    int64_t side = KEY_VEC4(search->key) != 0 ? TILE_VEC4 : TILE_SCALAR;
     const int64_t shape[] = {side, side};
     uint32_t dtype = warmup_call_dtype(search->key, 0);
-    tensor_set(search, 0, dtype, 2, shape, LIE_DENSE);
-    tensor_set(search, 1, dtype, 2, shape, LIE_TURNED);
+    tensor_set(search, 0, dtype, 2, shape, WARMUP_CONTIGUOUS);
+    tensor_set(search, 1, dtype, 2, shape, WARMUP_TRANSPOSED);
     return try_call(search, operator_row(TANDEM_OP_COPY));
 }
 
-static bool sample_gather(struct search *search)
+static bool warmup_gather(struct search *search)
 {
     const int64_t shape[] = {2};
     for (uint32_t i = 0; i < 3; i++)
         tensor_set(search, i, warmup_call_dtype(search->key, i == 2 ? 1 : 0), 1,
-                   shape, LIE_DENSE);
+                   shape, WARMUP_CONTIGUOUS);
     return try_call(search, operator_row(TANDEM_OP_GATHER));
 }
 
-static bool sample_optimizer(struct search *search)
+static bool warmup_optimizer(struct search *search)
 {
     const struct operator_row *row = operator_row(KEY_OP(search->key));
     const int64_t shape[] = {4};
     search->ints[0] = 1;
     for (uint32_t i = 0; row != NULL && i < row->outputs + row->inputs; i++)
-        tensor_set(search, i, TANDEM_F32, 1, shape, LIE_DENSE);
+        tensor_set(search, i, TANDEM_F32, 1, shape, WARMUP_CONTIGUOUS);
     return row != NULL && try_call(search, row);
 }
 
@@ -150,25 +151,26 @@ static bool try_reduction(struct search *search, const struct operator_row *row,
 {
     bool index = row->op_class == TANDEM_CLASS_ARG_REDUCE;
     search->ints[0] = 1; /* a mask of axes */
-    tensor_set(search, 0, index ? TANDEM_I64 : TANDEM_F32, 0, NULL, LIE_DENSE);
+    tensor_set(search, 0, index ? TANDEM_I64 : TANDEM_F32, 0, NULL,
+               WARMUP_CONTIGUOUS);
     for (uint32_t i = 1; i <= row->inputs; i++)
-        tensor_set(search, i, TANDEM_F32, 1, &count, LIE_DENSE);
+        tensor_set(search, i, TANDEM_F32, 1, &count, WARMUP_CONTIGUOUS);
     return try_call(search, row);
 }
 
-/* So short that it is not split, or as short as is split. */
-static bool sample_reduction(struct search *search)
+/* Tries growing lengths: short rows are not split, long ones are. */
+static bool warmup_reduction(struct search *search)
 {
     const struct operator_row *row;
     search->request.has_device_scope_visibility =
         KEY_KERNEL(search->key) == KERNEL_REDUCE_LAST_GROUP;
-    search->hardware.info.compute_units = MANY_UNITS;
+    search->hardware.info.compute_units = LARGE_UNIT_COUNT;
     for (uint32_t i = 0; (row = operator_row_at(i)) != NULL; i++) {
         if (row->op_class != TANDEM_CLASS_REDUCE &&
             row->op_class != TANDEM_CLASS_ARG_REDUCE &&
             row->op_class != TANDEM_CLASS_DOT)
             continue;
-        for (uint32_t log2 = 2; log2 <= MOST_LOG2; log2++)
+        for (uint32_t log2 = 2; log2 <= MAX_ROW_LOG2; log2++)
             if (try_reduction(search, row, (int64_t)1 << log2))
                 return true;
     }
@@ -177,16 +179,16 @@ static bool sample_reduction(struct search *search)
 
 /* ---- rows ---- */
 
-static enum lie row_lie(enum row_access access)
+static enum warmup_layout row_layout(enum row_access access)
 {
     return access == ROW_ACCESS_LOCAL_MEMORY ||
                    access == ROW_ACCESS_SECTOR_ALIGNED
-               ? LIE_SHIFTED
-           : access == ROW_ACCESS_STRIDED ? LIE_APART
-                                          : LIE_DENSE;
+               ? WARMUP_OFFSET
+           : access == ROW_ACCESS_STRIDED ? WARMUP_STRIDED
+                                          : WARMUP_CONTIGUOUS;
 }
 
-/* A row, of COLUMNS four columns, and whatever comes with it. */
+/* One row, or four columns for VEC4_COLUMNS. */
 static bool try_softmax(struct search *search, const struct operator_row *row,
                         int64_t count)
 {
@@ -197,10 +199,10 @@ static bool try_softmax(struct search *search, const struct operator_row *row,
     search->ints[0] = columns ? 0 : 1;
     search->floats[0] =
         KEY_LARGE_LOSS_SCALE(search->key) != 0 ? (double)FLT_MAX : 1;
-    tensor_set(search, 0, TANDEM_F32, loss ? 1 : 2, shape, LIE_DENSE);
-    tensor_set(search, 1, TANDEM_F32, 2, shape, row_lie(access));
+    tensor_set(search, 0, TANDEM_F32, loss ? 1 : 2, shape, WARMUP_CONTIGUOUS);
+    tensor_set(search, 1, TANDEM_F32, 2, shape, row_layout(access));
     tensor_set(search, 2, warmup_call_dtype(search->key, 1), 1, shape,
-               LIE_DENSE);
+               WARMUP_CONTIGUOUS);
     return try_call(search, row);
 }
 
@@ -210,16 +212,16 @@ static bool try_norm(struct search *search, const struct operator_row *row,
     enum row_access access = (enum row_access)KEY_ROW_ACCESS(search->key);
     const int64_t shape[] = {1, count};
     search->ints[0] = 1;
-    tensor_set(search, 0, TANDEM_F32, 2, shape, LIE_DENSE);
-    tensor_set(search, 1, TANDEM_F32, 2, shape, row_lie(access));
+    tensor_set(search, 0, TANDEM_F32, 2, shape, WARMUP_CONTIGUOUS);
+    tensor_set(search, 1, TANDEM_F32, 2, shape, row_layout(access));
     for (uint32_t i = 2; i <= row->inputs; i++)
-        tensor_set(search, i, TANDEM_F32, 1, &count, LIE_DENSE);
+        tensor_set(search, i, TANDEM_F32, 1, &count, WARMUP_CONTIGUOUS);
     return try_call(search, row);
 }
 
 /* The shortest row of ROW_ACCESS_SECTOR_ALIGNED that lanes keep in so many
  * fours: row_mapping.c. */
-static int64_t lined_count(uint64_t key)
+static int64_t sector_aligned_row_length(uint64_t key)
 {
     int64_t lanes = (int64_t)1 << KEY_LANES_LOG2(key);
     int64_t elements = 4 * lanes * ((int64_t)KEY_COUNT(key) - 1) + 1;
@@ -234,34 +236,35 @@ typedef bool (*try_row)(struct search *search, const struct operator_row *row,
                         int64_t count);
 
 static bool try_lengths(struct search *search, const struct operator_row *row,
-                        bool kept, try_row try)
+                        bool in_registers, try_row try)
 {
     enum row_access access = (enum row_access)KEY_ROW_ACCESS(search->key);
     if (access == ROW_ACCESS_LOCAL_MEMORY)
         return try(search, row, KEY_COUNT(search->key));
-    if (access == ROW_ACCESS_SECTOR_ALIGNED && kept)
-        return try(search, row, lined_count(search->key));
+    if (access == ROW_ACCESS_SECTOR_ALIGNED && in_registers)
+        return try(search, row, sector_aligned_row_length(search->key));
     for (uint32_t log2 = access == ROW_ACCESS_VEC4_COLUMNS ? 0 : 2;
-         log2 <= MOST_LOG2; log2++)
+         log2 <= MAX_ROW_LOG2; log2++)
         if (try(search, row, (int64_t)1 << log2))
             return true;
     return false;
 }
 
-static bool sample_rows(struct search *search, bool kept)
+static bool warmup_rows(struct search *search, bool in_registers)
 {
     uint32_t kernel = KEY_KERNEL(search->key);
     bool norm = kernel == KERNEL_NORM_SINGLE_PASS ||
                 kernel == KERNEL_NORM_PARTIAL_PASS ||
                 kernel == KERNEL_NORM_FINAL_PASS;
     const struct operator_row *row;
-    search->hardware.info.compute_units = kept ? FEW_UNITS : MANY_UNITS;
+    search->hardware.info.compute_units =
+        in_registers ? SMALL_UNIT_COUNT : LARGE_UNIT_COUNT;
     for (uint32_t i = 0; (row = operator_row_at(i)) != NULL; i++) {
         bool belongs = norm ? row->op_class == TANDEM_CLASS_NORM
                             : row->op_class == TANDEM_CLASS_SOFTMAX ||
                                   row->op_class == TANDEM_CLASS_CROSS_ENTROPY;
-        if (belongs &&
-            try_lengths(search, row, kept, norm ? try_norm : try_softmax))
+        if (belongs && try_lengths(search, row, in_registers,
+                                   norm ? try_norm : try_softmax))
             return true;
     }
     return false;
@@ -269,7 +272,7 @@ static bool sample_rows(struct search *search, bool kept)
 
 /* ---- all kernels ---- */
 
-static void search_start(struct search *search, struct sample *out,
+static void search_start(struct search *search, struct warmup_call *out,
                          uint64_t key, const struct platform_device *hardware)
 {
     memset(search, 0, sizeof(*search));
@@ -289,32 +292,32 @@ static void search_start(struct search *search, struct sample *out,
                                           .op = &search->op};
 }
 
-/* No default: a new kernel without a sample is a warning here. */
-static bool sample_find(struct search *search)
+/* Has no default, so that the compiler warns about a kernel without a case. */
+static bool warmup_find(struct search *search)
 {
     switch ((enum kernel_id)KEY_KERNEL(search->key)) {
     case KERNEL_ELEMENTWISE_CONTIGUOUS:
     case KERNEL_ELEMENTWISE_STRIDED:
     case KERNEL_ELEMENTWISE_TRANSPOSED:
-        return sample_elementwise(search);
+        return warmup_elementwise(search);
     case KERNEL_TRANSPOSE_TILED:
-        return sample_tiled(search);
+        return warmup_tiled(search);
     case KERNEL_GATHER:
-        return sample_gather(search);
+        return warmup_gather(search);
     case KERNEL_OPTIMIZER:
-        return sample_optimizer(search);
+        return warmup_optimizer(search);
     case KERNEL_REDUCE:
     case KERNEL_REDUCE_LAST_GROUP:
     case KERNEL_REDUCE_COMBINE_SPLITS:
-        return sample_reduction(search);
+        return warmup_reduction(search);
     case KERNEL_SOFTMAX_SINGLE_PASS:
     case KERNEL_NORM_SINGLE_PASS:
-        return sample_rows(search, true);
+        return warmup_rows(search, true);
     case KERNEL_SOFTMAX_PARTIAL_PASS:
     case KERNEL_SOFTMAX_FINAL_PASS:
     case KERNEL_NORM_PARTIAL_PASS:
     case KERNEL_NORM_FINAL_PASS:
-        return sample_rows(search, false);
+        return warmup_rows(search, false);
     case KERNEL_GEMM_EPILOGUE:
     case KERNEL_GEMM_NAIVE:
     case KERNEL_GEMM_SIMT:
@@ -327,7 +330,7 @@ static bool sample_find(struct search *search)
     case KERNEL_PACK_OPERANDS:
     case KERNEL_PACK_SINGLE_PASS:
         return warmup_call_make_gemm(search->out, search->key);
-    case KERNEL_GEMM_3XTF32: /* kernel_self_test.h's */
+    case KERNEL_GEMM_3XTF32: /* run by kernel_self_test.h */
     case KERNEL_GEMM_MMA:
     case KERNEL_GEMM_WGMMA:
     case KERNEL_COPY_BUFFER: /* none */
@@ -337,11 +340,11 @@ static bool sample_find(struct search *search)
     return false;
 }
 
-bool warmup_call_make(struct sample *out, uint64_t key,
+bool warmup_call_make(struct warmup_call *out, uint64_t key,
                       const struct platform_device *hardware)
 {
     struct search search;
     memset(out, 0, sizeof(*out));
     search_start(&search, out, key, hardware);
-    return sample_find(&search);
+    return warmup_find(&search);
 }

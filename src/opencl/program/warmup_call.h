@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sample of a kernel variant: the smallest valid call that plans it, for
- * the launch that warms the kernel up (warmup_launch.h).  The planners make it,
- * as they make any call, so its parameters and the extents of its buffers are
- * what the kernel relies on.  Pure functions; any thread.
+ * The warm-up call of a kernel variant: the smallest valid call whose plan runs
+ * the variant (see warmup_launch.h).  The planners make its parameters and
+ * buffer sizes, as for any call.  Pure functions; any thread.
  */
 #ifndef TANDEM_OPENCL_PROGRAM_WARMUP_CALL_H
 #define TANDEM_OPENCL_PROGRAM_WARMUP_CALL_H
@@ -12,34 +11,35 @@
 #include "opencl/plan/plan.h"
 #include "opencl/device/device_enumeration.h"
 
-/* The caller's buffers of a call: outputs first. */
+/* Maximum number of operands of a call.  Outputs come first. */
 #define WARMUP_OPERANDS 8u
 
-struct sample {
+struct warmup_call {
     struct launch_plan plan;
-    const struct kernel_step *step; /* the variant's, in plan */
-    /* That each of the step's buffers must have, and no more; whole words, of
-     * which cl/transpose.cl reads any that has an element in it. */
+    const struct kernel_step
+        *step; /* the step of `plan` that runs the variant */
+    /* Sizes of the step's buffers, rounded up to 4 bytes, because
+     * cl/transpose.cl reads whole words. */
     uint64_t bytes[MAX_STEP_BUFFERS];
-    /* They stand for the caller's buffers in plan; there is no memory. */
+    /* Placeholders for the caller's buffers in `plan`, without memory. */
     struct tandem_buffer operands[WARMUP_OPERANDS];
 };
 
-/* Fills in the sample of key's variant on hardware.  Indices of 64 bits are
- * sampled by a call that needs 32.  False: there is none, since the kernel is
- * one that kernel_self_test.h runs, or because no call is known that plans it,
- * which tests/unit/opencl/test_warmup_call.c finds. */
-bool warmup_call_make(struct sample *out, uint64_t key,
+/* Writes the warm-up call of a variant.  For 64-bit indices, the call needs
+ * only 32 bits.  Returns false if kernel_self_test.h runs the kernel, or if no
+ * call is known, which tests/unit/opencl/test_warmup_call.c reports. */
+bool warmup_call_make(struct warmup_call *out, uint64_t key,
                       const struct platform_device *hardware);
 
 /* ---- warmup_step.c and warmup_call_gemm.c ---- */
 
-/* Takes the step of key, if out->plan has it: the operands' bytes are given. */
-bool warmup_call_select_step(struct sample *out, uint64_t key,
+/* Selects the step of out->plan that runs `key` and records its buffer sizes.
+ * Returns false if there is none.  operand_bytes has the operands' sizes. */
+bool warmup_call_select_step(struct warmup_call *out, uint64_t key,
                              const uint64_t *operand_bytes);
-/* A dtype of the key's type of an operand. */
+/* Returns a dtype that has the key's type of this operand. */
 uint32_t warmup_call_dtype(uint64_t key, uint32_t operand);
-/* warmup_call_make, of kernels that belong to matrix products. */
-bool warmup_call_make_gemm(struct sample *out, uint64_t key);
+/* Implements warmup_call_make for the kernels of a GEMM. */
+bool warmup_call_make_gemm(struct warmup_call *out, uint64_t key);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sample, launched. */
+/* Launches a warm-up call. */
 #include "opencl/program/warmup_launch.h"
 
-/* Counters are 0 before every kernel; other contents do not matter, as any
- * index or label that a kernel reads may be wrong. */
-static cl_mem buffer_make(cl_context context, const struct sample *sample,
+/* Arrival counters must be 0.  Other contents do not matter, because kernels
+ * check the indices and labels that they read. */
+static cl_mem buffer_make(cl_context context, const struct warmup_call *call,
                           uint32_t i, cl_int *out_code)
 {
     static uint32_t zeros[ARRIVAL_COUNTERS];
-    bool counters = i != 0 && i == sample->step->arrival_counters;
+    bool counters = i != 0 && i == call->step->arrival_counters;
     return clCreateBuffer(
         context, CL_MEM_READ_WRITE | (counters ? CL_MEM_COPY_HOST_PTR : 0),
-        (size_t)sample->bytes[i], counters ? zeros : NULL, out_code);
+        (size_t)call->bytes[i], counters ? zeros : NULL, out_code);
 }
 
 static cl_int launch(cl_command_queue queue, cl_kernel kernel,
@@ -32,18 +32,18 @@ static cl_int launch(cl_command_queue queue, cl_kernel kernel,
 }
 
 cl_int warmup_launch_run(cl_context context, cl_device_id device,
-                         cl_kernel kernel, const struct sample *sample)
+                         cl_kernel kernel, const struct warmup_call *call)
 {
     cl_mem buffers[MAX_STEP_BUFFERS] = {NULL};
     cl_int code = CL_SUCCESS;
     cl_command_queue queue = clCreateCommandQueue(context, device, 0, &code);
     if (code != CL_SUCCESS)
         return code;
-    for (uint32_t i = 0; code == CL_SUCCESS && i < sample->step->buffer_count;
+    for (uint32_t i = 0; code == CL_SUCCESS && i < call->step->buffer_count;
          i++)
-        buffers[i] = buffer_make(context, sample, i, &code);
+        buffers[i] = buffer_make(context, call, i, &code);
     if (code == CL_SUCCESS)
-        code = launch(queue, kernel, buffers, sample->step);
+        code = launch(queue, kernel, buffers, call->step);
     for (uint32_t i = 0; i < MAX_STEP_BUFFERS; i++)
         if (buffers[i] != NULL)
             clReleaseMemObject(buffers[i]);

@@ -24,17 +24,18 @@ uint32_t warmup_call_dtype(uint64_t key, uint32_t operand)
     }
 }
 
-static uint64_t narrow(uint64_t key)
+static uint64_t without_64bit_flag(uint64_t key)
 {
     return key & ~variant_key_kernel(0, 0, true, 0);
 }
 
-bool warmup_call_select_step(struct sample *out, uint64_t key,
+bool warmup_call_select_step(struct warmup_call *out, uint64_t key,
                              const uint64_t *operand_bytes)
 {
     const struct kernel_step *step = out->plan.step;
     const struct kernel_step *end = step + out->plan.step_count;
-    while (step < end && narrow(step->key) != narrow(key))
+    while (step < end &&
+           without_64bit_flag(step->key) != without_64bit_flag(key))
         step++;
     if (step == end)
         return false;

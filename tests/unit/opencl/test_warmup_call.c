@@ -35,7 +35,7 @@ static bool proved(uint64_t key)
 
 static void expect_sample(uint64_t key, const struct platform_device *hardware)
 {
-    static struct sample sample;
+    static struct warmup_call sample;
     if (proved(key))
         return;
     ck_assert_msg(warmup_call_make(&sample, key, hardware),

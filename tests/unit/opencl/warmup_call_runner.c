@@ -79,7 +79,7 @@ static bool runs_here(uint64_t key)
 
 static bool sample_run(const struct bench *bench, uint64_t key)
 {
-    static struct sample sample;
+    static struct warmup_call sample;
     cl_kernel kernel = NULL;
     cl_int code = kernel_make(bench, key, &kernel);
     bool made = warmup_call_make(&sample, key, &bench->planned);

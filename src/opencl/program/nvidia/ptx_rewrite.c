@@ -10,9 +10,9 @@
 #define TARGET ".target sm_90"
 #define GROUP ".reqntid "
 /* Without it the assembler ignores setmaxnreg. */
-#define GROUPS_LEAST "\n.minnctapersm 1"
+#define MIN_GROUPS "\n.minnctapersm 1"
 /* What the new text has more than the old one; it has fewer marks. */
-#define MORE_BYTES (1 + sizeof(GROUPS_LEAST))
+#define ADDED_BYTES (1 + sizeof(MIN_GROUPS))
 
 /* A part of the text, which may hold any bytes. */
 struct piece {
@@ -64,7 +64,7 @@ static void put(struct patch *patch, struct piece piece)
 /* Whether it is one of the instructions that gemm_wgmma.cl has, whole: of small
  * letters, digits, registers and punctuation, and a semicolon at the end
  * alone. */
-static bool instruction_known(struct piece piece)
+static bool instruction_is_known(struct piece piece)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789"
                                   "_.,:%{} ";
@@ -81,18 +81,18 @@ static bool instruction_known(struct piece piece)
 }
 
 /* Comes after sm_90 where that is a target of its own. */
-static bool target_ends(struct piece rest)
+static bool target_is_complete(struct piece rest)
 {
     return rest.bytes == 0 || *rest.at == ',' || *rest.at == ' ' ||
            *rest.at == '\r';
 }
 
-static bool line_patch(struct patch *patch, struct piece line)
+static bool line_rewrite(struct patch *patch, struct piece line)
 {
     struct piece own = trimmed(line);
     if (begins(own, MARK)) {
         struct piece instruction = after(own, strlen(MARK));
-        if (!instruction_known(instruction)) {
+        if (!instruction_is_known(instruction)) {
             patch->why = "a marked instruction is not one of ours";
             return false;
         }
@@ -108,7 +108,7 @@ static bool line_patch(struct patch *patch, struct piece line)
         size_t length = strlen(TARGET);
         if (patch->targets++ > 0)
             return false;
-        if (!begins(own, TARGET) || !target_ends(after(own, length))) {
+        if (!begins(own, TARGET) || !target_is_complete(after(own, length))) {
             patch->why = "the target is not sm_90";
             return false;
         }
@@ -121,19 +121,19 @@ static bool line_patch(struct patch *patch, struct piece line)
     if (begins(own, GROUP)) {
         patch->groups++;
         if (patch->groups == 1)
-            put(patch, (struct piece){GROUPS_LEAST, strlen(GROUPS_LEAST)});
+            put(patch, (struct piece){MIN_GROUPS, strlen(MIN_GROUPS)});
     }
     return true;
 }
 
-static bool lines_patch(struct patch *patch, struct piece text)
+static bool lines_rewrite(struct patch *patch, struct piece text)
 {
     while (text.bytes > 0) {
         const char *end = memchr(text.at, '\n', text.bytes);
         struct piece line = {text.at, text.bytes};
         if (end != NULL)
             line.bytes = (size_t)(end - text.at);
-        if (!line_patch(patch, line))
+        if (!line_rewrite(patch, line))
             return false;
         text = after(text, line.bytes);
         if (end != NULL) {
@@ -145,7 +145,7 @@ static bool lines_patch(struct patch *patch, struct piece text)
 }
 
 /* What is wrong with the whole, or NULL. */
-static const char *patch_wrong(const struct patch *patch)
+static const char *ptx_error(const struct patch *patch)
 {
     if (patch->targets != 1)
         return "there is not one target";
@@ -167,14 +167,14 @@ char *ptx_rewrite_sm90a(const char *text, size_t bytes, size_t *out_bytes,
         *out_why = "it is no text";
         return NULL;
     }
-    patch.out = malloc(bytes + MORE_BYTES);
+    patch.out = malloc(bytes + ADDED_BYTES);
     if (patch.out == NULL) {
         *out_why = "out of host memory";
         return NULL;
     }
-    bool done = lines_patch(&patch, (struct piece){text, bytes});
+    bool done = lines_rewrite(&patch, (struct piece){text, bytes});
     if (done)
-        patch.why = patch_wrong(&patch);
+        patch.why = ptx_error(&patch);
     if (!done || patch.why != NULL) {
         *out_why = patch.why;
         free(patch.out);

@@ -9,10 +9,10 @@
 #include "opencl/program/nvidia/ptx_rewrite.h"
 #include "opencl/device/cl_status.h"
 
-static enum tandem_status text_build(struct tandem_device *device,
-                                     const struct variant_text *text,
-                                     const char *ptx, size_t bytes,
-                                     cl_program *out_program)
+static enum tandem_status ptx_build(struct tandem_device *device,
+                                    const struct variant_text *text,
+                                    const char *ptx, size_t bytes,
+                                    cl_program *out_program)
 {
     const unsigned char *binary = (const unsigned char *)ptx;
     cl_int code = CL_SUCCESS, of_binary = CL_SUCCESS;
@@ -52,7 +52,7 @@ enum tandem_status sm90a_program_build(struct tandem_device *device,
         last_error_set(TANDEM_FAILED, "the binary of %s is not patched: %s",
                        text->file, why);
     else /* its end belongs to it, as to the driver's own */
-        status = text_build(device, text, ptx, ptx_bytes + 1, program);
+        status = ptx_build(device, text, ptx, ptx_bytes + 1, program);
     free(ptx);
     free(binary);
     clReleaseProgram(from);
