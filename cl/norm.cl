@@ -209,7 +209,7 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
     float factor = 1.0f / sqrt(mean_square);
     EACH(STORE)
     bool rescale = !isfinite(mean_square) ||
-                 (p.epsilon < MIN_SAFE_EPSILON && square < MIN_EXACT_SUM);
+                   (p.epsilon < MIN_SAFE_EPSILON && square < MIN_EXACT_SUM);
     bool any_rescale = rows_vote_any(inside && rescale, vote_word, at.lanes, 1);
 #if ROW_ACCESS != ROW_ACCESS_LOCAL_MEMORY
     if (!any_rescale && max_scale <= MAX_SUBNORMAL_SCALE)

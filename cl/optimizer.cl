@@ -15,9 +15,9 @@
 
 struct optimizer_params {
     ulong elements;
-    uint rank;     /* 0 if all operands are contiguous */
-    uint is_vec4;   /* 1 if they are also aligned to four elements */
-    uint variant;  /* SGD: Nesterov; Adam: decoupled weight decay */
+    uint rank;    /* 0 if all operands are contiguous */
+    uint is_vec4; /* 1 if they are also aligned to four elements */
+    uint variant; /* SGD: Nesterov; Adam: decoupled weight decay */
     uint reserved;
     float rate, decay;
     float beta1, one_minus_beta1; /* SGD: momentum, 1 - dampening */

@@ -138,13 +138,13 @@ static inline float rescaled_product(float x, float y, float step)
 {
     float unscaled = x * y, scaled_product = (x * step) * (y * step);
     if (step == SCALE_DOWN)
-        return isfinite(unscaled)   ? unscaled * step * step
+        return isfinite(unscaled)         ? unscaled * step * step
                : isfinite(scaled_product) ? scaled_product
-                                 : unscaled;
+                                          : unscaled;
     bool less = fabs(x) < fabs(y);
     float low = less ? x : y, high = less ? y : x;
     return fabs(unscaled) < 0x1p-60f ? (low * step) * high * step
-                                  : unscaled * step * step;
+                                     : unscaled * step * step;
 }
 #if REDUCTION == DOT
 #define RESCALED_TERM(i, j, step) rescaled_product(in[i], other[j], step)

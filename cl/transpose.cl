@@ -43,13 +43,13 @@ typedef uint word;
 #define vector_t CAT(BITS, VECTOR_ELEMENTS)
 
 struct transpose_params {
-    ulong columns, rows;         /* extents of axis 0 and axis 1 */
-    ulong tiles_per_row, tiles_per_plane;   /* in a row of tiles; in a plane */
+    ulong columns, rows;                  /* extents of axis 0 and axis 1 */
+    ulong tiles_per_row, tiles_per_plane; /* in a row of tiles; in a plane */
     ulong groups;
     ulong target_offset, source_offset;
-    long target_pitch;           /* the target's stride along axis 1 */
-    long source_pitch;           /* the source's stride along axis 0 */
-    uint rank, misalignments;            /* rank of space */
+    long target_pitch;        /* the target's stride along axis 1 */
+    long source_pitch;        /* the source's stride along axis 0 */
+    uint rank, misalignments; /* rank of space */
     struct fast_divmod space;
     long target_strides[MAX_AXES];
     long source_strides[MAX_AXES];
@@ -345,7 +345,7 @@ KERNEL void transpose_tiled(__global BITS *target, __global const BITS *source,
         TARGET_MISALIGNMENT + (uint)to + (uint)row * (uint)to_pitch;
     source -= (offset_t)lines_before * from_pitch;
     bool is_complete = column >= lines_before && row + ROWS <= rows &&
-                 column + COLUMNS <= columns;
+                       column + COLUMNS <= columns;
     if (is_complete) {
         ALIGNED_TILE_LOAD
         barrier(CLK_LOCAL_MEM_FENCE);

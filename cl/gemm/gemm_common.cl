@@ -36,7 +36,7 @@ struct gemm_params {
     uint tiles_m, tiles_n, splits, batch;
     float alpha, beta, slope;
     uint flags;
-    uint lanes_log2;     /* for split_k_fixup_lanes: lanes of a sum */
+    uint lanes_log2; /* for split_k_fixup_lanes: lanes of a sum */
     uint unsplit_tiles, split_tiles;
     uint tile_m, tile_n; /* extents of a tile */
     uint tiles;          /* in a batch: tiles_m * tiles_n */

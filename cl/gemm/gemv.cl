@@ -397,9 +397,9 @@ INLINE void lane_group_reduce(float (*sum)[VECTOR_COUNT], __local float *shared,
 
 /* Stores the sums from local memory with coalesced writes. */
 INLINE void store_block(__global C_T *c, __global float *partial,
-                               __global const C_T *bias, struct tile tile,
-                               __local const float *shared,
-                               const struct gemm_params *p)
+                        __global const C_T *bias, struct tile tile,
+                        __local const float *shared,
+                        const struct gemm_params *p)
 {
     bool swapped = (p->flags & SWAPPED) != 0;
     for (uint at = get_local_id(0); at < GROUP_ROWS * VECTOR_COUNT;

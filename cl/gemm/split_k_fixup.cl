@@ -50,7 +50,7 @@ KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
     const ulong step = (ulong)p.split_tiles * items_per_tile;
     __global const float4 *at = (__global const float4 *)(partial +
                                                           p.partial_offset) +
-                                (ulong)index * items_per_tile + within;
+        (ulong)index * items_per_tile + within;
     float4 sum = *at;
     for (uint split = 1; split < p.splits; ++split)
         sum += at[split * step];

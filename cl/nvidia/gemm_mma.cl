@@ -407,9 +407,9 @@ static inline long k_range_source(uint layout, uint first, long ld, uint begin,
 }
 static inline long k_tile_step(uint layout, long ld)
 {
-    return layout == LAYOUT_PACKED   ? PACKED_BLOCK
+    return layout == LAYOUT_PACKED     ? PACKED_BLOCK
            : layout == LAYOUT_MN_MAJOR ? K_TILE * ld
-                                 : K_TILE;
+                                       : K_TILE;
 }
 
 #if FORMAT == FORMAT_FP16X3

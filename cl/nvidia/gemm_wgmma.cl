@@ -291,9 +291,9 @@ static inline ulong k_range_source(uint layout, uint first, ulong line_bytes,
 }
 static inline ulong k_tile_step(uint layout, ulong line_bytes)
 {
-    return layout == LAYOUT_PACKED   ? PACKED_BLOCK
+    return layout == LAYOUT_PACKED     ? PACKED_BLOCK
            : layout == LAYOUT_MN_MAJOR ? K_TILE * line_bytes
-                                 : LINE_BYTES;
+                                       : LINE_BYTES;
 }
 
 /* batch_ is the operand's distance of batches, 0 if it has one. */

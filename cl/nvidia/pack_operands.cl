@@ -25,10 +25,10 @@ struct pack_params {
     ulong to_batch[2], scales[2];    /* distance of batches, offset of scales */
     ulong maxima[2];                 /* in elements of maxima */
     uint rows[2], blocks[2];         /* rows; blocks of PACKED_ROWS rows */
-    uint is_vec4[2];                    /* along k, 16 bytes are one load */
+    uint is_vec4[2];                 /* along k, 16 bytes are one load */
     uint batches[2];
     uint k, k_tiles, k_ranges, k_per_range; /* ranges: for the maxima */
-    uint rows_per_group;                  /* for pack_register_resident */
+    uint rows_per_group;                    /* for pack_register_resident */
 };
 
 #define SCALED_EXPONENT 14
