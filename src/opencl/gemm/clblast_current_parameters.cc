@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What CLBlast's C interface lacks: the parameters in use. */
+/* Reads CLBlast's current parameters, which only its C++ interface returns. */
 #include "opencl/gemm/clblast_overrides.h"
 
 #include <clblast.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What CLBlast was told, by device; see clblast_overrides.h. */
+/* CLBlast overrides; see clblast_overrides.h. The state belongs to the process,
+ * as CLBlast's parameters do. */
 #include "opencl/gemm/clblast_overrides.h"
 
 #include <clblast_c.h>
@@ -14,21 +15,21 @@
 
 enum self_test_bit { SELF_TESTED_SINGLE = 1, SELF_TESTED_BATCHED = 2 };
 
-/* One piece of hardware's. */
+/* State of one device of the process; `mutex` guards it. */
 struct device_overrides {
     cl_device_id id;
     uint32_t changed; /* bit i is set if kernel i has overrides */
     struct clblast_params defaults[CLBLAST_KERNEL_COUNT];
     struct clblast_params current[CLBLAST_KERNEL_COUNT];
     uint32_t self_tested; /* enum self_test_bit */
-    bool failed;          /* they were wrong: never again */
-    uint32_t alignment;   /* clblast_operand_alignment's; 0: not known */
+    bool failed;          /* the self-test failed; no override is set again */
+    uint32_t alignment;   /* in bytes; 0 if not known yet */
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct device_overrides devices[MAX_DEVICES];
 
-/* The mutex is held; NULL where there is no room. */
+/* Returns NULL if there are too many devices. The caller holds the mutex. */
 static struct device_overrides *device_overrides_get(cl_device_id id)
 {
     for (uint32_t i = 0; i < MAX_DEVICES; i++) {
@@ -40,7 +41,7 @@ static struct device_overrides *device_overrides_get(cl_device_id id)
     return NULL;
 }
 
-/* ---- the profile's ---- */
+/* ---- tuning results ---- */
 
 struct clblast_device_limits
 clblast_device_limits_get(const struct platform_device *hardware)
@@ -66,7 +67,7 @@ bool clblast_overrides_parse(struct clblast_overrides *overrides,
     return true;
 }
 
-/* ---- CLBlast's ---- */
+/* ---- CLBlast's parameters ---- */
 
 static void param_names_fill(enum clblast_kernel_id id, const char *names[])
 {
@@ -104,9 +105,10 @@ int clblast_params_set(cl_device_id device, enum clblast_kernel_id id,
                                      clblast_kernels[id].count, names, values);
 }
 
-/* ---- giving and taking back ---- */
+/* ---- apply and restore ---- */
 
-/* The mutex is held. */
+/* Sets an override, and saves CLBlast's own parameters before the first one.
+ * The caller holds the mutex. */
 static bool device_overrides_set(struct device_overrides *state,
                                  enum clblast_kernel_id id,
                                  const struct clblast_params *set)
@@ -127,7 +129,7 @@ static bool device_overrides_set(struct device_overrides *state,
     return true;
 }
 
-/* The mutex is held. */
+/* The caller holds the mutex. */
 static void device_overrides_restore(struct device_overrides *state)
 {
     for (uint32_t i = 0; i < CLBLAST_KERNEL_COUNT; i++)
@@ -157,7 +159,8 @@ void clblast_overrides_apply(struct tandem_device *device)
     pthread_mutex_unlock(&mutex);
     if (state == NULL || !whole)
         device_log(device, TANDEM_LOG_WARNING,
-                   "%s: CLBlast does not take parameters of the profile",
+                   "%s: CLBlast rejects parameters of the profile; calibrate "
+                   "again",
                    device->hardware->info.name);
 }
 
@@ -172,10 +175,10 @@ void clblast_overrides_restore(const struct platform_device *hardware)
 
 /* ---- alignment ---- */
 
-/* Of the longest vector of any device. */
+/* Enough for the longest vectors of any parameters. */
 #define MAX_ALIGNMENT_BYTES 64u
 
-/* The value of one parameter; false where CLBlast does not say. */
+/* Returns one value, or false if CLBlast does not tell it. */
 static bool param_get(cl_device_id device, enum clblast_kernel_id id,
                       const char *name, uint32_t *out)
 {
@@ -192,19 +195,19 @@ static uint32_t operand_alignment(cl_device_id device)
 {
     static const struct {
         enum clblast_kernel_id id;
-        const char *name; /* of the length of a vector, in floats */
+        const char *name; /* a vector length in floats */
     } lengths[] = {
         {CLBLAST_XGEMM, "VWM"},         {CLBLAST_XGEMM, "VWN"},
         {CLBLAST_XGEMM_DIRECT, "VWMD"}, {CLBLAST_XGEMM_DIRECT, "VWND"},
         {CLBLAST_COPY, "COPY_VW"},      {CLBLAST_TRANSPOSE, "TRA_WPT"}};
-    uint32_t most = 1, length = 1;
+    uint32_t max_length = 1, length = 1;
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         if (!param_get(device, lengths[i].id, lengths[i].name, &length))
             return MAX_ALIGNMENT_BYTES;
-        most = length > most ? length : most;
+        max_length = length > max_length ? length : max_length;
     }
-    return most < MAX_ALIGNMENT_BYTES / sizeof(float)
-               ? most * (uint32_t)sizeof(float)
+    return max_length < MAX_ALIGNMENT_BYTES / sizeof(float)
+               ? max_length * (uint32_t)sizeof(float)
                : MAX_ALIGNMENT_BYTES;
 }
 
@@ -222,7 +225,7 @@ uint32_t clblast_operand_alignment(const struct platform_device *hardware)
     return alignment;
 }
 
-/* ---- proof ---- */
+/* ---- self-test ---- */
 
 void clblast_overrides_self_test(struct tandem_device *device, bool batched)
 {
@@ -240,7 +243,7 @@ void clblast_overrides_self_test(struct tandem_device *device, bool batched)
         return;
     enum tandem_status status =
         clblast_self_test_run(device, batched, routine.values[0]);
-    /* No word about the parameters. */
+    /* These say nothing about the parameters. */
     if (status == TANDEM_DEVICE_LOST || status == TANDEM_OUT_OF_MEMORY)
         return;
     pthread_mutex_lock(&mutex);
@@ -252,7 +255,9 @@ void clblast_overrides_self_test(struct tandem_device *device, bool batched)
     state->self_tested |= bit;
     pthread_mutex_unlock(&mutex);
     if (drop)
-        device_log(device, TANDEM_LOG_WARNING,
-                   "%s: CLBlast's parameters of the profile are dropped: %s",
-                   device->hardware->info.name, message_get());
+        device_log(
+            device, TANDEM_LOG_WARNING,
+            "%s: CLBlast parameters of the profile are not used, because "
+            "their self-test failed: %s",
+            device->hardware->info.name, message_get());
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CLBlast's parameters that are not its own: those of the profile ("clblast."
- * and a family's name), given to CLBlast at open, for all of the process that
- * uses the device, proved before their first use, and taken back at the last
- * close.  Any thread.
+ * CLBlast parameters that replace CLBlast's own ones: tuning results with the
+ * keys "clblast.KERNEL". They apply to all GEMMs of the process on the device,
+ * are tested before the first use, and are removed at the last close. Any
+ * thread.
  */
 #ifndef TANDEM_OPENCL_GEMM_CLBLAST_OVERRIDES_H
 #define TANDEM_OPENCL_GEMM_CLBLAST_OVERRIDES_H
@@ -18,43 +18,41 @@ extern "C" {
 struct tandem_device;
 struct platform_device;
 
-/* A device's, from its profile. */
+/* The tuning results of a device. */
 struct clblast_overrides {
-    uint32_t given; /* bits of clblast_kernels */
+    uint32_t given; /* bit i is set if sets[i] is given */
     struct clblast_params sets[CLBLAST_KERNEL_COUNT];
 };
 
-/* Takes the parameters of the family `key`, without its prefix "clblast.".
- * Returns false if `value` is not a parameter set that fits the hardware.
- * Ignores clblast_kernels that this version does not know and returns true. */
+/* Takes the parameters of the CLBlast kernel `key`. Returns false if `value` is
+ * malformed or does not fit the hardware. Ignores unknown kernels and returns
+ * true. */
 bool clblast_overrides_parse(struct clblast_overrides *overrides,
                              const struct platform_device *hardware,
                              const char *key, const char *value);
-struct clblast_device_limits
-clblast_device_limits_get(const struct platform_device *hardware);
-/* Gives them to CLBlast, what was there before is kept.  After CLBlast's first
- * call. */
+/* Sets the overrides of `device` in CLBlast. Call clblast_init_once() first. */
 void clblast_overrides_apply(struct tandem_device *device);
-/* Gives CLBlast its own again.  No device of the hardware is open. */
+/* Restores CLBlast's own parameters. The hardware must not be open. */
 void clblast_overrides_restore(const struct platform_device *hardware);
-/* Before the first product of its kind: computes some by CLBlast, and where
- * they are wrong with parameters that are not its own, drops these, with a
- * warning.  Waits for the device. */
+/* Runs CLBlast's self-test before the first GEMM, single or batched, with
+ * overrides. If a result is wrong, restores CLBlast's own parameters and logs a
+ * warning. Waits for the device. */
 void clblast_overrides_self_test(struct tandem_device *device, bool batched);
 
-/* How its operands have to be aligned: its kernels read and write vectors,
- * whose lengths are parameters.  After CLBlast's first call. */
+/* Returns the alignment in bytes that CLBlast's vector loads need, which
+ * depends on the parameters. Call clblast_init_once() first. */
 uint32_t clblast_operand_alignment(const struct platform_device *hardware);
+struct clblast_device_limits
+clblast_device_limits_get(const struct platform_device *hardware);
 
-/* Those in use; false where CLBlast does not say. */
+/* Returns the parameters in use, or false if CLBlast does not tell them. */
 bool clblast_params_get(cl_device_id device, enum clblast_kernel_id id,
                         struct clblast_params *out);
-/* CLBlast's code. */
+/* Returns CLBlast's status code. */
 int clblast_params_set(cl_device_id device, enum clblast_kernel_id id,
                        const struct clblast_params *set);
-
-/* clblast_current_parameters.cc: the values by names of CLBlast's f32 kernel.
- */
+/* Returns the values in use of `count` named parameters of an f32 kernel
+ * (clblast_current_parameters.cc). */
 bool clblast_params_query(cl_device_id device, const char *kernel,
                           uint32_t count, const char *const *names,
                           uint32_t *out_values);

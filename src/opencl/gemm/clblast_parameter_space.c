@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CLBlast's parameters; see clblast_parameter_space.h. */
+/* Parameters of CLBlast's kernels; see clblast_parameter_space.h. */
 #include "opencl/gemm/clblast_parameter_space.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what must hold ---- */
+/* ---- conditions ---- */
 
-/* Where b divides a. */
 static bool is_multiple(uint64_t a, uint64_t b)
 {
     return b != 0 && a % b == 0;
 }
 
-/* Where b c / d is whole and divides a. */
+/* Returns true if b c / d is an integer that divides a. */
 static bool is_multiple_of_quotient(uint64_t a, uint64_t b, uint64_t c,
                                     uint64_t d)
 {
@@ -21,21 +20,23 @@ static bool is_multiple_of_quotient(uint64_t a, uint64_t b, uint64_t c,
 }
 
 static bool device_supports(const struct clblast_device_limits *limits,
-                            uint64_t group, uint64_t floats)
+                            uint64_t group_size, uint64_t local_floats)
 {
-    /* Drivers may want a few bytes for themselves. */
-    return group <= limits->group &&
-           floats * sizeof(float) + 64 <= limits->local_bytes;
+    /* Some drivers use a few bytes of local memory themselves. */
+    const uint64_t reserved_bytes = 64;
+    return group_size <= limits->max_work_group_size &&
+           local_floats * sizeof(float) + reserved_bytes <= limits->local_bytes;
 }
 
+/* Indices of the parameters in the table below. */
 enum { GEMMK, KREG, KWG, KWI, MDIMA, MDIMC, MWG, NDIMB, NDIMC, NWG, SA, SB,
        STRM, STRN, VWM, VWN };
 
 static bool xgemm_fits(const uint32_t *v,
                        const struct clblast_device_limits *limits)
 {
-    /* More sums than this in a work-item do not stay in registers. */
-    const uint64_t most_sums = 128;
+    /* More accumulators per work-item do not fit in registers. */
+    const uint64_t max_accumulators = 128;
     return is_multiple(v[KWG], v[KWI]) &&
            is_multiple(v[MWG], v[MDIMC] * v[VWM]) &&
            is_multiple(v[NWG], v[NDIMC] * v[VWN]) &&
@@ -43,7 +44,7 @@ static bool xgemm_fits(const uint32_t *v,
            is_multiple(v[NWG], v[NDIMB] * v[VWN]) &&
            is_multiple_of_quotient(v[KWG], v[MDIMC], v[NDIMC], v[MDIMA]) &&
            is_multiple_of_quotient(v[KWG], v[MDIMC], v[NDIMC], v[NDIMB]) &&
-           v[MWG] * v[NWG] <= most_sums * v[MDIMC] * v[NDIMC] &&
+           v[MWG] * v[NWG] <= max_accumulators * v[MDIMC] * v[NDIMC] &&
            device_supports(limits, v[MDIMC] * v[NDIMC],
                            v[KWG] * (v[SA] * v[MWG] + v[SB] * v[NWG]));
 }
@@ -90,80 +91,39 @@ static bool padtranspose_fits(const uint32_t *v,
                            side * (side + v[PADTRA_PAD]));
 }
 
-static bool any_fits(const uint32_t *v,
-                     const struct clblast_device_limits *limits)
-{
-    (void)v;
-    (void)limits;
-    return true;
-}
-
-/* ---- the spaces ---- */
+/* ---- kernels ---- */
 
 const struct clblast_kernel clblast_kernels[CLBLAST_KERNEL_COUNT] = {
-    [CLBLAST_XGEMM] = {"Xgemm",
-                       16,
-                       {{"GEMMK", 1, {0}},
-                        {"KREG", 1, {1}},
-                        {"KWG", 2, {16, 32}},
-                        {"KWI", 2, {2, 8}},
-                        {"MDIMA", 3, {8, 16, 32}},
-                        {"MDIMC", 3, {8, 16, 32}},
-                        {"MWG", 4, {16, 32, 64, 128}},
-                        {"NDIMB", 3, {8, 16, 32}},
-                        {"NDIMC", 3, {8, 16, 32}},
-                        {"NWG", 4, {16, 32, 64, 128}},
-                        {"SA", 2, {0, 1}},
-                        {"SB", 2, {0, 1}},
-                        {"STRM", 2, {0, 1}},
-                        {"STRN", 2, {0, 1}},
-                        {"VWM", 4, {1, 2, 4, 8}},
-                        {"VWN", 4, {1, 2, 4, 8}}},
-                       xgemm_fits},
-    [CLBLAST_XGEMM_DIRECT] = {"XgemmDirect",
-                              10,
-                              {{"KWID", 3, {2, 8, 16}},
-                               {"MDIMAD", 3, {8, 16, 32}},
-                               {"MDIMCD", 3, {8, 16, 32}},
-                               {"NDIMBD", 3, {8, 16, 32}},
-                               {"NDIMCD", 3, {8, 16, 32}},
-                               {"PADA", 2, {0, 1}},
-                               {"PADB", 2, {0, 1}},
-                               {"VWMD", 4, {1, 2, 4, 8}},
-                               {"VWND", 4, {1, 2, 4, 8}},
-                               {"WGD", 4, {8, 16, 32, 64}}},
-                              direct_fits},
-    [CLBLAST_GEMM_ROUTINE] = {"GemmRoutine",
-                              1,
-                              {{"XGEMM_MIN_INDIRECT_SIZE", 0, {0, 2048}}},
-                              any_fits},
-    [CLBLAST_COPY] = {"Copy",
-                      4,
-                      {{"COPY_DIMX", 3, {8, 16, 32}},
-                       {"COPY_DIMY", 3, {8, 16, 32}},
-                       {"COPY_VW", 4, {1, 2, 4, 8}},
-                       {"COPY_WPT", 4, {1, 2, 4, 8}}},
-                      copy_fits},
-    [CLBLAST_PAD] = {"Pad",
-                     4,
-                     {{"PAD_DIMX", 3, {8, 16, 32}},
-                      {"PAD_DIMY", 3, {8, 16, 32}},
-                      {"PAD_WPTX", 3, {1, 2, 4}},
-                      {"PAD_WPTY", 3, {1, 2, 4}}},
-                     copy_fits},
-    [CLBLAST_TRANSPOSE] = {"Transpose",
-                           4,
-                           {{"TRA_DIM", 5, {4, 8, 16, 32, 64}},
-                            {"TRA_PAD", 2, {0, 1}},
-                            {"TRA_SHUFFLE", 2, {0, 1}},
-                            {"TRA_WPT", 5, {1, 2, 4, 8, 16}}},
-                           transpose_fits},
-    [CLBLAST_PADTRANSPOSE] = {"Padtranspose",
-                              3,
-                              {{"PADTRA_PAD", 2, {0, 1}},
-                               {"PADTRA_TILE", 4, {8, 16, 32, 64}},
-                               {"PADTRA_WPT", 5, {1, 2, 4, 8, 16}}},
-                              padtranspose_fits},
+    [CLBLAST_XGEMM] = {"Xgemm", xgemm_fits, 16,
+        {{"GEMMK", 1, {0}}, {"KREG", 1, {1}},
+         {"KWG", 2, {16, 32}}, {"KWI", 2, {2, 8}},
+         {"MDIMA", 3, {8, 16, 32}}, {"MDIMC", 3, {8, 16, 32}},
+         {"MWG", 4, {16, 32, 64, 128}}, {"NDIMB", 3, {8, 16, 32}},
+         {"NDIMC", 3, {8, 16, 32}}, {"NWG", 4, {16, 32, 64, 128}},
+         {"SA", 2, {0, 1}}, {"SB", 2, {0, 1}},
+         {"STRM", 2, {0, 1}}, {"STRN", 2, {0, 1}},
+         {"VWM", 4, {1, 2, 4, 8}}, {"VWN", 4, {1, 2, 4, 8}}}},
+    [CLBLAST_XGEMM_DIRECT] = {"XgemmDirect", direct_fits, 10,
+        {{"KWID", 3, {2, 8, 16}},
+         {"MDIMAD", 3, {8, 16, 32}}, {"MDIMCD", 3, {8, 16, 32}},
+         {"NDIMBD", 3, {8, 16, 32}}, {"NDIMCD", 3, {8, 16, 32}},
+         {"PADA", 2, {0, 1}}, {"PADB", 2, {0, 1}},
+         {"VWMD", 4, {1, 2, 4, 8}}, {"VWND", 4, {1, 2, 4, 8}},
+         {"WGD", 4, {8, 16, 32, 64}}}},
+    [CLBLAST_GEMM_ROUTINE] = {"GemmRoutine", NULL, 1,
+        {{"XGEMM_MIN_INDIRECT_SIZE", 0, {0, 2048}}}},
+    [CLBLAST_COPY] = {"Copy", copy_fits, 4,
+        {{"COPY_DIMX", 3, {8, 16, 32}}, {"COPY_DIMY", 3, {8, 16, 32}},
+         {"COPY_VW", 4, {1, 2, 4, 8}}, {"COPY_WPT", 4, {1, 2, 4, 8}}}},
+    [CLBLAST_PAD] = {"Pad", copy_fits, 4,
+        {{"PAD_DIMX", 3, {8, 16, 32}}, {"PAD_DIMY", 3, {8, 16, 32}},
+         {"PAD_WPTX", 3, {1, 2, 4}}, {"PAD_WPTY", 3, {1, 2, 4}}}},
+    [CLBLAST_TRANSPOSE] = {"Transpose", transpose_fits, 4,
+        {{"TRA_DIM", 5, {4, 8, 16, 32, 64}}, {"TRA_PAD", 2, {0, 1}},
+         {"TRA_SHUFFLE", 2, {0, 1}}, {"TRA_WPT", 5, {1, 2, 4, 8, 16}}}},
+    [CLBLAST_PADTRANSPOSE] = {"Padtranspose", padtranspose_fits, 3,
+        {{"PADTRA_PAD", 2, {0, 1}}, {"PADTRA_TILE", 4, {8, 16, 32, 64}},
+         {"PADTRA_WPT", 5, {1, 2, 4, 8, 16}}}},
 };
 
 enum clblast_kernel_id clblast_kernel_find(const char *name)
@@ -193,12 +153,12 @@ bool clblast_params_valid(enum clblast_kernel_id id,
     for (uint32_t i = 0; i < kernel->count; i++)
         if (!is_value_allowed(&kernel->params[i], set->values[i]))
             return false;
-    return kernel->fits(set->values, limits);
+    return kernel->fits == NULL || kernel->fits(set->values, limits);
 }
 
 /* ---- text ---- */
 
-/* One "NAME=1" and the spaces after it. */
+/* Parses one "NAME=1" and the spaces after it. */
 static bool param_parse(const struct clblast_kernel *kernel, const char **text,
                         uint32_t *out_index, uint32_t *out_value)
 {

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parameters of the f32 kernels that CLBlast's GEMM runs.  CLBlast groups
- * the parameters into clblast_kernels, one family per kernel.  This file lists
- * each family's parameters, their allowed values and the conditions between
- * them. The allowed values are those of CLBlast's tuners.  Only the first of
- * Xgemm's two kernels (GEMMK 0) is used, because the second one needs square
- * tiles for strided batches.  Pure functions; any thread may call them.
+ * Tunable parameters of the f32 kernels that CLBlast's GEMM runs, their allowed
+ * values (those of CLBlast's tuners) and the conditions between them. Of the
+ * two Xgemm kernels only the first (GEMMK 0) is used, because the second one
+ * needs square tiles for strided batches. Pure functions; any thread.
  */
 #ifndef TANDEM_OPENCL_GEMM_CLBLAST_PARAMETER_SPACE_H
 #define TANDEM_OPENCL_GEMM_CLBLAST_PARAMETER_SPACE_H
@@ -27,44 +25,44 @@ enum clblast_kernel_id {
 
 #define CLBLAST_MAX_PARAMS 16u
 #define CLBLAST_MAX_PARAM_VALUES 5u
-/* Text of a set, all of it. */
+/* Size of the longest text of clblast_params_format(). */
 #define CLBLAST_PARAMS_TEXT_BYTES 256u
 
-/* The values, in the order of the family's parameters. */
+/* One value for each parameter of a kernel, in the order of its `params`. */
 struct clblast_params {
     uint32_t values[CLBLAST_MAX_PARAMS];
 };
 
 struct clblast_param {
     const char *name;
-    uint32_t count; /* 0: from values[0] to values[1] */
+    uint32_t count; /* of allowed values; 0 means values[0] to values[1] */
     uint32_t values[CLBLAST_MAX_PARAM_VALUES];
 };
 
-/* What a device's work-groups may have. */
 struct clblast_device_limits {
-    uint64_t group; /* work-items */
+    uint64_t max_work_group_size;
     uint64_t local_bytes;
 };
 
 struct clblast_kernel {
-    const char *name; /* CLBlast's */
-    uint32_t count;
-    struct clblast_param params[CLBLAST_MAX_PARAMS];
+    const char *name; /* in CLBlast's API */
+    /* Checks the conditions between the values. NULL if there are none. */
     bool (*fits)(const uint32_t *values,
                  const struct clblast_device_limits *limits);
+    uint32_t count;
+    struct clblast_param params[CLBLAST_MAX_PARAMS];
 };
 
 extern const struct clblast_kernel clblast_kernels[CLBLAST_KERNEL_COUNT];
 
-/* CLBLAST_KERNEL_COUNT where there is none of that name. */
+/* Returns CLBLAST_KERNEL_COUNT if no kernel has this name. */
 enum clblast_kernel_id clblast_kernel_find(const char *name);
-/* Whether all values are among those that they may be, and fit together and
- * the device. */
+/* Returns true if each value is allowed, and the kernel runs with them on a
+ * device with these limits. */
 bool clblast_params_valid(enum clblast_kernel_id id,
                           const struct clblast_params *set,
                           const struct clblast_device_limits *limits);
-/* "NAME=1 OTHER=2": each parameter once, and nothing else. */
+/* Parses "NAME=1 OTHER=2", which must contain each parameter once. */
 bool clblast_params_parse(enum clblast_kernel_id id, const char *text,
                           struct clblast_params *out);
 void clblast_params_format(enum clblast_kernel_id id,
