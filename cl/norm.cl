@@ -205,10 +205,10 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
 #endif
     EACH(SQUARE)
     float square = lanes_sum(sum4(sums), squares, at.lanes, 1);
-    float mean_square = square / (float)p.count + p.epsilon;
-    float factor = 1.0f / sqrt(mean_square);
+    float radicand = square / (float)p.count + p.epsilon;
+    float factor = 1.0f / sqrt(radicand);
     EACH(STORE)
-    bool rescale = !isfinite(mean_square) ||
+    bool rescale = !isfinite(radicand) ||
                    (p.epsilon < MIN_SAFE_EPSILON && square < MIN_EXACT_SUM);
     bool any_rescale = rows_vote_any(inside && rescale, vote_word, at.lanes, 1);
 #if ROW_ACCESS != ROW_ACCESS_LOCAL_MEMORY
@@ -234,10 +234,10 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
         if (inside)
             FOR_EACH_OWN(j)
                 largest = fmax(largest, fabs(ELEMENT(j)));
-                largest = normalize_exponent(
-                    lanes_max(largest, squares, at.lanes, 1), &exponent);
-                int unit_log2 = clamp(-exponent, -126, 120);
-                f.unit = power_of_two(unit_log2);
+        largest = normalize_exponent(
+            lanes_max(largest, squares, at.lanes, 1), &exponent);
+        int unit_log2 = clamp(-exponent, -126, 120);
+        f.unit = power_of_two(unit_log2);
 #if !RMS
         if (inside)
             FOR_EACH_OWN(j)
@@ -260,7 +260,8 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
         f.n = (epsilon_is_finite ? 0 : -unit_log2) + (RMS ? unit_log2 : 0);
         if (inside && rescale)
             FOR_EACH_OWN(j)
-        TARGET(j) = affine_exact(&f, ELEMENT(j), SCALE(j), BIAS_SCALAR(j));
+                TARGET(j) =
+                    affine_exact(&f, ELEMENT(j), SCALE(j), BIAS_SCALAR(j));
     }
     STAGE_ROWS_OUT
 }

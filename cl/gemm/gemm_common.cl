@@ -28,7 +28,7 @@
 struct gemm_params {
     ulong a_offset, b_offset, c_offset, bias_offset;
     ulong partial_offset, nonfinite_flags_offset;
-    ulong tensor_maps_offset;
+    ulong tensor_maps_offset; /* in uints, for gemm_wgmma.cl */
     ulong c_elements; /* batch * m * n */
     long a_ld, b_ld, c_ld, a_batch, b_batch, c_batch;
     long bias_row, bias_column; /* strides of bias, 1 or 0 */
