@@ -129,6 +129,19 @@ struct deferred_release {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct deferred_release *first;
 
+/* Adds all entries of `list` in one step, because objects must stay together
+ * with the queues that may use them. */
+static void list_add(struct deferred_release *list)
+{
+    struct deferred_release **end = &list;
+    while (*end != NULL)
+        end = &(*end)->next;
+    pthread_mutex_lock(&mutex);
+    *end = first;
+    first = list;
+    pthread_mutex_unlock(&mutex);
+}
+
 /* Returns false if there is no host memory for the entry, whose objects are
  * then leaked. */
 static bool entry_add(const struct deferred_release *from)
@@ -137,10 +150,7 @@ static bool entry_add(const struct deferred_release *from)
     if (entry == NULL)
         return false;
     *entry = *from;
-    pthread_mutex_lock(&mutex);
-    entry->next = first;
-    first = entry;
-    pthread_mutex_unlock(&mutex);
+    list_add(entry);
     return true;
 }
 
@@ -192,9 +202,8 @@ enum tandem_status deferred_release_wait(struct tandem_device *device,
     queue_add(queue, release, user);
     return last_error_set(
         TANDEM_FAILED,
-        "a command has not completed after %llu ms: if it only "
-        "needs more time, open the device with a larger "
-        "blocking_timeout_ms",
+        "a command has not completed after %llu ms: if it only needs more "
+        "time, open the device with a larger blocking_timeout_ms",
         (unsigned long long)device->blocking_timeout_ns / 1000000u);
 }
 
@@ -213,61 +222,41 @@ static void entry_release(struct deferred_release *entry)
     free(entry);
 }
 
-/* Puts a list back, before the entries that were added meanwhile. */
-static void restore(struct deferred_release *list)
-{
-    struct deferred_release *last = list;
-    while (last->next != NULL)
-        last = last->next;
-    pthread_mutex_lock(&mutex);
-    last->next = first;
-    first = list;
-    pthread_mutex_unlock(&mutex);
-}
-
 static bool queue_is_idle(const struct deferred_release *entry)
 {
     return entry->queue == NULL ||
            command_queue_drain(entry->queue, IDLE_QUERY_NS) == TANDEM_OK;
 }
 
-/* Handles the entries with a `release` function, which wait only for their own
- * queue, and returns the others. */
-static struct deferred_release *
-collect_with_function(struct deferred_release *list)
+void deferred_release_collect_all(void)
 {
     struct deferred_release *others = NULL;
+    bool all_idle = true;
+    pthread_mutex_lock(&mutex);
+    struct deferred_release *list = first;
+    first = NULL;
+    pthread_mutex_unlock(&mutex);
     while (list != NULL) {
         struct deferred_release *at = list;
         list = at->next;
         at->next = NULL;
         if (at->release == NULL) {
+            all_idle = all_idle && queue_is_idle(at);
             at->next = others;
             others = at;
         } else if (queue_is_idle(at)) {
             entry_release(at);
         } else {
-            restore(at);
+            list_add(at);
         }
     }
-    return others;
-}
-
-void deferred_release_collect_all(void)
-{
-    pthread_mutex_lock(&mutex);
-    struct deferred_release *list = first;
-    first = NULL;
-    pthread_mutex_unlock(&mutex);
-    list = collect_with_function(list);
-    for (const struct deferred_release *at = list; at != NULL; at = at->next)
-        if (!queue_is_idle(at)) {
-            restore(list);
-            return;
-        }
-    while (list != NULL) {
-        struct deferred_release *next = list->next;
-        entry_release(list);
-        list = next;
+    if (!all_idle) {
+        list_add(others);
+        return;
+    }
+    while (others != NULL) {
+        struct deferred_release *next = others->next;
+        entry_release(others);
+        others = next;
     }
 }

@@ -74,35 +74,21 @@ static void segment_free(struct tandem_device *device,
     clReleaseMemObject(segment->mem);
 }
 
-/* Returns true if the memory may be used again.  *out_code is negative if the
- * write from the segment failed. */
-static bool segment_is_unused(struct tandem_stream *stream,
-                              const struct staging_segment *segment,
-                              cl_int *out_code)
+/* Returns true if the memory may be used again.  Makes a failed write from the
+ * segment the sticky error: it may be reported only here. */
+static bool segment_is_free(struct tandem_stream *stream,
+                            const struct staging_segment *segment)
 {
     cl_int state = CL_QUEUED;
-    *out_code = CL_SUCCESS;
     if (segment->seqno <= atomic_load(&stream->completed_seqno))
         return true;
     if (segment->event == NULL ||
         event_get_state(segment->event, &state) != CL_SUCCESS)
         return false;
     if (state < 0)
-        *out_code = state;
-    return state <= CL_COMPLETE;
-}
-
-/* Does the same, and makes a failure the sticky error: it may be reported only
- * here. */
-static bool segment_is_free(struct tandem_stream *stream,
-                            const struct staging_segment *segment)
-{
-    cl_int code;
-    bool unused = segment_is_unused(stream, segment, &code);
-    if (code < 0)
-        stream_fail(stream, status_from_cl(stream->device, code,
+        stream_fail(stream, status_from_cl(stream->device, state,
                                            "an earlier upload"));
-    return unused;
+    return state <= CL_COMPLETE;
 }
 
 static void segment_drop_event(struct staging_segment *segment)
@@ -149,13 +135,11 @@ static enum tandem_status segment_wait(struct tandem_stream *stream,
 /* ---- the ring ---- */
 
 /* Adds a segment between the current and the oldest one, if there is memory. */
-static enum tandem_status ring_grow(struct tandem_stream *stream,
-                                    bool *out_grown)
+static enum tandem_status ring_grow(struct tandem_stream *stream)
 {
     struct staging *staging = &stream->staging;
     struct staging_segment segment;
     uint32_t at = staging->count == 0 ? 0 : staging->current + 1;
-    *out_grown = false;
     if (staging->count == MAX_STAGING_SEGMENTS)
         return TANDEM_OK;
     enum tandem_status status = segment_create(stream->device, &segment);
@@ -166,7 +150,6 @@ static enum tandem_status ring_grow(struct tandem_stream *stream,
     staging->segments[at] = segment;
     staging->current = at;
     staging->count++;
-    *out_grown = true;
     return TANDEM_OK;
 }
 
@@ -175,18 +158,18 @@ static enum tandem_status ring_grow(struct tandem_stream *stream,
 static enum tandem_status ring_advance(struct tandem_stream *stream)
 {
     struct staging *staging = &stream->staging;
-    bool grown;
-    if (staging->count == 0)
-        return ring_grow(stream, &grown);
+    const uint32_t count = staging->count;
+    if (count == 0)
+        return ring_grow(stream);
     enum tandem_status status =
         segment_add_event(stream, &staging->segments[staging->current]);
     if (status != TANDEM_OK)
         return status;
-    uint32_t next = (staging->current + 1) % staging->count;
+    uint32_t next = (staging->current + 1) % count;
     struct staging_segment *oldest = &staging->segments[next];
     if (!segment_is_free(stream, oldest)) {
-        status = ring_grow(stream, &grown);
-        if (status != TANDEM_OK || grown)
+        status = ring_grow(stream);
+        if (status != TANDEM_OK || staging->count != count)
             return status;
         status = segment_wait(stream, oldest);
         if (status != TANDEM_OK)
@@ -244,8 +227,7 @@ void staging_commit(struct tandem_stream *stream,
 void staging_start(struct staging *staging)
 {
     pthread_mutex_init(&staging->mutex, NULL);
-    staging->count = 0;
-    staging->current = 0;
+    staging->count = staging->current = 0;
 }
 
 void staging_finish(struct tandem_stream *stream)
@@ -262,16 +244,16 @@ void staging_trim(struct tandem_stream *stream)
     struct staging *staging = &stream->staging;
     struct staging_segment segments[MAX_STAGING_SEGMENTS];
     uint32_t count = 0;
-    bool all_free = true;
     if (pthread_mutex_trylock(&staging->mutex) != 0)
         return;
-    for (uint32_t i = 0; i < staging->count; i++)
-        all_free = all_free && segment_is_free(stream, &staging->segments[i]);
-    if (all_free) {
-        count = staging->count;
+    while (count < staging->count &&
+           segment_is_free(stream, &staging->segments[count]))
+        count++;
+    if (count == staging->count) {
         memcpy(segments, staging->segments, count * sizeof(segments[0]));
-        staging->count = 0;
-        staging->current = 0;
+        staging->count = staging->current = 0;
+    } else {
+        count = 0;
     }
     pthread_mutex_unlock(&staging->mutex);
     for (uint32_t i = 0; i < count; i++)
