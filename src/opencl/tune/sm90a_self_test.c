@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trying patched programs, in a process that may crash or hang over it. */
+/* Self-test of the sm_90a programs with large GEMMs; see tune.h. Runs in a
+ * child process of cl-probe, because the driver may crash or hang. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -12,28 +13,27 @@
 #include "opencl/device/event_poll.h"
 #include "opencl/tune/tune.h"
 
-/* Tiles that each group has at least; some have one more. */
+/* Minimum number of tiles per work-group. */
 #define ROUNDS 2u
-/* Whole pieces, but no whole slices. */
+/* A multiple of 8, so that operands are not packed, but not of the k tile. */
 #define DEPTH 520
-/* Rows of each tile of which elements are compared, and columns. */
+/* Compared rows and columns per tile. */
 #define SAMPLES 8u
-/* A result's rounding to 16 bits, of its magnitude. */
+/* Relative rounding error of 16-bit results. */
 #define F16_ROUNDING 0x1p-11
 #define BF16_ROUNDING 0x1p-8
 
 static void result_report(const struct tuning_results_sink *sink,
-                          enum sm90a_self_test_result verdict, uint64_t stamp)
+                          enum sm90a_self_test_result result, uint64_t stamp)
 {
     char text[SM90A_SELF_TEST_RESULT_BYTES];
-    sm90a_self_test_result_format(text, verdict, stamp);
+    sm90a_self_test_result_format(text, result, stamp);
     sink->callback(sink->user, "sm90a_self_test", text);
 }
 
-/* ---- a product ---- */
+/* ---- the GEMM ---- */
 
-/* As many tiles along m as along n.  Extents are multiples of eight, so that
- * operands are read as they lie, and the last tiles are not whole. */
+/* Returns the number of tiles along m, and along n. */
 static uint32_t tiles_per_side(const struct tandem_device *device)
 {
     uint32_t side = 1;
@@ -42,6 +42,8 @@ static uint32_t tiles_per_side(const struct tandem_device *device)
     return side;
 }
 
+/* The sizes are multiples of 8, so that operands are not packed, and the last
+ * tiles are incomplete. */
 static struct tandem_gemm test_gemm(const struct kernel_timer *timer,
                                     enum gemm_kernel_id kernel, uint32_t dtype)
 {
@@ -70,7 +72,7 @@ static uint64_t gemm_bytes(const struct tandem_gemm *gemm)
            (uint64_t)(gemm->m * gemm->n) * dtype_bytes(gemm->dtype);
 }
 
-/* ---- its numbers ---- */
+/* ---- operands and results ---- */
 
 static double value_at(uint32_t dtype, const void *memory, int64_t at)
 {
@@ -80,8 +82,8 @@ static double value_at(uint32_t dtype, const void *memory, int64_t at)
     return (double)(dtype == TANDEM_F16 ? f16_value(bits) : bf16_value(bits));
 }
 
-/* Numbers in [-1, 1), no tile's like another's: one that is computed in
- * another's place, or with what is left of it, is found. */
+/* Fills `out` with random numbers in [-1, 1). A tile that is computed at the
+ * wrong position or from old data then gets a wrong result. */
 static void random_fill(uint32_t dtype, void *out, int64_t count, uint32_t seed)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -95,8 +97,7 @@ static void random_fill(uint32_t dtype, void *out, int64_t count, uint32_t seed)
     }
 }
 
-/* Row, or column, nth of those that are compared: so many of each tile of a
- * size, not the same ones of each. */
+/* Returns the index of compared row or column `nth`; differs between tiles. */
 static int64_t sample_at(uint32_t nth, uint32_t size, int64_t extent)
 {
     uint32_t band = size / SAMPLES;
@@ -104,56 +105,41 @@ static int64_t sample_at(uint32_t nth, uint32_t size, int64_t extent)
     return at < extent ? at : extent - 1;
 }
 
-/* Has room for any patched tile's. */
 struct samples {
     const struct tandem_gemm *gemm;
     enum gemm_kernel_id kernel;
     uint32_t count; /* of rows, and of columns */
-    void *memory;   /* both operands, as the device has them */
-    double *a, *b;  /* rows and columns, by k */
-    void *line;     /* a row of the result */
+    void *memory;   /* both operands; later a row of the result */
+    double *a, *b;  /* compared rows of a and columns of b, DEPTH each */
 };
 
-static bool samples_alloc(struct samples *out, const struct kernel_timer *timer)
+static bool samples_alloc(struct samples *out, struct tandem_device *device,
+                          uint64_t bytes)
 {
-    uint64_t operands = 0, line = 0;
-    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
-        struct tandem_gemm gemm =
-            test_gemm(timer, (enum gemm_kernel_id)i, TANDEM_F32);
-        if (!gemm_configs[i].uses_wgmma)
-            continue;
-        if (gemm.c.byte_offset > operands)
-            operands = gemm.c.byte_offset;
-        if ((uint64_t)gemm.n * sizeof(float) > line)
-            line = (uint64_t)gemm.n * sizeof(float);
-    }
-    out->count = SAMPLES * tiles_per_side(timer->device);
+    out->count = SAMPLES * tiles_per_side(device);
     size_t terms = (size_t)out->count * DEPTH;
-    out->memory = malloc(operands);
+    out->memory = malloc(bytes);
     out->a = malloc(terms * sizeof(double));
     out->b = malloc(terms * sizeof(double));
-    out->line = malloc(line);
-    return out->memory != NULL && out->a != NULL && out->b != NULL &&
-           out->line != NULL;
+    return out->memory != NULL && out->a != NULL && out->b != NULL;
 }
 
 static void samples_fill(struct samples *samples)
 {
     const struct tandem_gemm *gemm = samples->gemm;
     const struct gemm_kernel_config *config = &gemm_configs[samples->kernel];
-    /* Others for each tile: the last one's results are still there. */
+    /* A different seed for each kernel: old results are still in memory. */
     random_fill(gemm->dtype, samples->memory, (gemm->m + gemm->n) * DEPTH,
                 samples->kernel);
     const char *b = (const char *)samples->memory + gemm->b.byte_offset;
     for (uint32_t s = 0; s < samples->count; s++) {
         int64_t row = sample_at(s, config->tile_m, gemm->m);
         int64_t column = sample_at(s, config->tile_n, gemm->n);
-        double *a_bytes = samples->a + (size_t)s * DEPTH;
-        double *b_bytes = samples->b + (size_t)s * DEPTH;
+        double *a_row = samples->a + (size_t)s * DEPTH;
+        double *b_column = samples->b + (size_t)s * DEPTH;
         for (int64_t k = 0; k < DEPTH; k++) {
-            a_bytes[k] =
-                value_at(gemm->dtype, samples->memory, row * DEPTH + k);
-            b_bytes[k] = value_at(gemm->dtype, b, k * gemm->n + column);
+            a_row[k] = value_at(gemm->dtype, samples->memory, row * DEPTH + k);
+            b_column[k] = value_at(gemm->dtype, b, k * gemm->n + column);
         }
     }
 }
@@ -163,7 +149,6 @@ static void samples_free(struct samples *samples)
     free(samples->memory);
     free(samples->a);
     free(samples->b);
-    free(samples->line);
 }
 
 static bool is_element_correct(const struct samples *samples, const double *a,
@@ -184,23 +169,23 @@ static bool is_element_correct(const struct samples *samples, const double *a,
     return fabs(got - sum) <= tolerance * size + rounding * fabs(sum);
 }
 
-/* Elements of every kernel, by double. */
+/* Compares elements of every tile with double precision. */
 static enum tandem_status samples_compare(const struct samples *samples,
                                           struct kernel_timer *timer)
 {
     const struct tandem_gemm *gemm = samples->gemm;
     const struct gemm_kernel_config *config = &gemm_configs[samples->kernel];
-    uint64_t line_bytes = (uint64_t)gemm->n * dtype_bytes(gemm->dtype);
+    uint64_t row_bytes = (uint64_t)gemm->n * dtype_bytes(gemm->dtype);
     enum tandem_status status = TANDEM_OK;
     for (uint32_t i = 0; i < samples->count && status == TANDEM_OK; i++) {
         int64_t row = sample_at(i, config->tile_m, gemm->m);
         status = transfer_download(
             timer->stream, timer->memory,
-            gemm->c.byte_offset + (uint64_t)row * line_bytes, samples->line,
-            line_bytes, 0, kernel_timer_remaining_ns(timer));
+            gemm->c.byte_offset + (uint64_t)row * row_bytes, samples->memory,
+            row_bytes, 0, kernel_timer_remaining_ns(timer));
         for (uint32_t j = 0; j < samples->count && status == TANDEM_OK; j++) {
             int64_t column = sample_at(j, config->tile_n, gemm->n);
-            double got = value_at(gemm->dtype, samples->line, column);
+            double got = value_at(gemm->dtype, samples->memory, column);
             if (!is_element_correct(samples, samples->a + (size_t)i * DEPTH,
                                     samples->b + (size_t)j * DEPTH, got))
                 status = last_error_set(
@@ -213,9 +198,8 @@ static enum tandem_status samples_compare(const struct samples *samples,
     return status;
 }
 
-/* A product in which each group has several tiles, one after the other: what
- * the kernels' proof (kernel_self_test.h), where they are built, is too small
- * for. */
+/* Runs a GEMM in which each work-group computes several tiles. The self-test at
+ * build time (kernel_self_test.h) is too small for that. */
 static enum tandem_status gemm_test(struct kernel_timer *timer,
                                     struct samples *samples,
                                     enum gemm_kernel_id kernel, uint32_t dtype)
@@ -230,42 +214,41 @@ static enum tandem_status gemm_test(struct kernel_timer *timer,
     if (status == TANDEM_OK)
         status = gemm_kernel_launch(timer, &gemm, kernel);
     if (status == TANDEM_OK)
+        status =
+            stream_synchronize(timer->stream, kernel_timer_remaining_ns(timer));
+    if (status == TANDEM_OK)
         status = samples_compare(samples, timer);
     return status;
 }
 
-/* ---- all ---- */
+/* ---- all kernels ---- */
 
-/* Of the largest product. */
+/* Returns the memory of the largest GEMM. */
 static uint64_t scratch_bytes(struct tandem_device *device)
 {
     const struct kernel_timer timer = {.device = device};
-    uint64_t most = 0;
+    uint64_t max = 0;
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
         struct tandem_gemm gemm =
             test_gemm(&timer, (enum gemm_kernel_id)i, TANDEM_F32);
-        if (gemm_configs[i].uses_wgmma && gemm_bytes(&gemm) > most)
-            most = gemm_bytes(&gemm);
+        if (gemm_configs[i].uses_wgmma && gemm_bytes(&gemm) > max)
+            max = gemm_bytes(&gemm);
     }
-    return most;
+    return max;
 }
 
 static enum tandem_status kernels_test(struct kernel_timer *timer,
                                        struct samples *samples)
 {
-    static const uint32_t types[] = {TANDEM_F16, TANDEM_BF16};
+    static const uint32_t dtypes[] = {TANDEM_F32, TANDEM_F16, TANDEM_BF16};
     enum tandem_status status = TANDEM_OK;
-    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT && status == TANDEM_OK; i++) {
-        if (!gemm_configs[i].uses_wgmma)
-            continue;
-        if (gemm_configs[i].mma_format != MMA_16BIT)
-            status =
-                gemm_test(timer, samples, (enum gemm_kernel_id)i, TANDEM_F32);
-        for (uint32_t h = 0; h < 2 && gemm_configs[i].mma_format == MMA_16BIT &&
-                             status == TANDEM_OK;
-             h++)
-            status =
-                gemm_test(timer, samples, (enum gemm_kernel_id)i, types[h]);
+    for (uint32_t i = 0; i < 3 * GEMM_KERNEL_COUNT && status == TANDEM_OK;
+         i++) {
+        const struct gemm_kernel_config *config = &gemm_configs[i / 3];
+        bool is_16bit = config->mma_format == MMA_16BIT;
+        if (config->uses_wgmma && is_16bit == (dtypes[i % 3] != TANDEM_F32))
+            status = gemm_test(timer, samples, (enum gemm_kernel_id)(i / 3),
+                               dtypes[i % 3]);
     }
     return status;
 }
@@ -286,25 +269,22 @@ enum tandem_status sm90a_self_test_run(struct tandem_device *device,
         status = last_error_set(TANDEM_OUT_OF_MEMORY,
                                 "tune: not enough device memory for the sm_90a "
                                 "self-test");
-    if (status == TANDEM_OK && !samples_alloc(&samples, &timer))
+    if (status == TANDEM_OK && !samples_alloc(&samples, device, bytes))
         status =
             last_error_set(TANDEM_OUT_OF_MEMORY, "tune: out of host memory");
-    if (status != TANDEM_OK) {
-        samples_free(&samples);
-        kernel_timer_finish(&timer);
-        return status;
+    if (status == TANDEM_OK) {
+        result_report(sink, SM90A_SELF_TEST_STARTED, stamp);
+        enum tandem_status result = kernels_test(&timer, &samples);
+        if (result != TANDEM_OK)
+            device_log(device, TANDEM_LOG_WARNING,
+                       "%s: GEMM does not use wgmma: the self-test failed: %s",
+                       device->hardware->info.name, message_get());
+        result_report(sink,
+                      result == TANDEM_OK ? SM90A_SELF_TEST_PASSED
+                                          : SM90A_SELF_TEST_FAILED,
+                      stamp);
     }
-    result_report(sink, SM90A_SELF_TEST_STARTED, stamp);
-    status = kernels_test(&timer, &samples);
-    if (status != TANDEM_OK)
-        device_log(device, TANDEM_LOG_WARNING,
-                   "%s: GEMM does not use wgmma: the self-test failed: %s",
-                   device->hardware->info.name, message_get());
-    result_report(sink,
-                  status == TANDEM_OK ? SM90A_SELF_TEST_PASSED
-                                      : SM90A_SELF_TEST_FAILED,
-                  stamp);
     samples_free(&samples);
     kernel_timer_finish(&timer);
-    return TANDEM_OK;
+    return status;
 }
